@@ -1,0 +1,56 @@
+//! One error type for the whole library.
+
+use bt_direct::{FactorError, Singularity};
+
+use crate::options::Method;
+
+/// Why there is no answer. Non-convergence is no error: it is an outcome in the report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The input cannot be used.
+    #[error(transparent)]
+    Input(#[from] bt_formats::Error),
+    /// The matrix is singular.
+    #[error("{0}")]
+    Singular(Singularity),
+    /// The method asked for cannot factor this matrix.
+    #[error(transparent)]
+    Factor(FactorError),
+    /// The options contradict each other or the matrix.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong, and what would do.
+        message: String,
+    },
+    /// No method of that name.
+    #[error("unknown method '{name}'")]
+    UnknownMethod {
+        /// The name given.
+        name: String,
+    },
+}
+
+impl From<FactorError> for Error {
+    fn from(error: FactorError) -> Self {
+        match error {
+            FactorError::Singular(place) => Self::Singular(place),
+            FactorError::Input(input) => Self::Input(input),
+            other => Self::Factor(other),
+        }
+    }
+}
+
+impl Error {
+    /// What the user can do about it, where something is known.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Input(e) => e.help().map(str::to_owned),
+            Self::UnknownMethod { .. } => Some(format!("methods: {}", Method::ALL.map(Method::name).join(", "))),
+            Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
+                Some("use --method auto or band-lu".into())
+            }
+            _ => None,
+        }
+    }
+}

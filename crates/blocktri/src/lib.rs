@@ -1,0 +1,21 @@
+//! Block-tridiagonal, banded and tridiagonal systems, and the sparse systems around them: one call that picks a good
+//! method, says why, and returns an answer with a certificate.
+
+mod error;
+mod options;
+mod solve;
+
+pub use bt_direct as direct;
+pub use bt_formats as formats;
+pub use bt_iter as iter;
+pub use bt_queue as queue;
+pub use faer;
+
+pub use bt_direct::{FactorError, Factorization, Refinement, SingularKind, Singularity};
+pub use bt_formats::{
+    Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
+    SolveReport, StopCriterion, Tridiagonal, c32, c64,
+};
+pub use error::Error;
+pub use options::{Blocks, Method, Reorder, SolveOptions};
+pub use solve::{BlockSummary, Solution, solve};

@@ -1,0 +1,18 @@
+//! Floor 1 of blocktri: direct solvers. A factorization is a value that solves with A, Aᵀ and Aᴴ as often as wanted.
+
+pub mod band_lu;
+pub mod block_lu;
+pub mod condition;
+mod error;
+mod factorization;
+pub mod refine;
+pub mod sparse_lu;
+pub mod thomas;
+
+//pub use band_lu::BandLu;
+//pub use block_lu::BlockLu;
+pub use error::{FactorError, Result, SingularKind, Singularity};
+pub use factorization::{FactorStats, Factorization, LogDet};
+pub use refine::{Refined, Refinement, refine};
+//pub use sparse_lu::SparseLu;
+//pub use thomas::{Thomas, TridiagonalLu};

@@ -1,0 +1,392 @@
+//! Compressed sparse rows: 32-bit indices, sorted columns, no duplicates; validated at construction.
+//!
+//! Storage: 4(nrows + 1) + (4 + size of T)·nnz bytes. A product streams them once.
+
+use rayon::prelude::*;
+
+use crate::coo::{Coo, check_shape};
+use crate::error::{Error, Result};
+use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::permutation::Permutation;
+use crate::scalar::Scalar;
+
+/// A sparse matrix by rows.
+///
+/// ```text
+/// [ 6 0 2 ]      row_ptr = 0 2 4 5
+/// [ 1 9 0 ]      col_idx = 0 2 | 0 1 | 2
+/// [ 0 0 4 ]      values  = 6 2 | 1 9 | 4
+/// ```
+///
+/// ```
+/// use bt_formats::{Csr, LinearOperator};
+/// let a = Csr::new(3, 3, vec![0, 2, 4, 5], vec![0, 2, 0, 1, 2], vec![6.0, 2.0, 1.0, 9.0, 4.0])?;
+/// let mut y = [0.0; 3];
+/// a.apply(1.0, &[1.0, 1.0, 1.0], 0.0, &mut y);
+/// assert_eq!(y, [8.0, 10.0, 4.0]);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<T> {
+    nrows: usize,
+    ncols: usize,
+    row_ptr: Vec<u32>,
+    col_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+fn invalid(what: &'static str, why: String) -> Error {
+    Error::InvalidStructure { what, why }
+}
+
+fn check_nnz(nnz: usize) -> Result<()> {
+    if nnz >= u32::MAX as usize {
+        return Err(Error::TooLarge {
+            what: "a sparse matrix",
+            needed: format!("{nnz} entries"),
+            limit: format!("the {} of 32-bit pointers", u32::MAX - 1),
+        });
+    }
+    Ok(())
+}
+
+impl<T: Scalar> Csr<T> {
+    /// From its three arrays, all invariants checked.
+    ///
+    /// # Errors
+    /// [`Error::InvalidStructure`] naming the row when pointers decrease, a column is out of range, unsorted or
+    /// repeated; [`Error::TooLarge`] beyond 32-bit indices.
+    pub fn new(nrows: usize, ncols: usize, row_ptr: Vec<u32>, col_idx: Vec<u32>, values: Vec<T>) -> Result<Self> {
+        check_shape(nrows, ncols)?;
+        check_nnz(values.len())?;
+        if row_ptr.len() != nrows + 1 || row_ptr[0] != 0 || row_ptr[nrows] as usize != col_idx.len() {
+            return Err(invalid("row_ptr", format!("must hold {} pointers from 0 to {}", nrows + 1, col_idx.len())));
+        }
+        if col_idx.len() != values.len() {
+            return Err(Error::DimensionMismatch { what: "values", expected: col_idx.len(), found: values.len() });
+        }
+        for i in 0..nrows {
+            let (start, end) = (row_ptr[i] as usize, row_ptr[i + 1] as usize);
+            if start > end || end > col_idx.len() {
+                return Err(invalid("row_ptr", format!("decreases or overruns at row {i}")));
+            }
+            let cols = &col_idx[start..end];
+            if let Some(k) = cols.windows(2).position(|w| w[0] >= w[1]) {
+                return Err(invalid(
+                    "col_idx",
+                    format!("column {} of row {i} is repeated or out of order", cols[k + 1]),
+                ));
+            }
+            if cols.last().is_some_and(|&j| j as usize >= ncols) {
+                return Err(invalid("col_idx", format!("row {i} has a column beyond {ncols}")));
+            }
+        }
+        Ok(Self { nrows, ncols, row_ptr, col_idx, values })
+    }
+
+    /// From triplets in any order whose indices are known to be in range; duplicates are summed in file order.
+    pub(crate) fn from_unsorted(nrows: usize, ncols: usize, rows: &[u32], cols: &[u32], values: &[T]) -> Result<Self> {
+        check_nnz(values.len())?;
+        // Counting sort by rows keeps the order of duplicates.
+        let mut row_ptr = vec![0u32; nrows + 1];
+        for &i in rows {
+            row_ptr[i as usize + 1] += 1;
+        }
+        for i in 0..nrows {
+            row_ptr[i + 1] += row_ptr[i];
+        }
+        let mut next = row_ptr.clone();
+        let mut col_idx = vec![0u32; cols.len()];
+        let mut sorted = vec![zero::<T>(); values.len()];
+        for ((&i, &j), &v) in rows.iter().zip(cols).zip(values) {
+            let k = &mut next[i as usize];
+            col_idx[*k as usize] = j;
+            sorted[*k as usize] = v;
+            *k += 1;
+        }
+        // Each row: sort stably if needed, then sum runs of equal columns, compacting in place.
+        let mut out = 0;
+        let mut row: Vec<(u32, T)> = Vec::new();
+        for i in 0..nrows {
+            let (start, end) = (row_ptr[i] as usize, row_ptr[i + 1] as usize);
+            row_ptr[i] = out as u32;
+            let cols = &col_idx[start..end];
+            if !cols.windows(2).all(|w| w[0] < w[1]) {
+                row.clear();
+                row.extend(cols.iter().copied().zip(sorted[start..end].iter().copied()));
+                row.sort_by_key(|e| e.0);
+                for (k, &(j, v)) in row.iter().enumerate() {
+                    (col_idx[start + k], sorted[start + k]) = (j, v);
+                }
+            }
+            for k in start..end {
+                if out > row_ptr[i] as usize && col_idx[out - 1] == col_idx[k] {
+                    let v = sorted[k];
+                    sorted[out - 1] += v;
+                } else {
+                    (col_idx[out], sorted[out]) = (col_idx[k], sorted[k]);
+                    out += 1;
+                }
+            }
+        }
+        row_ptr[nrows] = out as u32;
+        col_idx.truncate(out);
+        sorted.truncate(out);
+        Ok(Self { nrows, ncols, row_ptr, col_idx, values: sorted })
+    }
+
+    /// From a dense matrix, exact zeros left out.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond 32-bit indices.
+    pub fn from_dense(a: faer::MatRef<'_, T>) -> Result<Self> {
+        let mut coo = Coo::new(a.nrows(), a.ncols())?;
+        for i in 0..a.nrows() {
+            for j in 0..a.ncols() {
+                if a[(i, j)] != zero() {
+                    coo.push(i, j, a[(i, j)])?;
+                }
+            }
+        }
+        coo.to_csr()
+    }
+
+    /// Row pointers, `nrows + 1` of them.
+    pub fn row_ptr(&self) -> &[u32] {
+        &self.row_ptr
+    }
+    /// Column indices, increasing within a row.
+    pub fn col_idx(&self) -> &[u32] {
+        &self.col_idx
+    }
+    /// Values, in the order of `col_idx`.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+    /// Values for overwriting; the pattern stays.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+    /// The three arrays (row pointers, columns, values).
+    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+        (self.row_ptr, self.col_idx, self.values)
+    }
+
+    /// Columns and values of row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> (&[u32], &[T]) {
+        let range = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
+        (&self.col_idx[range.clone()], &self.values[range])
+    }
+
+    /// Entry (i, j), zero where nothing is stored. O(log of the row's length).
+    pub fn get(&self, i: usize, j: usize) -> T {
+        let (cols, vals) = self.row(i);
+        cols.binary_search(&(j as u32)).map_or(zero(), |k| vals[k])
+    }
+
+    /// Aᵀ, by one counting sort: O(nnz + n).
+    pub fn transpose(&self) -> Self {
+        let mut row_ptr = vec![0u32; self.ncols + 1];
+        for &j in &self.col_idx {
+            row_ptr[j as usize + 1] += 1;
+        }
+        for j in 0..self.ncols {
+            row_ptr[j + 1] += row_ptr[j];
+        }
+        let mut next = row_ptr.clone();
+        let mut col_idx = vec![0u32; self.col_idx.len()];
+        let mut values = vec![zero::<T>(); self.values.len()];
+        for i in 0..self.nrows {
+            let (cols, vals) = self.row(i);
+            for (&j, &v) in cols.iter().zip(vals) {
+                let k = &mut next[j as usize];
+                col_idx[*k as usize] = i as u32;
+                values[*k as usize] = v;
+                *k += 1;
+            }
+        }
+        Self { nrows: self.ncols, ncols: self.nrows, row_ptr, col_idx, values }
+    }
+
+    /// P A Qᵀ: entry (i, j) of the result is A(rows.order[i], cols.order[j]).
+    ///
+    /// # Panics
+    /// When a permutation's length is not the matrix's size.
+    pub fn permute(&self, rows: &Permutation, cols: &Permutation) -> Self {
+        assert_eq!((rows.len(), cols.len()), (self.nrows, self.ncols), "lengths of the permutations");
+        let mut row_ptr = Vec::with_capacity(self.nrows + 1);
+        row_ptr.push(0u32);
+        let mut col_idx = Vec::with_capacity(self.col_idx.len());
+        let mut values = Vec::with_capacity(self.values.len());
+        let mut line: Vec<(u32, T)> = Vec::new();
+        for &old in rows.order() {
+            let (c, v) = self.row(old as usize);
+            line.clear();
+            line.extend(c.iter().zip(v).map(|(&j, &v)| (cols.position()[j as usize], v)));
+            line.sort_unstable_by_key(|e| e.0);
+            col_idx.extend(line.iter().map(|e| e.0));
+            values.extend(line.iter().map(|e| e.1));
+            row_ptr.push(col_idx.len() as u32);
+        }
+        Self { nrows: self.nrows, ncols: self.ncols, row_ptr, col_idx, values }
+    }
+
+    /// R A C with the diagonal matrices R and C of real factors.
+    ///
+    /// # Panics
+    /// When a length is not the matrix's size.
+    pub fn scale(&self, row_factors: &[T::Real], col_factors: &[T::Real]) -> Self {
+        assert_eq!((row_factors.len(), col_factors.len()), (self.nrows, self.ncols), "lengths of the factors");
+        let mut out = self.clone();
+        for i in 0..self.nrows {
+            for k in self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize {
+                let c = col_factors[self.col_idx[k] as usize];
+                out.values[k] = out.values[k] * T::from_real(row_factors[i]) * T::from_real(c);
+            }
+        }
+        out
+    }
+
+    /// The same matrix without stored zeros.
+    pub fn without_zeros(&self) -> Self {
+        let mut out = Self {
+            nrows: self.nrows,
+            ncols: self.ncols,
+            row_ptr: vec![0],
+            col_idx: Vec::with_capacity(self.col_idx.len()),
+            values: Vec::with_capacity(self.values.len()),
+        };
+        for i in 0..self.nrows {
+            let (cols, vals) = self.row(i);
+            for (&j, &v) in cols.iter().zip(vals).filter(|e| *e.1 != zero()) {
+                out.col_idx.push(j);
+                out.values.push(v);
+            }
+            out.row_ptr.push(out.col_idx.len() as u32);
+        }
+        out
+    }
+
+    /// The matrix in another scalar type.
+    pub fn cast<U: Scalar>(&self) -> Csr<U> {
+        Csr {
+            nrows: self.nrows,
+            ncols: self.ncols,
+            row_ptr: self.row_ptr.clone(),
+            col_idx: self.col_idx.clone(),
+            values: self.values.iter().map(|v| v.cast()).collect(),
+        }
+    }
+
+    /// Dense copy, for small matrices and oracles.
+    pub fn to_dense(&self) -> faer::Mat<T> {
+        let mut a = faer::Mat::zeros(self.nrows, self.ncols);
+        self.for_each_entry(&mut |i, j, v| a[(i, j)] = v);
+        a
+    }
+
+    /// # Errors
+    /// [`Error::NonFinite`] with the place of the first NaN or infinity.
+    pub fn check_finite(&self) -> Result<()> {
+        let Some(k) = self.values.iter().position(|v| !Scalar::is_finite(*v)) else { return Ok(()) };
+        let row = self.row_ptr.partition_point(|&p| p as usize <= k) - 1;
+        Err(Error::NonFinite { what: "matrix", row, col: self.col_idx[k] as usize, value: self.values[k].to_string() })
+    }
+
+    /// # Errors
+    /// [`Error::NotSquare`] unless rows and columns agree.
+    pub fn check_square(&self) -> Result<()> {
+        if self.nrows != self.ncols {
+            return Err(Error::NotSquare { nrows: self.nrows, ncols: self.ncols });
+        }
+        Ok(())
+    }
+}
+
+impl<T: Scalar> LinearOperator<T> for Csr<T> {
+    fn nrows(&self) -> usize {
+        self.nrows
+    }
+    fn ncols(&self) -> usize {
+        self.ncols
+    }
+    fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        self.apply_op(Op::Identity, alpha, x, beta, y, Par::auto(self.bytes()));
+    }
+}
+
+impl<T: Scalar> Matrix<T> for Csr<T> {
+    fn nnz(&self) -> usize {
+        self.values.len()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.row_ptr) + size_of_val(&*self.col_idx) + size_of_val(&*self.values)
+    }
+
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        let (nrows, ncols) = op.shape(self.nrows, self.ncols);
+        assert_eq!((x.len(), y.len()), (ncols, nrows), "lengths of x and y");
+        // Both directions split y: every element is summed in one fixed order, by one thread.
+        let chunk = match par {
+            Par::Seq => nrows.max(1),
+            Par::Rayon => nrows.div_ceil(4 * rayon::current_num_threads()).max(64),
+        };
+        let part = |(k, y): (usize, &mut [T])| match op {
+            Op::Identity => self.rows_times(k * chunk, alpha, x, beta, y),
+            Op::Transpose => self.columns_times(k * chunk, alpha, x, beta, y, |v| v),
+            Op::Adjoint => self.columns_times(k * chunk, alpha, x, beta, y, Scalar::conj),
+        };
+        match par {
+            Par::Seq => y.chunks_mut(chunk).enumerate().for_each(part),
+            Par::Rayon => y.par_chunks_mut(chunk).enumerate().for_each(part),
+        }
+    }
+
+    fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
+        for i in 0..self.nrows {
+            let (cols, vals) = self.row(i);
+            for (&j, &v) in cols.iter().zip(vals) {
+                visit(i, j as usize, v);
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Csr<T> {
+    /// y ← α·A[first.., :]·x + β·y for the rows that `y` covers.
+    fn rows_times(&self, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        for (i, yi) in (first..).zip(y.iter_mut()) {
+            let (cols, vals) = self.row(i);
+            let mut sum = zero::<T>();
+            for (&j, &v) in cols.iter().zip(vals) {
+                sum += v * x[j as usize];
+            }
+            *yi = if beta == zero() { alpha * sum } else { alpha * sum + beta * *yi };
+        }
+    }
+
+    /// y ← α·(map A)[:, first..]ᵀ·x + β·y for the columns that `y` covers: rows are scanned in order, and the
+    /// part of each that falls into the columns is found by bisection.
+    fn columns_times(&self, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T], map: impl Fn(T) -> T) {
+        if beta == zero() {
+            y.fill(zero());
+        } else {
+            y.iter_mut().for_each(|v| *v *= beta);
+        }
+        let last = first + y.len();
+        let whole = first == 0 && last == self.ncols;
+        for i in 0..self.nrows {
+            let (cols, vals) = self.row(i);
+            let start = if whole { 0 } else { cols.partition_point(|&j| (j as usize) < first) };
+            let ax = alpha * x[i];
+            for (&j, &v) in cols[start..].iter().zip(&vals[start..]) {
+                if j as usize >= last {
+                    break;
+                }
+                y[j as usize - first] += map(v) * ax;
+            }
+        }
+    }
+}

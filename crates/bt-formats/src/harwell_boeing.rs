@@ -1,0 +1,1 @@
+//! harwell_boeing

@@ -1,0 +1,42 @@
+//! Floor 0 of blocktri: scalars, matrix formats, operators, Matrix Market files, structure detection, reordering.
+//!
+//! Formats: [`Coo`], [`Csr`], [`Dia`], [`Band`], [`Tridiagonal`] and the hybrid [`BlockTridiagonal`]. All implement
+//! [`LinearOperator`] and [`Matrix`]; every conversion between them is a method `to_…` or a constructor `from_…`.
+
+mod band;
+mod block_tridiagonal;
+mod convert;
+mod coo;
+mod csr;
+pub mod detect;
+mod dia;
+mod error;
+pub mod harwell_boeing;
+pub mod interop;
+pub mod matrix_market;
+mod monitor;
+mod operator;
+mod partition;
+mod permutation;
+pub mod reorder;
+mod report;
+mod scalar;
+mod stop;
+mod tridiagonal;
+mod verify;
+
+pub use band::Band;
+pub use block_tridiagonal::*;
+pub use coo::Coo;
+pub use csr::Csr;
+pub use dia::*;
+pub use error::{Error, ParseKind, Result};
+pub use monitor::{CancelToken, Monitor, Progress};
+pub use operator::{LinearOperator, Matrix, Op, Par, one, zero};
+pub use partition::Partition;
+pub use permutation::Permutation;
+pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
+pub use scalar::{RealScalar, Scalar, ScalarKind, c32, c64};
+pub use stop::{Baseline, StopCriterion};
+pub use tridiagonal::Tridiagonal;
+pub use verify::{certify, max_abs, norm2};

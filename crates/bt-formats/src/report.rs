@@ -1,0 +1,119 @@
+//! The report of a solve: what was done, how it ended, and how good the answer is, recomputed from A.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a solve ended. Everything but `Converged` still leaves the best iterate in x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The true residual meets the criterion (iterative), or the backward error is at rounding level (direct).
+    Converged,
+    /// The recurrence claimed convergence, the recomputed residual is more than 10 times the target.
+    FalseConvergence,
+    /// `max_iters` reached.
+    IterationLimit,
+    /// `time_limit` reached.
+    TimeLimit,
+    /// The method cannot go on; the reason says why.
+    Breakdown(Breakdown),
+    /// A monitor stopped it.
+    Stopped,
+    /// A direct method could not bring the backward error to rounding level.
+    Inaccurate,
+}
+
+/// Why an iteration cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Breakdown {
+    /// The iterates grow: the spectral radius of the iteration is at least 1.
+    Diverged,
+    /// The residual or update stopped decreasing far above the target.
+    Stagnated,
+    /// A NaN or infinity appeared.
+    NonFinite,
+}
+
+impl fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Diverged => "the iterates diverge: the spectral radius of the iteration is at least 1",
+            Self::Stagnated => "the residual stopped decreasing above the target",
+            Self::NonFinite => "a NaN or infinity appeared in the iterates",
+        })
+    }
+}
+
+impl Outcome {
+    /// The name in JSON reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::FalseConvergence => "false-convergence",
+            Self::IterationLimit => "iteration-limit",
+            Self::TimeLimit => "time-limit",
+            Self::Breakdown(_) => "breakdown",
+            Self::Stopped => "stopped",
+            Self::Inaccurate => "inaccurate",
+        }
+    }
+}
+
+/// Measures of an answer, recomputed from A, x and b; the worst column counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Certificate {
+    /// ‖b − Ax‖₂ / ‖b‖₂
+    pub relative_residual: f64,
+    /// ‖b − Ax‖∞ / (‖A‖∞‖x‖∞ + ‖b‖∞)
+    pub backward_error: f64,
+    /// maxᵢ |b − Ax|ᵢ / (|A||x| + |b|)ᵢ
+    pub componentwise_backward_error: f64,
+}
+
+/// Wall time of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PhaseTimes {
+    /// Detection and reordering.
+    pub reorder: Duration,
+    /// Extraction of the format and factorization.
+    pub setup: Duration,
+    /// Substitution, refinement or iteration.
+    pub solve: Duration,
+}
+
+/// Memory in bytes, counted from the arrays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// A in the format the method worked on.
+    pub matrix: usize,
+    /// Factors or preconditioner.
+    pub factors: usize,
+    /// Vectors of the method.
+    pub workspace: usize,
+}
+
+/// What a solve did. x is returned beside it.
+#[derive(Clone, Debug)]
+pub struct SolveReport {
+    /// Name of the method that produced x, as the command spells it.
+    pub method: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Iterations (iterative) or refinement steps (direct) done.
+    pub iterations: usize,
+    /// The residual norm that the method itself believed in at the end, if it keeps one.
+    pub recurrence_residual: Option<f64>,
+    /// How good x is, recomputed from A.
+    pub certificate: Certificate,
+    /// Products with A.
+    pub operator_applications: usize,
+    /// Applications of the preconditioner or of the factors.
+    pub preconditioner_applications: usize,
+    /// Wall time by phase.
+    pub times: PhaseTimes,
+    /// Memory.
+    pub bytes: Bytes,
+    /// Sentences: what was chosen and why, what was boosted, dropped or handed over.
+    pub notes: Vec<String>,
+}

@@ -14,5 +14,5 @@ pub mod thomas;
 pub use error::{FactorError, Result, SingularKind, Singularity};
 pub use factorization::{FactorStats, Factorization, LogDet};
 pub use refine::{Refined, Refinement, refine};
-//pub use sparse_lu::SparseLu;
+pub use sparse_lu::SparseLu;
 //pub use thomas::{Thomas, TridiagonalLu};

@@ -1,2 +1,50 @@
-//! placeholder
-fn main() {}
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`.
+//!
+//! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
+//! that into an exit code.
+
+mod ci;
+mod corpus;
+mod docs;
+mod process;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use process::Failure;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the blocktri workspace")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Check what the compiler does not: floors, file headers, the code map, licences
+    Tidy,
+    /// Run every check a change must pass, as `.ci/run` does
+    Ci,
+    /// Build the book into target/book and the API documentation into target/doc
+    Docs,
+    /// Solve every system of a folder with an index and judge the answers
+    Corpus(corpus::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().chore {
+        Chore::Tidy => tidy::run(),
+        Chore::Ci => ci::run(),
+        Chore::Docs => docs::run(),
+        Chore::Corpus(options) => corpus::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -73,7 +73,7 @@ pub struct Simplicial<T: Scalar> {
     position: Vec<u32>,
     /// max |U|.
     pub max_u: f64,
-    /// Multiplications and additions, counted.
+    /// Multiplications, additions and divisions of scalars, counted.
     pub flops: f64,
     // Work arrays, kept for refactorisation.
     x: Vec<T>,
@@ -213,9 +213,7 @@ impl<T: Scalar> Simplicial<T> {
             }
         }
         self.lower.ptr.push(self.lower.idx.len());
-        let complex =
-            if T::KIND == bt_formats::ScalarKind::C32 || T::KIND == bt_formats::ScalarKind::C64 { 4.0 } else { 1.0 };
-        self.flops += complex * (2 * updates + self.lower.idx.len() - self.lower.ptr[k]) as f64;
+        self.flops += (2 * updates + self.lower.idx.len() - self.lower.ptr[k]) as f64;
         Ok(())
     }
 

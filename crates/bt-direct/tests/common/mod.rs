@@ -1,18 +1,137 @@
-//! What the tests of bt-direct share: a small reader of coordinate Matrix Market files, random dense systems, a loop
-//! over the four scalars.
+//! What the tests of this crate share: random numbers, the contract of a factorization, a reader of small files.
 #![allow(dead_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bt_direct::{Factorization, LogDet, Refinement, refine};
-use bt_formats::{Csr, LinearOperator, Matrix, Op, RealScalar, Scalar, certify};
-use faer::{Mat, MatRef};
+use bt_direct::Factorization;
+use bt_direct::refine::unit_roundoff;
+use bt_formats::{Coo, Csr, Matrix, Op, RealScalar, Scalar, c64, certify};
+use faer::Mat;
 
-/// A folder of ../shared/data, if it is there.
-pub fn shared(folder: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(folder);
-    // A worktree lies elsewhere than the checkout it belongs to.
-    let path = std::env::var_os("BLOCKTRI_SHARED").map_or(path, |s| PathBuf::from(s).join("data").join(folder));
+/// A 64-bit linear congruential generator.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        let mut r = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03);
+        r.real();
+        r
+    }
+    /// Uniform in (−1, 1).
+    pub fn real(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+    pub fn scalar<T: Scalar>(&mut self) -> T {
+        let re = self.real();
+        T::from_parts(re, self.real())
+    }
+}
+
+pub const OPS: [Op; 3] = [Op::Identity, Op::Transpose, Op::Adjoint];
+
+/// A as a dense matrix.
+pub fn dense<T: Scalar, A: Matrix<T> + ?Sized>(a: &A) -> Mat<T> {
+    let mut d = Mat::zeros(a.nrows(), a.ncols());
+    a.for_each_entry(&mut |i, j, v| d[(i, j)] = v);
+    d
+}
+
+/// Backward error of one solve.
+pub fn backward_error<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, lu: &F, op: Op, b: &[T]) -> f64 {
+    let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
+    let mut x = b.clone();
+    lu.solve_op_in_place(op, x.as_mut());
+    certify(a, op, x.as_ref(), b.as_ref()).backward_error
+}
+
+/// What every factorization must satisfy, on a regular matrix small enough for dense oracles.
+pub fn check_contract<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, lu: &F, seed: u64) {
+    let n = a.nrows();
+    assert_eq!(lu.n(), n);
+    let mut r = Random::new(seed);
+    let u = unit_roundoff::<T>();
+    let growth = lu.stats().growth.max(1.0);
+    for nrhs in [0, 1, 3, 9] {
+        let b = Mat::<T>::from_fn(n, nrhs, |_, _| r.scalar());
+        for op in OPS {
+            let mut x = b.clone();
+            lu.solve_op_in_place(op, x.as_mut());
+            let c = certify(a, op, x.as_ref(), b.as_ref());
+            let allowed = (8.0 + n as f64) * growth * u;
+            assert!(c.backward_error <= allowed, "{op:?}: backward error {:e} > {allowed:e}", c.backward_error);
+            // Several right-hand sides are solved as each alone.
+            for j in 0..nrhs {
+                let mut alone = Mat::from_fn(n, 1, |i, _| b[(i, j)]);
+                lu.solve_op_in_place(op, alone.as_mut());
+                let scale = (0..n).map(|i| alone[(i, 0)].abs().to_f64()).fold(0.0, f64::max);
+                let tolerance = allowed / lu.rcond().max(u) * scale;
+                for i in 0..n {
+                    let difference = (x[(i, j)] - alone[(i, 0)]).abs().to_f64();
+                    assert!(difference <= tolerance, "column {j}, row {i}: {difference:e} > {tolerance:e}");
+                }
+            }
+        }
+    }
+    let stats = lu.stats();
+    let norm = a.norm_one().to_f64();
+    assert!((stats.norm_one - norm).abs() <= 1e3 * u * norm, "norm_one {} instead of {norm}", stats.norm_one);
+    if n == 0 {
+        assert_eq!((lu.log_det().log_abs, lu.rcond()), (0.0, 1.0));
+        return;
+    }
+    assert!(stats.min_pivot > 0.0 && stats.bytes >= stats.nnz * size_of::<T>());
+
+    // The determinant and the condition against dense LU and the dense inverse, in double precision.
+    let d = dense(a);
+    let wide = Mat::<c64>::from_fn(n, n, |i, j| d[(i, j)].cast());
+    let det = lu.log_det();
+    let oracle = dense_log_det(&wide);
+    let mut inverse = Mat::<c64>::identity(n, n);
+    faer::linalg::solvers::Solve::solve_in_place(&wide.partial_piv_lu(), inverse.as_mut());
+    let column_sum = |m: &Mat<c64>| (0..n).map(|j| (0..n).map(|i| m[(i, j)].norm()).sum::<f64>()).fold(0.0, f64::max);
+    let condition = column_sum(&wide) * column_sum(&inverse);
+    let relative = (20.0 + n as f64) * growth * u * condition;
+    assert!((det.log_abs - oracle.1).abs() <= relative.max(1e2 * u * n as f64), "{} {}", det.log_abs, oracle.1);
+    if relative < 0.1 {
+        let sign: c64 = det.sign.cast();
+        assert!((sign - oracle.0).norm() <= relative + 1e2 * u * n as f64, "{sign} {}", oracle.0);
+    }
+    if condition * u < 1e-3 {
+        let rcond = lu.rcond();
+        assert!(rcond * condition <= 10.0 && rcond * condition >= 0.9, "rcond {rcond:e}, condition {condition:e}");
+    }
+}
+
+/// (sign, log|det|) by elimination with partial pivoting, independent of the code under test.
+fn dense_log_det(a: &Mat<c64>) -> (c64, f64) {
+    let lu = a.partial_piv_lu();
+    let mut sign = c64::new(1.0, 0.0);
+    let mut log = 0.0;
+    for i in 0..a.nrows() {
+        let d = lu.U()[(i, i)];
+        sign *= d / d.norm();
+        log += d.norm().ln();
+    }
+    let (forward, _) = lu.P().arrays();
+    let mut seen = vec![false; forward.len()];
+    for start in 0..forward.len() {
+        let (mut at, mut length) = (start, 0);
+        while !seen[at] {
+            seen[at] = true;
+            at = forward[at];
+            length += 1;
+        }
+        if length > 0 && length % 2 == 0 {
+            sign = -sign;
+        }
+    }
+    (sign, log)
+}
+
+/// A folder of `../shared/data`, or a line saying that it is absent.
+pub fn data(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(folder);
     if path.is_dir() {
         return Some(path);
     }
@@ -20,112 +139,43 @@ pub fn shared(folder: &str) -> Option<PathBuf> {
     None
 }
 
-/// Reads a real coordinate file, general or symmetric; `None` for anything else.
-pub fn read(path: &std::path::Path) -> Option<Csr<f64>> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let mut lines = text.lines();
-    let banner = lines.next()?.to_lowercase();
-    if !banner.contains("coordinate") || banner.contains("complex") || banner.contains("pattern") {
-        return None;
-    }
-    let symmetric = banner.contains("symmetric");
-    let sign = if banner.contains("skew") { -1.0 } else { 1.0 };
-    let mut lines = lines.filter(|l| !l.starts_with('%') && !l.trim().is_empty());
-    let size: Vec<usize> = lines.next()?.split_whitespace().map(|t| t.parse().unwrap()).collect();
-    let mut entries = std::collections::BTreeMap::new();
-    for line in lines {
+/// Lines without comments and the banner.
+fn lines(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    text.lines().filter(|l| !l.starts_with('%') && !l.trim().is_empty()).map(str::to_owned).collect()
+}
+
+/// A coordinate real general or symmetric Matrix Market file, trusted.
+pub fn read_matrix(file: &Path) -> Csr<f64> {
+    let banner = std::fs::read_to_string(file).unwrap().lines().next().unwrap().to_owned();
+    let lines = lines(file);
+    let size: Vec<usize> = lines[0].split_whitespace().map(|t| t.parse().unwrap()).collect();
+    let mut a = Coo::new(size[0], size[1]).unwrap();
+    for line in &lines[1..] {
         let t: Vec<&str> = line.split_whitespace().collect();
-        let (i, j, v) =
-            (t[0].parse::<u32>().unwrap() - 1, t[1].parse::<u32>().unwrap() - 1, t[2].parse::<f64>().unwrap());
-        *entries.entry((i, j)).or_insert(0.0) += v;
-        if symmetric && i != j {
-            *entries.entry((j, i)).or_insert(0.0) += sign * v;
+        let (i, j, v) = (t[0].parse::<usize>().unwrap() - 1, t[1].parse::<usize>().unwrap() - 1, t[2].parse().unwrap());
+        a.push(i, j, v).unwrap();
+        if banner.contains("symmetric") && i != j {
+            a.push(j, i, v).unwrap();
         }
     }
-    Some(from_entries(size[0], entries.into_iter().map(|((i, j), v)| (i, j, v))))
+    a.to_csr().unwrap()
 }
 
-/// A square matrix from sorted entries.
-pub fn from_entries<T: Scalar>(n: usize, entries: impl Iterator<Item = (u32, u32, T)>) -> Csr<T> {
-    let (mut ptr, mut idx, mut val) = (vec![0u32; n + 1], vec![], vec![]);
-    for (i, j, v) in entries {
-        ptr[i as usize + 1] += 1;
-        idx.push(j);
-        val.push(v);
-    }
-    for i in 0..n {
-        ptr[i + 1] += ptr[i];
-    }
-    Csr::new(n, n, ptr, idx, val).unwrap()
+/// An array real Matrix Market file of one column, trusted.
+pub fn read_vector(file: &Path) -> Vec<f64> {
+    lines(file)[1..].iter().map(|l| l.trim().parse().unwrap()).collect()
 }
 
-/// Every nonzero of a dense matrix.
-pub fn from_dense<T: Scalar>(a: MatRef<'_, T>) -> Csr<T> {
-    let n = a.nrows();
-    let all = (0..n).flat_map(|i| (0..n).map(move |j| (i as u32, j as u32)));
-    from_entries(n, all.map(|(i, j)| (i, j, a[(i as usize, j as usize)])).filter(|e| e.2 != bt_formats::zero()))
-}
-
-/// Uniform numbers in [−1, 1), from a seed.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn unit(&mut self) -> f64 {
-        // xorshift64*
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+/// Fields of a CSV line with quotes.
+pub fn csv_fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
     }
-    pub fn scalar<T: Scalar>(&mut self) -> T {
-        T::from_parts(self.unit(), self.unit())
-    }
-    pub fn matrix<T: Scalar>(&mut self, nrows: usize, ncols: usize) -> Mat<T> {
-        Mat::from_fn(nrows, ncols, |_, _| self.scalar())
-    }
-}
-
-/// Solves with A, Aᵀ, Aᴴ for several right-hand sides and asserts backward errors of at most `tolerance` ulps.
-pub fn assert_solves<T: Scalar, F: Factorization<T>>(a: &Csr<T>, factors: &F, nrhs: usize, tolerance: f64) {
-    let x_true: Mat<T> = Random(77).matrix(a.nrows(), nrhs);
-    let limit = tolerance * <T::Real as RealScalar>::EPSILON.to_f64();
-    for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
-        let mut b = Mat::zeros(a.nrows(), nrhs);
-        a.apply_many(op, bt_formats::one(), x_true.as_ref(), bt_formats::zero(), b.as_mut(), bt_formats::Par::Seq);
-        let mut x = b.clone();
-        factors.solve_op_in_place(op, x.as_mut());
-        let error = certify(a, op, x.as_ref(), b.as_ref()).backward_error;
-        assert!(error <= limit, "{op:?}: backward error {error:e} > {limit:e}");
-    }
-}
-
-/// Backward error of A·x = b after refinement for the b of the data's index: x* = 1 + ((7·i) mod 11)/11.
-pub fn refined_error<F: Factorization<f64>>(a: &Csr<f64>, factors: &F) -> f64 {
-    let n = a.nrows();
-    let x_true: Vec<f64> = (0..n).map(|i| 1.0 + ((7 * i) % 11) as f64 / 11.0).collect();
-    let mut b = Mat::zeros(n, 1);
-    a.apply(1.0, &x_true, 0.0, b.col_as_slice_mut(0));
-    let mut x = b.clone();
-    factors.solve_in_place(x.as_mut());
-    refine(a, factors, Op::Identity, b.as_ref(), &mut x, Refinement::Auto).certificate.backward_error
-}
-
-/// Determinant by faer's dense LU.
-pub fn dense_log_det<T: Scalar>(a: MatRef<'_, T>) -> LogDet<T> {
-    let lu = a.partial_piv_lu();
-    let mut det = LogDet::one();
-    (0..a.nrows()).for_each(|i| det.multiply(lu.U()[(i, i)]));
-    let p = lu.P().arrays().0.to_vec();
-    let inversions = (0..p.len()).map(|i| (0..i).filter(|&j| p[j] > p[i]).count()).sum::<usize>();
-    if inversions % 2 == 1 {
-        det.negate();
-    }
-    det
-}
-
-/// Asserts two determinants equal up to `tolerance` ulps a row.
-pub fn assert_same_det<T: Scalar>(found: LogDet<T>, expected: LogDet<T>, n: usize, tolerance: f64) {
-    let limit = tolerance * n as f64 * <T::Real as RealScalar>::EPSILON.to_f64();
-    assert!((found.log_abs - expected.log_abs).abs() <= limit, "{found:?} against {expected:?}");
-    assert!((found.sign - expected.sign).abs().to_f64() <= limit, "{found:?} against {expected:?}");
+    fields
 }

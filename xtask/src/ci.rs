@@ -1,0 +1,146 @@
+//! `cargo xtask ci`: every check a change must pass. `.ci/run` runs exactly this.
+//!
+//! All steps run even when one fails; the last lines tell which did, and the tests counted over the whole workspace as
+//! "N passed, N failed", alone on its line.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::docs;
+use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+use crate::tidy;
+
+/// Tests of the workspace, summed over libtest's "test result:" lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+/// Runs all steps.
+pub fn run() -> Result<()> {
+    let mut steps = Steps::default();
+    let mut tally = Tally::default();
+    steps.run("format", || must_succeed(&mut cargo(["fmt", "--all", "--", "--check"])));
+    steps.run("clippy", || {
+        let warnings = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        must_succeed(&mut cargo(warnings))
+    });
+    steps.run("test", || test(&mut tally));
+    steps.run("tidy", tidy::run);
+    steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
+    steps.run("readme", readme);
+    steps.finish(tally)
+}
+
+#[derive(Default)]
+struct Steps(Vec<(&'static str, Duration, Result<()>)>);
+
+impl Steps {
+    fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) {
+        println!("\n==> {name}");
+        let start = Instant::now();
+        let done = step();
+        if let Err(Failure(why)) = &done {
+            eprintln!("error: {why}");
+        }
+        self.0.push((name, start.elapsed(), done));
+    }
+
+    fn finish(self, tally: Tally) -> Result<()> {
+        println!();
+        for (name, time, done) in &self.0 {
+            let verdict = if done.is_ok() { "ok" } else { "FAILED" };
+            println!("{name:<8} {verdict:<6} {:>6.1} s", time.as_secs_f64());
+        }
+        println!("{} passed, {} failed", tally.passed, tally.failed);
+        let failed: Vec<&str> = self.0.iter().filter(|s| s.2.is_err()).map(|s| s.0).collect();
+        if failed.is_empty() { Ok(()) } else { Err(Failure(format!("failed: {}", failed.join(", ")))) }
+    }
+}
+
+/// `cargo test` of everything, doctests included, its output passed on line by line and counted.
+fn test(tally: &mut Tally) -> Result<()> {
+    let mut command = cargo(["test", "--workspace", "--no-fail-fast"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo test")?;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.context("output of cargo test")?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            count(&line, tally);
+        }
+    }
+    let status = child.wait().context("cargo test")?;
+    if status.success() {
+        return Ok(());
+    }
+    // A test program that did not build or was killed prints no result; it failed all the same.
+    tally.failed = tally.failed.max(1);
+    Err(Failure(format!("cargo test: {status}")))
+}
+
+/// Adds a line such as "test result: ok. 12 passed; 0 failed; 1 ignored; …".
+fn count(line: &str, tally: &mut Tally) {
+    let Some(result) = line.strip_prefix("test result: ") else { return };
+    for part in result.split([';', '.']) {
+        match part.split_whitespace().collect::<Vec<_>>()[..] {
+            [n, "passed"] => tally.passed += n.parse().unwrap_or(0),
+            [n, "failed"] => tally.failed += n.parse().unwrap_or(0),
+            _ => {}
+        }
+    }
+}
+
+/// The first command that README.md shows, as a reader would type it.
+fn readme() -> Result<()> {
+    let text = fs::read_to_string(root().join("README.md")).context("README.md")?;
+    let command = main_command(&text)
+        .ok_or_else(|| Failure("README.md: no fenced block has a line that starts with `cargo run`".into()))?;
+    println!("$ {command}");
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    must_succeed(&mut cargo(words))
+}
+
+/// The first line of a fenced block that runs the command: a program and words, no quotes or pipes.
+fn main_command(markdown: &str) -> Option<&str> {
+    let mut fenced = false;
+    for line in markdown.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let line = line.trim().trim_start_matches("$ ");
+        if fenced && line.starts_with("cargo run ") {
+            return line.split(" #").next().map(str::trim_end);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_summed() {
+        let mut tally = Tally::default();
+        for line in [
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
+            "test result_is_not_this ... ok",
+            "running 5 tests",
+        ] {
+            count(line, &mut tally);
+        }
+        assert_eq!(tally, Tally { passed: 15, failed: 2 });
+    }
+
+    #[test]
+    fn the_first_fenced_command_counts() {
+        let text = "cargo run prose\n```sh\n$ cargo run --release -- solve a.mtx  # takes a second\ncargo run x\n```\n";
+        assert_eq!(main_command(text), Some("cargo run --release -- solve a.mtx"));
+        assert_eq!(main_command("cargo run prose\n```\ncargo build\n```\ncargo run more\n"), None);
+    }
+}

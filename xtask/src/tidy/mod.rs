@@ -1,0 +1,56 @@
+//! `cargo xtask tidy`: rules of the house that the compiler does not know.
+//!
+//! 1. [`floors`]: a crate depends only on crates of lower floors.
+//! 2. [`map`]: every source file opens with `//!`, and ARCHITECTURE.md has a place for every file and no others.
+//! 3. [`licences`]: every dependency comes under a licence on the list.
+//!
+//! Every violation is printed with its file and the reason; none is fixed silently.
+
+mod floors;
+mod licences;
+mod map;
+
+use std::fs;
+
+use cargo_metadata::{CargoOpt, MetadataCommand};
+
+use crate::process::{Context, Failure, Result, root};
+
+/// A broken rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Violation {
+    /// File or manifest, relative to the root.
+    file: String,
+    /// Which rule, and what to do.
+    reason: String,
+}
+
+/// Checks all rules.
+pub fn run() -> Result<()> {
+    let root = root();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .features(CargoOpt::AllFeatures)
+        .exec()
+        .context("cargo metadata")?;
+    let files = map::workspace_files(&root)?;
+    let architecture = fs::read_to_string(root.join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
+
+    let mut violations = floors::check(&metadata);
+    violations.extend(map::check_headers(&root, &files)?);
+    violations.extend(map::check_crates(&metadata, &architecture));
+    violations.extend(map::check_owners(&files, &architecture));
+    violations.extend(licences::check(&metadata));
+    violations.sort();
+
+    for Violation { file, reason } in &violations {
+        println!("{file}: {reason}");
+    }
+    match violations.len() {
+        0 => {
+            println!("tidy: {} files, {} packages, nothing to complain of", files.len(), metadata.packages.len());
+            Ok(())
+        }
+        n => Err(Failure(format!("tidy: {n} violations"))),
+    }
+}

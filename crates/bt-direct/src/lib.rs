@@ -12,7 +12,7 @@ pub mod thomas;
 pub mod tridiagonal_lu;
 
 pub use band_lu::BandLu;
-//pub use block_lu::BlockLu;
+pub use block_lu::{BlockLu, Kernels};
 pub use error::{FactorError, Result, SingularKind, Singularity};
 pub use factorization::{FactorStats, Factorization, LogDet};
 pub use refine::{Refined, Refinement, refine};

@@ -12,6 +12,7 @@ use bt_formats::{Monitor, Progress, RealScalar, Scalar, one, zero};
 
 use super::Csc;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::pivot::Pivot;
 
 const NONE: u32 = u32::MAX;
 
@@ -204,11 +205,12 @@ impl<T: Scalar> Simplicial<T> {
         self.row_order.push(best as u32);
         self.pivots.push(pivot);
         // L[:, k] ← x / pivot; exact zeros are dropped.
+        let divisor = Pivot::new(pivot);
         for &i in &self.reach {
             if self.position[i as usize] == NONE {
                 let v = std::mem::take(&mut self.x[i as usize]);
                 if v != zero() {
-                    self.lower.push(i, v / pivot);
+                    self.lower.push(i, divisor.divide(v));
                 }
             }
         }
@@ -261,7 +263,8 @@ impl<T: Scalar> Simplicial<T> {
             }
         }
         for j in (0..n).rev() {
-            let yj = y[j].map(|v| v / self.pivots[j]);
+            let pivot = Pivot::new(self.pivots[j]);
+            let yj = y[j].map(|v| pivot.divide(v));
             y[j] = yj;
             for (i, u) in self.upper.col(j) {
                 axpy(&mut y[i], u, yj);
@@ -277,7 +280,8 @@ impl<T: Scalar> Simplicial<T> {
             for (i, u) in self.upper.col(j) {
                 axpy(&mut yj, map(u), y[i]);
             }
-            y[j] = yj.map(|v| v / map(self.pivots[j]));
+            let pivot = Pivot::new(map(self.pivots[j]));
+            y[j] = yj.map(|v| pivot.divide(v));
         }
         for j in (0..n).rev() {
             let mut yj = y[j];

@@ -11,7 +11,9 @@
 use bt_formats::{Monitor, Progress, RealScalar, Scalar, zero};
 
 use super::Tuning;
-use super::kernels::{LANES, axpy_minus, block_update, index_of_max, max_lanes, reduce, solve_rows, sum_abs};
+use super::kernels::{
+    LANES, axpy_minus, block_update, index_of_max, max_lanes, mul_add, reduce, solve_rows, sum_and_max,
+};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::pivot::Pivot;
@@ -204,8 +206,8 @@ impl<T: Scalar> Elimination<'_, T> {
             // The room for fill holds zeros whatever the caller left there.
             self.values[j * ldab..j * ldab + kl].fill(zero());
             let column = &self.values[start..start + len];
-            self.found.norm_one = self.found.norm_one.max_nan(sum_abs(column));
-            max_lanes(column, &mut self.found.max_a);
+            let sum = sum_and_max(column, &mut self.found.max_a);
+            self.found.norm_one = self.found.norm_one.max_nan(sum);
         }
         self.found.loaded = self.found.loaded.max(end);
         reduce(self.found.max_a, RealScalar::max_nan) < T::Real::INFINITY
@@ -233,6 +235,10 @@ impl<T: Scalar> Elimination<'_, T> {
         if !self.load((last + self.kl + self.ku).min(self.n)) {
             return false;
         }
+        if self.tuning.panel == 1 {
+            self.eliminate_column::<FUSED>(first);
+            return true;
+        }
         let ldp = self.kl + self.tuning.panel;
         self.factor_panel::<FUSED>(first, last, ldp);
         self.exchanges.compose(&self.pivots[first..last], first);
@@ -251,6 +257,46 @@ impl<T: Scalar> Elimination<'_, T> {
             }
         }
         true
+    }
+
+    /// Eliminates column j in place: for narrow bands, whose columns are a register or two.
+    #[inline(always)]
+    fn eliminate_column<const FUSED: bool>(&mut self, j: usize) {
+        let (n, kl, ku) = (self.n, self.kl, self.ku);
+        let (diagonal, below, stride) = (self.at(j, j), kl.min(n - 1 - j), 2 * kl + ku);
+        let ahead = &mut self.values[diagonal..];
+        // Row j of column j + 1 follows after `stride` values; the last column has none behind it.
+        let (column, right) = ahead.split_at_mut(stride.max(1).min(ahead.len()));
+        let column = &mut column[..=below];
+        let p = index_of_max(column);
+        self.pivots[j] = (j + p) as u32;
+        let reach = self.found.reach.max((j + p + ku + 1).min(n));
+        self.tops[self.found.reach..reach].fill(j as u32);
+        self.found.reach = reach;
+        let pivot = column[p];
+        if pivot == zero() {
+            self.found.singular = self.found.singular.or(Some(j));
+            return;
+        }
+        column.swap(0, p);
+        let divisor = Pivot::new(pivot);
+        column[1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
+        let l = &column[1..];
+        let mut max_u = pivot.abs1();
+        for i in 0..reach - j - 1 {
+            let y = &mut right[i * stride..=i * stride + below];
+            // u ← the pivot row's element;  y ← y − u·l;  the element exchanged is put in its place afterwards.
+            let (u, exchanged) = (y[p], y[0]);
+            y[0] = u;
+            axpy_minus::<T, FUSED>(u, l, &mut y[1..]);
+            if p > 0 {
+                y[p] = mul_add::<T, FUSED>(-u, l[p - 1], exchanged);
+            }
+            max_u = max_u.max_nan(u.abs1());
+        }
+        self.found.max_u[0] = self.found.max_u[0].max_nan(max_u);
+        self.found.flops += (below * (2 * (reach - j) - 1)) as f64;
+        self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
     }
 
     /// Factors the panel in its dense copy and writes U and L back.
@@ -299,8 +345,7 @@ impl<T: Scalar> Elimination<'_, T> {
             // Column k is final up to later exchanges, which the solves apply themselves.
             let start = self.at(first, j);
             self.values[start..start + end].copy_from_slice(&self.panel[k * ldp..k * ldp + end]);
-            let u = self.at(self.tops[j] as usize, j)..=self.at(j, j);
-            max_lanes(&self.values[u], &mut self.found.max_u);
+            max_lanes(&self.panel[k * ldp..=k * ldp + k], &mut self.found.max_u);
         }
     }
 
@@ -313,6 +358,9 @@ impl<T: Scalar> Elimination<'_, T> {
         let base = self.at(first, c);
         let values = &mut self.values[..];
         let x: &mut [[T; GROUP]] = &mut self.rows[..nb];
+        if C < GROUP {
+            x.fill([zero(); GROUP]);
+        }
         // X out of the columns with the exchanges applied. Rows above a column's storage are zero.
         for i in 0..C {
             let start = base + i * stride;
@@ -350,6 +398,7 @@ impl<T: Scalar> Elimination<'_, T> {
         solve_by!(8);
         solve_by!(4);
         solve_by!(1);
+        x.iter().for_each(|x| max_lanes(x, &mut self.found.max_u));
         for i in 0..C {
             let start = base + i * stride;
             let absent = (c + i).saturating_sub(kv + first).min(nb);

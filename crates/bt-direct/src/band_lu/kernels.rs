@@ -21,8 +21,16 @@ pub(super) fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
 /// y ← y − a·x.
 #[inline(always)]
 pub(super) fn axpy_minus<T: Scalar, const FUSED: bool>(a: T, x: &[T], y: &mut [T]) {
+    let n = x.len().min(y.len());
     let minus_a = -a;
-    for (y, &x) in y.iter_mut().zip(x) {
+    let (xs, x_tail) = x[..n].as_chunks::<LANES>();
+    let (ys, y_tail) = y[..n].as_chunks_mut::<LANES>();
+    for (y, x) in ys.iter_mut().zip(xs) {
+        for k in 0..LANES {
+            y[k] = mul_add::<T, FUSED>(minus_a, x[k], y[k]);
+        }
+    }
+    for (y, &x) in y_tail.iter_mut().zip(x_tail) {
         *y = mul_add::<T, FUSED>(minus_a, x, *y);
     }
 }
@@ -45,14 +53,14 @@ pub(super) fn dot<T: Scalar, const FUSED: bool>(x: &[T], y: &[T], map: impl Fn(T
     reduce(lanes, |a, b| a + b)
 }
 
-/// Lanes of a reduction; a column's tail goes to the first lanes.
-pub(super) const LANES: usize = 16;
+/// Values worked on together; 8 doubles are an AVX-512 register.
+pub(super) const LANES: usize = 8;
 
 /// lanes ← max(lanes, |re vᵢ| + |im vᵢ|) lane by lane; NaN sticks.
 #[inline(always)]
 pub(super) fn max_lanes<T: Scalar>(x: &[T], lanes: &mut [T::Real; LANES]) {
-    let chunks = x.chunks_exact(LANES);
-    for (m, v) in lanes.iter_mut().zip(chunks.remainder()) {
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (m, v) in lanes.iter_mut().zip(tail) {
         *m = m.max_nan(v.abs1());
     }
     for chunk in chunks {
@@ -62,20 +70,22 @@ pub(super) fn max_lanes<T: Scalar>(x: &[T], lanes: &mut [T::Real; LANES]) {
     }
 }
 
-/// Σ|vᵢ|, in the true modulus.
+/// Σ|vᵢ| in the true modulus; lanes ← max(lanes, |re vᵢ| + |im vᵢ|) lane by lane.
 #[inline(always)]
-pub(super) fn sum_abs<T: Scalar>(x: &[T]) -> T::Real {
-    let mut lanes = [zero::<T::Real>(); LANES];
-    let chunks = x.chunks_exact(LANES);
-    for (s, v) in lanes.iter_mut().zip(chunks.remainder()) {
-        *s += v.abs();
+pub(super) fn sum_and_max<T: Scalar>(x: &[T], maxima: &mut [T::Real; LANES]) -> T::Real {
+    let mut sums = [zero::<T::Real>(); LANES];
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (k, v) in tail.iter().enumerate() {
+        sums[k] = v.abs();
+        maxima[k] = maxima[k].max_nan(v.abs1());
     }
     for chunk in chunks {
         for k in 0..LANES {
-            lanes[k] += chunk[k].abs();
+            sums[k] += chunk[k].abs();
+            maxima[k] = maxima[k].max_nan(chunk[k].abs1());
         }
     }
-    reduce(lanes, |a, b| a + b)
+    reduce(sums, |a, b| a + b)
 }
 
 /// Combines the lanes by halves.
@@ -91,13 +101,22 @@ pub(super) fn reduce<R: Copy>(mut lanes: [R; LANES], combine: impl Fn(R, R) -> R
     lanes[0]
 }
 
-/// Index of the first element of largest |re| + |im|; NaN counts as largest.
+/// Index of the first element of largest |re| + |im|; NaN counts as none.
 #[inline(always)]
 pub(super) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
+    let larger = |a: T::Real, b: T::Real| if b > a { b } else { a };
     let mut lanes = [zero::<T::Real>(); LANES];
-    max_lanes(x, &mut lanes);
-    let largest = reduce(lanes, RealScalar::max_nan);
-    x.iter().position(|v| !(v.abs1() < largest)).unwrap_or(0)
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (m, v) in lanes.iter_mut().zip(tail) {
+        *m = larger(*m, v.abs1());
+    }
+    for chunk in chunks {
+        for k in 0..LANES {
+            lanes[k] = larger(lanes[k], chunk[k].abs1());
+        }
+    }
+    let largest = reduce(lanes, larger);
+    x.iter().position(|v| v.abs1() >= largest).unwrap_or(0)
 }
 
 /// Y ← Y − L·X for R rows and C columns: `y` starts at the first element, its columns lie `stride` apart; column k of

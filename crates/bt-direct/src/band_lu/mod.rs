@@ -63,7 +63,7 @@ impl Tuning {
     /// Measured on AVX-512 in double precision.
     fn of(kl: usize, ku: usize) -> Self {
         let panel = match kl {
-            0..16 => 4,
+            0..16 => 1,
             16..48 => 8,
             48..96 => 16,
             _ => 24,

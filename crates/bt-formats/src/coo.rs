@@ -104,6 +104,10 @@ impl<T: Scalar> Coo<T> {
     pub fn values(&self) -> &[T] {
         &self.values
     }
+    /// Values for overwriting; the places stay.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
     /// The three arrays (rows, columns, values).
     pub fn into_triplets(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
         (self.rows, self.cols, self.values)

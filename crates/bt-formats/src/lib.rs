@@ -26,7 +26,7 @@ mod tridiagonal;
 mod verify;
 
 pub use band::Band;
-pub use block_tridiagonal::*;
+pub use block_tridiagonal::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout};
 pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::*;

@@ -1,5 +1,6 @@
 //! Scalar tridiagonal matrices as three arrays.
 
+use crate::convert::try_zeros;
 use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
@@ -41,6 +42,12 @@ impl<T: Scalar> Tridiagonal<T> {
         Ok(Self { lower, diag, upper })
     }
 
+    /// The zero matrix.
+    pub(crate) fn zeros(n: usize) -> Result<Self> {
+        let zeros = || try_zeros(n, "three diagonals");
+        Ok(Self { lower: zeros()?, diag: zeros()?, upper: zeros()? })
+    }
+
     /// From a sparse matrix.
     ///
     /// # Errors
@@ -48,7 +55,7 @@ impl<T: Scalar> Tridiagonal<T> {
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let n = a.nrows();
-        let mut t = Self { lower: vec![zero(); n], diag: vec![zero(); n], upper: vec![zero(); n] };
+        let mut t = Self::zeros(n)?;
         for i in 0..n {
             let (cols, vals) = a.row(i);
             for (&j, &v) in cols.iter().zip(vals) {
@@ -81,6 +88,10 @@ impl<T: Scalar> Tridiagonal<T> {
     /// Super-diagonal, `upper[n-1] = 0`.
     pub fn upper(&self) -> &[T] {
         &self.upper
+    }
+    /// The three arrays (lower, diagonal, upper) for writing; the padding must stay zero.
+    pub(crate) fn parts_mut(&mut self) -> [&mut [T]; 3] {
+        [&mut self.lower, &mut self.diag, &mut self.upper]
     }
     /// The three arrays (lower, diagonal, upper).
     pub fn into_parts(self) -> (Vec<T>, Vec<T>, Vec<T>) {

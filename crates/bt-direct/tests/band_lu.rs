@@ -1,0 +1,207 @@
+//! `BandLu` against dense LU, LAPACK's test types and the bands in `../shared`.
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use bt_direct::{BandLu, FactorError, Factorization};
+use bt_formats::{Band, Op, Progress, Scalar, c32, c64};
+use common::{Random, check_contract, data, read_matrix, read_vector};
+use proptest::prelude::*;
+
+fn random<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
+    let mut r = Random::new(seed);
+    let mut a = Band::zeros(n, kl, ku).unwrap();
+    for j in 0..n {
+        for i in a.column_range(j) {
+            *a.get_mut(i, j) = r.scalar();
+        }
+    }
+    a
+}
+
+fn check<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) {
+    let a = random::<T>(n, kl, ku, seed);
+    let lu = BandLu::new(&a).unwrap();
+    check_contract(&a, &lu, seed);
+    let mut other = BandLu::from_band(random::<T>(n, kl, ku, seed + 1)).unwrap();
+    other.refactor(&a).unwrap();
+    assert_eq!(format!("{lu:?}"), format!("{other:?}"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn contract_f64(n in 0usize..60, kl in 0usize..14, ku in 0usize..14, seed: u32) {
+        check::<f64>(n, kl, ku, u64::from(seed));
+    }
+    #[test]
+    fn contract_f32(n in 0usize..40, kl in 0usize..10, ku in 0usize..10, seed: u32) {
+        check::<f32>(n, kl, ku, u64::from(seed));
+    }
+    #[test]
+    fn contract_c64(n in 0usize..40, kl in 0usize..10, ku in 0usize..10, seed: u32) {
+        check::<c64>(n, kl, ku, u64::from(seed));
+    }
+    #[test]
+    fn contract_c32(n in 0usize..40, kl in 0usize..10, ku in 0usize..10, seed: u32) {
+        check::<c32>(n, kl, ku, u64::from(seed));
+    }
+}
+
+#[test]
+fn wide_bands_and_edges() {
+    for (n, kl, ku) in [
+        (1, 0, 0),
+        (1, 3, 2),
+        (2, 5, 5),
+        (150, 70, 66),
+        (150, 149, 149),
+        (97, 0, 40),
+        (97, 40, 0),
+        (130, 33, 64),
+        (65, 64, 0),
+    ] {
+        check::<f64>(n, kl, ku, 7);
+        check::<c32>(n, kl, ku, 8);
+    }
+}
+
+/// LAPACK's info: the first zero pivot, with elimination going on behind it.
+#[test]
+fn the_first_column_without_pivot_is_named_and_the_object_lives_on() {
+    for (n, kl, ku) in [(30, 2, 3), (120, 40, 33)] {
+        let a = random::<f64>(n, kl, ku, 5);
+        let mut lu = BandLu::new(&a).unwrap();
+        for zero_columns in [vec![0], vec![n - 1], vec![n / 2, n - 3], (n / 2..n).collect()] {
+            let mut singular = a.clone();
+            for &j in &zero_columns {
+                for i in a.column_range(j) {
+                    *singular.get_mut(i, j) = 0.0;
+                }
+            }
+            let Err(FactorError::Singular(place)) = lu.refactor(&singular) else { panic!("not singular") };
+            assert_eq!(place.column, zero_columns[0]);
+            let mut x = vec![1.0; n];
+            lu.solve_vec_in_place(&mut x);
+            assert!(x.iter().all(|v| v.is_nan()));
+            assert_eq!(lu.rcond(), 0.0);
+            lu.refactor(&a).unwrap();
+            check_contract(&a, &lu, 1);
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_named() {
+    for value in [f64::NAN, f64::INFINITY] {
+        let mut a = random::<f64>(90, 36, 35, 5);
+        *a.get_mut(40, 30) = value;
+        let message = BandLu::new(&a).unwrap_err().to_string();
+        assert!(message.contains("row 40, column 30"), "{message}");
+    }
+    let mut lu = BandLu::new(&random::<f64>(20, 3, 2, 1)).unwrap();
+    for other in [(21, 3, 2), (20, 2, 2), (20, 3, 3)] {
+        let other = random(other.0, other.1, other.2, 1);
+        assert!(matches!(lu.refactor(&other), Err(FactorError::Input(_))));
+    }
+}
+
+#[test]
+fn what_stands_in_the_room_for_fill_does_not_matter() {
+    let a = random::<f64>(50, 4, 3, 2);
+    let mut dirty = a.clone();
+    let ldab = a.ldab();
+    for column in dirty.values_mut().chunks_mut(ldab) {
+        column[..4].fill(f64::NAN);
+    }
+    assert_eq!(format!("{:?}", BandLu::new(&a).unwrap()), format!("{:?}", BandLu::new(&dirty).unwrap()));
+}
+
+#[test]
+fn extreme_scales_cost_no_accuracy() {
+    fn at<T: Scalar>(exponent: i32, bandwidths: (usize, usize)) {
+        let mut a = random::<T>(80, bandwidths.0, bandwidths.1, 3);
+        let factor = T::from_parts(10f64.powi(exponent), 0.0);
+        a.values_mut().iter_mut().for_each(|v| *v *= factor);
+        let lu = BandLu::new(&a).unwrap();
+        let mut r = Random::new(1);
+        let b: Vec<T> = (0..80).map(|_| r.scalar::<T>() * factor).collect();
+        for op in common::OPS {
+            let error = common::backward_error(&a, &lu, op, &b);
+            assert!(error <= 100.0 * bt_direct::refine::unit_roundoff::<T>() * lu.stats().growth, "{op:?} {error:e}");
+        }
+        assert!(lu.log_det().log_abs.is_finite() && lu.rcond() > 1e-8);
+    }
+    for bandwidths in [(3, 2), (40, 37)] {
+        for exponent in [-300, 300] {
+            at::<f64>(exponent, bandwidths);
+            at::<c64>(exponent, bandwidths);
+        }
+        for exponent in [-34, 34] {
+            at::<f32>(exponent, bandwidths);
+            at::<c32>(exponent, bandwidths);
+        }
+    }
+}
+
+#[test]
+fn monitors_see_columns_and_stop() {
+    let a = random::<f64>(300, 40, 40, 3);
+    let mut seen = Vec::new();
+    let mut watch = |p: Progress| {
+        if let Progress::Step { phase: "factor", done, total: 300 } = p {
+            seen.push(done);
+        }
+        ControlFlow::Continue(())
+    };
+    BandLu::with_monitor(&a, &mut watch).unwrap();
+    assert!(seen.len() > 3 && seen.is_sorted() && *seen.last().unwrap() < 300, "{seen:?}");
+    let mut calls = 0;
+    let mut stop = |_: Progress| {
+        calls += 1;
+        if calls == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    assert!(matches!(BandLu::with_monitor(&a, &mut stop), Err(FactorError::Stopped)));
+    assert_eq!(calls, 3);
+}
+
+/// No exchange, no fill: the statistics count what the pivots really did.
+#[test]
+fn fill_and_flops_follow_the_exchanges() {
+    let mut a = Band::zeros(50, 3, 2).unwrap();
+    for j in 0..50 {
+        for i in a.column_range(j) {
+            *a.get_mut(i, j) = if i == j { 10.0 } else { 1.0 };
+        }
+    }
+    let stats = BandLu::new(&a).unwrap().stats();
+    assert_eq!(stats.nnz, bt_formats::Matrix::nnz(&a));
+    assert_eq!(stats.flops, (0..50usize).map(|j| 3.min(49 - j) * (2 * 2.min(49 - j) + 1)).sum::<usize>() as f64);
+    assert_eq!(stats.growth, 1.0);
+}
+
+/// Singular files name LAPACK's column, all others have a tiny backward error.
+#[test]
+fn shared_bands() {
+    let Some(folder) = data("banded") else { return };
+    let index = std::fs::read_to_string(folder.join("index.csv")).unwrap();
+    let mut solved = 0;
+    for line in index.lines().skip(1) {
+        let fields = common::csv_fields(line);
+        let (name, info) = (&fields[0], fields[7].parse::<usize>().unwrap());
+        let a = Band::from_csr(&read_matrix(&folder.join(format!("{name}.mtx")))).unwrap();
+        match BandLu::new(&a) {
+            Err(FactorError::Singular(place)) => assert_eq!(place.column + 1, info, "{name}"),
+            Err(e) => panic!("{name}: {e}"),
+            Ok(lu) => {
+                assert_eq!(info, 0, "{name}");
+                let b = read_vector(&folder.join(format!("{name}_b.mtx")));
+                let error = common::backward_error(&a, &lu, Op::Identity, &b);
+                assert!(error <= 2e-15, "{name}: {error:e}");
+                solved += 1;
+            }
+        }
+    }
+    assert_eq!(solved, 10, "regular files");
+}

@@ -1,0 +1,301 @@
+//! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored).
+
+use super::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, Window};
+use crate::convert::try_zeros;
+use crate::coo::Coo;
+use crate::csr::Csr;
+use crate::error::{Error, Result};
+use crate::operator::{LinearOperator, zero};
+use crate::partition::Partition;
+use crate::scalar::Scalar;
+use crate::tridiagonal::Tridiagonal;
+
+/// What the pattern of a matrix needs.
+struct Pattern {
+    /// Bandwidths of the widest diagonal block.
+    kl: usize,
+    ku: usize,
+    /// Coupling entries of each row, summed: row pointers.
+    row_ptr: Vec<u32>,
+}
+
+/// Σkⱼ² and Σkⱼ(kⱼ₋₁ + kⱼ₊₁); saturating, since they are only compared and reserved.
+fn dense_lengths(partition: &Partition) -> (usize, usize) {
+    (0..partition.n_blocks()).map(|j| Window::new(partition, j)).fold((0, 0), |(d, c), w| {
+        let (k, l) = (w.size(), w.coupling_cols());
+        (usize::saturating_add(d, k.saturating_mul(k)), usize::saturating_add(c, k.saturating_mul(l)))
+    })
+}
+
+/// What to do with the values of a matrix whose places have been found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Check,
+    Write,
+}
+
+impl<T: Scalar> BlockTridiagonal<T> {
+    /// From a sparse matrix. Stored zeros inside the three block diagonals keep their places in sparse couplings;
+    /// those outside the structure are dropped.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`]; [`Error::DimensionMismatch`] when the blocks do not sum to n;
+    /// [`Error::OutsideStructure`] naming the first non-zero outside the three block diagonals, or one that the
+    /// demanded diagonal format cannot hold; [`Error::TooLarge`] when the storage cannot be had.
+    ///
+    /// # Cost
+    /// O(nnz + values stored).
+    pub fn from_csr(a: &Csr<T>, partition: Partition, layout: HybridLayout) -> Result<Self> {
+        a.check_square()?;
+        check_size(a, &partition)?;
+        let pattern = analyse(a, &partition)?;
+        let diagonal = empty_diagonal(&partition, &pattern, layout.diagonal)?;
+        let couplings = empty_couplings(a, &partition, pattern, layout.couplings)?;
+        let mut out = Self { partition, diagonal, couplings };
+        out.walk(a, Pass::Write)?;
+        Ok(out)
+    }
+
+    /// Takes over the values of a matrix whose non-zeros lie in the places this one has; places that `a` does not
+    /// store become zero. Allocates nothing. On an error nothing has changed.
+    ///
+    /// # Errors
+    /// As [`BlockTridiagonal::from_csr`]; [`Error::OutsideStructure`] also for a coupling that is not in the pattern.
+    pub fn update_values(&mut self, a: &Csr<T>) -> Result<()> {
+        a.check_square()?;
+        check_size(a, &self.partition)?;
+        self.walk(a, Pass::Check)?;
+        match &mut self.diagonal {
+            DiagonalBlocks::Tridiagonal(t) => t.parts_mut().into_iter().for_each(|d| d.fill(zero())),
+            DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => values.fill(zero()),
+        }
+        match &mut self.couplings {
+            Couplings::Coo { entries, .. } => entries.values_mut().fill(zero()),
+            Couplings::Csr(c) => c.values_mut().fill(zero()),
+            Couplings::Dense { values, .. } => values.fill(zero()),
+        }
+        self.walk(a, Pass::Write)
+    }
+
+    /// Finds the place of every entry of `a` and, in a writing pass, stores its value there.
+    fn walk(&mut self, a: &Csr<T>, pass: Pass) -> Result<()> {
+        let Self { partition, diagonal, couplings } = self;
+        let mut cursor = 0;
+        for j in 0..partition.n_blocks() {
+            let w = Window::new(partition, j);
+            for i in w.start..w.end {
+                let (cols, vals) = a.row(i);
+                for (&c, &v) in cols.iter().zip(vals) {
+                    let c = c as usize;
+                    let place = if (w.start..w.end).contains(&c) {
+                        diagonal.place(w, j, i, c)
+                    } else if (w.lo..w.hi).contains(&c) {
+                        couplings.place(w, j, i, c, &mut cursor)
+                    } else {
+                        None
+                    };
+                    match place {
+                        Some(place) if pass == Pass::Write => *place = v,
+                        None if v != zero() => return Err(outside(partition, i, c)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_size<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<()> {
+    if partition.n() != a.nrows() {
+        return Err(Error::DimensionMismatch {
+            what: "sum of the block sizes",
+            expected: a.nrows(),
+            found: partition.n(),
+        });
+    }
+    Ok(())
+}
+
+/// The error for an entry without a place, which says why it has none.
+fn outside(partition: &Partition, row: usize, col: usize) -> Error {
+    let (bi, bj) = (partition.block_of(row), partition.block_of(col));
+    let why = match bi.abs_diff(bj) {
+        0 => format!("lies outside the band kept of diagonal block {bi} (from 0)"),
+        1 => format!("couples block {bi} with block {bj} (from 0) where the pattern has no entry"),
+        _ => format!("couples block {bi} with block {bj} (from 0); only neighbouring blocks may couple"),
+    };
+    Error::OutsideStructure { row, col, why }
+}
+
+fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
+    let (mut kl, mut ku, mut count) = (0, 0, 0u32);
+    let mut row_ptr = Vec::new();
+    row_ptr.try_reserve_exact(a.nrows() + 1).map_err(|_| too_large("couplings", a.nrows() + 1))?;
+    row_ptr.push(0);
+    for j in 0..partition.n_blocks() {
+        let w = Window::new(partition, j);
+        for i in w.start..w.end {
+            let (cols, vals) = a.row(i);
+            for (&c, &v) in cols.iter().zip(vals) {
+                let c = c as usize;
+                if (w.start..w.end).contains(&c) {
+                    kl = kl.max(i.saturating_sub(c));
+                    ku = ku.max(c.saturating_sub(i));
+                } else if (w.lo..w.hi).contains(&c) {
+                    count += 1;
+                } else if v != zero() {
+                    return Err(outside(partition, i, c));
+                }
+            }
+            row_ptr.push(count);
+        }
+    }
+    Ok(Pattern { kl, ku, row_ptr })
+}
+
+fn too_large(what: &'static str, len: usize) -> Error {
+    Error::TooLarge { what, needed: format!("{len} values"), limit: "the memory there is".into() }
+}
+
+fn empty_diagonal<T: Scalar>(
+    p: &Partition,
+    pattern: &Pattern,
+    kind: Option<DiagonalKind>,
+) -> Result<DiagonalBlocks<T>> {
+    let n = p.n();
+    let width = pattern.kl + pattern.ku + 1;
+    let dense = dense_lengths(p).0;
+    let kind = kind.unwrap_or_else(|| {
+        let s = size_of::<T>();
+        let tridiagonal = if pattern.kl.max(pattern.ku) <= 1 { n.saturating_mul(3 * s) } else { usize::MAX };
+        let band = n.saturating_mul(width).saturating_mul(s);
+        let dense = dense.saturating_mul(s).saturating_add(8 * (p.n_blocks() + 1));
+        if tridiagonal <= band.min(dense) {
+            DiagonalKind::Tridiagonal
+        } else if band <= dense {
+            DiagonalKind::Band
+        } else {
+            DiagonalKind::Dense
+        }
+    });
+    Ok(match kind {
+        DiagonalKind::Tridiagonal => DiagonalBlocks::Tridiagonal(Tridiagonal::zeros(n)?),
+        DiagonalKind::Band => {
+            let values = try_zeros(n.saturating_mul(width), "banded diagonal blocks")?;
+            DiagonalBlocks::Band { kl: pattern.kl, ku: pattern.ku, values }
+        }
+        DiagonalKind::Dense => {
+            let values = try_zeros(dense, "dense diagonal blocks")?;
+            let starts = prefix_sums(p.sizes().map(|k| k * k));
+            DiagonalBlocks::Dense { starts, values }
+        }
+    })
+}
+
+fn empty_couplings<T: Scalar>(
+    a: &Csr<T>,
+    p: &Partition,
+    pattern: Pattern,
+    kind: Option<CouplingKind>,
+) -> Result<Couplings<T>> {
+    let (n, m) = (p.n(), p.n_blocks());
+    let nnz = pattern.row_ptr[n] as usize;
+    let dense = dense_lengths(p).1;
+    let kind = kind.unwrap_or_else(|| {
+        let s = size_of::<T>();
+        let coo = (8 + s) * nnz + 4 * (m + 1);
+        let csr = (4 + s) * nnz + 4 * (n + 1);
+        let dense = dense.saturating_mul(s).saturating_add(8 * (m + 1));
+        if csr <= coo.min(dense) {
+            CouplingKind::Csr
+        } else if coo <= dense {
+            CouplingKind::Coo
+        } else {
+            CouplingKind::Dense
+        }
+    });
+    if kind == CouplingKind::Dense {
+        let values = try_zeros(dense, "dense couplings")?;
+        let lengths = (0..m).map(|j| Window::new(p, j)).map(|w| w.size() * w.coupling_cols());
+        return Ok(Couplings::Dense { starts: prefix_sums(lengths), values });
+    }
+    let mut cols: Vec<u32> = Vec::new();
+    cols.try_reserve_exact(nnz).map_err(|_| too_large("couplings", nnz))?;
+    for j in 0..m {
+        let w = Window::new(p, j);
+        for i in w.start..w.end {
+            let inside = |c: usize| (w.lo..w.start).contains(&c) || (w.end..w.hi).contains(&c);
+            cols.extend(a.row(i).0.iter().filter(|&&c| inside(c as usize)));
+        }
+    }
+    let values = try_zeros(nnz, "couplings")?;
+    if kind == CouplingKind::Csr {
+        return Ok(Couplings::Csr(Csr::new(n, n, pattern.row_ptr, cols, values)?));
+    }
+    let mut rows: Vec<u32> = Vec::new();
+    rows.try_reserve_exact(nnz).map_err(|_| too_large("couplings", nnz))?;
+    for (i, w) in pattern.row_ptr.windows(2).enumerate() {
+        rows.extend((w[0]..w[1]).map(|_| i as u32));
+    }
+    let block_ptr = p.offsets().iter().map(|&i| pattern.row_ptr[i as usize]).collect();
+    Ok(Couplings::Coo { entries: Coo::from_triplets(n, n, rows, cols, values)?, block_ptr })
+}
+
+fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    let sums = lengths.scan(0, |sum, len| {
+        *sum += len;
+        Some(*sum)
+    });
+    std::iter::once(0).chain(sums).collect()
+}
+
+impl<T: Scalar> DiagonalBlocks<T> {
+    /// Where (i, c) of block j is kept, if it is.
+    fn place(&mut self, w: Window, j: usize, i: usize, c: usize) -> Option<&mut T> {
+        match self {
+            Self::Tridiagonal(t) => {
+                let [lower, diag, upper] = t.parts_mut();
+                match c as isize - i as isize {
+                    -1 => Some(&mut lower[i]),
+                    0 => Some(&mut diag[i]),
+                    1 => Some(&mut upper[i]),
+                    _ => None,
+                }
+            }
+            Self::Band { kl, ku, values } if i <= c + *kl && c <= i + *ku => {
+                Some(&mut values[i * (*kl + *ku + 1) + *kl + c - i])
+            }
+            Self::Band { .. } => None,
+            Self::Dense { starts, values } => Some(&mut values[starts[j] + (c - w.start) * w.size() + i - w.start]),
+        }
+    }
+}
+
+impl<T: Scalar> Couplings<T> {
+    /// Where (i, c) of block row j is kept, if it is. `cursor` moves along the sparse entries: places must be asked
+    /// for in the order of rows and columns.
+    fn place(&mut self, w: Window, j: usize, i: usize, c: usize, cursor: &mut usize) -> Option<&mut T> {
+        match self {
+            Self::Coo { entries, .. } => {
+                let (rows, cols) = (entries.rows(), entries.cols());
+                let at = |k: usize| (rows[k] as usize, cols[k] as usize);
+                while *cursor < rows.len() && at(*cursor) < (i, c) {
+                    *cursor += 1;
+                }
+                let found = *cursor < rows.len() && at(*cursor) == (i, c);
+                found.then(|| &mut entries.values_mut()[*cursor])
+            }
+            Self::Csr(a) => {
+                let (start, end) = (a.row_ptr()[i] as usize, a.row_ptr()[i + 1] as usize);
+                *cursor = start.max(*cursor);
+                while *cursor < end && (a.col_idx()[*cursor] as usize) < c {
+                    *cursor += 1;
+                }
+                let found = *cursor < end && a.col_idx()[*cursor] as usize == c;
+                found.then(|| &mut a.values_mut()[*cursor])
+            }
+            Self::Dense { starts, values } => Some(&mut values[starts[j] + w.coupling_col(c) * w.size() + i - w.start]),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Hybrid block-tridiagonal storage: diagonal blocks and couplings each in the format that suits them.
+//!
+//! Yang, Li, Li, *A parallel solving method for block-tridiagonal equations on CPU–GPU heterogeneous computing
+//! systems*, J. Supercomput. 73 (2017), <https://doi.org/10.1007/s11227-016-1881-x>, §3: tridiagonal diagonal blocks
+//! as three diagonals without offsets, dense ones column-major, the very sparse couplings by coordinates or rows.
+//! Departures: blocks of any sizes, banded diagonal blocks, dense couplings, and all L and U of one matrix in one
+//! array each, so that a product is one stream.
+//!
+//! Storage, s = size of T, m blocks of k₁ … k_m rows, z coupling entries (and 4(m + 1) bytes of partition):
+//!
+//! ```text
+//! diagonal    tridiagonal 3·s·n       band (kl + ku + 1)·s·n      dense s·Σkⱼ² + 8(m + 1)
+//! couplings   COO (8 + s)·z + 4(m+1)  CSR (4 + s)·z + 4(n + 1)    dense s·Σkⱼ(kⱼ₋₁ + kⱼ₊₁) + 8(m + 1)
+//! ```
+
+mod build;
+mod product;
+
+use faer::MatMut;
+
+use crate::coo::Coo;
+use crate::csr::Csr;
+use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::partition::Partition;
+use crate::scalar::Scalar;
+use crate::tridiagonal::Tridiagonal;
+
+/// How the diagonal blocks are stored, all of one matrix alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiagonalKind {
+    /// Three diagonals.
+    Tridiagonal,
+    /// The widest band found in any block, for all blocks.
+    Band,
+    /// All kⱼ² values of every block.
+    Dense,
+}
+
+/// How the couplings Lⱼ and Uⱼ are stored, all of one matrix alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CouplingKind {
+    /// Triplets.
+    Coo,
+    /// Compressed rows.
+    Csr,
+    /// All values of every block.
+    Dense,
+}
+
+/// A choice of formats. `None` (the default) takes the one of fewest bytes, counted exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HybridLayout {
+    /// Format of the diagonal blocks.
+    pub diagonal: Option<DiagonalKind>,
+    /// Format of the couplings.
+    pub couplings: Option<CouplingKind>,
+}
+
+/// Values of the diagonal blocks. Places outside a block or outside the matrix are padding and hold zeros.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DiagonalBlocks<T> {
+    /// One global triple: the three diagonals of D₁, D₂, … one after another, `lower` zero in the first row of each
+    /// block and `upper` zero in its last.
+    Tridiagonal(Tridiagonal<T>),
+    /// Row-aligned: A(i, c) at `[i·(kl + ku + 1) + kl + c − i]`.
+    Band {
+        /// Sub-diagonals.
+        kl: usize,
+        /// Super-diagonals.
+        ku: usize,
+        /// n rows of kl + ku + 1 values.
+        values: Vec<T>,
+    },
+    /// Column-major blocks one after another.
+    Dense {
+        /// Where each block begins in `values`, and the end: m + 1 places.
+        starts: Vec<usize>,
+        /// Σkⱼ² values.
+        values: Vec<T>,
+    },
+}
+
+/// Values of the couplings, in global row and column numbers: row i of block j holds columns of block j − 1 (that is
+/// Lⱼ), then columns of block j + 1 (that is Uⱼ).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Couplings<T> {
+    /// Triplets sorted by row, then column.
+    Coo {
+        /// The triplets.
+        entries: Coo<T>,
+        /// First triplet of each block row, and their number: m + 1.
+        block_ptr: Vec<u32>,
+    },
+    /// Compressed rows, n × n.
+    Csr(Csr<T>),
+    /// For each block row the kⱼ × (kⱼ₋₁ + kⱼ₊₁) matrix [Lⱼ Uⱼ], column-major.
+    Dense {
+        /// Where each block row begins in `values`, and the end: m + 1 places.
+        starts: Vec<usize>,
+        /// The matrices [Lⱼ Uⱼ] one after another.
+        values: Vec<T>,
+    },
+}
+
+/// A block-tridiagonal matrix over a [`Partition`]: uniform or variable block sizes.
+///
+/// ```text
+/// [ D₀ U₀       ]     block row j:  Lⱼ xⱼ₋₁ + Dⱼ xⱼ + Uⱼ xⱼ₊₁
+/// [ L₁ D₁ U₁    ]     Lⱼ is kⱼ × kⱼ₋₁,  Dⱼ is kⱼ × kⱼ,  Uⱼ is kⱼ × kⱼ₊₁
+/// [    L₂ D₂    ]
+/// ```
+///
+/// ```
+/// use bt_formats::{BlockTridiagonal, Csr, DiagonalKind, HybridLayout, LinearOperator, Partition};
+/// let a = Csr::new(4, 4, vec![0, 2, 5, 7, 9], vec![0, 1, 0, 1, 2, 2, 3, 2, 3], vec![4., 1., 1., 4., 2., 4., 1., 1., 4.])?;
+/// let h = BlockTridiagonal::from_csr(&a, Partition::uniform(4, 2)?, HybridLayout::default())?;
+/// assert_eq!((h.diagonal_kind(), h.nnz_diagonal(), h.nnz_couplings()), (DiagonalKind::Dense, 8, 1));
+/// let mut y = [0.0; 4];
+/// h.apply(1.0, &[1.0; 4], 0.0, &mut y);
+/// assert_eq!(y, [5.0, 7.0, 5.0, 5.0]);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockTridiagonal<T> {
+    partition: Partition,
+    diagonal: DiagonalBlocks<T>,
+    couplings: Couplings<T>,
+}
+
+/// Columns that block row j may touch: block j − 1 is `lo..start`, block j `start..end`, block j + 1 `end..hi`.
+#[derive(Clone, Copy)]
+struct Window {
+    lo: usize,
+    start: usize,
+    end: usize,
+    hi: usize,
+}
+
+impl Window {
+    fn new(partition: &Partition, j: usize) -> Self {
+        let offsets = partition.offsets();
+        Self {
+            lo: offsets[j.saturating_sub(1)] as usize,
+            start: offsets[j] as usize,
+            end: offsets[j + 1] as usize,
+            hi: offsets[(j + 2).min(offsets.len() - 1)] as usize,
+        }
+    }
+    /// Rows of block j.
+    fn size(self) -> usize {
+        self.end - self.start
+    }
+    /// Columns of [Lⱼ Uⱼ].
+    fn coupling_cols(self) -> usize {
+        self.start - self.lo + self.hi - self.end
+    }
+    /// Place of global column `c` among the columns of [Lⱼ Uⱼ].
+    fn coupling_col(self, c: usize) -> usize {
+        if c < self.start { c - self.lo } else { self.start - self.lo + c - self.end }
+    }
+    /// Global column of place `k` of [Lⱼ Uⱼ].
+    fn global_col(self, k: usize) -> usize {
+        let left = self.start - self.lo;
+        if k < left { self.lo + k } else { self.end + k - left }
+    }
+}
+
+/// Which of Lⱼ and Uⱼ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Lower,
+    Upper,
+}
+
+impl<T: Scalar> BlockTridiagonal<T> {
+    /// The blocks.
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+    /// Size n.
+    pub fn n(&self) -> usize {
+        self.partition.n()
+    }
+    /// Number of blocks m.
+    pub fn n_blocks(&self) -> usize {
+        self.partition.n_blocks()
+    }
+    /// The diagonal blocks as stored.
+    pub fn diagonal(&self) -> &DiagonalBlocks<T> {
+        &self.diagonal
+    }
+    /// The couplings as stored.
+    pub fn couplings(&self) -> &Couplings<T> {
+        &self.couplings
+    }
+    /// Format of the diagonal blocks.
+    pub fn diagonal_kind(&self) -> DiagonalKind {
+        match self.diagonal {
+            DiagonalBlocks::Tridiagonal(_) => DiagonalKind::Tridiagonal,
+            DiagonalBlocks::Band { .. } => DiagonalKind::Band,
+            DiagonalBlocks::Dense { .. } => DiagonalKind::Dense,
+        }
+    }
+    /// Format of the couplings.
+    pub fn coupling_kind(&self) -> CouplingKind {
+        match self.couplings {
+            Couplings::Coo { .. } => CouplingKind::Coo,
+            Couplings::Csr(_) => CouplingKind::Csr,
+            Couplings::Dense { .. } => CouplingKind::Dense,
+        }
+    }
+
+    /// Sub- and super-diagonals that the format of the diagonal blocks holds inside a block of `k` rows.
+    fn bandwidths(&self, k: usize) -> (usize, usize) {
+        match self.diagonal {
+            DiagonalBlocks::Tridiagonal(_) => (1.min(k - 1), 1.min(k - 1)),
+            DiagonalBlocks::Band { kl, ku, .. } => (kl.min(k - 1), ku.min(k - 1)),
+            DiagonalBlocks::Dense { .. } => (k - 1, k - 1),
+        }
+    }
+
+    /// Places inside the diagonal blocks, padding not counted.
+    pub fn nnz_diagonal(&self) -> usize {
+        let count = |k: usize| {
+            let (kl, ku) = self.bandwidths(k);
+            // A band loses 1 + 2 + … + kl places at one corner, 1 + 2 + … + ku at the other.
+            k * (kl + ku + 1) - kl * (kl + 1) / 2 - ku * (ku + 1) / 2
+        };
+        self.partition.sizes().map(count).sum()
+    }
+
+    /// Values stored for the diagonal blocks, padding counted.
+    pub fn len_diagonal(&self) -> usize {
+        match &self.diagonal {
+            DiagonalBlocks::Tridiagonal(t) => 3 * t.diag().len(),
+            DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => values.len(),
+        }
+    }
+
+    /// Values stored for the couplings.
+    pub fn nnz_couplings(&self) -> usize {
+        match &self.couplings {
+            Couplings::Coo { entries, .. } => entries.values().len(),
+            Couplings::Csr(a) => a.values().len(),
+            Couplings::Dense { values, .. } => values.len(),
+        }
+    }
+
+    /// `out` ← Dⱼ, every element written.
+    ///
+    /// # Panics
+    /// When `out` is not kⱼ × kⱼ.
+    pub fn copy_diagonal_block(&self, j: usize, mut out: MatMut<'_, T>) {
+        let range = self.partition.range(j);
+        let k = range.len();
+        assert_eq!((out.nrows(), out.ncols()), (k, k), "shape of a diagonal block");
+        out.fill(zero());
+        self.for_each_diagonal(j, |i, c, v| out[(i - range.start, c - range.start)] = v);
+    }
+
+    /// `out` ← Lⱼ, every element written.
+    ///
+    /// # Panics
+    /// When j = 0 or `out` is not kⱼ × kⱼ₋₁.
+    pub fn copy_lower_block(&self, j: usize, out: MatMut<'_, T>) {
+        assert!(j > 0, "block row 0 has no lower block");
+        self.copy_coupling(j, Side::Lower, out);
+    }
+
+    /// `out` ← Uⱼ, every element written.
+    ///
+    /// # Panics
+    /// When j = m − 1 or `out` is not kⱼ × kⱼ₊₁.
+    pub fn copy_upper_block(&self, j: usize, out: MatMut<'_, T>) {
+        assert!(j + 1 < self.n_blocks(), "the last block row has no upper block");
+        self.copy_coupling(j, Side::Upper, out);
+    }
+
+    fn copy_coupling(&self, j: usize, side: Side, mut out: MatMut<'_, T>) {
+        let w = Window::new(&self.partition, j);
+        let cols = if side == Side::Lower { w.lo..w.start } else { w.end..w.hi };
+        assert_eq!((out.nrows(), out.ncols()), (w.size(), cols.len()), "shape of a coupling block");
+        out.fill(zero());
+        for i in w.start..w.end {
+            self.for_each_coupling(j, i, |c, v| {
+                if cols.contains(&c) {
+                    out[(i - w.start, c - cols.start)] = v;
+                }
+            });
+        }
+    }
+
+    /// Visits the places of Dⱼ row by row as (global row, global column, value).
+    fn for_each_diagonal(&self, j: usize, mut visit: impl FnMut(usize, usize, T)) {
+        let range = self.partition.range(j);
+        let (kl, ku) = self.bandwidths(range.len());
+        for i in range.clone() {
+            for c in i.saturating_sub(kl).max(range.start)..(i + ku + 1).min(range.end) {
+                visit(i, c, self.diagonal.get(&range, j, i, c));
+            }
+        }
+    }
+
+    /// Visits the coupling entries of row i of block j as (global column, value), columns increasing.
+    fn for_each_coupling(&self, j: usize, i: usize, mut visit: impl FnMut(usize, T)) {
+        match &self.couplings {
+            Couplings::Coo { entries, block_ptr } => {
+                let block = block_ptr[j] as usize..block_ptr[j + 1] as usize;
+                let rows = &entries.rows()[block.clone()];
+                let first = rows.partition_point(|&r| (r as usize) < i);
+                let count = rows[first..].partition_point(|&r| r as usize == i);
+                for k in block.start + first..block.start + first + count {
+                    visit(entries.cols()[k] as usize, entries.values()[k]);
+                }
+            }
+            Couplings::Csr(a) => {
+                let (cols, vals) = a.row(i);
+                for (&c, &v) in cols.iter().zip(vals) {
+                    visit(c as usize, v);
+                }
+            }
+            Couplings::Dense { starts, values } => {
+                let w = Window::new(&self.partition, j);
+                for k in 0..w.coupling_cols() {
+                    visit(w.global_col(k), values[starts[j] + k * w.size() + i - w.start]);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> DiagonalBlocks<T> {
+    /// Value at (i, c) of block j, which covers `range`; the place must be one the format holds.
+    fn get(&self, range: &std::ops::Range<usize>, j: usize, i: usize, c: usize) -> T {
+        match self {
+            Self::Tridiagonal(t) => match c as isize - i as isize {
+                -1 => t.lower()[i],
+                0 => t.diag()[i],
+                _ => t.upper()[i],
+            },
+            Self::Band { kl, ku, values } => values[i * (kl + ku + 1) + kl + c - i],
+            Self::Dense { starts, values } => values[starts[j] + (c - range.start) * range.len() + i - range.start],
+        }
+    }
+}
+
+impl<T: Scalar> LinearOperator<T> for BlockTridiagonal<T> {
+    fn nrows(&self) -> usize {
+        self.n()
+    }
+    fn ncols(&self) -> usize {
+        self.n()
+    }
+    fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        self.apply_op(Op::Identity, alpha, x, beta, y, Par::auto(self.bytes()));
+    }
+}
+
+impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
+    fn nnz(&self) -> usize {
+        self.nnz_diagonal() + self.nnz_couplings()
+    }
+
+    fn bytes(&self) -> usize {
+        let diagonal = match &self.diagonal {
+            DiagonalBlocks::Tridiagonal(t) => t.bytes(),
+            DiagonalBlocks::Band { values, .. } => size_of_val(&**values),
+            DiagonalBlocks::Dense { starts, values } => size_of_val(&**starts) + size_of_val(&**values),
+        };
+        let couplings = match &self.couplings {
+            Couplings::Coo { entries, block_ptr } => {
+                entries.values().len() * (8 + size_of::<T>()) + size_of_val(&**block_ptr)
+            }
+            Couplings::Csr(a) => a.bytes(),
+            Couplings::Dense { starts, values } => size_of_val(&**starts) + size_of_val(&**values),
+        };
+        size_of_val(self.partition.offsets()) + diagonal + couplings
+    }
+
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        self.product(op, alpha, x, beta, y, par);
+    }
+
+    fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
+        for j in 0..self.n_blocks() {
+            let range = self.partition.range(j);
+            let (kl, ku) = self.bandwidths(range.len());
+            for i in range.clone() {
+                let mut diagonal = Some(i.saturating_sub(kl).max(range.start)..(i + ku + 1).min(range.end));
+                // Lⱼ, Dⱼ, Uⱼ: the diagonal part goes before the first column of Uⱼ.
+                self.for_each_coupling(j, i, |c, v| {
+                    if c >= range.end {
+                        for d in diagonal.take().into_iter().flatten() {
+                            visit(i, d, self.diagonal.get(&range, j, i, d));
+                        }
+                    }
+                    visit(i, c, v);
+                });
+                for d in diagonal.into_iter().flatten() {
+                    visit(i, d, self.diagonal.get(&range, j, i, d));
+                }
+            }
+        }
+    }
+}

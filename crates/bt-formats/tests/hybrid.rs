@@ -1,0 +1,223 @@
+//! Hybrid block-tridiagonal storage: the paper's two examples to the byte, every layout, and every refusal.
+
+use bt_formats::{
+    BlockTridiagonal, CouplingKind, Couplings, Csr, DiagonalBlocks, DiagonalKind, Error, HybridLayout, LinearOperator,
+    Matrix, Partition,
+};
+use faer::Mat;
+
+/// The paper's 9 × 9 B with k = 3.
+const B: [[f64; 9]; 9] = [
+    [1., -4., 0., -2., 0., 0., 0., 0., 0.],
+    [-3., 7., -4., 0., -2., 0., 0., 0., 0.],
+    [0., -3., 5., -4., 0., 0., 0., 0., 0.],
+    [-1., 0., 0., 5., -4., 0., -2., 0., 0.],
+    [0., 0., -3., -3., 9., -4., 0., -1., 0.],
+    [0., -1., 0., 0., -2., 9., 0., -2., 0.],
+    [0., 0., 0., 0., -1., 0., 5., -3., 0.],
+    [0., 0., 0., 0., 0., -2., -4., 9., -4.],
+    [0., 0., 0., 0., 0., -1., 0., -3., 12.],
+];
+
+fn csr(rows: &[[f64; 9]]) -> Csr<f64> {
+    Csr::from_dense(Mat::from_fn(rows.len(), 9, |i, j| rows[i][j]).as_ref()).unwrap()
+}
+
+fn dense(a: &impl Matrix<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), a.ncols());
+    a.for_each_entry(&mut |i, j, v| out[(i, j)] = v);
+    out
+}
+
+fn layouts() -> impl Iterator<Item = HybridLayout> {
+    [DiagonalKind::Tridiagonal, DiagonalKind::Band, DiagonalKind::Dense].into_iter().flat_map(|diagonal| {
+        [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Dense]
+            .into_iter()
+            .map(move |couplings| HybridLayout { diagonal: Some(diagonal), couplings: Some(couplings) })
+    })
+}
+
+fn uniform(n: usize, k: usize) -> Partition {
+    Partition::uniform(n, k).unwrap()
+}
+
+#[test]
+fn nine_by_nine_counts() {
+    let layout = HybridLayout { diagonal: None, couplings: Some(CouplingKind::Coo) };
+    let b = BlockTridiagonal::from_csr(&csr(&B), uniform(9, 3), layout).unwrap();
+    assert_eq!(b.diagonal_kind(), DiagonalKind::Tridiagonal);
+    assert_eq!((b.nnz_diagonal(), b.len_diagonal(), b.nnz_couplings()), (21, 27, 12));
+    let Couplings::Coo { entries, block_ptr } = b.couplings() else { panic!("COO was demanded") };
+    // 12 triplets are the paper's 36 units.
+    assert_eq!(entries.rows().len() + entries.cols().len() + entries.values().len(), 36);
+    assert_eq!(block_ptr, &[0, 3, 9, 12]);
+    let DiagonalBlocks::Tridiagonal(t) = b.diagonal() else { panic!("tridiagonal is the smallest") };
+    assert_eq!(t.lower(), &[0., -3., -3., 0., -3., -2., 0., -4., -3.]);
+    assert_eq!(t.diag(), &[1., 7., 5., 5., 9., 9., 5., 9., 12.]);
+    assert_eq!(t.upper(), &[-4., -4., 0., -4., -4., 0., -3., -4., 0.]);
+    // 27 values, 12 triplets, block pointers, block offsets.
+    assert_eq!(b.bytes(), 27 * 8 + 12 * 16 + 4 * 4 + 4 * 4);
+}
+
+#[test]
+fn nine_by_nine_determinant() {
+    let det = csr(&B).to_dense().determinant();
+    assert!((det + 5_831_448.0).abs() <= 1e-9 * 5_831_448.0, "{det}");
+}
+
+#[test]
+fn every_layout_holds_the_same_matrix() {
+    let a = csr(&B);
+    let product = |bt: &BlockTridiagonal<f64>| {
+        let mut y = [f64::NAN; 9];
+        bt.apply(1.0, &[1.0, -2.0, 3.0, 0.5, 4.0, -1.0, 2.0, 8.0, 1.0], 0.0, &mut y);
+        y
+    };
+    let reference = product(&BlockTridiagonal::from_csr(&a, uniform(9, 3), HybridLayout::default()).unwrap());
+    assert_eq!(reference[..3], [8.0, -37.0, 19.0]);
+    for layout in layouts() {
+        let bt = BlockTridiagonal::from_csr(&a, uniform(9, 3), layout).unwrap();
+        assert_eq!((Some(bt.diagonal_kind()), Some(bt.coupling_kind())), (layout.diagonal, layout.couplings));
+        // Small integers and halves: every order of summation gives the same.
+        assert_eq!(product(&bt), reference, "{layout:?}");
+        let (mut count, mut last) = (0, None);
+        bt.for_each_entry(&mut |i, j, _| {
+            assert!(last < Some((i, j)), "{layout:?}: ({i}, {j}) after {last:?}");
+            (count, last) = (count + 1, Some((i, j)));
+        });
+        assert_eq!(dense(&bt), a.to_dense(), "{layout:?}");
+        assert_eq!(count, bt.nnz(), "{layout:?}");
+    }
+}
+
+#[test]
+fn blocks_come_out_as_they_went_in() {
+    let a = csr(&B);
+    let full = a.to_dense();
+    let partition = Partition::from_sizes([3, 4, 2]).unwrap();
+    let check = |rows: std::ops::Range<usize>, cols: std::ops::Range<usize>, copy: &dyn Fn(faer::MatMut<'_, f64>)| {
+        let mut out = Mat::from_fn(rows.len(), cols.len(), |_, _| f64::NAN);
+        copy(out.as_mut());
+        assert_eq!(out, full.get(rows, cols).to_owned());
+    };
+    for layout in layouts().filter(|l| l.diagonal != Some(DiagonalKind::Tridiagonal)) {
+        let bt = BlockTridiagonal::from_csr(&a, partition.clone(), layout).unwrap();
+        for j in 0..3 {
+            let r = partition.range(j);
+            check(r.clone(), r.clone(), &|out| bt.copy_diagonal_block(j, out));
+            if j > 0 {
+                check(r.clone(), partition.range(j - 1), &|out| bt.copy_lower_block(j, out));
+            }
+            if j < 2 {
+                check(r.clone(), partition.range(j + 1), &|out| bt.copy_upper_block(j, out));
+            }
+        }
+    }
+}
+
+#[test]
+fn couplings_are_subtracted_from_one_block() {
+    let a = csr(&B);
+    let x: Vec<f64> = (1..=9).map(f64::from).collect();
+    for layout in layouts() {
+        let bt = BlockTridiagonal::from_csr(&a, uniform(9, 3), layout).unwrap();
+        // L₁x₀ = (−1, −9, −2), U₁x₂ = (−14, −8, −16).
+        let mut r = [0.0; 3];
+        bt.subtract_lower(1, &x, &mut r);
+        assert_eq!(r, [1., 9., 2.], "{layout:?}");
+        bt.subtract_upper(1, &x, &mut r);
+        assert_eq!(r, [15., 17., 18.], "{layout:?}");
+        let mut both = [0.0; 3];
+        bt.subtract_couplings(1, &x, &mut both);
+        assert_eq!(both, r, "{layout:?}");
+        let mut none = [1.0; 3];
+        bt.subtract_lower(0, &x, &mut none);
+        bt.subtract_upper(2, &x, &mut none);
+        assert_eq!(none, [1.0; 3], "{layout:?}");
+    }
+}
+
+#[test]
+fn fewest_bytes_are_chosen() {
+    let pick = |a: &Csr<f64>, p: Partition| {
+        let auto = BlockTridiagonal::from_csr(a, p.clone(), HybridLayout::default()).unwrap();
+        for layout in layouts() {
+            if let Ok(forced) = BlockTridiagonal::from_csr(a, p.clone(), layout) {
+                assert!(auto.bytes() <= forced.bytes(), "{layout:?} takes fewer bytes");
+            }
+        }
+        (auto.diagonal_kind(), auto.coupling_kind())
+    };
+    let from_fn = |n, f: fn(usize, usize) -> bool| {
+        Csr::from_dense(Mat::from_fn(n, n, |i, j| f64::from(f(i, j) as u8)).as_ref()).unwrap()
+    };
+    assert_eq!(pick(&csr(&B), uniform(9, 3)), (DiagonalKind::Tridiagonal, CouplingKind::Csr));
+    // 40 rows with one coupling: triplets.
+    let tridiagonal = from_fn(40, |i, j| i.abs_diff(j) <= 1);
+    assert_eq!(pick(&tridiagonal, uniform(40, 20)), (DiagonalKind::Tridiagonal, CouplingKind::Coo));
+    let full = from_fn(8, |_, _| true);
+    assert_eq!(pick(&full, uniform(8, 4)), (DiagonalKind::Dense, CouplingKind::Dense));
+    // Nothing off the blocks: dense couplings of no values would still hold k² zeros each.
+    let wide = from_fn(40, |i, j| i.abs_diff(j) <= 2 && i / 20 == j / 20);
+    assert_eq!(pick(&wide, uniform(40, 20)), (DiagonalKind::Band, CouplingKind::Coo));
+}
+
+#[test]
+fn entries_outside_are_named() {
+    let mut rows = B;
+    rows[1][7] = 5.0;
+    let error = BlockTridiagonal::from_csr(&csr(&rows), uniform(9, 3), HybridLayout::default()).unwrap_err();
+    assert!(matches!(error, Error::OutsideStructure { row: 1, col: 7, .. }));
+    let text = error.to_string();
+    assert!(text.contains("block 0") && text.contains("block 2"), "{text}");
+
+    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), couplings: None };
+    let error = BlockTridiagonal::from_csr(&csr(&B), uniform(9, 4), layout);
+    assert!(matches!(error, Err(Error::OutsideStructure { row: 0, col: 3, .. })));
+
+    let error = BlockTridiagonal::from_csr(&csr(&B), uniform(10, 5), HybridLayout::default());
+    assert!(matches!(error, Err(Error::DimensionMismatch { expected: 9, found: 10, .. })));
+    let error = BlockTridiagonal::from_csr(&csr(&B[..8]), uniform(8, 4), HybridLayout::default());
+    assert!(matches!(error, Err(Error::NotSquare { nrows: 8, ncols: 9 })));
+}
+
+#[test]
+fn stored_zeros_outside_do_no_harm() {
+    let a = Csr::new(3, 3, vec![0, 2, 3, 4], vec![0, 2, 1, 2], vec![1.0, 0.0, 2.0, 3.0]).unwrap();
+    let bt = BlockTridiagonal::from_csr(&a, uniform(3, 1), HybridLayout::default()).unwrap();
+    assert_eq!((bt.nnz_diagonal(), bt.nnz_couplings()), (3, 0));
+}
+
+#[test]
+fn values_are_refreshed_in_place() {
+    let a = csr(&B);
+    let mut doubled = B;
+    doubled.iter_mut().flatten().for_each(|v| *v *= 2.0);
+    doubled[3][0] = 0.0; // not stored any more: must become zero
+    doubled[4][4] = 0.0;
+    let a2 = csr(&doubled);
+    let mut beyond = B;
+    beyond[0][5] = 1.0; // a coupling without a place
+    for layout in layouts() {
+        let mut bt = BlockTridiagonal::from_csr(&a, uniform(9, 3), layout).unwrap();
+        bt.update_values(&a2).unwrap();
+        assert_eq!(dense(&bt), a2.to_dense(), "{layout:?}");
+        if layout.couplings != Some(CouplingKind::Dense) {
+            let before = bt.clone();
+            let error = bt.update_values(&csr(&beyond));
+            assert!(matches!(error, Err(Error::OutsideStructure { row: 0, col: 5, .. })), "{layout:?}");
+            assert_eq!(bt, before, "{layout:?}: a refused matrix changed values");
+        }
+    }
+}
+
+#[test]
+fn one_block_and_no_block() {
+    let a = csr(&B);
+    let bt = BlockTridiagonal::from_csr(&a, uniform(9, 9), HybridLayout::default()).unwrap();
+    assert_eq!((bt.n_blocks(), bt.nnz_couplings()), (1, 0));
+    let empty = Csr::<f64>::new(0, 0, vec![0], vec![], vec![]).unwrap();
+    let bt = BlockTridiagonal::from_csr(&empty, uniform(0, 3), HybridLayout::default()).unwrap();
+    assert_eq!((bt.n(), bt.nnz()), (0, 0));
+    bt.apply(1.0, &[], 0.0, &mut []);
+}

@@ -53,40 +53,40 @@ fn entries<T: Scalar>(a: &dyn Matrix<T>) -> Result<(), String> {
     ensure(a.bytes() >= values, || format!("bytes says {}, less than the {values} of the values", a.bytes()))
 }
 
-/// y = α·op(A)·x + β·y and the componentwise bound of its rounding errors, γ·(|α||A||x| + |β||y|).
-struct Expected {
-    y: Vec<c64>,
-    bound: Vec<f64>,
+/// op(A)·x in double precision, |op(A)|·|x|, and the number of terms of each sum.
+struct Reference {
+    sum: Vec<c64>,
+    abs: Vec<f64>,
+    terms: Vec<usize>,
 }
 
-impl Expected {
-    fn new<T: Scalar>(a: &dyn Matrix<T>, op: Op, alpha: T, x: &[T], beta: T, y: &[T]) -> Self {
-        let (alpha, beta) = (alpha.cast::<c64>(), beta.cast::<c64>());
+impl Reference {
+    fn new<T: Scalar>(a: &dyn Matrix<T>, op: Op, x: &[T]) -> Self {
         let m = op.shape(a.nrows(), a.ncols()).0;
-        let mut terms = vec![0usize; m];
-        let (mut sum, mut bound) = (vec![c64::new(0.0, 0.0); m], vec![0.0; m]);
+        let mut r = Self { sum: vec![c64::new(0.0, 0.0); m], abs: vec![0.0; m], terms: vec![0; m] };
         a.for_each_entry(&mut |i, j, v| {
             let (i, j) = if op == Op::Identity { (i, j) } else { (j, i) };
             let v = if op == Op::Adjoint { v.cast::<c64>().conj() } else { v.cast::<c64>() };
             let x = x[j].cast::<c64>();
-            sum[i] += v * x;
-            bound[i] += v.norm() * x.norm();
-            terms[i] += 1;
+            r.sum[i] += v * x;
+            r.abs[i] += v.norm() * x.norm();
+            r.terms[i] += 1;
         });
-        for i in 0..m {
-            let y = if beta == c64::new(0.0, 0.0) { beta } else { beta * y[i].cast::<c64>() };
-            sum[i] = alpha * sum[i] + y;
-            // Complex products round at most √8 times as much as real ones.
-            let gamma = 3.0 * (terms[i] + 4) as f64 * unit_roundoff::<T>();
-            bound[i] = gamma * (alpha.norm() * bound[i] + y.norm()) + <T::Real as RealScalar>::MIN_POSITIVE.to_f64();
-        }
-        Self { y: sum, bound }
+        r
     }
 
-    fn check<T: Scalar>(&self, y: &[T]) -> Result<(), String> {
-        for (i, ((y, expected), bound)) in y.iter().zip(&self.y).zip(&self.bound).enumerate() {
+    /// Whether `y` is α·op(A)·x + β·y₀ but for rounding errors γ·(|α||A||x| + |β||y₀|) in each element.
+    fn check<T: Scalar>(&self, alpha: T, beta: T, y0: &[T], y: &[T]) -> Result<(), String> {
+        let (alpha, beta) = (alpha.cast::<c64>(), beta.cast::<c64>());
+        for (i, y) in y.iter().enumerate() {
+            let old = if beta == c64::new(0.0, 0.0) { beta } else { beta * y0[i].cast::<c64>() };
+            let expected = alpha * self.sum[i] + old;
+            // Complex products round at most √8 times as much as real ones.
+            let gamma = 3.0 * (self.terms[i] + 4) as f64 * unit_roundoff::<T>();
+            let tiny = <T::Real as RealScalar>::MIN_POSITIVE.to_f64();
+            let bound = gamma * (alpha.norm() * self.abs[i] + old.norm()) + tiny;
             let error = (y.cast::<c64>() - expected).norm();
-            ensure(error <= *bound, || format!("y[{i}] = {y}, expected {expected} to within {bound:.1e}"))?;
+            ensure(error <= bound, || format!("y[{i}] = {y}, expected {expected} to within {bound:.1e}"))?;
         }
         Ok(())
     }
@@ -96,6 +96,7 @@ fn products<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let (m, n) = op.shape(a.nrows(), a.ncols());
     let x = random_vector::<T>(n, 1);
     let y0 = random_vector::<T>(m, 2);
+    let reference = Reference::new(a, op, &x);
     let factors = [(1.0, 0.0), (0.0, 0.0), (-1.0, 0.0), (1.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (2.5, -0.75)];
     for (alpha, beta) in factors {
         // A complex type has complex factors too, except for the special values 0 and ±1.
@@ -105,8 +106,7 @@ fn products<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
             y.fill(T::from_parts(f64::NAN, f64::NAN));
         }
         a.apply_op(op, alpha, &x, beta, &mut y, Par::Seq);
-        let expected = Expected::new(a, op, alpha, &x, beta, &y0);
-        expected.check(&y).map_err(|why| format!("α = {alpha}, β = {beta}: {why}"))?;
+        reference.check(alpha, beta, &y0, &y).map_err(|why| format!("α = {alpha}, β = {beta}: {why}"))?;
         if op == Op::Identity {
             let mut z = y0.clone();
             a.apply(alpha, &x, beta, &mut z);
@@ -136,9 +136,10 @@ fn many_vectors<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let (m, n) = op.shape(a.nrows(), a.ncols());
     // A stride beyond the rows: views into larger matrices are allowed.
     let (pad, mark) = (3, T::from_parts(7.0, -7.0));
-    for s in [0, 1, 2, 3, 5, 8, 17] {
-        let x_all = columns::<T>(n + pad, s, 10);
-        let y_all = columns::<T>(m + pad, s + 1, 40);
+    let sizes = [0, 1, 2, 3, 5, 8, 17];
+    let (x_all, y_all) = (columns::<T>(n + pad, 17, 10), columns::<T>(m + pad, 18, 40));
+    let references: Vec<_> = (0..17).map(|j| Reference::new(a, op, &column(&x_all, j)[..n])).collect();
+    for s in sizes {
         let (alpha, beta) = (T::from_parts(1.5, -0.5), T::from_parts(-0.5, 0.25));
         for (beta, par) in [(zero(), Par::Seq), (beta, Par::Seq), (beta, Par::Rayon)] {
             let mut y = y_all.clone();
@@ -147,11 +148,11 @@ fn many_vectors<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
                     y[(i, j)] = mark;
                 }
             }
-            let x = x_all.as_ref().subrows(0, n);
+            let x = x_all.as_ref().submatrix(0, 0, n, s);
             a.apply_many(op, alpha, x, beta, y.as_mut().submatrix_mut(0, 0, m, s), par);
             for j in 0..s {
-                let expected = Expected::new(a, op, alpha, &column(&x_all, j)[..n], beta, &column(&y_all, j)[..m]);
-                expected.check(&column(&y, j)[..m]).map_err(|why| format!("column {j} of {s}, {par:?}: {why}"))?;
+                let verdict = references[j].check(alpha, beta, &column(&y_all, j)[..m], &column(&y, j)[..m]);
+                verdict.map_err(|why| format!("column {j} of {s}, {par:?}: {why}"))?;
                 ensure(column(&y, j)[m..].iter().all(|v| *v == mark), || {
                     format!("column {j} of {s} writes beyond its rows")
                 })?;

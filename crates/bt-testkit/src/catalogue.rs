@@ -185,19 +185,7 @@ fn not_finite<T: Scalar>(out: &mut Vec<System<T>>) {
 fn complex<T: Scalar>(out: &mut Vec<System<T>>) {
     let tridiagonal = |n: usize, lower: (f64, f64), diag: (f64, f64), upper: (f64, f64)| {
         let near = (0..n).flat_map(move |i| (i.saturating_sub(1)..(i + 2).min(n)).map(move |j| (i, j)));
-        let values = near.map(move |(i, j)| {
-            (
-                i,
-                j,
-                if i == j {
-                    diag
-                } else if j < i {
-                    lower
-                } else {
-                    upper
-                },
-            )
-        });
+        let values = near.map(move |(i, j)| (i, j, [lower, diag, upper][j + 1 - i]));
         complex_entries(n, values)
     };
     out.push(solvable("hermitian-definite", tridiagonal(14, (-0.6, 0.8), (2.5, 0.0), (-0.6, -0.8)), uniform(14, 1)));
@@ -253,22 +241,7 @@ fn from_rows<T: Scalar>(rows: &[&[f64]]) -> Csr<T> {
 /// tridiag(lower, diag, upper) of size n.
 pub fn toeplitz<T: Scalar>(n: usize, lower: f64, diag: f64, upper: f64) -> Csr<T> {
     let near = (0..n).flat_map(|i| (i.saturating_sub(1)..(i + 2).min(n)).map(move |j| (i, j)));
-    entries(
-        n,
-        near.map(|(i, j)| {
-            (
-                i,
-                j,
-                if i == j {
-                    diag
-                } else if j < i {
-                    lower
-                } else {
-                    upper
-                },
-            )
-        }),
-    )
+    entries(n, near.map(|(i, j)| (i, j, [lower, diag, upper][j + 1 - i])))
 }
 
 /// The five-point Laplacian on an nx × ny grid, x running fastest: block tridiagonal with ny blocks of nx.

@@ -25,7 +25,7 @@ pub fn product<T: Scalar>(a: &(impl Matrix<T> + ?Sized), op: Op, x: &[T]) -> Vec
             Op::Adjoint => y[j] += v.conj() * x[i].cast::<c64>(),
         }
     });
-    y.into_iter().map(|v| v.cast()).collect()
+    y.into_iter().map(Scalar::cast).collect()
 }
 
 /// The factored oracle of a square matrix.

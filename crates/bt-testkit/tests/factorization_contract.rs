@@ -89,7 +89,10 @@ impl<T: Scalar> Factorization<T> for Faulty<T> {
         match self.fault {
             Fault::LosesDigits => scale(&mut x, one::<T>() + T::from_parts(1e-11, 0.0)),
             Fault::ZeroIsNotKept if s == 1 && x[(0, 0)] == zero() => x[(0, 0)] += T::from_parts(1e-300, 0.0),
-            Fault::MixesColumns if s > 1 => x[(0, 1)] += x[(0, 0)],
+            Fault::MixesColumns if s > 1 => {
+                let first = x[(0, 0)];
+                x[(0, 1)] += first;
+            }
             Fault::Allocates => drop(std::hint::black_box(vec![zero::<T>(); n])),
             Fault::BitsByCalls if self.calls.fetch_add(1, Ordering::Relaxed) % 2 == 1 => scale(&mut x, nudge),
             Fault::BitsByThreads if rayon::current_num_threads() == 3 => scale(&mut x, nudge),

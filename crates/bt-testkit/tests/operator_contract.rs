@@ -102,7 +102,9 @@ impl<T: Scalar> Matrix<T> for Faulty<T> {
             Fault::LosesAnEntry if op == Op::Identity => y[0] -= alpha * self.a.row(0).1[0] * x[0],
             Fault::LosesDigits => {
                 let big = T::from_parts(3e5, 0.0) * T::from_real(self.a.norm_max());
-                y.iter_mut().for_each(|v| *v = (*v + big) - big);
+                for v in y.iter_mut() {
+                    *v = (*v + big) - big;
+                }
             }
             Fault::OtherBitsInParallel if par == Par::Rayon => y.iter_mut().for_each(|v| *v *= nudge),
             Fault::OtherBitsByThreads if rayon::current_num_threads() == 3 => y.iter_mut().for_each(|v| *v *= nudge),

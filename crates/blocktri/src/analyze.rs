@@ -1,10 +1,9 @@
 //! What can be known about a matrix before it is solved: structure, orders, sizes, and what `auto` would do.
 
-use bt_formats::detect::{Structure, detect, finest_partition, natural_partition};
+use bt_formats::detect::{Structure, detect, finest_partition};
 use bt_formats::reorder::{bandwidth_under, rcm};
 use bt_formats::{
-    BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Partition, Permutation,
-    Scalar,
+    BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Permutation, Scalar,
 };
 
 use crate::error::Error;
@@ -48,11 +47,9 @@ pub struct FormatBytes {
 pub struct Analysis {
     /// Structure in the given order; only values that are not zero count.
     pub structure: Structure,
-    /// The block-tridiagonal partition that methods on blocks take by themselves, in the given order.
-    pub partition: Partition,
-    /// The same in reverse Cuthill–McKee order.
+    /// Bandwidths and blocks in reverse Cuthill–McKee order.
     pub rcm: RcmStructure,
-    /// The hybrid storage that `partition` gives.
+    /// The hybrid storage that `structure.natural`, the blocks that methods take by themselves, gives.
     pub hybrid: Option<HybridSummary>,
     /// Bytes in each format, in the given order.
     pub bytes: Vec<FormatBytes>,
@@ -90,12 +87,11 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
     } else {
         a
     };
-    let structure = detect(a);
-    let partition = natural_partition(a);
-    let order = rcm(a);
+    let structure = detect(a)?;
+    let order = rcm(a)?;
     let (kl, ku) = bandwidth_under(a, &order);
-    let blocks = BlockSummary::of(&finest_partition(&a.permute(&order, &order)));
-    let hybrid = BlockTridiagonal::from_csr(a, partition.clone(), HybridLayout::default()).ok();
+    let blocks = BlockSummary::of(&finest_partition(&a.permute(&order, &order))?);
+    let hybrid = BlockTridiagonal::from_csr(a, structure.natural.clone(), HybridLayout::default()).ok();
 
     let tridiagonal = structure.kl <= 1 && structure.ku <= 1;
     let (skl, sku) = (structure.kl as u128, structure.ku as u128);
@@ -108,14 +104,13 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
         ("hybrid block-tridiagonal", hybrid.as_ref().map(|h| h.bytes() as u128)),
         ("dense", Some(n * n * value)),
     ];
-    let candidates = plan(a, Reorder::Auto).candidates;
+    let candidates = plan(a, Reorder::Auto)?.candidates;
     let choice = match candidates.first() {
         Some(_) => explain(&candidates),
         None => "no direct method fits memory".into(),
     };
     Ok(Analysis {
         structure,
-        partition,
         rcm: RcmStructure { kl, ku, blocks, order },
         hybrid: hybrid.map(|h| HybridSummary { diagonal: h.diagonal_kind(), couplings: h.coupling_kind() }),
         bytes: bytes.into_iter().map(|(format, bytes)| FormatBytes { format, bytes }).collect(),

@@ -13,6 +13,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
 
+use crate::error::Error;
 use crate::options::{Method, Reorder};
 
 /// A way to solve: method, order, and what it costs.
@@ -70,21 +71,21 @@ fn minimum_degree_flops<T: Scalar>(a: &Csr<T>) -> f64 {
 }
 
 /// Ranks the direct methods for `a`. `reorder` restricts the orders that are tried.
-pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder) -> Plan {
+pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder) -> Result<Plan, Error> {
     let n = a.nrows();
     let mut candidates = Vec::new();
     let (kl, ku) = bandwidth(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
-        push_narrow(&mut candidates, a, Reorder::None, (kl, ku), &finest_partition(a));
+        push_narrow(&mut candidates, a, Reorder::None, (kl, ku), &finest_partition(a)?);
     }
     // A structure whose elimination costs no more than reading the matrix a few dozen times needs no other order.
     let cheap = |c: &[Candidate]| c.iter().any(|c| c.flops <= 64.0 * a.nnz() as f64);
     let mut order = None;
     if reorder == Reorder::Rcm || (reorder == Reorder::Auto && !cheap(&candidates)) {
-        let p = rcm(a);
+        let p = rcm(a)?;
         let narrow = bandwidth_under(a, &p);
-        push_narrow(&mut candidates, a, Reorder::Rcm, narrow, &finest_partition(&a.permute(&p, &p)));
+        push_narrow(&mut candidates, a, Reorder::Rcm, narrow, &finest_partition(&a.permute(&p, &p))?);
         order = Some(p);
     }
     if natural && !cheap(&candidates) {
@@ -97,7 +98,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder) -> Plan {
     }
     candidates.retain(|c| c.method == Method::SparseLu || fits_memory(c, n));
     candidates.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
-    Plan { candidates, rcm: order }
+    Ok(Plan { candidates, rcm: order })
 }
 
 /// Band and block storage beyond this many values is refused: 8 GiB of f64.

@@ -1,14 +1,14 @@
 //! One call: choose a method, factor, solve, verify, and go to a stronger method when the answer is not good enough.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    BandLu, BlockLu, FactorError, Factorization, Refinement, SingularKind, Singularity, SparseLu, Thomas,
+    BandLu, BlockLu, FactorError, Factorization, SingularKind, Singularity, SparseLu, Thomas,
     TridiagonalLu, refine,
 };
 use bt_formats::detect::natural_partition;
-use bt_formats::reorder::{maximum_product_matching, rcm, spectral};
+use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm};
 use bt_formats::{
     Band, BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix,
     Monitor, Op, Outcome, Partition, Permutation, PhaseTimes, RealScalar, Scalar, SolveReport, Tridiagonal, zero,
@@ -217,12 +217,12 @@ impl<T: Scalar> Solver<T> {
             a.clone()
         };
         if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
-            structural_rank(&a)?;
+            matching(&a)?;
         }
         let mut times = PhaseTimes::default();
         let factored = match options.method {
             Method::Auto => {
-                let plan = plan(&a, options.reorder);
+                let plan = plan(&a, options.reorder)?;
                 times.reorder = start.elapsed();
                 automatic(&a, options, plan, &mut notes, monitor)?
             }
@@ -319,15 +319,15 @@ fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
 
 /// # Errors
 /// [`Error::Singular`] naming a column that no matching of rows and columns covers.
-fn structural_rank<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
-    match maximum_product_matching(a) {
-        Ok(_) => Ok(()),
-        Err(deficiency) => Err(Error::Singular(Singularity {
+fn matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, Error> {
+    maximum_product_matching(a).map_err(|e| match e {
+        MatchingError::Singular(deficiency) => Error::Singular(Singularity {
             kind: SingularKind::Structural,
-            column: deficiency.columns[0] as usize,
+            column: deficiency.unmatched_cols[0] as usize,
             block: None,
-        })),
-    }
+        }),
+        MatchingError::Input(input) => Error::Input(input),
+    })
 }
 
 /// The candidates of a plan in turn, then stronger methods, until one factors.
@@ -374,33 +374,23 @@ fn transform<T: Scalar>(
     notes: &mut Vec<String>,
 ) -> Result<(Transform<T>, Reorder), Error> {
     let n = a.nrows();
-    let matching = || -> Result<Transform<T>, Error> {
-        let m = maximum_product_matching(a).map_err(|d| {
-            Error::Singular(Singularity {
-                kind: SingularKind::Structural,
-                column: d.columns[0] as usize,
-                block: None,
-            })
-        })?;
-        Ok(Transform {
-            rows: m.rows,
-            cols: Permutation::identity(n),
-            scaling: Some((m.row_scale, m.col_scale)),
-        })
+    let matched = || -> Result<Transform<T>, Error> {
+        let m = matching(a)?;
+        Ok(Transform { rows: m.rows, cols: Permutation::identity(n), scaling: Some((m.row_scale, m.col_scale)) })
     };
     Ok(match reorder {
         Reorder::None => (Transform::identity(n), Reorder::None),
-        Reorder::Rcm => (Transform::symmetric(rcm(a)), Reorder::Rcm),
-        Reorder::Spectral => (Transform::symmetric(spectral(a)), Reorder::Spectral),
-        Reorder::Matching => (matching()?, Reorder::Matching),
+        Reorder::Rcm => (Transform::symmetric(rcm(a)?), Reorder::Rcm),
+        Reorder::Spectral => return Err(Error::Usage { message: "spectral".into() }),
+        Reorder::Matching => (matched()?, Reorder::Matching),
         Reorder::MatchingRcm => {
-            let first = matching()?;
-            let p = rcm(&first.apply(a));
+            let first = matched()?;
+            let p = rcm(&first.apply(a))?;
             (first.then(&p), Reorder::MatchingRcm)
         }
         // A named method with the order left open: the cheaper of the given and the RCM order.
         Reorder::Auto => {
-            let best = plan(a, Reorder::Auto);
+            let best = plan(a, Reorder::Auto)?;
             let chosen = best.candidates.iter().find(|c| c.method == method).map_or(Reorder::None, |c| c.reorder);
             match best.rcm {
                 Some(p) if chosen == Reorder::Rcm => {
@@ -464,7 +454,7 @@ fn factor_in_order<T: Scalar>(
         Method::BandLu => {
             let band = Band::from_csr(work)?;
             let bytes = band.bytes();
-            (Box::new(BandLu::from_band_with(band, monitor)?), None, bytes)
+            (Box::new(BandLu::with_monitor(&band, monitor)?), None, bytes)
         }
         Method::BlockLu => {
             let partition = partition(work, blocks, identity)?;
@@ -495,7 +485,7 @@ fn partition<T: Scalar>(a: &Csr<T>, blocks: &Blocks, identity: bool) -> Result<P
         });
     }
     match blocks {
-        Blocks::Detect => Ok(natural_partition(a)),
+        Blocks::Detect => Ok(natural_partition(a)?),
         Blocks::Uniform(k) => Ok(Partition::uniform(a.nrows(), *k)?),
         Blocks::Sizes(sizes) => {
             let partition = Partition::from_sizes(sizes.iter().copied())?;

@@ -133,6 +133,9 @@ impl<T: Scalar> Simplicial<T> {
             let j = col_order[k] as usize;
             self.column(a, k, j, preferred_row[j] as usize, threshold)?;
         }
+        if !self.max_u.is_finite() {
+            return Err(FactorError::Failed { method: super::METHOD, reason: "elimination overflows".into() });
+        }
         // Rows of L in pivot order.
         self.lower.idx.iter_mut().for_each(|i| *i = self.position[*i as usize]);
         Ok(())
@@ -182,7 +185,8 @@ impl<T: Scalar> Simplicial<T> {
         for &i in self.reach.iter().rev() {
             if self.position[i as usize] == NONE {
                 let size = self.x[i as usize].abs1();
-                if !(size <= max) {
+                // Also true for a NaN, which then shows as the pivot.
+                if size.max_nan(max) != max {
                     (max, best) = (size, i as usize);
                 }
             }

@@ -1,6 +1,6 @@
 //! Elimination: one panel after the other, each loaded just before it is needed.
 
-use bt_formats::{BlockTridiagonal, Monitor, Progress, RealScalar, Scalar, one, zero};
+use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Progress, RealScalar, Scalar, one, zero};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
@@ -46,7 +46,7 @@ impl<T: Scalar> BlockLu<T> {
             let range = partition.range(j);
             let (before, after) = values.split_at_mut(starts[j]);
             let (panel, g) = after[..starts[j + 1] - starts[j]].split_at_mut((k + next) * k);
-            load(a, j, panel, g, &mut sums[range.start..range.end + next], &mut max_a);
+            arch.dispatch(|| load(a, j, panel, g, &mut sums[range.start..range.end + next], &mut max_a));
             if !max_a.is_finite() {
                 return Err(Stop::NonFinite);
             }
@@ -73,7 +73,7 @@ impl<T: Scalar> BlockLu<T> {
                 return Err(no_pivot(j, row, range.start, j + 1 == m).into());
             }
             let measures = arch.dispatch(|| front.measure());
-            if !(measures.0 <= growth) {
+            if measures.0.is_nan() || measures.0 > growth {
                 (growth, worst) = (measures.0, j);
             }
             min_pivot = min_pivot.min_nan(measures.1);
@@ -111,19 +111,41 @@ fn blocked(kernels: Kernels, k: usize, next: usize) -> bool {
 }
 
 /// Dⱼ and Lⱼ₊₁ into the panel, Uⱼ into G; column sums and the largest modulus of what was loaded.
+#[inline(always)]
 fn load<T: Scalar>(a: &BlockTridiagonal<T>, j: usize, panel: &mut [T], g: &mut [T], sums: &mut [f64], max: &mut f64) {
     let k = a.partition().size(j);
     let next = sums.len() - k;
-    let (d, l) = MatMut::from_column_major_slice_mut(&mut *panel, k + next, k).split_at_row_mut(k);
-    a.copy_diagonal_block(j, d);
-    if next > 0 {
-        a.copy_lower_block(j + 1, l);
-        a.copy_upper_block(j, MatMut::from_column_major_slice_mut(&mut *g, k, next));
+    let ld = k + next;
+    if let DiagonalBlocks::Dense { starts, values } = a.diagonal() {
+        copy_columns(&values[starts[j]..], k, panel, ld);
+    } else {
+        a.copy_diagonal_block(j, MatMut::from_column_major_slice_mut(&mut *panel, ld, k).subrows_mut(0, k));
     }
-    for (column, sum) in panel.chunks_exact(k + next).chain(g.chunks_exact(k)).zip(sums) {
+    match a.couplings() {
+        _ if next == 0 => {}
+        Couplings::Dense { starts, values } => {
+            // Block row j is [Lⱼ Uⱼ], block row j + 1 begins with Lⱼ₊₁.
+            let before = if j > 0 { a.partition().size(j - 1) } else { 0 };
+            copy_columns(&values[starts[j] + k * before..starts[j + 1]], k, g, k);
+            copy_columns(&values[starts[j + 1]..starts[j + 1] + next * k], next, &mut panel[k..], ld);
+        }
+        _ => {
+            a.copy_lower_block(j + 1, MatMut::from_column_major_slice_mut(&mut *panel, ld, k).subrows_mut(k, next));
+            a.copy_upper_block(j, MatMut::from_column_major_slice_mut(&mut *g, k, next));
+        }
+    }
+    for (column, sum) in panel.chunks_exact(ld).chain(g.chunks_exact(k)).zip(sums) {
         let mut lanes = [zero::<T::Real>(); LANES];
         *sum += sum_and_max(column, &mut lanes).to_f64();
         *max = lanes.iter().fold(*max, |m, lane| m.max_nan(lane.to_f64()));
+    }
+}
+
+/// Columns of `k` contiguous values to the head of columns of `ld`.
+#[inline(always)]
+fn copy_columns<T: Scalar>(from: &[T], k: usize, to: &mut [T], ld: usize) {
+    for (from, to) in from.chunks_exact(k).zip(to.chunks_mut(ld)) {
+        to[..k].copy_from_slice(from);
     }
 }
 
@@ -132,8 +154,23 @@ fn load<T: Scalar>(a: &BlockTridiagonal<T>, j: usize, panel: &mut [T], g: &mut [
 fn subtract_product<T: Scalar>(panel: &[T], g: &[T], last: usize, k: usize, d: &mut [T], ld: usize) {
     for c in 0..k {
         let d = &mut d[c * ld..c * ld + k];
+<<<<<<< HEAD
         for r in 0..last {
             axpy_minus::<_, false>(g[c * last + r], &panel[r * (last + k) + last..(r + 1) * (last + k)], d);
+=======
+        let h = |r: usize| &panel[r * (last + k) + last..][..k];
+        let g = &g[c * last..(c + 1) * last];
+        // Four columns of H at a time: a quarter of the traffic of d.
+        let mut r = 0;
+        while r + 4 <= last {
+            let (h0, h1, h2, h3) = (h(r), h(r + 1), h(r + 2), h(r + 3));
+            for i in 0..k {
+                d[i] -= h0[i] * g[r] + h1[i] * g[r + 1] + h2[i] * g[r + 2] + h3[i] * g[r + 3];
+            }
+            r += 4;
+        }
+        for r in r..last {
+            axpy_minus(g[r], h(r), d);
         }
     }
 }
@@ -205,7 +242,6 @@ impl<T: Scalar> Front<'_, T> {
     #[inline(always)]
     fn measure(&self) -> (f64, f64) {
         let (k, ld) = (self.k, self.k + self.next);
-        let largest = |values: &[T]| values.iter().fold(T::Real::default(), |m, v| m.max_nan(v.abs1())).to_f64();
         let (mut u, mut h, mut min_pivot) = (0.0f64, 0.0f64, f64::INFINITY);
         for (c, column) in self.panel.chunks_exact(ld).enumerate() {
             let u_column = largest(&column[..=c]);

@@ -29,6 +29,8 @@ impl<T: Scalar> BlockLu<T> {
     pub(super) fn solve(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.partition.n(), "rows of X");
         let arch = pulp::Arch::new();
+        // Closures, since a method's path is not general over the lifetime of its block.
+        #[allow(clippy::redundant_closure_for_method_calls)]
         arch.dispatch(|| match op {
             Op::Identity => self.sweep(x, |b, x| b.forward(x), |b, x| b.backward(x)),
             Op::Transpose => {

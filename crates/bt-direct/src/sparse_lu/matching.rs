@@ -25,9 +25,8 @@ pub fn match_rows<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>, usize> {
             let mut best = (NONE, zero::<T::Real>());
             for (i, v) in a.col(j).filter(|e| col_of[e.0] == NONE) {
                 let size = v.abs1();
-                if pass == 0 && i == j && size > zero() && size >= threshold {
-                    best = (i as u32, size);
-                } else if pass == 1 && size > best.1 {
+                let wanted = if pass == 0 { i == j && size >= threshold } else { true };
+                if wanted && size > best.1 {
                     best = (i as u32, size);
                 }
             }

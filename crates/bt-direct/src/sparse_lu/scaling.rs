@@ -15,7 +15,9 @@ pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::R
     // cⱼ ← 2^−⌈log₂ maxᵢ rᵢ|aᵢⱼ|⌉
     cols.fill(zero());
     a.for_each_entry(&mut |i, j, v| cols[j] = cols[j].max_nan((v * T::from_real(rows[i])).abs1()));
-    cols.iter_mut().for_each(|c| *c = inverse_power_of_two(*c));
+    for c in cols {
+        *c = inverse_power_of_two(*c);
+    }
 }
 
 /// The power of two p with p·x in (½, 1], kept in the range where p and 1/p are normal; 1 for x = 0.

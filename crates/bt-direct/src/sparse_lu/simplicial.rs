@@ -147,6 +147,9 @@ impl<T: Scalar> Simplicial<T> {
                 return Ok(Elimination::TooCostly);
             }
         }
+        if !self.max_u.is_finite() {
+            return Err(FactorError::Failed { method: super::METHOD, reason: "elimination overflows".into() });
+        }
         // Rows of L in pivot order.
         self.lower.idx.iter_mut().for_each(|i| *i = self.position[*i as usize]);
         Ok(Elimination::Done)
@@ -196,7 +199,8 @@ impl<T: Scalar> Simplicial<T> {
         for &i in self.reach.iter().rev() {
             if self.position[i as usize] == NONE {
                 let size = self.x[i as usize].abs1();
-                if !(size <= max) {
+                // Also true for a NaN, which then shows as the pivot.
+                if size.max_nan(max) != max {
                     (max, best) = (size, i as usize);
                 }
             }

@@ -39,7 +39,7 @@ fn invalid(what: &'static str, why: String) -> Error {
     Error::InvalidStructure { what, why }
 }
 
-fn check_nnz(nnz: usize) -> Result<()> {
+pub(crate) fn check_nnz(nnz: usize) -> Result<()> {
     if nnz >= u32::MAX as usize {
         return Err(Error::TooLarge {
             what: "a sparse matrix",
@@ -133,6 +133,18 @@ impl<T: Scalar> Csr<T> {
         col_idx.truncate(out);
         sorted.truncate(out);
         Ok(Self { nrows, ncols, row_ptr, col_idx, values: sorted })
+    }
+
+    /// From arrays that are known to keep the invariants of [`Csr::new`].
+    pub(crate) fn from_valid_parts(
+        nrows: usize,
+        ncols: usize,
+        row_ptr: Vec<u32>,
+        col_idx: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        debug_assert!(Self::new(nrows, ncols, row_ptr.clone(), col_idx.clone(), values.clone()).is_ok());
+        Self { nrows, ncols, row_ptr, col_idx, values }
     }
 
     /// From a dense matrix, exact zeros left out.

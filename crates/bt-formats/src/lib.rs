@@ -3,6 +3,7 @@
 //! Formats: [`Coo`], [`Csr`], [`Dia`], [`Band`], [`Tridiagonal`] and the hybrid [`BlockTridiagonal`]. All implement
 //! [`LinearOperator`] and [`Matrix`]; every conversion between them is a method `to_…` or a constructor `from_…`.
 
+mod atomic_file;
 mod band;
 mod block_tridiagonal;
 mod convert;
@@ -18,6 +19,7 @@ mod monitor;
 mod operator;
 mod partition;
 mod permutation;
+mod read;
 pub mod reorder;
 mod report;
 mod scalar;
@@ -25,6 +27,7 @@ mod stop;
 mod tridiagonal;
 mod verify;
 
+pub use atomic_file::write_atomically;
 pub use band::Band;
 pub use block_tridiagonal::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout};
 pub use coo::Coo;
@@ -35,6 +38,7 @@ pub use monitor::{CancelToken, Monitor, Progress};
 pub use operator::{LinearOperator, Matrix, Op, Par, one, zero};
 pub use partition::Partition;
 pub use permutation::Permutation;
+pub use read::{AnyMatrix, read_matrix, read_matrix_with};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use scalar::{RealScalar, Scalar, ScalarKind, c32, c64};
 pub use stop::{Baseline, StopCriterion};

@@ -1,0 +1,337 @@
+//! The entries: chunks of text, cut into pieces that are parsed in parallel.
+//!
+//! While one chunk is parsed the next one is read. Pieces have a fixed size in bytes, so that neither the result
+//! nor an error depends on the number of threads: the error reported is the first in the file. Memory follows the
+//! text that was read, never the declared number of entries.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use memchr::{memchr, memchr_iter};
+use rayon::prelude::*;
+
+use super::assemble::{Buckets, Entry, Piece};
+use super::header::{Field, Header, Layout, Symmetry};
+use super::source::Lines;
+use super::token::{
+    Fault, blanks, careful_index, careful_integer, careful_number, digits, integer, line_end, number, shown,
+    skip_blanks, tokens,
+};
+use crate::error::{Error, ParseKind, Result};
+use crate::monitor::{Monitor, Progress};
+use crate::scalar::Scalar;
+
+/// Bytes of text that one task parses: its entries stay in the second-level cache.
+const PIECE: usize = 192 << 10;
+
+/// What came out of a piece of text.
+struct Parsed<P> {
+    data: P,
+    /// Entries of the file, before the fault if there is one.
+    entries: usize,
+    /// Lines, before the fault if there is one.
+    lines: u64,
+    fault: Option<Fault>,
+}
+
+/// All entries of a coordinate file.
+pub(super) fn coordinate<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<Vec<Piece<T>>> {
+    let buckets = Buckets::of(h.nrows);
+    let mut pieces: Vec<Piece<T>> = Vec::new();
+    let mut total = 0;
+    let parse = |text: &[u8]| match h.field {
+        Field::Real => entries(text, h, buckets, number::<T>),
+        Field::Integer => entries(text, h, buckets, integer::<T>),
+        Field::Pattern => entries(text, h, buckets, |_| None),
+        Field::Complex => entries(text, h, buckets, number::<T>),
+    };
+    each_piece(lines, h, monitor, parse, |piece| {
+        total += piece.len();
+        pieces.push(piece);
+        crate::csr::check_nnz(total)
+    })?;
+    Ok(pieces)
+}
+
+/// All values of an array file, in the file's order.
+pub(super) fn array<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    each_piece(
+        lines,
+        h,
+        monitor,
+        |text| values(text, h),
+        |piece: Vec<T>| {
+            all.try_reserve(piece.len()).map_err(|_| Error::TooLarge {
+                what: "an array from file",
+                needed: format!("{} values", h.entries),
+                limit: "the memory that could be had".into(),
+            })?;
+            all.extend_from_slice(&piece);
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}
+
+/// Runs `parse` over the pieces of the text and `absorb` over its results in file order.
+fn each_piece<P: Send>(
+    lines: Lines<'_>,
+    h: &Header,
+    monitor: &mut dyn Monitor,
+    parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
+    mut absorb: impl FnMut(P) -> Result<()>,
+) -> Result<()> {
+    let (mut source, mut chunk, start, mut line) = lines.into_rest();
+    let (mut text, mut spare, mut entries) = (start..chunk.len(), Vec::new(), 0);
+    loop {
+        let pieces = cut(&chunk[text.clone()]);
+        let (next, parsed) = rayon::join(
+            || source.next_chunk(std::mem::take(&mut spare)),
+            || pieces.par_iter().map(|piece| parse(piece)).collect::<Vec<_>>(),
+        );
+        for (piece, p) in pieces.into_iter().zip(parsed) {
+            let left = h.entries - entries;
+            if p.entries > left || (p.entries == left && p.fault.is_some()) {
+                let message = format!("data after the {} {} declared", h.entries, h.layout.unit());
+                return Err(Error::parse(line + nth_data_line(piece, left), ParseKind::TooManyEntries, message));
+            }
+            if let Some((kind, message)) = p.fault {
+                return Err(Error::parse(line + p.lines + 1, kind, message));
+            }
+            absorb(p.data)?;
+            entries += p.entries;
+            line += p.lines;
+        }
+        let (done, total) = source.progress();
+        if monitor.observe(Progress::Step { phase: "read", done, total }) == ControlFlow::Break(()) {
+            let source = io::Error::new(io::ErrorKind::Interrupted, "reading was stopped");
+            return Err(Error::Io { file: std::path::PathBuf::new(), source });
+        }
+        match next? {
+            Some(next) => spare = std::mem::replace(&mut chunk, next),
+            None => break,
+        }
+        text = 0..chunk.len();
+    }
+    if entries < h.entries {
+        let message = format!("the file ends after {entries} of {} {} declared", h.entries, h.layout.unit());
+        return Err(Error::parse(line, ParseKind::TooFewEntries, message));
+    }
+    Ok(())
+}
+
+/// Pieces of whole lines.
+fn cut(mut text: &[u8]) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(text.len() / PIECE + 1);
+    while text.len() > PIECE {
+        let Some(end) = memchr(b'\n', &text[PIECE..]) else { break };
+        let (piece, rest) = text.split_at(PIECE + end + 1);
+        pieces.push(piece);
+        text = rest;
+    }
+    pieces.push(text);
+    pieces
+}
+
+/// Line (from 1) of the entry that has `skipped` entries before it.
+fn nth_data_line(text: &[u8], skipped: usize) -> u64 {
+    let lines = text.split(|c| *c == b'\n').zip(1..);
+    lines.filter(|(line, _)| !is_empty(line)).nth(skipped).map_or(0, |(_, number)| number)
+}
+
+/// A blank line or a comment.
+fn is_empty(line: &[u8]) -> bool {
+    tokens(line).next().is_none_or(|t| t[0] == b'%')
+}
+
+/// First line of the text (without its end) and the rest.
+fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
+    memchr(b'\n', text).map_or((text, &[]), |end| (&text[..end], &text[end + 1..]))
+}
+
+/// Entries that a piece of text can hold at most, given the shortest line.
+fn bound(text: &[u8], shortest: usize) -> usize {
+    (memchr_iter(b'\n', text).count() + 1).min(text.len() / shortest + 1)
+}
+
+/// Coordinate entries, mirrored as the symmetry says.
+#[inline(always)]
+fn entries<T: Scalar>(
+    mut text: &[u8],
+    h: &Header,
+    buckets: Buckets,
+    part: impl Fn(&[u8]) -> Option<(f64, &[u8])>,
+) -> Parsed<Piece<T>> {
+    let copies = if h.symmetry == Symmetry::General { 1 } else { 2 };
+    let mut out: Vec<Entry<T>> = Vec::with_capacity(copies * bound(text, 4));
+    let (mut count, mut lines, mut fault) = (0, 0, None);
+    while !text.is_empty() {
+        let (i, j, v) = if let Some((entry, rest)) = quick_entry(text, h, &part) {
+            text = rest;
+            entry
+        } else {
+            let (line, rest) = split_line(text);
+            match careful_entry(line, h) {
+                Err(f) => {
+                    fault = Some(f);
+                    break;
+                }
+                Ok(entry) => {
+                    text = rest;
+                    let Some(entry) = entry else {
+                        lines += 1;
+                        continue;
+                    };
+                    entry
+                }
+            }
+        };
+        lines += 1;
+        count += 1;
+        out.push((i, j, v));
+        if i != j {
+            match h.symmetry {
+                Symmetry::General => {}
+                Symmetry::Symmetric => out.push((j, i, v)),
+                Symmetry::SkewSymmetric => out.push((j, i, -v)),
+                Symmetry::Hermitian => out.push((j, i, Scalar::conj(v))),
+            }
+        }
+    }
+    Parsed { data: Piece::new(out, buckets), entries: count, lines, fault }
+}
+
+/// The entry at the start of the text and the text of the next line, if it is as plain as almost all are.
+#[inline(always)]
+fn quick_entry<'a, T: Scalar>(
+    text: &'a [u8],
+    h: &Header,
+    part: impl Fn(&[u8]) -> Option<(f64, &[u8])>,
+) -> Option<(Entry<T>, &'a [u8])> {
+    let (i, s) = digits(skip_blanks(text))?;
+    let (j, s) = digits(blanks(s)?)?;
+    let (value, s) = match h.field {
+        Field::Pattern => (T::from_parts(1.0, 0.0), s),
+        Field::Real | Field::Integer => {
+            let (re, s) = part(blanks(s)?)?;
+            (T::from_parts(re, 0.0), s)
+        }
+        Field::Complex => {
+            let (re, s) = part(blanks(s)?)?;
+            let (im, s) = part(blanks(s)?)?;
+            (T::from_parts(re, im), s)
+        }
+    };
+    let s = line_end(s)?;
+    let (i, j) = (i.wrapping_sub(1), j.wrapping_sub(1));
+    let fits = i < h.nrows as u64 && j < h.ncols as u64;
+    // Anything near the edge of the rules is judged by the careful reader.
+    let lawful = h.symmetry == Symmetry::General || i > j || (i == j && h.symmetry == Symmetry::Symmetric);
+    (fits && lawful).then(|| ((i as u32, j as u32, value), s))
+}
+
+/// One line as an entry; `None` for a blank line or a comment.
+#[cold]
+fn careful_entry<T: Scalar>(line: &[u8], h: &Header) -> Result<Option<Entry<T>>, Fault> {
+    if is_empty(line) {
+        return Ok(None);
+    }
+    let (values, form) = match h.field {
+        Field::Pattern => (0, "row column"),
+        Field::Real | Field::Integer => (1, "row column value"),
+        Field::Complex => (2, "row column real imaginary"),
+    };
+    let words: Vec<&[u8]> = tokens(line).take(6).collect();
+    // An entry of another length is most often a cut line or the wrong banner.
+    if words.len() != 2 + values {
+        let found = shown(line.trim_ascii());
+        return Err((ParseKind::BadEntry, format!("expected {} numbers ({form}), found {found}", 2 + values)));
+    }
+    let i = careful_index(words[0], "row", h.nrows)?;
+    let j = careful_index(words[1], "column", h.ncols)?;
+    let v = careful_value::<T>(&words[2..], h.field)?;
+    match h.symmetry {
+        Symmetry::General => {}
+        _ if j > i => {
+            let word = h.symmetry.word();
+            let message = format!("entry ({i}, {j}) above the diagonal; a {word} file holds the lower triangle only");
+            return Err((ParseKind::BadEntry, message));
+        }
+        Symmetry::SkewSymmetric | Symmetry::Hermitian if i == j => check_diagonal(h.symmetry, i, v)?,
+        _ => {}
+    }
+    Ok(Some((i as u32 - 1, j as u32 - 1, v)))
+}
+
+/// aᵢᵢ = 0 in a skew-symmetric, Im aᵢᵢ = 0 in a Hermitian matrix.
+pub(crate) fn check_diagonal<T: Scalar>(symmetry: Symmetry, i: usize, v: T) -> Result<(), Fault> {
+    let fault = |why: &str| Err((ParseKind::BadEntry, format!("diagonal entry ({i}, {i}) is {v}; {why}")));
+    match symmetry {
+        Symmetry::SkewSymmetric if v != T::default() => fault("a skew-symmetric matrix has zeros there"),
+        Symmetry::Hermitian if v.im() != T::default().im() => fault("a Hermitian matrix has real numbers there"),
+        _ => Ok(()),
+    }
+}
+
+fn careful_value<T: Scalar>(words: &[&[u8]], field: Field) -> Result<T, Fault> {
+    Ok(match field {
+        Field::Pattern => T::from_parts(1.0, 0.0),
+        Field::Real => T::from_parts(careful_number::<T>(words[0])?, 0.0),
+        Field::Integer => T::from_parts(careful_integer::<T>(words[0])?, 0.0),
+        Field::Complex => T::from_parts(careful_number::<T>(words[0])?, careful_number::<T>(words[1])?),
+    })
+}
+
+/// Array values, one a line.
+fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
+    let mut out = Vec::with_capacity(bound(text, 2));
+    let (mut lines, mut fault) = (0, None);
+    let quick = |text| {
+        let (re, s) = number::<T>(skip_blanks(text))?;
+        Some((T::from_parts(re, 0.0), line_end(s)?))
+    };
+    while !text.is_empty() {
+        if h.field == Field::Real {
+            if let Some((value, rest)) = quick(text) {
+                out.push(value);
+                text = rest;
+                lines += 1;
+                continue;
+            }
+        }
+        let (line, rest) = split_line(text);
+        match careful_array_line::<T>(line, h) {
+            Ok(value) => out.extend(value),
+            Err(f) => {
+                fault = Some(f);
+                break;
+            }
+        }
+        text = rest;
+        lines += 1;
+    }
+    Parsed { entries: out.len(), data: out, lines, fault }
+}
+
+fn careful_array_line<T: Scalar>(line: &[u8], h: &Header) -> Result<Option<T>, Fault> {
+    if is_empty(line) {
+        return Ok(None);
+    }
+    let (count, form) = if h.field == Field::Complex { (2, "real imaginary") } else { (1, "value") };
+    let words: Vec<&[u8]> = tokens(line).take(4).collect();
+    if words.len() != count {
+        let found = shown(line.trim_ascii());
+        return Err((ParseKind::BadEntry, format!("expected {count} numbers ({form}), found {found}")));
+    }
+    careful_value(&words, h.field).map(Some)
+}
+
+impl Layout {
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Coordinate => "entries",
+            Self::Array => "values",
+        }
+    }
+}

@@ -1,1 +1,103 @@
-//! Reordering.
+//! Reordering: permutations and scalings that make a matrix narrow or its diagonal heavy.
+//!
+//! - [`rcm`]: reverse Cuthill–McKee, a narrow band around the diagonal.
+//!
+//! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing. Whether an order
+//! is worth taking is the caller's choice; [`bandwidth_under`] and [`profile_under`] measure it without building the
+//! permuted matrix.
+
+mod graph;
+mod rcm;
+
+pub(crate) use graph::Graph;
+pub use rcm::rcm;
+
+use crate::csr::Csr;
+use crate::operator::{LinearOperator, zero};
+use crate::permutation::Permutation;
+use crate::scalar::Scalar;
+
+/// Lower and upper bandwidths (kl, ku): every aᵢⱼ ≠ 0 has i − j ≤ kl and j − i ≤ ku. Any shape.
+///
+/// # Cost
+/// O(nrows): columns are sorted, so that the first and the last non-zero of a row decide.
+///
+/// ```
+/// use bt_formats::{Csr, reorder::bandwidth};
+/// let a = Csr::new(3, 3, vec![0, 2, 4, 5], vec![0, 2, 0, 1, 2], vec![6.0, 2.0, 1.0, 9.0, 4.0])?;
+/// assert_eq!(bandwidth(&a), (1, 2));
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn bandwidth<T: Scalar>(a: &Csr<T>) -> (usize, usize) {
+    let (mut kl, mut ku) = (0, 0);
+    for i in 0..a.nrows() {
+        if let Some((first, last)) = row_extent(a, i) {
+            kl = kl.max(i.saturating_sub(first));
+            ku = ku.max(last.saturating_sub(i));
+        }
+    }
+    (kl, ku)
+}
+
+/// Bandwidths (kl, ku) that P A Pᵀ would have: entry (i, j) of it is A(order\[i\], order\[j\]).
+///
+/// # Panics
+/// When A is not square of the permutation's length.
+///
+/// # Cost
+/// O(nnz), nothing allocated.
+pub fn bandwidth_under<T: Scalar>(a: &Csr<T>, order: &Permutation) -> (usize, usize) {
+    assert_eq!((a.nrows(), a.ncols()), (order.len(), order.len()), "shape of A and length of the permutation");
+    let position = order.position();
+    let (mut kl, mut ku) = (0, 0);
+    for_each_nonzero(a, |i, j| {
+        let (i, j) = (position[i] as usize, position[j] as usize);
+        kl = kl.max(i.saturating_sub(j));
+        ku = ku.max(j.saturating_sub(i));
+    });
+    (kl, ku)
+}
+
+/// Profile of the pattern of A + Aᵀ: Σᵢ (i − fᵢ), where fᵢ ≤ i is the smallest index coupled with i.
+///
+/// It is what an envelope (skyline) factor stores off the diagonal. Any shape. O(nnz).
+pub fn profile<T: Scalar>(a: &Csr<T>) -> u64 {
+    sum_of_profile(a, |i| i)
+}
+
+/// Profile that P A Pᵀ would have; see [`profile`].
+///
+/// # Panics
+/// When A is not square of the permutation's length.
+pub fn profile_under<T: Scalar>(a: &Csr<T>, order: &Permutation) -> u64 {
+    assert_eq!((a.nrows(), a.ncols()), (order.len(), order.len()), "shape of A and length of the permutation");
+    sum_of_profile(a, |i| order.position()[i] as usize)
+}
+
+fn sum_of_profile<T: Scalar>(a: &Csr<T>, place: impl Fn(usize) -> usize) -> u64 {
+    let mut reach = vec![0u32; a.nrows().max(a.ncols())];
+    for_each_nonzero(a, |i, j| {
+        let (i, j) = (place(i), place(j));
+        let r = &mut reach[i.max(j)];
+        *r = (*r).max(i.abs_diff(j) as u32);
+    });
+    reach.into_iter().map(u64::from).sum()
+}
+
+/// First and last column of row `i` that hold a non-zero value.
+pub(crate) fn row_extent<T: Scalar>(a: &Csr<T>, i: usize) -> Option<(usize, usize)> {
+    let (cols, vals) = a.row(i);
+    let first = vals.iter().position(|v| *v != zero())?;
+    let last = vals.iter().rposition(|v| *v != zero())?;
+    Some((cols[first] as usize, cols[last] as usize))
+}
+
+/// Calls `visit(row, col)` for every non-zero value.
+pub(crate) fn for_each_nonzero<T: Scalar>(a: &Csr<T>, mut visit: impl FnMut(usize, usize)) {
+    for i in 0..a.nrows() {
+        let (cols, vals) = a.row(i);
+        for (&j, _) in cols.iter().zip(vals).filter(|e| *e.1 != zero()) {
+            visit(i, j as usize);
+        }
+    }
+}

@@ -1,8 +1,7 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
-use blocktri::formats::matrix_market::AnyMatrix;
-use blocktri::formats::{LinearOperator, Matrix};
-use blocktri::{Csr, Scalar};
+use blocktri::formats::{AnyMatrix, LinearOperator, Matrix};
+use blocktri::{CancelToken, Csr, Scalar};
 use serde_json::json;
 
 use crate::args::{Global, InfoArgs};
@@ -16,22 +15,14 @@ use crate::report::{Page, plural};
 ///
 /// # Errors
 /// On unreadable input and unwritable pictures.
-pub fn run(args: &InfoArgs, global: &Global) -> Result<Reply> {
+pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
     let picture = args.spy.as_deref().map(Picture::create).transpose()?;
     let line = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
-    let a = load::matrix(&args.matrix)?;
+    let a = load::matrix(&args.matrix, cancel)?;
     drop(line);
     match a {
         AnyMatrix::Real(a) => describe(args, &a, picture),
         AnyMatrix::Complex(a) => describe(args, &a, picture),
-    }
-}
-
-/// Rows and columns.
-pub fn shape(a: &AnyMatrix) -> (usize, usize) {
-    match a {
-        AnyMatrix::Real(a) => (a.nrows(), a.ncols()),
-        AnyMatrix::Complex(a) => (a.nrows(), a.ncols()),
     }
 }
 

@@ -1,22 +1,35 @@
 //! Files in and out: matrices, right-hand sides, block sizes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::matrix_market::{self, AnyDense, AnyMatrix};
-use blocktri::{Csr, Scalar};
+use blocktri::formats::matrix_market::{self, Field};
+use blocktri::formats::{AnyMatrix, read_matrix_with};
+use blocktri::{CancelToken, Csr, Scalar, c64};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::exit::{Failure, Result};
 use crate::output::Output;
+use crate::report::plural;
+
+/// Right-hand sides as a file has them.
+pub enum AnyDense {
+    /// Real, integer or pattern.
+    Real(Mat<f64>),
+    /// Complex.
+    Complex(Mat<c64>),
+}
 
 /// Reads a matrix of any shape.
 ///
 /// # Errors
-/// With file and line.
-pub fn matrix(file: &Path) -> Result<AnyMatrix> {
-    matrix_market::read_matrix(file).map_err(|e| Failure::input(&e, file))
+/// With file and line; when `cancel` is raised.
+pub fn matrix(file: &Path, cancel: &CancelToken) -> Result<AnyMatrix> {
+    read_matrix_with(file, &mut cancel.clone())
+        .map_err(|e| if cancel.is_cancelled() { Failure::interrupted() } else { Failure::input(&e, file) })
 }
 
 /// Reads right-hand sides for a matrix of `n` rows.
@@ -24,20 +37,24 @@ pub fn matrix(file: &Path) -> Result<AnyMatrix> {
 /// # Errors
 /// With file and line; when there are not n rows, or no columns.
 pub fn rhs(file: &Path, n: usize) -> Result<AnyDense> {
-    let b = matrix_market::read_dense(file).map_err(|e| Failure::input(&e, file))?;
-    let (nrows, ncols) = match &b {
-        AnyDense::Real(b) => (b.nrows(), b.ncols()),
-        AnyDense::Complex(b) => (b.nrows(), b.ncols()),
-    };
-    if nrows != n {
-        return Err(Failure::io(file, &format_args!("the right-hand side has {nrows} rows, the matrix has {n}"))
-            .detail("expected", n)
-            .detail("found", nrows));
+    let header = matrix_market::read_header(file).map_err(|e| Failure::input(&e, file))?;
+    // Before the body: a matrix named by mistake should not be expanded to a dense one.
+    if header.nrows != n {
+        return Err(Failure::io(
+            file,
+            &format_args!("the right-hand side has {}, the matrix has {n}", plural(header.nrows, "row")),
+        )
+        .detail("expected", n)
+        .detail("found", header.nrows));
     }
-    if ncols == 0 {
+    if header.ncols == 0 {
         return Err(Failure::io(file, &"there is no right-hand side: the file has 0 columns"));
     }
-    Ok(b)
+    match header.field {
+        Field::Complex => matrix_market::read_dense(file).map(AnyDense::Complex),
+        _ => matrix_market::read_dense(file).map(AnyDense::Real),
+    }
+    .map_err(|e| Failure::input(&e, file))
 }
 
 /// Reads block sizes, one a line; blank lines and what follows `#` or `%` do not count. With `n`, they must sum to it.
@@ -56,7 +73,7 @@ pub fn block_sizes(file: &Path, n: Option<usize>) -> Result<Vec<usize>> {
     };
     let mut reader = BufReader::new(File::open(file).map_err(|e| {
         let failure = failed(&e);
-        if e.kind() == std::io::ErrorKind::NotFound {
+        if e.kind() == io::ErrorKind::NotFound {
             failure.help("--blocks takes a whole number or the name of a file of block sizes")
         } else {
             failure
@@ -93,20 +110,32 @@ pub fn block_sizes(file: &Path, n: Option<usize>) -> Result<Vec<usize>> {
     }
 }
 
-/// Writes a sparse matrix.
+/// Writes a sparse matrix; gzip when the name ends in `.gz`.
 ///
 /// # Errors
 /// With the system's reason.
 pub fn write_matrix<T: Scalar>(output: &mut Output, a: &Csr<T>, comments: &[String]) -> Result<()> {
-    output.write(|w| matrix_market::write_csr(w, a, comments))
+    write(output, |w| matrix_market::write_csr(a, w, comments))
 }
 
-/// Writes the columns of a dense matrix.
+/// Writes the columns of a dense matrix; gzip when the name ends in `.gz`.
 ///
 /// # Errors
 /// With the system's reason.
 pub fn write_dense<T: Scalar>(output: &mut Output, x: MatRef<'_, T>, comments: &[String]) -> Result<()> {
-    output.write(|w| matrix_market::write_dense(w, x, comments))
+    write(output, |w| matrix_market::write_dense(x, w, comments))
+}
+
+fn write(output: &mut Output, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let gzip = output.name().extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    output.write(|w| {
+        if !gzip {
+            return fill(w);
+        }
+        let mut packed = GzEncoder::new(w, Compression::default());
+        fill(&mut packed)?;
+        packed.finish().map(drop)
+    })
 }
 
 /// The same numbers in another type.

@@ -121,7 +121,7 @@ fn work(cli: Cli) -> Result<Reply> {
 fn dispatch(command: Command, global: &Global, cancel: &CancelToken) -> Result<Reply> {
     match command {
         Command::Solve(args) => solve::run(&args, global, cancel),
-        Command::Info(args) => info::run(&args, global),
+        Command::Info(args) => info::run(&args, global, cancel),
         Command::Generate(args) => generate::run(&args),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { dir } => manual::man(dir.as_deref()),

@@ -55,17 +55,16 @@ impl Output {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(failed(e)),
         };
-        // A link is followed, so that the file it names is replaced and not the link.
-        let target = if existing.is_some() { name.canonicalize().map_err(failed)? } else { name.to_owned() };
         let sink = match existing {
             Some(metadata) if metadata.is_dir() => return Err(Failure::io(name, &"it is a folder, not a file")),
             Some(metadata) if !metadata.is_file() => {
-                Sink::Direct(File::options().write(true).open(&target).map_err(failed)?)
+                Sink::Direct(File::options().write(true).open(name).map_err(failed)?)
             }
             Some(metadata) if metadata.permissions().readonly() => {
                 return Err(Failure::io(name, &"the file exists and is read-only"));
             }
             existing => {
+                let target = follow_links(name).map_err(failed)?;
                 let file = create_beside(&target, existing.map(|m| m.permissions())).map_err(|e| {
                     Failure::io(name, &format_args!("cannot create a file there: {}", reason(&e)))
                         .help("the folder must exist and be writable")
@@ -140,11 +139,26 @@ fn create_beside(target: &Path, permissions: Option<std::fs::Permissions>) -> io
     Ok(file)
 }
 
+/// The file that a chain of symbolic links ends at, which need not exist: it is replaced and not the link.
+fn follow_links(name: &Path) -> io::Result<PathBuf> {
+    const LONGEST_CHAIN: usize = 40;
+    let mut at = name.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        if !at.is_symlink() {
+            return Ok(at);
+        }
+        let next = std::fs::read_link(&at)?;
+        at = at.parent().map_or(next.clone(), |folder| folder.join(&next));
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
 /// The system's reason without the temporary name that `tempfile` adds.
 fn reason(error: &io::Error) -> String {
-    match error.get_ref().and_then(std::error::Error::source).and_then(|e| e.downcast_ref::<io::Error>()) {
-        Some(inner) => inner.to_string(),
-        None => error.to_string(),
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => reason.to_owned(),
+        None => text,
     }
 }
 

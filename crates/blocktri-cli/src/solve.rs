@@ -5,13 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::matrix_market::{AnyDense, AnyMatrix};
-use blocktri::formats::{Matrix, Op, Par, max_abs, one, zero};
+use blocktri::formats::{AnyMatrix, Matrix, Op, Par, max_abs, one, zero};
 use blocktri::{Blocks, CancelToken, Csr, Outcome, Scalar, Solution, c64};
 
 use crate::args::{BlocksArg, Device, Global, SolveArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
-use crate::load;
+use crate::load::{self, AnyDense};
 use crate::output::Output;
 use crate::plot::{self, Picture};
 use crate::progress::{Curve, Line, Watch};
@@ -28,7 +27,7 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let job = Job { args, global, cancel };
     let started = Instant::now();
     let reading = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
-    let a = load::matrix(&args.matrix)?;
+    let a = load::matrix(&args.matrix, cancel)?;
     let n = job.check_shape(&a)?;
     let b = args.rhs.as_deref().map(|file| load::rhs(file, n)).transpose()?;
     let blocks = job.blocks(n)?;
@@ -139,9 +138,9 @@ impl Job<'_> {
             AnyMatrix::Complex(a) => a.check_square(),
         };
         checked.map_err(|e| Failure::input(&e, self.file()))?;
-        match crate::info::shape(a) {
-            (0, _) => Err(Failure::io(self.file(), &"the matrix is 0 × 0: there is nothing to solve")),
-            (n, _) => Ok(n),
+        match a.nrows() {
+            0 => Err(Failure::io(self.file(), &"the matrix is 0 × 0: there is nothing to solve")),
+            n => Ok(n),
         }
     }
 

@@ -80,7 +80,7 @@ fn axes(svg: &mut Svg, area: Area, pattern: &Pattern<'_>) {
         svg.label((area.x - 9.0, y + 4.5), 13, Anchor::End, GREY, &grouped(i));
     }
     svg.label((area.right(), area.y - 28.0), 13, Anchor::End, INK, "column (from 0)");
-    svg.label_upwards((18.0, area.y + area.height / 2.0), 13, INK, "row (from 0)");
+    svg.label_upwards((24.0, area.y + area.height / 2.0), 13, INK, "row (from 0)");
 }
 
 /// Every entry as a square; neighbours in a row share one stroke where single squares could not be told apart.

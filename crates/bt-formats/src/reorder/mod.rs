@@ -1,15 +1,18 @@
 //! Reordering: permutations and scalings that make a matrix narrow or its diagonal heavy.
 //!
-//! - [`rcm`]: reverse Cuthill–McKee, a narrow band around the diagonal.
+//! - [`rcm`]: reverse Cuthill–McKee, a narrow band around the diagonal;
+//! - [`maximum_product_matching`]: a row permutation and scalings for a zero-free, heavy diagonal.
 //!
 //! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing. Whether an order
 //! is worth taking is the caller's choice; [`bandwidth_under`] and [`profile_under`] measure it without building the
 //! permuted matrix.
 
 mod graph;
+mod matching;
 mod rcm;
 
 pub(crate) use graph::Graph;
+pub use matching::{Matching, MatchingError, StructuralDeficiency, maximum_product_matching};
 pub use rcm::rcm;
 
 use crate::csr::Csr;

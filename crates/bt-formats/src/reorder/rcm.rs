@@ -36,10 +36,11 @@ const MAX_SEARCHES: u8 = 10;
 /// let mut a = Coo::new(5, 5)?;
 /// for (i, j) in [(0, 3), (3, 1), (1, 4), (4, 2)] {
 ///     a.push(i, j, 1.0)?;
+///     a.push(j, i, 1.0)?;
 /// }
 /// let a = a.to_csr()?;
 /// let p = reorder::rcm(&a)?;
-/// assert_eq!(reorder::bandwidth(&a), (2, 3));
+/// assert_eq!(reorder::bandwidth(&a), (3, 3));
 /// assert_eq!(reorder::bandwidth_under(&a, &p), (1, 1));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```

@@ -19,6 +19,7 @@ use std::path::Path;
 use crate::csr::Csr;
 use crate::error::{Error, ParseKind, Result};
 use crate::matrix_market::assemble::{Buckets, Entry, Piece, assemble};
+use crate::matrix_market::header::check_believable;
 use crate::matrix_market::source::{Lines, Source};
 use crate::matrix_market::token::{careful_number, careful_size, shown, tokens};
 use crate::matrix_market::{Symmetry, named};
@@ -140,9 +141,9 @@ impl Header {
         if symmetry != Symmetry::General && nrows != ncols {
             return Err(bad(format!("a symmetric type with {nrows} rows and {ncols} columns")));
         }
-        let too_large = |e: Error| Error::parse(at, ParseKind::TooLarge, e.to_string());
-        crate::coo::check_shape(nrows, ncols).map_err(too_large)?;
-        crate::csr::check_nnz(nnz).map_err(too_large)?;
+        check_believable(nrows, ncols, nnz)
+            .and_then(|()| crate::csr::check_nnz(nnz).map_err(|e| e.to_string()))
+            .map_err(|message| Error::parse(at, ParseKind::TooLarge, message))?;
 
         let (at, formats) = line(lines, "its formats", ParseKind::BadBanner)?;
         let groups = parenthesised(formats);

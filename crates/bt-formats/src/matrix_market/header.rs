@@ -91,20 +91,25 @@ impl Header {
             let message = format!("a {} matrix must be square, this one is {nrows} × {ncols}", symmetry.word());
             return Err(fault(ParseKind::BadSize, message));
         }
-        crate::coo::check_shape(nrows, ncols).map_err(|e| fault(ParseKind::TooLarge, e.to_string()))?;
         let entries = match (layout, symmetry) {
             (Layout::Coordinate, _) => declared,
-            // Sizes fit 32 bits, their product 64.
-            (Layout::Array, Symmetry::General) => nrows * ncols,
-            (Layout::Array, Symmetry::SkewSymmetric) => nrows * nrows.saturating_sub(1) / 2,
-            (Layout::Array, _) => nrows * (nrows + 1) / 2,
+            (Layout::Array, Symmetry::General) => nrows.saturating_mul(ncols),
+            (Layout::Array, Symmetry::SkewSymmetric) => nrows.saturating_mul(nrows.saturating_sub(1)) / 2,
+            (Layout::Array, _) => nrows.saturating_mul(nrows.saturating_add(1)) / 2,
         };
-        if nrows.max(ncols) > entries.saturating_mul(64).saturating_add(FREE_ROWS) {
-            let message = format!("{nrows} × {ncols} with only {entries} entries: sizes that no real matrix has");
-            return Err(fault(ParseKind::TooLarge, message));
-        }
+        check_believable(nrows, ncols, entries).map_err(|message| fault(ParseKind::TooLarge, message))?;
         Ok(Self { layout, field, symmetry, nrows, ncols, entries, comments })
     }
+}
+
+/// Refuses sizes beyond 32-bit indices, and rows and columns so many for so few entries that their pointers alone
+/// would be a way to exhaust memory with a file of one line.
+pub(crate) fn check_believable(nrows: usize, ncols: usize, entries: usize) -> Result<(), String> {
+    crate::coo::check_shape(nrows, ncols).map_err(|e| e.to_string())?;
+    if nrows.max(ncols) > entries.saturating_mul(64).saturating_add(FREE_ROWS) {
+        return Err(format!("{nrows} × {ncols} with only {entries} entries: sizes that no real matrix has"));
+    }
+    Ok(())
 }
 
 fn bad_banner(message: impl Into<String>) -> Error {

@@ -18,7 +18,7 @@
 
 pub(crate) mod assemble;
 mod body;
-mod header;
+pub(crate) mod header;
 pub(crate) mod source;
 pub(crate) mod token;
 mod write;

@@ -12,10 +12,10 @@ pub mod thomas;
 pub mod tridiagonal_lu;
 
 pub use band_lu::BandLu;
-//pub use block_lu::BlockLu;
+pub use block_lu::{BlockLu, Kernels};
 pub use error::{FactorError, Result, SingularKind, Singularity};
 pub use factorization::{FactorStats, Factorization, LogDet};
 pub use refine::{Refined, Refinement, refine};
-//pub use sparse_lu::SparseLu;
+pub use sparse_lu::SparseLu;
 pub use thomas::Thomas;
 pub use tridiagonal_lu::TridiagonalLu;

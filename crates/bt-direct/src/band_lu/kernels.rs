@@ -4,7 +4,7 @@ use bt_formats::Scalar;
 
 /// y ← y − a·x.
 #[inline(always)]
-pub(super) fn axpy_minus<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
+pub(crate) fn axpy_minus<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y -= a * x;
     }
@@ -12,7 +12,7 @@ pub(super) fn axpy_minus<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
 
 /// Σ xᵢyᵢ, in sixteen interleaved partial sums.
 #[inline(always)]
-pub(super) fn dot<T: Scalar>(x: &[T], y: &[T], map: impl Fn(T) -> T) -> T {
+pub(crate) fn dot<T: Scalar>(x: &[T], y: &[T], map: impl Fn(T) -> T) -> T {
     const LANES: usize = 16;
     let n = x.len().min(y.len());
     let (x, y) = (&x[..n], &y[..n]);
@@ -29,7 +29,7 @@ pub(super) fn dot<T: Scalar>(x: &[T], y: &[T], map: impl Fn(T) -> T) -> T {
 
 /// Index of the first element of largest |re| + |im|.
 #[inline(always)]
-pub(super) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
+pub(crate) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
     let (mut best, mut at) = (T::default().abs1(), 0);
     for (i, v) in x.iter().enumerate() {
         if v.abs1() > best {

@@ -8,7 +8,7 @@
 //! doi:10.1137/1.9780898718027.
 
 mod factor;
-mod kernels;
+pub(crate) mod kernels;
 mod solve;
 
 use bt_formats::{Band, Error, Monitor, Op, Scalar};

@@ -1,0 +1,449 @@
+//! Sparse LU with partial pivoting of a matrix without narrow structure: R·A·C equilibrated, P·(R·A·C)·Q = L·U.
+//!
+//! Steps: refuse NaN and infinity; scale rows and columns by powers of two ([`scaling`]); prove by a maximum matching
+//! ([`matching`]) that the pattern is not singular; order the columns by AMD or COLAMD ([`ordering`]); eliminate
+//! column by column with threshold pivoting ([`simplicial`]); take plain partial pivoting instead if elements grow.
+//! Every failure is a typed error. faer's own sparse LU is not used: its simplicial variant continues through a zero
+//! pivot and leaves NaN, takes a NaN for the largest candidate, and its supernodal variant hides the diagonal of U,
+//! without which there is neither a determinant nor a proof of singularity.
+//!
+//! Only an exactly zero column is reported as singular. Rounding usually leaves a tiny pivot instead; then
+//! [`Factorization::rcond`] tells.
+//!
+//! Storage: the factors (see [`simplicial`]) and A by columns, (4 + size of T)·nnz(A).
+
+mod matching;
+mod ordering;
+mod scaling;
+mod simplicial;
+
+use std::sync::Mutex;
+
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, one, zero};
+use faer::MatMut;
+
+use self::ordering::Ordering;
+use self::simplicial::Simplicial;
+use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::factorization::{FactorStats, Factorization, LogDet};
+
+const METHOD: &str = "sparse-lu";
+
+/// Growth beyond which the preferred pivots are given up for plain partial pivoting.
+const GROWTH_LIMIT: f64 = 1e6;
+
+/// Right-hand sides that share one sweep over the factors.
+const WIDE: usize = 4;
+
+/// Compressed sparse columns.
+#[derive(Clone, Debug, Default)]
+struct Csc<T> {
+    col_ptr: Vec<u32>,
+    row_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Copy> Csc<T> {
+    fn n(&self) -> usize {
+        self.col_ptr.len() - 1
+    }
+    fn range(&self, j: usize) -> std::ops::Range<usize> {
+        self.col_ptr[j] as usize..self.col_ptr[j + 1] as usize
+    }
+    fn starts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.col_ptr[..self.n()].iter().map(|&p| p as usize)
+    }
+    fn col(&self, j: usize) -> impl Iterator<Item = (usize, T)> + '_ {
+        self.row_idx[self.range(j)].iter().zip(&self.values[self.range(j)]).map(|(&i, &v)| (i as usize, v))
+    }
+}
+
+/// A factored sparse matrix.
+///
+/// Growth and the smallest pivot in [`FactorStats`] are those of the equilibrated matrix, whose largest entries are
+/// near 1.
+///
+/// ```
+/// use bt_direct::{Factorization, SparseLu};
+/// use bt_formats::Csr;
+/// // [ 0 2 ]
+/// // [ 1 4 ]
+/// let a = Csr::new(2, 2, vec![0, 1, 3], vec![1, 0, 1], vec![2.0, 1.0, 4.0])?;
+/// let lu = SparseLu::new(&a)?;
+/// let mut x = [2.0, 5.0];
+/// lu.solve_vec_in_place(&mut x);
+/// assert_eq!(x, [1.0, 1.0]);
+/// assert_eq!(lu.log_det().sign, -1.0);
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+#[derive(Debug)]
+pub struct SparseLu<T: Scalar> {
+    /// R·A·C by columns.
+    a: Csc<T>,
+    row_factors: Vec<T::Real>,
+    col_factors: Vec<T::Real>,
+    /// The row matched with each column.
+    row_of: Vec<u32>,
+    ordering: Ordering,
+    factors: Simplicial<T>,
+    norm_one: f64,
+    /// max |R·A·C|.
+    norm_max: f64,
+    /// Work vectors of solves: one per thread that has solved at the same time.
+    scratch: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T: Scalar> SparseLu<T> {
+    /// Factors a square matrix.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] when A is not square, not finite or too large; [`FactorError::Singular`] naming a column
+    /// of A without a pivot; [`FactorError::Failed`] when elimination overflows.
+    ///
+    /// # Cost
+    /// Proportional to the flops of the elimination, which the fill decides ([`FactorStats::flops`] counts them).
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::with_monitor(a, &mut ())
+    }
+
+    /// Like [`SparseLu::new`], observed every 64 columns.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    pub fn with_monitor(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+        a.check_square()?;
+        a.check_finite()?;
+        let n = a.nrows();
+        check_size(n, a.nnz())?;
+        let at = a.transpose();
+        let (col_ptr, row_idx, values) = at.into_parts();
+        let mut lu = Self {
+            a: Csc { col_ptr, row_idx, values },
+            row_factors: vec![one(); n],
+            col_factors: vec![one(); n],
+            row_of: Vec::new(),
+            ordering: Ordering { col_order: Vec::new(), threshold: 1.0 },
+            factors: Simplicial::default(),
+            norm_one: 0.0,
+            norm_max: 0.0,
+            scratch: Mutex::new(Vec::with_capacity(64)),
+        };
+        lu.load(a);
+        lu.row_of = matching::match_rows(&lu.a).map_err(|column| {
+            FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
+        })?;
+        lu.ordering = ordering::order(&lu.a, &lu.row_of)?;
+        lu.eliminate(monitor)?;
+        lu.put_scratch(vec![zero(); WIDE * n]);
+        Ok(lu)
+    }
+
+    /// Factors a matrix with the same pattern and new values. Scaling and pivots are chosen anew, the order of the
+    /// columns is kept. Memory is taken only where the new pivots cause more fill than before.
+    ///
+    /// After an error the factors are unusable: solves give NaN until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As [`SparseLu::new`], and [`FactorError::Input`] when the pattern is another one.
+    pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`SparseLu::refactor`], observed every 64 columns.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        a.check_square()?;
+        a.check_finite()?;
+        self.check_pattern(a)?;
+        self.load(a);
+        self.eliminate(monitor)
+    }
+
+    /// Takes the values of `a`, scaled, into the columns.
+    fn load(&mut self, a: &Csr<T>) {
+        let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
+        scaling::equilibrate(a, rows, cols);
+        // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
+        self.norm_max = 0.0;
+        let Csc { col_ptr, values, .. } = &mut self.a;
+        a.for_each_entry(&mut |i, j, v| {
+            let scaled = v * T::from_real(rows[i]) * T::from_real(cols[j]);
+            self.norm_max = self.norm_max.max_nan(scaled.abs1().to_f64());
+            values[col_ptr[j] as usize] = scaled;
+            col_ptr[j] += 1;
+        });
+        let n = col_ptr.len() - 1;
+        col_ptr.copy_within(0..n, 1);
+        col_ptr[0] = 0;
+        self.norm_one = (0..n)
+            .map(|j| {
+                let c = cols[j].to_f64();
+                self.a.col(j).map(|(i, v)| v.abs().to_f64() / rows[i].to_f64() / c).sum()
+            })
+            .fold(0.0, f64::max_nan);
+    }
+
+    fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
+        let n = self.n();
+        let other = |why: String| bt_formats::Error::InvalidStructure { what: "matrix for refactorisation", why };
+        if a.nrows() != n || a.nnz() != self.a.row_idx.len() {
+            let found = format!("{} rows and {} entries", a.nrows(), a.nnz());
+            return Err(other(format!("{found}, but {n} and {} were factored", self.a.row_idx.len())).into());
+        }
+        for i in 0..n {
+            for &j in a.row(i).0 {
+                if self.a.row_idx[self.a.range(j as usize)].binary_search(&(i as u32)).is_err() {
+                    return Err(other(format!("the entry at row {i}, column {j} (from 0) is new")).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+        let Self { a, ordering, row_of, factors, .. } = self;
+        let mut threshold = ordering.threshold::<T::Real>();
+        let mut outcome = factors.factor(a, &ordering.col_order, row_of, threshold, monitor);
+        // Preferred pivots that let elements grow or overflow are not worth their sparsity.
+        if threshold < one() {
+            let grown = match &outcome {
+                Ok(()) => factors.max_u > GROWTH_LIMIT * self.norm_max,
+                Err(e) => matches!(e, FactorError::Failed { .. }),
+            };
+            if grown {
+                threshold = one();
+                outcome = factors.factor(a, &ordering.col_order, row_of, threshold, monitor);
+            }
+        }
+        if outcome.is_err() {
+            self.factors.invalidate(self.a.n());
+        }
+        outcome
+    }
+
+    fn take_scratch(&self) -> Vec<T> {
+        let pooled = self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(|| vec![zero(); WIDE * self.n()])
+    }
+
+    fn put_scratch(&self, work: Vec<T>) {
+        self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(work);
+    }
+
+    /// Solves for the W columns of `x`.
+    fn solve_columns<const W: usize>(&self, op: Op, mut x: MatMut<'_, T>, work: &mut [T]) {
+        let n = self.n();
+        let (y, _) = work[..W * n].as_chunks_mut::<W>();
+        let (rows, cols) = (&*self.factors.row_order, &*self.ordering.col_order);
+        // A⁻¹ = C·Q·U⁻¹·L⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·L⁻ᵀ·U⁻ᵀ·Qᵀ·C.
+        let (from, from_factors, to, to_factors) = match op {
+            Op::Identity => (rows, &self.row_factors, cols, &self.col_factors),
+            Op::Transpose | Op::Adjoint => (cols, &self.col_factors, rows, &self.row_factors),
+        };
+        for w in 0..W {
+            let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
+            for (y, &i) in y.iter_mut().zip(from) {
+                y[w] = x[i as usize] * T::from_real(from_factors[i as usize]);
+            }
+        }
+        match op {
+            Op::Identity => self.factors.solve(y),
+            Op::Transpose => self.factors.solve_transpose(y, |v| v),
+            Op::Adjoint => self.factors.solve_transpose(y, Scalar::conj),
+        }
+        for w in 0..W {
+            let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
+            for (y, &i) in y.iter().zip(to) {
+                x[i as usize] = y[w] * T::from_real(to_factors[i as usize]);
+            }
+        }
+    }
+}
+
+/// Indices of the orderings are signed 32-bit numbers.
+fn check_size(n: usize, nnz: usize) -> Result<()> {
+    if n.max(nnz) > i32::MAX as usize / 4 {
+        return Err(bt_formats::Error::TooLarge {
+            what: "sparse LU",
+            needed: format!("{n} columns and {nnz} entries"),
+            limit: format!("the {} of its 32-bit orderings", i32::MAX / 4),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+impl<T: Scalar> Factorization<T> for SparseLu<T> {
+    fn n(&self) -> usize {
+        self.a.n()
+    }
+
+    fn method(&self) -> &'static str {
+        METHOD
+    }
+
+    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
+        assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
+        let mut work = self.take_scratch();
+        let nrhs = x.ncols();
+        let wide = nrhs - nrhs % WIDE;
+        for j in (0..wide).step_by(WIDE) {
+            self.solve_columns::<WIDE>(op, x.as_mut().subcols_mut(j, WIDE), &mut work);
+        }
+        for j in wide..nrhs {
+            self.solve_columns::<1>(op, x.as_mut().subcols_mut(j, 1), &mut work);
+        }
+        self.put_scratch(work);
+    }
+
+    fn stats(&self) -> FactorStats {
+        let f = &self.factors;
+        let n = self.n();
+        FactorStats {
+            norm_one: self.norm_one,
+            growth: if self.norm_max > 0.0 { f.max_u / self.norm_max } else { 1.0 },
+            min_pivot: f.pivots.iter().map(|p| p.abs().to_f64()).fold(f64::INFINITY, f64::min_nan),
+            boosted_pivots: 0,
+            nnz: f.nnz(),
+            bytes: f.bytes()
+                + (self.a.col_ptr.len() + self.a.row_idx.len() + 2 * n) * size_of::<u32>()
+                + size_of_val(&*self.a.values)
+                + 2 * n * size_of::<T::Real>(),
+            flops: f.flops,
+        }
+    }
+
+    fn log_det(&self) -> LogDet<T> {
+        let mut det = LogDet::one();
+        self.factors.pivots.iter().for_each(|&p| det.multiply(p));
+        // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
+        let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
+        det.log_abs -= exponents * std::f64::consts::LN_2;
+        if is_odd(&self.factors.row_order) != is_odd(&self.ordering.col_order) {
+            det.negate();
+        }
+        det
+    }
+}
+
+/// Whether a permutation has sign −1: an odd number of cycles of even length.
+fn is_odd(order: &[u32]) -> bool {
+    let mut seen = vec![false; order.len()];
+    let mut odd = false;
+    for start in 0..order.len() {
+        let mut i = start;
+        let mut length = 0;
+        while !std::mem::replace(&mut seen[i], true) {
+            i = order[i] as usize;
+            length += 1;
+        }
+        odd ^= length > 0 && length % 2 == 0;
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::Error;
+
+    fn dense(n: usize, rows: &[f64]) -> Csr<f64> {
+        let (mut ptr, mut idx, mut val) = (vec![0], vec![], vec![]);
+        for row in rows.chunks(n.max(1)) {
+            for (j, &v) in row.iter().enumerate().filter(|e| *e.1 != 0.0) {
+                idx.push(j as u32);
+                val.push(v);
+            }
+            ptr.push(idx.len() as u32);
+        }
+        Csr::new(n, n, ptr, idx, val).unwrap()
+    }
+
+    fn singularity(a: &Csr<f64>) -> Singularity {
+        match SparseLu::new(a) {
+            Err(FactorError::Singular(s)) => s,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn zero_diagonal_needs_a_row_exchange() {
+        let lu = SparseLu::new(&dense(2, &[0.0, 1.0, 1.0, 0.0])).unwrap();
+        let mut x = [3.0, 5.0];
+        lu.solve_vec_in_place(&mut x);
+        assert_eq!(x, [5.0, 3.0]);
+        assert_eq!(lu.log_det(), LogDet { sign: -1.0, log_abs: 0.0 });
+    }
+
+    #[test]
+    fn singular_matrices_are_named() {
+        let structural = |column| Singularity { kind: SingularKind::Structural, column, block: None };
+        // A zero column, an empty row (some column is left over), a zero 2 × 2 block, a stored zero.
+        assert_eq!(singularity(&dense(2, &[1.0, 0.0, 1.0, 0.0])), structural(1));
+        assert_eq!(singularity(&dense(2, &[1.0, 1.0, 0.0, 0.0])).kind, SingularKind::Structural);
+        let block = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
+        assert_eq!(singularity(&dense(3, &block)).kind, SingularKind::Structural);
+        let stored_zero = Csr::new(1, 1, vec![0, 1], vec![0], vec![0.0]).unwrap();
+        assert_eq!(singularity(&stored_zero), structural(0));
+        // Numerically: rank one, and the 3 × 3 zero-sum matrix.
+        assert_eq!(singularity(&dense(2, &[1.0; 4])).kind, SingularKind::Numerical);
+        let zero_sums = [1.0, -1.0, 0.0, 0.0, 1.0, -1.0, -1.0, 0.0, 1.0];
+        assert_eq!(singularity(&dense(3, &zero_sums)).kind, SingularKind::Numerical);
+    }
+
+    #[test]
+    fn smallest_sizes() {
+        let empty = SparseLu::new(&dense(0, &[])).unwrap();
+        empty.solve_vec_in_place(&mut []);
+        assert_eq!((empty.log_det(), empty.rcond()), (LogDet::one(), 1.0));
+        let lu = SparseLu::new(&dense(1, &[-4.0])).unwrap();
+        let mut x = [8.0];
+        lu.solve_vec_in_place(&mut x);
+        assert_eq!(x, [-2.0]);
+        assert_eq!(lu.log_det().sign, -1.0);
+        assert!((lu.log_det().log_abs - 4f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn extreme_scales() {
+        let a = dense(3, &[1e300, 2e300, 0.0, 3e-300, -1e-300, 1e-300, 0.0, 5.0, 1e200]);
+        let lu = SparseLu::new(&a).unwrap();
+        // b = A·(1, 1, 1)
+        let mut x = [3e300, 3e-300, 1e200 + 5.0];
+        lu.solve_vec_in_place(&mut x);
+        for v in x {
+            assert!((v - 1.0).abs() < 1e-14, "{x:?}");
+        }
+        // det = 1e300·(−1e−300·1e200 − 5e−300) − 2e300·3e−300·1e200 = −7e200
+        let det = lu.log_det();
+        assert_eq!(det.sign, -1.0);
+        assert!((det.log_abs - (7f64.ln() + 200.0 * 10f64.ln())).abs() < 1e-10);
+    }
+
+    #[test]
+    fn input_is_refused_by_name() {
+        let nan = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, f64::NAN]).unwrap();
+        assert!(matches!(SparseLu::new(&nan), Err(FactorError::Input(Error::NonFinite { row: 1, col: 1, .. }))));
+        let wide = Csr::new(1, 2, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        assert!(matches!(SparseLu::new(&wide), Err(FactorError::Input(Error::NotSquare { .. }))));
+    }
+
+    #[test]
+    fn a_failed_refactorisation_gives_nan_and_the_next_one_recovers() {
+        let good = dense(2, &[1.0, 2.0, 3.0, 4.0]);
+        let bad = dense(2, &[1.0; 4]);
+        let mut lu = SparseLu::new(&good).unwrap();
+        assert!(lu.refactor(&bad).is_err());
+        let mut x = [1.0, 1.0];
+        lu.solve_vec_in_place(&mut x);
+        assert!(x.iter().all(|v| v.is_nan()));
+        lu.refactor(&good).unwrap();
+        let mut x = [3.0, 7.0];
+        lu.solve_vec_in_place(&mut x);
+        assert!((x[0] - 1.0).abs() < 1e-15 && (x[1] - 1.0).abs() < 1e-15);
+        let other = dense(2, &[1.0, 2.0, 0.0, 4.0]);
+        assert!(matches!(lu.refactor(&other), Err(FactorError::Input(_))));
+    }
+}

@@ -1,0 +1,60 @@
+//! Equilibration by powers of two: R·A·C with the largest modulus of every row and column in (¼, 1].
+//!
+//! Powers of two make the scaling exact (barring underflow), so that it changes the choice of pivots and nothing
+//! else. Rows first, then columns, as LAPACK's xGEEQUB does. Cost: two passes over the entries.
+
+use bt_formats::{Csr, Matrix, RealScalar, Scalar, one, zero};
+
+/// Fills `rows` and `cols` with powers of two. Lines without a nonzero get 1.
+pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::Real]) {
+    // rᵢ ← 2^−⌈log₂ maxⱼ|aᵢⱼ|⌉
+    for (i, r) in rows.iter_mut().enumerate() {
+        let max = a.row(i).1.iter().fold(zero::<T::Real>(), |m, v| m.max_nan(v.abs1()));
+        *r = inverse_power_of_two(max);
+    }
+    // cⱼ ← 2^−⌈log₂ maxᵢ rᵢ|aᵢⱼ|⌉
+    cols.fill(zero());
+    a.for_each_entry(&mut |i, j, v| cols[j] = cols[j].max_nan((v * T::from_real(rows[i])).abs1()));
+    cols.iter_mut().for_each(|c| *c = inverse_power_of_two(*c));
+}
+
+/// The power of two p with p·x in (½, 1], kept in the range where p and 1/p are normal; 1 for x = 0.
+fn inverse_power_of_two<R: RealScalar>(x: R) -> R {
+    let x = x.to_f64();
+    if x == 0.0 || !x.is_finite() {
+        return one();
+    }
+    let range = if size_of::<R>() == 4 { 125 } else { 1020 };
+    let exponent = (x.log2().ceil() as i32).clamp(-range, range);
+    R::from_f64(2f64.powi(-exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_reach_one() {
+        let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1e300, 1e290, 1e-300, 3e-306]).unwrap();
+        let (mut r, mut c) = ([0.0f64; 2], [0.0f64; 2]);
+        equilibrate(&a, &mut r, &mut c);
+        let s = a.scale(&r, &c);
+        for max in [0, 1].map(|i| s.row(i).1.iter().fold(0.0, |m: f64, v| m.max(Scalar::abs(*v)))) {
+            assert!(max > 0.25 && max <= 1.0, "{max}");
+        }
+        assert_eq!(r[0].log2().fract(), 0.0);
+        assert_eq!(c[1].log2().fract(), 0.0);
+    }
+
+    #[test]
+    fn powers_stay_normal() {
+        assert_eq!(inverse_power_of_two(0.0f64), 1.0);
+        assert_eq!(inverse_power_of_two(1.0f64), 1.0);
+        assert_eq!(inverse_power_of_two(3.0f32), 0.25);
+        for x in [5e-324, f64::MAX] {
+            let p = inverse_power_of_two(x);
+            assert!(p.is_normal() && (1.0 / p).is_normal());
+        }
+        assert!(inverse_power_of_two(f32::MAX).is_normal() && inverse_power_of_two(1e-45f32).is_normal());
+    }
+}

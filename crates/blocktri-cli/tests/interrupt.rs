@@ -48,7 +48,8 @@ fn an_iteration_stops() {
     let sandbox = Sandbox::new();
     // Point Jacobi: the spectral radius is 1 − 10⁻⁸, some 10⁹ iterations.
     sandbox.run("generate tridiagonal --n 20000 -o A.mtx").expect(0);
-    let line = "solve A.mtx --method hbisa --blocks 1 --rtol 1e-12 --max-iters 1000000000 -o x.mtx --history r.csv --json";
+    let line =
+        "solve A.mtx --method hbisa --blocks 1 --rtol 1e-12 --max-iters 1000000000 -o x.mtx --history r.csv --json";
     let child = start(&sandbox, line);
     wait_for_temporary_file(&sandbox);
     std::thread::sleep(Duration::from_millis(300));

@@ -27,9 +27,30 @@ fn the_report_has_the_keys_of_the_contract() {
     let run = sandbox().run("solve A.mtx -b b.mtx --json --threads 2").expect(0);
     let json = run.json();
     for key in [
-        "schema", "file", "n", "nnz", "nrhs", "blocks", "method", "method_requested", "precond", "reorder", "device",
-        "threads", "outcome", "breakdown", "iterations", "relative_residual", "backward_error",
-        "componentwise_backward_error", "forward_error", "rcond", "seconds", "bytes", "seed", "notes",
+        "schema",
+        "file",
+        "n",
+        "nnz",
+        "nrhs",
+        "blocks",
+        "method",
+        "method_requested",
+        "precond",
+        "reorder",
+        "device",
+        "threads",
+        "outcome",
+        "breakdown",
+        "iterations",
+        "relative_residual",
+        "backward_error",
+        "componentwise_backward_error",
+        "forward_error",
+        "rcond",
+        "seconds",
+        "bytes",
+        "seed",
+        "notes",
     ] {
         assert!(json.get(key).is_some(), "{key} is missing: {json}");
     }
@@ -119,10 +140,7 @@ fn every_method_solves() {
 #[test]
 fn complex_systems() {
     let sandbox = Sandbox::new();
-    sandbox.write(
-        "A.mtx",
-        "%%MatrixMarket matrix coordinate complex general\n2 2 3\n1 1 0 2\n2 1 1 0\n2 2 1 -1\n",
-    );
+    sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate complex general\n2 2 3\n1 1 0 2\n2 1 1 0\n2 2 1 -1\n");
     // x = (1, i): A·x = (2i, 1 + (1 − i)·i) = (2i, 2 + i)
     sandbox.write("b.mtx", "%%MatrixMarket matrix array complex general\n2 1\n0 2\n2 1\n");
     sandbox.run("solve A.mtx -b b.mtx -o x.mtx").expect(0);

@@ -189,7 +189,8 @@ fn a_full_disk_is_reported_with_the_systems_reason() {
         assert_eq!(run.stdout, "", "{line}");
     }
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let status = sandbox.command("info A.mtx --json").stdout(full).stderr(std::process::Stdio::null()).status().unwrap();
+    let status =
+        sandbox.command("info A.mtx --json").stdout(full).stderr(std::process::Stdio::null()).status().unwrap();
     assert_eq!(status.code(), Some(2));
     assert_eq!(sandbox.names(), ["A.mtx", "b.mtx"]);
 }

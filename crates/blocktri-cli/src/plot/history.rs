@@ -57,7 +57,8 @@ pub fn residual_history(title: &str, subtitle: &str, curves: &[Curve], tolerance
             AREA.right()
         ));
         let label = format!("tolerance {tolerance:.0e}");
-        svg.label((AREA.right() - 8.0, y - 7.0), 14, Anchor::End, RED, &label);
+        // Curves fall to the right: the label is in nobody's way at the left.
+        svg.label((AREA.x + 8.0, y - 7.0), 14, Anchor::Start, RED, &label);
     }
 
     for curve in curves {

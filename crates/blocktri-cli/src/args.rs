@@ -451,7 +451,7 @@ fn method() -> impl TypedValueParser<Value = Method> {
 }
 
 fn reorder() -> impl TypedValueParser<Value = Reorder> {
-    PossibleValuesParser::new(Reorder::ALL.map(|r| r.name()))
+    PossibleValuesParser::new(Reorder::ALL.map(Reorder::name))
         .try_map(|name| Reorder::ALL.into_iter().find(|r| r.name() == name).ok_or("unknown reordering"))
 }
 

@@ -57,7 +57,7 @@ pub struct Failure {
     /// What to do about it.
     pub help: Option<String>,
     /// The place, and what else a script may want to know.
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
 }
 
 /// Result of a command.
@@ -66,7 +66,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failure with nothing but its message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), help: None, details: Map::new() }
+        Self { exit, message: message.into(), help: None, details: Box::default() }
     }
     /// Bad usage or bad input.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -154,18 +154,15 @@ impl Failure {
         object.insert("schema".into(), 1.into());
         object.insert("error".into(), self.message.clone().into());
         object.insert("help".into(), self.help.clone().into());
-        object.extend(self.details.clone());
+        object.extend(self.details.as_ref().clone());
         object.insert("exit_code".into(), self.exit.code().into());
         Value::Object(object)
     }
 
     /// The message for people: `error: …` and, where something is known, `help: …`.
     pub fn to_text(&self) -> String {
-        let mut text = format!("error: {}\n", self.message);
-        if let Some(help) = &self.help {
-            text.push_str(&format!("help: {help}\n"));
-        }
-        text
+        let help = self.help.as_ref().map(|help| format!("help: {help}\n")).unwrap_or_default();
+        format!("error: {}\n{help}", self.message)
     }
 }
 

@@ -74,24 +74,22 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
 
 fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {
     let n = args.n;
-    let (matrix, how) = match args.seed {
-        Some(seed) => {
-            let how = format!("tridiagonal --n {n} --seed {seed} --dominance {}", args.dominance);
-            (random(n, bounded(n, 3)?, seed, args.dominance, |i| i.saturating_sub(1)..(i + 2).min(n), |_, _| 1.0)?, how)
-        }
-        None => {
-            let how = format!("tridiagonal --n {n} --lower {} --diag {} --upper {}", args.lower, args.diag, args.upper);
-            let fill = |i: usize, row: &mut Vec<(usize, f64)>| {
-                if i > 0 {
-                    row.push((i - 1, args.lower));
-                }
-                row.push((i, args.diag));
-                if i + 1 < n {
-                    row.push((i + 1, args.upper));
-                }
-            };
-            (by_rows(n, bounded(n, 3)?, fill)?, how)
-        }
+    let (matrix, how) = if let Some(seed) = args.seed {
+        let how = format!("tridiagonal --n {n} --seed {seed} --dominance {}", args.dominance);
+        let columns = |i: usize| i.saturating_sub(1)..(i + 2).min(n);
+        (random(n, bounded(n, 3)?, seed, args.dominance, columns, |_, _| 1.0)?, how)
+    } else {
+        let how = format!("tridiagonal --n {n} --lower {} --diag {} --upper {}", args.lower, args.diag, args.upper);
+        let fill = |i: usize, row: &mut Vec<(usize, f64)>| {
+            if i > 0 {
+                row.push((i - 1, args.lower));
+            }
+            row.push((i, args.diag));
+            if i + 1 < n {
+                row.push((i + 1, args.upper));
+            }
+        };
+        (by_rows(n, bounded(n, 3)?, fill)?, how)
     };
     Ok(Made { kind: "tridiagonal", matrix, how, seed: args.seed })
 }

@@ -61,16 +61,11 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) ->
 
 fn draw<T: Scalar>(args: &InfoArgs, a: &Csr<T>, analysis: Option<&Analysis>, picture: Picture) -> Result<()> {
     let title = args.matrix.file_name().unwrap_or(args.matrix.as_os_str()).to_string_lossy().into_owned();
-    let mut subtitle = format!("{} × {}, {} entries", a.nrows(), a.ncols(), a.nnz());
-    if let Some(analysis) = analysis {
-        let structure = &analysis.structure;
-        subtitle.push_str(&format!(
-            ", bandwidths {} below and {} above, {}",
-            structure.kl,
-            structure.ku,
-            blocks_in_words(&analysis.partition)
-        ));
-    }
+    let structure = analysis.map(|analysis| {
+        let (kl, ku) = (analysis.structure.kl, analysis.structure.ku);
+        format!(", bandwidths {kl} below and {ku} above, {}", blocks_in_words(&analysis.partition))
+    });
+    let subtitle = format!("{} × {}, {} entries{}", a.nrows(), a.ncols(), a.nnz(), structure.unwrap_or_default());
     let blocks = analysis.map(|analysis| analysis.partition.offsets());
     let pattern = Pattern { nrows: a.nrows(), ncols: a.ncols(), row_ptr: a.row_ptr(), col_idx: a.col_idx(), blocks };
     picture.draw(&plot::spy(&title, &subtitle, &pattern))?.finish()

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(error),
+        Err(error) => return refuse(&error),
     };
     let global = cli.global.clone();
     match work(cli) {
@@ -161,7 +161,7 @@ fn fail(failure: &Failure, json: bool) -> Exit {
 }
 
 /// A command line that cannot be understood, or one that asks for help.
-fn refuse(error: clap::Error) -> Exit {
+fn refuse(error: &clap::Error) -> Exit {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     if !error.use_stderr() {
         return match error.print() {
@@ -180,7 +180,7 @@ fn refuse(error: clap::Error) -> Exit {
             _ => ("commands", &command),
         };
         let names = parent.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ");
-        message.push_str(&format!("\n{what}: {names}\n"));
+        message = format!("{message}\n{what}: {names}\n");
     }
     if json_wanted() {
         let first = message.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");

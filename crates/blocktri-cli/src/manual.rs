@@ -34,15 +34,11 @@ pub fn man(folder: Option<&Path>) -> Result<Reply> {
         warnings: Vec::new(),
     };
     let failed = |e: io::Error| Failure::io(folder.unwrap_or(Path::new("man page")), &e);
-    match folder {
-        Some(folder) => {
-            clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
-            Ok(reply(format!("{}: man pages of blocktri and its commands\n", folder.display())))
-        }
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
-            Ok(reply(String::from_utf8_lossy(&page).into_owned()))
-        }
+    if let Some(folder) = folder {
+        clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
+        return Ok(reply(format!("{}: man pages of blocktri and its commands\n", folder.display())));
     }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+    Ok(reply(String::from_utf8_lossy(&page).into_owned()))
 }

@@ -165,15 +165,14 @@ impl Job<'_> {
     ) -> Result<Reply> {
         let n = a.row_ptr().len() - 1;
         let options = blocktri::SolveOptions { blocks, ..self.args.solve_options() };
-        let (b, x_star) = match b {
-            Some(b) => (b, None),
-            None => {
-                let x = known_solution(n);
-                let mut b = Mat::zeros(n, 1);
-                // b ← A·x*
-                a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::auto(a.bytes()));
-                (b, Some(x))
-            }
+        let (b, x_star) = if let Some(b) = b {
+            (b, None)
+        } else {
+            let x = known_solution(n);
+            let mut b = Mat::zeros(n, 1);
+            // b ← A·x*
+            a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::auto(a.bytes()));
+            (b, Some(x))
         };
         let mut seconds = Seconds::new(read);
         let mut curves = Vec::new();
@@ -201,7 +200,6 @@ impl Job<'_> {
         self.finish(a, &b, x_star.as_ref(), &solution, seconds, &curves, targets)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn finish<T: Scalar>(
         &self,
         a: &Csr<T>,

@@ -223,7 +223,7 @@ fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 2);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 && digits.len() > 4 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && digits.len() > 4 {
             text.push('\u{a0}');
         }
         text.push(c);

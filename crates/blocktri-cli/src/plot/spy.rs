@@ -96,7 +96,7 @@ fn entries(svg: &mut Svg, area: Area, unit: f64, pattern: &Pattern<'_>) {
             rest = &rest[run..];
             let length = run as f64 - if separate { 0.14 } else { 0.0 };
             let start = f64::from(first) + if separate { 0.07 } else { 0.0 };
-            let _ = write!(path, "M{start} {}.5h{length}", i);
+            let _ = write!(path, "M{start} {i}.5h{length}");
         }
     }
     // Entries stay at least a good pixel high, or a diagonal of 800 would vanish.
@@ -196,8 +196,9 @@ impl Density {
         svg.label((x + 24.0, top + 11.0), 13, Anchor::Start, GREY, &grouped(high as usize));
         svg.label((x + 24.0, f64::midpoint(top, bottom) + 5.0), 13, Anchor::Start, GREY, &grouped(middle));
         svg.label((x + 24.0, bottom), 13, Anchor::Start, GREY, &grouped(low as usize));
-        let size = format!("1 pixel = {0} × {0}", grouped(self.cell.round().max(1.0) as usize));
-        svg.label((x + 84.0, bottom + 26.0), 12, Anchor::End, GREY, &size);
+        svg.label((x, bottom + 26.0), 12, Anchor::Start, GREY, "a pixel covers");
+        let rows = format!("{} rows", grouped(self.cell.round().max(1.0) as usize));
+        svg.label((x, bottom + 42.0), 12, Anchor::Start, GREY, &rows);
     }
 }
 

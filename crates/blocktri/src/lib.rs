@@ -1,10 +1,14 @@
 //! Block-tridiagonal, banded and tridiagonal systems, and the sparse systems around them: one call that picks a good
 //! method, says why, and returns an answer with a certificate.
 
+mod analyze;
 mod error;
 mod options;
+mod plan;
+mod reordered;
 mod solve;
 
+pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;
 pub use bt_formats as formats;
 pub use bt_iter as iter;
@@ -18,4 +22,6 @@ pub use bt_formats::{
 };
 pub use error::Error;
 pub use options::{Blocks, Method, Reorder, SolveOptions};
-pub use solve::{BlockSummary, Solution, solve};
+pub use bt_iter::StopRule;
+pub use plan::Candidate;
+pub use solve::{BlockSummary, Solution, Solver, solve};

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bt_direct::Refinement;
 use bt_formats::StopCriterion;
+use bt_iter::StopRule;
 
 use crate::error::Error;
 
@@ -154,6 +155,8 @@ pub struct SolveOptions {
     pub blocks: Blocks,
     /// Tolerance and limits of iterative methods.
     pub stop: StopCriterion,
+    /// What the tolerance of an iterative method is held against.
+    pub stop_rule: StopRule,
     /// Refinement of direct methods.
     pub refinement: Refinement,
 }
@@ -165,6 +168,7 @@ impl Default for SolveOptions {
             reorder: Reorder::Auto,
             blocks: Blocks::Detect,
             stop: StopCriterion::default(),
+            stop_rule: StopRule::Residual,
             refinement: Refinement::Auto,
         }
     }

@@ -1,6 +1,6 @@
 //! Division by pivots without spurious overflow or underflow, for real and complex scalars.
 
-use bt_formats::{RealScalar, Scalar, zero};
+use bt_formats::{RealScalar, Scalar};
 
 /// A nonzero number p, ready to divide by: v/p = (v/s)·(p/s)⁻¹ with s = |re p| + |im p|.
 ///
@@ -38,16 +38,6 @@ impl<T: Scalar> Pivot<T> {
 #[inline(always)]
 fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
     T::from_parts((v.re() / s).to_f64(), (v.im() / s).to_f64())
-}
-
-/// Σ|vᵢ| in the true modulus and max(|re vᵢ| + |im vᵢ|); NaN in either when a value is NaN.
-pub(crate) fn sum_and_max<T: Scalar>(values: &[T]) -> (f64, f64) {
-    let (mut sum, mut max) = (zero::<T::Real>(), zero::<T::Real>());
-    for v in values {
-        sum += v.abs();
-        max = max.max_nan(v.abs1());
-    }
-    (sum.to_f64(), max.to_f64())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use faer::MatMut;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, copy_of, for_each_column, input_norms};
+use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, zeros};
 
 /// A = L·D·W of a tridiagonal A, without pivoting.
 ///
@@ -59,12 +59,8 @@ impl<T: Scalar> Thomas<T> {
     /// 3n flops, 2n divisions, 3n values.
     pub fn new(a: &Tridiagonal<T>) -> Result<Self> {
         let n = a.diag().len();
-        let mut out = Self {
-            multipliers: copy_of(&[], n)?,
-            pivots: copy_of(&[], n)?,
-            ratios: copy_of(&[], n)?,
-            stats: FactorStats::default(),
-        };
+        let mut out =
+            Self { multipliers: zeros(n)?, pivots: zeros(n)?, ratios: zeros(n)?, stats: FactorStats::default() };
         out.refactor(a)?;
         Ok(out)
     }

@@ -58,10 +58,10 @@ impl<T: Scalar> TridiagonalLu<T> {
         reserve(&mut exchanged, n)?;
         exchanged.resize(n, false);
         let mut out = Self {
-            multipliers: copy_of(&[], n)?,
-            diag: copy_of(&[], n)?,
-            upper: copy_of(&[], n)?,
-            second: copy_of(&[], n)?,
+            multipliers: zeros(n)?,
+            diag: zeros(n)?,
+            upper: zeros(n)?,
+            second: zeros(n)?,
             exchanged,
             stats: FactorStats::default(),
         };
@@ -235,11 +235,10 @@ pub(crate) fn reserve<V>(into: &mut Vec<V>, n: usize) -> Result<()> {
     })
 }
 
-/// The values, followed by zeros to the length n.
-pub(crate) fn copy_of<T: Scalar>(values: &[T], n: usize) -> Result<Vec<T>> {
+/// n zeros.
+pub(crate) fn zeros<T: Scalar>(n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     reserve(&mut out, n)?;
-    out.extend_from_slice(values);
     out.resize(n, zero());
     Ok(out)
 }

@@ -1,9 +1,15 @@
 //! Band matrices in LAPACK's GB layout, with room for the fill of partial pivoting.
 
+use std::ops::Range;
+
+use faer::{MatMut, MatRef};
+
+use crate::convert::{nonzeros, try_zeros};
 use crate::coo::check_shape;
 use crate::csr::Csr;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::products::{RowProduct, dot, product, product_many, scale};
 use crate::scalar::Scalar;
 
 /// An n × n matrix with `kl` sub-diagonals and `ku` super-diagonals.
@@ -30,28 +36,18 @@ impl<T: Scalar> Band<T> {
     /// The zero matrix of the given size and bandwidths.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when the storage cannot be had.
+    /// [`crate::Error::TooLarge`] when the storage cannot be had.
     pub fn zeros(n: usize, kl: usize, ku: usize) -> Result<Self> {
         check_shape(n, n)?;
-        let needed = (2 * kl + ku + 1).checked_mul(n);
-        let mut values = Vec::new();
-        match needed {
-            Some(len) if values.try_reserve_exact(len).is_ok() => values.resize(len, zero()),
-            _ => {
-                return Err(Error::TooLarge {
-                    what: "band storage",
-                    needed: format!("({} + 1) · {n} values", 2 * kl + ku),
-                    limit: "the memory there is".into(),
-                });
-            }
-        }
+        let ldab = kl.saturating_mul(2).saturating_add(ku).saturating_add(1);
+        let values = try_zeros(n.saturating_mul(ldab), "band storage")?;
         Ok(Self { n, kl, ku, values })
     }
 
     /// From a sparse matrix, with exactly the bandwidths its pattern has.
     ///
     /// # Errors
-    /// [`Error::NotSquare`]; [`Error::TooLarge`] when the band does not fit memory.
+    /// [`crate::Error::NotSquare`]; [`crate::Error::TooLarge`] when the band does not fit memory.
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let (mut kl, mut ku) = (0, 0);
@@ -62,6 +58,14 @@ impl<T: Scalar> Band<T> {
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
         a.for_each_entry(&mut |i, j, v| *band.get_mut(i, j) = v);
         Ok(band)
+    }
+
+    /// The non-zeros by rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] beyond 32-bit pointers.
+    pub fn to_csr(&self) -> Result<Csr<T>> {
+        nonzeros(self)
     }
 
     /// Size n.
@@ -110,7 +114,7 @@ impl<T: Scalar> Band<T> {
         &mut self.values[at]
     }
     /// Rows of column j inside the band, `start..end`.
-    pub fn column_range(&self, j: usize) -> std::ops::Range<usize> {
+    pub fn column_range(&self, j: usize) -> Range<usize> {
         j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n)
     }
 }
@@ -134,30 +138,11 @@ impl<T: Scalar> Matrix<T> for Band<T> {
     fn bytes(&self) -> usize {
         size_of_val(&*self.values)
     }
-    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], _par: Par) {
-        assert_eq!((x.len(), y.len()), (self.n, self.n), "lengths of x and y");
-        if beta == zero() {
-            y.fill(zero());
-        } else {
-            y.iter_mut().for_each(|v| *v *= beta);
-        }
-        for j in 0..self.n {
-            let rows = self.column_range(j);
-            let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
-            let column = &self.values[start..start + rows.len()];
-            match op {
-                Op::Identity => {
-                    let ax = alpha * x[j];
-                    for (yi, &v) in y[rows].iter_mut().zip(column) {
-                        *yi += v * ax;
-                    }
-                }
-                Op::Transpose => y[j] += alpha * column.iter().zip(&x[rows]).map(|(&v, &xi)| v * xi).sum::<T>(),
-                Op::Adjoint => {
-                    y[j] += alpha * column.iter().zip(&x[rows]).map(|(&v, &xi)| Scalar::conj(v) * xi).sum::<T>();
-                }
-            }
-        }
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        product(self, op, alpha, x, beta, y, par);
+    }
+    fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
+        product_many(self, op, alpha, x, beta, y, par);
     }
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         for i in 0..self.n {
@@ -165,5 +150,39 @@ impl<T: Scalar> Matrix<T> for Band<T> {
                 visit(i, j, self.get(i, j));
             }
         }
+    }
+}
+
+impl<T: Scalar> RowProduct<T> for Band<T> {
+    fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        let end = first + y.len();
+        // Column j inside the band, restricted to `rows`.
+        let column = |j: usize, rows: &Range<usize>| {
+            let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
+            &self.values[start..start + rows.len()]
+        };
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                scale(beta, y);
+                if op == Op::Identity {
+                    // y ← y + (α·xⱼ)·aⱼ, the columns in order.
+                    for j in first.saturating_sub(self.kl)..(end + self.ku).min(self.n) {
+                        let rows = self.column_range(j);
+                        let rows = rows.start.max(first)..rows.end.min(end);
+                        let ax = alpha * x[j];
+                        let y = &mut y[rows.start - first..rows.end - first];
+                        for (y, &v) in y.iter_mut().zip(column(j, &rows)) {
+                            *y += v * ax;
+                        }
+                    }
+                } else {
+                    for (j, y) in (first..).zip(y) {
+                        let rows = self.column_range(j);
+                        *y += alpha * dot(op, column(j, &rows), &x[rows]);
+                    }
+                }
+            },
+        );
     }
 }

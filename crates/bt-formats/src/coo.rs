@@ -1,7 +1,13 @@
 //! Coordinate format: (row, column, value) triplets in any order, the format of assembly and of files.
 
+use std::ops::Range;
+
+use faer::{MatMut, MatRef};
+
 use crate::csr::Csr;
 use crate::error::{Error, Result};
+use crate::operator::{LinearOperator, Matrix, Op, Par};
+use crate::products::{RowProduct, column, column_mut, conj_if, product, product_many, scale};
 use crate::scalar::Scalar;
 
 /// A sparse matrix as triplets. Duplicates are allowed and mean a sum; 16 bytes an `f64` entry.
@@ -113,6 +119,14 @@ impl<T: Scalar> Coo<T> {
         (self.rows, self.cols, self.values)
     }
 
+    /// The entries of a sparse matrix as sorted triplets.
+    pub fn from_csr(a: &Csr<T>) -> Self {
+        let pairs = a.row_ptr().windows(2).zip(0..);
+        let rows = pairs.flat_map(|(p, i)| (p[0]..p[1]).map(move |_| i)).collect();
+        let (cols, values) = (a.col_idx().to_vec(), a.values().to_vec());
+        Self { nrows: a.nrows(), ncols: a.ncols(), rows, cols, values }
+    }
+
     /// Sorted by rows and columns, duplicates summed in the order they stand in.
     ///
     /// # Errors
@@ -122,5 +136,84 @@ impl<T: Scalar> Coo<T> {
     /// O(nnz + nrows) plus a sort of each row that is not sorted already.
     pub fn to_csr(&self) -> Result<Csr<T>> {
         Csr::from_unsorted(self.nrows, self.ncols, &self.rows, &self.cols, &self.values)
+    }
+}
+
+impl<T: Scalar> LinearOperator<T> for Coo<T> {
+    fn nrows(&self) -> usize {
+        self.nrows
+    }
+    fn ncols(&self) -> usize {
+        self.ncols
+    }
+    fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        self.apply_op(Op::Identity, alpha, x, beta, y, Par::auto(self.bytes()));
+    }
+}
+
+impl<T: Scalar> Matrix<T> for Coo<T> {
+    /// Triplets, duplicates counted.
+    fn nnz(&self) -> usize {
+        self.values.len()
+    }
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&*self.cols) + size_of_val(&*self.values)
+    }
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        product(self, op, alpha, x, beta, y, par);
+    }
+    fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
+        product_many(self, op, alpha, x, beta, y, par);
+    }
+    /// Triplets in any order are sorted first, on the side; duplicates are visited as their sum.
+    fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
+        let place = |k: usize| (self.rows[k], self.cols[k]);
+        let mut order: Vec<usize> = (0..self.values.len()).collect();
+        if !order.is_sorted_by_key(|&k| place(k)) {
+            order.sort_by_key(|&k| place(k));
+        }
+        for same in order.chunk_by(|&a, &b| place(a) == place(b)) {
+            let (i, j) = place(same[0]);
+            visit(i as usize, j as usize, same.iter().map(|&k| self.values[k]).sum());
+        }
+    }
+}
+
+impl<T: Scalar> Coo<T> {
+    /// y ← y + α·(op(A)·x)[first..] from a range of triplets, in their order.
+    pub(crate) fn scatter(&self, op: Op, entries: Range<usize>, first: usize, alpha: T, x: &[T], y: &mut [T]) {
+        let (to, from) = if op == Op::Identity { (&self.rows, &self.cols) } else { (&self.cols, &self.rows) };
+        let (to, from) = (&to[entries.clone()], &from[entries.clone()]);
+        for ((&i, &j), &v) in to.iter().zip(from).zip(&self.values[entries]) {
+            // Triplets of other rows fall outside y, those before it by wrapping around.
+            if let Some(y) = y.get_mut((i as usize).wrapping_sub(first)) {
+                *y += conj_if(op, v) * (alpha * x[j as usize]);
+            }
+        }
+    }
+}
+
+impl<T: Scalar> RowProduct<T> for Coo<T> {
+    fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        scale(beta, y);
+        self.scatter(op, 0..self.values.len(), first, alpha, x, y);
+    }
+
+    fn is_local(&self, _op: Op) -> bool {
+        false
+    }
+
+    fn rows_many(&self, op: Op, first: usize, alpha: T, x: MatRef<'_, T>, beta: T, mut y: MatMut<'_, T>) {
+        /// Triplets that all columns take before the next ones: 64 KiB of `f64`.
+        const TILE: usize = 4096;
+        for q in 0..x.ncols() {
+            scale(beta, column_mut(&mut y, q));
+        }
+        for start in (0..self.values.len()).step_by(TILE) {
+            let entries = start..(start + TILE).min(self.values.len());
+            for q in 0..x.ncols() {
+                self.scatter(op, entries.clone(), first, alpha, column(x, q), column_mut(&mut y, q));
+            }
+        }
     }
 }

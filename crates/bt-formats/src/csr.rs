@@ -2,12 +2,18 @@
 //!
 //! Storage: 4(nrows + 1) + (4 + size of T)·nnz bytes. A product streams them once.
 
-use rayon::prelude::*;
+use std::ops::Range;
+
+use faer::{MatMut, MatRef};
 
 use crate::coo::{Coo, check_shape};
 use crate::error::{Error, Result};
+use crate::kernels::sparse_rows;
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::permutation::Permutation;
+use crate::products::{
+    RowProduct, column, column_mut, conj_if, product, product_many, scale, tile_rows, tile_rows_many,
+};
 use crate::scalar::Scalar;
 
 /// A sparse matrix by rows.
@@ -151,7 +157,7 @@ impl<T: Scalar> Csr<T> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 32-bit indices.
-    pub fn from_dense(a: faer::MatRef<'_, T>) -> Result<Self> {
+    pub fn from_dense(a: MatRef<'_, T>) -> Result<Self> {
         let mut coo = Coo::new(a.nrows(), a.ncols())?;
         for i in 0..a.nrows() {
             for j in 0..a.ncols() {
@@ -338,22 +344,11 @@ impl<T: Scalar> Matrix<T> for Csr<T> {
     }
 
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
-        let (nrows, ncols) = op.shape(self.nrows, self.ncols);
-        assert_eq!((x.len(), y.len()), (ncols, nrows), "lengths of x and y");
-        // Both directions split y: every element is summed in one fixed order, by one thread.
-        let chunk = match par {
-            Par::Seq => nrows.max(1),
-            Par::Rayon => nrows.div_ceil(4 * rayon::current_num_threads()).max(64),
-        };
-        let part = |(k, y): (usize, &mut [T])| match op {
-            Op::Identity => self.rows_times(k * chunk, alpha, x, beta, y),
-            Op::Transpose => self.columns_times(k * chunk, alpha, x, beta, y, |v| v),
-            Op::Adjoint => self.columns_times(k * chunk, alpha, x, beta, y, Scalar::conj),
-        };
-        match par {
-            Par::Seq => y.chunks_mut(chunk).enumerate().for_each(part),
-            Par::Rayon => y.par_chunks_mut(chunk).enumerate().for_each(part),
-        }
+        product(self, op, alpha, x, beta, y, par);
+    }
+
+    fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
+        product_many(self, op, alpha, x, beta, y, par);
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
@@ -366,38 +361,54 @@ impl<T: Scalar> Matrix<T> for Csr<T> {
     }
 }
 
-impl<T: Scalar> Csr<T> {
-    /// y ← α·A[first.., :]·x + β·y for the rows that `y` covers.
-    fn rows_times(&self, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
-        for (i, yi) in (first..).zip(y.iter_mut()) {
-            let (cols, vals) = self.row(i);
-            let mut sum = zero::<T>();
-            for (&j, &v) in cols.iter().zip(vals) {
-                sum += v * x[j as usize];
-            }
-            *yi = if beta == zero() { alpha * sum } else { alpha * sum + beta * *yi };
+impl<T: Scalar> RowProduct<T> for Csr<T> {
+    fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        if op == Op::Identity {
+            sparse_rows(self, None, first, alpha, x, beta, y);
+        } else {
+            scale(beta, y);
+            self.scatter(op, 0..self.nrows, first, alpha, x, y);
         }
     }
 
-    /// y ← α·(map A)[:, first..]ᵀ·x + β·y for the columns that `y` covers: rows are scanned in order, and the
-    /// part of each that falls into the columns is found by bisection.
-    fn columns_times(&self, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T], map: impl Fn(T) -> T) {
-        if beta == zero() {
-            y.fill(zero());
-        } else {
-            y.iter_mut().for_each(|v| *v *= beta);
+    fn is_local(&self, op: Op) -> bool {
+        op == Op::Identity
+    }
+
+    fn rows_many(&self, op: Op, first: usize, alpha: T, x: MatRef<'_, T>, beta: T, mut y: MatMut<'_, T>) {
+        let tile = tile_rows(self);
+        if op == Op::Identity {
+            return tile_rows_many(self, tile, op, first, alpha, x, beta, y);
         }
+        for q in 0..x.ncols() {
+            scale(beta, column_mut(&mut y, q));
+        }
+        // Here A is cut into tiles of its own rows, not of the rows of op(A).
+        for start in (0..self.nrows).step_by(tile) {
+            let rows = start..(start + tile).min(self.nrows);
+            for q in 0..x.ncols() {
+                self.scatter(op, rows.clone(), first, alpha, column(x, q), column_mut(&mut y, q));
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Csr<T> {
+    /// y ← y + α·(op(A)·x)[first..] from `rows` of A, which is transposed by op: they are passed over in order, and
+    /// the part of each that falls into y is found by bisection.
+    pub(crate) fn scatter(&self, op: Op, rows: Range<usize>, first: usize, alpha: T, x: &[T], y: &mut [T]) {
         let last = first + y.len();
         let whole = first == 0 && last == self.ncols;
-        for i in 0..self.nrows {
-            let (cols, vals) = self.row(i);
-            let start = if whole { 0 } else { cols.partition_point(|&j| (j as usize) < first) };
+        for i in rows {
+            let (mut cols, mut vals) = self.row(i);
+            if !whole {
+                let start = cols.partition_point(|&j| (j as usize) < first);
+                let end = start + cols[start..].partition_point(|&j| (j as usize) < last);
+                (cols, vals) = (&cols[start..end], &vals[start..end]);
+            }
             let ax = alpha * x[i];
-            for (&j, &v) in cols[start..].iter().zip(&vals[start..]) {
-                if j as usize >= last {
-                    break;
-                }
-                y[j as usize - first] += map(v) * ax;
+            for (&j, &v) in cols.iter().zip(vals) {
+                y[j as usize - first] += conj_if(op, v) * ax;
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Scalar tridiagonal matrices as three arrays.
 
-use crate::convert::try_zeros;
+use faer::{MatMut, MatRef};
+
+use crate::convert::{nonzeros, try_zeros};
 use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::products::{RowProduct, conj_if, product, product_many};
 use crate::scalar::Scalar;
 
 /// A tridiagonal matrix in the layout of LAPACK's `gt` routines, padded to equal lengths:
@@ -77,6 +80,14 @@ impl<T: Scalar> Tridiagonal<T> {
         Ok(t)
     }
 
+    /// The non-zeros by rows.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond 32-bit pointers.
+    pub fn to_csr(&self) -> Result<Csr<T>> {
+        nonzeros(self)
+    }
+
     /// Sub-diagonal, `lower[0] = 0`.
     pub fn lower(&self) -> &[T] {
         &self.lower
@@ -118,32 +129,11 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
     fn bytes(&self) -> usize {
         3 * size_of_val(&*self.diag)
     }
-    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], _par: Par) {
-        let n = self.diag.len();
-        assert_eq!((x.len(), y.len()), (n, n), "lengths of x and y");
-        for i in 0..n {
-            let mut sum = match op {
-                Op::Identity | Op::Transpose => self.diag[i] * x[i],
-                Op::Adjoint => Scalar::conj(self.diag[i]) * x[i],
-            };
-            if i > 0 {
-                sum += x[i - 1]
-                    * match op {
-                        Op::Identity => self.lower[i],
-                        Op::Transpose => self.upper[i - 1],
-                        Op::Adjoint => Scalar::conj(self.upper[i - 1]),
-                    };
-            }
-            if i + 1 < n {
-                sum += x[i + 1]
-                    * match op {
-                        Op::Identity => self.upper[i],
-                        Op::Transpose => self.lower[i + 1],
-                        Op::Adjoint => Scalar::conj(self.lower[i + 1]),
-                    };
-            }
-            y[i] = if beta == zero() { alpha * sum } else { alpha * sum + beta * y[i] };
-        }
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        product(self, op, alpha, x, beta, y, par);
+    }
+    fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
+        product_many(self, op, alpha, x, beta, y, par);
     }
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         let n = self.diag.len();
@@ -155,6 +145,49 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
             if i + 1 < n {
                 visit(i, i + 1, self.upper[i]);
             }
+        }
+    }
+}
+
+impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
+    /// One pass over the three diagonals: 5·s bytes a row for values of s bytes, y written once.
+    fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        let Self { lower, diag, upper } = self;
+        // Row i of Aᵀ reads upper[i−1], diag[i], lower[i+1].
+        let (left, shift_left, right, shift_right) = match op {
+            Op::Identity => (lower, 0, upper, 0),
+            Op::Transpose | Op::Adjoint => (upper, 1, lower, 1),
+        };
+        let n = diag.len();
+        let sum = |l: T, xl: T, d: T, x: T, r: T, xr: T| conj_if(op, l) * xl + conj_if(op, d) * x + conj_if(op, r) * xr;
+        let store = |sum: T, y: &mut T| *y = if beta == zero() { alpha * sum } else { alpha * sum + beta * *y };
+        let end = first + y.len();
+        // Rows 0 and n − 1 lack a neighbour; all others go as one stream.
+        let edge = |i: usize, y: &mut T| {
+            let (l, xl) = if i > 0 { (left[i - shift_left], x[i - 1]) } else { (zero(), zero()) };
+            let (r, xr) = if i + 1 < n { (right[i + shift_right], x[i + 1]) } else { (zero(), zero()) };
+            store(sum(l, xl, diag[i], x[i], r, xr), y);
+        };
+        let (start, stop) = (first.max(1).min(end), end.min(n.saturating_sub(1)).max(first));
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                if start < stop {
+                    let left = &left[start - shift_left..stop - shift_left];
+                    let right = &right[start + shift_right..stop + shift_right];
+                    let (xl, xc, xr) = (&x[start - 1..stop - 1], &x[start..stop], &x[start + 1..stop + 1]);
+                    let (diag, y) = (&diag[start..stop], &mut y[start - first..stop - first]);
+                    for i in 0..y.len() {
+                        store(sum(left[i], xl[i], diag[i], xc[i], right[i], xr[i]), &mut y[i]);
+                    }
+                }
+            },
+        );
+        if first == 0 && end > 0 {
+            edge(0, &mut y[0]);
+        }
+        if end == n && n > 1 && first < end {
+            edge(n - 1, &mut y[n - 1 - first]);
         }
     }
 }

@@ -1,40 +1,182 @@
-//! Inner loops on contiguous columns, written so that the compiler vectorises them for the caller's instruction set.
+//! Inner loops on contiguous columns. They are plain loops over arrays of fixed length, which the compiler vectorises
+//! for the instruction set of the function they are inlined into; call them under `pulp::Arch::dispatch`.
 
-use bt_formats::Scalar;
+use bt_formats::{RealScalar, Scalar, ScalarKind, zero};
+
+/// a·b + c, fused where `FUSED` and the scalar is 64 bits wide. Only for instruction sets that have it.
+#[inline(always)]
+pub(crate) fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
+    if !FUSED {
+        return a * b + c;
+    }
+    // The conversions to and from f64 vanish for these two types.
+    let [ar, ai, br, bi, cr, ci] = [a.re(), a.im(), b.re(), b.im(), c.re(), c.im()].map(RealScalar::to_f64);
+    match T::KIND {
+        ScalarKind::F64 => T::from_parts(ar.mul_add(br, cr), 0.0),
+        ScalarKind::C64 => T::from_parts(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
+        ScalarKind::F32 | ScalarKind::C32 => a * b + c,
+    }
+}
 
 /// y ← y − a·x.
 #[inline(always)]
-pub(crate) fn axpy_minus<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y -= a * x;
+pub(crate) fn axpy_minus<T: Scalar, const FUSED: bool>(a: T, x: &[T], y: &mut [T]) {
+    let n = x.len().min(y.len());
+    let minus_a = -a;
+    let (xs, x_tail) = x[..n].as_chunks::<LANES>();
+    let (ys, y_tail) = y[..n].as_chunks_mut::<LANES>();
+    for (y, x) in ys.iter_mut().zip(xs) {
+        for k in 0..LANES {
+            y[k] = mul_add::<T, FUSED>(minus_a, x[k], y[k]);
+        }
+    }
+    for (y, &x) in y_tail.iter_mut().zip(x_tail) {
+        *y = mul_add::<T, FUSED>(minus_a, x, *y);
     }
 }
 
-/// Σ xᵢyᵢ, in sixteen interleaved partial sums.
+/// Σ xᵢyᵢ, in interleaved partial sums.
 #[inline(always)]
-pub(crate) fn dot<T: Scalar>(x: &[T], y: &[T], map: impl Fn(T) -> T) -> T {
-    const LANES: usize = 16;
+pub(crate) fn dot<T: Scalar, const FUSED: bool>(x: &[T], y: &[T], map: impl Fn(T) -> T) -> T {
     let n = x.len().min(y.len());
     let (x, y) = (&x[..n], &y[..n]);
-    let mut sums = [T::default(); LANES];
+    let mut lanes = [zero::<T>(); LANES];
     let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    let tail = xs.remainder().iter().zip(ys.remainder()).map(|(&x, &y)| map(x) * y).sum::<T>();
+    for ((s, &x), &y) in lanes.iter_mut().zip(xs.remainder()).zip(ys.remainder()) {
+        *s = map(x) * y;
+    }
     for (x, y) in xs.zip(ys) {
         for k in 0..LANES {
-            sums[k] += map(x[k]) * y[k];
+            lanes[k] = mul_add::<T, FUSED>(map(x[k]), y[k], lanes[k]);
         }
     }
-    sums.into_iter().sum::<T>() + tail
+    reduce(lanes, |a, b| a + b)
 }
 
-/// Index of the first element of largest |re| + |im|.
+/// Values worked on together; 8 doubles are an AVX-512 register.
+pub(crate) const LANES: usize = 8;
+
+/// lanes ← max(lanes, |re vᵢ| + |im vᵢ|) lane by lane; NaN sticks.
 #[inline(always)]
-pub(crate) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
-    let (mut best, mut at) = (T::default().abs1(), 0);
-    for (i, v) in x.iter().enumerate() {
-        if v.abs1() > best {
-            (best, at) = (v.abs1(), i);
+pub(crate) fn max_lanes<T: Scalar>(x: &[T], lanes: &mut [T::Real; LANES]) {
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (m, v) in lanes.iter_mut().zip(tail) {
+        *m = m.max_nan(v.abs1());
+    }
+    for chunk in chunks {
+        for k in 0..LANES {
+            lanes[k] = lanes[k].max_nan(chunk[k].abs1());
         }
     }
-    at
+}
+
+/// Σ|vᵢ| in the true modulus; lanes ← max(lanes, |re vᵢ| + |im vᵢ|) lane by lane.
+#[inline(always)]
+pub(crate) fn sum_and_max<T: Scalar>(x: &[T], maxima: &mut [T::Real; LANES]) -> T::Real {
+    let mut sums = [zero::<T::Real>(); LANES];
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (k, v) in tail.iter().enumerate() {
+        sums[k] = v.abs();
+        maxima[k] = maxima[k].max_nan(v.abs1());
+    }
+    for chunk in chunks {
+        for k in 0..LANES {
+            sums[k] += chunk[k].abs();
+            maxima[k] = maxima[k].max_nan(chunk[k].abs1());
+        }
+    }
+    reduce(sums, |a, b| a + b)
+}
+
+/// Combines the lanes by halves.
+#[inline(always)]
+pub(crate) fn reduce<R: Copy>(mut lanes: [R; LANES], combine: impl Fn(R, R) -> R) -> R {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for k in 0..half {
+            lanes[k] = combine(lanes[k], lanes[k + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Index of the first element of largest |re| + |im|; NaN counts as none.
+#[inline(always)]
+pub(crate) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
+    let larger = |a: T::Real, b: T::Real| if b > a { b } else { a };
+    let mut lanes = [zero::<T::Real>(); LANES];
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (m, v) in lanes.iter_mut().zip(tail) {
+        *m = larger(*m, v.abs1());
+    }
+    for chunk in chunks {
+        for k in 0..LANES {
+            lanes[k] = larger(lanes[k], chunk[k].abs1());
+        }
+    }
+    let largest = reduce(lanes, larger);
+    x.iter().position(|v| v.abs1() >= largest).unwrap_or(0)
+}
+
+/// Y ← Y − L·X for R rows and C columns: `y` starts at the first element, its columns lie `stride` apart; column k of
+/// L starts at `l[k·ldl]`; `x` holds X row by row, C of W values each.
+#[inline(always)]
+pub(crate) fn block_update<T: Scalar, const R: usize, const C: usize, const W: usize, const FUSED: bool>(
+    y: &mut [T],
+    stride: usize,
+    l: &[T],
+    ldl: usize,
+    x: &[[T; W]],
+) {
+    let mut acc = [[zero::<T>(); R]; C];
+    for (c, acc) in acc.iter_mut().enumerate() {
+        acc.copy_from_slice(&y[c * stride..c * stride + R]);
+    }
+    for (k, x) in x.iter().enumerate() {
+        let l: &[T; R] = l[k * ldl..k * ldl + R].try_into().expect("R values");
+        for c in 0..C {
+            let minus_x = -x[c];
+            for r in 0..R {
+                acc[c][r] = mul_add::<T, FUSED>(l[r], minus_x, acc[c][r]);
+            }
+        }
+    }
+    for (c, acc) in acc.iter().enumerate() {
+        y[c * stride..c * stride + R].copy_from_slice(acc);
+    }
+}
+
+/// The next R rows of X ← L⁻¹·X for a unit lower triangular L: those above, `done`, are final; `x` holds the R rows.
+/// Element (r, k) of L in these rows stands at `l[k·ldl + r]`.
+#[inline(always)]
+pub(crate) fn solve_rows<T: Scalar, const R: usize, const W: usize, const FUSED: bool>(
+    done: &[[T; W]],
+    x: &mut [[T; W]],
+    l: &[T],
+    ldl: usize,
+) {
+    let x: &mut [[T; W]; R] = x.try_into().expect("R rows");
+    let mut acc = *x;
+    for (k, above) in done.iter().enumerate() {
+        let l: &[T; R] = l[k * ldl..k * ldl + R].try_into().expect("R values");
+        for r in 0..R {
+            let minus_l = -l[r];
+            for i in 0..W {
+                acc[r][i] = mul_add::<T, FUSED>(minus_l, above[i], acc[r][i]);
+            }
+        }
+    }
+    for k in 0..R {
+        let at = (done.len() + k) * ldl;
+        let l: &[T; R] = l[at..at + R].try_into().expect("R values");
+        let above = acc[k];
+        for r in k + 1..R {
+            let minus_l = -l[r];
+            for i in 0..W {
+                acc[r][i] = mul_add::<T, FUSED>(minus_l, above[i], acc[r][i]);
+            }
+        }
+    }
+    *x = acc;
 }

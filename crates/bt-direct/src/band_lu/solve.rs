@@ -28,14 +28,14 @@ fn plain<T: Scalar>(lu: &Band<T>, pivots: &[u32], tops: &[u32], x: &mut [T]) {
         let diagonal = j * ldab + kv;
         x.swap(j, pivots[j] as usize);
         let xj = x[j];
-        axpy_minus(xj, &values[diagonal + 1..=diagonal + below], &mut x[j + 1..=j + below]);
+        axpy_minus::<T, false>(xj, &values[diagonal + 1..=diagonal + below], &mut x[j + 1..=j + below]);
     }
     // x ← U⁻¹·x
     for j in (0..n).rev() {
         let (diagonal, top) = (j * ldab + kv, tops[j] as usize);
         let xj = Pivot::new(values[diagonal]).divide(x[j]);
         x[j] = xj;
-        axpy_minus(xj, &values[diagonal + top - j..diagonal], &mut x[top..j]);
+        axpy_minus::<T, false>(xj, &values[diagonal + top - j..diagonal], &mut x[top..j]);
     }
 }
 
@@ -46,14 +46,14 @@ fn transposed<T: Scalar>(lu: &Band<T>, pivots: &[u32], tops: &[u32], x: &mut [T]
     // x ← U⁻ᵀ·x
     for j in 0..n {
         let (diagonal, top) = (j * ldab + kv, tops[j] as usize);
-        let sum = dot(&values[diagonal + top - j..diagonal], &x[top..j], &map);
+        let sum = dot::<T, false>(&values[diagonal + top - j..diagonal], &x[top..j], &map);
         x[j] = Pivot::new(map(values[diagonal])).divide(x[j] - sum);
     }
     // x ← Pᵀ·L⁻ᵀ·x, last step first
     for j in (0..n).rev() {
         let below = kl.min(n - 1 - j);
         let diagonal = j * ldab + kv;
-        let sum = dot(&values[diagonal + 1..=diagonal + below], &x[j + 1..=j + below], &map);
+        let sum = dot::<T, false>(&values[diagonal + 1..=diagonal + below], &x[j + 1..=j + below], &map);
         x[j] -= sum;
         x.swap(j, pivots[j] as usize);
     }

@@ -1,6 +1,6 @@
 //! Elimination: one panel after the other, each loaded just before it is needed.
 
-use bt_formats::{BlockTridiagonal, Monitor, Progress, RealScalar, Scalar, one};
+use bt_formats::{BlockTridiagonal, Monitor, Progress, RealScalar, Scalar, one, zero};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
@@ -8,10 +8,10 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_unit
 use faer::{Accum, MatMut, MatRef, Par};
 
 use super::{BlockLu, Kernels, METHOD, Stop, next_size};
-use crate::band_lu::kernels::{axpy_minus, index_of_max};
+use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, sum_and_max};
 use crate::error::{FactorError, SingularKind, Singularity};
 use crate::factorization::FactorStats;
-use crate::pivot::{Pivot, sum_and_max};
+use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 
 /// Blocks with fewer rows than this (and the next block too) are faster in plain loops than in faer's kernels.
@@ -121,9 +121,9 @@ fn load<T: Scalar>(a: &BlockTridiagonal<T>, j: usize, panel: &mut [T], g: &mut [
         a.copy_upper_block(j, MatMut::from_column_major_slice_mut(&mut *g, k, next));
     }
     for (column, sum) in panel.chunks_exact(k + next).chain(g.chunks_exact(k)).zip(sums) {
-        let (s, m) = sum_and_max(column);
-        *sum += s;
-        *max = max.max_nan(m);
+        let mut lanes = [zero::<T::Real>(); LANES];
+        *sum += sum_and_max(column, &mut lanes).to_f64();
+        *max = lanes.iter().fold(*max, |m, lane| m.max_nan(lane.to_f64()));
     }
 }
 
@@ -133,7 +133,7 @@ fn subtract_product<T: Scalar>(panel: &[T], g: &[T], last: usize, k: usize, d: &
     for c in 0..k {
         let d = &mut d[c * ld..c * ld + k];
         for r in 0..last {
-            axpy_minus(g[c * last + r], &panel[r * (last + k) + last..(r + 1) * (last + k)], d);
+            axpy_minus::<_, false>(g[c * last + r], &panel[r * (last + k) + last..(r + 1) * (last + k)], d);
         }
     }
 }
@@ -156,7 +156,7 @@ impl<T: Scalar> Front<'_, T> {
             column[c + 1..].iter_mut().for_each(|v| *v = pivot.divide(*v));
             for other in rest.chunks_exact_mut(ld) {
                 other.swap(c, p);
-                axpy_minus(other[c], &column[c + 1..], &mut other[c + 1..]);
+                axpy_minus::<_, false>(other[c], &column[c + 1..], &mut other[c + 1..]);
             }
             // The columns to the left take part in the exchange.
             if p != c {
@@ -170,7 +170,7 @@ impl<T: Scalar> Front<'_, T> {
                 g.swap(c, self.pivots[c] as usize);
             }
             for c in 0..k {
-                axpy_minus(g[c], &self.panel[c * ld + c + 1..c * ld + k], &mut g[c + 1..]);
+                axpy_minus::<_, false>(g[c], &self.panel[c * ld + c + 1..c * ld + k], &mut g[c + 1..]);
             }
         }
         None

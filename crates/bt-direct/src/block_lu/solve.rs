@@ -87,7 +87,7 @@ impl<T: Scalar> Block<'_, T> {
             x.swap(r, p as usize);
         }
         for c in 0..self.k {
-            axpy_minus(x[c], &self.column(c)[c + 1..], &mut x[c + 1..]);
+            axpy_minus::<_, false>(x[c], &self.column(c)[c + 1..], &mut x[c + 1..]);
         }
     }
 
@@ -96,12 +96,12 @@ impl<T: Scalar> Block<'_, T> {
     fn backward(&self, x: &mut [T]) {
         let (x, after) = x.split_at_mut(self.k);
         for (c, &xc) in after.iter().enumerate() {
-            axpy_minus(xc, self.coupling(c), x);
+            axpy_minus::<_, false>(xc, self.coupling(c), x);
         }
         for c in (0..self.k).rev() {
             let column = self.column(c);
             x[c] = Pivot::new(column[c]).divide(x[c]);
-            axpy_minus(x[c], &column[..c], &mut x[..c]);
+            axpy_minus::<_, false>(x[c], &column[..c], &mut x[..c]);
         }
     }
 
@@ -111,11 +111,11 @@ impl<T: Scalar> Block<'_, T> {
         let (x, after) = x.split_at_mut(self.k);
         for c in 0..self.k {
             let column = self.column(c);
-            let sum = dot(&column[..c], &x[..c], &map);
+            let sum = dot::<_, false>(&column[..c], &x[..c], &map);
             x[c] = Pivot::new(map(column[c])).divide(x[c] - sum);
         }
         for (c, xc) in after.iter_mut().enumerate() {
-            *xc -= dot(self.coupling(c), x, &map);
+            *xc -= dot::<_, false>(self.coupling(c), x, &map);
         }
     }
 
@@ -123,7 +123,7 @@ impl<T: Scalar> Block<'_, T> {
     #[inline(always)]
     fn transposed_backward(&self, x: &mut [T], map: impl Fn(T) -> T) {
         for c in (0..self.k).rev() {
-            let sum = dot(&self.column(c)[c + 1..], &x[c + 1..], &map);
+            let sum = dot::<_, false>(&self.column(c)[c + 1..], &x[c + 1..], &map);
             x[c] -= sum;
         }
         for (r, &p) in self.pivots.iter().enumerate().rev() {

@@ -2,10 +2,13 @@
 //!
 //! Steps: refuse NaN and infinity; scale rows and columns by powers of two ([`scaling`]); prove by a maximum matching
 //! ([`matching`]) that the pattern is not singular; order the columns by AMD or COLAMD ([`ordering`]); eliminate
-//! column by column with threshold pivoting ([`simplicial`]); take plain partial pivoting instead if elements grow.
-//! Every failure is a typed error. faer's own sparse LU is not used: its simplicial variant continues through a zero
-//! pivot and leaves NaN, takes a NaN for the largest candidate, and its supernodal variant hides the diagonal of U,
-//! without which there is neither a determinant nor a proof of singularity.
+//! column by column with threshold pivoting ([`simplicial`]) as long as there is little fill; as soon as the flops
+//! exceed a multiple of the non-zeros, hand over to faer's supernodal LU ([`supernodal`]), whose factors are accepted
+//! only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
+//! columns is carried through and gives factors or names the singular column: every failure is a typed error.
+//!
+//! faer does not show the diagonal of its U: with supernodal factors [`Factorization::log_det`] eliminates once more by
+//! columns, and [`FactorStats`] has NaN for growth, smallest pivot and flops, and counts no entries of the factors.
 //!
 //! Only an exactly zero column is reported as singular. Rounding usually leaves a tiny pivot instead; then
 //! [`Factorization::rcond`] tells.
@@ -16,14 +19,16 @@ mod matching;
 mod ordering;
 mod scaling;
 mod simplicial;
+mod supernodal;
 
 use std::sync::Mutex;
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, one, zero};
 use faer::MatMut;
 
 use self::ordering::Ordering;
-use self::simplicial::Simplicial;
+use self::simplicial::{Elimination, Simplicial};
+use self::supernodal::Supernodal;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 
@@ -31,6 +36,9 @@ const METHOD: &str = "sparse-lu";
 
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
 const GROWTH_LIMIT: f64 = 1e6;
+
+/// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed.
+const COLUMN_FLOPS: (f64, f64) = (100.0, 1e6);
 
 /// Right-hand sides that share one sweep over the factors.
 const WIDE: usize = 4;
@@ -76,7 +84,6 @@ impl<T: Copy> Csc<T> {
 /// assert_eq!(lu.log_det().sign, -1.0);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
-#[derive(Debug)]
 pub struct SparseLu<T: Scalar> {
     /// R·A·C by columns.
     a: Csc<T>,
@@ -86,6 +93,8 @@ pub struct SparseLu<T: Scalar> {
     row_of: Vec<u32>,
     ordering: Ordering,
     factors: Simplicial<T>,
+    /// faer's factors, where fill makes them worth it; then `factors` is empty.
+    supernodal: Option<Supernodal<T>>,
     norm_one: f64,
     /// max |R·A·C|.
     norm_max: f64,
@@ -124,6 +133,7 @@ impl<T: Scalar> SparseLu<T> {
             row_of: Vec::new(),
             ordering: Ordering { col_order: Vec::new(), threshold: 1.0 },
             factors: Simplicial::default(),
+            supernodal: None,
             norm_one: 0.0,
             norm_max: 0.0,
             scratch: Mutex::new(Vec::with_capacity(64)),
@@ -203,24 +213,37 @@ impl<T: Scalar> SparseLu<T> {
     }
 
     fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
-        let Self { a, ordering, row_of, factors, .. } = self;
-        let mut threshold = ordering.threshold::<T::Real>();
-        let mut outcome = factors.factor(a, &ordering.col_order, row_of, threshold, monitor);
-        // Preferred pivots that let elements grow or overflow are not worth their sparsity.
-        if threshold < one() {
-            let grown = match &outcome {
-                Ok(()) => factors.max_u > GROWTH_LIMIT * self.norm_max,
-                Err(e) => matches!(e, FactorError::Failed { .. }),
-            };
-            if grown {
-                threshold = one();
-                outcome = factors.factor(a, &ordering.col_order, row_of, threshold, monitor);
-            }
-        }
+        let outcome = self.eliminate_either_way(monitor);
         if outcome.is_err() {
+            self.supernodal = None;
             self.factors.invalidate(self.a.n());
         }
         outcome
+    }
+
+    fn eliminate_either_way(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+        let (a, (per_entry, always)) = (&self.a, COLUMN_FLOPS);
+        // Once supernodal, always so: the pattern is the same.
+        if self.supernodal.is_none() {
+            let budget = always.max(per_entry * a.row_idx.len() as f64);
+            if by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, budget, monitor)?
+                == Elimination::Done
+            {
+                return Ok(());
+            }
+            self.supernodal = Supernodal::new(a, WIDE);
+        } else if !self.supernodal.as_mut().is_some_and(|lu| lu.factor(a)) {
+            self.supernodal = None;
+        }
+        if self.supernodal.is_some() {
+            self.factors = Simplicial::default();
+            return if monitor.observe(Progress::Step { phase: "setup", done: a.n(), total: a.n() }).is_break() {
+                Err(FactorError::Stopped)
+            } else {
+                Ok(())
+            };
+        }
+        by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, f64::INFINITY, monitor).map(|_| ())
     }
 
     fn take_scratch(&self) -> Vec<T> {
@@ -235,6 +258,10 @@ impl<T: Scalar> SparseLu<T> {
     /// Solves for the W columns of `x`.
     fn solve_columns<const W: usize>(&self, op: Op, mut x: MatMut<'_, T>, work: &mut [T]) {
         let n = self.n();
+        if let Some(lu) = &self.supernodal {
+            self.solve_supernodal(lu, op, x);
+            return;
+        }
         let (y, _) = work[..W * n].as_chunks_mut::<W>();
         let (rows, cols) = (&*self.factors.row_order, &*self.ordering.col_order);
         // A⁻¹ = C·Q·U⁻¹·L⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·L⁻ᵀ·U⁻ᵀ·Qᵀ·C.
@@ -260,6 +287,49 @@ impl<T: Scalar> SparseLu<T> {
             }
         }
     }
+}
+
+impl<T: Scalar> SparseLu<T> {
+    /// A⁻¹ = C·(R·A·C)⁻¹·R with faer's factors, for at most `WIDE` columns of `x`.
+    fn solve_supernodal(&self, lu: &Supernodal<T>, op: Op, mut x: MatMut<'_, T>) {
+        let (before, after) = match op {
+            Op::Identity => (&self.row_factors, &self.col_factors),
+            Op::Transpose | Op::Adjoint => (&self.col_factors, &self.row_factors),
+        };
+        let scale = |mut x: MatMut<'_, T>, factors: &[T::Real]| {
+            for k in 0..x.ncols() {
+                let x = x.as_mut().col_mut(k).try_as_col_major_mut().expect("columns must be contiguous");
+                x.as_slice_mut().iter_mut().zip(factors).for_each(|(v, &f)| *v *= T::from_real(f));
+            }
+        };
+        scale(x.as_mut(), before);
+        lu.solve(op, x.as_mut());
+        scale(x, after);
+    }
+}
+
+/// Elimination by columns with the ordering's preferred pivots, and with plain partial pivoting if elements grow.
+fn by_columns<T: Scalar>(
+    factors: &mut Simplicial<T>,
+    a: &Csc<T>,
+    ordering: &Ordering,
+    row_of: &[u32],
+    norm_max: f64,
+    budget: f64,
+    monitor: &mut dyn Monitor,
+) -> Result<Elimination> {
+    let threshold = ordering.threshold::<T::Real>();
+    let outcome = factors.factor(a, &ordering.col_order, row_of, threshold, budget, monitor);
+    let grown = match &outcome {
+        Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
+        Ok(Elimination::TooCostly) => false,
+        Err(e) => matches!(e, FactorError::Failed { .. }),
+    };
+    // Preferred pivots that let elements grow or overflow are not worth their sparsity.
+    if grown && threshold < one() {
+        return factors.factor(a, &ordering.col_order, row_of, one(), budget, monitor);
+    }
+    outcome
 }
 
 /// Indices of the orderings are signed 32-bit numbers.
@@ -301,6 +371,16 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     fn stats(&self) -> FactorStats {
         let f = &self.factors;
         let n = self.n();
+        if self.supernodal.is_some() {
+            let unknown = f64::NAN;
+            return FactorStats {
+                norm_one: self.norm_one,
+                growth: unknown,
+                min_pivot: unknown,
+                flops: unknown,
+                ..FactorStats::default()
+            };
+        }
         FactorStats {
             norm_one: self.norm_one,
             growth: if self.norm_max > 0.0 { f.max_u / self.norm_max } else { 1.0 },
@@ -317,11 +397,24 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
 
     fn log_det(&self) -> LogDet<T> {
         let mut det = LogDet::one();
-        self.factors.pivots.iter().for_each(|&p| det.multiply(p));
+        let again;
+        let factors = if self.supernodal.is_none() {
+            &self.factors
+        } else {
+            let mut columns = Simplicial::default();
+            let (a, unlimited) = (&self.a, f64::INFINITY);
+            match by_columns(&mut columns, a, &self.ordering, &self.row_of, self.norm_max, unlimited, &mut ()) {
+                Ok(_) => again = columns,
+                // Singular after all, by another order of operations.
+                Err(_) => return LogDet { sign: zero(), log_abs: f64::NEG_INFINITY },
+            }
+            &again
+        };
+        factors.pivots.iter().for_each(|&p| det.multiply(p));
         // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
         let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
         det.log_abs -= exponents * std::f64::consts::LN_2;
-        if is_odd(&self.factors.row_order) != is_odd(&self.ordering.col_order) {
+        if is_odd(&factors.row_order) != is_odd(&self.ordering.col_order) {
             det.negate();
         }
         det
@@ -364,7 +457,8 @@ mod tests {
     fn singularity(a: &Csr<f64>) -> Singularity {
         match SparseLu::new(a) {
             Err(FactorError::Singular(s)) => s,
-            other => panic!("{other:?}"),
+            Err(other) => panic!("{other:?}"),
+            Ok(_) => panic!("factored"),
         }
     }
 

@@ -59,6 +59,15 @@ fn out_of_memory(nnz: usize) -> FactorError {
     .into()
 }
 
+/// How an elimination ended that met no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elimination {
+    /// With factors.
+    Done,
+    /// Given up: more flops than allowed.
+    TooCostly,
+}
+
 /// The factors, their permutations, and the work arrays of a factorization.
 #[derive(Clone, Debug, Default)]
 pub struct Simplicial<T: Scalar> {
@@ -103,15 +112,17 @@ impl<T: Scalar> Simplicial<T> {
             + self.path.capacity() * size_of::<(u32, usize)>()
     }
 
-    /// Factors A with its columns taken in the order `col_order`, reusing the memory of earlier factors.
+    /// Factors A with its columns taken in the order `col_order`, reusing the memory of earlier factors. Gives up once
+    /// the elimination has cost more than `max_flops`.
     pub fn factor(
         &mut self,
         a: &Csc<T>,
         col_order: &[u32],
         preferred_row: &[u32],
         threshold: T::Real,
+        max_flops: f64,
         monitor: &mut dyn Monitor,
-    ) -> Result<()> {
+    ) -> Result<Elimination> {
         let n = a.n();
         self.lower.restart(n, 2 * a.row_idx.len())?;
         self.upper.restart(n, 2 * a.row_idx.len())?;
@@ -132,10 +143,13 @@ impl<T: Scalar> Simplicial<T> {
             }
             let j = col_order[k] as usize;
             self.column(a, k, j, preferred_row[j] as usize, threshold)?;
+            if self.flops > max_flops {
+                return Ok(Elimination::TooCostly);
+            }
         }
         // Rows of L in pivot order.
         self.lower.idx.iter_mut().for_each(|i| *i = self.position[*i as usize]);
-        Ok(())
+        Ok(Elimination::Done)
     }
 
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.

@@ -1,7 +1,7 @@
 //! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored).
 
 use super::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, Window};
-use crate::convert::try_zeros;
+use crate::convert::{nonzeros, too_large, try_zeros};
 use crate::coo::Coo;
 use crate::csr::Csr;
 use crate::error::{Error, Result};
@@ -54,6 +54,14 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let mut out = Self { partition, diagonal, couplings };
         out.walk(a, Pass::Write)?;
         Ok(out)
+    }
+
+    /// The non-zeros by rows.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond 32-bit pointers.
+    pub fn to_csr(&self) -> Result<Csr<T>> {
+        nonzeros(self)
     }
 
     /// Takes over the values of a matrix whose non-zeros lie in the places this one has; places that `a` does not
@@ -152,10 +160,6 @@ fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
         }
     }
     Ok(Pattern { kl, ku, row_ptr })
-}
-
-fn too_large(what: &'static str, len: usize) -> Error {
-    Error::TooLarge { what, needed: format!("{len} values"), limit: "the memory there is".into() }
 }
 
 fn empty_diagonal<T: Scalar>(
@@ -263,9 +267,7 @@ impl<T: Scalar> DiagonalBlocks<T> {
                     _ => None,
                 }
             }
-            Self::Band { kl, ku, values } if i <= c + *kl && c <= i + *ku => {
-                Some(&mut values[i * (*kl + *ku + 1) + *kl + c - i])
-            }
+            Self::Band { kl, ku, values } if i <= c + *kl && c <= i + *ku => Some(&mut values[(*kl + c - i) * w.n + i]),
             Self::Band { .. } => None,
             Self::Dense { starts, values } => Some(&mut values[starts[j] + (c - w.start) * w.size() + i - w.start]),
         }

@@ -16,12 +16,13 @@
 mod build;
 mod product;
 
-use faer::MatMut;
+use faer::{MatMut, MatRef};
 
 use crate::coo::Coo;
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::partition::Partition;
+use crate::products::{product, product_many};
 use crate::scalar::Scalar;
 use crate::tridiagonal::Tridiagonal;
 
@@ -63,13 +64,13 @@ pub enum DiagonalBlocks<T> {
     /// One global triple: the three diagonals of D₁, D₂, … one after another, `lower` zero in the first row of each
     /// block and `upper` zero in its last.
     Tridiagonal(Tridiagonal<T>),
-    /// Row-aligned: A(i, c) at `[i·(kl + ku + 1) + kl + c − i]`.
+    /// Diagonal after diagonal, each aligned by rows as in [`crate::Dia`]: A(i, c) at `[(kl + c − i)·n + i]`.
     Band {
         /// Sub-diagonals.
         kl: usize,
         /// Super-diagonals.
         ku: usize,
-        /// n rows of kl + ku + 1 values.
+        /// kl + ku + 1 diagonals of n values.
         values: Vec<T>,
     },
     /// Column-major blocks one after another.
@@ -136,6 +137,8 @@ struct Window {
     start: usize,
     end: usize,
     hi: usize,
+    /// Rows of the whole matrix.
+    n: usize,
 }
 
 impl Window {
@@ -146,6 +149,7 @@ impl Window {
             start: offsets[j] as usize,
             end: offsets[j + 1] as usize,
             hi: offsets[(j + 2).min(offsets.len() - 1)] as usize,
+            n: partition.n(),
         }
     }
     /// Rows of block j.
@@ -340,7 +344,7 @@ impl<T: Scalar> DiagonalBlocks<T> {
                 0 => t.diag()[i],
                 _ => t.upper()[i],
             },
-            Self::Band { kl, ku, values } => values[i * (kl + ku + 1) + kl + c - i],
+            Self::Band { kl, ku, values } => values[(kl + c - i) * (values.len() / (kl + ku + 1)) + i],
             Self::Dense { starts, values } => values[starts[j] + (c - range.start) * range.len() + i - range.start],
         }
     }
@@ -380,7 +384,11 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
     }
 
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
-        self.product(op, alpha, x, beta, y, par);
+        product(self, op, alpha, x, beta, y, par);
+    }
+
+    fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
+        product_many(self, op, alpha, x, beta, y, par);
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

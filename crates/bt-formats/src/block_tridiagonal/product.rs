@@ -1,7 +1,9 @@
-//! Products with hybrid storage.
+//! Products with hybrid storage: whole ones, cut at block boundaries, and the couplings of one block row alone.
 
-use super::{BlockTridiagonal, Couplings, Window};
-use crate::operator::{Matrix, Op, Par, zero};
+use super::{BlockTridiagonal, Couplings, DiagonalBlocks, Window};
+use crate::kernels::sparse_rows;
+use crate::operator::{Op, zero};
+use crate::products::{RowProduct, dense_times, dense_transpose_times, diagonals_times, scale};
 use crate::scalar::Scalar;
 
 impl<T: Scalar> BlockTridiagonal<T> {
@@ -29,7 +31,13 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// # Cost
     /// Two flops a coupling entry.
     pub fn subtract_couplings(&self, j: usize, x: &[T], r: &mut [T]) {
-        self.subtract(j, x, r, |_, _| true);
+        if let Couplings::Csr(a) = &self.couplings {
+            let rows = self.partition.range(j);
+            assert_eq!(r.len(), rows.len(), "length of r");
+            sparse_rows(a, None, rows.start, -T::one(), x, T::one(), r);
+        } else {
+            self.subtract(j, x, r, |_, _| true);
+        }
     }
 
     /// r ← r − Σ v·x(c) over the coupling entries of block row j whose column is wanted.
@@ -74,17 +82,117 @@ impl<T: Scalar> BlockTridiagonal<T> {
         }
     }
 
-    pub(super) fn product(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], _par: Par) {
-        assert_eq!((x.len(), y.len()), (self.n(), self.n()), "lengths of x and y");
-        if beta == zero() {
-            y.fill(zero());
-        } else {
-            y.iter_mut().for_each(|v| *v *= beta);
+    /// y ← α·(op(D)·x)[first..] + β·y for whole blocks of y.
+    fn diagonal_rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        match &self.diagonal {
+            // The padding at block boundaries is zero, so the global triple may be applied as it stands.
+            DiagonalBlocks::Tridiagonal(t) => t.rows(op, first, alpha, x, beta, y),
+            DiagonalBlocks::Band { kl, ku, values } => {
+                let offsets = -(*kl as isize)..=*ku as isize;
+                diagonals_times(op, self.n(), values, offsets, first, alpha, x, beta, y);
+            }
+            DiagonalBlocks::Dense { starts, values } => {
+                scale(beta, y);
+                self.for_each_block(first, y, |j, w, y| {
+                    let (block, x) = (&values[starts[j]..starts[j + 1]], &x[w.start..w.end]);
+                    if op == Op::Identity {
+                        dense_times(block, alpha, x.iter().copied(), y);
+                    } else {
+                        dense_transpose_times(op, block, alpha, x, y);
+                    }
+                });
+            }
         }
-        self.for_each_entry(&mut |i, c, v| match op {
-            Op::Identity => y[i] += v * (alpha * x[c]),
-            Op::Transpose => y[c] += v * (alpha * x[i]),
-            Op::Adjoint => y[c] += Scalar::conj(v) * (alpha * x[i]),
-        });
+    }
+
+    /// y ← y + α·(op(L + U)·x)[first..] for whole blocks of y. Column block j of L + U lies in block rows j − 1 and
+    /// j + 1 alone, so that a transposed product needs no search either.
+    fn add_couplings(&self, op: Op, first: usize, alpha: T, x: &[T], y: &mut [T]) {
+        let last = first + y.len();
+        let rows = if op == Op::Identity { first..last } else { self.row_neighbours(first, last) };
+        match &self.couplings {
+            Couplings::Coo { entries, block_ptr } => {
+                let block = |i: usize| block_ptr[self.partition.offsets().partition_point(|&o| (o as usize) < i)];
+                entries.scatter(op, block(rows.start) as usize..block(rows.end) as usize, first, alpha, x, y);
+            }
+            Couplings::Csr(a) if op == Op::Identity => sparse_rows(a, None, first, alpha, x, T::one(), y),
+            Couplings::Csr(a) => a.scatter(op, rows, first, alpha, x, y),
+            Couplings::Dense { starts, values } if op == Op::Identity => {
+                self.for_each_block(first, y, |j, w, y| {
+                    let x = x[w.lo..w.start].iter().chain(&x[w.end..w.hi]).copied();
+                    dense_times(&values[starts[j]..starts[j + 1]], alpha, x, y);
+                });
+            }
+            Couplings::Dense { starts, values } => {
+                self.for_each_block(first, y, |j, w, y| {
+                    // Block column j: Uⱼ₋₁ is the right part of block row j − 1, Lⱼ₊₁ the left part of row j + 1.
+                    let mut add = |i: usize| {
+                        let row = Window::new(&self.partition, i);
+                        let k = row.size();
+                        let block = &values[starts[i] + row.coupling_col(w.start) * k..];
+                        dense_transpose_times(op, block, alpha, &x[row.start..row.end], y);
+                    };
+                    if j > 0 {
+                        add(j - 1);
+                    }
+                    if j + 1 < self.n_blocks() {
+                        add(j + 1);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Rows of the blocks that `first..last` is made of and of their neighbours on both sides.
+    fn row_neighbours(&self, first: usize, last: usize) -> std::ops::Range<usize> {
+        let offsets = self.partition.offsets();
+        let before = offsets.partition_point(|&o| (o as usize) < first).saturating_sub(1);
+        let after = offsets.partition_point(|&o| (o as usize) < last) + 1;
+        offsets[before] as usize..offsets[after.min(offsets.len() - 1)] as usize
+    }
+
+    /// Calls `work(j, window, part of y)` for the blocks that `y`, the rows from `first`, is made of.
+    #[inline(always)]
+    fn for_each_block(&self, first: usize, mut y: &mut [T], mut work: impl FnMut(usize, Window, &mut [T])) {
+        let mut j = self.partition.offsets().partition_point(|&o| (o as usize) < first);
+        while !y.is_empty() {
+            let w = Window::new(&self.partition, j);
+            let (head, tail) = y.split_at_mut(w.size());
+            work(j, w, head);
+            (y, j) = (tail, j + 1);
+        }
     }
 }
+
+impl<T: Scalar> RowProduct<T> for BlockTridiagonal<T> {
+    fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        match (&self.diagonal, &self.couplings) {
+            (DiagonalBlocks::Tridiagonal(t), Couplings::Csr(a)) if op == Op::Identity => {
+                sparse_rows(a, Some(t), first, alpha, x, beta, y);
+            }
+            _ => pulp::Arch::new().dispatch(
+                #[inline(always)]
+                || {
+                    // In strips, so that y is still in the first-level cache when the couplings are added.
+                    let mut start = 0;
+                    while start < y.len() {
+                        let end = (self.cut(first + start + STRIP) - first).min(y.len());
+                        let y = &mut y[start..end];
+                        self.diagonal_rows(op, first + start, alpha, x, beta, y);
+                        self.add_couplings(op, first + start, alpha, x, y);
+                        start = end;
+                    }
+                },
+            ),
+        }
+    }
+
+    fn cut(&self, row: usize) -> usize {
+        let offsets = self.partition.offsets();
+        let j = offsets.partition_point(|&o| (o as usize) < row);
+        offsets[j.min(offsets.len() - 1)] as usize
+    }
+}
+
+/// Rows whose y stays in the first-level cache.
+const STRIP: usize = 1024;

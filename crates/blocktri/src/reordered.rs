@@ -1,0 +1,178 @@
+//! A factorization behind a permutation and a scaling: A' = P_r·(R·A·C)·P_cᵀ is factored, A is solved with.
+//!
+//! Storage beside the inner factors: two permutations, two scalings, and one buffer of a few columns.
+
+use std::sync::{Mutex, PoisonError};
+
+use bt_direct::{FactorStats, Factorization, LogDet};
+use bt_formats::{Csr, Op, Permutation, RealScalar, Scalar, one, zero};
+use faer::MatMut;
+
+/// How A became A' = P_r·(R·A·C)·P_cᵀ: row i of A' is row `rows.order()[i]` of A, scaled.
+#[derive(Clone, Debug)]
+pub(crate) struct Transform<T: Scalar> {
+    pub rows: Permutation,
+    pub cols: Permutation,
+    /// Diagonals of R and C, in the order of A; `None` where nothing is scaled.
+    pub scaling: Option<(Vec<T::Real>, Vec<T::Real>)>,
+}
+
+impl<T: Scalar> Transform<T> {
+    pub fn identity(n: usize) -> Self {
+        Self::symmetric(Permutation::identity(n))
+    }
+
+    /// P·A·Pᵀ
+    pub fn symmetric(p: Permutation) -> Self {
+        Self { rows: p.clone(), cols: p, scaling: None }
+    }
+
+    pub fn is_identity(&self) -> bool {
+        self.scaling.is_none() && self.rows.is_identity() && self.cols.is_identity()
+    }
+
+    pub fn apply(&self, a: &Csr<T>) -> Csr<T> {
+        match &self.scaling {
+            Some((r, c)) => a.scale(r, c).permute(&self.rows, &self.cols),
+            None => a.permute(&self.rows, &self.cols),
+        }
+    }
+
+    /// The sides of op(A) as (permutation, scaling): what meets the right-hand side, and what meets the solution.
+    fn sides(&self, op: Op) -> [(&Permutation, Option<&[T::Real]>); 2] {
+        let (r, c) = match &self.scaling {
+            Some((r, c)) => (Some(r.as_slice()), Some(c.as_slice())),
+            None => (None, None),
+        };
+        match op {
+            Op::Identity => [(&self.rows, r), (&self.cols, c)],
+            Op::Transpose | Op::Adjoint => [(&self.cols, c), (&self.rows, r)],
+        }
+    }
+
+    /// y ← P_r·R·b, the right-hand side of op(A') for that of op(A) (sides exchanged for the transpose).
+    pub fn gather(&self, op: Op, b: &[T], y: &mut [T]) {
+        let [(p, scale), _] = self.sides(op);
+        for (y, &old) in y.iter_mut().zip(p.order()) {
+            *y = scaled(b[old as usize], scale, old as usize);
+        }
+    }
+
+    /// x ← C·P_cᵀ·z, the solution with op(A) from that with op(A').
+    pub fn scatter(&self, op: Op, z: &[T], x: &mut [T]) {
+        let [_, (p, scale)] = self.sides(op);
+        for (&z, &old) in z.iter().zip(p.order()) {
+            x[old as usize] = scaled(z, scale, old as usize);
+        }
+    }
+
+    /// Then `p` on both sides: P·A'·Pᵀ.
+    pub fn then(&self, p: &Permutation) -> Self {
+        Self { rows: p.after(&self.rows), cols: p.after(&self.cols), scaling: self.scaling.clone() }
+    }
+}
+
+/// Solves with A through factors of A'.
+pub(crate) struct Reordered<T: Scalar> {
+    inner: Box<dyn Factorization<T>>,
+    transform: Transform<T>,
+    norm_one: f64,
+    columns: usize,
+    buffers: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T: Scalar> Reordered<T> {
+    /// `norm_one` is ‖A‖₁ of the matrix before the transform.
+    pub fn new(inner: Box<dyn Factorization<T>>, transform: Transform<T>, norm_one: f64) -> Self {
+        let n = inner.n();
+        // Columns that go through the buffer together: enough for level-3 kernels, at most 8 MiB or one column.
+        let columns = ((1 << 20) / n.max(1)).clamp(1, 16);
+        let buffers = Mutex::new(vec![vec![zero(); n * columns]]);
+        Self { inner, transform, norm_one, columns, buffers }
+    }
+}
+
+impl<T: Scalar> Factorization<T> for Reordered<T> {
+    fn n(&self) -> usize {
+        self.inner.n()
+    }
+
+    fn method(&self) -> &'static str {
+        self.inner.method()
+    }
+
+    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
+        let n = self.n();
+        assert_eq!(x.nrows(), n, "rows of X");
+        // A second thread that solves at the same time brings its own buffer, once.
+        let lock = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = lock().pop().unwrap_or_else(|| vec![zero(); n * self.columns]);
+        for first in (0..x.ncols()).step_by(self.columns) {
+            let width = self.columns.min(x.ncols() - first);
+            let y = &mut buffer[..n * width];
+            for (k, y) in y.chunks_exact_mut(n).enumerate() {
+                self.transform.gather(op, column(&mut x, first + k), y);
+            }
+            self.inner.solve_op_in_place(op, MatMut::from_column_major_slice_mut(y, n, width));
+            for (k, z) in y.chunks_exact(n).enumerate() {
+                self.transform.scatter(op, z, column(&mut x, first + k));
+            }
+        }
+        lock().push(buffer);
+    }
+
+    fn stats(&self) -> FactorStats {
+        let stats = self.inner.stats();
+        FactorStats { norm_one: self.norm_one, bytes: stats.bytes + 4 * 4 * self.n(), ..stats }
+    }
+
+    fn log_det(&self) -> LogDet<T> {
+        // det A' = sgn P_r · ΠR · det A · ΠC · sgn P_c
+        let mut det = self.inner.log_det();
+        if is_odd(&self.transform.rows) != is_odd(&self.transform.cols) {
+            det.negate();
+        }
+        if let Some((r, c)) = &self.transform.scaling {
+            det.log_abs -= r.iter().chain(c).map(|s| s.to_f64().ln()).sum::<f64>();
+        }
+        det
+    }
+}
+
+fn column<'a, T: Scalar>(x: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
+    x.as_mut().col_mut(j).try_as_col_major_mut().expect("columns of X must be contiguous").as_slice_mut()
+}
+
+fn scaled<T: Scalar>(value: T, factors: Option<&[T::Real]>, i: usize) -> T {
+    value * factors.map_or(one(), |f| T::from_real(f[i]))
+}
+
+/// Whether a permutation is a product of an odd number of transpositions: n − (number of cycles) is odd.
+fn is_odd(p: &Permutation) -> bool {
+    let mut seen = vec![false; p.len()];
+    let mut cycles = 0;
+    for start in 0..p.len() {
+        let mut i = start;
+        if !seen[i] {
+            cycles += 1;
+        }
+        while !seen[i] {
+            seen[i] = true;
+            i = p.order()[i] as usize;
+        }
+    }
+    (p.len() - cycles) % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parity() {
+        let odd = |order: &[u32]| is_odd(&Permutation::from_order(order.to_vec()).unwrap());
+        assert!(!odd(&[0, 1, 2]));
+        assert!(odd(&[1, 0, 2]));
+        assert!(!odd(&[1, 2, 0]));
+    }
+}

@@ -1,0 +1,96 @@
+//! Factors of the diagonal blocks D_j of a block-tridiagonal matrix: z_j ← D_j⁻¹·z_j, each block on its own.
+//!
+//! The solver of a block follows from how D is stored: tridiagonal blocks by the Thomas algorithm (by its pivoted twin
+//! where a pivot vanishes), banded ones by band LU, dense ones by dense LU with partial pivoting.
+
+use bt_direct::{BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu};
+use bt_formats::{
+    Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Partition, Scalar, Tridiagonal,
+};
+use faer::{Mat, MatMut};
+
+/// Factors of D = diag(D_1, …, D_m).
+pub struct BlockDiagonal<T: Scalar> {
+    blocks: Vec<Box<dyn Factorization<T>>>,
+    pivoted: usize,
+}
+
+impl<T: Scalar> BlockDiagonal<T> {
+    /// Factors every diagonal block of `a`.
+    ///
+    /// # Errors
+    /// [`FactorError::Singular`] naming the block and the column of A when a diagonal block is singular. A itself need
+    /// not be singular then, but no iteration with D exists.
+    ///
+    /// # Cost
+    /// Σ k_j for tridiagonal blocks, Σ k_j³ for dense ones.
+    pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
+        let mut pivoted = 0;
+        let blocks = (0..a.partition().n_blocks())
+            .map(|j| factor_block(a, j, &mut pivoted).map_err(|e| in_block(e, a.partition(), j)))
+            .collect::<Result<_>>()?;
+        Ok(Self { blocks, pivoted })
+    }
+
+    /// z ← D_j⁻¹·z for one block, `z` of length k_j.
+    pub fn solve_block(&self, j: usize, z: &mut [T]) {
+        let k = z.len();
+        self.blocks[j].solve_in_place(MatMut::from_column_major_slice_mut(z, k, 1));
+    }
+
+    /// Tridiagonal blocks that needed row interchanges because a pivot vanished.
+    pub fn pivoted_blocks(&self) -> usize {
+        self.pivoted
+    }
+
+    /// Bytes of all factors.
+    pub fn bytes(&self) -> usize {
+        self.blocks.iter().map(|f| f.stats().bytes).sum()
+    }
+}
+
+fn factor_block<T: Scalar>(
+    a: &BlockTridiagonal<T>,
+    j: usize,
+    pivoted: &mut usize,
+) -> Result<Box<dyn Factorization<T>>> {
+    let range = a.partition().range(j);
+    Ok(match a.diagonal() {
+        DiagonalBlocks::Tridiagonal(t) => {
+            let part = |v: &[T]| v[range.clone()].to_vec();
+            let block = Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?;
+            match Thomas::new(&block) {
+                Ok(factors) => Box::new(factors),
+                Err(FactorError::Breakdown { .. }) => {
+                    *pivoted += 1;
+                    Box::new(TridiagonalLu::new(&block)?)
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        diagonal => {
+            let mut dense = Mat::zeros(range.len(), range.len());
+            a.copy_diagonal_block(j, dense.as_mut());
+            let block = Csr::from_dense(dense.as_ref())?;
+            match diagonal {
+                DiagonalBlocks::Dense { .. } => {
+                    let whole = Partition::from_sizes([range.len()])?;
+                    Box::new(BlockLu::new(&BlockTridiagonal::from_csr(&block, whole, HybridLayout::default())?)?)
+                }
+                _ => Box::new(BandLu::new(&Band::from_csr(&block)?)?),
+            }
+        }
+    })
+}
+
+/// Moves an error's place from the block to the whole matrix.
+fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError {
+    match error {
+        FactorError::Singular(place) => FactorError::Singular(Singularity {
+            kind: SingularKind::Numerical,
+            column: partition.range(j).start + place.column,
+            block: Some(j),
+        }),
+        other => other,
+    }
+}

@@ -1,0 +1,513 @@
+//! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use blocktri::{Method, Reorder, SolveOptions};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
+#[derive(Debug, Parser)]
+#[command(
+    name = "blocktri",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "\
+Exit codes:
+  0  done, to the tolerance asked        4  the matrix is singular
+  2  bad usage or bad input              5  device not available
+  3  did not converge (best x written)   130  interrupted, nothing written
+
+Examples:
+  blocktri info A.mtx                      what is in the file, and how it would be solved
+  blocktri solve A.mtx -b b.mtx -o x.mtx   solve A·x = b
+  blocktri solve A.mtx --json              a report for scripts"
+)]
+pub struct Cli {
+    /// Options of all commands.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of all commands.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Threads to work with [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Print one JSON object on stdout, and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Errors and warnings only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Solve A·X = B and certify the answer
+    Solve(Box<SolveArgs>),
+    /// Describe a matrix: structure, sizes, the method that fits
+    Info(InfoArgs),
+    /// Write a matrix of a known kind
+    Generate(GenerateArgs),
+    /// Print a shell completion script
+    #[command(after_help = "\
+Examples:
+  blocktri completions bash > ~/.local/share/bash-completion/completions/blocktri
+  blocktri completions fish > ~/.config/fish/completions/blocktri.fish")]
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    #[command(after_help = "\
+Examples:
+  blocktri man | man -l -
+  blocktri man --dir ~/.local/share/man/man1")]
+    Man {
+        /// Write one page for each command into this folder instead
+        #[arg(long, value_name = "FOLDER")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Options of `solve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blocktri solve A.mtx
+      b = A·x* for a known x*, so that the forward error is known too
+  blocktri solve A.mtx -b b.mtx -o x.mtx
+  blocktri solve A.mtx --method block-lu --blocks 16
+  blocktri solve A.mtx --method hbisa --blocks sizes.txt --rtol 1e-10 --plot residual.svg
+  blocktri solve A.mtx --json --repeat 5 --threads 1")]
+pub struct SolveArgs {
+    /// Matrix A (Matrix Market, .mtx or .mtx.gz; Harwell-Boeing, .rua or .rsa)
+    #[arg(value_name = "A.mtx")]
+    pub matrix: PathBuf,
+    /// Right-hand sides, n × s; without it b = A·x*, x*_i = 1 + ((7·i) mod 11)/11
+    #[arg(short = 'b', long, value_name = "FILE")]
+    pub rhs: Option<PathBuf>,
+    /// Where the solution goes, written atomically
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Method of solution
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = method())]
+    pub method: Method,
+    /// Preconditioner
+    #[arg(long, value_name = "P", default_value = "none", value_parser = ["none"])]
+    pub precond: String,
+    /// Reordering before the method
+    #[arg(long, value_name = "R", default_value = "auto", value_parser = reorder())]
+    pub reorder: Reorder,
+    /// Uniform block size, or a file with one block size a line [default: detected]
+    #[arg(long, value_name = "K|FILE")]
+    pub blocks: Option<BlocksArg>,
+    /// Tolerance relative to ‖b‖₂ [default: 1e-8]
+    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    pub rtol: Option<f64>,
+    /// Absolute tolerance on ‖b − Ax‖₂ [default: 0]
+    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    pub atol: Option<f64>,
+    /// Iterations at most [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub max_iters: Option<usize>,
+    /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
+    #[arg(long, value_name = "N")]
+    pub refine: Option<usize>,
+    /// Where to compute
+    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu")]
+    pub device: Device,
+    /// Solve N times; seconds become {"min", "median"}
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
+    pub repeat: usize,
+    /// Residual of every iteration, as a table
+    #[arg(long, value_name = "FILE.csv")]
+    pub history: Option<PathBuf>,
+    /// Residual of every iteration, as a picture
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub plot: Option<PathBuf>,
+}
+
+impl SolveArgs {
+    /// Options given that the method does not read. The list of what it reads is the one its help text prints.
+    pub fn unread_options(&self) -> Vec<&'static str> {
+        let reads = self.method.summary();
+        [
+            ("--reorder", !matches!(self.reorder, Reorder::Auto | Reorder::None)),
+            ("--blocks", self.blocks.is_some()),
+            ("--rtol", self.rtol.is_some()),
+            ("--atol", self.atol.is_some()),
+            ("--max-iters", self.max_iters.is_some()),
+            ("--refine", self.refine.is_some()),
+        ]
+        .into_iter()
+        .filter(|(name, given)| *given && !reads.contains(name))
+        .map(|(name, _)| name)
+        .collect()
+    }
+
+    /// The options without the blocks, which need the matrix.
+    pub fn solve_options(&self) -> SolveOptions {
+        let mut options = SolveOptions { method: self.method, reorder: self.reorder, ..SolveOptions::default() };
+        options.stop.rtol = self.rtol.unwrap_or(options.stop.rtol);
+        options.stop.atol = self.atol.unwrap_or(options.stop.atol);
+        options.stop.max_iters = self.max_iters.unwrap_or(options.stop.max_iters);
+        if let Some(steps) = self.refine {
+            options.refinement = blocktri::Refinement::Steps(steps);
+        }
+        options
+    }
+}
+
+/// Options of `info`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blocktri info A.mtx
+  blocktri info A.mtx --spy A.svg
+  blocktri info A.mtx --json")]
+pub struct InfoArgs {
+    /// Matrix A (Matrix Market, .mtx or .mtx.gz; Harwell-Boeing, .rua or .rsa)
+    #[arg(value_name = "A.mtx")]
+    pub matrix: PathBuf,
+    /// Picture of the non-zeros and of the blocks found
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub spy: Option<PathBuf>,
+}
+
+/// Options of `generate`.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_value_name = "KIND",
+    subcommand_help_heading = "Kinds",
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  blocktri generate cloud --case Cloud16-100 -o cloud.mtx
+  blocktri generate poisson2d --nx 100 -o poisson.mtx
+  blocktri generate band-random --n 1000 --kl 4 --ku 2 --seed 7 -o band.mtx"
+)]
+pub struct GenerateArgs {
+    /// Kind of matrix.
+    #[command(subcommand)]
+    pub kind: Kind,
+}
+
+/// Where the matrix goes.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// File to write (.mtx or .mtx.gz), atomically
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Seed of a random matrix.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Seed {
+    /// Seed of the random numbers; the same seed gives the same file
+    #[arg(long, default_value = "1")]
+    pub seed: u64,
+}
+
+/// Kinds of matrices.
+#[derive(Debug, Subcommand)]
+pub enum Kind {
+    /// Cloud model of the HBISA paper: one of its ten cases, or a family of random resources
+    #[command(after_help = "\
+Examples:
+  blocktri generate cloud --case Cloud16-100 -o cloud.mtx
+  blocktri generate cloud --block-size 16 --levels 1000 --seed 3 -o cloud.mtx")]
+    Cloud(CloudArgs),
+    /// Tridiagonal Toeplitz matrix, or with --seed a random one
+    Tridiagonal(TridiagonalArgs),
+    /// Random band: entries uniform in (−1, 1)
+    BandRandom(BandRandomArgs),
+    /// Random block-tridiagonal matrix: entries uniform in (−1, 1)
+    BlockRandom(BlockRandomArgs),
+    /// Five-point Laplacian on an nx × ny grid
+    Poisson2d(Poisson2dArgs),
+    /// Seven-point Laplacian on an nx × ny × nz grid
+    Poisson3d(Poisson3dArgs),
+    /// −Δu + w·∇u on an nx × ny grid
+    ConvectionDiffusion(ConvectionArgs),
+}
+
+/// `generate cloud`.
+#[derive(Debug, Args)]
+pub struct CloudArgs {
+    /// Case of the paper, Cloud16-100 for example
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["block_size", "levels", "seed"],
+          required_unless_present = "block_size")]
+    pub case: Option<String>,
+    /// Resources, the block size
+    #[arg(long, value_name = "K", requires = "levels", value_parser = count)]
+    pub block_size: Option<usize>,
+    /// Blocks
+    #[arg(long, value_name = "M", requires = "block_size", value_parser = count)]
+    pub levels: Option<usize>,
+    /// Seed of the random numbers [default: 1]
+    #[arg(long, requires = "block_size")]
+    pub seed: Option<u64>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate tridiagonal`.
+#[derive(Debug, Args)]
+pub struct TridiagonalArgs {
+    /// Rows
+    #[arg(long, value_parser = count)]
+    pub n: usize,
+    /// Sub-diagonal
+    #[arg(long, default_value = "-1", allow_negative_numbers = true, value_parser = real)]
+    pub lower: f64,
+    /// Diagonal
+    #[arg(long, default_value = "2", allow_negative_numbers = true, value_parser = real)]
+    pub diag: f64,
+    /// Super-diagonal
+    #[arg(long, default_value = "-1", allow_negative_numbers = true, value_parser = real)]
+    pub upper: f64,
+    /// Random entries, uniform in (−1, 1), from this seed
+    #[arg(long, conflicts_with_all = ["lower", "diag", "upper"])]
+    pub seed: Option<u64>,
+    /// Added to each random diagonal entry: its sign times this multiple of the row's other moduli
+    #[arg(long, default_value = "0", requires = "seed", value_parser = tolerance)]
+    pub dominance: f64,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate band-random`.
+#[derive(Debug, Args)]
+pub struct BandRandomArgs {
+    /// Rows
+    #[arg(long, value_parser = count)]
+    pub n: usize,
+    /// Sub-diagonals
+    #[arg(long)]
+    pub kl: usize,
+    /// Super-diagonals
+    #[arg(long)]
+    pub ku: usize,
+    /// Probability of an entry off the diagonal
+    #[arg(long, default_value = "1", value_parser = probability)]
+    pub density: f64,
+    /// Added to each diagonal entry: its sign times this multiple of the row's other moduli
+    #[arg(long, default_value = "0", value_parser = tolerance)]
+    pub dominance: f64,
+    /// Seed.
+    #[command(flatten)]
+    pub seed: Seed,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate block-random`.
+#[derive(Debug, Args)]
+pub struct BlockRandomArgs {
+    /// Rows, for uniform blocks
+    #[arg(long, value_parser = count)]
+    pub n: Option<usize>,
+    /// Uniform block size (the last block is smaller when it does not divide n), or a file with one size a line
+    #[arg(long, value_name = "K|FILE")]
+    pub blocks: BlocksArg,
+    /// Probability of an entry in a diagonal block
+    #[arg(long, default_value = "1", value_parser = probability)]
+    pub density: f64,
+    /// Probability of an entry in a block beside it
+    #[arg(long, default_value = "1", value_parser = probability)]
+    pub coupling: f64,
+    /// Added to each diagonal entry: its sign times this multiple of the row's other moduli
+    #[arg(long, default_value = "0", value_parser = tolerance)]
+    pub dominance: f64,
+    /// Seed.
+    #[command(flatten)]
+    pub seed: Seed,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate poisson2d`.
+#[derive(Debug, Args)]
+pub struct Poisson2dArgs {
+    /// Grid points in x, the fastest index
+    #[arg(long, value_parser = count)]
+    pub nx: usize,
+    /// Grid points in y [default: nx]
+    #[arg(long, value_parser = count)]
+    pub ny: Option<usize>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate poisson3d`.
+#[derive(Debug, Args)]
+pub struct Poisson3dArgs {
+    /// Grid points in x, the fastest index
+    #[arg(long, value_parser = count)]
+    pub nx: usize,
+    /// Grid points in y [default: nx]
+    #[arg(long, value_parser = count)]
+    pub ny: Option<usize>,
+    /// Grid points in z [default: nx]
+    #[arg(long, value_parser = count)]
+    pub nz: Option<usize>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate convection-diffusion`.
+#[derive(Debug, Args)]
+pub struct ConvectionArgs {
+    /// Grid points in x, the fastest index
+    #[arg(long, value_parser = count)]
+    pub nx: usize,
+    /// Grid points in y [default: nx]
+    #[arg(long, value_parser = count)]
+    pub ny: Option<usize>,
+    /// Cell Péclet number |w|·h/ε: above 2, central differences lose the M-matrix property
+    #[arg(long, default_value = "1", value_parser = tolerance)]
+    pub peclet: f64,
+    /// Direction of the wind, degrees from the x axis
+    #[arg(long, default_value = "45", allow_negative_numbers = true, value_parser = real)]
+    pub angle: f64,
+    /// Differences for the first derivatives
+    #[arg(long, default_value = "upwind")]
+    pub scheme: Scheme,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Differences for a first derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scheme {
+    /// One-sided, against the wind: an M-matrix for any Péclet number
+    Upwind,
+    /// Central, second order
+    Central,
+}
+
+/// A uniform block size, or a file of sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlocksArg {
+    /// One size for all.
+    Uniform(usize),
+    /// A file with one size a line.
+    File(PathBuf),
+}
+
+impl FromStr for BlocksArg {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
+            return count(text).map(Self::Uniform);
+        }
+        Ok(Self::File(text.into()))
+    }
+}
+
+/// A device to compute on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// A GPU by its number.
+    Gpu(u32),
+}
+
+impl FromStr for Device {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "cpu" => Ok(Self::Cpu),
+            None if text == "gpu" => Ok(Self::Gpu(0)),
+            Some(("gpu", index)) => {
+                index.parse().map(Self::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
+            }
+            _ => Err("devices: cpu, gpu, gpu:0, gpu:1, …".into()),
+        }
+    }
+}
+
+fn method() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(|m| PossibleValue::new(m.name()).help(m.summary())))
+        .try_map(|name| name.parse::<Method>())
+}
+
+fn reorder() -> impl TypedValueParser<Value = Reorder> {
+    PossibleValuesParser::new(Reorder::ALL.map(Reorder::name))
+        .try_map(|name| Reorder::ALL.into_iter().find(|r| r.name() == name).ok_or("unknown reordering"))
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "a whole number of at least 1 is needed".into())
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    text.parse()
+        .ok()
+        .filter(|n| (1..=MOST).contains(n))
+        .ok_or_else(|| format!("a whole number from 1 to {MOST} is needed"))
+}
+
+fn real(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or_else(|| "a finite number is needed".into())
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|&x| x >= 0.0).ok_or_else(|| "a finite number of at least 0 is needed".into())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "a number from 0 to 1 is needed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn blocks_and_devices_parse() {
+        assert_eq!("16".parse(), Ok(BlocksArg::Uniform(16)));
+        assert_eq!("sizes.txt".parse(), Ok(BlocksArg::File("sizes.txt".into())));
+        assert!("0".parse::<BlocksArg>().is_err());
+        assert!("99999999999999999999999".parse::<BlocksArg>().is_err());
+        assert_eq!("gpu:3".parse(), Ok(Device::Gpu(3)));
+        assert!("gpu:x".parse::<Device>().is_err());
+        assert!("tpu".parse::<Device>().is_err());
+    }
+
+    #[test]
+    fn options_a_method_does_not_read_are_found() {
+        let parse = |line: &str| match Cli::parse_from(line.split(' ')).command {
+            Command::Solve(args) => args.unread_options(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(parse("blocktri solve A.mtx --method band-lu --rtol 1e-3 --refine 2"), ["--rtol"]);
+        assert_eq!(parse("blocktri solve A.mtx --method hbisa --refine 2 --blocks 3"), ["--refine"]);
+        assert!(parse("blocktri solve A.mtx --reorder rcm --blocks 4").is_empty());
+    }
+}

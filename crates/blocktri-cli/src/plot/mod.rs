@@ -1,0 +1,265 @@
+//! Pictures: a small SVG writer, and PNG by rasterising the same SVG with fonts that travel in the binary.
+//!
+//! The SVG is written here and not by a plotting library because a spy plot of millions of entries must stay small:
+//! runs of equal pixels become one path each colour.
+
+mod history;
+mod spy;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub use history::residual_history;
+pub use spy::{Pattern, spy};
+
+use crate::exit::{Failure, Result};
+use crate::output::Output;
+
+/// File formats of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+}
+
+/// A picture file to be.
+#[derive(Debug)]
+pub struct Picture {
+    output: Output,
+    format: Format,
+}
+
+impl Picture {
+    /// Prepares to write `name`, in the format of its ending.
+    ///
+    /// # Errors
+    /// On an ending other than `.svg` and `.png`, and when the file cannot be created.
+    pub fn create(name: &Path) -> Result<Self> {
+        let ending = name.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+        let format = match ending.as_deref() {
+            Some("svg") => Format::Svg,
+            Some("png") => Format::Png,
+            _ => {
+                return Err(Failure::io(name, &"a picture is written as .svg or .png")
+                    .help("end the file's name in .svg or .png"));
+            }
+        };
+        Ok(Self { output: Output::create(name)?, format })
+    }
+
+    /// Writes the picture; it appears with [`Output::finish`].
+    ///
+    /// # Errors
+    /// With the system's reason.
+    pub fn draw(mut self, svg: &str) -> Result<Output> {
+        match self.format {
+            Format::Svg => self.output.write(|w| w.write_all(svg.as_bytes()))?,
+            Format::Png => {
+                let png = rasterise(svg).map_err(|reason| Failure::io(self.output.name(), &reason))?;
+                self.output.write(|w| w.write_all(&png))?;
+            }
+        }
+        Ok(self.output)
+    }
+}
+
+/// Pixels of a PNG for each unit of the SVG.
+const SCALE: f32 = 2.0;
+
+fn rasterise(svg: &str) -> Result<Vec<u8>, String> {
+    use resvg::{tiny_skia, usvg};
+    let mut options = usvg::Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+    fonts.load_font_data(epaint_default_fonts::HACK_REGULAR.to_vec());
+    let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
+    fonts.set_sans_serif_family(family.unwrap_or_default());
+    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
+    let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the picture has no size")?;
+    let mut pixels =
+        tiny_skia::Pixmap::new(size.width(), size.height()).ok_or("the picture is too large for memory")?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|e| e.to_string())
+}
+
+/// Dark text.
+const INK: &str = "#1f2933";
+/// Secondary text.
+const GREY: &str = "#5f6b7a";
+/// Grid lines.
+const FAINT: &str = "#e4e8ee";
+/// Frames and ticks.
+const LINE: &str = "#9aa5b1";
+/// The data.
+const BLUE: &str = "#1f5fa8";
+/// What is to be compared with the data.
+const RED: &str = "#c4432b";
+
+/// Where a text is fastened to its point.
+#[derive(Clone, Copy)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// An SVG document on a white ground.
+struct Svg {
+    text: String,
+}
+
+impl Svg {
+    fn new(width: f64, height: f64) -> Self {
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"Ubuntu, Helvetica, Arial, sans-serif\">\n\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+        );
+        Self { text }
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.text.write_fmt(element);
+        self.text.push('\n');
+    }
+
+    fn label(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, colour: &str, label: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let label = escape(label);
+        self.push(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{label}</text>"
+        ));
+    }
+
+    /// A label that reads upwards.
+    fn label_upwards(&mut self, (x, y): (f64, f64), size: u32, colour: &str, label: &str) {
+        let label = escape(label);
+        self.push(format_args!(
+            "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" font-size=\"{size}\" text-anchor=\"middle\" \
+             fill=\"{colour}\">{label}</text>"
+        ));
+    }
+
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        self.push(format_args!(
+            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\"/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    fn frame(&mut self, area: Area) {
+        self.push(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"{LINE}\"/>",
+            area.x, area.y, area.width, area.height
+        ));
+    }
+
+    fn finish(mut self) -> String {
+        self.text.push_str("</svg>\n");
+        self.text
+    }
+}
+
+/// A rectangle of the page.
+#[derive(Clone, Copy)]
+struct Area {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Area {
+    fn right(self) -> f64 {
+        self.x + self.width
+    }
+    fn bottom(self) -> f64 {
+        self.y + self.height
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            // XML has no place for control characters, escaped or not.
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The end of a text too long for its place.
+fn shorten(text: &str, most: usize) -> String {
+    match text.chars().count().checked_sub(most) {
+        None | Some(0) => text.to_owned(),
+        Some(excess) => std::iter::once('…').chain(text.chars().skip(excess + 1)).collect(),
+    }
+}
+
+/// Round numbers 0, s, 2s, … ≤ `last`, s of the form {1, 2, 5}·10ᵏ, at most `most` + 1 of them.
+fn round_numbers(last: usize, most: usize) -> impl Iterator<Item = usize> {
+    let mut step = 1usize;
+    while last / step > most {
+        let leading: usize = step.to_string()[..1].parse().unwrap_or(1);
+        // 1 → 2 → 5 → 10
+        step = if leading == 2 { step / 2 * 5 } else { step * 2 };
+    }
+    (0..=last).step_by(step)
+}
+
+/// 1234567 as 1 234 567 (thin spaces).
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 2);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && digits.len() > 4 {
+            text.push('\u{a0}');
+        }
+        text.push(c);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        assert_eq!(round_numbers(7, 8).collect::<Vec<_>>(), (0..=7).collect::<Vec<_>>());
+        assert_eq!(round_numbers(100, 5).collect::<Vec<_>>(), [0, 20, 40, 60, 80, 100]);
+        assert_eq!(round_numbers(1_234_567, 4).collect::<Vec<_>>(), [0, 500_000, 1_000_000]);
+        assert_eq!(round_numbers(0, 4).collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
+    fn names_cannot_break_the_document() {
+        assert_eq!(escape("a<b>&\"c\u{1}"), "a&lt;b&gt;&amp;&quot;c ");
+        assert_eq!(shorten("abcdef", 4), "…def");
+        assert_eq!(shorten("abcd", 4), "abcd");
+        assert_eq!(grouped(1_234_567), "1\u{a0}234\u{a0}567");
+    }
+
+    #[test]
+    fn png_has_its_size_and_ink() {
+        let mut svg = Svg::new(100.0, 50.0);
+        svg.label((50.0, 30.0), 20, Anchor::Middle, INK, "abc");
+        let png = rasterise(&svg.finish()).unwrap();
+        assert_eq!(&png[1..4], b"PNG");
+        let pixels = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
+        assert_eq!((pixels.width(), pixels.height()), (200, 100));
+        // The text is there: a font was found.
+        assert!(pixels.pixels().iter().any(|p| p.red() < 100));
+    }
+}

@@ -1,0 +1,134 @@
+//! Watching a solve: cancellation, the residual history, and a progress bar on a terminal.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use blocktri::{CancelToken, Monitor, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line on stderr that says what is going on; nothing where stderr is no terminal.
+pub struct Line {
+    bar: Option<ProgressBar>,
+}
+
+impl Line {
+    /// A spinner with a message, shown when `wanted` and stderr is a terminal.
+    pub fn spinner(wanted: bool, message: String) -> Self {
+        if !wanted || !std::io::stderr().is_terminal() {
+            return Self { bar: None };
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar: Some(bar) }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Residuals of one right-hand side: (iteration, relative residual).
+pub type Curve = Vec<(usize, f64)>;
+
+/// The monitor of the command.
+pub struct Watch {
+    cancel: CancelToken,
+    line: Line,
+    tolerance: f64,
+    /// One curve for each right-hand side, where they are wanted.
+    curves: Option<Vec<Curve>>,
+    drawn: Instant,
+}
+
+/// Terminals need no more than this.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Length of the bar, in steps.
+const STEPS: u64 = 1000;
+
+impl Watch {
+    /// Stops when `cancel` says so.
+    pub fn new(cancel: CancelToken, line: Line, tolerance: f64) -> Self {
+        Self { cancel, line, tolerance, curves: None, drawn: Instant::now() }
+    }
+
+    /// Records the residuals from now on.
+    pub fn record(&mut self) {
+        self.curves = Some(Vec::new());
+    }
+
+    /// The residuals recorded.
+    pub fn into_curves(self) -> Vec<Curve> {
+        self.curves.unwrap_or_default()
+    }
+
+    fn draw(&self, progress: Progress) {
+        let Some(bar) = &self.line.bar else { return };
+        let (fraction, message) = match progress {
+            Progress::Iteration { index, residual } => {
+                // Residuals fall geometrically: the bar is linear in the logarithm.
+                let done = residual.ln() / self.tolerance.ln();
+                (done, format!("iteration {index}, residual {residual:.1e} of {:.0e}", self.tolerance))
+            }
+            Progress::Step { phase, done, total } => (done as f64 / total.max(1) as f64, phase.to_owned()),
+            _ => return,
+        };
+        if bar.length().is_none() {
+            bar.set_length(STEPS);
+            if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/dim} {msg} [{elapsed}]") {
+                bar.set_style(style);
+            }
+        }
+        // A NaN casts to 0.
+        bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        bar.set_message(message);
+    }
+}
+
+impl Monitor for Watch {
+    fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let (Some(curves), Progress::Iteration { index, residual }) = (&mut self.curves, progress) {
+            // The count starts again with the next right-hand side.
+            match curves.last_mut() {
+                Some(curve) if curve.last().is_some_and(|&(last, _)| last < index) => curve.push((index, residual)),
+                _ => curves.push(vec![(index, residual)]),
+            }
+        }
+        if self.line.bar.is_some() && self.drawn.elapsed() >= REDRAW {
+            self.drawn = Instant::now();
+            self.draw(progress);
+        }
+        self.cancel.observe(progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_split_where_the_count_starts_again() {
+        let mut watch = Watch::new(CancelToken::new(), Line::spinner(false, String::new()), 1e-8);
+        watch.record();
+        for (index, residual) in [(0, 1.0), (1, 0.1), (0, 2.0), (1, 0.2)] {
+            assert!(watch.observe(Progress::Iteration { index, residual }).is_continue());
+        }
+        assert_eq!(watch.into_curves(), [vec![(0, 1.0), (1, 0.1)], vec![(0, 2.0), (1, 0.2)]]);
+    }
+
+    #[test]
+    fn a_raised_flag_stops() {
+        let cancel = CancelToken::new();
+        let mut watch = Watch::new(cancel.clone(), Line::spinner(false, String::new()), 1e-8);
+        cancel.cancel();
+        assert!(watch.observe(Progress::Step { phase: "setup", done: 1, total: 2 }).is_break());
+    }
+}

@@ -1,0 +1,319 @@
+//! `blocktri solve` from the outside: reports, outputs, outcomes.
+
+mod common;
+
+use common::{Run, SMALL, SMALL_RHS, Sandbox, numbers, shared};
+use serde_json::Value;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("A.mtx", SMALL);
+    sandbox.write("b.mtx", SMALL_RHS);
+    sandbox
+}
+
+fn generated(line: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("generate {line} -o A.mtx")).expect(0);
+    sandbox
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_report_has_the_keys_of_the_contract() {
+    let run = sandbox().run("solve A.mtx -b b.mtx --json --threads 2").expect(0);
+    let json = run.json();
+    for key in [
+        "schema",
+        "file",
+        "n",
+        "nnz",
+        "nrhs",
+        "blocks",
+        "method",
+        "method_requested",
+        "precond",
+        "reorder",
+        "device",
+        "threads",
+        "outcome",
+        "breakdown",
+        "iterations",
+        "relative_residual",
+        "backward_error",
+        "componentwise_backward_error",
+        "forward_error",
+        "rcond",
+        "seconds",
+        "bytes",
+        "seed",
+        "notes",
+    ] {
+        assert!(json.get(key).is_some(), "{key} is missing: {json}");
+    }
+    assert_eq!(keys(&json["seconds"]), ["read", "reorder", "setup", "solve", "total"]);
+    assert_eq!(keys(&json["bytes"]), ["matrix", "factors", "workspace"]);
+    let expected: [(&str, Value); 11] = [
+        ("schema", 1.into()),
+        ("file", "A.mtx".into()),
+        ("n", 4.into()),
+        ("nnz", 10.into()),
+        ("nrhs", 1.into()),
+        ("method_requested", "auto".into()),
+        ("precond", "none".into()),
+        ("device", "cpu".into()),
+        ("threads", 2.into()),
+        ("outcome", "converged".into()),
+        ("forward_error", Value::Null),
+    ];
+    for (key, value) in expected {
+        assert_eq!(json[key], value, "{key}");
+    }
+    assert!(json["backward_error"].as_f64().is_some_and(|e| e < 1e-15), "{json}");
+    assert!(json["rcond"].as_f64().is_some_and(|r| r > 0.1 && r <= 1.0), "{json}");
+    assert!(json["seconds"]["total"].as_f64().is_some_and(|s| s > 0.0));
+    assert!(json["notes"].as_array().is_some_and(|notes| notes.iter().all(Value::is_string)));
+}
+
+#[test]
+fn the_solution_is_written_and_right() {
+    let sandbox = sandbox();
+    let run = sandbox.run("solve A.mtx -b b.mtx -o x.mtx").expect(0);
+    let x = numbers(&sandbox.read("x.mtx"));
+    assert_eq!(x.len(), 4);
+    assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-14), "{x:?}");
+    assert!(run.stdout.contains("backward error") && run.stdout.contains("x.mtx"), "{}", run.stdout);
+    assert_eq!(run.stderr, "");
+    assert_eq!(sandbox.names(), ["A.mtx", "b.mtx", "x.mtx"]);
+    // What it wrote, it reads: A·x with b = x.
+    sandbox.run("solve A.mtx -b x.mtx").expect(0);
+}
+
+#[test]
+fn several_right_hand_sides() {
+    let sandbox = sandbox();
+    // Coordinate format: columns 1 and 3 are A·e, column 2 is zero.
+    sandbox.write(
+        "b.mtx",
+        "%%MatrixMarket matrix coordinate real general\n4 3 8\n1 1 3\n2 1 2\n3 1 2\n4 1 3\n1 3 6\n2 3 4\n3 3 4\n4 3 6\n",
+    );
+    let json = sandbox.run("solve A.mtx -b b.mtx -o x.mtx --json").expect(0).json();
+    assert_eq!(json["nrhs"], 3);
+    let x = numbers(&sandbox.read("x.mtx"));
+    for (x, expected) in x.iter().zip([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 2.0]) {
+        assert!((x - expected).abs() < 1e-14, "{x} for {expected}");
+    }
+}
+
+#[test]
+fn the_forward_error_is_known_without_a_right_hand_side() {
+    let sandbox = generated("cloud --case Cloud16-100");
+    let json = sandbox.run("solve A.mtx --json").expect(0).json();
+    assert_eq!(json["n"], 1600);
+    assert!(json["forward_error"].as_f64().is_some_and(|e| e < 1e-9), "{json}");
+    assert!(json["backward_error"].as_f64().is_some_and(|e| e < 1e-14), "{json}");
+}
+
+#[test]
+fn every_method_solves() {
+    let sandbox = generated("tridiagonal --n 60 --lower -1 --diag 3 --upper -1");
+    let help = sandbox.run("solve --help").expect(0).stdout;
+    let methods: Vec<_> = help
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- ")?.split_once(':'))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert!(methods.len() >= 8, "{methods:?}");
+    for method in methods {
+        let json = sandbox.run(&format!("solve A.mtx --json --method {method} --blocks 4")).expect(0).json();
+        assert_eq!(json["method_requested"], method.as_str());
+        assert_eq!(json["outcome"], "converged", "{method}");
+        let iterative = method.starts_with("hbisa");
+        let limit = if iterative { 1e-7 } else { 1e-14 };
+        assert!(json["relative_residual"].as_f64().is_some_and(|r| r < limit), "{method}: {json}");
+    }
+}
+
+#[test]
+fn complex_systems() {
+    let sandbox = Sandbox::new();
+    sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate complex general\n2 2 3\n1 1 0 2\n2 1 1 0\n2 2 1 -1\n");
+    // x = (1, i): A·x = (2i, 1 + (1 − i)·i) = (2i, 2 + i)
+    sandbox.write("b.mtx", "%%MatrixMarket matrix array complex general\n2 1\n0 2\n2 1\n");
+    sandbox.run("solve A.mtx -b b.mtx -o x.mtx").expect(0);
+    let text = sandbox.read("x.mtx");
+    let x: Vec<f64> = text
+        .lines()
+        .filter(|line| !line.starts_with('%'))
+        .skip(1)
+        .flat_map(str::split_whitespace)
+        .map(|t| t.parse().unwrap())
+        .collect();
+    for (x, expected) in x.iter().zip([1.0, 0.0, 0.0, 1.0]) {
+        assert!((x - expected).abs() < 1e-14, "{text}");
+    }
+    // A real right-hand side of a complex matrix, and a complex one of a real matrix.
+    sandbox.write("real.mtx", "%%MatrixMarket matrix array real general\n2 1\n1\n2\n");
+    sandbox.write("R.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 2\n2 2 4\n");
+    for line in ["A.mtx -b real.mtx", "A.mtx", "R.mtx -b b.mtx"] {
+        let json = sandbox.run(&format!("solve {line} --json")).expect(0).json();
+        assert_eq!((&json["scalar"], &json["outcome"]), (&"c64".into(), &"converged".into()), "{line}");
+    }
+}
+
+#[test]
+fn one_unknown() {
+    let sandbox = Sandbox::new();
+    sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n");
+    sandbox.write("b.mtx", "%%MatrixMarket matrix array real general\n1 1\n8\n");
+    sandbox.run("solve A.mtx -b b.mtx -o x.mtx").expect(0);
+    assert_eq!(numbers(&sandbox.read("x.mtx")), [2.0]);
+}
+
+#[test]
+fn singular_matrices_say_where() {
+    let sandbox = Sandbox::new();
+    let header = "%%MatrixMarket matrix coordinate real general\n";
+    sandbox.write("column.mtx", format!("{header}3 3 4\n1 1 1\n2 1 1\n2 3 2\n3 3 1\n"));
+    sandbox.write("rank.mtx", format!("{header}2 2 4\n1 1 1\n1 2 2\n2 1 2\n2 2 4\n"));
+    sandbox.write("zero.mtx", format!("{header}3 3 0\n"));
+    for name in ["column", "rank", "zero"] {
+        let run = sandbox.run(&format!("solve {name}.mtx --json -o x.mtx")).expect(4);
+        let json = run.json();
+        assert_eq!(json["outcome"], "singular", "{name}");
+        assert!(json["singular"]["column"].is_u64(), "{json}");
+        assert!(run.stderr.contains("singular") && run.stderr.contains("column"), "{}", run.stderr);
+    }
+    assert_eq!(sandbox.run("solve column.mtx --json").json()["singular"]["column"], 1);
+    assert_eq!(sandbox.names(), ["column.mtx", "rank.mtx", "zero.mtx"]);
+}
+
+#[test]
+fn an_ill_conditioned_matrix_is_solved_with_a_warning() {
+    let sandbox = Sandbox::new();
+    // [1 1; 1 1 + 2⁻⁵²]: rcond is about 2⁻⁵⁴.
+    sandbox.write(
+        "A.mtx",
+        "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 1\n1 2 1\n2 1 1\n2 2 1.0000000000000002220446049250313\n",
+    );
+    let run = sandbox.run("solve A.mtx --json").expect(0);
+    assert!(run.stderr.starts_with("warning: "), "{}", run.stderr);
+    assert!(run.json()["rcond"].as_f64().is_some_and(|r| r < 2.3e-16), "{}", run.stdout);
+}
+
+fn slow_iteration(sandbox: &Sandbox, more: &str) -> Run {
+    sandbox.run(&format!("solve A.mtx --method hbisa --blocks 1 --max-iters 50 {more}"))
+}
+
+#[test]
+fn no_convergence_is_code_3_with_x_and_report() {
+    let sandbox = generated("tridiagonal --n 300");
+    let run = slow_iteration(&sandbox, "--json -o x.mtx").expect(3);
+    let json = run.json();
+    assert_eq!((&json["outcome"], &json["iterations"]), (&"iteration-limit".into(), &50.into()));
+    assert!(json["relative_residual"].as_f64().is_some_and(|r| r > 1e-8 && r < 1.0), "{json}");
+    assert!(run.stderr.contains("not converged") && run.stderr.contains("--max-iters"), "{}", run.stderr);
+    assert_eq!(numbers(&sandbox.read("x.mtx")).len(), 300);
+}
+
+#[test]
+fn history_and_plot() {
+    let sandbox = generated("tridiagonal --n 300");
+    slow_iteration(&sandbox, "--history r.csv --plot r.svg").expect(3);
+    slow_iteration(&sandbox, "--plot r.png --quiet").expect(3);
+    let mut reader = csv::Reader::from_path(sandbox.path("r.csv")).unwrap();
+    assert_eq!(reader.headers().unwrap(), &["iteration", "relative_residual", "rhs"][..]);
+    let rows: Vec<(usize, f64, usize)> = reader
+        .records()
+        .map(|row| {
+            let row = row.unwrap();
+            (row[0].parse().unwrap(), row[1].parse().unwrap(), row[2].parse().unwrap())
+        })
+        .collect();
+    assert!(rows.len() >= 50, "{}", rows.len());
+    assert_eq!(rows.last().unwrap().0, 50);
+    assert!(rows.last().unwrap().1 < rows[0].1);
+    assert!(rows.iter().all(|row| row.2 == 0));
+    let svg = sandbox.read("r.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("relative residual") && svg.contains("tolerance 1e-8"));
+    assert_eq!(&std::fs::read(sandbox.path("r.png")).unwrap()[1..4], b"PNG");
+    assert_eq!(sandbox.names(), ["A.mtx", "r.csv", "r.png", "r.svg"]);
+}
+
+#[test]
+fn repetition_gives_minimum_and_median() {
+    let json = sandbox().run("solve A.mtx --json --repeat 3").expect(0).json();
+    for phase in ["read", "reorder", "setup", "solve", "total"] {
+        let seconds = &json["seconds"][phase];
+        assert_eq!(keys(seconds), ["min", "median"], "{phase}");
+        assert!(seconds["min"].as_f64() <= seconds["median"].as_f64(), "{phase}");
+    }
+}
+
+#[test]
+fn blocks_from_a_size_and_from_a_file() {
+    let sandbox = sandbox();
+    sandbox.write("blocks.txt", "# sizes\n1\n2\n1\n");
+    for (blocks, count, min, max) in [("2", 2, 2, 2), ("3", 2, 1, 3), ("blocks.txt", 3, 1, 2)] {
+        let json = sandbox.run(&format!("solve A.mtx --json --method block-lu --blocks {blocks}")).expect(0).json();
+        let found = &json["blocks"];
+        assert_eq!((&found["count"], &found["min"], &found["max"]), (&count.into(), &min.into(), &max.into()));
+    }
+}
+
+#[test]
+fn couplings_outside_the_blocks_are_named() {
+    let sandbox = generated("poisson2d --nx 5");
+    let run = sandbox.run("solve A.mtx --method block-lu --reorder none --blocks 2").expect(2);
+    assert!(run.stderr.contains("row") && run.stderr.contains("column"), "{}", run.stderr);
+}
+
+#[test]
+fn options_that_are_not_read_are_said() {
+    let run = sandbox().run("solve A.mtx --method band-lu --rtol 1e-3 --json").expect(0);
+    assert_eq!(run.stderr, "warning: --rtol is not read by --method band-lu\n");
+    let json = run.json();
+    let notes = json["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.contains("--rtol is not read"))), "{json}");
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let run = sandbox().run("solve A.mtx --quiet").expect(0);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+    assert!(!sandbox().run("solve A.mtx --quiet --json").expect(0).stdout.is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let sandbox = sandbox();
+    let mut child = sandbox
+        .command("solve A.mtx")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn the_block_collection() {
+    let Some(folder) = shared("block") else { return };
+    let sandbox = Sandbox::new();
+    for row in csv::Reader::from_path(folder.join("index.csv")).unwrap().records() {
+        let name = row.unwrap()[0].trim_end_matches(".mtx").to_owned();
+        let file = |ending: &str| folder.join(format!("{name}{ending}")).display().to_string();
+        let line = format!("solve {} -b {} --json", file(".mtx"), file("_b.mtx"));
+        let code = if name.starts_with("structurally_singular") { 4 } else { 0 };
+        let json = sandbox.run(&line).expect(code).json();
+        if code == 0 {
+            assert!(json["backward_error"].as_f64().is_some_and(|e| e <= 1e-14), "{name}: {json}");
+        }
+    }
+}

@@ -154,10 +154,6 @@ fn copy_columns<T: Scalar>(from: &[T], k: usize, to: &mut [T], ld: usize) {
 fn subtract_product<T: Scalar>(panel: &[T], g: &[T], last: usize, k: usize, d: &mut [T], ld: usize) {
     for c in 0..k {
         let d = &mut d[c * ld..c * ld + k];
-<<<<<<< HEAD
-        for r in 0..last {
-            axpy_minus::<_, false>(g[c * last + r], &panel[r * (last + k) + last..(r + 1) * (last + k)], d);
-=======
         let h = |r: usize| &panel[r * (last + k) + last..][..k];
         let g = &g[c * last..(c + 1) * last];
         // Four columns of H at a time: a quarter of the traffic of d.
@@ -170,7 +166,7 @@ fn subtract_product<T: Scalar>(panel: &[T], g: &[T], last: usize, k: usize, d: &
             r += 4;
         }
         for r in r..last {
-            axpy_minus(g[r], h(r), d);
+            axpy_minus::<_, false>(g[r], h(r), d);
         }
     }
 }

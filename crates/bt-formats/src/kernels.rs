@@ -399,3 +399,55 @@ mod avx512 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, sparse_rows};
+    use crate::coo::Coo;
+    use crate::csr::Csr;
+    use crate::scalar::{RealScalar, Scalar};
+    use crate::tridiagonal::Tridiagonal;
+
+    /// Rows of `length(i)` entries each.
+    fn matrix<T: Scalar>(n: usize, length: impl Fn(usize) -> usize) -> Csr<T> {
+        let mut a = Coo::new(n, n).unwrap();
+        for i in 0..n {
+            for k in 0..length(i) {
+                a.push(i, (7 * i + 3 * k) % n, T::from_parts((i + k) as f64 / 8.0 - 3.0, 0.0)).unwrap();
+            }
+        }
+        a.to_csr().unwrap()
+    }
+
+    /// The two kernels agree at every row length, and from any first row: a wrong mask shows at some of them.
+    fn agrees<T: Scalar>() {
+        let n = 61;
+        let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 / (i + 1) as f64, 0.0)).collect();
+        let diagonal = |d: usize, zero_at: usize| -> Vec<T> {
+            (0..n).map(|i| T::from_parts(if i == zero_at { 0.0 } else { (i + d) as f64 / 4.0 }, 0.0)).collect()
+        };
+        let t = Tridiagonal::new(diagonal(1, 0), diagonal(2, n), diagonal(3, n - 1)).unwrap();
+        for a in [matrix::<T>(n, |i| i % 20), matrix(n, |i| i % 6)] {
+            for t in [None, Some(&t)] {
+                for (first, end) in [(0, n), (0, 3), (1, 30), (5, 5), (50, n), (n - 1, n)] {
+                    let start: Vec<T> = x[first..end].to_vec();
+                    let (mut y, mut expected) = (start.clone(), start);
+                    let (alpha, beta) = (T::from_parts(0.5, 0.0), T::from_parts(-1.5, 0.0));
+                    sparse_rows(&a, t, first, alpha, &x, beta, &mut y);
+                    plain(&a, t, first, alpha, &x, beta, &mut expected);
+                    for (i, (&u, &v)) in y.iter().zip(&expected).enumerate() {
+                        let error = (u - v).abs();
+                        let bound = T::Real::from_f64(400.0) * T::Real::EPSILON;
+                        assert!(error <= bound, "row {}: {u} and {v}", first + i);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_plain_code() {
+        agrees::<f64>();
+        agrees::<f32>();
+    }
+}

@@ -115,7 +115,7 @@ fn products_are_right<T: Scalar>() {
                     let expected = alpha * sum + if beta == T::zero() { beta } else { beta * y[i] };
                     let error = (out[i] - expected).abs();
                     let bound = T::Real::EPSILON * T::Real::from_f64(8.0) * (size + T::one().re());
-                    assert!(error <= bound, "{name}, {op:?}, α = {alpha}, β = {beta}, row {i}: {} off", error);
+                    assert!(error <= bound, "{name}, {op:?}, α = {alpha}, β = {beta}, row {i}: {error} off");
                 }
             }
         }

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     for case in &args.cases {
         let problem = Problem::open(&data.join(case))?;
         if problem.meta["kind"] == "csr" {
-            products(case, &problem, &args)?
+            products(case, &problem, &args)?;
         }
     }
     Ok(())

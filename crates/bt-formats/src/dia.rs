@@ -51,8 +51,8 @@ impl<T: Scalar> Dia<T> {
             let why = format!("diagonal {o} does not meet a {nrows} × {ncols} matrix");
             return Err(Error::InvalidStructure { what: "offsets", why });
         }
-        if let Some(w) = offsets.windows(2).find(|w| w[0] >= w[1]) {
-            let why = format!("{} follows {}; they must increase", w[1], w[0]);
+        if let Some(k) = offsets.windows(2).position(|w| w[0] >= w[1]) {
+            let why = format!("{} follows {}; they must increase", offsets[k + 1], offsets[k]);
             return Err(Error::InvalidStructure { what: "offsets", why });
         }
         if Some(values.len()) != nrows.checked_mul(offsets.len()) {
@@ -170,6 +170,6 @@ impl<T: Scalar> Matrix<T> for Dia<T> {
 impl<T: Scalar> RowProduct<T> for Dia<T> {
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         let offsets = self.offsets.iter().map(|&o| o as isize);
-        diagonals_times(op, self.nrows, &self.values, offsets, first, alpha, x, beta, y);
+        diagonals_times(op, self.nrows, &self.values, &offsets, first, alpha, x, beta, y);
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn tile_rows_many<T: Scalar>(
 }
 
 /// Column `q` as a slice.
-pub(crate) fn column<'a, T>(x: MatRef<'a, T>, q: usize) -> &'a [T] {
+pub(crate) fn column<T>(x: MatRef<'_, T>, q: usize) -> &[T] {
     x.col(q).try_as_col_major().expect("columns of X must be contiguous").as_slice()
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn product<T: Scalar, A: RowProduct<T>>(a: &A, op: Op, alpha: T, x: &
     let (nrows, ncols) = op.shape(a.nrows(), a.ncols());
     assert_eq!((x.len(), y.len()), (ncols, nrows), "lengths of x and y");
     let y = MatMut::from_column_major_slice_mut(y, nrows, 1);
-    split(a, op, 0, y, grain(a, op, nrows, par), &|first, mut y| {
+    split(a, 0, y, grain(a, op, nrows, par), &|first, mut y| {
         a.rows(op, first, alpha, x, beta, column_mut(&mut y, 0));
     });
 }
@@ -98,7 +98,7 @@ pub(crate) fn product_many<T: Scalar, A: RowProduct<T>>(
 ) {
     let (nrows, ncols) = op.shape(a.nrows(), a.ncols());
     assert_eq!((x.nrows(), y.nrows(), x.ncols()), (ncols, nrows, y.ncols()), "shapes of X and Y");
-    split(a, op, 0, y, grain(a, op, nrows, par), &|first, y| a.rows_many(op, first, alpha, x, beta, y));
+    split(a, 0, y, grain(a, op, nrows, par), &|first, y| a.rows_many(op, first, alpha, x, beta, y));
 }
 
 /// Rows in a piece of y that one thread does.
@@ -115,7 +115,6 @@ fn grain<T: Scalar>(a: &impl RowProduct<T>, op: Op, nrows: usize, par: Par) -> u
 /// Halves y until a piece has at most `grain` rows, and does the pieces in parallel.
 fn split<T: Scalar, A: RowProduct<T>>(
     a: &A,
-    op: Op,
     first: usize,
     y: MatMut<'_, T>,
     grain: usize,
@@ -126,7 +125,7 @@ fn split<T: Scalar, A: RowProduct<T>>(
         let cut = a.cut(first + nrows / 2) - first;
         if cut < nrows {
             let (top, bottom) = y.split_at_row_mut(cut);
-            rayon::join(|| split(a, op, first, top, grain, piece), || split(a, op, first + cut, bottom, grain, piece));
+            rayon::join(|| split(a, first, top, grain, piece), || split(a, first + cut, bottom, grain, piece));
             return;
         }
     }
@@ -139,7 +138,9 @@ pub(crate) fn scale<T: Scalar>(beta: T, y: &mut [T]) {
     if beta == zero() {
         y.fill(zero());
     } else if beta != T::one() {
-        y.iter_mut().for_each(|v| *v *= beta);
+        for v in y {
+            *v *= beta;
+        }
     }
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn diagonals_times<T: Scalar>(
     op: Op,
     nrows: usize,
     values: &[T],
-    offsets: impl Iterator<Item = isize> + Clone,
+    offsets: &(impl Iterator<Item = isize> + Clone),
     first: usize,
     alpha: T,
     x: &[T],

@@ -175,7 +175,7 @@ impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
                 if start < stop {
                     let left = &left[start - shift_left..stop - shift_left];
                     let right = &right[start + shift_right..stop + shift_right];
-                    let (xl, xc, xr) = (&x[start - 1..stop - 1], &x[start..stop], &x[start + 1..stop + 1]);
+                    let (xl, xc, xr) = (&x[start - 1..stop - 1], &x[start..stop], &x[start + 1..=stop]);
                     let (diag, y) = (&diag[start..stop], &mut y[start - first..stop - first]);
                     for i in 0..y.len() {
                         store(sum(left[i], xl[i], diag[i], xc[i], right[i], xr[i]), &mut y[i]);

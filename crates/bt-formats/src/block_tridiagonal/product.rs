@@ -89,7 +89,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
             DiagonalBlocks::Tridiagonal(t) => t.rows(op, first, alpha, x, beta, y),
             DiagonalBlocks::Band { kl, ku, values } => {
                 let offsets = -(*kl as isize)..=*ku as isize;
-                diagonals_times(op, self.n(), values, offsets, first, alpha, x, beta, y);
+                diagonals_times(op, self.n(), values, &offsets, first, alpha, x, beta, y);
             }
             DiagonalBlocks::Dense { starts, values } => {
                 scale(beta, y);

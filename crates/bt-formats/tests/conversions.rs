@@ -1,0 +1,228 @@
+//! Every format into every other, in every scalar, square and rectangular.
+
+use bt_formats::{
+    Band, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, Error, HybridLayout, LinearOperator, Matrix,
+    Partition, Result, Scalar, Tridiagonal, c32, c64,
+};
+use proptest::prelude::*;
+
+/// Ways through a format: there and back again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Format {
+    Csr,
+    Coo,
+    Dia,
+    Dense,
+    Band,
+    Hybrid(DiagonalKind, CouplingKind),
+    Tridiagonal,
+}
+
+const FORMATS: [Format; 9] = [
+    Format::Csr,
+    Format::Coo,
+    Format::Dia,
+    Format::Dense,
+    Format::Band,
+    Format::Hybrid(DiagonalKind::Band, CouplingKind::Coo),
+    Format::Hybrid(DiagonalKind::Dense, CouplingKind::Csr),
+    Format::Hybrid(DiagonalKind::Band, CouplingKind::Dense),
+    Format::Tridiagonal,
+];
+
+impl Format {
+    /// The matrix stored in this format, and taken out of it. The entries a format visits are checked on the way.
+    fn through<T: Scalar>(self, a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
+        match self {
+            Self::Csr => Ok(a.clone()),
+            Self::Coo => {
+                let coo = Coo::from_csr(a);
+                visits(&coo, a);
+                coo.to_csr()
+            }
+            Self::Dia => {
+                let dia = Dia::from_csr(a)?;
+                visits(&dia, a);
+                // The arrays are such as the checking constructor takes.
+                Dia::new(a.nrows(), a.ncols(), dia.offsets().to_vec(), dia.values().to_vec())?.to_csr()
+            }
+            Self::Dense => Csr::from_dense(a.to_dense().as_ref()),
+            Self::Band => {
+                let band = Band::from_csr(a)?;
+                visits(&band, a);
+                band.to_csr()
+            }
+            Self::Hybrid(diagonal, couplings) => {
+                let layout = HybridLayout { diagonal: Some(diagonal), couplings: Some(couplings) };
+                let hybrid = BlockTridiagonal::from_csr(a, partition.clone(), layout)?;
+                visits(&hybrid, a);
+                hybrid.to_csr()
+            }
+            Self::Tridiagonal => {
+                let t = Tridiagonal::from_csr(a)?;
+                visits(&t, a);
+                t.to_csr()
+            }
+        }
+    }
+}
+
+/// `b` visits as many places as it says, in order, and its non-zeros are those of `a`.
+fn visits<T: Scalar>(b: &impl Matrix<T>, a: &Csr<T>) {
+    let (mut count, mut last) = (0, None);
+    b.for_each_entry(&mut |i, j, v| {
+        assert!(last < Some((i, j)), "({i}, {j}) after {last:?}");
+        (count, last) = (count + 1, Some((i, j)));
+        assert_eq!(v, a.get(i, j), "at ({i}, {j})");
+    });
+    assert_eq!(count, b.nnz());
+    assert!(b.bytes() >= b.nnz() * size_of::<T>());
+    assert_eq!((b.nrows(), b.ncols()), (a.nrows(), a.ncols()));
+    assert_eq!((b.norm_one(), b.norm_inf(), b.norm_max()), (a.norm_one(), a.norm_inf(), a.norm_max()));
+}
+
+fn matrix<T: Scalar>(nrows: usize, ncols: usize, entries: &[(usize, usize, i8, i8)]) -> Csr<T> {
+    let mut coo = Coo::new(nrows, ncols).unwrap();
+    for &(i, j, re, im) in entries {
+        // Real types drop the imaginary part, which may leave an explicit zero.
+        coo.push(i % nrows, j % ncols, T::from_parts(f64::from(re), f64::from(im))).unwrap();
+    }
+    coo.to_csr().unwrap().without_zeros()
+}
+
+/// Through any two formats one after the other: either the matrix comes out as it was or the error says why not.
+fn all_pairs<T: Scalar>(a: &Csr<T>, partition: &Partition) {
+    let square = a.nrows() == a.ncols();
+    let widest = Coo::from_csr(a).rows().iter().zip(a.col_idx()).map(|(&i, &j)| i.abs_diff(j)).max().unwrap_or(0);
+    let block = |i: usize| partition.block_of(i);
+    let mut block_tridiagonal = square;
+    if square {
+        a.for_each_entry(&mut |i, j, _| block_tridiagonal &= block(i).abs_diff(block(j)) <= 1);
+    }
+    for first in FORMATS {
+        let fits = match first {
+            Format::Csr | Format::Coo | Format::Dia | Format::Dense => true,
+            Format::Band => square,
+            Format::Hybrid(..) => block_tridiagonal,
+            Format::Tridiagonal => square && widest <= 1,
+        };
+        match first.through(a, partition) {
+            Ok(b) => {
+                assert!(fits, "{first:?} cannot hold this");
+                assert_eq!(&b, a, "{first:?}");
+                for second in FORMATS {
+                    assert_eq!(second.through(&b, partition).ok(), second.through(a, partition).ok());
+                }
+            }
+            Err(Error::NotSquare { .. }) => assert!(!square, "{first:?}"),
+            Err(Error::OutsideStructure { row, col, .. }) => {
+                assert!(square && !fits, "{first:?} refused what it can hold");
+                assert!(a.get(row, col) != T::zero(), "the place named holds nothing");
+            }
+            Err(other) => panic!("{first:?}: {other}"),
+        }
+    }
+}
+
+fn entries() -> impl Strategy<Value = Vec<(usize, usize, i8, i8)>> {
+    prop::collection::vec((0..64usize, 0..64usize, -9..9i8, -9..9i8), 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scattered_entries(nrows in 1..14usize, ncols in 1..14usize, entries in entries(), k in 1..6usize) {
+        let partition = Partition::uniform(nrows, k).unwrap();
+        all_pairs::<f32>(&matrix(nrows, ncols, &entries), &partition);
+        all_pairs::<f64>(&matrix(nrows, ncols, &entries), &partition);
+        all_pairs::<c32>(&matrix(nrows, ncols, &entries), &partition);
+        all_pairs::<c64>(&matrix(nrows, ncols, &entries), &partition);
+    }
+
+    #[test]
+    fn narrow_bands(
+        n in 1..30usize,
+        width in 0..4usize,
+        entries in entries(),
+        sizes in prop::collection::vec(1..5usize, 1..30),
+    ) {
+        // Entries drawn towards the diagonal, blocks of uneven sizes cut to n.
+        let near: Vec<_> =
+            entries.iter().map(|&(i, j, re, im)| (i % n, (i % n + j % (width + 1)).min(n - 1), re, im)).collect();
+        let mut left = n;
+        let sizes: Vec<usize> = sizes.into_iter().chain(std::iter::repeat(1)).map_while(|k| {
+            let k = k.min(left);
+            left -= k;
+            (k > 0).then_some(k)
+        }).collect();
+        let partition = Partition::from_sizes(sizes).unwrap();
+        all_pairs::<f64>(&matrix(n, n, &near), &partition);
+        all_pairs::<f64>(&matrix::<f64>(n, n, &near).transpose(), &partition);
+        all_pairs::<c32>(&matrix(n, n, &near), &partition);
+    }
+}
+
+/// The paper's 6 × 6 A.
+#[test]
+fn six_by_six() {
+    let a: [[f64; 6]; 6] = [
+        [6., 0., 2., 0., 0., 0.],
+        [1., 9., 7., 0., 0., 0.],
+        [0., 5., 4., 3., 0., 0.],
+        [0., 1., 0., 8., 7., 3.],
+        [0., 0., 6., 2., 11., 4.],
+        [0., 0., 0., 0., 6., 21.],
+    ];
+    let csr = Csr::from_dense(faer::Mat::from_fn(6, 6, |i, j| a[i][j]).as_ref()).unwrap();
+    assert_eq!(csr.row_ptr(), [0, 2, 5, 8, 12, 16, 18]);
+    assert_eq!(csr.col_idx(), [0, 2, 0, 1, 2, 1, 2, 3, 1, 3, 4, 5, 2, 3, 4, 5, 4, 5]);
+    assert_eq!(csr.values(), [6., 2., 1., 9., 7., 5., 4., 3., 1., 8., 7., 3., 6., 2., 11., 4., 6., 21.]);
+    let coo = Coo::from_csr(&csr);
+    assert_eq!(coo.rows(), [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5]);
+    assert_eq!(coo.cols(), csr.col_idx());
+    assert_eq!(coo.values(), csr.values());
+    let dia = Dia::from_csr(&csr).unwrap();
+    assert_eq!(dia.offsets(), [-2, -1, 0, 1, 2]);
+    // Row i of the n × 5 table, one diagonal a column.
+    let row = |i: usize| -> Vec<f64> { (0..5).map(|d| dia.values()[6 * d + i]).collect() };
+    assert_eq!(row(0), [0., 0., 6., 0., 2.]);
+    assert_eq!(row(1), [0., 1., 9., 7., 0.]);
+    assert_eq!(row(2), [0., 5., 4., 3., 0.]);
+    assert_eq!(row(3), [1., 0., 8., 7., 3.]);
+    assert_eq!(row(4), [6., 2., 11., 4., 0.]);
+    assert_eq!(row(5), [0., 6., 21., 0., 0.]);
+    assert_eq!(dia.bytes(), 5 * 4 + 30 * 8);
+}
+
+#[test]
+fn diagonals_are_validated() {
+    let refused = |offsets: Vec<i32>, values: Vec<f64>, word: &str| {
+        let text = Dia::new(2, 3, offsets, values).unwrap_err().to_string();
+        assert!(text.contains(word), "{text}");
+    };
+    refused(vec![1, 0], vec![0.0; 4], "increase");
+    refused(vec![-2], vec![0.0; 2], "diagonal -2");
+    refused(vec![3], vec![0.0; 2], "diagonal 3");
+    refused(vec![0], vec![0.0; 3], "expected 2, found 3");
+    refused(vec![2], vec![1.0, 1.0], "row 1");
+    assert!(Dia::new(2, 3, vec![-1, 2], vec![0.0, 1.0, 1.0, 0.0]).is_ok());
+}
+
+#[test]
+fn duplicates_sum_and_explicit_zeros_stay() {
+    let coo = Coo::from_triplets(2, 2, vec![1, 0, 1], vec![1, 0, 1], vec![2.0, 0.0, 3.0]).unwrap();
+    let csr = coo.to_csr().unwrap();
+    assert_eq!((csr.nnz(), csr.get(1, 1)), (2, 5.0));
+    let mut seen = Vec::new();
+    coo.for_each_entry(&mut |i, j, v| seen.push((i, j, v)));
+    assert_eq!(seen, [(0, 0, 0.0), (1, 1, 5.0)]);
+}
+
+#[test]
+fn sizes_are_checked_before_memory_is_taken() {
+    // Two far corners: 4·10⁹ diagonals of band storage each.
+    let n = 4_000_000_000 - 1;
+    assert!(matches!(Band::<f64>::zeros(n, n - 1, n - 1), Err(Error::TooLarge { .. })));
+    assert!(matches!(Band::<f64>::zeros(n, usize::MAX, 1), Err(Error::TooLarge { .. })));
+}

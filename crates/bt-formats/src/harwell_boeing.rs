@@ -378,10 +378,7 @@ impl Format {
                 }
                 b'I' | b'F' | b'E' | b'D' | b'G' => {
                     // ES and EN only differ in output.
-                    let rest = match rest {
-                        [b'E', b'S' | b'N', rest @ ..] | [_, rest @ ..] => rest,
-                        [] => return None,
-                    };
+                    let ([b'E', b'S' | b'N', rest @ ..] | [_, rest @ ..]) = rest else { return None };
                     let (width, mut rest) = leading_integer(rest)?;
                     let width = width.filter(|w| (1..=MAX_COLUMNS).contains(w))?;
                     if let [b'.', after @ ..] = rest {
@@ -390,10 +387,10 @@ impl Format {
                         rest = after;
                     }
                     // Width of the exponent: output only.
-                    if let [b'E', after @ ..] = rest {
-                        if let (Some(_), after) = leading_integer(after)? {
-                            rest = after;
-                        }
+                    if let [b'E', after @ ..] = rest
+                        && let (Some(_), after) = leading_integer(after)?
+                    {
+                        rest = after;
                     }
                     for _ in 0..repeat {
                         self.fields.push(FieldSpec { start: *column, width });

@@ -179,7 +179,7 @@ fn bytes_that_are_not_text() {
     text.extend_from_slice(b"\xff\xfe");
     assert_eq!(refusal(&text).0, ParseKind::BadNumber);
     assert_eq!(refusal(b"\xff\xfe%\0%\0M\0").0, ParseKind::BadBanner);
-    assert_eq!(refusal(&[0u8; 100_000]).0, ParseKind::BadBanner);
+    assert_eq!(refusal(&vec![0u8; 100_000]).0, ParseKind::BadBanner);
 }
 
 #[test]

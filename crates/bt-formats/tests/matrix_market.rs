@@ -217,7 +217,7 @@ fn output_is_complete_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.txt");
     let fail = |out: &mut dyn std::io::Write| {
-        out.write_all(&[b'x'; 100_000])?;
+        out.write_all(&vec![b'x'; 100_000])?;
         Err(std::io::Error::other("no more"))
     };
     assert!(write_atomically(&path, fail).is_err());

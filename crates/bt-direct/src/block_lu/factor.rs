@@ -8,7 +8,7 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_unit
 use faer::{Accum, MatMut, MatRef, Par};
 
 use super::{BlockLu, Kernels, METHOD, Stop, next_size};
-use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, sum_and_max};
+use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes, sum_and_max};
 use crate::error::{FactorError, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::pivot::Pivot;
@@ -147,6 +147,14 @@ fn copy_columns<T: Scalar>(from: &[T], k: usize, to: &mut [T], ld: usize) {
     for (from, to) in from.chunks_exact(k).zip(to.chunks_mut(ld)) {
         to[..k].copy_from_slice(from);
     }
+}
+
+/// The largest |re vᵢ| + |im vᵢ|; NaN when one is.
+#[inline(always)]
+fn largest<T: Scalar>(values: &[T]) -> f64 {
+    let mut lanes = [zero::<T::Real>(); LANES];
+    max_lanes(values, &mut lanes);
+    lanes.iter().fold(0.0, |m, lane| m.max_nan(lane.to_f64()))
 }
 
 /// D ← D − H·G with H the lower `k` rows of the last panel.

@@ -89,14 +89,13 @@ impl<T: Scalar> Piece<T> {
 
 /// A vector of `n` copies, or the error that the memory is not there.
 pub(crate) fn try_filled<U: Clone>(n: usize, value: U, what: &'static str) -> Result<Vec<U>> {
-    let mut v: Vec<U> = Vec::new();
-    v.try_reserve_exact(n).map_err(|_| Error::TooLarge {
+    // The trial reservation is given back at once: `vec!` then takes untouched zero pages from the system.
+    Vec::<U>::new().try_reserve_exact(n).map_err(|_| Error::TooLarge {
         what,
         needed: format!("{} bytes", n.saturating_mul(size_of::<U>())),
         limit: "the memory that could be had".into(),
     })?;
-    v.resize(n, value);
-    Ok(v)
+    Ok(vec![value; n])
 }
 
 /// The matrix whose entries the pieces hold, duplicates summed in the order of pieces.
@@ -129,7 +128,9 @@ pub(crate) fn assemble<T: Scalar>(nrows: usize, ncols: usize, pieces: &[Piece<T>
     // Pointers become global; where duplicates left gaps, the parts move together.
     let (mut from, mut to) = (0, 0);
     for (part, (len, kept)) in row_ptr[1..].chunks_mut(1 << buckets.shift).zip(sizes) {
-        part.iter_mut().for_each(|p| *p += to as u32);
+        for p in &mut *part {
+            *p += to as u32;
+        }
         if from != to {
             col_idx.copy_within(from..from + kept, to);
             values.copy_within(from..from + kept, to);

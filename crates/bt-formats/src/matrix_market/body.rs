@@ -40,10 +40,9 @@ pub(super) fn coordinate<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut 
     let mut pieces: Vec<Piece<T>> = Vec::new();
     let mut total = 0;
     let parse = |text: &[u8]| match h.field {
-        Field::Real => entries(text, h, buckets, number::<T>),
+        Field::Real | Field::Complex => entries(text, h, buckets, number::<T>),
         Field::Integer => entries(text, h, buckets, integer::<T>),
         Field::Pattern => entries(text, h, buckets, |_| None),
-        Field::Complex => entries(text, h, buckets, number::<T>),
     };
     each_piece(lines, h, monitor, parse, |piece| {
         total += piece.len();
@@ -228,7 +227,7 @@ fn quick_entry<'a, T: Scalar>(
     let fits = i < h.nrows as u64 && j < h.ncols as u64;
     // Anything near the edge of the rules is judged by the careful reader.
     let lawful = h.symmetry == Symmetry::General || i > j || (i == j && h.symmetry == Symmetry::Symmetric);
-    (fits && lawful).then(|| ((i as u32, j as u32, value), s))
+    (fits && lawful).then_some(((i as u32, j as u32, value), s))
 }
 
 /// One line as an entry; `None` for a blank line or a comment.
@@ -292,13 +291,13 @@ fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
         Some((T::from_parts(re, 0.0), line_end(s)?))
     };
     while !text.is_empty() {
-        if h.field == Field::Real {
-            if let Some((value, rest)) = quick(text) {
-                out.push(value);
-                text = rest;
-                lines += 1;
-                continue;
-            }
+        if h.field == Field::Real
+            && let Some((value, rest)) = quick(text)
+        {
+            out.push(value);
+            text = rest;
+            lines += 1;
+            continue;
         }
         let (line, rest) = split_line(text);
         match careful_array_line::<T>(line, h) {

@@ -1,6 +1,8 @@
 //! Numbers in text. The fast functions take what almost every file holds and return `None` for the rest;
 //! the careful ones take one token and say what is wrong with it.
 
+use memchr::memchr_iter;
+
 use crate::error::ParseKind;
 use crate::scalar::{Scalar, ScalarKind};
 
@@ -87,6 +89,9 @@ fn few_digits(s: &[u8]) -> Option<(u64, &[u8])> {
 /// A finite decimal number rounded once to `T::Real` (returned as the `f64` that equals it), and the text after it.
 #[inline(always)]
 pub(super) fn number<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
+    if let Some(found) = short_number::<T>(s) {
+        return Some(found);
+    }
     let (value, n) = match T::KIND {
         ScalarKind::F64 | ScalarKind::C64 => fast_float2::parse_partial::<f64, _>(s).ok()?,
         ScalarKind::F32 | ScalarKind::C32 => {
@@ -95,6 +100,38 @@ pub(super) fn number<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
         }
     };
     value.is_finite().then(|| (value, &s[n..]))
+}
+
+/// A number of at most 8 digits before and 7 after the point, without exponent: its digits m < 10¹⁵ < 2⁵³ and the
+/// power of ten are exact, so that m / 10ᵏ is rounded once (Clinger's fast path).
+#[inline(always)]
+fn short_number<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
+    const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+    if matches!(T::KIND, ScalarKind::F32 | ScalarKind::C32) {
+        return None;
+    }
+    let (negative, s) = match s {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, s),
+    };
+    let (whole, n) = eight(*s.first_chunk()?);
+    if n == 0 {
+        return None;
+    }
+    let s = &s[n..];
+    let (digits, places, s) = match s {
+        [b'.', rest @ ..] => match eight(*rest.first_chunk()?) {
+            (_, 8) => return None,
+            (part, places) => (whole * POWERS[places] as u64 + part, places, &rest[places..]),
+        },
+        _ => (whole, 0, s),
+    };
+    // Anything but the end of the token (a ninth digit, an exponent) is for the general routine.
+    if !matches!(s.first(), Some(b'\n' | b' ' | b'\r' | b'\t')) {
+        return None;
+    }
+    let value = digits as f64 / POWERS[places];
+    Some((if negative { -value } else { value }, s))
 }
 
 /// A signed integer of up to 16 digits, rounded once to `T::Real`, and the text after it.
@@ -125,9 +162,9 @@ pub(crate) fn careful_number<T: Scalar>(token: &[u8]) -> Result<f64, Fault> {
         None => (token, None),
     };
     let (sign, mantissa) = mantissa.split_at(usize::from(matches!(mantissa.first(), Some(b'+' | b'-'))));
-    let point = mantissa.iter().filter(|c| **c == b'.').count();
+    let point = memchr_iter(b'.', mantissa).count();
     let plain = mantissa.iter().all(|c| c.is_ascii_digit() || *c == b'.') && point <= 1 && mantissa.len() > point;
-    if !plain || !exponent.is_none_or(|e| integer_token(e).is_some()) {
+    if !plain || exponent.is_some_and(|e| integer_token(e).is_none()) {
         let word = token.to_ascii_lowercase();
         let word = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(&word);
         return Err(if [&b"nan"[..], b"inf", b"infinity"].contains(&word) || word.starts_with(b"nan(") {
@@ -249,6 +286,34 @@ mod tests {
         assert_eq!(careful_integer::<f64>(b"9007199254740993"), Ok(9007199254740992.0));
         assert_eq!(integer::<f64>(b"-9007199254740993\n"), Some((-9007199254740992.0, &b"\n"[..])));
         assert_eq!(integer::<f32>(b"16777217"), Some((16777216.0, &b""[..])));
+    }
+
+    #[test]
+    fn short_numbers_equal_the_general_routine() {
+        for text in [
+            "0",
+            "-0",
+            "-0.0",
+            "5.",
+            "7.25",
+            "-1",
+            "12345678",
+            "123456789",
+            "12345678.1234567",
+            "99999999.9999999",
+            "0.3",
+            "0.0000001",
+            "1.12345678",
+            "3e5",
+            "3.5E-2",
+            "00000001.5",
+            "2.50",
+        ] {
+            let line = format!("{text} 1 1 1 1 1\n");
+            let (value, rest) = number::<f64>(line.as_bytes()).unwrap();
+            assert_eq!(value.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+            assert_eq!(rest, b" 1 1 1 1 1\n");
+        }
     }
 
     #[test]

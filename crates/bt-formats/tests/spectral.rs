@@ -123,6 +123,22 @@ fn heavy_entries_come_close_to_the_diagonal() {
 }
 
 #[test]
+fn lines_that_the_vector_cannot_split_are_laid_side_by_side() {
+    // The Fiedler vector of a long grid is constant across it: each line is ordered by itself, all in one direction.
+    let (w, h) = (10, 40);
+    let mut a = Coo::new(w * h, w * h).unwrap();
+    for i in 0..w * h {
+        if i % w + 1 < w {
+            a.push(i, i + 1, 1.0).unwrap();
+        }
+        if i + w < w * h {
+            a.push(i, i + w, 1.0).unwrap();
+        }
+    }
+    assert_eq!(recovered(&a.to_csr().unwrap(), 21), w);
+}
+
+#[test]
 fn components_of_many_kinds() {
     // 100 paths of lengths 1, 2, …, 5, 1, 2, … shuffled together.
     let lengths: Vec<usize> = (0..100).map(|k| k % 5 + 1).collect();

@@ -11,7 +11,7 @@
 //! - *Preconditioner*: a V-cycle over the same levels with Gauss–Seidel smoothing, forward before and backward after;
 //!   the coarse correction is scaled to minimise the energy of the error, as piecewise constants fall short of it.
 //!
-//! Stops at ‖L x − λ M x‖₂ ≤ 10⁻⁶ λ for ‖x‖_M = 1, at rounding level of L, or after the iterations allowed. Cost: an
+//! Stops at ‖L x − λ M x‖₂ ≤ 10⁻⁸ λ for ‖x‖_M = 1, at rounding level of L, or after the iterations allowed. Cost: an
 //! iteration passes some ten times over the edges of its level, and all levels together have about twice as many edges
 //! as the finest. Storage: 12 bytes an adjacency and 40n bytes a level.
 
@@ -22,7 +22,7 @@ const DENSE: usize = 64;
 /// Iterations on the finest graph and on each coarser one.
 const ITERATIONS: [usize; 2] = [100, 10];
 /// Relative residual at which an eigenvector counts as converged.
-const TOLERANCE: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-8;
 /// Smallest weight, relative to the largest.
 const FAINTEST: f64 = 4.930380657631324e-32; // 2⁻¹⁰⁴
 

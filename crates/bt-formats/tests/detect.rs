@@ -156,7 +156,7 @@ fn the_partitions_of_the_block_systems() {
 fn a_hidden_band_shows_after_reordering() {
     // A path numbered from both ends: 0 n−1 1 n−2 …
     let n = 100;
-    let place = |k: usize| if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 };
+    let place = |k: usize| if k.is_multiple_of(2) { k / 2 } else { n - 1 - k / 2 };
     let entries: Vec<_> = (1..n).flat_map(|k| [(place(k - 1), place(k)), (place(k), place(k - 1))]).collect();
     let a = from_entries::<f64>(n, &entries);
     assert!(finest_partition(&a).unwrap().n_blocks() < 4);

@@ -88,7 +88,8 @@ pub fn symmetry<T: Scalar>(a: &Csr<T>) -> Result<(Symmetry, f64)> {
     Ok((holds.strongest(complex), share))
 }
 
-/// Which relations have held for all pairs so far.
+/// Which relations have held for all pairs so far: four independent facts.
+#[allow(clippy::struct_excessive_bools)]
 struct Relations {
     symmetric: bool,
     skew: bool,

@@ -62,10 +62,14 @@ impl Graph {
     }
     /// Neighbours of `v`, increasing.
     pub fn neighbours(&self, v: u32) -> &[u32] {
-        &self.adjacent[self.ptr[v as usize]..self.ptr[v as usize + 1]]
+        &self.adjacent[self.range(v)]
+    }
+    /// Where the neighbours of `v` stand among all adjacency lists.
+    pub fn range(&self, v: u32) -> std::ops::Range<usize> {
+        self.ptr[v as usize]..self.ptr[v as usize + 1]
     }
     /// Number of neighbours of `v`.
     pub fn degree(&self, v: u32) -> usize {
-        self.ptr[v as usize + 1] - self.ptr[v as usize]
+        self.range(v).len()
     }
 }

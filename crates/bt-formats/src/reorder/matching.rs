@@ -197,7 +197,9 @@ fn empty_line(s: &Assignment<'_>) -> Option<(Vec<u32>, Vec<u32>)> {
         return Some((vec![i], Vec::new()));
     }
     let mut empty = vec![true; n as usize];
-    (0..n).flat_map(|i| s.row(i)).for_each(|(j, _)| empty[j as usize] = false);
+    for (j, _) in (0..n).flat_map(|i| s.row(i)) {
+        empty[j as usize] = false;
+    }
     let column = empty.iter().position(|e| *e)? as u32;
     Some(((0..n).collect(), (0..n).filter(|j| *j != column).collect()))
 }
@@ -213,7 +215,9 @@ fn costs<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
             log_max[i] = max;
         }
         // c ← log₂ max − log₂ |a|
-        row.iter_mut().for_each(|c| *c = log_max[i] - *c);
+        for c in row {
+            *c = log_max[i] - *c;
+        }
     }
     (log_max, cost)
 }

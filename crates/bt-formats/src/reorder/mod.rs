@@ -1,19 +1,23 @@
 //! Reordering: permutations and scalings that make a matrix narrow or its diagonal heavy.
 //!
 //! - [`rcm`]: reverse Cuthill–McKee, a narrow band around the diagonal;
+//! - [`spectral`]: order by the Fiedler vector of |A| + |A|ᵀ, large entries close to the diagonal;
 //! - [`maximum_product_matching`]: a row permutation and scalings for a zero-free, heavy diagonal.
 //!
 //! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing. Whether an order
 //! is worth taking is the caller's choice; [`bandwidth_under`] and [`profile_under`] measure it without building the
 //! permuted matrix.
 
+mod fiedler;
 mod graph;
 mod matching;
 mod rcm;
+mod spectral;
 
 pub(crate) use graph::Graph;
 pub use matching::{Matching, MatchingError, StructuralDeficiency, maximum_product_matching};
 pub use rcm::rcm;
+pub use spectral::spectral;
 
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, zero};

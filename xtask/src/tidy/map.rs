@@ -100,11 +100,7 @@ fn needs_owner(file: &str) -> bool {
 /// Folders that hold a whole crate or area, too coarse to own a file.
 fn is_source_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    match parts[..] {
-        [_] | ["crates", _] | ["crates", _, "src"] => true,
-        ["xtask" | "benches", "src"] => true,
-        _ => false,
-    }
+    matches!(parts[..], [_] | ["crates", _] | ["crates", _, "src"] | ["xtask" | "benches", "src"])
 }
 
 /// Paths from the root that the map names: in headings, and at the start of list items up to the first colon.

@@ -172,9 +172,8 @@ fn family() -> (Csr<f64>, Csr<f64>, Csr<f64>) {
 #[test]
 fn refactorisation() {
     let (first, second, singular) = family();
-    let verdict = |refactor: &dyn Fn(&mut DenseLu<f64>, &Csr<f64>) -> Result<(), FactorError>| {
-        refactor_contract(&first, &second, Some(&singular), DenseLu::new, refactor)
-    };
+    type Refactor<'a> = &'a dyn Fn(&mut DenseLu<f64>, &Csr<f64>) -> Result<(), FactorError>;
+    let verdict = |refactor: Refactor<'_>| refactor_contract(&first, &second, Some(&singular), DenseLu::new, refactor);
     verdict(&|f, a| f.refactor(a)).unwrap();
     // Faults: keeps the old factors, allocates, hides the singular matrix, other bits than fresh factors.
     assert!(verdict(&|_, _| Ok(())).is_err());

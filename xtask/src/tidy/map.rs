@@ -3,7 +3,7 @@
 //! The map owns a file when a path in backticks names it or a folder above it. A path stands either from the root
 //! (`` `xtask/src/tidy` ``) or, under a heading that holds a folder in backticks, from that folder: under
 //! "### `crates/bt-direct/src`" the item "- `thomas.rs`: …" owns crates/bt-direct/src/thomas.rs. A folder that is
-//! itself a source root (crates/NAME/src) is too coarse to own anything.
+//! itself a source root (crates/NAME/src, xtask/src) is too coarse to own anything.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -100,11 +100,7 @@ fn needs_owner(file: &str) -> bool {
 /// Folders that hold a whole crate or area, too coarse to own a file.
 fn is_source_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    match parts[..] {
-        [_] | ["crates", _] | ["crates", _, "src"] => true,
-        [top, "src"] => OWNED.contains(&top),
-        _ => false,
-    }
+    matches!(parts[..], [_] | ["crates", _] | ["crates", _, "src"] | ["xtask" | "benches", "src"])
 }
 
 /// Paths from the root that the map names: in headings, and at the start of list items up to the first colon.
@@ -113,7 +109,10 @@ fn mapped_paths(architecture: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in architecture.lines() {
         if line.starts_with('#') {
-            base = backticked(line).find(|p| p.contains('/')).unwrap_or_default().trim_end_matches('/');
+            base = backticked(line)
+                .find(|p| p.contains('/') || OWNED.contains(p))
+                .unwrap_or_default()
+                .trim_end_matches('/');
             if !base.is_empty() {
                 paths.insert(base.to_owned());
             }
@@ -147,6 +146,8 @@ mod tests {
 ## `crates/bt-direct/src`
 - `thomas.rs`, `band_lu.rs`: solvers, see `nowhere.rs`
 - `spike/`: a folder
+### `benches`
+- `benches`: one folder of that name in the other
 ## Elsewhere
 - `plain`: a word, not a path
 ";
@@ -156,11 +157,12 @@ mod tests {
         check_owners(&files, MAP).into_iter().map(|v| format!("{}: {}", v.file, v.reason)).collect()
     }
 
-    const ALL: [&str; 4] = [
+    const ALL: [&str; 5] = [
         "crates/bt-direct/src/thomas.rs",
         "crates/bt-direct/src/band_lu.rs",
         "crates/bt-direct/src/spike/mod.rs",
         "xtask/src/tidy/map.rs",
+        "benches/benches/spmv.rs",
     ];
 
     #[test]

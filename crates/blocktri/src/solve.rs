@@ -8,7 +8,7 @@ use bt_direct::{
     TridiagonalLu, refine,
 };
 use bt_formats::detect::natural_partition;
-use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm};
+use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix,
     Monitor, Op, Outcome, Partition, Permutation, PhaseTimes, RealScalar, Scalar, SolveReport, Tridiagonal, zero,
@@ -381,7 +381,7 @@ fn transform<T: Scalar>(
     Ok(match reorder {
         Reorder::None => (Transform::identity(n), Reorder::None),
         Reorder::Rcm => (Transform::symmetric(rcm(a)?), Reorder::Rcm),
-        Reorder::Spectral => return Err(Error::Usage { message: "spectral".into() }),
+        Reorder::Spectral => (Transform::symmetric(spectral(a)?), Reorder::Spectral),
         Reorder::Matching => (matched()?, Reorder::Matching),
         Reorder::MatchingRcm => {
             let first = matched()?;

@@ -51,7 +51,9 @@ impl Laplacian {
             ptr.push(adjacent.len());
         }
         let largest = weight.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        weight.iter_mut().for_each(|w| *w = (*w / largest).max(FAINTEST));
+        for w in &mut weight {
+            *w = (*w / largest).max(FAINTEST);
+        }
         Self::new(ptr, adjacent, weight, vec![1.0; n])
     }
 
@@ -85,7 +87,9 @@ impl Laplacian {
     fn project_out_constants(&self, x: &mut [f64]) {
         let total: f64 = self.mass.iter().sum();
         let mean = self.mass.iter().zip(&*x).map(|(m, x)| m * x).sum::<f64>() / total;
-        x.iter_mut().for_each(|x| *x -= mean);
+        for x in x.iter_mut() {
+            *x -= mean;
+        }
     }
 
     /// One Gauss–Seidel pass over `rows` for L z = r: zᵢ ← (rᵢ + Σⱼ wᵢⱼ zⱼ) / dᵢ.
@@ -112,26 +116,28 @@ impl Laplacian {
                 .map(|e| e.0)
         };
         for i in 0..n {
-            if cluster[i] == NONE {
-                if let Some(j) = heaviest(&cluster, i, true) {
-                    (cluster[i], cluster[j]) = (count, count);
-                    count += 1;
-                }
+            if cluster[i] == NONE
+                && let Some(j) = heaviest(&cluster, i, true)
+            {
+                (cluster[i], cluster[j]) = (count, count);
+                count += 1;
             }
         }
         // A vertex left over has only neighbours in pairs, and at least one, as the graph is connected.
         let pairs = cluster.clone();
         for i in 0..n {
-            if pairs[i] == NONE {
-                if let Some(j) = heaviest(&pairs, i, false) {
-                    cluster[i] = pairs[j];
-                }
+            if pairs[i] == NONE
+                && let Some(j) = heaviest(&pairs, i, false)
+            {
+                cluster[i] = pairs[j];
             }
         }
 
         // Members of each cluster by a counting sort, then sums of weights between clusters.
         let mut start = vec![0usize; count as usize + 1];
-        cluster.iter().for_each(|&c| start[c as usize + 1] += 1);
+        for &c in &cluster {
+            start[c as usize + 1] += 1;
+        }
         for c in 0..count as usize {
             start[c + 1] += start[c];
         }
@@ -241,7 +247,9 @@ impl Hierarchy {
             // z ← Σ u (uᵀ r)/λ over all but the constant vector and what rounding cannot tell from it.
             for k in (1..n).filter(|&k| values[k] > least) {
                 let factor = (0..n).map(|i| u[(i, k)] * r[i]).sum::<f64>() / values[k];
-                (0..n).for_each(|i| z[i] += factor * u[(i, k)]);
+                for i in 0..n {
+                    z[i] += factor * u[(i, k)];
+                }
             }
             return z;
         };
@@ -330,17 +338,23 @@ fn orthonormalize(graph: &Laplacian, x: &mut [f64], others: &[&[f64]]) -> bool {
         if !(before > 0.0 && before.is_finite()) {
             return false;
         }
-        x.iter_mut().for_each(|x| *x /= before);
+        for x in x.iter_mut() {
+            *x /= before;
+        }
         graph.project_out_constants(x);
         for other in others {
             let c = graph.dot(x, other);
-            x.iter_mut().zip(*other).for_each(|(x, o)| *x -= c * o);
+            for (x, o) in x.iter_mut().zip(*other) {
+                *x -= c * o;
+            }
         }
         let after = graph.dot(x, x).sqrt();
-        if !(after > 1e-13) {
+        if after.is_nan() || after <= 1e-13 {
             return false;
         }
-        x.iter_mut().for_each(|x| *x /= after);
+        for x in x.iter_mut() {
+            *x /= after;
+        }
     }
     true
 }

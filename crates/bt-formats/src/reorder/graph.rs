@@ -25,7 +25,9 @@ impl Graph {
         // Aᵀ by a counting sort over columns.
         let mut column = vec![0usize; n + 1];
         for i in 0..n {
-            edges_of(i).for_each(|j| column[j as usize + 1] += 1);
+            for j in edges_of(i) {
+                column[j as usize + 1] += 1;
+            }
         }
         for j in 0..n {
             column[j + 1] += column[j];

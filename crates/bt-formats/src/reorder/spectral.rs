@@ -105,7 +105,9 @@ impl Weighted<'_> {
     /// `local` is `NONE` everywhere, before and after.
     fn order_part(&self, part: &[u32], depth: usize, local: &mut [u32], placed: &mut Placed) {
         const IN_PART: u32 = u32::MAX - 1;
-        part.iter().for_each(|&v| local[v as usize] = IN_PART);
+        for &v in part {
+            local[v as usize] = IN_PART;
+        }
         let mut components: Vec<Vec<u32>> = Vec::new();
         for &v in part {
             if local[v as usize] != IN_PART {
@@ -130,8 +132,12 @@ impl Weighted<'_> {
         for (k, &v) in part.iter().enumerate() {
             local[v as usize] = k as u32;
         }
-        components.iter_mut().for_each(|c| c.sort_unstable_by_key(|&v| local[v as usize]));
-        part.iter().for_each(|&v| local[v as usize] = NONE);
+        for c in &mut components {
+            c.sort_unstable_by_key(|&v| local[v as usize]);
+        }
+        for &v in part {
+            local[v as usize] = NONE;
+        }
         for component in components {
             self.order_component(&component, depth, local, placed);
         }
@@ -152,14 +158,18 @@ impl Weighted<'_> {
         let laplacian = Laplacian::from_edges(component.len(), |k| {
             self.edges(component[k]).map(|(w, weight)| (local[w as usize], weight)).filter(|e| e.0 != NONE)
         });
-        component.iter().for_each(|&v| local[v as usize] = NONE);
+        for &v in component {
+            local[v as usize] = NONE;
+        }
         let mut x = fiedler(laplacian);
 
         let mut sorted: Vec<u32> = (0..component.len() as u32).collect();
         sorted.sort_by(|&i, &j| x[i as usize].total_cmp(&x[j as usize]));
         if self.prefers_reverse(component, &sorted, placed) {
             sorted.reverse();
-            x.iter_mut().for_each(|x| *x = -*x);
+            for x in &mut x {
+                *x = -*x;
+            }
         }
         let value = |k: u32| x[k as usize];
         let range = value(sorted[sorted.len() - 1]) - value(sorted[0]);

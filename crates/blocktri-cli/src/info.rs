@@ -63,10 +63,10 @@ fn draw<T: Scalar>(args: &InfoArgs, a: &Csr<T>, analysis: Option<&Analysis>, pic
     let title = args.matrix.file_name().unwrap_or(args.matrix.as_os_str()).to_string_lossy().into_owned();
     let structure = analysis.map(|analysis| {
         let (kl, ku) = (analysis.structure.kl, analysis.structure.ku);
-        format!(", bandwidths {kl} below and {ku} above, {}", blocks_in_words(&analysis.partition))
+        format!(", bandwidths {kl} below and {ku} above, {}", blocks_in_words(&analysis.structure.natural))
     });
     let subtitle = format!("{} × {}, {} entries{}", a.nrows(), a.ncols(), a.nnz(), structure.unwrap_or_default());
-    let blocks = analysis.map(|analysis| analysis.partition.offsets());
+    let blocks = analysis.map(|analysis| analysis.structure.natural.offsets());
     let pattern = Pattern { nrows: a.nrows(), ncols: a.ncols(), row_ptr: a.row_ptr(), col_idx: a.col_idx(), blocks };
     picture.draw(&plot::spy(&title, &subtitle, &pattern))?.finish()
 }
@@ -118,7 +118,7 @@ fn facts(analysis: &Analysis) -> Map<String, Value> {
         "empty_columns": places(&s.empty_columns),
         "components": s.components,
         "corner": s.corner.to_string(),
-        "blocks": blocks_as_json(&analysis.partition),
+        "blocks": blocks_as_json(&analysis.structure.natural),
         "blocks_finest": blocks_as_json(&s.finest),
         "blocks_rcm": { "count": rcm.blocks.count, "min": rcm.blocks.min, "max": rcm.blocks.max },
         "bytes": formats,
@@ -155,7 +155,7 @@ fn tell(analysis: &Analysis, page: &mut Page) {
     page.line("components", s.components);
     page.line("bandwidths", format_args!("{} below and {} above the diagonal, profile {}", s.kl, s.ku, s.profile));
     page.line("  after RCM", format_args!("{} below and {} above", rcm.kl, rcm.ku));
-    page.line("blocks", blocks_in_words(&analysis.partition));
+    page.line("blocks", blocks_in_words(&analysis.structure.natural));
     page.line("  finest", blocks_in_words(&s.finest));
     let b = rcm.blocks;
     page.line("  after RCM", block_words(b.count, b.min, b.max));

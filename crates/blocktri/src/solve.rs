@@ -66,7 +66,7 @@ pub struct Solution<T> {
 /// let b = mat![[3.0], [5.0], [5.0]];
 /// let answer = solver.solve(b.as_ref())?;
 /// assert!(answer.report.certificate.backward_error < 1e-15);
-/// assert!((answer.x[(0, 0)] - 1.0).abs() < 1e-15);
+/// assert!((answer.x[(0, 0)] - 1.0f64).abs() < 1e-15);
 /// # Ok::<(), blocktri::Error>(())
 /// ```
 pub struct Solver<T: Scalar> {

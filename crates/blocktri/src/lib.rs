@@ -20,8 +20,8 @@ pub use bt_formats::{
     Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
     SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
+pub use bt_iter::StopRule;
 pub use error::Error;
 pub use options::{Blocks, Method, Reorder, SolveOptions};
-pub use bt_iter::StopRule;
 pub use plan::Candidate;
 pub use solve::{BlockSummary, Solution, Solver, solve};

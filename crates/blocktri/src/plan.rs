@@ -161,10 +161,7 @@ pub(crate) fn explain(candidates: &[Candidate]) -> String {
         Reorder::None => String::new(),
         other => format!(" in {other} order"),
     };
-    let mut text = format!(
-        "auto chose {}{order}: {}, {:.2e} flops counted",
-        best.method, best.structure, best.flops
-    );
+    let mut text = format!("auto chose {}{order}: {}, {:.2e} flops counted", best.method, best.structure, best.flops);
     for (k, other) in candidates[1..].iter().take(2).enumerate() {
         text += if k == 0 { "; next best " } else { ", " };
         text += &format!("{} ({}) {:.2e}", other.method, other.reorder, other.flops);

@@ -4,10 +4,9 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    BandLu, BlockLu, FactorError, Factorization, SingularKind, Singularity, SparseLu, Thomas,
-    TridiagonalLu, refine,
+    BandLu, BlockLu, FactorError, Factorization, SingularKind, Singularity, SparseLu, Thomas, TridiagonalLu, refine,
 };
-use bt_formats::detect::natural_partition;
+use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix,
@@ -182,9 +181,7 @@ fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
         for row in 0..b.nrows() {
             let v = b[(row, col)];
             if !Scalar::is_finite(v) {
-                return Err(
-                    InputError::NonFinite { what: "right-hand side", row, col, value: v.to_string() }.into()
-                );
+                return Err(InputError::NonFinite { what: "right-hand side", row, col, value: v.to_string() }.into());
             }
         }
     }
@@ -259,13 +256,9 @@ impl<T: Scalar> Solver<T> {
         if stats.growth > 1e6 {
             notes.push(format!("element growth of the factorization: {:.1e}", stats.growth));
         }
-        let outcome =
-            if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
+        let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
         if outcome == Outcome::Inaccurate {
-            warnings.push(format!(
-                "the backward error {:.1e} is not at rounding level",
-                certificate.backward_error
-            ));
+            warnings.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
         }
         if rcond < 2.0 * unit_roundoff::<T>() {
             warnings.push(format!(
@@ -419,18 +412,15 @@ fn factor<T: Scalar>(
         permuted = transform.apply(a);
         &permuted
     };
-    let (factors, blocks, matrix_bytes) = factor_in_order(work, method, blocks, identity, monitor).map_err(|e| match e {
-        // The place is told in the columns of A, not of its reordered form.
-        Error::Singular(place) => {
-            Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
-        }
-        other => other,
-    })?;
-    let factors = if identity {
-        factors
-    } else {
-        Box::new(Reordered::new(factors, transform, a.norm_one().to_f64()))
-    };
+    let (factors, blocks, matrix_bytes) =
+        factor_in_order(work, method, blocks, identity, monitor).map_err(|e| match e {
+            // The place is told in the columns of A, not of its reordered form.
+            Error::Singular(place) => {
+                Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
+            }
+            other => other,
+        })?;
+    let factors = if identity { factors } else { Box::new(Reordered::new(factors, transform, a.norm_one().to_f64())) };
     Ok(Factored { method, reorder, blocks, factors, matrix_bytes })
 }
 
@@ -517,7 +507,12 @@ fn iterate<T: Scalar>(
         other => transform(a, options.method, other, &mut notes)?,
     };
     let work = if transform.is_identity() { a.clone() } else { transform.apply(a) };
-    let partition = partition(&work, &options.blocks, transform.is_identity())?;
+    // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
+    let lines = if options.blocks == Blocks::Detect { line_partition(&work)? } else { None };
+    let partition = match lines {
+        Some(lines) => lines,
+        None => partition(&work, &options.blocks, transform.is_identity())?,
+    };
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
         notes.push("the whole matrix is one block: the iteration is a direct solve".into());
@@ -533,7 +528,11 @@ fn iterate<T: Scalar>(
         transform.gather(Op::Identity, b.col(j).try_as_col_major().expect("an owned matrix").as_slice(), &mut rhs);
         y.fill(zero());
         let report = method.solve(&rhs, &mut y, &options.stop, monitor);
-        transform.scatter(Op::Identity, &y, x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut());
+        transform.scatter(
+            Op::Identity,
+            &y,
+            x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut(),
+        );
         let stopped = report.outcome == Outcome::Stopped;
         total = Some(match total {
             None => report,

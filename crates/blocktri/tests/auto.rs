@@ -18,9 +18,7 @@ fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<
 fn tridiagonal(n: usize, l: f64, d: f64, u: f64) -> Csr<f64> {
     csr(
         n,
-        (0..n).flat_map(|i| {
-            [(i, i.wrapping_sub(1), l), (i, i, d), (i, i + 1, u)].into_iter().filter(move |e| e.1 < n)
-        }),
+        (0..n).flat_map(|i| [(i, i.wrapping_sub(1), l), (i, i, d), (i, i + 1, u)].into_iter().filter(move |e| e.1 < n)),
     )
 }
 
@@ -44,14 +42,7 @@ fn answer<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Mat<T>, Result<Solu
     let n = a.row_ptr().len() - 1;
     let x = Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64 / 11.0, 0.0));
     let mut b = Mat::zeros(n, 2);
-    a.apply_many(
-        blocktri::formats::Op::Identity,
-        one(),
-        x.as_ref(),
-        zero(),
-        b.as_mut(),
-        blocktri::formats::Par::Seq,
-    );
+    a.apply_many(blocktri::formats::Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), blocktri::formats::Par::Seq);
     let solution = solve(a, b.as_ref(), options, &mut ());
     (x, solution)
 }
@@ -72,9 +63,8 @@ fn structure_decides_the_method() {
     // narrow band hidden by a permutation: i → 37·i mod 101
     let hidden = csr(101, {
         let p = |i: usize| 37 * i % 101;
-        (0..101usize).flat_map(move |i| {
-            [(p(i), p(i), 5.0), (p(i), p((i + 100) % 101), -1.0), (p(i), p((i + 2) % 101), 2.0)]
-        })
+        (0..101usize)
+            .flat_map(move |i| [(p(i), p(i), 5.0), (p(i), p((i + 100) % 101), -1.0), (p(i), p((i + 2) % 101), 2.0)])
     });
     let (_, solution) = answer(&hidden, &SolveOptions::default());
     let solution = solution.unwrap();
@@ -153,10 +143,7 @@ fn singular_systems_name_the_place() {
     assert_eq!(p.kind, SingularKind::Structural);
     // a column behind a permutation is told in the given numbering
     let hidden = csr(4, [(0, 3, 1.0), (3, 0, 1.0), (1, 1, 1.0), (1, 2, 1.0), (2, 1, 1.0), (2, 2, 1.0)]);
-    let p = place(
-        &hidden,
-        &SolveOptions { method: Method::BandLu, reorder: Reorder::Rcm, ..SolveOptions::default() },
-    );
+    let p = place(&hidden, &SolveOptions { method: Method::BandLu, reorder: Reorder::Rcm, ..SolveOptions::default() });
     assert!(p.column == 1 || p.column == 2, "{p:?}");
 }
 
@@ -190,12 +177,8 @@ fn unusable_input_is_refused_by_name() {
     };
     let message = solve(&two, Mat::zeros(2, 1).as_ref(), &sizes, &mut ()).unwrap_err().to_string();
     assert!(message.contains("sum of the block sizes"), "{message}");
-    let outside = SolveOptions {
-        method: Method::Hbisa,
-        reorder: Reorder::None,
-        blocks: Blocks::Uniform(1),
-        ..options.clone()
-    };
+    let outside =
+        SolveOptions { method: Method::Hbisa, reorder: Reorder::None, blocks: Blocks::Uniform(1), ..options.clone() };
     let corner = csr(3, [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (0, 2, 1.0)]);
     let message = solve(&corner, Mat::zeros(3, 1).as_ref(), &outside, &mut ()).unwrap_err().to_string();
     assert!(message.contains("row 0, column 2"), "{message}");

@@ -3,10 +3,10 @@
 //! The solver of a block follows from how D is stored: tridiagonal blocks by the Thomas algorithm (by its pivoted twin
 //! where a pivot vanishes), banded ones by band LU, dense ones by dense LU with partial pivoting.
 
-use bt_direct::{BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu};
-use bt_formats::{
-    Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Partition, Scalar, Tridiagonal,
+use bt_direct::{
+    BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu,
 };
+use bt_formats::{Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Partition, Scalar, Tridiagonal};
 use faer::{Mat, MatMut};
 
 /// Factors of D = diag(D_1, …, D_m).

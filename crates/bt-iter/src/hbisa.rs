@@ -24,8 +24,8 @@ use std::time::Instant;
 
 use bt_direct::Result;
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, LinearOperator, Matrix, Monitor, Op, Outcome, Par, Partition, PhaseTimes,
-    Progress, RealScalar, Scalar, SolveReport, StopCriterion, certify, norm2, one, zero,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, LinearOperator, Matrix, Monitor, Op, Outcome, Par, Partition,
+    PhaseTimes, Progress, RealScalar, Scalar, SolveReport, StopCriterion, certify, norm2, one, zero,
 };
 use faer::MatRef;
 
@@ -199,10 +199,9 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
             // b − A·xⁱ⁺¹ = tⁱ⁺¹ − tⁱ
             StopRule::Residual => distance2(&self.t, &self.t_previous),
             // ‖xⁱ⁺¹ − xⁱ‖∞
-            StopRule::Update => x
-                .iter()
-                .zip(&self.previous)
-                .fold(0.0, |m: f64, (&new, &old)| m.max_nan((new - old).abs().to_f64())),
+            StopRule::Update => {
+                x.iter().zip(&self.previous).fold(0.0, |m: f64, (&new, &old)| m.max_nan((new - old).abs().to_f64()))
+            }
         }
     }
 
@@ -351,8 +350,7 @@ impl Rate {
         if self.count < Self::WINDOW {
             return None;
         }
-        let (newest, oldest) =
-            (self.window[(self.count - 1) % Self::WINDOW], self.window[self.count % Self::WINDOW]);
+        let (newest, oldest) = (self.window[(self.count - 1) % Self::WINDOW], self.window[self.count % Self::WINDOW]);
         (oldest > 0.0 && newest > 0.0).then(|| (newest / oldest).powf(1.0 / (Self::WINDOW - 1) as f64))
     }
 }

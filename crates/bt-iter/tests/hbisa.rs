@@ -60,12 +60,8 @@ fn counts_on_the_ten_cloud_matrices() {
         (308, 161),
     ];
     for (case, (jacobi, gauss_seidel)) in CloudCase::all().into_iter().zip(expected) {
-        let a = BlockTridiagonal::from_csr(
-            &case.matrix().unwrap(),
-            case.partition().unwrap(),
-            HybridLayout::default(),
-        )
-        .unwrap();
+        let a = BlockTridiagonal::from_csr(&case.matrix().unwrap(), case.partition().unwrap(), HybridLayout::default())
+            .unwrap();
         assert_eq!(a.diagonal_kind(), DiagonalKind::Tridiagonal);
         let (_, report) = run(&a, Sweep::Jacobi, StopRule::Update, &PAPER);
         assert_count(case.name(), &report, jacobi);

@@ -243,7 +243,8 @@ impl<T: Scalar> SparseLu<T> {
                 Ok(())
             };
         }
-        by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, f64::INFINITY, monitor).map(|_| ())
+        by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, f64::INFINITY, monitor)
+            .map(|_| ())
     }
 
     fn take_scratch(&self) -> Vec<T> {

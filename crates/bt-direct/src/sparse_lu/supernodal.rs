@@ -11,8 +11,8 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use bt_formats::{Op, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::sparse::linalg::lu::{LuRef, LuSymbolicParams, NumericLu, SymbolicLu, factorize_symbolic_lu};
 use faer::sparse::linalg::SupernodalThreshold;
+use faer::sparse::linalg::lu::{LuRef, LuSymbolicParams, NumericLu, SymbolicLu, factorize_symbolic_lu};
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 use faer::{Conj, MatMut, Par, Spec};
 
@@ -31,8 +31,10 @@ pub struct Supernodal<T: Scalar> {
 impl<T: Scalar> Supernodal<T> {
     /// Factors A; `None` when faer fails in any way or its factors do not solve.
     pub fn new(a: &Csc<T>, columns: usize) -> Option<Self> {
-        let params =
-            LuSymbolicParams { supernodal_flop_ratio_threshold: SupernodalThreshold::FORCE_SUPERNODAL, ..Default::default() };
+        let params = LuSymbolicParams {
+            supernodal_flop_ratio_threshold: SupernodalThreshold::FORCE_SUPERNODAL,
+            ..Default::default()
+        };
         let symbolic = quietly(|| factorize_symbolic_lu(pattern(a), params).ok())??;
         let buffers = Mutex::new(Vec::with_capacity(64));
         let mut lu = Self { symbolic, numeric: NumericLu::new(), buffers, columns };
@@ -51,9 +53,7 @@ impl<T: Scalar> Supernodal<T> {
         let Ok(mut memory) = MemBuffer::try_new(request) else { return false };
         let matrix = SparseColMatRef::new(pattern(a), &a.values[..]);
         let done = quietly(|| {
-            symbolic
-                .factorize_numeric_lu(numeric, matrix, par, MemStack::new(&mut memory), Spec::default())
-                .is_ok()
+            symbolic.factorize_numeric_lu(numeric, matrix, par, MemStack::new(&mut memory), Spec::default()).is_ok()
         });
         done == Some(true) && self.solves(a)
     }
@@ -95,9 +95,7 @@ impl<T: Scalar> Supernodal<T> {
 
     fn buffer(&self) -> Option<MemBuffer> {
         let pooled = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.or_else(|| {
-            MemBuffer::try_new(self.symbolic.solve_in_place_scratch::<T>(self.columns, Par::Seq)).ok()
-        })
+        pooled.or_else(|| MemBuffer::try_new(self.symbolic.solve_in_place_scratch::<T>(self.columns, Par::Seq)).ok())
     }
 
     fn give(&self, buffer: MemBuffer) {

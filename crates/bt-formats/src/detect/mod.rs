@@ -15,7 +15,7 @@ mod symmetry;
 pub use corner::{Corner, Side, corner};
 pub use definiteness::Definiteness;
 pub use dominance::{Dominance, DominanceKind};
-pub use partition::{finest_partition, is_block_tridiagonal, natural_partition};
+pub use partition::{finest_partition, is_block_tridiagonal, line_partition, natural_partition};
 pub use symmetry::{Symmetry, symmetry};
 
 use crate::csr::Csr;

@@ -19,7 +19,7 @@
 
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, Matrix, zero};
 use crate::partition::Partition;
 use crate::reorder::row_extent;
 use crate::scalar::Scalar;
@@ -98,6 +98,48 @@ pub fn natural_partition<T: Scalar>(a: &Csr<T>) -> Result<Partition> {
     } else {
         from_ends(ends)
     }
+}
+
+/// The partition into *lines*: maximal runs of consecutive indices linked by the first off-diagonals, when it makes A
+/// block tridiagonal with more than one block and every diagonal block tridiagonal; `None` otherwise.
+///
+/// This is how grids, levels of queues and lines of unknowns are numbered, and the partition that line methods such as
+/// the hybrid block iteration want: their blocks are solved at the cost of reading them.
+///
+/// # Errors
+/// [`crate::Error::NotSquare`].
+///
+/// # Cost
+/// O(nnz).
+///
+/// ```
+/// use bt_formats::{Coo, detect};
+/// // Two lines of three unknowns, coupled index by index.
+/// let mut a = Coo::new(6, 6)?;
+/// for (i, j) in [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)] {
+///     a.push(i, j, -1.0)?;
+///     a.push(j, i, -1.0)?;
+/// }
+/// let lines = detect::line_partition(&a.to_csr()?)?;
+/// assert_eq!(lines.unwrap().sizes().collect::<Vec<_>>(), [3, 3]);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn line_partition<T: Scalar>(a: &Csr<T>) -> Result<Option<Partition>> {
+    let reach = Reach::of(a)?;
+    let n = reach.n();
+    let mut linked = vec![false; n];
+    a.for_each_entry(&mut |i, j, v| {
+        if i.abs_diff(j) == 1 && v != zero() {
+            linked[i.min(j)] = true;
+        }
+    });
+    let lines = from_ends((1..=n).filter(|&e| !linked[e - 1]).map(|e| e as u32).collect())?;
+    let mut within = true;
+    a.for_each_entry(&mut |i, j, v| {
+        let far = i.abs_diff(j) > 1 && v != zero();
+        within &= !(far && lines.block_of(i) == lines.block_of(j));
+    });
+    Ok((within && lines.n_blocks() > 1 && is_block_tridiagonal(a, &lines)?).then_some(lines))
 }
 
 /// Whether every non-zero of A lies in the three block diagonals of `partition`. O(n).

@@ -240,7 +240,10 @@ impl<T: Scalar> Elimination<'_, T> {
             return false;
         }
         if self.tuning.panel == 1 {
-            (first..last).for_each(|j| self.eliminate_column::<FUSED>(j));
+            // Loops, not closures: a closure that is not inlined loses the instruction set.
+            for j in first..last {
+                self.eliminate_column::<FUSED>(j);
+            }
             return true;
         }
         let ldp = self.kl + self.tuning.panel;
@@ -284,7 +287,9 @@ impl<T: Scalar> Elimination<'_, T> {
         }
         column.swap(0, p);
         let divisor = Pivot::new(pivot);
-        column[1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
+        for v in &mut column[1..] {
+            *v = divisor.divide(*v);
+        }
         let l = &column[1..];
         let mut max_u = pivot.abs1();
         for i in 0..reach - j - 1 {
@@ -329,8 +334,9 @@ impl<T: Scalar> Elimination<'_, T> {
             self.found.reach = reach;
             if p != k {
                 column.swap(k, p);
-                before.chunks_exact_mut(ldp).for_each(|c| c.swap(k, p));
-                right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp).for_each(|c| c.swap(k, p));
+                for c in before.chunks_exact_mut(ldp).chain(right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp)) {
+                    c.swap(k, p);
+                }
             }
             let pivot = column[k];
             if pivot == zero() {
@@ -338,7 +344,9 @@ impl<T: Scalar> Elimination<'_, T> {
                 self.found.singular = self.found.singular.or(Some(j));
             } else {
                 let divisor = Pivot::new(pivot);
-                column[k + 1..end].iter_mut().for_each(|v| *v = divisor.divide(*v));
+                for v in &mut column[k + 1..end] {
+                    *v = divisor.divide(*v);
+                }
                 let l = &column[k + 1..end];
                 for c in right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp) {
                     axpy_minus::<T, FUSED>(c[k], l, &mut c[k + 1..end]);

@@ -182,7 +182,8 @@ impl<T: Scalar> TridiagonalLu<T> {
         }
         // x ← Pᵀ·L⁻ᵀ·y, last step first.
         for i in (0..n.saturating_sub(1)).rev() {
-            x[i] = x[i] - map(self.multipliers[i]) * x[i + 1];
+            let below = x[i + 1];
+            x[i] -= map(self.multipliers[i]) * below;
             if self.exchanged[i] {
                 x.swap(i, i + 1);
             }
@@ -262,7 +263,7 @@ pub(crate) fn input_norms<T: Scalar>(a: &Tridiagonal<T>) -> Result<(f64, f64)> {
         norm = norm.max_nan(above.abs() + diag[j].abs() + below.abs());
         max = max.max_nan(above.abs1()).max_nan(diag[j].abs1()).max_nan(below.abs1());
     }
-    if !(max < T::Real::INFINITY) {
+    if !max.to_f64().is_finite() {
         for i in 0..n {
             for (col, value) in [(i.wrapping_sub(1), lower[i]), (i, diag[i]), (i + 1, upper[i])] {
                 if !Scalar::is_finite(value) {

@@ -111,6 +111,10 @@ fn bad_input_is_named() {
         let message = BandLu::new(&a).unwrap_err().to_string();
         assert!(message.contains("row 40, column 30"), "{message}");
     }
+    // Finite parts whose sum overflows: refused, not miscomputed.
+    let mut a = random::<c64>(20, 3, 2, 1);
+    *a.get_mut(9, 9) = c64::new(1.5e308, 1.5e308);
+    assert!(matches!(BandLu::new(&a), Err(FactorError::Breakdown { method: "band-lu", .. })));
     let mut lu = BandLu::new(&random::<f64>(20, 3, 2, 1)).unwrap();
     for other in [(21, 3, 2), (20, 2, 2), (20, 3, 3)] {
         let other = random(other.0, other.1, other.2, 1);

@@ -22,6 +22,9 @@ use crate::tridiagonal_lu::reserve;
 /// Trailing columns updated together.
 pub(super) const GROUP: usize = 8;
 
+/// Columns eliminated one by one between two looks at the monitor and the input.
+const STRIP: usize = 32;
+
 /// What elimination works on, and what it has found so far.
 pub(super) struct Elimination<'a, T: Scalar> {
     pub(super) n: usize,
@@ -88,8 +91,9 @@ pub(super) struct Found<T: Scalar> {
     min_pivot: T::Real,
     flops: f64,
     singular: Option<usize>,
-    /// Columns loaded.
+    /// Columns loaded, and those of them that were there before the last load.
     loaded: usize,
+    checked: usize,
     /// One past the last column that the rows eliminated so far reach.
     reach: usize,
 }
@@ -104,9 +108,14 @@ impl<T: Scalar> Default for Found<T> {
             flops: 0.0,
             singular: None,
             loaded: 0,
+            checked: 0,
             reach: 0,
         }
     }
+}
+
+fn overflow() -> FactorError {
+    FactorError::Breakdown { method: "band-lu", reason: "elimination overflows; scale the matrix down".into() }
 }
 
 /// One panel, as work for a SIMD instruction set.
@@ -143,11 +152,9 @@ impl<T: Scalar> Elimination<'_, T> {
                 }
                 silent = work + self.tuning.flops_between_reports;
             }
-            let last = (first + self.tuning.panel).min(n);
+            let last = (first + if self.tuning.panel == 1 { STRIP } else { self.tuning.panel }).min(n);
             if !arch.dispatch(Panel { elimination: &mut self, first, last }) {
-                if let Some(error) = self.first_non_finite() {
-                    return Err(error);
-                }
+                return Err(self.unusable_input());
             }
             first = last;
         }
@@ -160,11 +167,8 @@ impl<T: Scalar> Elimination<'_, T> {
             return Err(FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None }));
         }
         let [max_a, max_u] = [found.max_a, found.max_u].map(|lanes| reduce(lanes, RealScalar::max_nan));
-        if !(max_u < T::Real::INFINITY) {
-            return Err(FactorError::Breakdown {
-                method: "band-lu",
-                reason: "elimination overflows; scale the matrix down".into(),
-            });
+        if !Scalar::is_finite(max_u.to_f64()) {
+            return Err(overflow());
         }
         let stored = |j: usize| j - self.tops[j] as usize + 1 + self.kl.min(n - 1 - j);
         let mut stats = FactorStats {
@@ -209,24 +213,24 @@ impl<T: Scalar> Elimination<'_, T> {
             let sum = sum_and_max(column, &mut self.found.max_a);
             self.found.norm_one = self.found.norm_one.max_nan(sum);
         }
+        self.found.checked = self.found.loaded;
         self.found.loaded = self.found.loaded.max(end);
-        reduce(self.found.max_a, RealScalar::max_nan) < T::Real::INFINITY
+        Scalar::is_finite(reduce(self.found.max_a, RealScalar::max_nan).to_f64())
     }
 
-    /// The first NaN or infinity among the columns loaded from the caller. Columns already eliminated were finite
-    /// when they came, and the search meets the loaded ones in order.
-    fn first_non_finite(&self) -> Option<FactorError> {
-        let given = self.source.unwrap_or(self.values);
-        for col in 0..self.found.loaded {
+    /// Names the first NaN or infinity among the columns loaded last; no elimination has touched them yet.
+    fn unusable_input(&self) -> FactorError {
+        for col in self.found.checked..self.found.loaded {
             for row in col.saturating_sub(self.ku)..(col + self.kl + 1).min(self.n) {
-                let value = given[self.at(row, col)];
+                let value = self.values[self.at(row, col)];
                 if !Scalar::is_finite(value) {
                     let value = value.to_string();
-                    return Some(bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into());
+                    return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
                 }
             }
         }
-        None
+        // Both parts of a complex entry are finite, their sum is not.
+        overflow()
     }
 
     /// Eliminates the columns first..last. False when the input is not finite.
@@ -236,7 +240,10 @@ impl<T: Scalar> Elimination<'_, T> {
             return false;
         }
         if self.tuning.panel == 1 {
-            self.eliminate_column::<FUSED>(first);
+            // Loops, not closures: a closure that is not inlined loses the instruction set.
+            for j in first..last {
+                self.eliminate_column::<FUSED>(j);
+            }
             return true;
         }
         let ldp = self.kl + self.tuning.panel;
@@ -280,7 +287,9 @@ impl<T: Scalar> Elimination<'_, T> {
         }
         column.swap(0, p);
         let divisor = Pivot::new(pivot);
-        column[1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
+        for v in &mut column[1..] {
+            *v = divisor.divide(*v);
+        }
         let l = &column[1..];
         let mut max_u = pivot.abs1();
         for i in 0..reach - j - 1 {
@@ -325,8 +334,9 @@ impl<T: Scalar> Elimination<'_, T> {
             self.found.reach = reach;
             if p != k {
                 column.swap(k, p);
-                before.chunks_exact_mut(ldp).for_each(|c| c.swap(k, p));
-                right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp).for_each(|c| c.swap(k, p));
+                for c in before.chunks_exact_mut(ldp).chain(right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp)) {
+                    c.swap(k, p);
+                }
             }
             let pivot = column[k];
             if pivot == zero() {
@@ -334,7 +344,9 @@ impl<T: Scalar> Elimination<'_, T> {
                 self.found.singular = self.found.singular.or(Some(j));
             } else {
                 let divisor = Pivot::new(pivot);
-                column[k + 1..end].iter_mut().for_each(|v| *v = divisor.divide(*v));
+                for v in &mut column[k + 1..end] {
+                    *v = divisor.divide(*v);
+                }
                 let l = &column[k + 1..end];
                 for c in right[..(nb - k - 1) * ldp].chunks_exact_mut(ldp) {
                     axpy_minus::<T, FUSED>(c[k], l, &mut c[k + 1..end]);
@@ -388,7 +400,7 @@ impl<T: Scalar> Elimination<'_, T> {
         let mut k = 0;
         macro_rules! solve_by {
             ($rows:literal) => {
-                while k + $rows <= nb {
+                while nb - k >= $rows {
                     let (done, rest) = x.split_at_mut(k);
                     solve_rows::<T, $rows, GROUP, FUSED>(done, &mut rest[..$rows], &self.panel[k..], ldp);
                     k += $rows;
@@ -398,7 +410,9 @@ impl<T: Scalar> Elimination<'_, T> {
         solve_by!(8);
         solve_by!(4);
         solve_by!(1);
-        x.iter().for_each(|x| max_lanes(x, &mut self.found.max_u));
+        for x in x.iter() {
+            max_lanes(x, &mut self.found.max_u);
+        }
         for i in 0..C {
             let start = base + i * stride;
             let absent = (c + i).saturating_sub(kv + first).min(nb);
@@ -410,7 +424,7 @@ impl<T: Scalar> Elimination<'_, T> {
         let mut r = nb;
         macro_rules! rows_by {
             ($rows:literal) => {
-                while r + $rows <= m {
+                while m - r >= $rows {
                     let y = &mut values[base + r..];
                     block_update::<T, $rows, C, GROUP, FUSED>(y, stride, &self.panel[r..], ldp, x);
                     r += $rows;

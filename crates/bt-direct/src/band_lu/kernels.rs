@@ -3,14 +3,17 @@
 
 use bt_formats::{RealScalar, Scalar, ScalarKind, zero};
 
-/// a·b + c, fused where `FUSED` and the scalar is 64 bits wide. Only for instruction sets that have it.
+/// a·b + c, fused where `FUSED` and the scalar is 64 bits wide. Only for instruction sets that have it. For complex
+/// scalars the order of the factors shows in the last bit: callers pass −u first and l second.
 #[inline(always)]
 pub(crate) fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
     if !FUSED {
         return a * b + c;
     }
     // The conversions to and from f64 vanish for these two types.
-    let [ar, ai, br, bi, cr, ci] = [a.re(), a.im(), b.re(), b.im(), c.re(), c.im()].map(RealScalar::to_f64);
+    let (ar, ai) = (a.re().to_f64(), a.im().to_f64());
+    let (br, bi) = (b.re().to_f64(), b.im().to_f64());
+    let (cr, ci) = (c.re().to_f64(), c.im().to_f64());
     match T::KIND {
         ScalarKind::F64 => T::from_parts(ar.mul_add(br, cr), 0.0),
         ScalarKind::C64 => T::from_parts(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
@@ -138,7 +141,7 @@ pub(crate) fn block_update<T: Scalar, const R: usize, const C: usize, const W: u
         for c in 0..C {
             let minus_x = -x[c];
             for r in 0..R {
-                acc[c][r] = mul_add::<T, FUSED>(l[r], minus_x, acc[c][r]);
+                acc[c][r] = mul_add::<T, FUSED>(minus_x, l[r], acc[c][r]);
             }
         }
     }
@@ -161,9 +164,8 @@ pub(crate) fn solve_rows<T: Scalar, const R: usize, const W: usize, const FUSED:
     for (k, above) in done.iter().enumerate() {
         let l: &[T; R] = l[k * ldl..k * ldl + R].try_into().expect("R values");
         for r in 0..R {
-            let minus_l = -l[r];
             for i in 0..W {
-                acc[r][i] = mul_add::<T, FUSED>(minus_l, above[i], acc[r][i]);
+                acc[r][i] = mul_add::<T, FUSED>(-above[i], l[r], acc[r][i]);
             }
         }
     }
@@ -172,9 +174,8 @@ pub(crate) fn solve_rows<T: Scalar, const R: usize, const W: usize, const FUSED:
         let l: &[T; R] = l[at..at + R].try_into().expect("R values");
         let above = acc[k];
         for r in k + 1..R {
-            let minus_l = -l[r];
             for i in 0..W {
-                acc[r][i] = mul_add::<T, FUSED>(minus_l, above[i], acc[r][i]);
+                acc[r][i] = mul_add::<T, FUSED>(-above[i], l[r], acc[r][i]);
             }
         }
     }

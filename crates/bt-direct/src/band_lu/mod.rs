@@ -210,3 +210,49 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
         det
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::{c32, c64};
+    use proptest::prelude::*;
+
+    /// Every panel width performs the same operations on an element in the same order: the factors agree in all bits.
+    fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, panel: usize, seed: u64) {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
+        for j in 0..n {
+            for i in a.column_range(j) {
+                *a.get_mut(i, j) = T::from_parts(next(), next());
+            }
+        }
+        let factors = |panel: usize| {
+            let tuning = Tuning { panel, flops_between_reports: 0.0 };
+            let mut lu = BandLu::allocate(Band::zeros(n, kl, ku).unwrap(), tuning).unwrap();
+            lu.factor(Some(a.values()), &mut ()).unwrap();
+            lu
+        };
+        let (one, other) = (factors(1), factors(panel.min(kl + ku + 1)));
+        assert_eq!((&one.pivots, &one.tops), (&other.pivots, &other.tops));
+        assert_eq!(one.factors, other.factors);
+        assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn panels_do_not_change_the_factors(
+            n in 0usize..70, kl in 0usize..20, ku in 0usize..20, panel in 2usize..18, seed: u32,
+        ) {
+            let seed = u64::from(seed);
+            same_factors::<f64>(n, kl, ku, panel, seed);
+            same_factors::<f32>(n, kl, ku, panel, seed);
+            same_factors::<c64>(n, kl, ku, panel, seed);
+            same_factors::<c32>(n, kl, ku, panel, seed);
+        }
+    }
+}

@@ -227,7 +227,7 @@ impl<T: Scalar> Csr<T> {
         Self { nrows: self.ncols, ncols: self.nrows, row_ptr, col_idx, values }
     }
 
-    /// P A Qᵀ: entry (i, j) of the result is A(rows.order[i], cols.order[j]).
+    /// P A Qᵀ: entry (i, j) of the result is `A(rows.order()[i], cols.order()[j])`.
     ///
     /// # Panics
     /// When a permutation's length is not the matrix's size.

@@ -1,9 +1,9 @@
 //! Sparse LU with partial pivoting of a matrix without narrow structure: R·A·C equilibrated, P·(R·A·C)·Q = L·U.
 //!
-//! Steps: refuse NaN and infinity; scale rows and columns by powers of two ([`scaling`]); prove by a maximum matching
-//! ([`matching`]) that the pattern is not singular; order the columns by AMD or COLAMD ([`ordering`]); eliminate
-//! column by column with threshold pivoting ([`simplicial`]) as long as there is little fill; as soon as the flops
-//! exceed a multiple of the non-zeros, hand over to faer's supernodal LU ([`supernodal`]), whose factors are accepted
+//! Steps: refuse NaN and infinity; scale rows and columns by powers of two (`scaling`); prove by a maximum matching
+//! (`matching`) that the pattern is not singular; order the columns by AMD or COLAMD (`ordering`); eliminate
+//! column by column with threshold pivoting (`simplicial`) as long as there is little fill; as soon as the flops
+//! exceed a multiple of the non-zeros, hand over to faer's supernodal LU (`supernodal`), whose factors are accepted
 //! only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
 //! columns is carried through and gives factors or names the singular column: every failure is a typed error.
 //!
@@ -13,7 +13,7 @@
 //! Only an exactly zero column is reported as singular. Rounding usually leaves a tiny pivot instead; then
 //! [`Factorization::rcond`] tells.
 //!
-//! Storage: the factors (see [`simplicial`]) and A by columns, (4 + size of T)·nnz(A).
+//! Storage: the factors (see `simplicial`) and A by columns, (4 + size of T)·nnz(A).
 
 mod matching;
 mod ordering;

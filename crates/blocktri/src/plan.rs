@@ -5,6 +5,8 @@
 //! its block sizes; sparse LU by the fill of an approximate minimum degree order of A + Aᵀ, which is what elimination
 //! without interchanges would do (a lower bound when it has to pivot).
 
+use std::fmt::Write as _;
+
 use bt_direct::BlockLu;
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
@@ -165,7 +167,7 @@ pub(crate) fn explain(candidates: &[Candidate]) -> String {
     let mut text = format!("auto chose {}{order}: {}, {:.2e} flops counted", best.method, best.structure, best.flops);
     for (k, other) in candidates[1..].iter().take(2).enumerate() {
         text += if k == 0 { "; next best " } else { ", " };
-        text += &format!("{} ({}) {:.2e}", other.method, other.reorder, other.flops);
+        let _ = write!(text, "{} ({}) {:.2e}", other.method, other.reorder, other.flops);
     }
     text
 }

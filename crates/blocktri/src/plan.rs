@@ -5,8 +5,6 @@
 //! its block sizes; sparse LU by the fill of an approximate minimum degree order of A + Aᵀ, which is what elimination
 //! without interchanges would do (a lower bound when it has to pivot).
 
-use std::fmt::Write as _;
-
 use bt_direct::BlockLu;
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
@@ -164,10 +162,8 @@ pub(crate) fn explain(candidates: &[Candidate]) -> String {
         Reorder::None => String::new(),
         other => format!(" in {other} order"),
     };
-    let mut text = format!("auto chose {}{order}: {}, {:.2e} flops counted", best.method, best.structure, best.flops);
-    for (k, other) in candidates[1..].iter().take(2).enumerate() {
-        text += if k == 0 { "; next best " } else { ", " };
-        let _ = write!(text, "{} ({}) {:.2e}", other.method, other.reorder, other.flops);
-    }
-    text
+    let others: Vec<String> =
+        candidates[1..].iter().take(2).map(|c| format!("{} ({}) {:.2e}", c.method, c.reorder, c.flops)).collect();
+    let next = if others.is_empty() { String::new() } else { format!("; next best {}", others.join(", ")) };
+    format!("auto chose {}{order}: {}, {:.2e} flops counted{next}", best.method, best.structure, best.flops)
 }

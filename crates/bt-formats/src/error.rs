@@ -134,10 +134,10 @@ impl Error {
 
     /// The same error with the file's name filled in where it was missing.
     pub fn in_file(mut self, name: &std::path::Path) -> Self {
-        if let Self::Parse { file, .. } = &mut self {
-            if file.as_os_str().is_empty() {
-                *file = name.to_owned();
-            }
+        if let Self::Parse { file, .. } = &mut self
+            && file.as_os_str().is_empty()
+        {
+            name.clone_into(file);
         }
         self
     }
@@ -156,7 +156,10 @@ impl Error {
                 _ => return None,
             }),
             Self::NotSquare { .. } => Some("least-squares problems are not solved here"),
-            Self::TooLarge { .. } => Some("indices are 32-bit: at most 4294967294 rows, columns and entries"),
+            Self::TooLarge { limit, .. } if limit.contains("32-bit") => {
+                Some("indices are 32-bit: at most 4294967294 rows, columns and entries")
+            }
+            Self::TooLarge { .. } => Some("take another method or order (auto counts the memory), or smaller blocks"),
             _ => None,
         }
     }

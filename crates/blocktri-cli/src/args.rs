@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Method, Reorder, SolveOptions};
+use blocktri::{Method, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -88,6 +88,7 @@ Examples:
   blocktri solve A.mtx -b b.mtx -o x.mtx
   blocktri solve A.mtx --method block-lu --blocks 16
   blocktri solve A.mtx --method hbisa --blocks sizes.txt --rtol 1e-10 --plot residual.svg
+  blocktri solve A.mtx --method hbisa-gs --stop update --rtol 0 --atol 1e-6
   blocktri solve A.mtx --json --repeat 5 --threads 1")]
 pub struct SolveArgs {
     /// Matrix A (Matrix Market, .mtx or .mtx.gz; Harwell-Boeing, .rua or .rsa)
@@ -111,15 +112,18 @@ pub struct SolveArgs {
     /// Uniform block size, or a file with one block size a line [default: detected]
     #[arg(long, value_name = "K|FILE")]
     pub blocks: Option<BlocksArg>,
-    /// Tolerance relative to ‖b‖₂ [default: 1e-8]
+    /// Tolerance of an iterative method, relative to ‖b‖₂ (with --stop update, to ‖x‖∞) [default: 1e-8]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub rtol: Option<f64>,
-    /// Absolute tolerance on ‖b − Ax‖₂ [default: 0]
+    /// Absolute tolerance on ‖b − Ax‖₂ (with --stop update, on the update) [default: 0]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub atol: Option<f64>,
     /// Iterations at most [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
+    /// What the tolerances of hbisa and hbisa-gs are held against [default: residual]
+    #[arg(long, value_name = "RULE")]
+    pub stop: Option<Stop>,
     /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
     #[arg(long, value_name = "N")]
     pub refine: Option<usize>,
@@ -135,6 +139,45 @@ pub struct SolveArgs {
     /// Residual of every iteration, as a picture
     #[arg(long, value_name = "FILE.svg|png")]
     pub plot: Option<PathBuf>,
+    /// Options of methods that are not built yet.
+    #[command(flatten)]
+    pub later: Later,
+}
+
+/// Options of the contract that only methods not built yet read: known by name, refused with the reason.
+#[derive(Debug, Args)]
+pub struct Later {
+    #[arg(long, hide = true, value_name = "N")]
+    restart: Option<String>,
+    #[arg(long, hide = true, value_name = "W")]
+    omega: Option<String>,
+    #[arg(long, hide = true, value_name = "P")]
+    partitions: Option<String>,
+    #[arg(long, hide = true, value_name = "L")]
+    levels: Option<String>,
+    #[arg(long, hide = true, value_name = "K")]
+    fill: Option<String>,
+    #[arg(long, hide = true, value_name = "TOL")]
+    drop_tol: Option<String>,
+    #[arg(long, hide = true, value_name = "SEED")]
+    seed: Option<String>,
+}
+
+impl Later {
+    /// The first option given, and the methods or preconditioners that will read it.
+    pub fn given(&self) -> Option<(&'static str, &'static str)> {
+        [
+            ("--restart", "gmres and fgmres", &self.restart),
+            ("--omega", "relaxed iterations and the ssor preconditioners", &self.omega),
+            ("--partitions", "spike", &self.partitions),
+            ("--levels", "block-cyclic-reduction and arms", &self.levels),
+            ("--fill", "iluk and ilut", &self.fill),
+            ("--drop-tol", "ilut and arms", &self.drop_tol),
+            ("--seed", "randomized methods such as rbt", &self.seed),
+        ]
+        .into_iter()
+        .find_map(|(name, readers, value)| value.is_some().then_some((name, readers)))
+    }
 }
 
 impl SolveArgs {
@@ -147,10 +190,11 @@ impl SolveArgs {
             ("--rtol", self.rtol.is_some()),
             ("--atol", self.atol.is_some()),
             ("--max-iters", self.max_iters.is_some()),
+            ("--stop", self.stop.is_some()),
             ("--refine", self.refine.is_some()),
         ]
         .into_iter()
-        .filter(|(name, given)| *given && !reads.contains(name))
+        .filter(|(name, given)| *given && !reads.split([' ', ',']).any(|word| word == *name))
         .map(|(name, _)| name)
         .collect()
     }
@@ -161,6 +205,10 @@ impl SolveArgs {
         options.stop.rtol = self.rtol.unwrap_or(options.stop.rtol);
         options.stop.atol = self.atol.unwrap_or(options.stop.atol);
         options.stop.max_iters = self.max_iters.unwrap_or(options.stop.max_iters);
+        options.stop_rule = match self.stop {
+            None | Some(Stop::Residual) => StopRule::Residual,
+            Some(Stop::Update) => StopRule::Update,
+        };
         if let Some(steps) = self.refine {
             options.refinement = blocktri::Refinement::Steps(steps);
         }
@@ -394,6 +442,15 @@ pub struct ConvectionArgs {
     pub target: Target,
 }
 
+/// When hbisa and hbisa-gs stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stop {
+    /// ‖b − Ax‖₂ ≤ max(atol, rtol·‖b‖₂): bounds the error of the equations
+    Residual,
+    /// ‖xⁱ⁺¹ − xⁱ‖∞ ≤ max(atol, rtol·‖x‖∞), the HBISA paper's rule with --rtol 0: no bound on the residual
+    Update,
+}
+
 /// Differences for a first derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scheme {
@@ -509,5 +566,7 @@ mod tests {
         assert_eq!(parse("blocktri solve A.mtx --method band-lu --rtol 1e-3 --refine 2"), ["--rtol"]);
         assert_eq!(parse("blocktri solve A.mtx --method hbisa --refine 2 --blocks 3"), ["--refine"]);
         assert!(parse("blocktri solve A.mtx --reorder rcm --blocks 4").is_empty());
+        assert!(parse("blocktri solve A.mtx --method hbisa-gs --reorder rcm --stop update").is_empty());
+        assert_eq!(parse("blocktri solve A.mtx --stop update"), ["--stop"]);
     }
 }

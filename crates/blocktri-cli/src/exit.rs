@@ -121,9 +121,9 @@ impl Failure {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
             blocktri::Error::Factor(FactorError::Stopped) => Self::interrupted(),
-            blocktri::Error::Factor(reason) => {
-                Self { exit: Exit::NotConverged, ..Self::io(file, reason) }.detail("outcome", "breakdown")
-            }
+            blocktri::Error::Factor(reason) => Self { exit: Exit::NotConverged, ..Self::io(file, reason) }
+                .detail("outcome", "breakdown")
+                .detail("breakdown", reason.to_string()),
             other => Self::usage(other.to_string()),
         };
         match error.help() {

@@ -1,8 +1,8 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
 use blocktri::formats::detect::{Dominance, Places};
-use blocktri::formats::{AnyMatrix, LinearOperator, Matrix};
-use blocktri::{Analysis, CancelToken, Csr, Partition, Scalar};
+use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix};
+use blocktri::{Analysis, CancelToken, Csr, HybridSummary, Partition, Scalar};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
@@ -45,7 +45,7 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) ->
     let mut json = json!({
         "schema": 1, "file": file, "scalar": T::KIND.to_string(), "nrows": nrows, "ncols": ncols, "nnz": nnz,
     });
-    let mut page = Page::new(format!("{file}: {nrows} × {ncols}, {nnz} entries, {}", T::KIND));
+    let mut page = Page::new(format!("{file}: {nrows} × {ncols}, {}, {}", entries(nnz), T::KIND));
     match &analysis {
         Some(analysis) => {
             if let Value::Object(object) = &mut json {
@@ -59,13 +59,32 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) ->
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
 }
 
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
+}
+
+/// The names of the two kinds that hybrid storage would take.
+fn hybrid(kinds: HybridSummary) -> (&'static str, &'static str) {
+    let diagonal = match kinds.diagonal {
+        DiagonalKind::Tridiagonal => "tridiagonal",
+        DiagonalKind::Band => "band",
+        DiagonalKind::Dense => "dense",
+    };
+    let couplings = match kinds.couplings {
+        CouplingKind::Coo => "coo",
+        CouplingKind::Csr => "csr",
+        CouplingKind::Dense => "dense",
+    };
+    (diagonal, couplings)
+}
+
 fn draw<T: Scalar>(args: &InfoArgs, a: &Csr<T>, analysis: Option<&Analysis>, picture: Picture) -> Result<()> {
     let title = args.matrix.file_name().unwrap_or(args.matrix.as_os_str()).to_string_lossy().into_owned();
     let structure = analysis.map(|analysis| {
         let (kl, ku) = (analysis.structure.kl, analysis.structure.ku);
         format!(", bandwidths {kl} below and {ku} above, {}", blocks_in_words(&analysis.structure.natural))
     });
-    let subtitle = format!("{} × {}, {} entries{}", a.nrows(), a.ncols(), a.nnz(), structure.unwrap_or_default());
+    let subtitle = format!("{} × {}, {}{}", a.nrows(), a.ncols(), entries(a.nnz()), structure.unwrap_or_default());
     let blocks = analysis.map(|analysis| analysis.structure.natural.offsets());
     let pattern = Pattern { nrows: a.nrows(), ncols: a.ncols(), row_ptr: a.row_ptr(), col_idx: a.col_idx(), blocks };
     picture.draw(&plot::spy(&title, &subtitle, &pattern))?.finish()
@@ -121,6 +140,10 @@ fn facts(analysis: &Analysis) -> Map<String, Value> {
         "blocks": blocks_as_json(&analysis.structure.natural),
         "blocks_finest": blocks_as_json(&s.finest),
         "blocks_rcm": { "count": rcm.blocks.count, "min": rcm.blocks.min, "max": rcm.blocks.max },
+        "hybrid": analysis.hybrid.map(|kinds| {
+            let (diagonal, couplings) = hybrid(kinds);
+            json!({ "diagonal": diagonal, "couplings": couplings })
+        }),
         "bytes": formats,
         "auto": {
             "method": analysis.candidates.first().map(|c| c.method.name()),
@@ -159,6 +182,10 @@ fn tell(analysis: &Analysis, page: &mut Page) {
     page.line("  finest", blocks_in_words(&s.finest));
     let b = rcm.blocks;
     page.line("  after RCM", block_words(b.count, b.min, b.max));
+    if let Some(kinds) = analysis.hybrid {
+        let (diagonal, couplings) = hybrid(kinds);
+        page.line("  hybrid storage", format_args!("{diagonal} diagonal blocks, {couplings} couplings"));
+    }
     page.line("corners", s.corner);
     for (i, format) in analysis.bytes.iter().enumerate() {
         let name = if i == 0 { "bytes" } else { "" };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blocktri::formats::{PhaseTimes, ScalarKind};
-use blocktri::{BlockSummary, Method, Outcome, Reorder, SolveReport};
+use blocktri::{BlockSummary, Method, Outcome, Reorder, SolveOptions, SolveReport};
 use serde_json::{Map, Value, json};
 
 /// Everything the report says.
@@ -20,7 +20,7 @@ pub struct Facts<'a> {
     pub report: &'a SolveReport,
     pub forward_error: Option<f64>,
     pub rcond: Option<f64>,
-    pub rtol: f64,
+    pub options: &'a SolveOptions,
     pub seconds: Seconds,
     pub notes: Vec<String>,
     pub output: Option<&'a Path>,

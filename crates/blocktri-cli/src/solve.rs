@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{AnyMatrix, Matrix, Op, Par, max_abs, one, zero};
-use blocktri::{Blocks, CancelToken, Csr, Outcome, Scalar, Solution, c64};
+use blocktri::{Blocks, CancelToken, Csr, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64};
 
 use crate::args::{BlocksArg, Device, Global, SolveArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
@@ -48,6 +48,10 @@ fn check_options(args: &SolveArgs) -> Result<()> {
         let message = format!("device gpu:{index} is not available: this build has no GPU support");
         return Err(Failure::new(Exit::NoDevice, message).help("use --device cpu"));
     }
+    if let Some((option, readers)) = args.later.given() {
+        return Err(Failure::usage(format!("{option} belongs to methods that are not built yet ({readers})"))
+            .help(format!("methods there are: {}", blocktri::Method::ALL.map(blocktri::Method::name).join(", "))));
+    }
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {
@@ -59,7 +63,25 @@ fn check_options(args: &SolveArgs) -> Result<()> {
         ))
         .help(format!("iterative methods: {}", iterative.join(", "))));
     }
+    different_files(args)
+}
+
+/// Two outputs under one name would leave only the last.
+fn different_files(args: &SolveArgs) -> Result<()> {
+    let outputs = [("--output", &args.output), ("--history", &args.history), ("--plot", &args.plot)];
+    let given: Vec<_> =
+        outputs.iter().filter_map(|(option, file)| file.as_deref().map(|file| (option, file))).collect();
+    for (k, (option, file)) in given.iter().enumerate() {
+        // A device takes them one after the other.
+        if let Some((first, _)) = given[..k].iter().find(|(_, other)| other == file && !is_device(file)) {
+            return Err(Failure::io(file, &format_args!("{first} and {option} name the same file")));
+        }
+    }
     Ok(())
+}
+
+fn is_device(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
 /// Files to write.
@@ -92,7 +114,7 @@ impl Targets {
             written.push(output);
         }
         if let Some(mut output) = self.history {
-            output.write(|w| write_history(w, curves))?;
+            output.write(|w| write_history(w, facts.options.stop_rule, curves))?;
             written.push(output);
         }
         if let Some(picture) = self.plot {
@@ -105,16 +127,28 @@ impl Targets {
                 report.iterations,
                 report.certificate.relative_residual
             );
-            written.push(picture.draw(&plot::residual_history(&title, &subtitle, curves, Some(facts.rtol)))?);
+            let (label, tolerance) = match facts.options.stop_rule {
+                StopRule::Residual => ("relative residual", Some(facts.options.stop.rtol)),
+                // rtol is relative to x, which is no line.
+                StopRule::Update => {
+                    ("update", Some(facts.options.stop.atol).filter(|_| facts.options.stop.rtol == 0.0))
+                }
+            };
+            written.push(picture.draw(&plot::residual_history(&title, &subtitle, label, curves, tolerance))?);
         }
         written.into_iter().try_for_each(Output::finish)
     }
 }
 
-fn write_history(w: &mut dyn Write, curves: &[Curve]) -> std::io::Result<()> {
-    writeln!(w, "iteration,relative_residual,rhs")?;
+fn write_history(w: &mut dyn Write, rule: StopRule, curves: &[Curve]) -> std::io::Result<()> {
+    let norm = match rule {
+        StopRule::Residual => "relative_residual",
+        StopRule::Update => "update",
+    };
+    writeln!(w, "iteration,{norm},rhs")?;
     for (rhs, curve) in curves.iter().enumerate() {
-        for (iteration, residual) in curve {
+        // Before the first iteration there is no update.
+        for (iteration, residual) in curve.iter().filter(|&&(i, r)| i > 0 || r.is_finite()) {
             writeln!(w, "{iteration},{residual:e},{rhs}")?;
         }
     }
@@ -164,7 +198,7 @@ impl Job<'_> {
         targets: Targets,
     ) -> Result<Reply> {
         let n = a.row_ptr().len() - 1;
-        let options = blocktri::SolveOptions { blocks, ..self.args.solve_options() };
+        let options = SolveOptions { blocks, ..self.args.solve_options() };
         let (b, x_star) = if let Some(b) = b {
             (b, None)
         } else {
@@ -213,6 +247,13 @@ impl Job<'_> {
         let report = &solution.report;
         let mut warnings = solution.warnings.clone();
         let mut notes = report.notes.clone();
+        let options = self.args.solve_options();
+        let exit = if report.outcome == Outcome::Converged { Exit::Done } else { Exit::NotConverged };
+        if exit == Exit::NotConverged {
+            let sentence = why_not(report, &options);
+            notes.push(sentence.clone());
+            warnings.push(sentence);
+        }
         for option in self.args.unread_options() {
             let sentence = format!("{option} is not read by --method {}", self.args.method);
             notes.push(sentence.clone());
@@ -231,16 +272,12 @@ impl Job<'_> {
             report,
             forward_error: x_star.map(|x_star| forward_error(&solution.x, x_star)),
             rcond: solution.rcond,
-            rtol: self.args.solve_options().stop.rtol,
+            options: &options,
             seconds,
             notes,
             output: self.args.output.as_deref(),
         };
         targets.write(solution.x.as_ref(), curves, &facts)?;
-        let exit = if report.outcome == Outcome::Converged { Exit::Done } else { Exit::NotConverged };
-        if exit == Exit::NotConverged {
-            warnings.extend(why_not(&facts, &self.args.solve_options()));
-        }
         Ok(Reply { exit, json: facts.to_json(), text: facts.to_text(), warnings })
     }
 }
@@ -259,27 +296,26 @@ fn forward_error<T: Scalar>(x: &Mat<T>, x_star: &Mat<T>) -> f64 {
 }
 
 /// Why there is no convergence, and what to try.
-fn why_not(facts: &Facts<'_>, options: &blocktri::SolveOptions) -> [String; 2] {
-    let report = facts.report;
+fn why_not(report: &SolveReport, options: &SolveOptions) -> String {
     let residual = report.certificate.relative_residual;
-    let rtol = options.stop.rtol;
+    let asked = match options.stop_rule {
+        StopRule::Residual => format!("the relative residual is {residual:.2e}, not {:.0e}", options.stop.rtol),
+        StopRule::Update => {
+            format!("the update did not fall to the tolerance, the relative residual is {residual:.2e}")
+        }
+    };
     let (why, then) = match report.outcome {
         Outcome::IterationLimit => (
-            format!(
-                "{} iterations were not enough: the relative residual is {residual:.2e}, not {rtol:.0e}",
-                report.iterations
-            ),
+            format!("{} iterations were not enough: {asked}", report.iterations),
             "raise --max-iters, or use --method auto for a direct solution",
         ),
-        Outcome::TimeLimit => (format!("the time is up at relative residual {residual:.2e}"), "allow more time"),
+        Outcome::TimeLimit => (format!("the time is up: {asked}"), "allow more time"),
         Outcome::FalseConvergence => (
-            format!(
-                "the method believed it had converged, but the residual recomputed from A is {residual:.2e}, not {rtol:.0e}"
-            ),
+            format!("the method believed it had converged, but recomputed from A, {asked}"),
             "raise --rtol, or use --method auto for a direct solution",
         ),
         Outcome::Breakdown(reason) => (
-            format!("{} broke down after {} iterations: {reason}", report.method, report.iterations),
+            format!("{} broke down after {} iterations: {reason}; {asked}", report.method, report.iterations),
             "use --method auto for a direct solution, or larger --blocks",
         ),
         Outcome::Inaccurate => (
@@ -288,7 +324,7 @@ fn why_not(facts: &Facts<'_>, options: &blocktri::SolveOptions) -> [String; 2] {
         ),
         other => (format!("the solve ended as {}", other.name()), "use --method auto"),
     };
-    [format!("not converged: {why}"), format!("what to try: {then}")]
+    format!("not converged: {why}; to try: {then}")
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ fn info_of_a_small_matrix() {
     assert_eq!(json["definiteness"]["guess"], "positive definite");
     assert_eq!(json["blocks_finest"]["sizes"], serde_json::json!([1, 1, 1, 1]));
     assert_eq!(json["auto"]["method"], "thomas");
+    // Blocks of one: a band of width zero.
+    assert_eq!((&json["hybrid"]["diagonal"], json["hybrid"]["couplings"].is_string()), (&"band".into(), true));
     assert_eq!(json["bytes"]["dense"], 128);
     let text = sandbox.run("info A.mtx").expect(0).stdout;
     for word in ["symmetric", "positive definite", "bandwidths", "after RCM", "blocks", "bytes", "auto"] {

@@ -123,6 +123,8 @@ fn every_method_solves() {
     let help = sandbox.run("solve --help").expect(0).stdout;
     let methods: Vec<_> = help
         .lines()
+        .skip_while(|line| !line.contains("--method <"))
+        .take_while(|line| !line.contains("--precond"))
         .filter_map(|line| line.trim().strip_prefix("- ")?.split_once(':'))
         .map(|(name, _)| name.to_owned())
         .collect();
@@ -216,6 +218,9 @@ fn no_convergence_is_code_3_with_x_and_report() {
     assert_eq!((&json["outcome"], &json["iterations"]), (&"iteration-limit".into(), &50.into()));
     assert!(json["relative_residual"].as_f64().is_some_and(|r| r > 1e-8 && r < 1.0), "{json}");
     assert!(run.stderr.contains("not converged") && run.stderr.contains("--max-iters"), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("warning: ").count(), 1, "{}", run.stderr);
+    let notes = json["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.starts_with("not converged"))), "{json}");
     assert_eq!(numbers(&sandbox.read("x.mtx")).len(), 300);
 }
 
@@ -241,6 +246,56 @@ fn history_and_plot() {
     assert!(svg.starts_with("<svg") && svg.contains("relative residual") && svg.contains("tolerance 1e-8"));
     assert_eq!(&std::fs::read(sandbox.path("r.png")).unwrap()[1..4], b"PNG");
     assert_eq!(sandbox.names(), ["A.mtx", "r.csv", "r.png", "r.svg"]);
+}
+
+#[test]
+fn the_update_can_be_the_rule() {
+    let sandbox = generated("tridiagonal --n 30 --diag 3");
+    let line = "solve A.mtx --method hbisa --blocks 1 --stop update --rtol 0 --atol 1e-6 --history r.csv --plot r.svg";
+    let json = sandbox.run(&format!("{line} --json")).expect(0).json();
+    assert!(json["notes"].to_string().contains("norm of the update"), "{json}");
+    let text = sandbox.read("r.csv");
+    let rows: Vec<Vec<f64>> =
+        text.lines().skip(1).map(|line| line.split(',').map(|t| t.parse().unwrap()).collect()).collect();
+    assert!(text.starts_with("iteration,update,rhs\n1,"), "{text}");
+    // Stopped at the first update below the tolerance; what the monitor sees lies above it.
+    assert!(rows.iter().all(|row| row[1] > 1e-6 && row[1].is_finite()), "{text}");
+    assert_eq!(json["iterations"], rows.len() + 1);
+    let svg = sandbox.read("r.svg");
+    assert!(svg.contains("update") && svg.contains("tolerance 1e-6") && !svg.contains(">relative residual<"));
+    let run = sandbox.run("solve A.mtx --stop update").expect(0);
+    assert_eq!(run.stderr, "warning: --stop is not read by --method auto\n");
+}
+
+#[test]
+fn a_singular_diagonal_block_is_no_singular_matrix() {
+    let sandbox = Sandbox::new();
+    // [0 1; 1 0]: regular, with a zero diagonal.
+    sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n");
+    for method in ["hbisa", "hbisa-gs"] {
+        let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json -o x.mtx")).expect(3);
+        let json = run.json();
+        assert_eq!(json["outcome"], "breakdown");
+        assert!(json["breakdown"].as_str().is_some_and(|b| b.contains("block 0")), "{json}");
+        assert!(run.stderr.contains("help: "), "{}", run.stderr);
+    }
+    for (method, by) in [("thomas", "tridiagonal-lu"), ("block-lu", "band-lu")] {
+        let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json")).expect(0);
+        let json = run.json();
+        assert_eq!((&json["method"], &json["method_requested"]), (&by.into(), &method.into()));
+        assert!(run.stderr.contains(&format!("{method} could not factor")), "{}", run.stderr);
+    }
+    assert_eq!(sandbox.names(), ["A.mtx"]);
+}
+
+#[test]
+fn given_blocks_work_whatever_the_order_would_be() {
+    // RCM would be cheaper than the given order.
+    let sandbox = generated("poisson2d --nx 30 --ny 8");
+    let json = sandbox.run("solve A.mtx --method block-lu --blocks 30 --json").expect(0).json();
+    assert_eq!((&json["reorder"], &json["blocks"]["count"]), (&"none".into(), &8.into()));
+    let json = sandbox.run("solve A.mtx --blocks 30 --json").expect(0).json();
+    assert_eq!(json["reorder"], "none");
 }
 
 #[test]

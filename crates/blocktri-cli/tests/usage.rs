@@ -225,3 +225,28 @@ fn the_malformed_collection() {
     }
     assert!(files >= 53);
 }
+
+#[test]
+fn options_of_methods_to_come_are_known_by_name() {
+    let sandbox = Sandbox::new();
+    sandbox.write("A.mtx", SMALL);
+    for option in ["restart", "omega", "partitions", "levels", "fill", "drop-tol", "seed"] {
+        let run = sandbox.run(&format!("solve A.mtx --{option} 3 --json -o x.mtx")).expect(2);
+        let error = run.json()["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(&format!("--{option} belongs to methods that are not built yet")), "{error}");
+        assert!(run.stderr.contains("hbisa-gs"), "{}", run.stderr);
+    }
+    let help = sandbox.run("solve --help").expect(0).stdout;
+    assert!(!help.contains("--restart") && help.contains("--stop"), "{help}");
+    assert_eq!(sandbox.names(), ["A.mtx"]);
+}
+
+#[test]
+fn two_outputs_need_two_names() {
+    let sandbox = Sandbox::new();
+    sandbox.write("A.mtx", SMALL);
+    let run = sandbox.run("solve A.mtx --method hbisa -o y --history y").expect(2);
+    assert!(run.stderr.contains("y: --output and --history name the same file"), "{}", run.stderr);
+    assert_eq!(sandbox.names(), ["A.mtx"]);
+    sandbox.run("solve A.mtx --method hbisa -o /dev/null --history /dev/null").expect(0);
+}

@@ -7,7 +7,7 @@ use bt_formats::{
 };
 
 use crate::error::Error;
-use crate::options::Reorder;
+use crate::options::{Blocks, Reorder};
 use crate::plan::{Candidate, explain, plan};
 use crate::solve::BlockSummary;
 
@@ -104,7 +104,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
         ("hybrid block-tridiagonal", hybrid.as_ref().map(|h| h.bytes() as u128)),
         ("dense", Some(n * n * value)),
     ];
-    let candidates = plan(a, Reorder::Auto)?.candidates;
+    let candidates = plan(a, Reorder::Auto, &Blocks::Detect)?.candidates;
     let choice = match candidates.first() {
         Some(_) => explain(&candidates),
         None => "no direct method fits memory".into(),

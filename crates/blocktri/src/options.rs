@@ -67,8 +67,10 @@ impl Method {
             Self::BlockLu => "block-tridiagonal LU, pivoting inside blocks; reads --reorder, --blocks, --refine",
             Self::BandLu => "band LU with partial pivoting; reads --reorder, --refine",
             Self::SparseLu => "sparse LU with partial pivoting; reads --refine",
-            Self::Hbisa => "block Jacobi iteration; reads --blocks, --rtol, --atol, --max-iters",
-            Self::HbisaGs => "block Gauss–Seidel iteration; reads --blocks, --rtol, --atol, --max-iters",
+            Self::Hbisa => "block Jacobi iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop",
+            Self::HbisaGs => {
+                "block Gauss–Seidel iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop"
+            }
         }
     }
 

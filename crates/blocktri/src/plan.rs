@@ -6,7 +6,7 @@
 //! without interchanges would do (a lower bound when it has to pivot).
 
 use bt_direct::BlockLu;
-use bt_formats::detect::finest_partition;
+use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -14,7 +14,8 @@ use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
 
 use crate::error::Error;
-use crate::options::{Method, Reorder};
+use crate::options::{Blocks, Method, Reorder};
+use crate::solve::partition;
 
 /// A way to solve: method, order, and what it costs.
 #[derive(Clone, Debug)]
@@ -70,14 +71,14 @@ fn minimum_degree_flops<T: Scalar>(a: &Csr<T>) -> f64 {
         .map_or(f64::INFINITY, |count| count.n_div + 2.0 * count.n_mult_subs_lu)
 }
 
-/// Ranks the direct methods for `a`. `reorder` restricts the orders that are tried.
-pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder) -> Result<Plan, Error> {
+/// Ranks the direct methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
+pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
     let n = a.nrows();
     let mut candidates = Vec::new();
     let (kl, ku) = bandwidth(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
-        push_narrow(&mut candidates, a, Reorder::None, (kl, ku), &finest_partition(a)?);
+        push_narrow(&mut candidates, a, Reorder::None, (kl, ku), &partition(a, blocks, true)?);
     }
     // A structure whose elimination costs no more than reading the matrix a few dozen times needs no other order.
     let cheap = |c: &[Candidate]| c.iter().any(|c| c.flops <= 64.0 * a.nnz() as f64);
@@ -85,7 +86,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder) -> Result<Plan, Erro
     if reorder == Reorder::Rcm || (reorder == Reorder::Auto && !cheap(&candidates)) {
         let p = rcm(a)?;
         let narrow = bandwidth_under(a, &p);
-        push_narrow(&mut candidates, a, Reorder::Rcm, narrow, &finest_partition(&a.permute(&p, &p))?);
+        push_narrow(&mut candidates, a, Reorder::Rcm, narrow, &natural_partition(&a.permute(&p, &p))?);
         order = Some(p);
     }
     if natural && !cheap(&candidates) {

@@ -51,7 +51,8 @@ pub struct Solution<T> {
     pub blocks: Option<BlockSummary>,
     /// Reciprocal condition number of A in the 1-norm, direct methods only.
     pub rcond: Option<f64>,
-    /// What the user must not overlook (also among the notes): an ill-conditioned matrix, an accuracy not reached.
+    /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
+    /// method replaced by another.
     pub warnings: Vec<String>,
 }
 
@@ -121,30 +122,34 @@ pub fn solve<T: Scalar>(
     }
     let mut solver = Solver::new(a, options, monitor)?;
     let mut answer = solver.solve(b.as_ref())?;
+    // What the notes say is about the answer returned, then about the attempts around it.
+    let mut attempts = Vec::new();
+    let mut tried = solver.factored.method;
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
-        let weak = (solver.factored.method, answer.report.certificate.backward_error);
-        let Some(stronger) = stronger(weak.0) else { break };
-        let note = format!(
-            "{} reached a backward error of {:.1e} only, above rounding level: {} with a heavy diagonal is tried",
-            weak.0, weak.1, stronger
-        );
-        solver.notes.push(note.clone());
-        match solver.replace(stronger, monitor) {
+        let Some(next) = stronger(tried) else { break };
+        tried = next;
+        attempts.push(format!(
+            "{} reached a backward error of {:.1e} only, above rounding level: {next} was tried",
+            answer.report.method, answer.report.certificate.backward_error
+        ));
+        match solver.replace(next, monitor) {
             Ok(()) => {}
-            Err(Error::Factor(FactorError::Stopped)) => return Err(Error::Factor(FactorError::Stopped)),
+            // Singular for stronger pivoting: the weak answer is worth nothing.
+            Err(end @ (Error::Singular(_) | Error::Factor(FactorError::Stopped))) => return Err(end),
             Err(failed) => {
-                answer.report.notes.extend([note, format!("{stronger}: {failed}")]);
-                break;
+                attempts.push(format!("{next}: {failed}"));
+                continue;
             }
         }
-        let next = solver.solve(b.as_ref())?;
-        if next.report.certificate.backward_error < answer.report.certificate.backward_error {
-            answer = next;
+        let candidate = solver.solve(b.as_ref())?;
+        let reached = candidate.report.certificate.backward_error;
+        if reached < answer.report.certificate.backward_error || answer.report.certificate.backward_error.is_nan() {
+            answer = candidate;
         } else {
-            answer.report.notes.push(note);
-            break;
+            attempts.push(format!("{next} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
         }
     }
+    answer.report.notes.append(&mut attempts);
     Ok(answer)
 }
 
@@ -229,8 +234,8 @@ impl<T: Scalar> Solver<T> {
                     given => Some(transform(&a, Method::Auto, given, &mut notes)?),
                 };
                 let plan = match &fixed {
-                    Some((transform, _)) => plan(&transform.apply(&a), Reorder::None)?,
-                    None => plan(&a, reorder)?,
+                    Some((transform, _)) => plan(&transform.apply(&a), Reorder::None, &Blocks::Detect)?,
+                    None => plan(&a, reorder, &options.blocks)?,
                 };
                 times.reorder = start.elapsed();
                 automatic(&a, options, plan, fixed, &mut notes, monitor)?
@@ -238,9 +243,12 @@ impl<T: Scalar> Solver<T> {
             method => {
                 let transform = transform(&a, method, reorder, &mut notes)?;
                 times.reorder = start.elapsed();
-                factor(&a, method, transform, &options.blocks, monitor)?
+                named(&a, options, transform, &mut notes, monitor)?
             }
         };
+        if options.blocks != Blocks::Detect && factored.blocks.is_none() {
+            notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
+        }
         times.setup = start.elapsed().saturating_sub(times.reorder);
         Ok(Self { a, factored, options: options.clone(), notes, times })
     }
@@ -262,6 +270,9 @@ impl<T: Scalar> Solver<T> {
 
         let mut notes = self.notes.clone();
         let mut warnings = Vec::new();
+        if !matches!(self.options.method, Method::Auto) && self.options.method != *method {
+            warnings.push(format!("{} could not factor the matrix: {method} solved the system", self.options.method));
+        }
         let steps = refined.steps;
         notes.push(format!("{steps} step{} of iterative refinement kept", if steps == 1 { "" } else { "s" }));
         let stats = factors.stats();
@@ -270,7 +281,7 @@ impl<T: Scalar> Solver<T> {
         }
         let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
         if outcome == Outcome::Inaccurate {
-            warnings.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
+            notes.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
         }
         if rcond < 2.0 * unit_roundoff::<T>() {
             warnings.push(format!(
@@ -333,6 +344,28 @@ fn matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, Error> {
         }),
         MatchingError::Input(input) => Error::Input(input),
     })
+}
+
+/// The method asked for; where it meets a pivot that only it cannot use, the next stronger one in the same order.
+fn named<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    transform: (Transform<T>, Reorder),
+    notes: &mut Vec<String>,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    match factor(a, options.method, transform.clone(), &options.blocks, monitor) {
+        Err(Error::Factor(failure @ FactorError::Breakdown { .. })) => {
+            let next = match options.method {
+                Method::Thomas | Method::BlockLu => stronger(options.method),
+                _ => None,
+            };
+            let Some(next) = next else { return Err(Error::Factor(failure)) };
+            notes.push(format!("{failure}; handed over to {next}"));
+            factor(a, next, transform, &options.blocks, monitor)
+        }
+        result => result,
+    }
 }
 
 /// The candidates of a plan in turn, then stronger methods, until one factors.
@@ -401,7 +434,7 @@ fn transform<T: Scalar>(
         }
         // A named method with the order left open: the cheaper of the given and the RCM order.
         Reorder::Auto => {
-            let best = plan(a, Reorder::Auto)?;
+            let best = plan(a, Reorder::Auto, &Blocks::Detect)?;
             let chosen = best.candidates.iter().find(|c| c.method == method).map_or(Reorder::None, |c| c.reorder);
             match best.rcm {
                 Some(p) if chosen == Reorder::Rcm => {
@@ -487,7 +520,7 @@ fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, 
 }
 
 /// The partition asked for. Given blocks are those of the matrix as given, so they exclude a reordering.
-fn partition<T: Scalar>(a: &Csr<T>, blocks: &Blocks, identity: bool) -> Result<Partition, Error> {
+pub(crate) fn partition<T: Scalar>(a: &Csr<T>, blocks: &Blocks, identity: bool) -> Result<Partition, Error> {
     if *blocks != Blocks::Detect && !identity {
         return Err(Error::Usage {
             message: "given blocks belong to the given order; use them with --reorder none".into(),
@@ -519,12 +552,18 @@ fn iterate<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     let start = Instant::now();
+    if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
+        matching(a)?;
+    }
     let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::GaussSeidel };
     let mut notes = Vec::new();
     let (transform, reorder) = match options.reorder {
         Reorder::Auto => (Transform::identity(a.nrows()), Reorder::None),
         other => transform(a, options.method, other, &mut notes)?,
     };
+    // Block iterations do not feel a scaling (rows: (R·D)⁻¹R·N = D⁻¹N; columns: a similarity), but the norm of the
+    // residual does: without it the tolerance is held against b − A·x itself.
+    let transform = Transform { scaling: None, ..transform };
     let work = if transform.is_identity() { a.clone() } else { transform.apply(a) };
     // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
     let lines = if options.blocks == Blocks::Detect { line_partition(&work)? } else { None };
@@ -538,7 +577,14 @@ fn iterate<T: Scalar>(
     }
     let hybrid = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default())?;
     let reorder_time = start.elapsed();
-    let mut method = Hbisa::new(&hybrid, sweep, options.stop_rule)?;
+    let mut method = Hbisa::new(&hybrid, sweep, options.stop_rule).map_err(|e| match e {
+        // A itself may be regular.
+        FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => FactorError::Breakdown {
+            method: options.method.name(),
+            reason: format!("diagonal block {block} (from 0) is singular, and every step solves with it"),
+        },
+        other => other,
+    })?;
     let mut x = Mat::zeros(b.nrows(), b.ncols());
     let mut total: Option<SolveReport> = None;
     let mut y = vec![zero::<T>(); b.nrows()];
@@ -568,11 +614,7 @@ fn iterate<T: Scalar>(
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     notes.append(&mut report.notes);
     report.notes = notes;
-    let warnings = match report.outcome {
-        Outcome::Converged => Vec::new(),
-        other => vec![format!("{} ended with {}", report.method, other.name())],
-    };
-    Ok(Solution { x, report, reorder, blocks: Some(summary), rcond: None, warnings })
+    Ok(Solution { x, report, reorder, blocks: Some(summary), rcond: None, warnings: Vec::new() })
 }
 
 /// The report of several columns: work added up, the first failure's outcome and notes.

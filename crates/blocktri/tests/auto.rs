@@ -3,8 +3,8 @@
 use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{Csr, Matrix, one, zero};
 use blocktri::{
-    Blocks, Coo, Error, Method, Outcome, Refinement, Reorder, Scalar, SingularKind, Solution, SolveOptions,
-    StopCriterion, c32, c64, solve,
+    Blocks, Coo, Error, FactorError, Method, Outcome, Refinement, Reorder, Scalar, SingularKind, Solution,
+    SolveOptions, StopCriterion, c32, c64, solve,
 };
 
 fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
@@ -129,13 +129,72 @@ fn a_broken_down_method_hands_over_and_says_so() {
         reorder: Reorder::None,
         ..SolveOptions::default()
     };
-    let error = answer(&a, &forced).1.unwrap_err();
-    assert!(matches!(error, Error::Factor(_)), "{error}");
-    assert!(error.help().unwrap().contains("band-lu"));
+    let handed = answer(&a, &forced).1.unwrap();
+    assert_eq!(handed.report.method, "band-lu");
+    assert!(handed.report.certificate.backward_error < 1e-15);
+    assert!(handed.report.notes.iter().any(|n| n.contains("handed over to band-lu")), "{:?}", handed.report.notes);
+    assert!(handed.warnings[0].contains("block-lu"), "{:?}", handed.warnings);
+    // The iteration with these blocks does not exist; nobody may conclude that A is singular.
+    for method in [Method::Hbisa, Method::HbisaGs] {
+        let error = answer(&a, &SolveOptions { method, ..forced.clone() }).1.unwrap_err();
+        assert!(matches!(error, Error::Factor(FactorError::Breakdown { .. })), "{error}");
+        assert!(error.to_string().contains("block 0"), "{error}");
+        assert!(error.help().unwrap().contains("band-lu"));
+    }
     let (x, solution) = answer(&a, &SolveOptions::default());
     let solution = solution.unwrap();
     assert!(solution.report.certificate.backward_error < 1e-15);
     assert!((solution.x - x).norm_max() < 1e-10);
+}
+
+#[test]
+fn a_scaled_order_does_not_loosen_the_tolerance() {
+    // Rows from 1 to 10¹²: the residual of a row-scaled system says nothing about the one asked for.
+    let n = 40;
+    let a = csr(
+        n,
+        (0..n).flat_map(|i| {
+            let s = 10f64.powi((i % 13) as i32);
+            [(i, i.wrapping_sub(1), s), (i, i, 4.0 * s), (i, i + 1, s)].into_iter().filter(move |e| e.1 < n)
+        }),
+    );
+    for (method, reorder) in [(Method::Hbisa, Reorder::Matching), (Method::HbisaGs, Reorder::MatchingRcm)] {
+        let options = SolveOptions { method, reorder, stop: StopCriterion::default(), ..SolveOptions::default() };
+        let b = Mat::from_fn(n, 1, |i, _| if i % 13 == 0 { 1.0 } else { 0.0 });
+        let solution = solve(&a, b.as_ref(), &options, &mut ()).unwrap();
+        assert_ne!(solution.report.outcome, Outcome::FalseConvergence);
+        let residual = solution.report.certificate.relative_residual;
+        assert!(
+            solution.report.outcome != Outcome::Converged || residual <= 1.01e-8,
+            "{method} {reorder}: {residual:e}"
+        );
+    }
+}
+
+#[test]
+fn given_blocks_keep_the_given_order() {
+    let a = poisson(12);
+    for method in [Method::Auto, Method::BlockLu] {
+        let options = SolveOptions { method, blocks: Blocks::Uniform(12), ..SolveOptions::default() };
+        let solution = answer(&a, &options).1.unwrap();
+        assert_eq!((solution.report.outcome, solution.reorder), (Outcome::Converged, Reorder::None), "{method}");
+        match solution.blocks {
+            Some(blocks) => assert_eq!((blocks.count, blocks.max), (12, 12), "{method}"),
+            None => assert!(solution.report.notes.iter().any(|n| n.contains("blocks were not used"))),
+        }
+    }
+}
+
+#[test]
+fn a_stop_request_ends_every_direct_method() {
+    let a = poisson(20);
+    for method in [Method::Auto, Method::BlockLu, Method::BandLu, Method::SparseLu] {
+        let options = SolveOptions { method, ..SolveOptions::default() };
+        let b = Mat::from_fn(400, 1, |_, _| 1.0);
+        let stop = &mut |_: blocktri::Progress| std::ops::ControlFlow::Break(());
+        let error = solve(&a, b.as_ref(), &options, stop).unwrap_err();
+        assert!(matches!(error, Error::Factor(FactorError::Stopped)), "{method}: {error}");
+    }
 }
 
 #[test]

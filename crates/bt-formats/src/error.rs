@@ -156,7 +156,10 @@ impl Error {
                 _ => return None,
             }),
             Self::NotSquare { .. } => Some("least-squares problems are not solved here"),
-            Self::TooLarge { .. } => Some("indices are 32-bit: at most 4294967294 rows, columns and entries"),
+            Self::TooLarge { limit, .. } if limit.contains("32-bit") => {
+                Some("indices are 32-bit: at most 4294967294 rows, columns and entries")
+            }
+            Self::TooLarge { .. } => Some("take another method or order (auto counts the memory), or smaller blocks"),
             _ => None,
         }
     }

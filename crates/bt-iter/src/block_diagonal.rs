@@ -68,17 +68,30 @@ fn factor_block<T: Scalar>(
                 Err(other) => return Err(other),
             }
         }
-        diagonal => {
-            let mut dense = Mat::zeros(range.len(), range.len());
+        DiagonalBlocks::Band { kl, ku, values } => {
+            let (n, k) = (a.n(), range.len());
+            let mut block = Band::zeros(k, (*kl).min(k - 1), (*ku).min(k - 1))?;
+            for c in 0..k {
+                for i in block.column_range(c) {
+                    // Diagonal after diagonal, aligned by rows.
+                    *block.get_mut(i, c) = values[(kl + c - i) * n + range.start + i];
+                }
+            }
+            Box::new(BandLu::new(&block)?)
+        }
+        _ => {
+            let k = range.len();
+            let mut dense = Mat::new();
+            dense.try_reserve(k, k).map_err(|_| bt_formats::Error::TooLarge {
+                what: "a diagonal block",
+                needed: format!("{k} × {k} values"),
+                limit: "the memory there is".into(),
+            })?;
+            dense.resize_with(k, k, |_, _| bt_formats::zero());
             a.copy_diagonal_block(j, dense.as_mut());
             let block = Csr::from_dense(dense.as_ref())?;
-            match diagonal {
-                DiagonalBlocks::Dense { .. } => {
-                    let whole = Partition::from_sizes([range.len()])?;
-                    Box::new(BlockLu::new(&BlockTridiagonal::from_csr(&block, whole, HybridLayout::default())?)?)
-                }
-                _ => Box::new(BandLu::new(&Band::from_csr(&block)?)?),
-            }
+            let whole = Partition::from_sizes([k])?;
+            Box::new(BlockLu::new(&BlockTridiagonal::from_csr(&block, whole, HybridLayout::default())?)?)
         }
     })
 }

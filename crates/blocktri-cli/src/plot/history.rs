@@ -13,7 +13,7 @@ const AREA: Area = Area { x: 84.0, y: 72.0, width: 740.0, height: 384.0 };
 ///
 /// Long histories are thinned to the extremes of each column of pixels, so that the file stays small and no peak
 /// is lost. Residuals of zero and non-finite ones cannot be drawn; the curve breaks there.
-pub fn residual_history(title: &str, subtitle: &str, curves: &[Curve], tolerance: Option<f64>) -> String {
+pub fn residual_history(title: &str, subtitle: &str, label: &str, curves: &[Curve], tolerance: Option<f64>) -> String {
     let drawable = |r: f64| r.is_finite() && r > 0.0;
     let exponents = curves
         .iter()
@@ -47,7 +47,7 @@ pub fn residual_history(title: &str, subtitle: &str, curves: &[Curve], tolerance
     }
     svg.frame(AREA);
     svg.label((AREA.x + AREA.width / 2.0, HEIGHT - 14.0), 15, Anchor::Middle, INK, "iteration");
-    svg.label_upwards((26.0, AREA.y + AREA.height / 2.0), 15, INK, "relative residual");
+    svg.label_upwards((26.0, AREA.y + AREA.height / 2.0), 15, INK, label);
 
     if let Some(tolerance) = tolerance.filter(|&t| drawable(t)) {
         let y = y(tolerance.log10());
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn odd_values_do_not_reach_the_document() {
         let history = vec![(0, 1.0), (1, f64::NAN), (2, 0.0), (3, f64::INFINITY), (4, 1e-300)];
-        let svg = residual_history("t", "s", &[history], Some(0.0));
+        let svg = residual_history("t", "s", "residual", &[history], Some(0.0));
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        assert!(!residual_history("t", "s", &[], None).contains("NaN"));
+        assert!(!residual_history("t", "s", "residual", &[], None).contains("NaN"));
     }
 }

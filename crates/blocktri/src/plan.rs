@@ -161,10 +161,8 @@ pub(crate) fn explain(candidates: &[Candidate]) -> String {
         Reorder::None => String::new(),
         other => format!(" in {other} order"),
     };
-    let mut text = format!("auto chose {}{order}: {}, {:.2e} flops counted", best.method, best.structure, best.flops);
-    for (k, other) in candidates[1..].iter().take(2).enumerate() {
-        text += if k == 0 { "; next best " } else { ", " };
-        text += &format!("{} ({}) {:.2e}", other.method, other.reorder, other.flops);
-    }
-    text
+    let others: Vec<String> =
+        candidates[1..].iter().take(2).map(|c| format!("{} ({}) {:.2e}", c.method, c.reorder, c.flops)).collect();
+    let next = if others.is_empty() { String::new() } else { format!("; next best {}", others.join(", ")) };
+    format!("auto chose {}{order}: {}, {:.2e} flops counted{next}", best.method, best.structure, best.flops)
 }

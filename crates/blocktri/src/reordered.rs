@@ -13,8 +13,15 @@ use faer::MatMut;
 pub(crate) struct Transform<T: Scalar> {
     pub rows: Permutation,
     pub cols: Permutation,
-    /// Diagonals of R and C, in the order of A; `None` where nothing is scaled.
-    pub scaling: Option<(Vec<T::Real>, Vec<T::Real>)>,
+    /// `None` where nothing is scaled.
+    pub scaling: Option<Scaling<T::Real>>,
+}
+
+/// Diagonals of R and C, in the order of A.
+#[derive(Clone, Debug)]
+pub(crate) struct Scaling<R> {
+    pub rows: Vec<R>,
+    pub cols: Vec<R>,
 }
 
 impl<T: Scalar> Transform<T> {
@@ -33,7 +40,7 @@ impl<T: Scalar> Transform<T> {
 
     pub fn apply(&self, a: &Csr<T>) -> Csr<T> {
         match &self.scaling {
-            Some((r, c)) => a.scale(r, c).permute(&self.rows, &self.cols),
+            Some(s) => a.scale(&s.rows, &s.cols).permute(&self.rows, &self.cols),
             None => a.permute(&self.rows, &self.cols),
         }
     }
@@ -41,7 +48,7 @@ impl<T: Scalar> Transform<T> {
     /// The sides of op(A) as (permutation, scaling): what meets the right-hand side, and what meets the solution.
     fn sides(&self, op: Op) -> [(&Permutation, Option<&[T::Real]>); 2] {
         let (r, c) = match &self.scaling {
-            Some((r, c)) => (Some(r.as_slice()), Some(c.as_slice())),
+            Some(s) => (Some(&*s.rows), Some(&*s.cols)),
             None => (None, None),
         };
         match op {
@@ -132,8 +139,8 @@ impl<T: Scalar> Factorization<T> for Reordered<T> {
         if is_odd(&self.transform.rows) != is_odd(&self.transform.cols) {
             det.negate();
         }
-        if let Some((r, c)) = &self.transform.scaling {
-            det.log_abs -= r.iter().chain(c).map(|s| s.to_f64().ln()).sum::<f64>();
+        if let Some(s) = &self.transform.scaling {
+            det.log_abs -= s.rows.iter().chain(&s.cols).map(|s| s.to_f64().ln()).sum::<f64>();
         }
         det
     }

@@ -18,7 +18,7 @@ use faer::{Mat, MatRef};
 use crate::error::Error;
 use crate::options::{Blocks, Method, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
-use crate::reordered::{Reordered, Transform};
+use crate::reordered::{Reordered, Scaling, Transform};
 
 /// The blocks a method worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,14 +217,26 @@ impl<T: Scalar> Solver<T> {
             matching(&a)?;
         }
         let mut times = PhaseTimes::default();
+        // Given blocks are blocks of the given order.
+        let reorder = match (&options.blocks, options.reorder) {
+            (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
+            (_, reorder) => reorder,
+        };
         let factored = match options.method {
             Method::Auto => {
-                let plan = plan(&a, options.reorder)?;
+                let fixed = match reorder {
+                    Reorder::None | Reorder::Rcm | Reorder::Auto => None,
+                    given => Some(transform(&a, Method::Auto, given, &mut notes)?),
+                };
+                let plan = match &fixed {
+                    Some((transform, _)) => plan(&transform.apply(&a), Reorder::None)?,
+                    None => plan(&a, reorder)?,
+                };
                 times.reorder = start.elapsed();
-                automatic(&a, options, plan, &mut notes, monitor)?
+                automatic(&a, options, plan, fixed, &mut notes, monitor)?
             }
             method => {
-                let transform = transform(&a, method, options.reorder, &mut notes)?;
+                let transform = transform(&a, method, reorder, &mut notes)?;
                 times.reorder = start.elapsed();
                 factor(&a, method, transform, &options.blocks, monitor)?
             }
@@ -328,6 +340,7 @@ fn automatic<T: Scalar>(
     a: &Csr<T>,
     options: &SolveOptions,
     plan: Plan,
+    mut fixed: Option<(Transform<T>, Reorder)>,
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
@@ -341,9 +354,10 @@ fn automatic<T: Scalar>(
     let mut reorder = best.reorder;
     let mut order = plan.rcm;
     loop {
-        let transform = match (reorder, order.take()) {
-            (Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
-            (reorder, _) => transform(a, method, reorder, notes)?,
+        let transform = match (&fixed, reorder, order.take()) {
+            (Some(given), ..) => given.clone(),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
+            (None, reorder, _) => transform(a, method, reorder, notes)?,
         };
         let failure = match factor(a, method, transform, &options.blocks, monitor) {
             Ok(factored) => return Ok(factored),
@@ -354,7 +368,7 @@ fn automatic<T: Scalar>(
         notes.push(format!("{failure}; handed over to {next}"));
         method = next;
         if method == Method::SparseLu {
-            reorder = Reorder::Matching;
+            (fixed, reorder) = (None, Reorder::Matching);
         }
     }
 }
@@ -369,7 +383,11 @@ fn transform<T: Scalar>(
     let n = a.nrows();
     let matched = || -> Result<Transform<T>, Error> {
         let m = matching(a)?;
-        Ok(Transform { rows: m.rows, cols: Permutation::identity(n), scaling: Some((m.row_scale, m.col_scale)) })
+        Ok(Transform {
+            rows: m.rows,
+            cols: Permutation::identity(n),
+            scaling: Some(Scaling { rows: m.row_scale, cols: m.col_scale }),
+        })
     };
     Ok(match reorder {
         Reorder::None => (Transform::identity(n), Reorder::None),
@@ -412,48 +430,49 @@ fn factor<T: Scalar>(
         permuted = transform.apply(a);
         &permuted
     };
-    let (factors, blocks, matrix_bytes) =
-        factor_in_order(work, method, blocks, identity, monitor).map_err(|e| match e {
-            // The place is told in the columns of A, not of its reordered form.
-            Error::Singular(place) => {
-                Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
-            }
-            other => other,
-        })?;
+    let made = factor_in_order(work, method, blocks, identity, monitor).map_err(|e| match e {
+        // The place is told in the columns of A, not of its reordered form.
+        Error::Singular(place) => {
+            Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
+        }
+        other => other,
+    })?;
+    let Factored { factors, .. } = made;
     let factors = if identity { factors } else { Box::new(Reordered::new(factors, transform, a.norm_one().to_f64())) };
-    Ok(Factored { method, reorder, blocks, factors, matrix_bytes })
+    Ok(Factored { reorder, factors, ..made })
 }
 
-/// Factors the matrix as it stands: (factors, blocks used, bytes of the matrix in the method's format).
+/// Factors the matrix as it stands.
 fn factor_in_order<T: Scalar>(
     work: &Csr<T>,
     method: Method,
     blocks: &Blocks,
     identity: bool,
     monitor: &mut dyn Monitor,
-) -> Result<(Box<dyn Factorization<T>>, Option<BlockSummary>, usize), Error> {
-    Ok(match method {
+) -> Result<Factored<T>, Error> {
+    let mut summary = None;
+    let (factors, matrix_bytes): (Box<dyn Factorization<T>>, usize) = match method {
         Method::Thomas => {
             let t = tridiagonal(work, method)?;
-            (Box::new(Thomas::new(&t)?), None, t.bytes())
+            (Box::new(Thomas::new(&t)?), t.bytes())
         }
         Method::TridiagonalLu => {
             let t = tridiagonal(work, method)?;
-            (Box::new(TridiagonalLu::new(&t)?), None, t.bytes())
+            (Box::new(TridiagonalLu::new(&t)?), t.bytes())
         }
         Method::BandLu => {
             let band = Band::from_csr(work)?;
-            let bytes = band.bytes();
-            (Box::new(BandLu::with_monitor(&band, monitor)?), None, bytes)
+            (Box::new(BandLu::with_monitor(&band, monitor)?), band.bytes())
         }
         Method::BlockLu => {
             let partition = partition(work, blocks, identity)?;
-            let summary = BlockSummary::of(&partition);
+            summary = Some(BlockSummary::of(&partition));
             let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
-            (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), Some(summary), hybrid.bytes())
+            (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
-        _ => (Box::new(SparseLu::new(work)?), None, work.bytes()),
-    })
+        _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+    };
+    Ok(Factored { method, reorder: Reorder::None, blocks: summary, factors, matrix_bytes })
 }
 
 fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {

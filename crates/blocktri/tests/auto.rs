@@ -95,6 +95,22 @@ fn every_direct_method_gives_the_same_answer() {
 }
 
 #[test]
+fn auto_works_in_every_order_and_with_given_blocks() {
+    for a in [tridiagonal(50, 1.0, 4.0, -2.0), poisson(9)] {
+        for reorder in Reorder::ALL {
+            let (x, solution) = answer(&a, &SolveOptions { reorder, ..SolveOptions::default() });
+            let s = solution.unwrap();
+            assert!(s.report.certificate.backward_error < 1e-15, "{reorder}");
+            assert!((s.x - x).norm_max() < 1e-13, "{reorder}");
+            assert!(reorder == Reorder::Auto || s.reorder == reorder, "{reorder}");
+        }
+    }
+    let blocks = Blocks::Uniform(10);
+    let (_, s) = answer(&poisson(10), &SolveOptions { method: Method::BlockLu, blocks, ..SolveOptions::default() });
+    assert_eq!(s.unwrap().blocks.unwrap().count, 10);
+}
+
+#[test]
 fn a_broken_down_method_hands_over_and_says_so() {
     // Every diagonal block is singular, A is not.
     let n = 12;

@@ -134,10 +134,10 @@ impl Error {
 
     /// The same error with the file's name filled in where it was missing.
     pub fn in_file(mut self, name: &std::path::Path) -> Self {
-        if let Self::Parse { file, .. } = &mut self {
-            if file.as_os_str().is_empty() {
-                *file = name.to_owned();
-            }
+        if let Self::Parse { file, .. } = &mut self
+            && file.as_os_str().is_empty()
+        {
+            name.clone_into(file);
         }
         self
     }

@@ -1,6 +1,6 @@
 //! Test kit of blocktri: what every format and every solver is tested with.
 //!
-//! - [`catalogue`]: named small systems, each with what a solver has to do with it.
+//! - [`mod@catalogue`]: named small systems, each with what a solver has to do with it.
 //! - [`strategies`]: proptest strategies for matrices of every structure, dominant, well-conditioned or wild.
 //! - [`oracle`]: dense answers in double precision, from faer.
 //! - [`contract`]: suites that every operator and factorization has to pass. They return the first breach as a

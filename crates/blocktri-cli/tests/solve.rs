@@ -372,3 +372,12 @@ fn the_block_collection() {
         }
     }
 }
+
+#[test]
+fn large_banded_blocks_stay_banded() {
+    // As dense blocks they would take 80 GB each.
+    let sandbox = generated("band-random --n 200000 --kl 2 --ku 1 --dominance 2");
+    let json = sandbox.run("solve A.mtx --method hbisa --blocks 100000 --json").expect(0).json();
+    assert_eq!((&json["outcome"], &json["blocks"]["count"]), (&"converged".into(), &2.into()));
+    assert!(json["bytes"]["factors"].as_u64().is_some_and(|b| b < 1 << 25), "{json}");
+}

@@ -23,7 +23,7 @@ pub enum Method {
     BlockLu,
     /// Band LU with partial pivoting.
     BandLu,
-    /// Sparse LU with partial pivoting (faer's).
+    /// Sparse LU with partial pivoting: faer's where there is fill, by columns where there is little.
     SparseLu,
     /// Hybrid block iteration, Jacobi form, Eq. (6).
     Hbisa,
@@ -62,11 +62,11 @@ impl Method {
     pub fn summary(self) -> &'static str {
         match self {
             Self::Auto => "cheapest direct method for the structure found; reads --reorder, --blocks, --refine",
-            Self::Thomas => "tridiagonal LU without pivoting; reads --refine",
-            Self::TridiagonalLu => "tridiagonal LU with partial pivoting; reads --refine",
+            Self::Thomas => "tridiagonal LU without pivoting; reads --reorder, --refine",
+            Self::TridiagonalLu => "tridiagonal LU with partial pivoting; reads --reorder, --refine",
             Self::BlockLu => "block-tridiagonal LU, pivoting inside blocks; reads --reorder, --blocks, --refine",
             Self::BandLu => "band LU with partial pivoting; reads --reorder, --refine",
-            Self::SparseLu => "sparse LU with partial pivoting; reads --refine",
+            Self::SparseLu => "sparse LU with partial pivoting; reads --reorder, --refine",
             Self::Hbisa => "block Jacobi iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop",
             Self::HbisaGs => {
                 "block Gauss–Seidel iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop"
@@ -137,7 +137,7 @@ impl fmt::Display for Reorder {
 /// The block partition to work with.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// The finest block-tridiagonal partition the pattern allows.
+    /// The natural block-tridiagonal partition of the pattern; for the hybrid block iteration its lines, if it has lines.
     #[default]
     Detect,
     /// Uniform blocks of this size, the last one smaller when it does not divide n.

@@ -296,7 +296,7 @@ pub struct CloudArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["block_size", "levels", "seed"],
           required_unless_present = "block_size")]
     pub case: Option<String>,
-    /// Resources, the block size
+    /// States of a level, the block size
     #[arg(long, value_name = "K", requires = "levels", value_parser = count)]
     pub block_size: Option<usize>,
     /// Blocks

@@ -73,7 +73,6 @@ fn minimum_degree_flops<T: Scalar>(a: &Csr<T>) -> f64 {
 
 /// Ranks the direct methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
 pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
-    let n = a.nrows();
     let mut candidates = Vec::new();
     let (kl, ku) = bandwidth(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
@@ -97,18 +96,12 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
             structure: format!("{} non-zeros, minimum degree order", a.nnz()),
         });
     }
-    candidates.retain(|c| c.method == Method::SparseLu || fits_memory(c, n));
     candidates.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
     Ok(Plan { candidates, rcm: order })
 }
 
-/// Band and block storage beyond this many values is refused: 8 GiB of f64.
+/// Factors of more values than this are not considered: 8 GiB of f64.
 const MAX_VALUES: f64 = 1e9;
-
-fn fits_memory(c: &Candidate, n: usize) -> bool {
-    // flops ≥ 2·n·kl·(kl+ku) and values ≤ n·(2kl+ku+1): bounded through the flops, which grow faster.
-    (c.flops * n as f64).sqrt() <= 2.0 * MAX_VALUES
-}
 
 fn push_narrow<T: Scalar>(
     candidates: &mut Vec<Candidate>,
@@ -124,14 +117,16 @@ fn push_narrow<T: Scalar>(
         candidates.push(Candidate { method, reorder, flops: 10.0 * n as f64, structure: "tridiagonal".into() });
         return;
     }
-    candidates.push(Candidate {
-        method: Method::BandLu,
-        reorder,
-        flops: band_flops(n, kl, ku),
-        structure: format!("{kl} sub- and {ku} super-diagonals"),
-    });
+    if n as f64 * (2 * kl + ku + 1) as f64 <= MAX_VALUES {
+        candidates.push(Candidate {
+            method: Method::BandLu,
+            reorder,
+            flops: band_flops(n, kl, ku),
+            structure: format!("{kl} sub- and {ku} super-diagonals"),
+        });
+    }
     let (min, max) = partition.min_max_size();
-    if partition.n_blocks() > 1 {
+    if partition.n_blocks() > 1 && BlockLu::<f64>::bytes(partition) <= 8.0 * MAX_VALUES {
         candidates.push(Candidate {
             method: Method::BlockLu,
             reorder,

@@ -136,7 +136,7 @@ impl<T: Scalar> Factorization<T> for Reordered<T> {
     fn log_det(&self) -> LogDet<T> {
         // det A' = sgn P_r · ΠR · det A · ΠC · sgn P_c
         let mut det = self.inner.log_det();
-        if is_odd(&self.transform.rows) != is_odd(&self.transform.cols) {
+        if self.transform.rows.is_odd() != self.transform.cols.is_odd() {
             det.negate();
         }
         if let Some(s) = &self.transform.scaling {
@@ -152,34 +152,4 @@ fn column<'a, T: Scalar>(x: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
 
 fn scaled<T: Scalar>(value: T, factors: Option<&[T::Real]>, i: usize) -> T {
     value * factors.map_or(one(), |f| T::from_real(f[i]))
-}
-
-/// Whether a permutation is a product of an odd number of transpositions: n − (number of cycles) is odd.
-fn is_odd(p: &Permutation) -> bool {
-    let mut seen = vec![false; p.len()];
-    let mut cycles = 0;
-    for start in 0..p.len() {
-        let mut i = start;
-        if !seen[i] {
-            cycles += 1;
-        }
-        while !seen[i] {
-            seen[i] = true;
-            i = p.order()[i] as usize;
-        }
-    }
-    (p.len() - cycles) % 2 == 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parity() {
-        let odd = |order: &[u32]| is_odd(&Permutation::from_order(order.to_vec()).unwrap());
-        assert!(!odd(&[0, 1, 2]));
-        assert!(odd(&[1, 0, 2]));
-        assert!(!odd(&[1, 2, 0]));
-    }
 }

@@ -234,7 +234,11 @@ impl<T: Scalar> Solver<T> {
                     given => Some(transform(&a, Method::Auto, given, &mut notes)?),
                 };
                 let plan = match &fixed {
-                    Some((transform, _)) => plan(&transform.apply(&a), Reorder::None, &Blocks::Detect)?,
+                    Some((transform, given)) => {
+                        let mut plan = plan(&transform.apply(&a), Reorder::None, &Blocks::Detect)?;
+                        plan.candidates.iter_mut().for_each(|c| c.reorder = *given);
+                        plan
+                    }
                     None => plan(&a, reorder, &options.blocks)?,
                 };
                 times.reorder = start.elapsed();

@@ -39,7 +39,7 @@ pub use error::{Error, ParseKind, Result};
 pub use monitor::{CancelToken, Monitor, Progress};
 pub use operator::{LinearOperator, Matrix, Op, Par, one, zero};
 pub use partition::Partition;
-pub use permutation::Permutation;
+pub use permutation::{Permutation, is_odd};
 pub use read::{AnyMatrix, read_matrix, read_matrix_with};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use scalar::{RealScalar, Scalar, ScalarKind, c32, c64};

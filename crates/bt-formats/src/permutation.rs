@@ -86,6 +86,11 @@ impl Permutation {
         self.order.iter().enumerate().all(|(new, &old)| new == old as usize)
     }
 
+    /// Whether the sign is −1: a product of an odd number of transpositions. O(n).
+    pub fn is_odd(&self) -> bool {
+        is_odd(&self.order)
+    }
+
     /// `new_x[new] = x[order[new]]`.
     ///
     /// # Panics
@@ -106,5 +111,32 @@ impl Permutation {
         for (y, &old) in new_x.iter().zip(&self.order) {
             x[old as usize] = *y;
         }
+    }
+}
+
+/// Whether an order of 0..n (every index once) is an odd permutation: n minus the number of its cycles is odd.
+pub fn is_odd(order: &[u32]) -> bool {
+    let mut seen = vec![false; order.len()];
+    let mut odd = order.len() % 2 == 1;
+    for start in 0..order.len() {
+        let mut i = start;
+        odd ^= !seen[i];
+        while !std::mem::replace(&mut seen[i], true) {
+            i = order[i] as usize;
+        }
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parity() {
+        assert!(!is_odd(&[]) && !is_odd(&[0, 1, 2]));
+        assert!(is_odd(&[1, 0, 2]));
+        assert!(!is_odd(&[1, 2, 0]));
+        assert!(is_odd(&[1, 2, 3, 0]));
     }
 }

@@ -136,14 +136,15 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
                 StopRule::Residual => threshold,
                 StopRule::Update => stop.atol.max(stop.rtol * bt_formats::max_abs(x)),
             };
+            let progress = Progress::Iteration { index: iterations, residual: norm / baseline };
+            let flow = monitor.observe(progress);
             if norm <= target {
                 break Outcome::Converged;
             }
             if norm.is_nan() || (iterations > 0 && norm.is_infinite()) {
                 break Outcome::Breakdown(Breakdown::NonFinite);
             }
-            let progress = Progress::Iteration { index: iterations, residual: norm / baseline };
-            if let ControlFlow::Break(()) = monitor.observe(progress) {
+            if let ControlFlow::Break(()) = flow {
                 break Outcome::Stopped;
             }
             if rate.diverges(norm) {

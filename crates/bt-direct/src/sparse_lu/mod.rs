@@ -23,7 +23,7 @@ mod supernodal;
 
 use std::sync::Mutex;
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
 use faer::MatMut;
 
 use self::ordering::Ordering;
@@ -420,22 +420,6 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         }
         det
     }
-}
-
-/// Whether a permutation has sign −1: an odd number of cycles of even length.
-fn is_odd(order: &[u32]) -> bool {
-    let mut seen = vec![false; order.len()];
-    let mut odd = false;
-    for start in 0..order.len() {
-        let mut i = start;
-        let mut length = 0;
-        while !std::mem::replace(&mut seen[i], true) {
-            i = order[i] as usize;
-            length += 1;
-        }
-        odd ^= length > 0 && length % 2 == 0;
-    }
-    odd
 }
 
 #[cfg(test)]

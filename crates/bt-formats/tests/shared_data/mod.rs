@@ -1,8 +1,8 @@
-//! Files of `../shared/data` for the tests of structure: a reader of just what those files hold.
+//! Files of `../shared/data` for the tests of structure.
 
 use std::path::{Path, PathBuf};
 
-use bt_formats::{Coo, Csr};
+use bt_formats::Csr;
 
 /// `../shared/data/<folder>`, or `None` with a line on stdout when the data are not there.
 pub fn folder(name: &str) -> Option<PathBuf> {
@@ -26,21 +26,7 @@ pub fn matrices(folder: &Path) -> Vec<(String, Csr<f64>)> {
     names.into_iter().map(|n| (n.clone(), read(&folder.join(n).with_extension("mtx")))).collect()
 }
 
-/// A real coordinate matrix, general or symmetric.
+/// A real matrix.
 pub fn read(file: &Path) -> Csr<f64> {
-    let text = std::fs::read_to_string(file).unwrap();
-    let symmetric = text.lines().next().unwrap().contains("symmetric");
-    let mut lines = text.lines().filter(|l| !l.starts_with('%') && !l.trim().is_empty());
-    let size: Vec<usize> = lines.next().unwrap().split_whitespace().map(|t| t.parse().unwrap()).collect();
-    let mut a = Coo::new(size[0], size[1]).unwrap();
-    for line in lines.take(size[2]) {
-        let mut t = line.split_whitespace();
-        let (i, j): (usize, usize) = (t.next().unwrap().parse().unwrap(), t.next().unwrap().parse().unwrap());
-        let v: f64 = t.next().unwrap().parse().unwrap();
-        a.push(i - 1, j - 1, v).unwrap();
-        if symmetric && i != j {
-            a.push(j - 1, i - 1, v).unwrap();
-        }
-    }
-    a.to_csr().unwrap()
+    bt_formats::matrix_market::read_csr(file).unwrap()
 }

@@ -1,5 +1,6 @@
 //! One call: choose a method, factor, solve, verify, and go to a stronger method when the answer is not good enough.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
@@ -85,6 +86,8 @@ struct Factored<T: Scalar> {
     blocks: Option<BlockSummary>,
     factors: Box<dyn Factorization<T>>,
     matrix_bytes: usize,
+    /// Estimated at the first solve: it depends on the factors alone.
+    rcond: OnceLock<f64>,
 }
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
@@ -264,13 +267,13 @@ impl<T: Scalar> Solver<T> {
     pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes } = &self.factored;
+        let Factored { method, reorder, blocks, factors, matrix_bytes, rcond } = &self.factored;
         let mut x = b.clone();
         factors.solve_in_place(x.as_mut());
         let refined = refine(&self.a, &**factors, Op::Identity, b.as_ref(), &mut x, self.options.refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
-        let rcond = factors.rcond();
+        let rcond = *rcond.get_or_init(|| factors.rcond());
 
         let mut notes = self.notes.clone();
         let mut warnings = Vec::new();
@@ -509,7 +512,7 @@ fn factor_in_order<T: Scalar>(
         }
         _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
     };
-    Ok(Factored { method, reorder: Reorder::None, blocks: summary, factors, matrix_bytes })
+    Ok(Factored { method, reorder: Reorder::None, blocks: summary, factors, matrix_bytes, rcond: OnceLock::new() })
 }
 
 fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {

@@ -22,9 +22,13 @@ fn formats(c: &mut Criterion) {
         let layout = HybridLayout { diagonal: Some(diagonal), couplings: Some(couplings) };
         BlockTridiagonal::from_csr(&a, partition.clone(), layout).expect("the matrix is block tridiagonal")
     };
-    let matrices: [(&str, Box<dyn Matrix<f64>>); 5] = [
+    let mut indexed = a.clone();
+    assert!(indexed.index_by_diagonals().expect("the index fits memory"), "cloud matrices have few diagonals");
+    let matrices: [(&str, Box<dyn Matrix<f64>>); 7] = [
         ("coo", Box::new(Coo::from_csr(&a))),
         ("csr", Box::new(a.clone())),
+        ("indexed csr", Box::new(indexed)),
+        ("tridiagonal+diagonals", Box::new(hybrid(DiagonalKind::Tridiagonal, CouplingKind::Diagonals))),
         ("tridiagonal+csr", Box::new(hybrid(DiagonalKind::Tridiagonal, CouplingKind::Csr))),
         ("tridiagonal+coo", Box::new(hybrid(DiagonalKind::Tridiagonal, CouplingKind::Coo))),
         ("band+csr", Box::new(hybrid(DiagonalKind::Band, CouplingKind::Csr))),

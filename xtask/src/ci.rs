@@ -29,6 +29,7 @@ pub fn run() -> Result<()> {
         must_succeed(&mut cargo(warnings))
     });
     steps.run("test", || test(&mut tally));
+    steps.run("examples", examples);
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);
@@ -53,7 +54,7 @@ impl Steps {
         println!();
         for (name, time, done) in &self.0 {
             let verdict = if done.is_ok() { "ok" } else { "FAILED" };
-            println!("{name:<8} {verdict:<6} {:>6.1} s", time.as_secs_f64());
+            println!("{name:<9} {verdict:<6} {:>6.1} s", time.as_secs_f64());
         }
         println!("{} passed, {} failed", tally.passed, tally.failed);
         let failed: Vec<&str> = self.0.iter().filter(|s| s.2.is_err()).map(|s| s.0).collect();
@@ -92,6 +93,24 @@ fn count(line: &str, tally: &mut Tally) {
             _ => {}
         }
     }
+}
+
+/// Every example of the facade: each ends by checking a number.
+fn examples() -> Result<()> {
+    let folder = root().join("crates/blocktri/examples");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).context(folder.display())? {
+        let path = entry.context(folder.display())?.path();
+        if path.extension().is_some_and(|e| e == "rs") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    for name in names {
+        println!("$ cargo run --package blocktri --example {name}");
+        must_succeed(&mut cargo(["run", "--quiet", "--package", "blocktri", "--example", &name]))?;
+    }
+    Ok(())
 }
 
 /// The first command that README.md shows, as a reader would type it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Method, Reorder, SolveOptions, StopRule};
+use blocktri::{Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -104,8 +104,8 @@ pub struct SolveArgs {
     #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = method())]
     pub method: Method,
     /// Preconditioner
-    #[arg(long, value_name = "P", default_value = "none", value_parser = ["none"])]
-    pub precond: String,
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = precond())]
+    pub precond: Precond,
     /// Reordering before the method
     #[arg(long, value_name = "R", default_value = "auto", value_parser = reorder())]
     pub reorder: Reorder,
@@ -127,6 +127,21 @@ pub struct SolveArgs {
     /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
     #[arg(long, value_name = "N")]
     pub refine: Option<usize>,
+    /// Steps between two restarts of gmres and fgmres [default: 30]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub restart: Option<usize>,
+    /// Entries that ilut keeps in a row of L, and of U [default: 20]
+    #[arg(long, value_name = "K", value_parser = count)]
+    pub fill: Option<usize>,
+    /// Size, relative to its row of A, below which ilut drops an entry [default: 1e-3]
+    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    pub drop_tol: Option<f64>,
+    /// Partitions of a SPIKE method [default: left to the method]
+    #[arg(long, value_name = "P", value_parser = count)]
+    pub partitions: Option<usize>,
+    /// Seed of a randomized method [default: 1]
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
     /// Where to compute
     #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu")]
     pub device: Device,
@@ -147,33 +162,18 @@ pub struct SolveArgs {
 /// Options of the contract that only methods not built yet read: known by name, refused with the reason.
 #[derive(Debug, Args)]
 pub struct Later {
-    #[arg(long, hide = true, value_name = "N")]
-    restart: Option<String>,
     #[arg(long, hide = true, value_name = "W")]
     omega: Option<String>,
-    #[arg(long, hide = true, value_name = "P")]
-    partitions: Option<String>,
     #[arg(long, hide = true, value_name = "L")]
     levels: Option<String>,
-    #[arg(long, hide = true, value_name = "K")]
-    fill: Option<String>,
-    #[arg(long, hide = true, value_name = "TOL")]
-    drop_tol: Option<String>,
-    #[arg(long, hide = true, value_name = "SEED")]
-    seed: Option<String>,
 }
 
 impl Later {
     /// The first option given, and the methods or preconditioners that will read it.
     pub fn given(&self) -> Option<(&'static str, &'static str)> {
         [
-            ("--restart", "gmres and fgmres", &self.restart),
             ("--omega", "relaxed iterations and the ssor preconditioners", &self.omega),
-            ("--partitions", "spike", &self.partitions),
-            ("--levels", "block-cyclic-reduction and arms", &self.levels),
-            ("--fill", "iluk and ilut", &self.fill),
-            ("--drop-tol", "ilut and arms", &self.drop_tol),
-            ("--seed", "randomized methods such as rbt", &self.seed),
+            ("--levels", "arms", &self.levels),
         ]
         .into_iter()
         .find_map(|(name, readers, value)| value.is_some().then_some((name, readers)))
@@ -183,7 +183,7 @@ impl Later {
 impl SolveArgs {
     /// Options given that the method does not read. The list of what it reads is the one its help text prints.
     pub fn unread_options(&self) -> Vec<&'static str> {
-        let reads = self.method.summary();
+        let reads = self.method.reads();
         [
             ("--reorder", !matches!(self.reorder, Reorder::Auto | Reorder::None)),
             ("--blocks", self.blocks.is_some()),
@@ -192,9 +192,15 @@ impl SolveArgs {
             ("--max-iters", self.max_iters.is_some()),
             ("--stop", self.stop.is_some()),
             ("--refine", self.refine.is_some()),
+            ("--precond", self.precond != Precond::Auto),
+            ("--fill", self.fill.is_some()),
+            ("--drop-tol", self.drop_tol.is_some()),
+            ("--restart", self.restart.is_some()),
+            ("--partitions", self.partitions.is_some()),
+            ("--seed", self.seed.is_some()),
         ]
         .into_iter()
-        .filter(|(name, given)| *given && !reads.split([' ', ',']).any(|word| word == *name))
+        .filter(|(name, given)| *given && !reads.contains(name))
         .map(|(name, _)| name)
         .collect()
     }
@@ -209,6 +215,12 @@ impl SolveArgs {
             None | Some(Stop::Residual) => StopRule::Residual,
             Some(Stop::Update) => StopRule::Update,
         };
+        options.precond = self.precond;
+        options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
+        options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
+        options.restart = self.restart.unwrap_or(options.restart);
+        options.partitions = self.partitions;
+        options.seed = self.seed.unwrap_or(options.seed);
         if let Some(steps) = self.refine {
             options.refinement = blocktri::Refinement::Steps(steps);
         }
@@ -505,6 +517,11 @@ impl FromStr for Device {
 fn method() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(|m| PossibleValue::new(m.name()).help(m.summary())))
         .try_map(|name| name.parse::<Method>())
+}
+
+fn precond() -> impl TypedValueParser<Value = Precond> {
+    PossibleValuesParser::new(Precond::ALL.map(Precond::name))
+        .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
 }
 
 fn reorder() -> impl TypedValueParser<Value = Reorder> {

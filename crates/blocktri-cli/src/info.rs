@@ -73,6 +73,7 @@ fn hybrid(kinds: HybridSummary) -> (&'static str, &'static str) {
     let couplings = match kinds.couplings {
         CouplingKind::Coo => "coo",
         CouplingKind::Csr => "csr",
+        CouplingKind::Diagonals => "diagonals",
         CouplingKind::Dense => "dense",
     };
     (diagonal, couplings)

@@ -17,6 +17,7 @@ pub struct Facts<'a> {
     pub blocks: Option<BlockSummary>,
     pub method_requested: Method,
     pub reorder: Reorder,
+    pub precond: &'a str,
     pub report: &'a SolveReport,
     pub forward_error: Option<f64>,
     pub rcond: Option<f64>,
@@ -106,7 +107,7 @@ impl Facts<'_> {
             "blocks": self.blocks.map(|b| json!({ "count": b.count, "min": b.min, "max": b.max })),
             "method": report.method,
             "method_requested": self.method_requested.name(),
-            "precond": "none",
+            "precond": self.precond,
             "reorder": self.reorder.name(),
             "device": "cpu",
             "threads": rayon::current_num_threads(),
@@ -124,7 +125,7 @@ impl Facts<'_> {
                 "factors": report.bytes.factors,
                 "workspace": report.bytes.workspace,
             },
-            "seed": null,
+            "seed": self.method_requested.is_randomized().then_some(self.options.seed),
             "notes": self.notes,
         })
     }

@@ -269,6 +269,7 @@ impl Job<'_> {
             blocks: solution.blocks,
             method_requested: self.args.method,
             reorder: solution.reorder,
+            precond: solution.precond,
             report,
             forward_error: x_star.map(|x_star| forward_error(&solution.x, x_star)),
             rcond: solution.rcond,

@@ -15,10 +15,10 @@ fn sandbox() -> Sandbox {
 fn names_that_do_not_exist_list_those_that_do() {
     let sandbox = sandbox();
     for (line, listed) in [
-        ("solve A.mtx --method cg", "block-lu"),
+        ("solve A.mtx --method qmr", "block-lu"),
         ("solve A.mtx --method", "auto"),
         ("solve A.mtx --reorder best", "matching+rcm"),
-        ("solve A.mtx --precond ilu0", "none"),
+        ("solve A.mtx --precond arms", "none"),
         ("generate queue -o x.mtx", "convection-diffusion"),
         ("generate", "tridiagonal"),
         ("frobnicate", "solve, info, generate"),
@@ -66,7 +66,7 @@ fn failures_are_json_objects_when_asked() {
     sandbox.write("bad.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 x 3\n");
     for (line, code) in [
         ("solve bad.mtx --json", 2),
-        ("solve A.mtx --json --method cg", 2),
+        ("solve A.mtx --json --method qmr", 2),
         ("--json frobnicate", 2),
         ("solve A.mtx --json --device gpu:0", 5),
     ] {
@@ -230,14 +230,14 @@ fn the_malformed_collection() {
 fn options_of_methods_to_come_are_known_by_name() {
     let sandbox = Sandbox::new();
     sandbox.write("A.mtx", SMALL);
-    for option in ["restart", "omega", "partitions", "levels", "fill", "drop-tol", "seed"] {
+    for option in ["omega", "levels"] {
         let run = sandbox.run(&format!("solve A.mtx --{option} 3 --json -o x.mtx")).expect(2);
         let error = run.json()["error"].as_str().unwrap().to_owned();
         assert!(error.contains(&format!("--{option} belongs to methods that are not built yet")), "{error}");
         assert!(run.stderr.contains("hbisa-gs"), "{}", run.stderr);
     }
     let help = sandbox.run("solve --help").expect(0).stdout;
-    assert!(!help.contains("--restart") && help.contains("--stop"), "{help}");
+    assert!(!help.contains("--omega") && help.contains("--stop"), "{help}");
     assert_eq!(sandbox.names(), ["A.mtx"]);
 }
 

@@ -7,9 +7,9 @@ use bt_formats::{
 };
 
 use crate::error::Error;
+use crate::factors::BlockSummary;
 use crate::options::{Blocks, Reorder};
 use crate::plan::{Candidate, explain, plan};
-use crate::solve::BlockSummary;
 
 /// Bandwidths and blocks in the reverse Cuthill–McKee order.
 #[derive(Clone, Debug)]

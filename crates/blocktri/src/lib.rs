@@ -3,6 +3,8 @@
 
 mod analyze;
 mod error;
+mod factors;
+mod iterate;
 mod options;
 mod plan;
 mod reordered;
@@ -20,8 +22,9 @@ pub use bt_formats::{
     Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
     SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
-pub use bt_iter::StopRule;
+pub use bt_iter::{IlutOptions, StopRule};
 pub use error::Error;
-pub use options::{Blocks, Method, Reorder, SolveOptions};
+pub use factors::BlockSummary;
+pub use options::{Blocks, Method, Precond, Reorder, SolveOptions};
 pub use plan::Candidate;
-pub use solve::{BlockSummary, Solution, Solver, solve};
+pub use solve::{Solution, Solver, solve};

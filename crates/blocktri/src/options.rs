@@ -4,7 +4,7 @@ use std::fmt;
 
 use bt_direct::Refinement;
 use bt_formats::StopCriterion;
-use bt_iter::StopRule;
+use bt_iter::{IlutOptions, StopRule};
 
 use crate::error::Error;
 
@@ -19,64 +19,152 @@ pub enum Method {
     Thomas,
     /// Tridiagonal LU with partial pivoting (LAPACK's gtsv).
     TridiagonalLu,
+    /// Tridiagonal L·B·Mᵀ with pivots of order 1 and 2.
+    DiagonalPivoting,
+    /// Tridiagonal cyclic reduction.
+    CyclicReduction,
+    /// Tridiagonal parallel cyclic reduction.
+    Pcr,
+    /// Periodic (cyclic) tridiagonal systems: pivoted LU, bordered.
+    PeriodicLu,
     /// Block-tridiagonal LU with pivoting inside the diagonal blocks.
     BlockLu,
+    /// Block cyclic reduction with pivoting inside the diagonal blocks.
+    BlockCyclicReduction,
+    /// SPIKE on the band, or with given blocks on the blocks: partitions in parallel.
+    Spike,
+    /// SPIKE with a truncated reduced system, for dominant matrices.
+    SpikeTruncated,
     /// Band LU with partial pivoting.
     BandLu,
+    /// Band LU without interchanges.
+    BandLuNoPivot,
+    /// Band Cholesky for Hermitian positive definite matrices.
+    BandCholesky,
     /// Sparse LU with partial pivoting: faer's where there is fill, by columns where there is little.
     SparseLu,
+    /// Dense LU with partial pivoting.
+    DenseLu,
+    /// Dense LU without pivoting.
+    Genp,
+    /// Dense LU without pivoting after random butterflies, checked.
+    Rbt,
     /// Hybrid block iteration, Jacobi form, Eq. (6).
     Hbisa,
     /// Hybrid block iteration, Gauss–Seidel form, Eq. (7).
     HbisaGs,
+    /// Conjugate gradients, for Hermitian positive definite matrices.
+    Cg,
+    /// Stabilized bi-conjugate gradients.
+    BiCgStab,
+    /// Restarted generalized minimal residuals.
+    Gmres,
+    /// GMRES for preconditioners that change from step to step.
+    Fgmres,
 }
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 24] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
+        Self::DiagonalPivoting,
+        Self::CyclicReduction,
+        Self::Pcr,
+        Self::PeriodicLu,
         Self::BlockLu,
+        Self::BlockCyclicReduction,
+        Self::Spike,
+        Self::SpikeTruncated,
         Self::BandLu,
+        Self::BandLuNoPivot,
+        Self::BandCholesky,
         Self::SparseLu,
+        Self::DenseLu,
+        Self::Genp,
+        Self::Rbt,
         Self::Hbisa,
         Self::HbisaGs,
+        Self::Cg,
+        Self::BiCgStab,
+        Self::Gmres,
+        Self::Fgmres,
     ];
 
     /// Name in commands and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Thomas => "thomas",
-            Self::TridiagonalLu => "tridiagonal-lu",
-            Self::BlockLu => "block-lu",
-            Self::BandLu => "band-lu",
-            Self::SparseLu => "sparse-lu",
-            Self::Hbisa => "hbisa",
-            Self::HbisaGs => "hbisa-gs",
-        }
+        self.facts().0
+    }
+
+    /// What it is, in a line.
+    pub fn description(self) -> &'static str {
+        self.facts().1
+    }
+
+    /// The options of the command that it reads.
+    pub fn reads(self) -> &'static [&'static str] {
+        self.facts().2
     }
 
     /// One line for help texts: what it is, and which options it reads.
-    pub fn summary(self) -> &'static str {
+    pub fn summary(self) -> String {
+        format!("{}; reads {}", self.description(), self.reads().join(", "))
+    }
+
+    fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine"];
+        const ORDERED: &[&str] = &["--reorder", "--refine"];
+        const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--partitions"];
+        const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
+        const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
+        const KRYLOV: &[&str] = &["--precond", "--fill", "--drop-tol", "--reorder", "--rtol", "--atol", "--max-iters"];
+        const RESTARTED: &[&str] =
+            &["--precond", "--fill", "--drop-tol", "--restart", "--reorder", "--rtol", "--atol", "--max-iters"];
         match self {
-            Self::Auto => "cheapest direct method for the structure found; reads --reorder, --blocks, --refine",
-            Self::Thomas => "tridiagonal LU without pivoting; reads --reorder, --refine",
-            Self::TridiagonalLu => "tridiagonal LU with partial pivoting; reads --reorder, --refine",
-            Self::BlockLu => "block-tridiagonal LU, pivoting inside blocks; reads --reorder, --blocks, --refine",
-            Self::BandLu => "band LU with partial pivoting; reads --reorder, --refine",
-            Self::SparseLu => "sparse LU with partial pivoting; reads --reorder, --refine",
-            Self::Hbisa => "block Jacobi iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop",
-            Self::HbisaGs => {
-                "block Gauss–Seidel iteration; reads --reorder, --blocks, --rtol, --atol, --max-iters, --stop"
+            Self::Auto => ("auto", "cheapest direct method for the structure found", BLOCKED),
+            Self::Thomas => ("thomas", "tridiagonal LU without pivoting", ORDERED),
+            Self::TridiagonalLu => ("tridiagonal-lu", "tridiagonal LU with partial pivoting", ORDERED),
+            Self::DiagonalPivoting => ("diagonal-pivoting", "tridiagonal LBM with pivots of order 1 and 2", ORDERED),
+            Self::CyclicReduction => ("cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", ORDERED),
+            Self::Pcr => ("pcr", "tridiagonal parallel cyclic reduction, no pivoting", ORDERED),
+            Self::PeriodicLu => ("periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", ORDERED),
+            Self::BlockLu => ("block-lu", "block-tridiagonal LU, pivoting inside blocks", BLOCKED),
+            Self::BlockCyclicReduction => {
+                ("block-cyclic-reduction", "block cyclic reduction, pivoting inside blocks", BLOCKED)
             }
+            Self::Spike => {
+                ("spike", "SPIKE: partitions of the band (or of given blocks) in parallel", BLOCKED_PARTITIONED)
+            }
+            Self::SpikeTruncated => (
+                "spike-truncated",
+                "SPIKE with a truncated reduced system, dropped part bounded, refined",
+                BLOCKED_PARTITIONED,
+            ),
+            Self::BandLu => ("band-lu", "band LU with partial pivoting", ORDERED),
+            Self::BandLuNoPivot => ("band-lu-nopivot", "band LU without interchanges", ORDERED),
+            Self::BandCholesky => ("band-cholesky", "band Cholesky, for Hermitian positive definite matrices", ORDERED),
+            Self::SparseLu => ("sparse-lu", "sparse LU with partial pivoting", ORDERED),
+            Self::DenseLu => ("dense-lu", "dense LU with partial pivoting", ORDERED),
+            Self::Genp => ("genp", "dense LU without pivoting", ORDERED),
+            Self::Rbt => ("rbt", "random butterflies, then dense LU without pivoting, checked", SEEDED),
+            Self::Hbisa => ("hbisa", "block Jacobi iteration", ITERATED),
+            Self::HbisaGs => ("hbisa-gs", "block Gauss–Seidel iteration", ITERATED),
+            Self::Cg => ("cg", "conjugate gradients, for Hermitian positive definite matrices", KRYLOV),
+            Self::BiCgStab => ("bicgstab", "stabilized bi-conjugate gradients", KRYLOV),
+            Self::Gmres => ("gmres", "generalized minimal residuals", RESTARTED),
+            Self::Fgmres => ("fgmres", "flexible GMRES", RESTARTED),
         }
+    }
+
+    /// Whether its result depends on the seed.
+    pub fn is_randomized(self) -> bool {
+        self.reads().contains(&"--seed")
     }
 
     /// Whether it iterates to a tolerance.
     pub fn is_iterative(self) -> bool {
-        matches!(self, Self::Hbisa | Self::HbisaGs)
+        self.reads().contains(&"--rtol")
     }
 }
 
@@ -134,6 +222,39 @@ impl fmt::Display for Reorder {
     }
 }
 
+/// A preconditioner of the Krylov methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Precond {
+    /// Chosen by the method, and said in the report.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// The diagonal of A.
+    Jacobi,
+    /// Incomplete LU on the pattern of A.
+    Ilu0,
+    /// Incomplete LU with dropping by size and number.
+    Ilut,
+}
+
+impl Precond {
+    /// All preconditioners, in the order of the help text.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::None, Self::Jacobi, Self::Ilu0, Self::Ilut];
+
+    /// Name in commands and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Jacobi => "jacobi",
+            Self::Ilu0 => "ilu0",
+            Self::Ilut => "ilut",
+        }
+    }
+}
+
 /// The block partition to work with.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
@@ -161,6 +282,16 @@ pub struct SolveOptions {
     pub stop_rule: StopRule,
     /// Refinement of direct methods.
     pub refinement: Refinement,
+    /// Preconditioner of a Krylov method.
+    pub precond: Precond,
+    /// What `Precond::Ilut` keeps.
+    pub ilut: IlutOptions,
+    /// Steps between two restarts of GMRES.
+    pub restart: usize,
+    /// Partitions of the SPIKE methods; `None` leaves the number to them.
+    pub partitions: Option<usize>,
+    /// Seed of the randomized methods.
+    pub seed: u64,
 }
 
 impl Default for SolveOptions {
@@ -172,6 +303,11 @@ impl Default for SolveOptions {
             stop: StopCriterion::default(),
             stop_rule: StopRule::Residual,
             refinement: Refinement::Auto,
+            precond: Precond::Auto,
+            ilut: IlutOptions::default(),
+            restart: 30,
+            partitions: None,
+            seed: 1,
         }
     }
 }

@@ -14,8 +14,8 @@ use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
 
 use crate::error::Error;
+use crate::factors::partition;
 use crate::options::{Blocks, Method, Reorder};
-use crate::solve::partition;
 
 /// A way to solve: method, order, and what it costs.
 #[derive(Clone, Debug)]

@@ -1,43 +1,21 @@
 //! One call: choose a method, factor, solve, verify, and go to a stronger method when the answer is not good enough.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{
-    BandLu, BlockLu, FactorError, Factorization, SingularKind, Singularity, SparseLu, Thomas, TridiagonalLu, refine,
-};
-use bt_formats::detect::{line_partition, natural_partition};
-use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
+use bt_direct::{FactorError, Factorization, refine};
 use bt_formats::{
-    Band, BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix,
-    Monitor, Op, Outcome, Partition, Permutation, PhaseTimes, RealScalar, Scalar, SolveReport, Tridiagonal, zero,
+    Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, Scalar,
+    SolveReport, zero,
 };
-use bt_iter::{Hbisa, Sweep};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
+use crate::factors::{BlockSummary, Factored, factor, matching, transform};
+use crate::iterate::iterate;
 use crate::options::{Blocks, Method, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
-use crate::reordered::{Reordered, Scaling, Transform};
-
-/// The blocks a method worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockSummary {
-    /// Number of blocks.
-    pub count: usize,
-    /// Smallest block.
-    pub min: usize,
-    /// Largest block.
-    pub max: usize,
-}
-
-impl BlockSummary {
-    pub(crate) fn of(partition: &Partition) -> Self {
-        let (min, max) = partition.min_max_size();
-        Self { count: partition.n_blocks(), min, max }
-    }
-}
+use crate::reordered::Transform;
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -48,6 +26,8 @@ pub struct Solution<T> {
     pub report: SolveReport,
     /// The reordering that was used.
     pub reorder: Reorder,
+    /// The preconditioner that was used; "none" for methods without one.
+    pub precond: &'static str,
     /// The blocks that were used, for methods on blocks.
     pub blocks: Option<BlockSummary>,
     /// Reciprocal condition number of A in the 1-norm, direct methods only.
@@ -77,17 +57,6 @@ pub struct Solver<T: Scalar> {
     options: SolveOptions,
     notes: Vec<String>,
     times: PhaseTimes,
-}
-
-/// Factors and what they were made from.
-struct Factored<T: Scalar> {
-    method: Method,
-    reorder: Reorder,
-    blocks: Option<BlockSummary>,
-    factors: Box<dyn Factorization<T>>,
-    matrix_bytes: usize,
-    /// Estimated at the first solve: it depends on the factors alone.
-    rcond: OnceLock<f64>,
 }
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
@@ -159,8 +128,14 @@ pub fn solve<T: Scalar>(
 /// The method to fall back on when `weak` gives no good answer.
 fn stronger(weak: Method) -> Option<Method> {
     match weak {
-        Method::Thomas => Some(Method::TridiagonalLu),
-        Method::BlockLu => Some(Method::BandLu),
+        Method::Thomas | Method::CyclicReduction | Method::Pcr => Some(Method::TridiagonalLu),
+        Method::BlockLu
+        | Method::BlockCyclicReduction
+        | Method::BandLuNoPivot
+        | Method::BandCholesky
+        | Method::Spike
+        | Method::SpikeTruncated => Some(Method::BandLu),
+        Method::Genp => Some(Method::DenseLu),
         Method::TridiagonalLu | Method::BandLu => Some(Method::SparseLu),
         _ => None,
     }
@@ -267,7 +242,7 @@ impl<T: Scalar> Solver<T> {
     pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes, rcond } = &self.factored;
+        let Factored { method, reorder, blocks, factors, matrix_bytes, rcond, notes: made } = &self.factored;
         let mut x = b.clone();
         factors.solve_in_place(x.as_mut());
         let refined = refine(&self.a, &**factors, Op::Identity, b.as_ref(), &mut x, self.options.refinement);
@@ -276,6 +251,7 @@ impl<T: Scalar> Solver<T> {
         let rcond = *rcond.get_or_init(|| factors.rcond());
 
         let mut notes = self.notes.clone();
+        notes.extend_from_slice(made);
         let mut warnings = Vec::new();
         if !matches!(self.options.method, Method::Auto) && self.options.method != *method {
             warnings.push(format!("{} could not factor the matrix: {method} solved the system", self.options.method));
@@ -312,7 +288,7 @@ impl<T: Scalar> Solver<T> {
             },
             notes,
         };
-        Ok(Solution { x, report, reorder: *reorder, blocks: *blocks, rcond: Some(rcond), warnings })
+        Ok(Solution { x, report, reorder: *reorder, precond: "none", blocks: *blocks, rcond: Some(rcond), warnings })
     }
 
     /// The factors, as solvers with A, Aᵀ, Aᴴ, determinant and condition estimate.
@@ -329,7 +305,7 @@ impl<T: Scalar> Solver<T> {
             _ => Reorder::Matching,
         };
         let transform = transform(&self.a, method, reorder, &mut self.notes)?;
-        self.factored = factor(&self.a, method, transform, &self.options.blocks, monitor)?;
+        self.factored = factor(&self.a, method, transform, &self.options, monitor)?;
         self.times.setup += start.elapsed();
         Ok(())
     }
@@ -340,19 +316,6 @@ fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 
-/// # Errors
-/// [`Error::Singular`] naming a column that no matching of rows and columns covers.
-fn matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, Error> {
-    maximum_product_matching(a).map_err(|e| match e {
-        MatchingError::Singular(deficiency) => Error::Singular(Singularity {
-            kind: SingularKind::Structural,
-            column: deficiency.unmatched_cols[0] as usize,
-            block: None,
-        }),
-        MatchingError::Input(input) => Error::Input(input),
-    })
-}
-
 /// The method asked for; where it meets a pivot that only it cannot use, the next stronger one in the same order.
 fn named<T: Scalar>(
     a: &Csr<T>,
@@ -361,15 +324,13 @@ fn named<T: Scalar>(
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    match factor(a, options.method, transform.clone(), &options.blocks, monitor) {
+    match factor(a, options.method, transform.clone(), options, monitor) {
         Err(Error::Factor(failure @ FactorError::Breakdown { .. })) => {
-            let next = match options.method {
-                Method::Thomas | Method::BlockLu => stronger(options.method),
-                _ => None,
-            };
+            // What a pivoting method cannot factor, another cannot in the same order.
+            let next = stronger(options.method).filter(|next| *next != Method::SparseLu);
             let Some(next) = next else { return Err(Error::Factor(failure)) };
             notes.push(format!("{failure}; handed over to {next}"));
-            factor(a, next, transform, &options.blocks, monitor)
+            factor(a, next, transform, options, monitor)
         }
         result => result,
     }
@@ -399,7 +360,7 @@ fn automatic<T: Scalar>(
             (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
             (None, reorder, _) => transform(a, method, reorder, notes)?,
         };
-        let failure = match factor(a, method, transform, &options.blocks, monitor) {
+        let failure = match factor(a, method, transform, options, monitor) {
             Ok(factored) => return Ok(factored),
             Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e,
             Err(other) => return Err(other),
@@ -410,232 +371,5 @@ fn automatic<T: Scalar>(
         if method == Method::SparseLu {
             (fixed, reorder) = (None, Reorder::Matching);
         }
-    }
-}
-
-/// The transform that `reorder` asks for, and which reordering that is when it was left to the method.
-fn transform<T: Scalar>(
-    a: &Csr<T>,
-    method: Method,
-    reorder: Reorder,
-    notes: &mut Vec<String>,
-) -> Result<(Transform<T>, Reorder), Error> {
-    let n = a.nrows();
-    let matched = || -> Result<Transform<T>, Error> {
-        let m = matching(a)?;
-        Ok(Transform {
-            rows: m.rows,
-            cols: Permutation::identity(n),
-            scaling: Some(Scaling { rows: m.row_scale, cols: m.col_scale }),
-        })
-    };
-    Ok(match reorder {
-        Reorder::None => (Transform::identity(n), Reorder::None),
-        Reorder::Rcm => (Transform::symmetric(rcm(a)?), Reorder::Rcm),
-        Reorder::Spectral => (Transform::symmetric(spectral(a)?), Reorder::Spectral),
-        Reorder::Matching => (matched()?, Reorder::Matching),
-        Reorder::MatchingRcm => {
-            let first = matched()?;
-            let p = rcm(&first.apply(a))?;
-            (first.then(&p), Reorder::MatchingRcm)
-        }
-        // A named method with the order left open: the cheaper of the given and the RCM order.
-        Reorder::Auto => {
-            let best = plan(a, Reorder::Auto, &Blocks::Detect)?;
-            let chosen = best.candidates.iter().find(|c| c.method == method).map_or(Reorder::None, |c| c.reorder);
-            match best.rcm {
-                Some(p) if chosen == Reorder::Rcm => {
-                    notes.push("the rcm order is cheaper than the given one".into());
-                    (Transform::symmetric(p), Reorder::Rcm)
-                }
-                _ => (Transform::identity(n), Reorder::None),
-            }
-        }
-    })
-}
-
-/// Factors A behind `transform` by one method.
-fn factor<T: Scalar>(
-    a: &Csr<T>,
-    method: Method,
-    (transform, reorder): (Transform<T>, Reorder),
-    blocks: &Blocks,
-    monitor: &mut dyn Monitor,
-) -> Result<Factored<T>, Error> {
-    let permuted;
-    let identity = transform.is_identity();
-    let work = if identity {
-        a
-    } else {
-        permuted = transform.apply(a);
-        &permuted
-    };
-    let made = factor_in_order(work, method, blocks, identity, monitor).map_err(|e| match e {
-        // The place is told in the columns of A, not of its reordered form.
-        Error::Singular(place) => {
-            Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
-        }
-        other => other,
-    })?;
-    let Factored { factors, .. } = made;
-    let factors = if identity { factors } else { Box::new(Reordered::new(factors, transform, a.norm_one().to_f64())) };
-    Ok(Factored { reorder, factors, ..made })
-}
-
-/// Factors the matrix as it stands.
-fn factor_in_order<T: Scalar>(
-    work: &Csr<T>,
-    method: Method,
-    blocks: &Blocks,
-    identity: bool,
-    monitor: &mut dyn Monitor,
-) -> Result<Factored<T>, Error> {
-    let mut summary = None;
-    let (factors, matrix_bytes): (Box<dyn Factorization<T>>, usize) = match method {
-        Method::Thomas => {
-            let t = tridiagonal(work, method)?;
-            (Box::new(Thomas::new(&t)?), t.bytes())
-        }
-        Method::TridiagonalLu => {
-            let t = tridiagonal(work, method)?;
-            (Box::new(TridiagonalLu::new(&t)?), t.bytes())
-        }
-        Method::BandLu => {
-            let band = Band::from_csr(work)?;
-            (Box::new(BandLu::with_monitor(&band, monitor)?), band.bytes())
-        }
-        Method::BlockLu => {
-            let partition = partition(work, blocks, identity)?;
-            summary = Some(BlockSummary::of(&partition));
-            let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
-            (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
-        }
-        _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
-    };
-    Ok(Factored { method, reorder: Reorder::None, blocks: summary, factors, matrix_bytes, rcond: OnceLock::new() })
-}
-
-fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {
-    Tridiagonal::from_csr(a).map_err(|e| match e {
-        InputError::OutsideStructure { row, col, .. } => Error::Usage {
-            message: format!(
-                "{method} needs a tridiagonal matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
-            ),
-        },
-        other => other.into(),
-    })
-}
-
-/// The partition asked for. Given blocks are those of the matrix as given, so they exclude a reordering.
-pub(crate) fn partition<T: Scalar>(a: &Csr<T>, blocks: &Blocks, identity: bool) -> Result<Partition, Error> {
-    if *blocks != Blocks::Detect && !identity {
-        return Err(Error::Usage {
-            message: "given blocks belong to the given order; use them with --reorder none".into(),
-        });
-    }
-    match blocks {
-        Blocks::Detect => Ok(natural_partition(a)?),
-        Blocks::Uniform(k) => Ok(Partition::uniform(a.nrows(), *k)?),
-        Blocks::Sizes(sizes) => {
-            let partition = Partition::from_sizes(sizes.iter().copied())?;
-            if partition.n() != a.nrows() {
-                return Err(InputError::DimensionMismatch {
-                    what: "sum of the block sizes",
-                    expected: a.nrows(),
-                    found: partition.n(),
-                }
-                .into());
-            }
-            Ok(partition)
-        }
-    }
-}
-
-/// HBISA, column by column.
-fn iterate<T: Scalar>(
-    a: &Csr<T>,
-    b: MatRef<'_, T>,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<Solution<T>, Error> {
-    let start = Instant::now();
-    if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
-        matching(a)?;
-    }
-    let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::GaussSeidel };
-    let mut notes = Vec::new();
-    let (transform, reorder) = match options.reorder {
-        Reorder::Auto => (Transform::identity(a.nrows()), Reorder::None),
-        other => transform(a, options.method, other, &mut notes)?,
-    };
-    // Block iterations do not feel a scaling (rows: (R·D)⁻¹R·N = D⁻¹N; columns: a similarity), but the norm of the
-    // residual does: without it the tolerance is held against b − A·x itself.
-    let transform = Transform { scaling: None, ..transform };
-    let work = if transform.is_identity() { a.clone() } else { transform.apply(a) };
-    // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
-    let lines = if options.blocks == Blocks::Detect { line_partition(&work)? } else { None };
-    let partition = match lines {
-        Some(lines) => lines,
-        None => partition(&work, &options.blocks, transform.is_identity())?,
-    };
-    let summary = BlockSummary::of(&partition);
-    if summary.count == 1 && summary.max > 1 {
-        notes.push("the whole matrix is one block: the iteration is a direct solve".into());
-    }
-    let hybrid = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default())?;
-    let reorder_time = start.elapsed();
-    let mut method = Hbisa::new(&hybrid, sweep, options.stop_rule).map_err(|e| match e {
-        // A itself may be regular.
-        FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => FactorError::Breakdown {
-            method: options.method.name(),
-            reason: format!("diagonal block {block} (from 0) is singular, and every step solves with it"),
-        },
-        other => other,
-    })?;
-    let mut x = Mat::zeros(b.nrows(), b.ncols());
-    let mut total: Option<SolveReport> = None;
-    let mut y = vec![zero::<T>(); b.nrows()];
-    let mut rhs = y.clone();
-    for j in 0..b.ncols() {
-        transform.gather(Op::Identity, b.col(j).try_as_col_major().expect("an owned matrix").as_slice(), &mut rhs);
-        y.fill(zero());
-        let report = method.solve(&rhs, &mut y, &options.stop, monitor);
-        transform.scatter(
-            Op::Identity,
-            &y,
-            x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut(),
-        );
-        let stopped = report.outcome == Outcome::Stopped;
-        total = Some(match total {
-            None => report,
-            Some(before) => merge(before, report),
-        });
-        if stopped {
-            break;
-        }
-    }
-    let Some(mut report) = total else {
-        return Err(Error::Usage { message: "there is no right-hand side".into() });
-    };
-    report.times.reorder = reorder_time;
-    report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
-    notes.append(&mut report.notes);
-    report.notes = notes;
-    Ok(Solution { x, report, reorder, blocks: Some(summary), rcond: None, warnings: Vec::new() })
-}
-
-/// The report of several columns: work added up, the first failure's outcome and notes.
-fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
-    let (worse, better) = if before.outcome == Outcome::Converged && last.outcome != Outcome::Converged {
-        (last, before)
-    } else {
-        (before, last)
-    };
-    SolveReport {
-        iterations: worse.iterations.max(better.iterations),
-        operator_applications: worse.operator_applications + better.operator_applications,
-        preconditioner_applications: worse.preconditioner_applications + better.preconditioner_applications,
-        times: PhaseTimes { solve: worse.times.solve + better.times.solve, ..worse.times },
-        ..worse
     }
 }

@@ -2,9 +2,11 @@
 
 mod common;
 
-use bt_direct::{FactorError, Factorization, Thomas, TridiagonalLu};
-use bt_formats::{Op, Scalar, Tridiagonal, c32, c64};
+use bt_direct::{DiagonalPivoting, Elimination, FactorError, Factorization, Thomas, TridiagonalLu, TridiagonalOnce};
+use bt_formats::certify;
+use bt_formats::{Op, Par, Scalar, Tridiagonal, c32, c64};
 use common::{Random, check_contract, data, read_matrix, read_vector};
+use faer::MatRef;
 use proptest::prelude::*;
 
 fn random<T: Scalar>(n: usize, seed: u64, dominance: f64) -> Tridiagonal<T> {
@@ -99,6 +101,15 @@ fn shared_suite() {
         lu.solve_vec_in_place(&mut x);
         assert!(backward <= 1e-15, "{name}: backward error {backward:e}");
         assert!(error(&x) <= allowed.max(4e-16), "{name}: forward error {:e} > {allowed:e}", error(&x));
+        let pivots = DiagonalPivoting::new(&a).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let backward = common::backward_error(&a, &pivots, Op::Identity, &b);
+        assert!(backward <= 3e-15, "{name}: diagonal pivoting, backward error {backward:e}");
+        let mut y = b.clone();
+        let outcome = TridiagonalOnce::new(b.len()).unwrap().solve_in_place(&a, &mut y, Elimination::Pivoted, Par::Seq);
+        outcome.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let column = |v| MatRef::from_column_major_slice(v, b.len(), 1);
+        let backward = certify(&a, Op::Identity, column(&y), column(&b)).backward_error;
+        assert!(backward <= 1e-15, "{name}: once, backward error {backward:e}");
         // Without pivoting: a refusal, or an answer that has lost at most half its digits.
         match Thomas::new(&a) {
             Err(FactorError::Breakdown { .. }) => {}

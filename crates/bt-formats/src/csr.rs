@@ -1,6 +1,7 @@
 //! Compressed sparse rows: 32-bit indices, sorted columns, no duplicates; validated at construction.
 //!
-//! Storage: 4(nrows + 1) + (4 + size of T)·nnz bytes. A product streams them once.
+//! Storage: 4(nrows + 1) + (4 + size of T)·nnz bytes. A product streams them once, or with [`Csr::index_by_diagonals`] the
+//! values and a shorter index.
 
 use std::ops::Range;
 
@@ -15,6 +16,7 @@ use crate::products::{
     RowProduct, column, column_mut, conj_if, product, product_many, scale, tile_rows, tile_rows_many,
 };
 use crate::scalar::Scalar;
+use crate::slice_index::SliceIndex;
 
 /// A sparse matrix by rows.
 ///
@@ -32,13 +34,25 @@ use crate::scalar::Scalar;
 /// assert_eq!(y, [8.0, 10.0, 4.0]);
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Csr<T> {
     nrows: usize,
     ncols: usize,
     row_ptr: Vec<u32>,
     col_idx: Vec<u32>,
     values: Vec<T>,
+    /// The pattern once more; it never changes, so neither does this.
+    index: Option<SliceIndex>,
+}
+
+/// The same entries; an index by diagonals is no part of the matrix.
+impl<T: PartialEq> PartialEq for Csr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.nrows, self.ncols) == (other.nrows, other.ncols)
+            && self.row_ptr == other.row_ptr
+            && self.col_idx == other.col_idx
+            && self.values == other.values
+    }
 }
 
 fn invalid(what: &'static str, why: String) -> Error {
@@ -87,7 +101,7 @@ impl<T: Scalar> Csr<T> {
                 return Err(invalid("col_idx", format!("row {i} has a column beyond {ncols}")));
             }
         }
-        Ok(Self { nrows, ncols, row_ptr, col_idx, values })
+        Ok(Self { nrows, ncols, row_ptr, col_idx, values, index: None })
     }
 
     /// From triplets in any order whose indices are known to be in range; duplicates are summed in file order.
@@ -138,7 +152,7 @@ impl<T: Scalar> Csr<T> {
         row_ptr[nrows] = out as u32;
         col_idx.truncate(out);
         sorted.truncate(out);
-        Ok(Self { nrows, ncols, row_ptr, col_idx, values: sorted })
+        Ok(Self { nrows, ncols, row_ptr, col_idx, values: sorted, index: None })
     }
 
     /// From arrays that are known to keep the invariants of [`Csr::new`].
@@ -150,7 +164,7 @@ impl<T: Scalar> Csr<T> {
         values: Vec<T>,
     ) -> Self {
         debug_assert!(Self::new(nrows, ncols, row_ptr.clone(), col_idx.clone(), values.clone()).is_ok());
-        Self { nrows, ncols, row_ptr, col_idx, values }
+        Self { nrows, ncols, row_ptr, col_idx, values, index: None }
     }
 
     /// From a dense matrix, exact zeros left out.
@@ -190,6 +204,49 @@ impl<T: Scalar> Csr<T> {
         (self.row_ptr, self.col_idx, self.values)
     }
 
+    /// Adds a second index, by diagonals of eight rows, for the product y ← αAx + βy, and says whether it has: it does where
+    /// the index takes at most half the bytes of the first, that is where neighbouring rows resemble each other, as in
+    /// matrices of meshes and of the cloud model.
+    ///
+    /// With it a product reads 40 bytes for eight rows on up to eight diagonals instead of four bytes an entry and four a
+    /// row, and x in consecutive pieces. The matrix and its values stay as they are, and so does every other operation;
+    /// sums of rows are rounded in another order. The index is kept by clones and counted in `bytes`. Worth its making
+    /// from some ten products on.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the memory cannot be had.
+    ///
+    /// # Cost
+    /// O(z log z) for every eight rows of z entries, less where they resemble each other.
+    ///
+    /// ```
+    /// use bt_formats::{Csr, LinearOperator, Matrix};
+    /// let n = 100u32;
+    /// let cols = (0..n).flat_map(|i| [i, (i + 40) % n]).map(|j| j.min(n - 1)).collect::<Vec<_>>();
+    /// let cols = cols.chunks(2).flat_map(|c| [c[0].min(c[1]), c[0].max(c[1])]).collect();
+    /// let mut a = Csr::new(100, 100, (0..=n).map(|i| 2 * i).collect(), cols, vec![1.0; 200])?;
+    /// let plain = a.bytes();
+    /// assert!(a.index_by_diagonals()?);
+    /// assert!(a.bytes() > plain);
+    /// let mut y = [0.0; 100];
+    /// a.apply(1.0, &[1.0; 100], 0.0, &mut y);
+    /// assert_eq!(y, [2.0; 100]);
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    pub fn index_by_diagonals(&mut self) -> Result<bool> {
+        if self.index.is_none() {
+            // Half of the four bytes that each pointer and column takes.
+            let limit = 2 * (self.row_ptr.len() + self.col_idx.len());
+            self.index = SliceIndex::new(&self.row_ptr, &self.col_idx, limit)?;
+        }
+        Ok(self.index.is_some())
+    }
+
+    /// The index by diagonals, if there is one.
+    pub(crate) fn slice_index(&self) -> Option<&SliceIndex> {
+        self.index.as_ref()
+    }
+
     /// Columns and values of row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
@@ -224,7 +281,7 @@ impl<T: Scalar> Csr<T> {
                 *k += 1;
             }
         }
-        Self { nrows: self.ncols, ncols: self.nrows, row_ptr, col_idx, values }
+        Self { nrows: self.ncols, ncols: self.nrows, row_ptr, col_idx, values, index: None }
     }
 
     /// P A Qᵀ: entry (i, j) of the result is `A(rows.order()[i], cols.order()[j])`.
@@ -247,7 +304,7 @@ impl<T: Scalar> Csr<T> {
             values.extend(line.iter().map(|e| e.1));
             row_ptr.push(col_idx.len() as u32);
         }
-        Self { nrows: self.nrows, ncols: self.ncols, row_ptr, col_idx, values }
+        Self { nrows: self.nrows, ncols: self.ncols, row_ptr, col_idx, values, index: None }
     }
 
     /// R A C with the diagonal matrices R and C of real factors.
@@ -274,6 +331,7 @@ impl<T: Scalar> Csr<T> {
             row_ptr: vec![0],
             col_idx: Vec::with_capacity(self.col_idx.len()),
             values: Vec::with_capacity(self.values.len()),
+            index: None,
         };
         for i in 0..self.nrows {
             let (cols, vals) = self.row(i);
@@ -294,6 +352,7 @@ impl<T: Scalar> Csr<T> {
             row_ptr: self.row_ptr.clone(),
             col_idx: self.col_idx.clone(),
             values: self.values.iter().map(|v| v.cast()).collect(),
+            index: self.index.clone(),
         }
     }
 
@@ -340,7 +399,8 @@ impl<T: Scalar> Matrix<T> for Csr<T> {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&*self.row_ptr) + size_of_val(&*self.col_idx) + size_of_val(&*self.values)
+        let index = self.index.as_ref().map_or(0, SliceIndex::bytes);
+        size_of_val(&*self.row_ptr) + size_of_val(&*self.col_idx) + size_of_val(&*self.values) + index
     }
 
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {

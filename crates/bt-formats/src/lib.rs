@@ -25,13 +25,16 @@ mod read;
 pub mod reorder;
 mod report;
 mod scalar;
+mod slice_index;
 mod stop;
 mod tridiagonal;
 mod verify;
 
 pub use atomic_file::write_atomically;
 pub use band::Band;
-pub use block_tridiagonal::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout};
+pub use block_tridiagonal::{
+    BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals,
+};
 pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::Dia;

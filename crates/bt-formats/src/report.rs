@@ -33,6 +33,16 @@ pub enum Breakdown {
     Stagnated,
     /// A NaN or infinity appeared.
     NonFinite,
+    /// A direction p with pᴴAp ≤ 0: A is not positive definite.
+    IndefiniteOperator,
+    /// A residual r with rᴴM⁻¹r ≤ 0: M is not positive definite.
+    IndefinitePreconditioner,
+    /// The residual became orthogonal to the shadow residual (ρ = 0).
+    RhoZero,
+    /// A·s is zero or orthogonal to s (ω = 0).
+    OmegaZero,
+    /// The Krylov space is exhausted without a solution in it: A (or A·M⁻¹) is singular.
+    SingularOperator,
 }
 
 impl fmt::Display for Breakdown {
@@ -41,6 +51,11 @@ impl fmt::Display for Breakdown {
             Self::Diverged => "the iterates diverge: the spectral radius of the iteration is at least 1",
             Self::Stagnated => "the residual stopped decreasing above the target",
             Self::NonFinite => "a NaN or infinity appeared in the iterates",
+            Self::IndefiniteOperator => "a direction of non-positive curvature: the matrix is not positive definite",
+            Self::IndefinitePreconditioner => "the preconditioner is not positive definite",
+            Self::RhoZero => "rho = 0: the residual became orthogonal to the shadow residual, also after restarts",
+            Self::OmegaZero => "omega = 0: the stabilizing step vanished",
+            Self::SingularOperator => "the Krylov space is exhausted without a solution in it: the matrix is singular",
         })
     }
 }

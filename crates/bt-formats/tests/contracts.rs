@@ -19,7 +19,13 @@ fn coo<T: Scalar>(a: &Csr<T>) -> Coo<T> {
 fn hybrids<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Vec<BlockTridiagonal<T>> {
     let mut list = Vec::new();
     for diagonal in [None, Some(DiagonalKind::Tridiagonal), Some(DiagonalKind::Band), Some(DiagonalKind::Dense)] {
-        for couplings in [None, Some(CouplingKind::Coo), Some(CouplingKind::Csr), Some(CouplingKind::Dense)] {
+        for couplings in [
+            None,
+            Some(CouplingKind::Coo),
+            Some(CouplingKind::Csr),
+            Some(CouplingKind::Diagonals),
+            Some(CouplingKind::Dense),
+        ] {
             match BlockTridiagonal::from_csr(a, blocks.clone(), HybridLayout { diagonal, couplings }) {
                 Ok(h) => list.push(h),
                 Err(Error::OutsideStructure { .. }) if diagonal == Some(DiagonalKind::Tridiagonal) => {}

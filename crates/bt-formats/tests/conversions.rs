@@ -18,7 +18,7 @@ enum Format {
     Tridiagonal,
 }
 
-const FORMATS: [Format; 9] = [
+const FORMATS: [Format; 10] = [
     Format::Csr,
     Format::Coo,
     Format::Dia,
@@ -26,6 +26,7 @@ const FORMATS: [Format; 9] = [
     Format::Band,
     Format::Hybrid(DiagonalKind::Band, CouplingKind::Coo),
     Format::Hybrid(DiagonalKind::Dense, CouplingKind::Csr),
+    Format::Hybrid(DiagonalKind::Band, CouplingKind::Diagonals),
     Format::Hybrid(DiagonalKind::Band, CouplingKind::Dense),
     Format::Tridiagonal,
 ];

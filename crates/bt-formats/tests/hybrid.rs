@@ -4,20 +4,8 @@ use bt_formats::{
     BlockTridiagonal, CouplingKind, Couplings, Csr, DiagonalBlocks, DiagonalKind, Error, HybridLayout, LinearOperator,
     Matrix, Partition,
 };
+use bt_testkit::PAPER_B as B;
 use faer::Mat;
-
-/// The paper's 9 × 9 B with k = 3.
-const B: [[f64; 9]; 9] = [
-    [1., -4., 0., -2., 0., 0., 0., 0., 0.],
-    [-3., 7., -4., 0., -2., 0., 0., 0., 0.],
-    [0., -3., 5., -4., 0., 0., 0., 0., 0.],
-    [-1., 0., 0., 5., -4., 0., -2., 0., 0.],
-    [0., 0., -3., -3., 9., -4., 0., -1., 0.],
-    [0., -1., 0., 0., -2., 9., 0., -2., 0.],
-    [0., 0., 0., 0., -1., 0., 5., -3., 0.],
-    [0., 0., 0., 0., 0., -2., -4., 9., -4.],
-    [0., 0., 0., 0., 0., -1., 0., -3., 12.],
-];
 
 fn csr(rows: &[[f64; 9]]) -> Csr<f64> {
     Csr::from_dense(Mat::from_fn(rows.len(), 9, |i, j| rows[i][j]).as_ref()).unwrap()
@@ -31,7 +19,7 @@ fn dense(a: &impl Matrix<f64>) -> Mat<f64> {
 
 fn layouts() -> impl Iterator<Item = HybridLayout> {
     [DiagonalKind::Tridiagonal, DiagonalKind::Band, DiagonalKind::Dense].into_iter().flat_map(|diagonal| {
-        [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Dense]
+        [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Diagonals, CouplingKind::Dense]
             .into_iter()
             .map(move |couplings| HybridLayout { diagonal: Some(diagonal), couplings: Some(couplings) })
     })
@@ -138,6 +126,31 @@ fn couplings_are_subtracted_from_one_block() {
 }
 
 #[test]
+fn short_diagonals_to_the_byte() {
+    // One row short of two slices; blocks of five, so that block boundaries fall inside slices.
+    let n = 15;
+    let a = Csr::from_dense(
+        Mat::from_fn(n, n, |i, j| if j == i + 5 && i != 2 || i == j + 5 && i > 5 { (10 * i + j) as f64 } else { 0.0 })
+            .as_ref(),
+    )
+    .unwrap();
+    let layout = HybridLayout { diagonal: None, couplings: Some(CouplingKind::Diagonals) };
+    let bt = BlockTridiagonal::from_csr(&a, uniform(n, 5), layout).unwrap();
+    let Couplings::Diagonals(d) = bt.couplings() else { panic!("diagonals were demanded") };
+    // Rows 0 to 7 have 5 above the diagonal but for row 2, and 5 below from row 6 on; rows 8 to 14 have 5 above up to
+    // row 9.
+    assert_eq!(d.slice_ptr(), &[0, 2, 4]);
+    assert_eq!(
+        (d.offsets(), d.masks()),
+        (&[-5, 5, -5, 5][..], &[0b1100_0000, 0b1111_1011, 0b0111_1111, 0b0000_0011][..])
+    );
+    assert_eq!(d.value_ptr(), &[0, 9, 18]);
+    assert_eq!(d.values()[..9], [61., 72., 5., 16., 38., 49., 60., 71., 82.]);
+    assert_eq!(d.bytes(), 18 * 8 + 4 * 5 + 8 * 3);
+    assert_eq!(bt.bytes(), d.bytes() + n * 8 + 4 * 4);
+}
+
+#[test]
 fn fewest_bytes_are_chosen() {
     let pick = |a: &Csr<f64>, p: Partition| {
         let auto = BlockTridiagonal::from_csr(a, p.clone(), HybridLayout::default()).unwrap();
@@ -151,7 +164,10 @@ fn fewest_bytes_are_chosen() {
     let from_fn = |n, f: fn(usize, usize) -> bool| {
         Csr::from_dense(Mat::from_fn(n, n, |i, j| f64::from(f(i, j) as u8)).as_ref()).unwrap()
     };
-    assert_eq!(pick(&csr(&B), uniform(9, 3)), (DiagonalKind::Tridiagonal, CouplingKind::Csr));
+    assert_eq!(pick(&csr(&B), uniform(9, 3)), (DiagonalKind::Tridiagonal, CouplingKind::Diagonals));
+    // Four couplings a row, no two of eight rows on one diagonal.
+    let scattered = from_fn(80, |i, j| i == j || (i / 40 != j / 40 && (j % 40).wrapping_sub(i % 8 * 5) < 4));
+    assert_eq!(pick(&scattered, uniform(80, 40)), (DiagonalKind::Band, CouplingKind::Csr));
     // 40 rows with one coupling: triplets.
     let tridiagonal = from_fn(40, |i, j| i.abs_diff(j) <= 1);
     assert_eq!(pick(&tridiagonal, uniform(40, 20)), (DiagonalKind::Tridiagonal, CouplingKind::Coo));

@@ -58,6 +58,13 @@ fn formats<T: Scalar>(numbers: &mut Numbers) -> Vec<(String, Box<dyn Matrix<T>>)
         let few = sparse::<T>(nrows, ncols, |i, j| if (i + 370 - j) % 37 == 0 { 90 } else { 0 }, numbers);
         out.push(("dia".into(), Box::new(Dia::from_csr(&few).unwrap())));
     }
+    // Rows on up to eight and on more diagonals of eight rows, some of them empty: the second index of compressed rows.
+    for (n, step) in [(262, 40), (263, 23), (11, 3)] {
+        let mut near =
+            sparse::<T>(n, n + 3, |i, j| if (i + 2 * n - j) % step < 3 && i % 9 < 8 { 90 } else { 0 }, numbers);
+        assert!(near.index_by_diagonals().unwrap(), "{n}");
+        out.push((format!("indexed csr {n}"), Box::new(near)));
+    }
     let short = sparse::<T>(257, 257, |i, j| if i.abs_diff(j) <= 3 { 30 } else { 0 }, numbers);
     out.push(("short csr".into(), Box::new(short)));
     let band = sparse::<T>(400, 400, |i, j| if i <= j + 3 && j <= i + 11 { 95 } else { 0 }, numbers);
@@ -70,7 +77,7 @@ fn formats<T: Scalar>(numbers: &mut Numbers) -> Vec<(String, Box<dyn Matrix<T>>)
     let n = partition.n();
     let block: Vec<usize> = (0..n).map(|i| partition.block_of(i)).collect();
     for (diagonal, width) in [(DiagonalKind::Tridiagonal, 1), (DiagonalKind::Band, 3), (DiagonalKind::Dense, 99)] {
-        for couplings in [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Dense] {
+        for couplings in [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Diagonals, CouplingKind::Dense] {
             let share = |i: usize, j: usize| match block[i].abs_diff(block[j]) {
                 0 if i.abs_diff(j) <= width => 95,
                 1 => 12,
@@ -202,14 +209,76 @@ fn bits_in_c64() {
 #[test]
 fn infinities_stay_in_their_rows() {
     // Masked lanes must not multiply what they do not own: 0·∞ would be NaN.
-    let a = sparse::<f64>(100, 100, |i, j| if i.abs_diff(j) <= 1 { 100 } else { 0 }, &mut Numbers(3));
+    let share = |i: usize, j: usize| if i.abs_diff(j) <= 1 || (i < 60 && j == i + 20) { 100 } else { 0 };
+    let csr = sparse::<f64>(100, 100, share, &mut Numbers(3));
+    let mut indexed = csr.clone();
+    assert!(indexed.index_by_diagonals().unwrap());
+    let layout = HybridLayout { diagonal: None, couplings: Some(CouplingKind::Diagonals) };
+    let hybrid = BlockTridiagonal::from_csr(&csr, Partition::uniform(100, 20).unwrap(), layout).unwrap();
     let mut x = vec![1.0; 100];
     x[50] = f64::INFINITY;
-    let mut y = vec![0.0; 100];
-    a.apply(1.0, &x, 0.0, &mut y);
-    for (i, v) in y.iter().enumerate() {
-        assert_eq!(v.is_finite(), i.abs_diff(50) > 1, "row {i}: {v}");
+    for a in [&csr as &dyn Matrix<f64>, &indexed, &hybrid] {
+        let mut y = vec![0.0; 100];
+        a.apply(1.0, &x, 0.0, &mut y);
+        for (i, v) in y.iter().enumerate() {
+            assert_eq!(v.is_finite(), i.abs_diff(50) > 1 && i != 30, "row {i}: {v}");
+        }
     }
+}
+
+/// Long results are written past the caches in whole lines, from wherever y begins; short ones, and those added to y, are
+/// not. Both must be the same, and nothing beside y may change.
+fn long_results<T: Scalar>(n: usize) {
+    let mut numbers = Numbers(5);
+    let mut rows = Vec::new();
+    let mut cols = Vec::new();
+    for i in 0..n {
+        for d in [-17isize, -1, 0, 1, 16] {
+            if let Some(c) = i.checked_add_signed(d).filter(|&c| c < n && i % 7 != d.unsigned_abs() % 7) {
+                rows.push(i as u32);
+                cols.push(c as u32);
+            }
+        }
+    }
+    let values = numbers.vector::<T>(rows.len());
+    let csr = Coo::from_triplets(n, n, rows, cols, values).unwrap().to_csr().unwrap();
+    let layout = HybridLayout { diagonal: None, couplings: Some(CouplingKind::Diagonals) };
+    let hybrid = BlockTridiagonal::from_csr(&csr, Partition::uniform(n, 32).unwrap(), layout).unwrap();
+    let mut indexed = csr.clone();
+    assert!(indexed.index_by_diagonals().unwrap());
+    let x = numbers.vector::<T>(n);
+    for (name, a) in [("csr", &csr as &dyn Matrix<T>), ("indexed csr", &indexed), ("hybrid", &hybrid)] {
+        let mut expected = vec![T::zero(); n];
+        a.apply_op(Op::Identity, T::one(), &x, T::one(), &mut expected, Par::Seq);
+        for start in 0..9 {
+            let mut y = vec![T::from_parts(7.0, 0.0); n + 16];
+            a.apply_op(Op::Identity, T::one(), &x, T::zero(), &mut y[start..start + n], Par::Seq);
+            assert!(y[start..start + n] == expected, "{name}, y from element {start}");
+            let outside = y[..start].iter().chain(&y[start + n..]);
+            assert!(outside.copied().all(|v| v == T::from_parts(7.0, 0.0)), "{name}, y from element {start}");
+        }
+    }
+}
+
+#[test]
+fn long_results_of_any_alignment() {
+    long_results::<f64>((4 << 20) / 8 + 5);
+    long_results::<f32>((4 << 20) / 4 + 3);
+}
+
+#[test]
+fn an_index_needs_rows_that_resemble_each_other() {
+    let mut numbers = Numbers(9);
+    let mut scattered = sparse::<f64>(300, 300, |_, _| 1, &mut numbers);
+    let before = scattered.clone();
+    assert!(!scattered.index_by_diagonals().unwrap());
+    assert_eq!((&scattered, scattered.bytes()), (&before, before.bytes()));
+    let mut band = sparse::<f64>(300, 300, |i, j| if i.abs_diff(j) <= 3 { 100 } else { 0 }, &mut numbers);
+    let before = band.clone();
+    assert!(band.index_by_diagonals().unwrap());
+    // 38 slices, each on seven diagonals.
+    assert_eq!((&band, band.bytes()), (&before, before.bytes() + 38 * 40 + 39 * 4));
+    assert_eq!(band.clone().bytes(), band.bytes());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use bt_formats::{
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
 use bt_queue::CloudCase;
+use bt_testkit::PAPER_B;
 
 /// The paper's rule: x₀ = 0, ‖Δx‖∞ ≤ 1e-7.
 const PAPER: StopCriterion =
@@ -13,18 +14,7 @@ const PAPER: StopCriterion =
 
 /// The 9 × 9 example B: tridiagonal blocks of 3, det B = −5 831 448, indefinite.
 fn nine() -> Csr<f64> {
-    let rows: [[f64; 9]; 9] = [
-        [1., -4., 0., -2., 0., 0., 0., 0., 0.],
-        [-3., 7., -4., 0., -2., 0., 0., 0., 0.],
-        [0., -3., 5., -4., 0., 0., 0., 0., 0.],
-        [-1., 0., 0., 5., -4., 0., -2., 0., 0.],
-        [0., 0., -3., -3., 9., -4., 0., -1., 0.],
-        [0., -1., 0., 0., -2., 9., 0., -2., 0.],
-        [0., 0., 0., 0., -1., 0., 5., -3., 0.],
-        [0., 0., 0., 0., 0., -2., -4., 9., -4.],
-        [0., 0., 0., 0., 0., -1., 0., -3., 12.],
-    ];
-    Csr::from_dense(faer::Mat::from_fn(9, 9, |i, j| rows[i][j]).as_ref()).unwrap()
+    Csr::from_dense(faer::Mat::from_fn(9, 9, |i, j| PAPER_B[i][j]).as_ref()).unwrap()
 }
 
 fn run<T: Scalar>(
@@ -75,6 +65,7 @@ fn counts_on_the_nine_by_nine_example_in_every_layout() {
     let layouts = [
         (DiagonalKind::Tridiagonal, CouplingKind::Coo),
         (DiagonalKind::Tridiagonal, CouplingKind::Csr),
+        (DiagonalKind::Tridiagonal, CouplingKind::Diagonals),
         (DiagonalKind::Band, CouplingKind::Csr),
         (DiagonalKind::Dense, CouplingKind::Dense),
     ];

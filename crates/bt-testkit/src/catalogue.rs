@@ -6,6 +6,20 @@ use faer::Mat;
 use crate::oracle::{self, Oracle};
 use crate::vectors::x_star;
 
+/// The 9 × 9 example B of Yang, Li, Li, J. Supercomput. 73 (2017), <https://doi.org/10.1007/s11227-016-1881-x>: tridiagonal
+/// diagonal blocks of 3 rows, 12 coupling entries, det B = −5 831 448, indefinite.
+pub const PAPER_B: [[f64; 9]; 9] = [
+    [1., -4., 0., -2., 0., 0., 0., 0., 0.],
+    [-3., 7., -4., 0., -2., 0., 0., 0., 0.],
+    [0., -3., 5., -4., 0., 0., 0., 0., 0.],
+    [-1., 0., 0., 5., -4., 0., -2., 0., 0.],
+    [0., 0., -3., -3., 9., -4., 0., -1., 0.],
+    [0., -1., 0., 0., -2., 9., 0., -2., 0.],
+    [0., 0., 0., 0., -1., 0., 5., -3., 0.],
+    [0., 0., 0., 0., 0., -2., -4., 9., -4.],
+    [0., 0., 0., 0., 0., -1., 0., -3., 12.],
+];
+
 /// What a solver has to do with a system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expect {

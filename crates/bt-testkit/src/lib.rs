@@ -16,6 +16,6 @@ pub mod oracle;
 pub mod strategies;
 mod vectors;
 
-pub use catalogue::{Expect, System, catalogue};
+pub use catalogue::{Expect, PAPER_B, System, catalogue};
 pub use dense_lu::DenseLu;
 pub use vectors::{random_vector, x_star};

@@ -5,7 +5,8 @@
 //! | nonsingular | exit 0, backward error ≤ 1e-14, forward error ≤ 10·cond·2⁻⁵³ | the same, or an honest refusal: exit 2, 3 or 4 |
 //! | singular | exit 4 | exit 4, or exit 2 or 3 |
 //!
-//! An iterative method is held to its tolerance in the place of the two errors.
+//! An iterative method is held to its tolerance in the place of the two errors. A method with partial pivoting may
+//! refuse a structure (exit 2) and nothing else.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,6 +21,10 @@ use crate::process::Result;
 const BACKWARD_ERROR: f64 = 1e-14;
 /// The command's default `--rtol`, which the relative residual of an iterative method has to meet.
 const RELATIVE_RESIDUAL: f64 = 1e-8;
+
+/// Methods that find a pivot whenever there is one: nothing but the wrong structure excuses them.
+const PIVOTED: [&str; 7] =
+    ["tridiagonal-lu", "diagonal-pivoting", "g-spike", "band-lu", "block-lu-across", "dense-lu", "sparse-lu"];
 
 /// What a run left behind.
 pub(super) struct Run {
@@ -99,7 +104,11 @@ pub(super) fn judge(system: &System, method: &str, run: &Run) -> (Figures, Verdi
         forward_error,
         rcond: number("rcond"),
     };
-    let may_refuse = method != "auto";
+    let may_refuse = match method {
+        "auto" => false,
+        pivoted if PIVOTED.contains(&pivoted) => run.exit == Some(2),
+        _ => true,
+    };
     match (system.singular, run.exit) {
         _ if run.timed_out => complaints.push("time limit".into()),
         (true, Some(4)) => {}
@@ -219,6 +228,9 @@ mod tests {
     fn a_method_by_name_may_refuse_but_not_panic() {
         assert_eq!(verdict(false, "thomas", &run(2, 0.0, 0.0)), Verdict::Refused);
         assert_eq!(verdict(true, "hbisa", &run(3, 0.0, 0.0)), Verdict::Refused);
+        assert_eq!(verdict(false, "band-lu", &run(2, 0.0, 0.0)), Verdict::Refused);
+        assert!(matches!(verdict(false, "band-lu", &run(3, 0.0, 0.0)), Verdict::Fail(_)));
+        assert!(matches!(verdict(true, "tridiagonal-lu", &run(3, 0.0, 0.0)), Verdict::Fail(_)));
         assert!(matches!(verdict(false, "thomas", &run(101, 0.0, 0.0)), Verdict::Fail(_)));
         assert!(matches!(verdict(true, "thomas", &run(0, 1e-16, 0.0)), Verdict::Fail(_)));
         let mut mute = run(2, 0.0, 0.0);

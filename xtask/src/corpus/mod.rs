@@ -205,7 +205,9 @@ impl Bench {
             command.arg("--rhs").arg(rhs);
         }
         // `auto` has to find the blocks by itself.
-        if let (Some(blocks), "block-lu" | "hbisa" | "hbisa-gs") = (&system.blocks, method) {
+        if let Some(blocks) =
+            system.blocks.as_ref().filter(|_| method.starts_with("block-") || method.starts_with("hbisa"))
+        {
             command.arg("--blocks").arg(blocks);
         }
         let mut run = self.run(command)?;

@@ -122,34 +122,6 @@ pub(crate) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
     x.iter().position(|v| v.abs1() >= largest).unwrap_or(0)
 }
 
-/// Y ← Y − L·X for R rows and C columns: `y` starts at the first element, its columns lie `stride` apart; column k of
-/// L starts at `l[k·ldl]`; `x` holds X row by row, C of W values each.
-#[inline(always)]
-pub(crate) fn block_update<T: Scalar, const R: usize, const C: usize, const W: usize, const FUSED: bool>(
-    y: &mut [T],
-    stride: usize,
-    l: &[T],
-    ldl: usize,
-    x: &[[T; W]],
-) {
-    let mut acc = [[zero::<T>(); R]; C];
-    for (c, acc) in acc.iter_mut().enumerate() {
-        acc.copy_from_slice(&y[c * stride..c * stride + R]);
-    }
-    for (k, x) in x.iter().enumerate() {
-        let l: &[T; R] = l[k * ldl..k * ldl + R].try_into().expect("R values");
-        for c in 0..C {
-            let minus_x = -x[c];
-            for r in 0..R {
-                acc[c][r] = mul_add::<T, FUSED>(minus_x, l[r], acc[c][r]);
-            }
-        }
-    }
-    for (c, acc) in acc.iter().enumerate() {
-        y[c * stride..c * stride + R].copy_from_slice(acc);
-    }
-}
-
 /// The next R rows of X ← L⁻¹·X for a unit lower triangular L: those above, `done`, are final; `x` holds the R rows.
 /// Element (r, k) of L in these rows stands at `l[k·ldl + r]`.
 #[inline(always)]
@@ -180,4 +152,32 @@ pub(crate) fn solve_rows<T: Scalar, const R: usize, const W: usize, const FUSED:
         }
     }
     *x = acc;
+}
+
+/// Y ← Y − L·X for R rows and C columns: `y` starts at the first element, its columns lie `stride` apart; column k of
+/// L starts at `l[k·ldl]`; `x` holds X row by row, C of W values each.
+#[inline(always)]
+pub(crate) fn block_update<T: Scalar, const R: usize, const C: usize, const W: usize, const FUSED: bool>(
+    y: &mut [T],
+    stride: usize,
+    l: &[T],
+    ldl: usize,
+    x: &[[T; W]],
+) {
+    let mut acc = [[zero::<T>(); R]; C];
+    for (c, acc) in acc.iter_mut().enumerate() {
+        acc.copy_from_slice(&y[c * stride..c * stride + R]);
+    }
+    for (k, x) in x.iter().enumerate() {
+        let l: &[T; R] = l[k * ldl..k * ldl + R].try_into().expect("R values");
+        for c in 0..C {
+            let minus_x = -x[c];
+            for r in 0..R {
+                acc[c][r] = mul_add::<T, FUSED>(minus_x, l[r], acc[c][r]);
+            }
+        }
+    }
+    for (c, acc) in acc.iter().enumerate() {
+        y[c * stride..c * stride + R].copy_from_slice(acc);
+    }
 }

@@ -1,22 +1,37 @@
-//! LU of a band matrix with partial pivoting, in LAPACK's GB layout: the semantics of `gbtrf` and `gbtrs`.
+//! LU of a band matrix with partial pivoting, from both ends at once where the matrix is long enough for two threads.
 //!
-//! P·A = L·U is kept as the product of the exchanges and Gauss transformations in the order they were made, so that L
-//! stays inside kl sub-diagonals; U has up to kl + ku super-diagonals. Storage: n(2kl + ku + 1) values, in place of
-//! the matrix. Cost: at most 2n·kl(kl + ku + 1) flops; a column of U is only as tall as the exchanges made it, and a
-//! matrix that needs none costs 2n·kl(ku + 1). Backward stable up to the growth factor: N. J. Higham, Accuracy and
-//! Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
+//! P·A = L·U is kept as LAPACK's `gbtrf` has it, the product of the exchanges and Gauss transformations in the order
+//! they were made, so that L stays inside kl sub-diagonals; U has up to kl + ku super-diagonals. Departures: the rows
+//! of a narrow band are eliminated in a window of their own and written out once; and a long matrix is eliminated in
+//! the column order 0, 1, … m − 1 and n − 1, n − 2, … n − m', the few columns between last. Every candidate row of a
+//! column of one half lies in that half, so this is partial pivoting in another order of the columns: as stable, and a
+//! singular matrix is still found. The order depends on the sizes only, so that the bits do not depend on the number of
+//! threads; more than two of them need another method, SPIKE.
+//!
+//! Storage: n(2kl + ku + 1) values, in place of the matrix for [`BandLu::from_band`], which eliminates from one end;
+//! from two ends nothing is in place, the halves take n/2 columns of (2kl + ku + 1) and (2ku + kl + 1) values, and
+//! workspace comes on top: of a narrow end kl(kl + ku + 32) values rounded up to registers, of a wide one a panel of at
+//! most 32 columns of kl + 32 values, and between two ends a full matrix of kl + ku rows and a few more, 3(kl + ku)².
+//! Cost: at most 2n·kl(kl + ku + 1) flops (from the far end kl and ku change places); a column of U is only as tall as
+//! the exchanges made it, and a matrix that needs none costs 2n·kl(ku + 1). Backward stable up to the growth factor: N.
+//! J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
 //! doi:10.1137/1.9780898718027.
 
-mod factor;
+mod end;
 pub(crate) mod kernels;
-mod solve;
+mod narrow;
+mod panels;
+pub(crate) mod partial;
+pub(crate) mod substitution;
 
-use bt_formats::{Band, Monitor, Op, Scalar, zero};
+use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
 use faer::MatMut;
 
-use crate::error::Result;
+use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::{check_size, reserve, zeros};
+use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
+use end::{Direction, End, Shape};
+use substitution::{Factor, Step, Triangles};
 
 /// P·A = L·U of a band matrix.
 ///
@@ -34,55 +49,79 @@ use crate::tridiagonal_lu::{check_size, reserve, zeros};
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BandLu<T> {
-    /// U in the rows above and on the diagonal, the multipliers of L below it.
-    factors: Band<T>,
-    /// Row exchanged with row j at step j.
-    pivots: Vec<u32>,
-    /// First row of each column of U that exchanges and fill reach.
-    tops: Vec<u32>,
-    /// Dense copy of a panel of columns.
-    panel: Vec<T>,
-    /// Rows of the trailing columns that a panel eliminates, a group of columns at a time.
-    rows: Vec<[T; factor::GROUP]>,
-    exchanges: factor::Exchanges,
-    tuning: Tuning,
+pub struct BandLu<T: Scalar> {
+    n: usize,
+    kl: usize,
+    ku: usize,
+    /// One end, or the two ends and the middle, a full matrix.
+    parts: Vec<End<T>>,
     stats: FactorStats,
 }
 
-/// Sizes that trade speed only; tests shrink them so that small matrices reach every path.
+const METHOD: &str = "band-lu";
+
+/// Sizes that trade speed only; tests change them so that small matrices reach every path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Tuning {
-    /// Columns of a panel, at least 1 and at most kl + ku + 1.
-    panel: usize,
-    /// Work between two calls of the monitor.
-    flops_between_reports: f64,
+pub(crate) enum Tuning {
+    /// Column by column, the lanes of a column in this many registers; columns between two looks at the input.
+    Narrow {
+        /// 1, 2 or 4.
+        registers: usize,
+        /// At least 1.
+        strip: usize,
+    },
+    /// By panels of columns, in the factors' storage.
+    Wide {
+        /// At least 1; no more than kl + ku + 1 are taken.
+        panel: usize,
+    },
 }
 
 impl Tuning {
     /// Measured on AVX-512 in double precision.
-    fn of(kl: usize, ku: usize) -> Self {
-        let panel = match kl {
-            0..16 => 1,
-            16..48 => 8,
-            48..96 => 16,
-            _ => 24,
-        };
-        // Well under a millisecond.
-        Self { panel: panel.min(kl + ku + 1), flops_between_reports: 2e5 }
+    fn of(kl: usize) -> Self {
+        match kl {
+            0..=8 => Self::Narrow { registers: 1, strip: 32 },
+            9..=16 => Self::Narrow { registers: 2, strip: 32 },
+            17..=32 => Self::Narrow { registers: 4, strip: 32 },
+            33..=63 => Self::Wide { panel: 16 },
+            _ => Self::Wide { panel: 32 },
+        }
     }
+
+    /// Columns eliminated at a time.
+    fn strip(self) -> usize {
+        match self {
+            Self::Narrow { strip, .. } => strip,
+            Self::Wide { panel } => panel,
+        }
+    }
+}
+
+/// Columns of the two ends, and none when one end does it all.
+fn halves(n: usize, kl: usize, ku: usize) -> Option<[usize; 2]> {
+    // Short matrices: the middle would weigh too much, or waking a thread.
+    let flops = 2.0 * n as f64 * kl as f64 * (kl + ku + 1) as f64;
+    (kl > 0 && ku > 0 && n / 64 >= kl + ku && flops >= 4e6)
+        .then(|| halves_of(n, kl, ku, [Tuning::of(kl), Tuning::of(ku)]))
+}
+
+/// Halves in whole strips.
+fn halves_of(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2]) -> [usize; 2] {
+    let half = (n - kl - ku) / 2;
+    tunings.map(|t| half / t.strip() * t.strip())
 }
 
 impl<T: Scalar> BandLu<T> {
     /// Factors a copy of `a`.
     ///
     /// # Errors
-    /// [`crate::FactorError::Singular`] with the first column all of whose candidates are exactly zero;
-    /// [`crate::FactorError::Input`] on a NaN or infinity, or when memory is short; [`crate::FactorError::Breakdown`] when
+    /// [`FactorError::Singular`] with a column all of whose candidates are exactly zero, the first one in the order of
+    /// elimination; [`FactorError::Input`] on a NaN or infinity, or when memory is short; [`FactorError::Breakdown`] when
     /// elimination overflows.
     ///
     /// # Cost
-    /// 2n·kl(kl + ku + 1) flops at most, n(2kl + ku + 1) values.
+    /// 2n·kl(kl + ku + 1) flops at most, n(2kl + ku + 1) values. Two threads.
     pub fn new(a: &Band<T>) -> Result<Self> {
         Self::with_monitor(a, &mut ())
     }
@@ -90,44 +129,65 @@ impl<T: Scalar> BandLu<T> {
     /// As [`BandLu::new`], reporting `Progress::Step { phase: "factor", .. }` in columns.
     ///
     /// # Errors
-    /// As [`BandLu::new`]; [`crate::FactorError::Stopped`] when the monitor says so.
+    /// As [`BandLu::new`]; [`FactorError::Stopped`] when the monitor says so.
     pub fn with_monitor(a: &Band<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        let target = Band::zeros(a.n(), a.kl(), a.ku())?;
-        let mut lu = Self::allocate(target, Tuning::of(a.kl(), a.ku()))?;
+        let (n, kl, ku) = (a.n(), a.kl(), a.ku());
+        let mut lu = match halves(n, kl, ku) {
+            Some(cols) => Self::two_ended(n, kl, ku, cols, [Tuning::of(kl), Tuning::of(ku)])?,
+            None => Self::one_ended(n, kl, ku, Tuning::of(kl), None)?,
+        };
         lu.factor(Some(a.values()), monitor)?;
         Ok(lu)
     }
 
-    /// Factors `a` in its own storage, without a copy.
+    /// Factors `a` in its own storage, without a copy, from one end and on one thread.
     ///
     /// # Errors
     /// As [`BandLu::new`].
     pub fn from_band(a: Band<T>) -> Result<Self> {
-        let tuning = Tuning::of(a.kl(), a.ku());
-        let mut lu = Self::allocate(a, tuning)?;
+        let (n, kl, ku) = (a.n(), a.kl(), a.ku());
+        let mut lu = Self::one_ended(n, kl, ku, Tuning::of(kl), Some(a.into_values()))?;
         lu.factor(None, &mut ())?;
         Ok(lu)
     }
 
-    fn allocate(factors: Band<T>, tuning: Tuning) -> Result<Self> {
-        let n = factors.n();
-        let (mut pivots, mut tops, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-        reserve(&mut pivots, n)?;
-        reserve(&mut tops, n)?;
-        reserve(&mut rows, tuning.panel)?;
-        pivots.resize(n, 0);
-        tops.resize(n, 0);
-        rows.resize(tuning.panel, [zero(); factor::GROUP]);
-        let panel = zeros((factors.kl() + tuning.panel) * tuning.panel)?;
-        let exchanges = factor::Exchanges::new(tuning.panel)?;
-        Ok(Self { factors, pivots, tops, panel, rows, exchanges, tuning, stats: FactorStats::default() })
+    fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
+        let shape = Shape { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward };
+        let mut parts = Vec::new();
+        reserve(&mut parts, 1)?;
+        parts.push(End::tuned(shape, tuning, values)?);
+        Ok(Self { n, kl, ku, parts, stats: FactorStats::default() })
+    }
+
+    fn two_ended(n: usize, kl: usize, ku: usize, cols: [usize; 2], tunings: [Tuning; 2]) -> Result<Self> {
+        let (kv, k) = (kl + ku, n - cols[0] - cols[1]);
+        let shape = |kl, ku, cols, looks_at, direction| {
+            let (rows, ncols) = (cols + kl, cols + kv);
+            Shape { n, kl, ku, cols, rows, ncols, looks_at, direction }
+        };
+        let full = Shape {
+            n: k,
+            kl: k - 1,
+            ku: k - 1,
+            cols: k,
+            rows: k,
+            ncols: k,
+            looks_at: k,
+            direction: Direction::Forward,
+        };
+        let mut parts = Vec::new();
+        reserve(&mut parts, 3)?;
+        parts.push(End::tuned(shape(kl, ku, cols[0], cols[0] + k, Direction::Forward), tunings[0], None)?);
+        parts.push(End::tuned(shape(ku, kl, cols[1], cols[1], Direction::Backward), tunings[1], None)?);
+        parts.push(End::new(full, None)?);
+        Ok(Self { n, kl, ku, parts, stats: FactorStats::default() })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory. After an error the factors are
     /// void: solves return NaN until a later refactorisation succeeds.
     ///
     /// # Errors
-    /// As [`BandLu::new`], and [`crate::FactorError::Input`] on another size or bandwidth.
+    /// As [`BandLu::new`], and [`FactorError::Input`] on another size or bandwidth.
     pub fn refactor(&mut self, a: &Band<T>) -> Result<()> {
         self.refactor_with_monitor(a, &mut ())
     }
@@ -135,76 +195,264 @@ impl<T: Scalar> BandLu<T> {
     /// As [`BandLu::refactor`], observed as in [`BandLu::with_monitor`].
     ///
     /// # Errors
-    /// As [`BandLu::refactor`]; [`crate::FactorError::Stopped`] when the monitor says so.
+    /// As [`BandLu::refactor`]; [`FactorError::Stopped`] when the monitor says so.
     pub fn refactor_with_monitor(&mut self, a: &Band<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        check_size("size of the matrix", self.factors.n(), a.n())?;
-        check_size("sub-diagonals", self.factors.kl(), a.kl())?;
-        check_size("super-diagonals", self.factors.ku(), a.ku())?;
+        check_size("size of the matrix", self.n, a.n())?;
+        check_size("sub-diagonals", self.kl, a.kl())?;
+        check_size("super-diagonals", self.ku, a.ku())?;
         self.factor(Some(a.values()), monitor)
     }
 
     fn factor(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
-        let (n, kl, ku) = (self.factors.n(), self.factors.kl(), self.factors.ku());
-        let elimination = factor::Elimination {
-            n,
-            kl,
-            ku,
-            values: self.factors.values_mut(),
-            pivots: &mut self.pivots,
-            tops: &mut self.tops,
-            panel: &mut self.panel,
-            rows: &mut self.rows,
-            exchanges: &mut self.exchanges,
-            source,
-            tuning: self.tuning,
-            found: factor::Found::default(),
-        };
-        match elimination.run(monitor) {
-            Ok(stats) => {
-                self.stats = stats;
-                Ok(())
-            }
-            Err(error) => {
-                self.void();
-                Err(error)
-            }
+        let outcome = self.eliminate(source, monitor);
+        if outcome.is_err() {
+            self.parts.iter_mut().for_each(End::void);
+            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
         }
+        outcome
     }
 
-    /// Leaves factors that turn every right-hand side into NaN.
-    fn void(&mut self) {
-        let (n, ldab) = (self.factors.n(), self.factors.ldab());
-        let kv = self.factors.kl() + self.factors.ku();
-        let values = self.factors.values_mut();
-        for j in 0..n {
-            values[j * ldab + kv] = T::nan_impl();
-            self.pivots[j] = j as u32;
-            self.tops[j] = j as u32;
+    fn eliminate(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
+        let n = self.n;
+        // Looking up costs nothing from one end; from two it means that they wait for each other.
+        let rounds = if self.parts.len() == 1 { 2e5 } else { 2e7 };
+        let per_column = 2.0 * (self.kl.max(self.ku) * (self.kl + self.ku + 1)) as f64 + 64.0;
+        let columns = (rounds / per_column) as usize;
+        let (middle, ends) = if self.parts.len() == 1 {
+            (None, &mut self.parts[..])
+        } else {
+            let (ends, middle) = self.parts.split_at_mut(2);
+            (Some(&mut middle[0]), ends)
+        };
+        let columns_of = |e: &End<T>| (columns / e.tuning.strip()).max(1) * e.tuning.strip();
+        let total: usize = ends.iter().map(|e| e.shape.cols).max().unwrap_or(0);
+        let round = ends.iter().map(columns_of).max().unwrap_or(1);
+        let mut first = 0;
+        for e in ends.iter_mut() {
+            e.start(source);
         }
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        while first < total {
+            let done = ends.iter().map(|e| first.min(e.shape.cols)).sum();
+            if monitor.observe(Progress::Step { phase: "factor", done, total: n }).is_break() {
+                return Err(FactorError::Stopped);
+            }
+            match ends {
+                [one] => run(one, source, first, first + round)?,
+                [one, other] => {
+                    let (one, other) = rayon::join(
+                        || run(one, source, first, first + round),
+                        || run(other, source, first, first + round),
+                    );
+                    one.and(other)?;
+                }
+                _ => unreachable!("one end or two"),
+            }
+            first += round;
+        }
+        for e in ends.iter_mut() {
+            e.measure(source, n)?;
+            e.finish_columns(e.shape.cols, e.shape.ncols);
+        }
+        if let Some(e) = ends.iter().find(|e| e.found.singular.is_some()) {
+            let column = e.found.singular.unwrap_or(0);
+            let column = if e.shape.direction == Direction::Forward { column } else { n - 1 - column };
+            // All of the input is looked at, even behind a column without a pivot.
+            return Err(singular(column));
+        }
+        if let Some(middle) = middle {
+            assemble(ends, middle, source.unwrap_or(&[]));
+            middle.start(None);
+            let size = middle.shape.n;
+            run(middle, None, 0, size).map_err(|_| overflow())?;
+            if let Some(column) = middle.found.singular {
+                return Err(singular(self.parts[0].shape.cols + column));
+            }
+        }
+        self.conclude()
+    }
+
+    fn conclude(&mut self) -> Result<()> {
+        let found = || self.parts.iter().map(|p| &p.found);
+        let max_u = found().map(|f| f.max_u().to_f64()).fold(0.0, RealScalar::max_nan);
+        if !Scalar::is_finite(max_u) {
+            return Err(overflow());
+        }
+        // The middle is no part of the input.
+        let input = || found().take(2);
+        let max_a = input().map(|f| f.max_a().to_f64()).fold(0.0, f64::max);
+        self.stats = FactorStats {
+            norm_one: input().map(|f| f.norm_one.to_f64()).fold(0.0, f64::max),
+            growth: if self.n == 0 { 1.0 } else { max_u / max_a },
+            min_pivot: if self.n == 0 {
+                0.0
+            } else {
+                found().map(|f| f.min_pivot.to_f64()).fold(f64::INFINITY, f64::min)
+            },
+            boosted_pivots: 0,
+            nnz: self.parts.iter().map(End::nnz).sum(),
+            bytes: self.parts.iter().map(End::bytes).sum(),
+            flops: found().map(|f| f.flops).sum(),
+        };
+        Ok(())
+    }
+}
+
+/// Eliminates the columns first..last, as far as there are any.
+fn run<T: Scalar>(end: &mut End<T>, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
+    let (strip, last) = (end.tuning.strip(), last.min(end.shape.cols));
+    let mut first = first;
+    while first < last {
+        end.advance(source, first, (first + strip).min(last))?;
+        first += strip;
+    }
+    Ok(())
+}
+
+/// The rows that the ends leave over, and those between them.
+fn assemble<T: Scalar>(ends: &[End<T>], middle: &mut End<T>, source: &[T]) {
+    let (top, bottom, k) = (&ends[0], &ends[1], middle.shape.n);
+    let (first, kl, ku) = (top.shape.cols, top.shape.kl, top.shape.ku);
+    middle.values.fill(bt_formats::zero());
+    let shape = middle.shape;
+    let mut put = |i: usize, j: usize, value: T| middle.values[shape.at(i, j)] = value;
+    for j in 0..kl + ku {
+        for i in 0..kl {
+            put(i, j, top.left_over(i, j));
+        }
+        for i in 0..ku {
+            put(k - 1 - i, k - 1 - j, bottom.left_over(i, j));
+        }
+    }
+    for i in kl..k - ku {
+        for j in i.saturating_sub(kl)..(i + ku + 1).min(k) {
+            put(i, j, top.entry(Some(source), first + i, first + j));
+        }
+    }
+}
+
+fn overflow() -> FactorError {
+    FactorError::Breakdown { method: METHOD, reason: "elimination overflows; scale the matrix down".into() }
+}
+
+fn singular(column: usize) -> FactorError {
+    FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None })
+}
+
+/// Counts the rows of `x` from the other end.
+fn reverse<T: Scalar>(x: MatMut<'_, T>) {
+    for_each_column(x, <[T]>::reverse);
+}
+
+impl<T: Scalar> End<T> {
+    fn triangles(&self) -> Triangles<'_, T> {
+        let shape = &self.shape;
+        Triangles {
+            cols: shape.cols,
+            rows: shape.rows,
+            ncols: shape.ncols,
+            below: shape.kl,
+            above: shape.kv(),
+            ld: shape.ld(),
+            diagonal: shape.kv(),
+            values: &self.values,
+            pivots: &self.pivots,
+            tops: &self.tops,
+            diagonal_of: Factor::Upper,
+        }
+    }
+}
+
+/// The two ends together: `one` takes the first rows of `x`, `other` the rest, counted from the far end.
+fn both<T: Scalar>(
+    x: MatMut<'_, T>,
+    rows: usize,
+    one: impl FnOnce(MatMut<'_, T>) + Send,
+    other: impl FnOnce(MatMut<'_, T>) + Send,
+) {
+    let (head, tail) = x.split_at_row_mut(rows);
+    rayon::join(
+        || one(head),
+        || {
+            let mut tail = tail;
+            reverse(tail.as_mut());
+            other(tail.as_mut());
+            reverse(tail);
+        },
+    );
+}
+
+/// x ← op(A)⁻¹·x from both ends: the middle is solved last, or first where the factors are transposed.
+fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
+    let [top, bottom, middle] = [&parts[0], &parts[1], &parts[2]].map(End::triangles);
+    let k = middle.cols;
+    if op == Op::Identity {
+        // Rows between the ends' belong to neither; they come with the far end, behind its own.
+        both(x.as_mut(), top.rows, |x| top.apply(Step::Lower, x), |x| bottom.apply(Step::Lower, x));
+        substitution::solve(middle, op, x.as_mut().subrows_mut(top.cols, k));
+        let (head, rest) = x.split_at_row_mut(top.cols);
+        let (inner, tail) = rest.split_at_row_mut(k);
+        let inner = inner.as_ref();
+        rayon::join(
+            || {
+                let mut head = head;
+                top.subtract_beyond(head.as_mut(), inner, |c| c);
+                top.apply(Step::Upper, head);
+            },
+            || {
+                let mut tail = tail;
+                reverse(tail.as_mut());
+                bottom.subtract_beyond(tail.as_mut(), inner, |c| k - 1 - c);
+                bottom.apply(Step::Upper, tail.as_mut());
+                reverse(tail);
+            },
+        );
+    } else {
+        let upper = Step::UpperTransposed(op);
+        let (head, rest) = x.as_mut().split_at_row_mut(top.cols);
+        let (mut inner, tail) = rest.split_at_row_mut(k);
+        let (mut head, mut tail) = (head, tail);
+        rayon::join(
+            || top.apply(upper, head.as_mut()),
+            || {
+                reverse(tail.as_mut());
+                bottom.apply(upper, tail.as_mut());
+            },
+        );
+        top.subtract_beyond_transposed(op, head.as_ref(), inner.as_mut(), |c| c);
+        bottom.subtract_beyond_transposed(op, tail.as_ref(), inner.as_mut(), |c| k - 1 - c);
+        reverse(tail);
+        substitution::solve(middle, op, inner);
+        let lower = Step::LowerTransposed(op);
+        both(x, top.rows, |x| top.apply(lower, x), |x| bottom.apply(lower, x));
     }
 }
 
 impl<T: Scalar> Factorization<T> for BandLu<T> {
     fn n(&self) -> usize {
-        self.factors.n()
+        self.n
     }
     fn method(&self) -> &'static str {
-        "band-lu"
+        METHOD
     }
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
-        assert_eq!(x.nrows(), self.n(), "rows of X");
-        solve::solve(&self.factors, &self.pivots, &self.tops, op, x);
+        assert_eq!(x.nrows(), self.n, "rows of X");
+        match &self.parts[..] {
+            [one] => substitution::solve(one.triangles(), op, x),
+            parts => solve_two_ended(parts, op, x),
+        }
     }
     fn stats(&self) -> FactorStats {
         self.stats
     }
     fn log_det(&self) -> LogDet<T> {
+        // A symmetric permutation, which the order of the columns is, leaves the determinant alone.
         let mut det = LogDet::one();
-        for j in 0..self.n() {
-            det.multiply(self.factors.get(j, j));
-            if self.pivots[j] as usize != j {
-                det.negate();
+        for part in &self.parts {
+            for j in 0..part.shape.cols {
+                det.multiply(part.values[part.shape.at(j, j)]);
+                if part.pivots[j] as usize != j {
+                    det.negate();
+                }
             }
         }
         det
@@ -212,47 +460,4 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bt_formats::{c32, c64};
-    use proptest::prelude::*;
-
-    /// Every panel width performs the same operations on an element in the same order: the factors agree in all bits.
-    fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, panel: usize, seed: u64) {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-        };
-        let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
-        for j in 0..n {
-            for i in a.column_range(j) {
-                *a.get_mut(i, j) = T::from_parts(next(), next());
-            }
-        }
-        let factors = |panel: usize| {
-            let tuning = Tuning { panel, flops_between_reports: 0.0 };
-            let mut lu = BandLu::allocate(Band::zeros(n, kl, ku).unwrap(), tuning).unwrap();
-            lu.factor(Some(a.values()), &mut ()).unwrap();
-            lu
-        };
-        let (one, other) = (factors(1), factors(panel.min(kl + ku + 1)));
-        assert_eq!((&one.pivots, &one.tops), (&other.pivots, &other.tops));
-        assert_eq!(one.factors, other.factors);
-        assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
-        #[test]
-        fn panels_do_not_change_the_factors(
-            n in 0usize..70, kl in 0usize..20, ku in 0usize..20, panel in 2usize..18, seed: u32,
-        ) {
-            let seed = u64::from(seed);
-            same_factors::<f64>(n, kl, ku, panel, seed);
-            same_factors::<f32>(n, kl, ku, panel, seed);
-            same_factors::<c64>(n, kl, ku, panel, seed);
-            same_factors::<c32>(n, kl, ku, panel, seed);
-        }
-    }
-}
+mod tests;

@@ -1,287 +1,325 @@
-//! Elimination: one panel after the other, each loaded just before it is needed.
+//! Elimination: two chains of blocks from both ends, each block loaded just before it is needed, then the middle.
 
-use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Progress, RealScalar, Scalar, one, zero};
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
-use faer::linalg::matmul::matmul;
-use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place};
-use faer::{Accum, MatMut, MatRef, Par};
+use std::any::Any;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{BlockLu, Kernels, METHOD, Stop, next_size};
-use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes, sum_and_max};
-use crate::error::{FactorError, SingularKind, Singularity};
+use bt_formats::{BlockTridiagonal, Monitor, Par, Progress, RealScalar, Scalar};
+use faer::dyn_stack::MemBuffer;
+
+use super::engine::{Engine, Vectors};
+use super::order::Order;
+use super::panel::{self, Done, Front, Plain};
+use super::{BlockLu, Kernels, METHOD, Stop};
+use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
-use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
+use crate::tridiagonal_lu::reserve;
 
-/// Blocks with fewer rows than this (and the next block too) are faster in plain loops than in faer's kernels.
-const BLOCKED_FROM: usize = 16;
-
-/// Work space of faer's LU of a block of `k` rows.
-pub(super) fn scratch<T: Scalar>(k: usize) -> StackReq {
-    lu_in_place_scratch::<u32, T>(k, k, Par::Seq, faer::prelude::default())
+/// What is remembered of a block, so that an update need not look at the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    /// Largest |re| + |im| in the three blocks of A that it loaded.
+    pub(super) max_a: f64,
+    /// Largest column sum of |A| among its columns.
+    pub(super) norm_one: f64,
+    /// max(|Ũ|, |H|·|G|).
+    pub(super) growth: f64,
+    pub(super) min_pivot: f64,
 }
 
-/// The panel of one block and its G, with what the next block takes from them.
-struct Front<'a, T> {
-    k: usize,
-    next: usize,
-    panel: &'a mut [T],
-    g: &'a mut [T],
+impl Record {
+    pub(super) const EMPTY: Self = Self { max_a: 0.0, norm_one: 0.0, growth: 0.0, min_pivot: f64::INFINITY };
+}
+
+/// What a chain needs beside its factors.
+pub(super) struct Work {
+    pub(super) permutation: Vec<u32>,
+    pub(super) memory: MemBuffer,
+    /// Column sums that the blocks eliminated so far leave to the next one, and those that a block leaves.
+    incoming: Vec<f64>,
+    outgoing: Vec<f64>,
+}
+
+impl Work {
+    pub(super) fn new<T: Scalar>(largest: usize) -> Result<Self> {
+        let (mut permutation, mut incoming, mut outgoing) = (Vec::new(), Vec::new(), Vec::new());
+        reserve(&mut permutation, largest.saturating_mul(4))?;
+        permutation.resize(4 * largest, 0);
+        for sums in [&mut incoming, &mut outgoing] {
+            reserve(sums, largest)?;
+            sums.resize(largest, 0.0);
+        }
+        let memory = MemBuffer::try_new(panel::scratch::<T>(largest))
+            .map_err(|_| super::no_memory(format!("work space for blocks of {largest} rows")))?;
+        Ok(Self { permutation, memory, incoming, outgoing })
+    }
+}
+
+/// The blocks on one side of the middle and all that belongs to them.
+struct Side<'a, T: Scalar> {
+    a: &'a BlockTridiagonal<T>,
+    order: &'a Order,
+    kernels: Kernels,
+    /// Downwards, towards larger numbers, before the middle.
+    down: bool,
+    blocks: Range<usize>,
+    starts: &'a [usize],
+    values: &'a mut [T],
     pivots: &'a mut [u32],
+    records: &'a mut [Record],
+    work: &'a mut Work,
 }
 
-impl<T: Scalar> BlockLu<T> {
-    pub(super) fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<(), Stop> {
-        let m = self.partition.n_blocks();
-        let arch = pulp::Arch::new();
-        let Self { partition, kernels, values, starts, pivots, sums, permutation, memory, .. } = self;
-        sums.fill(0.0);
-        let (mut max_a, mut growth, mut worst, mut min_pivot) = (0.0f64, 0.0f64, 0, f64::INFINITY);
-        for j in 0..m {
-            if monitor.observe(Progress::Step { phase: "setup", done: j, total: m }).is_break() {
+impl<T: Scalar> Side<'_, T> {
+    /// Eliminates all blocks but the first `skip` ones. `go_on` is asked before each.
+    fn run<E: Engine<T>>(&mut self, skip: usize, mut go_on: impl FnMut() -> bool) -> Result<(), Stop> {
+        let Range { start, end } = self.blocks;
+        self.work.incoming.fill(0.0);
+        // The column sums that go into the first block of interest come from the one before it: once more, with its
+        // record kept, because the sums that went into that one are not known.
+        let first = skip.saturating_sub(1);
+        for step in first..end - start {
+            if !go_on() {
                 return Err(FactorError::Stopped.into());
             }
-            let (k, next) = (partition.size(j), next_size(partition, j));
-            let range = partition.range(j);
-            let (before, after) = values.split_at_mut(starts[j]);
-            let (panel, g) = after[..starts[j + 1] - starts[j]].split_at_mut((k + next) * k);
-            arch.dispatch(|| load(a, j, panel, g, &mut sums[range.start..range.end + next], &mut max_a));
-            if !max_a.is_finite() {
-                return Err(Stop::NonFinite);
-            }
-            // D̃ⱼ ← Dⱼ − Hⱼ₋₁·Gⱼ₋₁
-            if j > 0 {
-                let last = partition.size(j - 1);
-                let (last_panel, last_g) = before[starts[j - 1]..].split_at((last + k) * last);
-                if blocked(*kernels, last, k) {
-                    let h = MatRef::from_column_major_slice(last_panel, last + k, last).subrows(last, k);
-                    let mut d = MatMut::from_column_major_slice_mut(panel, k + next, k).subrows_mut(0, k);
-                    let g = MatRef::from_column_major_slice(last_g, last, k);
-                    matmul(d.as_mut(), Accum::Add, h, g, -one::<T>(), Par::Seq);
-                } else {
-                    arch.dispatch(|| subtract_product(last_panel, last_g, last, k, panel, k + next));
-                }
-            }
-            let mut front = Front { k, next, panel, g, pivots: &mut pivots[range.clone()] };
-            let failed = if blocked(*kernels, k, next) {
-                front.eliminate_blocked(permutation, memory)
-            } else {
-                arch.dispatch(|| front.eliminate())
-            };
-            if let Some(row) = failed {
-                return Err(no_pivot(j, row, range.start, j + 1 == m).into());
-            }
-            let measures = arch.dispatch(|| front.measure());
-            if measures.0.is_nan() || measures.0 > growth {
-                (growth, worst) = (measures.0, j);
-            }
-            min_pivot = min_pivot.min_nan(measures.1);
-            if !growth.is_finite() {
-                return Err(too_much_growth(j, growth).into());
+            let j = if self.down { start + step } else { end - 1 - step };
+            let kept = self.records[j - start];
+            self.eliminate::<E>(j, step > 0)?;
+            if step < skip {
+                self.records[j - start] = kept;
             }
         }
-        let growth = if max_a > 0.0 { growth / max_a } else { 1.0 };
-        if growth > 1.0 / unit_roundoff::<T>().sqrt() {
-            return Err(too_much_growth(worst, growth).into());
-        }
-        let norm_one = sums.iter().copied().fold(0.0, f64::max_nan);
-        if !norm_one.is_finite() {
-            return Err(Stop::NonFinite);
-        }
-        self.stats = FactorStats {
-            norm_one,
-            growth,
-            min_pivot,
-            boosted_pivots: 0,
-            nnz: values.len(),
-            bytes: size_of_val(&**values) + size_of_val(&**pivots) + size_of_val(&**starts),
-            flops: Self::flops(partition),
+        Ok(())
+    }
+
+    fn eliminate<E: Engine<T>>(&mut self, j: usize, has_previous: bool) -> Result<(), Stop> {
+        let Range { start, .. } = self.blocks;
+        let (k, next) = (self.order.size(j), self.order.next_size(j));
+        let value = |b: usize| self.starts[b] - self.starts[start];
+        // The block and the one eliminated before it, which is its other neighbour.
+        let (own, before, last) = if self.down {
+            let (before, own) = self.values.split_at_mut(value(j));
+            let p = if has_previous { value(j - 1) } else { 0 };
+            (&mut own[..value(j + 1) - value(j)], &before[p..], j.wrapping_sub(1))
+        } else {
+            let (own, after) = self.values.split_at_mut(value(j + 1));
+            (&mut own[value(j)..], &*after, j + 1)
         };
+        let previous = has_previous.then(|| Done::new(before, self.order.size(last), k));
+        let (panel, g) = own.split_at_mut((k + next) * k);
+        let rows = self.order.rows(j);
+        let first_row = self.order.rows(start).start;
+        let pivots = &mut self.pivots[rows.start - first_row..rows.end - first_row];
+        let Work { incoming, outgoing, .. } = &mut *self.work;
+        let mut front = Front { k, next, panel, g, pivots };
+        let record = &mut self.records[j - start];
+        (record.max_a, record.norm_one) =
+            panel::load_block::<T, E>(self.a, self.order, j, &mut front, &[&incoming[..k]], &mut outgoing[..next]);
+        eliminate_front::<T, E>(front, &[previous, None], self.kernels, self.work, record, j, rows.start, false)?;
+        std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
         Ok(())
     }
 }
 
-fn blocked(kernels: Kernels, k: usize, next: usize) -> bool {
-    match kernels {
-        Kernels::Auto => k >= BLOCKED_FROM || next >= BLOCKED_FROM,
-        Kernels::Loops => false,
-        Kernels::Blocked => true,
+/// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U; fails where there is no pivot or no finite number.
+fn eliminate_front<T: Scalar, E: Engine<T>>(
+    mut front: Front<'_, T>,
+    previous: &[Option<Done<'_, T>>; 2],
+    kernels: Kernels,
+    work: &mut Work,
+    record: &mut Record,
+    block: usize,
+    first_row: usize,
+    last: bool,
+) -> Result<(), Stop> {
+    if !record.max_a.is_finite() || !record.norm_one.is_finite() {
+        return Err(Stop::NonFinite);
+    }
+    for done in previous.iter().flatten() {
+        front.subtract::<E>(done, kernels);
+    }
+    if let Some(row) = front.eliminate::<E>(kernels, &mut work.permutation, &mut work.memory) {
+        return Err(no_pivot(block, row, first_row, last).into());
+    }
+    (record.growth, record.min_pivot) = E::measure(&front);
+    if !record.growth.is_finite() {
+        return Err(too_much_growth(block, record.growth).into());
+    }
+    Ok(())
+}
+
+impl<T: Scalar> BlockLu<T> {
+    /// Eliminates what is not skipped: numbers of blocks before and after the middle whose factors stay.
+    pub(super) fn factor(
+        &mut self,
+        a: &BlockTridiagonal<T>,
+        skip: [usize; 2],
+        monitor: &mut dyn Monitor,
+    ) -> Result<(), Stop> {
+        let m = self.order.n_blocks();
+        if m > 0 {
+            self.eliminate_with_best_loops(a, skip, monitor)?;
+        }
+        let mut all = Record { growth: 0.0, ..Record::EMPTY };
+        let mut worst = 0;
+        for (j, r) in self.records.iter().enumerate() {
+            all.max_a = all.max_a.max(r.max_a);
+            all.norm_one = all.norm_one.max_nan(r.norm_one);
+            all.min_pivot = all.min_pivot.min(r.min_pivot);
+            if r.growth > all.growth {
+                (all.growth, worst) = (r.growth, j);
+            }
+        }
+        let growth = if all.max_a > 0.0 { all.growth / all.max_a } else { 1.0 };
+        if !(growth <= 1.0 / unit_roundoff::<T>().sqrt()) {
+            return Err(too_much_growth(worst, growth).into());
+        }
+        if !all.norm_one.is_finite() {
+            return Err(Stop::NonFinite);
+        }
+        self.stats = FactorStats {
+            norm_one: all.norm_one,
+            growth,
+            min_pivot: if m > 0 { all.min_pivot } else { 0.0 },
+            boosted_pivots: 0,
+            nnz: self.values.len(),
+            bytes: size_of_val(&*self.values)
+                + size_of_val(&*self.pivots)
+                + size_of_val(&*self.starts)
+                + size_of_val(&*self.records),
+            flops: Self::flops(&self.order.partition),
+        };
+        Ok(())
+    }
+
+    /// Real numbers go through explicit vectors: their type is found out here, once.
+    fn eliminate_with_best_loops(
+        &mut self,
+        a: &BlockTridiagonal<T>,
+        skip: [usize; 2],
+        monitor: &mut dyn Monitor,
+    ) -> Result<(), Stop> {
+        let matrix: &dyn Any = a;
+        if let Some(a) = matrix.downcast_ref::<BlockTridiagonal<f64>>() {
+            let this: &mut dyn Any = self;
+            if let Some(this) = this.downcast_mut::<BlockLu<f64>>() {
+                return this.eliminate_all::<Vectors>(a, skip, monitor);
+            }
+        } else if let Some(a) = matrix.downcast_ref::<BlockTridiagonal<f32>>() {
+            let this: &mut dyn Any = self;
+            if let Some(this) = this.downcast_mut::<BlockLu<f32>>() {
+                return this.eliminate_all::<Vectors>(a, skip, monitor);
+            }
+        }
+        self.eliminate_all::<Plain>(a, skip, monitor)
+    }
+
+    fn eliminate_all<E: Engine<T>>(
+        &mut self,
+        a: &BlockTridiagonal<T>,
+        skip: [usize; 2],
+        monitor: &mut dyn Monitor,
+    ) -> Result<(), Stop> {
+        let (m, middle) = (self.order.n_blocks(), self.order.middle);
+        let Self { order, kernels, values, starts, pivots, records, work, .. } = self;
+        let kernels = *kernels;
+        let rows = order.rows(middle);
+        let k = rows.len();
+        let (before, rest) = values.split_at_mut(starts[middle]);
+        let (own, after) = rest.split_at_mut(k * k);
+        let (pivots_before, rest) = pivots.split_at_mut(rows.start);
+        let (own_pivots, pivots_after) = rest.split_at_mut(k);
+        let (records_before, rest) = records.split_at_mut(middle);
+        let (record, records_after) = rest.split_at_mut(1);
+        let [left_work, right_work] = work;
+        let (order, starts) = (&*order, &**starts);
+        let mut left = Side {
+            a,
+            order,
+            kernels,
+            down: true,
+            blocks: 0..middle,
+            starts,
+            values: before,
+            pivots: pivots_before,
+            records: records_before,
+            work: left_work,
+        };
+        let mut right = Side {
+            a,
+            order,
+            kernels,
+            down: false,
+            blocks: middle + 1..m,
+            starts,
+            values: after,
+            pivots: pivots_after,
+            records: records_after,
+            work: right_work,
+        };
+        // Of two failures the one before the middle is told, whichever thread is faster.
+        let outcome = if skip == [0; 2] && worth_threads(order) {
+            let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+            let (mut first, mut second) = (Ok(()), Ok(()));
+            rayon::in_place_scope(|scope| {
+                scope.spawn(|_| {
+                    second = right.run::<E>(0, || {
+                        done.fetch_add(1, Ordering::Relaxed);
+                        !stop.load(Ordering::Relaxed)
+                    });
+                });
+                first = left.run::<E>(0, || {
+                    let done = done.fetch_add(1, Ordering::Relaxed);
+                    let go_on = monitor.observe(step(done, m)).is_continue();
+                    stop.fetch_or(!go_on, Ordering::Relaxed);
+                    go_on
+                });
+            });
+            first.and(second)
+        } else {
+            let mut done = 0;
+            let mut go_on = || {
+                done += 1;
+                monitor.observe(step(done - 1, m)).is_continue()
+            };
+            left.run::<E>(skip[0], &mut go_on).and_then(|()| right.run::<E>(skip[1], &mut go_on))
+        };
+        outcome?;
+        if monitor.observe(step(m - 1, m)).is_break() {
+            return Err(FactorError::Stopped.into());
+        }
+        let previous = [
+            (middle > 0)
+                .then(|| Done::new(&left.values[starts[middle.max(1) - 1]..], order.size(middle.max(1) - 1), k)),
+            (middle + 1 < m).then(|| Done::new(right.values, order.size(middle + 1), k)),
+        ];
+        let sums = [&left.work.incoming[..k], &right.work.incoming[..k]];
+        let mut front = Front { k, next: 0, panel: own, g: &mut [], pivots: own_pivots };
+        let record = &mut record[0];
+        (record.max_a, record.norm_one) = panel::load_block::<T, E>(a, order, middle, &mut front, &sums, &mut []);
+        eliminate_front::<T, E>(front, &previous, kernels, left.work, record, middle, rows.start, true)
+    }
+
+    /// The blocks on either side whose factors do not depend on block row `j` of A.
+    pub(super) fn unchanged(&self, j: usize) -> [usize; 2] {
+        let (m, middle) = (self.order.n_blocks(), self.order.middle);
+        // Row j holds Lⱼ, which the block before loads, and Uⱼ, which is G of block j or L of the block after it.
+        let before = if j <= middle { j.saturating_sub(1) } else { middle };
+        let after = if j >= middle { m - 1 - (j + 1).min(m - 1) } else { m - 1 - middle };
+        [before, after]
     }
 }
 
-/// Dⱼ and Lⱼ₊₁ into the panel, Uⱼ into G; column sums and the largest modulus of what was loaded.
-#[inline(always)]
-fn load<T: Scalar>(a: &BlockTridiagonal<T>, j: usize, panel: &mut [T], g: &mut [T], sums: &mut [f64], max: &mut f64) {
-    let k = a.partition().size(j);
-    let next = sums.len() - k;
-    let ld = k + next;
-    if let DiagonalBlocks::Dense { starts, values } = a.diagonal() {
-        copy_columns(&values[starts[j]..], k, panel, ld);
-    } else {
-        a.copy_diagonal_block(j, MatMut::from_column_major_slice_mut(&mut *panel, ld, k).subrows_mut(0, k));
-    }
-    match a.couplings() {
-        _ if next == 0 => {}
-        Couplings::Dense { starts, values } => {
-            // Block row j is [Lⱼ Uⱼ], block row j + 1 begins with Lⱼ₊₁.
-            let before = if j > 0 { a.partition().size(j - 1) } else { 0 };
-            copy_columns(&values[starts[j] + k * before..starts[j + 1]], k, g, k);
-            copy_columns(&values[starts[j + 1]..starts[j + 1] + next * k], next, &mut panel[k..], ld);
-        }
-        _ => {
-            a.copy_lower_block(j + 1, MatMut::from_column_major_slice_mut(&mut *panel, ld, k).subrows_mut(k, next));
-            a.copy_upper_block(j, MatMut::from_column_major_slice_mut(&mut *g, k, next));
-        }
-    }
-    for (column, sum) in panel.chunks_exact(ld).chain(g.chunks_exact(k)).zip(sums) {
-        let mut lanes = [zero::<T::Real>(); LANES];
-        *sum += sum_and_max(column, &mut lanes).to_f64();
-        *max = lanes.iter().fold(*max, |m, lane| m.max_nan(lane.to_f64()));
-    }
+fn step(done: usize, total: usize) -> Progress {
+    Progress::Step { phase: "setup", done, total }
 }
 
-/// Columns of `k` contiguous values to the head of columns of `ld`.
-#[inline(always)]
-fn copy_columns<T: Scalar>(from: &[T], k: usize, to: &mut [T], ld: usize) {
-    for (from, to) in from.chunks_exact(k).zip(to.chunks_mut(ld)) {
-        to[..k].copy_from_slice(from);
-    }
-}
-
-/// The largest |re vᵢ| + |im vᵢ|; NaN when one is.
-#[inline(always)]
-fn largest<T: Scalar>(values: &[T]) -> f64 {
-    let mut lanes = [zero::<T::Real>(); LANES];
-    max_lanes(values, &mut lanes);
-    lanes.iter().fold(0.0, |m, lane| m.max_nan(lane.to_f64()))
-}
-
-/// D ← D − H·G with H the lower `k` rows of the last panel.
-#[inline(always)]
-fn subtract_product<T: Scalar>(panel: &[T], g: &[T], last: usize, k: usize, d: &mut [T], ld: usize) {
-    for c in 0..k {
-        let d = &mut d[c * ld..c * ld + k];
-        let h = |r: usize| &panel[r * (last + k) + last..][..k];
-        let g = &g[c * last..(c + 1) * last];
-        // Four columns of H at a time: a quarter of the traffic of d.
-        let mut r = 0;
-        while r + 4 <= last {
-            let (h0, h1, h2, h3) = (h(r), h(r + 1), h(r + 2), h(r + 3));
-            for i in 0..k {
-                d[i] -= h0[i] * g[r] + h1[i] * g[r + 1] + h2[i] * g[r + 2] + h3[i] * g[r + 3];
-            }
-            r += 4;
-        }
-        for r in r..last {
-            axpy_minus::<_, false>(g[r], h(r), d);
-        }
-    }
-}
-
-impl<T: Scalar> Front<'_, T> {
-    /// P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U, column by column; the row without a pivot if there is one.
-    #[inline(always)]
-    fn eliminate(&mut self) -> Option<usize> {
-        let (k, ld) = (self.k, self.k + self.next);
-        for c in 0..k {
-            let (done, rest) = self.panel.split_at_mut((c + 1) * ld);
-            let column = &mut done[c * ld..];
-            let p = c + index_of_max(&column[c..k]);
-            self.pivots[c] = p as u32;
-            if !usable(column[p]) {
-                return Some(c);
-            }
-            column.swap(c, p);
-            let pivot = Pivot::new(column[c]);
-            column[c + 1..].iter_mut().for_each(|v| *v = pivot.divide(*v));
-            for other in rest.chunks_exact_mut(ld) {
-                other.swap(c, p);
-                axpy_minus::<_, false>(other[c], &column[c + 1..], &mut other[c + 1..]);
-            }
-            // The columns to the left take part in the exchange.
-            if p != c {
-                for left in done[..c * ld].chunks_exact_mut(ld) {
-                    left.swap(c, p);
-                }
-            }
-        }
-        for g in self.g.chunks_exact_mut(k) {
-            for c in 0..k {
-                g.swap(c, self.pivots[c] as usize);
-            }
-            for c in 0..k {
-                axpy_minus::<_, false>(g[c], &self.panel[c * ld + c + 1..c * ld + k], &mut g[c + 1..]);
-            }
-        }
-        None
-    }
-
-    /// The same with faer's kernels.
-    fn eliminate_blocked(&mut self, permutation: &mut [u32], memory: &mut MemBuffer) -> Option<usize> {
-        let (k, next) = (self.k, self.next);
-        let (forward, rest) = permutation.split_at_mut(k);
-        let (inverse, rest) = rest.split_at_mut(k);
-        let (mut d, mut h) = MatMut::from_column_major_slice_mut(&mut *self.panel, k + next, k).split_at_row_mut(k);
-        let stack = MemStack::new(memory);
-        lu_in_place(d.as_mut(), forward, inverse, Par::Seq, stack, faer::prelude::default());
-        exchanges(forward, rest, self.pivots);
-        // faer goes on through a zero pivot; what follows it is not finite, what precedes it is sound.
-        if let Some(row) = (0..k).find(|&r| !usable(d[(r, r)])) {
-            return Some(row);
-        }
-        // Hᵀ ← Ũ⁻ᵀ·Lᵀ
-        solve_lower_triangular_in_place(d.as_ref().transpose(), h.as_mut().transpose_mut(), Par::Seq);
-        for g in self.g.chunks_exact_mut(k) {
-            for (r, &p) in self.pivots.iter().enumerate() {
-                g.swap(r, p as usize);
-            }
-        }
-        let g = MatMut::from_column_major_slice_mut(&mut *self.g, k, next);
-        solve_unit_lower_triangular_in_place(d.as_ref(), g, Par::Seq);
-        None
-    }
-
-    /// max(|Ũ|, |H|·|G|) and the smallest pivot.
-    #[inline(always)]
-    fn measure(&self) -> (f64, f64) {
-        let (k, ld) = (self.k, self.k + self.next);
-        let (mut u, mut h, mut min_pivot) = (0.0f64, 0.0f64, f64::INFINITY);
-        for (c, column) in self.panel.chunks_exact(ld).enumerate() {
-            let u_column = largest(&column[..=c]);
-            let h_column = largest(&column[k..]);
-            u = u.max_nan(u_column);
-            h = h.max_nan(h_column);
-            min_pivot = min_pivot.min_nan(column[c].abs().to_f64());
-        }
-        let g = largest(self.g);
-        (u.max_nan(h * g), min_pivot)
-    }
-}
-
-/// A pivot that can be divided by.
-#[inline(always)]
-fn usable<T: Scalar>(p: T) -> bool {
-    let size = p.abs1();
-    size > T::Real::default() && Scalar::is_finite(p)
-}
-
-/// The row exchanges that make the permutation `forward` (row i of P·D is row `forward[i]` of D).
-fn exchanges(forward: &[u32], work: &mut [u32], pivots: &mut [u32]) {
-    let k = forward.len();
-    // `at[r]`: where row r stands now; `row[i]`: which row stands at i.
-    let (at, row) = work.split_at_mut(k);
-    for i in 0..k {
-        (at[i], row[i]) = (i as u32, i as u32);
-    }
-    for i in 0..k {
-        let p = at[forward[i] as usize];
-        pivots[i] = p;
-        let moved = row[i];
-        row[p as usize] = moved;
-        at[moved as usize] = p;
-        row[i] = forward[i];
-    }
+/// Whether both chains are long enough to wake a thread for one of them.
+fn worth_threads(order: &Order) -> bool {
+    let [before, _, after] = order.split_rows();
+    let width = order.partition.n() / order.n_blocks().max(1);
+    Par::auto(before.min(after).saturating_mul(24 * width.max(1))) == Par::Rayon
 }
 
 fn no_pivot(block: usize, row: usize, start: usize, last: bool) -> FactorError {

@@ -1,32 +1,47 @@
 //! Block-tridiagonal LU with partial pivoting inside the diagonal blocks, for any block sizes.
 //!
+//! Blocks are eliminated from both ends towards a middle one. With t the neighbour of block j on the side of the middle,
+//! Lⱼ = A(t, j) and Uⱼ = A(j, t):
+//!
 //! ```text
-//! Pⱼ·D̃ⱼ = L̃ⱼ·Ũⱼ      Hⱼ = Lⱼ₊₁·Ũⱼ⁻¹      Gⱼ = L̃ⱼ⁻¹·Pⱼ·Uⱼ      D̃ⱼ₊₁ = Dⱼ₊₁ − Hⱼ·Gⱼ      D̃₁ = D₁
+//! Pⱼ·D̃ⱼ = L̃ⱼ·Ũⱼ      Hⱼ = Lⱼ·Ũⱼ⁻¹      Gⱼ = L̃ⱼ⁻¹·Pⱼ·Uⱼ      D̃ₜ = Dₜ − Hⱼ·Gⱼ      (in the middle from both sides)
 //! ```
 //!
-//! so that A = L·U with the panels [L̃ⱼ; Hⱼ] as block columns of L and [Ũⱼ Gⱼ] as block rows of U: Gaussian elimination
-//! whose pivots are sought among the rows of their own block (the same flops as with D̃ⱼ⁻¹Uⱼ, and smaller elements).
+//! so that, in the order of elimination, A = L·U with the panels [L̃ⱼ; Hⱼ] as block columns of L and [Ũⱼ Gⱼ] as block
+//! rows of U: Gaussian elimination whose pivots are sought among the rows of their own block (the same flops as with
+//! D̃ⱼ⁻¹Uⱼ, and smaller elements). The two chains of blocks are independent, one thread each, and the middle depends on
+//! the sizes alone: any number of threads gives the same bits.
 //! Golub & Van Loan, Matrix Computations, 4th ed., §4.5.1; stability: Demmel, Higham & Schreiber, Numer. Linear
-//! Algebra Appl. 2 (1995) 173–190, doi:10.1002/nla.1680020208.
+//! Algebra Appl. 2 (1995) 173–190, doi:10.1002/nla.1680020208; elimination from both ends: van der Vorst, Parallel
+//! Comput. 5 (1987) 45–54, doi:10.1016/0167-8191(87)90005-6.
 //!
 //! A nonsingular A may have a singular D̃ⱼ. An exactly zero pivot, and growth beyond 1/√u, are therefore reported as
-//! [`FactorError::Breakdown`] for a method that pivots across blocks. The growth measured is
-//! maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) / max|A| with the largest moduli of each: what rounding is relative to. An
-//! ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ, so no condition number of it is needed.
+//! [`FactorError::Breakdown`] for a method that pivots across blocks. Only in the middle block, the last one, does a
+//! missing pivot prove that A is singular. The growth measured is maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) / max|A| with the largest
+//! moduli of each: what rounding is relative to. An ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ, so no
+//! condition number of it is needed.
 //!
-//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kⱼ₊₁) × kⱼ a block, and 4n bytes of pivots.
-//! Cost: Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 2kⱼkⱼ₊₁² flops, (14/3)·n·k² for equal blocks; a solve takes 2 flops a stored value.
+//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kₜ) × kⱼ a block, 4n bytes of pivots, 40 bytes a
+//! block. Cost: Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ² flops, (14/3)·n·k² for equal blocks; a solve takes 2 flops a stored value.
 
+mod engine;
 mod factor;
+pub(crate) mod order;
+mod panel;
+mod rows;
+mod simd;
 mod solve;
 
-use bt_formats::{BlockTridiagonal, Error, Matrix, Monitor, Op, Partition, Scalar, zero};
-use faer::MatMut;
-use faer::dyn_stack::MemBuffer;
+use bt_formats::{BlockTridiagonal, Error, Matrix, Monitor, Op, Partition, Scalar};
+use faer::{MatMut, MatRef};
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::reserve;
+use crate::tridiagonal_lu::{reserve, zeros};
+use factor::{Record, Work};
+use order::Order;
+
+pub(crate) use solve::Block;
 
 const METHOD: &str = "block-lu";
 
@@ -60,25 +75,32 @@ pub enum Kernels {
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
 pub struct BlockLu<T: Scalar> {
-    partition: Partition,
+    order: Order,
     kernels: Kernels,
-    /// Panels [L̃ⱼ\Ũⱼ; Hⱼ], (kⱼ + kⱼ₊₁) × kⱼ by columns, and Gⱼ, kⱼ × kⱼ₊₁ by columns, block after block.
+    /// Panels [L̃ⱼ\Ũⱼ; Hⱼ], (kⱼ + kₜ) × kⱼ by columns, and Gⱼ, kⱼ × kₜ by columns, block after block.
     values: Vec<T>,
     /// First value of each block, and their number.
     starts: Vec<usize>,
     /// Row exchanged with each row, inside its block.
     pivots: Vec<u32>,
-    /// Column sums of |A|, and the work space of faer's kernels, kept for refactorisation.
-    sums: Vec<f64>,
-    permutation: Vec<u32>,
-    memory: MemBuffer,
+    records: Vec<Record>,
+    /// Of the chains before and after the middle, kept for refactorisation.
+    work: [Work; 2],
+    state: State,
     stats: FactorStats,
+}
+
+/// Whether the factors are those of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Factored,
+    Failed,
 }
 
 impl<T: Scalar> std::fmt::Debug for BlockLu<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BlockLu")
-            .field("partition", &self.partition)
+            .field("partition", &self.order.partition)
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
@@ -111,39 +133,35 @@ impl<T: Scalar> BlockLu<T> {
     /// # Errors
     /// As [`BlockLu::with_monitor`].
     pub fn with_kernels(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
-        let partition = a.partition().clone();
-        let m = partition.n_blocks();
+        Self::in_order(a, Order::new(a.partition().clone()), kernels, monitor)
+    }
+
+    /// Eliminated from the first block to the last, for methods that need to know which block comes last.
+    pub(crate) fn forwards(a: &BlockTridiagonal<T>) -> Result<Self> {
+        Self::in_order(a, Order::forwards(a.partition().clone()), Kernels::Auto, &mut ())
+    }
+
+    fn in_order(a: &BlockTridiagonal<T>, order: Order, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
+        let m = order.n_blocks();
         let mut starts = Vec::new();
         reserve(&mut starts, m + 1)?;
         starts.push(0usize);
         for j in 0..m {
-            let len = block_len(partition.size(j), next_size(&partition, j));
-            let sum = len.and_then(|len| starts[j].checked_add(len)).ok_or_else(|| too_large(&partition))?;
+            let len = block_len(order.size(j), order.next_size(j));
+            let sum = len.and_then(|len| starts[j].checked_add(len)).ok_or_else(|| too_large(&order.partition))?;
             starts.push(sum);
         }
-        let (n, len) = (partition.n(), starts[m]);
-        let (mut values, mut pivots, mut sums, mut permutation) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        reserve(&mut values, len)?;
-        values.resize(len, zero());
-        reserve(&mut pivots, n)?;
-        pivots.extend(partition.sizes().flat_map(|k| 0..k as u32));
-        reserve(&mut sums, n)?;
-        sums.resize(n, 0.0);
-        let largest = partition.min_max_size().1;
-        permutation.resize(4 * largest, 0);
-        let memory = MemBuffer::try_new(factor::scratch::<T>(largest)).map_err(|_| too_large(&partition))?;
-        let mut lu = Self {
-            partition,
-            kernels,
-            values,
-            starts,
-            pivots,
-            sums,
-            permutation,
-            memory,
-            stats: FactorStats::default(),
-        };
-        lu.run(a, monitor)?;
+        let (mut pivots, mut records) = (Vec::new(), Vec::new());
+        let values = zeros(starts[m])?;
+        reserve(&mut pivots, order.partition.n())?;
+        pivots.extend(order.partition.sizes().flat_map(|k| 0..k as u32));
+        reserve(&mut records, m)?;
+        records.resize(m, Record::EMPTY);
+        let largest = order.partition.min_max_size().1;
+        let work = [Work::new::<T>(largest)?, Work::new::<T>(largest)?];
+        let (state, stats) = (State::Failed, FactorStats::default());
+        let mut lu = Self { order, kernels, values, starts, pivots, records, work, state, stats };
+        lu.run(a, [0; 2], monitor)?;
         Ok(lu)
     }
 
@@ -162,48 +180,117 @@ impl<T: Scalar> BlockLu<T> {
     /// # Errors
     /// Also [`FactorError::Stopped`].
     pub fn refactor_with_monitor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        if *a.partition() != self.partition {
+        self.check_partition(a)?;
+        self.run(a, [0; 2], monitor)
+    }
+
+    /// Factors a matrix that differs from the one factored last in block row `j` only: [Lⱼ Dⱼ Uⱼ]. Eliminated again are
+    /// the blocks from the neighbour of block j on, up to the middle one; the factors of all others stay. The bits are
+    /// those of a fresh factorization; no memory is taken. After a failure everything is factored anew.
+    ///
+    /// ```
+    /// use bt_direct::{BlockLu, Factorization};
+    /// use bt_formats::{BlockTridiagonal, Partition};
+    /// let blocks = Partition::from_sizes([1, 1, 1])?;
+    /// let couplings = vec![1.0; 4];
+    /// let a = BlockTridiagonal::from_dense_blocks(blocks.clone(), vec![4.0, 4.0, 4.0], couplings.clone())?;
+    /// let mut lu = BlockLu::new(&a)?;
+    /// let b = BlockTridiagonal::from_dense_blocks(blocks, vec![4.0, 4.0, 5.0], couplings)?;
+    /// lu.update_block(2, &b)?;
+    /// let mut x = [5.0, 6.0, 6.0];
+    /// lu.solve_vec_in_place(&mut x);
+    /// assert!(x.iter().all(|v| (v - 1.0f64).abs() < 1e-15));
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BlockLu::refactor`].
+    ///
+    /// # Panics
+    /// When there is no block `j`.
+    ///
+    /// # Cost
+    /// That of the blocks from j's outer neighbour to the middle, at most two more, and O(m).
+    pub fn update_block(&mut self, j: usize, a: &BlockTridiagonal<T>) -> Result<()> {
+        self.check_partition(a)?;
+        assert!(j < self.order.n_blocks(), "block {j} of {}", self.order.n_blocks());
+        let skip = if self.state == State::Factored { self.unchanged(j) } else { [0; 2] };
+        self.run(a, skip, &mut ())
+    }
+
+    fn check_partition(&self, a: &BlockTridiagonal<T>) -> Result<()> {
+        if *a.partition() != self.order.partition {
             return Err(Error::InvalidStructure {
                 what: "matrix for refactorisation",
                 why: "its blocks are not those of the matrix that was factored".into(),
             }
             .into());
         }
-        let done = self.run(a, monitor);
-        if done.is_err() {
-            self.invalidate();
-        }
-        done
+        Ok(())
     }
 
     /// The blocks.
     pub fn partition(&self) -> &Partition {
-        &self.partition
+        &self.order.partition
     }
 
-    /// Flops of the factorization (operations on scalars): Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 2kⱼkⱼ₊₁².
+    /// The block that is eliminated last: the first by whose end half of the work is done.
+    pub fn middle(&self) -> usize {
+        self.order.middle
+    }
+
+    /// The order of elimination.
+    pub(crate) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// The factors of block `j` as matrices, see [`Pieces`].
+    pub(crate) fn pieces(&self, j: usize) -> Pieces<'_, T> {
+        let (k, next) = (self.order.size(j), self.order.next_size(j));
+        let (panel, g) = self.values[self.starts[j]..self.starts[j + 1]].split_at((k + next) * k);
+        let (lu, h) = MatRef::from_column_major_slice(panel, k + next, k).split_at_row(k);
+        let g = MatRef::from_column_major_slice(g, k, next);
+        Pieces { lu, h, g, pivots: &self.pivots[self.order.rows(j)] }
+    }
+
+    /// Flops of the factorization (operations on scalars): Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ², kₜ the neighbour towards the middle.
     pub fn flops(partition: &Partition) -> f64 {
-        (0..partition.n_blocks())
+        let (m, middle) = (partition.n_blocks(), order::middle_of(partition));
+        (0..m)
             .map(|j| {
-                let (k, next) = (partition.size(j) as f64, next_size(partition, j) as f64);
+                let k = partition.size(j) as f64;
+                let next = match j.cmp(&middle) {
+                    std::cmp::Ordering::Less => partition.size(j + 1) as f64,
+                    std::cmp::Ordering::Equal => 0.0,
+                    std::cmp::Ordering::Greater => partition.size(j - 1) as f64,
+                };
                 2.0 / 3.0 * k * k * k + 2.0 * k * k * next + 2.0 * k * next * next
             })
             .sum()
     }
 
-    /// Bytes of the factors: Σ kⱼ² + 2kⱼkⱼ₊₁ values and 4n bytes of pivots.
+    /// Bytes of the factors: Σ kⱼ² + 2kⱼkⱼ₊₁ values, 4n bytes of pivots and 40 bytes a block.
     pub fn bytes(partition: &Partition) -> f64 {
-        let values: f64 = (0..partition.n_blocks())
-            .map(|j| partition.size(j) as f64 * (partition.size(j) + 2 * next_size(partition, j)) as f64)
-            .sum();
-        values * size_of::<T>() as f64 + 4.0 * partition.n() as f64
+        let (mut values, mut last) = (0.0, 0.0);
+        for k in partition.sizes() {
+            values += k as f64 * (k as f64 + 2.0 * last);
+            last = k as f64;
+        }
+        let (n, m) = (partition.n() as f64, partition.n_blocks() as f64);
+        values * size_of::<T>() as f64 + 4.0 * n + (size_of::<Record>() + 8) as f64 * m + 8.0
     }
 
-    fn run(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        self.factor(a, monitor).map_err(|e| match e {
+    fn run(&mut self, a: &BlockTridiagonal<T>, skip: [usize; 2], monitor: &mut dyn Monitor) -> Result<()> {
+        self.state = State::Failed;
+        let done = self.factor(a, skip, monitor).map_err(|e| match e {
             Stop::Error(e) => e,
-            Stop::NonFinite => non_finite(a),
-        })
+            Stop::NonFinite => non_finite(METHOD, a),
+        });
+        match done {
+            Ok(()) => self.state = State::Factored,
+            Err(_) => self.invalidate(),
+        }
+        done
     }
 
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.
@@ -213,8 +300,22 @@ impl<T: Scalar> BlockLu<T> {
     }
 }
 
+/// The factors of one block j with t its neighbour towards the middle: P·D̃ = L̃·Ũ, H = A(t, j)·Ũ⁻¹, G = L̃⁻¹·P·A(j, t).
+#[derive(Clone, Copy)]
+#[cfg_attr(not(test), allow(dead_code))] // H and G are for tests so far
+pub(crate) struct Pieces<'a, T> {
+    /// L̃ (unit lower) and Ũ (upper) in one k × k matrix.
+    pub(crate) lu: MatRef<'a, T>,
+    /// kₜ × k; no rows in the middle block.
+    pub(crate) h: MatRef<'a, T>,
+    /// k × kₜ; no columns in the middle block.
+    pub(crate) g: MatRef<'a, T>,
+    /// P: row r was exchanged with row `pivots[r]` (counted inside the block), for r = 0, 1, … in turn.
+    pub(crate) pivots: &'a [u32],
+}
+
 /// Why a factorization ends early.
-enum Stop {
+pub(crate) enum Stop {
     Error(FactorError),
     /// Some entry of A is NaN or infinite; where is sought only then.
     NonFinite,
@@ -226,11 +327,6 @@ impl From<FactorError> for Stop {
     }
 }
 
-/// Size of block j + 1; 0 after the last.
-fn next_size(partition: &Partition, j: usize) -> usize {
-    if j + 1 < partition.n_blocks() { partition.size(j + 1) } else { 0 }
-}
-
 /// Values of the panel and of G: (k + next)·k + k·next.
 fn block_len(k: usize, next: usize) -> Option<usize> {
     next.checked_mul(2)?.checked_add(k)?.checked_mul(k)
@@ -238,15 +334,15 @@ fn block_len(k: usize, next: usize) -> Option<usize> {
 
 fn too_large(partition: &Partition) -> FactorError {
     let (n, largest) = (partition.n(), partition.min_max_size().1);
-    Error::TooLarge {
-        what: "block LU",
-        needed: format!("panels of {n} columns in blocks of up to {largest} rows"),
-        limit: "the memory there is".into(),
-    }
-    .into()
+    no_memory(format!("panels of {n} columns in blocks of up to {largest} rows"))
 }
 
-fn non_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> FactorError {
+fn no_memory(needed: String) -> FactorError {
+    Error::TooLarge { what: "block LU", needed, limit: "the memory there is".into() }.into()
+}
+
+/// The error for a matrix in which something is not finite.
+pub(crate) fn non_finite<T: Scalar>(method: &'static str, a: &BlockTridiagonal<T>) -> FactorError {
     let mut found = None;
     a.for_each_entry(&mut |row, col, v| {
         if found.is_none() && !Scalar::is_finite(v) {
@@ -255,14 +351,14 @@ fn non_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> FactorError {
     });
     // Finite entries whose sum of moduli is not: beyond the range of every norm.
     found.map_or_else(
-        || FactorError::Failed { method: METHOD, reason: "the norm of the matrix overflows; scale it".into() },
+        || FactorError::Failed { method, reason: "the norm of the matrix overflows; scale it".into() },
         FactorError::Input,
     )
 }
 
 impl<T: Scalar> Factorization<T> for BlockLu<T> {
     fn n(&self) -> usize {
-        self.partition.n()
+        self.order.partition.n()
     }
     fn method(&self) -> &'static str {
         METHOD
@@ -275,10 +371,10 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
     }
     fn log_det(&self) -> LogDet<T> {
         let mut det = LogDet::one();
-        for j in 0..self.partition.n_blocks() {
-            let ld = self.partition.size(j) + next_size(&self.partition, j);
-            for (r, &p) in self.pivots[self.partition.range(j)].iter().enumerate() {
-                det.multiply(self.values[self.starts[j] + r * (ld + 1)]);
+        for j in 0..self.order.n_blocks() {
+            let Pieces { lu, pivots, .. } = self.pieces(j);
+            for (r, &p) in pivots.iter().enumerate() {
+                det.multiply(lu[(r, r)]);
                 if p as usize != r {
                     det.negate();
                 }
@@ -311,14 +407,14 @@ mod tests {
 
     #[test]
     fn factors_by_hand() {
-        // P₁D₁ = [[2, 0], [0, 1]], H₁ = [1/2, 1], G₁ = (0, 1)ᵀ, D̃₂ = 4 − 1 = 3
+        // Block 1 goes first: H₁ = (1/4, 0)ᵀ, G₁ = [1, 1], D̃₀ = [[−1/4, 3/4], [2, 0]], whose rows are exchanged.
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
             let lu = BlockLu::with_kernels(&a, kernels, &mut ()).unwrap();
-            assert_eq!(lu.values, [2.0, 0.0, 0.5, 0.0, 1.0, 1.0, 0.0, 1.0, 3.0]);
+            assert_eq!(lu.values, [2.0, -0.125, 0.0, 0.75, 4.0, 0.25, 0.0, 1.0, 1.0]);
             assert_eq!(lu.pivots, [1, 1, 0]);
             let s = lu.stats();
-            assert_eq!((s.norm_one, s.min_pivot, s.growth, s.nnz), (5.0, 1.0, 0.75, 9));
+            assert_eq!((s.norm_one, s.min_pivot, s.growth, s.nnz), (5.0, 0.75, 1.0, 9));
             let mut x = [2.0, 2.0, 6.0];
             lu.solve_transpose_in_place(MatMut::from_column_major_slice_mut(&mut x, 3, 1));
             // Aᵀ·x gives the right-hand side back.
@@ -370,10 +466,47 @@ mod tests {
     }
 
     #[test]
+    fn pieces_multiply_to_the_matrix() {
+        // Dⱼ of the Schur complement = Pᵀ·L̃·Ũ, A(t, j) = H·Ũ, A(j, t) = Pᵀ·L̃·G
+        let rows: [&[f64]; 5] = [
+            &[1.0, 5.0, 2.0, 0.0, 0.0],
+            &[4.0, 1.0, 1.0, 0.0, 0.0],
+            &[1.0, 3.0, 9.0, 1.0, 2.0],
+            &[0.0, 0.0, 2.0, 1.0, 6.0],
+            &[0.0, 0.0, 1.0, 7.0, 1.0],
+        ];
+        let a = blocks(&[2, 1, 2], &rows);
+        let lu = BlockLu::new(&a).unwrap();
+        assert_eq!(lu.middle(), 1);
+        let full = |i: usize, j: usize| rows[i][j];
+        for j in [0, 2] {
+            let Pieces { lu: f, h, g, pivots } = lu.pieces(j);
+            let t = lu.order().toward(j).unwrap();
+            let (own, other) = (lu.partition().range(j), lu.partition().range(t));
+            let k = own.len();
+            let upper = |r: usize, c: usize| if r <= c { f[(r, c)] } else { 0.0 };
+            let lower = |r: usize, c: usize| if r > c { f[(r, c)] } else { f64::from(u8::from(r == c)) };
+            for i in 0..other.len() {
+                for c in 0..k {
+                    let sum: f64 = (0..k).map(|r| h[(i, r)] * upper(r, c)).sum();
+                    assert!((sum - full(other.start + i, own.start + c)).abs() < 1e-14);
+                }
+                let mut column: Vec<f64> = (0..k).map(|r| (0..k).map(|c| lower(r, c) * g[(c, i)]).sum()).collect();
+                for (r, &p) in pivots.iter().enumerate().rev() {
+                    column.swap(r, p as usize);
+                }
+                for r in 0..k {
+                    assert!((column[r] - full(own.start + r, other.start + i)).abs() < 1e-14);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn costs_by_formula() {
         let p = Partition::from_sizes([2, 1]).unwrap();
         assert_eq!(BlockLu::<f64>::flops(&p), 16.0 / 3.0 + 8.0 + 4.0 + 2.0 / 3.0);
-        assert_eq!(BlockLu::<f64>::bytes(&p), 8.0 * 9.0 + 12.0);
+        assert_eq!(BlockLu::<f64>::bytes(&p), 8.0 * 9.0 + 12.0 + 88.0);
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         assert_eq!(BlockLu::new(&a).unwrap().stats().flops, BlockLu::<f64>::flops(&p));
     }

@@ -1,6 +1,10 @@
-//! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored).
+//! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored), and sorting eight rows
+//! at a time where diagonals are considered for the couplings.
 
-use super::{BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, Window};
+use super::short_diagonals::{bytes_for, fewest_diagonals, for_each_slice};
+use super::{
+    BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals, Window,
+};
 use crate::convert::{nonzeros, too_large, try_zeros};
 use crate::coo::Coo;
 use crate::csr::Csr;
@@ -56,6 +60,49 @@ impl<T: Scalar> BlockTridiagonal<T> {
         Ok(out)
     }
 
+    /// From dense blocks, without a copy: `diagonal` holds D₀, D₁, … and `couplings` the matrices [Lⱼ Uⱼ] of the block
+    /// rows, kⱼ × (kⱼ₋₁ + kⱼ₊₁), all column-major and one after another, as [`DiagonalBlocks::Dense`] and
+    /// [`Couplings::Dense`] keep them.
+    ///
+    /// ```
+    /// use bt_formats::{BlockTridiagonal, LinearOperator, Partition};
+    /// // [ 4 1 | 2 ]
+    /// // [ 1 4 | 0 ]
+    /// // [ 0 3 | 5 ]
+    /// let (diagonal, couplings) = (vec![4.0, 1.0, 1.0, 4.0, 5.0], vec![2.0, 0.0, 0.0, 3.0]);
+    /// let a = BlockTridiagonal::from_dense_blocks(Partition::from_sizes([2, 1])?, diagonal, couplings)?;
+    /// let mut y = [0.0; 3];
+    /// a.apply(1.0, &[1.0; 3], 0.0, &mut y);
+    /// assert_eq!(y, [7.0, 5.0, 8.0]);
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`] when a length is not Σkⱼ², or Σkⱼ(kⱼ₋₁ + kⱼ₊₁).
+    ///
+    /// # Cost
+    /// O(m): the values are not looked at.
+    pub fn from_dense_blocks(partition: Partition, diagonal: Vec<T>, couplings: Vec<T>) -> Result<Self> {
+        let (squares, neighbours) = dense_lengths(&partition);
+        for (what, expected, found) in [
+            ("values of the diagonal blocks", squares, diagonal.len()),
+            ("values of the couplings", neighbours, couplings.len()),
+        ] {
+            if expected != found {
+                return Err(Error::DimensionMismatch { what, expected, found });
+            }
+        }
+        let lengths =
+            (0..partition.n_blocks()).map(|j| Window::new(&partition, j)).map(|w| w.size() * w.coupling_cols());
+        let coupling_starts = prefix_sums(lengths);
+        let diagonal_starts = prefix_sums(partition.sizes().map(|k| k * k));
+        Ok(Self {
+            diagonal: DiagonalBlocks::Dense { starts: diagonal_starts, values: diagonal },
+            couplings: Couplings::Dense { starts: coupling_starts, values: couplings },
+            partition,
+        })
+    }
+
     /// The non-zeros by rows.
     ///
     /// # Errors
@@ -80,6 +127,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         match &mut self.couplings {
             Couplings::Coo { entries, .. } => entries.values_mut().fill(zero()),
             Couplings::Csr(c) => c.values_mut().fill(zero()),
+            Couplings::Diagonals(d) => d.values_mut().fill(zero()),
             Couplings::Dense { values, .. } => values.fill(zero()),
         }
         self.walk(a, Pass::Write)
@@ -206,19 +254,33 @@ fn empty_couplings<T: Scalar>(
     let (n, m) = (p.n(), p.n_blocks());
     let nnz = pattern.row_ptr[n] as usize;
     let dense = dense_lengths(p).1;
+    let mut diagonals = None;
     let kind = kind.unwrap_or_else(|| {
         let s = size_of::<T>();
         let coo = (8 + s) * nnz + 4 * (m + 1);
         let csr = (4 + s) * nnz + 4 * (n + 1);
         let dense = dense.saturating_mul(s).saturating_add(8 * (m + 1));
-        if csr <= coo.min(dense) {
-            CouplingKind::Csr
+        let (least, kind) = if csr <= coo.min(dense) {
+            (csr, CouplingKind::Csr)
         } else if coo <= dense {
-            CouplingKind::Coo
+            (coo, CouplingKind::Coo)
         } else {
-            CouplingKind::Dense
+            (dense, CouplingKind::Dense)
+        };
+        // Counted only where they may win, which dense couplings exclude without a look at the pattern.
+        if bytes_for::<T>(n, nnz, fewest_diagonals(nnz)) < least {
+            let count = count_diagonals(a, p);
+            diagonals = Some(count);
+            if bytes_for::<T>(n, nnz, count) < least {
+                return CouplingKind::Diagonals;
+            }
         }
+        kind
     });
+    if kind == CouplingKind::Diagonals {
+        let count = diagonals.unwrap_or_else(|| count_diagonals(a, p));
+        return Ok(Couplings::Diagonals(ShortDiagonals::zeros(a, p, nnz, count)?));
+    }
     if kind == CouplingKind::Dense {
         let values = try_zeros(dense, "dense couplings")?;
         let lengths = (0..m).map(|j| Window::new(p, j)).map(|w| w.size() * w.coupling_cols());
@@ -244,6 +306,13 @@ fn empty_couplings<T: Scalar>(
     }
     let block_ptr = p.offsets().iter().map(|&i| pattern.row_ptr[i as usize]).collect();
     Ok(Couplings::Coo { entries: Coo::from_triplets(n, n, rows, cols, values)?, block_ptr })
+}
+
+/// Diagonals of eight rows that the couplings lie on.
+fn count_diagonals<T: Scalar>(a: &Csr<T>, p: &Partition) -> usize {
+    let mut count = 0;
+    for_each_slice(a, p, |diagonals| count += diagonals.len());
+    count
 }
 
 fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
@@ -297,6 +366,7 @@ impl<T: Scalar> Couplings<T> {
                 let found = *cursor < end && a.col_idx()[*cursor] as usize == c;
                 found.then(|| &mut a.values_mut()[*cursor])
             }
+            Self::Diagonals(a) => a.place(i, c),
             Self::Dense { starts, values } => Some(&mut values[starts[j] + w.coupling_col(c) * w.size() + i - w.start]),
         }
     }

@@ -3,18 +3,22 @@
 //! Yang, Li, Li, *A parallel solving method for block-tridiagonal equations on CPU–GPU heterogeneous computing
 //! systems*, J. Supercomput. 73 (2017), <https://doi.org/10.1007/s11227-016-1881-x>, §3: tridiagonal diagonal blocks
 //! as three diagonals without offsets, dense ones column-major, the very sparse couplings by coordinates or rows.
-//! Departures: blocks of any sizes, banded diagonal blocks, dense couplings, and all L and U of one matrix in one
-//! array each, so that a product is one stream.
+//! Departures: blocks of any sizes, banded diagonal blocks, couplings dense or by short diagonals, and all L and U of one
+//! matrix in one array each, so that a product is one stream.
 //!
-//! Storage, s = size of T, m blocks of k₁ … k_m rows, z coupling entries (and 4(m + 1) bytes of partition):
+//! Storage, s = size of T, m blocks of k₁ … k_m rows, z coupling entries on d diagonals of eight rows (and 4(m + 1)
+//! bytes of partition):
 //!
 //! ```text
 //! diagonal    tridiagonal 3·s·n       band (kl + ku + 1)·s·n      dense s·Σkⱼ² + 8(m + 1)
 //! couplings   COO (8 + s)·z + 4(m+1)  CSR (4 + s)·z + 4(n + 1)    dense s·Σkⱼ(kⱼ₋₁ + kⱼ₊₁) + 8(m + 1)
+//!             diagonals s·z + 5·d + 8(⌈n/8⌉ + 1)
 //! ```
 
 mod build;
+mod part;
 mod product;
+mod short_diagonals;
 
 use faer::{MatMut, MatRef};
 
@@ -25,6 +29,8 @@ use crate::partition::Partition;
 use crate::products::{product, product_many};
 use crate::scalar::Scalar;
 use crate::tridiagonal::Tridiagonal;
+
+pub use short_diagonals::ShortDiagonals;
 
 /// How the diagonal blocks are stored, all of one matrix alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +50,8 @@ pub enum CouplingKind {
     Coo,
     /// Compressed rows.
     Csr,
+    /// Diagonals of eight rows.
+    Diagonals,
     /// All values of every block.
     Dense,
 }
@@ -96,6 +104,8 @@ pub enum Couplings<T> {
     },
     /// Compressed rows, n × n.
     Csr(Csr<T>),
+    /// Diagonals of eight rows.
+    Diagonals(ShortDiagonals<T>),
     /// For each block row the kⱼ × (kⱼ₋₁ + kⱼ₊₁) matrix [Lⱼ Uⱼ], column-major.
     Dense {
         /// Where each block row begins in `values`, and the end: m + 1 places.
@@ -212,6 +222,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         match self.couplings {
             Couplings::Coo { .. } => CouplingKind::Coo,
             Couplings::Csr(_) => CouplingKind::Csr,
+            Couplings::Diagonals(_) => CouplingKind::Diagonals,
             Couplings::Dense { .. } => CouplingKind::Dense,
         }
     }
@@ -248,6 +259,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         match &self.couplings {
             Couplings::Coo { entries, .. } => entries.values().len(),
             Couplings::Csr(a) => a.values().len(),
+            Couplings::Diagonals(a) => a.values().len(),
             Couplings::Dense { values, .. } => values.len(),
         }
     }
@@ -287,12 +299,45 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let cols = if side == Side::Lower { w.lo..w.start } else { w.end..w.hi };
         assert_eq!((out.nrows(), out.ncols()), (w.size(), cols.len()), "shape of a coupling block");
         out.fill(zero());
-        for i in w.start..w.end {
-            self.for_each_coupling(j, i, |c, v| {
-                if cols.contains(&c) {
-                    out[(i - w.start, c - cols.start)] = v;
+        // Entries are scattered in the order they are stored: one pass over the block row.
+        match &self.couplings {
+            Couplings::Coo { entries, block_ptr } => {
+                for e in block_ptr[j] as usize..block_ptr[j + 1] as usize {
+                    let c = entries.cols()[e] as usize;
+                    if cols.contains(&c) {
+                        out[(entries.rows()[e] as usize - w.start, c - cols.start)] = entries.values()[e];
+                    }
                 }
-            });
+            }
+            Couplings::Csr(a) => {
+                for i in w.start..w.end {
+                    let (columns, values) = a.row(i);
+                    for (&c, &v) in columns.iter().zip(values) {
+                        let c = c as usize;
+                        if cols.contains(&c) {
+                            out[(i - w.start, c - cols.start)] = v;
+                        }
+                    }
+                }
+            }
+            Couplings::Diagonals(a) => {
+                for i in w.start..w.end {
+                    a.for_each_place(i, |c, k| {
+                        if cols.contains(&c) {
+                            out[(i - w.start, c - cols.start)] = a.values()[k];
+                        }
+                    });
+                }
+            }
+            Couplings::Dense { starts, values } => {
+                let first = starts[j] + w.coupling_col(cols.start) * w.size();
+                let block = MatRef::from_column_major_slice(
+                    &values[first..first + w.size() * cols.len()],
+                    w.size(),
+                    cols.len(),
+                );
+                out.copy_from(block);
+            }
         }
     }
 
@@ -325,6 +370,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
                     visit(c as usize, v);
                 }
             }
+            Couplings::Diagonals(a) => a.for_each_place(i, |c, k| visit(c, a.values()[k])),
             Couplings::Dense { starts, values } => {
                 let w = Window::new(&self.partition, j);
                 for k in 0..w.coupling_cols() {
@@ -378,6 +424,7 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
                 entries.values().len() * (8 + size_of::<T>()) + size_of_val(&**block_ptr)
             }
             Couplings::Csr(a) => a.bytes(),
+            Couplings::Diagonals(a) => a.bytes(),
             Couplings::Dense { starts, values } => size_of_val(&**starts) + size_of_val(&**values),
         };
         size_of_val(self.partition.offsets()) + diagonal + couplings

@@ -1,7 +1,7 @@
 //! Products with hybrid storage: whole ones, cut at block boundaries, and the couplings of one block row alone.
 
 use super::{BlockTridiagonal, Couplings, DiagonalBlocks, Window};
-use crate::kernels::sparse_rows;
+use crate::kernels::{short_diagonal_rows, sparse_rows};
 use crate::operator::{Op, zero};
 use crate::products::{RowProduct, dense_times, dense_transpose_times, diagonals_times, scale};
 use crate::scalar::Scalar;
@@ -31,12 +31,17 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// # Cost
     /// Two flops a coupling entry.
     pub fn subtract_couplings(&self, j: usize, x: &[T], r: &mut [T]) {
-        if let Couplings::Csr(a) = &self.couplings {
-            let rows = self.partition.range(j);
-            assert_eq!(r.len(), rows.len(), "length of r");
-            sparse_rows(a, None, rows.start, -T::one(), x, T::one(), r);
-        } else {
-            self.subtract(j, x, r, |_, _| true);
+        let rows = self.partition.range(j);
+        match &self.couplings {
+            Couplings::Csr(a) => {
+                assert_eq!(r.len(), rows.len(), "length of r");
+                sparse_rows(a, None, rows.start, -T::one(), x, T::one(), r);
+            }
+            Couplings::Diagonals(a) => {
+                assert_eq!(r.len(), rows.len(), "length of r");
+                short_diagonal_rows(a, None, rows.start, -T::one(), x, T::one(), r);
+            }
+            _ => self.subtract(j, x, r, |_, _| true),
         }
     }
 
@@ -66,6 +71,10 @@ impl<T: Scalar> BlockTridiagonal<T> {
                     }
                     *ri -= sum;
                 }
+            }
+            // Diagonals to the left lie in block j − 1, others in block j + 1; any column there stands for them.
+            Couplings::Diagonals(a) => {
+                a.subtract(w.start..w.end, x, r, |offset| wanted(w, if offset < 0 { w.lo } else { w.end }));
             }
             Couplings::Dense { starts, values } => {
                 let block = &values[starts[j]..starts[j + 1]];
@@ -117,6 +126,8 @@ impl<T: Scalar> BlockTridiagonal<T> {
             }
             Couplings::Csr(a) if op == Op::Identity => sparse_rows(a, None, first, alpha, x, T::one(), y),
             Couplings::Csr(a) => a.scatter(op, rows, first, alpha, x, y),
+            Couplings::Diagonals(a) if op == Op::Identity => short_diagonal_rows(a, None, first, alpha, x, T::one(), y),
+            Couplings::Diagonals(a) => a.scatter(op, rows, first, alpha, x, y),
             Couplings::Dense { starts, values } if op == Op::Identity => {
                 self.for_each_block(first, y, |j, w, y| {
                     let x = x[w.lo..w.start].iter().chain(&x[w.end..w.hi]).copied();
@@ -169,6 +180,9 @@ impl<T: Scalar> RowProduct<T> for BlockTridiagonal<T> {
         match (&self.diagonal, &self.couplings) {
             (DiagonalBlocks::Tridiagonal(t), Couplings::Csr(a)) if op == Op::Identity => {
                 sparse_rows(a, Some(t), first, alpha, x, beta, y);
+            }
+            (DiagonalBlocks::Tridiagonal(t), Couplings::Diagonals(a)) if op == Op::Identity => {
+                short_diagonal_rows(a, Some(t), first, alpha, x, beta, y);
             }
             _ => pulp::Arch::new().dispatch(
                 #[inline(always)]

@@ -1,0 +1,117 @@
+//! Cases of kind band: factor, solve, and all right-hand sides at once. Contestants `blocktri-band-lu` and, where
+//! elimination without interchanges keeps its digits, `blocktri-band-lu-nopivot`.
+
+use blocktri::direct::{BandLu, BandLuNoPivot, FactorError, Factorization};
+use blocktri::faer::{Mat, MatMut};
+use blocktri::formats::{Band, Op, certify};
+use serde_json::{Map, Value};
+
+use crate::measure::{Contestant, Floor, race};
+use crate::problem::Problem;
+use crate::{Args, Result};
+
+/// A factorization that takes the matrix again and again in the same memory.
+pub trait Refactor: Factorization<f64> {
+    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError>;
+}
+
+impl Refactor for BandLu<f64> {
+    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError> {
+        Self::refactor(self, a)
+    }
+}
+
+impl Refactor for BandLuNoPivot<f64> {
+    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError> {
+        Self::refactor(self, a)
+    }
+}
+
+struct Solver<'a> {
+    name: &'static str,
+    lu: Box<dyn Refactor>,
+    matrix: &'a Band<f64>,
+    rhs: &'a [f64],
+    x: Vec<f64>,
+    xs: Vec<f64>,
+}
+
+impl Contestant for Solver<'_> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn phases(&self) -> &'static [&'static str] {
+        match self.rhs.len() / self.matrix.n() {
+            64 => &["factor", "solve", "+solve64"],
+            _ => &["factor", "solve"],
+        }
+    }
+    fn reset(&mut self) {
+        let n = self.matrix.n();
+        self.x.copy_from_slice(&self.rhs[..n]);
+        self.xs.copy_from_slice(self.rhs);
+    }
+    fn run(&mut self, phase: usize) -> Result<()> {
+        let n = self.matrix.n();
+        match phase {
+            // As among the peers, the copy of the matrix that LAPACK overwrites is made outside; ours is part of it.
+            0 => self.lu.refactor(self.matrix)?,
+            1 => self.lu.solve_vec_in_place(&mut self.x),
+            _ => self.lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut self.xs, n, self.rhs.len() / n)),
+        }
+        Ok(())
+    }
+    /// Largest normwise backward error of the solutions.
+    fn error(&self) -> f64 {
+        let n = self.matrix.n();
+        let column = |v: &[f64]| Mat::from_fn(n, 1, |i, _| v[i]);
+        let error = |x: &[f64], b: &[f64]| {
+            certify(self.matrix, Op::Identity, column(x).as_ref(), column(b).as_ref()).backward_error
+        };
+        let all = self.xs.chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
+        all.fold(error(&self.x, &self.rhs[..n]), f64::max)
+    }
+    fn notes(&self) -> Map<String, Value> {
+        Map::from_iter([("storage_bytes".to_owned(), self.lu.stats().bytes.into())])
+    }
+}
+
+/// The matrix of a case of kind band, from LAPACK's layout without room for fill.
+fn matrix(problem: &Problem) -> Result<Band<f64>> {
+    let (n, kl, ku) = (problem.size("n")?, problem.size("kl")?, problem.size("ku")?);
+    let values = problem.reals("ab")?;
+    let mut a = Band::zeros(n, kl, ku)?;
+    if values.len() != n * (kl + ku + 1) {
+        return Err("ab has not kl + ku + 1 values a column".into());
+    }
+    let ldab = a.ldab();
+    for (to, from) in a.values_mut().chunks_exact_mut(ldab).zip(values.chunks_exact(kl + ku + 1)) {
+        to[kl..].copy_from_slice(from);
+    }
+    Ok(a)
+}
+
+/// Races the factorizations.
+pub fn run(problem: &Problem, args: &Args) -> Result<()> {
+    let a = matrix(problem)?;
+    let (n, b) = (a.n(), a.kl() as f64);
+    let rhs = problem.reals("rhs")?;
+    let solver = |name, lu: Box<dyn Refactor>| {
+        let (x, xs) = (vec![0.0; n], vec![0.0; rhs.len()]);
+        Box::new(Solver { name, lu, matrix: &a, rhs: &rhs, x, xs }) as Box<dyn Contestant + '_>
+    };
+    let mut contestants = vec![solver("blocktri-band-lu", Box::new(BandLu::new(&a)?))];
+    match BandLuNoPivot::new(&a) {
+        Ok(lu) => contestants.push(solver("blocktri-band-lu-nopivot", Box::new(lu))),
+        Err(why) => eprintln!("{}: {why}", problem.case),
+    }
+    for (name, lu) in crate::spike::contestants(&problem.case, &a) {
+        contestants.push(solver(name, lu));
+    }
+    let rows = n as f64;
+    let floor = Floor {
+        flops: 4.0 * rows * b * b + 6.0 * rows * b,
+        bytes: 8.0 * rows * (2.0 * b + 1.0) + 16.0 * rows * (3.0 * b + 1.0),
+    };
+    race(&problem.case, n, floor, args, contestants)
+}

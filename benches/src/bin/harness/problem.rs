@@ -1,0 +1,60 @@
+//! The peers' problem files: one folder a case, `meta.json` and raw little-endian arrays.
+
+use std::path::{Path, PathBuf};
+
+use blocktri::formats::Csr;
+use serde_json::Value;
+
+use crate::Result;
+
+/// One case: `meta.json`, and arrays by name.
+pub struct Problem {
+    /// Name of the folder.
+    pub case: String,
+    folder: PathBuf,
+    meta: Value,
+}
+
+impl Problem {
+    /// Opens the folder `case` under `data`.
+    pub fn open(data: &Path, case: &str) -> Result<Self> {
+        let folder = data.join(case);
+        let file = folder.join("meta.json");
+        let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        Ok(Self { case: case.into(), folder, meta: serde_json::from_str(&text)? })
+    }
+
+    /// `tridiag`, `band`, `blocktri`, `csr` or `dense`.
+    pub fn kind(&self) -> &str {
+        self.meta["kind"].as_str().unwrap_or_default()
+    }
+
+    /// A size of `meta.json`.
+    pub fn size(&self, name: &str) -> Result<usize> {
+        Ok(self.meta[name].as_u64().ok_or_else(|| format!("meta.json has no size {name}"))? as usize)
+    }
+
+    /// The array `name.f64`.
+    pub fn reals(&self, name: &str) -> Result<Vec<f64>> {
+        self.array(name, "f64", f64::from_le_bytes)
+    }
+
+    /// Numbers of N bytes each from `name.extension`.
+    fn array<T, const N: usize>(&self, name: &str, extension: &str, from: fn([u8; N]) -> T) -> Result<Vec<T>> {
+        let file = self.folder.join(format!("{name}.{extension}"));
+        let bytes = std::fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let (numbers, rest) = bytes.as_chunks::<N>();
+        if !rest.is_empty() {
+            return Err(format!("{}: not a whole number of {N}-byte numbers", file.display()).into());
+        }
+        Ok(numbers.iter().map(|&b| from(b)).collect())
+    }
+
+    /// The matrix of a case of kind csr.
+    pub fn csr(&self) -> Result<Csr<f64>> {
+        let n = self.size("n")?;
+        let row_ptr = self.array("indptr", "i32", u32::from_le_bytes)?;
+        let col_idx = self.array("indices", "i32", u32::from_le_bytes)?;
+        Ok(Csr::new(n, n, row_ptr, col_idx, self.reals("data")?)?)
+    }
+}

@@ -1,0 +1,63 @@
+//! Cases of kind csr: y ← A·x. Contestants `blocktri-csr` and, where blocks are given, `blocktri-hybrid`.
+
+use blocktri::formats::{BlockTridiagonal, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
+use serde_json::{Map, Value};
+
+use crate::measure::{Contestant, Floor, race};
+use crate::problem::Problem;
+use crate::{Args, Result};
+
+struct Product<'a> {
+    name: &'static str,
+    matrix: &'a dyn Matrix<f64>,
+    x: &'a [f64],
+    y: Vec<f64>,
+    par: Par,
+}
+
+impl Contestant for Product<'_> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn phases(&self) -> &'static [&'static str] {
+        &["mv"]
+    }
+    fn run(&mut self, _: usize) -> Result<()> {
+        self.matrix.apply_op(Op::Identity, 1.0, self.x, 0.0, &mut self.y, self.par);
+        Ok(())
+    }
+    /// Largest difference from products summed entry by entry, over the largest modulus of y.
+    fn error(&self) -> f64 {
+        let mut reference = vec![0.0; self.y.len()];
+        self.matrix.for_each_entry(&mut |i, j, v| reference[i] += v * self.x[j]);
+        let largest = reference.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        self.y.iter().zip(&reference).fold(0.0f64, |m, (y, r)| m.max((y - r).abs())) / largest
+    }
+    fn runs_per_sample(&self) -> u32 {
+        20
+    }
+    fn notes(&self) -> Map<String, Value> {
+        Map::from_iter([("storage_bytes".to_owned(), self.matrix.bytes().into())])
+    }
+}
+
+/// Races the formats.
+pub fn run(problem: &Problem, args: &Args) -> Result<()> {
+    let mut a = problem.csr()?;
+    // As the peers do with `mkl_sparse_optimize`.
+    a.index_by_diagonals()?;
+    let (n, nnz) = (a.nrows(), a.nnz());
+    let x = problem.reals("rhs")?;
+    let x = x.get(..n).ok_or("rhs is shorter than n")?;
+    let hybrid = match problem.size("k") {
+        Ok(k) => Some(BlockTridiagonal::from_csr(&a, Partition::uniform(n, k)?, HybridLayout::default())?),
+        Err(_) => None,
+    };
+    let par = if args.threads > 1 { Par::Rayon } else { Par::Seq };
+    let product =
+        |name, matrix| Box::new(Product { name, matrix, x, y: vec![0.0; n], par }) as Box<dyn Contestant + '_>;
+    let mut contestants = vec![product("blocktri-csr", &a as &dyn Matrix<f64>)];
+    contestants.extend(hybrid.as_ref().map(|h| product("blocktri-hybrid", h)));
+    let floor = Floor { flops: (2 * nnz) as f64, bytes: (12 * nnz + 20 * n) as f64 };
+    race(&problem.case, n, floor, args, contestants)
+}

@@ -1,0 +1,36 @@
+//! SPIKE in the races of kind band: `blocktri-spike-P` with P partitions and a recursive reduced system,
+//! `blocktri-spike-truncated-P`. What truncation drops shows in the error, which is that of one solve, not refined.
+
+use blocktri::direct::spike::{PartitionSolver, Partitions, ReducedSystem};
+use blocktri::direct::{FactorError, Spike, SpikeOptions};
+use blocktri::formats::Band;
+
+use crate::band::Refactor;
+
+impl Refactor for Spike<f64> {
+    fn refactor(&mut self, a: &Band<f64>) -> Result<(), FactorError> {
+        Self::refactor(self, a)
+    }
+}
+
+/// The variants that can factor the matrix.
+pub fn contestants(case: &str, a: &Band<f64>) -> Vec<(&'static str, Box<dyn Refactor>)> {
+    let truncated = ReducedSystem::truncated::<f64>();
+    let variants = [
+        ("blocktri-spike-1", 1, ReducedSystem::Recursive),
+        ("blocktri-spike-2", 2, ReducedSystem::Recursive),
+        ("blocktri-spike-4", 4, ReducedSystem::Recursive),
+        ("blocktri-spike-truncated-2", 2, truncated),
+        ("blocktri-spike-truncated-4", 4, truncated),
+    ];
+    let mut out: Vec<(&'static str, Box<dyn Refactor>)> = Vec::new();
+    for (name, p, reduced) in variants {
+        let partitions = Partitions::Balanced(p);
+        let options = SpikeOptions { partitions, reduced, solver: PartitionSolver::Pivoted, ..SpikeOptions::default() };
+        match Spike::band(a, &options) {
+            Ok(spike) => out.push((name, Box::new(spike))),
+            Err(why) => eprintln!("{case}, {name}: {why}"),
+        }
+    }
+    out
+}

@@ -1,0 +1,394 @@
+//! From a sparse matrix to the factors of one method: order, scaling, format, factorization.
+
+use std::any::Any;
+use std::sync::OnceLock;
+
+use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport};
+use bt_direct::{
+    BandCholesky, BandLu, BandLuNoPivot, BlockCyclicReduction, BlockLu, Cyclic, CyclicReduction, DiagonalPivoting,
+    Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions,
+    SingularKind, Singularity, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
+};
+use bt_formats::detect::natural_partition;
+use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
+use bt_formats::{
+    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
+    Permutation, RealScalar, Scalar, Tridiagonal, c32, c64,
+};
+
+use faer::Mat;
+
+use crate::error::Error;
+use crate::options::{Blocks, Method, Reorder, SolveOptions};
+use crate::plan::{Candidate, plan};
+use crate::reordered::{Reordered, Scaling, Transform};
+
+/// The blocks a method worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSummary {
+    /// Number of blocks.
+    pub count: usize,
+    /// Smallest block.
+    pub min: usize,
+    /// Largest block.
+    pub max: usize,
+}
+
+impl BlockSummary {
+    pub(crate) fn of(partition: &Partition) -> Self {
+        let (min, max) = partition.min_max_size();
+        Self { count: partition.n_blocks(), min, max }
+    }
+}
+
+/// Factors and what they were made from.
+pub(crate) struct Factored<T: Scalar> {
+    /// What happened while they were made.
+    pub notes: Vec<String>,
+    pub method: Method,
+    pub reorder: Reorder,
+    pub blocks: Option<BlockSummary>,
+    pub factors: Box<dyn Factorization<T>>,
+    pub matrix_bytes: usize,
+    /// Estimated at the first solve: it depends on the factors alone.
+    pub rcond: OnceLock<f64>,
+}
+
+/// # Errors
+/// [`Error::Singular`] naming a column that no matching of rows and columns covers.
+pub(crate) fn matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, Error> {
+    maximum_product_matching(a).map_err(|e| match e {
+        MatchingError::Singular(deficiency) => Error::Singular(Singularity {
+            kind: SingularKind::Structural,
+            column: deficiency.unmatched_cols[0] as usize,
+            block: None,
+        }),
+        MatchingError::Input(input) => Error::Input(input),
+    })
+}
+
+/// The transform that `reorder` asks for, and which reordering that is when it was left to the method.
+pub(crate) fn transform<T: Scalar>(
+    a: &Csr<T>,
+    method: Method,
+    reorder: Reorder,
+    notes: &mut Vec<String>,
+) -> Result<(Transform<T>, Reorder), Error> {
+    let n = a.nrows();
+    let matched = || -> Result<Transform<T>, Error> {
+        let m = matching(a)?;
+        Ok(Transform {
+            rows: m.rows,
+            cols: Permutation::identity(n),
+            scaling: Some(Scaling { rows: m.row_scale, cols: m.col_scale }),
+        })
+    };
+    Ok(match reorder {
+        Reorder::None => (Transform::identity(n), Reorder::None),
+        Reorder::Rcm => (Transform::symmetric(rcm(a)?), Reorder::Rcm),
+        Reorder::Spectral => (Transform::symmetric(spectral(a)?), Reorder::Spectral),
+        Reorder::Matching => (matched()?, Reorder::Matching),
+        Reorder::MatchingRcm => {
+            let first = matched()?;
+            let p = rcm(&first.apply(a))?;
+            (first.then(&p), Reorder::MatchingRcm)
+        }
+        // A named method with the order left open: the cheaper of the given and the RCM order.
+        Reorder::Auto => {
+            let best = plan(a, Reorder::Auto, &Blocks::Detect)?;
+            let alike = |c: &&Candidate| family(c.method) == family(method);
+            let chosen = best.candidates.iter().find(alike).map_or(Reorder::None, |c| c.reorder);
+            match best.rcm {
+                Some(p) if chosen == Reorder::Rcm => {
+                    notes.push("the rcm order is cheaper than the given one".into());
+                    (Transform::symmetric(p), Reorder::Rcm)
+                }
+                _ => (Transform::identity(n), Reorder::None),
+            }
+        }
+    })
+}
+
+/// The method whose counted cost stands for all methods on the same structure.
+#[allow(clippy::match_same_arms)] // a line a structure
+fn family(method: Method) -> Method {
+    match method {
+        Method::Thomas => Method::TridiagonalLu,
+        Method::DiagonalPivoting | Method::CyclicReduction | Method::Pcr => Method::TridiagonalLu,
+        Method::BandLuNoPivot | Method::BandCholesky | Method::Spike | Method::SpikeTruncated => Method::BandLu,
+        Method::BlockCyclicReduction => Method::BlockLu,
+        other => other,
+    }
+}
+
+/// Factors A behind `transform` by one method.
+pub(crate) fn factor<T: Scalar>(
+    a: &Csr<T>,
+    method: Method,
+    (transform, reorder): (Transform<T>, Reorder),
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let permuted;
+    let identity = transform.is_identity();
+    let work = if identity {
+        a
+    } else {
+        permuted = transform.apply(a);
+        &permuted
+    };
+    let made = by_scalar(work, method, options, identity, monitor).map_err(|e| match e {
+        // The place is told in the columns of A, not of its reordered form.
+        Error::Singular(place) => {
+            Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
+        }
+        other => other,
+    })?;
+    let Factored { factors, .. } = made;
+    let factors = if identity { factors } else { Box::new(Reordered::new(factors, transform, a.norm_one().to_f64())) };
+    Ok(Factored { reorder, factors, ..made })
+}
+
+#[allow(clippy::same_functions_in_if_condition)] // each branch is another scalar
+/// `factor_in_order` of the four scalars, compiled once, here: a generic function would be compiled again, with every
+/// method in it, by every crate that solves.
+fn by_scalar<T: Scalar>(
+    work: &Csr<T>,
+    method: Method,
+    options: &SolveOptions,
+    identity: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    fn single(a: &Csr<f32>, m: Method, o: &SolveOptions, i: bool, w: &mut dyn Monitor) -> Result<Factored<f32>, Error> {
+        factor_in_order(a, m, o, i, w)
+    }
+    fn double(a: &Csr<f64>, m: Method, o: &SolveOptions, i: bool, w: &mut dyn Monitor) -> Result<Factored<f64>, Error> {
+        factor_in_order(a, m, o, i, w)
+    }
+    fn single_complex(
+        a: &Csr<c32>,
+        m: Method,
+        o: &SolveOptions,
+        i: bool,
+        w: &mut dyn Monitor,
+    ) -> Result<Factored<c32>, Error> {
+        factor_in_order(a, m, o, i, w)
+    }
+    fn double_complex(
+        a: &Csr<c64>,
+        m: Method,
+        o: &SolveOptions,
+        i: bool,
+        w: &mut dyn Monitor,
+    ) -> Result<Factored<c64>, Error> {
+        factor_in_order(a, m, o, i, w)
+    }
+    let a: &dyn Any = work;
+    let made: Box<dyn Any> = if let Some(a) = a.downcast_ref() {
+        Box::new(double(a, method, options, identity, monitor)?)
+    } else if let Some(a) = a.downcast_ref() {
+        Box::new(single(a, method, options, identity, monitor)?)
+    } else if let Some(a) = a.downcast_ref() {
+        Box::new(double_complex(a, method, options, identity, monitor)?)
+    } else if let Some(a) = a.downcast_ref() {
+        Box::new(single_complex(a, method, options, identity, monitor)?)
+    } else {
+        unreachable!("there are four scalars")
+    };
+    Ok(*made.downcast::<Factored<T>>().expect("the factors of the same scalar"))
+}
+
+/// Factors the matrix as it stands.
+fn factor_in_order<T: Scalar>(
+    work: &Csr<T>,
+    method: Method,
+    options: &SolveOptions,
+    identity: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let mut summary = None;
+    let mut notes = Vec::new();
+    let (factors, matrix_bytes): (Box<dyn Factorization<T>>, usize) = match method {
+        Method::Thomas => {
+            let t = tridiagonal(work, method)?;
+            (Box::new(Thomas::new(&t)?), t.bytes())
+        }
+        Method::TridiagonalLu => {
+            let t = tridiagonal(work, method)?;
+            (Box::new(TridiagonalLu::new(&t)?), t.bytes())
+        }
+        Method::DiagonalPivoting => {
+            let t = tridiagonal(work, method)?;
+            (Box::new(DiagonalPivoting::new(&t)?), t.bytes())
+        }
+        Method::CyclicReduction => {
+            let t = tridiagonal(work, method)?;
+            (Box::new(CyclicReduction::with_monitor(&t, Switch::Never, monitor)?), t.bytes())
+        }
+        Method::Pcr => {
+            let t = tridiagonal(work, method)?;
+            (Box::new(ParallelCyclicReduction::with_monitor(&t, monitor)?), t.bytes())
+        }
+        Method::PeriodicLu => {
+            let a = Cyclic::from_csr(work).map_err(|e| wrong_structure(e, method, "periodic tridiagonal"))?;
+            (Box::new(PeriodicTridiagonal::with_monitor(&a, monitor)?), a.bytes())
+        }
+        Method::BandLu => {
+            let band = Band::from_csr(work)?;
+            (Box::new(BandLu::with_monitor(&band, monitor)?), band.bytes())
+        }
+        Method::BandLuNoPivot => {
+            let band = Band::from_csr(work)?;
+            (Box::new(BandLuNoPivot::with_monitor(&band, None, monitor)?), band.bytes())
+        }
+        Method::BandCholesky => {
+            let band = Band::from_csr(work)?;
+            (Box::new(BandCholesky::with_monitor(&band, monitor)?), band.bytes())
+        }
+        Method::BlockLu => {
+            let partition = partition(work, &options.blocks, identity)?;
+            summary = Some(BlockSummary::of(&partition));
+            let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+            (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
+        }
+        Method::BlockCyclicReduction => {
+            let partition = partition(work, &options.blocks, identity)?;
+            summary = Some(BlockSummary::of(&partition));
+            let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+            (Box::new(BlockCyclicReduction::with_monitor(&hybrid, monitor)?), hybrid.bytes())
+        }
+        Method::Spike | Method::SpikeTruncated => {
+            let (spike, bytes) = spike(work, method, options, identity, monitor, &mut summary)?;
+            notes.extend(spike_notes(&spike.report()));
+            (Box::new(spike), bytes)
+        }
+        Method::DenseLu => {
+            let dense = dense(work, method)?;
+            (Box::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
+        }
+        Method::Genp => {
+            let dense = dense(work, method)?;
+            (Box::new(NoPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
+        }
+        Method::Rbt => {
+            let dense = dense(work, method)?;
+            let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
+            let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
+            if let Some(reason) = rbt.fallback() {
+                notes.push(format!("rbt factored with partial pivoting instead: {reason}"));
+            }
+            (Box::new(rbt), dense_bytes(work))
+        }
+        _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+    };
+    Ok(Factored {
+        notes,
+        method,
+        reorder: Reorder::None,
+        blocks: summary,
+        factors,
+        matrix_bytes,
+        rcond: OnceLock::new(),
+    })
+}
+
+/// SPIKE on given blocks, otherwise on the band.
+fn spike<T: Scalar>(
+    work: &Csr<T>,
+    method: Method,
+    options: &SolveOptions,
+    identity: bool,
+    monitor: &mut dyn Monitor,
+    summary: &mut Option<BlockSummary>,
+) -> Result<(Spike<T>, usize), Error> {
+    let truncated = method == Method::SpikeTruncated;
+    let chosen = SpikeOptions {
+        partitions: options.partitions.map_or(Partitions::Auto, Partitions::Balanced),
+        reduced: if truncated { ReducedSystem::truncated::<T>() } else { ReducedSystem::Recursive },
+        ..SpikeOptions::default()
+    };
+    if options.blocks != Blocks::Detect {
+        let partition = partition(work, &options.blocks, identity)?;
+        *summary = Some(BlockSummary::of(&partition));
+        let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+        return Ok((Spike::blocks_with_monitor(&hybrid, &chosen, monitor)?, hybrid.bytes()));
+    }
+    let band = Band::from_csr(work)?;
+    let spike = match (method, options.partitions) {
+        // The polyalgorithm: its choice and reason are in the report.
+        (Method::Spike, None) => Spike::auto(&band, rayon::current_num_threads())?,
+        _ => Spike::band_with_monitor(&band, &chosen, monitor)?,
+    };
+    Ok((spike, band.bytes()))
+}
+
+/// What a reader of the report should know of the partitions.
+fn spike_notes(report: &SpikeReport) -> Vec<String> {
+    let (least, most) = (report.partitions.iter().min(), report.partitions.iter().max());
+    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+    let mut notes = vec![format!("spike: {} partitions of {least} to {most} rows", report.partitions.len())];
+    notes.extend(report.choice.as_ref().map(|choice| format!("spike: {}", choice.reason)));
+    if report.dropped > 0.0 {
+        notes.push(format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped));
+    }
+    if report.boosted_pivots > 0 {
+        notes.push(format!("{} pivots were boosted", report.boosted_pivots));
+    }
+    notes
+}
+
+fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {
+    Tridiagonal::from_csr(a).map_err(|e| wrong_structure(e, method, "tridiagonal"))
+}
+
+fn wrong_structure(e: InputError, method: Method, structure: &str) -> Error {
+    match e {
+        InputError::OutsideStructure { row, col, .. } => Error::Usage {
+            message: format!(
+                "{method} needs a {structure} matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
+            ),
+        },
+        other => other.into(),
+    }
+}
+
+/// A with all its zeros.
+fn dense<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Mat<T>, Error> {
+    /// 8 GiB of f64.
+    const MAX_VALUES: f64 = 1e9;
+    let n = a.nrows();
+    if (n as f64).powi(2) > MAX_VALUES {
+        let message = format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
+        return Err(Error::Usage { message });
+    }
+    Ok(a.to_dense())
+}
+
+fn dense_bytes<T: Scalar>(a: &Csr<T>) -> usize {
+    a.nrows() * a.nrows() * size_of::<T>()
+}
+
+/// The partition asked for. Given blocks are those of the matrix as given, so they exclude a reordering.
+pub(crate) fn partition<T: Scalar>(a: &Csr<T>, blocks: &Blocks, identity: bool) -> Result<Partition, Error> {
+    if *blocks != Blocks::Detect && !identity {
+        return Err(Error::Usage {
+            message: "given blocks belong to the given order; use them with --reorder none".into(),
+        });
+    }
+    match blocks {
+        Blocks::Detect => Ok(natural_partition(a)?),
+        Blocks::Uniform(k) => Ok(Partition::uniform(a.nrows(), *k)?),
+        Blocks::Sizes(sizes) => {
+            let partition = Partition::from_sizes(sizes.iter().copied())?;
+            if partition.n() != a.nrows() {
+                return Err(InputError::DimensionMismatch {
+                    what: "sum of the block sizes",
+                    expected: a.nrows(),
+                    found: partition.n(),
+                }
+                .into());
+            }
+            Ok(partition)
+        }
+    }
+}

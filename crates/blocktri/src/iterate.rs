@@ -1,0 +1,229 @@
+//! The iterative methods as the facade runs them: order, blocks or preconditioner, one right-hand side after the other.
+
+use std::time::Instant;
+
+use bt_direct::{FactorError, Singularity};
+use bt_formats::detect::line_partition;
+use bt_formats::{
+    BlockTridiagonal, Csr, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, Scalar, SolveReport,
+    zero,
+};
+use bt_iter::{
+    BiCgStab, Cg, DroppedFill, Gmres, Hbisa, Identity, IncompleteLu, Jacobi, Preconditioner, StopRule, Sweep, ilu0,
+    ilut,
+};
+use faer::{Mat, MatRef};
+
+use crate::error::Error;
+use crate::factors::{BlockSummary, matching, partition, transform};
+use crate::options::{Blocks, Method, Precond, Reorder, SolveOptions};
+use crate::reordered::Transform;
+use crate::solve::Solution;
+
+/// The iterative methods.
+pub(crate) fn iterate<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    match options.method {
+        Method::Hbisa | Method::HbisaGs => block_iteration(a, b, options, monitor),
+        _ => krylov(a, b, options, monitor),
+    }
+}
+
+/// HBISA on blocks of the pattern.
+fn block_iteration<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let start = Instant::now();
+    if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
+        matching(a)?;
+    }
+    let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::GaussSeidel };
+    let mut notes = Vec::new();
+    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
+    let lines = if options.blocks == Blocks::Detect { line_partition(&work)? } else { None };
+    let partition = match lines {
+        Some(lines) => lines,
+        None => partition(&work, &options.blocks, transform.is_identity())?,
+    };
+    let summary = BlockSummary::of(&partition);
+    if summary.count == 1 && summary.max > 1 {
+        notes.push("the whole matrix is one block: the iteration is a direct solve".into());
+    }
+    let hybrid = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default())?;
+    let reorder_time = start.elapsed();
+    let mut method = Hbisa::new(&hybrid, sweep, options.stop_rule).map_err(|e| match e {
+        // A itself may be regular.
+        FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => FactorError::Breakdown {
+            method: options.method.name(),
+            reason: format!("diagonal block {block} (from 0) is singular, and every step solves with it"),
+        },
+        other => other,
+    })?;
+    let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor));
+    let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+    report.times.reorder = reorder_time;
+    notes.append(&mut report.notes);
+    report.notes = notes;
+    Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+}
+
+/// CG, BiCGSTAB, GMRES and FGMRES.
+fn krylov<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    if options.stop_rule == StopRule::Update {
+        let message = format!("{} stops on the residual only; --stop update is for hbisa and hbisa-gs", options.method);
+        return Err(Error::Usage { message });
+    }
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let reorder_time = start.elapsed();
+    let n = work.nrows();
+    let mut preconditioner = preconditioner(&work, options, &mut notes)?;
+    let m = &mut *preconditioner;
+    let setup = start.elapsed().saturating_sub(reorder_time);
+    let stop = &options.stop;
+    let (mut cg, mut bicgstab, mut gmres);
+    let step: &mut Step<'_, T> = match options.method {
+        Method::Cg => {
+            cg = Cg::new(n);
+            &mut |rhs, y, monitor| Ok(cg.solve(&work, m, rhs, y, stop, monitor)?)
+        }
+        Method::BiCgStab => {
+            bicgstab = BiCgStab::new(n);
+            &mut |rhs, y, monitor| Ok(bicgstab.solve(&work, m, rhs, y, stop, monitor)?)
+        }
+        method => {
+            gmres = if method == Method::Fgmres {
+                Gmres::flexible(n, options.restart)
+            } else {
+                Gmres::new(n, options.restart)
+            };
+            &mut |rhs, y, monitor| Ok(gmres.solve(&work, m, rhs, y, stop, monitor)?)
+        }
+    };
+    let (x, mut report) = columns(a, b, &transform, monitor, step)?;
+    (report.times.reorder, report.times.setup) = (reorder_time, setup);
+    report.bytes.matrix = work.bytes();
+    notes.append(&mut report.notes);
+    report.notes = notes;
+    Ok(Solution { x, report, reorder, precond: preconditioner.name(), blocks: None, rcond: None, warnings: Vec::new() })
+}
+
+/// The preconditioner asked for.
+fn preconditioner<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T>>, Error> {
+    let n = a.nrows();
+    Ok(match options.precond {
+        Precond::None => Box::new(Identity::new(n)),
+        Precond::Jacobi => Box::new(Jacobi::new(a)?),
+        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
+        Precond::Auto => match Jacobi::new(a) {
+            Ok(jacobi) => {
+                notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
+                Box::new(jacobi)
+            }
+            Err(why) => {
+                notes.push(format!("no preconditioner: {why}"));
+                Box::new(Identity::new(n))
+            }
+        },
+    })
+}
+
+/// Incomplete factors, and what happened while they were made.
+fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
+    if m.replaced_pivots() > 0 {
+        notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
+    }
+    m
+}
+
+/// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual
+/// does: without it the tolerance is held against b − A·x itself.
+fn ordered<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<(Csr<T>, Transform<T>, Reorder), Error> {
+    let (transform, reorder) = match options.reorder {
+        Reorder::Auto => (Transform::identity(a.nrows()), Reorder::None),
+        other => transform(a, options.method, other, notes)?,
+    };
+    let transform = Transform { scaling: None, ..transform };
+    let work = if transform.is_identity() { a.clone() } else { transform.apply(a) };
+    Ok((work, transform, reorder))
+}
+
+/// A solve of one right-hand side from a zero start, in the order of the method.
+type Step<'a, T> = dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a;
+
+/// All right-hand sides, one after the other; the answer is certified with the A of the caller.
+fn columns<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    transform: &Transform<T>,
+    monitor: &mut dyn Monitor,
+    step: &mut Step<'_, T>,
+) -> Result<(Mat<T>, SolveReport), Error> {
+    let mut x = Mat::zeros(b.nrows(), b.ncols());
+    let mut total: Option<SolveReport> = None;
+    let mut y = vec![zero::<T>(); b.nrows()];
+    let mut rhs = y.clone();
+    for j in 0..b.ncols() {
+        transform.gather(Op::Identity, b.col(j).try_as_col_major().expect("an owned matrix").as_slice(), &mut rhs);
+        y.fill(zero());
+        let report = step(&rhs, &mut y, monitor)?;
+        transform.scatter(
+            Op::Identity,
+            &y,
+            x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut(),
+        );
+        let stopped = report.outcome == Outcome::Stopped;
+        total = Some(match total {
+            None => report,
+            Some(before) => merge(before, report),
+        });
+        if stopped {
+            break;
+        }
+    }
+    let Some(mut report) = total else {
+        return Err(Error::Usage { message: "there is no right-hand side".into() });
+    };
+    report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
+    Ok((x, report))
+}
+
+/// The report of several columns: work added up, the first failure's outcome and notes.
+fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
+    let (worse, better) = if before.outcome == Outcome::Converged && last.outcome != Outcome::Converged {
+        (last, before)
+    } else {
+        (before, last)
+    };
+    SolveReport {
+        iterations: worse.iterations.max(better.iterations),
+        operator_applications: worse.operator_applications + better.operator_applications,
+        preconditioner_applications: worse.preconditioner_applications + better.preconditioner_applications,
+        times: PhaseTimes { solve: worse.times.solve + better.times.solve, ..worse.times },
+        ..worse
+    }
+}

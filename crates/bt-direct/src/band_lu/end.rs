@@ -1,0 +1,441 @@
+//! Elimination from one end of the matrix, up to its other end or to columns that are left over.
+//!
+//! Narrow bands: the kl rows that are not yet pivots live in a window: columns of lanes, aligned and padded to whole
+//! registers, a row in the same lane until it becomes a pivot. The row that enters takes its lane, so that no row is
+//! ever exchanged in the window; where LAPACK would have it is kept as a number, and L and U are written out in
+//! LAPACK's positions, once. Wide bands are copied into the factors' storage and eliminated there.
+//!
+//! Seen from the far end rows and columns count backwards: J·A·J has the bandwidths of A swapped, and elimination from
+//! there is partial pivoting in another order of the columns.
+
+use bt_formats::{RealScalar, Scalar, zero};
+
+use super::kernels::{LANES, max_lanes, reduce, sum_and_max};
+use super::panels::{Exchanges, GROUP};
+use super::{Tuning, overflow};
+use crate::error::{FactorError, Result};
+use crate::tridiagonal_lu::{reserve, zeros};
+
+/// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Lanes<T>(pub(super) [T; LANES]);
+
+/// Running results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<T: Scalar> {
+    pub(super) norm_one: T::Real,
+    /// max|A| and max|U| lane by lane, in |re| + |im|.
+    max_a: [T::Real; LANES],
+    max_u: [T::Real; LANES],
+    pub(super) min_pivot: T::Real,
+    pub(super) flops: f64,
+    /// First column without a pivot, as seen from this end.
+    pub(super) singular: Option<usize>,
+    /// Columns measured.
+    measured: usize,
+    /// One past the last column that the rows eliminated so far reach.
+    pub(super) reach: usize,
+}
+
+impl<T: Scalar> Default for Found<T> {
+    fn default() -> Self {
+        Self {
+            norm_one: zero(),
+            max_a: [zero(); LANES],
+            max_u: [zero(); LANES],
+            min_pivot: T::Real::INFINITY,
+            flops: 0.0,
+            singular: None,
+            measured: 0,
+            reach: 0,
+        }
+    }
+}
+
+impl<T: Scalar> Found<T> {
+    pub(super) fn max_a(&self) -> T::Real {
+        reduce(self.max_a, RealScalar::max_nan)
+    }
+    pub(super) fn max_u(&self) -> T::Real {
+        reduce(self.max_u, RealScalar::max_nan)
+    }
+}
+
+/// What one end has to do, as seen from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// Size of the whole matrix.
+    pub(super) n: usize,
+    pub(super) kl: usize,
+    pub(super) ku: usize,
+    /// Columns to eliminate, rows that may be pivots, columns that these rows reach.
+    pub(super) cols: usize,
+    pub(super) rows: usize,
+    pub(super) ncols: usize,
+    /// Columns whose entries it looks at before they are used: all that lie between the ends belong to the first.
+    pub(super) looks_at: usize,
+    pub(super) direction: Direction,
+}
+
+/// From which end the rows and columns count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Direction {
+    Forward,
+    Backward,
+}
+
+impl Shape {
+    pub(super) fn kv(&self) -> usize {
+        self.kl + self.ku
+    }
+    /// Values of a column of the factors: U with its fill, the diagonal, L.
+    pub(super) fn ld(&self) -> usize {
+        2 * self.kl + self.ku + 1
+    }
+    /// Index of (i, j) in the factors. Meaningless outside the band, though it never underflows for i ≥ j − kl − ku − 1.
+    #[inline(always)]
+    pub(super) fn at(&self, i: usize, j: usize) -> usize {
+        j * (2 * self.kl + self.ku) + self.kv() + i
+    }
+    /// Index of A(i, j), as seen from this end, in the band A in LAPACK's layout.
+    #[inline(always)]
+    pub(super) fn source_at(&self, i: usize, j: usize) -> usize {
+        match self.direction {
+            Direction::Forward => self.at(i, j),
+            // A has ku sub-diagonals here.
+            Direction::Backward => {
+                let (i, j) = (self.n - 1 - i, self.n - 1 - j);
+                j * (2 * self.ku + self.kl) + self.kv() + i
+            }
+        }
+    }
+}
+
+/// One end: its factors and its workspace.
+#[derive(Clone, Debug)]
+pub(super) struct End<T: Scalar> {
+    pub(super) shape: Shape,
+    pub(super) tuning: Tuning,
+    /// Columns of U, the diagonal and L; of the columns left over, the rows of U.
+    pub(super) values: Vec<T>,
+    /// Row exchanged with row j at step j.
+    pub(super) pivots: Vec<u32>,
+    /// First row of each column of U that exchanges and fill reach.
+    pub(super) tops: Vec<u32>,
+    /// Narrow bands: columns of lanes, those of a strip and the kl + ku behind it.
+    pub(super) window: Vec<Lanes<T>>,
+    /// Narrow bands: lane of the row at a position, modulo its length, a power of two; and the position of the row in a lane.
+    pub(super) lane_at: Vec<u32>,
+    pub(super) position: Vec<u32>,
+    /// The row that enters; of wide bands a panel, (kl + panel) × panel, column-major.
+    pub(super) scratch: Vec<T>,
+    /// Wide bands: U of a panel in a group of columns, and the panel's exchanges.
+    pub(super) group: Vec<[T; GROUP]>,
+    pub(super) exchanges: Exchanges,
+    pub(super) found: Found<T>,
+}
+
+impl<T: Scalar> End<T> {
+    pub(super) fn new(shape: Shape, values: Option<Vec<T>>) -> Result<Self> {
+        Self::tuned(shape, Tuning::of(shape.kl), values)
+    }
+
+    pub(super) fn tuned(shape: Shape, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
+        let kv = shape.kv();
+        let values = match values {
+            Some(values) => values,
+            None => zeros(shape.ncols.saturating_mul(shape.ld()))?,
+        };
+        // A panel's first row is in the band of its last column, or one above it.
+        let tuning = match tuning {
+            Tuning::Wide { panel } => Tuning::Wide { panel: panel.min(kv + 1) },
+            narrow @ Tuning::Narrow { .. } => narrow,
+        };
+        let (registers, columns, rows, scratch, group) = match tuning {
+            Tuning::Narrow { registers, strip } => (registers, strip + kv + 1, shape.kl + 2, kv + 1, 0),
+            Tuning::Wide { panel } => (0, 0, 1, (shape.kl + panel).saturating_mul(panel), panel),
+        };
+        let blank = Lanes([zero(); LANES]);
+        Ok(Self {
+            shape,
+            tuning,
+            values,
+            pivots: filled(shape.cols, 0)?,
+            tops: filled(shape.ncols, 0)?,
+            window: filled(columns.saturating_mul(registers), blank)?,
+            lane_at: filled(rows.next_power_of_two(), 0)?,
+            position: filled(registers * LANES + 1, 0)?,
+            scratch: zeros(scratch)?,
+            group: filled(group, [zero(); GROUP])?,
+            exchanges: Exchanges::new(group)?,
+            found: Found::default(),
+        })
+    }
+
+    /// Bytes of all arrays.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.values)
+            + size_of_val(&*self.pivots)
+            + size_of_val(&*self.tops)
+            + size_of_val(&*self.window)
+            + size_of_val(&*self.lane_at)
+            + size_of_val(&*self.position)
+            + size_of_val(&*self.scratch)
+            + size_of_val(&*self.group)
+            + self.exchanges.bytes()
+    }
+
+    /// Stored values of the factors that may differ from zero.
+    pub(super) fn nnz(&self) -> usize {
+        let Shape { kl, rows, cols, ncols, .. } = self.shape;
+        let above: usize = (0..ncols).map(|j| j.min(cols) - (self.tops[j] as usize).min(cols)).sum();
+        above + (0..cols).map(|j| 1 + kl.min(rows - 1 - j)).sum::<usize>()
+    }
+
+    /// Before the first step.
+    pub(super) fn start(&mut self, source: Option<&[T]>) {
+        self.found = Found::default();
+        if let Tuning::Narrow { registers, .. } = self.tuning {
+            self.fill_window(source, registers * LANES);
+        }
+        // Columns left over that nothing reaches have no rows in U.
+        let cols = self.shape.cols;
+        self.tops[cols..].fill(cols as u32);
+    }
+
+    /// The first kl rows stand in the first kl lanes.
+    fn fill_window(&mut self, source: Option<&[T]>, lanes: usize) {
+        let Shape { kl, ku, rows, ncols, .. } = self.shape;
+        self.window.fill(Lanes([zero(); LANES]));
+        for r in 0..kl.min(rows) {
+            for c in r.saturating_sub(kl)..(r + ku + 1).min(ncols) {
+                let at = c * lanes + r;
+                self.window[at / LANES].0[at % LANES] = self.entry(source, r, c);
+            }
+        }
+        let mask = self.lane_at.len() - 1;
+        for r in 0..kl {
+            self.lane_at[r & mask] = r as u32;
+            self.position[r] = r as u32;
+        }
+    }
+
+    /// A(i, j) of the matrix, as seen from this end.
+    #[inline(always)]
+    pub(super) fn entry(&self, source: Option<&[T]>, i: usize, j: usize) -> T {
+        match source {
+            Some(source) => source[self.shape.source_at(i, j)],
+            None => self.values[self.shape.at(i, j)],
+        }
+    }
+
+    /// Measures its columns before `end`, of wide bands copies them too, and refuses NaN and infinities.
+    pub(super) fn measure(&mut self, source: Option<&[T]>, end: usize) -> Result<()> {
+        let end = end.min(self.shape.looks_at.max(self.shape.ncols));
+        let first = self.found.measured;
+        pulp::Arch::new().dispatch(Measure { end: self, source, first, last: end });
+        self.found.measured = end.max(first);
+        if Scalar::is_finite(self.found.max_a().to_f64()) {
+            Ok(())
+        } else {
+            Err(self.unusable_input(source, first..end))
+        }
+    }
+
+    /// Names a NaN or infinity in these columns; no elimination has touched them yet.
+    fn unusable_input(&self, source: Option<&[T]>, columns: std::ops::Range<usize>) -> FactorError {
+        let Shape { n, kl, ku, direction, .. } = self.shape;
+        for j in columns {
+            for i in j.saturating_sub(ku)..(j + kl + 1).min(n) {
+                let value = self.entry(source, i, j);
+                if !Scalar::is_finite(value) {
+                    let value = value.to_string();
+                    let (row, col) = match direction {
+                        Direction::Forward => (i, j),
+                        Direction::Backward => (n - 1 - i, n - 1 - j),
+                    };
+                    return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
+                }
+            }
+        }
+        // Both parts of a complex entry are finite, their sum is not.
+        overflow()
+    }
+
+    /// Eliminates the columns first..last, a strip or panel; measures the columns they reach.
+    pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
+        self.measure(source, last + self.shape.kv())?;
+        // Wide bands work on the copy that measuring made.
+        let source = if matches!(self.tuning, Tuning::Wide { .. }) { None } else { source };
+        if self.found.singular.is_none() {
+            pulp::Arch::new().dispatch(Work { end: self, source, first, last });
+        }
+        Ok(())
+    }
+
+    /// The columns first..last of U are complete: zeros above what was reached, and the largest entry.
+    #[inline(always)]
+    pub(super) fn finish_columns(&mut self, first: usize, last: usize) {
+        let (shape, cols) = (self.shape, self.shape.cols);
+        if self.found.singular.is_some() {
+            return;
+        }
+        for j in first..last {
+            let top = (self.tops[j] as usize).min(cols);
+            let (column, from) = (j * shape.ld(), shape.at(top, j));
+            let to = if j < cols { shape.at(j, j) + 1 } else { shape.at(cols, j) };
+            self.values[column..from.min(to)].fill(zero());
+            max_lanes(&self.values[from.min(to)..to], &mut self.found.max_u);
+        }
+    }
+
+    /// The kl rows left when all `cols` columns are eliminated: row at position cols + i, column cols + j.
+    pub(super) fn left_over(&self, i: usize, j: usize) -> T {
+        let cols = self.shape.cols;
+        match self.tuning {
+            // The window starts at the next column.
+            Tuning::Narrow { registers, .. } => {
+                let lane = self.lane_at[(cols + i) & (self.lane_at.len() - 1)] as usize;
+                let at = j * registers * LANES + lane;
+                self.window[at / LANES].0[at % LANES]
+            }
+            Tuning::Wide { .. } => self.values[self.shape.at(cols + i, cols + j)],
+        }
+    }
+
+    /// Leaves factors that turn every right-hand side into NaN.
+    pub(super) fn void(&mut self) {
+        for j in 0..self.shape.cols {
+            let diagonal = self.shape.at(j, j);
+            self.values[diagonal] = T::nan_impl();
+            self.pivots[j] = j as u32;
+            self.tops[j] = j as u32;
+        }
+        for j in self.shape.cols..self.shape.ncols {
+            self.tops[j] = self.shape.cols as u32;
+        }
+    }
+
+    /// Notes that row `position` becomes the pivot of column j, and how far it reaches.
+    #[inline(always)]
+    pub(super) fn note_pivot(&mut self, j: usize, position: usize) {
+        self.pivots[j] = position as u32;
+        let reach = self.found.reach.max((position + self.shape.ku + 1).min(self.shape.ncols));
+        self.tops[self.found.reach..reach].fill(j as u32);
+        self.found.reach = reach;
+    }
+
+    /// Counts the step of column j.
+    #[inline(always)]
+    pub(super) fn count(&mut self, j: usize, pivot: T) {
+        let below = self.shape.kl.min(self.shape.rows - 1 - j);
+        self.found.flops += (below * (2 * (self.found.reach - j) - 1)) as f64;
+        self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
+    }
+}
+
+/// n copies of `value`.
+pub(super) fn filled<V: Copy>(n: usize, value: V) -> Result<Vec<V>> {
+    let mut out = Vec::new();
+    reserve(&mut out, n)?;
+    out.resize(n, value);
+    Ok(out)
+}
+
+/// Factor that turns a division by p into a multiplication, where that neither overflows nor underflows.
+#[inline(always)]
+pub(super) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
+    let modulus = p.abs1();
+    let safe = modulus >= T::Real::MIN_POSITIVE && modulus * T::Real::MIN_POSITIVE <= T::Real::from_f64(0.5);
+    // 1/p = conj(p)/|p| · 1/|p|, one division where p is real.
+    let one = T::Real::from_f64(1.0);
+    safe.then(|| {
+        if T::IS_REAL { T::from_real(one / p.re()) } else { crate::pivot::Pivot::new(p).divide(T::from_real(one)) }
+    })
+}
+
+/// Bits of a candidate's modulus, whose last six are replaced by 63 − its lane: the largest key is that of the pivot,
+/// to within 2⁻⁴⁶ of the largest modulus, and a NaN's is larger than all.
+#[inline(always)]
+pub(super) fn key<T: Scalar>(v: T, lane: usize) -> u64 {
+    (v.abs1().to_f64().to_bits() & !63) | (63 - lane as u64)
+}
+
+/// Columns to be measured, as work for a SIMD instruction set.
+struct Measure<'a, T: Scalar> {
+    end: &'a mut End<T>,
+    source: Option<&'a [T]>,
+    first: usize,
+    last: usize,
+}
+
+impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self { end, source, first, last } = self;
+        let Shape { n, kl, ku, ncols, looks_at, .. } = end.shape;
+        let (ld, copied) = (end.shape.ld(), matches!(end.tuning, Tuning::Wide { .. }));
+        let (mut norm, mut largest) = (end.found.norm_one, end.found.max_a);
+        for j in first..last {
+            let rows = j.saturating_sub(ku)..(j + kl + 1).min(n);
+            let column = match source {
+                None => &end.values[end.shape.at(rows.start, j)..][..rows.len()],
+                Some(source) => {
+                    let (a, b) = (end.shape.source_at(rows.start, j), end.shape.source_at(rows.end - 1, j));
+                    &source[a.min(b)..=a.max(b)]
+                }
+            };
+            if j < looks_at {
+                norm = norm.max_nan(sum_and_max(column, &mut largest));
+            }
+            if !copied || j >= ncols {
+                continue;
+            }
+            // The room for fill holds zeros whatever the caller left there.
+            end.values[j * ld..j * ld + kl].fill(zero());
+            if let Some(source) = source {
+                let (a, b) = (end.shape.source_at(rows.start, j), end.shape.source_at(rows.end - 1, j));
+                let to = end.shape.at(rows.start, j);
+                let to = &mut end.values[to..to + rows.len()];
+                if a <= b {
+                    to.copy_from_slice(&source[a..=b]);
+                } else {
+                    to.iter_mut().zip(source[b..=a].iter().rev()).for_each(|(to, &from)| *to = from);
+                }
+            }
+        }
+        (end.found.norm_one, end.found.max_a) = (norm, largest);
+    }
+}
+
+/// A strip or panel, as work for a SIMD instruction set.
+struct Work<'a, T: Scalar> {
+    end: &'a mut End<T>,
+    source: Option<&'a [T]>,
+    first: usize,
+    last: usize,
+}
+
+impl<T: Scalar> pulp::WithSimd for Work<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar> Work<'_, T> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { end, source, first, last } = self;
+        match end.tuning {
+            Tuning::Narrow { registers: 1, .. } => end.eliminate_strip::<1, FUSED>(source, first, last),
+            Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2, FUSED>(source, first, last),
+            Tuning::Narrow { .. } => end.eliminate_strip::<4, FUSED>(source, first, last),
+            Tuning::Wide { .. } => end.eliminate_panel::<FUSED>(first, last),
+        }
+        end.finish_columns(first, last);
+    }
+}

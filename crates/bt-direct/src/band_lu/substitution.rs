@@ -1,0 +1,246 @@
+//! Substitution with band factors, several right-hand sides at a time: a column of the factors is read once for a
+//! group of them, whose windows stay in the first-level cache.
+
+use bt_formats::{Op, Scalar};
+use faer::{MatMut, MatRef};
+
+use super::kernels::{axpy_minus, dot};
+use crate::pivot::Pivot;
+use crate::tridiagonal_lu::for_each_column;
+
+/// Right-hand sides that pass through the factors together.
+const GROUP: usize = 8;
+
+/// Factors by columns: U ends on the diagonal, the multipliers of L follow it.
+#[derive(Clone, Copy)]
+pub(crate) struct Triangles<'a, T> {
+    /// Columns eliminated, rows of L, columns of U.
+    pub(crate) cols: usize,
+    pub(crate) rows: usize,
+    pub(crate) ncols: usize,
+    /// Sub-diagonals of L, super-diagonals of U.
+    pub(crate) below: usize,
+    pub(crate) above: usize,
+    /// Values of a column, and which of them is the diagonal.
+    pub(crate) ld: usize,
+    pub(crate) diagonal: usize,
+    pub(crate) values: &'a [T],
+    /// Row exchanged with row j at step j; empty when none ever is.
+    pub(crate) pivots: &'a [u32],
+    /// First row of each column of U that may differ from zero; empty when that is the band.
+    pub(crate) tops: &'a [u32],
+    /// Whether the diagonal of L is one, or that of U (Cholesky).
+    pub(crate) diagonal_of: Factor,
+}
+
+/// One of the factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Factor {
+    Lower,
+    Upper,
+}
+
+/// What is done to the right-hand sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// x ← L⁻¹·P·x
+    Lower,
+    /// x ← U⁻¹·x
+    Upper,
+    /// x ← op(U)⁻¹·x, op transposed or adjoint
+    UpperTransposed(Op),
+    /// x ← Pᵀ·op(L)⁻¹·x
+    LowerTransposed(Op),
+}
+
+impl<'a, T: Scalar> Triangles<'a, T> {
+    #[inline(always)]
+    fn exchanged(&self, j: usize) -> usize {
+        self.pivots.get(j).map_or(j, |&p| p as usize)
+    }
+    #[inline(always)]
+    fn pivot(&self, j: usize) -> T {
+        self.values[j * self.ld + self.diagonal]
+    }
+    /// Multipliers of step j.
+    #[inline(always)]
+    fn l(&self, j: usize) -> &'a [T] {
+        let at = j * self.ld + self.diagonal + 1;
+        &self.values[at..at + self.below.min(self.rows - 1 - j)]
+    }
+    /// First row and values of column j of U above the diagonal, and not below the eliminated rows.
+    #[inline(always)]
+    fn u(&self, j: usize) -> (usize, &'a [T]) {
+        let end = j.min(self.cols);
+        let top = self.tops.get(j).map_or(j.saturating_sub(self.above), |&t| t as usize).min(end);
+        let at = j * self.ld + self.diagonal;
+        (top, &self.values[at + top - j..at + end - j])
+    }
+
+    /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
+    pub(crate) fn apply(self, step: Step, x: MatMut<'_, T>) {
+        let arch = pulp::Arch::new();
+        let mut rest = x;
+        while rest.ncols() >= GROUP {
+            let (group, after) = rest.split_at_col_mut(GROUP);
+            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group) });
+            rest = after;
+        }
+        while rest.ncols() > 0 {
+            let (column, after) = rest.split_at_col_mut(1);
+            arch.dispatch(Group { lu: self, step, x: columns::<T, 1>(column) });
+            rest = after;
+        }
+    }
+
+    /// X ← X − U·Y for the columns of U behind `cols`; row c of Y is `y(c)`.
+    pub(crate) fn subtract_beyond(self, x: MatMut<'_, T>, y: MatRef<'_, T>, row: impl Fn(usize) -> usize) {
+        let mut j = 0;
+        for_each_column(x, |x| {
+            for c in self.cols..self.ncols {
+                let (top, u) = self.u(c);
+                axpy_minus::<T, false>(y[(row(c - self.cols), j)], u, &mut x[top..top + u.len()]);
+            }
+            j += 1;
+        });
+    }
+
+    /// Y ← Y − op(U)·X for the columns of U behind `cols`.
+    pub(crate) fn subtract_beyond_transposed(
+        self,
+        op: Op,
+        x: MatRef<'_, T>,
+        mut y: MatMut<'_, T>,
+        row: impl Fn(usize) -> usize,
+    ) {
+        for j in 0..x.ncols() {
+            let x = x.col(j).try_as_col_major().expect("columns of X must be contiguous").as_slice();
+            for c in self.cols..self.ncols {
+                let (top, u) = self.u(c);
+                let x = &x[top..top + u.len()];
+                let sum =
+                    if op == Op::Adjoint { dot::<T, false>(u, x, Scalar::conj) } else { dot::<T, false>(u, x, |v| v) };
+                y[(row(c - self.cols), j)] -= sum;
+            }
+        }
+    }
+}
+
+/// X ← op(A)⁻¹·X for A = Pᵀ·L·U.
+pub(crate) fn solve<T: Scalar>(lu: Triangles<'_, T>, op: Op, mut x: MatMut<'_, T>) {
+    if op == Op::Identity {
+        lu.apply(Step::Lower, x.as_mut());
+        lu.apply(Step::Upper, x);
+    } else {
+        lu.apply(Step::UpperTransposed(op), x.as_mut());
+        lu.apply(Step::LowerTransposed(op), x);
+    }
+}
+
+/// X ← op(A)⁻¹·X for A = L·Lᴴ, L below and on the diagonal of `factors`. Aᴴ = A and Aᵀ = conj(A).
+pub(crate) fn solve_hermitian<T: Scalar>(factors: Triangles<'_, T>, op: Op, mut x: MatMut<'_, T>) {
+    let conjugate = |mut x: MatMut<'_, T>| for_each_column(x.as_mut(), |x| x.iter_mut().for_each(|v| *v = v.conj()));
+    let mirrored = op == Op::Transpose && !T::IS_REAL;
+    if mirrored {
+        conjugate(x.as_mut());
+    }
+    factors.apply(Step::Lower, x.as_mut());
+    factors.apply(Step::LowerTransposed(Op::Adjoint), x.as_mut());
+    if mirrored {
+        conjugate(x);
+    }
+}
+
+/// The G columns of `x` as slices.
+fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
+    let mut rest = Some(x);
+    std::array::from_fn(|_| {
+        let (column, after) = rest.take().expect("G columns").split_at_col_mut(1);
+        rest = Some(after);
+        column.col_mut(0).try_as_col_major_mut().expect("columns of X must be contiguous").as_slice_mut()
+    })
+}
+
+/// A group of right-hand sides, as work for a SIMD instruction set.
+struct Group<'a, 'x, T: Scalar, const G: usize> {
+    lu: Triangles<'a, T>,
+    step: Step,
+    x: [&'x mut [T]; G],
+}
+
+impl<T: Scalar, const G: usize> pulp::WithSimd for Group<'_, '_, T, G> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(mut self) {
+        match self.step {
+            Step::Lower => self.lower::<FUSED>(),
+            Step::Upper => self.upper::<FUSED>(),
+            Step::UpperTransposed(Op::Adjoint) => self.upper_transposed::<FUSED>(Scalar::conj),
+            Step::UpperTransposed(_) => self.upper_transposed::<FUSED>(|v| v),
+            Step::LowerTransposed(Op::Adjoint) => self.lower_transposed::<FUSED>(Scalar::conj),
+            Step::LowerTransposed(_) => self.lower_transposed::<FUSED>(|v| v),
+        }
+    }
+
+    #[inline(always)]
+    fn lower<const FUSED: bool>(&mut self) {
+        for j in 0..self.lu.cols {
+            let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
+            let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(self.lu.pivot(j)));
+            for x in &mut self.x {
+                x.swap(j, p);
+                if let Some(pivot) = pivot {
+                    x[j] = pivot.divide(x[j]);
+                }
+                axpy_minus::<T, FUSED>(x[j], l, &mut x[j + 1..=j + l.len()]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn upper<const FUSED: bool>(&mut self) {
+        for j in (0..self.lu.cols).rev() {
+            let (top, u) = self.lu.u(j);
+            let pivot = Pivot::new(self.lu.pivot(j));
+            for x in &mut self.x {
+                let xj = pivot.divide(x[j]);
+                x[j] = xj;
+                axpy_minus::<T, FUSED>(xj, u, &mut x[top..j]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn upper_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
+        for j in 0..self.lu.cols {
+            let (top, u) = self.lu.u(j);
+            let pivot = Pivot::new(map(self.lu.pivot(j)));
+            for x in &mut self.x {
+                x[j] = pivot.divide(x[j] - dot::<T, FUSED>(u, &x[top..j], &map));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn lower_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
+        for j in (0..self.lu.cols).rev() {
+            let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
+            let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(map(self.lu.pivot(j))));
+            for x in &mut self.x {
+                let sum = dot::<T, FUSED>(l, &x[j + 1..=j + l.len()], &map);
+                x[j] -= sum;
+                if let Some(pivot) = pivot {
+                    x[j] = pivot.divide(x[j]);
+                }
+                x.swap(j, p);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Every way through elimination, on matrices small enough for many.
+
+use super::*;
+use bt_formats::{LinearOperator, c32, c64};
+use proptest::prelude::*;
+
+fn random<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
+    for j in 0..n {
+        for i in a.column_range(j) {
+            *a.get_mut(i, j) = T::from_parts(next(), next());
+        }
+    }
+    a
+}
+
+/// All kernels perform the same operations on an element in the same order: the factors agree in all bits.
+fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, tuning: Tuning, seed: u64) {
+    let a = random::<T>(n, kl, ku, seed);
+    let factors = |tuning: Tuning| {
+        let mut lu = BandLu::one_ended(n, kl, ku, tuning, None).unwrap();
+        lu.factor(Some(a.values()), &mut ()).unwrap();
+        lu
+    };
+    let (one, other) = (factors(Tuning::Narrow { registers: 4, strip: 5 }), factors(tuning));
+    let parts = |lu: &BandLu<T>| (lu.parts[0].pivots.clone(), lu.parts[0].tops.clone(), lu.parts[0].values.clone());
+    assert_eq!(parts(&one), parts(&other));
+    assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
+}
+
+/// From two ends the solutions, the determinant and the norm are those from one.
+fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2], seed: u64) {
+    let mut a = random::<T>(n, kl, ku, seed);
+    // Well conditioned, and still in need of exchanges.
+    for j in 0..n {
+        let i =
+            if j + 1 < n && kl > 0 && j % 2 == 0 { j + 1 } else { j.saturating_sub(usize::from(ku > 0 && j % 2 == 1)) };
+        *a.get_mut(i, j) += T::from_parts(3.0 * (kl + ku) as f64, 0.0);
+    }
+    let mut one = BandLu::one_ended(n, kl, ku, Tuning::of(kl), None).unwrap();
+    one.factor(Some(a.values()), &mut ()).unwrap();
+    let mut two = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
+    for _ in 0..2 {
+        two.factor(Some(a.values()), &mut ()).unwrap();
+        let u = T::Real::EPSILON.to_f64();
+        let tolerance = 1e3 * u * n as f64 * one.stats.growth.max(two.stats.growth) / one.rcond().max(u);
+        assert_eq!(one.stats.norm_one, two.stats.norm_one);
+        assert!((one.log_det().log_abs - two.log_det().log_abs).abs() <= tolerance);
+        if tolerance < 0.1 {
+            assert!((one.log_det().sign - two.log_det().sign).abs().to_f64() < 0.5);
+        }
+        for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
+            for nrhs in [1, 9] {
+                let b = faer::Mat::<T>::from_fn(n, nrhs, |i, j| T::from_parts((i * (j + 1)) as f64 % 7.0 - 3.0, 1.0));
+                let (mut x, mut y) = (b.clone(), b.clone());
+                one.solve_op_in_place(op, x.as_mut());
+                two.solve_op_in_place(op, y.as_mut());
+                for j in 0..nrhs {
+                    let size = (0..n).map(|i| x[(i, j)].abs().to_f64()).fold(0.0, f64::max);
+                    for i in 0..n {
+                        let difference = (x[(i, j)] - y[(i, j)]).abs().to_f64();
+                        assert!(difference <= tolerance * size, "{op:?} ({i}, {j}): {difference:e}, size {size:e}");
+                    }
+                }
+            }
+        }
+    }
+    // A column of zeros is found from either end and in the middle.
+    for column in [0, n / 2, n - 1] {
+        let mut singular = a.clone();
+        for i in a.column_range(column) {
+            *singular.get_mut(i, column) = bt_formats::zero();
+        }
+        let Err(FactorError::Singular(place)) = two.factor(Some(singular.values()), &mut ()) else {
+            panic!("not singular")
+        };
+        assert_eq!(place.column, column);
+        let mut x = vec![T::from_parts(1.0, 0.0); n];
+        two.solve_vec_in_place(&mut x);
+        assert!(x.iter().all(|v| v.abs().to_f64().is_nan()));
+    }
+    // And an entry that is no number.
+    for (row, col) in [(0, 0), (n / 2, n / 2), (n - 1, n - 1)] {
+        let mut bad = a.clone();
+        *bad.get_mut(row, col) = T::nan_impl();
+        let message = two.factor(Some(bad.values()), &mut ()).unwrap_err().to_string();
+        assert!(message.contains(&format!("row {row}, column {col}")), "{message}");
+    }
+    assert_eq!(two.rcond(), 0.0);
+    let _ = a.nrows();
+}
+
+fn tuning() -> impl Strategy<Value = Tuning> {
+    prop_oneof![
+        Just(Tuning::Wide { panel: 8 }),
+        Just(Tuning::Wide { panel: 16 }),
+        (1usize..9).prop_map(|strip| Tuning::Narrow { registers: 4, strip }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn kernels_do_not_change_the_factors(n in 0usize..90, kl in 0usize..20, ku in 0usize..20, t in tuning(), seed: u32) {
+        let seed = u64::from(seed);
+        same_factors::<f64>(n, kl, ku, t, seed);
+        same_factors::<c64>(n, kl, ku, t, seed);
+        same_factors::<c32>(n, kl, ku, t, seed);
+    }
+
+    #[test]
+    fn two_ends_are_one_factorization(
+        kl in 1usize..12, ku in 1usize..12, more in 0usize..60, t in tuning(), s in tuning(), seed: u32,
+    ) {
+        let (n, seed) = (kl + ku + 2 + more, u64::from(seed));
+        same_solutions::<f64>(n, kl, ku, [t, s], seed);
+        same_solutions::<c64>(n, kl, ku, [t, s], seed);
+    }
+}
+
+#[test]
+fn registers_do_not_change_the_factors() {
+    for (kl, registers) in [(0, 1), (1, 1), (7, 1), (8, 1), (9, 2), (16, 2), (8, 2)] {
+        for ku in [0, 1, 8, 13] {
+            same_factors::<f64>(77, kl, ku, Tuning::Narrow { registers, strip: 32 }, 3);
+            same_factors::<c64>(40, kl, ku, Tuning::Narrow { registers, strip: 7 }, 4);
+        }
+    }
+    for (kl, ku) in [(40, 30), (33, 60), (70, 3)] {
+        same_factors_wide(kl, ku);
+    }
+}
+
+/// Panels of two widths, where a column is too long for the narrow kernel.
+fn same_factors_wide(kl: usize, ku: usize) {
+    let a = random::<f64>(200, kl, ku, 5);
+    let [one, other] = [8, 24].map(|panel| {
+        let mut lu = BandLu::one_ended(200, kl, ku, Tuning::Wide { panel }, None).unwrap();
+        lu.factor(Some(a.values()), &mut ()).unwrap();
+        lu
+    });
+    assert_eq!(one.parts[0].values, other.parts[0].values);
+    assert_eq!(one.parts[0].pivots, other.parts[0].pivots);
+}

@@ -1,0 +1,436 @@
+//! LU of a band matrix without interchanges, with diagonal boosting on request.
+//!
+//! E. Polizzi and A. Sameh, A parallel hybrid banded system solver: the SPIKE algorithm, Parallel Comput. 32 (2006)
+//! 177–194, §2.1, doi:10.1016/j.parco.2005.07.005. A pivot of modulus ≤ 0_ε·‖A‖₁ is replaced by itself ± ε·‖A‖₁, in
+//! its own direction (+ at zero); a boosted factorization is inexact and belongs behind refinement or in a
+//! preconditioner.
+//!
+//! Departures: without boosting every row is watched. Step k makes errors of the size u·|lᵢₖ|·max|uₖ| in row i; once
+//! that exceeds √u times the row of A, half of its digits are gone and the factorization breaks down, naming the row.
+//! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
+//! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
+//!
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Cost: 2n·kl(ku + ½) flops to
+//! factor, 2n(kl + ku + ½) a right-hand side.
+
+mod partial;
+
+use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
+use faer::MatMut;
+
+use crate::band_lu::kernels::{LANES, axpy_minus, reduce, sum_and_max};
+use crate::band_lu::substitution::{self, Factor, Triangles};
+use crate::error::{FactorError, Result};
+use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::pivot::Pivot;
+use crate::refine::unit_roundoff;
+use crate::tridiagonal_lu::{check_size, reserve, zeros};
+
+/// Which pivots are boosted, and by how much; both are relative to ‖A‖₁.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Boosting {
+    /// 0_ε: pivots of modulus ≤ `zero`·‖A‖₁ are boosted.
+    pub zero: f64,
+    /// ε: a boosted pivot moves by `eps`·‖A‖₁.
+    pub eps: f64,
+}
+
+impl Boosting {
+    /// 0_ε = u and ε = √u of the scalar.
+    ///
+    /// ```
+    /// let boosting = bt_direct::Boosting::of::<f64>();
+    /// assert_eq!(boosting.eps * boosting.eps, boosting.zero);
+    /// ```
+    pub fn of<T: Scalar>() -> Self {
+        let u = unit_roundoff::<T>();
+        Self { zero: u, eps: u.sqrt() }
+    }
+}
+
+/// A = L·U of a band matrix, without interchanges.
+///
+/// ```
+/// use bt_direct::{BandLuNoPivot, Factorization};
+/// use bt_formats::Band;
+/// let mut a = Band::zeros(3, 1, 1)?;
+/// for (i, j, v) in [(0, 0, 4.0), (0, 1, 2.0), (1, 0, 3.0), (1, 1, 7.0), (1, 2, 1.0), (2, 1, 4.0), (2, 2, 5.0)] {
+///     *a.get_mut(i, j) = v;
+/// }
+/// let lu = BandLuNoPivot::new(&a)?;
+/// let mut x = [6.0, 11.0, 9.0];
+/// lu.solve_vec_in_place(&mut x);
+/// assert!(x.iter().all(|v| (v - 1.0f64).abs() < 1e-15));
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BandLuNoPivot<T: Scalar> {
+    n: usize,
+    kl: usize,
+    ku: usize,
+    /// Values of a column, and which of them is the diagonal.
+    ld: usize,
+    diagonal: usize,
+    /// L below the diagonal, U on and above it.
+    values: Vec<T>,
+    /// Largest |re| + |im| of each row of A.
+    rows: Vec<T::Real>,
+    boosting: Option<Boosting>,
+    stats: FactorStats,
+}
+
+const METHOD: &str = "band-lu-nopivot";
+
+/// Multiply-adds between two calls of the monitor: well under a millisecond.
+const WORK_BETWEEN_REPORTS: usize = 200_000;
+
+impl<T: Scalar> BandLuNoPivot<T> {
+    /// Factors a copy of `a`, without boosting.
+    ///
+    /// # Errors
+    /// [`FactorError::Breakdown`] with the row at a pivot that is zero, or when the row has lost half its digits (the
+    /// matrix may well be regular: use `band-lu`); [`FactorError::Input`] on a NaN or infinity, or when memory is short.
+    ///
+    /// # Cost
+    /// 2n·kl(ku + ½) flops, n(kl + ku + 1) values and n moduli.
+    pub fn new(a: &Band<T>) -> Result<Self> {
+        Self::with_monitor(a, None, &mut ())
+    }
+
+    /// Factors a copy of `a`, boosting small pivots. [`FactorStats::boosted_pivots`] counts them; when it is not zero,
+    /// A = L·U holds only up to the boosts, and solutions need refinement.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] as for [`BandLuNoPivot::new`]; [`FactorError::Breakdown`] when elimination overflows, or A
+    /// is zero. Growth is not an error here: see [`FactorStats::growth`].
+    pub fn with_boosting(a: &Band<T>, boosting: Boosting) -> Result<Self> {
+        Self::with_monitor(a, Some(boosting), &mut ())
+    }
+
+    /// As [`BandLuNoPivot::new`] or [`BandLuNoPivot::with_boosting`], reporting `Progress::Step { phase: "factor", .. }`
+    /// in columns.
+    ///
+    /// # Errors
+    /// As these; [`FactorError::Stopped`] when the monitor says so.
+    pub fn with_monitor(a: &Band<T>, boosting: Option<Boosting>, monitor: &mut dyn Monitor) -> Result<Self> {
+        let (n, kl, ku) = (a.n(), a.kl(), a.ku());
+        let values = zeros(n.saturating_mul(kl + ku + 1))?;
+        let mut out = Self::allocate(n, kl, ku, kl + ku + 1, ku, values, boosting)?;
+        out.refactor_with_monitor(a, monitor)?;
+        Ok(out)
+    }
+
+    /// Factors `a` in its own storage, without a copy.
+    ///
+    /// # Errors
+    /// As [`BandLuNoPivot::new`] or [`BandLuNoPivot::with_boosting`].
+    pub fn from_band(a: Band<T>, boosting: Option<Boosting>) -> Result<Self> {
+        let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
+        let mut out = Self::allocate(n, kl, ku, ld, kl + ku, a.into_values(), boosting)?;
+        out.factor(&mut ())?;
+        Ok(out)
+    }
+
+    fn allocate(
+        n: usize,
+        kl: usize,
+        ku: usize,
+        ld: usize,
+        diagonal: usize,
+        values: Vec<T>,
+        boosting: Option<Boosting>,
+    ) -> Result<Self> {
+        let mut rows = Vec::new();
+        reserve(&mut rows, n)?;
+        rows.resize(n, zero());
+        Ok(Self { n, kl, ku, ld, diagonal, values, rows, boosting, stats: FactorStats::default() })
+    }
+
+    /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
+    /// error the factors are void: solves return NaN until a later refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As the constructor, and [`FactorError::Input`] on another size or bandwidth.
+    pub fn refactor(&mut self, a: &Band<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// As [`BandLuNoPivot::refactor`], observed as in [`BandLuNoPivot::with_monitor`].
+    ///
+    /// # Errors
+    /// As [`BandLuNoPivot::refactor`]; [`FactorError::Stopped`] when the monitor says so.
+    pub fn refactor_with_monitor(&mut self, a: &Band<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        check_size("size of the matrix", self.n, a.n())?;
+        check_size("sub-diagonals", self.kl, a.kl())?;
+        check_size("super-diagonals", self.ku, a.ku())?;
+        for j in 0..self.n {
+            let rows = a.column_range(j);
+            let from = j * a.ldab() + self.kl + self.ku + rows.start - j;
+            let to = self.at(rows.start, j);
+            self.values[to..to + rows.len()].copy_from_slice(&a.values()[from..from + rows.len()]);
+        }
+        self.factor(monitor)
+    }
+
+    fn factor(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+        let outcome = self.eliminate_all(monitor);
+        if outcome.is_err() {
+            for j in 0..self.n {
+                self.values[j * self.ld + self.diagonal] = T::nan_impl();
+            }
+            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        }
+        outcome
+    }
+
+    /// Index of (i, j). Meaningless outside the band.
+    #[inline(always)]
+    fn at(&self, i: usize, j: usize) -> usize {
+        j * self.ld + self.diagonal + i - j
+    }
+
+    /// ‖A‖₁, max|A| and the maxima of the rows.
+    fn measure(&mut self) -> Result<(T::Real, T::Real)> {
+        self.rows.fill(zero());
+        let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);
+        for j in 0..self.n {
+            let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
+            let start = self.at(rows.start, j);
+            let column = &self.values[start..start + rows.len()];
+            norm = norm.max_nan(sum_and_max(column, &mut lanes));
+            for (row, v) in self.rows[rows].iter_mut().zip(column) {
+                *row = row.max_nan(v.abs1());
+            }
+        }
+        let largest = reduce(lanes, RealScalar::max_nan);
+        if !Scalar::is_finite(largest.to_f64()) {
+            return Err(self.unusable_input());
+        }
+        Ok((norm, largest))
+    }
+
+    fn unusable_input(&self) -> FactorError {
+        for col in 0..self.n {
+            for row in col.saturating_sub(self.ku)..(col + self.kl + 1).min(self.n) {
+                let value = self.values[self.at(row, col)];
+                if !Scalar::is_finite(value) {
+                    let value = value.to_string();
+                    return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
+                }
+            }
+        }
+        // Both parts of a complex entry are finite, their sum is not.
+        overflow()
+    }
+
+    fn eliminate_all(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+        let n = self.n;
+        let arch = pulp::Arch::new();
+        let (norm, max_a) = self.measure()?;
+        let threshold = self.boosting.map(|b| {
+            let norm = norm.to_f64();
+            (T::Real::from_f64(b.zero * norm), T::Real::from_f64(b.eps * norm))
+        });
+        let mut found = Found { max_u: zero(), min_pivot: T::Real::INFINITY, boosted: 0, stopped: None };
+        let strip = (WORK_BETWEEN_REPORTS / (self.kl * self.ku + 8)).max(1);
+        let mut first = 0;
+        while first < n {
+            if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
+                return Err(FactorError::Stopped);
+            }
+            let last = (first + strip).min(n);
+            arch.dispatch(Strip { lu: &mut *self, found: &mut found, threshold, first, last });
+            if let Some(stop) = found.stopped {
+                return Err(stop.into());
+            }
+            first = last;
+        }
+        if !Scalar::is_finite(found.max_u.to_f64()) {
+            return Err(overflow());
+        }
+        let (kl, ku) = (self.kl, self.ku);
+        let widths = |j: usize| (kl.min(n - 1 - j), ku.min(n - 1 - j));
+        self.stats = FactorStats {
+            norm_one: norm.to_f64(),
+            growth: if n == 0 { 1.0 } else { found.max_u.to_f64() / max_a.to_f64() },
+            min_pivot: if n == 0 { 0.0 } else { found.min_pivot.to_f64() },
+            boosted_pivots: found.boosted,
+            nnz: (0..n).map(|j| 1 + widths(j).0 + widths(j).1).sum(),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.rows),
+            flops: (0..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum(),
+        };
+        Ok(())
+    }
+
+    pub(crate) fn triangles(&self) -> Triangles<'_, T> {
+        Triangles {
+            cols: self.n,
+            rows: self.n,
+            ncols: self.n,
+            below: self.kl,
+            above: self.ku,
+            ld: self.ld,
+            diagonal: self.diagonal,
+            values: &self.values,
+            pivots: &[],
+            tops: &[],
+            diagonal_of: Factor::Upper,
+        }
+    }
+}
+
+fn overflow() -> FactorError {
+    FactorError::Breakdown { method: METHOD, reason: "elimination overflows; scale the matrix down".into() }
+}
+
+/// Where elimination ended early, and why.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    /// A pivot that is zero.
+    ZeroPivot(usize),
+    /// A pivot that is NaN or infinite.
+    Overflow,
+    /// A row in which terms of this size, relative to the row of A, were cancelled.
+    Growth(usize, f64),
+}
+
+impl From<Stop> for FactorError {
+    fn from(stop: Stop) -> Self {
+        let reason = match stop {
+            Stop::ZeroPivot(row) => {
+                format!("the pivot of row {row} (from 0) is zero; band-lu exchanges rows, boosting replaces pivots")
+            }
+            Stop::Growth(row, by) => {
+                format!("row {row} (from 0) grows by {by:.1e} and loses half its digits; band-lu exchanges rows")
+            }
+            Stop::Overflow => return overflow(),
+        };
+        Self::Breakdown { method: METHOD, reason }
+    }
+}
+
+/// Running results.
+struct Found<T: Scalar> {
+    max_u: T::Real,
+    min_pivot: T::Real,
+    boosted: usize,
+    stopped: Option<Stop>,
+}
+
+/// The columns first..last, as work for a SIMD instruction set.
+struct Strip<'a, T: Scalar> {
+    lu: &'a mut BandLuNoPivot<T>,
+    found: &'a mut Found<T>,
+    /// 0_ε·‖A‖₁ and ε·‖A‖₁.
+    threshold: Option<(T::Real, T::Real)>,
+    first: usize,
+    last: usize,
+}
+
+impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(mut self, _: S) {
+        for j in self.first..self.last {
+            let stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
+                self.eliminate::<false>(j)
+            } else {
+                self.eliminate::<true>(j)
+            };
+            if stopped.is_some() {
+                self.found.stopped = stopped;
+                return;
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Strip<'_, T> {
+    /// Eliminates column j in place.
+    #[inline(always)]
+    fn eliminate<const FUSED: bool>(&mut self, j: usize) -> Option<Stop> {
+        let lu = &mut *self.lu;
+        let (below, right, stride) = (lu.kl.min(lu.n - 1 - j), lu.ku.min(lu.n - 1 - j), lu.ld - 1);
+        let diagonal = lu.at(j, j);
+        let ahead = &mut lu.values[diagonal..];
+        let (column, ahead) = ahead.split_at_mut(below + 1);
+        let pivot = match self.threshold {
+            Some(threshold) => boost(column[0], threshold, &mut self.found.boosted),
+            None => column[0],
+        };
+        column[0] = pivot;
+        if pivot == zero() {
+            return Some(Stop::ZeroPivot(j));
+        }
+        if !Scalar::is_finite(pivot) {
+            return Some(Stop::Overflow);
+        }
+        let divisor = Pivot::new(pivot);
+        for v in &mut column[1..] {
+            *v = divisor.divide(*v);
+        }
+        let l = &column[1..];
+        let mut largest = zero::<T::Real>();
+        for i in 1..=right {
+            // Row j of column j + i, then the rows below it.
+            let y = &mut ahead[i * stride - below - 1..i * stride];
+            let u = y[0];
+            largest = largest.max_nan(u.abs1());
+            axpy_minus::<T, FUSED>(u, l, &mut y[1..]);
+        }
+        self.found.max_u = self.found.max_u.max_nan(largest).max_nan(pivot.abs1());
+        self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
+        if self.threshold.is_none() {
+            // |lᵢₖ|·max|uₖ| against row i of A.
+            let limit = T::Real::EPSILON.sqrt();
+            let shrunk = largest.max_nan(pivot.abs1()) * limit;
+            for (i, l) in l.iter().enumerate() {
+                let grown = l.abs1() * shrunk;
+                if !(grown <= lu.rows[j + 1 + i]) {
+                    let by = (grown / lu.rows[j + 1 + i] / limit).to_f64();
+                    return Some(Stop::Growth(j + 1 + i, by));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The pivot itself, or moved away from zero.
+#[inline(always)]
+fn boost<T: Scalar>(pivot: T, (tiny, step): (T::Real, T::Real), count: &mut usize) -> T {
+    let modulus = pivot.abs();
+    if modulus > tiny {
+        return pivot;
+    }
+    *count += 1;
+    // p ← p ± ε‖A‖₁, in p's own direction.
+    if modulus == zero() {
+        T::from_real(step)
+    } else {
+        pivot + Pivot::new(T::from_real(modulus)).divide(pivot) * T::from_real(step)
+    }
+}
+
+impl<T: Scalar> Factorization<T> for BandLuNoPivot<T> {
+    fn n(&self) -> usize {
+        self.n
+    }
+    fn method(&self) -> &'static str {
+        METHOD
+    }
+    fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
+        assert_eq!(x.nrows(), self.n, "rows of X");
+        substitution::solve(self.triangles(), op, x);
+    }
+    fn stats(&self) -> FactorStats {
+        self.stats
+    }
+    fn log_det(&self) -> LogDet<T> {
+        let mut det = LogDet::one();
+        for j in 0..self.n {
+            det.multiply(self.values[j * self.ld + self.diagonal]);
+        }
+        det
+    }
+}

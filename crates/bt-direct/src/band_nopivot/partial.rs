@@ -1,0 +1,29 @@
+//! Factors of partitions, see `band_lu/partial.rs`.
+
+use std::ops::Range;
+
+use super::{BandLuNoPivot, Boosting};
+use crate::error::Result;
+use crate::tridiagonal_lu::zeros;
+use bt_formats::{Monitor, Scalar};
+
+impl<T: Scalar> BandLuNoPivot<T> {
+    /// The memory for factors of any n × n matrix with these bandwidths; solves mean nothing before a factorization.
+    pub(crate) fn empty(n: usize, kl: usize, ku: usize, boosting: Option<Boosting>) -> Result<Self> {
+        Self::allocate(n, kl, ku, kl + ku + 1, ku, zeros(n.saturating_mul(kl + ku + 1))?, boosting)
+    }
+
+    /// Factors the matrix whose columns `fill(column, rows, values)` writes.
+    pub(crate) fn refactor_from(
+        &mut self,
+        mut fill: impl FnMut(usize, Range<usize>, &mut [T]),
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        for j in 0..self.n {
+            let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
+            let start = self.at(rows.start, j);
+            fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
+        }
+        self.factor(monitor)
+    }
+}

@@ -1,0 +1,336 @@
+//! Kernels of real blocks in explicit vectors: products whose result stays in registers, and the steps of elimination.
+//!
+//! All are generic over the instruction set, which `pulp` picks at run time, and over `f32` and `f64`.
+
+use bt_formats::{RealScalar, Scalar};
+use pulp::Simd;
+
+/// Places in a small array: at least a vector of any type and instruction set.
+pub(super) const PADDED: usize = 16;
+
+/// Masks of zeros and ones, a row for each place where they change.
+#[repr(align(64))]
+pub(super) struct Table<L>(pub(super) [[L; PADDED]; PADDED + 1]);
+
+/// A real number and its vectors.
+pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
+    /// `FROM[i]`: ones from place i on, zeros before.
+    const FROM: &'static Table<Self>;
+    /// `BEFORE[i]`: ones before place i, then zeros.
+    const BEFORE: &'static Table<Self>;
+    /// A vector of the instruction set.
+    type V<S: Simd>: Copy;
+    /// Numbers in a vector.
+    fn lanes<S: Simd>() -> usize;
+    /// The first numbers of a slice that has at least a vector of them.
+    fn load<S: Simd>(x: &[Self]) -> Self::V<S>;
+    /// To the first numbers of a slice that has at least a vector of them.
+    fn store<S: Simd>(x: &mut [Self], v: Self::V<S>);
+    /// Fewer numbers than a vector, then zeros.
+    fn load_part<S: Simd>(s: S, x: &[Self]) -> Self::V<S>;
+    /// As many numbers as the slice has, at most a vector.
+    fn store_part<S: Simd>(s: S, x: &mut [Self], v: Self::V<S>);
+    /// One number in all places.
+    fn splat<S: Simd>(s: S, x: Self) -> Self::V<S>;
+    /// c − a·b, fused where the instruction set can.
+    fn minus_product<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    /// a·b
+    fn times<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// a + |b|
+    fn plus_modulus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// max(a, |b|) place by place; a NaN in b may be lost.
+    fn max_modulus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// Largest number of a vector.
+    fn largest<S: Simd>(s: S, a: Self::V<S>) -> Self;
+    /// Sum of a vector.
+    fn total<S: Simd>(s: S, a: Self::V<S>) -> Self;
+}
+
+macro_rules! lanes {
+    ($t:ident, $v:ident, $n:ident, $as_simd:ident, $as_mut_simd:ident, $load:ident, $store:ident, $splat:ident,
+     $fused:ident, $mul:ident, $add:ident, $abs:ident, $max:ident, $reduce_max:ident, $reduce_sum:ident) => {
+        impl Lanes for $t {
+            const FROM: &'static Table<$t> = &{
+                let mut table = [[0.0; PADDED]; PADDED + 1];
+                let mut at = 0;
+                while at < PADDED * PADDED {
+                    let (i, place) = (at / PADDED, at % PADDED);
+                    table[i][place] = if place >= i { 1.0 } else { 0.0 };
+                    at += 1;
+                }
+                Table(table)
+            };
+            const BEFORE: &'static Table<$t> = &{
+                let mut table = [[1.0; PADDED]; PADDED + 1];
+                let mut at = 0;
+                while at < PADDED * PADDED {
+                    let (i, place) = (at / PADDED, at % PADDED);
+                    table[i][place] = if place >= i { 0.0 } else { 1.0 };
+                    at += 1;
+                }
+                Table(table)
+            };
+            type V<S: Simd> = S::$v;
+            #[inline(always)]
+            fn lanes<S: Simd>() -> usize {
+                S::$n
+            }
+            #[inline(always)]
+            fn load<S: Simd>(x: &[Self]) -> S::$v {
+                S::$as_simd(&x[..S::$n]).0[0]
+            }
+            #[inline(always)]
+            fn store<S: Simd>(x: &mut [Self], v: S::$v) {
+                S::$as_mut_simd(&mut x[..S::$n]).0[0] = v;
+            }
+            #[inline(always)]
+            fn load_part<S: Simd>(s: S, x: &[Self]) -> S::$v {
+                s.$load(x)
+            }
+            #[inline(always)]
+            fn store_part<S: Simd>(s: S, x: &mut [Self], v: S::$v) {
+                s.$store(x, v);
+            }
+            #[inline(always)]
+            fn splat<S: Simd>(s: S, x: Self) -> S::$v {
+                s.$splat(x)
+            }
+            #[inline(always)]
+            fn minus_product<S: Simd>(s: S, a: S::$v, b: S::$v, c: S::$v) -> S::$v {
+                s.$fused(a, b, c)
+            }
+            #[inline(always)]
+            fn times<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
+                s.$mul(a, b)
+            }
+            #[inline(always)]
+            fn plus_modulus<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
+                s.$add(a, s.$abs(b))
+            }
+            #[inline(always)]
+            fn max_modulus<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
+                s.$max(s.$abs(b), a)
+            }
+            #[inline(always)]
+            fn largest<S: Simd>(s: S, a: S::$v) -> Self {
+                s.$reduce_max(a)
+            }
+            #[inline(always)]
+            fn total<S: Simd>(s: S, a: S::$v) -> Self {
+                s.$reduce_sum(a)
+            }
+        }
+    };
+}
+
+lanes!(
+    f32,
+    f32s,
+    F32_LANES,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    partial_load_f32s,
+    partial_store_f32s,
+    splat_f32s,
+    negate_mul_add_e_f32s,
+    mul_f32s,
+    add_f32s,
+    abs_f32s,
+    max_f32s,
+    reduce_max_f32s,
+    reduce_sum_f32s
+);
+lanes!(
+    f64,
+    f64s,
+    F64_LANES,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    partial_load_f64s,
+    partial_store_f64s,
+    splat_f64s,
+    negate_mul_add_e_f64s,
+    mul_f64s,
+    add_f64s,
+    abs_f64s,
+    max_f64s,
+    reduce_max_f64s,
+    reduce_sum_f64s
+);
+
+/// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
+#[inline(always)]
+pub(super) fn update<L: Lanes, S: Simd>(
+    s: S,
+    y: &mut [L],
+    ldy: usize,
+    rows: usize,
+    width: usize,
+    l: &[L],
+    ldl: usize,
+    x: &[L],
+    ldx: usize,
+    depth: usize,
+) {
+    let mut c = 0;
+    macro_rules! columns {
+        ($columns:literal) => {
+            while width - c >= $columns {
+                let x: [&[L]; $columns] = std::array::from_fn(|i| &x[(c + i) * ldx..(c + i) * ldx + depth]);
+                update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, x);
+                c += $columns;
+            }
+        };
+    }
+    if S::REGISTER_COUNT >= 32 {
+        columns!(8);
+    }
+    columns!(4);
+    columns!(1);
+}
+
+#[inline(always)]
+fn update_columns<L: Lanes, S: Simd, const C: usize>(
+    s: S,
+    y: &mut [L],
+    ldy: usize,
+    rows: usize,
+    l: &[L],
+    ldl: usize,
+    x: [&[L]; C],
+) {
+    let lanes = L::lanes::<S>();
+    let mut r = 0;
+    while r + 3 * lanes <= rows {
+        update_tile::<L, S, 3, C, false>(s, &mut y[r..], ldy, 3 * lanes, &l[r..], ldl, x);
+        r += 3 * lanes;
+    }
+    let left = rows - r;
+    if left == 0 {
+        return;
+    }
+    let (y, l) = (&mut y[r..], &l[r..]);
+    if left == 2 * lanes {
+        update_tile::<L, S, 2, C, false>(s, y, ldy, left, l, ldl, x);
+    } else if left == lanes {
+        update_tile::<L, S, 1, C, false>(s, y, ldy, left, l, ldl, x);
+    } else if left > 2 * lanes {
+        update_tile::<L, S, 3, C, true>(s, y, ldy, left, l, ldl, x);
+    } else if left > lanes {
+        update_tile::<L, S, 2, C, true>(s, y, ldy, left, l, ldl, x);
+    } else {
+        update_tile::<L, S, 1, C, true>(s, y, ldy, left, l, ldl, x);
+    }
+}
+
+/// Y ← Y − L·X for V vectors of rows, the last one partly filled if `PART`, and C columns, which stay in registers.
+#[inline(always)]
+fn update_tile<L: Lanes, S: Simd, const V: usize, const C: usize, const PART: bool>(
+    s: S,
+    y: &mut [L],
+    ldy: usize,
+    rows: usize,
+    l: &[L],
+    ldl: usize,
+    x: [&[L]; C],
+) {
+    let depth = x[0].len();
+    let x = x.map(|x| &x[..depth]);
+    let mut acc = [[L::splat(s, L::default()); V]; C];
+    for c in 0..C {
+        acc[c] = load_column::<L, S, V, PART>(s, &y[c * ldy..c * ldy + rows]);
+    }
+    for d in 0..depth {
+        let column = load_column::<L, S, V, PART>(s, &l[d * ldl..d * ldl + rows]);
+        for c in 0..C {
+            let x = L::splat(s, x[c][d]);
+            for v in 0..V {
+                acc[c][v] = L::minus_product(s, column[v], x, acc[c][v]);
+            }
+        }
+    }
+    for c in 0..C {
+        store_column::<L, S, V, PART>(s, &mut y[c * ldy..c * ldy + rows], acc[c]);
+    }
+}
+
+#[inline(always)]
+fn load_column<L: Lanes, S: Simd, const V: usize, const PART: bool>(s: S, x: &[L]) -> [L::V<S>; V] {
+    let lanes = L::lanes::<S>();
+    let mut out = [L::splat(s, L::default()); V];
+    for v in 0..V {
+        let x = &x[v * lanes..];
+        out[v] = if PART && v + 1 == V { L::load_part(s, x) } else { L::load(x) };
+    }
+    out
+}
+
+#[inline(always)]
+fn store_column<L: Lanes, S: Simd, const V: usize, const PART: bool>(s: S, x: &mut [L], values: [L::V<S>; V]) {
+    let lanes = L::lanes::<S>();
+    for v in 0..V {
+        let x = &mut x[v * lanes..];
+        if PART && v + 1 == V {
+            L::store_part(s, x, values[v]);
+        } else {
+            L::store(x, values[v]);
+        }
+    }
+}
+
+/// Σ|xᵢ|; `max` ← max(`max`, |xᵢ|) place by place.
+#[inline(always)]
+pub(super) fn sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>) -> L {
+    let mut sum = L::splat(s, L::default());
+    let xs = x.chunks_exact(L::lanes::<S>());
+    let rest = xs.remainder();
+    for x in xs {
+        let x = L::load(x);
+        sum = L::plus_modulus(s, sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+    if !rest.is_empty() {
+        let x = L::load_part(s, rest);
+        sum = L::plus_modulus(s, sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+    L::total(s, sum)
+}
+
+/// y ← x, and what [`sum_and_max`] does with x.
+#[inline(always)]
+pub(super) fn copy_sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], y: &mut [L], max: &mut L::V<S>) -> L {
+    let lanes = L::lanes::<S>();
+    let mut sum = L::splat(s, L::default());
+    let (mut xs, mut ys) = (x.chunks_exact(lanes), y.chunks_exact_mut(lanes));
+    for (x, y) in (&mut xs).zip(&mut ys) {
+        let x = L::load(x);
+        L::store(y, x);
+        sum = L::plus_modulus(s, sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+    if !xs.remainder().is_empty() {
+        let x = L::load_part(s, xs.remainder());
+        L::store_part(s, ys.into_remainder(), x);
+        sum = L::plus_modulus(s, sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+    L::total(s, sum)
+}
+
+/// `max` ← max(`max`, |xᵢ|) place by place; `sum` ← `sum` + |xᵢ|, which is NaN or infinite when some xᵢ is.
+#[inline(always)]
+pub(super) fn max_and_total<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>, sum: &mut L::V<S>) {
+    let xs = x.chunks_exact(L::lanes::<S>());
+    let rest = xs.remainder();
+    for x in xs {
+        let x = L::load(x);
+        *sum = L::plus_modulus(s, *sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+    if !rest.is_empty() {
+        let x = L::load_part(s, rest);
+        *sum = L::plus_modulus(s, *sum, x);
+        *max = L::max_modulus(s, *max, x);
+    }
+}

@@ -1,0 +1,293 @@
+//! Eight lanes of numbers and what the eliminations do with them: plain arrays for every scalar and machine, AVX-512
+//! registers for `f64`.
+//!
+//! The transpositions are why the registers are named: written as loops over arrays, 8 × 8 transpositions become
+//! gathers, and the whole sweep takes twice the time (measured).
+
+use bt_formats::{RealScalar, Scalar, one, zero};
+
+/// Lanes of a vector.
+pub(super) const W: usize = 8;
+/// Vectors worked on together, so that one hides the latency of the other's divisions.
+pub(super) const C: usize = 2;
+/// Pieces of a tile.
+pub(super) const PIECES: usize = C * W;
+
+/// Arithmetic on vectors of eight. Moduli and their comparisons live in the real parts.
+pub(super) trait Isa<T: Scalar>: Copy {
+    /// Eight numbers.
+    type V: Copy;
+    /// Eight truths.
+    type M: Copy;
+    fn load(self, from: &[T; W]) -> Self::V;
+    fn store(self, v: Self::V, to: &mut [T; W]);
+    fn splat(self, v: T) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// c − a·b.
+    fn minus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V;
+    /// 1/a.
+    fn reciprocal(self, a: Self::V) -> Self::V;
+    /// |re a| + |im a|.
+    fn abs1(self, a: Self::V) -> Self::V;
+    /// The larger of two moduli.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a < b of moduli; false for NaN.
+    fn less(self, a: Self::V, b: Self::V) -> Self::M;
+    fn and(self, a: Self::M, b: Self::M) -> Self::M;
+    fn all(self, a: Self::M) -> bool;
+    fn truth(self) -> Self::M;
+    /// a where m holds, b elsewhere.
+    fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
+    /// Vector i of the result holds element i of all vectors.
+    fn transpose(self, rows: [Self::V; W]) -> [Self::V; W];
+
+    /// Rows `at .. at + 8` of eight pieces that lie `stride` apart, a vector for each row.
+    #[inline(always)]
+    fn load_rows(self, from: &[T], at: usize, stride: usize) -> [Self::V; W] {
+        let mut rows = [self.splat(zero()); W];
+        for k in 0..W {
+            rows[k] = self.load(from[at + k * stride..].first_chunk().expect("eight rows of every piece"));
+        }
+        self.transpose(rows)
+    }
+
+    /// The inverse of [`Isa::load_rows`].
+    #[inline(always)]
+    fn store_rows(self, v: [Self::V; W], to: &mut [T], at: usize, stride: usize) {
+        let rows = self.transpose(v);
+        for k in 0..W {
+            self.store(rows[k], to[at + k * stride..].first_chunk_mut().expect("eight rows of every piece"));
+        }
+    }
+}
+
+/// Arrays, for every scalar.
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl<T: Scalar> Isa<T> for Plain {
+    type V = [T; W];
+    type M = [bool; W];
+    #[inline(always)]
+    fn load(self, from: &[T; W]) -> [T; W] {
+        *from
+    }
+    #[inline(always)]
+    fn store(self, v: [T; W], to: &mut [T; W]) {
+        *to = v;
+    }
+    #[inline(always)]
+    fn splat(self, v: T) -> [T; W] {
+        [v; W]
+    }
+    #[inline(always)]
+    fn mul(self, mut a: [T; W], b: [T; W]) -> [T; W] {
+        for k in 0..W {
+            a[k] *= b[k];
+        }
+        a
+    }
+    #[inline(always)]
+    fn minus_mul(self, mut c: [T; W], a: [T; W], b: [T; W]) -> [T; W] {
+        for k in 0..W {
+            c[k] -= a[k] * b[k];
+        }
+        c
+    }
+    #[inline(always)]
+    fn reciprocal(self, mut a: [T; W]) -> [T; W] {
+        for k in 0..W {
+            a[k] = if T::IS_REAL { one::<T>() / a[k] } else { crate::pivot::Pivot::new(a[k]).divide(one()) };
+        }
+        a
+    }
+    #[inline(always)]
+    fn abs1(self, mut a: [T; W]) -> [T; W] {
+        for k in 0..W {
+            a[k] = T::from_real(a[k].abs1());
+        }
+        a
+    }
+    #[inline(always)]
+    fn max(self, mut a: [T; W], b: [T; W]) -> [T; W] {
+        for k in 0..W {
+            a[k] = T::from_real(a[k].re().max_nan(b[k].re()));
+        }
+        a
+    }
+    #[inline(always)]
+    fn less(self, a: [T; W], b: [T; W]) -> [bool; W] {
+        let mut m = [false; W];
+        for k in 0..W {
+            m[k] = a[k].re() < b[k].re();
+        }
+        m
+    }
+    #[inline(always)]
+    fn and(self, mut a: [bool; W], b: [bool; W]) -> [bool; W] {
+        for k in 0..W {
+            a[k] &= b[k];
+        }
+        a
+    }
+    #[inline(always)]
+    fn all(self, a: [bool; W]) -> bool {
+        a == [true; W]
+    }
+    #[inline(always)]
+    fn truth(self) -> [bool; W] {
+        [true; W]
+    }
+    #[inline(always)]
+    fn select(self, m: [bool; W], mut a: [T; W], b: [T; W]) -> [T; W] {
+        for k in 0..W {
+            a[k] = if m[k] { a[k] } else { b[k] };
+        }
+        a
+    }
+    #[inline(always)]
+    fn transpose(self, rows: [[T; W]; W]) -> [[T; W]; W] {
+        let mut out = rows;
+        for i in 0..W {
+            for k in 0..W {
+                out[i][k] = rows[k][i];
+            }
+        }
+        out
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::Avx512;
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::any::Any;
+    use std::arch::x86_64::{__m512d, _CMP_LT_OQ};
+
+    use bt_formats::Scalar;
+    use pulp::bytemuck::cast;
+    use pulp::x86::V4;
+
+    use super::{Isa, W};
+
+    /// Registers of eight `f64`; the scalar T must be `f64`.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Avx512(pub V4);
+
+    // The comparisons of types fold to nothing once T is known.
+    #[inline(always)]
+    fn doubles<T: 'static>(from: &[T; W]) -> &[f64; W] {
+        (from as &dyn Any).downcast_ref().expect("only f64 comes here")
+    }
+
+    impl<T: Scalar> Isa<T> for Avx512 {
+        type V = __m512d;
+        type M = u8;
+        #[inline(always)]
+        fn load(self, from: &[T; W]) -> __m512d {
+            cast(*doubles(from))
+        }
+        #[inline(always)]
+        fn store(self, v: __m512d, to: &mut [T; W]) {
+            *(to as &mut dyn Any).downcast_mut::<[f64; W]>().expect("only f64 comes here") = cast(v);
+        }
+        #[inline(always)]
+        fn splat(self, v: T) -> __m512d {
+            cast(*doubles(&[v; W]))
+        }
+        #[inline(always)]
+        fn mul(self, a: __m512d, b: __m512d) -> __m512d {
+            self.0.avx512f._mm512_mul_pd(a, b)
+        }
+        #[inline(always)]
+        fn minus_mul(self, c: __m512d, a: __m512d, b: __m512d) -> __m512d {
+            self.0.avx512f._mm512_fnmadd_pd(a, b, c)
+        }
+        #[inline(always)]
+        fn reciprocal(self, a: __m512d) -> __m512d {
+            self.0.avx512f._mm512_div_pd(cast([1.0f64; W]), a)
+        }
+        #[inline(always)]
+        fn abs1(self, a: __m512d) -> __m512d {
+            self.0.avx512f._mm512_abs_pd(a)
+        }
+        #[inline(always)]
+        fn max(self, a: __m512d, b: __m512d) -> __m512d {
+            self.0.avx512f._mm512_max_pd(a, b)
+        }
+        #[inline(always)]
+        fn less(self, a: __m512d, b: __m512d) -> u8 {
+            self.0.avx512f._mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b)
+        }
+        #[inline(always)]
+        fn and(self, a: u8, b: u8) -> u8 {
+            a & b
+        }
+        #[inline(always)]
+        fn all(self, a: u8) -> bool {
+            a == u8::MAX
+        }
+        #[inline(always)]
+        fn truth(self) -> u8 {
+            u8::MAX
+        }
+        #[inline(always)]
+        fn select(self, m: u8, a: __m512d, b: __m512d) -> __m512d {
+            self.0.avx512f._mm512_mask_blend_pd(m, b, a)
+        }
+        #[inline(always)]
+        fn transpose(self, r: [__m512d; W]) -> [__m512d; W] {
+            let f = self.0.avx512f;
+            let (mut s, mut t, mut out) = (r, r, r);
+            // Pairs of lanes, pairs of pairs, halves.
+            for k in 0..4 {
+                s[2 * k] = f._mm512_unpacklo_pd(r[2 * k], r[2 * k + 1]);
+                s[2 * k + 1] = f._mm512_unpackhi_pd(r[2 * k], r[2 * k + 1]);
+            }
+            for h in [0, 4] {
+                for q in 0..2 {
+                    t[h + q] = f._mm512_shuffle_f64x2::<0x88>(s[h + q], s[h + q + 2]);
+                    t[h + q + 2] = f._mm512_shuffle_f64x2::<0xdd>(s[h + q], s[h + q + 2]);
+                }
+            }
+            for q in 0..4 {
+                out[q] = f._mm512_shuffle_f64x2::<0x88>(t[q], t[q + 4]);
+                out[q + 4] = f._mm512_shuffle_f64x2::<0xdd>(t[q], t[q + 4]);
+            }
+            out
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transposes<S: Isa<f64>>(isa: S) {
+        let from: Vec<f64> = (0..11 * W).map(|i| i as f64).collect();
+        let rows = isa.load_rows(&from, 1, 11);
+        for (i, &v) in rows.iter().enumerate() {
+            let mut out = [0.0; W];
+            isa.store(v, &mut out);
+            for (k, &x) in out.iter().enumerate() {
+                assert_eq!(x, (1 + i + 11 * k) as f64);
+            }
+        }
+        let mut back = vec![0.0; from.len()];
+        isa.store_rows(rows, &mut back, 1, 11);
+        for (i, (&x, &y)) in from.iter().zip(&back).enumerate() {
+            let stored = (1..=W).contains(&(i % 11));
+            assert_eq!(if stored { x } else { 0.0 }, y, "{i}");
+        }
+    }
+
+    #[test]
+    fn rows_of_pieces_are_loaded_and_stored_as_vectors() {
+        transposes(Plain);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            transposes(Avx512(simd));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! GMRES(m) and FGMRES(m), right preconditioned, for any nonsingular A.
+//!
+//! Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), doi:10.1137/0907058; flexible: Y. Saad, SIAM J. Sci.
+//! Comput. 14 (1993), doi:10.1137/0914028. Modified Gram–Schmidt, made a second time where the first cancels more than
+//! half the digits' worth (W. Hoffmann, Computing 41 (1989), doi:10.1007/BF02241222: "twice is enough").
+//!
+//! Non-standard: every cycle starts from the true residual, so that a claim of convergence is checked for free; an
+//! exhausted Krylov space without a solution (a singular A) and a cycle without any progress end the iteration by name.
+//!
+//! ```text
+//! x ∈ x₀ + span(Z),  A·Z = V·H̄,  zⱼ = M⁻¹vⱼ,  min ‖β·e₁ − H̄·y‖₂ by Givens rotations,  x = x₀ + Z·y
+//! ```
+//!
+//! GMRES keeps V only and applies M once more for x; FGMRES keeps Z, so that M may change in every step.
+//! Storage: (m + 4)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more. Cost of step j: one product, one
+//! application of M, 4(j + 1)·n flops (twice where orthogonalised again).
+
+use bt_formats::{
+    Breakdown, Bytes, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one,
+    zero,
+};
+
+use crate::blas1::{axpy, divide, dot, norm, over, scale};
+use crate::krylov::{System, Watch};
+use crate::preconditioner::Preconditioner;
+
+/// Which basis the solution is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    /// M⁻¹·(V·y): GMRES.
+    Fixed,
+    /// Z·y: FGMRES.
+    Flexible,
+}
+
+/// Workspace of the method; `solve` allocates nothing but its report.
+///
+/// ```
+/// use bt_formats::{Csr, Outcome, StopCriterion};
+/// use bt_iter::{Gmres, Identity};
+/// let a = Csr::from_dense(faer::mat![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]].as_ref())?;
+/// let mut x = [0.0; 3];
+/// let report =
+///     Gmres::new(3, 30).solve(&a, &mut Identity::new(3), &[2.0, 3.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
+/// assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 3));
+/// assert!(x.iter().zip([1.0, 2.0, 3.0]).all(|(x, e)| (x - e).abs() < 1e-14f64));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Gmres<T: Scalar> {
+    n: usize,
+    restart: usize,
+    basis: Basis,
+    /// V, n × (m + 1) by columns.
+    v: Vec<T>,
+    /// Z, n × m by columns, or one vector.
+    z: Vec<T>,
+    /// R, (m + 1) × m by columns: the Hessenberg matrix as the rotations leave it.
+    r: Vec<T>,
+    cosines: Vec<T::Real>,
+    sines: Vec<T>,
+    /// The rotated right-hand side, then y.
+    g: Vec<T>,
+    update: Vec<T>,
+    /// x before the cycle.
+    previous: Vec<T>,
+}
+
+impl<T: Scalar> Gmres<T> {
+    /// GMRES(`restart`) for systems of n unknowns.
+    pub fn new(n: usize, restart: usize) -> Self {
+        Self::with_basis(n, restart, Basis::Fixed)
+    }
+
+    /// FGMRES(`restart`): the preconditioner may change in every step.
+    pub fn flexible(n: usize, restart: usize) -> Self {
+        Self::with_basis(n, restart, Basis::Flexible)
+    }
+
+    fn with_basis(n: usize, restart: usize, basis: Basis) -> Self {
+        // More steps than unknowns there are not.
+        let m = restart.clamp(1, n.max(1));
+        let zeros = |len: usize| vec![zero::<T>(); len];
+        Self {
+            n,
+            restart: m,
+            basis,
+            v: zeros(n * (m + 1)),
+            z: zeros(if basis == Basis::Flexible { n * m } else { n }),
+            r: zeros((m + 1) * m),
+            cosines: vec![zero(); m],
+            sines: zeros(m),
+            g: zeros(m + 1),
+            update: zeros(n),
+            previous: zeros(n),
+        }
+    }
+
+    /// Bytes of the workspace.
+    pub fn bytes(&self) -> usize {
+        [&self.v, &self.z, &self.r, &self.sines, &self.g, &self.update, &self.previous]
+            .map(|v| size_of_val(&**v))
+            .iter()
+            .sum::<usize>()
+            + size_of_val(&*self.cosines)
+    }
+
+    fn method(&self) -> &'static str {
+        match self.basis {
+            Basis::Fixed => "gmres",
+            Basis::Flexible => "fgmres",
+        }
+    }
+
+    /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::Cg::solve`] does.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and for GMRES [`Error::InvalidStructure`] with a
+    /// preconditioner of kind `Variable`.
+    pub fn solve(
+        &mut self,
+        a: &dyn LinearOperator<T>,
+        m: &mut dyn Preconditioner<T>,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, Error> {
+        let mut system = System { a, m, b };
+        system.check(self.n, x)?;
+        if self.basis == Basis::Fixed {
+            system.refuse_variable(self.method())?;
+        }
+        // v₀ ← b − A·x
+        let n = self.n;
+        let mut truth = system.residual(x, &mut self.v[..n]);
+        let mut watch = Watch::new(stop, monitor, norm(b), truth);
+        let mut recurrence = truth;
+        let mut outcome = watch.verdict(truth);
+        while outcome.is_none() {
+            let (ended, steps, estimate) = self.cycle(&mut system, &mut watch, truth);
+            recurrence = estimate;
+            self.previous.copy_from_slice(x);
+            self.correct(&mut system, &mut watch, x, steps);
+            let before = truth;
+            truth = system.residual(x, &mut self.v[..n]);
+            watch.operator_applications += 1;
+            if !(truth <= before) {
+                // R is singular to rounding: y was noise.
+                x.copy_from_slice(&self.previous);
+                truth = before;
+                let reason = if ended == Some(Outcome::Converged) { None } else { ended };
+                outcome = Some(reason.unwrap_or(Outcome::Breakdown(Breakdown::Stagnated)));
+                break;
+            }
+            outcome = match ended {
+                Some(Outcome::Converged) => watch.claim(truth),
+                Some(other) => Some(other),
+                None if truth <= watch.threshold => Some(Outcome::Converged),
+                // The next cycle would start from the same residual and do the same.
+                None if self.basis == Basis::Fixed && truth >= before * (1.0 - 1e-12) => {
+                    Some(Outcome::Breakdown(Breakdown::Stagnated))
+                }
+                None => None,
+            };
+        }
+        let outcome = outcome.unwrap_or(Outcome::IterationLimit);
+        let bytes = Bytes { matrix: 0, factors: system.m.bytes(), workspace: self.bytes() };
+        Ok(watch.report(self.method(), outcome, recurrence, truth, bytes))
+    }
+
+    /// Up to m steps from the residual in v₀ of norm β: why it ended early, the steps whose columns are usable, and the
+    /// residual norm of the recurrence.
+    fn cycle(&mut self, system: &mut System<'_, T>, watch: &mut Watch<'_>, beta: f64) -> (Option<Outcome>, usize, f64) {
+        let (n, ld) = (self.n, self.restart + 1);
+        let negligible = T::Real::EPSILON.to_f64();
+        scale(T::from_parts(beta.recip(), 0.0), &mut self.v[..n]);
+        self.g.fill(zero());
+        self.g[0] = T::from_parts(beta, 0.0);
+        let mut residual = beta;
+        for j in 0..self.restart {
+            let (basis, rest) = self.v.split_at_mut((j + 1) * n);
+            let w = &mut rest[..n];
+            let z = match self.basis {
+                Basis::Fixed => &mut self.z[..],
+                Basis::Flexible => &mut self.z[j * n..(j + 1) * n],
+            };
+            // w ← A·M⁻¹·vⱼ
+            system.precondition(&basis[j * n..], z);
+            system.a.apply(one(), z, zero(), w);
+            watch.operator_applications += 1;
+            watch.preconditioner_applications += 1;
+            let column = &mut self.r[j * ld..(j + 1) * ld];
+            column.fill(zero());
+            let length = norm(w);
+            let mut left = orthogonalize(basis, n, w, column);
+            if left < 0.7 * length {
+                left = orthogonalize(basis, n, w, column);
+            }
+            // What rounding leaves of a vector of the space is not a direction.
+            let exhausted = !(left > negligible * length);
+            if exhausted {
+                left = 0.0;
+            } else {
+                scale(T::from_parts(left.recip(), 0.0), w);
+            }
+            for i in 0..j {
+                let (top, below) = (column[i], column[i + 1]);
+                (column[i], column[i + 1]) = rotate(self.cosines[i], self.sines[i], top, below);
+            }
+            let (cosine, sine, corner) = rotation(column[j], T::Real::from_f64(left));
+            (self.cosines[j], self.sines[j]) = (cosine, sine);
+            column[j] = corner;
+            watch.iterations += 1;
+            let largest = column[..=j].iter().fold(0.0f64, |m, v| m.max(v.abs().to_f64()));
+            if !length.is_finite() {
+                return (Some(Outcome::Breakdown(Breakdown::NonFinite)), j, residual);
+            }
+            if !(corner.abs().to_f64() > negligible * largest) {
+                // A·M⁻¹ maps the space into itself and is singular there.
+                return (Some(Outcome::Breakdown(Breakdown::SingularOperator)), j, residual);
+            }
+            (self.g[j], self.g[j + 1]) = rotate(cosine, sine, self.g[j], zero());
+            residual = self.g[j + 1].abs().to_f64();
+            let verdict = watch.verdict(residual);
+            if verdict.is_some() || exhausted {
+                return (verdict, j + 1, residual);
+            }
+        }
+        (None, self.restart, residual)
+    }
+
+    /// x ← x + Z·y with R·y = g.
+    fn correct(&mut self, system: &mut System<'_, T>, watch: &mut Watch<'_>, x: &mut [T], steps: usize) {
+        let (n, ld) = (self.n, self.restart + 1);
+        if steps == 0 {
+            return;
+        }
+        for j in (0..steps).rev() {
+            let y = divide(self.g[j], self.r[j * ld + j]);
+            self.g[j] = y;
+            for i in 0..j {
+                self.g[i] -= self.r[j * ld + i] * y;
+            }
+        }
+        match self.basis {
+            Basis::Flexible => {
+                for j in 0..steps {
+                    axpy(self.g[j], &self.z[j * n..(j + 1) * n], x);
+                }
+            }
+            Basis::Fixed => {
+                self.update.fill(zero());
+                for j in 0..steps {
+                    axpy(self.g[j], &self.v[j * n..(j + 1) * n], &mut self.update);
+                }
+                system.precondition(&self.update, &mut self.z);
+                watch.preconditioner_applications += 1;
+                axpy(one(), &self.z, x);
+            }
+        }
+    }
+}
+
+/// h ← h + Vᴴw, w ← w − V·(Vᴴw) column by column; ‖w‖₂ of what is left.
+fn orthogonalize<T: Scalar>(basis: &[T], n: usize, w: &mut [T], h: &mut [T]) -> f64 {
+    if n > 0 {
+        for (v, h) in basis.chunks_exact(n).zip(h) {
+            let component = dot(v, w);
+            *h += component;
+            axpy(-component, v, w);
+        }
+    }
+    norm(w)
+}
+
+/// c, s and r of [c s; −s̄ c]·(f, g)ᵀ = (r, 0)ᵀ with real c and g ≥ 0.
+fn rotation<T: Scalar>(f: T, g: T::Real) -> (T::Real, T, T) {
+    let size = f.abs();
+    if size == zero() {
+        return (zero(), one(), T::from_real(g));
+    }
+    let length = size.to_f64().hypot(g.to_f64());
+    let phase = over(f, size);
+    let cosine = T::Real::from_f64(size.to_f64() / length);
+    (cosine, phase * T::from_parts(g.to_f64() / length, 0.0), phase * T::from_parts(length, 0.0))
+}
+
+/// [c s; −s̄ c]·(top, below)ᵀ
+fn rotate<T: Scalar>(cosine: T::Real, sine: T, top: T, below: T) -> (T, T) {
+    let c = T::from_real(cosine);
+    (c * top + sine * below, c * below - Scalar::conj(sine) * top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::c64;
+
+    #[test]
+    fn rotations_annihilate() {
+        for f in [c64::new(3.0, -4.0), c64::new(0.0, 0.0), c64::new(1e200, 1e200)] {
+            let (c, s, r) = rotation(f, 2.0);
+            let (top, below) = rotate(c, s, f, c64::new(2.0, 0.0));
+            assert!((top - r).norm() <= 1e-15 * r.norm() && below.norm() <= 1e-15 * r.norm(), "{f}");
+        }
+    }
+}

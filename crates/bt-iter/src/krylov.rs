@@ -1,0 +1,215 @@
+//! What all Krylov methods share: the stopping rule, the true residual at every claim, the best iterate, the report.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use bt_formats::{
+    Baseline, Breakdown, Bytes, Certificate, Error, LinearOperator, Monitor, Outcome, PhaseTimes, Progress, Scalar,
+    SolveReport, StopCriterion, one,
+};
+
+use crate::blas1::norm;
+use crate::preconditioner::{Preconditioner, PreconditionerKind};
+
+/// The system of a solve.
+pub(crate) struct System<'a, T: Scalar> {
+    pub a: &'a dyn LinearOperator<T>,
+    pub m: &'a mut dyn Preconditioner<T>,
+    pub b: &'a [T],
+}
+
+impl<T: Scalar> System<'_, T> {
+    /// r ← b − A·x; ‖r‖₂
+    pub fn residual(&self, x: &[T], r: &mut [T]) -> f64 {
+        r.copy_from_slice(self.b);
+        self.a.apply(-one::<T>(), x, one(), r);
+        norm(r)
+    }
+
+    /// z ← M⁻¹·r
+    pub fn precondition(&mut self, r: &[T], z: &mut [T]) {
+        self.m.apply(r, z);
+    }
+
+    /// Sizes of the operator, the preconditioner and the vectors.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`], [`Error::DimensionMismatch`].
+    pub fn check(&self, n: usize, x: &[T]) -> Result<(), Error> {
+        let (nrows, ncols) = (self.a.nrows(), self.a.ncols());
+        if nrows != ncols {
+            return Err(Error::NotSquare { nrows, ncols });
+        }
+        let sizes = [
+            ("rows of the operator", nrows),
+            ("size of the preconditioner", self.m.n()),
+            ("length of the right-hand side", self.b.len()),
+            ("length of x", x.len()),
+        ];
+        match sizes.into_iter().find(|(_, found)| *found != n) {
+            Some((what, found)) => Err(Error::DimensionMismatch { what, expected: n, found }),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::InvalidStructure`] for a preconditioner that changes from one application to the next.
+    pub fn refuse_variable(&self, method: &str) -> Result<(), Error> {
+        if self.m.kind() == PreconditionerKind::Variable {
+            return Err(Error::InvalidStructure {
+                what: "preconditioner",
+                why: format!(
+                    "{} changes from one application to the next, and {method} relies on one operator: use fgmres",
+                    self.m.name()
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Counts, limits and the monitor of a running solve.
+pub(crate) struct Watch<'a> {
+    stop: &'a StopCriterion,
+    monitor: &'a mut dyn Monitor,
+    start: Instant,
+    norm_b: f64,
+    baseline: f64,
+    pub threshold: f64,
+    pub iterations: usize,
+    pub operator_applications: usize,
+    pub preconditioner_applications: usize,
+    /// The true residual norm at the last claim.
+    last_claim: f64,
+    pub notes: Vec<String>,
+}
+
+impl<'a> Watch<'a> {
+    /// Before the first iteration, with ‖b‖₂ and ‖b − A·x₀‖₂.
+    pub fn new(stop: &'a StopCriterion, monitor: &'a mut dyn Monitor, norm_b: f64, norm_r0: f64) -> Self {
+        let baseline = match stop.baseline {
+            Baseline::Rhs if norm_b > 0.0 => norm_b,
+            Baseline::InitialResidual if norm_r0 > 0.0 => norm_r0,
+            _ => 1.0,
+        };
+        Self {
+            stop,
+            monitor,
+            start: Instant::now(),
+            norm_b,
+            baseline,
+            threshold: stop.threshold(norm_b, norm_r0),
+            iterations: 0,
+            operator_applications: 1,
+            preconditioner_applications: 0,
+            last_claim: f64::INFINITY,
+            notes: Vec::new(),
+        }
+    }
+
+    /// After an iteration with the residual norm of the recurrence: why to end here, if there is a reason.
+    pub fn verdict(&mut self, norm: f64) -> Option<Outcome> {
+        let flow = self.monitor.observe(Progress::Iteration { index: self.iterations, residual: norm / self.baseline });
+        if norm <= self.threshold {
+            return Some(Outcome::Converged);
+        }
+        if !norm.is_finite() {
+            return Some(Outcome::Breakdown(Breakdown::NonFinite));
+        }
+        if let ControlFlow::Break(()) = flow {
+            return Some(Outcome::Stopped);
+        }
+        if self.iterations >= self.stop.max_iters {
+            return Some(Outcome::IterationLimit);
+        }
+        self.stop.time_limit.is_some_and(|limit| self.start.elapsed() >= limit).then_some(Outcome::TimeLimit)
+    }
+
+    /// The recurrence claims convergence and the true residual norm is `truth`: the outcome, or none when the
+    /// iteration should go on from the true residual. It should as long as the truth halves from claim to claim: below
+    /// that, rounding has eaten what the recurrence gained, and the attainable accuracy is reached.
+    pub fn claim(&mut self, truth: f64) -> Option<Outcome> {
+        if truth <= self.threshold {
+            return Some(Outcome::Converged);
+        }
+        if truth <= 0.5 * self.last_claim {
+            self.last_claim = truth;
+            return None;
+        }
+        self.notes.push(format!(
+            "the recurrence met the tolerance, the true residual stays at {:.2e} of the baseline: the attainable accuracy",
+            truth / self.baseline
+        ));
+        Some(if truth <= 10.0 * self.threshold { Outcome::Converged } else { Outcome::FalseConvergence })
+    }
+
+    /// The report; `truth` is ‖b − A·x‖₂ of the x returned, `recurrence` what the method believed.
+    pub fn report(
+        self,
+        method: &'static str,
+        outcome: Outcome,
+        recurrence: f64,
+        truth: f64,
+        bytes: Bytes,
+    ) -> SolveReport {
+        let relative = if truth == 0.0 { 0.0 } else { truth / self.norm_b };
+        SolveReport {
+            method,
+            outcome,
+            iterations: self.iterations,
+            recurrence_residual: Some(recurrence),
+            // An operator without entries has no norm: whoever has the entries certifies.
+            certificate: Certificate {
+                relative_residual: relative,
+                backward_error: f64::NAN,
+                componentwise_backward_error: f64::NAN,
+            },
+            operator_applications: self.operator_applications,
+            preconditioner_applications: self.preconditioner_applications,
+            times: PhaseTimes { setup: Duration::ZERO, solve: self.start.elapsed(), ..PhaseTimes::default() },
+            bytes,
+            notes: self.notes,
+        }
+    }
+}
+
+/// The best iterate so far, kept only once a later one is worse: a run that only improves never copies.
+pub(crate) struct Best<T> {
+    x: Vec<T>,
+    norm: f64,
+}
+
+impl<T: Scalar> Best<T> {
+    pub fn new(n: usize) -> Self {
+        Self { x: vec![bt_formats::zero(); n], norm: f64::INFINITY }
+    }
+    pub fn reset(&mut self) {
+        self.norm = f64::INFINITY;
+    }
+    /// Before x with this residual norm is left for one with `next`.
+    pub fn leave(&mut self, x: &[T], norm: f64, next: f64) {
+        if !(next <= norm) && norm < self.norm && finite(x) {
+            self.x.copy_from_slice(x);
+            self.norm = norm;
+        }
+    }
+    /// x ← the best iterate, if that is another one than x with its residual norm. A component that A does not see may
+    /// overflow while the residual stays small: such an x is none.
+    pub fn restore(&self, x: &mut [T], norm: f64) -> bool {
+        let usable = norm <= self.norm && finite(x);
+        match (usable, self.norm.is_finite()) {
+            (true, _) => {}
+            (false, true) => x.copy_from_slice(&self.x),
+            (false, false) if finite(x) => {}
+            (false, false) => x.fill(bt_formats::zero()),
+        }
+        !usable
+    }
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.x)
+    }
+}
+
+fn finite<T: Scalar>(x: &[T]) -> bool {
+    x.iter().all(|v| Scalar::is_finite(*v))
+}

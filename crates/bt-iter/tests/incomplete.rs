@@ -1,0 +1,142 @@
+//! Incomplete factorizations: exact where nothing is dropped, better than the diagonal where something is.
+
+use bt_formats::{Csr, LinearOperator, Outcome, Scalar, StopCriterion, c64};
+use bt_iter::{DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, ilu0, ilut};
+use bt_testkit::strategies::{self, dominant};
+use proptest::prelude::*;
+
+fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr<T> {
+    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        for j in 0..n {
+            let v = entry(i, j);
+            if v != T::default() {
+                idx.push(j as u32);
+                val.push(v);
+            }
+        }
+        ptr.push(idx.len() as u32);
+    }
+    Csr::new(n, n, ptr, idx, val).unwrap()
+}
+
+/// Five-point stencil on a k × k grid with convection.
+fn stencil(k: usize, wind: f64) -> Csr<f64> {
+    csr(k * k, |i, j| match (i.abs_diff(j), i / k == j / k) {
+        (0, _) => 4.0,
+        (1, true) => -1.0 + if j > i { wind } else { -wind },
+        (d, false) if d == k => -1.0,
+        _ => 0.0,
+    })
+}
+
+fn iterations(a: &Csr<f64>, m: &mut dyn Preconditioner<f64>) -> usize {
+    let n = a.nrows();
+    let b = vec![1.0; n];
+    let mut x = vec![0.0; n];
+    let report = Gmres::new(n, 60).solve(a, m, &b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+    assert_eq!(report.outcome, Outcome::Converged, "{}", m.name());
+    report.iterations
+}
+
+#[test]
+fn each_is_better_than_the_one_before() {
+    let a = stencil(30, 0.4);
+    let tight = IlutOptions { fill: 20, drop_tolerance: 1e-3 };
+    let mut kinds: [Box<dyn Preconditioner<f64>>; 4] = [
+        Box::new(Identity::new(900)),
+        Box::new(ilu0(&a, DroppedFill::Forgotten).unwrap()),
+        Box::new(ilut(&a, IlutOptions { fill: 5, drop_tolerance: 1e-2 }).unwrap()),
+        Box::new(ilut(&a, tight).unwrap()),
+    ];
+    let counts: Vec<usize> = kinds.iter_mut().map(|m| iterations(&a, &mut **m)).collect();
+    assert!(counts.windows(2).all(|w| w[1] < w[0]), "{counts:?}");
+    assert_eq!(iterations(&a, &mut Jacobi::new(&a).unwrap()), counts[0]);
+    // Fewer entries than the rule allows.
+    assert!(kinds[3].nnz() <= 900 * (2 * 20 + 1) && kinds[1].nnz() == 900 * 5 - 4 * 30);
+}
+
+#[test]
+fn modified_ilu_keeps_row_sums() {
+    let a = stencil(12, 0.3);
+    let mut m = ilu0(&a, DroppedFill::ToDiagonal).unwrap();
+    let (mut sums, mut z) = (vec![0.0; 144], vec![0.0; 144]);
+    a.apply(1.0, &[1.0; 144], 0.0, &mut sums);
+    // M⁻¹·(A·e) = e
+    m.apply(&sums, &mut z);
+    assert!(z.iter().all(|z| (z - 1.0).abs() < 1e-12));
+    let mut plain = ilu0(&a, DroppedFill::Forgotten).unwrap();
+    plain.apply(&sums, &mut z);
+    assert!(z.iter().any(|z| (z - 1.0).abs() > 1e-3));
+}
+
+#[test]
+fn small_pivots_are_replaced_and_counted() {
+    // The second pivot is 1 − 1·1 = 0.
+    let a = csr(3, |i, j| [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]][i][j]);
+    let m = ilu0(&a, DroppedFill::Forgotten).unwrap();
+    assert_eq!(m.replaced_pivots(), 1);
+    let m = ilut(&a, IlutOptions::default()).unwrap();
+    assert_eq!(m.replaced_pivots(), 1);
+    // A missing diagonal entry is part of the pattern.
+    let cyclic = csr(3, |i, j| if j == (i + 1) % 3 { 1.0 } else { 0.0 });
+    assert_eq!(ilu0(&cyclic, DroppedFill::Forgotten).unwrap().replaced_pivots(), 3);
+    assert!(ilut(&a, IlutOptions { fill: 1, drop_tolerance: f64::NAN }).is_err());
+    let error = ilu0(&csr(2, |_, j| if j == 0 { f64::NAN } else { 1.0 }), DroppedFill::Forgotten).unwrap_err();
+    assert!(error.to_string().contains("row 0"), "{error}");
+}
+
+fn solve<T: Scalar>(m: &mut IncompleteLu<T>, b: &[T], threads: usize) -> Vec<T> {
+    let mut z = vec![T::default(); b.len()];
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| m.apply(b, &mut z));
+    z
+}
+
+#[test]
+fn threads_do_not_change_bits() {
+    // Two levels of 6000 rows: wide enough to be shared.
+    let n = 12_000;
+    let (mut ptr, mut idx, mut val) = (vec![0u32], Vec::new(), Vec::new());
+    for i in 0..n {
+        if i >= 6000 {
+            idx.push(i - 6000);
+            val.push(0.5 + f64::from(i % 7));
+        }
+        idx.push(i);
+        val.push(9.0);
+        if i < 6000 {
+            idx.push(i + 6000);
+            val.push(1.0 / f64::from(1 + i % 5));
+        }
+        ptr.push(idx.len() as u32);
+    }
+    let a = Csr::new(n as usize, n as usize, ptr, idx, val).unwrap();
+    let mut m = ilu0(&a, DroppedFill::Forgotten).unwrap();
+    assert_eq!(m.levels(), (2, 2));
+    let b: Vec<f64> = (0..n).map(|i| f64::from(i % 13) - 6.0).collect();
+    let one = solve(&mut m, &b, 1);
+    assert_eq!(one, solve(&mut m, &b, 3));
+    // No fill: M = A.
+    let mut product = vec![0.0; n as usize];
+    a.apply(1.0, &one, 0.0, &mut product);
+    assert!(product.iter().zip(&b).all(|(p, b)| (p - b).abs() < 1e-12));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With all fill kept, ILUT is the LU factorization of a dominant matrix.
+    #[test]
+    fn ilut_without_dropping_is_exact(a in strategies::square::<c64>(1..=16, 0.4).prop_map(|a| dominant(&a))) {
+        let n = a.nrows();
+        let mut m = ilut(&a, IlutOptions { fill: n, drop_tolerance: 0.0 }).unwrap();
+        let x: Vec<c64> = (0..n).map(|i| c64::new(1.0 + i as f64, -0.5)).collect();
+        let (mut b, mut z) = (vec![c64::default(); n], vec![c64::default(); n]);
+        a.apply(c64::new(1.0, 0.0), &x, c64::default(), &mut b);
+        m.apply(&b, &mut z);
+        for (z, x) in z.iter().zip(&x) {
+            prop_assert!((z - x).norm() <= 1e-11 * (n as f64 + 1.0), "{} {}", z, x);
+        }
+        prop_assert_eq!(m.replaced_pivots(), 0);
+    }
+}

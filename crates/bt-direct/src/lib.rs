@@ -52,7 +52,7 @@ pub use rbt::{Fallback, FallbackReason, Rbt, RbtOptions};
 pub use refine::{Refined, Refinement, refine};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
 pub use sparse_lu::SparseLu;
-pub use spike::{Spike, SpikeOptions};
+pub use spike::{Spike, SpikeOptions, TridiagonalSpike};
 pub use thomas::Thomas;
 pub use tridiagonal_lu::TridiagonalLu;
 pub use tridiagonal_once::{Elimination, TridiagonalOnce};

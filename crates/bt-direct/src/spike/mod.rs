@@ -25,6 +25,7 @@ mod reduced;
 mod scratch;
 mod source;
 mod sweep;
+mod tridiagonal;
 
 use bt_formats::{Band, BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar};
 use faer::MatMut;
@@ -41,6 +42,7 @@ use partition::{Interface, Layout};
 pub use reduced::IterationCounts;
 use reduced::Reduced;
 use source::Source;
+pub use tridiagonal::{TridiagonalSolver, TridiagonalSpike};
 
 const METHOD: &str = "spike";
 const TRUNCATED: &str = "spike-truncated";

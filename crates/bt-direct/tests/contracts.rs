@@ -3,9 +3,9 @@
 
 use bt_direct::spike::{Partitions, SpikeOptions, TridiagonalSolver};
 use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCyclicReduction, BlockLu, BorderedBlocks, Cyclic, CyclicReduction,
-    DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
-    PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BorderedBlocks, Cyclic,
+    CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu, ParallelCyclicReduction,
+    PartialPivotLu, PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
@@ -266,6 +266,9 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
     named("block-lu", refactor_contract(&f, &s, Some(&z), BlockLu::new, BlockLu::refactor))?;
     let (new, refactor) = (BlockCyclicReduction::new, BlockCyclicReduction::refactor);
     named("block-cyclic-reduction", refactor_contract(&f, &s, Some(&z), new, refactor))?;
+    let [f, s, z] =
+        [first, second, zeros].map(|m| hybrid(&hermitian(&Band::from_csr(m).unwrap()).to_csr().unwrap(), blocks));
+    named("block-cholesky", refactor_contract(&f, &s, Some(&z), BlockCholesky::new, BlockCholesky::refactor))?;
     let [f, s, z] = [first, second, zeros].map(Csr::to_dense);
     let [f, s, z] = [&f, &s, &z].map(|m| DenseMatrix::new(m.as_ref()));
     let (lu, genp, rbt) = (PartialPivotLu::refactor, NoPivotLu::refactor, Rbt::refactor);
@@ -360,7 +363,9 @@ proptest! {
         let band = Band::from_csr(&a).unwrap();
         contract(&BandLuNoPivot::new(&band).unwrap(), &a)?;
         let h = hermitian(&band);
-        contract(&BandCholesky::new(&h).unwrap(), &h.to_csr().unwrap())?;
+        let h_csr = h.to_csr().unwrap();
+        contract(&BandCholesky::new(&h).unwrap(), &h_csr)?;
+        contract(&BlockCholesky::new(&hybrid(&h_csr, &p)).unwrap(), &h_csr)?;
         contract(&BlockCyclicReduction::new(&hybrid(&a, &p)).unwrap(), &a)?;
         contract(&SparseLu::new(&a).unwrap(), &a)?;
         if let Some(inside) = without_last(&p) {

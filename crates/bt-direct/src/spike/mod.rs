@@ -24,7 +24,7 @@ mod partition;
 mod reduced;
 mod scratch;
 mod source;
-mod sweep;
+pub(crate) mod sweep;
 mod tridiagonal;
 
 use bt_formats::{Band, BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar};

@@ -3,9 +3,10 @@
 
 use bt_direct::spike::{Partitions, SpikeOptions, TridiagonalSolver};
 use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BorderedBlocks, Cyclic,
-    CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu, ParallelCyclicReduction,
-    PartialPivotLu, PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BorderedBlocks,
+    Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
+    TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
@@ -69,6 +70,10 @@ fn band_lu_nopivot<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 fn block_lu<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = hybrid(&s.a, s.blocks.as_ref()?);
     Some(BlockLu::new(&a).map(|f| Box::new(f) as _))
+}
+fn block_lu_across<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    let a = hybrid(&s.a, s.blocks.as_ref()?);
+    Some(BlockLuAcross::new(&a).map(|f| Box::new(f) as _))
 }
 fn block_cyclic_reduction<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = hybrid(&s.a, s.blocks.as_ref()?);
@@ -213,6 +218,7 @@ catalogue_tests! {
     band_lu: Full;
     band_lu_nopivot: Limited;
     block_lu: Limited;
+    block_lu_across: Full;
     block_cyclic_reduction: Limited;
     bordered: Limited;
     sparse_lu: Full;
@@ -264,6 +270,8 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
     named("band-cholesky", refactor_contract(&f, &s, Some(&z), BandCholesky::new, BandCholesky::refactor))?;
     let [f, s, z] = [first, second, zeros].map(|m| hybrid(m, blocks));
     named("block-lu", refactor_contract(&f, &s, Some(&z), BlockLu::new, BlockLu::refactor))?;
+    let (new, refactor) = (BlockLuAcross::new, BlockLuAcross::refactor);
+    named("block-lu-across", refactor_contract(&f, &s, Some(&z), new, refactor))?;
     let (new, refactor) = (BlockCyclicReduction::new, BlockCyclicReduction::refactor);
     named("block-cyclic-reduction", refactor_contract(&f, &s, Some(&z), new, refactor))?;
     let [f, s, z] =
@@ -349,6 +357,12 @@ proptest! {
     fn wild_bands(a in well_conditioned(strategies::band::<c64>(1..=24, 5, 4), 1e6)) {
         contract(&BandLu::new(&Band::from_csr(&a).unwrap()).unwrap(), &a)?;
         contract(&SparseLu::new(&a).unwrap(), &a)?;
+    }
+
+    #[test]
+    fn wild_blocks((a, p) in strategies::block_tridiagonal::<f64>(5, 4)) {
+        prop_assume!(bt_testkit::oracle::Oracle::new(&a).condition() < 1e6);
+        contract(&BlockLuAcross::new(&hybrid(&a, &p)).unwrap(), &a)?;
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use bt_direct::spike::{Partitions, SpikeOptions, TridiagonalSolver};
 use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BorderedBlocks,
-    Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu,
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
+    BorderedBlocks, Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
     TridiagonalSpike,
 };
@@ -74,6 +74,10 @@ fn block_lu<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 fn block_lu_across<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = hybrid(&s.a, s.blocks.as_ref()?);
     Some(BlockLuAcross::new(&a).map(|f| Box::new(f) as _))
+}
+fn block_rbt<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    let a = hybrid(&s.a, s.blocks.as_ref()?);
+    Some(BlockRbt::new(&a).map(|f| Box::new(f) as _))
 }
 fn block_cyclic_reduction<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = hybrid(&s.a, s.blocks.as_ref()?);
@@ -219,6 +223,7 @@ catalogue_tests! {
     band_lu_nopivot: Limited;
     block_lu: Limited;
     block_lu_across: Full;
+    block_rbt: Full;
     block_cyclic_reduction: Limited;
     bordered: Limited;
     sparse_lu: Full;
@@ -272,6 +277,7 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
     named("block-lu", refactor_contract(&f, &s, Some(&z), BlockLu::new, BlockLu::refactor))?;
     let (new, refactor) = (BlockLuAcross::new, BlockLuAcross::refactor);
     named("block-lu-across", refactor_contract(&f, &s, Some(&z), new, refactor))?;
+    named("block-rbt", refactor_contract(&f, &s, Some(&z), BlockRbt::new, BlockRbt::refactor))?;
     let (new, refactor) = (BlockCyclicReduction::new, BlockCyclicReduction::refactor);
     named("block-cyclic-reduction", refactor_contract(&f, &s, Some(&z), new, refactor))?;
     let [f, s, z] =

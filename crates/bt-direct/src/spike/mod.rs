@@ -22,7 +22,7 @@ mod auto;
 mod factor;
 mod partition;
 mod reduced;
-mod scratch;
+pub(crate) mod scratch;
 mod source;
 pub(crate) mod sweep;
 mod tridiagonal;

@@ -159,7 +159,7 @@ impl<T: Scalar> BlockLuAcross<T> {
         let done = self.factor(a, monitor);
         if done.is_err() {
             self.values.fill(T::nan_impl());
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+            self.stats = self.stats.void();
         }
         done
     }

@@ -380,7 +380,7 @@ impl<T: Scalar> Spike<T> {
 
     fn run(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.failed = true;
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        self.stats = self.stats.void();
         let mut norm_one = 0.0f64;
         if matches!(a, Source::Blocks(_)) {
             norm_one = a.norm_one(&mut self.sums)?;

@@ -194,7 +194,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
     pub fn refactor_with_monitor(&mut self, a: &Tridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.rows.len(), a.diag().len())?;
         self.state = State::Failed;
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        self.stats = self.stats.void();
         let (norm_one, max_a) = input_norms(a)?;
         let parts = self.starts.len() - 1;
         let observe = |monitor: &mut dyn Monitor, done| {

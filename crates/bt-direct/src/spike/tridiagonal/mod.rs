@@ -19,8 +19,9 @@
 //! neither a test for zero nor a repair: it is backward stable for every nonsingular matrix. Row interchanges among the
 //! three candidates would not be: the rows carried through a partition keep their entries next to the left cut, as in
 //! the almost block diagonal matrices on which partial pivoting grows exponentially (S. J. Wright, SIAM J. Sci. Comput.
-//! 14 (1993) 231–238, doi:10.1137/0914013). The other two solvers take their pivots inside the interior and break down
-//! where it is singular, or nearly so. No spike is formed: pivot rows keep their entries next to the left cut, and a
+//! 14 (1993) 231–238, doi:10.1137/0914013). The other two solvers take their
+//! pivots inside the interior, diagonal pivoting the last of them also from the row after it, and break down where that
+//! is singular, or nearly so. No spike is formed: pivot rows keep their entries next to the left cut, and a
 //! solve passes over the factors once down and once up.
 //!
 //! Storage: 5 values a row, and 4 more with rotations, 2 and a flag with multipliers; 17 values a reduced unknown. Cost:

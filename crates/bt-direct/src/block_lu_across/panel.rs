@@ -20,6 +20,7 @@ pub(super) fn scratch<T: Scalar>(rows: usize, columns: usize) -> StackReq {
 }
 
 /// Why elimination ends.
+#[derive(Clone, Copy)]
 pub(super) enum Stop {
     /// In this column of the panel.
     NoPivot(usize),

@@ -154,7 +154,9 @@ impl<T: Scalar> Core<T> {
         let block = &mut self.block[..rows * columns];
         block.fill(zero());
         copy(MatMut::from_column_major_slice_mut(&mut *block, columns, rows));
-        block.iter_mut().for_each(|v| *v = times(*v, scale));
+        for v in block.iter_mut() {
+            *v = times(*v, scale);
+        }
         // (s·B·V)ᵀ = Vᵀ·s·Bᵀ, then Wᵀ from the left.
         let mut transposed = MatMut::from_column_major_slice_mut(block, columns, rows);
         right.apply_many(Op::Transpose, transposed.as_mut());

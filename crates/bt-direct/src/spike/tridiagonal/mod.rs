@@ -10,7 +10,7 @@
 //!
 //! E. Polizzi and A. Sameh, Parallel Comput. 32 (2006) 177–194, doi:10.1016/j.parco.2005.07.005; Givens QR:
 //! I. E. Venetis, A. Kouris, A. Sobczyk, E. Gallopoulos, A. Sameh, Parallel Comput. 49 (2015) 101–116,
-//! doi:10.1016/j.parco.2015.10.004; diagonal pivoting: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, SC'12,
+//! doi:10.1016/j.parco.2015.03.008; diagonal pivoting: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, SC'12,
 //! doi:10.1109/SC.2012.12.
 //!
 //! Departures. The papers invert the whole matrix A_j of a partition, which may be singular where A is not (an odd
@@ -19,10 +19,10 @@
 //! neither a test for zero nor a repair: it is backward stable for every nonsingular matrix. Row interchanges among the
 //! three candidates would not be: the rows carried through a partition keep their entries next to the left cut, as in
 //! the almost block diagonal matrices on which partial pivoting grows exponentially (S. J. Wright, SIAM J. Sci. Comput.
-//! 14 (1993) 231–238, doi:10.1137/0914013). The other two solvers take their
-//! pivots inside the interior, diagonal pivoting the last of them also from the row after it, and break down where that
-//! is singular, or nearly so. No spike is formed: pivot rows keep their entries next to the left cut, and a
-//! solve passes over the factors once down and once up.
+//! 14 (1993) 231–238, doi:10.1137/0914013). The other two solvers take their pivots inside the interior, diagonal
+//! pivoting the last of them also from the row after it, and break down where that is singular, or nearly so. No spike
+//! is formed: pivot rows keep their entries next to the left cut, and a solve passes over the factors once down and once
+//! up.
 //!
 //! Storage: 5 values a row, and 4 more with rotations, 2 and a flag with multipliers; 17 values a reduced unknown. Cost:
 //! about 55n flops with rotations, 20n with multipliers; a solve takes 22n or 14n.
@@ -278,7 +278,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
 
     /// A column of the reduced system as one of A.
     fn in_reduced(&self, error: FactorError) -> FactorError {
-        let row = |c: usize| if c % 2 == 0 { self.starts[c / 2] } else { self.starts[c / 2 + 1] - 1 };
+        let row = |c: usize| if c.is_multiple_of(2) { self.starts[c / 2] } else { self.starts[c / 2 + 1] - 1 };
         match error {
             FactorError::Singular(place) => FactorError::Singular(Singularity { column: row(place.column), ..place }),
             FactorError::Breakdown { reason, .. } => {
@@ -401,7 +401,7 @@ impl<T: Scalar> Run<'_, T> {
                     let place = Singularity { kind: SingularKind::Numerical, column: i, block: None };
                     return Err(FactorError::Singular(place));
                 }
-                return Err(self.breakdown(i, "is zero".into()));
+                return Err(self.breakdown(i, "is zero"));
             };
             let [pivot, new_a, new_b] = three;
             // What was subtracted from a row and what is left of it, against the rows of A it is made of.
@@ -412,7 +412,7 @@ impl<T: Scalar> Run<'_, T> {
             let by_itself = if R::WATCHED { terms(&c, &new_b) } else { size(&new_b) };
             found.largest = found.largest.max_nan(grown.max_nan(by_itself).to_f64());
             if grown * limit > scale || (R::WATCHED && by_itself * limit > own) {
-                return Err(self.breakdown(i, format!("makes terms of {:e}", grown.max_nan(by_itself))));
+                return Err(self.breakdown(i, &format!("makes terms of {:e}", grown.max_nan(by_itself))));
             }
             found.min_pivot = found.min_pivot.min_nan(pivot[2].abs().to_f64());
             (rows[k], steps[k]) = (Row::new(pivot), step);
@@ -430,7 +430,7 @@ impl<T: Scalar> Run<'_, T> {
         Ok(found)
     }
 
-    fn breakdown(&self, row: usize, what: String) -> FactorError {
+    fn breakdown(&self, row: usize, what: &str) -> FactorError {
         FactorError::Breakdown {
             method: self.method,
             reason: format!(
@@ -489,7 +489,9 @@ impl<T: Scalar, S: Step<T>> Sweep<'_, T, S> {
 fn forward<T: Scalar, S: Step<T>>(_: &[Row<T>], steps: &[S], x: &mut [T], ends: &mut [T]) {
     let m = x.len();
     if m < 2 {
-        x.iter().for_each(|&v| ends[0] = v);
+        if let [only] = x {
+            ends[0] = *only;
+        }
         return;
     }
     let (mut a, mut b) = (x[0], x[1]);

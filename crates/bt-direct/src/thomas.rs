@@ -108,7 +108,10 @@ impl<T: Scalar> Thomas<T> {
         let n = self.pivots.len();
         let [l, d, w] = [&mut self.multipliers, &mut self.pivots, &mut self.ratios].map(|v| in_cells(v));
         let made = match a {
-            Some(a) => eliminate(n, |i| [a.lower()[i], a.diag()[i], a.upper()[i]], l, d, w),
+            Some(a) => {
+                let (lower, diag, upper) = (&a.lower()[..n], &a.diag()[..n], &a.upper()[..n]);
+                eliminate(n, |i| [lower[i], diag[i], upper[i]], l, d, w)
+            }
             None => eliminate(n, |i| [l[i].get(), d[i].get(), w[i].get()], l, d, w),
         };
         let (max_u, min_pivot) = made?;
@@ -145,6 +148,7 @@ fn eliminate<T: Scalar>(
     pivots: &[Cell<T>],
     ratios: &[Cell<T>],
 ) -> Result<(f64, f64)> {
+    let (multipliers, pivots, ratios) = (&multipliers[..n], &pivots[..n], &ratios[..n]);
     // Half the digits of a row: ε^(−1/2).
     let limit = T::Real::EPSILON.sqrt();
     let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);

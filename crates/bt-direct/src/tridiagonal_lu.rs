@@ -111,7 +111,10 @@ impl<T: Scalar> TridiagonalLu<T> {
         let [l, d, u] = [&mut self.multipliers, &mut self.diag, &mut self.upper].map(|v| in_cells(v));
         let rest = (&mut self.second[..], &mut self.exchanged[..]);
         let (max_u, min_pivot) = match a {
-            Some(a) => eliminate(n, |i| [a.lower()[i], a.diag()[i], a.upper()[i]], [l, d, u], rest),
+            Some(a) => {
+                let (lower, diag, upper) = (&a.lower()[..n], &a.diag()[..n], &a.upper()[..n]);
+                eliminate(n, |i| [lower[i], diag[i], upper[i]], [l, d, u], rest)
+            }
             None => eliminate(n, |i| [l[i].get(), d[i].get(), u[i].get()], [l, d, u], rest),
         }?;
         if !max_u.is_finite() {
@@ -221,6 +224,8 @@ fn eliminate<T: Scalar>(
     [multipliers, diag, upper]: [&[Cell<T>]; 3],
     (seconds, exchanged): (&mut [T], &mut [bool]),
 ) -> Result<(f64, f64)> {
+    let (multipliers, diag, upper) = (&multipliers[..n], &diag[..n], &upper[..n]);
+    let (seconds, exchanged) = (&mut seconds[..n], &mut exchanged[..n]);
     let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);
     let mut singular = None;
     // Row i as the eliminations before left it: (d, u).

@@ -4,7 +4,7 @@ mod common;
 
 use bt_direct::{BlockCholesky, BlockLu, FactorError, Factorization};
 use bt_formats::{BlockTridiagonal, Coo, HybridLayout, Partition, RealScalar, Scalar, c32, c64};
-use common::{Random, check_contract};
+use common::{Random, check_agreement, check_contract};
 use faer::Mat;
 use proptest::prelude::*;
 
@@ -34,6 +34,7 @@ fn check<T: Scalar>(sizes: &[usize], seed: u64) {
     let a = random::<T>(sizes, 5.0 * largest + 3.0, seed);
     let cholesky = BlockCholesky::new(&a).unwrap();
     check_contract(&a, &cholesky, seed);
+    check_agreement(&a, &cholesky, seed);
     // The flops of block LU by half, the bytes by less.
     let (stats, lu) = (cholesky.stats(), BlockLu::new(&a).unwrap().stats());
     assert!(stats.flops <= 0.5 * lu.flops && stats.bytes <= lu.bytes + 16 * a.n(), "{stats:?} {lu:?}");

@@ -4,7 +4,7 @@ mod common;
 
 use bt_direct::{BandLu, BlockLuAcross, FactorError, Factorization};
 use bt_formats::{Band, BlockTridiagonal, Coo, Csr, HybridLayout, Op, Partition, Scalar, c32, c64};
-use common::{Random, backward_error, check_contract, data, read_matrix, read_vector};
+use common::{Random, backward_error, check_agreement, check_contract, data, read_matrix, read_vector};
 use proptest::prelude::*;
 
 /// Blocks of these sizes; of the diagonal blocks as many entries as `fill` says, none at all for 0.
@@ -34,6 +34,7 @@ fn check<T: Scalar>(sizes: &[usize], fill: f64, seed: u64) {
         Ok(lu) => {
             if lu.rcond() > 1e-5 {
                 check_contract(&a, &lu, seed);
+                check_agreement(&a, &lu, seed);
                 assert!(lu.stats().growth < 100.0);
                 assert!(lu.stats().bytes as f64 == BlockLuAcross::<T>::bytes(a.partition()));
                 // Determinants of the same matrix by the same pivots, wherever band LU has not turned to two ends.

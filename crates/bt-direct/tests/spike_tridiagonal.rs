@@ -5,7 +5,7 @@ mod common;
 use bt_direct::spike::{Partitions, TridiagonalSolver};
 use bt_direct::{FactorError, Factorization, TridiagonalLu, TridiagonalSpike};
 use bt_formats::{Op, Scalar, Tridiagonal, c64};
-use common::{OPS, Random, backward_error, check_contract, data, read_matrix, read_vector};
+use common::{OPS, Random, backward_error, check_agreement, check_contract, data, read_matrix, read_vector};
 use proptest::prelude::*;
 
 const SOLVERS: [TridiagonalSolver; 3] =
@@ -45,7 +45,10 @@ fn check<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) {
     }
     for solver in SOLVERS {
         match factor(&a, sizes.to_vec(), solver) {
-            Ok(f) if f.stats().growth <= 1e6 => check_contract(&a, &f, seed),
+            Ok(f) if f.stats().growth <= 1e6 => {
+                check_contract(&a, &f, seed);
+                check_agreement(&a, &f, seed);
+            }
             Ok(_) | Err(FactorError::Breakdown { .. }) if solver != TridiagonalSolver::Givens && weight < 3.0 => {}
             other => panic!("{solver:?}: {other:?}"),
         }

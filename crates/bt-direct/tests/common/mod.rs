@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use bt_direct::Factorization;
 use bt_direct::refine::unit_roundoff;
-use bt_formats::{Coo, Csr, Matrix, Op, RealScalar, Scalar, c64, certify};
+use bt_direct::{BandLu, Factorization};
+use bt_formats::{Band, Coo, Csr, Matrix, Op, RealScalar, Scalar, c64, certify};
 use faer::Mat;
 
 /// A 64-bit linear congruential generator.
@@ -101,6 +101,24 @@ pub fn check_contract<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, lu: &
         let rcond = lu.rcond();
         assert!(rcond * condition <= 10.0 && rcond * condition >= 0.9, "rcond {rcond:e}, condition {condition:e}");
     }
+}
+
+/// The solution is that of band LU, ‖x − x̂‖∞ ≤ c·κ·u·‖x̂‖∞ with c = 20n times the growth.
+pub fn check_agreement<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, f: &F, seed: u64) {
+    let n = a.nrows();
+    let mut csr = Coo::new(n, n).unwrap();
+    a.for_each_entry(&mut |i, j, v| csr.push(i, j, v).unwrap());
+    let band = BandLu::new(&Band::from_csr(&csr.to_csr().unwrap()).unwrap()).unwrap();
+    let mut r = Random::new(seed);
+    let b = Mat::<T>::from_fn(n, 1, |_, _| r.scalar());
+    let (mut x, mut reference) = (b.clone(), b);
+    f.solve_in_place(x.as_mut());
+    band.solve_in_place(reference.as_mut());
+    let size = |m: &Mat<T>| (0..n).map(|i| m[(i, 0)].abs().to_f64()).fold(0.0, f64::max);
+    let growth = f.stats().growth.max(1.0);
+    let allowed = 20.0 * n as f64 * growth * unit_roundoff::<T>() / band.rcond() * size(&reference);
+    let difference = size(&(&x - &reference));
+    assert!(difference <= allowed, "{}: {difference:e} from band LU, {allowed:e} allowed", f.method());
 }
 
 /// (sign, log|det|) by elimination with partial pivoting, independent of the code under test.

@@ -24,7 +24,7 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_uppe
 use faer::{Accum, MatMut, MatRef};
 
 use crate::band_lu::kernels::{axpy_minus, dot};
-use crate::block_lu::non_finite;
+use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -177,6 +177,7 @@ impl<T: Scalar> BlockCholesky<T> {
     }
 
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let norms = measure(METHOD, a, &mut self.sums)?;
         self.load(a)?;
         let (m, n) = (self.order.n_blocks(), self.order.partition.n());
         let mut min_pivot = f64::INFINITY;
@@ -184,7 +185,7 @@ impl<T: Scalar> BlockCholesky<T> {
             min_pivot = self.eliminate(monitor)?;
         }
         self.stats = FactorStats {
-            norm_one: self.sums.iter().fold(0.0, |m, &s| m.max_nan(s)),
+            norm_one: norms.one,
             // |lᵢⱼ|² ≤ aᵢᵢ: nothing grows.
             growth: 1.0,
             min_pivot: if n == 0 { 0.0 } else { min_pivot },
@@ -200,49 +201,49 @@ impl<T: Scalar> BlockCholesky<T> {
         (0..self.order.n_blocks()).map(|j| self.order.size(j) * self.order.next_size(j)).sum()
     }
 
-    /// The panels [Dⱼ; A(t, j)], compared with their mirror images, and the column sums.
+    /// The panels [Dⱼ; A(t, j)], compared with their mirror images.
     fn load(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
-        self.sums.fill(0.0);
         let partition = &self.order.partition;
         for j in 0..self.order.n_blocks() {
             let (k, next, rows) = (self.order.size(j), self.order.next_size(j), self.order.rows(j));
             let panel = &mut self.values[self.starts[j]..self.starts[j + 1]];
-            let (mut d, mut h) = MatMut::from_column_major_slice_mut(panel, k + next, k).split_at_row_mut(k);
+            let (mut d, mut h) = MatMut::from_column_major_slice_mut(&mut *panel, k + next, k).split_at_row_mut(k);
             a.copy_diagonal_block(j, d.as_mut());
-            let mut mirror = MatMut::from_column_major_slice_mut(&mut self.work[0].mirror[..k * next], k, next);
+            let mirror = &mut self.work[0].mirror[..k * next];
+            let mut beside = MatMut::from_column_major_slice_mut(&mut *mirror, k, next);
             let t = self.order.toward(j);
             match t {
                 Some(t) if t > j => {
                     a.copy_lower_block(t, h.as_mut());
-                    a.copy_upper_block(j, mirror.as_mut());
+                    a.copy_upper_block(j, beside.as_mut());
                 }
                 Some(t) => {
                     a.copy_upper_block(t, h.as_mut());
-                    a.copy_lower_block(j, mirror.as_mut());
+                    a.copy_lower_block(j, beside.as_mut());
                 }
                 None => {}
             }
-            let (d, h, mirror) = (d.as_ref(), h.as_ref(), mirror.as_ref());
             let below = t.map_or(0, |t| partition.range(t).start);
-            for c in 0..k {
-                for r in 0..k + next {
-                    let (value, other, row) = if r < k {
-                        (d[(r, c)], d[(c, r)], rows.start + r)
-                    } else {
-                        (h[(r - k, c)], mirror[(c, r - k)], below + r - k)
-                    };
-                    let modulus = value.abs().to_f64();
-                    self.sums[rows.start + c] += modulus;
-                    if r >= k {
-                        self.sums[row] += modulus;
-                    }
-                    if value != Scalar::conj(other) {
-                        return Err(asymmetric(a, row, rows.start + c, value, other));
-                    }
-                }
+            let ld = k + next;
+            let column = |c: usize| &panel[c * ld..(c + 1) * ld];
+            let differs = (0..k).find_map(|c| {
+                // Dⱼ with itself, then A(t, j) with A(j, t).
+                let own = column(c);
+                let inside = (c..k).find(|&r| own[r] != Scalar::conj(panel[r * ld + c]));
+                let place = inside.map(|r| (rows.start + r, own[r], panel[r * ld + c]));
+                place
+                    .or_else(|| {
+                        let r = (0..next).find(|&r| own[k + r] != Scalar::conj(mirror[r * k + c]))?;
+                        Some((below + r, own[k + r], mirror[r * k + c]))
+                    })
+                    .map(|(row, value, other)| (row, rows.start + c, value, other))
+            });
+            if let Some((row, col, value, other)) = differs {
+                let why = format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {other}");
+                return Err(Error::InvalidStructure { what: "matrix", why }.into());
             }
         }
-        if self.sums.iter().all(|s| s.is_finite()) { Ok(()) } else { Err(non_finite(METHOD, a)) }
+        Ok(())
     }
 
     /// Both chains, then the middle. The smallest pivot.
@@ -340,15 +341,6 @@ fn not_definite(order: &Order, block: usize, at: usize) -> FactorError {
             order.rows(block).start + at
         ),
     }
-}
-
-/// A NaN differs from its mirror image too: it is named first.
-fn asymmetric<T: Scalar>(a: &BlockTridiagonal<T>, row: usize, col: usize, value: T, mirror: T) -> FactorError {
-    if !(Scalar::is_finite(value) && Scalar::is_finite(mirror)) {
-        return non_finite(METHOD, a);
-    }
-    let why = format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {mirror}");
-    Error::InvalidStructure { what: "matrix", why }.into()
 }
 
 /// The lower half of D̃ ← D̃ − H·Hᴴ: H below the `from_k` rows of the panel `from`, D̃ the first `k` of k + `next` rows.

@@ -23,9 +23,12 @@
 //!
 //! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kₜ) × kⱼ a block, 4n bytes of pivots, 40 bytes a
 //! block. Cost: Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ² flops, (14/3)·n·k² for equal blocks; a solve takes 2 flops a stored value.
+//! Blocks of one row are allowed, but a block costs as much as hundreds of flops: the tridiagonal methods are twenty
+//! times faster there, and `auto` takes them.
 
 mod engine;
 mod factor;
+pub(crate) mod measure;
 pub(crate) mod order;
 pub(crate) mod panel;
 mod rows;

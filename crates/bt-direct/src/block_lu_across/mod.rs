@@ -21,11 +21,11 @@
 mod panel;
 mod solve;
 
-use bt_formats::{BlockTridiagonal, Error, Matrix, Monitor, Op, Partition, Progress, RealScalar, Scalar};
+use bt_formats::{BlockTridiagonal, Error, Monitor, Op, Partition, Progress, RealScalar, Scalar};
 use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef};
 
-use crate::block_lu::non_finite;
+use crate::block_lu::measure::measure;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{reserve, zeros};
@@ -208,17 +208,7 @@ impl<T: Scalar> BlockLuAcross<T> {
 
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let (m, n) = (self.partition.n_blocks(), self.partition.n());
-        self.sums.fill(0.0);
-        let mut max_a = 0.0f64;
-        let sums = &mut self.sums;
-        a.for_each_entry(&mut |_, col, v| {
-            sums[col] += v.abs().to_f64();
-            max_a = max_a.max_nan(v.abs1().to_f64());
-        });
-        let norm_one = self.sums.iter().fold(0.0, |m: f64, &s| m.max_nan(s));
-        if !norm_one.is_finite() {
-            return Err(non_finite(METHOD, a));
-        }
+        let norms = measure(METHOD, a, &mut self.sums)?;
         let (mut largest, mut min_pivot) = (0.0f64, f64::INFINITY);
         if m > 0 {
             self.load(a, 0);
@@ -235,8 +225,8 @@ impl<T: Scalar> BlockLuAcross<T> {
             min_pivot = min_pivot.min_nan(found.min_pivot);
         }
         self.stats = FactorStats {
-            norm_one,
-            growth: if n == 0 { 1.0 } else { largest / max_a },
+            norm_one: norms.one,
+            growth: if n == 0 { 1.0 } else { largest / norms.max },
             min_pivot: if n == 0 { 0.0 } else { min_pivot },
             boosted_pivots: 0,
             nnz: self.values.len(),

@@ -24,13 +24,11 @@
 
 mod core;
 
-use bt_formats::{
-    BlockTridiagonal, Error, LinearOperator, Matrix, Monitor, Op, Par, Partition, RealScalar, Scalar, one,
-};
+use bt_formats::{BlockTridiagonal, Error, LinearOperator, Monitor, Op, Par, Partition, RealScalar, Scalar, one};
 use faer::MatMut;
 
 use self::core::{Core, Place};
-use crate::block_lu::non_finite;
+use crate::block_lu::measure::measure;
 use crate::block_lu_across::BlockLuAcross;
 use crate::butterfly::{Butterfly, MAX_DEPTH};
 use crate::dense::Norms;
@@ -191,7 +189,7 @@ impl<T: Scalar> BlockRbt<T> {
     }
 
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        let norms = self.norms(a)?;
+        let norms = measure(METHOD, a, &mut self.sums)?;
         self.scale = norms.scale::<T>();
         self.load(a);
         let par = Par::auto(self.core.bytes());
@@ -209,18 +207,6 @@ impl<T: Scalar> BlockRbt<T> {
             Some(lu) => lu.refactor_with_monitor(a, monitor),
             None => BlockLuAcross::with_monitor(a, monitor).map(|lu| self.pivoted = Some(lu)),
         }
-    }
-
-    fn norms(&mut self, a: &BlockTridiagonal<T>) -> Result<Norms> {
-        self.sums.fill(0.0);
-        let mut max = 0.0f64;
-        let sums = &mut self.sums;
-        a.for_each_entry(&mut |_, col, v| {
-            sums[col] += v.abs().to_f64();
-            max = max.max_nan(v.abs1().to_f64());
-        });
-        let one = self.sums.iter().fold(0.0, |m: f64, &s| m.max_nan(s));
-        if one.is_finite() && max.is_finite() { Ok(Norms { one, max }) } else { Err(non_finite(METHOD, a)) }
     }
 
     /// A' ← s·Wᵀ·A·V, block by block.

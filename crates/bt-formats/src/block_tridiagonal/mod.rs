@@ -272,6 +272,10 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let range = self.partition.range(j);
         let k = range.len();
         assert_eq!((out.nrows(), out.ncols()), (k, k), "shape of a diagonal block");
+        if let DiagonalBlocks::Dense { starts, values } = &self.diagonal {
+            out.copy_from(MatRef::from_column_major_slice(&values[starts[j]..starts[j + 1]], k, k));
+            return;
+        }
         out.fill(zero());
         self.for_each_diagonal(j, |i, c, v| out[(i - range.start, c - range.start)] = v);
     }

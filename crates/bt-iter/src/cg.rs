@@ -11,11 +11,11 @@
 //! beside them.
 
 use bt_formats::{
-    Breakdown, Bytes, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
+    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
 };
 
 use crate::blas1::{axpy, dot, norm, xpby};
-use crate::krylov::{Best, System, Watch};
+use crate::krylov::{Best, Next, System, Watch};
 use crate::preconditioner::Preconditioner;
 
 const METHOD: &str = "cg";
@@ -80,17 +80,10 @@ impl<T: Scalar> Cg<T> {
         let mut rho = T::Real::default();
         let mut fresh = true;
         let outcome = loop {
-            match watch.verdict(residual) {
-                Some(Outcome::Converged) => {
-                    residual = system.residual(x, &mut self.r);
-                    watch.operator_applications += 1;
-                    if let Some(outcome) = watch.claim(residual) {
-                        break outcome;
-                    }
-                    fresh = true;
-                }
-                Some(outcome) => break outcome,
-                None => {}
+            match watch.next(&system, x, &mut self.r, &mut residual) {
+                Next::End(outcome) => break outcome,
+                Next::Restart => fresh = true,
+                Next::GoOn => {}
             }
             // z ← M⁻¹r;  ρ ← rᴴz
             system.precondition(&self.r, &mut self.z);
@@ -130,14 +123,7 @@ impl<T: Scalar> Cg<T> {
             residual = next;
             watch.iterations += 1;
         };
-        let restored = self.best.restore(x, residual);
-        let recurrence = residual;
-        let truth = if restored || !matches!(outcome, Outcome::Converged | Outcome::FalseConvergence) {
-            system.residual(x, &mut self.r)
-        } else {
-            residual
-        };
-        let bytes = Bytes { matrix: 0, factors: system.m.bytes(), workspace: self.bytes() };
-        Ok(watch.report(METHOD, outcome, recurrence, truth, bytes))
+        let workspace = self.bytes();
+        Ok(watch.finish(METHOD, outcome, residual, &system, &self.best, x, &mut self.r, workspace))
     }
 }

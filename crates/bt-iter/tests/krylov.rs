@@ -6,35 +6,11 @@ use bt_formats::{
 use bt_iter::{BiCgStab, Cg, Gmres, Identity, Jacobi, Preconditioner, PreconditionerKind};
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::strategies::{self, well_conditioned};
+use bt_testkit::{csr, stencil};
 use proptest::prelude::*;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
-
-fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr<T> {
-    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..n {
-        for j in 0..n {
-            let v = entry(i, j);
-            if v != T::default() {
-                idx.push(j as u32);
-                val.push(v);
-            }
-        }
-        ptr.push(idx.len() as u32);
-    }
-    Csr::new(n, n, ptr, idx, val).unwrap()
-}
-
-/// Five-point Laplacian on a k × k grid, with a first-order term of size `wind` in x.
-fn stencil(k: usize, wind: f64) -> Csr<f64> {
-    csr(k * k, |i, j| match (i.abs_diff(j), i / k == j / k) {
-        (0, _) => 4.0,
-        (1, true) => -1.0 + if j > i { wind } else { -wind },
-        (d, false) if d == k => -1.0,
-        _ => 0.0,
-    })
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {

@@ -88,6 +88,7 @@ Examples:
   blocktri solve A.mtx -b b.mtx -o x.mtx
   blocktri solve A.mtx --method block-lu --blocks 16
   blocktri solve A.mtx --method hbisa --blocks sizes.txt --rtol 1e-10 --plot residual.svg
+  blocktri solve A.mtx --method hbisa-chebyshev --history residual.csv
   blocktri solve A.mtx --method hbisa-gs --stop update --rtol 0 --atol 1e-6
   blocktri solve A.mtx --json --repeat 5 --threads 1")]
 pub struct SolveArgs {
@@ -121,7 +122,7 @@ pub struct SolveArgs {
     /// Iterations at most [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// What the tolerances of hbisa and hbisa-gs are held against [default: residual]
+    /// What the tolerances of the hbisa methods are held against [default: residual]
     #[arg(long, value_name = "RULE")]
     pub stop: Option<Stop>,
     /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
@@ -136,6 +137,9 @@ pub struct SolveArgs {
     /// Size, relative to its row of A, below which ilut drops an entry [default: 1e-3]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub drop_tol: Option<f64>,
+    /// Relaxation of hbisa-sor, between 0 and 2 [default: tuned to the spectrum]
+    #[arg(long, value_name = "W", value_parser = relaxation)]
+    pub omega: Option<f64>,
     /// Partitions of a SPIKE method [default: left to the method]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
@@ -162,8 +166,6 @@ pub struct SolveArgs {
 /// Options of the contract that only methods not built yet read: known by name, refused with the reason.
 #[derive(Debug, Args)]
 pub struct Later {
-    #[arg(long, hide = true, value_name = "W")]
-    omega: Option<String>,
     #[arg(long, hide = true, value_name = "L")]
     levels: Option<String>,
 }
@@ -171,12 +173,7 @@ pub struct Later {
 impl Later {
     /// The first option given, and the methods or preconditioners that will read it.
     pub fn given(&self) -> Option<(&'static str, &'static str)> {
-        [
-            ("--omega", "relaxed iterations and the ssor preconditioners", &self.omega),
-            ("--levels", "arms", &self.levels),
-        ]
-        .into_iter()
-        .find_map(|(name, readers, value)| value.is_some().then_some((name, readers)))
+        self.levels.is_some().then_some(("--levels", "arms"))
     }
 }
 
@@ -195,6 +192,7 @@ impl SolveArgs {
             ("--precond", self.precond != Precond::Auto),
             ("--fill", self.fill.is_some()),
             ("--drop-tol", self.drop_tol.is_some()),
+            ("--omega", self.omega.is_some()),
             ("--restart", self.restart.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
@@ -218,6 +216,7 @@ impl SolveArgs {
         options.precond = self.precond;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
+        options.omega = self.omega;
         options.restart = self.restart.unwrap_or(options.restart);
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
@@ -454,7 +453,7 @@ pub struct ConvectionArgs {
     pub target: Target,
 }
 
-/// When hbisa and hbisa-gs stop.
+/// When the hbisa methods stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stop {
     /// ‖b − Ax‖₂ ≤ max(atol, rtol·‖b‖₂): bounds the error of the equations
@@ -547,6 +546,10 @@ fn real(text: &str) -> Result<f64, String> {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     real(text).ok().filter(|&x| x >= 0.0).ok_or_else(|| "a finite number of at least 0 is needed".into())
+}
+
+fn relaxation(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|&x| x > 0.0 && x < 2.0).ok_or_else(|| "a number between 0 and 2 is needed".into())
 }
 
 fn probability(text: &str) -> Result<f64, String> {

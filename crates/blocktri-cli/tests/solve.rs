@@ -273,7 +273,7 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
     let sandbox = Sandbox::new();
     // [0 1; 1 0]: regular, with a zero diagonal.
     sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n");
-    for method in ["hbisa", "hbisa-gs"] {
+    for method in ["hbisa", "hbisa-gs", "hbisa-sgs", "hbisa-redblack", "hbisa-sor", "hbisa-chebyshev"] {
         let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json -o x.mtx")).expect(3);
         let json = run.json();
         assert_eq!(json["outcome"], "breakdown");

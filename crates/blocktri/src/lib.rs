@@ -7,6 +7,7 @@ mod factors;
 mod iterate;
 mod options;
 mod plan;
+mod precondition;
 mod reordered;
 mod solve;
 

@@ -53,6 +53,14 @@ pub enum Method {
     Hbisa,
     /// Hybrid block iteration, Gauss–Seidel form, Eq. (7).
     HbisaGs,
+    /// Hybrid block iteration, symmetric Gauss–Seidel form.
+    HbisaSgs,
+    /// Hybrid block iteration, Gauss–Seidel form in red–black order.
+    HbisaRedBlack,
+    /// The same with successive over-relaxation.
+    HbisaSor,
+    /// The same with Chebyshev acceleration.
+    HbisaChebyshev,
     /// Conjugate gradients, for Hermitian positive definite matrices.
     Cg,
     /// Stabilized bi-conjugate gradients.
@@ -65,7 +73,7 @@ pub enum Method {
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 28] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
@@ -86,6 +94,10 @@ impl Method {
         Self::Rbt,
         Self::Hbisa,
         Self::HbisaGs,
+        Self::HbisaSgs,
+        Self::HbisaRedBlack,
+        Self::HbisaSor,
+        Self::HbisaChebyshev,
         Self::Cg,
         Self::BiCgStab,
         Self::Gmres,
@@ -118,9 +130,20 @@ impl Method {
         const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--partitions"];
         const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
-        const KRYLOV: &[&str] = &["--precond", "--fill", "--drop-tol", "--reorder", "--rtol", "--atol", "--max-iters"];
-        const RESTARTED: &[&str] =
-            &["--precond", "--fill", "--drop-tol", "--restart", "--reorder", "--rtol", "--atol", "--max-iters"];
+        const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
+        const KRYLOV: &[&str] =
+            &["--precond", "--blocks", "--fill", "--drop-tol", "--reorder", "--rtol", "--atol", "--max-iters"];
+        const RESTARTED: &[&str] = &[
+            "--precond",
+            "--blocks",
+            "--fill",
+            "--drop-tol",
+            "--restart",
+            "--reorder",
+            "--rtol",
+            "--atol",
+            "--max-iters",
+        ];
         match self {
             Self::Auto => ("auto", "cheapest direct method for the structure found", BLOCKED),
             Self::Thomas => ("thomas", "tridiagonal LU without pivoting", ORDERED),
@@ -150,6 +173,10 @@ impl Method {
             Self::Rbt => ("rbt", "random butterflies, then dense LU without pivoting, checked", SEEDED),
             Self::Hbisa => ("hbisa", "block Jacobi iteration", ITERATED),
             Self::HbisaGs => ("hbisa-gs", "block Gauss–Seidel iteration", ITERATED),
+            Self::HbisaSgs => ("hbisa-sgs", "symmetric block Gauss–Seidel iteration", ITERATED),
+            Self::HbisaRedBlack => ("hbisa-redblack", "block Gauss–Seidel in red–black order, parallel", ITERATED),
+            Self::HbisaSor => ("hbisa-sor", "the same with over-relaxation, tuned unless --omega is given", RELAXED),
+            Self::HbisaChebyshev => ("hbisa-chebyshev", "the same with Chebyshev acceleration, tuned", ITERATED),
             Self::Cg => ("cg", "conjugate gradients, for Hermitian positive definite matrices", KRYLOV),
             Self::BiCgStab => ("bicgstab", "stabilized bi-conjugate gradients", KRYLOV),
             Self::Gmres => ("gmres", "generalized minimal residuals", RESTARTED),
@@ -233,6 +260,14 @@ pub enum Precond {
     None,
     /// The diagonal of A.
     Jacobi,
+    /// The diagonal blocks.
+    BlockJacobi,
+    /// One block Gauss–Seidel sweep.
+    BlockGs,
+    /// One symmetric block Gauss–Seidel sweep.
+    BlockSgs,
+    /// The same with the even blocks before the odd ones, blocks of a colour in parallel.
+    BlockRedBlack,
     /// Incomplete LU on the pattern of A.
     Ilu0,
     /// Incomplete LU with dropping by size and number.
@@ -241,7 +276,17 @@ pub enum Precond {
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::None, Self::Jacobi, Self::Ilu0, Self::Ilut];
+    pub const ALL: [Self; 9] = [
+        Self::Auto,
+        Self::None,
+        Self::Jacobi,
+        Self::BlockJacobi,
+        Self::BlockGs,
+        Self::BlockSgs,
+        Self::BlockRedBlack,
+        Self::Ilu0,
+        Self::Ilut,
+    ];
 
     /// Name in commands and reports.
     pub fn name(self) -> &'static str {
@@ -249,6 +294,10 @@ impl Precond {
             Self::Auto => "auto",
             Self::None => "none",
             Self::Jacobi => "jacobi",
+            Self::BlockJacobi => "block-jacobi",
+            Self::BlockGs => "block-gs",
+            Self::BlockSgs => "block-sgs",
+            Self::BlockRedBlack => "block-redblack",
             Self::Ilu0 => "ilu0",
             Self::Ilut => "ilut",
         }
@@ -286,6 +335,8 @@ pub struct SolveOptions {
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
     pub ilut: IlutOptions,
+    /// ω of over-relaxation; `None` leaves it to the method.
+    pub omega: Option<f64>,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
     /// Partitions of the SPIKE methods; `None` leaves the number to them.
@@ -305,6 +356,7 @@ impl Default for SolveOptions {
             refinement: Refinement::Auto,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
+            omega: None,
             restart: 30,
             partitions: None,
             seed: 1,

@@ -5,7 +5,7 @@
 use bt_formats::{RealScalar, Scalar};
 
 use crate::blas1::over;
-use crate::preconditioner::{Preconditioner, PreconditionerKind};
+use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
 use crate::triangular::{LevelTriangle, Rows, Triangle};
 
 /// M = L·U.
@@ -57,6 +57,7 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
         PreconditionerKind::General
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
+        check_lengths(self.work.len(), r, z);
         // z ← U⁻¹·L⁻¹·r
         z.copy_from_slice(r);
         self.lower.solve(z, &mut self.work);

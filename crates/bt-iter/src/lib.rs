@@ -3,6 +3,7 @@
 mod bicgstab;
 mod blas1;
 mod block_diagonal;
+mod block_preconditioner;
 mod cg;
 mod gmres;
 mod hbisa;
@@ -12,15 +13,18 @@ mod incomplete_lu;
 mod jacobi;
 mod krylov;
 mod preconditioner;
+mod quasi;
 mod triangular;
 
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::BlockDiagonal;
+pub use block_preconditioner::{BlockForm, BlockPreconditioner};
 pub use cg::Cg;
 pub use gmres::Gmres;
-pub use hbisa::{Hbisa, StopRule, Sweep};
+pub use hbisa::{Hbisa, Relaxation, StopRule, Sweep};
 pub use ilu0::{DroppedFill, ilu0};
 pub use ilut::{IlutOptions, ilut};
 pub use incomplete_lu::IncompleteLu;
 pub use jacobi::Jacobi;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind};
+pub use quasi::QuasiBlockTridiagonal;

@@ -1,0 +1,103 @@
+//! The preconditioner that the options ask for, made from A in the order of the method.
+
+use bt_direct::{FactorError, Singularity};
+use bt_formats::detect::{line_partition, natural_partition};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
+use bt_iter::{
+    BlockForm, BlockPreconditioner, DroppedFill, Identity, IncompleteLu, Jacobi, Preconditioner, QuasiBlockTridiagonal,
+    ilu0, ilut,
+};
+
+use crate::error::Error;
+use crate::factors::partition;
+use crate::options::{Blocks, Precond, SolveOptions};
+use crate::reordered::Transform;
+
+/// The preconditioner asked for.
+pub(crate) fn preconditioner<T: Scalar>(
+    a: &Csr<T>,
+    transform: &Transform<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T>>, Error> {
+    let n = a.nrows();
+    let mut blocks = |form| block_sweep(a, form, transform, options, notes);
+    Ok(match options.precond {
+        Precond::None => Box::new(Identity::new(n)),
+        Precond::Jacobi => Box::new(Jacobi::new(a)?),
+        Precond::BlockJacobi => blocks(BlockForm::Jacobi)?,
+        Precond::BlockGs => blocks(BlockForm::GaussSeidel)?,
+        Precond::BlockSgs => blocks(BlockForm::Symmetric)?,
+        Precond::BlockRedBlack => blocks(BlockForm::RedBlack)?,
+        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
+        Precond::Auto => match Jacobi::new(a) {
+            Ok(jacobi) => {
+                notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
+                Box::new(jacobi)
+            }
+            Err(why) => {
+                notes.push(format!("no preconditioner: {why}"));
+                Box::new(Identity::new(n))
+            }
+        },
+    })
+}
+
+/// Largest block of the natural partition that is worth factoring as a dense one.
+const LARGEST: usize = 512;
+/// Blocks where the pattern has none.
+const UNIFORM: usize = 64;
+
+/// A sweep over the blocks given, or over lines, or over the natural blocks; over uniform ones where those are too large.
+fn block_sweep<T: Scalar>(
+    a: &Csr<T>,
+    form: BlockForm,
+    transform: &Transform<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T>>, Error> {
+    let partition = if options.blocks == Blocks::Detect {
+        detected(a)?
+    } else {
+        partition(a, &options.blocks, transform.is_identity())?
+    };
+    let (min, max) = partition.min_max_size();
+    let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
+    let outside = quasi.nnz_remainder();
+    let blocks = quasi.blocks().n_blocks();
+    let m = BlockPreconditioner::new(quasi.into_blocks(), form).map_err(|e| match e {
+        // A itself may be regular.
+        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
+            method: options.precond.name(),
+            reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
+        },
+        other => other,
+    })?;
+    notes.push(format!("preconditioner: {} on {blocks} blocks of {min} to {max} rows", m.name()));
+    if outside > 0 && form != BlockForm::Jacobi {
+        notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
+    }
+    if m.pivoted_blocks() > 0 {
+        notes.push(format!("{} diagonal blocks were factored with row interchanges", m.pivoted_blocks()));
+    }
+    Ok(Box::new(m))
+}
+
+/// Lines, natural blocks of a moderate size, or uniform ones.
+fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
+    if let Some(lines) = line_partition(a)? {
+        return Ok(lines);
+    }
+    let natural = natural_partition(a)?;
+    Ok(if natural.min_max_size().1 <= LARGEST { natural } else { Partition::uniform(a.nrows(), UNIFORM)? })
+}
+
+/// Incomplete factors, and what happened while they were made.
+fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
+    if m.replaced_pivots() > 0 {
+        notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
+    }
+    m
+}

@@ -6,10 +6,10 @@ use bt_formats::{
     StopCriterion, c32, c64, norm2,
 };
 use bt_iter::{
-    BiCgStab, BlockForm, BlockPreconditioner, DroppedFill, Gmres, Identity, IlutOptions, Jacobi, Preconditioner,
-    PreconditionerKind, ilu0, ilut,
+    BiCgStab, BlockForm, BlockPreconditioner, Cg, DroppedFill, Gmres, Identity, IlutOptions, Jacobi, Preconditioner,
+    PreconditionerKind, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
-use bt_queue::CloudCase;
+use bt_queue::{CloudCase, UnitDisk};
 use bt_testkit::alloc::CountingAllocator;
 use bt_testkit::contract::{Claim, preconditioner_contract};
 use bt_testkit::{csr, random_vector, stencil};
@@ -18,7 +18,7 @@ use faer::Mat;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-type Made<T> = Result<Box<dyn Preconditioner<T>>, FactorError>;
+type Made<'a, T> = Result<Box<dyn Preconditioner<T> + 'a>, FactorError>;
 
 fn blocks<T: Scalar>(a: &Csr<T>, sizes: &[usize]) -> BlockTridiagonal<T> {
     let partition = Partition::from_sizes(sizes.iter().copied()).unwrap();
@@ -26,7 +26,7 @@ fn blocks<T: Scalar>(a: &Csr<T>, sizes: &[usize]) -> BlockTridiagonal<T> {
 }
 
 /// The preconditioners of a Hermitian positive definite grid matrix of 6 lines of 6.
-fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<T>> {
+fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
     let block = |form| BlockPreconditioner::new(blocks(a, &[6; 6]), form).map(|m| Box::new(m) as _);
     vec![
         Ok(Box::new(Identity::new(a.nrows()))),
@@ -38,6 +38,16 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<T>> {
         block(BlockForm::GaussSeidel),
         block(BlockForm::Symmetric),
         block(BlockForm::RedBlack),
+        iluk(a, 2, DroppedFill::Forgotten).map(|m| Box::new(m) as _),
+        ic0(a, DroppedFill::Forgotten).map(|m| Box::new(m.factors) as _),
+        ic0(a, DroppedFill::ToDiagonal).map(|m| Box::new(m.factors) as _),
+        ssor(a, 1.3).map(|m| Box::new(m) as _),
+        SsorAi::new(a, 1.1, Series::First, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAi::new(a, 1.1, Series::First, Triangles::OfMatrix).map(|m| Box::new(m) as _),
+        SsorAi::new(a, 1.1, Series::Second, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAi::new(a, 1.1, Series::Second, Triangles::OfMatrix).map(|m| Box::new(m) as _),
+        SsorAi::new(a, 1.1, Series::IncompletePoisson, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAiMasked::new(a, 1.0).map(|m| Box::new(m) as _),
     ]
 }
 
@@ -154,5 +164,142 @@ fn counts_with_the_diagonal_blocks_of_the_cloud_matrices() {
             counts.push(gmres.iterations);
         }
         assert!(counts[1] < counts[0] && counts[2] < counts[0], "{name}: {counts:?}");
+    }
+}
+
+/// z = P·r for the P = M⁻¹ given.
+#[track_caller]
+fn assert_inverse_is<T: Scalar>(m: &mut dyn Preconditioner<T>, dense: &Mat<T>) {
+    let n = m.n();
+    let r = random_vector::<T>(n, 6);
+    let mut z = vec![T::default(); n];
+    m.apply(&r, &mut z);
+    let off: Vec<T> = (0..n).map(|i| (0..n).map(|j| dense[(i, j)] * r[j]).sum::<T>() - z[i]).collect();
+    assert!(norm2(&off) <= 1e3 * T::Real::EPSILON.to_f64() * norm2(&z), "{}: {:e}", m.name(), norm2(&off));
+}
+
+#[test]
+fn ssor_and_its_approximate_inverses_are_their_formulas() {
+    let a = hermitian::<c64>();
+    let omega = 1.2;
+    let real = |v: f64| c64::new(v, 0.0);
+    let (l, u) = (part(&a, |i, j| i > j), part(&a, |i, j| i < j));
+    let diagonal = |f: &dyn Fn(f64) -> f64| {
+        Mat::from_fn(36, 36, |i, j| if i == j { real(f(a.get(i, i).re / omega)) } else { c64::default() })
+    };
+    let (d, inverse) = (diagonal(&|d| d), diagonal(&|d| 1.0 / d));
+    let m = (&d + &l) * &inverse * (&d + &u) * faer::Scale(real(1.0 / (2.0 - omega)));
+    assert_is(&mut ssor(&a, omega).unwrap(), &m);
+    // K̄ = √(2−ω)·D̄^(−1/2)·(I − L·D̄⁻¹ (+ (L·D̄⁻¹)²))
+    let (identity, n) = (Mat::<c64>::identity(36, 36), &l * &inverse);
+    let root = diagonal(&|d| ((2.0 - omega) / d).sqrt());
+    let (first, second) = (&root * (&identity - &n), &root * (&identity - &n + &n * &n));
+    let ip =
+        (&identity - &n * faer::Scale(real(1.0 / omega))) * (&identity - n.adjoint() * faer::Scale(real(1.0 / omega)));
+    let product = first.adjoint() * &first;
+    for triangles in [Triangles::Stored, Triangles::OfMatrix] {
+        let new = |series| SsorAi::new(&a, omega, series, triangles).unwrap();
+        assert_inverse_is(&mut new(Series::First), &product);
+        assert_inverse_is(&mut new(Series::Second), &(second.adjoint() * &second));
+        assert_inverse_is(&mut new(Series::IncompletePoisson), &ip);
+    }
+    let on_pattern =
+        Mat::from_fn(36, 36, |i, j| if a.get(i, j) == c64::default() { c64::default() } else { product[(i, j)] });
+    assert_inverse_is(&mut SsorAiMasked::new(&a, omega).unwrap(), &on_pattern);
+}
+
+#[test]
+fn half_of_a_matrix_that_is_not_hermitian_is_refused() {
+    let wind = stencil::<f64>(4, 0.1);
+    for error in [
+        SsorAi::new(&wind, 1.0, Series::First, Triangles::Stored).err(),
+        SsorAiMasked::new(&wind, 1.0).err(),
+        ic0(&wind, DroppedFill::Forgotten).err(),
+    ] {
+        let error = error.unwrap().to_string();
+        assert!(error.contains("Hermitian") && error.contains("a(0, 1)"), "{error}");
+    }
+    let negative = csr(3, |i, j| if i == j { [1.0, -1.0, 1.0][i] } else { 0.0 });
+    let error = SsorAi::new(&negative, 1.0, Series::First, Triangles::Stored).err().unwrap().to_string();
+    assert!(error.contains("row 1"), "{error}");
+    let grid = stencil::<f64>(4, 0.0);
+    assert!(ssor(&grid, 2.0).is_err() && SsorAiMasked::new(&grid, f64::NAN).is_err());
+}
+
+#[test]
+fn a_masked_inverse_that_is_not_definite_is_found_out() {
+    // The specification: indefinite from ω = 1.3 on for the 20 × 20 Laplacian.
+    let grid = stencil::<f64>(20, 0.0);
+    assert!(SsorAiMasked::new(&grid, 1.1).is_ok());
+    let error = SsorAiMasked::new(&grid, 1.3).unwrap_err().to_string();
+    assert!(error.contains("not positive definite") && error.contains("1.3"), "{error}");
+}
+
+#[test]
+fn incomplete_cholesky_meets_breakdowns_with_a_shift() {
+    // Kershaw's matrix, J. Comput. Phys. 26 (1978): definite, but its incomplete factorization is not.
+    let kershaw = csr(4, |i: usize, j| match i.abs_diff(j) {
+        0 => 3.0,
+        1 => -2.0,
+        3 => 2.0,
+        _ => 0.0,
+    });
+    let mut m = ic0(&kershaw, DroppedFill::Forgotten).unwrap();
+    assert!(m.breakdowns >= 1 && m.shift > 0.0 && m.factors.kind() == PreconditionerKind::Spd);
+    assert_eq!(preconditioner_contract(4, Claim::Definite, &mut |r, z| m.factors.apply(r, z)), Ok(()));
+    let mut x = vec![0.0; 4];
+    let stop = StopCriterion::default();
+    let report = Cg::new(4).solve(&kershaw, &mut m.factors, &[1.0; 4], &mut x, &stop, &mut ()).unwrap();
+    assert_eq!(report.outcome, Outcome::Converged);
+    // An M-matrix has none, and the factors are those of ILU(0).
+    let grid = stencil::<f64>(8, 0.0);
+    let mut exact = ic0(&grid, DroppedFill::Forgotten).unwrap();
+    assert_eq!((exact.breakdowns, exact.shift), (0, 0.0));
+    let r = random_vector::<f64>(64, 1);
+    let (mut y, mut z) = (vec![0.0; 64], vec![0.0; 64]);
+    exact.factors.apply(&r, &mut y);
+    ilu0(&grid, DroppedFill::Forgotten).unwrap().apply(&r, &mut z);
+    assert_eq!(y, z);
+}
+
+#[test]
+fn more_levels_of_fill_take_fewer_steps() {
+    let a = stencil::<f64>(24, 0.3);
+    let n = 576;
+    let mut last = usize::MAX;
+    for level in 0..4 {
+        let mut m = iluk(&a, level, DroppedFill::Forgotten).unwrap();
+        let mut x = vec![0.0; n];
+        let report = Gmres::new(n, 60).solve(&a, &mut m, &vec![1.0; n], &mut x, &StopCriterion::default(), &mut ());
+        let report = report.unwrap();
+        assert!(report.outcome == Outcome::Converged && report.iterations < last, "level {level}");
+        last = report.iterations;
+    }
+    // All fill: M = A.
+    let small = stencil::<f64>(5, 0.3);
+    assert_is(&mut iluk(&small, 25, DroppedFill::Forgotten).unwrap(), &small.to_dense());
+}
+
+#[test]
+fn counts_on_the_disk() {
+    // The specification: ‖r‖/‖r₀‖ < 1e-6, CG and PCG(SSOR-AI masked, ω = 1.1), ±3 %.
+    for (n, plain, masked) in [(1105, 96, 50), (8047, 247, 136)] {
+        let disk = UnitDisk::new(n).unwrap();
+        let count = |m: &mut dyn Preconditioner<f64>| {
+            let stop = StopCriterion { rtol: 1e-6, ..StopCriterion::default() };
+            let mut x = vec![0.0; n];
+            let report = Cg::new(n).solve(disk.matrix(), m, disk.load(), &mut x, &stop, &mut ()).unwrap();
+            assert_eq!(report.outcome, Outcome::Converged, "{}", m.name());
+            report.iterations as f64
+        };
+        let within = |found: f64, expected: i32| (found / f64::from(expected) - 1.0).abs() <= 0.03;
+        let found = count(&mut Identity::new(n));
+        assert!(within(found, plain), "n = {n}: CG {found}");
+        let found = count(&mut SsorAiMasked::new(disk.matrix(), 1.1).unwrap());
+        assert!(within(found, masked), "n = {n}: masked {found}");
+        // The whole product does no worse than half of CG, order 2 better than order 1.
+        let ai = |series| SsorAi::new(disk.matrix(), 1.1, series, Triangles::Stored).unwrap();
+        let (first, second) = (count(&mut ai(Series::First)), count(&mut ai(Series::Second)));
+        assert!(second < first && first < 0.6 * f64::from(plain), "n = {n}: {first} {second}");
     }
 }

@@ -88,6 +88,7 @@ Examples:
   blocktri solve A.mtx -b b.mtx -o x.mtx
   blocktri solve A.mtx --method block-lu --blocks 16
   blocktri solve A.mtx --method hbisa --blocks sizes.txt --rtol 1e-10 --plot residual.svg
+  blocktri solve A.mtx --method cg --precond ssor-ai-masked --omega 1.1
   blocktri solve A.mtx --method hbisa-chebyshev --history residual.csv
   blocktri solve A.mtx --method hbisa-gs --stop update --rtol 0 --atol 1e-6
   blocktri solve A.mtx --json --repeat 5 --threads 1")]
@@ -137,9 +138,12 @@ pub struct SolveArgs {
     /// Size, relative to its row of A, below which ilut drops an entry [default: 1e-3]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub drop_tol: Option<f64>,
-    /// Relaxation of hbisa-sor, between 0 and 2 [default: tuned to the spectrum]
+    /// Relaxation, between 0 and 2 [default: hbisa-sor tunes it to the spectrum, the ssor preconditioners take 1.1]
     #[arg(long, value_name = "W", value_parser = relaxation)]
     pub omega: Option<f64>,
+    /// Level of fill of iluk [default: 1]
+    #[arg(long, value_name = "L")]
+    pub levels: Option<usize>,
     /// Partitions of a SPIKE method [default: left to the method]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
@@ -158,23 +162,6 @@ pub struct SolveArgs {
     /// Residual of every iteration, as a picture
     #[arg(long, value_name = "FILE.svg|png")]
     pub plot: Option<PathBuf>,
-    /// Options of methods that are not built yet.
-    #[command(flatten)]
-    pub later: Later,
-}
-
-/// Options of the contract that only methods not built yet read: known by name, refused with the reason.
-#[derive(Debug, Args)]
-pub struct Later {
-    #[arg(long, hide = true, value_name = "L")]
-    levels: Option<String>,
-}
-
-impl Later {
-    /// The first option given, and the methods or preconditioners that will read it.
-    pub fn given(&self) -> Option<(&'static str, &'static str)> {
-        self.levels.is_some().then_some(("--levels", "arms"))
-    }
 }
 
 impl SolveArgs {
@@ -193,6 +180,7 @@ impl SolveArgs {
             ("--fill", self.fill.is_some()),
             ("--drop-tol", self.drop_tol.is_some()),
             ("--omega", self.omega.is_some()),
+            ("--levels", self.levels.is_some()),
             ("--restart", self.restart.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
@@ -217,6 +205,7 @@ impl SolveArgs {
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
         options.omega = self.omega;
+        options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
@@ -296,6 +285,8 @@ Examples:
     Poisson2d(Poisson2dArgs),
     /// Seven-point Laplacian on an nx × ny × nz grid
     Poisson3d(Poisson3dArgs),
+    /// Linear finite elements on the unit disk
+    PoissonDisk(DiskArgs),
     /// −Δu + w·∇u on an nx × ny grid
     ConvectionDiffusion(ConvectionArgs),
 }
@@ -425,6 +416,20 @@ pub struct Poisson3dArgs {
     /// Grid points in z [default: nx]
     #[arg(long, value_parser = count)]
     pub nz: Option<usize>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `generate poisson-disk`.
+#[derive(Debug, Args)]
+pub struct DiskArgs {
+    /// Unknowns, 7 at least
+    #[arg(long, value_parser = count)]
+    pub n: usize,
+    /// Where the load of e^x·(1 + sin 3y + xy) goes
+    #[arg(long, value_name = "FILE")]
+    pub rhs: Option<PathBuf>,
     /// Where it goes.
     #[command(flatten)]
     pub target: Target,

@@ -382,3 +382,22 @@ fn large_banded_blocks_stay_banded() {
     assert_eq!((&json["outcome"], &json["blocks"]["count"]), (&"converged".into(), &2.into()));
     assert!(json["bytes"]["factors"].as_u64().is_some_and(|b| b < 1 << 25), "{json}");
 }
+
+#[test]
+fn the_disk_and_its_preconditioners() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson-disk --n 1105 -o A.mtx --rhs b.mtx").expect(0);
+    // Counts of the specification, ±3 %.
+    for (precond, counts) in [("none", 93..=99), ("ssor-ai-masked --omega 1.1", 49..=51)] {
+        let line = format!("solve A.mtx -b b.mtx --method cg --rtol 1e-6 --json --precond {precond}");
+        let json = sandbox.run(&line).expect(0).json();
+        assert!(counts.contains(&json["iterations"].as_u64().unwrap()), "{json}");
+    }
+    let levels = |k: usize| {
+        let line = format!("solve A.mtx -b b.mtx --method bicgstab --precond iluk --levels {k} --json");
+        sandbox.run(&line).expect(0).json()["iterations"].as_u64().unwrap()
+    };
+    assert!(levels(3) < levels(0));
+    let run = sandbox.run("solve A.mtx -b b.mtx --method cg --precond ssor-ai-masked --omega 1.9").expect(3);
+    assert!(run.stderr.contains("not positive definite"), "{}", run.stderr);
+}

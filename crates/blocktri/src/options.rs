@@ -131,11 +131,23 @@ impl Method {
         const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
-        const KRYLOV: &[&str] =
-            &["--precond", "--blocks", "--fill", "--drop-tol", "--reorder", "--rtol", "--atol", "--max-iters"];
+        const KRYLOV: &[&str] = &[
+            "--precond",
+            "--blocks",
+            "--omega",
+            "--levels",
+            "--fill",
+            "--drop-tol",
+            "--reorder",
+            "--rtol",
+            "--atol",
+            "--max-iters",
+        ];
         const RESTARTED: &[&str] = &[
             "--precond",
             "--blocks",
+            "--omega",
+            "--levels",
             "--fill",
             "--drop-tol",
             "--restart",
@@ -268,15 +280,35 @@ pub enum Precond {
     BlockSgs,
     /// The same with the even blocks before the odd ones, blocks of a colour in parallel.
     BlockRedBlack,
+    /// One symmetric over-relaxation sweep by points.
+    Ssor,
+    /// The SSOR approximate inverse of order 1, its triangles stored.
+    SsorAi,
+    /// The same, its triangles read from A.
+    SsorAiFree,
+    /// The same, multiplied out on the pattern of A.
+    SsorAiMasked,
+    /// The SSOR approximate inverse of order 2.
+    SsorAi2,
+    /// The incomplete Poisson preconditioner.
+    Ip,
     /// Incomplete LU on the pattern of A.
     Ilu0,
+    /// The same with dropped fill added to the diagonal.
+    Milu0,
+    /// Incomplete LU by level of fill.
+    Iluk,
     /// Incomplete LU with dropping by size and number.
     Ilut,
+    /// Incomplete Cholesky on the pattern of A, shifted where it breaks down.
+    Ic0,
+    /// The same with dropped fill added to the diagonal.
+    Mic0,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 19] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -284,8 +316,18 @@ impl Precond {
         Self::BlockGs,
         Self::BlockSgs,
         Self::BlockRedBlack,
+        Self::Ssor,
+        Self::SsorAi,
+        Self::SsorAiFree,
+        Self::SsorAiMasked,
+        Self::SsorAi2,
+        Self::Ip,
         Self::Ilu0,
+        Self::Milu0,
+        Self::Iluk,
         Self::Ilut,
+        Self::Ic0,
+        Self::Mic0,
     ];
 
     /// Name in commands and reports.
@@ -298,8 +340,18 @@ impl Precond {
             Self::BlockGs => "block-gs",
             Self::BlockSgs => "block-sgs",
             Self::BlockRedBlack => "block-redblack",
+            Self::Ssor => "ssor",
+            Self::SsorAi => "ssor-ai",
+            Self::SsorAiFree => "ssor-ai-free",
+            Self::SsorAiMasked => "ssor-ai-masked",
+            Self::SsorAi2 => "ssor-ai2",
+            Self::Ip => "ip",
             Self::Ilu0 => "ilu0",
+            Self::Milu0 => "milu0",
+            Self::Iluk => "iluk",
             Self::Ilut => "ilut",
+            Self::Ic0 => "ic0",
+            Self::Mic0 => "mic0",
         }
     }
 }
@@ -335,7 +387,9 @@ pub struct SolveOptions {
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
     pub ilut: IlutOptions,
-    /// ω of over-relaxation; `None` leaves it to the method.
+    /// Level of fill of `Precond::Iluk`.
+    pub levels: usize,
+    /// ω of over-relaxation and of the SSOR preconditioners; `None` leaves it to the method, and is 1.1 for SSOR.
     pub omega: Option<f64>,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
@@ -356,6 +410,7 @@ impl Default for SolveOptions {
             refinement: Refinement::Auto,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
+            levels: 1,
             omega: None,
             restart: 30,
             partitions: None,

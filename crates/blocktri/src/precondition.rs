@@ -4,8 +4,8 @@ use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
 use bt_iter::{
-    BlockForm, BlockPreconditioner, DroppedFill, Identity, IncompleteLu, Jacobi, Preconditioner, QuasiBlockTridiagonal,
-    ilu0, ilut,
+    BlockForm, BlockPreconditioner, DroppedFill, Ic0, Identity, IncompleteLu, Jacobi, Preconditioner,
+    QuasiBlockTridiagonal, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
@@ -13,23 +13,37 @@ use crate::factors::partition;
 use crate::options::{Blocks, Precond, SolveOptions};
 use crate::reordered::Transform;
 
+/// ω of the SSOR preconditioners: that of Helfenstein & Koko.
+const OMEGA: f64 = 1.1;
+
 /// The preconditioner asked for.
-pub(crate) fn preconditioner<T: Scalar>(
-    a: &Csr<T>,
+pub(crate) fn preconditioner<'a, T: Scalar>(
+    a: &'a Csr<T>,
     transform: &Transform<T>,
     options: &SolveOptions,
     notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<T>>, Error> {
+) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
     let n = a.nrows();
-    let mut blocks = |form| block_sweep(a, form, transform, options, notes);
+    let omega = options.omega.unwrap_or(OMEGA);
+    let approximate = |series, triangles| SsorAi::new(a, omega, series, triangles);
     Ok(match options.precond {
         Precond::None => Box::new(Identity::new(n)),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::BlockJacobi => blocks(BlockForm::Jacobi)?,
-        Precond::BlockGs => blocks(BlockForm::GaussSeidel)?,
-        Precond::BlockSgs => blocks(BlockForm::Symmetric)?,
-        Precond::BlockRedBlack => blocks(BlockForm::RedBlack)?,
+        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, transform, options, notes)?,
+        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, transform, options, notes)?,
+        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, transform, options, notes)?,
+        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, transform, options, notes)?,
         Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Ssor => Box::new(ssor(a, omega)?),
+        Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
+        Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
+        Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
+        Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
+        Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
+        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, notes)),
+        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
         Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
@@ -100,4 +114,17 @@ fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> Incomplete
         notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
     }
     m
+}
+
+/// Incomplete Cholesky factors, and the shift they took.
+fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    if m.breakdowns > 0 {
+        notes.push(format!(
+            "{} met pivots that are not positive {} times and was made from A + {}·diag(A)",
+            m.factors.name(),
+            m.breakdowns,
+            m.shift
+        ));
+    }
+    counted(m.factors, notes)
 }

@@ -48,7 +48,8 @@ pub enum Triangles {
 
 #[derive(Debug)]
 enum Factors<'a, T> {
-    Stored { lower: Csr<T>, upper: Csr<T> },
+    /// N and Nᴴ.
+    Stored(Box<[Csr<T>; 2]>),
     OfMatrix(&'a Csr<T>),
 }
 
@@ -93,7 +94,7 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
             Triangles::Stored => {
                 let lower = scaled_triangle(a, &inverses, Side::Lower)?;
                 let upper = scaled_triangle(a, &inverses, Side::Upper)?;
-                Factors::Stored { lower, upper }
+                Factors::Stored(Box::new([lower, upper]))
             }
         };
         let work = vec![zero(); a.nrows()];
@@ -129,7 +130,7 @@ impl<T: Scalar> Factors<'_, T> {
     /// y ← y − N·x
     fn subtract_lower(&self, inverses: &[T], x: &[T], y: &mut [T]) {
         match self {
-            Self::Stored { lower, .. } => subtract(lower, x, y),
+            Self::Stored(triangles) => subtract(&triangles[0], x, y),
             Self::OfMatrix(a) => by_rows(a, y, |i, cols, vals| {
                 let strict = cols.partition_point(|&j| (j as usize) < i);
                 let terms = cols[..strict].iter().zip(&vals[..strict]);
@@ -140,7 +141,7 @@ impl<T: Scalar> Factors<'_, T> {
     /// y ← y − Nᴴ·x
     fn subtract_upper(&self, inverses: &[T], x: &[T], y: &mut [T]) {
         match self {
-            Self::Stored { upper, .. } => subtract(upper, x, y),
+            Self::Stored(triangles) => subtract(&triangles[1], x, y),
             Self::OfMatrix(a) => by_rows(a, y, |i, cols, vals| {
                 let strict = cols.partition_point(|&j| j as usize <= i);
                 let terms = cols[strict..].iter().zip(&vals[strict..]);
@@ -174,10 +175,11 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
         self.inverses.len()
     }
     fn name(&self) -> &'static str {
-        match self.series {
-            Series::First => "ssor-ai",
-            Series::Second => "ssor-ai2",
-            Series::IncompletePoisson => "ip",
+        match (self.series, &self.factors) {
+            (Series::First, Factors::Stored(_)) => "ssor-ai",
+            (Series::First, Factors::OfMatrix(_)) => "ssor-ai-free",
+            (Series::Second, _) => "ssor-ai2",
+            (Series::IncompletePoisson, _) => "ip",
         }
     }
     fn kind(&self) -> PreconditionerKind {
@@ -215,14 +217,14 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
     }
     fn nnz(&self) -> usize {
         let triangles = match &self.factors {
-            Factors::Stored { lower, upper } => lower.nnz() + upper.nnz(),
+            Factors::Stored(triangles) => triangles.iter().map(Matrix::nnz).sum(),
             Factors::OfMatrix(_) => 0,
         };
         triangles + self.inverses.len()
     }
     fn bytes(&self) -> usize {
         let triangles = match &self.factors {
-            Factors::Stored { lower, upper } => lower.bytes() + upper.bytes(),
+            Factors::Stored(triangles) => triangles.iter().map(Matrix::bytes).sum(),
             Factors::OfMatrix(_) => 0,
         };
         triangles + size_of_val(&*self.inverses) + size_of_val(&*self.work)

@@ -114,7 +114,7 @@ impl UnitDisk {
 impl Mesh {
     fn new(n: usize) -> Self {
         let missed = |r: usize| (1 + 3 * r * (r + 1)).abs_diff(n);
-        let rings = (1..).find(|&r| missed(r + 1) > missed(r)).expect("the misses grow in the end");
+        let rings = (1..n).find(|&r| missed(r + 1) > missed(r)).unwrap_or(1);
         let mut starts = vec![0];
         // Cᵢ₋₁ is the first node of ring i.
         let total = |i: usize| {

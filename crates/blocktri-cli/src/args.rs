@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Method, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -144,9 +144,15 @@ pub struct SolveArgs {
     /// Level of fill of iluk [default: 1]
     #[arg(long, value_name = "L")]
     pub levels: Option<usize>,
-    /// Partitions of a SPIKE method [default: left to the method]
+    /// Partitions of a SPIKE method [default: left to the method], subdomains of schwarz and ras [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
+    /// Layers of overlap of schwarz and ras [default: 1]
+    #[arg(long, value_name = "N")]
+    pub overlap: Option<usize>,
+    /// Solver of a subdomain of schwarz and ras [default: ilu0]
+    #[arg(long, value_name = "S", value_parser = local())]
+    pub local: Option<Local>,
     /// Seed of a randomized method [default: 1]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
@@ -182,6 +188,8 @@ impl SolveArgs {
             ("--omega", self.omega.is_some()),
             ("--levels", self.levels.is_some()),
             ("--restart", self.restart.is_some()),
+            ("--overlap", self.overlap.is_some()),
+            ("--local", self.local.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
         ]
@@ -205,6 +213,8 @@ impl SolveArgs {
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
         options.omega = self.omega;
+        options.overlap = self.overlap.unwrap_or(options.overlap);
+        options.local = self.local.unwrap_or(options.local);
         options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
         options.partitions = self.partitions;
@@ -526,6 +536,11 @@ fn method() -> impl TypedValueParser<Value = Method> {
 fn precond() -> impl TypedValueParser<Value = Precond> {
     PossibleValuesParser::new(Precond::ALL.map(Precond::name))
         .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
+}
+
+fn local() -> impl TypedValueParser<Value = Local> {
+    PossibleValuesParser::new(Local::ALL.map(Local::name))
+        .try_map(|name| Local::ALL.into_iter().find(|l| l.name() == name).ok_or("unknown local solver"))
 }
 
 fn reorder() -> impl TypedValueParser<Value = Reorder> {

@@ -133,7 +133,7 @@ fn every_method_solves() {
         let json = sandbox.run(&format!("solve A.mtx --json --method {method} --blocks 4")).expect(0).json();
         assert_eq!(json["method_requested"], method.as_str());
         assert_eq!(json["outcome"], "converged", "{method}");
-        let iterative = method.starts_with("hbisa") || ["cg", "bicgstab", "gmres", "fgmres"].contains(&&*method);
+        let iterative = method.starts_with("hbisa") || ["cg", "fcg", "bicgstab", "gmres", "fgmres"].contains(&&*method);
         let limit = if iterative { 1e-7 } else { 1e-14 };
         assert!(json["relative_residual"].as_f64().is_some_and(|r| r < limit), "{method}: {json}");
     }
@@ -398,6 +398,13 @@ fn the_disk_and_its_preconditioners() {
         sandbox.run(&line).expect(0).json()["iterations"].as_u64().unwrap()
     };
     assert!(levels(3) < levels(0));
+    for local in ["ilu0", "iluk", "ilut", "ic0", "direct"] {
+        let line = format!(
+            "solve A.mtx -b b.mtx --method gmres --precond ras --partitions 3 --overlap 2 --local {local} --json"
+        );
+        let json = sandbox.run(&line).expect(0).json();
+        assert_eq!((&json["outcome"], &json["precond"]), (&"converged".into(), &"ras".into()), "{local}");
+    }
     let run = sandbox.run("solve A.mtx -b b.mtx --method cg --precond ssor-ai-masked --omega 1.9").expect(3);
     assert!(run.stderr.contains("not positive definite"), "{}", run.stderr);
 }

@@ -26,7 +26,7 @@ pub(crate) fn iterate<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     match options.method {
-        Method::Cg | Method::BiCgStab | Method::Gmres | Method::Fgmres => krylov(a, b, options, monitor),
+        Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres => krylov(a, b, options, monitor),
         _ => block_iteration(a, b, options, monitor),
     }
 }
@@ -94,7 +94,7 @@ fn block_iteration<T: Scalar>(
     Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
 }
 
-/// CG, BiCGSTAB, GMRES and FGMRES.
+/// CG and its flexible form, BiCGSTAB, GMRES and FGMRES.
 fn krylov<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
@@ -119,8 +119,8 @@ fn krylov<T: Scalar>(
     let stop = &options.stop;
     let (mut cg, mut bicgstab, mut gmres);
     let step: &mut Step<'_, T> = match options.method {
-        Method::Cg => {
-            cg = Cg::new(n);
+        Method::Cg | Method::Fcg => {
+            cg = if options.method == Method::Fcg { Cg::flexible(n) } else { Cg::new(n) };
             &mut |rhs, y, monitor| Ok(cg.solve(&work, m, rhs, y, stop, monitor)?)
         }
         Method::BiCgStab => {

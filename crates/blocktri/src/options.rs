@@ -63,6 +63,8 @@ pub enum Method {
     HbisaChebyshev,
     /// Conjugate gradients, for Hermitian positive definite matrices.
     Cg,
+    /// Flexible conjugate gradients, for preconditioners that change from step to step.
+    Fcg,
     /// Stabilized bi-conjugate gradients.
     BiCgStab,
     /// Restarted generalized minimal residuals.
@@ -73,7 +75,7 @@ pub enum Method {
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
@@ -99,6 +101,7 @@ impl Method {
         Self::HbisaSor,
         Self::HbisaChebyshev,
         Self::Cg,
+        Self::Fcg,
         Self::BiCgStab,
         Self::Gmres,
         Self::Fgmres,
@@ -138,6 +141,9 @@ impl Method {
             "--levels",
             "--fill",
             "--drop-tol",
+            "--partitions",
+            "--overlap",
+            "--local",
             "--reorder",
             "--rtol",
             "--atol",
@@ -150,6 +156,9 @@ impl Method {
             "--levels",
             "--fill",
             "--drop-tol",
+            "--partitions",
+            "--overlap",
+            "--local",
             "--restart",
             "--reorder",
             "--rtol",
@@ -190,6 +199,7 @@ impl Method {
             Self::HbisaSor => ("hbisa-sor", "the same with over-relaxation, tuned unless --omega is given", RELAXED),
             Self::HbisaChebyshev => ("hbisa-chebyshev", "the same with Chebyshev acceleration, tuned", ITERATED),
             Self::Cg => ("cg", "conjugate gradients, for Hermitian positive definite matrices", KRYLOV),
+            Self::Fcg => ("fcg", "flexible conjugate gradients", KRYLOV),
             Self::BiCgStab => ("bicgstab", "stabilized bi-conjugate gradients", KRYLOV),
             Self::Gmres => ("gmres", "generalized minimal residuals", RESTARTED),
             Self::Fgmres => ("fgmres", "flexible GMRES", RESTARTED),
@@ -304,11 +314,15 @@ pub enum Precond {
     Ic0,
     /// The same with dropped fill added to the diagonal.
     Mic0,
+    /// Additive Schwarz: overlapping subdomains, values added.
+    Schwarz,
+    /// Restricted additive Schwarz: values from the subdomain's own rows.
+    Ras,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -328,6 +342,8 @@ impl Precond {
         Self::Ilut,
         Self::Ic0,
         Self::Mic0,
+        Self::Schwarz,
+        Self::Ras,
     ];
 
     /// Name in commands and reports.
@@ -352,6 +368,41 @@ impl Precond {
             Self::Ilut => "ilut",
             Self::Ic0 => "ic0",
             Self::Mic0 => "mic0",
+            Self::Schwarz => "schwarz",
+            Self::Ras => "ras",
+        }
+    }
+}
+
+/// The solver of a subdomain of a Schwarz preconditioner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Local {
+    /// Incomplete LU on the pattern.
+    #[default]
+    Ilu0,
+    /// Incomplete LU by level of fill.
+    Iluk,
+    /// Incomplete LU with dropping.
+    Ilut,
+    /// Incomplete Cholesky.
+    Ic0,
+    /// Sparse LU.
+    Direct,
+}
+
+impl Local {
+    /// All of them, in the order of the help text.
+    pub const ALL: [Self; 5] = [Self::Ilu0, Self::Iluk, Self::Ilut, Self::Ic0, Self::Direct];
+
+    /// Name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ilu0 => "ilu0",
+            Self::Iluk => "iluk",
+            Self::Ilut => "ilut",
+            Self::Ic0 => "ic0",
+            Self::Direct => "direct",
         }
     }
 }
@@ -391,9 +442,13 @@ pub struct SolveOptions {
     pub levels: usize,
     /// ω of over-relaxation and of the SSOR preconditioners; `None` leaves it to the method, and is 1.1 for SSOR.
     pub omega: Option<f64>,
+    /// Solver of a subdomain of the Schwarz preconditioners.
+    pub local: Local,
+    /// Layers of overlap of their subdomains.
+    pub overlap: usize,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
-    /// Partitions of the SPIKE methods; `None` leaves the number to them.
+    /// Partitions of the SPIKE methods, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
     /// Seed of the randomized methods.
     pub seed: u64,
@@ -412,6 +467,8 @@ impl Default for SolveOptions {
             ilut: IlutOptions::default(),
             levels: 1,
             omega: None,
+            local: Local::Ilu0,
+            overlap: 1,
             restart: 30,
             partitions: None,
             seed: 1,

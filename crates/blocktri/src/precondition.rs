@@ -1,16 +1,17 @@
 //! The preconditioner that the options ask for, made from A in the order of the method.
 
-use bt_direct::{FactorError, Singularity};
+use bt_direct::{FactorError, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
 use bt_iter::{
-    BlockForm, BlockPreconditioner, DroppedFill, Ic0, Identity, IncompleteLu, Jacobi, Preconditioner,
-    QuasiBlockTridiagonal, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, Overlap,
+    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut,
+    ssor,
 };
 
 use crate::error::Error;
 use crate::factors::partition;
-use crate::options::{Blocks, Precond, SolveOptions};
+use crate::options::{Blocks, Local, Precond, SolveOptions};
 use crate::reordered::Transform;
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
@@ -44,6 +45,8 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
         Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, notes)),
         Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, notes)),
         Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
+        Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
         Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
@@ -105,6 +108,43 @@ fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
     }
     let natural = natural_partition(a)?;
     Ok(if natural.min_max_size().1 <= LARGEST { natural } else { Partition::uniform(a.nrows(), UNIFORM)? })
+}
+
+/// Subdomains of contiguous rows, four unless told otherwise: the number must not depend on the machine.
+fn schwarz<T: Scalar>(
+    a: &Csr<T>,
+    overlap: Overlap,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Schwarz<T>, Error> {
+    const PARTS: usize = 4;
+    let n = a.nrows();
+    let parts = options.partitions.unwrap_or(PARTS).clamp(1, n.max(1));
+    // Sizes that differ by one row at most.
+    let partition = Partition::from_sizes((0..parts).map(|i| (i + 1) * n / parts - i * n / parts))?;
+    let mut replaced = 0;
+    let m = Schwarz::new(a, &partition, options.overlap, overlap, |local| {
+        let factors = match options.local {
+            Local::Ilu0 => ilu0(local, DroppedFill::Forgotten)?,
+            Local::Iluk => iluk(local, options.levels, DroppedFill::Forgotten)?,
+            Local::Ilut => ilut(local, options.ilut)?,
+            Local::Ic0 => ic0(local, DroppedFill::Forgotten)?.factors,
+            Local::Direct => return Ok(Box::new(Factored::new(SparseLu::new(local)?))),
+        };
+        replaced += factors.replaced_pivots();
+        Ok(Box::new(factors))
+    })?;
+    let (least, most) = m.min_max_rows();
+    notes.push(format!(
+        "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {}, each by {}",
+        m.name(),
+        options.overlap,
+        options.local.name()
+    ));
+    if replaced > 0 {
+        notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
+    }
+    Ok(m)
 }
 
 /// Incomplete factors, and what happened while they were made.

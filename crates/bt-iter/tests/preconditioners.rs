@@ -1,13 +1,13 @@
 //! Every preconditioner passes the contract in all four scalars, and is the operator that its documentation says.
 
-use bt_direct::FactorError;
+use bt_direct::{FactorError, SparseLu};
 use bt_formats::{
     BlockTridiagonal, Csr, DiagonalKind, HybridLayout, LinearOperator, Outcome, Partition, RealScalar, Scalar,
     StopCriterion, c32, c64, norm2,
 };
 use bt_iter::{
-    BiCgStab, BlockForm, BlockPreconditioner, Cg, DroppedFill, Gmres, Identity, IlutOptions, Jacobi, Preconditioner,
-    PreconditionerKind, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    BiCgStab, BlockForm, BlockPreconditioner, Cg, DroppedFill, Factored, Gmres, Identity, IlutOptions, Jacobi, Overlap,
+    Preconditioner, PreconditionerKind, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_queue::{CloudCase, UnitDisk};
 use bt_testkit::alloc::CountingAllocator;
@@ -23,6 +23,14 @@ type Made<'a, T> = Result<Box<dyn Preconditioner<T> + 'a>, FactorError>;
 fn blocks<T: Scalar>(a: &Csr<T>, sizes: &[usize]) -> BlockTridiagonal<T> {
     let partition = Partition::from_sizes(sizes.iter().copied()).unwrap();
     BlockTridiagonal::from_csr(a, partition, HybridLayout::default()).unwrap()
+}
+
+type Local<'f, T> = &'f dyn Fn(&Csr<T>) -> Result<Box<dyn Preconditioner<T>>, FactorError>;
+
+/// Three parts of two lines with an overlap of one line.
+fn schwarz<T: Scalar>(a: &Csr<T>, overlap: Overlap, local: Local<'_, T>) -> Made<'static, T> {
+    let parts = Partition::from_sizes([12; 3])?;
+    Schwarz::new(a, &parts, 1, overlap, local).map(|m| Box::new(m) as _)
 }
 
 /// The preconditioners of a Hermitian positive definite grid matrix of 6 lines of 6.
@@ -48,6 +56,9 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
         SsorAi::new(a, 1.1, Series::Second, Triangles::OfMatrix).map(|m| Box::new(m) as _),
         SsorAi::new(a, 1.1, Series::IncompletePoisson, Triangles::Stored).map(|m| Box::new(m) as _),
         SsorAiMasked::new(a, 1.0).map(|m| Box::new(m) as _),
+        schwarz(a, Overlap::Added, &|local| Ok(Box::new(ic0(local, DroppedFill::Forgotten)?.factors))),
+        schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(ilu0(local, DroppedFill::Forgotten)?))),
+        schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(Factored::new(SparseLu::new(local)?)))),
     ]
 }
 
@@ -302,4 +313,37 @@ fn counts_on_the_disk() {
         let (first, second) = (count(&mut ai(Series::First)), count(&mut ai(Series::Second)));
         assert!(second < first && first < 0.6 * f64::from(plain), "n = {n}: {first} {second}");
     }
+}
+
+#[test]
+fn schwarz_is_its_sum_over_subdomains() {
+    let a = stencil::<f64>(6, 0.4);
+    let exact: Local<'_, f64> = &|local| Ok(Box::new(Factored::new(SparseLu::new(local)?)));
+    for overlap in [Overlap::Added, Overlap::Restricted] {
+        let mut dense = Mat::<f64>::zeros(36, 36);
+        // Two lines each, and one more on every inner side.
+        for (part, rows) in [(0..12, 0..18), (12..24, 6..30), (24..36, 18..36)] {
+            let local = Mat::from_fn(rows.len(), rows.len(), |i, j| a.get(rows.start + i, rows.start + j));
+            let inverse = faer::linalg::solvers::DenseSolveCore::inverse(&local.partial_piv_lu());
+            for i in rows.clone().filter(|i| overlap == Overlap::Added || part.contains(i)) {
+                for j in rows.clone() {
+                    dense[(i, j)] += inverse[(i - rows.start, j - rows.start)];
+                }
+            }
+        }
+        assert_inverse_is(&mut *schwarz(&a, overlap, exact).unwrap(), &dense);
+    }
+    // No overlap: block Jacobi. More overlap: fewer steps.
+    let a = stencil::<f64>(20, 0.2);
+    let parts = Partition::uniform(400, 100).unwrap();
+    let count = |layers| {
+        let mut m = Schwarz::new(&a, &parts, layers, Overlap::Restricted, exact).unwrap();
+        let mut x = vec![0.0; 400];
+        let report = Gmres::new(400, 60).solve(&a, &mut m, &[1.0; 400], &mut x, &StopCriterion::default(), &mut ());
+        assert!(layers > 0 || m.min_max_rows() == (100, 100));
+        report.unwrap().iterations
+    };
+    let counts = [0, 1, 3].map(count);
+    assert!(counts[2] < counts[1] && counts[1] < counts[0], "{counts:?}");
+    assert!(Schwarz::new(&a, &Partition::uniform(399, 3).unwrap(), 1, Overlap::Added, exact).is_err());
 }

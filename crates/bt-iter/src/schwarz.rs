@@ -124,7 +124,7 @@ fn grown<T: Scalar>(
     place: &mut [u32],
 ) -> Vec<u32> {
     let mut rows: Vec<u32> = part.map(|i| i as u32).collect();
-    rows.iter().for_each(|&i| place[i as usize] = 0);
+    mark(&rows, place, 0);
     let mut first = 0;
     for _ in 0..layers {
         let end = rows.len();
@@ -139,9 +139,15 @@ fn grown<T: Scalar>(
         }
         first = end;
     }
-    rows.iter().for_each(|&i| place[i as usize] = u32::MAX);
+    mark(&rows, place, u32::MAX);
     rows.sort_unstable();
     rows
+}
+
+fn mark(rows: &[u32], place: &mut [u32], value: u32) {
+    for &i in rows {
+        place[i as usize] = value;
+    }
 }
 
 /// A(rows, rows). `place` is all MAX before and after.
@@ -158,7 +164,7 @@ fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], place: &mut [u32]) -> Result<C
         }
         ptr.push(idx.len() as u32);
     }
-    rows.iter().for_each(|&i| place[i as usize] = u32::MAX);
+    mark(rows, place, u32::MAX);
     Ok(Csr::new(rows.len(), rows.len(), ptr, idx, val)?)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Method, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -88,6 +88,8 @@ Examples:
   blocktri solve A.mtx -b b.mtx -o x.mtx
   blocktri solve A.mtx --method block-lu --blocks 16
   blocktri solve A.mtx --method hbisa --blocks sizes.txt --rtol 1e-10 --plot residual.svg
+  blocktri solve A.mtx --method cg --precond ssor-ai-masked --omega 1.1
+  blocktri solve A.mtx --method hbisa-chebyshev --history residual.csv
   blocktri solve A.mtx --method hbisa-gs --stop update --rtol 0 --atol 1e-6
   blocktri solve A.mtx --json --repeat 5 --threads 1")]
 pub struct SolveArgs {
@@ -121,7 +123,7 @@ pub struct SolveArgs {
     /// Iterations at most [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// What the tolerances of hbisa and hbisa-gs are held against [default: residual]
+    /// What the tolerances of the hbisa methods are held against [default: residual]
     #[arg(long, value_name = "RULE")]
     pub stop: Option<Stop>,
     /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
@@ -136,9 +138,21 @@ pub struct SolveArgs {
     /// Size, relative to its row of A, below which ilut drops an entry [default: 1e-3]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub drop_tol: Option<f64>,
-    /// Partitions of a SPIKE method [default: left to the method]
+    /// Relaxation, between 0 and 2 [default: hbisa-sor tunes it to the spectrum, the ssor preconditioners take 1.1]
+    #[arg(long, value_name = "W", value_parser = relaxation)]
+    pub omega: Option<f64>,
+    /// Level of fill of iluk [default: 1]
+    #[arg(long, value_name = "L")]
+    pub levels: Option<usize>,
+    /// Partitions of a SPIKE method [default: left to the method], subdomains of schwarz and ras [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
+    /// Layers of overlap of schwarz and ras [default: 1]
+    #[arg(long, value_name = "N")]
+    pub overlap: Option<usize>,
+    /// Solver of a subdomain of schwarz and ras [default: ilu0]
+    #[arg(long, value_name = "S", value_parser = local())]
+    pub local: Option<Local>,
     /// Seed of a randomized method [default: 1]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
@@ -154,30 +168,6 @@ pub struct SolveArgs {
     /// Residual of every iteration, as a picture
     #[arg(long, value_name = "FILE.svg|png")]
     pub plot: Option<PathBuf>,
-    /// Options of methods that are not built yet.
-    #[command(flatten)]
-    pub later: Later,
-}
-
-/// Options of the contract that only methods not built yet read: known by name, refused with the reason.
-#[derive(Debug, Args)]
-pub struct Later {
-    #[arg(long, hide = true, value_name = "W")]
-    omega: Option<String>,
-    #[arg(long, hide = true, value_name = "L")]
-    levels: Option<String>,
-}
-
-impl Later {
-    /// The first option given, and the methods or preconditioners that will read it.
-    pub fn given(&self) -> Option<(&'static str, &'static str)> {
-        [
-            ("--omega", "relaxed iterations and the ssor preconditioners", &self.omega),
-            ("--levels", "arms", &self.levels),
-        ]
-        .into_iter()
-        .find_map(|(name, readers, value)| value.is_some().then_some((name, readers)))
-    }
 }
 
 impl SolveArgs {
@@ -195,7 +185,11 @@ impl SolveArgs {
             ("--precond", self.precond != Precond::Auto),
             ("--fill", self.fill.is_some()),
             ("--drop-tol", self.drop_tol.is_some()),
+            ("--omega", self.omega.is_some()),
+            ("--levels", self.levels.is_some()),
             ("--restart", self.restart.is_some()),
+            ("--overlap", self.overlap.is_some()),
+            ("--local", self.local.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
         ]
@@ -218,6 +212,10 @@ impl SolveArgs {
         options.precond = self.precond;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
+        options.omega = self.omega;
+        options.overlap = self.overlap.unwrap_or(options.overlap);
+        options.local = self.local.unwrap_or(options.local);
+        options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
@@ -297,6 +295,8 @@ Examples:
     Poisson2d(Poisson2dArgs),
     /// Seven-point Laplacian on an nx × ny × nz grid
     Poisson3d(Poisson3dArgs),
+    /// Linear finite elements on the unit disk
+    PoissonDisk(DiskArgs),
     /// −Δu + w·∇u on an nx × ny grid
     ConvectionDiffusion(ConvectionArgs),
 }
@@ -431,6 +431,20 @@ pub struct Poisson3dArgs {
     pub target: Target,
 }
 
+/// `generate poisson-disk`.
+#[derive(Debug, Args)]
+pub struct DiskArgs {
+    /// Unknowns, 7 at least
+    #[arg(long, value_parser = count)]
+    pub n: usize,
+    /// Where the load of e^x·(1 + sin 3y + xy) goes
+    #[arg(long, value_name = "FILE")]
+    pub rhs: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// `generate convection-diffusion`.
 #[derive(Debug, Args)]
 pub struct ConvectionArgs {
@@ -454,7 +468,7 @@ pub struct ConvectionArgs {
     pub target: Target,
 }
 
-/// When hbisa and hbisa-gs stop.
+/// When the hbisa methods stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stop {
     /// ‖b − Ax‖₂ ≤ max(atol, rtol·‖b‖₂): bounds the error of the equations
@@ -524,6 +538,11 @@ fn precond() -> impl TypedValueParser<Value = Precond> {
         .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
 }
 
+fn local() -> impl TypedValueParser<Value = Local> {
+    PossibleValuesParser::new(Local::ALL.map(Local::name))
+        .try_map(|name| Local::ALL.into_iter().find(|l| l.name() == name).ok_or("unknown local solver"))
+}
+
 fn reorder() -> impl TypedValueParser<Value = Reorder> {
     PossibleValuesParser::new(Reorder::ALL.map(Reorder::name))
         .try_map(|name| Reorder::ALL.into_iter().find(|r| r.name() == name).ok_or("unknown reordering"))
@@ -547,6 +566,10 @@ fn real(text: &str) -> Result<f64, String> {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     real(text).ok().filter(|&x| x >= 0.0).ok_or_else(|| "a finite number of at least 0 is needed".into())
+}
+
+fn relaxation(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|&x| x > 0.0 && x < 2.0).ok_or_else(|| "a number between 0 and 2 is needed".into())
 }
 
 fn probability(text: &str) -> Result<f64, String> {

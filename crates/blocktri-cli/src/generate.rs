@@ -1,11 +1,13 @@
 //! `blocktri generate`: matrices of known kinds, written with the command that made them in their comments.
 
+use blocktri::faer::MatRef;
+use blocktri::queue::UnitDisk;
 use blocktri::queue::cases::CloudCase;
 use blocktri::{Csr, Partition};
 use serde_json::json;
 
 use crate::args::{
-    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, GenerateArgs, Kind, Poisson2dArgs,
+    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, DiskArgs, GenerateArgs, Kind, Poisson2dArgs,
     Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
@@ -19,6 +21,8 @@ struct Made {
     /// One line that says everything needed to make it again.
     how: String,
     seed: Option<u64>,
+    /// A right-hand side that belongs to it.
+    load: Option<Vec<f64>>,
 }
 
 /// Runs the command.
@@ -33,13 +37,25 @@ pub fn run(args: &GenerateArgs) -> Result<Reply> {
         Kind::BlockRandom(args) => (&args.target, Box::new(|| block_random(args))),
         Kind::Poisson2d(args) => (&args.target, Box::new(|| poisson2d(args))),
         Kind::Poisson3d(args) => (&args.target, Box::new(|| poisson3d(args))),
+        Kind::PoissonDisk(args) => (&args.target, Box::new(|| poisson_disk(args))),
         Kind::ConvectionDiffusion(args) => (&args.target, Box::new(|| convection_diffusion(args))),
     };
     let mut output = Output::create(&target.output)?;
-    let Made { kind, matrix, how, seed } = make()?;
+    let load_file = match &args.kind {
+        Kind::PoissonDisk(DiskArgs { rhs: Some(file), .. }) if *file == target.output => {
+            return Err(Failure::usage("--output and --rhs name the same file"));
+        }
+        Kind::PoissonDisk(disk) => disk.rhs.as_deref().map(Output::create).transpose()?,
+        _ => None,
+    };
+    let Made { kind, matrix, how, seed, load } = make()?;
     let comments = [format!("blocktri {} generate {how}", env!("CARGO_PKG_VERSION"))];
     load::write_matrix(&mut output, &matrix, &comments)?;
     let file = output.name().display().to_string();
+    if let (Some(mut rhs), Some(load)) = (load_file, load) {
+        load::write_dense(&mut rhs, MatRef::from_column_major_slice(&load, load.len(), 1), &comments)?;
+        rhs.finish()?;
+    }
     output.finish()?;
     let (n, nnz) = (blocktri::formats::LinearOperator::nrows(&matrix), matrix.values().len());
     Ok(Reply {
@@ -69,7 +85,7 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
         _ => return Err(Failure::usage("either --case NAME, or --block-size K and --levels M")),
     };
     let matrix = case.and_then(|case| case.matrix()).map_err(|e| bad(&e))?;
-    Ok(Made { kind: "cloud", matrix, how, seed })
+    Ok(Made { kind: "cloud", matrix, how, seed, load: None })
 }
 
 fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {
@@ -91,7 +107,7 @@ fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {
         };
         (by_rows(n, bounded(n, 3)?, fill)?, how)
     };
-    Ok(Made { kind: "tridiagonal", matrix, how, seed: args.seed })
+    Ok(Made { kind: "tridiagonal", matrix, how, seed: args.seed, load: None })
 }
 
 fn band_random(args: &BandRandomArgs) -> Result<Made> {
@@ -101,7 +117,7 @@ fn band_random(args: &BandRandomArgs) -> Result<Made> {
         format!("band-random --n {n} --kl {kl} --ku {ku} --density {density} --dominance {dominance} --seed {seed}");
     let columns = |i: usize| i.saturating_sub(kl_used)..(i + ku_used + 1).min(n);
     let matrix = random(n, bounded(n, kl_used + ku_used + 1)?, seed, dominance, columns, |_, _| density)?;
-    Ok(Made { kind: "band-random", matrix, how, seed: Some(seed) })
+    Ok(Made { kind: "band-random", matrix, how, seed: Some(seed), load: None })
 }
 
 fn block_random(args: &BlockRandomArgs) -> Result<Made> {
@@ -132,19 +148,30 @@ fn block_random(args: &BlockRandomArgs) -> Result<Made> {
         partition.size(j).checked_mul(columns(start).len()).and_then(|k| sum.checked_add(k))
     });
     let matrix = random(n, entries.ok_or_else(too_large)?, seed, dominance, columns, within)?;
-    Ok(Made { kind: "block-random", matrix, how, seed: Some(seed) })
+    Ok(Made { kind: "block-random", matrix, how, seed: Some(seed), load: None })
 }
 
 fn poisson2d(args: &Poisson2dArgs) -> Result<Made> {
     let (nx, ny) = (args.nx, args.ny.unwrap_or(args.nx));
     let matrix = grid([nx, ny, 1], [[-1.0; 2], [-1.0; 2], [0.0; 2]], 4.0)?;
-    Ok(Made { kind: "poisson2d", matrix, how: format!("poisson2d --nx {nx} --ny {ny}"), seed: None })
+    Ok(Made { kind: "poisson2d", matrix, how: format!("poisson2d --nx {nx} --ny {ny}"), seed: None, load: None })
 }
 
 fn poisson3d(args: &Poisson3dArgs) -> Result<Made> {
     let (nx, ny, nz) = (args.nx, args.ny.unwrap_or(args.nx), args.nz.unwrap_or(args.nx));
     let matrix = grid([nx, ny, nz], [[-1.0; 2]; 3], 6.0)?;
-    Ok(Made { kind: "poisson3d", matrix, how: format!("poisson3d --nx {nx} --ny {ny} --nz {nz}"), seed: None })
+    Ok(Made {
+        kind: "poisson3d",
+        matrix,
+        how: format!("poisson3d --nx {nx} --ny {ny} --nz {nz}"),
+        seed: None,
+        load: None,
+    })
+}
+
+fn poisson_disk(args: &DiskArgs) -> Result<Made> {
+    let (matrix, load) = UnitDisk::new(args.n).map_err(|e| bad(&e))?.into_parts();
+    Ok(Made { kind: "poisson-disk", matrix, how: format!("poisson-disk --n {}", args.n), seed: None, load: Some(load) })
 }
 
 /// h²(−Δ + w·∇) / ε with the cell Péclet number P = |w|·h/ε: the neighbour against the wind gets −1 − P·w/2 (central)
@@ -167,7 +194,7 @@ fn convection_diffusion(args: &ConvectionArgs) -> Result<Made> {
     };
     let how =
         format!("convection-diffusion --nx {nx} --ny {ny} --peclet {peclet} --angle {} --scheme {scheme}", args.angle);
-    Ok(Made { kind: "convection-diffusion", matrix, how, seed: None })
+    Ok(Made { kind: "convection-diffusion", matrix, how, seed: None, load: None })
 }
 
 /// A constant stencil on a box of points, x fastest, zero outside: [before, after] along each axis, and the centre.

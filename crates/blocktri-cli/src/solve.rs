@@ -48,10 +48,6 @@ fn check_options(args: &SolveArgs) -> Result<()> {
         let message = format!("device gpu:{index} is not available: this build has no GPU support");
         return Err(Failure::new(Exit::NoDevice, message).help("use --device cpu"));
     }
-    if let Some((option, readers)) = args.later.given() {
-        return Err(Failure::usage(format!("{option} belongs to methods that are not built yet ({readers})"))
-            .help(format!("methods there are: {}", blocktri::Method::ALL.map(blocktri::Method::name).join(", "))));
-    }
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {

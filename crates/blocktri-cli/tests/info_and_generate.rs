@@ -70,6 +70,7 @@ fn every_kind_is_written_and_read_back() {
         ("block-random --blocks blocks.txt", 6, Some(32)),
         ("poisson2d --nx 4 --ny 3", 12, Some(12 + 2 * (3 * 3 + 4 * 2))),
         ("poisson3d --nx 2", 8, Some(8 + 24)),
+        ("poisson-disk --n 60", 60, None),
         ("convection-diffusion --nx 3 --peclet 4 --angle 30", 9, Some(9 + 24)),
     ] {
         let made = sandbox.run(&format!("generate {line} -o A.mtx --json")).expect(0).json();

@@ -133,7 +133,7 @@ fn every_method_solves() {
         let json = sandbox.run(&format!("solve A.mtx --json --method {method} --blocks 4")).expect(0).json();
         assert_eq!(json["method_requested"], method.as_str());
         assert_eq!(json["outcome"], "converged", "{method}");
-        let iterative = method.starts_with("hbisa") || ["cg", "bicgstab", "gmres", "fgmres"].contains(&&*method);
+        let iterative = method.starts_with("hbisa") || ["cg", "fcg", "bicgstab", "gmres", "fgmres"].contains(&&*method);
         let limit = if iterative { 1e-7 } else { 1e-14 };
         assert!(json["relative_residual"].as_f64().is_some_and(|r| r < limit), "{method}: {json}");
     }
@@ -273,7 +273,7 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
     let sandbox = Sandbox::new();
     // [0 1; 1 0]: regular, with a zero diagonal.
     sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n");
-    for method in ["hbisa", "hbisa-gs"] {
+    for method in ["hbisa", "hbisa-gs", "hbisa-sgs", "hbisa-redblack", "hbisa-sor", "hbisa-chebyshev"] {
         let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json -o x.mtx")).expect(3);
         let json = run.json();
         assert_eq!(json["outcome"], "breakdown");
@@ -381,4 +381,30 @@ fn large_banded_blocks_stay_banded() {
     let json = sandbox.run("solve A.mtx --method hbisa --blocks 100000 --json").expect(0).json();
     assert_eq!((&json["outcome"], &json["blocks"]["count"]), (&"converged".into(), &2.into()));
     assert!(json["bytes"]["factors"].as_u64().is_some_and(|b| b < 1 << 25), "{json}");
+}
+
+#[test]
+fn the_disk_and_its_preconditioners() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson-disk --n 1105 -o A.mtx --rhs b.mtx").expect(0);
+    // Counts of the specification, ±3 %.
+    for (precond, counts) in [("none", 93..=99), ("ssor-ai-masked --omega 1.1", 49..=51)] {
+        let line = format!("solve A.mtx -b b.mtx --method cg --rtol 1e-6 --json --precond {precond}");
+        let json = sandbox.run(&line).expect(0).json();
+        assert!(counts.contains(&json["iterations"].as_u64().unwrap()), "{json}");
+    }
+    let levels = |k: usize| {
+        let line = format!("solve A.mtx -b b.mtx --method bicgstab --precond iluk --levels {k} --json");
+        sandbox.run(&line).expect(0).json()["iterations"].as_u64().unwrap()
+    };
+    assert!(levels(3) < levels(0));
+    for local in ["ilu0", "iluk", "ilut", "ic0", "direct"] {
+        let line = format!(
+            "solve A.mtx -b b.mtx --method gmres --precond ras --partitions 3 --overlap 2 --local {local} --json"
+        );
+        let json = sandbox.run(&line).expect(0).json();
+        assert_eq!((&json["outcome"], &json["precond"]), (&"converged".into(), &"ras".into()), "{local}");
+    }
+    let run = sandbox.run("solve A.mtx -b b.mtx --method cg --precond ssor-ai-masked --omega 1.9").expect(3);
+    assert!(run.stderr.contains("not positive definite"), "{}", run.stderr);
 }

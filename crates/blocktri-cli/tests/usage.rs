@@ -44,6 +44,7 @@ fn numbers_out_of_range_are_refused() {
         "solve A.mtx --blocks 0",
         "solve A.mtx --blocks 5",
         "solve A.mtx --max-iters -3",
+        "solve A.mtx --method hbisa-sor --omega 2",
         "solve A.mtx --refine many",
         "generate tridiagonal --n 0 -o x.mtx",
         "generate poisson3d --nx 100000 -o x.mtx",
@@ -52,6 +53,8 @@ fn numbers_out_of_range_are_refused() {
         "generate block-random --blocks 3 -o x.mtx",
         "generate cloud --case Cloud1-1 -o x.mtx",
         "generate cloud -o x.mtx",
+        "generate poisson-disk --n 6 -o x.mtx",
+        "generate poisson-disk --n 60 -o x.mtx --rhs x.mtx",
         "generate cloud --block-size 4294967295 --levels 4294967295 -o x.mtx",
     ] {
         let run = sandbox.run(line).expect(2);
@@ -224,21 +227,6 @@ fn the_malformed_collection() {
         files += 1;
     }
     assert!(files >= 53);
-}
-
-#[test]
-fn options_of_methods_to_come_are_known_by_name() {
-    let sandbox = Sandbox::new();
-    sandbox.write("A.mtx", SMALL);
-    for option in ["omega", "levels"] {
-        let run = sandbox.run(&format!("solve A.mtx --{option} 3 --json -o x.mtx")).expect(2);
-        let error = run.json()["error"].as_str().unwrap().to_owned();
-        assert!(error.contains(&format!("--{option} belongs to methods that are not built yet")), "{error}");
-        assert!(run.stderr.contains("hbisa-gs"), "{}", run.stderr);
-    }
-    let help = sandbox.run("solve --help").expect(0).stdout;
-    assert!(!help.contains("--omega") && help.contains("--stop"), "{help}");
-    assert_eq!(sandbox.names(), ["A.mtx"]);
 }
 
 #[test]

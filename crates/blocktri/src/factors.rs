@@ -307,7 +307,8 @@ fn factor_in_order<T: Scalar>(
             }
             (Box::new(rbt), dense_bytes(work))
         }
-        _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+        Method::SparseLu => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+        other => unreachable!("{other} is resolved to a factorization, or iterates"),
     };
     Ok(Factored {
         notes,

@@ -5,18 +5,16 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Csr, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, Scalar, SolveReport,
-    zero,
+    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes,
+    Scalar, SolveReport, zero,
 };
-use bt_iter::{
-    BiCgStab, Cg, DroppedFill, Gmres, Hbisa, Identity, IncompleteLu, Jacobi, Preconditioner, StopRule, Sweep, ilu0,
-    ilut,
-};
+use bt_iter::{BiCgStab, Cg, Gmres, Hbisa, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::options::{Blocks, Method, Precond, Reorder, SolveOptions};
+use crate::options::{Blocks, Method, Reorder, SolveOptions};
+use crate::precondition::preconditioner;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
@@ -28,8 +26,8 @@ pub(crate) fn iterate<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     match options.method {
-        Method::Hbisa | Method::HbisaGs => block_iteration(a, b, options, monitor),
-        _ => krylov(a, b, options, monitor),
+        Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres => krylov(a, b, options, monitor),
+        _ => block_iteration(a, b, options, monitor),
     }
 }
 
@@ -44,7 +42,14 @@ fn block_iteration<T: Scalar>(
     if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
         matching(a)?;
     }
-    let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::GaussSeidel };
+    let sweep = match options.method {
+        Method::Hbisa => Sweep::Jacobi,
+        Method::HbisaGs => Sweep::GaussSeidel,
+        Method::HbisaSgs => Sweep::Symmetric,
+        Method::HbisaRedBlack => Sweep::RedBlack,
+        Method::HbisaChebyshev => Sweep::Chebyshev,
+        _ => Sweep::Sor(options.omega.map_or(Relaxation::Tuned, Relaxation::Fixed)),
+    };
     let mut notes = Vec::new();
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
     // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
@@ -57,9 +62,23 @@ fn block_iteration<T: Scalar>(
     if summary.count == 1 && summary.max > 1 {
         notes.push("the whole matrix is one block: the iteration is a direct solve".into());
     }
-    let hybrid = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default())?;
-    let reorder_time = start.elapsed();
-    let mut method = Hbisa::new(&hybrid, sweep, options.stop_rule).map_err(|e| match e {
+    let (hybrid, quasi);
+    let reorder_time;
+    let made = match BlockTridiagonal::from_csr(&work, partition.clone(), HybridLayout::default()) {
+        Ok(blocks) => {
+            hybrid = blocks;
+            reorder_time = start.elapsed();
+            Hbisa::new(&hybrid, sweep, options.stop_rule)
+        }
+        // Given blocks that do not hold everything.
+        Err(InputError::OutsideStructure { .. }) => {
+            quasi = QuasiBlockTridiagonal::new(&work, partition, HybridLayout::default())?;
+            reorder_time = start.elapsed();
+            Hbisa::quasi(&quasi, sweep, options.stop_rule)
+        }
+        Err(other) => return Err(other.into()),
+    };
+    let mut method = made.map_err(|e| match e {
         // A itself may be regular.
         FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => FactorError::Breakdown {
             method: options.method.name(),
@@ -75,7 +94,7 @@ fn block_iteration<T: Scalar>(
     Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
 }
 
-/// CG, BiCGSTAB, GMRES and FGMRES.
+/// CG and its flexible form, BiCGSTAB, GMRES and FGMRES.
 fn krylov<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
@@ -83,7 +102,10 @@ fn krylov<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     if options.stop_rule == StopRule::Update {
-        let message = format!("{} stops on the residual only; --stop update is for hbisa and hbisa-gs", options.method);
+        let message = format!(
+            "{} stops on the residual only; --stop update is for hbisa, hbisa-gs and their like",
+            options.method
+        );
         return Err(Error::Usage { message });
     }
     let start = Instant::now();
@@ -91,14 +113,14 @@ fn krylov<T: Scalar>(
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
     let n = work.nrows();
-    let mut preconditioner = preconditioner(&work, options, &mut notes)?;
+    let mut preconditioner = preconditioner(&work, &transform, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
     let stop = &options.stop;
     let (mut cg, mut bicgstab, mut gmres);
     let step: &mut Step<'_, T> = match options.method {
-        Method::Cg => {
-            cg = Cg::new(n);
+        Method::Cg | Method::Fcg => {
+            cg = if options.method == Method::Fcg { Cg::flexible(n) } else { Cg::new(n) };
             &mut |rhs, y, monitor| Ok(cg.solve(&work, m, rhs, y, stop, monitor)?)
         }
         Method::BiCgStab => {
@@ -120,40 +142,6 @@ fn krylov<T: Scalar>(
     notes.append(&mut report.notes);
     report.notes = notes;
     Ok(Solution { x, report, reorder, precond: preconditioner.name(), blocks: None, rcond: None, warnings: Vec::new() })
-}
-
-/// The preconditioner asked for.
-fn preconditioner<T: Scalar>(
-    a: &Csr<T>,
-    options: &SolveOptions,
-    notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<T>>, Error> {
-    let n = a.nrows();
-    Ok(match options.precond {
-        Precond::None => Box::new(Identity::new(n)),
-        Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
-        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
-        Precond::Auto => match Jacobi::new(a) {
-            Ok(jacobi) => {
-                notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
-                Box::new(jacobi)
-            }
-            Err(why) => {
-                notes.push(format!("no preconditioner: {why}"));
-                Box::new(Identity::new(n))
-            }
-        },
-    })
-}
-
-/// Incomplete factors, and what happened while they were made.
-fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
-    notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
-    if m.replaced_pivots() > 0 {
-        notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
-    }
-    m
 }
 
 /// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual

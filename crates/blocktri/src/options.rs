@@ -65,8 +65,18 @@ pub enum Method {
     Hbisa,
     /// Hybrid block iteration, Gauss–Seidel form, Eq. (7).
     HbisaGs,
+    /// Hybrid block iteration, symmetric Gauss–Seidel form.
+    HbisaSgs,
+    /// Hybrid block iteration, Gauss–Seidel form in red–black order.
+    HbisaRedBlack,
+    /// The same with successive over-relaxation.
+    HbisaSor,
+    /// The same with Chebyshev acceleration.
+    HbisaChebyshev,
     /// Conjugate gradients, for Hermitian positive definite matrices.
     Cg,
+    /// Flexible conjugate gradients, for preconditioners that change from step to step.
+    Fcg,
     /// Stabilized bi-conjugate gradients.
     BiCgStab,
     /// Restarted generalized minimal residuals.
@@ -77,7 +87,7 @@ pub enum Method {
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 35] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
@@ -104,7 +114,12 @@ impl Method {
         Self::Rbt,
         Self::Hbisa,
         Self::HbisaGs,
+        Self::HbisaSgs,
+        Self::HbisaRedBlack,
+        Self::HbisaSor,
+        Self::HbisaChebyshev,
         Self::Cg,
+        Self::Fcg,
         Self::BiCgStab,
         Self::Gmres,
         Self::Fgmres,
@@ -138,9 +153,38 @@ impl Method {
         const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--seed"];
         const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
-        const KRYLOV: &[&str] = &["--precond", "--fill", "--drop-tol", "--reorder", "--rtol", "--atol", "--max-iters"];
-        const RESTARTED: &[&str] =
-            &["--precond", "--fill", "--drop-tol", "--restart", "--reorder", "--rtol", "--atol", "--max-iters"];
+        const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
+        const KRYLOV: &[&str] = &[
+            "--precond",
+            "--blocks",
+            "--omega",
+            "--levels",
+            "--fill",
+            "--drop-tol",
+            "--partitions",
+            "--overlap",
+            "--local",
+            "--reorder",
+            "--rtol",
+            "--atol",
+            "--max-iters",
+        ];
+        const RESTARTED: &[&str] = &[
+            "--precond",
+            "--blocks",
+            "--omega",
+            "--levels",
+            "--fill",
+            "--drop-tol",
+            "--partitions",
+            "--overlap",
+            "--local",
+            "--restart",
+            "--reorder",
+            "--rtol",
+            "--atol",
+            "--max-iters",
+        ];
         match self {
             Self::Auto => ("auto", "cheapest direct method for the structure found", BLOCKED),
             Self::Thomas => ("thomas", "tridiagonal LU without pivoting", ORDERED),
@@ -184,7 +228,12 @@ impl Method {
             Self::Rbt => ("rbt", "random butterflies, then dense LU without pivoting, checked", SEEDED),
             Self::Hbisa => ("hbisa", "block Jacobi iteration", ITERATED),
             Self::HbisaGs => ("hbisa-gs", "block Gauss–Seidel iteration", ITERATED),
+            Self::HbisaSgs => ("hbisa-sgs", "symmetric block Gauss–Seidel iteration", ITERATED),
+            Self::HbisaRedBlack => ("hbisa-redblack", "block Gauss–Seidel in red–black order, parallel", ITERATED),
+            Self::HbisaSor => ("hbisa-sor", "the same with over-relaxation, tuned unless --omega is given", RELAXED),
+            Self::HbisaChebyshev => ("hbisa-chebyshev", "the same with Chebyshev acceleration, tuned", ITERATED),
             Self::Cg => ("cg", "conjugate gradients, for Hermitian positive definite matrices", KRYLOV),
+            Self::Fcg => ("fcg", "flexible conjugate gradients", KRYLOV),
             Self::BiCgStab => ("bicgstab", "stabilized bi-conjugate gradients", KRYLOV),
             Self::Gmres => ("gmres", "generalized minimal residuals", RESTARTED),
             Self::Fgmres => ("fgmres", "flexible GMRES", RESTARTED),
@@ -267,15 +316,69 @@ pub enum Precond {
     None,
     /// The diagonal of A.
     Jacobi,
+    /// The diagonal blocks.
+    BlockJacobi,
+    /// One block Gauss–Seidel sweep.
+    BlockGs,
+    /// One symmetric block Gauss–Seidel sweep.
+    BlockSgs,
+    /// The same with the even blocks before the odd ones, blocks of a colour in parallel.
+    BlockRedBlack,
+    /// One symmetric over-relaxation sweep by points.
+    Ssor,
+    /// The SSOR approximate inverse of order 1, its triangles stored.
+    SsorAi,
+    /// The same, its triangles read from A.
+    SsorAiFree,
+    /// The same, multiplied out on the pattern of A.
+    SsorAiMasked,
+    /// The SSOR approximate inverse of order 2.
+    SsorAi2,
+    /// The incomplete Poisson preconditioner.
+    Ip,
     /// Incomplete LU on the pattern of A.
     Ilu0,
+    /// The same with dropped fill added to the diagonal.
+    Milu0,
+    /// Incomplete LU by level of fill.
+    Iluk,
     /// Incomplete LU with dropping by size and number.
     Ilut,
+    /// Incomplete Cholesky on the pattern of A, shifted where it breaks down.
+    Ic0,
+    /// The same with dropped fill added to the diagonal.
+    Mic0,
+    /// Additive Schwarz: overlapping subdomains, values added.
+    Schwarz,
+    /// Restricted additive Schwarz: values from the subdomain's own rows.
+    Ras,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::None, Self::Jacobi, Self::Ilu0, Self::Ilut];
+    pub const ALL: [Self; 21] = [
+        Self::Auto,
+        Self::None,
+        Self::Jacobi,
+        Self::BlockJacobi,
+        Self::BlockGs,
+        Self::BlockSgs,
+        Self::BlockRedBlack,
+        Self::Ssor,
+        Self::SsorAi,
+        Self::SsorAiFree,
+        Self::SsorAiMasked,
+        Self::SsorAi2,
+        Self::Ip,
+        Self::Ilu0,
+        Self::Milu0,
+        Self::Iluk,
+        Self::Ilut,
+        Self::Ic0,
+        Self::Mic0,
+        Self::Schwarz,
+        Self::Ras,
+    ];
 
     /// Name in commands and reports.
     pub fn name(self) -> &'static str {
@@ -283,8 +386,57 @@ impl Precond {
             Self::Auto => "auto",
             Self::None => "none",
             Self::Jacobi => "jacobi",
+            Self::BlockJacobi => "block-jacobi",
+            Self::BlockGs => "block-gs",
+            Self::BlockSgs => "block-sgs",
+            Self::BlockRedBlack => "block-redblack",
+            Self::Ssor => "ssor",
+            Self::SsorAi => "ssor-ai",
+            Self::SsorAiFree => "ssor-ai-free",
+            Self::SsorAiMasked => "ssor-ai-masked",
+            Self::SsorAi2 => "ssor-ai2",
+            Self::Ip => "ip",
             Self::Ilu0 => "ilu0",
+            Self::Milu0 => "milu0",
+            Self::Iluk => "iluk",
             Self::Ilut => "ilut",
+            Self::Ic0 => "ic0",
+            Self::Mic0 => "mic0",
+            Self::Schwarz => "schwarz",
+            Self::Ras => "ras",
+        }
+    }
+}
+
+/// The solver of a subdomain of a Schwarz preconditioner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Local {
+    /// Incomplete LU on the pattern.
+    #[default]
+    Ilu0,
+    /// Incomplete LU by level of fill.
+    Iluk,
+    /// Incomplete LU with dropping.
+    Ilut,
+    /// Incomplete Cholesky.
+    Ic0,
+    /// Sparse LU.
+    Direct,
+}
+
+impl Local {
+    /// All of them, in the order of the help text.
+    pub const ALL: [Self; 5] = [Self::Ilu0, Self::Iluk, Self::Ilut, Self::Ic0, Self::Direct];
+
+    /// Name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ilu0 => "ilu0",
+            Self::Iluk => "iluk",
+            Self::Ilut => "ilut",
+            Self::Ic0 => "ic0",
+            Self::Direct => "direct",
         }
     }
 }
@@ -320,9 +472,17 @@ pub struct SolveOptions {
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
     pub ilut: IlutOptions,
+    /// Level of fill of `Precond::Iluk`.
+    pub levels: usize,
+    /// ω of over-relaxation and of the SSOR preconditioners; `None` leaves it to the method, and is 1.1 for SSOR.
+    pub omega: Option<f64>,
+    /// Solver of a subdomain of the Schwarz preconditioners.
+    pub local: Local,
+    /// Layers of overlap of their subdomains.
+    pub overlap: usize,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
-    /// Partitions of the SPIKE methods; `None` leaves the number to them.
+    /// Partitions of the SPIKE methods, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
     /// Seed of the randomized methods.
     pub seed: u64,
@@ -339,6 +499,10 @@ impl Default for SolveOptions {
             refinement: Refinement::Auto,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
+            levels: 1,
+            omega: None,
+            local: Local::Ilu0,
+            overlap: 1,
             restart: 30,
             partitions: None,
             seed: 1,

@@ -10,12 +10,11 @@
 //! Storage: 8n scalars. Cost of an iteration: two products, two applications of M, 20n flops beside them.
 
 use bt_formats::{
-    Breakdown, Bytes, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one,
-    zero,
+    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
 use crate::blas1::{axpy, divide, dot, norm, xpby};
-use crate::krylov::{Best, System, Watch};
+use crate::krylov::{Best, Next, System, Watch};
 use crate::preconditioner::Preconditioner;
 
 const METHOD: &str = "bicgstab";
@@ -92,17 +91,10 @@ impl<T: Scalar> BiCgStab<T> {
         let (mut rho, mut alpha, mut omega) = (one::<T>(), one::<T>(), one::<T>());
         let (mut fresh, mut restarts) = (true, 0);
         let outcome = loop {
-            match watch.verdict(residual) {
-                Some(Outcome::Converged) => {
-                    residual = system.residual(x, &mut self.r);
-                    watch.operator_applications += 1;
-                    if let Some(outcome) = watch.claim(residual) {
-                        break outcome;
-                    }
-                    fresh = true;
-                }
-                Some(outcome) => break outcome,
-                None => {}
+            match watch.next(&system, x, &mut self.r, &mut residual) {
+                Next::End(outcome) => break outcome,
+                Next::Restart => fresh = true,
+                Next::GoOn => {}
             }
             if fresh {
                 self.shadow.copy_from_slice(&self.r);
@@ -171,15 +163,8 @@ impl<T: Scalar> BiCgStab<T> {
                 break Outcome::Breakdown(Breakdown::OmegaZero);
             }
         };
-        let restored = self.best.restore(x, residual);
-        let recurrence = residual;
-        let truth = if restored || !matches!(outcome, Outcome::Converged | Outcome::FalseConvergence) {
-            system.residual(x, &mut self.r)
-        } else {
-            residual
-        };
-        let bytes = Bytes { matrix: 0, factors: system.m.bytes(), workspace: self.bytes() };
-        Ok(watch.report(METHOD, outcome, recurrence, truth, bytes))
+        let workspace = self.bytes();
+        Ok(watch.finish(METHOD, outcome, residual, &system, &self.best, x, &mut self.r, workspace))
     }
 }
 

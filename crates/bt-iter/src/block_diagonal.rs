@@ -1,13 +1,18 @@
 //! Factors of the diagonal blocks D_j of a block-tridiagonal matrix: z_j ← D_j⁻¹·z_j, each block on its own.
 //!
 //! The solver of a block follows from how D is stored: tridiagonal blocks by the Thomas algorithm (by its pivoted twin
-//! where a pivot vanishes), banded ones by band LU, dense ones by dense LU with partial pivoting.
+//! where a pivot vanishes or elements grow a thousandfold), banded ones by band LU, dense ones by dense LU with partial pivoting.
+
+use std::ops::Range;
 
 use bt_direct::{
     BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu,
 };
-use bt_formats::{Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Partition, Scalar, Tridiagonal};
+use bt_formats::{Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Par, Partition, Scalar, Tridiagonal};
 use faer::{Mat, MatMut};
+
+/// Growth of the elements beyond which a tridiagonal block is factored with interchanges.
+const GROWTH: f64 = 1e3;
 
 /// Factors of D = diag(D_1, …, D_m).
 pub struct BlockDiagonal<T: Scalar> {
@@ -38,6 +43,16 @@ impl<T: Scalar> BlockDiagonal<T> {
         self.blocks[j].solve_in_place(MatMut::from_column_major_slice_mut(z, k, 1));
     }
 
+    /// z ← D⁻¹·z, blocks in parallel; the same bits for any number of threads. `z` is of length n.
+    pub fn solve(&self, partition: &Partition, z: &mut [T], par: Par) {
+        for_blocks(partition, z, par, &|j, zj| self.solve_block(j, zj));
+    }
+
+    /// Values of all factors.
+    pub fn nnz(&self) -> usize {
+        self.blocks.iter().map(|f| f.stats().nnz).sum()
+    }
+
     /// Tridiagonal blocks that needed row interchanges because a pivot vanished.
     pub fn pivoted_blocks(&self) -> usize {
         self.pivoted
@@ -60,8 +75,8 @@ fn factor_block<T: Scalar>(
             let part = |v: &[T]| v[range.clone()].to_vec();
             let block = Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?;
             match Thomas::new(&block) {
-                Ok(factors) => Box::new(factors),
-                Err(FactorError::Breakdown { .. }) => {
+                Ok(factors) if factors.stats().growth <= GROWTH => Box::new(factors),
+                Ok(_) | Err(FactorError::Breakdown { .. }) => {
                     *pivoted += 1;
                     Box::new(TridiagonalLu::new(&block)?)
                 }
@@ -106,4 +121,43 @@ fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError 
         }),
         other => other,
     }
+}
+
+/// Calls `body(j, block j of v)` for every block, in parallel over contiguous groups of blocks.
+pub(crate) fn for_blocks<T: Scalar>(
+    partition: &Partition,
+    v: &mut [T],
+    par: Par,
+    body: &(impl Fn(usize, &mut [T]) + Sync),
+) {
+    // Blocks are halved down to groups that are worth a task.
+    fn recurse<T: Scalar>(
+        partition: &Partition,
+        blocks: Range<usize>,
+        v: &mut [T],
+        body: &(impl Fn(usize, &mut [T]) + Sync),
+        grain: usize,
+    ) {
+        if v.len() <= grain || blocks.len() <= 1 {
+            let mut rest = v;
+            for j in blocks {
+                let (block, tail) = rest.split_at_mut(partition.size(j));
+                body(j, block);
+                rest = tail;
+            }
+        } else {
+            let middle = usize::midpoint(blocks.start, blocks.end);
+            let cut = partition.offsets()[middle] as usize - partition.offsets()[blocks.start] as usize;
+            let (left, right) = v.split_at_mut(cut);
+            rayon::join(
+                || recurse(partition, blocks.start..middle, left, body, grain),
+                || recurse(partition, middle..blocks.end, right, body, grain),
+            );
+        }
+    }
+    let grain = match par {
+        Par::Seq => usize::MAX,
+        Par::Rayon => (v.len() / (4 * rayon::current_num_threads())).max(2048),
+    };
+    recurse(partition, 0..partition.n_blocks(), v, body, grain);
 }

@@ -1,4 +1,4 @@
-//! The preconditioned conjugate gradient method for Hermitian positive definite A and M.
+//! The preconditioned conjugate gradient method for Hermitian positive definite A and M, and its flexible form.
 //!
 //! M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Standards 49 (1952), doi:10.6028/jres.049.044; Y. Saad, Iterative
 //! Methods for Sparse Linear Systems, 2nd ed., Algorithm 9.1, doi:10.1137/1.9780898718003.
@@ -7,18 +7,29 @@
 //! checked against b − A·x, and the iteration goes on from there while that helps (residual replacement); a step of
 //! negative curvature and an indefinite M end it by name; the best iterate is returned.
 //!
+//! The flexible form takes β = −(A·p, z)/(A·p, p), which keeps the next direction A-orthogonal to the last one whatever M did
+//! in between, so that M may change from step to step (Y. Notay, SIAM J. Sci. Comput. 22 (2000) 1444–1460,
+//! doi:10.1137/S1064827599362314, with one direction). It needs no further vector: A·p is still there.
+//!
 //! Storage: 5n scalars. Cost of an iteration: one product, one application of M, 10n flops, and 11n scalars of traffic
-//! beside them.
+//! beside them; the flexible form one inner product more.
 
 use bt_formats::{
-    Breakdown, Bytes, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
+    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
 };
 
-use crate::blas1::{axpy, dot, norm, xpby};
-use crate::krylov::{Best, System, Watch};
+use crate::blas1::{axpy, dot, norm, over, xpby};
+use crate::krylov::{Best, Next, System, Watch};
 use crate::preconditioner::Preconditioner;
 
-const METHOD: &str = "cg";
+/// How β is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// ρ/ρ', which relies on one M.
+    Fixed,
+    /// By orthogonality.
+    Flexible,
+}
 
 /// Workspace of the method; `solve` allocates nothing but its report.
 ///
@@ -38,13 +49,26 @@ pub struct Cg<T: Scalar> {
     p: Vec<T>,
     q: Vec<T>,
     best: Best<T>,
+    form: Form,
 }
 
 impl<T: Scalar> Cg<T> {
     /// For systems of n unknowns.
     pub fn new(n: usize) -> Self {
         let vector = || vec![zero::<T>(); n];
-        Self { r: vector(), z: vector(), p: vector(), q: vector(), best: Best::new(n) }
+        Self { r: vector(), z: vector(), p: vector(), q: vector(), best: Best::new(n), form: Form::Fixed }
+    }
+
+    /// The flexible form: the preconditioner may change in every step.
+    pub fn flexible(n: usize) -> Self {
+        Self { form: Form::Flexible, ..Self::new(n) }
+    }
+
+    fn method(&self) -> &'static str {
+        match self.form {
+            Form::Fixed => "cg",
+            Form::Flexible => "fcg",
+        }
     }
 
     /// Bytes of the workspace: 5n scalars.
@@ -59,7 +83,7 @@ impl<T: Scalar> Cg<T> {
     ///
     /// # Errors
     /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and [`Error::InvalidStructure`] for a preconditioner of
-    /// kind `Variable`.
+    /// kind `Variable`, which the flexible form takes.
     pub fn solve(
         &mut self,
         a: &dyn LinearOperator<T>,
@@ -71,7 +95,9 @@ impl<T: Scalar> Cg<T> {
     ) -> Result<SolveReport, Error> {
         let mut system = System { a, m, b };
         system.check(self.r.len(), x)?;
-        system.refuse_variable(METHOD)?;
+        if self.form == Form::Fixed {
+            system.refuse_variable(self.method())?;
+        }
         // r ← b − A·x
         let mut residual = system.residual(x, &mut self.r);
         let mut watch = Watch::new(stop, monitor, norm(b), residual);
@@ -79,18 +105,13 @@ impl<T: Scalar> Cg<T> {
         // Negative until the first direction: p ← z.
         let mut rho = T::Real::default();
         let mut fresh = true;
+        // pᴴ·A·p of the last direction.
+        let mut curvature = T::Real::default();
         let outcome = loop {
-            match watch.verdict(residual) {
-                Some(Outcome::Converged) => {
-                    residual = system.residual(x, &mut self.r);
-                    watch.operator_applications += 1;
-                    if let Some(outcome) = watch.claim(residual) {
-                        break outcome;
-                    }
-                    fresh = true;
-                }
-                Some(outcome) => break outcome,
-                None => {}
+            match watch.next(&system, x, &mut self.r, &mut residual) {
+                Next::End(outcome) => break outcome,
+                Next::Restart => fresh = true,
+                Next::GoOn => {}
             }
             // z ← M⁻¹r;  ρ ← rᴴz
             system.precondition(&self.r, &mut self.z);
@@ -103,17 +124,21 @@ impl<T: Scalar> Cg<T> {
                     Breakdown::IndefinitePreconditioner
                 });
             }
-            // p ← z + (ρ/ρ')·p
+            // p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p
             if fresh {
                 self.p.copy_from_slice(&self.z);
             } else {
-                xpby(&self.z, T::from_real(next / rho), &mut self.p);
+                let beta = match self.form {
+                    Form::Fixed => T::from_real(next / rho),
+                    Form::Flexible => -over(dot(&self.q, &self.z), curvature),
+                };
+                xpby(&self.z, beta, &mut self.p);
             }
             (rho, fresh) = (next, false);
             // q ← A·p;  α ← ρ/pᴴq
             a.apply(bt_formats::one(), &self.p, zero(), &mut self.q);
             watch.operator_applications += 1;
-            let curvature = dot(&self.p, &self.q).re();
+            curvature = dot(&self.p, &self.q).re();
             if !(curvature > zero()) {
                 break Outcome::Breakdown(if curvature.to_f64().is_nan() {
                     Breakdown::NonFinite
@@ -130,14 +155,7 @@ impl<T: Scalar> Cg<T> {
             residual = next;
             watch.iterations += 1;
         };
-        let restored = self.best.restore(x, residual);
-        let recurrence = residual;
-        let truth = if restored || !matches!(outcome, Outcome::Converged | Outcome::FalseConvergence) {
-            system.residual(x, &mut self.r)
-        } else {
-            residual
-        };
-        let bytes = Bytes { matrix: 0, factors: system.m.bytes(), workspace: self.bytes() };
-        Ok(watch.report(METHOD, outcome, recurrence, truth, bytes))
+        let workspace = self.bytes();
+        Ok(watch.finish(self.method(), outcome, residual, &system, &self.best, x, &mut self.r, workspace))
     }
 }

@@ -16,8 +16,7 @@
 //! application of M, 4(j + 1)·n flops (twice where orthogonalised again).
 
 use bt_formats::{
-    Breakdown, Bytes, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one,
-    zero,
+    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
 use crate::blas1::{axpy, divide, dot, norm, over, scale};
@@ -43,7 +42,7 @@ enum Basis {
 /// let report =
 ///     Gmres::new(3, 30).solve(&a, &mut Identity::new(3), &[2.0, 3.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
 /// assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 3));
-/// assert!(x.iter().zip([1.0, 2.0, 3.0]).all(|(x, e): (&f64, f64)| (x - e).abs() < 1e-14));
+/// assert!(x.iter().zip([1.0f64, 2.0, 3.0]).all(|(x, e)| (x - e).abs() < 1e-14));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Gmres<T: Scalar> {
@@ -164,8 +163,7 @@ impl<T: Scalar> Gmres<T> {
             };
         }
         let outcome = outcome.unwrap_or(Outcome::IterationLimit);
-        let bytes = Bytes { matrix: 0, factors: system.m.bytes(), workspace: self.bytes() };
-        Ok(watch.report(self.method(), outcome, recurrence, truth, bytes))
+        Ok(watch.report(self.method(), outcome, recurrence, truth, system.bytes(self.bytes())))
     }
 
     /// Up to m steps from the residual in v₀ of norm β: why it ended early, the steps whose columns are usable, and the

@@ -4,14 +4,13 @@
 //! doi:10.1137/1.9780898718003. A missing diagonal entry is part of the pattern. Pivots follow the rule of
 //! [`IncompleteLu`]: replaced where they are too small, and counted.
 //!
-//! Cost: 2 flops for every pair of entries (i, k), (k, j) with an entry (i, j), k < i, k < j.
+//! Cost: that of `pattern_lu.rs`.
 
-use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, one, zero};
+use bt_direct::Result;
+use bt_formats::{Csr, Scalar};
 
-use crate::blas1::divide;
-use crate::incomplete_lu::{IncompleteLu, usable_pivot};
-use crate::triangular::Rows;
+use crate::incomplete_lu::IncompleteLu;
+use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
 
 /// What becomes of fill outside the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,66 +36,19 @@ pub enum DroppedFill {
 /// ```
 ///
 /// # Errors
-/// [`FactorError::Input`] when A is not square or not finite; [`FactorError::Breakdown`] naming the row where an
+/// [`bt_direct::FactorError::Input`] when A is not square or not finite; [`bt_direct::FactorError::Breakdown`] naming the row where an
 /// element overflows.
 pub fn ilu0<T: Scalar>(a: &Csr<T>, dropped: DroppedFill) -> Result<IncompleteLu<T>> {
     a.check_square()?;
     a.check_finite()?;
-    let n = a.nrows();
-    let (mut lower, mut upper) = (Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() });
-    let mut reciprocals = Vec::with_capacity(n);
-    let mut replaced = 0;
-    // Row i scattered over its columns, and which columns it has.
-    let (mut w, mut owner) = (vec![zero::<T>(); n], vec![u32::MAX; n]);
-    for i in 0..n {
-        let (cols, vals) = a.row(i);
-        let mut largest = zero::<T::Real>();
-        (w[i], owner[i]) = (zero(), i as u32);
-        for (&j, &v) in cols.iter().zip(vals) {
-            (w[j as usize], owner[j as usize]) = (v, i as u32);
-            largest = largest.max_nan(v.abs());
-        }
-        let mut lost = zero::<T>();
-        for &k in cols.iter().take_while(|&&k| (k as usize) < i) {
-            let k = k as usize;
-            // lᵢₖ ← wₖ/uₖₖ;  wⱼ ← wⱼ − lᵢₖ·uₖⱼ on the pattern
-            let l: T = w[k] * reciprocals[k];
-            w[k] = l;
-            for e in upper.ptr[k] as usize..upper.ptr[k + 1] as usize {
-                let j = upper.idx[e] as usize;
-                let product: T = l * upper.val[e];
-                if owner[j] == i as u32 {
-                    w[j] -= product;
-                } else {
-                    lost -= product;
-                }
-            }
-            lower.idx.push(k as u32);
-            lower.val.push(l);
-        }
-        if dropped == DroppedFill::ToDiagonal {
-            w[i] += lost;
-        }
-        for &j in cols.iter().filter(|&&j| j as usize > i) {
-            upper.idx.push(j);
-            upper.val.push(w[j as usize]);
-        }
-        lower.ptr.push(lower.idx.len() as u32);
-        upper.ptr.push(upper.idx.len() as u32);
-        let (pivot, was_replaced) = usable_pivot(w[i], largest);
-        replaced += usize::from(was_replaced);
-        let reciprocal = divide(one::<T>(), pivot);
-        if !Scalar::is_finite(reciprocal) {
-            return Err(FactorError::Breakdown {
-                method: "ilu0",
-                reason: format!("elements overflow in row {i} (from 0); scale the matrix, or use matching"),
-            });
-        }
-        reciprocals.push(reciprocal);
-    }
     let name = match dropped {
         DroppedFill::Forgotten => "ilu0",
         DroppedFill::ToDiagonal => "milu0",
     };
-    Ok(IncompleteLu::assemble(name, &lower, &upper, &reciprocals, replaced))
+    match eliminate(a, &Pattern { ptr: a.row_ptr(), idx: a.col_idx() }, dropped, 0.0, Pivots::Replaced, name)? {
+        Eliminated::Done { lower, upper, reciprocals, replaced } => {
+            Ok(IncompleteLu::assemble(name, &lower, &upper, &reciprocals, replaced))
+        }
+        Eliminated::Stopped { .. } => unreachable!("pivots are replaced"),
+    }
 }

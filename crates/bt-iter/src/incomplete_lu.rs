@@ -5,7 +5,7 @@
 use bt_formats::{RealScalar, Scalar};
 
 use crate::blas1::over;
-use crate::preconditioner::{Preconditioner, PreconditionerKind};
+use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
 use crate::triangular::{LevelTriangle, Rows, Triangle};
 
 /// M = L·U.
@@ -16,6 +16,7 @@ pub struct IncompleteLu<T> {
     upper: LevelTriangle<T>,
     work: Vec<T>,
     replaced: usize,
+    kind: PreconditionerKind,
 }
 
 impl<T: Scalar> IncompleteLu<T> {
@@ -32,7 +33,13 @@ impl<T: Scalar> IncompleteLu<T> {
             upper: LevelTriangle::new(upper, Some(reciprocals), Triangle::Upper),
             work: vec![T::default(); reciprocals.len()],
             replaced,
+            kind: PreconditionerKind::General,
         }
+    }
+
+    /// The same, known to be of another kind.
+    pub(crate) fn claiming(self, kind: PreconditionerKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Pivots that were too small to divide by and were replaced; see the rule of the factorization.
@@ -54,9 +61,10 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
         self.name
     }
     fn kind(&self) -> PreconditionerKind {
-        PreconditionerKind::General
+        self.kind
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
+        check_lengths(self.work.len(), r, z);
         // z ← U⁻¹·L⁻¹·r
         z.copy_from_slice(r);
         self.lower.solve(z, &mut self.work);

@@ -7,7 +7,7 @@ use bt_direct::{FactorError, Result};
 use bt_formats::{Matrix, Scalar, one, zero};
 
 use crate::blas1::divide;
-use crate::preconditioner::{Preconditioner, PreconditionerKind};
+use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
 
 /// M = diag(A).
 ///
@@ -85,6 +85,7 @@ impl<T: Scalar> Preconditioner<T> for Jacobi<T> {
         self.kind
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
+        check_lengths(self.reciprocals.len(), r, z);
         // zᵢ ← rᵢ/aᵢᵢ
         z.copy_from_slice(r);
         for (z, d) in z.iter_mut().zip(&self.reciprocals) {

@@ -31,6 +31,11 @@ impl<T: Scalar> System<'_, T> {
         self.m.apply(r, z);
     }
 
+    /// Memory, with that of the method's own vectors.
+    pub fn bytes(&self, workspace: usize) -> Bytes {
+        Bytes { matrix: 0, factors: self.m.bytes(), workspace }
+    }
+
     /// Sizes of the operator, the preconditioner and the vectors.
     ///
     /// # Errors
@@ -66,6 +71,14 @@ impl<T: Scalar> System<'_, T> {
         }
         Ok(())
     }
+}
+
+/// How a method goes on after an iteration.
+pub(crate) enum Next {
+    GoOn,
+    /// From the true residual.
+    Restart,
+    End(Outcome),
 }
 
 /// Counts, limits and the monitor of a running solve.
@@ -125,6 +138,20 @@ impl<'a> Watch<'a> {
         self.stop.time_limit.is_some_and(|limit| self.start.elapsed() >= limit).then_some(Outcome::TimeLimit)
     }
 
+    /// After an iteration of a method by recurrences: end, go on, or go on from the true residual in r, since the
+    /// recurrence met the tolerance and the truth did not.
+    pub fn next<T: Scalar>(&mut self, system: &System<'_, T>, x: &[T], r: &mut [T], residual: &mut f64) -> Next {
+        match self.verdict(*residual) {
+            Some(Outcome::Converged) => {
+                *residual = system.residual(x, r);
+                self.operator_applications += 1;
+                self.claim(*residual).map_or(Next::Restart, Next::End)
+            }
+            Some(outcome) => Next::End(outcome),
+            None => Next::GoOn,
+        }
+    }
+
     /// The recurrence claims convergence and the true residual norm is `truth`: the outcome, or none when the
     /// iteration should go on from the true residual. It should as long as the truth halves from claim to claim: below
     /// that, rounding has eaten what the recurrence gained, and the attainable accuracy is reached.
@@ -141,6 +168,27 @@ impl<'a> Watch<'a> {
             truth / self.baseline
         ));
         Some(if truth <= 10.0 * self.threshold { Outcome::Converged } else { Outcome::FalseConvergence })
+    }
+
+    /// The end of a method by recurrences: x ← the best iterate, its true residual, the report.
+    pub fn finish<T: Scalar>(
+        self,
+        method: &'static str,
+        outcome: Outcome,
+        residual: f64,
+        system: &System<'_, T>,
+        best: &Best<T>,
+        x: &mut [T],
+        r: &mut [T],
+        workspace: usize,
+    ) -> SolveReport {
+        let restored = best.restore(x, residual);
+        let truth = if restored || !matches!(outcome, Outcome::Converged | Outcome::FalseConvergence) {
+            system.residual(x, r)
+        } else {
+            residual
+        };
+        self.report(method, outcome, residual, truth, system.bytes(workspace))
     }
 
     /// The report; `truth` is ‖b − A·x‖₂ of the x returned, `recurrence` what the method believed.

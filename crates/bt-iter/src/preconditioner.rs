@@ -25,7 +25,7 @@ pub enum PreconditionerKind {
 /// assert_eq!((z, m.kind()), ([1.0, 0.5], PreconditionerKind::Spd));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
-pub trait Preconditioner<T: Scalar> {
+pub trait Preconditioner<T: Scalar>: Send {
     /// Size n.
     fn n(&self) -> usize;
     /// Name, as the command spells it.
@@ -41,6 +41,11 @@ pub trait Preconditioner<T: Scalar> {
     fn nnz(&self) -> usize;
     /// Bytes of all arrays.
     fn bytes(&self) -> usize;
+}
+
+/// The contract of [`Preconditioner::apply`] on lengths.
+pub(crate) fn check_lengths<T>(n: usize, r: &[T], z: &[T]) {
+    assert_eq!((r.len(), z.len()), (n, n), "lengths of r and z");
 }
 
 /// M = I.
@@ -67,6 +72,7 @@ impl<T: Scalar> Preconditioner<T> for Identity {
         PreconditionerKind::Identity
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
+        check_lengths(self.n, r, z);
         z.copy_from_slice(r);
     }
     fn nnz(&self) -> usize {

@@ -3,32 +3,8 @@
 use bt_formats::{Csr, LinearOperator, Outcome, Scalar, StopCriterion, c64};
 use bt_iter::{DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, ilu0, ilut};
 use bt_testkit::strategies::{self, dominant};
+use bt_testkit::{csr, stencil};
 use proptest::prelude::*;
-
-fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr<T> {
-    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..n {
-        for j in 0..n {
-            let v = entry(i, j);
-            if v != T::default() {
-                idx.push(j as u32);
-                val.push(v);
-            }
-        }
-        ptr.push(idx.len() as u32);
-    }
-    Csr::new(n, n, ptr, idx, val).unwrap()
-}
-
-/// Five-point stencil on a k × k grid with convection.
-fn stencil(k: usize, wind: f64) -> Csr<f64> {
-    csr(k * k, |i, j| match (i.abs_diff(j), i / k == j / k) {
-        (0, _) => 4.0,
-        (1, true) => -1.0 + if j > i { wind } else { -wind },
-        (d, false) if d == k => -1.0,
-        _ => 0.0,
-    })
-}
 
 fn iterations(a: &Csr<f64>, m: &mut dyn Preconditioner<f64>) -> usize {
     let n = a.nrows();

@@ -6,45 +6,22 @@ use bt_formats::{
 use bt_iter::{BiCgStab, Cg, Gmres, Identity, Jacobi, Preconditioner, PreconditionerKind};
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::strategies::{self, well_conditioned};
+use bt_testkit::{csr, stencil};
 use proptest::prelude::*;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr<T> {
-    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..n {
-        for j in 0..n {
-            let v = entry(i, j);
-            if v != T::default() {
-                idx.push(j as u32);
-                val.push(v);
-            }
-        }
-        ptr.push(idx.len() as u32);
-    }
-    Csr::new(n, n, ptr, idx, val).unwrap()
-}
-
-/// Five-point Laplacian on a k × k grid, with a first-order term of size `wind` in x.
-fn stencil(k: usize, wind: f64) -> Csr<f64> {
-    csr(k * k, |i, j| match (i.abs_diff(j), i / k == j / k) {
-        (0, _) => 4.0,
-        (1, true) => -1.0 + if j > i { wind } else { -wind },
-        (d, false) if d == k => -1.0,
-        _ => 0.0,
-    })
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Cg,
+    Fcg,
     BiCgStab,
     Gmres(usize),
     Fgmres(usize),
 }
 
-const ALL: [Kind; 4] = [Kind::Cg, Kind::BiCgStab, Kind::Gmres(20), Kind::Fgmres(20)];
+const ALL: [Kind; 5] = [Kind::Cg, Kind::Fcg, Kind::BiCgStab, Kind::Gmres(20), Kind::Fgmres(20)];
 
 fn run<T: Scalar>(
     kind: Kind,
@@ -57,6 +34,7 @@ fn run<T: Scalar>(
     let n = a.nrows();
     match kind {
         Kind::Cg => Cg::new(n).solve(a, m, b, x, stop, &mut ()),
+        Kind::Fcg => Cg::flexible(n).solve(a, m, b, x, stop, &mut ()),
         Kind::BiCgStab => BiCgStab::new(n).solve(a, m, b, x, stop, &mut ()),
         Kind::Gmres(restart) => Gmres::new(n, restart).solve(a, m, b, x, stop, &mut ()),
         Kind::Fgmres(restart) => Gmres::flexible(n, restart).solve(a, m, b, x, stop, &mut ()),
@@ -105,7 +83,7 @@ fn conjugate_gradients_end_after_as_many_steps_as_eigenvalues() {
     // Diagonal with five values.
     let a = csr(60, |i, j| if i == j { 1.0 + (i % 5) as f64 } else { 0.0 });
     let b = rhs(&a);
-    for kind in [Kind::Cg, Kind::Gmres(60), Kind::Fgmres(60)] {
+    for kind in [Kind::Cg, Kind::Fcg, Kind::Gmres(60), Kind::Fgmres(60)] {
         let mut x = vec![0.0; 60];
         let report = run(kind, &a, &mut Identity::new(60), &b, &mut x, &StopCriterion::default());
         assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 5), "{kind:?}");
@@ -188,6 +166,12 @@ fn only_flexible_methods_take_a_variable_preconditioner() {
     let report = run(Kind::Fgmres(16), &a, &mut Fickle(0.0), &b, &mut x, &stop);
     assert_eq!(report.outcome, Outcome::Converged);
     assert!(true_residual(&a, &x, &b) <= 1e-8);
+    let a = stencil(4, 0.0);
+    let b = rhs(&a);
+    let mut x = vec![0.0; 16];
+    let report = run(Kind::Fcg, &a, &mut Fickle(0.0), &b, &mut x, &stop);
+    assert_eq!((report.outcome, report.method), (Outcome::Converged, "fcg"));
+    assert!(report.iterations <= 50 && true_residual(&a, &x, &b) <= 1e-8, "{report:?}");
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn full_nnz(k: usize, m: usize) -> Result<usize> {
 
 /// A number in [0, 1) keyed by (seed, kind, level, state): one step of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014,
 /// doi:10.1145/2660193.2660195), so that an entry's noise does not depend on the order of generation.
-fn uniform(seed: u64, kind: u64, j: u64, r: u64) -> f64 {
+pub(crate) fn uniform(seed: u64, kind: u64, j: u64, r: u64) -> f64 {
     const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut z = (seed.wrapping_mul(GAMMA) ^ (kind << 56) ^ (j << 16) ^ r).wrapping_add(GAMMA);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

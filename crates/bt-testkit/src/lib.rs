@@ -6,16 +6,19 @@
 //! - [`contract`]: suites that every operator and factorization has to pass. They return the first breach as a
 //!   sentence, so that the suites themselves can be tested with objects that break one rule each.
 //! - [`alloc`]: an allocator that counts.
+//! - [`csr`], [`stencil`]: matrices from a function of the place, and from a grid.
 //! - [`DenseLu`]: the plainest factorization that keeps the contract.
 
 pub mod alloc;
 pub mod catalogue;
 pub mod contract;
 mod dense_lu;
+mod matrices;
 pub mod oracle;
 pub mod strategies;
 mod vectors;
 
 pub use catalogue::{Expect, PAPER_B, System, catalogue};
 pub use dense_lu::DenseLu;
+pub use matrices::{csr, stencil};
 pub use vectors::{random_vector, x_star};

@@ -5,9 +5,11 @@
 
 mod factorization;
 mod operator;
+mod preconditioner;
 
 pub use factorization::{factorization_contract, refactor_contract};
 pub use operator::operator_contract;
+pub use preconditioner::{Claim, preconditioner_contract};
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,0 +1,170 @@
+//! The preconditioner that the options ask for, made from A in the order of the method.
+
+use bt_direct::{FactorError, Singularity, SparseLu};
+use bt_formats::detect::{line_partition, natural_partition};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
+use bt_iter::{
+    BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, Overlap,
+    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut,
+    ssor,
+};
+
+use crate::error::Error;
+use crate::factors::partition;
+use crate::options::{Blocks, Local, Precond, SolveOptions};
+use crate::reordered::Transform;
+
+/// ω of the SSOR preconditioners: that of Helfenstein & Koko.
+const OMEGA: f64 = 1.1;
+
+/// The preconditioner asked for.
+pub(crate) fn preconditioner<'a, T: Scalar>(
+    a: &'a Csr<T>,
+    transform: &Transform<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
+    let n = a.nrows();
+    let omega = options.omega.unwrap_or(OMEGA);
+    let approximate = |series, triangles| SsorAi::new(a, omega, series, triangles);
+    Ok(match options.precond {
+        Precond::None => Box::new(Identity::new(n)),
+        Precond::Jacobi => Box::new(Jacobi::new(a)?),
+        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, transform, options, notes)?,
+        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, transform, options, notes)?,
+        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, transform, options, notes)?,
+        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, transform, options, notes)?,
+        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Ssor => Box::new(ssor(a, omega)?),
+        Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
+        Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
+        Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
+        Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
+        Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
+        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, notes)),
+        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, notes)),
+        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
+        Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
+        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
+        Precond::Auto => match Jacobi::new(a) {
+            Ok(jacobi) => {
+                notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
+                Box::new(jacobi)
+            }
+            Err(why) => {
+                notes.push(format!("no preconditioner: {why}"));
+                Box::new(Identity::new(n))
+            }
+        },
+    })
+}
+
+/// Largest block of the natural partition that is worth factoring as a dense one.
+const LARGEST: usize = 512;
+/// Blocks where the pattern has none.
+const UNIFORM: usize = 64;
+
+/// A sweep over the blocks given, or over lines, or over the natural blocks; over uniform ones where those are too large.
+fn block_sweep<T: Scalar>(
+    a: &Csr<T>,
+    form: BlockForm,
+    transform: &Transform<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T>>, Error> {
+    let partition = if options.blocks == Blocks::Detect {
+        detected(a)?
+    } else {
+        partition(a, &options.blocks, transform.is_identity())?
+    };
+    let (min, max) = partition.min_max_size();
+    let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
+    let outside = quasi.nnz_remainder();
+    let blocks = quasi.blocks().n_blocks();
+    let m = BlockPreconditioner::new(quasi.into_blocks(), form).map_err(|e| match e {
+        // A itself may be regular.
+        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
+            method: options.precond.name(),
+            reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
+        },
+        other => other,
+    })?;
+    notes.push(format!("preconditioner: {} on {blocks} blocks of {min} to {max} rows", m.name()));
+    if outside > 0 && form != BlockForm::Jacobi {
+        notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
+    }
+    if m.pivoted_blocks() > 0 {
+        notes.push(format!("{} diagonal blocks were factored with row interchanges", m.pivoted_blocks()));
+    }
+    Ok(Box::new(m))
+}
+
+/// Lines, natural blocks of a moderate size, or uniform ones.
+fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
+    if let Some(lines) = line_partition(a)? {
+        return Ok(lines);
+    }
+    let natural = natural_partition(a)?;
+    Ok(if natural.min_max_size().1 <= LARGEST { natural } else { Partition::uniform(a.nrows(), UNIFORM)? })
+}
+
+/// Subdomains of contiguous rows, four unless told otherwise: the number must not depend on the machine.
+fn schwarz<T: Scalar>(
+    a: &Csr<T>,
+    overlap: Overlap,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Schwarz<T>, Error> {
+    const PARTS: usize = 4;
+    let n = a.nrows();
+    let parts = options.partitions.unwrap_or(PARTS).clamp(1, n.max(1));
+    // Sizes that differ by one row at most.
+    let partition = Partition::from_sizes((0..parts).map(|i| (i + 1) * n / parts - i * n / parts))?;
+    let mut replaced = 0;
+    let m = Schwarz::new(a, &partition, options.overlap, overlap, |local| {
+        let factors = match options.local {
+            Local::Ilu0 => ilu0(local, DroppedFill::Forgotten)?,
+            Local::Iluk => iluk(local, options.levels, DroppedFill::Forgotten)?,
+            Local::Ilut => ilut(local, options.ilut)?,
+            Local::Ic0 => ic0(local, DroppedFill::Forgotten)?.factors,
+            Local::Direct => return Ok(Box::new(Factored::new(SparseLu::new(local)?))),
+        };
+        replaced += factors.replaced_pivots();
+        Ok(Box::new(factors))
+    })?;
+    let (least, most) = m.min_max_rows();
+    notes.push(format!(
+        "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {}, each by {}",
+        m.name(),
+        options.overlap,
+        options.local.name()
+    ));
+    if replaced > 0 {
+        notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
+    }
+    Ok(m)
+}
+
+/// Incomplete factors, and what happened while they were made.
+fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
+    if m.replaced_pivots() > 0 {
+        notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
+    }
+    m
+}
+
+/// Incomplete Cholesky factors, and the shift they took.
+fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    if m.breakdowns > 0 {
+        notes.push(format!(
+            "{} met pivots that are not positive {} times and was made from A + {}·diag(A)",
+            m.factors.name(),
+            m.breakdowns,
+            m.shift
+        ));
+    }
+    counted(m.factors, notes)
+}

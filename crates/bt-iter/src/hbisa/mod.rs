@@ -1,0 +1,471 @@
+//! HBISA, the hybrid block iteration for block-tridiagonal systems, with its accelerated forms.
+//!
+//! With A = L + D + U (block lower, diagonal, upper part):
+//!
+//! ```text
+//! Eq. (6)  D·xⁱ⁺¹ = b − L·xⁱ − U·xⁱ         block Jacobi, all blocks independent
+//! Eq. (7)  (D + L)·xⁱ⁺¹ = b − U·xⁱ          block Gauss–Seidel, blocks in order
+//! ```
+//!
+//! and from Eq. (7): symmetric (forwards, then backwards); red–black (even blocks, then odd ones: the blocks of a colour
+//! are independent, and the rate is that of Eq. (7), ρ(J)², since the block graph is 2-cyclic); SOR in that order,
+//! xⱼ ← xⱼ + ω(D⁻¹tⱼ − xⱼ), with ω given or tuned; Chebyshev acceleration of the even blocks, the odd ones eliminated.
+//! The last two learn the spectrum from their first sweeps (see `tuning.rs`).
+//!
+//! Source: Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x. Departures: the paper's
+//! Algorithm 1 as printed updates the residual from the previous x and stops after one step; the equations are what is
+//! implemented. The paper stops on ‖xⁱ⁺¹ − xⁱ‖∞; here that is one of two rules. It calls Eq. (7) sequential; in red–black
+//! order it is parallel. Chebyshev: G. H. Golub, R. S. Varga, Numer. Math. 3 (1961), doi:10.1007/BF01386013.
+//!
+//! The residual comes for free: with t = b − (L + U)·x and s = D·x, b − A·x = t − s, and every form knows D·x.
+//!
+//! Jacobi converges iff ρ(D⁻¹(L+U)) < 1, Gauss–Seidel iff ρ((D+L)⁻¹U) < 1.
+//!
+//! Storage: the factors of D, four vectors and one block, 4n + max kⱼ scalars; Chebyshev 6n + max kⱼ. An iteration costs one
+//! product with L + U and one solve with D, the symmetric form two. All forms give the same bits for any number of threads;
+//! Jacobi and the red–black ones run their blocks in parallel.
+
+mod rate;
+mod sweep;
+mod tuning;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use bt_direct::Result;
+use bt_formats::{
+    Baseline, BlockTridiagonal, Breakdown, Bytes, Error, Monitor, Op, Outcome, Par, PhaseTimes, Progress, RealScalar,
+    Scalar, SolveReport, StopCriterion, certify, norm2, one, zero,
+};
+use faer::MatRef;
+
+use crate::block_diagonal::{BlockDiagonal, for_blocks};
+use crate::quasi::QuasiBlockTridiagonal;
+use rate::{Rate, sweeps_left};
+use sweep::Splitting;
+use tuning::{Chebyshev, Spectrum, Tuner};
+
+/// Which sweep is iterated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sweep {
+    /// Eq. (6): every block from the previous iterate.
+    Jacobi,
+    /// Eq. (7): the block above from the current iterate.
+    GaussSeidel,
+    /// Eq. (7) forwards, then backwards.
+    Symmetric,
+    /// Eq. (7) with the even blocks before the odd ones.
+    RedBlack,
+    /// The same, relaxed.
+    Sor(Relaxation),
+    /// The same, accelerated by Chebyshev polynomials on the interval that the first sweeps show; SOR where the spectrum
+    /// turns out to be complex.
+    Chebyshev,
+}
+
+impl Sweep {
+    /// Name of the method, as the command spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jacobi => "hbisa",
+            Self::GaussSeidel => "hbisa-gs",
+            Self::Symmetric => "hbisa-sgs",
+            Self::RedBlack => "hbisa-redblack",
+            Self::Sor(_) => "hbisa-sor",
+            Self::Chebyshev => "hbisa-chebyshev",
+        }
+    }
+
+    fn is_two_coloured(self) -> bool {
+        matches!(self, Self::RedBlack | Self::Sor(_) | Self::Chebyshev)
+    }
+
+    fn is_tuned(self) -> bool {
+        matches!(self, Self::Sor(Relaxation::Tuned) | Self::Chebyshev)
+    }
+}
+
+/// ω of successive over-relaxation.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Relaxation {
+    /// From the spectrum that the sweeps show.
+    #[default]
+    Tuned,
+    /// Given, 0 < ω < 2.
+    Fixed(f64),
+}
+
+/// What a red–black sweep does at present.
+#[derive(Clone, Copy)]
+enum Phase {
+    /// Relaxation by ω, and the decrease a sweep predicted for it.
+    Relaxed { omega: f64, predicted: Option<f64> },
+    /// From the residual norm at its start.
+    Chebyshev { polynomial: Chebyshev, start: f64 },
+}
+
+impl Phase {
+    const PLAIN: Self = Self::Relaxed { omega: 1.0, predicted: None };
+}
+
+/// What the tolerance is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StopRule {
+    /// ‖b − A·x‖₂ ≤ max(atol, rtol·baseline), the library's rule.
+    #[default]
+    Residual,
+    /// ‖xⁱ⁺¹ − xⁱ‖∞ ≤ max(atol, rtol·‖xⁱ⁺¹‖∞), the paper's rule when rtol = 0. A small update does not bound the
+    /// residual: the report's certificate says what the answer is worth.
+    Update,
+}
+
+/// The iteration on one matrix: factors of D and workspace. `solve` allocates nothing but its report.
+pub struct Hbisa<'a, T: Scalar> {
+    a: Splitting<'a, T>,
+    factors: BlockDiagonal<T>,
+    sweep: Sweep,
+    rule: StopRule,
+    previous: Vec<T>,
+    t: Vec<T>,
+    s: Vec<T>,
+    best: Vec<T>,
+    block: Vec<T>,
+    /// Chebyshev's d and D·d.
+    direction: Vec<T>,
+    phase: Phase,
+    tuner: Tuner,
+    setup: std::time::Duration,
+}
+
+impl<'a, T: Scalar> Hbisa<'a, T> {
+    /// Factors the diagonal blocks of `a` and allocates the vectors.
+    ///
+    /// # Errors
+    /// [`bt_direct::FactorError::Singular`] naming the diagonal block that is singular.
+    ///
+    /// # Example
+    /// ```
+    /// use bt_formats::{BlockTridiagonal, HybridLayout, Outcome, StopCriterion};
+    /// use bt_iter::{Hbisa, StopRule, Sweep};
+    /// use bt_queue::CloudCase;
+    /// let case = CloudCase::by_name("Cloud16-100")?;
+    /// let a = BlockTridiagonal::from_csr(&case.matrix()?, case.partition()?, HybridLayout::default())?;
+    /// let mut x = vec![0.0; 1600];
+    /// let report = Hbisa::new(&a, Sweep::GaussSeidel, StopRule::Residual)?
+    ///     .solve(&vec![1.0; 1600], &mut x, &StopCriterion::default(), &mut ());
+    /// assert_eq!(report.outcome, Outcome::Converged);
+    /// assert!(report.certificate.relative_residual <= 1e-8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(a: &'a BlockTridiagonal<T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
+        Self::on(Splitting { blocks: a, quasi: None }, sweep, rule)
+    }
+
+    /// The same on a matrix with entries outside the three block diagonals: they go into the off-diagonal products.
+    ///
+    /// # Errors
+    /// As [`Hbisa::new`], and [`bt_formats::Error::InvalidStructure`] for a sweep in red–black order where there are such
+    /// entries: two colours are not enough then.
+    pub fn quasi(a: &'a QuasiBlockTridiagonal<'a, T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
+        if sweep.is_two_coloured() && a.nnz_remainder() > 0 {
+            return Err(Error::InvalidStructure {
+                what: "blocks",
+                why: format!(
+                    "{} has two colours of blocks, but {} entries lie outside the three block diagonals; use hbisa, hbisa-gs or \
+                     hbisa-sgs, or larger blocks",
+                    sweep.name(),
+                    a.nnz_remainder()
+                ),
+            }
+            .into());
+        }
+        Self::on(Splitting { blocks: a.blocks(), quasi: Some(a) }, sweep, rule)
+    }
+
+    fn on(a: Splitting<'a, T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
+        if let Sweep::Sor(Relaxation::Fixed(omega)) = sweep
+            && !(omega > 0.0 && omega < 2.0)
+        {
+            let why = format!("{omega} is not between 0 and 2, where relaxation can converge");
+            return Err(Error::InvalidStructure { what: "omega", why }.into());
+        }
+        let start = Instant::now();
+        let factors = BlockDiagonal::new(a.blocks)?;
+        let n = a.blocks.n();
+        let vector = || vec![zero::<T>(); n];
+        let (previous, t, s, best) = (vector(), vector(), vector(), vector());
+        let block = vec![zero::<T>(); a.blocks.partition().min_max_size().1];
+        let direction = vec![zero::<T>(); if sweep == Sweep::Chebyshev { 2 * n } else { 0 }];
+        let tuner = Tuner::default();
+        let setup = start.elapsed();
+        Ok(Self { a, factors, sweep, rule, previous, t, s, best, block, direction, phase: Phase::PLAIN, tuner, setup })
+    }
+
+    /// Bytes of the workspace: 4n + max kⱼ scalars, 6n + max kⱼ for Chebyshev.
+    pub fn bytes(&self) -> usize {
+        (4 * self.t.len() + self.direction.len() + self.block.len()) * size_of::<T>()
+    }
+
+    /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
+    ///
+    /// On every exit `x` is the best iterate: the one with the smallest norm that the rule saw.
+    ///
+    /// # Panics
+    /// When a length is not n.
+    pub fn solve(&mut self, b: &[T], x: &mut [T], stop: &StopCriterion, monitor: &mut dyn Monitor) -> SolveReport {
+        let n = self.t.len();
+        assert_eq!((b.len(), x.len()), (n, n), "lengths of b and x");
+        let start = Instant::now();
+        let par = Par::auto(self.a.bytes());
+        // t⁰ and ‖b − A·x⁰‖
+        self.previous.copy_from_slice(b);
+        self.a.matrix().apply_op(Op::Identity, -one::<T>(), x, one(), &mut self.previous, par);
+        let norm_r0 = norm2(&self.previous);
+        let threshold = stop.threshold(norm2(b), norm_r0);
+        // Residuals are reported relative to what rtol is relative to, updates as they are.
+        let baseline = match (self.rule, stop.baseline) {
+            (StopRule::Residual, Baseline::Rhs) if norm2(b) > 0.0 => norm2(b),
+            (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
+            _ => 1.0,
+        };
+        self.begin(b, x, par);
+
+        let mut rate = Rate::default();
+        let mut norm = match self.rule {
+            StopRule::Residual => norm_r0,
+            StopRule::Update => f64::INFINITY,
+        };
+        let mut best_norm = f64::INFINITY;
+        let mut iterations = 0;
+        let outcome = loop {
+            let target = match self.rule {
+                StopRule::Residual => threshold,
+                StopRule::Update => stop.atol.max(stop.rtol * bt_formats::max_abs(x)),
+            };
+            let progress = Progress::Iteration { index: iterations, residual: norm / baseline };
+            let flow = monitor.observe(progress);
+            if norm <= target {
+                break Outcome::Converged;
+            }
+            if norm.is_nan() || (iterations > 0 && norm.is_infinite()) {
+                break Outcome::Breakdown(Breakdown::NonFinite);
+            }
+            if let ControlFlow::Break(()) = flow {
+                break Outcome::Stopped;
+            }
+            if rate.diverges(norm) {
+                break Outcome::Breakdown(Breakdown::Diverged);
+            }
+            if iterations == stop.max_iters {
+                break Outcome::IterationLimit;
+            }
+            if stop.time_limit.is_some_and(|limit| start.elapsed() >= limit) {
+                break Outcome::TimeLimit;
+            }
+            rate.predict(norm, target, iterations);
+            let next = self.step(b, x, par);
+            iterations += 1;
+            if self.retune(x, next) {
+                rate.restart();
+            }
+            // The best iterate is set aside only when the next one is worse: a convergent run never copies.
+            if !(next <= norm) && norm < best_norm {
+                self.best.copy_from_slice(&self.previous);
+                best_norm = norm;
+            }
+            norm = next;
+        };
+        if !(norm <= best_norm) {
+            x.copy_from_slice(&self.best);
+            norm = best_norm;
+        }
+        let elapsed = start.elapsed();
+        self.report(b, x, outcome, iterations, norm, threshold, &rate, elapsed)
+    }
+
+    /// t and s for x⁰, with b − A·x⁰ in `previous`; plain sweeps first.
+    fn begin(&mut self, b: &[T], x: &[T], par: Par) {
+        self.right_hand_side(b, x, par);
+        if self.sweep == Sweep::GaussSeidel {
+            let Self { a, t, .. } = self;
+            t.copy_from_slice(b);
+            for_blocks(a.blocks.partition(), t, par, &|j, t| a.subtract_upper(j, x, t));
+        }
+        // D·x = t − r
+        for ((s, t), r) in self.s.iter_mut().zip(&self.t).zip(&self.previous) {
+            *s = *t - *r;
+        }
+        self.tuner = Tuner::default();
+        self.phase = match self.sweep {
+            Sweep::Sor(Relaxation::Fixed(omega)) => Phase::Relaxed { omega, predicted: None },
+            _ => Phase::PLAIN,
+        };
+    }
+
+    /// One sweep: x ← next iterate. Returns the norm that the rule looks at.
+    fn step(&mut self, b: &[T], x: &mut [T], par: Par) -> f64 {
+        self.previous.copy_from_slice(x);
+        match self.sweep {
+            Sweep::Jacobi => self.jacobi(b, x, par),
+            Sweep::GaussSeidel => self.gauss_seidel(b, x, par),
+            Sweep::Symmetric => self.symmetric(b, x, par),
+            Sweep::RedBlack | Sweep::Sor(_) | Sweep::Chebyshev => self.red_black(b, x, par),
+        }
+        match self.rule {
+            // b − A·xⁱ⁺¹ = t − s
+            StopRule::Residual => distance2(&self.t, &self.s),
+            // ‖xⁱ⁺¹ − xⁱ‖∞
+            StopRule::Update => {
+                x.iter().zip(&self.previous).fold(0.0, |m: f64, (&new, &old)| m.max_nan((new - old).abs().to_f64()))
+            }
+        }
+    }
+
+    /// t ← b − (L + U)·x
+    fn right_hand_side(&mut self, b: &[T], x: &[T], par: Par) {
+        let Self { a, t, .. } = self;
+        t.copy_from_slice(b);
+        for_blocks(a.blocks.partition(), t, par, &|j, t| a.subtract_couplings(j, x, t));
+    }
+
+    /// After a sweep of a tuned form: another relaxation where the spectrum is known better now. True on a change.
+    fn retune(&mut self, x: &[T], norm: f64) -> bool {
+        if !self.sweep.is_tuned() || !self.tuner.may_fit() {
+            return false;
+        }
+        self.tuner.observe(x, &self.previous);
+        // Chebyshev polynomials where the interval allows, ω otherwise.
+        let polynomial = |spectrum: &Spectrum| {
+            let interval = spectrum.interval().filter(|&(_, high)| self.sweep == Sweep::Chebyshev && high < 1.0);
+            interval.map(|(low, high)| Chebyshev::new(low, high))
+        };
+        let rate = |s: &Spectrum| polynomial(s).map_or_else(|| s.best_omega().1, |p| p.rate());
+        let changed = match self.phase {
+            Phase::Relaxed { omega, predicted } => self.tuner.learn(omega, predicted, rate),
+            Phase::Chebyshev { polynomial, start } if polynomial.steps >= Tuner::PATIENCE => {
+                let square = polynomial.explain(norm / start, self.tuner.same_direction());
+                if let Some(square) = square {
+                    self.tuner.widen(square);
+                }
+                square.is_some()
+            }
+            Phase::Chebyshev { .. } => false,
+        };
+        if changed {
+            self.direction.fill(zero());
+            self.phase = if let Some(polynomial) = polynomial(&self.tuner.spectrum) {
+                Phase::Chebyshev { polynomial, start: norm }
+            } else {
+                let (omega, radius) = self.tuner.spectrum.best_omega();
+                Phase::Relaxed { omega, predicted: Some(radius) }
+            };
+        }
+        changed
+    }
+
+    /// What the tuning found.
+    fn tuning_notes(&self, notes: &mut Vec<String>) {
+        match self.phase {
+            Phase::Relaxed { omega, predicted: Some(radius) } => notes.push(format!(
+                "omega = {omega:.4}, tuned to a {} spectrum of the Jacobi iteration with radius {:.6}: {radius:.4} a sweep",
+                self.tuner.spectrum.kind(),
+                self.tuner.spectrum.radius()
+            )),
+            Phase::Chebyshev { polynomial, .. } => notes.push(format!(
+                "Chebyshev polynomials for a {} spectrum of the Jacobi iteration with radius {:.6}: {:.4} a sweep",
+                self.tuner.spectrum.kind(),
+                self.tuner.spectrum.radius(),
+                polynomial.rate()
+            )),
+            Phase::Relaxed { omega, .. } if omega != 1.0 => notes.push(format!("omega = {omega}")),
+            Phase::Relaxed { .. } => {}
+        }
+    }
+
+    fn report(
+        &self,
+        b: &[T],
+        x: &[T],
+        mut outcome: Outcome,
+        iterations: usize,
+        norm: f64,
+        threshold: f64,
+        rate: &Rate,
+        elapsed: std::time::Duration,
+    ) -> SolveReport {
+        let n = x.len();
+        let certificate = certify(
+            self.a.matrix(),
+            Op::Identity,
+            MatRef::from_column_major_slice(x, n, 1),
+            MatRef::from_column_major_slice(b, n, 1),
+        );
+        let true_residual = certificate.relative_residual * norm2(b);
+        let mut notes = vec![match self.rule {
+            StopRule::Residual => "stopping rule: 2-norm of the true residual b − A·x".to_owned(),
+            StopRule::Update => {
+                format!("stopping rule: ∞-norm of the update xⁱ⁺¹ − xⁱ, last {norm:.3e}; not a bound on the residual")
+            }
+        }];
+        if self.rule == StopRule::Residual && outcome == Outcome::Converged && !(true_residual <= 10.0 * threshold) {
+            outcome = Outcome::FalseConvergence;
+            notes.push(format!("the recurrence claimed {norm:.3e}, the recomputed residual is {true_residual:.3e}"));
+        }
+        self.tuning_notes(&mut notes);
+        if let Some(radius) = rate.radius() {
+            let (rho, low, high) = (radius.rho, radius.low, radius.high);
+            notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
+            if let Some(sweeps) = rate.predicted {
+                notes.push(format!("iterations predicted once the rate showed: {sweeps}"));
+            }
+            if outcome == Outcome::IterationLimit
+                && let Some(left) = sweeps_left(norm, threshold, rho)
+            {
+                let most = sweeps_left(norm, threshold, high).map_or("any number".to_owned(), |k| k.to_string());
+                let least = sweeps_left(norm, threshold, low).unwrap_or(left);
+                notes.push(format!("about {left} more iterations ({least} to {most}) would reach the tolerance"));
+            }
+        }
+        if let Some(quasi) = self.a.quasi.filter(|quasi| quasi.nnz_remainder() > 0) {
+            notes.push(format!(
+                "{} entries outside the three block diagonals went into the off-diagonal products",
+                quasi.nnz_remainder()
+            ));
+        }
+        if let Outcome::Breakdown(reason) = outcome {
+            let cure = match reason {
+                Breakdown::Diverged => "gmres or bicgstab with --precond block-gs may do, a direct method will",
+                _ => "a direct method will do",
+            };
+            notes.push(format!("{reason}; {cure} (block-lu, band-lu, sparse-lu)"));
+        }
+        if self.factors.pivoted_blocks() > 0 {
+            notes.push(format!(
+                "{} diagonal blocks have a zero pivot and were factored with row interchanges",
+                self.factors.pivoted_blocks()
+            ));
+        }
+        SolveReport {
+            method: self.sweep.name(),
+            outcome,
+            iterations,
+            recurrence_residual: (self.rule == StopRule::Residual).then_some(norm),
+            certificate,
+            operator_applications: iterations + 2,
+            preconditioner_applications: iterations,
+            times: PhaseTimes { setup: self.setup, solve: elapsed, ..PhaseTimes::default() },
+            bytes: Bytes { matrix: self.a.bytes(), factors: self.factors.bytes(), workspace: self.bytes() },
+            notes,
+        }
+    }
+}
+
+/// ‖x − y‖₂; NaN and infinities show.
+fn distance2<T: Scalar>(x: &[T], y: &[T]) -> f64 {
+    let largest = x.iter().zip(y).fold(0.0, |m: f64, (&a, &b)| m.max_nan((a - b).abs().to_f64()));
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    let sum: f64 = x.iter().zip(y).map(|(&a, &b)| ((a - b).abs().to_f64() / largest).powi(2)).sum();
+    largest * sum.sqrt()
+}

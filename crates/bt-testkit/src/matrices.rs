@@ -1,0 +1,35 @@
+//! Matrices from a function of the place, and the model problems of grids.
+
+use bt_formats::{Csr, Scalar};
+
+/// The n × n matrix of the non-zero `entry(i, j)`. Cost n² calls: for small n.
+pub fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr<T> {
+    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        for j in 0..n {
+            let v = entry(i, j);
+            if v != T::default() {
+                idx.push(j as u32);
+                val.push(v);
+            }
+        }
+        ptr.push(idx.len() as u32);
+    }
+    Csr::new(n, n, ptr, idx, val).expect("columns increase")
+}
+
+/// Five-point Laplacian on a k × k grid with a first-order term of size `wind` in x: 4 on the diagonal, −1 ± wind beside
+/// it, −1 above and below. Positive definite for `wind` = 0.
+pub fn stencil<T: Scalar>(k: usize, wind: f64) -> Csr<T> {
+    csr(k * k, |i, j| {
+        T::from_parts(
+            match (i.abs_diff(j), i / k == j / k) {
+                (0, _) => 4.0,
+                (1, true) => -1.0 + if j > i { wind } else { -wind },
+                (d, false) if d == k => -1.0,
+                _ => 0.0,
+            },
+            0.0,
+        )
+    })
+}

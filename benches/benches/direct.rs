@@ -1,13 +1,26 @@
-//! Tridiagonal and band factorizations and solves, on the cases t1 and b1-8, -32, -128 of the peers' harness.
+//! Direct methods on the cases of the peers' harness: one tridiagonal system (t1), batches (t2), bands (b1), dense blocks
+//! (bt1) with their selected inverse, dense matrices (d1). Same shapes, own numbers.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use blocktri::Band;
-use blocktri::direct::{BandLu, Factorization, Thomas, TridiagonalLu};
+use blocktri::direct::batch::{Layout, Pivoting, TridiagonalBatch};
+use blocktri::direct::{
+    BandLu, BlockLu, Elimination, Factorization, PartialPivotLu, Rbt, SelectedInverse, Thomas, TridiagonalLu,
+    TridiagonalOnce,
+};
 use blocktri::faer::Mat;
-use blocktri::formats::Tridiagonal;
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use blocktri::formats::{BlockTridiagonal, Par, Partition, Tridiagonal};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+/// Ten samples of about a tenth of a second.
+fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = c.benchmark_group(name);
+    group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
+    group
+}
 
 /// Uniform numbers in (−1, 1) from a 64-bit linear congruential generator: the same on every machine.
 struct Uniform(u64);
@@ -34,8 +47,7 @@ fn band(n: usize, half: usize) -> Band<f64> {
 fn bands(c: &mut Criterion) {
     let n = 100_000;
     for half in [8, 32, 128] {
-        let mut group = c.benchmark_group(format!("b1-{half}"));
-        group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
+        let mut group = group(c, &format!("b1-{half}"));
         let a = band(n, half);
         let mut lu = BandLu::new(&a).expect("regular");
         group.throughput(Throughput::Elements(lu.stats().flops as u64));
@@ -54,15 +66,20 @@ fn bands(c: &mut Criterion) {
     }
 }
 
+/// The three diagonals of a batch of dominant systems of order n, one after the other.
+fn diagonals(n: usize, systems: usize) -> [Vec<f64>; 3] {
+    let mut random = Uniform(1);
+    let mut off = |edge: usize| (0..n * systems).map(|i| if i % n == edge { 0.0 } else { random.next() }).collect();
+    let (lower, upper): (Vec<f64>, Vec<f64>) = (off(0), off(n - 1));
+    let diag = lower.iter().zip(&upper).map(|(l, u)| 1.1 * (l.abs() + u.abs())).collect();
+    [lower, diag, upper]
+}
+
 fn tridiagonal(c: &mut Criterion) {
     let n = 1_000_000;
-    let mut random = Uniform(1);
-    let mut off = |edge: usize| (0..n).map(|i| if i == edge { 0.0 } else { random.next() }).collect::<Vec<_>>();
-    let (lower, upper) = (off(0), off(n - 1));
-    let diag = lower.iter().zip(&upper).map(|(l, u): (&f64, &f64)| 1.1 * (l.abs() + u.abs())).collect();
+    let [lower, diag, upper] = diagonals(n, 1);
     let a = Tridiagonal::new(lower, diag, upper).expect("lengths");
-    let mut group = c.benchmark_group("t1-1e6");
-    group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
+    let mut group = group(c, "t1-1e6");
     group.throughput(Throughput::Elements(n as u64));
     let mut thomas = Thomas::new(&a).expect("dominant");
     let mut pivoted = TridiagonalLu::new(&a).expect("regular");
@@ -70,20 +87,93 @@ fn tridiagonal(c: &mut Criterion) {
     group.bench_function("tridiagonal-lu/factor", |b| b.iter(|| pivoted.refactor(black_box(&a)).expect("regular")));
     let rhs = vec![1.0; n];
     let mut x = rhs.clone();
-    group.bench_function("thomas/solve", |b| {
-        b.iter(|| {
-            x.copy_from_slice(&rhs);
-            thomas.solve_vec_in_place(&mut x);
+    for factors in [&thomas as &dyn Factorization<f64>, &pivoted] {
+        group.bench_function(BenchmarkId::new(factors.method(), "solve"), |b| {
+            b.iter(|| {
+                x.copy_from_slice(&rhs);
+                factors.solve_vec_in_place(&mut x);
+            });
         });
-    });
-    group.bench_function("tridiagonal-lu/solve", |b| {
-        b.iter(|| {
-            x.copy_from_slice(&rhs);
-            pivoted.solve_vec_in_place(&mut x);
+    }
+    let mut once = TridiagonalOnce::new(n).expect("memory");
+    for (name, elimination) in [("once/dominant", Elimination::Dominant), ("once/pivoted", Elimination::Pivoted)] {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                x.copy_from_slice(&rhs);
+                once.solve_in_place(black_box(&a), &mut x, elimination, Par::Seq).expect("regular");
+            });
         });
-    });
+    }
     group.finish();
 }
 
-criterion_group!(benches, bands, tridiagonal);
+fn batches(c: &mut Criterion) {
+    for (n, systems) in [(512, 10_000), (64, 100_000)] {
+        let [lower, diag, upper] = diagonals(n, systems);
+        let a = TridiagonalBatch::new(Layout::Strided, n, lower, diag, upper).expect("lengths");
+        let mut group = group(c, &format!("t2-{n}"));
+        group.throughput(Throughput::Elements((n * systems) as u64));
+        let rhs = vec![1.0; n * systems];
+        let mut x = rhs.clone();
+        for (name, pivoting) in [("no-pivoting", Pivoting::None), ("partial-pivoting", Pivoting::Partial)] {
+            group.bench_function(name, |b| {
+                b.iter(|| {
+                    x.copy_from_slice(&rhs);
+                    a.solve_in_place(&mut x, pivoting).expect("lengths")
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+/// Row dominant blocks of k rows.
+fn blocks(k: usize, m: usize) -> BlockTridiagonal<f64> {
+    let mut random = Uniform(k as u64);
+    let mut values = |count: usize| (0..count * k * k).map(|_| random.next()).collect::<Vec<_>>();
+    let (mut diag, couplings) = (values(m), values(2 * m - 2));
+    for block in diag.chunks_exact_mut(k * k) {
+        block.iter_mut().step_by(k + 1).for_each(|d| *d = 3.0 * k as f64);
+    }
+    BlockTridiagonal::from_dense_blocks(Partition::uniform(k * m, k).expect("sizes"), diag, couplings).expect("sizes")
+}
+
+fn block_tridiagonal(c: &mut Criterion) {
+    for (k, m) in [(4, 100_000), (16, 20_000), (32, 10_000), (64, 4_000), (128, 1_000)] {
+        let a = blocks(k, m);
+        let mut lu = BlockLu::new(&a).expect("dominant");
+        let mut group = group(c, &format!("bt1-{k}"));
+        group.throughput(Throughput::Elements(lu.stats().flops as u64));
+        group.bench_function("factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("dominant")));
+        let rhs = vec![1.0; k * m];
+        let mut x = rhs.clone();
+        group.bench_function("solve", |b| {
+            b.iter(|| {
+                x.copy_from_slice(&rhs);
+                lu.solve_vec_in_place(&mut x);
+            });
+        });
+        if k == 32 {
+            let mut inverse = SelectedInverse::new(&lu).expect("memory");
+            group.bench_function("selected-inverse", |b| b.iter(|| inverse.recompute(&lu).expect("factored")));
+        }
+        group.finish();
+    }
+}
+
+fn dense(c: &mut Criterion) {
+    for n in [512, 2048] {
+        let mut random = Uniform(n as u64);
+        let a = Mat::from_fn(n, n, |_, _| random.next());
+        let mut group = group(c, &format!("d1-{n}"));
+        group.throughput(Throughput::Elements((2 * n * n * n / 3) as u64));
+        let mut rbt = Rbt::new(a.as_ref()).expect("regular");
+        group.bench_function("rbt", |b| b.iter(|| rbt.refactor(black_box(a.as_ref())).expect("regular")));
+        let mut lu = PartialPivotLu::new(a.as_ref()).expect("regular");
+        group.bench_function("dense-lu", |b| b.iter(|| lu.refactor(black_box(a.as_ref())).expect("regular")));
+        group.finish();
+    }
+}
+
+criterion_group!(benches, tridiagonal, batches, bands, block_tridiagonal, dense);
 criterion_main!(benches);

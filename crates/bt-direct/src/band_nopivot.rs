@@ -40,7 +40,8 @@ impl Boosting {
     ///
     /// ```
     /// let boosting = bt_direct::Boosting::of::<f64>();
-    /// assert_eq!(boosting.eps * boosting.eps, boosting.zero);
+    /// assert_eq!(boosting.zero, f64::EPSILON / 2.0);
+    /// assert_eq!(boosting.eps, boosting.zero.sqrt());
     /// ```
     pub fn of<T: Scalar>() -> Self {
         let u = unit_roundoff::<T>();

@@ -11,7 +11,7 @@
 //! Nothing bounds the growth of elements, so it is checked, and a matrix that fails a check is factored with partial
 //! pivoting instead; [`Rbt::fallback`] says so and why:
 //! 1. a pivot that cannot be divided by, or below 8u of the largest one: nothing but roundoff, A may be singular;
-//! 2. growth, as [`NoPivotLu`](crate::NoPivotLu) measures it, beyond u^−⅔: an estimate, hence the wide limit;
+//! 2. growth, as [`NoPivotLu`] measures it, beyond u^−⅔: an estimate, hence the wide limit;
 //! 3. a trial solve A·y = b with random b, 1/2 ≤ |bᵢ| ≤ 1, whose relative residual ‖b − A·y‖₁/‖b‖₁ is beyond 1/100: A may be
 //!    singular, which only pivoting can tell (whatever y, the part of b outside the range of A is left);
 //! 4. its backward error ‖b − A·y‖₁/(‖A‖₁‖y‖₁ + ‖b‖₁) beyond u^⅔ (2·10⁻¹¹, or 2·10⁻⁵ in single precision). Within it,

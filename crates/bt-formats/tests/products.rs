@@ -266,6 +266,22 @@ fn long_results_of_any_alignment() {
     long_results::<f32>((4 << 20) / 4 + 3);
 }
 
+/// Any number of rows whose entries do not fit in the kernel's buffer together: every way to halve a pass.
+#[test]
+fn long_rows_in_any_number() {
+    let mut numbers = Numbers(8);
+    for n in 1..=70 {
+        let a = sparse::<f64>(n, 300, |_, _| 90, &mut numbers);
+        let x: Vec<f64> = numbers.vector(300);
+        let mut y = vec![0.0; n];
+        a.apply(1.0, &x, 0.0, &mut y);
+        for (i, (y, row)) in y.iter().zip(dense(&a, Op::Identity).row_iter()).enumerate() {
+            let (sum, scale) = row.iter().zip(&x).fold((0.0, 0.0), |(s, t), (a, x)| (s + a * x, t + (a * x).abs()));
+            assert!((y - sum).abs() <= 300.0 * f64::EPSILON * scale, "row {i} of {n}");
+        }
+    }
+}
+
 #[test]
 fn an_index_needs_rows_that_resemble_each_other() {
     let mut numbers = Numbers(9);

@@ -25,7 +25,7 @@ use crate::tridiagonal_lu::reserve;
 /// let batch = FactorBatch::new(&systems, BandLu::new)?;
 /// assert_eq!(batch.failures().len(), 1);
 /// assert_eq!(batch.failures()[0].0, 1);
-/// let mut x = [2.0, 2.0, 1.0, 1.0, 4.0, 4.0];
+/// let mut x = [2.0f64, 2.0, 1.0, 1.0, 4.0, 4.0];
 /// batch.solve_in_place(&mut x)?;
 /// assert!(x[..2] == [1.0, 1.0] && x[2].is_nan() && x[4..] == [1.0, 1.0]);
 /// assert_eq!(batch.get(2).unwrap().log_det().log_abs, 16f64.ln());

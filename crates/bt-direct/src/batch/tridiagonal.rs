@@ -29,7 +29,7 @@ use crate::tridiagonal_lu::reserve;
 /// assert_eq!(x, [1.0, 1.0, 2.0, 5.0]);
 ///
 /// // Without pivoting the second one has a zero pivot. The first is solved all the same.
-/// let mut x = [3.0, 3.0, 5.0, 8.0];
+/// let mut x = [3.0f64, 3.0, 5.0, 8.0];
 /// let verdict = a.solve_in_place(&mut x, Pivoting::None)?;
 /// assert_eq!(verdict.failures().len(), 1);
 /// assert_eq!(verdict.failures()[0].system, 1);

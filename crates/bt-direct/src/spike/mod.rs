@@ -170,7 +170,6 @@ pub struct Spike<T: Scalar> {
     /// Column sums of |A| of a block-tridiagonal matrix.
     sums: Vec<f64>,
     stats: FactorStats,
-
     spike_size: f64,
     choice: Option<Choice>,
     /// The last factorization failed: solves give NaN.

@@ -66,8 +66,10 @@ pub(super) fn window<T: Scalar, S: Isa<T>>(
     let (mut down, mut up) = (start(), start());
     for k in (0..reach).step_by(W) {
         let (at, end) = (first - reach + k, first + reach - k - W);
-        let rows = |at| [a.lower, a.diag, a.upper, b].map(|v| isa.load_rows(v, at, stride));
-        let ([l, d, u, f], [l1, d1, u1, f1]) = (rows(at), rows(end));
+        // No closure through `map`: it would not be inlined, and lose the instruction set.
+        let rows = |v: &[T], at| isa.load_rows(v, at, stride);
+        let (l, d, u, f) = (rows(a.lower, at), rows(a.diag, at), rows(a.upper, at), rows(b, at));
+        let (l1, d1, u1, f1) = (rows(a.lower, end), rows(a.diag, end), rows(a.upper, end), rows(b, end));
         for j in 0..W {
             step(isa, &mut down, l[j], d[j], u[j], f[j], limit);
             let j = W - 1 - j;

@@ -49,7 +49,7 @@ impl<R: Copy + PartialEq + 'static> Rows for CompressedRows<R> {
             while i < job.end {
                 let mut last = (i + PASS).min(job.end);
                 while self.entries(i, last) > BUFFER && last - i > W {
-                    last = i + (last - i) / 2 / W * W;
+                    last = i + ((last - i) / 2).next_multiple_of(W);
                 }
                 let start = self.pointer(i);
                 let is_buffered = self.entries(i, last) <= BUFFER;

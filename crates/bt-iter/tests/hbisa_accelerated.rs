@@ -2,7 +2,9 @@
 
 mod common;
 
-use bt_formats::{BlockTridiagonal, Breakdown, Csr, HybridLayout, Outcome, Partition, SolveReport, StopCriterion};
+use bt_formats::{
+    BlockTridiagonal, Breakdown, Csr, HybridLayout, Outcome, Partition, Scalar, SolveReport, StopCriterion, c32, c64,
+};
 use bt_iter::{Hbisa, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use bt_queue::CloudCase;
 use bt_testkit::{csr, stencil};
@@ -145,4 +147,26 @@ fn a_remainder_goes_into_the_products() {
     }
     let error = Hbisa::quasi(&quasi, Sweep::RedBlack, StopRule::Residual).err().unwrap().to_string();
     assert!(error.contains("two colours"), "{error}");
+}
+
+#[test]
+fn every_scalar_converges_to_its_precision() {
+    fn check<T: Scalar>(rtol: f64) {
+        // Complex types: off-diagonal entries with an imaginary part, so that the spectrum is complex.
+        let grid = stencil::<f64>(9, 0.2);
+        let a = csr(81, |i, j| T::from_parts(grid.get(i, j), if i == j { 0.0 } else { 0.4 * grid.get(i, j) }));
+        let a = BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), HybridLayout::default()).unwrap();
+        let stop = StopCriterion { rtol, ..StopCriterion::default() };
+        for sweep in [Sweep::Symmetric, Sweep::RedBlack, TUNED, Sweep::Chebyshev] {
+            for rule in [StopRule::Residual, StopRule::Update] {
+                let (_, report) = run(&a, sweep, rule, &stop);
+                assert_eq!(report.outcome, Outcome::Converged, "{sweep:?} {rule:?} {}", T::KIND);
+                assert!(report.certificate.relative_residual <= 20.0 * rtol, "{sweep:?} {rule:?} {}", T::KIND);
+            }
+        }
+    }
+    check::<f64>(1e-10);
+    check::<f32>(1e-5);
+    check::<c64>(1e-10);
+    check::<c32>(1e-5);
 }

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
-use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport};
+use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCyclicReduction, BlockLu, Cyclic, CyclicReduction, DiagonalPivoting,
-    Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions,
-    SingularKind, Singularity, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
+    CyclicReduction, DiagonalPivoting, Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
+    PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
+    TridiagonalSpike,
 };
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
@@ -115,7 +116,9 @@ fn family(method: Method) -> Method {
     match method {
         Method::Thomas => Method::TridiagonalLu,
         Method::DiagonalPivoting | Method::CyclicReduction | Method::Pcr => Method::TridiagonalLu,
+        Method::GSpike | Method::SpikeLu | Method::SpikeDiagonalPivoting => Method::TridiagonalLu,
         Method::BandLuNoPivot | Method::BandCholesky | Method::Spike | Method::SpikeTruncated => Method::BandLu,
+        Method::BlockLuAcross | Method::BlockCholesky | Method::BlockRbt => Method::BlockLu,
         Method::BlockCyclicReduction => Method::BlockLu,
         other => other,
     }
@@ -246,16 +249,41 @@ fn factor_in_order<T: Scalar>(
             (Box::new(BandCholesky::with_monitor(&band, monitor)?), band.bytes())
         }
         Method::BlockLu => {
-            let partition = partition(work, &options.blocks, identity)?;
-            summary = Some(BlockSummary::of(&partition));
-            let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+            let hybrid = blocks(work, options, identity, &mut summary)?;
             (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
+        Method::BlockLuAcross => {
+            let hybrid = blocks(work, options, identity, &mut summary)?;
+            (Box::new(BlockLuAcross::with_monitor(&hybrid, monitor)?), hybrid.bytes())
+        }
+        Method::BlockCholesky => {
+            let hybrid = blocks(work, options, identity, &mut summary)?;
+            (Box::new(BlockCholesky::with_monitor(&hybrid, monitor)?), hybrid.bytes())
+        }
+        Method::BlockRbt => {
+            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
+            let rbt = BlockRbt::with_options(&hybrid, butterflies, monitor)?;
+            if let Some(reason) = rbt.fallback() {
+                notes.push(format!("block-rbt factored with pivoting across blocks instead: {reason}"));
+            }
+            (Box::new(rbt), hybrid.bytes())
+        }
         Method::BlockCyclicReduction => {
-            let partition = partition(work, &options.blocks, identity)?;
-            summary = Some(BlockSummary::of(&partition));
-            let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+            let hybrid = blocks(work, options, identity, &mut summary)?;
             (Box::new(BlockCyclicReduction::with_monitor(&hybrid, monitor)?), hybrid.bytes())
+        }
+        Method::GSpike | Method::SpikeLu | Method::SpikeDiagonalPivoting => {
+            let t = tridiagonal(work, method)?;
+            let solver = match method {
+                Method::SpikeLu => TridiagonalSolver::Lu,
+                Method::SpikeDiagonalPivoting => TridiagonalSolver::DiagonalPivoting,
+                _ => TridiagonalSolver::Givens,
+            };
+            let partitions = options.partitions.map_or(Partitions::Auto, Partitions::Even);
+            let spike = TridiagonalSpike::with_options(&t, &partitions, solver, monitor)?;
+            notes.push(partition_note(&spike.partitions().collect::<Vec<_>>()));
+            (Box::new(spike), t.bytes())
         }
         Method::Spike | Method::SpikeTruncated => {
             let (spike, bytes) = spike(work, method, options, identity, monitor, &mut summary)?;
@@ -279,7 +307,8 @@ fn factor_in_order<T: Scalar>(
             }
             (Box::new(rbt), dense_bytes(work))
         }
-        _ => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+        Method::SparseLu => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+        other => unreachable!("{other} is resolved to a factorization, or iterates"),
     };
     Ok(Factored {
         notes,
@@ -308,9 +337,7 @@ fn spike<T: Scalar>(
         ..SpikeOptions::default()
     };
     if options.blocks != Blocks::Detect {
-        let partition = partition(work, &options.blocks, identity)?;
-        *summary = Some(BlockSummary::of(&partition));
-        let hybrid = BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?;
+        let hybrid = blocks(work, options, identity, summary)?;
         return Ok((Spike::blocks_with_monitor(&hybrid, &chosen, monitor)?, hybrid.bytes()));
     }
     let band = Band::from_csr(work)?;
@@ -324,9 +351,7 @@ fn spike<T: Scalar>(
 
 /// What a reader of the report should know of the partitions.
 fn spike_notes(report: &SpikeReport) -> Vec<String> {
-    let (least, most) = (report.partitions.iter().min(), report.partitions.iter().max());
-    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
-    let mut notes = vec![format!("spike: {} partitions of {least} to {most} rows", report.partitions.len())];
+    let mut notes = vec![partition_note(&report.partitions)];
     notes.extend(report.choice.as_ref().map(|choice| format!("spike: {}", choice.reason)));
     if report.dropped > 0.0 {
         notes.push(format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped));
@@ -335,6 +360,24 @@ fn spike_notes(report: &SpikeReport) -> Vec<String> {
         notes.push(format!("{} pivots were boosted", report.boosted_pivots));
     }
     notes
+}
+
+fn partition_note(sizes: &[usize]) -> String {
+    let (least, most) = (sizes.iter().min(), sizes.iter().max());
+    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+    format!("spike: {} partitions of {least} to {most} rows", sizes.len())
+}
+
+/// A in the blocks asked for, which `summary` describes.
+fn blocks<T: Scalar>(
+    work: &Csr<T>,
+    options: &SolveOptions,
+    identity: bool,
+    summary: &mut Option<BlockSummary>,
+) -> Result<BlockTridiagonal<T>, Error> {
+    let partition = partition(work, &options.blocks, identity)?;
+    *summary = Some(BlockSummary::of(&partition));
+    Ok(BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?)
 }
 
 fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {

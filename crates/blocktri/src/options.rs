@@ -21,6 +21,12 @@ pub enum Method {
     TridiagonalLu,
     /// Tridiagonal L·B·Mᵀ with pivots of order 1 and 2.
     DiagonalPivoting,
+    /// Tridiagonal SPIKE with Givens rotations in the partitions (g-Spike).
+    GSpike,
+    /// Tridiagonal SPIKE with LU without pivoting in the partitions.
+    SpikeLu,
+    /// Tridiagonal SPIKE with pivots of order 1 and 2 in the partitions.
+    SpikeDiagonalPivoting,
     /// Tridiagonal cyclic reduction.
     CyclicReduction,
     /// Tridiagonal parallel cyclic reduction.
@@ -29,6 +35,12 @@ pub enum Method {
     PeriodicLu,
     /// Block-tridiagonal LU with pivoting inside the diagonal blocks.
     BlockLu,
+    /// Block-tridiagonal LU with pivoting across the blocks, as wide as the blocks are.
+    BlockLuAcross,
+    /// Block-tridiagonal Cholesky for Hermitian positive definite matrices.
+    BlockCholesky,
+    /// Block-tridiagonal LU without pivoting after random butterflies inside the blocks, checked.
+    BlockRbt,
     /// Block cyclic reduction with pivoting inside the diagonal blocks.
     BlockCyclicReduction,
     /// SPIKE on the band, or with given blocks on the blocks: partitions in parallel.
@@ -75,15 +87,21 @@ pub enum Method {
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 35] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
         Self::DiagonalPivoting,
+        Self::GSpike,
+        Self::SpikeLu,
+        Self::SpikeDiagonalPivoting,
         Self::CyclicReduction,
         Self::Pcr,
         Self::PeriodicLu,
         Self::BlockLu,
+        Self::BlockLuAcross,
+        Self::BlockCholesky,
+        Self::BlockRbt,
         Self::BlockCyclicReduction,
         Self::Spike,
         Self::SpikeTruncated,
@@ -131,6 +149,8 @@ impl Method {
         const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine"];
         const ORDERED: &[&str] = &["--reorder", "--refine"];
         const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--partitions"];
+        const PARTITIONED: &[&str] = &["--reorder", "--refine", "--partitions"];
+        const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--seed"];
         const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
@@ -170,10 +190,24 @@ impl Method {
             Self::Thomas => ("thomas", "tridiagonal LU without pivoting", ORDERED),
             Self::TridiagonalLu => ("tridiagonal-lu", "tridiagonal LU with partial pivoting", ORDERED),
             Self::DiagonalPivoting => ("diagonal-pivoting", "tridiagonal LBM with pivots of order 1 and 2", ORDERED),
+            Self::GSpike => ("g-spike", "tridiagonal SPIKE, Givens rotations in the partitions", PARTITIONED),
+            Self::SpikeLu => ("spike-lu", "tridiagonal SPIKE, no pivoting in the partitions", PARTITIONED),
+            Self::SpikeDiagonalPivoting => {
+                ("spike-diagonal-pivoting", "tridiagonal SPIKE, pivots of order 1 and 2 in the partitions", PARTITIONED)
+            }
             Self::CyclicReduction => ("cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", ORDERED),
             Self::Pcr => ("pcr", "tridiagonal parallel cyclic reduction, no pivoting", ORDERED),
             Self::PeriodicLu => ("periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", ORDERED),
             Self::BlockLu => ("block-lu", "block-tridiagonal LU, pivoting inside blocks", BLOCKED),
+            Self::BlockLuAcross => ("block-lu-across", "block-tridiagonal LU, pivoting across blocks", BLOCKED),
+            Self::BlockCholesky => {
+                ("block-cholesky", "block Cholesky, for Hermitian positive definite matrices", BLOCKED)
+            }
+            Self::BlockRbt => (
+                "block-rbt",
+                "random butterflies inside blocks, then block LU without pivoting, checked",
+                BLOCKED_SEEDED,
+            ),
             Self::BlockCyclicReduction => {
                 ("block-cyclic-reduction", "block cyclic reduction, pivoting inside blocks", BLOCKED)
             }

@@ -128,7 +128,11 @@ pub fn solve<T: Scalar>(
 /// The method to fall back on when `weak` gives no good answer.
 fn stronger(weak: Method) -> Option<Method> {
     match weak {
-        Method::Thomas | Method::CyclicReduction | Method::Pcr => Some(Method::TridiagonalLu),
+        Method::Thomas | Method::CyclicReduction | Method::Pcr | Method::SpikeLu | Method::SpikeDiagonalPivoting => {
+            Some(Method::TridiagonalLu)
+        }
+        Method::BlockCholesky => Some(Method::BlockLu),
+        Method::BlockRbt => Some(Method::BlockLuAcross),
         Method::BlockLu
         | Method::BlockCyclicReduction
         | Method::BandLuNoPivot
@@ -136,7 +140,7 @@ fn stronger(weak: Method) -> Option<Method> {
         | Method::Spike
         | Method::SpikeTruncated => Some(Method::BandLu),
         Method::Genp => Some(Method::DenseLu),
-        Method::TridiagonalLu | Method::BandLu => Some(Method::SparseLu),
+        Method::TridiagonalLu | Method::GSpike | Method::BandLu | Method::BlockLuAcross => Some(Method::SparseLu),
         _ => None,
     }
 }

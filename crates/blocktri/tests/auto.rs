@@ -77,7 +77,7 @@ fn structure_decides_the_method() {
 fn every_direct_method_gives_the_same_answer() {
     let a = tridiagonal(50, 1.0, 4.0, -2.0);
     for method in Method::ALL.into_iter().filter(|m| *m != Method::Auto && !m.is_iterative()) {
-        if method == Method::BandCholesky {
+        if matches!(method, Method::BandCholesky | Method::BlockCholesky) {
             continue; // for definite matrices
         }
         for reorder in Reorder::ALL {
@@ -94,6 +94,32 @@ fn every_direct_method_gives_the_same_answer() {
                 Err(e) => panic!("{method} {reorder}: {e}"),
             }
         }
+    }
+}
+
+#[test]
+fn methods_on_blocks_and_partitions_take_their_options() {
+    let a = poisson(12);
+    let blocks = Blocks::Uniform(12);
+    for method in [Method::BlockLu, Method::BlockLuAcross, Method::BlockCholesky, Method::BlockRbt] {
+        let options =
+            SolveOptions { method, blocks: blocks.clone(), reorder: Reorder::None, ..SolveOptions::default() };
+        let (x, solution) = answer(&a, &options);
+        let s = solution.unwrap();
+        assert!(s.report.certificate.backward_error < 1e-15 && (s.x - x).norm_max() < 1e-12, "{method}");
+        assert_eq!((s.report.method, s.blocks.unwrap().count), (method.name(), 12));
+    }
+    // Partitions of 5 rows of a matrix with a zero diagonal: each is singular.
+    let a = tridiagonal(40, 1.0, 0.0, 1.0);
+    for (method, solves) in [(Method::GSpike, true), (Method::SpikeLu, false), (Method::SpikeDiagonalPivoting, true)] {
+        let options = SolveOptions { method, partitions: Some(8), reorder: Reorder::None, ..SolveOptions::default() };
+        let s = answer(&a, &options).1.unwrap();
+        let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
+        assert!(s.report.certificate.backward_error < 1e-15);
+        // The others hand over, and say so.
+        let (name, note) =
+            if solves { (method.name(), "8 partitions of 5 to 5 rows") } else { ("tridiagonal-lu", "breaks down") };
+        assert!(s.report.method == name && said(note), "{method}: {} {:?}", s.report.method, s.report.notes);
     }
 }
 

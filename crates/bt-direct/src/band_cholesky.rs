@@ -165,7 +165,7 @@ impl<T: Scalar> BandCholesky<T> {
         for j in 0..self.n {
             self.values[j * self.ld + self.diagonal] = T::nan_impl();
         }
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        self.stats = self.stats.void();
     }
 
     /// Index of (i, j), i ≥ j.

@@ -179,7 +179,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             for j in 0..self.n {
                 self.values[j * self.ld + self.diagonal] = T::nan_impl();
             }
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+            self.stats = self.stats.void();
         }
         outcome
     }

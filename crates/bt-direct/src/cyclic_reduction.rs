@@ -177,7 +177,7 @@ impl<T: Scalar> CyclicReduction<T> {
                 rest.void();
             }
             self.det = LogDet { sign: T::nan_impl(), log_abs: f64::NAN };
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+            self.stats = self.stats.void();
         }
         outcome
     }

@@ -17,7 +17,7 @@ use faer::MatMut;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, reserve, zeros};
+use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, or_void, reserve, zeros};
 
 /// A = L·B·Mᵀ, B with blocks of order 1 and 2.
 ///
@@ -106,11 +106,9 @@ impl<T: Scalar> DiagonalPivoting<T> {
         check_size("size of the matrix", self.diag.len(), a.diag().len())?;
         let outcome = self.factor(a);
         if outcome.is_err() {
-            self.diag.fill(T::nan_impl());
             self.pairs.fill(false);
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
         }
-        outcome
+        or_void(outcome, &mut self.diag, &mut self.stats)
     }
 
     fn factor(&mut self, a: &Tridiagonal<T>) -> Result<()> {

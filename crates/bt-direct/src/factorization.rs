@@ -24,6 +24,13 @@ pub struct FactorStats {
     pub flops: f64,
 }
 
+impl FactorStats {
+    /// Of factors that are no more those of any matrix.
+    pub(crate) fn void(self) -> Self {
+        Self { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self }
+    }
+}
+
 /// det A = `sign`·exp(`log_abs`), with |sign| = 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogDet<T> {

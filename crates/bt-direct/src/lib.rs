@@ -1,11 +1,58 @@
 //! Floor 1 of blocktri: direct solvers. A factorization is a value that solves with A, Aᵀ and Aᴴ as often as wanted.
+//!
+//! All that one factorization serves for:
+//!
+//! ```
+//! use bt_direct::{BlockLu, Factorization, Inertia, SelectedInverse, error_bounds};
+//! use bt_formats::{BlockTridiagonal, Op, Partition};
+//! use faer::{Mat, mat};
+//! // [  2 −1       ]        1   [ 4 3 2 1 ]
+//! // [ −1  2 −1    ]  A⁻¹ = — · [ 3 6 4 2 ]    blocks of two rows: diagonal ones by columns,
+//! // [    −1  2 −1 ]        5   [ 2 4 6 3 ]    then the blocks beside and below them
+//! // [       −1  2 ]            [ 1 2 3 4 ]
+//! let matrix = |corner: f64| {
+//!     let diagonal = vec![2.0, -1.0, -1.0, 2.0, 2.0, -1.0, -1.0, corner];
+//!     let couplings = vec![0.0, -1.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0];
+//!     BlockTridiagonal::from_dense_blocks(Partition::uniform(4, 2)?, diagonal, couplings)
+//! };
+//! let a = matrix(2.0)?;
+//! let mut lu = BlockLu::new(&a)?;
+//!
+//! // 1. A·x = b
+//! let b: Mat<f64> = mat![[1.0], [0.0], [0.0], [1.0]];
+//! let mut x = b.clone();
+//! lu.solve_in_place(x.as_mut());
+//! assert!((0..4).all(|i| (x[(i, 0)] - 1.0).abs() < 1e-15));
+//! // 2. Aᵀ·y = b, and Aᴴ alike
+//! let mut y = b.clone();
+//! lu.solve_transpose_in_place(y.as_mut());
+//! assert!((&y - &x).norm_max() < 1e-15);
+//! // 3. det A, and how well conditioned A is
+//! assert!((lu.log_det().log_abs - 5f64.ln()).abs() < 1e-15 && lu.log_det().sign == 1.0);
+//! assert!((lu.rcond() - 1.0 / 12.0).abs() < 1e-15);
+//! // 4. how wrong x may be
+//! let bounds = error_bounds(&a, &lu, Op::Identity, b.as_ref(), x.as_ref())[0];
+//! assert!(bounds.backward < 1e-15 && bounds.forward < 1e-13);
+//! // 5. the blocks of A⁻¹ on and beside the diagonal
+//! let inverse = SelectedInverse::new(&lu)?;
+//! assert!((inverse.diagonal(0)[(0, 0)] - 0.8).abs() < 1e-15 && (inverse.upper(0)[(1, 0)] - 0.8).abs() < 1e-15);
+//! // 6. new values in one block row, without factoring the rest again; `refactor` takes new values everywhere
+//! lu.update_block(1, &matrix(1.0)?)?;
+//! assert!(lu.log_det().log_abs.abs() < 1e-15);
+//! // The signs of the eigenvalues take a factorization of their own.
+//! assert_eq!(Inertia::of_blocks(&a)?.positive, 4);
+//! # Ok::<(), bt_direct::FactorError>(())
+//! ```
 
 pub mod band_cholesky;
 pub mod band_lu;
 pub mod band_nopivot;
 pub mod batch;
+mod block_cholesky;
 mod block_cyclic;
 pub mod block_lu;
+mod block_lu_across;
+mod block_rbt;
 mod bordered;
 pub mod butterfly;
 pub mod condition;
@@ -33,8 +80,11 @@ pub mod tridiagonal_once;
 pub use band_cholesky::BandCholesky;
 pub use band_lu::BandLu;
 pub use band_nopivot::{BandLuNoPivot, Boosting};
+pub use block_cholesky::BlockCholesky;
 pub use block_cyclic::BlockCyclicReduction;
 pub use block_lu::{BlockLu, Kernels};
+pub use block_lu_across::BlockLuAcross;
+pub use block_rbt::BlockRbt;
 pub use bordered::{Bordered, BorderedBlocks};
 pub use butterfly::Butterfly;
 pub use cyclic_reduction::{CyclicReduction, Switch};
@@ -52,7 +102,7 @@ pub use rbt::{Fallback, FallbackReason, Rbt, RbtOptions};
 pub use refine::{Refined, Refinement, refine};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
 pub use sparse_lu::SparseLu;
-pub use spike::{Spike, SpikeOptions};
+pub use spike::{Spike, SpikeOptions, TridiagonalSpike};
 pub use thomas::Thomas;
 pub use tridiagonal_lu::TridiagonalLu;
 pub use tridiagonal_once::{Elimination, TridiagonalOnce};

@@ -396,7 +396,7 @@ fn split<E>(n: usize) -> usize {
 }
 
 /// A ← L\U; `first` is the column of the whole matrix that `a` starts at.
-fn eliminate<E: Element>(
+pub(crate) fn eliminate<E: Element>(
     mut a: MatMut<'_, E>,
     first: usize,
     par: Par,

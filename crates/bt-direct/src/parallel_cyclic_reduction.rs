@@ -221,7 +221,7 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
     pub(crate) fn void(&mut self) {
         self.diag.fill(T::nan_impl());
         self.det = LogDet { sign: T::nan_impl(), log_abs: f64::NAN };
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        self.stats = self.stats.void();
     }
 
     pub(crate) fn nnz(&self) -> usize {

@@ -36,7 +36,7 @@ impl<T: Scalar> Pivot<T> {
 }
 
 #[inline(always)]
-fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
+pub(crate) fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
     T::from_parts((v.re() / s).to_f64(), (v.im() / s).to_f64())
 }
 

@@ -105,6 +105,47 @@ impl fmt::Display for FallbackReason {
     }
 }
 
+/// What elimination without pivoting is judged by.
+pub(crate) struct Checks {
+    pub(crate) n: usize,
+    pub(crate) growth: f64,
+    /// Moduli of pivots of s·A.
+    pub(crate) smallest: f64,
+    pub(crate) largest: f64,
+    /// s.
+    pub(crate) scale: f64,
+}
+
+impl Checks {
+    /// The check that failed, if one did. `trial` gives the relative residual and the backward error of a trial solve.
+    pub(crate) fn failed<T: Scalar>(&self, trial: impl FnOnce() -> (f64, f64)) -> Option<FallbackReason> {
+        let u = unit_roundoff::<T>();
+        if self.n == 0 {
+            return None;
+        }
+        if !(self.growth <= u.powf(-2.0 / 3.0)) {
+            return Some(FallbackReason::Growth(self.growth));
+        }
+        if !(self.smallest > TINY * u * self.largest) {
+            return Some(FallbackReason::TinyPivot(self.smallest / self.scale));
+        }
+        let (residual, error) = trial();
+        if !(residual <= RESIDUAL_LIMIT) {
+            return Some(FallbackReason::NearlySingular(residual));
+        }
+        (!(error <= u.powf(2.0 / 3.0))).then_some(FallbackReason::BackwardError(error))
+    }
+}
+
+/// 1/2 ≤ s·|bᵢ| ≤ 1 with random signs: of the size of A, so that A⁻¹·b is of the size of κ.
+pub(crate) fn trial_rhs<T: Scalar>(b: &mut [T], seed: u64, scale: f64) {
+    let mut state = seed;
+    for v in b {
+        let r = uniform(&mut state);
+        *v = T::from_parts((r + 0.5f64.copysign(r)) / scale, 0.0);
+    }
+}
+
 /// A dense matrix factored after random butterflies from both sides.
 ///
 /// ```
@@ -303,18 +344,9 @@ impl<T: Scalar> Rbt<T> {
             bytes: self.factors.bytes() + self.left.bytes() + self.right.bytes(),
             flops: Self::flops(n, self.options.depth),
         };
-        let u = unit_roundoff::<T>();
-        if !(growth <= u.powf(-2.0 / 3.0)) {
-            return Ok(Some(FallbackReason::Growth(growth)));
-        }
-        if n > 0 && !(smallest > TINY * u * self.factors.max_pivot()) {
-            return Ok(Some(FallbackReason::TinyPivot(smallest / scale.to_f64())));
-        }
-        let (residual, error) = self.trial(a, norms, par);
-        if !(residual <= RESIDUAL_LIMIT) {
-            return Ok(Some(FallbackReason::NearlySingular(residual)));
-        }
-        Ok((!(error <= u.powf(2.0 / 3.0))).then_some(FallbackReason::BackwardError(error)))
+        let largest = self.factors.max_pivot();
+        let checks = Checks { n, growth, smallest, largest, scale: scale.to_f64() };
+        Ok(checks.failed::<T>(|| self.trial(a, norms, par)))
     }
 
     /// ‖r‖₁/‖b‖₁ and ‖r‖₁/(‖A‖₁‖y‖₁ + ‖b‖₁) of r = b − A·y for y = A⁻¹·b as solved, |bᵢ| in [1/2, 1]/s with random
@@ -326,13 +358,7 @@ impl<T: Scalar> Rbt<T> {
         }
         let mut trial = std::mem::take(&mut self.trial);
         let (b, y) = trial.split_at_mut(n);
-        // Of the size of A, so that y is of the size of κ.
-        let size = 1.0 / self.scale.to_f64();
-        let mut state = self.options.seed;
-        for v in b.iter_mut() {
-            let r = uniform(&mut state);
-            *v = T::from_parts((r + 0.5f64.copysign(r)) * size, 0.0);
-        }
+        trial_rhs(b, self.options.seed, self.scale.to_f64());
         y.copy_from_slice(b);
         self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(y, n, 1));
         let norm = |x: &[T]| x.iter().map(|v| Scalar::abs(*v).to_f64()).sum::<f64>();

@@ -7,8 +7,10 @@
 //! pivot is compared with the row of A, and the factorization breaks down once half the digits of a row are lost.
 //!
 //! Non-standard: the factors are A = L·D·W with W = D⁻¹U unit upper bidiagonal, so that no division stands in the
-//! recurrence of the back substitution. Storage: 3n values. Cost: 3n flops and 2n divisions to factor, 4n flops and n
+//! recurrence of the back substitution. Storage: 3n values, those of the matrix itself on request. Cost: 3n flops and 2n divisions to factor, 4n flops and n
 //! divisions a right-hand side.
+
+use std::cell::Cell;
 
 use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
@@ -16,7 +18,7 @@ use faer::MatMut;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, zeros};
+use crate::tridiagonal_lu::{check_size, for_each_column, in_cells, input_norms, or_void, zeros};
 
 /// A = L·D·W of a tridiagonal A, without pivoting.
 ///
@@ -65,6 +67,31 @@ impl<T: Scalar> Thomas<T> {
         Ok(out)
     }
 
+    /// Factors `a` in its own storage, without a copy: the factors take the places of the three diagonals.
+    ///
+    /// ```
+    /// use bt_direct::{Factorization, Thomas};
+    /// use bt_formats::Tridiagonal;
+    /// let a = Tridiagonal::new(vec![0.0, -1.0, -1.0], vec![2.0; 3], vec![-1.0, -1.0, 0.0])?;
+    /// let mut x = [1.0, 0.0, 1.0];
+    /// Thomas::from_tridiagonal(a)?.solve_vec_in_place(&mut x);
+    /// assert!(x.iter().all(|v| (v - 1.0f64).abs() < 1e-15));
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Thomas::new`].
+    ///
+    /// # Cost
+    /// As [`Thomas::new`], without its memory.
+    pub fn from_tridiagonal(a: Tridiagonal<T>) -> Result<Self> {
+        let norms = input_norms(&a)?;
+        let (multipliers, pivots, ratios) = a.into_parts();
+        let mut out = Self { multipliers, pivots, ratios, stats: FactorStats::default() };
+        out.factor(norms, None)?;
+        Ok(out)
+    }
+
     /// Factors another matrix of the same size in the same memory. After an error the factors are void: solves
     /// return NaN until a later refactorisation succeeds.
     ///
@@ -72,43 +99,22 @@ impl<T: Scalar> Thomas<T> {
     /// As [`Thomas::new`], and [`FactorError::Input`] on another size.
     pub fn refactor(&mut self, a: &Tridiagonal<T>) -> Result<()> {
         check_size("size of the matrix", self.pivots.len(), a.diag().len())?;
-        let outcome = self.factor(a);
-        if outcome.is_err() {
-            self.pivots.fill(T::nan_impl());
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
-        }
-        outcome
+        let outcome = input_norms(a).and_then(|norms| self.factor(norms, Some(a)));
+        or_void(outcome, &mut self.pivots, &mut self.stats)
     }
 
-    fn factor(&mut self, a: &Tridiagonal<T>) -> Result<()> {
-        let (lower, diag, upper) = (a.lower(), a.diag(), a.upper());
-        let n = diag.len();
-        let (norm_one, max_a) = input_norms(a)?;
-        // Half the digits of a row: ε^(−1/2).
-        let limit = T::Real::EPSILON.sqrt();
-        let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);
-        let mut w = zero::<T>();
-        for i in 0..n {
-            // lᵢuᵢ₋₁ = aᵢ·wᵢ₋₁;  dᵢ ← bᵢ − lᵢuᵢ₋₁
-            let product = lower[i] * w;
-            let d = diag[i] - product;
-            let row = lower[i].abs1().max_nan(diag[i].abs1()).max_nan(upper[i].abs1());
-            // |L||U| in row i against the row of A: rounding errors of the size ε·grown are made in it.
-            let size = d.abs1();
-            let grown = product.abs1().max_nan(size);
-            if size == zero() || !Scalar::is_finite(d) || grown * limit > row {
-                return Err(FactorError::Breakdown { method: Self::METHOD, reason: breakdown(i, d, grown, row) });
+    /// Factors `a`, or what stands where the factors will be: (lᵢ, dᵢ, uᵢ) is read before anything is written there.
+    fn factor(&mut self, (norm_one, max_a): (f64, f64), a: Option<&Tridiagonal<T>>) -> Result<()> {
+        let n = self.pivots.len();
+        let [l, d, w] = [&mut self.multipliers, &mut self.pivots, &mut self.ratios].map(|v| in_cells(v));
+        let made = match a {
+            Some(a) => {
+                let (lower, diag, upper) = (&a.lower()[..n], &a.diag()[..n], &a.upper()[..n]);
+                eliminate(n, |i| [lower[i], diag[i], upper[i]], l, d, w)
             }
-            let pivot = Pivot::new(d);
-            w = pivot.divide(upper[i]);
-            self.pivots[i] = d;
-            self.ratios[i] = w;
-            if i + 1 < n {
-                self.multipliers[i + 1] = pivot.divide(lower[i + 1]);
-            }
-            max_u = max_u.max(size.to_f64()).max(upper[i].abs1().to_f64());
-            min_pivot = min_pivot.min(d.abs().to_f64());
-        }
+            None => eliminate(n, |i| [l[i].get(), d[i].get(), w[i].get()], l, d, w),
+        };
+        let (max_u, min_pivot) = made?;
         self.stats = FactorStats {
             norm_one,
             growth: if n == 0 { 1.0 } else { max_u / max_a },
@@ -131,6 +137,50 @@ impl<T: Scalar> Thomas<T> {
             Op::Adjoint => sweep_transposed(x, l, d, w, Scalar::conj),
         }
     }
+}
+
+/// The elimination; max|U| and the smallest pivot.
+#[inline(always)]
+fn eliminate<T: Scalar>(
+    n: usize,
+    row: impl Fn(usize) -> [T; 3],
+    multipliers: &[Cell<T>],
+    pivots: &[Cell<T>],
+    ratios: &[Cell<T>],
+) -> Result<(f64, f64)> {
+    let (multipliers, pivots, ratios) = (&multipliers[..n], &pivots[..n], &ratios[..n]);
+    // Half the digits of a row: ε^(−1/2).
+    let limit = T::Real::EPSILON.sqrt();
+    let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);
+    let mut w = zero::<T>();
+    let mut next = if n > 0 { row(0) } else { [zero(); 3] };
+    for i in 0..n {
+        let [lower, diag, upper] = next;
+        if i + 1 < n {
+            next = row(i + 1);
+        }
+        // lᵢuᵢ₋₁ = aᵢ·wᵢ₋₁;  dᵢ ← bᵢ − lᵢuᵢ₋₁
+        let product = lower * w;
+        let d = diag - product;
+        let row = lower.abs1().max_nan(diag.abs1()).max_nan(upper.abs1());
+        // |L||U| in row i against the row of A: rounding errors of the size ε·grown are made in it.
+        let size = d.abs1();
+        let grown = product.abs1().max_nan(size);
+        if size == zero() || !Scalar::is_finite(d) || grown * limit > row {
+            let method = Thomas::<T>::METHOD;
+            return Err(FactorError::Breakdown { method, reason: breakdown(i, d, grown, row) });
+        }
+        let pivot = Pivot::new(d);
+        w = pivot.divide(upper);
+        pivots[i].set(d);
+        ratios[i].set(w);
+        if i + 1 < n {
+            multipliers[i + 1].set(pivot.divide(next[0]));
+        }
+        max_u = max_u.max(size.to_f64()).max(upper.abs1().to_f64());
+        min_pivot = min_pivot.min(d.abs().to_f64());
+    }
+    Ok((max_u, min_pivot))
 }
 
 fn breakdown<T: Scalar>(row: usize, d: T, grown: T::Real, of: T::Real) -> String {

@@ -4,8 +4,10 @@
 //! super-diagonal into U. Backward stable: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
 //! §9.5–9.6, doi:10.1137/1.9780898718027 (the growth is at most 2).
 //!
-//! Storage: 4n values and n flags. Cost: at most 5n flops and n divisions to factor, 7n flops and n divisions a
+//! Storage: 4n values and n flags, 3n of them the matrix's own on request. Cost: at most 5n flops and n divisions to factor, 7n flops and n divisions a
 //! right-hand side.
+
+use std::cell::Cell;
 
 use bt_formats::{Error, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
@@ -54,19 +56,42 @@ impl<T: Scalar> TridiagonalLu<T> {
     /// 5n flops, n divisions, 4n values.
     pub fn new(a: &Tridiagonal<T>) -> Result<Self> {
         let n = a.diag().len();
+        let mut out = Self::around(zeros(n)?, zeros(n)?, zeros(n)?)?;
+        out.refactor(a)?;
+        Ok(out)
+    }
+
+    /// Factors `a` in its own storage: of the factors only the second super-diagonal and the flags are new memory.
+    ///
+    /// ```
+    /// use bt_direct::{Factorization, TridiagonalLu};
+    /// use bt_formats::Tridiagonal;
+    /// let a = Tridiagonal::new(vec![0.0, 1.0], vec![0.0, 0.0], vec![1.0, 0.0])?;
+    /// let mut x = [3.0, 4.0];
+    /// TridiagonalLu::from_tridiagonal(a)?.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [4.0, 3.0]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TridiagonalLu::new`].
+    ///
+    /// # Cost
+    /// As [`TridiagonalLu::new`], with n values and n flags of memory.
+    pub fn from_tridiagonal(a: Tridiagonal<T>) -> Result<Self> {
+        let norms = input_norms(&a)?;
+        let (lower, diag, upper) = a.into_parts();
+        let mut out = Self::around(lower, diag, upper)?;
+        out.factor(norms, None)?;
+        Ok(out)
+    }
+
+    fn around(multipliers: Vec<T>, diag: Vec<T>, upper: Vec<T>) -> Result<Self> {
+        let n = diag.len();
         let mut exchanged = Vec::new();
         reserve(&mut exchanged, n)?;
         exchanged.resize(n, false);
-        let mut out = Self {
-            multipliers: zeros(n)?,
-            diag: zeros(n)?,
-            upper: zeros(n)?,
-            second: zeros(n)?,
-            exchanged,
-            stats: FactorStats::default(),
-        };
-        out.refactor(a)?;
-        Ok(out)
+        Ok(Self { multipliers, diag, upper, second: zeros(n)?, exchanged, stats: FactorStats::default() })
     }
 
     /// Factors another matrix of the same size in the same memory. After an error the factors are void: solves
@@ -76,48 +101,22 @@ impl<T: Scalar> TridiagonalLu<T> {
     /// As [`TridiagonalLu::new`], and [`FactorError::Input`] on another size.
     pub fn refactor(&mut self, a: &Tridiagonal<T>) -> Result<()> {
         check_size("size of the matrix", self.diag.len(), a.diag().len())?;
-        let outcome = self.factor(a);
-        if outcome.is_err() {
-            self.diag.fill(T::nan_impl());
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
-        }
-        outcome
+        let outcome = input_norms(a).and_then(|norms| self.factor(norms, Some(a)));
+        or_void(outcome, &mut self.diag, &mut self.stats)
     }
 
-    fn factor(&mut self, a: &Tridiagonal<T>) -> Result<()> {
-        let n = a.diag().len();
-        let (norm_one, max_a) = input_norms(a)?;
-        let (lower, diag, upper) = (a.lower(), a.diag(), a.upper());
-        let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);
-        let mut singular = None;
-        // Row i as the eliminations before left it: (d, u).
-        let mut d = diag.first().copied().unwrap_or_default();
-        let mut u = upper.first().copied().unwrap_or_default();
-        for i in 0..n {
-            // Candidates: row i = (d, u, 0) and row i + 1 = (a, b, c).
-            let (below, b, c) =
-                if i + 1 < n { (lower[i + 1], diag[i + 1], upper[i + 1]) } else { (zero(), zero(), zero()) };
-            let exchange = below.abs1() > d.abs1();
-            let [pivot, first, second, other, other_first, other_second] =
-                if exchange { [below, b, c, d, u, zero()] } else { [d, u, zero(), below, b, c] };
-            // l ← other/pivot;  next row ← other row − l·pivot row
-            let l = if pivot == zero() { zero() } else { Pivot::new(pivot).divide(other) };
-            self.exchanged[i] = exchange;
-            self.multipliers[i] = l;
-            self.diag[i] = pivot;
-            self.upper[i] = first;
-            self.second[i] = second;
-            d = other_first - l * first;
-            u = other_second - l * second;
-            if pivot == zero() && singular.is_none() {
-                singular = Some(i);
+    /// Factors `a`, or what stands where the factors will be: row i + 1 is read before row i is written.
+    fn factor(&mut self, (norm_one, max_a): (f64, f64), a: Option<&Tridiagonal<T>>) -> Result<()> {
+        let n = self.diag.len();
+        let [l, d, u] = [&mut self.multipliers, &mut self.diag, &mut self.upper].map(|v| in_cells(v));
+        let rest = (&mut self.second[..], &mut self.exchanged[..]);
+        let (max_u, min_pivot) = match a {
+            Some(a) => {
+                let (lower, diag, upper) = (&a.lower()[..n], &a.diag()[..n], &a.upper()[..n]);
+                eliminate(n, |i| [lower[i], diag[i], upper[i]], [l, d, u], rest)
             }
-            max_u = max_u.max_nan(pivot.abs1().max_nan(first.abs1()).max_nan(second.abs1()).to_f64());
-            min_pivot = min_pivot.min(pivot.abs().to_f64());
-        }
-        if let Some(column) = singular {
-            return Err(FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None }));
-        }
+            None => eliminate(n, |i| [l[i].get(), d[i].get(), u[i].get()], [l, d, u], rest),
+        }?;
         if !max_u.is_finite() {
             return Err(FactorError::Breakdown {
                 method: self.method(),
@@ -215,6 +214,61 @@ impl<T: Scalar> Factorization<T> for TridiagonalLu<T> {
         }
         det
     }
+}
+
+/// The elimination; max|U| and the smallest pivot.
+#[inline(always)]
+fn eliminate<T: Scalar>(
+    n: usize,
+    row: impl Fn(usize) -> [T; 3],
+    [multipliers, diag, upper]: [&[Cell<T>]; 3],
+    (seconds, exchanged): (&mut [T], &mut [bool]),
+) -> Result<(f64, f64)> {
+    let (multipliers, diag, upper) = (&multipliers[..n], &diag[..n], &upper[..n]);
+    let (seconds, exchanged) = (&mut seconds[..n], &mut exchanged[..n]);
+    let (mut max_u, mut min_pivot) = (0.0f64, f64::INFINITY);
+    let mut singular = None;
+    // Row i as the eliminations before left it: (d, u).
+    let [_, mut d, mut u] = if n > 0 { row(0) } else { [zero(); 3] };
+    for i in 0..n {
+        // Candidates: row i = (d, u, 0) and row i + 1 = (a, b, c).
+        let [below, b, c] = if i + 1 < n { row(i + 1) } else { [zero(); 3] };
+        let exchange = below.abs1() > d.abs1();
+        let [pivot, first, second, other, other_first, other_second] =
+            if exchange { [below, b, c, d, u, zero()] } else { [d, u, zero(), below, b, c] };
+        // l ← other/pivot;  next row ← other row − l·pivot row
+        let l = if pivot == zero() { zero() } else { Pivot::new(pivot).divide(other) };
+        exchanged[i] = exchange;
+        multipliers[i].set(l);
+        diag[i].set(pivot);
+        upper[i].set(first);
+        seconds[i] = second;
+        d = other_first - l * first;
+        u = other_second - l * second;
+        if pivot == zero() && singular.is_none() {
+            singular = Some(i);
+        }
+        max_u = max_u.max_nan(pivot.abs1().max_nan(first.abs1()).max_nan(second.abs1()).to_f64());
+        min_pivot = min_pivot.min(pivot.abs().to_f64());
+    }
+    match singular {
+        None => Ok((max_u, min_pivot)),
+        Some(column) => Err(FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None })),
+    }
+}
+
+/// Values that are read through one reference and written through another.
+pub(crate) fn in_cells<T>(values: &mut [T]) -> &[Cell<T>] {
+    Cell::from_mut(values).as_slice_of_cells()
+}
+
+/// The outcome of a factorization; after a failure the pivots are NaN, so that every solve is.
+pub(crate) fn or_void<T: Scalar>(outcome: Result<()>, pivots: &mut [T], stats: &mut FactorStats) -> Result<()> {
+    if outcome.is_err() {
+        pivots.fill(T::nan_impl());
+        *stats = stats.void();
+    }
+    outcome
 }
 
 /// Calls `f` with every column of `x`.

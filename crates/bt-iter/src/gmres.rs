@@ -42,7 +42,7 @@ enum Basis {
 /// let report =
 ///     Gmres::new(3, 30).solve(&a, &mut Identity::new(3), &[2.0, 3.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
 /// assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 3));
-/// assert!(x.iter().zip([1.0, 2.0, 3.0]).all(|(x, e): (&f64, f64)| (x - e).abs() < 1e-14));
+/// assert!(x.iter().zip([1.0f64, 2.0, 3.0]).all(|(x, e)| (x - e).abs() < 1e-14));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Gmres<T: Scalar> {

@@ -207,7 +207,7 @@ impl<T: Scalar> BandLu<T> {
         let outcome = self.eliminate(source, monitor);
         if outcome.is_err() {
             self.parts.iter_mut().for_each(End::void);
-            self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+            self.stats = self.stats.void();
         }
         outcome
     }

@@ -27,7 +27,7 @@
 mod engine;
 mod factor;
 pub(crate) mod order;
-mod panel;
+pub(crate) mod panel;
 mod rows;
 mod simd;
 mod solve;

@@ -513,20 +513,20 @@ pub(super) fn in_order(first: usize, pivots: &[u32]) -> bool {
 
 /// A pivot that can be divided by.
 #[inline(always)]
-pub(super) fn usable<T: Scalar>(p: T) -> bool {
+pub(crate) fn usable<T: Scalar>(p: T) -> bool {
     let size = p.abs1();
     size > T::Real::default() && Scalar::is_finite(p)
 }
 
-/// The row exchanges that make the permutation `forward` (row i of P·D is row `forward[i]` of D).
-fn exchanges(forward: &[u32], work: &mut [u32], pivots: &mut [u32]) {
+/// The row exchanges, one a column, that make the permutation `forward` (row i of P·D is row `forward[i]` of D).
+pub(crate) fn exchanges(forward: &[u32], work: &mut [u32], pivots: &mut [u32]) {
     let k = forward.len();
     // `at[r]`: where row r stands now; `row[i]`: which row stands at i.
     let (at, row) = work.split_at_mut(k);
     for i in 0..k {
         (at[i], row[i]) = (i as u32, i as u32);
     }
-    for i in 0..k {
+    for i in 0..pivots.len() {
         let p = at[forward[i] as usize];
         pivots[i] = p;
         let moved = row[i];

@@ -22,9 +22,10 @@ mod auto;
 mod factor;
 mod partition;
 mod reduced;
-mod scratch;
+pub(crate) mod scratch;
 mod source;
-mod sweep;
+pub(crate) mod sweep;
+mod tridiagonal;
 
 use bt_formats::{Band, BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar};
 use faer::MatMut;
@@ -41,6 +42,7 @@ use partition::{Interface, Layout};
 pub use reduced::IterationCounts;
 use reduced::Reduced;
 use source::Source;
+pub use tridiagonal::{TridiagonalSolver, TridiagonalSpike};
 
 const METHOD: &str = "spike";
 const TRUNCATED: &str = "spike-truncated";
@@ -377,7 +379,7 @@ impl<T: Scalar> Spike<T> {
 
     fn run(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.failed = true;
-        self.stats = FactorStats { norm_one: f64::NAN, growth: f64::NAN, min_pivot: f64::NAN, ..self.stats };
+        self.stats = self.stats.void();
         let mut norm_one = 0.0f64;
         if matches!(a, Source::Blocks(_)) {
             norm_one = a.norm_one(&mut self.sums)?;

@@ -9,20 +9,21 @@ use crate::error::Result;
 use crate::tridiagonal_lu::zeros;
 
 /// Buffers of one length.
-pub(super) struct Scratch<T> {
+#[derive(Debug)]
+pub(crate) struct Scratch<T> {
     len: usize,
     pool: Mutex<Vec<Vec<T>>>,
 }
 
 impl<T: Scalar> Scratch<T> {
-    pub(super) fn new(len: usize) -> Result<Self> {
+    pub(crate) fn new(len: usize) -> Result<Self> {
         let mut pool = Vec::with_capacity(16);
         pool.push(zeros(len)?);
         Ok(Self { len, pool: Mutex::new(pool) })
     }
 
     /// What `f` makes of a buffer, whose contents are arbitrary.
-    pub(super) fn with<R>(&self, f: impl FnOnce(&mut [T]) -> R) -> R {
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut [T]) -> R) -> R {
         let pool = || self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = pool().pop();
         let mut buffer = taken.unwrap_or_else(|| vec![zero(); self.len]);
@@ -31,7 +32,7 @@ impl<T: Scalar> Scratch<T> {
         result
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 }

@@ -18,7 +18,7 @@ use faer::{Accum, MatMut, MatRef};
 use super::factor::{Part, for_groups, piece};
 
 /// Both, on two threads where that pays.
-pub(super) fn join<A: Send, B: Send>(
+pub(crate) fn join<A: Send, B: Send>(
     par: Par,
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,

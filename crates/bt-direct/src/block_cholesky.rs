@@ -1,0 +1,596 @@
+//! Cholesky factorization of a Hermitian positive definite block-tridiagonal matrix, for any block sizes.
+//!
+//! Blocks are eliminated from both ends towards a middle one, as in [`BlockLu`](crate::BlockLu). With t the neighbour of
+//! block j on the side of the middle:
+//!
+//! ```text
+//! D̃ⱼ = Lⱼ·Lⱼᴴ      Hⱼ = A(t, j)·Lⱼ⁻ᴴ      D̃ₜ = Dₜ − Hⱼ·Hⱼᴴ      (in the middle from both sides)
+//! ```
+//!
+//! so that, in the order of elimination, A = L·Lᴴ with the panels [Lⱼ; Hⱼ] as block columns. Always stable, no growth:
+//! |lᵢⱼ|² ≤ aᵢᵢ (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §10.1,
+//! doi:10.1137/1.9780898718027; by blocks: §13.3.2). That A is Hermitian is verified in every bit.
+//!
+//! Storage: Σ kⱼ² + kⱼ·kⱼ₊₁ values, one panel (kⱼ + kₜ) × kⱼ a block whose strictly upper triangle is not used, n sums of
+//! columns, 8 bytes a block, and work space for one coupling a chain. Cost: Σ ⅓kⱼ³ + kⱼ²kₜ + kⱼkₜ² flops, (7/3)·n·k² for
+//! equal blocks, half of block LU's; a solve takes 4 flops a value used.
+
+use bt_formats::{BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, one, zero};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::{Accum, MatMut, MatRef};
+
+use crate::band_lu::kernels::{axpy_minus, dot};
+use crate::block_lu::non_finite;
+use crate::block_lu::order::Order;
+use crate::error::{FactorError, Result};
+use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::pivot::Pivot;
+use crate::spike::sweep::join;
+use crate::tridiagonal_lu::{for_each_column, reserve, zeros};
+
+const METHOD: &str = "block-cholesky";
+/// Blocks of this many rows are faster in faer's kernels than in own loops.
+const BLOCKED_FROM: usize = 32;
+/// Right-hand sides of this number are faster in faer's kernels than one by one.
+const MANY: usize = 8;
+
+/// A = L·Lᴴ of a Hermitian positive definite block-tridiagonal matrix.
+///
+/// ```
+/// use bt_direct::{BlockCholesky, Factorization};
+/// use bt_formats::{BlockTridiagonal, Csr, HybridLayout, Partition};
+/// // [ 4 2 |   ]
+/// // [ 2 5 | 2 ]
+/// // [   2 | 5 ]   blocks of 2 and 1
+/// let (columns, values) = (vec![0, 1, 0, 1, 2, 1, 2], vec![4.0, 2.0, 2.0, 5.0, 2.0, 2.0, 5.0]);
+/// let a = Csr::new(3, 3, vec![0, 2, 5, 7], columns, values)?;
+/// let a = BlockTridiagonal::from_csr(&a, Partition::from_sizes([2, 1])?, HybridLayout::default())?;
+/// let cholesky = BlockCholesky::new(&a)?;
+/// let mut x = [6.0, 9.0, 7.0];
+/// cholesky.solve_vec_in_place(&mut x);
+/// assert!(x.iter().all(|v| (v - 1.0f64).abs() < 1e-15));
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+pub struct BlockCholesky<T: Scalar> {
+    order: Order,
+    /// Panels [Lⱼ; Hⱼ], (kⱼ + kₜ) × kⱼ by columns, block after block.
+    values: Vec<T>,
+    /// First value of each block, and their number.
+    starts: Vec<usize>,
+    /// Σᵢ|aᵢⱼ| of each column.
+    sums: Vec<f64>,
+    /// Of the chains before and after the middle.
+    work: [Work<T>; 2],
+    stats: FactorStats,
+}
+
+/// What a chain needs beside its panels: faer's work space, and the mirror image of one coupling.
+struct Work<T> {
+    memory: MemBuffer,
+    mirror: Vec<T>,
+}
+
+impl<T: Scalar> std::fmt::Debug for BlockCholesky<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockCholesky")
+            .field("partition", &self.order.partition)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Scalar> BlockCholesky<T> {
+    /// Factors `a`, which must be Hermitian: aᵢⱼ = conj(aⱼᵢ) in every bit.
+    ///
+    /// # Errors
+    /// [`FactorError::Breakdown`] naming the block and the row whose pivot is not positive: `a` is not positive definite
+    /// (use `block-lu`); [`FactorError::Input`] with the place when `a` is not Hermitian or not finite, or when memory is
+    /// short.
+    ///
+    /// # Cost
+    /// [`BlockCholesky::flops`] and [`BlockCholesky::bytes`].
+    pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
+        Self::with_monitor(a, &mut ())
+    }
+
+    /// Like [`BlockCholesky::new`], observed between blocks.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+        let order = Order::new(a.partition().clone());
+        let m = order.n_blocks();
+        let (n, largest) = (order.partition.n(), order.partition.min_max_size().1);
+        let no_memory = || {
+            let needed = format!("panels of {n} columns in blocks of up to {largest} rows");
+            FactorError::from(Error::TooLarge { what: "block Cholesky", needed, limit: "the memory there is".into() })
+        };
+        let mut starts = Vec::new();
+        reserve(&mut starts, m + 1)?;
+        starts.push(0usize);
+        for j in 0..m {
+            let len = (order.size(j) + order.next_size(j)).checked_mul(order.size(j));
+            starts.push(len.and_then(|len| starts[j].checked_add(len)).ok_or_else(no_memory)?);
+        }
+        let coupling = (0..m).map(|j| order.size(j) * order.next_size(j)).max().unwrap_or(0);
+        let work = || -> Result<Work<T>> {
+            let request = cholesky_in_place_scratch::<T>(largest, faer::Par::Seq, faer::prelude::default());
+            Ok(Work { memory: MemBuffer::try_new(request).map_err(|_| no_memory())?, mirror: zeros(coupling)? })
+        };
+        let mut sums = Vec::new();
+        reserve(&mut sums, n)?;
+        sums.resize(n, 0.0);
+        let (values, work) = (zeros(starts[m])?, [work()?, work()?]);
+        let mut out = Self { order, values, starts, sums, work, stats: FactorStats::default() };
+        out.refactor_with_monitor(a, monitor)?;
+        Ok(out)
+    }
+
+    /// Factors a matrix with the same partition and new values, without taking memory. After an error solves give NaN
+    /// until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As [`BlockCholesky::new`], and [`FactorError::Input`] when the partition is another one.
+    pub fn refactor(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`BlockCholesky::refactor`], observed between blocks.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    pub fn refactor_with_monitor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        if *a.partition() != self.order.partition {
+            let why = "its blocks are not those of the matrix that was factored".into();
+            return Err(Error::InvalidStructure { what: "matrix for refactorisation", why }.into());
+        }
+        let done = self.factor(a, monitor);
+        if done.is_err() {
+            self.values.fill(T::nan_impl());
+            self.stats = self.stats.void();
+        }
+        done
+    }
+
+    /// The blocks.
+    pub fn partition(&self) -> &Partition {
+        &self.order.partition
+    }
+
+    /// Flops of the factorization: Σ ⅓kⱼ³ + kⱼ²kₜ + kⱼkₜ², kₜ the neighbour towards the middle.
+    pub fn flops(partition: &Partition) -> f64 {
+        crate::BlockLu::<T>::flops(partition) / 2.0
+    }
+
+    /// Bytes of the factors: Σ kⱼ² + kⱼkⱼ₊₁ values, 8n bytes of sums and 8 bytes a block.
+    pub fn bytes(partition: &Partition) -> f64 {
+        let (mut values, mut last) = (0.0, 0.0);
+        for k in partition.sizes() {
+            values += k as f64 * (k as f64 + last);
+            last = k as f64;
+        }
+        values * size_of::<T>() as f64 + 8.0 * (partition.n() + partition.n_blocks() + 1) as f64
+    }
+
+    fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.load(a)?;
+        let (m, n) = (self.order.n_blocks(), self.order.partition.n());
+        let mut min_pivot = f64::INFINITY;
+        if m > 0 {
+            min_pivot = self.eliminate(monitor)?;
+        }
+        self.stats = FactorStats {
+            norm_one: self.sums.iter().fold(0.0, |m, &s| m.max_nan(s)),
+            // |lᵢⱼ|² ≤ aᵢᵢ: nothing grows.
+            growth: 1.0,
+            min_pivot: if n == 0 { 0.0 } else { min_pivot },
+            boosted_pivots: 0,
+            nnz: (0..m).map(|j| self.order.size(j)).map(|k| k * (k + 1) / 2).sum::<usize>() + self.couplings(),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.sums) + size_of_val(&*self.starts),
+            flops: Self::flops(&self.order.partition),
+        };
+        Ok(())
+    }
+
+    fn couplings(&self) -> usize {
+        (0..self.order.n_blocks()).map(|j| self.order.size(j) * self.order.next_size(j)).sum()
+    }
+
+    /// The panels [Dⱼ; A(t, j)], compared with their mirror images, and the column sums.
+    fn load(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
+        self.sums.fill(0.0);
+        let partition = &self.order.partition;
+        for j in 0..self.order.n_blocks() {
+            let (k, next, rows) = (self.order.size(j), self.order.next_size(j), self.order.rows(j));
+            let panel = &mut self.values[self.starts[j]..self.starts[j + 1]];
+            let (mut d, mut h) = MatMut::from_column_major_slice_mut(panel, k + next, k).split_at_row_mut(k);
+            a.copy_diagonal_block(j, d.as_mut());
+            let mut mirror = MatMut::from_column_major_slice_mut(&mut self.work[0].mirror[..k * next], k, next);
+            let t = self.order.toward(j);
+            match t {
+                Some(t) if t > j => {
+                    a.copy_lower_block(t, h.as_mut());
+                    a.copy_upper_block(j, mirror.as_mut());
+                }
+                Some(t) => {
+                    a.copy_upper_block(t, h.as_mut());
+                    a.copy_lower_block(j, mirror.as_mut());
+                }
+                None => {}
+            }
+            let (d, h, mirror) = (d.as_ref(), h.as_ref(), mirror.as_ref());
+            let below = t.map_or(0, |t| partition.range(t).start);
+            for c in 0..k {
+                for r in 0..k + next {
+                    let (value, other, row) = if r < k {
+                        (d[(r, c)], d[(c, r)], rows.start + r)
+                    } else {
+                        (h[(r - k, c)], mirror[(c, r - k)], below + r - k)
+                    };
+                    let modulus = value.abs().to_f64();
+                    self.sums[rows.start + c] += modulus;
+                    if r >= k {
+                        self.sums[row] += modulus;
+                    }
+                    if value != Scalar::conj(other) {
+                        return Err(asymmetric(a, row, rows.start + c, value, other));
+                    }
+                }
+            }
+        }
+        if self.sums.iter().all(|s| s.is_finite()) { Ok(()) } else { Err(non_finite(METHOD, a)) }
+    }
+
+    /// Both chains, then the middle. The smallest pivot.
+    fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<f64> {
+        let Self { order, values, starts, work, .. } = self;
+        let (order, starts, middle) = (&*order, &**starts, order.middle);
+        let m = order.n_blocks();
+        let (before, rest) = values.split_at_mut(starts[middle]);
+        let (own, after) = rest.split_at_mut(starts[middle + 1] - starts[middle]);
+        let [first, second] = work;
+        let step = |done| Progress::Step { phase: "factor", done, total: m };
+        let mut done = 0;
+        let mut go_on = || {
+            done += 1;
+            if monitor.observe(step(done - 1)).is_break() { Err(FactorError::Stopped) } else { Ok(()) }
+        };
+        let par = Par::auto(size_of_val(before).min(size_of_val(after)));
+        let chain = Chain { order, starts, first: starts[middle + 1] };
+        let outcomes = if par == Par::Rayon {
+            // One thread reports, the other is short of that.
+            go_on()?;
+            join(
+                par,
+                || Chain { first: 0, ..chain }.run(0..middle, before, first, || Ok(())),
+                || chain.run((middle + 1..m).rev(), after, second, || Ok(())),
+            )
+        } else {
+            let left = Chain { first: 0, ..chain }.run(0..middle, before, first, &mut go_on);
+            let right = left.is_ok().then(|| chain.run((middle + 1..m).rev(), after, second, &mut go_on));
+            (left, right.unwrap_or(Ok(f64::INFINITY)))
+        };
+        let (left, right) = (outcomes.0?, outcomes.1?);
+        go_on()?;
+        if middle > 0 {
+            subtract(&before[starts[middle - 1]..], order.size(middle - 1), own, order.size(middle), 0);
+        }
+        if middle + 1 < m {
+            let panel = &after[..starts[middle + 2] - starts[middle + 1]];
+            subtract(panel, order.size(middle + 1), own, order.size(middle), 0);
+        }
+        let last = panel(own, order.size(middle), 0, first).map_err(|at| not_definite(order, middle, at))?;
+        Ok(left.min(right).min(last))
+    }
+}
+
+/// The blocks on one side of the middle; `first` is where their values begin.
+#[derive(Clone, Copy)]
+struct Chain<'a> {
+    order: &'a Order,
+    starts: &'a [usize],
+    first: usize,
+}
+
+impl Chain<'_> {
+    fn run<T: Scalar>(
+        self,
+        blocks: impl Iterator<Item = usize>,
+        values: &mut [T],
+        work: &mut Work<T>,
+        mut go_on: impl FnMut() -> Result<()>,
+    ) -> Result<f64> {
+        let order = self.order;
+        let mut smallest = f64::INFINITY;
+        let mut last: Option<usize> = None;
+        let range = |j: usize| self.starts[j] - self.first..self.starts[j + 1] - self.first;
+        for j in blocks {
+            go_on()?;
+            let (k, next) = (order.size(j), order.next_size(j));
+            // D̃ⱼ ← Dⱼ − H·Hᴴ of the block before it in the chain.
+            if let Some(last) = last {
+                let (own, other) = (range(j), range(last));
+                let split = own.start.max(other.start);
+                let (low, high) = values.split_at_mut(split);
+                let (to, from) = if own.start < other.start {
+                    (&mut low[own], &high[..other.end - split])
+                } else {
+                    (&mut high[..own.end - split], &low[other])
+                };
+                subtract(from, order.size(last), to, k, next);
+            }
+            let pivot = panel(&mut values[range(j)], k, next, work).map_err(|at| not_definite(order, j, at))?;
+            smallest = smallest.min(pivot);
+            last = Some(j);
+        }
+        Ok(smallest)
+    }
+}
+
+fn not_definite(order: &Order, block: usize, at: usize) -> FactorError {
+    FactorError::Breakdown {
+        method: METHOD,
+        reason: format!(
+            "the pivot of row {} (from 0), row {at} of block {block}, is not positive: the matrix is not positive \
+             definite; use block-lu",
+            order.rows(block).start + at
+        ),
+    }
+}
+
+/// A NaN differs from its mirror image too: it is named first.
+fn asymmetric<T: Scalar>(a: &BlockTridiagonal<T>, row: usize, col: usize, value: T, mirror: T) -> FactorError {
+    if !(Scalar::is_finite(value) && Scalar::is_finite(mirror)) {
+        return non_finite(METHOD, a);
+    }
+    let why = format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {mirror}");
+    Error::InvalidStructure { what: "matrix", why }.into()
+}
+
+/// The lower half of D̃ ← D̃ − H·Hᴴ: H below the `from_k` rows of the panel `from`, D̃ the first `k` of k + `next` rows.
+fn subtract<T: Scalar>(from: &[T], from_k: usize, to: &mut [T], k: usize, next: usize) {
+    if from_k.max(k) < BLOCKED_FROM {
+        pulp::Arch::new().dispatch(Subtract { from, from_k, to, k, next });
+        return;
+    }
+    let h = MatRef::from_column_major_slice(from, from_k + k, from_k).subrows(from_k, k);
+    let d = MatMut::from_column_major_slice_mut(to, k + next, k).subrows_mut(0, k);
+    let (lower, all, minus) = (BlockStructure::TriangularLower, BlockStructure::Rectangular, -one::<T>());
+    triangular::matmul(d, lower, Accum::Add, h, all, h.adjoint(), all, minus, faer::Par::Seq);
+}
+
+/// [D̃; A(t, j)] → [L; H]; the smallest pivot, or the row of the block whose pivot is not positive.
+fn panel<T: Scalar>(values: &mut [T], k: usize, next: usize, work: &mut Work<T>) -> Result<f64, usize> {
+    if k < BLOCKED_FROM {
+        return pulp::Arch::new().dispatch(Panel { values, k, next });
+    }
+    let (mut d, mut h) = MatMut::from_column_major_slice_mut(values, k + next, k).split_at_row_mut(k);
+    let (stack, parameters) = (MemStack::new(&mut work.memory), faer::prelude::default());
+    cholesky_in_place(d.as_mut(), faer::prelude::default(), faer::Par::Seq, stack, parameters)
+        .map_err(|LltError::NonPositivePivot { index }| index)?;
+    let mut smallest = f64::INFINITY;
+    for r in 0..k {
+        let root = d[(r, r)].re().to_f64();
+        if !(root > 0.0 && root.is_finite()) {
+            return Err(r);
+        }
+        smallest = smallest.min(root * root);
+    }
+    // conj(L)·Hᵀ = A(t, j)ᵀ
+    solve_lower_triangular_in_place(d.as_ref().conjugate(), h.as_mut().transpose_mut(), faer::Par::Seq);
+    Ok(smallest)
+}
+
+struct Panel<'a, T> {
+    values: &'a mut [T],
+    k: usize,
+    next: usize,
+}
+
+impl<T: Scalar> pulp::WithSimd for Panel<'_, T> {
+    type Output = Result<f64, usize>;
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar> Panel<'_, T> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) -> Result<f64, usize> {
+        let ld = self.k + self.next;
+        let mut smallest = f64::INFINITY;
+        for c in 0..self.k {
+            let (column, ahead) = self.values[c * ld..].split_at_mut(ld);
+            let pivot = column[c].re();
+            if !(pivot > zero() && pivot.to_f64().is_finite()) {
+                return Err(c);
+            }
+            smallest = smallest.min(pivot.to_f64());
+            // l ← √d;  the rest of the column ← itself/l
+            let root = T::from_real(pivot.sqrt());
+            column[c] = root;
+            let divisor = Pivot::new(root);
+            column[c + 1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
+            for (i, target) in (c + 1..self.k).zip(ahead.chunks_exact_mut(ld)) {
+                axpy_minus::<T, FUSED>(Scalar::conj(column[i]), &column[i..], &mut target[i..]);
+            }
+        }
+        Ok(smallest)
+    }
+}
+
+struct Subtract<'a, T> {
+    from: &'a [T],
+    from_k: usize,
+    to: &'a mut [T],
+    k: usize,
+    next: usize,
+}
+
+impl<T: Scalar> pulp::WithSimd for Subtract<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar> Subtract<'_, T> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { from, from_k, to, k, next } = self;
+        for (c, target) in to.chunks_exact_mut(k + next).enumerate() {
+            for h in from.chunks_exact(from_k + k) {
+                let h = &h[from_k..];
+                axpy_minus::<T, FUSED>(Scalar::conj(h[c]), &h[c..], &mut target[c..k]);
+            }
+        }
+    }
+}
+
+/// x ← L⁻ᴴ·L⁻¹·x for one column.
+struct Column<'a, T: Scalar> {
+    cholesky: &'a BlockCholesky<T>,
+    x: &'a mut [T],
+}
+
+impl<T: Scalar> pulp::WithSimd for Column<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar> Column<'_, T> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { cholesky: f, x } = self;
+        for j in f.chain() {
+            let (k, panel) = (f.order.size(j), f.panel(j));
+            let (own, next) = f.two(j, x);
+            for (c, column) in panel.chunks_exact(k + next.len()).enumerate() {
+                let v = Pivot::new(column[c]).divide(own[c]);
+                own[c] = v;
+                axpy_minus::<T, FUSED>(v, &column[c + 1..k], &mut own[c + 1..]);
+                axpy_minus::<T, FUSED>(v, &column[k..], next);
+            }
+        }
+        for j in f.chain().rev() {
+            let (k, panel) = (f.order.size(j), f.panel(j));
+            let (own, next) = f.two(j, x);
+            for (c, column) in panel.chunks_exact(k + next.len()).enumerate().rev() {
+                let known = dot::<T, FUSED>(&column[c + 1..k], &own[c + 1..], Scalar::conj)
+                    + dot::<T, FUSED>(&column[k..], next, Scalar::conj);
+                own[c] = Pivot::new(column[c]).divide(own[c] - known);
+            }
+        }
+    }
+}
+
+impl<T: Scalar> BlockCholesky<T> {
+    /// The blocks in the order of elimination.
+    fn chain(&self) -> impl DoubleEndedIterator<Item = usize> + use<T> {
+        let (m, middle) = (self.order.n_blocks(), self.order.middle);
+        (0..middle).chain((middle + 1..m).rev()).chain((m > 0).then_some(middle))
+    }
+
+    fn panel(&self, j: usize) -> &[T] {
+        &self.values[self.starts[j]..self.starts[j + 1]]
+    }
+
+    /// The rows of block j and of its neighbour towards the middle, which is empty for the middle.
+    fn two<'x>(&self, j: usize, x: &'x mut [T]) -> (&'x mut [T], &'x mut [T]) {
+        let own = self.order.rows(j);
+        match self.order.toward(j).map(|t| self.order.rows(t)) {
+            None => (&mut x[own], &mut []),
+            Some(next) => {
+                let (low, high) = x.split_at_mut(own.start.max(next.start));
+                let (l, h) = (low.len() - if own.start < next.start { own.len() } else { next.len() }, own.len());
+                if own.start < next.start {
+                    (&mut low[l..], &mut high[..next.len()])
+                } else {
+                    (&mut high[..h], &mut low[l..])
+                }
+            }
+        }
+    }
+
+    /// Several columns at once, by blocks.
+    fn solve_many(&self, mut x: MatMut<'_, T>) {
+        let minus = -one::<T>();
+        for inwards in [true, false] {
+            let m = self.order.n_blocks();
+            for step in 0..m {
+                let j = self.chain().nth(if inwards { step } else { m - 1 - step }).expect("m blocks");
+                let (k, next) = (self.order.size(j), self.order.next_size(j));
+                let (l, h) = MatRef::from_column_major_slice(self.panel(j), k + next, k).split_at_row(k);
+                let own = self.order.rows(j);
+                let other = self.order.toward(j).map_or(own.end..own.end, |t| self.order.rows(t));
+                let split = own.start.max(other.start);
+                let (low, high) = x.as_mut().split_at_row_mut(split);
+                let (mut mine, theirs) = if own.start < split {
+                    let from = low.nrows() - k;
+                    (low.subrows_mut(from, k), high.subrows_mut(0, next))
+                } else {
+                    let from = low.nrows() - next;
+                    (high.subrows_mut(0, k), low.subrows_mut(from, next))
+                };
+                let seq = faer::Par::Seq;
+                if inwards {
+                    solve_lower_triangular_in_place(l, mine.as_mut(), seq);
+                    matmul(theirs, Accum::Add, h, mine.as_ref(), minus, seq);
+                } else {
+                    matmul(mine.as_mut(), Accum::Add, h.adjoint(), theirs.as_ref(), minus, seq);
+                    solve_upper_triangular_in_place(l.adjoint(), mine, seq);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Factorization<T> for BlockCholesky<T> {
+    fn n(&self) -> usize {
+        self.order.partition.n()
+    }
+    fn method(&self) -> &'static str {
+        METHOD
+    }
+    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
+        assert_eq!(x.nrows(), self.n(), "rows of X");
+        // Aᵀ·x = b is A·conj(x) = conj(b).
+        let conjugate = |x: MatMut<'_, T>| {
+            if op == Op::Transpose && !T::IS_REAL {
+                for_each_column(x, |x| x.iter_mut().for_each(|v| *v = Scalar::conj(*v)));
+            }
+        };
+        conjugate(x.as_mut());
+        if x.ncols() >= MANY && self.order.partition.min_max_size().1 >= BLOCKED_FROM {
+            self.solve_many(x.as_mut());
+        } else {
+            let arch = pulp::Arch::new();
+            for_each_column(x.as_mut(), |x| arch.dispatch(Column { cholesky: self, x }));
+        }
+        conjugate(x);
+    }
+    fn stats(&self) -> FactorStats {
+        self.stats
+    }
+    fn log_det(&self) -> LogDet<T> {
+        let mut det = LogDet::one();
+        for j in 0..self.order.n_blocks() {
+            let (k, panel) = (self.order.size(j), self.panel(j));
+            for r in 0..k {
+                let root = panel[r * (k + self.order.next_size(j) + 1)];
+                det.multiply(root);
+                det.multiply(root);
+            }
+        }
+        det
+    }
+}

@@ -8,7 +8,9 @@ use std::ops::Range;
 use bt_direct::{
     BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu,
 };
-use bt_formats::{Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Par, Partition, Scalar, Tridiagonal};
+use bt_formats::{
+    Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Matrix, Par, Partition, Scalar, Tridiagonal,
+};
 use faer::{Mat, MatMut};
 
 /// Growth of the elements beyond which a tridiagonal block is factored with interchanges.
@@ -25,11 +27,13 @@ impl<T: Scalar> BlockDiagonal<T> {
     ///
     /// # Errors
     /// [`FactorError::Singular`] naming the block and the column of A when a diagonal block is singular. A itself need
-    /// not be singular then, but no iteration with D exists.
+    /// not be singular then, but no iteration with D exists. [`FactorError::Input`] naming an entry of A, couplings included,
+    /// that is not finite.
     ///
     /// # Cost
     /// Σ k_j for tridiagonal blocks, Σ k_j³ for dense ones.
     pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
+        check_finite(a)?;
         let mut pivoted = 0;
         let blocks = (0..a.partition().n_blocks())
             .map(|j| factor_block(a, j, &mut pivoted).map_err(|e| in_block(e, a.partition(), j)))
@@ -62,6 +66,17 @@ impl<T: Scalar> BlockDiagonal<T> {
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|f| f.stats().bytes).sum()
     }
+}
+
+/// The first entry that is not finite, by its place.
+fn check_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> Result<()> {
+    let mut found = None;
+    a.for_each_entry(&mut |row, col, v| {
+        if found.is_none() && !Scalar::is_finite(v) {
+            found = Some(bt_formats::Error::NonFinite { what: "matrix", row, col, value: v.to_string() });
+        }
+    });
+    found.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn factor_block<T: Scalar>(

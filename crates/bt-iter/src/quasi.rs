@@ -34,13 +34,14 @@ impl<'a, T: Scalar> QuasiBlockTridiagonal<'a, T> {
     /// Splits `a` by the blocks of `partition`; `layout` is that of the block-tridiagonal part.
     ///
     /// # Errors
-    /// [`Error::NotSquare`], [`Error::DimensionMismatch`] when the blocks do not sum to n, and those of
+    /// [`Error::NotSquare`], [`Error::NonFinite`], [`Error::DimensionMismatch`] when the blocks do not sum to n, and those of
     /// [`BlockTridiagonal::from_csr`].
     ///
     /// # Cost
     /// O(nnz + values stored).
     pub fn new(a: &'a Csr<T>, partition: Partition, layout: HybridLayout) -> Result<Self, Error> {
         a.check_square()?;
+        a.check_finite()?;
         if partition.n() != a.nrows() {
             return Err(Error::DimensionMismatch {
                 what: "sum of the block sizes",

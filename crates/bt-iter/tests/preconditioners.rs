@@ -150,6 +150,11 @@ fn block_solvers_follow_the_blocks() {
     let mut m = BlockPreconditioner::new(stored, BlockForm::Jacobi).unwrap();
     assert_eq!(m.pivoted_blocks(), 1);
     assert_is(&mut m, &part(&zero_pivot, |i, j| i / 2 == j / 2));
+    for (row, col) in [(0, 0), (1, 2)] {
+        let infinite = csr(4, |i, j| if (i, j) == (row, col) { f64::INFINITY } else { zero_pivot.get(i, j) });
+        let error = BlockPreconditioner::new(blocks(&infinite, &[2, 2]), BlockForm::Jacobi).err().unwrap().to_string();
+        assert!(error.contains(&format!("row {row}, column {col}")), "{error}");
+    }
     let singular = csr(4, |i, j| if i / 2 == j / 2 { 1.0 } else { 0.0 });
     let error = BlockPreconditioner::new(blocks(&singular, &[2, 2]), BlockForm::Jacobi).err().unwrap().to_string();
     assert!(error.contains("block 0"), "{error}");

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use bt_direct::{BlockLu, FactorError, Factorization, Kernels, Refinement, refine};
 use bt_formats::{
-    BlockTridiagonal, Coo, Csr, HybridLayout, Matrix, Monitor, Op, Partition, Progress, Scalar, c32, c64,
+    BlockTridiagonal, Coo, Csr, HybridLayout, Matrix, Monitor, Op, Partition, Progress, RealScalar, Scalar, c32, c64,
+    one, zero,
 };
 use common::{Random, check_contract, data, read_matrix, read_vector};
 use faer::Mat;
@@ -26,7 +27,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             let range = partition.range(partition.block_of(i));
             let heavy = range.start + (i - range.start + 1) % range.len() == j;
             if distance == 0 {
-                a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { bt_formats::zero() }).unwrap();
+                a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { zero() }).unwrap();
             } else if distance == 1 && random.real() > 0.0 {
                 a.push(i, j, v).unwrap();
             }
@@ -132,6 +133,110 @@ fn sizes_around_the_switch_of_kernels() {
         check::<f64>(&sizes, 40.0, 3);
         check::<c32>(&sizes, 60.0, 4);
     }
+}
+
+/// m dense blocks of k rows whose heavy element stands on the diagonal shifted by `shift` inside each block.
+fn dense<T: Scalar>(k: usize, m: usize, shift: usize, scale: f64, seed: u64) -> BlockTridiagonal<T> {
+    let mut random = Random::new(seed);
+    let mut number = |heavy: bool| {
+        let v: T = random.scalar();
+        (v + T::from_parts(if heavy { 3.0 * k as f64 } else { 0.0 }, 0.0)) * T::from_parts(scale, 0.0)
+    };
+    let diagonal = (0..m * k * k).map(|i| number((i % k + shift) % k == i / k % k)).collect();
+    let couplings = (0..2 * (m - 1) * k * k).map(|_| number(false)).collect();
+    BlockTridiagonal::from_dense_blocks(Partition::uniform(m * k, k).unwrap(), diagonal, couplings).unwrap()
+}
+
+/// The contract, and agreement with the loops, on dense blocks of equal size with exchanges inside tiles and across them.
+fn check_tiles<T: Scalar>(k: usize, tol: f64) {
+    for shift in [0, 1, k / 2] {
+        let a = dense::<T>(k, 5, shift, 1.0, k as u64);
+        let lu = BlockLu::new(&a).unwrap();
+        check_contract(&a, &lu, 1);
+        let loops = BlockLu::with_kernels(&a, Kernels::Loops, &mut ()).unwrap();
+        let (s, t) = (lu.stats(), loops.stats());
+        for (s, t) in [(s.norm_one, t.norm_one), (s.growth, t.growth), (s.min_pivot, t.min_pivot)] {
+            assert!((s - t).abs() <= tol * t, "k = {k}, shift {shift}: {s} {t}");
+        }
+        assert_eq!(lu.log_det().sign.re() > zero(), loops.log_det().sign.re() > zero());
+        let (mut x, mut y) = (vec![one::<T>(); 5 * k], vec![one::<T>(); 5 * k]);
+        lu.solve_vec_in_place(&mut x);
+        loops.solve_vec_in_place(&mut y);
+        let distance = x.iter().zip(&y).map(|(&x, &y)| (x - y).abs1().to_f64()).fold(0.0, f64::max);
+        let size = y.iter().map(|y| y.abs1().to_f64()).fold(0.0, f64::max);
+        assert!(distance <= tol * size, "k = {k}, shift {shift}: {distance} of {size}");
+    }
+}
+
+#[test]
+fn tiles_of_equal_dense_blocks() {
+    for k in [4, 8, 12, 16, 24, 32, 40, 64] {
+        check_tiles::<f64>(k, 1e-12);
+    }
+    for k in [8, 16, 24, 48] {
+        check_tiles::<f32>(k, 1e-4);
+    }
+}
+
+#[test]
+fn updates_of_equal_dense_blocks() {
+    let (k, m) = (8, 5);
+    let (a, b) = (dense::<f64>(k, m, 1, 1.0, 1), dense::<f64>(k, m, 0, 1.0, 2));
+    let mut lu = BlockLu::new(&a).unwrap();
+    let mut current = a;
+    for j in 0..m {
+        current = with_row(&current, &b, j);
+        lu.update_block(j, &current).unwrap();
+        let fresh = BlockLu::new(&current).unwrap();
+        let (mut x, mut y) = (vec![1.0; k * m], vec![1.0; k * m]);
+        lu.solve_vec_in_place(&mut x);
+        fresh.solve_vec_in_place(&mut y);
+        assert_eq!((x, lu.stats()), (y, fresh.stats()), "block {j}");
+    }
+}
+
+/// Pivots whose reciprocals are not normal numbers go through divisions.
+#[test]
+fn extreme_scales_of_equal_dense_blocks() {
+    let plain = dense::<f64>(8, 4, 3, 1.0, 7);
+    let mut x = vec![1.0; 32];
+    BlockLu::new(&plain).unwrap().solve_vec_in_place(&mut x);
+    for scale in [2f64.powi(-1022), 2f64.powi(1015)] {
+        let a = dense::<f64>(8, 4, 3, scale, 7);
+        let mut y = vec![scale; 32];
+        BlockLu::new(&a).unwrap().solve_vec_in_place(&mut y);
+        // Products of numbers near the smallest normal one lose digits: only what remains is compared.
+        let tol = if scale < 1.0 { 1e-10 } else { 1e-13 };
+        assert!(x.iter().zip(&y).all(|(x, y)| (x - y).abs() <= tol), "scale {scale:e}: {x:?} {y:?}");
+    }
+}
+
+#[test]
+fn threads_do_not_change_the_bits_of_equal_dense_blocks() {
+    let (k, m) = (16, 600);
+    let a = dense::<f64>(k, m, 0, 1.0, 5);
+    let solve = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut x = vec![1.0; k * m];
+            BlockLu::new(&a).unwrap().solve_vec_in_place(&mut x);
+            x
+        })
+    };
+    assert_eq!(solve(1), solve(2));
+}
+
+#[test]
+fn breakdowns_in_equal_dense_blocks_are_named() {
+    // Column 5 of block 1 is zero, and nothing is coupled to it.
+    let (k, m) = (8, 4);
+    let mut diagonal: Vec<f64> = (0..m * k * k).map(|i| f64::from(u8::from(i % k == i / k % k))).collect();
+    diagonal[k * k + 5 * k + 5] = 0.0;
+    let couplings = vec![0.0; 2 * (m - 1) * k * k];
+    let partition = Partition::uniform(m * k, k).unwrap();
+    let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
+    let Err(FactorError::Breakdown { reason, .. }) = BlockLu::new(&a) else { panic!() };
+    assert!(reason.contains("block 1 for its column 5, column 13"), "{reason}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
 pub use read::{AnyMatrix, read_matrix, read_matrix_with};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
-pub use scalar::{RealScalar, Scalar, ScalarKind, c32, c64};
+pub use scalar::{RealScalar, RealsMut, Scalar, ScalarKind, c32, c64};
 pub use stop::{Baseline, StopCriterion};
 pub use tridiagonal::Tridiagonal;
 pub use verify::{certify, max_abs, norm2};

@@ -49,10 +49,12 @@ impl Partition {
     }
 
     /// Rows in all.
+    #[inline]
     pub fn n(&self) -> usize {
         self.offsets[self.offsets.len() - 1] as usize
     }
     /// Number of blocks.
+    #[inline]
     pub fn n_blocks(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -61,10 +63,12 @@ impl Partition {
         &self.offsets
     }
     /// Rows of block `j`.
+    #[inline]
     pub fn range(&self, j: usize) -> std::ops::Range<usize> {
         self.offsets[j] as usize..self.offsets[j + 1] as usize
     }
     /// Rows of block `j`, counted.
+    #[inline]
     pub fn size(&self, j: usize) -> usize {
         self.range(j).len()
     }

@@ -97,10 +97,21 @@ pub trait Scalar:
     fn abs_sq(self) -> Self::Real;
     /// Neither NaN nor infinite, in both parts.
     fn is_finite(self) -> bool;
+    /// Numbers by their true type, for kernels in explicit vectors; none for complex ones.
+    fn reals_mut(x: &mut [Self]) -> Option<RealsMut<'_>>;
     /// The number rounded to another scalar type (complex to real drops the imaginary part).
     fn cast<U: Scalar>(self) -> U {
         U::from_parts(self.re().to_f64(), self.im().to_f64())
     }
+}
+
+/// A slice of one of the two real types, see [`Scalar::reals_mut`].
+#[derive(Debug)]
+pub enum RealsMut<'a> {
+    /// Of `f32`.
+    F32(&'a mut [f32]),
+    /// Of `f64`.
+    F64(&'a mut [f64]),
 }
 
 /// The real type of moduli and norms: `f32` or `f64`.
@@ -186,6 +197,10 @@ macro_rules! real_scalar {
             fn is_finite(self) -> bool {
                 $t::is_finite(self)
             }
+            #[inline(always)]
+            fn reals_mut(x: &mut [$t]) -> Option<RealsMut<'_>> {
+                Some(RealsMut::$kr(x))
+            }
         }
 
         impl RealScalar for $t {
@@ -261,6 +276,10 @@ macro_rules! real_scalar {
             fn is_finite(self) -> bool {
                 self.re.is_finite() && self.im.is_finite()
             }
+            #[inline(always)]
+            fn reals_mut(_: &mut [$c]) -> Option<RealsMut<'_>> {
+                None
+            }
         }
     };
 }
@@ -285,6 +304,13 @@ mod tests {
     fn modulus_does_not_overflow() {
         assert!((Scalar::abs(c64::new(1e300, 1e300)) / 1e300 - 2f64.sqrt()).abs() < 1e-15);
         assert!(Scalar::abs(c64::new(1e-300, 1e-300)) > 0.0);
+    }
+
+    #[test]
+    fn slices_know_their_type() {
+        assert!(matches!(f64::reals_mut(&mut [1.0]), Some(RealsMut::F64([1.0]))));
+        assert!(matches!(f32::reals_mut(&mut [1.0]), Some(RealsMut::F32([1.0]))));
+        assert!(c64::reals_mut(&mut [c64::new(1.0, 0.0)]).is_none());
     }
 
     #[test]

@@ -3,16 +3,25 @@
 use bt_formats::{RealScalar, Scalar};
 use pulp::Simd;
 
+use super::factor::Record;
 use super::panel::{Dense, Done, Front, Plain, TILE, exchange, in_order, usable};
-use super::simd::{self, Lanes, PADDED};
+use super::simd::{self, Aligned, Lanes, PADDED};
+use super::tiles::Tiles;
 use crate::pivot::Pivot;
-
-/// On the boundary of a cache line, so that no vector crosses one.
-#[repr(align(64))]
-struct Aligned<T>(T);
 
 /// What is done with a block, on any instruction set.
 pub(super) trait Engine<T: Scalar> {
+    /// Everything that is done with a dense block between two others, in one go; none when there is no such kernel for
+    /// its size or something is out of the ordinary: the steps below then start from A again.
+    fn whole(
+        _front: &mut Front<'_, T>,
+        _from: &Dense<'_, T>,
+        _previous: Option<&Done<'_, T>>,
+        _incoming: &[f64],
+        _outgoing: &mut [f64],
+    ) -> Option<Record> {
+        None
+    }
     /// Loads dense blocks; returns what [`super::panel::load_block`] does.
     fn load(front: &mut Front<'_, T>, from: &Dense<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64);
     /// The same for what has been loaded.
@@ -29,6 +38,15 @@ pub(super) trait Engine<T: Scalar> {
 pub(super) struct Vectors;
 
 impl<L: Lanes> Engine<L> for Vectors {
+    fn whole(
+        front: &mut Front<'_, L>,
+        from: &Dense<'_, L>,
+        previous: Option<&Done<'_, L>>,
+        incoming: &[f64],
+        outgoing: &mut [f64],
+    ) -> Option<Record> {
+        Tiles { front, from, previous, incoming, outgoing }.run()
+    }
     fn load(front: &mut Front<'_, L>, from: &Dense<'_, L>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
         pulp::Arch::new().dispatch(Load { front, from, incoming, outgoing })
     }

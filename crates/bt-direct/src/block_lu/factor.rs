@@ -9,8 +9,8 @@ use faer::dyn_stack::MemBuffer;
 
 use super::engine::{Engine, Vectors};
 use super::order::Order;
-use super::panel::{self, Done, Front, Plain};
-use super::{BlockLu, Kernels, METHOD, Stop};
+use super::panel::{self, Dense, Done, Front, Plain};
+use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::refine::unit_roundoff;
@@ -72,25 +72,33 @@ struct Side<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Side<'_, T> {
-    /// Eliminates all blocks but the first `skip` ones. `go_on` is asked before each.
-    fn run<E: Engine<T>>(&mut self, skip: usize, mut go_on: impl FnMut() -> bool) -> Result<(), Stop> {
-        let Range { start, end } = self.blocks;
+    /// The steps that eliminate all blocks but the first `skip` ones, once the work space is ready for them.
+    ///
+    /// The column sums that go into the first block of interest come from the one before it: once more, with its record
+    /// kept, because the sums that went into that one are not known.
+    fn steps(&mut self, skip: usize) -> Range<usize> {
         self.work.incoming.fill(0.0);
-        // The column sums that go into the first block of interest come from the one before it: once more, with its
-        // record kept, because the sums that went into that one are not known.
-        let first = skip.saturating_sub(1);
-        for step in first..end - start {
-            if !go_on() {
-                return Err(FactorError::Stopped.into());
-            }
-            let j = if self.down { start + step } else { end - 1 - step };
-            let kept = self.records[j - start];
-            self.eliminate::<E>(j, step > 0)?;
-            if step < skip {
-                self.records[j - start] = kept;
-            }
+        skip.saturating_sub(1)..self.blocks.len()
+    }
+
+    /// Eliminates one block, if `go_on` says so; its record stays when it is one of the first `skip`.
+    fn step<E: Engine<T>>(&mut self, step: usize, skip: usize, go_on: bool) -> Result<(), Stop> {
+        if !go_on {
+            return Err(FactorError::Stopped.into());
+        }
+        let Range { start, end } = self.blocks;
+        let j = if self.down { start + step } else { end - 1 - step };
+        let kept = self.records[j - start];
+        self.eliminate::<E>(j, step > 0)?;
+        if step < skip {
+            self.records[j - start] = kept;
         }
         Ok(())
+    }
+
+    /// All blocks. `go_on` is asked before each.
+    fn run<E: Engine<T>>(&mut self, mut go_on: impl FnMut() -> bool) -> Result<(), Stop> {
+        self.steps(0).try_for_each(|step| self.step::<E>(step, 0, go_on()))
     }
 
     fn eliminate<E: Engine<T>>(&mut self, j: usize, has_previous: bool) -> Result<(), Stop> {
@@ -114,6 +122,14 @@ impl<T: Scalar> Side<'_, T> {
         let Work { incoming, outgoing, .. } = &mut *self.work;
         let mut front = Front { k, next, panel, g, pivots };
         let record = &mut self.records[j - start];
+        if self.kernels == Kernels::Auto
+            && let Some(from) = Dense::of(self.a, self.order, j)
+            && let Some(done) = E::whole(&mut front, &from, previous.as_ref(), &incoming[..k], &mut outgoing[..next])
+        {
+            *record = done;
+            std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
+            return Ok(());
+        }
         (record.max_a, record.norm_one) =
             panel::load_block::<T, E>(self.a, self.order, j, &mut front, &[&incoming[..k]], &mut outgoing[..next]);
         eliminate_front::<T, E>(front, &[previous, None], self.kernels, self.work, record, j, rows.start, false)?;
@@ -178,6 +194,10 @@ impl<T: Scalar> BlockLu<T> {
         if !all.norm_one.is_finite() {
             return Err(Stop::NonFinite);
         }
+        // Pivots are elements of Ũ, so the growth bounds them.
+        let tiny = T::Real::MIN_POSITIVE.to_f64() * 16.0;
+        let normal = all.min_pivot >= tiny && all.growth <= 1.0 / tiny;
+        self.reciprocals = if normal { Reciprocals::Normal } else { Reciprocals::Extreme };
         self.stats = FactorStats {
             norm_one: all.norm_one,
             growth,
@@ -264,12 +284,12 @@ impl<T: Scalar> BlockLu<T> {
             let (mut first, mut second) = (Ok(()), Ok(()));
             rayon::in_place_scope(|scope| {
                 scope.spawn(|_| {
-                    second = right.run::<E>(0, || {
+                    second = right.run::<E>(|| {
                         done.fetch_add(1, Ordering::Relaxed);
                         !stop.load(Ordering::Relaxed)
                     });
                 });
-                first = left.run::<E>(0, || {
+                first = left.run::<E>(|| {
                     let done = done.fetch_add(1, Ordering::Relaxed);
                     let go_on = monitor.observe(step(done, m)).is_continue();
                     stop.fetch_or(!go_on, Ordering::Relaxed);
@@ -283,7 +303,21 @@ impl<T: Scalar> BlockLu<T> {
                 done += 1;
                 monitor.observe(step(done - 1, m)).is_continue()
             };
-            left.run::<E>(skip[0], &mut go_on).and_then(|()| right.run::<E>(skip[1], &mut go_on))
+            // A block of either side in turn: while one waits for its pivots, the processor goes on with the other.
+            let (mut first, mut second) = (left.steps(skip[0]), right.steps(skip[1]));
+            let mut outcome = Ok(());
+            while !(first.is_empty() && second.is_empty()) {
+                if let Some(step) = first.next() {
+                    left.step::<E>(step, skip[0], go_on())?;
+                }
+                if let Some(step) = second.next() {
+                    outcome = right.step::<E>(step, skip[1], go_on());
+                    if outcome.is_err() {
+                        second = 0..0;
+                    }
+                }
+            }
+            outcome
         };
         outcome?;
         if monitor.observe(step(m - 1, m)).is_break() {

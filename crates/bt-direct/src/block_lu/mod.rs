@@ -34,6 +34,8 @@ pub(crate) mod panel;
 mod rows;
 mod simd;
 mod solve;
+mod substitution;
+mod tiles;
 
 use bt_formats::{BlockTridiagonal, Error, Matrix, Monitor, Op, Partition, Scalar};
 use faer::{MatMut, MatRef};
@@ -51,7 +53,7 @@ const METHOD: &str = "block-lu";
 /// Which kernels factor the blocks. The results agree to rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kernels {
-    /// Loops for small blocks, faer for large ones.
+    /// Tiles in registers for real dense blocks of equal size, else loops for small blocks and faer for large ones.
     #[default]
     Auto,
     /// Plain column loops.
@@ -90,7 +92,29 @@ pub struct BlockLu<T: Scalar> {
     /// Of the chains before and after the middle, kept for refactorisation.
     work: [Work; 2],
     state: State,
+    storage: Storage,
+    reciprocals: Reciprocals,
     stats: FactorStats,
+}
+
+/// How the blocks of the matrix factored last were stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Storage {
+    Dense,
+    Other,
+}
+
+impl Storage {
+    fn of<T: Scalar>(a: &BlockTridiagonal<T>) -> Self {
+        if panel::Dense::all(a) { Self::Dense } else { Self::Other }
+    }
+}
+
+/// Whether a solve may multiply by the reciprocals of pivots: are all of them normal numbers, with room to spare?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reciprocals {
+    Normal,
+    Extreme,
 }
 
 /// Whether the factors are those of a matrix.
@@ -160,10 +184,11 @@ impl<T: Scalar> BlockLu<T> {
         pivots.extend(order.partition.sizes().flat_map(|k| 0..k as u32));
         reserve(&mut records, m)?;
         records.resize(m, Record::EMPTY);
-        let largest = order.partition.min_max_size().1;
+        let largest = order.sizes.1;
         let work = [Work::new::<T>(largest)?, Work::new::<T>(largest)?];
-        let (state, stats) = (State::Failed, FactorStats::default());
-        let mut lu = Self { order, kernels, values, starts, pivots, records, work, state, stats };
+        let storage = Storage::of(a);
+        let (state, reciprocals, stats) = (State::Failed, Reciprocals::Extreme, FactorStats::default());
+        let mut lu = Self { order, kernels, values, starts, pivots, records, work, state, storage, reciprocals, stats };
         lu.run(a, [0; 2], monitor)?;
         Ok(lu)
     }
@@ -189,7 +214,8 @@ impl<T: Scalar> BlockLu<T> {
 
     /// Factors a matrix that differs from the one factored last in block row `j` only: [Lⱼ Dⱼ Uⱼ]. Eliminated again are
     /// the blocks from the neighbour of block j on, up to the middle one; the factors of all others stay. The bits are
-    /// those of a fresh factorization; no memory is taken. After a failure everything is factored anew.
+    /// those of a fresh factorization; no memory is taken. After a failure, and when dense storage changes to another or
+    /// back, everything is factored anew.
     ///
     /// ```
     /// use bt_direct::{BlockLu, Factorization};
@@ -217,7 +243,9 @@ impl<T: Scalar> BlockLu<T> {
     pub fn update_block(&mut self, j: usize, a: &BlockTridiagonal<T>) -> Result<()> {
         self.check_partition(a)?;
         assert!(j < self.order.n_blocks(), "block {j} of {}", self.order.n_blocks());
-        let skip = if self.state == State::Factored { self.unchanged(j) } else { [0; 2] };
+        // Blocks stored otherwise may go through other kernels, whose last bits differ.
+        let same = self.state == State::Factored && self.storage == Storage::of(a);
+        let skip = if same { self.unchanged(j) } else { [0; 2] };
         self.run(a, skip, &mut ())
     }
 
@@ -284,7 +312,7 @@ impl<T: Scalar> BlockLu<T> {
     }
 
     fn run(&mut self, a: &BlockTridiagonal<T>, skip: [usize; 2], monitor: &mut dyn Monitor) -> Result<()> {
-        self.state = State::Failed;
+        (self.state, self.storage) = (State::Failed, Storage::of(a));
         let done = self.factor(a, skip, monitor).map_err(|e| match e {
             Stop::Error(e) => e,
             Stop::NonFinite => non_finite(METHOD, a),

@@ -18,18 +18,22 @@ pub(crate) struct Order {
     pub(crate) partition: Partition,
     /// The block eliminated last; 0 for an empty partition.
     pub(crate) middle: usize,
+    /// Rows of the smallest block and of the largest; 0 for an empty partition.
+    pub(crate) sizes: (usize, usize),
 }
 
 impl Order {
     pub(crate) fn new(partition: Partition) -> Self {
         let middle = middle_of(&partition);
-        Self { partition, middle }
+        let sizes = partition.min_max_size();
+        Self { partition, middle, sizes }
     }
 
     /// One chain, from the first block to the last.
     pub(crate) fn forwards(partition: Partition) -> Self {
         let middle = partition.n_blocks().saturating_sub(1);
-        Self { partition, middle }
+        let sizes = partition.min_max_size();
+        Self { partition, middle, sizes }
     }
 
     pub(crate) fn n_blocks(&self) -> usize {

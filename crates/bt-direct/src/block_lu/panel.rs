@@ -60,6 +60,11 @@ pub(super) struct Dense<'a, T> {
 }
 
 impl<'a, T: Scalar> Dense<'a, T> {
+    /// Whether every block is stored dense.
+    pub(super) fn all(a: &BlockTridiagonal<T>) -> bool {
+        matches!(a.diagonal(), DiagonalBlocks::Dense { .. }) && matches!(a.couplings(), Couplings::Dense { .. })
+    }
+
     /// Of block j; none when something is stored otherwise.
     pub(super) fn of(a: &'a BlockTridiagonal<T>, order: &Order, j: usize) -> Option<Self> {
         let DiagonalBlocks::Dense { starts, values } = a.diagonal() else { return None };

@@ -8,6 +8,10 @@ use pulp::Simd;
 /// Places in a small array: at least a vector of any type and instruction set.
 pub(super) const PADDED: usize = 16;
 
+/// On the boundary of a cache line, so that no vector crosses one.
+#[repr(align(64))]
+pub(super) struct Aligned<T>(pub(super) T);
+
 /// Masks of zeros and ones, a row for each place where they change.
 #[repr(align(64))]
 pub(super) struct Table<L>(pub(super) [[L; PADDED]; PADDED + 1]);
@@ -34,8 +38,12 @@ pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
     fn splat<S: Simd>(s: S, x: Self) -> Self::V<S>;
     /// c − a·b, fused where the instruction set can.
     fn minus_product<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    /// 1/a
+    fn reciprocal<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// a·b
     fn times<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// |a|. (`pulp`'s own is not always inlined, and a call costs more than what is done with the result.)
+    fn modulus<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// a + |b|
     fn plus_modulus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
     /// max(a, |b|) place by place; a NaN in b may be lost.
@@ -48,7 +56,7 @@ pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
 
 macro_rules! lanes {
     ($t:ident, $v:ident, $n:ident, $as_simd:ident, $as_mut_simd:ident, $load:ident, $store:ident, $splat:ident,
-     $fused:ident, $mul:ident, $add:ident, $abs:ident, $max:ident, $reduce_max:ident, $reduce_sum:ident) => {
+     $fused:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $max:ident, $reduce_max:ident, $reduce_sum:ident) => {
         impl Lanes for $t {
             const FROM: &'static Table<$t> = &{
                 let mut table = [[0.0; PADDED]; PADDED + 1];
@@ -100,16 +108,25 @@ macro_rules! lanes {
                 s.$fused(a, b, c)
             }
             #[inline(always)]
+            fn reciprocal<S: Simd>(s: S, a: S::$v) -> S::$v {
+                s.$div(s.$splat(1.0), a)
+            }
+            #[inline(always)]
             fn times<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
                 s.$mul(a, b)
             }
             #[inline(always)]
+            fn modulus<S: Simd>(s: S, a: S::$v) -> S::$v {
+                // all bits but the sign
+                s.$and(s.$splat($t::from_bits(!(-0.0 as $t).to_bits())), a)
+            }
+            #[inline(always)]
             fn plus_modulus<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
-                s.$add(a, s.$abs(b))
+                s.$add(a, Self::modulus(s, b))
             }
             #[inline(always)]
             fn max_modulus<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
-                s.$max(s.$abs(b), a)
+                s.$max(Self::modulus(s, b), a)
             }
             #[inline(always)]
             fn largest<S: Simd>(s: S, a: S::$v) -> Self {
@@ -133,9 +150,10 @@ lanes!(
     partial_store_f32s,
     splat_f32s,
     negate_mul_add_e_f32s,
+    div_f32s,
     mul_f32s,
     add_f32s,
-    abs_f32s,
+    and_f32s,
     max_f32s,
     reduce_max_f32s,
     reduce_sum_f32s
@@ -150,13 +168,28 @@ lanes!(
     partial_store_f64s,
     splat_f64s,
     negate_mul_add_e_f64s,
+    div_f64s,
     mul_f64s,
     add_f64s,
-    abs_f64s,
+    and_f64s,
     max_f64s,
     reduce_max_f64s,
     reduce_sum_f64s
 );
+
+/// Runs `job` on the widest vectors that k numbers fill: a block of half a vector's length is a case for vectors of
+/// that length.
+pub(super) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::Output {
+    #[cfg(target_arch = "x86_64")]
+    if !k.is_multiple_of(L::lanes::<pulp::x86::V4>())
+        && let Some(simd) = pulp::x86::V3::try_new()
+    {
+        return Simd::vectorize(simd, job);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = k;
+    pulp::Arch::new().dispatch(job)
+}
 
 /// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
 #[inline(always)]
@@ -176,8 +209,11 @@ pub(super) fn update<L: Lanes, S: Simd>(
     macro_rules! columns {
         ($columns:literal) => {
             while width - c >= $columns {
-                let x: [&[L]; $columns] = std::array::from_fn(|i| &x[(c + i) * ldx..(c + i) * ldx + depth]);
-                update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, x);
+                let mut xs: [&[L]; $columns] = [&[]; $columns];
+                for (i, part) in xs.iter_mut().enumerate() {
+                    *part = &x[(c + i) * ldx..(c + i) * ldx + depth];
+                }
+                update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, xs);
                 c += $columns;
             }
         };
@@ -235,7 +271,6 @@ fn update_tile<L: Lanes, S: Simd, const V: usize, const C: usize, const PART: bo
     x: [&[L]; C],
 ) {
     let depth = x[0].len();
-    let x = x.map(|x| &x[..depth]);
     let mut acc = [[L::splat(s, L::default()); V]; C];
     for c in 0..C {
         acc[c] = load_column::<L, S, V, PART>(s, &y[c * ldy..c * ldy + rows]);

@@ -4,13 +4,16 @@
 //! they take from it, passes between them, in a fixed order. Eight right-hand sides are taken at a time, a block of
 //! them copied to the stack row by row; those left over, and blocks too tall for that, one column at a time.
 
+use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, Scalar, zero};
+use bt_formats::{Op, Par, RealsMut, Scalar, zero};
 use faer::MatMut;
 
-use super::BlockLu;
 use super::rows::{Diagonal, GROUP, Row, Strided, solve_lower, solve_upper, subtract_product};
+use super::simd::Lanes;
+use super::substitution::{self, Chain};
+use super::{BlockLu, Reciprocals};
 use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::pivot::Pivot;
 
@@ -42,7 +45,7 @@ impl<T: Scalar> BlockLu<T> {
             return;
         }
         let mut rest = x;
-        if self.order.partition.min_max_size().1 <= TALLEST {
+        if self.order.sizes.1 <= TALLEST {
             while rest.ncols() >= GROUP {
                 let (group, after) = rest.split_at_col_mut(GROUP);
                 self.solve_group::<GROUP>(op, group);
@@ -50,10 +53,27 @@ impl<T: Scalar> BlockLu<T> {
             }
         }
         while rest.ncols() > 0 {
-            let (column, after) = rest.split_at_col_mut(1);
-            self.solve_group::<1>(op, column);
+            let (mut column, after) = rest.split_at_col_mut(1);
+            if !(op == Op::Identity && self.solve_by_tiles(column.as_mut())) {
+                self.solve_group::<1>(op, column);
+            }
             rest = after;
         }
+    }
+
+    /// One real column, blocks of equal size: the types are found out here. Returns whether x has been solved for.
+    fn solve_by_tiles(&self, x: MatMut<'_, T>) -> bool {
+        let [x] = columns::<T, 1>(x);
+        let this: &dyn Any = self;
+        match T::reals_mut(x) {
+            Some(RealsMut::F64(x)) => this.downcast_ref().is_some_and(|lu| solve_real::<f64>(lu, x)),
+            Some(RealsMut::F32(x)) => this.downcast_ref().is_some_and(|lu| solve_real::<f32>(lu, x)),
+            None => false,
+        }
+    }
+
+    fn par(&self) -> Par {
+        Par::auto(size_of_val(&*self.values) / 2)
     }
 
     fn solve_group<const G: usize>(&self, op: Op, x: MatMut<'_, T>) {
@@ -61,7 +81,7 @@ impl<T: Scalar> BlockLu<T> {
         let (top, rest) = x.split_at_row_mut(before);
         let (mid, bottom) = rest.split_at_row_mut(own);
         let (mut top, mut mid, mut bottom) = (columns::<T, G>(top), columns::<T, G>(mid), columns::<T, G>(bottom));
-        let par = Par::auto(size_of_val(&*self.values) / 2);
+        let par = self.par();
         let arch = pulp::Arch::new();
         let side = |down, direction| Pass { lu: self, op, down, direction };
         join(
@@ -78,11 +98,38 @@ impl<T: Scalar> BlockLu<T> {
         );
     }
 
+    /// The number of the first block before or after the middle.
+    pub(super) fn side_start(&self, down: bool) -> usize {
+        if down { 0 } else { self.order.middle + 1 }
+    }
+
     /// Blocks before or after the middle, and the first row of their side.
-    fn side(&self, down: bool) -> (Range<usize>, usize) {
+    pub(super) fn side(&self, down: bool) -> (Range<usize>, usize) {
         let middle = self.order.middle;
         if down { (0..middle, 0) } else { (middle + 1..self.order.n_blocks(), self.order.rows(middle).end) }
     }
+}
+
+/// x ← A⁻¹·x by [`substitution`] on both sides of the middle.
+fn solve_real<L: Lanes>(lu: &BlockLu<L>, x: &mut [L]) -> bool {
+    let (k, largest) = lu.order.sizes;
+    if k != largest || lu.reciprocals == Reciprocals::Extreme {
+        return false;
+    }
+    let [before, own, _] = lu.order.split_rows();
+    let (top, rest) = x.split_at_mut(before);
+    let (mid, bottom) = rest.split_at_mut(own);
+    if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, top, bottom, &[])) {
+        return false;
+    }
+    pulp::Arch::new().dispatch(Middle {
+        lu,
+        op: Op::Identity,
+        top: &[&mut *top],
+        mid: &mut [&mut *mid],
+        bottom: &[&mut *bottom],
+    });
+    substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, top, bottom, mid))
 }
 
 /// The G columns of `x` as slices.
@@ -97,7 +144,7 @@ fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> Columns<'_, T, G> {
 
 /// The two substitutions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(super) enum Direction {
     /// From the ends to the middle.
     Inwards,
     /// Back.
@@ -244,7 +291,7 @@ impl<T: Scalar, const G: usize> Middle<'_, '_, T, G> {
 
 /// Two disjoint pieces of `x`: the first to read, the second to write.
 #[inline(always)]
-fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) -> (&[T], &mut [T]) {
+pub(super) fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) -> (&[T], &mut [T]) {
     if first.start < second.start {
         let (a, b) = x.split_at_mut(second.start);
         (&a[first], &mut b[..second.len()])
@@ -283,7 +330,7 @@ fn unpack<T: Scalar, const G: usize>(rows: &[Row<T>], x: &mut Columns<'_, T, G>,
 }
 
 /// Both, on two threads where that pays.
-fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+pub(super) fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     if par == Par::Rayon {
         rayon::join(first, second);
     } else {

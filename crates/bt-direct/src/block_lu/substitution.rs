@@ -1,0 +1,217 @@
+//! Substitution in one real right-hand side, blocks of equal size, by the tiles of [`super::tiles`].
+//!
+//! Every factor is read once and in its order. What a block waits for is one number after the other of its own
+//! triangles; where one thread has both chains it takes a block of either in turn, so that two of them wait together.
+//! In a tile of w columns, with r the reciprocals of the pivots:
+//!
+//! ```text
+//! inwards    z ← T⁻¹·z            below ← below − S·z        next ← next − H·z
+//! outwards   x ← x − G·next       z ← r∘(z − strict(Ũₚₚ)·z)    above ← above − U·z
+//! ```
+
+use bt_formats::Par;
+use pulp::Simd;
+
+use super::BlockLu;
+use super::panel::{exchange, in_order};
+use super::simd::{Aligned, Lanes, PADDED, dispatch_for};
+use super::solve::{Direction, join, pair};
+
+/// x ← A⁻¹·x before or after the middle, in one of the two directions.
+pub(super) struct Chain<'a, L: Lanes> {
+    pub(super) lu: &'a BlockLu<L>,
+    pub(super) k: usize,
+    pub(super) down: bool,
+    pub(super) direction: Direction,
+    /// The rows of this side.
+    pub(super) x: &'a mut [L],
+    /// The solution in the middle, for the way outwards.
+    pub(super) middle: &'a [L],
+}
+
+/// Runs both chains. Returns whether there are vectors for blocks of this size; otherwise nothing has been done.
+pub(super) fn run<L: Lanes>(par: Par, mut chains: [Chain<'_, L>; 2]) -> bool {
+    let k = chains[0].k;
+    if par == Par::Rayon {
+        let [first, second] = chains;
+        let (mut left, mut right) = (true, true);
+        join(
+            par,
+            || left = dispatch_for::<L, _>(k, Steps(&mut [first])),
+            || right = dispatch_for::<L, _>(k, Steps(&mut [second])),
+        );
+        left && right
+    } else {
+        dispatch_for::<L, _>(k, Steps(&mut chains))
+    }
+}
+
+/// Chains that one thread runs side by side, as work for a SIMD instruction set.
+struct Steps<'c, 'a, L: Lanes>(&'c mut [Chain<'a, L>]);
+
+impl<L: Lanes> pulp::WithSimd for Steps<'_, '_, L> {
+    type Output = bool;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) -> bool {
+        let Self(chains) = self;
+        let (k, w) = (chains[0].k, L::lanes::<S>());
+        if w < 4 || !k.is_multiple_of(w) {
+            return false;
+        }
+        // The sizes as constants: loops over the tiles of small blocks vanish.
+        match k / w {
+            1 => all_steps(s, chains, w),
+            2 => all_steps(s, chains, 2 * w),
+            _ => all_steps(s, chains, k),
+        }
+        true
+    }
+}
+
+#[inline(always)]
+fn all_steps<L: Lanes, S: Simd>(s: S, chains: &mut [Chain<'_, L>], k: usize) {
+    let longest = chains.iter().map(|c| c.x.len() / k).max().unwrap_or(0);
+    for step in 0..longest {
+        for chain in chains.iter_mut() {
+            if step < chain.x.len() / k {
+                chain.step(s, k, step);
+            }
+        }
+    }
+}
+
+impl<'a, L: Lanes> Chain<'a, L> {
+    /// The rows before the middle and those after it.
+    pub(super) fn both(
+        lu: &'a BlockLu<L>,
+        k: usize,
+        direction: Direction,
+        top: &'a mut [L],
+        bottom: &'a mut [L],
+        middle: &'a [L],
+    ) -> [Self; 2] {
+        [(true, top), (false, bottom)].map(|(down, x)| Chain { lu, k, down, direction, x, middle })
+    }
+
+    #[inline(always)]
+    fn step<S: Simd>(&mut self, s: S, k: usize, step: usize) {
+        let Self { lu, down, direction, .. } = *self;
+        let (blocks, m) = (lu.side(down).0, self.x.len() / k);
+        // Position of the block among those of this side, counted in the direction of the rows.
+        let at = if down == (direction == Direction::Inwards) { step } else { m - 1 - step };
+        let j = blocks.start + at;
+        let (panel, rest) = lu.values[lu.starts[j]..].split_at(2 * k * k);
+        let rows = at * k..(at + 1) * k;
+        let next = if down { rows.end..rows.end + k } else { rows.start.saturating_sub(k)..rows.start };
+        if direction == Direction::Inwards {
+            let pivots = &lu.pivots[(lu.side_start(down) + at) * k..][..k];
+            if !in_order(0, pivots) {
+                exchange(&mut self.x[rows.clone()], 0, pivots);
+            }
+            if step + 1 < m {
+                let (x, next) = pair_mut(self.x, rows, next);
+                inwards(s, panel, k, x, next);
+            } else {
+                inwards(s, panel, k, &mut self.x[rows], &mut []);
+            }
+        } else if step > 0 {
+            let (next, x) = pair(self.x, next, rows);
+            outwards(s, panel, &rest[..k * k], k, x, next);
+        } else {
+            outwards(s, panel, &rest[..k * k], k, &mut self.x[rows], self.middle);
+        }
+    }
+}
+
+/// Two disjoint pieces of `x`.
+#[inline(always)]
+fn pair_mut<L>(x: &mut [L], first: std::ops::Range<usize>, second: std::ops::Range<usize>) -> (&mut [L], &mut [L]) {
+    if first.start < second.start {
+        let (a, b) = x.split_at_mut(second.start);
+        (&mut a[first], &mut b[..second.len()])
+    } else {
+        let (a, b) = x.split_at_mut(first.start);
+        (&mut b[..first.len()], &mut a[second])
+    }
+}
+
+/// x ← L̃⁻¹·x, `next` ← `next` − H·x; an empty `next` takes nothing.
+#[inline(always)]
+fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], k: usize, x: &mut [L], next: &mut [L]) {
+    let (w, ld) = (L::lanes::<S>(), 2 * k);
+    let mut z = Aligned([L::default(); PADDED]);
+    for first in (0..k).step_by(w) {
+        let tile = &panel[first * ld..(first + w) * ld];
+        let mut v = L::load(&x[first..]);
+        for c in 0..w - 1 {
+            L::store(&mut z.0, v);
+            let l = L::times(s, L::load(&tile[c * ld + first..]), L::load(&L::FROM.0[c + 1]));
+            v = L::minus_product(s, l, L::splat(s, z.0[c]), v);
+        }
+        L::store(&mut z.0, v);
+        L::store(&mut x[first..], v);
+        let below = first + w;
+        subtract_product(s, &mut x[below..k], &tile[below.min(tile.len())..], ld, &z.0[..w]);
+        subtract_product(s, next, &tile[k..], ld, &z.0[..w]);
+    }
+}
+
+/// x ← Ũ⁻¹·(x − G·`next`).
+#[inline(always)]
+fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], k: usize, x: &mut [L], next: &[L]) {
+    let (w, ld) = (L::lanes::<S>(), 2 * k);
+    subtract_product(s, &mut x[..k], g, k, &next[..k]);
+    let (mut z, mut diagonal) = (Aligned([L::default(); PADDED]), Aligned([L::default(); PADDED]));
+    for first in (0..k).step_by(w).rev() {
+        let tile = &panel[first * ld..(first + w) * ld];
+        for c in 0..w {
+            diagonal.0[c] = tile[c * ld + first + c];
+        }
+        let r = L::reciprocal(s, L::load(&diagonal.0));
+        let mut v = L::load(&x[first..]);
+        for c in (1..w).rev() {
+            L::store(&mut z.0, L::times(s, v, r));
+            let u = L::times(s, L::load(&tile[c * ld + first..]), L::load(&L::BEFORE.0[c]));
+            v = L::minus_product(s, u, L::splat(s, z.0[c]), v);
+        }
+        v = L::times(s, v, r);
+        L::store(&mut z.0, v);
+        L::store(&mut x[first..], v);
+        subtract_product(s, &mut x[..first], tile, ld, &z.0[..w]);
+    }
+}
+
+/// y ← y − A·x, the columns of A `lda` apart; y in whole vectors.
+#[inline(always)]
+fn subtract_product<L: Lanes, S: Simd>(s: S, y: &mut [L], a: &[L], lda: usize, x: &[L]) {
+    let w = L::lanes::<S>();
+    let mut r = 0;
+    macro_rules! tiles {
+        ($($vectors:literal)*) => {$(
+            while r + $vectors * w <= y.len() {
+                subtract_tile::<L, S, $vectors>(s, &mut y[r..], &a[r..], lda, x);
+                r += $vectors * w;
+            }
+        )*};
+    }
+    tiles!(8 4 2 1);
+}
+
+/// The same for R vectors of rows, which stay in registers.
+#[inline(always)]
+fn subtract_tile<L: Lanes, S: Simd, const R: usize>(s: S, y: &mut [L], a: &[L], lda: usize, x: &[L]) {
+    let w = L::lanes::<S>();
+    let mut acc = [L::splat(s, L::default()); R];
+    for v in 0..R {
+        acc[v] = L::load(&y[v * w..]);
+    }
+    for (d, &x) in x.iter().enumerate() {
+        let (column, x) = (&a[d * lda..d * lda + R * w], L::splat(s, x));
+        for v in 0..R {
+            acc[v] = L::minus_product(s, L::load(&column[v * w..]), x, acc[v]);
+        }
+    }
+    for v in 0..R {
+        L::store(&mut y[v * w..], acc[v]);
+    }
+}

@@ -152,9 +152,9 @@ pub(crate) fn factor<T: Scalar>(
     Ok(Factored { reorder, factors, ..made })
 }
 
-#[allow(clippy::same_functions_in_if_condition)] // each branch is another scalar
 /// `factor_in_order` of the four scalars, compiled once, here: a generic function would be compiled again, with every
 /// method in it, by every crate that solves.
+#[allow(clippy::same_functions_in_if_condition)] // each branch is another scalar
 fn by_scalar<T: Scalar>(
     work: &Csr<T>,
     method: Method,

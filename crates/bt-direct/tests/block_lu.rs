@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use bt_direct::{BlockLu, FactorError, Factorization, Kernels, Refinement, refine};
 use bt_formats::{
-    BlockTridiagonal, Coo, Csr, HybridLayout, Matrix, Monitor, Op, Partition, Progress, RealScalar, Scalar, c32, c64,
-    one, zero,
+    BlockTridiagonal, Coo, HybridLayout, Matrix, Monitor, Op, Partition, Progress, RealScalar, Scalar, c32, c64, one,
+    zero,
 };
-use common::{Random, check_contract, data, read_matrix, read_vector};
+use common::{BlockSystem, Random, block_systems, check_contract};
 use faer::Mat;
 use proptest::prelude::*;
 
@@ -311,32 +311,19 @@ fn a_monitor_stops_the_factorization() {
 
 #[test]
 fn shared_block_systems() {
-    let Some(folder) = data("block") else { return };
-    let mut seen = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "blocks") {
-            continue;
-        }
-        seen += 1;
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let sizes: Vec<usize> =
-            std::fs::read_to_string(&path).unwrap().split_whitespace().map(|t| t.parse().unwrap()).collect();
-        let csr: Csr<f64> = read_matrix(&path.with_extension("mtx"));
-        let partition = Partition::from_sizes(sizes).unwrap();
-        let a = BlockTridiagonal::from_csr(&csr, partition, HybridLayout::default()).unwrap();
-        match BlockLu::new(&a) {
+    for system in block_systems() {
+        let BlockSystem { name, csr, blocks, b, .. } = &system;
+        match BlockLu::new(blocks) {
             Ok(lu) => {
-                let b = read_vector(&folder.join(format!("{name}_b.mtx")));
                 let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
                 let mut x = b.clone();
                 lu.solve_in_place(x.as_mut());
-                let refined = refine(&csr, &lu, Op::Identity, b.as_ref(), &mut x, Refinement::Auto);
+                let refined = refine(csr, &lu, Op::Identity, b.as_ref(), &mut x, Refinement::Auto);
                 let error = refined.certificate.backward_error;
                 println!("{name:28} growth {:8.1e} error {error:8.1e}", lu.stats().growth);
                 assert!(error <= 1e-14, "{name}: {error:e}");
                 // ‖x − x_ref‖∞ ≤ 10·κ·u·‖x_ref‖∞
-                let exact = read_vector(&folder.join(format!("{name}_xref.mtx")));
+                let exact = system.reference();
                 let norm = exact.iter().fold(0.0f64, |m, v| m.max(v.abs()));
                 let difference = exact.iter().zip(x.col_as_slice(0)).fold(0.0f64, |m, (e, x)| m.max((e - x).abs()));
                 let allowed = 10.0 / lu.rcond() * 2f64.powi(-53);
@@ -349,5 +336,4 @@ fn shared_block_systems() {
             }
         }
     }
-    assert_eq!(seen, 8);
 }

@@ -4,7 +4,7 @@ mod common;
 
 use bt_direct::{BandLu, BlockLuAcross, FactorError, Factorization};
 use bt_formats::{Band, BlockTridiagonal, Coo, Csr, HybridLayout, Op, Partition, Scalar, c32, c64};
-use common::{Random, backward_error, check_agreement, check_contract, data, read_matrix, read_vector};
+use common::{BlockSystem, Random, backward_error, block_systems, check_agreement, check_contract};
 use proptest::prelude::*;
 
 /// Blocks of these sizes; of the diagonal blocks as many entries as `fill` says, none at all for 0.
@@ -107,23 +107,9 @@ fn an_empty_column_is_named_and_the_object_lives_on() {
 
 #[test]
 fn shared_block_systems() {
-    let Some(folder) = data("block") else { return };
-    let mut seen = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "blocks") {
-            continue;
-        }
-        seen += 1;
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let sizes: Vec<usize> =
-            std::fs::read_to_string(&path).unwrap().split_whitespace().map(|t| t.parse().unwrap()).collect();
-        let csr: Csr<f64> = read_matrix(&path.with_extension("mtx"));
-        let partition = Partition::from_sizes(sizes).unwrap();
-        let a = BlockTridiagonal::from_csr(&csr, partition, HybridLayout::default()).unwrap();
-        match BlockLuAcross::new(&a) {
+    for BlockSystem { name, csr, blocks, b, .. } in block_systems() {
+        match BlockLuAcross::new(&blocks) {
             Ok(lu) => {
-                let b = read_vector(&folder.join(format!("{name}_b.mtx")));
                 let error = backward_error(&csr, &lu, Op::Identity, &b);
                 println!("{name:28} growth {:8.1e} error {error:8.1e}", lu.stats().growth);
                 assert!(error <= 1e-14, "{name}: {error:e}");
@@ -134,5 +120,4 @@ fn shared_block_systems() {
             }
         }
     }
-    assert_eq!(seen, 8);
 }

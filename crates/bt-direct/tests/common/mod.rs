@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{BandLu, Factorization};
-use bt_formats::{Band, Coo, Csr, Matrix, Op, RealScalar, Scalar, c64, certify};
+use bt_formats::{
+    Band, BlockTridiagonal, Coo, Csr, HybridLayout, Matrix, Op, Partition, RealScalar, Scalar, c64, certify,
+};
 use faer::Mat;
 
 /// A 64-bit linear congruential generator.
@@ -196,4 +198,41 @@ pub fn csv_fields(line: &str) -> Vec<String> {
         }
     }
     fields
+}
+
+/// A system of ../shared/data/block.
+pub struct BlockSystem {
+    pub name: String,
+    pub csr: Csr<f64>,
+    pub blocks: BlockTridiagonal<f64>,
+    pub b: Vec<f64>,
+    folder: PathBuf,
+}
+
+impl BlockSystem {
+    pub fn reference(&self) -> Vec<f64> {
+        read_vector(&self.folder.join(format!("{}_xref.mtx", self.name)))
+    }
+}
+
+/// All eight of them; none, with a line that says so, where the data is absent.
+pub fn block_systems() -> Vec<BlockSystem> {
+    let Some(folder) = data("block") else { return Vec::new() };
+    let mut systems = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "blocks") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let sizes: Vec<usize> =
+            std::fs::read_to_string(&path).unwrap().split_whitespace().map(|t| t.parse().unwrap()).collect();
+        let csr = read_matrix(&path.with_extension("mtx"));
+        let partition = Partition::from_sizes(sizes).unwrap();
+        let blocks = BlockTridiagonal::from_csr(&csr, partition, HybridLayout::default()).unwrap();
+        let b = read_vector(&folder.join(format!("{name}_b.mtx")));
+        systems.push(BlockSystem { name, csr, blocks, b, folder: folder.clone() });
+    }
+    assert_eq!(systems.len(), 8);
+    systems
 }

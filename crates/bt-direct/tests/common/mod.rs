@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{BandLu, Factorization};
+use bt_direct::{BandLu, FactorError, Factorization};
 use bt_formats::{
     Band, BlockTridiagonal, Coo, Csr, HybridLayout, Matrix, Op, Partition, RealScalar, Scalar, c64, certify,
 };
@@ -85,14 +85,10 @@ pub fn check_contract<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, lu: &
     assert!(stats.min_pivot > 0.0 && stats.bytes >= stats.nnz * size_of::<T>());
 
     // The determinant and the condition against dense LU and the dense inverse, in double precision.
-    let d = dense(a);
-    let wide = Mat::<c64>::from_fn(n, n, |i, j| d[(i, j)].cast());
+    let wide = dense_c64(a);
     let det = lu.log_det();
     let oracle = dense_log_det(&wide);
-    let mut inverse = Mat::<c64>::identity(n, n);
-    faer::linalg::solvers::Solve::solve_in_place(&wide.partial_piv_lu(), inverse.as_mut());
-    let column_sum = |m: &Mat<c64>| (0..n).map(|j| (0..n).map(|i| m[(i, j)].norm()).sum::<f64>()).fold(0.0, f64::max);
-    let condition = column_sum(&wide) * column_sum(&inverse);
+    let condition = dense_condition(&wide);
     let relative = (20.0 + n as f64) * growth * u * condition;
     assert!((det.log_abs - oracle.1).abs() <= relative.max(1e2 * u * n as f64), "{} {}", det.log_abs, oracle.1);
     if relative < 0.1 {
@@ -103,6 +99,36 @@ pub fn check_contract<T: Scalar, A: Matrix<T>, F: Factorization<T>>(a: &A, lu: &
         let rcond = lu.rcond();
         assert!(rcond * condition <= 10.0 && rcond * condition >= 0.9, "rcond {rcond:e}, condition {condition:e}");
     }
+}
+
+/// The factors of a random matrix. A pivot may vanish only where the matrix is singular to working precision,
+/// n·u·κ₁(A) ≥ 1/10, κ₁ from a dense inverse in double precision; `None` then.
+pub fn unless_singular<T: Scalar, A: Matrix<T>, F>(found: Result<F, FactorError>, a: &A) -> Option<F> {
+    match found {
+        Ok(factors) => Some(factors),
+        Err(FactorError::Singular(_)) => {
+            let condition = dense_condition(&dense_c64(a));
+            // A condition beyond double precision is not a number or anything above 10¹⁶.
+            let regular = a.nrows() as f64 * unit_roundoff::<T>() * condition < 0.1;
+            assert!(!regular, "singular, though the condition number is {condition:e}");
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn dense_c64<T: Scalar, A: Matrix<T>>(a: &A) -> Mat<c64> {
+    let d = dense(a);
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| d[(i, j)].cast())
+}
+
+/// κ₁(A) = ‖A‖₁·‖A⁻¹‖₁ by a dense inverse.
+fn dense_condition(a: &Mat<c64>) -> f64 {
+    let n = a.nrows();
+    let mut inverse = Mat::<c64>::identity(n, n);
+    faer::linalg::solvers::Solve::solve_in_place(&a.partial_piv_lu(), inverse.as_mut());
+    let column_sum = |m: &Mat<c64>| (0..n).map(|j| (0..n).map(|i| m[(i, j)].norm()).sum::<f64>()).fold(0.0, f64::max);
+    column_sum(a) * column_sum(&inverse)
 }
 
 /// The solution is that of band LU, ‖x − x̂‖∞ ≤ c·κ·u·‖x̂‖∞ with c = 20n times the growth.

@@ -30,10 +30,22 @@ impl<T: Scalar> Lanes<T> {
     }
 }
 
+/// Tiles in a block: what is read at once.
+pub(super) const BLOCK: usize = 4;
+
+/// Consecutive tiles of a group.
+pub(super) type Block<T> = [Tile<T>; BLOCK];
+
 /// A tile of zeros.
 #[inline(always)]
 pub(super) fn tile<T: Scalar>() -> Tile<T> {
     [Lanes::zero(); TILE]
+}
+
+/// A block of zeros.
+#[inline(always)]
+pub(super) fn block<T: Scalar>() -> Block<T> {
+    [tile(); BLOCK]
 }
 
 /// v/p: the correctly rounded quotient of real scalars, without spurious overflow for complex ones.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use bt_formats::{Error, Par, Scalar, zero};
+use bt_formats::{Error, Par, Scalar, prefetch, zero};
 use faer::{MatMut, MatRef};
 use pulp::Simd;
 
-use super::lanes::{LANES, Lanes, TILE, Tile, transposed};
+use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, Tile, transposed};
 use crate::error::Result;
 use crate::tridiagonal_lu::reserve;
 
@@ -90,6 +90,9 @@ impl Shape {
     }
 }
 
+/// Rows between a tile and that which is asked for beside it.
+const AHEAD: usize = (BLOCK + 2) * TILE;
+
 /// Values of a batch for reading.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a, T> {
@@ -115,6 +118,59 @@ impl<'a, T: Scalar> Source<'a, T> {
         match *self {
             Self::Strided { values, base } => values[shape.start(s) - base + i],
             Self::Interleaved { values, first } => values[(i, s - first)],
+        }
+    }
+
+    /// Asks for the tile [`AHEAD`] rows later, in the next group where this one ends before: one cache line a system, and
+    /// there are more systems than the hardware looks ahead along.
+    #[inline(always)]
+    pub(super) fn fetch(&self, shape: &Shape, group: &Range<usize>, rows: usize, i: usize) {
+        if let (Self::Strided { values, base }, &Shape::Equal { n, .. }) = (self, shape) {
+            let i = i + AHEAD;
+            let at = if i < rows { group.start * n + i } else { group.end * n + i - rows };
+            for lane in 0..LANES {
+                prefetch(values, at - base + lane * n);
+            }
+        }
+    }
+
+    /// The tiles from row `i` on, as many as a block holds and `rows` has: neighbouring tiles share cache lines, and the lines
+    /// of a tile may all compete for one set.
+    #[inline(always)]
+    pub(super) fn block<S: Simd>(
+        &self,
+        simd: S,
+        shape: &Shape,
+        group: &Range<usize>,
+        rows: Range<usize>,
+        pad: T,
+        out: &mut Block<T>,
+    ) {
+        let tiles = (rows.len() / TILE).min(BLOCK);
+        match *self {
+            Self::Strided { values, base } if whole(shape, group, rows.start + (tiles - 1) * TILE) => {
+                for half in 0..LANES / 8 {
+                    for (t, out) in out[..tiles].iter_mut().enumerate() {
+                        let i = rows.start + t * TILE;
+                        let rows = std::array::from_fn(
+                            #[inline(always)]
+                            |k| {
+                                let at = shape.start(group.start + 8 * half + k) - base + i;
+                                *values[at..].first_chunk::<8>().expect("eight rows")
+                            },
+                        );
+                        let rows = transposed(simd, rows);
+                        for k in 0..TILE {
+                            out[k].0[8 * half..8 * half + 8].copy_from_slice(&rows[k]);
+                        }
+                    }
+                }
+            }
+            _ => {
+                for (t, out) in out[..tiles].iter_mut().enumerate() {
+                    self.tile(simd, shape, group, rows.start + t * TILE, pad, out);
+                }
+            }
         }
     }
 
@@ -246,6 +302,70 @@ impl<'a, T: Scalar> Part<'a, T> {
         match self {
             Self::Strided { values, base } => values[shape.start(s) - *base + i] = v,
             Self::Interleaved { values, first } => values[(i, s - *first)] = v,
+        }
+    }
+
+    /// Writes `rows` of a group, those that exist, but not the lanes in doubt.
+    #[inline(always)]
+    pub(super) fn store_block<S: Simd>(
+        &mut self,
+        simd: S,
+        shape: &Shape,
+        group: &Range<usize>,
+        rows: Range<usize>,
+        doubtful: &[bool; LANES],
+        block: &mut Block<T>,
+    ) {
+        let tiles = &mut block[..rows.len() / TILE];
+        if doubtful.contains(&true) {
+            self.spare(simd, shape, group, rows.start, doubtful, tiles);
+        }
+        match self {
+            Self::Strided { values, base } if whole(shape, group, rows.end - TILE) => {
+                for half in 0..LANES / 8 {
+                    for (t, tile) in tiles.iter().enumerate() {
+                        let rows_of = std::array::from_fn(
+                            #[inline(always)]
+                            |k| *tile[k].0[8 * half..].first_chunk::<8>().expect("sixteen lanes"),
+                        );
+                        let systems = transposed(simd, rows_of);
+                        for k in 0..8 {
+                            let at = shape.start(group.start + 8 * half + k) - *base + rows.start + t * TILE;
+                            *values[at..].first_chunk_mut::<8>().expect("eight rows") = systems[k];
+                        }
+                    }
+                }
+            }
+            _ => {
+                for (t, tile) in tiles.iter().enumerate() {
+                    self.store(simd, shape, group, rows.start + t * TILE, tile);
+                }
+            }
+        }
+    }
+
+    /// Puts what x holds into the lanes in doubt of tiles from row `i` on, so that storing them does not change it.
+    #[cold]
+    #[inline(never)]
+    fn spare<S: Simd>(
+        &self,
+        simd: S,
+        shape: &Shape,
+        group: &Range<usize>,
+        i: usize,
+        doubtful: &[bool; LANES],
+        tiles: &mut [Tile<T>],
+    ) {
+        let mut held = [Lanes::zero(); TILE];
+        for (t, tile) in tiles.iter_mut().enumerate() {
+            self.source().tile(simd, shape, group, i + t * TILE, zero(), &mut held);
+            for (out, held) in tile.iter_mut().zip(&held) {
+                for j in 0..LANES {
+                    if doubtful[j] {
+                        out.0[j] = held.0[j];
+                    }
+                }
+            }
         }
     }
 

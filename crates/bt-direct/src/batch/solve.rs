@@ -9,7 +9,7 @@ use bt_formats::{RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
 use super::Pivoting;
-use super::lanes::{LANES, Lanes, TILE, Tile, max_with, reciprocal, tile};
+use super::lanes::{BLOCK, LANES, Lanes, TILE, block, max_with, reciprocal};
 use super::shape::{Part, Shape, Source};
 
 /// Rows of lanes that a group of `rows` rows keeps.
@@ -57,32 +57,34 @@ impl<T: Scalar> Solution<'_, '_, T> {
         let (ws, ys) = kept[..2 * rows].split_at_mut(rows);
         let limit = T::Real::from_f64(6.0) * T::Real::EPSILON.sqrt();
         let mut state = Thomas::<T>::new();
-        let (mut l, mut d, mut u, mut b) = (tile::<T>(), tile::<T>(), tile::<T>(), tile::<T>());
-        for i in (0..rows).step_by(TILE) {
-            lower.tile(simd, shape, &group, i, zero(), &mut l);
-            diag.tile(simd, shape, &group, i, one(), &mut d);
-            upper.tile(simd, shape, &group, i, zero(), &mut u);
-            x.source().tile(simd, shape, &group, i, zero(), &mut b);
-            let (ws, ys) = (&mut ws[i..i + TILE], &mut ys[i..i + TILE]);
-            for k in 0..TILE {
-                state.row(&l[k].0, &d[k].0, &u[k].0, &b[k].0, limit, &mut ws[k].0, &mut ys[k].0);
+        let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
+        for i in (0..rows).step_by(BLOCK * TILE) {
+            lower.block(simd, shape, &group, i..rows, zero(), &mut l);
+            diag.block(simd, shape, &group, i..rows, one(), &mut d);
+            upper.block(simd, shape, &group, i..rows, zero(), &mut u);
+            x.source().block(simd, shape, &group, i..rows, zero(), &mut b);
+            for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
+                for source in [lower, diag, upper, x.source()] {
+                    source.fetch(shape, &group, rows, i);
+                }
+                let (ws, ys) = (&mut ws[i..i + TILE], &mut ys[i..i + TILE]);
+                for k in 0..TILE {
+                    state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, limit, &mut ws[k].0, &mut ys[k].0);
+                }
             }
         }
         let doubtful = state.doubtful();
         let mut next = [zero::<T>(); LANES];
-        for i in (0..rows).step_by(TILE).rev() {
-            let (ws, ys) = (&ws[i..i + TILE], &ys[i..i + TILE]);
-            for k in (0..TILE).rev() {
+        for i in (0..rows).step_by(BLOCK * TILE).rev() {
+            let rows = i..(i + BLOCK * TILE).min(rows);
+            for (k, out) in rows.clone().zip(b.as_flattened_mut()).rev() {
                 let (w, y) = (&ws[k].0, &ys[k].0);
                 for j in 0..LANES {
                     next[j] = y[j] - w[j] * next[j];
                 }
-                b[k].0 = next;
+                out.0 = next;
             }
-            if doubtful.contains(&true) {
-                spare(simd, shape, &group, i, &doubtful, x, &mut b);
-            }
-            x.store(simd, shape, &group, i, &b);
+            x.store_block(simd, shape, &group, rows, &doubtful, &mut b);
         }
         doubtful
     }
@@ -94,21 +96,25 @@ impl<T: Scalar> Solution<'_, '_, T> {
         let rows = shape.padded(&group);
         let (us, ss, ys, is) = quarters(&mut kept[..4 * rows]);
         let mut state = Pivoted::<T>::new();
-        let (mut l, mut d, mut u, mut b) = (tile::<T>(), tile::<T>(), tile::<T>(), tile::<T>());
-        for i in (0..rows).step_by(TILE) {
-            lower.tile(simd, shape, &group, i, zero(), &mut l);
-            diag.tile(simd, shape, &group, i, one(), &mut d);
-            upper.tile(simd, shape, &group, i, zero(), &mut u);
-            x.source().tile(simd, shape, &group, i, zero(), &mut b);
-            // Step i − 1 eliminates row i; the first row has only to come in.
-            let start = usize::from(i == 0);
+        let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
+        for i in (0..rows).step_by(BLOCK * TILE) {
+            lower.block(simd, shape, &group, i..rows, zero(), &mut l);
+            diag.block(simd, shape, &group, i..rows, one(), &mut d);
+            upper.block(simd, shape, &group, i..rows, zero(), &mut u);
+            x.source().block(simd, shape, &group, i..rows, zero(), &mut b);
             if i == 0 {
-                (state.d, state.u, state.y) = (d[0].0, u[0].0, b[0].0);
+                (state.d, state.u, state.y) = (d[0][0].0, u[0][0].0, b[0][0].0);
             }
-            for k in start..TILE {
-                let at = i + k - 1;
-                let out = [&mut us[at].0, &mut ss[at].0, &mut ys[at].0, &mut is[at].0];
-                state.row(&l[k].0, &d[k].0, &u[k].0, &b[k].0, out);
+            for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
+                for source in [lower, diag, upper, x.source()] {
+                    source.fetch(shape, &group, rows, i);
+                }
+                // Step i − 1 eliminates row i; the first row has only to come in.
+                for k in usize::from(i == 0)..TILE {
+                    let at = i + k - 1;
+                    let out = [&mut us[at].0, &mut ss[at].0, &mut ys[at].0, &mut is[at].0];
+                    state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, out);
+                }
             }
         }
         if rows > 0 {
@@ -119,20 +125,18 @@ impl<T: Scalar> Solution<'_, '_, T> {
         }
         let doubtful = state.doubtful();
         let (mut x1, mut x2) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
-        for i in (0..rows).step_by(TILE).rev() {
-            for k in (0..TILE).rev() {
-                let (u, s, y, inverse) = (&us[i + k].0, &ss[i + k].0, &ys[i + k].0, &is[i + k].0);
+        for i in (0..rows).step_by(BLOCK * TILE).rev() {
+            let rows = i..(i + BLOCK * TILE).min(rows);
+            for (k, out) in rows.clone().zip(b.as_flattened_mut()).rev() {
+                let (u, s, y, inverse) = (&us[k].0, &ss[k].0, &ys[k].0, &is[k].0);
                 for j in 0..LANES {
                     let v = (y[j] - s[j] * x2[j] - u[j] * x1[j]) * inverse[j];
                     x2[j] = x1[j];
                     x1[j] = v;
                 }
-                b[k].0 = x1;
+                out.0 = x1;
             }
-            if doubtful.contains(&true) {
-                spare(simd, shape, &group, i, &doubtful, x, &mut b);
-            }
-            x.store(simd, shape, &group, i, &b);
+            x.store_block(simd, shape, &group, rows, &doubtful, &mut b);
         }
         doubtful
     }
@@ -255,27 +259,4 @@ fn quarters<V>(all: &mut [V]) -> (&mut [V], &mut [V], &mut [V], &mut [V]) {
     let (a, b) = ab.split_at_mut(middle);
     let (c, d) = cd.split_at_mut(middle);
     (a, b, c, d)
-}
-
-/// Puts what x holds into the lanes in doubt of a tile, so that storing it does not change them.
-#[cold]
-#[inline(never)]
-fn spare<S: Simd, T: Scalar>(
-    simd: S,
-    shape: &Shape,
-    group: &Range<usize>,
-    i: usize,
-    doubtful: &[bool; LANES],
-    x: &Part<'_, T>,
-    out: &mut Tile<T>,
-) {
-    let mut held = tile();
-    x.source().tile(simd, shape, group, i, zero(), &mut held);
-    for (out, held) in out.iter_mut().zip(&held) {
-        for j in 0..LANES {
-            if doubtful[j] {
-                out.0[j] = held.0[j];
-            }
-        }
-    }
 }

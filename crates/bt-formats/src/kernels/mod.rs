@@ -31,6 +31,20 @@ use crate::operator::{LinearOperator, zero};
 use crate::scalar::Scalar;
 use crate::tridiagonal::Tridiagonal;
 
+/// Asks for the cache line of `values[at]`, where there is such a value, into the second-level cache, and does not wait for
+/// it. For sweeps along more streams than the hardware looks ahead on.
+#[inline(always)]
+pub fn prefetch<T>(values: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(v) = values.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch neither faults nor changes anything that can be seen, and SSE is in every x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(v).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, at);
+}
+
 /// y ← α·((A + T)·x)[first .. first + y.len()] + β·y for a sparse A and, perhaps, a tridiagonal T. β = 0 never reads y.
 ///
 /// # Panics

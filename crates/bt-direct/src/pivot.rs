@@ -25,6 +25,12 @@ impl<T: Scalar> Pivot<T> {
         divide_real(v, self.modulus) * self.inverse
     }
 
+    /// |p| and ±1: the quotient of real scalars is (v/|p|)·±1.
+    #[inline(always)]
+    pub(crate) fn parts(self) -> (T::Real, T) {
+        (self.modulus, self.inverse)
+    }
+
     /// 1/q = conj(q)/|q|² for the scaled pivot q, |q|² in [1/2, 1].
     #[inline(always)]
     fn normalized(mut self) -> Self {

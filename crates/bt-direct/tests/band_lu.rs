@@ -4,9 +4,11 @@ mod common;
 
 use std::ops::ControlFlow;
 
+use bt_direct::refine::unit_roundoff;
 use bt_direct::{BandLu, FactorError, Factorization};
-use bt_formats::{Band, Op, Progress, Scalar, c32, c64};
+use bt_formats::{Band, Op, Progress, Scalar, c32, c64, certify};
 use common::{Random, check_contract, data, read_matrix, read_vector, unless_singular};
+use faer::Mat;
 use proptest::prelude::*;
 
 fn random<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
@@ -146,7 +148,7 @@ fn extreme_scales_cost_no_accuracy() {
         let b: Vec<T> = (0..80).map(|_| r.scalar::<T>() * factor).collect();
         for op in common::OPS {
             let error = common::backward_error(&a, &lu, op, &b);
-            assert!(error <= 100.0 * bt_direct::refine::unit_roundoff::<T>() * lu.stats().growth, "{op:?} {error:e}");
+            assert!(error <= 100.0 * unit_roundoff::<T>() * lu.stats().growth, "{op:?} {error:e}");
         }
         assert!(lu.log_det().log_abs.is_finite() && lu.rcond() > 1e-8);
     }
@@ -221,4 +223,33 @@ fn shared_bands() {
         }
     }
     assert_eq!(solved, 10, "regular files");
+}
+
+/// 45 right-hand sides: 32 and 8 in rows side by side, 5 alone, in matrices longer than the window of the rows.
+fn many_right_hand_sides<T: Scalar>(n: usize, kl: usize, ku: usize) {
+    let a = random::<T>(n, kl, ku, 3);
+    let Some(lu) = unless_singular(BandLu::new(&a), &a) else { panic!("another seed, please") };
+    let mut r = Random::new(4);
+    let b = Mat::<T>::from_fn(n, 45, |_, _| r.scalar());
+    let u = unit_roundoff::<T>();
+    for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
+        let mut x = b.clone();
+        lu.solve_op_in_place(op, x.as_mut());
+        for j in 0..45 {
+            let error = certify(&a, op, x.subcols(j, 1), b.subcols(j, 1)).backward_error;
+            let allowed = 100.0 * lu.stats().growth.max(1.0) * u;
+            assert!(error <= allowed, "n {n}, kl {kl}, ku {ku}, {op:?}, column {j}: {error:e} > {allowed:e}");
+        }
+    }
+}
+
+#[test]
+fn many_right_hand_sides_side_by_side() {
+    for (n, kl, ku) in [(5, 2, 1), (511, 3, 4), (513, 4, 3), (1300, 8, 8), (1303, 2, 40), (1302, 40, 2), (900, 70, 60)]
+    {
+        many_right_hand_sides::<f64>(n, kl, ku);
+    }
+    many_right_hand_sides::<f32>(1100, 5, 6);
+    many_right_hand_sides::<c64>(1100, 5, 6);
+    many_right_hand_sides::<c32>(700, 6, 5);
 }

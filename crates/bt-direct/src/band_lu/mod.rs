@@ -20,6 +20,7 @@
 mod end;
 pub(crate) mod kernels;
 mod narrow;
+mod packed;
 mod panels;
 pub(crate) mod partial;
 pub(crate) mod substitution;

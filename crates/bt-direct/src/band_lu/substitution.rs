@@ -5,8 +5,10 @@ use bt_formats::{Op, Scalar};
 use faer::{MatMut, MatRef};
 
 use super::kernels::{axpy_minus, dot};
+use super::packed::{self, Packed};
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
+use crate::tridiagonal_once::Kernel;
 
 /// Right-hand sides that pass through the factors together.
 const GROUP: usize = 8;
@@ -55,22 +57,22 @@ pub(crate) enum Step {
 
 impl<'a, T: Scalar> Triangles<'a, T> {
     #[inline(always)]
-    fn exchanged(&self, j: usize) -> usize {
+    pub(super) fn exchanged(&self, j: usize) -> usize {
         self.pivots.get(j).map_or(j, |&p| p as usize)
     }
     #[inline(always)]
-    fn pivot(&self, j: usize) -> T {
+    pub(super) fn pivot(&self, j: usize) -> T {
         self.values[j * self.ld + self.diagonal]
     }
     /// Multipliers of step j.
     #[inline(always)]
-    fn l(&self, j: usize) -> &'a [T] {
+    pub(super) fn l(&self, j: usize) -> &'a [T] {
         let at = j * self.ld + self.diagonal + 1;
         &self.values[at..at + self.below.min(self.rows - 1 - j)]
     }
     /// First row and values of column j of U above the diagonal, and not below the eliminated rows.
     #[inline(always)]
-    fn u(&self, j: usize) -> (usize, &'a [T]) {
+    pub(super) fn u(&self, j: usize) -> (usize, &'a [T]) {
         let end = j.min(self.cols);
         let top = self.tops.get(j).map_or(j.saturating_sub(self.above), |&t| t as usize).min(end);
         let at = j * self.ld + self.diagonal;
@@ -81,6 +83,18 @@ impl<'a, T: Scalar> Triangles<'a, T> {
     pub(crate) fn apply(self, step: Step, x: MatMut<'_, T>) {
         let arch = pulp::Arch::new();
         let mut rest = x;
+        if packed::fits(self.above.max(self.below)) {
+            while rest.ncols() >= 4 * GROUP {
+                let (group, after) = rest.split_at_col_mut(4 * GROUP);
+                Packed::<T, 4> { lu: self, step, x: group }.run();
+                rest = after;
+            }
+            while rest.ncols() >= GROUP {
+                let (group, after) = rest.split_at_col_mut(GROUP);
+                Packed::<T, 1> { lu: self, step, x: group }.run();
+                rest = after;
+            }
+        }
         while rest.ncols() >= GROUP {
             let (group, after) = rest.split_at_col_mut(GROUP);
             arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group) });
@@ -152,7 +166,7 @@ pub(crate) fn solve_hermitian<T: Scalar>(factors: Triangles<'_, T>, op: Op, mut 
 }
 
 /// The G columns of `x` as slices.
-fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
+pub(super) fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
     let mut rest = Some(x);
     std::array::from_fn(|_| {
         let (column, after) = rest.take().expect("G columns").split_at_col_mut(1);

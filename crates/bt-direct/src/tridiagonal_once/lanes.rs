@@ -6,15 +6,17 @@
 
 use bt_formats::{RealScalar, Scalar, one, zero};
 
+use crate::pivot::Pivot;
+
 /// Lanes of a vector.
-pub(super) const W: usize = 8;
+pub(crate) const W: usize = 8;
 /// Vectors worked on together, so that one hides the latency of the other's divisions.
 pub(super) const C: usize = 2;
 /// Pieces of a tile.
 pub(super) const PIECES: usize = C * W;
 
 /// Arithmetic on vectors of eight. Moduli and their comparisons live in the real parts.
-pub(super) trait Isa<T: Scalar>: Copy {
+pub(crate) trait Isa<T: Scalar>: Copy {
     /// Eight numbers.
     type V: Copy;
     /// Eight truths.
@@ -27,6 +29,8 @@ pub(super) trait Isa<T: Scalar>: Copy {
     fn minus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V;
     /// 1/a.
     fn reciprocal(self, a: Self::V) -> Self::V;
+    /// a/p.
+    fn divide(self, a: Self::V, p: Pivot<T>) -> Self::V;
     /// |re a| + |im a|.
     fn abs1(self, a: Self::V) -> Self::V;
     /// The larger of two moduli.
@@ -63,7 +67,7 @@ pub(super) trait Isa<T: Scalar>: Copy {
 
 /// Arrays, for every scalar.
 #[derive(Clone, Copy)]
-pub(super) struct Plain;
+pub(crate) struct Plain;
 
 impl<T: Scalar> Isa<T> for Plain {
     type V = [T; W];
@@ -97,7 +101,14 @@ impl<T: Scalar> Isa<T> for Plain {
     #[inline(always)]
     fn reciprocal(self, mut a: [T; W]) -> [T; W] {
         for k in 0..W {
-            a[k] = if T::IS_REAL { one::<T>() / a[k] } else { crate::pivot::Pivot::new(a[k]).divide(one()) };
+            a[k] = if T::IS_REAL { one::<T>() / a[k] } else { Pivot::new(a[k]).divide(one()) };
+        }
+        a
+    }
+    #[inline(always)]
+    fn divide(self, mut a: [T; W], p: Pivot<T>) -> [T; W] {
+        for k in 0..W {
+            a[k] = p.divide(a[k]);
         }
         a
     }
@@ -158,7 +169,7 @@ impl<T: Scalar> Isa<T> for Plain {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx512::Avx512;
+pub(crate) use avx512::Avx512;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
@@ -169,11 +180,11 @@ mod avx512 {
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
 
-    use super::{Isa, W};
+    use super::{Isa, Pivot, W};
 
     /// Registers of eight `f64`; the scalar T must be `f64`.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Avx512(pub V4);
+    pub(crate) struct Avx512(pub V4);
 
     // The comparisons of types fold to nothing once T is known.
     #[inline(always)]
@@ -207,6 +218,12 @@ mod avx512 {
         #[inline(always)]
         fn reciprocal(self, a: __m512d) -> __m512d {
             self.0.avx512f._mm512_div_pd(cast([1.0f64; W]), a)
+        }
+        #[inline(always)]
+        fn divide(self, a: __m512d, p: Pivot<T>) -> __m512d {
+            let (modulus, sign) = p.parts();
+            let quotient = self.0.avx512f._mm512_div_pd(a, self.splat(T::from_real(modulus)));
+            self.0.avx512f._mm512_mul_pd(quotient, self.splat(sign))
         }
         #[inline(always)]
         fn abs1(self, a: __m512d) -> __m512d {

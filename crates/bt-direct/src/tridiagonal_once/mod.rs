@@ -17,7 +17,7 @@
 //! Flops a row: 8 and a division, or 26 and 2 divisions. The cuts depend on n alone, the bits not on the threads.
 
 mod dominant;
-mod lanes;
+pub(crate) mod lanes;
 mod pivoted;
 
 use std::sync::Mutex;
@@ -416,7 +416,7 @@ fn with_scratch<T: Scalar, R>(pool: &Mutex<Vec<Vec<[T; W]>>>, layout: Layout, f:
 }
 
 /// A kernel to be run with the best instructions there are for T.
-trait Kernel<T: Scalar>: Sized {
+pub(crate) trait Kernel<T: Scalar>: Sized {
     type Output;
     fn with<S: Isa<T>>(self, isa: S) -> Self::Output;
 

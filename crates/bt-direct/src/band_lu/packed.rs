@@ -1,0 +1,338 @@
+//! Substitution with many right-hand sides: rows of them side by side, in a window that moves along the band. Four columns
+//! of a factor pass over a row of the window while it is in registers.
+//!
+//! The exchanges of four steps are done first, which exchanges multipliers as well: L⁻¹P of the four is then
+//! one unit lower trapezoid after one permutation. Traffic: X once in each direction for each factor, the factor once
+//! for 32 right-hand sides.
+
+use std::ops::Range;
+
+use super::end::Lanes;
+use super::kernels::LANES;
+use super::substitution::{Factor, Step, Triangles, columns};
+use crate::pivot::Pivot;
+use crate::tridiagonal_once::Kernel;
+use crate::tridiagonal_once::lanes::Isa;
+use bt_formats::{Op, Scalar, zero};
+use faer::MatMut;
+
+/// Columns of a factor at a time.
+const BLOCK: usize = 4;
+
+/// Rows of the window, which lies on the stack.
+const ROWS: usize = 512;
+
+/// One row of V·8 right-hand sides.
+type Row<T, const V: usize> = [Lanes<T>; V];
+
+/// Some columns of a factor; zeros outside the factor.
+type Panel<T> = [[T; ROWS]; BLOCK];
+
+/// A step for V·8 columns, as work for a SIMD instruction set.
+pub(super) struct Packed<'a, 'x, T: Scalar, const V: usize> {
+    pub(super) lu: Triangles<'a, T>,
+    pub(super) step: Step,
+    pub(super) x: MatMut<'x, T>,
+}
+
+/// Whether the rows that a step reaches from a column leave the window room to move.
+pub(super) fn fits(reach: usize) -> bool {
+    reach <= ROWS / 2
+}
+
+impl<T: Scalar, const V: usize> Kernel<T> for Packed<'_, '_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with<S: Isa<T>>(mut self, isa: S) {
+        let (lu, step, rows) = (self.lu, self.step, self.x.nrows());
+        let (before, after) = match step {
+            Step::Lower | Step::LowerTransposed(_) => (0, lu.below),
+            Step::Upper | Step::UpperTransposed(_) => (lu.above, 0),
+        };
+        let chunk = (ROWS - before - after) / LANES * LANES;
+        let mut window = [[Lanes([zero::<T>(); LANES]); V]; ROWS];
+        let mut panel = [[zero::<T>(); ROWS]; BLOCK];
+        let (mut held, mut done) = (0..0, 0);
+        while done < lu.cols {
+            let count = chunk.min(lu.cols - done);
+            let forward = matches!(step, Step::Lower | Step::UpperTransposed(_));
+            let first = if forward { done } else { lu.cols - done - count };
+            let wanted = first.saturating_sub(before)..(first + count + after).min(rows);
+            self.slide(isa, &mut window, held, wanted.clone());
+            let mut at = 0;
+            while at < count {
+                let whole = at + BLOCK <= count;
+                let width = if whole { BLOCK } else { 1 };
+                let j = if forward { first + at } else { first + count - at - width };
+                if whole {
+                    block::<T, S, V, BLOCK>(isa, &lu, step, j, wanted.start, &mut window, &mut panel);
+                } else {
+                    block::<T, S, V, 1>(isa, &lu, step, j, wanted.start, &mut window, &mut panel);
+                }
+                at += width;
+            }
+            held = wanted;
+            done += count;
+        }
+        self.slide(isa, &mut window, held, 0..0);
+    }
+}
+
+impl<T: Scalar, const V: usize> Packed<'_, '_, T, V> {
+    /// Rows that leave the window go back to x, new ones come from it.
+    #[inline(always)]
+    fn slide<S: Isa<T>>(&mut self, isa: S, window: &mut [Row<T, V>; ROWS], held: Range<usize>, wanted: Range<usize>) {
+        let shared = held.start.max(wanted.start)..held.end.min(wanted.end);
+        let shared = if shared.is_empty() { wanted.start..wanted.start } else { shared };
+        for rows in [held.start..held.end.min(shared.start), held.start.max(shared.end)..held.end] {
+            if !rows.is_empty() {
+                self.put(isa, &window[rows.start - held.start..], rows);
+            }
+        }
+        if !shared.is_empty() {
+            window.copy_within(shared.start - held.start..shared.end - held.start, shared.start - wanted.start);
+        }
+        for rows in [wanted.start..shared.start, shared.end..wanted.end] {
+            if !rows.is_empty() {
+                self.take(isa, &mut window[rows.start - wanted.start..], rows);
+            }
+        }
+    }
+
+    /// The window's rows ← those of x.
+    #[inline(always)]
+    fn take<S: Isa<T>>(&mut self, isa: S, window: &mut [Row<T, V>], rows: Range<usize>) {
+        let (tiles, edge) = window[..rows.len()].as_chunks_mut::<LANES>();
+        for v in 0..V {
+            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &x[rows.clone()]);
+            for (t, tile) in tiles.iter_mut().enumerate() {
+                let mut part = [isa.splat(zero()); LANES];
+                for k in 0..LANES {
+                    part[k] = isa.load(x[k][t * LANES..].first_chunk().expect("eight rows"));
+                }
+                let part = isa.transpose(part);
+                for k in 0..LANES {
+                    isa.store(part[k], &mut tile[k][v].0);
+                }
+            }
+            for (i, row) in (tiles.len() * LANES..).zip(edge.iter_mut()) {
+                for k in 0..LANES {
+                    row[v].0[k] = x[k][i];
+                }
+            }
+        }
+    }
+
+    /// Rows of x ← those of the window.
+    #[inline(always)]
+    fn put<S: Isa<T>>(&mut self, isa: S, window: &[Row<T, V>], rows: Range<usize>) {
+        let (tiles, edge) = window[..rows.len()].as_chunks::<LANES>();
+        for v in 0..V {
+            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &mut x[rows.clone()]);
+            for (t, tile) in tiles.iter().enumerate() {
+                let mut part = [isa.splat(zero()); LANES];
+                for k in 0..LANES {
+                    part[k] = isa.load(&tile[k][v].0);
+                }
+                let part = isa.transpose(part);
+                for k in 0..LANES {
+                    isa.store(part[k], x[k][t * LANES..].first_chunk_mut().expect("eight rows"));
+                }
+            }
+            for (i, row) in (tiles.len() * LANES..).zip(edge) {
+                for k in 0..LANES {
+                    x[k][i] = row[v].0[k];
+                }
+            }
+        }
+    }
+}
+
+/// The columns j .. j + N of a step; the window starts at row `start`.
+#[inline(always)]
+fn block<T: Scalar, S: Isa<T>, const V: usize, const N: usize>(
+    isa: S,
+    lu: &Triangles<'_, T>,
+    step: Step,
+    j: usize,
+    start: usize,
+    window: &mut [Row<T, V>; ROWS],
+    panel: &mut Panel<T>,
+) {
+    let conjugate = matches!(step, Step::UpperTransposed(Op::Adjoint) | Step::LowerTransposed(Op::Adjoint));
+    let map = |v: T| if conjugate { v.conj() } else { v };
+    let pivot = |q: usize| Pivot::new(map(lu.pivot(j + q)));
+    let is_lower = matches!(step, Step::Lower | Step::LowerTransposed(_));
+    let rows = if is_lower { lower_panel::<T, N>(lu, j, map, panel) } else { upper_panel::<T, N>(lu, j, map, panel) };
+    let window = &mut window[rows.start - start..rows.end - start];
+    let divides = !is_lower || lu.diagonal_of == Factor::Lower;
+    // The square part of the panel, the rest of it, and their rows of the window.
+    let at = if is_lower { N } else { rows.len() - N };
+    if step == Step::Lower {
+        for q in 0..N {
+            window.swap(q, lu.exchanged(j + q) - j);
+        }
+    }
+    let (first, second) = window.split_at_mut(at);
+    let (inner, outer) = if is_lower { (&mut *first, second) } else { (second, first) };
+    let (square, rest) = if is_lower { (0..N, N..rows.len()) } else { (at..rows.len(), 0..at) };
+    let square = |r: usize, q: usize| panel[q][square.start + r];
+    let mut columns = [&panel[0][rest.clone()]; N];
+    for q in 0..N {
+        columns[q] = &panel[q][rest.clone()];
+    }
+    let mut x = [[isa.splat(zero()); V]; N];
+    for q in 0..N {
+        x[q] = load(isa, &inner[q]);
+    }
+    match step {
+        Step::Lower => {
+            for q in 0..N {
+                if divides {
+                    x[q] = divide(isa, x[q], pivot(q));
+                }
+                for r in q + 1..N {
+                    x[r] = minus(isa, x[r], x[q], square(r, q));
+                }
+            }
+        }
+        Step::Upper => {
+            for q in (0..N).rev() {
+                x[q] = divide(isa, x[q], pivot(q));
+                for r in 0..q {
+                    x[r] = minus(isa, x[r], x[q], square(r, q));
+                }
+            }
+        }
+        Step::UpperTransposed(_) | Step::LowerTransposed(_) => {
+            for (i, y) in outer.iter().enumerate() {
+                let y = load(isa, y);
+                for q in 0..N {
+                    x[q] = minus(isa, x[q], y, columns[q][i]);
+                }
+            }
+        }
+    }
+    match step {
+        Step::Lower | Step::Upper => {
+            for (i, out) in outer.iter_mut().enumerate() {
+                let mut y = load(isa, out);
+                for q in 0..N {
+                    y = minus(isa, y, x[q], columns[q][i]);
+                }
+                store(isa, y, out);
+            }
+        }
+        Step::UpperTransposed(_) => {
+            for q in 0..N {
+                for r in 0..q {
+                    x[q] = minus(isa, x[q], x[r], square(r, q));
+                }
+                x[q] = divide(isa, x[q], pivot(q));
+            }
+        }
+        Step::LowerTransposed(_) => {
+            for q in (0..N).rev() {
+                for r in q + 1..N {
+                    x[q] = minus(isa, x[q], x[r], square(r, q));
+                }
+                if divides {
+                    x[q] = divide(isa, x[q], pivot(q));
+                }
+            }
+        }
+    }
+    for q in 0..N {
+        store(isa, x[q], &mut inner[q]);
+    }
+    if let Step::LowerTransposed(_) = step {
+        for q in (0..N).rev() {
+            window.swap(q, lu.exchanged(j + q) - j);
+        }
+    }
+}
+
+/// The multipliers of steps j .. j + N, in the rows where the exchanges of all N leave them. Its rows.
+#[inline(always)]
+fn lower_panel<T: Scalar, const N: usize>(
+    lu: &Triangles<'_, T>,
+    j: usize,
+    map: impl Fn(T) -> T,
+    panel: &mut Panel<T>,
+) -> Range<usize> {
+    let rows = j..(j + N + lu.below).min(lu.rows);
+    for q in 0..N {
+        let exchanged = lu.exchanged(j + q) - j;
+        for done in &mut panel[..q] {
+            done.swap(q, exchanged);
+        }
+        fill(&mut panel[q][..rows.len()], q + 1, lu.l(j + q), &map);
+    }
+    rows
+}
+
+/// Columns j .. j + N of U above the diagonal. Its rows.
+#[inline(always)]
+fn upper_panel<T: Scalar, const N: usize>(
+    lu: &Triangles<'_, T>,
+    j: usize,
+    map: impl Fn(T) -> T,
+    panel: &mut Panel<T>,
+) -> Range<usize> {
+    let mut first = j;
+    for q in 0..N {
+        first = first.min(lu.u(j + q).0);
+    }
+    for q in 0..N {
+        let (top, u) = lu.u(j + q);
+        fill(&mut panel[q][..j + N - first], top - first, u, &map);
+    }
+    first..j + N
+}
+
+/// The values from element `at` on, zeros around them.
+#[inline(always)]
+fn fill<T: Scalar>(column: &mut [T], at: usize, values: &[T], map: impl Fn(T) -> T) {
+    let (before, rest) = column.split_at_mut(at);
+    let (inside, after) = rest.split_at_mut(values.len());
+    before.fill(zero());
+    for (out, &v) in inside.iter_mut().zip(values) {
+        *out = map(v);
+    }
+    after.fill(zero());
+}
+
+#[inline(always)]
+fn load<T: Scalar, S: Isa<T>, const V: usize>(isa: S, row: &Row<T, V>) -> [S::V; V] {
+    let mut out = [isa.splat(zero()); V];
+    for v in 0..V {
+        out[v] = isa.load(&row[v].0);
+    }
+    out
+}
+
+#[inline(always)]
+fn store<T: Scalar, S: Isa<T>, const V: usize>(isa: S, x: [S::V; V], row: &mut Row<T, V>) {
+    for v in 0..V {
+        isa.store(x[v], &mut row[v].0);
+    }
+}
+
+/// y/p.
+#[inline(always)]
+fn divide<T: Scalar, S: Isa<T>, const V: usize>(isa: S, mut y: [S::V; V], p: Pivot<T>) -> [S::V; V] {
+    for v in 0..V {
+        y[v] = isa.divide(y[v], p);
+    }
+    y
+}
+
+/// y − a·x.
+#[inline(always)]
+fn minus<T: Scalar, S: Isa<T>, const V: usize>(isa: S, mut y: [S::V; V], x: [S::V; V], a: T) -> [S::V; V] {
+    let a = isa.splat(a);
+    for v in 0..V {
+        y[v] = isa.minus_mul(y[v], x[v], a);
+    }
+    y
+}

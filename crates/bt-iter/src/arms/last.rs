@@ -122,7 +122,7 @@ fn dense<T: Scalar, F: Factorization<T>>(
     let epsilon = T::Real::EPSILON.to_f64();
     match factor(&d) {
         Ok(factors) if n == 0 || factors.rcond() > SINGULAR * epsilon => return Ok(factors),
-        Ok(_) | Err(FactorError::Singular(_) | FactorError::Breakdown { .. }) => {}
+        Ok(_) | Err(FactorError::Singular(_)) => {}
         Err(other) => return Err(other),
     }
     let largest = s.values().iter().fold(zero::<T::Real>(), |m, v| m.max_nan(v.abs())).to_f64();

@@ -428,4 +428,36 @@ proptest! {
             }
         }
     }
+
+    /// Any matrix, singular ones among them, and any options: a preconditioner or an error, and finite values.
+    #[test]
+    fn anything_goes(
+        a in strategies::square::<c64>(0..=24, 0.12),
+        (levels, last_size, group_size, dense_limit) in (0..4usize, 0..8usize, 1..9usize, 0..12usize),
+        (fill, tolerance, threshold) in (0..6usize, 0.0..1.5f64, 0.01..1.0f64),
+        (last, rows, inner_steps) in (0..3usize, 0..3usize, 0..3usize),
+    ) {
+        let options = ArmsOptions {
+            levels,
+            last_size,
+            group_size,
+            dense_limit,
+            pivot_threshold: threshold,
+            last: SOLVERS[last],
+            rows: [RowOrder::Auto, RowOrder::Matched, RowOrder::AsGiven][rows],
+            inner_steps,
+            ..ArmsOptions::default()
+        };
+        let n = a.nrows();
+        match Arms::new(&a, options.with_dropping(IlutOptions { fill, drop_tolerance: tolerance })) {
+            Ok(mut m) => {
+                prop_assert!(m.levels().len() <= levels && apply(&mut m, &random_vector(n, 4)).iter().all(|z| z.is_finite()));
+            }
+            Err(FactorError::Singular(s)) => {
+                prop_assert!(rows != 2 && s.kind == SingularKind::Structural && s.column < n);
+                prop_assert!(maximum_product_matching(&a).is_err());
+            }
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
 }

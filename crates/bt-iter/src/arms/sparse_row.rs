@@ -36,11 +36,11 @@ impl<T: Scalar> SparseRow<T> {
     /// Appends what is kept: `diagonal`, and of the other entries of modulus at least `threshold` the `fill` largest. The
     /// row is empty then.
     pub fn store(&mut self, threshold: f64, fill: usize, diagonal: Option<u32>, into: &mut Rows<T>) {
+        let diagonal = diagonal.filter(|d| self.present[*d as usize]);
         for &j in &self.cols {
             self.present[j as usize] = false;
         }
         let value = &self.value;
-        let diagonal = diagonal.filter(|d| self.cols.contains(d));
         self.cols.retain(|&j| {
             let size = value[j as usize].abs().to_f64();
             // A NaN stays, to be found.
@@ -101,4 +101,41 @@ pub(super) fn in_chunks<W, R: Send>(
 ) -> Vec<R> {
     let chunk = |w: &mut W, c: usize| make(w, c * CHUNK..((c + 1) * CHUNK).min(n));
     (0..n.div_ceil(CHUNK)).into_par_iter().map_init(workspace, chunk).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_the_diagonal_and_the_largest() {
+        let mut row = SparseRow::new(6);
+        let mut out = Rows::none();
+        let mut store = |entries: &[(u32, f64)], threshold, fill, diagonal| {
+            for &(j, v) in entries {
+                row.add(j, v);
+            }
+            row.store(threshold, fill, diagonal, &mut out);
+            out.row(out.ptr.len() - 2).collect::<Vec<_>>()
+        };
+        // 5 of the two parts of column 4; column 1 cancels; column 3 is small, and of the rest two are kept.
+        let entries = [(4, 2.0), (1, 1.0), (0, -4.0), (3, 0.1), (5, 3.0), (4, 3.0), (1, -1.0)];
+        assert_eq!(store(&entries, 0.5, 2, None), [(0, -4.0), (4, 5.0)]);
+        // The diagonal stays whatever its size, and beside the number.
+        assert_eq!(store(&entries, 0.5, 1, Some(3)), [(3, 0.1), (4, 5.0)]);
+        assert_eq!(store(&entries, 9.0, 1, Some(2)), []);
+        assert_eq!(store(&[], 0.0, 1, None), []);
+        let mut joined = Rows::none();
+        joined.append(out.clone()).unwrap();
+        joined.append(out).unwrap();
+        assert_eq!(joined.ptr, [0, 2, 4, 4, 4, 6, 8, 8, 8]);
+        assert_eq!(joined.row(5).collect::<Vec<_>>(), [(3, 0.1), (4, 5.0)]);
+    }
+
+    #[test]
+    fn chunks_come_in_order() {
+        let parts = in_chunks(70, || (), |(), range| range);
+        assert_eq!(parts, [0..32, 32..64, 64..70]);
+        assert!(in_chunks(0, || (), |(), range| range).is_empty());
+    }
 }

@@ -171,11 +171,17 @@ impl<T: Scalar> Level<T> {
         }
     }
 
-    /// x ← U⁻¹·L⁻¹·x by groups.
-    fn solve(&self, x: &mut [T]) {
-        let par = if x.len() >= PARALLEL / 4 && rayon::current_num_threads() > 1 { Par::Rayon } else { Par::Seq };
+    /// x ← B⁻¹·(x − F·y) by groups; without y, x ← B⁻¹·x.
+    fn solve(&self, x: &mut [T], y: Option<&[T]>) {
+        let par = if x.len() >= PARALLEL / 8 && rayon::current_num_threads() > 1 { Par::Rayon } else { Par::Seq };
         for_blocks(&self.groups, x, par, &|j, x| {
             let start = self.groups.range(j).start;
+            if let Some(y) = y {
+                for (i, x) in (start..).zip(x.iter_mut()) {
+                    let (cols, vals) = self.f.row(i);
+                    *x -= cols.iter().zip(vals).map(|(&j, &f)| f * y[j as usize]).sum::<T>();
+                }
+            }
             for i in 0..x.len() {
                 let sum: T = self.lower.row(start + i).map(|(k, l)| l * x[k as usize]).sum();
                 x[i] -= sum;
@@ -237,13 +243,12 @@ pub(super) fn sweep<T: Scalar>(levels: &mut [Level<T>], last: &mut Last<T>, v: &
     // g ← g − E·B⁻¹·f
     let t = &mut v[..interior];
     t.copy_from_slice(f);
-    level.solve(t);
+    level.solve(t, None);
     level.e.apply(-one::<T>(), t, one(), g);
     // g ← S⁻¹·g on the levels below
     sweep(below, last, g);
     // f ← B⁻¹·(f − F·g)
-    level.f.apply(-one::<T>(), g, one(), f);
-    level.solve(f);
+    level.solve(f, Some(g));
     let position = level.order.position();
     fill(v, |i| x[position[i] as usize]);
     level.work = x;

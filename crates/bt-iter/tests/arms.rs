@@ -316,22 +316,25 @@ fn every_part_drops_by_its_own_rule() {
 }
 
 #[test]
-fn refactorisation_takes_new_values_and_survives_bad_ones() {
-    let (a, other) = (stencil::<f64>(9, 0.2), stencil::<f64>(9, -0.4));
-    let options = ArmsOptions { rows: RowOrder::Matched, ..small() };
+fn refactorisation_has_the_bits_of_a_fresh_one_and_recovers() {
     let r = random_vector::<f64>(81, 2);
-    let mut m = Arms::new(&a, options).unwrap();
-    let first = apply(&mut m, &r);
-    m.refactor(&other).unwrap();
-    let second = apply(&mut m, &r);
-    assert_ne!(first, second);
-    // Matching and scaling of both are the same: powers of two from a diagonal of fours.
-    assert_eq!(second, apply(&mut Arms::new(&other, options).unwrap(), &r));
+    let fresh = |a: &Csr<f64>| apply(&mut Arms::new(a, small()).unwrap(), &r);
+    // Other values; other rows to match; another pattern.
+    let shifted = csr(81, |i, j| stencil::<f64>(9, 0.2).get((i + 1) % 81, j));
+    let a = stencil::<f64>(9, 0.2);
+    let mut m = Arms::new(&a, small()).unwrap();
+    for other in [&stencil(9, -0.4), &shifted, &csr(81, |i, j| if i == j { 3.0 } else { 0.0 }), &a] {
+        m.refactor(other).unwrap();
+        assert_eq!(apply(&mut m, &r), fresh(other));
+        assert_eq!(m.is_matched(), std::ptr::eq(other, &raw const shifted));
+    }
     let nan = csr(81, |i, j| if i == j { f64::NAN } else { 0.0 });
-    assert!(m.refactor(&nan).is_err() && m.refactor(&stencil(8, 0.2)).is_err());
-    assert_eq!(apply(&mut m, &r), second);
-    m.refactor(&a).unwrap();
-    assert_eq!(apply(&mut m, &r), first);
+    for bad in [&nan, &stencil(8, 0.2)] {
+        assert!(matches!(m.refactor(bad), Err(FactorError::Input(_))));
+        assert!(apply(&mut m, &r).iter().all(|z| z.is_nan()));
+        m.refactor(&a).unwrap();
+        assert_eq!(apply(&mut m, &r), fresh(&a));
+    }
 }
 
 /// Names of a class of difficulty in the index of the shared matrices.

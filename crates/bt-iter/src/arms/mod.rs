@@ -205,21 +205,19 @@ impl<T: Scalar> Arms<T> {
         Ok(Self { options, scaling, levels, facts, last })
     }
 
-    /// Takes other values, of the same size, and best of the same pattern: matching and scaling stay, and everything else
-    /// is made anew, since what is dropped depends on the values. After an error the preconditioner is what it was.
+    /// Makes M from a matrix of the same size as [`Arms::new`] does, to the same bits: matching, pivots and what is dropped
+    /// depend on the values, so that nothing can stay. After an error applications give NaN until a refactorisation succeeds.
     ///
     /// # Errors
-    /// As [`Arms::new`].
+    /// As [`Arms::new`], and [`bt_direct::FactorError::Input`] for another size.
     pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
-        a.check_square()?;
-        a.check_finite()?;
-        if a.nrows() != self.scaling.n() {
-            let (what, expected) = ("rows of the matrix", self.scaling.n());
-            return Err(Error::DimensionMismatch { what, expected, found: a.nrows() }.into());
-        }
-        (self.levels, self.last) = factor(self.scaling.apply(a), &self.options)?;
-        self.facts = self.levels.iter().map(|l| l.facts).collect();
-        Ok(())
+        let (what, expected, found) = ("rows of the matrix", self.scaling.n(), a.nrows());
+        let made = if found == expected {
+            Self::new(a, self.options)
+        } else {
+            Err(Error::DimensionMismatch { what, expected, found }.into())
+        };
+        made.map(|m| *self = m).inspect_err(|_| self.scaling.invalidate())
     }
 
     /// The levels above the last.

@@ -77,6 +77,11 @@ impl<T: Scalar> Scaling<T> {
         }
     }
 
+    /// Every later v comes out as NaN.
+    pub fn invalidate(&mut self) {
+        self.matching.col_scale.fill(T::Real::from_f64(f64::NAN));
+    }
+
     pub fn bytes(&self) -> usize {
         let Matching { rows, row_scale, col_scale } = &self.matching;
         2 * size_of_val(rows.order()) + size_of_val(&**row_scale) + size_of_val(&**col_scale)

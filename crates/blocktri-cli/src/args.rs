@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{IlutOptions, Local, Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -132,18 +132,21 @@ pub struct SolveArgs {
     /// Steps between two restarts of gmres and fgmres [default: 30]
     #[arg(long, value_name = "N", value_parser = count)]
     pub restart: Option<usize>,
-    /// Entries that ilut keeps in a row of L, and of U [default: 20]
+    /// Entries that ilut keeps in a row of L, and of U [default: 20], and arms in a row of every part [default: 50]
     #[arg(long, value_name = "K", value_parser = count)]
     pub fill: Option<usize>,
-    /// Size, relative to its row of A, below which ilut drops an entry [default: 1e-3]
+    /// Size, relative to its row, below which ilut and arms drop an entry [default: 1e-3]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub drop_tol: Option<f64>,
     /// Relaxation, between 0 and 2 [default: hbisa-sor tunes it to the spectrum, the ssor preconditioners take 1.1]
     #[arg(long, value_name = "W", value_parser = relaxation)]
     pub omega: Option<f64>,
-    /// Level of fill of iluk [default: 1]
+    /// Level of fill of iluk [default: 1], levels of arms above the last at most [default: 10]
     #[arg(long, value_name = "L")]
     pub levels: Option<usize>,
+    /// Steps of an inner iteration on the last level of arms, for fgmres [default: 0]
+    #[arg(long, value_name = "N")]
+    pub inner: Option<usize>,
     /// Partitions of a SPIKE method [default: left to the method], subdomains of schwarz and ras [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
@@ -187,11 +190,12 @@ impl SolveArgs {
             ("--drop-tol", self.drop_tol.is_some()),
             ("--omega", self.omega.is_some()),
             ("--levels", self.levels.is_some()),
+            ("--inner", self.inner.is_some()),
             ("--restart", self.restart.is_some()),
             ("--overlap", self.overlap.is_some()),
             ("--local", self.local.is_some()),
             ("--partitions", self.partitions.is_some()),
-            ("--seed", self.seed.is_some()),
+            ("--seed", self.seed.is_some() && !self.precond.is_randomized()),
         ]
         .into_iter()
         .filter(|(name, given)| *given && !reads.contains(name))
@@ -212,6 +216,13 @@ impl SolveArgs {
         options.precond = self.precond;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
+        let part = options.arms.schur;
+        options.arms = options.arms.with_dropping(IlutOptions {
+            fill: self.fill.unwrap_or(part.fill),
+            drop_tolerance: self.drop_tol.unwrap_or(part.drop_tolerance),
+        });
+        options.arms.levels = self.levels.unwrap_or(options.arms.levels);
+        options.arms.inner_steps = self.inner.unwrap_or(options.arms.inner_steps);
         options.omega = self.omega;
         options.overlap = self.overlap.unwrap_or(options.overlap);
         options.local = self.local.unwrap_or(options.local);

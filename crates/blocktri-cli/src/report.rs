@@ -125,7 +125,8 @@ impl Facts<'_> {
                 "factors": report.bytes.factors,
                 "workspace": report.bytes.workspace,
             },
-            "seed": self.method_requested.is_randomized().then_some(self.options.seed),
+            "seed": (self.method_requested.is_randomized() || self.options.precond.is_randomized())
+                .then_some(self.options.seed),
             "notes": self.notes,
         })
     }

@@ -408,3 +408,32 @@ fn the_disk_and_its_preconditioners() {
     let run = sandbox.run("solve A.mtx -b b.mtx --method cg --precond ssor-ai-masked --omega 1.9").expect(3);
     assert!(run.stderr.contains("not positive definite"), "{}", run.stderr);
 }
+
+#[test]
+fn arms_and_butterflies_on_its_last_level() {
+    let sandbox = generated("convection-diffusion --nx 40 --peclet 1.5");
+    let solve = |options: &str| {
+        let line = format!("solve A.mtx --json --method fgmres {options}");
+        let json = sandbox.run(&line).expect(0).json();
+        assert_eq!(json["outcome"], "converged", "{json}");
+        let notes: Vec<_> = json["notes"].as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_owned()).collect();
+        (json["iterations"].as_u64().unwrap() as f64, notes.join("; "), json)
+    };
+    let (dense, notes, json) = solve("--precond arms --levels 1 --drop-tol 1e-2");
+    assert!(notes.contains("levels of 1600, ") && notes.contains("by dense-lu"), "{notes}");
+    assert_eq!((&json["precond"], json["seed"].is_null()), (&"arms".into(), true));
+    let (butterflies, notes, json) = solve("--precond arms-rbt --levels 1 --drop-tol 1e-2 --seed 5");
+    assert!(notes.contains("arms-rbt") && notes.contains("by rbt"), "{notes}");
+    assert_eq!((&json["precond"], &json["seed"]), (&"arms-rbt".into(), &5.into()));
+    assert!(dense > 1.0 && (butterflies / dense - 1.0).abs() <= 0.1, "{dense} {butterflies}");
+    assert!(solve("--precond arms").0 < dense);
+    let (_, notes, _) = solve("--precond arms --levels 0 --fill 8");
+    assert!(notes.contains("levels of 1600 rows, the last"), "{notes}");
+    solve("--precond arms --inner 5");
+    let run = sandbox.run("solve A.mtx --method gmres --precond arms --inner 5").expect(2);
+    assert!(run.stderr.contains("use fgmres"), "{}", run.stderr);
+    let run = sandbox.run("solve A.mtx --method gmres --precond arms --seed 5").expect(0);
+    assert!(run.stderr.contains("--seed"), "{}", run.stderr);
+    let run = sandbox.run("solve A.mtx --method gmres --precond arms-rbt --seed 5").expect(0);
+    assert!(!run.stderr.contains("--seed"), "{}", run.stderr);
+}

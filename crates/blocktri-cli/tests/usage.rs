@@ -18,7 +18,7 @@ fn names_that_do_not_exist_list_those_that_do() {
         ("solve A.mtx --method qmr", "block-lu"),
         ("solve A.mtx --method", "auto"),
         ("solve A.mtx --reorder best", "matching+rcm"),
-        ("solve A.mtx --precond arms", "none"),
+        ("solve A.mtx --precond gamg", "none"),
         ("generate queue -o x.mtx", "convection-diffusion"),
         ("generate", "tridiagonal"),
         ("frobnicate", "solve, info, generate"),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bt_direct::Refinement;
 use bt_formats::StopCriterion;
-use bt_iter::{IlutOptions, StopRule};
+use bt_iter::{ArmsOptions, IlutOptions, StopRule};
 
 use crate::error::Error;
 
@@ -161,6 +161,7 @@ impl Method {
             "--levels",
             "--fill",
             "--drop-tol",
+            "--inner",
             "--partitions",
             "--overlap",
             "--local",
@@ -176,6 +177,7 @@ impl Method {
             "--levels",
             "--fill",
             "--drop-tol",
+            "--inner",
             "--partitions",
             "--overlap",
             "--local",
@@ -352,11 +354,15 @@ pub enum Precond {
     Schwarz,
     /// Restricted additive Schwarz: values from the subdomain's own rows.
     Ras,
+    /// Multilevel elimination of independent groups (ARMS), its last level by dense LU.
+    Arms,
+    /// The same, its last level by random butterflies and dense LU without pivoting.
+    ArmsRbt,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -378,6 +384,8 @@ impl Precond {
         Self::Mic0,
         Self::Schwarz,
         Self::Ras,
+        Self::Arms,
+        Self::ArmsRbt,
     ];
 
     /// Name in commands and reports.
@@ -404,7 +412,14 @@ impl Precond {
             Self::Mic0 => "mic0",
             Self::Schwarz => "schwarz",
             Self::Ras => "ras",
+            Self::Arms => "arms",
+            Self::ArmsRbt => "arms-rbt",
         }
+    }
+
+    /// Whether it depends on the seed.
+    pub fn is_randomized(self) -> bool {
+        self == Self::ArmsRbt
     }
 }
 
@@ -472,6 +487,8 @@ pub struct SolveOptions {
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
     pub ilut: IlutOptions,
+    /// How `Precond::Arms` works, and but for its last level `Precond::ArmsRbt`.
+    pub arms: ArmsOptions,
     /// Level of fill of `Precond::Iluk`.
     pub levels: usize,
     /// ω of over-relaxation and of the SSOR preconditioners; `None` leaves it to the method, and is 1.1 for SSOR.
@@ -484,7 +501,7 @@ pub struct SolveOptions {
     pub restart: usize,
     /// Partitions of the SPIKE methods, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
-    /// Seed of the randomized methods.
+    /// Seed of the randomized methods, and of `Precond::ArmsRbt`.
     pub seed: u64,
 }
 
@@ -499,6 +516,7 @@ impl Default for SolveOptions {
             refinement: Refinement::Auto,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
+            arms: ArmsOptions::default(),
             levels: 1,
             omega: None,
             local: Local::Ilu0,

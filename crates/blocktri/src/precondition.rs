@@ -1,12 +1,12 @@
 //! The preconditioner that the options ask for, made from A in the order of the method.
 
-use bt_direct::{FactorError, Singularity, SparseLu};
+use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
 use bt_iter::{
-    BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, Overlap,
-    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut,
-    ssor,
+    Arms, ArmsOptions, BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi,
+    LastSolver, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0,
+    ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
@@ -48,6 +48,11 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
         Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
+        Precond::Arms => Box::new(arms(a, options.arms, notes)?),
+        Precond::ArmsRbt => {
+            let last = LastSolver::Butterflies(RbtOptions { seed: options.seed, ..RbtOptions::default() });
+            Box::new(arms(a, ArmsOptions { last, ..options.arms }, notes)?)
+        }
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
                 notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
@@ -143,6 +148,41 @@ fn schwarz<T: Scalar>(
     ));
     if replaced > 0 {
         notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
+    }
+    Ok(m)
+}
+
+/// ARMS, and what became of its levels.
+fn arms<T: Scalar>(a: &Csr<T>, options: ArmsOptions, notes: &mut Vec<String>) -> Result<Arms<T>, Error> {
+    let m = Arms::new(a, options)?;
+    let (levels, last) = (m.levels(), m.last_level());
+    let sizes: Vec<_> = levels.iter().map(|l| l.n).chain([last.n]).map(|n| n.to_string()).collect();
+    notes.push(format!(
+        "preconditioner: {} with {} entries, levels of {} rows, the last ({} entries) by {}",
+        m.name(),
+        m.nnz(),
+        sizes.join(", "),
+        last.nnz,
+        last.method
+    ));
+    if m.is_matched() {
+        notes.push("its rows were matched with columns for a heavy diagonal".into());
+    }
+    let rejected: usize = levels.iter().map(|l| l.rejected).sum();
+    if rejected > 0 {
+        notes.push(format!("{rejected} unknowns had no good pivot in their group and went to the next level"));
+    }
+    if last.n > options.dense_limit && options.last != LastSolver::Ilut {
+        notes.push(format!("the last level went to ilut, since it has more than {} rows", options.dense_limit));
+    }
+    if let Some(reason) = last.fallback {
+        notes.push(format!("the last level was factored with partial pivoting: {reason}"));
+    }
+    if last.shift > 0.0 {
+        notes.push(format!("the last level is singular to working precision and was shifted by {:.1e}", last.shift));
+    }
+    if last.replaced_pivots > 0 {
+        notes.push(format!("{} small pivots of the last level were replaced", last.replaced_pivots));
     }
     Ok(m)
 }

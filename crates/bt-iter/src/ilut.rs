@@ -135,7 +135,7 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
 }
 
 /// The `count` columns with the largest |w|, in increasing order; of equal ones the first.
-fn keep_largest<T: Scalar>(columns: &mut Vec<u32>, count: usize, w: &[T]) {
+pub(crate) fn keep_largest<T: Scalar>(columns: &mut Vec<u32>, count: usize, w: &[T]) {
     if columns.len() > count {
         let size = |j: u32| w[j as usize].abs().to_f64();
         if count > 0 {

@@ -1,5 +1,6 @@
 //! Floor 2 of blocktri: iterative solvers and preconditioners.
 
+mod arms;
 mod bicgstab;
 mod blas1;
 mod block_diagonal;
@@ -24,6 +25,7 @@ mod ssor_ai;
 mod ssor_ai_masked;
 mod triangular;
 
+pub use arms::{Arms, ArmsOptions, LastLevel, LastSolver, LevelFacts, RowOrder};
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::BlockDiagonal;
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};

@@ -30,9 +30,9 @@ use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
+use crate::tridiagonal_lu::{check_size, reserve};
 use end::{Direction, End, Shape};
-use substitution::{Factor, Step, Triangles};
+use substitution::{Factor, Step, Triangles, reverse};
 
 /// P·A = L·U of a band matrix.
 ///
@@ -339,11 +339,6 @@ fn singular(column: usize) -> FactorError {
     FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None })
 }
 
-/// Counts the rows of `x` from the other end.
-fn reverse<T: Scalar>(x: MatMut<'_, T>) {
-    for_each_column(x, <[T]>::reverse);
-}
-
 impl<T: Scalar> End<T> {
     fn triangles(&self) -> Triangles<'_, T> {
         let shape = &self.shape;
@@ -363,68 +358,51 @@ impl<T: Scalar> End<T> {
     }
 }
 
-/// The two ends together: `one` takes the first rows of `x`, `other` the rest, counted from the far end.
-fn both<T: Scalar>(
-    x: MatMut<'_, T>,
-    rows: usize,
-    one: impl FnOnce(MatMut<'_, T>) + Send,
-    other: impl FnOnce(MatMut<'_, T>) + Send,
-) {
-    let (head, tail) = x.split_at_row_mut(rows);
-    rayon::join(
-        || one(head),
-        || {
-            let mut tail = tail;
-            reverse(tail.as_mut());
-            other(tail.as_mut());
-            reverse(tail);
-        },
-    );
-}
-
 /// x ← op(A)⁻¹·x from both ends: the middle is solved last, or first where the factors are transposed.
 fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
     let [top, bottom, middle] = [&parts[0], &parts[1], &parts[2]].map(End::triangles);
     let k = middle.cols;
+    // Rows between the ends' belong to neither; they come with the far end, behind its own.
+    let both = |step: Step, x: MatMut<'_, T>| {
+        let (head, tail) = x.split_at_row_mut(top.rows);
+        rayon::join(|| top.apply(step, head), || bottom.apply_from(Direction::Backward, step, tail));
+    };
     if op == Op::Identity {
-        // Rows between the ends' belong to neither; they come with the far end, behind its own.
-        both(x.as_mut(), top.rows, |x| top.apply(Step::Lower, x), |x| bottom.apply(Step::Lower, x));
+        both(Step::Lower, x.as_mut());
         substitution::solve(middle, op, x.as_mut().subrows_mut(top.cols, k));
-        let (head, rest) = x.split_at_row_mut(top.cols);
-        let (inner, tail) = rest.split_at_row_mut(k);
+        let (mut head, rest) = x.split_at_row_mut(top.cols);
+        let (inner, mut tail) = rest.split_at_row_mut(k);
         let inner = inner.as_ref();
         rayon::join(
             || {
-                let mut head = head;
-                top.subtract_beyond(head.as_mut(), inner, |c| c);
+                let last = head.as_mut().subrows_mut(top.cols - top.reached(), top.reached());
+                top.subtract_beyond(last, inner, |c| c);
                 top.apply(Step::Upper, head);
             },
             || {
-                let mut tail = tail;
-                reverse(tail.as_mut());
-                bottom.subtract_beyond(tail.as_mut(), inner, |c| k - 1 - c);
-                bottom.apply(Step::Upper, tail.as_mut());
-                reverse(tail);
+                let mut last = tail.as_mut().subrows_mut(0, bottom.reached());
+                reverse(last.as_mut());
+                bottom.subtract_beyond(last.as_mut(), inner, |c| k - 1 - c);
+                reverse(last);
+                bottom.apply_from(Direction::Backward, Step::Upper, tail);
             },
         );
     } else {
         let upper = Step::UpperTransposed(op);
-        let (head, rest) = x.as_mut().split_at_row_mut(top.cols);
-        let (mut inner, tail) = rest.split_at_row_mut(k);
-        let (mut head, mut tail) = (head, tail);
+        let (mut head, rest) = x.as_mut().split_at_row_mut(top.cols);
+        let (mut inner, mut tail) = rest.split_at_row_mut(k);
         rayon::join(
             || top.apply(upper, head.as_mut()),
-            || {
-                reverse(tail.as_mut());
-                bottom.apply(upper, tail.as_mut());
-            },
+            || bottom.apply_from(Direction::Backward, upper, tail.as_mut()),
         );
-        top.subtract_beyond_transposed(op, head.as_ref(), inner.as_mut(), |c| c);
-        bottom.subtract_beyond_transposed(op, tail.as_ref(), inner.as_mut(), |c| k - 1 - c);
-        reverse(tail);
+        let last = head.as_ref().subrows(top.cols - top.reached(), top.reached());
+        top.subtract_beyond_transposed(op, last, inner.as_mut(), |c| c);
+        let mut last = tail.subrows_mut(0, bottom.reached());
+        reverse(last.as_mut());
+        bottom.subtract_beyond_transposed(op, last.as_ref(), inner.as_mut(), |c| k - 1 - c);
+        reverse(last);
         substitution::solve(middle, op, inner);
-        let lower = Step::LowerTransposed(op);
-        both(x, top.rows, |x| top.apply(lower, x), |x| bottom.apply(lower, x));
+        both(Step::LowerTransposed(op), x);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::end::Lanes;
+use super::end::{Direction, Lanes};
 use super::kernels::LANES;
 use super::substitution::{Factor, Step, Triangles, columns};
 use crate::pivot::Pivot;
@@ -33,6 +33,8 @@ pub(super) struct Packed<'a, 'x, T: Scalar, const V: usize> {
     pub(super) lu: Triangles<'a, T>,
     pub(super) step: Step,
     pub(super) x: MatMut<'x, T>,
+    /// From which end the rows of x count.
+    pub(super) direction: Direction,
 }
 
 /// Whether the rows that a step reaches from a column leave the window room to move.
@@ -102,22 +104,25 @@ impl<T: Scalar, const V: usize> Packed<'_, '_, T, V> {
     /// The window's rows ← those of x.
     #[inline(always)]
     fn take<S: Isa<T>>(&mut self, isa: S, window: &mut [Row<T, V>], rows: Range<usize>) {
-        let (tiles, edge) = window[..rows.len()].as_chunks_mut::<LANES>();
+        let (order, len) = (Order(self.direction), rows.len());
+        let at = order.place(&rows, self.x.nrows());
+        let (tiles, edge) = window[..len].as_chunks_mut::<LANES>();
         for v in 0..V {
-            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &x[rows.clone()]);
+            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &x[at.clone()]);
             for (t, tile) in tiles.iter_mut().enumerate() {
+                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
                 let mut part = [isa.splat(zero()); LANES];
                 for k in 0..LANES {
-                    part[k] = isa.load(x[k][t * LANES..].first_chunk().expect("eight rows"));
+                    part[k] = isa.load(x[k][first..].first_chunk().expect("eight rows"));
                 }
                 let part = isa.transpose(part);
                 for k in 0..LANES {
-                    isa.store(part[k], &mut tile[k][v].0);
+                    isa.store(part[k], &mut tile[order.index(k, LANES)][v].0);
                 }
             }
             for (i, row) in (tiles.len() * LANES..).zip(edge.iter_mut()) {
                 for k in 0..LANES {
-                    row[v].0[k] = x[k][i];
+                    row[v].0[k] = x[k][order.index(i, len)];
                 }
             }
         }
@@ -126,24 +131,50 @@ impl<T: Scalar, const V: usize> Packed<'_, '_, T, V> {
     /// Rows of x ← those of the window.
     #[inline(always)]
     fn put<S: Isa<T>>(&mut self, isa: S, window: &[Row<T, V>], rows: Range<usize>) {
-        let (tiles, edge) = window[..rows.len()].as_chunks::<LANES>();
+        let (order, len) = (Order(self.direction), rows.len());
+        let at = order.place(&rows, self.x.nrows());
+        let (tiles, edge) = window[..len].as_chunks::<LANES>();
         for v in 0..V {
-            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &mut x[rows.clone()]);
+            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &mut x[at.clone()]);
             for (t, tile) in tiles.iter().enumerate() {
+                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
                 let mut part = [isa.splat(zero()); LANES];
                 for k in 0..LANES {
-                    part[k] = isa.load(&tile[k][v].0);
+                    part[k] = isa.load(&tile[order.index(k, LANES)][v].0);
                 }
                 let part = isa.transpose(part);
                 for k in 0..LANES {
-                    isa.store(part[k], x[k][t * LANES..].first_chunk_mut().expect("eight rows"));
+                    isa.store(part[k], x[k][first..].first_chunk_mut().expect("eight rows"));
                 }
             }
             for (i, row) in (tiles.len() * LANES..).zip(edge) {
                 for k in 0..LANES {
-                    x[k][i] = row[v].0[k];
+                    x[k][order.index(i, len)] = row[v].0[k];
                 }
             }
+        }
+    }
+}
+
+/// Where rows that count from an end lie.
+#[derive(Clone, Copy)]
+struct Order(Direction);
+
+impl Order {
+    /// Row i of n.
+    #[inline(always)]
+    fn index(self, i: usize, n: usize) -> usize {
+        match self.0 {
+            Direction::Forward => i,
+            Direction::Backward => n - 1 - i,
+        }
+    }
+    /// Some rows of n.
+    #[inline(always)]
+    fn place(self, rows: &Range<usize>, n: usize) -> Range<usize> {
+        match self.0 {
+            Direction::Forward => rows.clone(),
+            Direction::Backward => n - rows.end..n - rows.start,
         }
     }
 }

@@ -4,6 +4,7 @@
 use bt_formats::{Op, Scalar};
 use faer::{MatMut, MatRef};
 
+use super::end::Direction;
 use super::kernels::{axpy_minus, dot};
 use super::packed::{self, Packed};
 use crate::pivot::Pivot;
@@ -81,57 +82,76 @@ impl<'a, T: Scalar> Triangles<'a, T> {
 
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
     pub(crate) fn apply(self, step: Step, x: MatMut<'_, T>) {
+        self.apply_from(Direction::Forward, step, x);
+    }
+
+    /// The same with rows of `x` that count from `direction`.
+    pub(super) fn apply_from(self, direction: Direction, step: Step, x: MatMut<'_, T>) {
         let arch = pulp::Arch::new();
         let mut rest = x;
         if packed::fits(self.above.max(self.below)) {
             while rest.ncols() >= 4 * GROUP {
                 let (group, after) = rest.split_at_col_mut(4 * GROUP);
-                Packed::<T, 4> { lu: self, step, x: group }.run();
+                Packed::<T, 4> { lu: self, step, x: group, direction }.run();
                 rest = after;
             }
             while rest.ncols() >= GROUP {
                 let (group, after) = rest.split_at_col_mut(GROUP);
-                Packed::<T, 1> { lu: self, step, x: group }.run();
+                Packed::<T, 1> { lu: self, step, x: group, direction }.run();
                 rest = after;
             }
         }
-        while rest.ncols() >= GROUP {
-            let (group, after) = rest.split_at_col_mut(GROUP);
-            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group) });
-            rest = after;
+        let backward = direction == Direction::Backward;
+        if backward {
+            reverse(rest.as_mut());
         }
-        while rest.ncols() > 0 {
-            let (column, after) = rest.split_at_col_mut(1);
+        let mut left = rest.as_mut();
+        while left.ncols() >= GROUP {
+            let (group, after) = left.split_at_col_mut(GROUP);
+            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group) });
+            left = after;
+        }
+        while left.ncols() > 0 {
+            let (column, after) = left.split_at_col_mut(1);
             arch.dispatch(Group { lu: self, step, x: columns::<T, 1>(column) });
-            rest = after;
+            left = after;
+        }
+        if backward {
+            reverse(rest);
         }
     }
 
-    /// X ← X − U·Y for the columns of U behind `cols`; row c of Y is `y(c)`.
-    pub(crate) fn subtract_beyond(self, x: MatMut<'_, T>, y: MatRef<'_, T>, row: impl Fn(usize) -> usize) {
-        let mut j = 0;
+    /// The last rows that the columns of U behind `cols` reach.
+    pub(super) fn reached(&self) -> usize {
+        self.above.min(self.cols)
+    }
+
+    /// X ← X − U·Y for the columns of U behind `cols`, X the last rows ([`Triangles::reached`]); row c of Y is `y(c)`.
+    pub(super) fn subtract_beyond(self, x: MatMut<'_, T>, y: MatRef<'_, T>, row: impl Fn(usize) -> usize) {
+        let (mut j, first) = (0, self.cols - self.reached());
         for_each_column(x, |x| {
             for c in self.cols..self.ncols {
                 let (top, u) = self.u(c);
-                axpy_minus::<T, false>(y[(row(c - self.cols), j)], u, &mut x[top..top + u.len()]);
+                axpy_minus::<T, false>(y[(row(c - self.cols), j)], u, &mut x[top - first..top - first + u.len()]);
             }
             j += 1;
         });
     }
 
-    /// Y ← Y − op(U)·X for the columns of U behind `cols`.
-    pub(crate) fn subtract_beyond_transposed(
+    /// Y ← Y − op(U)·X for the columns of U behind `cols`, X the last rows.
+    pub(super) fn subtract_beyond_transposed(
         self,
         op: Op,
         x: MatRef<'_, T>,
         mut y: MatMut<'_, T>,
         row: impl Fn(usize) -> usize,
     ) {
+        let first = self.cols - self.reached();
         for j in 0..x.ncols() {
             let x = x.col(j).try_as_col_major().expect("columns of X must be contiguous").as_slice();
             for c in self.cols..self.ncols {
                 let (top, u) = self.u(c);
-                let x = &x[top..top + u.len()];
+                let x = &x[top - first..top - first + u.len()];
                 let sum =
                     if op == Op::Adjoint { dot::<T, false>(u, x, Scalar::conj) } else { dot::<T, false>(u, x, |v| v) };
                 y[(row(c - self.cols), j)] -= sum;
@@ -163,6 +183,11 @@ pub(crate) fn solve_hermitian<T: Scalar>(factors: Triangles<'_, T>, op: Op, mut 
     if mirrored {
         conjugate(x);
     }
+}
+
+/// Counts the rows of `x` from the other end.
+pub(super) fn reverse<T: Scalar>(x: MatMut<'_, T>) {
+    for_each_column(x, <[T]>::reverse);
 }
 
 /// The G columns of `x` as slices.

@@ -144,7 +144,11 @@ pub struct SolveArgs {
     /// Level of fill of iluk [default: 1]
     #[arg(long, value_name = "L")]
     pub levels: Option<usize>,
-    /// Partitions of a SPIKE method [default: left to the method], subdomains of schwarz and ras [default: 4]
+    /// Half-bandwidth of the preconditioners spike and spike-truncated [default: 0.999 of the Frobenius norm]
+    #[arg(long, value_name = "K")]
+    pub bandwidth: Option<usize>,
+    /// Partitions of SPIKE [default: left to the method; 4 for the preconditioner spike-truncated], subdomains of schwarz and ras
+    /// [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
     /// Layers of overlap of schwarz and ras [default: 1]
@@ -190,6 +194,7 @@ impl SolveArgs {
             ("--restart", self.restart.is_some()),
             ("--overlap", self.overlap.is_some()),
             ("--local", self.local.is_some()),
+            ("--bandwidth", self.bandwidth.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
         ]
@@ -217,6 +222,7 @@ impl SolveArgs {
         options.local = self.local.unwrap_or(options.local);
         options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
+        options.bandwidth = self.bandwidth;
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
         if let Some(steps) = self.refine {

@@ -350,11 +350,15 @@ fn spike<T: Scalar>(
 }
 
 /// What a reader of the report should know of the partitions.
-fn spike_notes(report: &SpikeReport) -> Vec<String> {
+pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<String> {
     let mut notes = vec![partition_note(&report.partitions)];
     notes.extend(report.choice.as_ref().map(|choice| format!("spike: {}", choice.reason)));
     if report.dropped > 0.0 {
-        notes.push(format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped));
+        notes.push(if report.dropped < 1.0 {
+            format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped)
+        } else {
+            "what the truncated reduced system dropped has no useful bound".into()
+        });
     }
     if report.boosted_pivots > 0 {
         notes.push(format!("{} pivots were boosted", report.boosted_pivots));

@@ -164,6 +164,7 @@ impl Method {
             "--partitions",
             "--overlap",
             "--local",
+            "--bandwidth",
             "--reorder",
             "--rtol",
             "--atol",
@@ -179,6 +180,7 @@ impl Method {
             "--partitions",
             "--overlap",
             "--local",
+            "--bandwidth",
             "--restart",
             "--reorder",
             "--rtol",
@@ -352,11 +354,15 @@ pub enum Precond {
     Schwarz,
     /// Restricted additive Schwarz: values from the subdomain's own rows.
     Ras,
+    /// SPIKE on the central band after matching and reordering.
+    Spike,
+    /// The same with a truncated reduced system.
+    SpikeTruncated,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -378,6 +384,8 @@ impl Precond {
         Self::Mic0,
         Self::Schwarz,
         Self::Ras,
+        Self::Spike,
+        Self::SpikeTruncated,
     ];
 
     /// Name in commands and reports.
@@ -404,6 +412,8 @@ impl Precond {
             Self::Mic0 => "mic0",
             Self::Schwarz => "schwarz",
             Self::Ras => "ras",
+            Self::Spike => "spike",
+            Self::SpikeTruncated => "spike-truncated",
         }
     }
 }
@@ -480,9 +490,11 @@ pub struct SolveOptions {
     pub local: Local,
     /// Layers of overlap of their subdomains.
     pub overlap: usize,
+    /// Half-bandwidth of `Precond::Spike` and `Precond::SpikeTruncated`; `None` keeps 0.999 of the Frobenius norm.
+    pub bandwidth: Option<usize>,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
-    /// Partitions of the SPIKE methods, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
+    /// Partitions of SPIKE, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
     /// Seed of the randomized methods.
     pub seed: u64,
@@ -503,6 +515,7 @@ impl Default for SolveOptions {
             omega: None,
             local: Local::Ilu0,
             overlap: 1,
+            bandwidth: None,
             restart: 30,
             partitions: None,
             seed: 1,

@@ -1,17 +1,18 @@
 //! The preconditioner that the options ask for, made from A in the order of the method.
 
+use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
 use bt_iter::{
-    BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, Overlap,
-    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut,
-    ssor,
+    BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, Factored,
+    Ic0, Identity, IncompleteLu, Jacobi, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi,
+    SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
-use crate::factors::partition;
-use crate::options::{Blocks, Local, Precond, SolveOptions};
+use crate::factors::{partition, spike_notes};
+use crate::options::{Blocks, Local, Method, Precond, Reorder, SolveOptions};
 use crate::reordered::Transform;
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
@@ -47,6 +48,8 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
         Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
+        Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
+        Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
         Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
@@ -110,14 +113,16 @@ fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
     Ok(if natural.min_max_size().1 <= LARGEST { natural } else { Partition::uniform(a.nrows(), UNIFORM)? })
 }
 
-/// Subdomains of contiguous rows, four unless told otherwise: the number must not depend on the machine.
+/// Subdomains and partitions where no number is given: it must not depend on the machine.
+const PARTS: usize = 4;
+
+/// Subdomains of contiguous rows, four unless told otherwise.
 fn schwarz<T: Scalar>(
     a: &Csr<T>,
     overlap: Overlap,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Schwarz<T>, Error> {
-    const PARTS: usize = 4;
     let n = a.nrows();
     let parts = options.partitions.unwrap_or(PARTS).clamp(1, n.max(1));
     // Sizes that differ by one row at most.
@@ -144,6 +149,49 @@ fn schwarz<T: Scalar>(
     if replaced > 0 {
         notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
     }
+    Ok(m)
+}
+
+/// Four partitions: with two nothing is truncated.
+fn truncated() -> BandSpikeOptions {
+    let mut chosen = BandSpikeOptions::truncated();
+    chosen.spike.partitions = Partitions::Balanced(PARTS);
+    chosen
+}
+
+/// SPIKE on a band. Where an order was asked for, A is in it already; a matching would make M unsymmetric for `cg`.
+fn band_spike<T: Scalar>(
+    a: &Csr<T>,
+    mut chosen: BandSpikeOptions,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<BandSpike<T>, Error> {
+    if options.reorder != Reorder::Auto {
+        chosen.order = BandOrder::Given;
+    }
+    let symmetric = matches!(options.method, Method::Cg | Method::Fcg);
+    if symmetric || matches!(options.reorder, Reorder::None | Reorder::Rcm | Reorder::Spectral) {
+        chosen.diagonal = Diagonal::Given;
+    }
+    if let Some(k) = options.bandwidth {
+        chosen.width = BandWidth::Half(k);
+    }
+    if let Some(p) = options.partitions {
+        chosen.spike.partitions = Partitions::Balanced(p);
+    }
+    let m = BandSpike::new(a, &chosen)?;
+    let report = m.report();
+    let matched = if chosen.diagonal == Diagonal::Matched { "matched and scaled, " } else { "" };
+    notes.push(format!(
+        "preconditioner: {} on {} sub- and {} super-diagonals ({matched}{} order), {:.1e} of the Frobenius norm left out",
+        m.name(),
+        report.kl,
+        report.ku,
+        report.order.name(),
+        report.left_out
+    ));
+    notes.extend(report.replaced.as_ref().map(|why| format!("{why}; factored without interchanges instead")));
+    notes.extend(spike_notes(&report.spike));
     Ok(m)
 }
 

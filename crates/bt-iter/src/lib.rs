@@ -1,5 +1,6 @@
 //! Floor 2 of blocktri: iterative solvers and preconditioners.
 
+mod band_spike;
 mod bicgstab;
 mod blas1;
 mod block_diagonal;
@@ -24,6 +25,7 @@ mod ssor_ai;
 mod ssor_ai_masked;
 mod triangular;
 
+pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, BandWidth, Diagonal};
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::BlockDiagonal;
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -108,6 +108,9 @@ pub struct SolveArgs {
     /// Preconditioner
     #[arg(long, value_name = "P", default_value = "auto", value_parser = precond())]
     pub precond: Precond,
+    /// Precision of factors and preconditioners: single halves their memory, refinement or iteration makes up for it
+    #[arg(long, value_name = "P", default_value = "working", value_parser = precision())]
+    pub precision: Precision,
     /// Reordering before the method
     #[arg(long, value_name = "R", default_value = "auto", value_parser = reorder())]
     pub reorder: Reorder,
@@ -187,6 +190,7 @@ impl SolveArgs {
             ("--stop", self.stop.is_some()),
             ("--refine", self.refine.is_some()),
             ("--precond", self.precond != Precond::Auto),
+            ("--precision", self.precision != Precision::Working),
             ("--fill", self.fill.is_some()),
             ("--drop-tol", self.drop_tol.is_some()),
             ("--omega", self.omega.is_some()),
@@ -215,6 +219,7 @@ impl SolveArgs {
             Some(Stop::Update) => StopRule::Update,
         };
         options.precond = self.precond;
+        options.precision = self.precision;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
         options.omega = self.omega;
@@ -542,6 +547,11 @@ fn method() -> impl TypedValueParser<Value = Method> {
 fn precond() -> impl TypedValueParser<Value = Precond> {
     PossibleValuesParser::new(Precond::ALL.map(Precond::name))
         .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
+}
+
+fn precision() -> impl TypedValueParser<Value = Precision> {
+    PossibleValuesParser::new(Precision::ALL.map(Precision::name))
+        .try_map(|name| Precision::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown precision"))
 }
 
 fn local() -> impl TypedValueParser<Value = Local> {

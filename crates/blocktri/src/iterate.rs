@@ -14,7 +14,7 @@ use faer::{Mat, MatRef};
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, Method, Reorder, SolveOptions};
-use crate::precondition::preconditioner;
+use crate::precondition::{Single, preconditioner};
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
@@ -113,7 +113,8 @@ fn krylov<T: Scalar>(
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
     let n = work.nrows();
-    let mut preconditioner = preconditioner(&work, &transform, options, &mut notes)?;
+    let single = Single::of(&work, options.precision)?;
+    let mut preconditioner = preconditioner(&work, &single, transform.is_identity(), options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
     let stop = &options.stop;

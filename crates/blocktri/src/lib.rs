@@ -26,6 +26,6 @@ pub use bt_formats::{
 pub use bt_iter::{IlutOptions, StopRule};
 pub use error::Error;
 pub use factors::BlockSummary;
-pub use options::{Blocks, Local, Method, Precond, Reorder, SolveOptions};
+pub use options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use solve::{Solution, Solver, solve};

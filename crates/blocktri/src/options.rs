@@ -146,16 +146,17 @@ impl Method {
     }
 
     fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
-        const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine"];
-        const ORDERED: &[&str] = &["--reorder", "--refine"];
-        const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--partitions"];
-        const PARTITIONED: &[&str] = &["--reorder", "--refine", "--partitions"];
-        const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--seed"];
-        const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
+        const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision"];
+        const ORDERED: &[&str] = &["--reorder", "--refine", "--precision"];
+        const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision", "--partitions"];
+        const PARTITIONED: &[&str] = &["--reorder", "--refine", "--precision", "--partitions"];
+        const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision", "--seed"];
+        const SEEDED: &[&str] = &["--reorder", "--refine", "--precision", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const KRYLOV: &[&str] = &[
             "--precond",
+            "--precision",
             "--blocks",
             "--omega",
             "--levels",
@@ -172,6 +173,7 @@ impl Method {
         ];
         const RESTARTED: &[&str] = &[
             "--precond",
+            "--precision",
             "--blocks",
             "--omega",
             "--levels",
@@ -451,6 +453,30 @@ impl Local {
     }
 }
 
+/// The precision of factors and preconditioners; matrices, residuals and answers keep that of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// That of the matrix.
+    #[default]
+    Working,
+    /// f32, or complex f32: factors are refined until the backward error stagnates, and replaced by ones in the precision of
+    /// the matrix where that is not at rounding level.
+    Single,
+}
+
+impl Precision {
+    /// Both, in the order of the help text.
+    pub const ALL: [Self; 2] = [Self::Working, Self::Single];
+
+    /// Name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Single => "single",
+        }
+    }
+}
+
 /// The block partition to work with.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
@@ -478,6 +504,8 @@ pub struct SolveOptions {
     pub stop_rule: StopRule,
     /// Refinement of direct methods.
     pub refinement: Refinement,
+    /// Precision of factors and preconditioners.
+    pub precision: Precision,
     /// Preconditioner of a Krylov method.
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
@@ -509,6 +537,7 @@ impl Default for SolveOptions {
             stop: StopCriterion::default(),
             stop_rule: StopRule::Residual,
             refinement: Refinement::Auto,
+            precision: Precision::Working,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
             levels: 1,

@@ -3,25 +3,71 @@
 use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
-use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind, c32};
 use bt_iter::{
     BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, Factored,
-    Ic0, Identity, IncompleteLu, Jacobi, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi,
-    SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    Ic0, Identity, IncompleteLu, Jacobi, MixedPrecision, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz,
+    Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
 use crate::factors::{partition, spike_notes};
-use crate::options::{Blocks, Local, Method, Precond, Reorder, SolveOptions};
-use crate::reordered::Transform;
+use crate::options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
 const OMEGA: f64 = 1.1;
 
-/// The preconditioner asked for.
+/// The matrix that a preconditioner is made from, where that is not A itself.
+pub(crate) enum Single {
+    Not,
+    Real(Rounded<f32>),
+    Complex(Rounded<c32>),
+}
+
+impl Single {
+    /// # Errors
+    /// [`Error::Input`] naming a row or column that vanishes in single precision.
+    pub fn of<T: Scalar>(a: &Csr<T>, precision: Precision) -> Result<Self, Error> {
+        Ok(match (precision, T::KIND) {
+            (Precision::Single, ScalarKind::F64) => Self::Real(Rounded::new(a)?),
+            (Precision::Single, ScalarKind::C64) => Self::Complex(Rounded::new(a)?),
+            _ => Self::Not,
+        })
+    }
+}
+
+/// The preconditioner asked for, in the precision of `single` or of A. `identity`: A is in the order given.
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
-    transform: &Transform<T>,
+    single: &'a Single,
+    identity: bool,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
+    // Compiled once, here, not by every crate that solves.
+    type Made<'a, L> = Result<Box<dyn Preconditioner<L> + 'a>, Error>;
+    fn real<'a>(a: &'a Csr<f32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, f32> {
+        make(a, i, o, notes)
+    }
+    fn complex<'a>(a: &'a Csr<c32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, c32> {
+        make(a, i, o, notes)
+    }
+    Ok(match single {
+        Single::Not => return make(a, identity, options, notes),
+        Single::Real(f) => {
+            notes.push("the preconditioner is in single precision".into());
+            Box::new(MixedPrecision::new(real(f.matrix(), identity, options, notes)?, f.exponent()))
+        }
+        Single::Complex(f) => {
+            notes.push("the preconditioner is in single precision".into());
+            Box::new(MixedPrecision::new(complex(f.matrix(), identity, options, notes)?, f.exponent()))
+        }
+    })
+}
+
+fn make<'a, T: Scalar>(
+    a: &'a Csr<T>,
+    identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
@@ -31,10 +77,10 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
     Ok(match options.precond {
         Precond::None => Box::new(Identity::new(n)),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, transform, options, notes)?,
-        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, transform, options, notes)?,
-        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, transform, options, notes)?,
-        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, transform, options, notes)?,
+        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, identity, options, notes)?,
+        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, identity, options, notes)?,
+        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, identity, options, notes)?,
+        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, identity, options, notes)?,
         Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
         Precond::Ssor => Box::new(ssor(a, omega)?),
         Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
@@ -73,15 +119,12 @@ const UNIFORM: usize = 64;
 fn block_sweep<T: Scalar>(
     a: &Csr<T>,
     form: BlockForm,
-    transform: &Transform<T>,
+    identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
-    let partition = if options.blocks == Blocks::Detect {
-        detected(a)?
-    } else {
-        partition(a, &options.blocks, transform.is_identity())?
-    };
+    let partition =
+        if options.blocks == Blocks::Detect { detected(a)? } else { partition(a, &options.blocks, identity)? };
     let (min, max) = partition.min_max_size();
     let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
     let outside = quasi.nnz_remainder();

@@ -43,6 +43,27 @@ pub trait Preconditioner<T: Scalar>: Send {
     fn bytes(&self) -> usize;
 }
 
+impl<T: Scalar, P: Preconditioner<T> + ?Sized> Preconditioner<T> for Box<P> {
+    fn n(&self) -> usize {
+        (**self).n()
+    }
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn kind(&self) -> PreconditionerKind {
+        (**self).kind()
+    }
+    fn apply(&mut self, r: &[T], z: &mut [T]) {
+        (**self).apply(r, z);
+    }
+    fn nnz(&self) -> usize {
+        (**self).nnz()
+    }
+    fn bytes(&self) -> usize {
+        (**self).bytes()
+    }
+}
+
 /// The contract of [`Preconditioner::apply`] on lengths.
 pub(crate) fn check_lengths<T>(n: usize, r: &[T], z: &[T]) {
     assert_eq!((r.len(), z.len()), (n, n), "lengths of r and z");

@@ -23,7 +23,8 @@ use bt_direct::{Boosting, FactorError, Factorization, Result, SingularKind, Sing
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{Band, Csr, Error, LinearOperator, Matrix, Permutation, RealScalar, Scalar, max_abs, zero};
 
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::check_refactor;
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// Values of the band's storage, n·(3k + 1), for each entry of A, where k is not given.
 const FILL: usize = 64;
@@ -140,6 +141,8 @@ pub struct BandSpike<T: Scalar> {
     spike: Spike<T>,
     y: Vec<T>,
     report: BandSpikeReport,
+    /// The last factorization failed: applications give NaN.
+    failed: bool,
 }
 
 impl<T: Scalar> BandSpike<T> {
@@ -186,10 +189,10 @@ impl<T: Scalar> BandSpike<T> {
         let (order, p, cut) = best.expect("one order at least is tried");
         let rows = matching.as_ref().map_or_else(|| p.clone(), |m| p.after(&m.rows));
         let (kl, ku) = extent(heavy, &p, cut.half);
-        let band = band(a, matching.as_ref(), (&rows, &p), (kl, ku))?;
+        let (band, left_out) = band(a, matching.as_ref(), (&rows, &p), (kl, ku))?;
         let (spike, replaced) = factor(&band, &options.spike)?;
-        let report = BandSpikeReport { order, kl, ku, left_out: cut.left_out, replaced, spike: spike.report() };
-        Ok(Self { rows, cols: p, matching, spike, y: vec![zero(); a.nrows()], report })
+        let report = BandSpikeReport { order, kl, ku, left_out, replaced, spike: spike.report() };
+        Ok(Self { rows, cols: p, matching, spike, y: vec![zero(); a.nrows()], report, failed: false })
     }
 
     /// What was chosen and found.
@@ -268,21 +271,29 @@ fn extent<T: Scalar>(a: &Csr<T>, p: &Permutation, half: usize) -> (usize, usize)
     (kl, ku)
 }
 
-/// The entries of R·A·C that the permutations put inside the band.
+/// The entries of A' = R·A·C that the permutations put inside the band, and ‖A' − S‖_F/‖A'‖_F.
 fn band<T: Scalar>(
     a: &Csr<T>,
     matching: Option<&Matching<T::Real>>,
     (rows, cols): (&Permutation, &Permutation),
     (kl, ku): (usize, usize),
-) -> Result<Band<T>> {
+) -> Result<(Band<T>, f64)> {
     let mut band = Band::zeros(a.nrows(), kl, ku)?;
+    let scaled = |i, j, v| matching.map_or(v, |m| m.scale_entry(i, j, v));
+    let mut largest = 0.0f64;
+    a.for_each_entry(&mut |i, j, v| largest = largest.max(scaled(i, j, v).abs().to_f64()));
+    let (mut inside, mut outside) = (0.0f64, 0.0f64);
     a.for_each_entry(&mut |i, j, v| {
-        let (k, l) = (rows.position()[i] as usize, cols.position()[j] as usize);
+        let (k, l, v) = (rows.position()[i] as usize, cols.position()[j] as usize, scaled(i, j, v));
+        let square = (v.abs().to_f64() / largest).powi(2);
         if k <= l + kl && l <= k + ku {
-            *band.get_mut(k, l) = matching.map_or(v, |m| m.scale_entry(i, j, v));
+            *band.get_mut(k, l) = v;
+            inside += square;
+        } else {
+            outside += square;
         }
     });
-    Ok(band)
+    Ok((band, if outside > 0.0 { (outside / (inside + outside)).sqrt() } else { 0.0 }))
 }
 
 /// SPIKE as asked for; where that meets no pivot, without interchanges and with boosting, and why.
@@ -301,6 +312,22 @@ fn factor<T: Scalar>(band: &Band<T>, options: &SpikeOptions) -> Result<(Spike<T>
     }
 }
 
+impl<T: Scalar> Refactor<T> for BandSpike<T> {
+    /// Keeps order, scalings, bandwidths and the way of factoring, and takes the band's memory for the time of the call. Entries
+    /// beyond the band are left out, wherever they are.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.y.len(), a)?;
+        let (kl, ku) = (self.report.kl, self.report.ku);
+        let (band, left_out) = band(a, self.matching.as_ref(), (&self.rows, &self.cols), (kl, ku))?;
+        self.spike.refactor(&band)?;
+        self.report.left_out = left_out;
+        self.report.spike = self.spike.report();
+        self.failed = false;
+        Ok(())
+    }
+}
+
 impl<T: Scalar> Preconditioner<T> for BandSpike<T> {
     fn n(&self) -> usize {
         self.y.len()
@@ -313,6 +340,10 @@ impl<T: Scalar> Preconditioner<T> for BandSpike<T> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.y.len(), r, z);
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
         // y ← P·Π·R·r
         for (y, &i) in self.y.iter_mut().zip(self.rows.order()) {
             let i = i as usize;

@@ -40,7 +40,7 @@ pub use ilut::{IlutOptions, ilut};
 pub use incomplete_lu::IncompleteLu;
 pub use jacobi::Jacobi;
 pub use mixed_precision::MixedPrecision;
-pub use preconditioner::{Identity, Preconditioner, PreconditionerKind};
+pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};
 pub use quasi::QuasiBlockTridiagonal;
 pub use schwarz::{Factored, Overlap, Schwarz};
 pub use ssor::ssor;

@@ -34,17 +34,17 @@ pub(crate) struct Rows<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct LevelTriangle<T> {
     /// Row at each position, levels one after another.
-    order: Vec<u32>,
+    pub order: Vec<u32>,
     /// Position of each row.
-    position: Vec<u32>,
+    pub position: Vec<u32>,
     /// First position of each level, and n.
     levels: Vec<u32>,
     ptr: Vec<u32>,
     /// Positions, not columns.
-    idx: Vec<u32>,
-    val: Vec<T>,
+    pub idx: Vec<u32>,
+    pub val: Vec<T>,
     /// Reciprocal diagonal by position; empty for a unit triangle.
-    reciprocals: Vec<T>,
+    pub reciprocals: Vec<T>,
 }
 
 impl<T: Scalar> LevelTriangle<T> {
@@ -103,6 +103,11 @@ impl<T: Scalar> LevelTriangle<T> {
         out
     }
 
+    /// Places of the entries of the row at position `p`, in the order of their columns.
+    pub fn row(&self, p: usize) -> std::ops::Range<usize> {
+        self.ptr[p] as usize..self.ptr[p + 1] as usize
+    }
+
     /// z ← (D + N)⁻¹·z with a work vector of n.
     pub fn solve(&self, z: &mut [T], work: &mut [T]) {
         for (w, &i) in work.iter_mut().zip(&self.order) {
@@ -129,7 +134,7 @@ impl<T: Scalar> LevelTriangle<T> {
     /// Positions from `first` on: each needs only what is in `done`.
     fn rows(&self, first: usize, done: &[T], out: &mut [T]) {
         for (p, w) in (first..).zip(out) {
-            let row = self.ptr[p] as usize..self.ptr[p + 1] as usize;
+            let row = self.row(p);
             let mut sum = zero::<T>();
             for (&j, &v) in self.idx[row.clone()].iter().zip(&self.val[row]) {
                 sum += v * done[j as usize];

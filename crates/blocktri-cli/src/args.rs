@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -147,6 +147,9 @@ pub struct SolveArgs {
     /// Level of fill of iluk [default: 1]
     #[arg(long, value_name = "L")]
     pub levels: Option<usize>,
+    /// Jacobi sweeps in place of the triangular solves of ssor, ilu0, iluk, ilut, ic0 [default: exact solves, level by level]
+    #[arg(long, value_name = "S")]
+    pub sweeps: Option<usize>,
     /// Half-bandwidth of the preconditioners spike and spike-truncated [default: 0.999 of the Frobenius norm]
     #[arg(long, value_name = "K")]
     pub bandwidth: Option<usize>,
@@ -198,6 +201,7 @@ impl SolveArgs {
             ("--restart", self.restart.is_some()),
             ("--overlap", self.overlap.is_some()),
             ("--local", self.local.is_some()),
+            ("--sweeps", self.sweeps.is_some()),
             ("--bandwidth", self.bandwidth.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some()),
@@ -227,6 +231,7 @@ impl SolveArgs {
         options.local = self.local.unwrap_or(options.local);
         options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
+        options.triangular = self.sweeps.map_or(TriangularSolves::Levels, TriangularSolves::Sweeps);
         options.bandwidth = self.bandwidth;
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);

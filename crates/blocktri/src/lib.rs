@@ -23,7 +23,7 @@ pub use bt_formats::{
     Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
     SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
-pub use bt_iter::{IlutOptions, StopRule};
+pub use bt_iter::{IlutOptions, StopRule, TriangularSolves};
 pub use error::Error;
 pub use factors::BlockSummary;
 pub use options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};

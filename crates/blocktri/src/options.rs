@@ -4,7 +4,7 @@ use std::fmt;
 
 use bt_direct::Refinement;
 use bt_formats::StopCriterion;
-use bt_iter::{IlutOptions, StopRule};
+use bt_iter::{IlutOptions, StopRule, TriangularSolves};
 
 use crate::error::Error;
 
@@ -166,6 +166,7 @@ impl Method {
             "--overlap",
             "--local",
             "--bandwidth",
+            "--sweeps",
             "--reorder",
             "--rtol",
             "--atol",
@@ -183,6 +184,7 @@ impl Method {
             "--overlap",
             "--local",
             "--bandwidth",
+            "--sweeps",
             "--restart",
             "--reorder",
             "--rtol",
@@ -518,6 +520,8 @@ pub struct SolveOptions {
     pub local: Local,
     /// Layers of overlap of their subdomains.
     pub overlap: usize,
+    /// How the triangles of incomplete factors are solved with, those of `Precond::Ssor` included.
+    pub triangular: TriangularSolves,
     /// Half-bandwidth of `Precond::Spike` and `Precond::SpikeTruncated`; `None` keeps 0.999 of the Frobenius norm.
     pub bandwidth: Option<usize>,
     /// Steps between two restarts of GMRES.
@@ -544,6 +548,7 @@ impl Default for SolveOptions {
             omega: None,
             local: Local::Ilu0,
             overlap: 1,
+            triangular: TriangularSolves::Levels,
             bandwidth: None,
             restart: 30,
             partitions: None,

@@ -7,7 +7,7 @@ use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Rounded, Scalar, 
 use bt_iter::{
     BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, Factored,
     Ic0, Identity, IncompleteLu, Jacobi, MixedPrecision, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz,
-    Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    Series, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
@@ -81,22 +81,22 @@ fn make<'a, T: Scalar>(
         Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, identity, options, notes)?,
         Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, identity, options, notes)?,
         Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, identity, options, notes)?,
-        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
-        Precond::Ssor => Box::new(ssor(a, omega)?),
+        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Ssor => Box::new(ssor(a, omega)?.solved_by(options.triangular)),
         Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
         Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
         Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
         Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
         Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
-        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, notes)),
-        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, notes)),
-        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, notes)),
-        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, options, notes)),
+        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes)),
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
         Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
         Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
-        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
+        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, options, notes)),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
                 notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
@@ -239,16 +239,20 @@ fn band_spike<T: Scalar>(
 }
 
 /// Incomplete factors, and what happened while they were made.
-fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn counted<T: Scalar>(m: IncompleteLu<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
     notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
     if m.replaced_pivots() > 0 {
         notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
     }
-    m
+    if let TriangularSolves::Sweeps(sweeps) = options.triangular {
+        let (lower, upper) = m.levels();
+        notes.push(format!("{sweeps} Jacobi sweeps in place of triangular solves on {lower} and {upper} levels"));
+    }
+    m.solved_by(options.triangular)
 }
 
 /// Incomplete Cholesky factors, and the shift they took.
-fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn shifted<T: Scalar>(m: Ic0<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
     if m.breakdowns > 0 {
         notes.push(format!(
             "{} met pivots that are not positive {} times and was made from A + {}·diag(A)",
@@ -257,5 +261,5 @@ fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
             m.shift
         ));
     }
-    counted(m.factors, notes)
+    counted(m.factors, options, notes)
 }

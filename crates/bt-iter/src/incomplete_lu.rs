@@ -27,6 +27,18 @@ pub(crate) enum Rule {
     Dropping(IlutOptions),
 }
 
+/// How L and U are solved with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TriangularSolves {
+    /// Exactly, level by level.
+    #[default]
+    Levels,
+    /// By so many Jacobi sweeps each, all rows at once: M is near L·U, and L·U itself from [`IncompleteLu::levels`] − 1 sweeps on.
+    /// Of Hermitian positive definite factors it stays so. Where the factors are far from dominated by their diagonal, few sweeps
+    /// may be worse than none.
+    Sweeps(usize),
+}
+
 /// M = L·U.
 #[derive(Clone, Debug)]
 pub struct IncompleteLu<T> {
@@ -35,6 +47,9 @@ pub struct IncompleteLu<T> {
     pub(crate) lower: LevelTriangle<T>,
     pub(crate) upper: LevelTriangle<T>,
     pub(crate) work: Vec<T>,
+    solves: TriangularSolves,
+    /// Three vectors for sweeps.
+    buffers: Vec<T>,
     /// The row that `work` belongs to while it is eliminated.
     owner: Vec<u32>,
     replaced: usize,
@@ -61,6 +76,8 @@ impl<T: Scalar> IncompleteLu<T> {
             lower: LevelTriangle::new(lower, None, Triangle::Lower),
             upper: LevelTriangle::new(upper, Some(reciprocals), Triangle::Upper),
             work: vec![T::default(); reciprocals.len()],
+            solves: TriangularSolves::Levels,
+            buffers: Vec::new(),
             owner: vec![0; owner],
             replaced,
             kind: PreconditionerKind::General,
@@ -77,6 +94,25 @@ impl<T: Scalar> IncompleteLu<T> {
         let mut made = Self::assemble(name, rule, &lower, &upper, &vec![T::default(); a.nrows()], 0);
         made.refactor(a)?;
         Ok(made)
+    }
+
+    /// The same factors, solved with in another way. Sweeps take 3n values more.
+    ///
+    /// ```
+    /// use bt_formats::Csr;
+    /// use bt_iter::{DroppedFill, Preconditioner, TriangularSolves, ilu0};
+    /// let a = Csr::from_dense(faer::mat![[2.0, 1.0], [1.0, 2.0]].as_ref())?;
+    /// // Two levels: one sweep is exact.
+    /// let mut m = ilu0(&a, DroppedFill::Forgotten)?.solved_by(TriangularSolves::Sweeps(1));
+    /// let mut z = [0.0; 2];
+    /// m.apply(&[3.0, 3.0], &mut z);
+    /// assert!(z.iter().all(|z: &f64| (z - 1.0).abs() < 1e-15));
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    #[must_use]
+    pub fn solved_by(self, solves: TriangularSolves) -> Self {
+        let len = if solves == TriangularSolves::Levels { 0 } else { 3 * self.work.len() };
+        Self { solves, buffers: vec![T::default(); len], ..self }
     }
 
     /// Pivots that were too small to divide by and were replaced; see the rule of the factorization.
@@ -134,7 +170,7 @@ impl<T: Scalar> Refactor<T> for IncompleteLu<T> {
                 self.eliminate(a, dropped, Pivots::Positive)?;
             }
             Rule::Relaxed(omega) => crate::ssor::relax(self, a, omega)?,
-            Rule::Dropping(options) => *self = ilut(a, options)?,
+            Rule::Dropping(options) => *self = ilut(a, options)?.solved_by(self.solves),
         }
         self.failed = false;
         Ok(())
@@ -177,14 +213,29 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
         }
         // z ← U⁻¹·L⁻¹·r
         z.copy_from_slice(r);
-        self.lower.solve(z, &mut self.work);
-        self.upper.solve(z, &mut self.work);
+        match self.solves {
+            TriangularSolves::Levels => {
+                self.lower.solve(z, &mut self.work);
+                self.upper.solve(z, &mut self.work);
+            }
+            TriangularSolves::Sweeps(sweeps) => {
+                for triangle in [&self.lower, &self.upper] {
+                    let (rhs, rest) = self.buffers.split_at_mut(self.work.len());
+                    let (x, next) = rest.split_at_mut(self.work.len());
+                    triangle.sweep(sweeps, z, [rhs, x, next]);
+                }
+            }
+        }
     }
     fn nnz(&self) -> usize {
         self.lower.nnz() + self.upper.nnz()
     }
     fn bytes(&self) -> usize {
-        self.lower.bytes() + self.upper.bytes() + size_of_val(&*self.work) + size_of_val(&*self.owner)
+        self.lower.bytes()
+            + self.upper.bytes()
+            + size_of_val(&*self.work)
+            + size_of_val(&*self.buffers)
+            + size_of_val(&*self.owner)
     }
 }
 

@@ -37,7 +37,7 @@ pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;
 pub use ilut::{IlutOptions, ilut};
-pub use incomplete_lu::IncompleteLu;
+pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
 pub use mixed_precision::MixedPrecision;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};

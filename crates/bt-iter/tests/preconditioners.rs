@@ -9,7 +9,7 @@ use bt_formats::{
 use bt_iter::{
     BandOrder, BandSpike, BandSpikeOptions, BiCgStab, BlockForm, BlockPreconditioner, Cg, Diagonal, DroppedFill,
     Factored, Gmres, Identity, IlutOptions, Jacobi, Overlap, Preconditioner, PreconditionerKind, Schwarz, Series,
-    SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_queue::{CloudCase, UnitDisk};
 use bt_testkit::alloc::CountingAllocator;
@@ -49,6 +49,9 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
         Ok(Box::new(Identity::new(a.nrows()))),
         Jacobi::new(a).map(|m| Box::new(m) as _),
         ilu0(a, DroppedFill::Forgotten).map(|m| Box::new(m) as _),
+        ilu0(a, DroppedFill::Forgotten).map(|m| Box::new(m.solved_by(TriangularSolves::Sweeps(2))) as _),
+        ic0(a, DroppedFill::Forgotten).map(|m| Box::new(m.factors.solved_by(TriangularSolves::Sweeps(1))) as _),
+        ssor(a, 1.3).map(|m| Box::new(m.solved_by(TriangularSolves::Sweeps(3))) as _),
         ilu0(a, DroppedFill::ToDiagonal).map(|m| Box::new(m) as _),
         ilut(a, IlutOptions { fill: 4, drop_tolerance: 1e-2 }).map(|m| Box::new(m) as _),
         block(BlockForm::Jacobi),

@@ -3,8 +3,8 @@
 use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, Error, Scalar, c32, c64};
 use bt_iter::{
-    BandOrder, BandSpike, BandSpikeOptions, Diagonal, DroppedFill, IlutOptions, Jacobi, Refactor, ic0, ilu0, iluk,
-    ilut, ssor,
+    BandOrder, BandSpike, BandSpikeOptions, Diagonal, DroppedFill, IlutOptions, Jacobi, Refactor, TriangularSolves,
+    ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::{csr, random_vector, stencil};
@@ -26,11 +26,13 @@ fn all<T: Scalar>() -> Vec<(Memory, Make<T>)> {
         (Memory::None, |a| Ok(Box::new(Jacobi::new(a)?))),
         (Memory::None, |a| Ok(Box::new(ssor(a, 1.3)?))),
         (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?))),
+        (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?.solved_by(TriangularSolves::Sweeps(2))))),
         (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::ToDiagonal)?))),
         (Memory::None, |a| Ok(Box::new(iluk(a, 2, DroppedFill::Forgotten)?))),
         (Memory::None, |a| Ok(Box::new(ic0(a, DroppedFill::Forgotten)?.factors))),
         (Memory::None, |a| Ok(Box::new(ic0(a, DroppedFill::ToDiagonal)?.factors))),
         (Memory::Some, |a| Ok(Box::new(ilut(a, IlutOptions { fill: 4, drop_tolerance: 1e-3 })?))),
+        (Memory::Some, |a| Ok(Box::new(ilut(a, IlutOptions::default())?.solved_by(TriangularSolves::Sweeps(2))))),
         (Memory::Some, |a| {
             let order = (Diagonal::Given, BandOrder::Given);
             let options = BandSpikeOptions { diagonal: order.0, order: order.1, ..BandSpikeOptions::default() };

@@ -276,6 +276,33 @@ fn every_iterative_method_has_a_history() {
 }
 
 #[test]
+fn right_hand_sides_side_by_side_have_their_own_histories() {
+    let sandbox = generated("poisson2d --nx 5");
+    let value = |i: usize, j: usize| if j == 1 { f64::from(u8::from(i == 12)) } else { (1 + i * (j + 1)) as f64 };
+    // More columns than go together.
+    let values: Vec<String> = (0..18).flat_map(|j| (0..25).map(move |i| value(i, j).to_string())).collect();
+    sandbox.write("b.mtx", format!("%%MatrixMarket matrix array real general\n25 18\n{}\n", values.join("\n")));
+    for method in ["cg", "bicgstab", "gmres", "hbisa-gs"] {
+        let line = format!("solve A.mtx -b b.mtx --method {method} --history r.csv --json");
+        let json = sandbox.run(&line).expect(0).json();
+        assert!(json["relative_residual"].as_f64().unwrap() <= 1e-8, "{method}");
+        let text = sandbox.read("r.csv");
+        let fields: Vec<Vec<f64>> =
+            text.lines().skip(1).map(|line| line.split(',').map(|t| t.parse().unwrap()).collect()).collect();
+        let mut most = 0;
+        for j in 0..18 {
+            let curve: Vec<&Vec<f64>> = fields.iter().filter(|row| row[2] as usize == j).collect();
+            assert!(curve.len() > 2 && curve.iter().enumerate().all(|(k, row)| row[0] as usize == k), "{method} {j}");
+            assert!(curve[0][1] == 1.0 && curve[curve.len() - 1][1] <= 1e-8, "{method} {j}");
+            most = most.max(curve.len() - 1);
+        }
+        assert_eq!(json["iterations"], most, "{method}");
+        let together = json["notes"].to_string().contains("18 right-hand sides, 16 at a time");
+        assert_eq!(together, !method.starts_with("hbisa"), "{method}");
+    }
+}
+
+#[test]
 fn the_spike_preconditioner_says_what_it_took() {
     let sandbox = generated("convection-diffusion --nx 14 --peclet 4");
     let line = "solve A.mtx --method bicgstab --precond spike-truncated --bandwidth 14 --partitions 3 --json";

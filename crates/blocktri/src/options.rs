@@ -461,8 +461,8 @@ pub enum Precision {
     /// That of the matrix.
     #[default]
     Working,
-    /// f32, or complex f32: factors are refined until the backward error stagnates, and replaced by ones in the precision of
-    /// the matrix where that is not at rounding level.
+    /// f32, or complex f32: factors are refined until the backward error stagnates. `solve` replaces them by ones in the
+    /// precision of the matrix where that is not at rounding level; a `Solver` reports [`bt_formats::Outcome::Inaccurate`].
     Single,
 }
 

@@ -131,6 +131,8 @@ fn a_singular_band_is_boosted_and_said_to_be() {
     let structural = csr(3, |_, j| if j == 1 { 0.0 } else { 1.0 });
     let error = BandSpike::new(&structural, &BandSpikeOptions::default()).err().unwrap().to_string();
     assert!(error.contains("structurally singular") && error.contains("column 1"), "{error}");
+    let none = csr::<f64>(0, |_, _| 0.0);
+    assert_eq!(BandSpike::new(&none, &BandSpikeOptions::default()).unwrap().n(), 0);
     let nan = csr(3, |i, j| if (i, j) == (1, 2) { f64::NAN } else { 1.0 });
     assert!(BandSpike::new(&nan, &BandSpikeOptions::default()).err().unwrap().to_string().contains("row 1, column 2"));
 }

@@ -1,10 +1,10 @@
 //! Every preconditioner that takes new values gives the bits of a fresh one, allocates nothing for it, and survives bad input.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, Error, Scalar, c32, c64};
+use bt_formats::{BlockTridiagonal, Csr, DiagonalKind, Error, HybridLayout, Partition, Scalar, c32, c64};
 use bt_iter::{
-    BandOrder, BandSpike, BandSpikeOptions, Diagonal, DroppedFill, IlutOptions, Jacobi, Refactor, TriangularSolves,
-    ic0, ilu0, iluk, ilut, ssor,
+    BandOrder, BandSpike, BandSpikeOptions, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, IlutOptions, Jacobi,
+    Preconditioner, Refactor, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::{csr, random_vector, stencil};
@@ -129,6 +129,52 @@ fn entries_that_are_no_more_count_as_zeros() {
         m.refactor(&less).unwrap();
         let off: f64 = apply(&mut *m).iter().zip(apply(&mut *fresh)).map(|(x, y)| (x - y).abs()).sum();
         assert!(off < 1e-15, "{}: {off:e}", m.name());
+    }
+}
+
+#[test]
+fn block_sweeps_take_new_blocks() {
+    // Tridiagonal blocks, by lines, one of which needs interchanges; bands; dense ones.
+    let grid = |shift: f64| stencil::<f64>(7, shift);
+    let weak = csr(49, |i: usize, j: usize| if i == j && i == 7 { 0.0 } else { grid(0.2).get(i, j) });
+    let wide = |v: f64| csr(49, move |i: usize, j: usize| if i == j { 9.0 } else { v / (1 + i + 2 * j) as f64 });
+    let blocks = |a: &Csr<f64>, size: usize, diagonal| {
+        let layout = HybridLayout { diagonal: Some(diagonal), ..HybridLayout::default() };
+        let near = csr(49, |i: usize, j: usize| if (i / size).abs_diff(j / size) < 2 { a.get(i, j) } else { 0.0 });
+        BlockTridiagonal::from_csr(&near, Partition::uniform(49, size).unwrap(), layout).unwrap()
+    };
+    let apply = |m: &mut BlockPreconditioner<f64>| {
+        let mut z = vec![0.0; 49];
+        m.apply(&random_vector(49, 4), &mut z);
+        z
+    };
+    for form in [BlockForm::Jacobi, BlockForm::GaussSeidel, BlockForm::Symmetric, BlockForm::RedBlack] {
+        for (diagonal, size, matrices) in [
+            (DiagonalKind::Tridiagonal, 7, [grid(0.3), weak.clone(), grid(0.1)]),
+            (DiagonalKind::Band, 14, [grid(0.3), grid(0.6), grid(0.1)]),
+            (DiagonalKind::Dense, 10, [wide(1.0), wide(-2.0), grid(0.1)]),
+        ] {
+            let [first, second, third] = matrices.map(|a| blocks(&a, size, diagonal));
+            let mut m = BlockPreconditioner::new(first.clone(), form).unwrap();
+            for next in [&second, &third, &first, &second] {
+                let mut fresh = BlockPreconditioner::new((*next).clone(), form).unwrap();
+                m.refactor((*next).clone()).unwrap();
+                assert!(apply(&mut m) == apply(&mut fresh), "{form:?} {diagonal:?}");
+                assert_eq!(m.pivoted_blocks(), fresh.pivoted_blocks());
+            }
+            assert_eq!(m.pivoted_blocks(), usize::from(diagonal == DiagonalKind::Tridiagonal));
+            let other =
+                BlockTridiagonal::from_csr(&grid(0.1), Partition::uniform(49, 49).unwrap(), HybridLayout::default());
+            assert!(matches!(m.refactor(other.unwrap()), Err(FactorError::Input(_))));
+            assert!(apply(&mut m).iter().all(|z| z.is_nan()));
+            if diagonal == DiagonalKind::Dense {
+                let zero = csr(49, |i, j| if i == j && i != 12 { 1.0 } else { 0.0 });
+                let error = m.refactor(blocks(&zero, size, diagonal)).unwrap_err().to_string();
+                assert!(error.contains("block 1"), "{error}");
+            }
+            m.refactor(first).unwrap();
+            assert!(apply(&mut m).iter().all(|z| z.is_finite()));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{IlutOptions, Local, Method, Precond, Reorder, SolveOptions, StopRule};
+use blocktri::{IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -108,6 +108,9 @@ pub struct SolveArgs {
     /// Preconditioner
     #[arg(long, value_name = "P", default_value = "auto", value_parser = precond())]
     pub precond: Precond,
+    /// Precision of factors and preconditioners: single halves their memory, refinement or iteration makes up for it
+    #[arg(long, value_name = "P", default_value = "working", value_parser = precision())]
+    pub precision: Precision,
     /// Reordering before the method
     #[arg(long, value_name = "R", default_value = "auto", value_parser = reorder())]
     pub reorder: Reorder,
@@ -147,7 +150,14 @@ pub struct SolveArgs {
     /// Steps of an inner iteration on the last level of arms, for fgmres [default: 0]
     #[arg(long, value_name = "N")]
     pub inner: Option<usize>,
-    /// Partitions of a SPIKE method [default: left to the method], subdomains of schwarz and ras [default: 4]
+    /// Jacobi sweeps in place of the triangular solves of ssor, ilu0, iluk, ilut, ic0 [default: exact solves, level by level]
+    #[arg(long, value_name = "S")]
+    pub sweeps: Option<usize>,
+    /// Half-bandwidth of the preconditioners spike and spike-truncated [default: 0.999 of the Frobenius norm]
+    #[arg(long, value_name = "K")]
+    pub bandwidth: Option<usize>,
+    /// Partitions of SPIKE [default: left to the method; 4 for the preconditioner spike-truncated], subdomains of schwarz and ras
+    /// [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
     /// Layers of overlap of schwarz and ras [default: 1]
@@ -186,6 +196,7 @@ impl SolveArgs {
             ("--stop", self.stop.is_some()),
             ("--refine", self.refine.is_some()),
             ("--precond", self.precond != Precond::Auto),
+            ("--precision", self.precision != Precision::Working),
             ("--fill", self.fill.is_some()),
             ("--drop-tol", self.drop_tol.is_some()),
             ("--omega", self.omega.is_some()),
@@ -194,6 +205,8 @@ impl SolveArgs {
             ("--restart", self.restart.is_some()),
             ("--overlap", self.overlap.is_some()),
             ("--local", self.local.is_some()),
+            ("--sweeps", self.sweeps.is_some()),
+            ("--bandwidth", self.bandwidth.is_some()),
             ("--partitions", self.partitions.is_some()),
             ("--seed", self.seed.is_some() && !self.precond.is_randomized()),
         ]
@@ -214,6 +227,7 @@ impl SolveArgs {
             Some(Stop::Update) => StopRule::Update,
         };
         options.precond = self.precond;
+        options.precision = self.precision;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
         let part = options.arms.schur;
@@ -228,6 +242,8 @@ impl SolveArgs {
         options.local = self.local.unwrap_or(options.local);
         options.levels = self.levels.unwrap_or(options.levels);
         options.restart = self.restart.unwrap_or(options.restart);
+        options.triangular = self.sweeps.map_or(TriangularSolves::Levels, TriangularSolves::Sweeps);
+        options.bandwidth = self.bandwidth;
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
         if let Some(steps) = self.refine {
@@ -547,6 +563,11 @@ fn method() -> impl TypedValueParser<Value = Method> {
 fn precond() -> impl TypedValueParser<Value = Precond> {
     PossibleValuesParser::new(Precond::ALL.map(Precond::name))
         .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
+}
+
+fn precision() -> impl TypedValueParser<Value = Precision> {
+    PossibleValuesParser::new(Precision::ALL.map(Precision::name))
+        .try_map(|name| Precision::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown precision"))
 }
 
 fn local() -> impl TypedValueParser<Value = Local> {

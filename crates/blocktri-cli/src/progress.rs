@@ -46,6 +46,8 @@ pub struct Watch {
     tolerance: f64,
     /// One curve for each right-hand side, where they are wanted.
     curves: Option<Vec<Curve>>,
+    /// The right-hand side being told of, where the method says which.
+    column: Option<usize>,
     drawn: Instant,
 }
 
@@ -57,7 +59,7 @@ const STEPS: u64 = 1000;
 impl Watch {
     /// Stops when `cancel` says so.
     pub fn new(cancel: CancelToken, line: Line, tolerance: f64) -> Self {
-        Self { cancel, line, tolerance, curves: None, drawn: Instant::now() }
+        Self { cancel, line, tolerance, curves: None, column: None, drawn: Instant::now() }
     }
 
     /// Records the residuals from now on.
@@ -95,12 +97,16 @@ impl Watch {
 
 impl Monitor for Watch {
     fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
-        if let (Some(curves), Progress::Iteration { index, residual }) = (&mut self.curves, progress) {
-            // The count starts again with the next right-hand side.
-            match curves.last_mut() {
-                Some(curve) if curve.last().is_some_and(|&(last, _)| last < index) => curve.push((index, residual)),
-                _ => curves.push(vec![(index, residual)]),
+        match (progress, &mut self.curves) {
+            (Progress::Column(j), _) => self.column = Some(j),
+            (Progress::Iteration { index, residual }, Some(curves)) => {
+                // Without a word on the right-hand side the next one starts where the count starts again.
+                let goes_on = |curve: &Curve| curve.last().is_some_and(|&(last, _)| last < index);
+                let j = self.column.unwrap_or(curves.len() - usize::from(curves.last().is_some_and(goes_on)));
+                curves.resize_with(curves.len().max(j + 1), Vec::new);
+                curves[j].push((index, residual));
             }
+            _ => {}
         }
         if self.line.bar.is_some() && self.drawn.elapsed() >= REDRAW {
             self.drawn = Instant::now();
@@ -119,6 +125,17 @@ mod tests {
         let mut watch = Watch::new(CancelToken::new(), Line::spinner(false, String::new()), 1e-8);
         watch.record();
         for (index, residual) in [(0, 1.0), (1, 0.1), (0, 2.0), (1, 0.2)] {
+            assert!(watch.observe(Progress::Iteration { index, residual }).is_continue());
+        }
+        assert_eq!(watch.into_curves(), [vec![(0, 1.0), (1, 0.1)], vec![(0, 2.0), (1, 0.2)]]);
+    }
+
+    #[test]
+    fn curves_of_columns_side_by_side_stay_apart() {
+        let mut watch = Watch::new(CancelToken::new(), Line::spinner(false, String::new()), 1e-8);
+        watch.record();
+        for (column, index, residual) in [(1, 0, 2.0), (0, 0, 1.0), (1, 1, 0.2), (0, 1, 0.1)] {
+            assert!(watch.observe(Progress::Column(column)).is_continue());
             assert!(watch.observe(Progress::Iteration { index, residual }).is_continue());
         }
         assert_eq!(watch.into_curves(), [vec![(0, 1.0), (1, 0.1)], vec![(0, 2.0), (1, 0.2)]]);

@@ -249,6 +249,76 @@ fn history_and_plot() {
 }
 
 #[test]
+fn every_iterative_method_has_a_history() {
+    let sandbox = generated("poisson2d --nx 9");
+    for method in blocktri::Method::ALL.into_iter().filter(|m| m.is_iterative()) {
+        // Short cycles: the count of gmres goes on across them.
+        let krylov =
+            if method.name().starts_with("hbisa") { "" } else { "--precond ilu0 --sweeps 2 --precision single" };
+        let restart = if method.name().ends_with("gmres") { "--restart 4" } else { "" };
+        let line = format!("solve A.mtx --method {method} {krylov} {restart} --history r.csv --plot r.svg --json");
+        let json = sandbox.run(line.split_whitespace().collect::<Vec<_>>().join(" ").as_str()).expect(0).json();
+        let text = sandbox.read("r.csv");
+        let rows: Vec<(usize, f64)> = text
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let mut fields = line.split(',');
+                (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap())
+            })
+            .collect();
+        let counts: Vec<usize> = rows.iter().map(|row| row.0).collect();
+        assert_eq!(counts, (0..=json["iterations"].as_u64().unwrap() as usize).collect::<Vec<_>>(), "{method}");
+        let (first, last) = (rows[0].1, rows[rows.len() - 1].1);
+        assert!((first - 1.0).abs() < 1e-12 && last <= 1e-8 && rows.len() > 5, "{method}: {first:e} {last:e}");
+        assert!(sandbox.read("r.svg").contains(method.name()), "{method}");
+    }
+}
+
+#[test]
+fn right_hand_sides_side_by_side_have_their_own_histories() {
+    let sandbox = generated("poisson2d --nx 5");
+    let value = |i: usize, j: usize| if j == 1 { f64::from(u8::from(i == 12)) } else { (1 + i * (j + 1)) as f64 };
+    // More columns than go together.
+    let values: Vec<String> = (0..18).flat_map(|j| (0..25).map(move |i| value(i, j).to_string())).collect();
+    sandbox.write("b.mtx", format!("%%MatrixMarket matrix array real general\n25 18\n{}\n", values.join("\n")));
+    for method in ["cg", "bicgstab", "gmres", "hbisa-gs"] {
+        let line = format!("solve A.mtx -b b.mtx --method {method} --history r.csv --json");
+        let json = sandbox.run(&line).expect(0).json();
+        assert!(json["relative_residual"].as_f64().unwrap() <= 1e-8, "{method}");
+        let text = sandbox.read("r.csv");
+        let fields: Vec<Vec<f64>> =
+            text.lines().skip(1).map(|line| line.split(',').map(|t| t.parse().unwrap()).collect()).collect();
+        let mut most = 0;
+        for j in 0..18 {
+            let curve: Vec<&Vec<f64>> = fields.iter().filter(|row| row[2] as usize == j).collect();
+            assert!(curve.len() > 2 && curve.iter().enumerate().all(|(k, row)| row[0] as usize == k), "{method} {j}");
+            assert!(curve[0][1] == 1.0 && curve[curve.len() - 1][1] <= 1e-8, "{method} {j}");
+            most = most.max(curve.len() - 1);
+        }
+        assert_eq!(json["iterations"], most, "{method}");
+        let together = json["notes"].to_string().contains("18 right-hand sides, 16 at a time");
+        assert_eq!(together, !method.starts_with("hbisa"), "{method}");
+    }
+}
+
+#[test]
+fn the_spike_preconditioner_says_what_it_took() {
+    let sandbox = generated("convection-diffusion --nx 14 --peclet 4");
+    let line = "solve A.mtx --method bicgstab --precond spike-truncated --bandwidth 14 --partitions 3 --json";
+    let json = sandbox.run(line).expect(0).json();
+    let notes = json["notes"].to_string();
+    assert_eq!((&json["outcome"], &json["precond"]), (&"converged".into(), &"spike-truncated".into()));
+    for said in
+        ["14 sub- and 14 super-diagonals", "0.0e0 of the Frobenius norm", "3 partitions", "truncated reduced system"]
+    {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    let run = sandbox.run("solve A.mtx --method block-lu --bandwidth 3 --sweeps 2").expect(0);
+    assert!(run.stderr.contains("--bandwidth is not read") && run.stderr.contains("--sweeps"), "{}", run.stderr);
+}
+
+#[test]
 fn the_update_can_be_the_rule() {
     let sandbox = generated("tridiagonal --n 30 --diag 3");
     let line = "solve A.mtx --method hbisa --blocks 1 --stop update --rtol 0 --atol 1e-6 --history r.csv --plot r.svg";

@@ -6,21 +6,21 @@ use std::sync::OnceLock;
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, DiagonalPivoting, Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
-    PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
-    TridiagonalSpike,
+    CyclicReduction, DiagonalPivoting, FactorError, Factorization, Lowered, NoPivotLu, ParallelCyclicReduction,
+    PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu, Spike, Switch, Thomas,
+    TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Scalar, Tridiagonal, c32, c64,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32, c64,
 };
 
 use faer::Mat;
 
 use crate::error::Error;
-use crate::options::{Blocks, Method, Reorder, SolveOptions};
+use crate::options::{Blocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Candidate, plan};
 use crate::reordered::{Reordered, Scaling, Transform};
 
@@ -51,6 +51,8 @@ pub(crate) struct Factored<T: Scalar> {
     pub blocks: Option<BlockSummary>,
     pub factors: Box<dyn Factorization<T>>,
     pub matrix_bytes: usize,
+    /// Of the factors.
+    pub precision: Precision,
     /// Estimated at the first solve: it depends on the factors alone.
     pub rcond: OnceLock<f64>,
 }
@@ -124,8 +126,29 @@ fn family(method: Method) -> Method {
     }
 }
 
-/// Factors A behind `transform` by one method.
+/// Factors A behind `transform` by one method. What fails in single precision is factored in that of the matrix.
 pub(crate) fn factor<T: Scalar>(
+    a: &Csr<T>,
+    method: Method,
+    transform: (Transform<T>, Reorder),
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    if options.precision == Precision::Working {
+        return factor_once(a, method, transform, options, monitor);
+    }
+    match factor_once(a, method, transform.clone(), options, monitor) {
+        Err(failure @ (Error::Singular(_) | Error::Input(_) | Error::Factor(FactorError::Breakdown { .. }))) => {
+            let working = SolveOptions { precision: Precision::Working, ..options.clone() };
+            let mut made = factor_once(a, method, transform, &working, monitor)?;
+            made.notes.push(format!("in single precision {failure}; factored in {} instead", T::KIND));
+            Ok(made)
+        }
+        result => result,
+    }
+}
+
+fn factor_once<T: Scalar>(
     a: &Csr<T>,
     method: Method,
     (transform, reorder): (Transform<T>, Reorder),
@@ -185,6 +208,29 @@ fn by_scalar<T: Scalar>(
         w: &mut dyn Monitor,
     ) -> Result<Factored<c64>, Error> {
         factor_in_order(a, m, o, i, w)
+    }
+    fn lowered<T: Scalar, L: Scalar>(made: Factored<L>, exponent: i32) -> Factored<T> {
+        Factored {
+            notes: made.notes,
+            method: made.method,
+            reorder: made.reorder,
+            blocks: made.blocks,
+            factors: Box::new(Lowered::new(made.factors, exponent)),
+            matrix_bytes: made.matrix_bytes,
+            precision: Precision::Single,
+            rcond: OnceLock::new(),
+        }
+    }
+    match (options.precision, T::KIND) {
+        (Precision::Single, ScalarKind::F64) => {
+            let a = Rounded::new(work)?;
+            return Ok(lowered(single(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+        }
+        (Precision::Single, ScalarKind::C64) => {
+            let a = Rounded::new(work)?;
+            return Ok(lowered(single_complex(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+        }
+        _ => {}
     }
     let a: &dyn Any = work;
     let made: Box<dyn Any> = if let Some(a) = a.downcast_ref() {
@@ -317,6 +363,7 @@ fn factor_in_order<T: Scalar>(
         blocks: summary,
         factors,
         matrix_bytes,
+        precision: Precision::Working,
         rcond: OnceLock::new(),
     })
 }
@@ -350,11 +397,15 @@ fn spike<T: Scalar>(
 }
 
 /// What a reader of the report should know of the partitions.
-fn spike_notes(report: &SpikeReport) -> Vec<String> {
+pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<String> {
     let mut notes = vec![partition_note(&report.partitions)];
     notes.extend(report.choice.as_ref().map(|choice| format!("spike: {}", choice.reason)));
     if report.dropped > 0.0 {
-        notes.push(format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped));
+        notes.push(if report.dropped < 1.0 {
+            format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped)
+        } else {
+            "what the truncated reduced system dropped has no useful bound".into()
+        });
     }
     if report.boosted_pivots > 0 {
         notes.push(format!("{} pivots were boosted", report.boosted_pivots));

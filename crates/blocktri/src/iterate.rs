@@ -1,4 +1,4 @@
-//! The iterative methods as the facade runs them: order, blocks or preconditioner, one right-hand side after the other.
+//! The iterative methods as the facade runs them: order, blocks or preconditioner, right-hand sides side by side or in turn.
 
 use std::time::Instant;
 
@@ -6,15 +6,15 @@ use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes,
-    Scalar, SolveReport, zero,
+    Progress, Scalar, SolveReport, zero,
 };
-use bt_iter::{BiCgStab, Cg, Gmres, Hbisa, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
+use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, Method, Reorder, SolveOptions};
-use crate::precondition::preconditioner;
+use crate::precondition::{Single, preconditioner};
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
@@ -113,35 +113,81 @@ fn krylov<T: Scalar>(
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
     let n = work.nrows();
-    let mut preconditioner = preconditioner(&work, &transform, options, &mut notes)?;
+    let single = Single::of(&work, options.precision)?;
+    let mut preconditioner = preconditioner(&work, &single, transform.is_identity(), options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
-    let stop = &options.stop;
-    let (mut cg, mut bicgstab, mut gmres);
-    let step: &mut Step<'_, T> = match options.method {
-        Method::Cg | Method::Fcg => {
-            cg = if options.method == Method::Fcg { Cg::flexible(n) } else { Cg::new(n) };
-            &mut |rhs, y, monitor| Ok(cg.solve(&work, m, rhs, y, stop, monitor)?)
-        }
-        Method::BiCgStab => {
-            bicgstab = BiCgStab::new(n);
-            &mut |rhs, y, monitor| Ok(bicgstab.solve(&work, m, rhs, y, stop, monitor)?)
-        }
-        method => {
-            gmres = if method == Method::Fgmres {
-                Gmres::flexible(n, options.restart)
-            } else {
-                Gmres::new(n, options.restart)
-            };
-            &mut |rhs, y, monitor| Ok(gmres.solve(&work, m, rhs, y, stop, monitor)?)
-        }
+    let lockstep = |nrhs| match options.method {
+        Method::Cg => Lockstep::cg(n, nrhs),
+        Method::Fcg => Lockstep::flexible_cg(n, nrhs),
+        Method::BiCgStab => Lockstep::bicgstab(n, nrhs),
+        Method::Gmres => Lockstep::gmres(n, nrhs, options.restart),
+        _ => Lockstep::fgmres(n, nrhs, options.restart),
     };
-    let (x, mut report) = columns(a, b, &transform, monitor, step)?;
+    let (x, mut report) = side_by_side(&work, &transform, m, b, options, &lockstep, monitor, &mut notes)?;
+    report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes();
     notes.append(&mut report.notes);
     report.notes = notes;
     Ok(Solution { x, report, reorder, precond: preconditioner.name(), blocks: None, rcond: None, warnings: Vec::new() })
+}
+
+/// Columns side by side, at most.
+const COLUMNS: usize = 16;
+/// Bytes of their vectors, at most, where there is more than one.
+const COLUMN_BYTES: usize = 1 << 30;
+
+/// All right-hand sides from a zero start, in groups that share the products with A.
+#[allow(clippy::too_many_arguments)] // the system, the method, and what watches it
+fn side_by_side<T: Scalar>(
+    work: &Csr<T>,
+    transform: &Transform<T>,
+    m: &mut dyn Preconditioner<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    lockstep: &dyn Fn(usize) -> Lockstep<T>,
+    monitor: &mut dyn Monitor,
+    notes: &mut Vec<String>,
+) -> Result<(Mat<T>, SolveReport), Error> {
+    let (n, nrhs) = (b.nrows(), b.ncols());
+    let mut x = Mat::zeros(n, nrhs);
+    let mut workspace = lockstep(1);
+    let group = (COLUMN_BYTES / workspace.bytes().max(1)).clamp(1, COLUMNS).min(nrhs);
+    if group > 1 {
+        notes.push(format!("{nrhs} right-hand sides, {group} at a time: one product with the matrix for all of them"));
+    }
+    let mut total: Option<SolveReport> = None;
+    let start = Instant::now();
+    for first in (0..nrhs).step_by(group.max(1)) {
+        let width = group.min(nrhs - first);
+        if width != workspace.nrhs() {
+            workspace = lockstep(width);
+        }
+        let (mut rhs, mut y) = (Mat::zeros(n, width), Mat::zeros(n, width));
+        for j in 0..width {
+            let b = b.col(first + j).try_as_col_major().expect("an owned matrix").as_slice();
+            transform.gather(Op::Identity, b, rhs.col_as_slice_mut(j));
+        }
+        let mut told = |progress| match progress {
+            Progress::Column(j) => monitor.observe(Progress::Column(first + j)),
+            other => monitor.observe(other),
+        };
+        let reports = workspace.solve(work, m, rhs.as_ref(), y.as_mut(), &options.stop, &mut told)?;
+        for j in 0..width {
+            transform.scatter(Op::Identity, y.col_as_slice(j), x.col_as_slice_mut(first + j));
+        }
+        let stopped = reports.iter().any(|report| report.outcome == Outcome::Stopped);
+        total = total.into_iter().chain(reports).reduce(merge);
+        if stopped {
+            break;
+        }
+    }
+    let Some(mut report) = total else {
+        return Err(Error::Usage { message: "there is no right-hand side".into() });
+    };
+    (report.times.solve, report.bytes.workspace) = (start.elapsed(), workspace.bytes());
+    Ok((x, report))
 }
 
 /// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual

@@ -23,9 +23,9 @@ pub use bt_formats::{
     Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
     SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
-pub use bt_iter::{ArmsOptions, IlutOptions, StopRule};
+pub use bt_iter::{ArmsOptions, IlutOptions, StopRule, TriangularSolves};
 pub use error::Error;
 pub use factors::BlockSummary;
-pub use options::{Blocks, Local, Method, Precond, Reorder, SolveOptions};
+pub use options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use solve::{Solution, Solver, solve};

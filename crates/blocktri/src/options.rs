@@ -4,7 +4,7 @@ use std::fmt;
 
 use bt_direct::Refinement;
 use bt_formats::StopCriterion;
-use bt_iter::{ArmsOptions, IlutOptions, StopRule};
+use bt_iter::{ArmsOptions, IlutOptions, StopRule, TriangularSolves};
 
 use crate::error::Error;
 
@@ -146,16 +146,17 @@ impl Method {
     }
 
     fn facts(self) -> (&'static str, &'static str, &'static [&'static str]) {
-        const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine"];
-        const ORDERED: &[&str] = &["--reorder", "--refine"];
-        const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--partitions"];
-        const PARTITIONED: &[&str] = &["--reorder", "--refine", "--partitions"];
-        const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--seed"];
-        const SEEDED: &[&str] = &["--reorder", "--refine", "--seed"];
+        const BLOCKED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision"];
+        const ORDERED: &[&str] = &["--reorder", "--refine", "--precision"];
+        const BLOCKED_PARTITIONED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision", "--partitions"];
+        const PARTITIONED: &[&str] = &["--reorder", "--refine", "--precision", "--partitions"];
+        const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision", "--seed"];
+        const SEEDED: &[&str] = &["--reorder", "--refine", "--precision", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const KRYLOV: &[&str] = &[
             "--precond",
+            "--precision",
             "--blocks",
             "--omega",
             "--levels",
@@ -165,6 +166,8 @@ impl Method {
             "--partitions",
             "--overlap",
             "--local",
+            "--bandwidth",
+            "--sweeps",
             "--reorder",
             "--rtol",
             "--atol",
@@ -172,6 +175,7 @@ impl Method {
         ];
         const RESTARTED: &[&str] = &[
             "--precond",
+            "--precision",
             "--blocks",
             "--omega",
             "--levels",
@@ -181,6 +185,8 @@ impl Method {
             "--partitions",
             "--overlap",
             "--local",
+            "--bandwidth",
+            "--sweeps",
             "--restart",
             "--reorder",
             "--rtol",
@@ -358,11 +364,15 @@ pub enum Precond {
     Arms,
     /// The same, its last level by random butterflies and dense LU without pivoting.
     ArmsRbt,
+    /// SPIKE on the central band after matching and reordering.
+    Spike,
+    /// The same with a truncated reduced system.
+    SpikeTruncated,
 }
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -386,6 +396,8 @@ impl Precond {
         Self::Ras,
         Self::Arms,
         Self::ArmsRbt,
+        Self::Spike,
+        Self::SpikeTruncated,
     ];
 
     /// Name in commands and reports.
@@ -414,6 +426,8 @@ impl Precond {
             Self::Ras => "ras",
             Self::Arms => "arms",
             Self::ArmsRbt => "arms-rbt",
+            Self::Spike => "spike",
+            Self::SpikeTruncated => "spike-truncated",
         }
     }
 
@@ -456,6 +470,30 @@ impl Local {
     }
 }
 
+/// The precision of factors and preconditioners; matrices, residuals and answers keep that of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// That of the matrix.
+    #[default]
+    Working,
+    /// f32, or complex f32: factors are refined until the backward error stagnates. `solve` replaces them by ones in the
+    /// precision of the matrix where that is not at rounding level; a `Solver` reports [`bt_formats::Outcome::Inaccurate`].
+    Single,
+}
+
+impl Precision {
+    /// Both, in the order of the help text.
+    pub const ALL: [Self; 2] = [Self::Working, Self::Single];
+
+    /// Name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Single => "single",
+        }
+    }
+}
+
 /// The block partition to work with.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
@@ -483,6 +521,8 @@ pub struct SolveOptions {
     pub stop_rule: StopRule,
     /// Refinement of direct methods.
     pub refinement: Refinement,
+    /// Precision of factors and preconditioners.
+    pub precision: Precision,
     /// Preconditioner of a Krylov method.
     pub precond: Precond,
     /// What `Precond::Ilut` keeps.
@@ -497,9 +537,13 @@ pub struct SolveOptions {
     pub local: Local,
     /// Layers of overlap of their subdomains.
     pub overlap: usize,
+    /// How the triangles of incomplete factors are solved with, those of `Precond::Ssor` included.
+    pub triangular: TriangularSolves,
+    /// Half-bandwidth of `Precond::Spike` and `Precond::SpikeTruncated`; `None` keeps 0.999 of the Frobenius norm.
+    pub bandwidth: Option<usize>,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
-    /// Partitions of the SPIKE methods, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
+    /// Partitions of SPIKE, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
     /// Seed of the randomized methods, and of `Precond::ArmsRbt`.
     pub seed: u64,
@@ -514,6 +558,7 @@ impl Default for SolveOptions {
             stop: StopCriterion::default(),
             stop_rule: StopRule::Residual,
             refinement: Refinement::Auto,
+            precision: Precision::Working,
             precond: Precond::Auto,
             ilut: IlutOptions::default(),
             arms: ArmsOptions::default(),
@@ -521,6 +566,8 @@ impl Default for SolveOptions {
             omega: None,
             local: Local::Ilu0,
             overlap: 1,
+            triangular: TriangularSolves::Levels,
+            bandwidth: None,
             restart: 30,
             partitions: None,
             seed: 1,

@@ -1,26 +1,74 @@
 //! The preconditioner that the options ask for, made from A in the order of the method.
 
+use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
-use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Scalar};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind, c32};
 use bt_iter::{
-    Arms, ArmsOptions, BlockForm, BlockPreconditioner, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi,
-    LastSolver, Overlap, Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0,
-    ilu0, iluk, ilut, ssor,
+    Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
+    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastSolver, MixedPrecision, Overlap, Preconditioner,
+    QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk, ilut,
+    ssor,
 };
 
 use crate::error::Error;
-use crate::factors::partition;
-use crate::options::{Blocks, Local, Precond, SolveOptions};
-use crate::reordered::Transform;
+use crate::factors::{partition, spike_notes};
+use crate::options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
 const OMEGA: f64 = 1.1;
 
-/// The preconditioner asked for.
+/// The matrix that a preconditioner is made from, where that is not A itself.
+pub(crate) enum Single {
+    Not,
+    Real(Rounded<f32>),
+    Complex(Rounded<c32>),
+}
+
+impl Single {
+    /// # Errors
+    /// [`Error::Input`] naming a row or column that vanishes in single precision.
+    pub fn of<T: Scalar>(a: &Csr<T>, precision: Precision) -> Result<Self, Error> {
+        Ok(match (precision, T::KIND) {
+            (Precision::Single, ScalarKind::F64) => Self::Real(Rounded::new(a)?),
+            (Precision::Single, ScalarKind::C64) => Self::Complex(Rounded::new(a)?),
+            _ => Self::Not,
+        })
+    }
+}
+
+/// The preconditioner asked for, in the precision of `single` or of A. `identity`: A is in the order given.
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
-    transform: &Transform<T>,
+    single: &'a Single,
+    identity: bool,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
+    // Compiled once, here, not by every crate that solves.
+    type Made<'a, L> = Result<Box<dyn Preconditioner<L> + 'a>, Error>;
+    fn real<'a>(a: &'a Csr<f32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, f32> {
+        make(a, i, o, notes)
+    }
+    fn complex<'a>(a: &'a Csr<c32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, c32> {
+        make(a, i, o, notes)
+    }
+    Ok(match single {
+        Single::Not => return make(a, identity, options, notes),
+        Single::Real(f) => {
+            notes.push("the preconditioner is in single precision".into());
+            Box::new(MixedPrecision::new(real(f.matrix(), identity, options, notes)?, f.exponent()))
+        }
+        Single::Complex(f) => {
+            notes.push("the preconditioner is in single precision".into());
+            Box::new(MixedPrecision::new(complex(f.matrix(), identity, options, notes)?, f.exponent()))
+        }
+    })
+}
+
+fn make<'a, T: Scalar>(
+    a: &'a Csr<T>,
+    identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
@@ -30,29 +78,31 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
     Ok(match options.precond {
         Precond::None => Box::new(Identity::new(n)),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, transform, options, notes)?,
-        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, transform, options, notes)?,
-        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, transform, options, notes)?,
-        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, transform, options, notes)?,
-        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, notes)),
-        Precond::Ssor => Box::new(ssor(a, omega)?),
+        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, identity, options, notes)?,
+        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, identity, options, notes)?,
+        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, identity, options, notes)?,
+        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, identity, options, notes)?,
+        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Ssor => Box::new(ssor(a, omega)?.solved_by(options.triangular)),
         Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
         Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
         Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
         Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
         Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
-        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, notes)),
-        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, notes)),
-        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, notes)),
-        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, notes)),
+        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, options, notes)),
+        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, options, notes)),
+        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes)),
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
-        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, notes)),
         Precond::Arms => Box::new(arms(a, options.arms, notes)?),
         Precond::ArmsRbt => {
             let last = LastSolver::Butterflies(RbtOptions { seed: options.seed, ..RbtOptions::default() });
             Box::new(arms(a, ArmsOptions { last, ..options.arms }, notes)?)
         }
+        Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
+        Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
+        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, options, notes)),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
                 notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
@@ -75,15 +125,12 @@ const UNIFORM: usize = 64;
 fn block_sweep<T: Scalar>(
     a: &Csr<T>,
     form: BlockForm,
-    transform: &Transform<T>,
+    identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
-    let partition = if options.blocks == Blocks::Detect {
-        detected(a)?
-    } else {
-        partition(a, &options.blocks, transform.is_identity())?
-    };
+    let partition =
+        if options.blocks == Blocks::Detect { detected(a)? } else { partition(a, &options.blocks, identity)? };
     let (min, max) = partition.min_max_size();
     let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
     let outside = quasi.nnz_remainder();
@@ -115,14 +162,16 @@ fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
     Ok(if natural.min_max_size().1 <= LARGEST { natural } else { Partition::uniform(a.nrows(), UNIFORM)? })
 }
 
-/// Subdomains of contiguous rows, four unless told otherwise: the number must not depend on the machine.
+/// Subdomains and partitions where no number is given: it must not depend on the machine.
+const PARTS: usize = 4;
+
+/// Subdomains of contiguous rows, four unless told otherwise.
 fn schwarz<T: Scalar>(
     a: &Csr<T>,
     overlap: Overlap,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Schwarz<T>, Error> {
-    const PARTS: usize = 4;
     let n = a.nrows();
     let parts = options.partitions.unwrap_or(PARTS).clamp(1, n.max(1));
     // Sizes that differ by one row at most.
@@ -187,17 +236,64 @@ fn arms<T: Scalar>(a: &Csr<T>, options: ArmsOptions, notes: &mut Vec<String>) ->
     Ok(m)
 }
 
+/// Four partitions: with two nothing is truncated.
+fn truncated() -> BandSpikeOptions {
+    let mut chosen = BandSpikeOptions::truncated();
+    chosen.spike.partitions = Partitions::Balanced(PARTS);
+    chosen
+}
+
+/// SPIKE on a band. Where an order was asked for, A is in it already; a matching would make M unsymmetric for `cg`.
+fn band_spike<T: Scalar>(
+    a: &Csr<T>,
+    mut chosen: BandSpikeOptions,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<BandSpike<T>, Error> {
+    if options.reorder != Reorder::Auto {
+        chosen.order = BandOrder::Given;
+    }
+    let symmetric = matches!(options.method, Method::Cg | Method::Fcg);
+    if symmetric || matches!(options.reorder, Reorder::None | Reorder::Rcm | Reorder::Spectral) {
+        chosen.diagonal = Diagonal::Given;
+    }
+    if let Some(k) = options.bandwidth {
+        chosen.width = BandWidth::Half(k);
+    }
+    if let Some(p) = options.partitions {
+        chosen.spike.partitions = Partitions::Balanced(p);
+    }
+    let m = BandSpike::new(a, &chosen)?;
+    let report = m.report();
+    let matched = if chosen.diagonal == Diagonal::Matched { "matched and scaled, " } else { "" };
+    notes.push(format!(
+        "preconditioner: {} on {} sub- and {} super-diagonals ({matched}{} order), {:.1e} of the Frobenius norm left out",
+        m.name(),
+        report.kl,
+        report.ku,
+        report.order.name(),
+        report.left_out
+    ));
+    notes.extend(report.replaced.as_ref().map(|why| format!("{why}; factored without interchanges instead")));
+    notes.extend(spike_notes(&report.spike));
+    Ok(m)
+}
+
 /// Incomplete factors, and what happened while they were made.
-fn counted<T: Scalar>(m: IncompleteLu<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn counted<T: Scalar>(m: IncompleteLu<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
     notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
     if m.replaced_pivots() > 0 {
         notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
     }
-    m
+    if let TriangularSolves::Sweeps(sweeps) = options.triangular {
+        let (lower, upper) = m.levels();
+        notes.push(format!("{sweeps} Jacobi sweeps in place of triangular solves on {lower} and {upper} levels"));
+    }
+    m.solved_by(options.triangular)
 }
 
 /// Incomplete Cholesky factors, and the shift they took.
-fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn shifted<T: Scalar>(m: Ic0<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
     if m.breakdowns > 0 {
         notes.push(format!(
             "{} met pivots that are not positive {} times and was made from A + {}·diag(A)",
@@ -206,5 +302,5 @@ fn shifted<T: Scalar>(m: Ic0<T>, notes: &mut Vec<String>) -> IncompleteLu<T> {
             m.shift
         ));
     }
-    counted(m.factors, notes)
+    counted(m.factors, options, notes)
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, Factorization, refine};
+use bt_direct::{FactorError, Factorization, Refinement, refine};
 use bt_formats::{
     Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, Scalar,
     SolveReport, zero,
@@ -13,7 +13,7 @@ use faer::{Mat, MatRef};
 use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, factor, matching, transform};
 use crate::iterate::iterate;
-use crate::options::{Blocks, Method, Reorder, SolveOptions};
+use crate::options::{Blocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
 
@@ -96,6 +96,16 @@ pub fn solve<T: Scalar>(
     let mut answer = solver.solve(b.as_ref())?;
     // What the notes say is about the answer returned, then about the attempts around it.
     let mut attempts = Vec::new();
+    if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
+        attempts.push(format!(
+            "refinement with factors in single precision stagnated at a backward error of {:.1e}: factored in {} instead",
+            answer.report.certificate.backward_error,
+            T::KIND
+        ));
+        solver.options.precision = Precision::Working;
+        solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
+        answer = solver.solve(b.as_ref())?;
+    }
     let mut tried = solver.factored.method;
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
         let Some(next) = stronger(tried) else { break };
@@ -104,7 +114,12 @@ pub fn solve<T: Scalar>(
             "{} reached a backward error of {:.1e} only, above rounding level: {next} was tried",
             answer.report.method, answer.report.certificate.backward_error
         ));
-        match solver.replace(next, monitor) {
+        let reorder = match next {
+            Method::TridiagonalLu => Reorder::None,
+            Method::BandLu => solver.factored.reorder,
+            _ => Reorder::Matching,
+        };
+        match solver.replace(next, reorder, monitor) {
             Ok(()) => {}
             // Singular for stronger pivoting: the weak answer is worth nothing.
             Err(end @ (Error::Singular(_) | Error::Factor(FactorError::Stopped))) => return Err(end),
@@ -246,10 +261,14 @@ impl<T: Scalar> Solver<T> {
     pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes, rcond, notes: made } = &self.factored;
+        let Factored { method, reorder, blocks, factors, matrix_bytes, precision, rcond, notes: made } = &self.factored;
         let mut x = b.clone();
         factors.solve_in_place(x.as_mut());
-        let refined = refine(&self.a, &**factors, Op::Identity, b.as_ref(), &mut x, self.options.refinement);
+        let refinement = match (*precision, self.options.refinement) {
+            (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
+            (_, asked) => asked,
+        };
+        let refined = refine(&self.a, &**factors, Op::Identity, b.as_ref(), &mut x, refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
         let rcond = *rcond.get_or_init(|| factors.rcond());
@@ -259,6 +278,9 @@ impl<T: Scalar> Solver<T> {
         let mut warnings = Vec::new();
         if !matches!(self.options.method, Method::Auto) && self.options.method != *method {
             warnings.push(format!("{} could not factor the matrix: {method} solved the system", self.options.method));
+        }
+        if *precision == Precision::Single {
+            notes.push("factors in single precision".into());
         }
         let steps = refined.steps;
         notes.push(format!("{steps} step{} of iterative refinement kept", if steps == 1 { "" } else { "s" }));
@@ -300,14 +322,9 @@ impl<T: Scalar> Solver<T> {
         &*self.factored.factors
     }
 
-    /// Factors again by a stronger method, in an order that puts large entries on the diagonal.
-    fn replace(&mut self, method: Method, monitor: &mut dyn Monitor) -> Result<(), Error> {
+    /// Factors again by another method, or in another order or precision.
+    fn replace(&mut self, method: Method, reorder: Reorder, monitor: &mut dyn Monitor) -> Result<(), Error> {
         let start = Instant::now();
-        let reorder = match method {
-            Method::TridiagonalLu => Reorder::None,
-            Method::BandLu => self.factored.reorder,
-            _ => Reorder::Matching,
-        };
         let transform = transform(&self.a, method, reorder, &mut self.notes)?;
         self.factored = factor(&self.a, method, transform, &self.options, monitor)?;
         self.times.setup += start.elapsed();

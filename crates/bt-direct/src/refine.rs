@@ -14,6 +14,8 @@ use crate::factorization::Factorization;
 pub enum Refinement {
     /// Until the backward error stops improving, at most three steps.
     Auto,
+    /// As `Auto` with no other limit than fifty steps, for factors that are far from those of A: in lower precision, boosted.
+    Stagnation,
     /// Exactly this many, each kept only if it improves.
     Steps(usize),
 }
@@ -46,13 +48,14 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     let par = Par::auto(a.bytes());
     let max_steps = match refinement {
         Refinement::Auto => 3,
+        Refinement::Stagnation => 50,
         Refinement::Steps(n) => n,
     };
     // Below a few units of roundoff nothing is left to improve.
     let goal = 2.0 * unit_roundoff::<T>();
     let mut done =
         Refined { steps: 0, certificate: certify(a, op, x.as_ref(), b), operator_applications: b.ncols(), solves: 0 };
-    let auto = refinement == Refinement::Auto;
+    let auto = !matches!(refinement, Refinement::Steps(_));
     let mut candidate = Mat::zeros(0, 0);
     for _ in 0..max_steps {
         let c = done.certificate;
@@ -78,7 +81,9 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
         done.steps += 1;
         done.certificate = certificate;
         // Progress by less than a factor two is the end of it.
-        if auto && certificate.componentwise_backward_error > 0.5 * c.componentwise_backward_error {
+        let slow = |new: f64, old: f64| new > 0.5 * old;
+        let normwise = refinement == Refinement::Auto || slow(certificate.backward_error, c.backward_error);
+        if auto && normwise && slow(certificate.componentwise_backward_error, c.componentwise_backward_error) {
             break;
         }
     }

@@ -15,6 +15,8 @@ pub enum Progress {
         /// The norm that the stopping rule looks at, relative to its baseline.
         residual: f64,
     },
+    /// The iterations told from here on are those of this right-hand side, from 0.
+    Column(usize),
     /// A direct method finished `done` of `total` units (columns, blocks) of a phase.
     Step {
         /// Name of the phase, as in the report's times.

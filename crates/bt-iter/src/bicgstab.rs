@@ -7,7 +7,8 @@
 //! (1995), doi:10.1007/BF02140769), which keeps it away from zero where s and A·s are nearly orthogonal; claims of
 //! convergence are checked against b − A·x, the best iterate is returned.
 //!
-//! Storage: 8n scalars. Cost of an iteration: two products, two applications of M, 20n flops beside them.
+//! Storage: 8n scalars. Cost of an iteration: two products, two applications of M, 20n flops and two copies beside
+//! them.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
@@ -16,6 +17,7 @@ use bt_formats::{
 use crate::blas1::{axpy, divide, dot, norm, xpby};
 use crate::krylov::{Best, Next, System, Watch};
 use crate::preconditioner::Preconditioner;
+use crate::recurrence::{self, Recurrence};
 
 const METHOD: &str = "bicgstab";
 
@@ -36,35 +38,20 @@ const SMALL_ANGLE: f64 = 0.7;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct BiCgStab<T: Scalar> {
-    r: Vec<T>,
-    shadow: Vec<T>,
-    p: Vec<T>,
-    v: Vec<T>,
-    t: Vec<T>,
-    p_hat: Vec<T>,
-    s_hat: Vec<T>,
-    best: Best<T>,
+    machine: Machine<T>,
+    input: Vec<T>,
+    output: Vec<T>,
 }
 
 impl<T: Scalar> BiCgStab<T> {
     /// For systems of n unknowns.
     pub fn new(n: usize) -> Self {
-        let vector = || vec![zero::<T>(); n];
-        Self {
-            r: vector(),
-            shadow: vector(),
-            p: vector(),
-            v: vector(),
-            t: vector(),
-            p_hat: vector(),
-            s_hat: vector(),
-            best: Best::new(n),
-        }
+        Self { machine: Machine::new(n), input: vec![zero(); n], output: vec![zero(); n] }
     }
 
     /// Bytes of the workspace: 8n scalars.
     pub fn bytes(&self) -> usize {
-        7 * size_of_val(&*self.r) + self.best.bytes()
+        self.machine.bytes() + 2 * size_of_val(&*self.input)
     }
 
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::Cg::solve`] does.
@@ -81,90 +68,184 @@ impl<T: Scalar> BiCgStab<T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
-        let mut system = System { a, m, b };
+        let Self { machine, input, output } = self;
+        recurrence::solve(machine, System { a, m, b }, [input, output], x, stop, monitor)
+    }
+}
+
+/// Which product is awaited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    Nothing,
+    /// v = A·M⁻¹p.
+    First,
+    /// t = A·M⁻¹s.
+    Second,
+}
+
+/// The method but for the vectors of the products.
+pub(crate) struct Machine<T: Scalar> {
+    r: Vec<T>,
+    shadow: Vec<T>,
+    p: Vec<T>,
+    v: Vec<T>,
+    p_hat: Vec<T>,
+    best: Best<T>,
+    rho: T,
+    alpha: T,
+    omega: T,
+    residual: f64,
+    fresh: bool,
+    restarts: usize,
+    awaits: Awaits,
+}
+
+impl<T: Scalar> Machine<T> {
+    pub fn new(n: usize) -> Self {
+        let vector = || vec![zero::<T>(); n];
+        Self {
+            r: vector(),
+            shadow: vector(),
+            p: vector(),
+            v: vector(),
+            p_hat: vector(),
+            best: Best::new(n),
+            rho: one(),
+            alpha: one(),
+            omega: one(),
+            residual: 0.0,
+            fresh: true,
+            restarts: 0,
+            awaits: Awaits::Nothing,
+        }
+    }
+}
+
+impl<T: Scalar> Recurrence<T> for Machine<T> {
+    fn check(&self, system: &System<'_, T>, x: &[T]) -> Result<(), Error> {
         system.check(self.r.len(), x)?;
-        system.refuse_variable(METHOD)?;
-        let mut residual = system.residual(x, &mut self.r);
-        let mut watch = Watch::new(stop, monitor, norm(b), residual);
+        system.refuse_variable(METHOD)
+    }
+
+    fn begin<'a>(
+        &mut self,
+        system: &System<'_, T>,
+        x: &[T],
+        stop: &'a StopCriterion,
+        monitor: &'a mut dyn Monitor,
+    ) -> Watch<'a> {
+        self.residual = system.residual(x, &mut self.r);
         self.best.reset();
+        (self.fresh, self.restarts, self.awaits) = (true, 0, Awaits::Nothing);
+        Watch::new(stop, monitor, norm(system.b), self.residual)
+    }
+
+    fn advance(
+        &mut self,
+        system: &mut System<'_, T>,
+        watch: &mut Watch<'_>,
+        x: &mut [T],
+        input: &mut [T],
+        output: &mut [T],
+    ) -> Option<Outcome> {
         let negligible = T::Real::EPSILON.to_f64();
-        let (mut rho, mut alpha, mut omega) = (one::<T>(), one::<T>(), one::<T>());
-        let (mut fresh, mut restarts) = (true, 0);
-        let outcome = loop {
-            match watch.next(&system, x, &mut self.r, &mut residual) {
-                Next::End(outcome) => break outcome,
-                Next::Restart => fresh = true,
+        match self.awaits {
+            Awaits::Nothing => {}
+            Awaits::First => {
+                // v ← A·M⁻¹p;  α ← ρ/(r̂, v)
+                self.v.copy_from_slice(output);
+                let sigma = dot(&self.shadow, &self.v);
+                if sigma.abs().to_f64() > negligible * norm(&self.shadow) * norm(&self.v) {
+                    self.alpha = divide(self.rho, sigma);
+                    // s ← r − α·v, in the place of r
+                    axpy(-self.alpha, &self.v, &mut self.r);
+                    self.p_hat.copy_from_slice(input);
+                    system.precondition(&self.r, input);
+                    self.awaits = Awaits::Second;
+                    return None;
+                }
+                watch.operator_applications += 1;
+                watch.preconditioner_applications += 1;
+                if self.restarts == RESTARTS {
+                    return Some(Outcome::Breakdown(Breakdown::RhoZero));
+                }
+                (self.fresh, self.restarts) = (true, self.restarts + 1);
+                self.residual = system.residual(x, &mut self.r);
+                watch.operator_applications += 1;
+                watch.iterations += 1;
+            }
+            Awaits::Second => {
+                // t ← A·M⁻¹s, in the place of the product
+                watch.operator_applications += 2;
+                watch.preconditioner_applications += 2;
+                let (norm_s, norm_t) = (norm(&self.r), norm(output));
+                self.omega = if norm_t == 0.0 || norm_s == 0.0 {
+                    zero()
+                } else {
+                    // ω ← (t, s)/(t, t), enlarged to a cosine of 0.7
+                    let ts = dot(output, &self.r);
+                    let cosine = ts.abs().to_f64() / (norm_t * norm_s);
+                    let stretch = if cosine < SMALL_ANGLE && cosine > negligible { SMALL_ANGLE / cosine } else { 1.0 };
+                    ts * T::from_parts(stretch / norm_t / norm_t, 0.0)
+                };
+                // r ← s − ω·t;  x ← x + α·p̂ + ω·ŝ
+                axpy(-self.omega, output, &mut self.r);
+                let next = norm(&self.r);
+                self.best.leave(x, self.residual, next);
+                axpy(self.alpha, &self.p_hat, x);
+                axpy(self.omega, input, x);
+                self.residual = next;
+                watch.iterations += 1;
+                if self.omega == zero() && !(self.residual <= watch.threshold) {
+                    return Some(Outcome::Breakdown(Breakdown::OmegaZero));
+                }
+            }
+        }
+        loop {
+            match watch.next(system, x, &mut self.r, &mut self.residual) {
+                Next::End(outcome) => return Some(outcome),
+                Next::Restart => self.fresh = true,
                 Next::GoOn => {}
             }
-            if fresh {
+            if self.fresh {
                 self.shadow.copy_from_slice(&self.r);
             }
             // ρ ← (r̂, r)
             let next = dot(&self.shadow, &self.r);
-            if !(next.abs().to_f64() > negligible * norm(&self.shadow) * residual) {
-                if restarts < RESTARTS && !fresh {
-                    (fresh, restarts) = (true, restarts + 1);
+            if !(next.abs().to_f64() > negligible * norm(&self.shadow) * self.residual) {
+                if self.restarts < RESTARTS && !self.fresh {
+                    (self.fresh, self.restarts) = (true, self.restarts + 1);
                     continue;
                 }
-                break Outcome::Breakdown(Breakdown::RhoZero);
+                return Some(Outcome::Breakdown(Breakdown::RhoZero));
             }
             // p ← r + β(p − ω·v), β = (ρ/ρ')(α/ω)
-            if fresh {
+            if self.fresh {
                 self.p.copy_from_slice(&self.r);
             } else {
-                let beta = divide(next, rho) * divide(alpha, omega);
-                axpy(-omega, &self.v, &mut self.p);
+                let beta = divide(next, self.rho) * divide(self.alpha, self.omega);
+                axpy(-self.omega, &self.v, &mut self.p);
                 xpby(&self.r, beta, &mut self.p);
             }
-            (rho, fresh) = (next, false);
-            // v ← A·M⁻¹p;  α ← ρ/(r̂, v)
-            system.precondition(&self.p, &mut self.p_hat);
-            a.apply(one(), &self.p_hat, zero(), &mut self.v);
-            let sigma = dot(&self.shadow, &self.v);
-            if !(sigma.abs().to_f64() > negligible * norm(&self.shadow) * norm(&self.v)) {
-                watch.operator_applications += 1;
-                watch.preconditioner_applications += 1;
-                if restarts < RESTARTS {
-                    (fresh, restarts) = (true, restarts + 1);
-                    residual = system.residual(x, &mut self.r);
-                    watch.operator_applications += 1;
-                    watch.iterations += 1;
-                    continue;
-                }
-                break Outcome::Breakdown(Breakdown::RhoZero);
-            }
-            alpha = divide(rho, sigma);
-            // s ← r − α·v, in the place of r
-            axpy(-alpha, &self.v, &mut self.r);
-            // t ← A·M⁻¹s
-            system.precondition(&self.r, &mut self.s_hat);
-            a.apply(one(), &self.s_hat, zero(), &mut self.t);
-            watch.operator_applications += 2;
-            watch.preconditioner_applications += 2;
-            let (norm_s, norm_t) = (norm(&self.r), norm(&self.t));
-            omega = if norm_t == 0.0 || norm_s == 0.0 {
-                zero()
-            } else {
-                // ω ← (t, s)/(t, t), enlarged to a cosine of 0.7
-                let ts = dot(&self.t, &self.r);
-                let cosine = ts.abs().to_f64() / (norm_t * norm_s);
-                let stretch = if cosine < SMALL_ANGLE && cosine > negligible { SMALL_ANGLE / cosine } else { 1.0 };
-                ts * T::from_parts(stretch / norm_t / norm_t, 0.0)
-            };
-            // r ← s − ω·t;  x ← x + α·p̂ + ω·ŝ
-            axpy(-omega, &self.t, &mut self.r);
-            let next = norm(&self.r);
-            self.best.leave(x, residual, next);
-            axpy(alpha, &self.p_hat, x);
-            axpy(omega, &self.s_hat, x);
-            residual = next;
-            watch.iterations += 1;
-            if omega == zero() && !(residual <= watch.threshold) {
-                break Outcome::Breakdown(Breakdown::OmegaZero);
-            }
-        };
-        let workspace = self.bytes();
-        Ok(watch.finish(METHOD, outcome, residual, &system, &self.best, x, &mut self.r, workspace))
+            (self.rho, self.fresh, self.awaits) = (next, false, Awaits::First);
+            system.precondition(&self.p, input);
+            return None;
+        }
+    }
+
+    fn finish(
+        &mut self,
+        outcome: Outcome,
+        watch: Watch<'_>,
+        system: &System<'_, T>,
+        x: &mut [T],
+        workspace: usize,
+    ) -> SolveReport {
+        watch.finish(METHOD, outcome, self.residual, system, &self.best, x, &mut self.r, workspace)
+    }
+
+    fn bytes(&self) -> usize {
+        5 * size_of_val(&*self.r) + self.best.bytes()
     }
 }
 

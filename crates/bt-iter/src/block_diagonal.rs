@@ -18,8 +18,7 @@ const GROWTH: f64 = 1e3;
 
 /// Factors of D = diag(D_1, …, D_m).
 pub struct BlockDiagonal<T: Scalar> {
-    blocks: Vec<Box<dyn Factorization<T>>>,
-    pivoted: usize,
+    blocks: Vec<Factors<T>>,
 }
 
 impl<T: Scalar> BlockDiagonal<T> {
@@ -34,17 +33,24 @@ impl<T: Scalar> BlockDiagonal<T> {
     /// Σ k_j for tridiagonal blocks, Σ k_j³ for dense ones.
     pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
         check_finite(a)?;
-        let mut pivoted = 0;
-        let blocks = (0..a.partition().n_blocks())
-            .map(|j| factor_block(a, j, &mut pivoted).map_err(|e| in_block(e, a.partition(), j)))
-            .collect::<Result<_>>()?;
-        Ok(Self { blocks, pivoted })
+        let factor = |j| Factors::new(&Block::of(a, j)?).map_err(|e| in_block(e, a.partition(), j));
+        let blocks = (0..a.partition().n_blocks()).map(factor).collect::<Result<_>>()?;
+        Ok(Self { blocks })
+    }
+
+    /// As `new`, in the memory of the factors; a copy of one block at a time is taken. After an error the factors are of no use.
+    pub(crate) fn refactor(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
+        check_finite(a)?;
+        for (j, factors) in self.blocks.iter_mut().enumerate() {
+            factors.refactor(&Block::of(a, j)?).map_err(|e| in_block(e, a.partition(), j))?;
+        }
+        Ok(())
     }
 
     /// z ← D_j⁻¹·z for one block, `z` of length k_j.
     pub fn solve_block(&self, j: usize, z: &mut [T]) {
         let k = z.len();
-        self.blocks[j].solve_in_place(MatMut::from_column_major_slice_mut(z, k, 1));
+        self.blocks[j].any().solve_in_place(MatMut::from_column_major_slice_mut(z, k, 1));
     }
 
     /// z ← D⁻¹·z, blocks in parallel; the same bits for any number of threads. `z` is of length n.
@@ -54,17 +60,17 @@ impl<T: Scalar> BlockDiagonal<T> {
 
     /// Values of all factors.
     pub fn nnz(&self) -> usize {
-        self.blocks.iter().map(|f| f.stats().nnz).sum()
+        self.blocks.iter().map(|f| f.any().stats().nnz).sum()
     }
 
     /// Tridiagonal blocks that needed row interchanges because a pivot vanished.
     pub fn pivoted_blocks(&self) -> usize {
-        self.pivoted
+        self.blocks.iter().filter(|f| matches!(f, Factors::Pivoted(_))).count()
     }
 
     /// Bytes of all factors.
     pub fn bytes(&self) -> usize {
-        self.blocks.iter().map(|f| f.stats().bytes).sum()
+        self.blocks.iter().map(|f| f.any().stats().bytes).sum()
     }
 }
 
@@ -79,51 +85,96 @@ fn check_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> Result<()> {
     found.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn factor_block<T: Scalar>(
-    a: &BlockTridiagonal<T>,
-    j: usize,
-    pivoted: &mut usize,
-) -> Result<Box<dyn Factorization<T>>> {
-    let range = a.partition().range(j);
-    Ok(match a.diagonal() {
-        DiagonalBlocks::Tridiagonal(t) => {
-            let part = |v: &[T]| v[range.clone()].to_vec();
-            let block = Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?;
-            match Thomas::new(&block) {
-                Ok(factors) if factors.stats().growth <= GROWTH => Box::new(factors),
-                Ok(_) | Err(FactorError::Breakdown { .. }) => {
-                    *pivoted += 1;
-                    Box::new(TridiagonalLu::new(&block)?)
+/// One diagonal block, as it is stored.
+enum Block<T: Scalar> {
+    Tridiagonal(Tridiagonal<T>),
+    Band(Band<T>),
+    Dense(BlockTridiagonal<T>),
+}
+
+impl<T: Scalar> Block<T> {
+    /// Block j of `a`.
+    fn of(a: &BlockTridiagonal<T>, j: usize) -> Result<Self> {
+        let range = a.partition().range(j);
+        Ok(match a.diagonal() {
+            DiagonalBlocks::Tridiagonal(t) => {
+                let part = |v: &[T]| v[range.clone()].to_vec();
+                Self::Tridiagonal(Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?)
+            }
+            DiagonalBlocks::Band { kl, ku, values } => {
+                let (n, k) = (a.n(), range.len());
+                let mut block = Band::zeros(k, (*kl).min(k - 1), (*ku).min(k - 1))?;
+                for c in 0..k {
+                    for i in block.column_range(c) {
+                        // Diagonal after diagonal, aligned by rows.
+                        *block.get_mut(i, c) = values[(kl + c - i) * n + range.start + i];
+                    }
                 }
+                Self::Band(block)
+            }
+            _ => {
+                let k = range.len();
+                let mut dense = Mat::new();
+                dense.try_reserve(k, k).map_err(|_| bt_formats::Error::TooLarge {
+                    what: "a diagonal block",
+                    needed: format!("{k} × {k} values"),
+                    limit: "the memory there is".into(),
+                })?;
+                dense.resize_with(k, k, |_, _| bt_formats::zero());
+                a.copy_diagonal_block(j, dense.as_mut());
+                let block = Csr::from_dense(dense.as_ref())?;
+                let whole = Partition::from_sizes([k])?;
+                Self::Dense(BlockTridiagonal::from_csr(&block, whole, HybridLayout::default())?)
+            }
+        })
+    }
+}
+
+/// The factors of one block.
+enum Factors<T: Scalar> {
+    Thomas(Thomas<T>),
+    Pivoted(TridiagonalLu<T>),
+    Band(Box<BandLu<T>>),
+    Dense(Box<BlockLu<T>>),
+}
+
+impl<T: Scalar> Factors<T> {
+    fn new(block: &Block<T>) -> Result<Self> {
+        Ok(match block {
+            Block::Tridiagonal(t) => match Thomas::new(t) {
+                Ok(factors) if factors.stats().growth <= GROWTH => Self::Thomas(factors),
+                Ok(_) | Err(FactorError::Breakdown { .. }) => Self::Pivoted(TridiagonalLu::new(t)?),
                 Err(other) => return Err(other),
+            },
+            Block::Band(band) => Self::Band(Box::new(BandLu::new(band)?)),
+            Block::Dense(dense) => Self::Dense(Box::new(BlockLu::new(dense)?)),
+        })
+    }
+
+    /// As `new`, in the memory there is where the same method and storage do.
+    fn refactor(&mut self, block: &Block<T>) -> Result<()> {
+        let done = match (&mut *self, block) {
+            (Self::Thomas(factors), Block::Tridiagonal(t)) => {
+                factors.refactor(t).is_ok() && factors.stats().growth <= GROWTH
             }
+            (Self::Band(factors), Block::Band(band)) => factors.refactor(band).is_ok(),
+            (Self::Dense(factors), Block::Dense(dense)) => factors.refactor(dense).is_ok(),
+            _ => false,
+        };
+        if !done {
+            *self = Self::new(block)?;
         }
-        DiagonalBlocks::Band { kl, ku, values } => {
-            let (n, k) = (a.n(), range.len());
-            let mut block = Band::zeros(k, (*kl).min(k - 1), (*ku).min(k - 1))?;
-            for c in 0..k {
-                for i in block.column_range(c) {
-                    // Diagonal after diagonal, aligned by rows.
-                    *block.get_mut(i, c) = values[(kl + c - i) * n + range.start + i];
-                }
-            }
-            Box::new(BandLu::new(&block)?)
+        Ok(())
+    }
+
+    fn any(&self) -> &dyn Factorization<T> {
+        match self {
+            Self::Thomas(factors) => factors,
+            Self::Pivoted(factors) => factors,
+            Self::Band(factors) => &**factors,
+            Self::Dense(factors) => &**factors,
         }
-        _ => {
-            let k = range.len();
-            let mut dense = Mat::new();
-            dense.try_reserve(k, k).map_err(|_| bt_formats::Error::TooLarge {
-                what: "a diagonal block",
-                needed: format!("{k} × {k} values"),
-                limit: "the memory there is".into(),
-            })?;
-            dense.resize_with(k, k, |_, _| bt_formats::zero());
-            a.copy_diagonal_block(j, dense.as_mut());
-            let block = Csr::from_dense(dense.as_ref())?;
-            let whole = Partition::from_sizes([k])?;
-            Box::new(BlockLu::new(&BlockTridiagonal::from_csr(&block, whole, HybridLayout::default())?)?)
-        }
-    })
+    }
 }
 
 /// Moves an error's place from the block to the whole matrix.

@@ -20,7 +20,7 @@
 //! (block-sgs: L and U once each).
 
 use bt_direct::Result;
-use bt_formats::{BlockTridiagonal, Matrix, Par, Partition, Scalar, zero};
+use bt_formats::{BlockTridiagonal, Error, Matrix, Par, Partition, Scalar, zero};
 
 use crate::block_diagonal::{BlockDiagonal, for_blocks};
 use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
@@ -58,6 +58,8 @@ pub struct BlockPreconditioner<T: Scalar> {
     /// The couplings, where the form reads them.
     a: Option<BlockTridiagonal<T>>,
     work: Vec<T>,
+    /// The last factorization failed: applications give NaN.
+    failed: bool,
 }
 
 impl<T: Scalar> BlockPreconditioner<T> {
@@ -77,7 +79,26 @@ impl<T: Scalar> BlockPreconditioner<T> {
             BlockForm::RedBlack => a.n(),
         };
         let a = (form != BlockForm::Jacobi).then_some(a);
-        Ok(Self { form, partition, factors, a, work: vec![zero(); work] })
+        Ok(Self { form, partition, factors, a, work: vec![zero(); work], failed: false })
+    }
+
+    /// M of another matrix with the same blocks, in the memory of the factors: to the bits of a new one. A copy of one block at a
+    /// time is taken. After an error applications give NaN until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As [`BlockPreconditioner::new`]; [`bt_direct::FactorError::Input`] for other blocks.
+    pub fn refactor(&mut self, a: BlockTridiagonal<T>) -> Result<()> {
+        self.failed = true;
+        if *a.partition() != self.partition {
+            let why = "it has not the blocks of the matrix that was factored".into();
+            return Err(Error::InvalidStructure { what: "matrix for refactorisation", why }.into());
+        }
+        self.factors.refactor(&a)?;
+        if self.form != BlockForm::Jacobi {
+            self.a = Some(a);
+        }
+        self.failed = false;
+        Ok(())
     }
 
     /// Tridiagonal blocks that needed row interchanges because a pivot vanished.
@@ -107,8 +128,12 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.partition.n(), r, z);
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
         let par = self.parallel();
-        let Self { partition, factors, a, work, form } = self;
+        let Self { partition, factors, a, work, form, .. } = self;
         z.copy_from_slice(r);
         match a {
             None => factors.solve(partition, z, par),

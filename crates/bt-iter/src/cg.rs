@@ -21,10 +21,11 @@ use bt_formats::{
 use crate::blas1::{axpy, dot, norm, over, xpby};
 use crate::krylov::{Best, Next, System, Watch};
 use crate::preconditioner::Preconditioner;
+use crate::recurrence::{self, Recurrence};
 
 /// How β is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     /// ρ/ρ', which relies on one M.
     Fixed,
     /// By orthogonality.
@@ -44,36 +45,29 @@ enum Form {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Cg<T: Scalar> {
-    r: Vec<T>,
-    z: Vec<T>,
+    machine: Machine<T>,
     p: Vec<T>,
     q: Vec<T>,
-    best: Best<T>,
-    form: Form,
 }
 
 impl<T: Scalar> Cg<T> {
     /// For systems of n unknowns.
     pub fn new(n: usize) -> Self {
-        let vector = || vec![zero::<T>(); n];
-        Self { r: vector(), z: vector(), p: vector(), q: vector(), best: Best::new(n), form: Form::Fixed }
+        Self::with_form(n, Form::Fixed)
     }
 
     /// The flexible form: the preconditioner may change in every step.
     pub fn flexible(n: usize) -> Self {
-        Self { form: Form::Flexible, ..Self::new(n) }
+        Self::with_form(n, Form::Flexible)
     }
 
-    fn method(&self) -> &'static str {
-        match self.form {
-            Form::Fixed => "cg",
-            Form::Flexible => "fcg",
-        }
+    fn with_form(n: usize, form: Form) -> Self {
+        Self { machine: Machine::new(n, form), p: vec![zero(); n], q: vec![zero(); n] }
     }
 
     /// Bytes of the workspace: 5n scalars.
     pub fn bytes(&self) -> usize {
-        4 * size_of_val(&*self.r) + self.best.bytes()
+        self.machine.bytes() + 2 * size_of_val(&*self.p)
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
@@ -93,69 +87,141 @@ impl<T: Scalar> Cg<T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
-        let mut system = System { a, m, b };
-        system.check(self.r.len(), x)?;
-        if self.form == Form::Fixed {
-            system.refuse_variable(self.method())?;
+        recurrence::solve(&mut self.machine, System { a, m, b }, [&mut self.p, &mut self.q], x, stop, monitor)
+    }
+}
+
+/// The method but for p, which A is applied to, and q = A·p.
+pub(crate) struct Machine<T: Scalar> {
+    form: Form,
+    r: Vec<T>,
+    z: Vec<T>,
+    best: Best<T>,
+    /// rᴴz of the last step.
+    rho: T::Real,
+    /// pᴴ·A·p of the last direction.
+    curvature: T::Real,
+    residual: f64,
+    /// No direction yet, or none worth keeping: p ← z.
+    fresh: bool,
+    /// q is awaited.
+    asked: bool,
+}
+
+impl<T: Scalar> Machine<T> {
+    pub fn new(n: usize, form: Form) -> Self {
+        let vector = || vec![zero::<T>(); n];
+        Self {
+            form,
+            r: vector(),
+            z: vector(),
+            best: Best::new(n),
+            rho: zero(),
+            curvature: zero(),
+            residual: 0.0,
+            fresh: true,
+            asked: false,
         }
+    }
+
+    fn method(&self) -> &'static str {
+        match self.form {
+            Form::Fixed => "cg",
+            Form::Flexible => "fcg",
+        }
+    }
+}
+
+impl<T: Scalar> Recurrence<T> for Machine<T> {
+    fn check(&self, system: &System<'_, T>, x: &[T]) -> Result<(), Error> {
+        system.check(self.r.len(), x)?;
+        if self.form == Form::Fixed { system.refuse_variable(self.method()) } else { Ok(()) }
+    }
+
+    fn begin<'a>(
+        &mut self,
+        system: &System<'_, T>,
+        x: &[T],
+        stop: &'a StopCriterion,
+        monitor: &'a mut dyn Monitor,
+    ) -> Watch<'a> {
         // r ← b − A·x
-        let mut residual = system.residual(x, &mut self.r);
-        let mut watch = Watch::new(stop, monitor, norm(b), residual);
+        self.residual = system.residual(x, &mut self.r);
         self.best.reset();
-        // Negative until the first direction: p ← z.
-        let mut rho = T::Real::default();
-        let mut fresh = true;
-        // pᴴ·A·p of the last direction.
-        let mut curvature = T::Real::default();
-        let outcome = loop {
-            match watch.next(&system, x, &mut self.r, &mut residual) {
-                Next::End(outcome) => break outcome,
-                Next::Restart => fresh = true,
-                Next::GoOn => {}
-            }
-            // z ← M⁻¹r;  ρ ← rᴴz
-            system.precondition(&self.r, &mut self.z);
-            watch.preconditioner_applications += 1;
-            let next = dot(&self.r, &self.z).re();
-            if !(next > zero()) {
-                break Outcome::Breakdown(if next.to_f64().is_nan() {
-                    Breakdown::NonFinite
-                } else {
-                    Breakdown::IndefinitePreconditioner
-                });
-            }
-            // p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p
-            if fresh {
-                self.p.copy_from_slice(&self.z);
-            } else {
-                let beta = match self.form {
-                    Form::Fixed => T::from_real(next / rho),
-                    Form::Flexible => -over(dot(&self.q, &self.z), curvature),
-                };
-                xpby(&self.z, beta, &mut self.p);
-            }
-            (rho, fresh) = (next, false);
-            // q ← A·p;  α ← ρ/pᴴq
-            a.apply(bt_formats::one(), &self.p, zero(), &mut self.q);
+        (self.fresh, self.asked) = (true, false);
+        Watch::new(stop, monitor, norm(system.b), self.residual)
+    }
+
+    fn advance(
+        &mut self,
+        system: &mut System<'_, T>,
+        watch: &mut Watch<'_>,
+        x: &mut [T],
+        p: &mut [T],
+        q: &mut [T],
+    ) -> Option<Outcome> {
+        if self.asked {
+            // q = A·p;  α ← ρ/pᴴq
             watch.operator_applications += 1;
-            curvature = dot(&self.p, &self.q).re();
-            if !(curvature > zero()) {
-                break Outcome::Breakdown(if curvature.to_f64().is_nan() {
+            self.curvature = dot(p, q).re();
+            if !(self.curvature > zero()) {
+                return Some(Outcome::Breakdown(if self.curvature.to_f64().is_nan() {
                     Breakdown::NonFinite
                 } else {
                     Breakdown::IndefiniteOperator
-                });
+                }));
             }
-            let alpha = T::from_real(rho / curvature);
+            let alpha = T::from_real(self.rho / self.curvature);
             // r ← r − α·q;  x ← x + α·p
-            axpy(-alpha, &self.q, &mut self.r);
+            axpy(-alpha, q, &mut self.r);
             let next = norm(&self.r);
-            self.best.leave(x, residual, next);
-            axpy(alpha, &self.p, x);
-            residual = next;
+            self.best.leave(x, self.residual, next);
+            axpy(alpha, p, x);
+            self.residual = next;
             watch.iterations += 1;
-        };
-        let workspace = self.bytes();
-        Ok(watch.finish(self.method(), outcome, residual, &system, &self.best, x, &mut self.r, workspace))
+        }
+        match watch.next(system, x, &mut self.r, &mut self.residual) {
+            Next::End(outcome) => return Some(outcome),
+            Next::Restart => self.fresh = true,
+            Next::GoOn => {}
+        }
+        // z ← M⁻¹r;  ρ ← rᴴz
+        system.precondition(&self.r, &mut self.z);
+        watch.preconditioner_applications += 1;
+        let next = dot(&self.r, &self.z).re();
+        if !(next > zero()) {
+            return Some(Outcome::Breakdown(if next.to_f64().is_nan() {
+                Breakdown::NonFinite
+            } else {
+                Breakdown::IndefinitePreconditioner
+            }));
+        }
+        // p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p
+        if self.fresh {
+            p.copy_from_slice(&self.z);
+        } else {
+            let beta = match self.form {
+                Form::Fixed => T::from_real(next / self.rho),
+                Form::Flexible => -over(dot(q, &self.z), self.curvature),
+            };
+            xpby(&self.z, beta, p);
+        }
+        (self.rho, self.fresh, self.asked) = (next, false, true);
+        None
+    }
+
+    fn finish(
+        &mut self,
+        outcome: Outcome,
+        watch: Watch<'_>,
+        system: &System<'_, T>,
+        x: &mut [T],
+        workspace: usize,
+    ) -> SolveReport {
+        watch.finish(self.method(), outcome, self.residual, system, &self.best, x, &mut self.r, workspace)
+    }
+
+    fn bytes(&self) -> usize {
+        2 * size_of_val(&*self.r) + self.best.bytes()
     }
 }

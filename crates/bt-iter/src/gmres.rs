@@ -12,8 +12,8 @@
 //! ```
 //!
 //! GMRES keeps V only and applies M once more for x; FGMRES keeps Z, so that M may change in every step.
-//! Storage: (m + 4)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more. Cost of step j: one product, one
-//! application of M, 4(j + 1)·n flops (twice where orthogonalised again).
+//! Storage: (m + 3)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more. Cost of step j: one product, one
+//! application of M, 4(j + 1)·n flops (twice where orthogonalised again), one copy, FGMRES two.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
@@ -22,10 +22,11 @@ use bt_formats::{
 use crate::blas1::{axpy, divide, dot, norm, over, scale};
 use crate::krylov::{System, Watch};
 use crate::preconditioner::Preconditioner;
+use crate::recurrence::{self, Recurrence};
 
 /// Which basis the solution is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Basis {
+pub(crate) enum Basis {
     /// M⁻¹·(V·y): GMRES.
     Fixed,
     /// Z·y: FGMRES.
@@ -46,22 +47,9 @@ enum Basis {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Gmres<T: Scalar> {
-    n: usize,
-    restart: usize,
-    basis: Basis,
-    /// V, n × (m + 1) by columns.
-    v: Vec<T>,
-    /// Z, n × m by columns, or one vector.
-    z: Vec<T>,
-    /// R, (m + 1) × m by columns: the Hessenberg matrix as the rotations leave it.
-    r: Vec<T>,
-    cosines: Vec<T::Real>,
-    sines: Vec<T>,
-    /// The rotated right-hand side, then y.
-    g: Vec<T>,
-    update: Vec<T>,
-    /// x before the cycle.
-    previous: Vec<T>,
+    machine: Machine<T>,
+    input: Vec<T>,
+    output: Vec<T>,
 }
 
 impl<T: Scalar> Gmres<T> {
@@ -76,38 +64,12 @@ impl<T: Scalar> Gmres<T> {
     }
 
     fn with_basis(n: usize, restart: usize, basis: Basis) -> Self {
-        // More steps than unknowns there are not.
-        let m = restart.clamp(1, n.max(1));
-        let zeros = |len: usize| vec![zero::<T>(); len];
-        Self {
-            n,
-            restart: m,
-            basis,
-            v: zeros(n * (m + 1)),
-            z: zeros(if basis == Basis::Flexible { n * m } else { n }),
-            r: zeros((m + 1) * m),
-            cosines: vec![zero(); m],
-            sines: zeros(m),
-            g: zeros(m + 1),
-            update: zeros(n),
-            previous: zeros(n),
-        }
+        Self { machine: Machine::new(n, restart, basis), input: vec![zero(); n], output: vec![zero(); n] }
     }
 
     /// Bytes of the workspace.
     pub fn bytes(&self) -> usize {
-        [&self.v, &self.z, &self.r, &self.sines, &self.g, &self.update, &self.previous]
-            .map(|v| size_of_val(&**v))
-            .iter()
-            .sum::<usize>()
-            + size_of_val(&*self.cosines)
-    }
-
-    fn method(&self) -> &'static str {
-        match self.basis {
-            Basis::Fixed => "gmres",
-            Basis::Flexible => "fgmres",
-        }
+        self.machine.bytes() + 2 * size_of_val(&*self.input)
     }
 
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::Cg::solve`] does.
@@ -124,115 +86,170 @@ impl<T: Scalar> Gmres<T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
-        let mut system = System { a, m, b };
-        system.check(self.n, x)?;
-        if self.basis == Basis::Fixed {
-            system.refuse_variable(self.method())?;
+        let Self { machine, input, output } = self;
+        recurrence::solve(machine, System { a, m, b }, [input, output], x, stop, monitor)
+    }
+}
+
+/// The method but for the vectors of the products.
+pub(crate) struct Machine<T: Scalar> {
+    n: usize,
+    restart: usize,
+    basis: Basis,
+    /// V, n × (m + 1) by columns.
+    v: Vec<T>,
+    /// Z, n × m by columns, for FGMRES.
+    z: Vec<T>,
+    /// R, (m + 1) × m by columns: the Hessenberg matrix as the rotations leave it.
+    r: Vec<T>,
+    cosines: Vec<T::Real>,
+    sines: Vec<T>,
+    /// The rotated right-hand side, then y.
+    g: Vec<T>,
+    /// The true residual norm at the start of the cycle, and that of the recurrence.
+    truth: f64,
+    recurrence: f64,
+    /// Steps of this cycle; none before the first product.
+    steps: Option<usize>,
+}
+
+impl<T: Scalar> Machine<T> {
+    pub fn new(n: usize, restart: usize, basis: Basis) -> Self {
+        // More steps than unknowns there are not.
+        let m = restart.clamp(1, n.max(1));
+        let zeros = |len: usize| vec![zero::<T>(); len];
+        Self {
+            n,
+            restart: m,
+            basis,
+            v: zeros(n * (m + 1)),
+            z: zeros(if basis == Basis::Flexible { n * m } else { 0 }),
+            r: zeros((m + 1) * m),
+            cosines: vec![zero(); m],
+            sines: zeros(m),
+            g: zeros(m + 1),
+            truth: 0.0,
+            recurrence: 0.0,
+            steps: None,
         }
-        // v₀ ← b − A·x
-        let n = self.n;
-        let mut truth = system.residual(x, &mut self.v[..n]);
-        let mut watch = Watch::new(stop, monitor, norm(b), truth);
-        let mut recurrence = truth;
-        let mut outcome = watch.verdict(truth);
-        while outcome.is_none() {
-            let (ended, steps, estimate) = self.cycle(&mut system, &mut watch, truth);
-            recurrence = estimate;
-            self.previous.copy_from_slice(x);
-            self.correct(&mut system, &mut watch, x, steps);
-            let before = truth;
-            truth = system.residual(x, &mut self.v[..n]);
-            watch.operator_applications += 1;
-            if !(truth <= before) {
-                // R is singular to rounding: y was noise.
-                x.copy_from_slice(&self.previous);
-                truth = before;
-                let reason = if ended == Some(Outcome::Converged) { None } else { ended };
-                outcome = Some(reason.unwrap_or(Outcome::Breakdown(Breakdown::Stagnated)));
-                break;
-            }
-            outcome = match ended {
-                Some(Outcome::Converged) => watch.claim(truth),
-                Some(other) => Some(other),
-                None if truth <= watch.threshold => Some(Outcome::Converged),
-                // The next cycle would start from the same residual and do the same.
-                None if self.basis == Basis::Fixed && truth >= before * (1.0 - 1e-12) => {
-                    Some(Outcome::Breakdown(Breakdown::Stagnated))
-                }
-                None => None,
-            };
-        }
-        let outcome = outcome.unwrap_or(Outcome::IterationLimit);
-        Ok(watch.report(self.method(), outcome, recurrence, truth, system.bytes(self.bytes())))
     }
 
-    /// Up to m steps from the residual in v₀ of norm β: why it ended early, the steps whose columns are usable, and the
-    /// residual norm of the recurrence.
-    fn cycle(&mut self, system: &mut System<'_, T>, watch: &mut Watch<'_>, beta: f64) -> (Option<Outcome>, usize, f64) {
+    fn method(&self) -> &'static str {
+        match self.basis {
+            Basis::Fixed => "gmres",
+            Basis::Flexible => "fgmres",
+        }
+    }
+
+    /// v₀ ← v₀/‖v₀‖₂ for the residual in v₀, g ← ‖v₀‖₂·e₁
+    fn start_cycle(&mut self) {
+        scale(T::from_parts(self.truth.recip(), 0.0), &mut self.v[..self.n]);
+        self.g.fill(zero());
+        self.g[0] = T::from_parts(self.truth, 0.0);
+        self.recurrence = self.truth;
+    }
+
+    /// Step j with w = A·M⁻¹·vⱼ: nothing, or the end of the cycle by why (if it is not full) and the steps whose columns are usable.
+    fn step(&mut self, j: usize, w: &[T], watch: &mut Watch<'_>) -> Option<(Option<Outcome>, usize)> {
         let (n, ld) = (self.n, self.restart + 1);
         let negligible = T::Real::EPSILON.to_f64();
-        scale(T::from_parts(beta.recip(), 0.0), &mut self.v[..n]);
-        self.g.fill(zero());
-        self.g[0] = T::from_parts(beta, 0.0);
-        let mut residual = beta;
-        for j in 0..self.restart {
-            let (basis, rest) = self.v.split_at_mut((j + 1) * n);
-            let w = &mut rest[..n];
-            let z = match self.basis {
-                Basis::Fixed => &mut self.z[..],
-                Basis::Flexible => &mut self.z[j * n..(j + 1) * n],
-            };
-            // w ← A·M⁻¹·vⱼ
-            system.precondition(&basis[j * n..], z);
-            system.a.apply(one(), z, zero(), w);
-            watch.operator_applications += 1;
-            watch.preconditioner_applications += 1;
-            let column = &mut self.r[j * ld..(j + 1) * ld];
-            column.fill(zero());
-            let length = norm(w);
-            let mut left = orthogonalize(basis, n, w, column);
-            if left < 0.7 * length {
-                left = orthogonalize(basis, n, w, column);
-            }
-            // What rounding leaves of a vector of the space is not a direction.
-            let exhausted = !(left > negligible * length);
-            if exhausted {
-                left = 0.0;
-            } else {
-                scale(T::from_parts(left.recip(), 0.0), w);
-            }
-            for i in 0..j {
-                let (top, below) = (column[i], column[i + 1]);
-                (column[i], column[i + 1]) = rotate(self.cosines[i], self.sines[i], top, below);
-            }
-            let (cosine, sine, corner) = rotation(column[j], T::Real::from_f64(left));
-            (self.cosines[j], self.sines[j]) = (cosine, sine);
-            column[j] = corner;
-            watch.iterations += 1;
-            let largest = column[..=j].iter().fold(0.0f64, |m, v| m.max(v.abs().to_f64()));
-            if !length.is_finite() {
-                return (Some(Outcome::Breakdown(Breakdown::NonFinite)), j, residual);
-            }
-            if !(corner.abs().to_f64() > negligible * largest) {
-                // A·M⁻¹ maps the space into itself and is singular there.
-                return (Some(Outcome::Breakdown(Breakdown::SingularOperator)), j, residual);
-            }
-            (self.g[j], self.g[j + 1]) = rotate(cosine, sine, self.g[j], zero());
-            residual = self.g[j + 1].abs().to_f64();
-            let verdict = watch.verdict(residual);
-            if verdict.is_some() || exhausted {
-                return (verdict, j + 1, residual);
-            }
+        let (basis, rest) = self.v.split_at_mut((j + 1) * n);
+        rest[..n].copy_from_slice(w);
+        let w = &mut rest[..n];
+        watch.operator_applications += 1;
+        watch.preconditioner_applications += 1;
+        let column = &mut self.r[j * ld..(j + 1) * ld];
+        column.fill(zero());
+        let length = norm(w);
+        let mut left = orthogonalize(basis, n, w, column);
+        if left < 0.7 * length {
+            left = orthogonalize(basis, n, w, column);
         }
-        (None, self.restart, residual)
+        // What rounding leaves of a vector of the space is not a direction.
+        let exhausted = !(left > negligible * length);
+        if exhausted {
+            left = 0.0;
+        } else {
+            scale(T::from_parts(left.recip(), 0.0), w);
+        }
+        for i in 0..j {
+            let (top, below) = (column[i], column[i + 1]);
+            (column[i], column[i + 1]) = rotate(self.cosines[i], self.sines[i], top, below);
+        }
+        let (cosine, sine, corner) = rotation(column[j], T::Real::from_f64(left));
+        (self.cosines[j], self.sines[j]) = (cosine, sine);
+        column[j] = corner;
+        watch.iterations += 1;
+        let largest = column[..=j].iter().fold(0.0f64, |m, v| m.max(v.abs().to_f64()));
+        if !length.is_finite() {
+            return Some((Some(Outcome::Breakdown(Breakdown::NonFinite)), j));
+        }
+        if !(corner.abs().to_f64() > negligible * largest) {
+            // A·M⁻¹ maps the space into itself and is singular there.
+            return Some((Some(Outcome::Breakdown(Breakdown::SingularOperator)), j));
+        }
+        (self.g[j], self.g[j + 1]) = rotate(cosine, sine, self.g[j], zero());
+        self.recurrence = self.g[j + 1].abs().to_f64();
+        let verdict = watch.verdict(self.recurrence);
+        (verdict.is_some() || exhausted || j + 1 == self.restart).then_some((verdict, j + 1))
     }
 
-    /// x ← x + Z·y with R·y = g.
-    fn correct(&mut self, system: &mut System<'_, T>, watch: &mut Watch<'_>, x: &mut [T], steps: usize) {
-        let (n, ld) = (self.n, self.restart + 1);
-        if steps == 0 {
-            return;
+    /// The end of a cycle: x moves, v₀ ← its residual; whether to end there.
+    fn end_cycle(
+        &mut self,
+        (ended, steps): (Option<Outcome>, usize),
+        system: &mut System<'_, T>,
+        watch: &mut Watch<'_>,
+        x: &mut [T],
+        [update, z]: [&mut [T]; 2],
+    ) -> Option<Outcome> {
+        let n = self.n;
+        self.solve_for_y(steps);
+        if self.basis == Basis::Fixed && steps > 0 {
+            // z ← M⁻¹·(V·y)
+            update.fill(zero());
+            for j in 0..steps {
+                axpy(self.g[j], &self.v[j * n..(j + 1) * n], update);
+            }
+            system.precondition(update, z);
+            watch.preconditioner_applications += 1;
         }
+        // V is done with: x before the cycle goes into v₁.
+        self.v[n..2 * n].copy_from_slice(x);
+        match self.basis {
+            Basis::Fixed if steps > 0 => axpy(one(), z, x),
+            Basis::Fixed => {}
+            Basis::Flexible => {
+                for j in 0..steps {
+                    axpy(self.g[j], &self.z[j * n..(j + 1) * n], x);
+                }
+            }
+        }
+        let before = self.truth;
+        self.truth = system.residual(x, &mut self.v[..n]);
+        watch.operator_applications += 1;
+        if !(self.truth <= before) {
+            // R is singular to rounding: y was noise.
+            x.copy_from_slice(&self.v[n..2 * n]);
+            self.truth = before;
+            let reason = if ended == Some(Outcome::Converged) { None } else { ended };
+            return Some(reason.unwrap_or(Outcome::Breakdown(Breakdown::Stagnated)));
+        }
+        match ended {
+            Some(Outcome::Converged) => watch.claim(self.truth),
+            Some(other) => Some(other),
+            None if self.truth <= watch.threshold => Some(Outcome::Converged),
+            // The next cycle would start from the same residual and do the same.
+            None if self.basis == Basis::Fixed && self.truth >= before * (1.0 - 1e-12) => {
+                Some(Outcome::Breakdown(Breakdown::Stagnated))
+            }
+            None => None,
+        }
+    }
+
+    /// R·y = g, y in the place of g.
+    fn solve_for_y(&mut self, steps: usize) {
+        let ld = self.restart + 1;
         for j in (0..steps).rev() {
             let y = divide(self.g[j], self.r[j * ld + j]);
             self.g[j] = y;
@@ -240,22 +257,79 @@ impl<T: Scalar> Gmres<T> {
                 self.g[i] -= self.r[j * ld + i] * y;
             }
         }
-        match self.basis {
-            Basis::Flexible => {
-                for j in 0..steps {
-                    axpy(self.g[j], &self.z[j * n..(j + 1) * n], x);
+    }
+}
+
+impl<T: Scalar> Recurrence<T> for Machine<T> {
+    fn check(&self, system: &System<'_, T>, x: &[T]) -> Result<(), Error> {
+        system.check(self.n, x)?;
+        if self.basis == Basis::Fixed { system.refuse_variable(self.method()) } else { Ok(()) }
+    }
+
+    fn begin<'a>(
+        &mut self,
+        system: &System<'_, T>,
+        x: &[T],
+        stop: &'a StopCriterion,
+        monitor: &'a mut dyn Monitor,
+    ) -> Watch<'a> {
+        // v₀ ← b − A·x
+        self.truth = system.residual(x, &mut self.v[..self.n]);
+        (self.recurrence, self.steps) = (self.truth, None);
+        Watch::new(stop, monitor, norm(system.b), self.truth)
+    }
+
+    fn advance(
+        &mut self,
+        system: &mut System<'_, T>,
+        watch: &mut Watch<'_>,
+        x: &mut [T],
+        input: &mut [T],
+        output: &mut [T],
+    ) -> Option<Outcome> {
+        let j = match self.steps {
+            None => {
+                if let Some(outcome) = watch.verdict(self.truth) {
+                    return Some(outcome);
                 }
+                self.start_cycle();
+                0
             }
-            Basis::Fixed => {
-                self.update.fill(zero());
-                for j in 0..steps {
-                    axpy(self.g[j], &self.v[j * n..(j + 1) * n], &mut self.update);
+            Some(j) => match self.step(j, output, watch) {
+                None => j + 1,
+                Some(end) => {
+                    if let Some(outcome) = self.end_cycle(end, system, watch, x, [output, input]) {
+                        return Some(outcome);
+                    }
+                    self.start_cycle();
+                    0
                 }
-                system.precondition(&self.update, &mut self.z);
-                watch.preconditioner_applications += 1;
-                axpy(one(), &self.z, x);
-            }
+            },
+        };
+        // zⱼ ← M⁻¹·vⱼ
+        let n = self.n;
+        system.precondition(&self.v[j * n..(j + 1) * n], input);
+        if self.basis == Basis::Flexible {
+            self.z[j * n..(j + 1) * n].copy_from_slice(input);
         }
+        self.steps = Some(j);
+        None
+    }
+
+    fn finish(
+        &mut self,
+        outcome: Outcome,
+        watch: Watch<'_>,
+        system: &System<'_, T>,
+        _: &mut [T],
+        workspace: usize,
+    ) -> SolveReport {
+        watch.report(self.method(), outcome, self.recurrence, self.truth, system.bytes(workspace))
+    }
+
+    fn bytes(&self) -> usize {
+        [&self.v, &self.z, &self.r, &self.sines, &self.g].map(|v| size_of_val(&**v)).iter().sum::<usize>()
+            + size_of_val(&*self.cosines)
     }
 }
 

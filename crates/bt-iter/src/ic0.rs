@@ -8,19 +8,13 @@
 //!
 //! Storage: that of ILU(0): Lᴴ is kept beside L, for level schedules by rows. Cost: that of ILU(0) an attempt.
 
-use bt_direct::{FactorError, Result};
+use bt_direct::Result;
 use bt_formats::{Csr, Scalar};
 
-use crate::hermitian::positive_diagonal;
 use crate::ilu0::DroppedFill;
-use crate::incomplete_lu::IncompleteLu;
-use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
-use crate::preconditioner::PreconditionerKind;
-
-/// The first α tried after a breakdown.
-const FIRST_SHIFT: f64 = 1e-3;
-/// The last: A + 16·diag(A) is more diagonal than A.
-const LAST_SHIFT: f64 = 16.0;
+use crate::incomplete_lu::{IncompleteLu, Rule};
+use crate::pattern_lu::Pattern;
+use crate::preconditioner::{PreconditionerKind, Refactor};
 
 /// An incomplete Cholesky factorization and what it took.
 #[derive(Clone, Debug)]
@@ -48,30 +42,28 @@ pub struct Ic0<T> {
 /// ```
 ///
 /// # Errors
-/// [`FactorError::Input`] when A is not square, not finite or not Hermitian; [`FactorError::Breakdown`] naming a row whose
+/// [`bt_direct::FactorError::Input`] when A is not square, not finite or not Hermitian; [`bt_direct::FactorError::Breakdown`] naming a row whose
 /// diagonal entry is not positive, whose elements overflow, or whose pivot is not positive with the largest shift.
 pub fn ic0<T: Scalar>(a: &Csr<T>, dropped: DroppedFill) -> Result<Ic0<T>> {
     let name = match dropped {
         DroppedFill::Forgotten => "ic0",
         DroppedFill::ToDiagonal => "mic0",
     };
-    positive_diagonal(a, name)?;
     let pattern = Pattern { ptr: a.row_ptr(), idx: a.col_idx() };
-    let (mut shift, mut breakdowns) = (0.0, 0);
-    loop {
-        match eliminate(a, &pattern, dropped, shift, Pivots::Positive, name)? {
-            Eliminated::Done { lower, upper, reciprocals, .. } => {
-                let factors = IncompleteLu::assemble(name, &lower, &upper, &reciprocals, 0);
-                return Ok(Ic0 { factors: factors.claiming(PreconditionerKind::Spd), shift, breakdowns });
-            }
-            Eliminated::Stopped { row } if shift >= LAST_SHIFT => {
-                let reason = format!("no positive pivot in row {row} (from 0), also of A + {shift}·diag(A)");
-                return Err(FactorError::Breakdown { method: name, reason });
-            }
-            Eliminated::Stopped { .. } => {
-                breakdowns += 1;
-                shift = if shift == 0.0 { FIRST_SHIFT } else { 2.0 * shift };
-            }
-        }
+    let mut factors = IncompleteLu::on_pattern(name, Rule::Positive(dropped), &pattern, a)?;
+    factors.kind = PreconditionerKind::Spd;
+    let (shift, breakdowns) = factors.shift();
+    Ok(Ic0 { factors, shift, breakdowns })
+}
+
+impl<T: Scalar> Ic0<T> {
+    /// As `factors.refactor`, with the shift that it took.
+    ///
+    /// # Errors
+    /// As [`ic0`], and [`bt_direct::FactorError::Input`] as [`Refactor::refactor`].
+    pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.factors.refactor(a)?;
+        (self.shift, self.breakdowns) = self.factors.shift();
+        Ok(())
     }
 }

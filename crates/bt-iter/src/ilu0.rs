@@ -9,8 +9,8 @@
 use bt_direct::Result;
 use bt_formats::{Csr, Scalar};
 
-use crate::incomplete_lu::IncompleteLu;
-use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
+use crate::incomplete_lu::{IncompleteLu, Rule};
+use crate::pattern_lu::Pattern;
 
 /// What becomes of fill outside the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,16 +39,10 @@ pub enum DroppedFill {
 /// [`bt_direct::FactorError::Input`] when A is not square or not finite; [`bt_direct::FactorError::Breakdown`] naming the row where an
 /// element overflows.
 pub fn ilu0<T: Scalar>(a: &Csr<T>, dropped: DroppedFill) -> Result<IncompleteLu<T>> {
-    a.check_square()?;
-    a.check_finite()?;
     let name = match dropped {
         DroppedFill::Forgotten => "ilu0",
         DroppedFill::ToDiagonal => "milu0",
     };
-    match eliminate(a, &Pattern { ptr: a.row_ptr(), idx: a.col_idx() }, dropped, 0.0, Pivots::Replaced, name)? {
-        Eliminated::Done { lower, upper, reciprocals, replaced } => {
-            Ok(IncompleteLu::assemble(name, &lower, &upper, &reciprocals, replaced))
-        }
-        Eliminated::Stopped { .. } => unreachable!("pivots are replaced"),
-    }
+    let pattern = Pattern { ptr: a.row_ptr(), idx: a.col_idx() };
+    IncompleteLu::on_pattern(name, Rule::Pattern(dropped), &pattern, a)
 }

@@ -13,8 +13,8 @@ use bt_direct::Result;
 use bt_formats::{Csr, Error, LinearOperator, Scalar};
 
 use crate::ilu0::DroppedFill;
-use crate::incomplete_lu::IncompleteLu;
-use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
+use crate::incomplete_lu::{IncompleteLu, Rule};
+use crate::pattern_lu::Pattern;
 
 /// The ILU(k) preconditioner of `a`; `level` = 0 is ILU(0).
 ///
@@ -37,12 +37,7 @@ pub fn iluk<T: Scalar>(a: &Csr<T>, level: usize, dropped: DroppedFill) -> Result
     a.check_square()?;
     a.check_finite()?;
     let (ptr, idx) = fill_pattern(a, level)?;
-    match eliminate(a, &Pattern { ptr: &ptr, idx: &idx }, dropped, 0.0, Pivots::Replaced, "iluk")? {
-        Eliminated::Done { lower, upper, reciprocals, replaced } => {
-            Ok(IncompleteLu::assemble("iluk", &lower, &upper, &reciprocals, replaced))
-        }
-        Eliminated::Stopped { .. } => unreachable!("pivots are replaced"),
-    }
+    IncompleteLu::on_pattern("iluk", Rule::Pattern(dropped), &Pattern { ptr: &ptr, idx: &idx }, a)
 }
 
 /// Places of level at most `most`, by rows.

@@ -14,7 +14,7 @@ use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, norm2, one, zero};
 
 use crate::blas1::divide;
-use crate::incomplete_lu::{IncompleteLu, usable_pivot};
+use crate::incomplete_lu::{IncompleteLu, Rule, usable_pivot};
 use crate::triangular::Rows;
 
 /// What ILUT keeps.
@@ -131,7 +131,7 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
         }
         reciprocals.push(reciprocal);
     }
-    Ok(IncompleteLu::assemble("ilut", &lower, &upper, &reciprocals, replaced))
+    Ok(IncompleteLu::assemble("ilut", Rule::Dropping(options), &lower, &upper, &reciprocals, replaced))
 }
 
 /// The `count` columns with the largest |w|, in increasing order; of equal ones the first.

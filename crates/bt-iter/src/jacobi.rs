@@ -4,10 +4,11 @@
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., §10.2, doi:10.1137/1.9780898718003.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Matrix, Scalar, one, zero};
+use bt_formats::{Csr, Matrix, Scalar, one, zero};
 
 use crate::blas1::divide;
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::check_refactor;
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// M = diag(A).
 ///
@@ -54,12 +55,20 @@ impl<T: Scalar> Jacobi<T> {
     /// # Errors
     /// As [`Jacobi::new`].
     pub fn from_diagonal(diagonal: &[T]) -> Result<Self> {
+        let mut m = Self { reciprocals: diagonal.to_vec(), kind: PreconditionerKind::General };
+        m.invert()?;
+        Ok(m)
+    }
+
+    /// 1/dᵢ from dᵢ, in place; all NaN after an error.
+    fn invert(&mut self) -> Result<()> {
         let mut positive = true;
-        let mut reciprocals = Vec::with_capacity(diagonal.len());
-        for (row, &d) in diagonal.iter().enumerate() {
+        for row in 0..self.reciprocals.len() {
+            let d = self.reciprocals[row];
             positive &= d.im() == zero() && d.re() > zero();
             let reciprocal = divide(one::<T>(), d);
             if d == zero() || !Scalar::is_finite(reciprocal) {
+                self.reciprocals.fill(T::nan_impl());
                 return Err(FactorError::Breakdown {
                     method: "jacobi",
                     reason: format!(
@@ -67,10 +76,22 @@ impl<T: Scalar> Jacobi<T> {
                     ),
                 });
             }
-            reciprocals.push(reciprocal);
+            self.reciprocals[row] = reciprocal;
         }
-        let kind = if positive { PreconditionerKind::Spd } else { PreconditionerKind::General };
-        Ok(Self { reciprocals, kind })
+        self.kind = if positive { PreconditionerKind::Spd } else { PreconditionerKind::General };
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Refactor<T> for Jacobi<T> {
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        let checked = check_refactor(self.reciprocals.len(), a);
+        if checked.is_err() {
+            self.reciprocals.fill(T::nan_impl());
+            return checked;
+        }
+        self.reciprocals.iter_mut().enumerate().for_each(|(i, d)| *d = a.get(i, i));
+        self.invert()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Floor 2 of blocktri: iterative solvers and preconditioners.
 
 mod arms;
+mod band_spike;
 mod bicgstab;
 mod blas1;
 mod block_diagonal;
@@ -16,9 +17,12 @@ mod ilut;
 mod incomplete_lu;
 mod jacobi;
 mod krylov;
+mod lockstep;
+mod mixed_precision;
 mod pattern_lu;
 mod preconditioner;
 mod quasi;
+mod recurrence;
 mod schwarz;
 mod ssor;
 mod ssor_ai;
@@ -26,6 +30,7 @@ mod ssor_ai_masked;
 mod triangular;
 
 pub use arms::{Arms, ArmsOptions, LastLevel, LastSolver, LevelFacts, RowOrder};
+pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, BandWidth, Diagonal};
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::BlockDiagonal;
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};
@@ -36,9 +41,11 @@ pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;
 pub use ilut::{IlutOptions, ilut};
-pub use incomplete_lu::IncompleteLu;
+pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
-pub use preconditioner::{Identity, Preconditioner, PreconditionerKind};
+pub use lockstep::Lockstep;
+pub use mixed_precision::MixedPrecision;
+pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};
 pub use quasi::QuasiBlockTridiagonal;
 pub use schwarz::{Factored, Overlap, Schwarz};
 pub use ssor::ssor;

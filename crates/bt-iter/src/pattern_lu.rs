@@ -1,21 +1,41 @@
-//! LU elimination restricted to a given pattern: the numerical half of ILU(0), ILU(k) and IC(0).
+//! LU elimination restricted to a given pattern: the numerical half of ILU(0), ILU(k) and IC(0), the first time and again.
 //!
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., §10.3 (Algorithm 10.4), doi:10.1137/1.9780898718003.
 //!
-//! Cost: 2 flops for every pair of places (i, k), (k, j) of the pattern, k < i, k < j.
+//! Cost: 2 flops for every pair of places (i, k), (k, j) of the pattern, k < i, k < j. Nothing is allocated.
 
 use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, one, zero};
 
 use crate::blas1::divide;
 use crate::ilu0::DroppedFill;
-use crate::incomplete_lu::usable_pivot;
-use crate::triangular::Rows;
+use crate::incomplete_lu::{outside_pattern, usable_pivot};
+use crate::triangular::{LevelTriangle, Rows};
 
 /// Places of the factors by rows, columns increasing; those of A among them.
 pub(crate) struct Pattern<'a> {
     pub ptr: &'a [u32],
     pub idx: &'a [u32],
+}
+
+impl Pattern<'_> {
+    /// The places left of the diagonal and right of it, with zeros.
+    pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
+        let mut triangles = [Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() }];
+        for i in 0..self.ptr.len() - 1 {
+            for &j in &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize] {
+                if j as usize != i {
+                    let part = &mut triangles[usize::from(j as usize > i)];
+                    part.idx.push(j);
+                    part.val.push(zero());
+                }
+            }
+            for part in &mut triangles {
+                part.ptr.push(part.idx.len() as u32);
+            }
+        }
+        triangles
+    }
 }
 
 /// What becomes of a pivot that cannot be divided by.
@@ -27,73 +47,79 @@ pub(crate) enum Pivots {
     Positive,
 }
 
-/// Factors, or the row where no positive pivot is left.
-pub(crate) enum Eliminated<T> {
-    Done { lower: Rows<T>, upper: Rows<T>, reciprocals: Vec<T>, replaced: usize },
+/// How the elimination ended.
+pub(crate) enum Eliminated {
+    /// With so many pivots replaced.
+    Done { replaced: usize },
+    /// In the row where no positive pivot is left.
     Stopped { row: usize },
 }
 
-/// M = L·U of A + shift·diag(A) on the pattern.
+/// M = L·U of A + shift·diag(A) on the pattern of `lower` and `upper`. Columns are counted by their position in `upper`
+/// while a row is worked on: `w` holds the row, `owner` which row that is.
 ///
 /// # Errors
-/// [`FactorError::Breakdown`] naming the row where an element overflows.
+/// [`FactorError::Input`] naming an entry of A outside the pattern; [`FactorError::Breakdown`] naming the row where an element
+/// overflows.
+#[allow(clippy::too_many_arguments)] // two factors, two buffers, and the rule
 pub(crate) fn eliminate<T: Scalar>(
     a: &Csr<T>,
-    pattern: &Pattern<'_>,
+    lower: &mut LevelTriangle<T>,
+    upper: &mut LevelTriangle<T>,
+    (w, owner): (&mut [T], &mut [u32]),
     dropped: DroppedFill,
     shift: f64,
     pivots: Pivots,
     method: &'static str,
-) -> Result<Eliminated<T>> {
-    let n = a.nrows();
-    let (mut lower, mut upper) = (Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() });
-    let mut reciprocals = Vec::with_capacity(n);
+) -> Result<Eliminated> {
+    owner.fill(u32::MAX);
     let mut replaced = 0;
-    // Row i scattered over its columns, and which columns it has.
-    let (mut w, mut owner) = (vec![zero::<T>(); n], vec![u32::MAX; n]);
-    for i in 0..n {
-        let places = &pattern.idx[pattern.ptr[i] as usize..pattern.ptr[i + 1] as usize];
-        for &j in places {
-            (w[j as usize], owner[j as usize]) = (zero(), i as u32);
+    for i in 0..a.nrows() {
+        let (left, own) = (lower.row(lower.position[i] as usize), upper.position[i] as usize);
+        let right = upper.row(own);
+        for e in left.clone() {
+            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            (w[k], owner[k]) = (zero(), i as u32);
         }
         // The diagonal is a place whether it is stored or not.
-        (w[i], owner[i]) = (zero(), i as u32);
+        for &j in upper.idx[right.clone()].iter().chain(std::iter::once(&(own as u32))) {
+            (w[j as usize], owner[j as usize]) = (zero(), i as u32);
+        }
         let mut largest = zero::<T::Real>();
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals) {
-            w[j as usize] = v;
+            let place = upper.position[j as usize] as usize;
+            if owner[place] != i as u32 {
+                return Err(outside_pattern(i, j));
+            }
+            w[place] = v;
             largest = largest.max_nan(v.abs());
         }
-        w[i] *= T::from_parts(1.0 + shift, 0.0);
+        w[own] *= T::from_parts(1.0 + shift, 0.0);
         let mut lost = zero::<T>();
-        for &k in places.iter().take_while(|&&k| (k as usize) < i) {
-            let k = k as usize;
+        for e in left {
             // lᵢₖ ← wₖ/uₖₖ;  wⱼ ← wⱼ − lᵢₖ·uₖⱼ on the pattern
-            let l: T = w[k] * reciprocals[k];
-            w[k] = l;
-            for e in upper.ptr[k] as usize..upper.ptr[k + 1] as usize {
-                let j = upper.idx[e] as usize;
-                let product: T = l * upper.val[e];
+            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            let l: T = w[k] * upper.reciprocals[k];
+            for f in upper.row(k) {
+                let j = upper.idx[f] as usize;
+                let product: T = l * upper.val[f];
                 if owner[j] == i as u32 {
                     w[j] -= product;
                 } else {
                     lost -= product;
                 }
             }
-            lower.idx.push(k as u32);
-            lower.val.push(l);
+            lower.val[e] = l;
         }
         if dropped == DroppedFill::ToDiagonal {
-            w[i] += lost;
+            w[own] += lost;
         }
-        for &j in places.iter().filter(|&&j| j as usize > i) {
-            upper.idx.push(j);
-            upper.val.push(w[j as usize]);
+        for e in right {
+            upper.val[e] = w[upper.idx[e] as usize];
         }
-        lower.ptr.push(lower.idx.len() as u32);
-        upper.ptr.push(upper.idx.len() as u32);
-        let (pivot, was_replaced) = usable_pivot(w[i], largest);
-        if pivots == Pivots::Positive && (was_replaced || !(w[i].re() > zero())) {
+        let (pivot, was_replaced) = usable_pivot(w[own], largest);
+        if pivots == Pivots::Positive && (was_replaced || !(w[own].re() > zero())) {
             return Ok(Eliminated::Stopped { row: i });
         }
         replaced += usize::from(was_replaced);
@@ -102,7 +128,7 @@ pub(crate) fn eliminate<T: Scalar>(
             let reason = format!("elements overflow in row {i} (from 0); scale the matrix, or use matching");
             return Err(FactorError::Breakdown { method, reason });
         }
-        reciprocals.push(reciprocal);
+        upper.reciprocals[own] = reciprocal;
     }
-    Ok(Eliminated::Done { lower, upper, reciprocals, replaced })
+    Ok(Eliminated::Done { replaced })
 }

@@ -1,6 +1,9 @@
 //! Preconditioners: z ← M⁻¹r, with setup apart from application.
 
-use bt_formats::Scalar;
+#[cfg(doc)]
+use bt_direct::FactorError;
+use bt_direct::Result;
+use bt_formats::{Csr, Scalar};
 
 /// What a method may assume of M.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,49 @@ pub trait Preconditioner<T: Scalar>: Send {
     fn nnz(&self) -> usize;
     /// Bytes of all arrays.
     fn bytes(&self) -> usize;
+}
+
+impl<T: Scalar, P: Preconditioner<T> + ?Sized> Preconditioner<T> for Box<P> {
+    fn n(&self) -> usize {
+        (**self).n()
+    }
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn kind(&self) -> PreconditionerKind {
+        (**self).kind()
+    }
+    fn apply(&mut self, r: &[T], z: &mut [T]) {
+        (**self).apply(r, z);
+    }
+    fn nnz(&self) -> usize {
+        (**self).nnz()
+    }
+    fn bytes(&self) -> usize {
+        (**self).bytes()
+    }
+}
+
+/// A preconditioner that takes the values of another matrix of the same pattern, in the memory it has.
+///
+/// ```
+/// use bt_formats::Csr;
+/// use bt_iter::{DroppedFill, Preconditioner, Refactor, ilu0};
+/// let a = Csr::from_dense(faer::mat![[2.0, 1.0], [1.0, 2.0]].as_ref())?;
+/// let mut m = ilu0(&a, DroppedFill::Forgotten)?;
+/// m.refactor(&Csr::from_dense(faer::mat![[4.0, 1.0], [1.0, 3.0]].as_ref())?)?;
+/// let mut z = [0.0; 2];
+/// m.apply(&[5.0, 4.0], &mut z);
+/// assert!(z.iter().all(|z: &f64| (z - 1.0).abs() < 1e-15));
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+pub trait Refactor<T: Scalar>: Preconditioner<T> {
+    /// Makes M from `a` as the constructor did, to the same bits where the pattern is the same. After an error applications
+    /// give NaN until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// Those of the constructor, and [`FactorError::Input`] for another size, or naming an entry that the pattern has no place for.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()>;
 }
 
 /// The contract of [`Preconditioner::apply`] on lengths.

@@ -10,13 +10,13 @@
 //! Storage and cost: those of [`IncompleteLu`] on the pattern of A.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, LinearOperator, Scalar, one, zero};
+use bt_formats::{Csr, Scalar, one, zero};
 
 use crate::blas1::divide;
-use crate::hermitian::{check_omega, positive_diagonal};
-use crate::incomplete_lu::IncompleteLu;
+use crate::hermitian::{check_omega, check_positive};
+use crate::incomplete_lu::{IncompleteLu, Rule, outside_pattern};
+use crate::pattern_lu::Pattern;
 use crate::preconditioner::PreconditionerKind;
-use crate::triangular::Rows;
 
 /// The SSOR preconditioner of `a` with 0 < ω < 2; ω = 1 is symmetric Gauss–Seidel.
 ///
@@ -37,39 +37,39 @@ use crate::triangular::Rows;
 /// the row whose diagonal entry has no finite reciprocal.
 pub fn ssor<T: Scalar>(a: &Csr<T>, omega: f64) -> Result<IncompleteLu<T>> {
     check_omega(omega)?;
-    a.check_square()?;
-    a.check_finite()?;
-    let n = a.nrows();
+    let pattern = Pattern { ptr: a.row_ptr(), idx: a.col_idx() };
+    IncompleteLu::on_pattern("ssor", Rule::Relaxed(omega), &pattern, a)
+}
+
+/// M = (I + L·D̄⁻¹)·(D̄ + U)/(2 − ω) in the triangles of `m`, which have the pattern of A.
+pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) -> Result<()> {
+    let IncompleteLu { lower, upper, work: inverses, .. } = m;
     let (w, scale) = (T::from_parts(omega, 0.0), T::from_parts(1.0 / (2.0 - omega), 0.0));
+    let unscale = divide(one::<T>(), scale);
     // D̄⁻¹
-    let inverses = (0..n)
-        .map(|i| {
-            let inverse = divide(w, a.get(i, i));
-            if a.get(i, i) != zero() && Scalar::is_finite(inverse) {
-                return Ok(inverse);
-            }
+    for (i, inverse) in inverses.iter_mut().enumerate() {
+        *inverse = divide(w, a.get(i, i));
+        if a.get(i, i) == zero() || !Scalar::is_finite(*inverse) {
             let reason = format!("the diagonal entry of row {i} (from 0) has no reciprocal; use ilut or matching");
-            Err(FactorError::Breakdown { method: "ssor", reason })
-        })
-        .collect::<Result<Vec<T>>>()?;
-    // M = (I + L·D̄⁻¹)·(D̄ + U)/(2 − ω)
-    let (mut lower, mut upper) = (Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() });
-    for i in 0..n {
-        let (cols, vals) = a.row(i);
-        for (&j, &v) in cols.iter().zip(vals) {
-            if (j as usize) < i {
-                lower.idx.push(j);
-                lower.val.push(v * inverses[j as usize]);
-            } else if (j as usize) > i {
-                upper.idx.push(j);
-                upper.val.push(v * scale);
-            }
+            return Err(FactorError::Breakdown { method: "ssor", reason });
         }
-        lower.ptr.push(lower.idx.len() as u32);
-        upper.ptr.push(upper.idx.len() as u32);
     }
-    let reciprocals: Vec<T> = inverses.iter().map(|&d| d * divide(one::<T>(), scale)).collect();
-    let definite = positive_diagonal(a, "ssor").is_ok();
-    let kind = if definite { PreconditionerKind::Spd } else { PreconditionerKind::General };
-    Ok(IncompleteLu::assemble("ssor", &lower, &upper, &reciprocals, 0).claiming(kind))
+    for i in 0..inverses.len() {
+        let (p, q) = (lower.position[i] as usize, upper.position[i] as usize);
+        let (mut left, mut right) = (lower.row(p), upper.row(q));
+        let (cols, vals) = a.row(i);
+        for (&j, &v) in cols.iter().zip(vals).filter(|(j, _)| **j as usize != i) {
+            let (part, places) = if (j as usize) < i { (&mut *lower, &mut left) } else { (&mut *upper, &mut right) };
+            // Columns increase on both sides; what A has no more is zero.
+            let place =
+                places.by_ref().inspect(|&e| part.val[e] = zero()).find(|&e| part.order[part.idx[e] as usize] == j);
+            let Some(e) = place else { return Err(outside_pattern(i, j)) };
+            part.val[e] = if (j as usize) < i { v * inverses[j as usize] } else { v * scale };
+        }
+        left.for_each(|e| lower.val[e] = zero());
+        right.for_each(|e| upper.val[e] = zero());
+        upper.reciprocals[q] = inverses[i] * unscale;
+    }
+    m.kind = if check_positive(a, "ssor").is_ok() { PreconditionerKind::Spd } else { PreconditionerKind::General };
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! Incomplete factorizations: exact where nothing is dropped, better than the diagonal where something is.
 
-use bt_formats::{Csr, LinearOperator, Outcome, Scalar, StopCriterion, c64};
-use bt_iter::{DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, ilu0, ilut};
+use bt_formats::{Csr, LinearOperator, Outcome, Scalar, StopCriterion, c32, c64, norm2};
+use bt_iter::{
+    DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, TriangularSolves, ilu0, ilut,
+};
 use bt_testkit::strategies::{self, dominant};
 use bt_testkit::{csr, stencil};
 use proptest::prelude::*;
@@ -96,6 +98,45 @@ fn threads_do_not_change_bits() {
     let mut product = vec![0.0; n as usize];
     a.apply(1.0, &one, 0.0, &mut product);
     assert!(product.iter().zip(&b).all(|(p, b)| (p - b).abs() < 1e-12));
+}
+
+/// From levels − 1 sweeps on nothing is left to sweep.
+fn sweeps_end_in_the_solve<T: Scalar>() {
+    let a = stencil::<f64>(9, 0.3).cast::<T>();
+    let n = 81;
+    let b: Vec<T> = (0..n).map(|i| T::from_parts(f64::from(i % 13) - 6.0, f64::from(i % 3))).collect();
+    for m in [ilu0(&a, DroppedFill::Forgotten).unwrap(), ilut(&a, IlutOptions::default()).unwrap()] {
+        let (below, above) = m.levels();
+        let most = below.max(above) - 1;
+        let exact = solve(&mut m.clone(), &b, 1);
+        let distance = |sweeps| {
+            let z = solve(&mut m.clone().solved_by(TriangularSolves::Sweeps(sweeps)), &b, 1);
+            norm2(&z.iter().zip(&exact).map(|(&z, &e)| z - e).collect::<Vec<T>>())
+        };
+        assert_eq!((distance(most), distance(most + 3)), (0.0, 0.0));
+        let few = [0, 1, 3, 6].map(distance);
+        assert!(few.windows(2).all(|w| w[1] < 0.9 * w[0]) && few[3] > 0.0, "{few:?}");
+    }
+}
+
+#[test]
+fn jacobi_sweeps_approach_the_triangular_solves() {
+    sweeps_end_in_the_solve::<f32>();
+    sweeps_end_in_the_solve::<f64>();
+    sweeps_end_in_the_solve::<c32>();
+    sweeps_end_in_the_solve::<c64>();
+    // Rows in pieces for threads: the same bits.
+    let a = stencil(60, 0.4);
+    let b: Vec<f64> = (0..3600).map(|i| f64::from(i % 13) - 6.0).collect();
+    let mut m = ilu0(&a, DroppedFill::Forgotten).unwrap().solved_by(TriangularSolves::Sweeps(3));
+    assert_eq!(solve(&mut m, &b, 1), solve(&mut m, &b, 3));
+    // More sweeps, fewer iterations, down to those of exact solves.
+    let a = stencil(30, 0.4);
+    let factors = ilu0(&a, DroppedFill::Forgotten).unwrap();
+    let with = |sweeps| iterations(&a, &mut factors.clone().solved_by(TriangularSolves::Sweeps(sweeps)));
+    let counts = [1, 3, 58].map(with);
+    assert!(counts[2] < counts[1] && counts[1] < counts[0], "{counts:?}");
+    assert_eq!(counts[2], iterations(&a, &mut factors.clone()));
 }
 
 proptest! {

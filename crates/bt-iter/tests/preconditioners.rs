@@ -1,13 +1,15 @@
 //! Every preconditioner passes the contract in all four scalars, and is the operator that its documentation says.
 
-use bt_direct::{FactorError, SparseLu};
+use bt_direct::spike::Partitions;
+use bt_direct::{FactorError, SparseLu, SpikeOptions};
 use bt_formats::{
     BlockTridiagonal, Csr, DiagonalKind, HybridLayout, LinearOperator, Outcome, Partition, RealScalar, Scalar,
     StopCriterion, c32, c64, norm2,
 };
 use bt_iter::{
-    BiCgStab, BlockForm, BlockPreconditioner, Cg, DroppedFill, Factored, Gmres, Identity, IlutOptions, Jacobi, Overlap,
-    Preconditioner, PreconditionerKind, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    BandOrder, BandSpike, BandSpikeOptions, BiCgStab, BlockForm, BlockPreconditioner, Cg, Diagonal, DroppedFill,
+    Factored, Gmres, Identity, IlutOptions, Jacobi, Overlap, Preconditioner, PreconditionerKind, Schwarz, Series,
+    SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_queue::{CloudCase, UnitDisk};
 use bt_testkit::alloc::CountingAllocator;
@@ -33,6 +35,13 @@ fn schwarz<T: Scalar>(a: &Csr<T>, overlap: Overlap, local: Local<'_, T>) -> Made
     Schwarz::new(a, &parts, 1, overlap, local).map(|m| Box::new(m) as _)
 }
 
+/// In the given order without matching.
+fn band_spike<T: Scalar>(a: &Csr<T>, options: &BandSpikeOptions, partitions: Partitions) -> Made<'static, T> {
+    let spike = SpikeOptions { partitions, ..options.spike.clone() };
+    let options = BandSpikeOptions { diagonal: Diagonal::Given, order: BandOrder::Given, spike, width: options.width };
+    BandSpike::new(a, &options).map(|m| Box::new(m) as _)
+}
+
 /// The preconditioners of a Hermitian positive definite grid matrix of 6 lines of 6.
 fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
     let block = |form| BlockPreconditioner::new(blocks(a, &[6; 6]), form).map(|m| Box::new(m) as _);
@@ -40,6 +49,9 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
         Ok(Box::new(Identity::new(a.nrows()))),
         Jacobi::new(a).map(|m| Box::new(m) as _),
         ilu0(a, DroppedFill::Forgotten).map(|m| Box::new(m) as _),
+        ilu0(a, DroppedFill::Forgotten).map(|m| Box::new(m.solved_by(TriangularSolves::Sweeps(2))) as _),
+        ic0(a, DroppedFill::Forgotten).map(|m| Box::new(m.factors.solved_by(TriangularSolves::Sweeps(1))) as _),
+        ssor(a, 1.3).map(|m| Box::new(m.solved_by(TriangularSolves::Sweeps(3))) as _),
         ilu0(a, DroppedFill::ToDiagonal).map(|m| Box::new(m) as _),
         ilut(a, IlutOptions { fill: 4, drop_tolerance: 1e-2 }).map(|m| Box::new(m) as _),
         block(BlockForm::Jacobi),
@@ -58,6 +70,9 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
         SsorAiMasked::new(a, 1.0).map(|m| Box::new(m) as _),
         schwarz(a, Overlap::Added, &|local| Ok(Box::new(ic0(local, DroppedFill::Forgotten)?.factors))),
         schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(ilu0(local, DroppedFill::Forgotten)?))),
+        BandSpike::new(a, &BandSpikeOptions::default()).map(|m| Box::new(m) as _),
+        band_spike(a, &BandSpikeOptions::default(), Partitions::Even(3)),
+        band_spike(a, &BandSpikeOptions::truncated(), Partitions::Even(3)),
         schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(Factored::new(SparseLu::new(local)?)))),
     ]
 }

@@ -61,15 +61,23 @@ impl<R: RealScalar> Matching<R> {
         for i in 0..a.nrows() {
             let (cols, vals) = a.row(i);
             for (&j, &v) in cols.iter().zip(vals) {
-                let (r, c) = (self.row_scale[i], self.col_scale[j as usize]);
-                let (low, high) = if r < c { (r, c) } else { (c, r) };
-                // The first factor moves |v| towards 1.
-                let (first, second) = if v.abs1() >= R::from_f64(1.0) { (low, high) } else { (high, low) };
-                scaled.values_mut()[k] = v * T::from_real(first) * T::from_real(second);
+                scaled.values_mut()[k] = self.scale_entry(i, j as usize, v);
                 k += 1;
             }
         }
         scaled.permute(&self.rows, &Permutation::identity(a.ncols()))
+    }
+
+    /// rᵢ·v·cⱼ for the entry v = aᵢⱼ of A, exact as [`Matching::apply`] is.
+    ///
+    /// # Panics
+    /// When i or j is not below n.
+    pub fn scale_entry<T: Scalar + faer::traits::ComplexField<Real = R>>(&self, i: usize, j: usize, v: T) -> T {
+        let (r, c) = (self.row_scale[i], self.col_scale[j]);
+        let (low, high) = if r < c { (r, c) } else { (c, r) };
+        // The first factor moves |v| towards 1.
+        let (first, second) = if v.abs1() >= R::from_f64(1.0) { (low, high) } else { (high, low) };
+        v * T::from_real(first) * T::from_real(second)
     }
 }
 

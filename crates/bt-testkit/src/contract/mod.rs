@@ -9,7 +9,7 @@ mod preconditioner;
 
 pub use factorization::{factorization_contract, refactor_contract};
 pub use operator::operator_contract;
-pub use preconditioner::{Claim, preconditioner_contract};
+pub use preconditioner::{Claim, preconditioner_contract, preconditioner_contract_to};
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

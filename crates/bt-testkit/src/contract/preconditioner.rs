@@ -30,6 +30,19 @@ pub fn preconditioner_contract<T: Scalar>(
     claim: Claim,
     apply: &mut (dyn FnMut(&[T], &mut [T]) + Send),
 ) -> Result<(), String> {
+    preconditioner_contract_to(unit_roundoff::<T>(), n, claim, apply)
+}
+
+/// [`preconditioner_contract`] of a preconditioner that works to another unit roundoff than that of its vectors.
+///
+/// # Errors
+/// The first breach.
+pub fn preconditioner_contract_to<T: Scalar>(
+    roundoff: f64,
+    n: usize,
+    claim: Claim,
+    apply: &mut (dyn FnMut(&[T], &mut [T]) + Send),
+) -> Result<(), String> {
     let (x, y) = (random_vector::<T>(n, 11), random_vector::<T>(n, 12));
     let nan = T::from_parts(f64::NAN, f64::NAN);
     let mut solve = |r: &[T]| {
@@ -43,7 +56,7 @@ pub fn preconditioner_contract<T: Scalar>(
     let my = solve(&y);
 
     ensure(solve(&vec![zero(); n]).iter().all(|v| *v == zero()), || "M⁻¹0 is not 0".into())?;
-    let tolerance = 1e4 * (n + 1) as f64 * unit_roundoff::<T>();
+    let tolerance = 1e4 * (n + 1) as f64 * roundoff;
     let combine = |x: &[T], y: &[T]| -> Vec<T> {
         x.iter().zip(y).map(|(&x, &y)| T::from_parts(2.0, 0.0) * x - T::from_parts(0.25, 0.0) * y).collect()
     };

@@ -1,0 +1,200 @@
+//! Every preconditioner that takes new values gives the bits of a fresh one, allocates nothing for it, and survives bad input.
+
+use bt_direct::{FactorError, Result};
+use bt_formats::{BlockTridiagonal, Csr, DiagonalKind, Error, HybridLayout, Partition, Scalar, c32, c64};
+use bt_iter::{
+    BandOrder, BandSpike, BandSpikeOptions, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, IlutOptions, Jacobi,
+    Preconditioner, Refactor, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
+};
+use bt_testkit::alloc::{CountingAllocator, count_allocations};
+use bt_testkit::{csr, random_vector, stencil};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Whether a refactorisation takes memory.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Memory {
+    None,
+    Some,
+}
+
+type Make<T> = fn(&Csr<T>) -> Result<Box<dyn Refactor<T>>>;
+
+fn all<T: Scalar>() -> Vec<(Memory, Make<T>)> {
+    vec![
+        (Memory::None, |a| Ok(Box::new(Jacobi::new(a)?))),
+        (Memory::None, |a| Ok(Box::new(ssor(a, 1.3)?))),
+        (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?))),
+        (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?.solved_by(TriangularSolves::Sweeps(2))))),
+        (Memory::None, |a| Ok(Box::new(ilu0(a, DroppedFill::ToDiagonal)?))),
+        (Memory::None, |a| Ok(Box::new(iluk(a, 2, DroppedFill::Forgotten)?))),
+        (Memory::None, |a| Ok(Box::new(ic0(a, DroppedFill::Forgotten)?.factors))),
+        (Memory::None, |a| Ok(Box::new(ic0(a, DroppedFill::ToDiagonal)?.factors))),
+        (Memory::Some, |a| Ok(Box::new(ilut(a, IlutOptions { fill: 4, drop_tolerance: 1e-3 })?))),
+        (Memory::Some, |a| Ok(Box::new(ilut(a, IlutOptions::default())?.solved_by(TriangularSolves::Sweeps(2))))),
+        (Memory::Some, |a| {
+            let order = (Diagonal::Given, BandOrder::Given);
+            let options = BandSpikeOptions { diagonal: order.0, order: order.1, ..BandSpikeOptions::default() };
+            Ok(Box::new(BandSpike::new(a, &options)?))
+        }),
+    ]
+}
+
+/// The grid Laplacian with `shift` on the diagonal, Hermitian imaginary parts in a complex type.
+fn grid<T: Scalar>(shift: f64) -> Csr<T> {
+    let real = stencil::<f64>(7, 0.0);
+    csr(49, |i, j| {
+        let (v, sign) = (real.get(i, j), f64::from(i32::from(j > i) - i32::from(j < i)));
+        if i == j {
+            T::from_parts(v + shift * (1.0 + i as f64 / 49.0), 0.0)
+        } else {
+            T::from_parts(v, 0.1 * shift * v * sign)
+        }
+    })
+}
+
+fn apply<T: Scalar>(m: &mut dyn Refactor<T>) -> Vec<T> {
+    let r = random_vector::<T>(m.n(), 4);
+    let mut z = vec![T::default(); r.len()];
+    m.apply(&r, &mut z);
+    z
+}
+
+fn contract<T: Scalar>() {
+    let (first, second) = (grid::<T>(0.3), grid::<T>(1.7));
+    // An entry that no pattern of the grid has, also not with two levels of fill.
+    let wider =
+        csr(49, |i, j| if i + j == 48 && i.abs_diff(j) == 48 { T::from_parts(0.1, 0.0) } else { first.get(i, j) });
+    let nan = csr(49, |i, j| if (i, j) == (3, 3) { T::from_parts(f64::NAN, 0.0) } else { first.get(i, j) });
+    let no_pivot = csr(49, |i, j| if (i, j) == (5, 5) { T::default() } else { first.get(i, j) });
+    for (memory, make) in all::<T>() {
+        let mut m = make(&first).unwrap();
+        let name = m.name();
+        let (old, new) = (apply(&mut *m), apply(&mut *make(&second).unwrap()));
+        assert!(old != new, "{name}");
+        let (done, count) = count_allocations(|| m.refactor(&second));
+        done.unwrap();
+        assert_eq!((apply(&mut *m) == new, memory == Memory::Some || count == 0), (true, true), "{name}: {count}");
+        // Back to the first: nothing of the second is left.
+        m.refactor(&first).unwrap();
+        assert!(apply(&mut *m) == old, "{name} in {}", T::KIND);
+
+        let too_small = stencil::<f64>(3, 0.0).cast::<T>();
+        for (wrong, a) in [("size", &too_small), ("value", &nan)] {
+            let error = m.refactor(a).unwrap_err();
+            assert!(matches!(error, FactorError::Input(_)), "{name}, {wrong}: {error}");
+            assert!(apply(&mut *m).iter().all(|z| !Scalar::is_finite(*z)), "{name}, {wrong}");
+        }
+        // Whatever there was before, it is gone after success.
+        m.refactor(&second).unwrap();
+        assert!(apply(&mut *m) == new, "{name}");
+        // Patterns with no place for an entry say where it is.
+        if memory == Memory::None && name != "jacobi" {
+            let error = m.refactor(&wider).unwrap_err();
+            let place = matches!(error, FactorError::Input(Error::OutsideStructure { row: 0, col: 48, .. }));
+            assert!(place && !Scalar::is_finite(apply(&mut *m)[0]), "{name}: {error}");
+        }
+        if ["jacobi", "ssor", "ic0", "mic0"].contains(&name) {
+            let error = m.refactor(&no_pivot).unwrap_err().to_string();
+            assert!(error.contains("row 5") && !Scalar::is_finite(apply(&mut *m)[0]), "{name}: {error}");
+        }
+        m.refactor(&first).unwrap();
+        assert!(apply(&mut *m) == old, "{name}");
+    }
+}
+
+#[test]
+fn new_values_give_the_bits_of_a_fresh_preconditioner() {
+    contract::<f32>();
+    contract::<f64>();
+    contract::<c32>();
+    contract::<c64>();
+}
+
+#[test]
+fn entries_that_are_no_more_count_as_zeros() {
+    let full = csr(4, |i: usize, j: usize| if i == j { 4.0 } else { 1.0 / (1 + i + j) as f64 });
+    let less = csr(4, |i: usize, j: usize| {
+        if i == j {
+            5.0
+        } else if i.abs_diff(j) == 1 {
+            -1.0
+        } else {
+            0.0
+        }
+    });
+    for (_, make) in all::<f64>().into_iter().filter(|(memory, _)| *memory == Memory::None) {
+        let (mut m, mut fresh) = (make(&full).unwrap(), make(&less).unwrap());
+        m.refactor(&less).unwrap();
+        let off: f64 = apply(&mut *m).iter().zip(apply(&mut *fresh)).map(|(x, y)| (x - y).abs()).sum();
+        assert!(off < 1e-15, "{}: {off:e}", m.name());
+    }
+}
+
+#[test]
+fn block_sweeps_take_new_blocks() {
+    // Tridiagonal blocks, by lines, one of which needs interchanges; bands; dense ones.
+    let grid = |shift: f64| stencil::<f64>(7, shift);
+    let weak = csr(49, |i: usize, j: usize| if i == j && i == 7 { 0.0 } else { grid(0.2).get(i, j) });
+    let wide = |v: f64| csr(49, move |i: usize, j: usize| if i == j { 9.0 } else { v / (1 + i + 2 * j) as f64 });
+    let blocks = |a: &Csr<f64>, size: usize, diagonal| {
+        let layout = HybridLayout { diagonal: Some(diagonal), ..HybridLayout::default() };
+        let near = csr(49, |i: usize, j: usize| if (i / size).abs_diff(j / size) < 2 { a.get(i, j) } else { 0.0 });
+        BlockTridiagonal::from_csr(&near, Partition::uniform(49, size).unwrap(), layout).unwrap()
+    };
+    let apply = |m: &mut BlockPreconditioner<f64>| {
+        let mut z = vec![0.0; 49];
+        m.apply(&random_vector(49, 4), &mut z);
+        z
+    };
+    for form in [BlockForm::Jacobi, BlockForm::GaussSeidel, BlockForm::Symmetric, BlockForm::RedBlack] {
+        for (diagonal, size, matrices) in [
+            (DiagonalKind::Tridiagonal, 7, [grid(0.3), weak.clone(), grid(0.1)]),
+            (DiagonalKind::Band, 14, [grid(0.3), grid(0.6), grid(0.1)]),
+            (DiagonalKind::Dense, 10, [wide(1.0), wide(-2.0), grid(0.1)]),
+        ] {
+            let [first, second, third] = matrices.map(|a| blocks(&a, size, diagonal));
+            let mut m = BlockPreconditioner::new(first.clone(), form).unwrap();
+            for next in [&second, &third, &first, &second] {
+                let mut fresh = BlockPreconditioner::new((*next).clone(), form).unwrap();
+                m.refactor((*next).clone()).unwrap();
+                assert!(apply(&mut m) == apply(&mut fresh), "{form:?} {diagonal:?}");
+                assert_eq!(m.pivoted_blocks(), fresh.pivoted_blocks());
+            }
+            assert_eq!(m.pivoted_blocks(), usize::from(diagonal == DiagonalKind::Tridiagonal));
+            let other =
+                BlockTridiagonal::from_csr(&grid(0.1), Partition::uniform(49, 49).unwrap(), HybridLayout::default());
+            assert!(matches!(m.refactor(other.unwrap()), Err(FactorError::Input(_))));
+            assert!(apply(&mut m).iter().all(|z| z.is_nan()));
+            if diagonal == DiagonalKind::Dense {
+                let zero = csr(49, |i, j| if i == j && i != 12 { 1.0 } else { 0.0 });
+                let error = m.refactor(blocks(&zero, size, diagonal)).unwrap_err().to_string();
+                assert!(error.contains("block 1"), "{error}");
+            }
+            m.refactor(first).unwrap();
+            assert!(apply(&mut m).iter().all(|z| z.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn the_shift_of_incomplete_cholesky_is_found_anew() {
+    // Kershaw's matrix needs one; with a heavier diagonal it does not.
+    let kershaw = |diagonal: f64| {
+        csr(4, move |i: usize, j: usize| match i.abs_diff(j) {
+            0 => diagonal,
+            1 => -2.0,
+            3 => 2.0,
+            _ => 0.0,
+        })
+    };
+    let mut m = ic0(&kershaw(3.0), DroppedFill::Forgotten).unwrap();
+    let (shift, breakdowns) = (m.shift, m.breakdowns);
+    assert!(shift > 0.0 && breakdowns > 0);
+    m.refactor(&kershaw(9.0)).unwrap();
+    assert_eq!((m.shift, m.breakdowns), (0.0, 0));
+    m.refactor(&kershaw(3.0)).unwrap();
+    assert_eq!((m.shift, m.breakdowns), (shift, breakdowns));
+    assert!(m.refactor(&csr(4, |i, j| f64::from(u8::from(i == j)) + if i < j { 0.5 } else { 0.0 })).is_err());
+}

@@ -1,8 +1,20 @@
-//! Floor 3 of blocktri: the M/M/n+k cloud queue, so far the block-tridiagonal matrices made from it; and the finite-element
-//! disk.
+//! Floor 3 of blocktri: queues. The M/M/n+k cloud model, generators of Markov chains and their stationary distributions; the
+//! ten cloud matrices; and the finite-element disk.
 
 pub mod cases;
+mod classes;
 mod disk;
+mod error;
+mod generator;
+mod model;
+mod scaled;
+mod stationary;
 
 pub use cases::{CloudCase, CloudParameters};
+pub use classes::{Classes, closed_classes};
 pub use disk::UnitDisk;
+pub use error::{Error, Result};
+pub use generator::{Generator, Uniformised};
+pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
+pub use scaled::Scaled;
+pub use stationary::Stationary;

@@ -1,18 +1,22 @@
 //! Floor 3 of blocktri: queues. The M/M/n+k cloud model, generators of Markov chains and their stationary distributions; the
 //! ten cloud matrices; and the finite-element disk.
 
+mod capacity;
 pub mod cases;
 mod classes;
 mod disk;
+mod distribution;
 mod error;
 mod generator;
 mod model;
 mod scaled;
 mod stationary;
 
+pub use capacity::{Capacity, Costs, Marginals};
 pub use cases::{CloudCase, CloudParameters};
 pub use classes::{Classes, closed_classes};
 pub use disk::UnitDisk;
+pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};

@@ -1,11 +1,14 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
 
+mod queue;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use queue::{GenerateQueueArgs, MethodArg, Parameters, QueueArgs, SweepArg};
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]
@@ -56,6 +59,8 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Describe a matrix: structure, sizes, the method that fits
     Info(InfoArgs),
+    /// Stationary distribution of a queue or any Markov chain, and a plan of resources
+    Queue(Box<QueueArgs>),
     /// Write a matrix of a known kind
     Generate(GenerateArgs),
     /// Print a shell completion script
@@ -285,6 +290,8 @@ Examples:
   blocktri generate cloud --case Cloud16-100 -o cloud.mtx
   blocktri generate cloud --block-size 16 --levels 1000 --seed 3 -o cloud.mtx")]
     Cloud(CloudArgs),
+    /// Generator Q of the cloud model
+    Queue(GenerateQueueArgs),
     /// Tridiagonal Toeplitz matrix, or with --seed a random one
     Tridiagonal(TridiagonalArgs),
     /// Random band: entries uniform in (−1, 1)

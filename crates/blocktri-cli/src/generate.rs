@@ -1,14 +1,14 @@
 //! `blocktri generate`: matrices of known kinds, written with the command that made them in their comments.
 
 use blocktri::faer::MatRef;
-use blocktri::queue::UnitDisk;
 use blocktri::queue::cases::CloudCase;
+use blocktri::queue::{Order, UnitDisk};
 use blocktri::{Csr, Partition};
 use serde_json::json;
 
 use crate::args::{
-    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, DiskArgs, GenerateArgs, Kind, Poisson2dArgs,
-    Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
+    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, DiskArgs, GenerateArgs, GenerateQueueArgs,
+    Kind, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
@@ -32,6 +32,7 @@ struct Made {
 pub fn run(args: &GenerateArgs) -> Result<Reply> {
     let (target, make): (&Target, Box<dyn FnOnce() -> Result<Made> + '_>) = match &args.kind {
         Kind::Cloud(args) => (&args.target, Box::new(|| cloud(args))),
+        Kind::Queue(args) => (&args.target, Box::new(|| queue(args))),
         Kind::Tridiagonal(args) => (&args.target, Box::new(|| tridiagonal(args))),
         Kind::BandRandom(args) => (&args.target, Box::new(|| band_random(args))),
         Kind::BlockRandom(args) => (&args.target, Box::new(|| block_random(args))),
@@ -86,6 +87,18 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
     };
     let matrix = case.and_then(|case| case.matrix()).map_err(|e| bad(&e))?;
     Ok(Made { kind: "cloud", matrix, how, seed, load: None })
+}
+
+fn queue(args: &GenerateQueueArgs) -> Result<Made> {
+    let parameters = args.model.parameters()?;
+    let order = args.order.into();
+    let name = match order {
+        Order::LevelMajor => "level",
+        Order::TaskMajor => "tasks",
+    };
+    let how = format!("queue {} --order {name}", parameters.as_options());
+    let q = parameters.model().and_then(|model| model.generator(order)).map_err(|e| crate::queue::failure(&e, None))?;
+    Ok(Made { kind: "queue", matrix: q.into_matrix(), how, seed: None, load: None })
 }
 
 fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {

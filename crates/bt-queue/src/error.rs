@@ -50,6 +50,9 @@ pub enum Error {
         /// Smallest state and number of states of the first few.
         classes: Vec<(usize, usize)>,
     },
+    /// A monitor stopped the work.
+    #[error("stopped")]
+    Stopped,
     /// A method ended without an answer.
     #[error("{method}: {reason}")]
     Failed {

@@ -11,6 +11,7 @@ mod generator;
 mod model;
 mod scaled;
 mod stationary;
+mod sweep;
 
 pub use capacity::{Capacity, Costs, Marginals};
 pub use cases::{CloudCase, CloudParameters};
@@ -22,3 +23,4 @@ pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
 pub use scaled::Scaled;
 pub use stationary::Stationary;
+pub use sweep::sweep;

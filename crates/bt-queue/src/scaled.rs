@@ -32,16 +32,20 @@ impl Scaled {
     pub const ONE: Self = Self { mantissa: 1.0, exponent: 0 };
 
     /// From a finite number of at least 0, exactly.
+    ///
+    /// # Panics
+    /// On any other.
     #[inline]
     pub fn new(x: f64) -> Self {
-        debug_assert!(x >= 0.0 && x.is_finite(), "{x}");
+        assert!(x >= 0.0 && x.is_finite(), "{x} is no finite number of at least 0");
         Self::with_exponent(x, 0)
     }
 
     /// x·2ᵉ.
     #[inline]
     pub(crate) fn with_exponent(x: f64, exponent: i64) -> Self {
-        let bits = x.to_bits();
+        // The sign belongs to a negative zero, the sum of no numbers.
+        let bits = x.abs().to_bits();
         let power = (bits >> MANTISSA_BITS) as i64;
         if power == 0 {
             // Zero, or subnormal: its leading zeros are shifted out by an exact product.
@@ -146,6 +150,7 @@ mod tests {
         for x in [0.0, 1.0, 1.5, 0.1, 1e300, 1e-300, f64::MAX, f64::MIN_POSITIVE] {
             assert_eq!(Scaled::new(x).to_f64(), x);
         }
+        assert_eq!(Scaled::new(-0.0), Scaled::ZERO);
         // Subnormal numbers are exact inside and flushed on the way out.
         let subnormal = Scaled::new(f64::MIN_POSITIVE / 8.0);
         assert_eq!((subnormal.to_f64(), (subnormal * Scaled::new(8.0)).to_f64()), (0.0, f64::MIN_POSITIVE));

@@ -137,7 +137,7 @@ impl Envelope {
         low.iter().zip(0u32..).map(|(&l, e)| 2.0 * f64::from(e - l).powi(2)).sum()
     }
 
-    fn new(mut low: Vec<u32>) -> Self {
+    pub(crate) fn new(mut low: Vec<u32>) -> Self {
         let n = low.len();
         let mean = low.iter().zip(0u32..).map(|(&l, e)| f64::from(e - l)).sum::<f64>() / n.max(1) as f64;
         let panel = if mean >= WIDE { PANEL } else { 1 };
@@ -158,14 +158,18 @@ impl Envelope {
         Self { low, start, panel }
     }
 
-    fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.low.len()
+    }
+    /// First column of a row.
+    pub(crate) fn first(&self, i: usize) -> usize {
+        self.low[i] as usize
     }
     fn places(&self) -> usize {
         self.start[self.n()]
     }
     #[inline(always)]
-    fn at(&self, i: usize, j: usize) -> usize {
+    pub(crate) fn at(&self, i: usize, j: usize) -> usize {
         self.start[i] + j - self.low[i] as usize
     }
     /// Entries left of the diagonal.
@@ -186,7 +190,23 @@ impl Envelope {
 }
 
 /// Why f64 will not do.
-struct Underflow;
+pub(crate) struct Underflow;
+
+/// What is eliminated along with the rates where states may leave for good: exitᵢ ← exitᵢ + w_ie·exitₑ, and likewise the rewards,
+/// with pivots sₑ = exitₑ + Σ_{j<e} q_ej.
+pub(crate) struct Border<T> {
+    pub(crate) exit: Vec<T>,
+    pub(crate) reward: Vec<T>,
+    pub(crate) pivots: Vec<T>,
+}
+
+impl<T: Rate> Border<T> {
+    #[inline(always)]
+    fn add(&mut self, i: usize, w: T, e: usize) {
+        self.exit[i] = self.exit[i].add(w.mul(self.exit[e]));
+        self.reward[i] = self.reward[i].add(w.mul(self.reward[e]));
+    }
+}
 
 /// Order, envelope and eliminated rates of an irreducible chain.
 #[derive(Clone, Debug)]
@@ -211,14 +231,14 @@ impl Elimination {
         let mut plain = filled::<f64>(q, order.as_ref(), &envelope)?;
         let done = pulp::Arch::new().dispatch(
             #[inline(always)]
-            || eliminate(&envelope, &mut plain),
+            || eliminate(&envelope, &mut plain, None),
         );
         let rates = if done.is_ok() {
             AnyRates::Plain(plain)
         } else {
             drop(plain);
             let mut scaled = filled::<Scaled>(q, order.as_ref(), &envelope)?;
-            eliminate(&envelope, &mut scaled)
+            eliminate(&envelope, &mut scaled, None)
                 .map_err(|Underflow| Error::Failed { method: "gth", reason: "the chain is not irreducible".into() })?;
             AnyRates::Scaled(scaled)
         };
@@ -263,7 +283,7 @@ impl Elimination {
 }
 
 /// The order of fewest flops and its envelope.
-fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<u32>)> {
+pub(crate) fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<u32>)> {
     /// A given order this cheap, in flops a state, is not worth a search.
     const CHEAP: f64 = 64.0;
     let n = q.n();
@@ -286,7 +306,7 @@ fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<u32>)> {
 }
 
 /// The rates of Q in their places.
-fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelope: &Envelope) -> Result<Vec<T>> {
+pub(crate) fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelope: &Envelope) -> Result<Vec<T>> {
     let places = envelope.places();
     let mut values = Vec::new();
     values.try_reserve_exact(places).map_err(|_| bt_formats::Error::TooLarge {
@@ -307,7 +327,11 @@ fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelope: &Envelo
 
 /// Overwrites q_ie, i < e, by w_ie. Places of the diagonal are written and mean nothing.
 #[inline(always)]
-fn eliminate<T: Rate>(envelope: &Envelope, values: &mut [T]) -> Result<(), Underflow> {
+pub(crate) fn eliminate<T: Rate>(
+    envelope: &Envelope,
+    values: &mut [T],
+    mut border: Option<&mut Border<T>>,
+) -> Result<(), Underflow> {
     let n = envelope.n();
     for first in (0..n).step_by(envelope.panel).rev() {
         let (last, low) = ((first + envelope.panel).min(n), envelope.low[first] as usize);
@@ -317,7 +341,11 @@ fn eliminate<T: Rate>(envelope: &Envelope, values: &mut [T]) -> Result<(), Under
             let (rows, rest) = panel.split_at_mut(row(e));
             let q_e = &rest[..e - low];
             // sₑ = Σ_{j<e} q_ej
-            let s = q_e.iter().fold(T::ZERO, |s, &q| s.add(q));
+            let exit = border.as_ref().map_or(T::ZERO, |b| b.exit[e]);
+            let s = q_e.iter().fold(exit, |s, &q| s.add(q));
+            if let Some(border) = &mut border {
+                border.pivots[e] = s;
+            }
             let mut least = f64::INFINITY;
             // Columns of the panel at once, those before it after the whole panel.
             for i in low..first {
@@ -326,16 +354,26 @@ fn eliminate<T: Rate>(envelope: &Envelope, values: &mut [T]) -> Result<(), Under
                 w[0] = w[0].div(s);
                 watch::<T>(&mut least, w[0]);
                 add_product(columns, w[0], &q_e[first - low..]);
+                if let Some(border) = &mut border {
+                    border.add(i, w[0], e);
+                }
             }
             for i in first..e {
                 let (columns, w) = rows[row(i)..=row(i) + e - low].split_at_mut(e - low);
                 w[0] = w[0].div(s);
                 watch::<T>(&mut least, w[0]);
                 add_product(columns, w[0], q_e);
+                if let Some(border) = &mut border {
+                    border.add(i, w[0], e);
+                }
             }
             if T::WATCH {
                 let pivot = s.approximately();
                 let mut least_rate = f64::INFINITY;
+                if let Some(border) = &border {
+                    watch::<T>(&mut least_rate, border.exit[e]);
+                    watch::<T>(&mut least_rate, border.reward[e]);
+                }
                 for &q in q_e {
                     watch::<T>(&mut least_rate, q);
                 }

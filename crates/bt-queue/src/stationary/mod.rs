@@ -5,7 +5,7 @@
 //! tolerance, and are here to be compared with it.
 
 mod block_lu;
-mod gth;
+pub(crate) mod gth;
 mod hbisa;
 mod power;
 
@@ -162,6 +162,9 @@ impl Stationary {
             solve(whole, &class_levels, &mut notes)?
         };
         let total = sum(&solved.x);
+        if total.is_zero() {
+            return Err(Error::Failed { method, reason: "no iterate is finite".into() });
+        }
         for (&state, &x) in class.iter().zip(&solved.x) {
             states[state as usize] = x / total;
         }

@@ -24,17 +24,17 @@ pub struct Marginals {
 }
 
 impl Marginals {
-    /// Sums π, whose states are numbered in `order`.
+    /// Sums the probabilities of states that are numbered in `order`.
     ///
     /// # Panics
-    /// When π has another number of states than the space.
-    pub fn new(space: &StateSpace, order: Order, pi: &Stationary) -> Self {
-        assert_eq!(space.n(), pi.n(), "number of states");
+    /// When there are not as many as the space has states.
+    pub fn new(space: &StateSpace, order: Order, probabilities: &[f64]) -> Self {
+        assert_eq!(space.n(), probabilities.len(), "number of states");
         let (first, last) = space.tasks();
         let (mut tasks, mut level) = (vec![0.0; last - first + 1], vec![0.0; space.n_levels()]);
-        for (state, p) in space.states(order).zip(pi.probabilities()) {
-            tasks[state.tasks - first] += p.to_f64();
-            level[state.level - 1] += p.to_f64();
+        for (state, p) in space.states(order).zip(probabilities) {
+            tasks[state.tasks - first] += p;
+            level[state.level - 1] += p;
         }
         Self { tasks: Distribution::new(first, tasks), level: Distribution::new(1, level) }
     }
@@ -95,15 +95,16 @@ impl Capacity {
     /// O(n).
     pub fn new(model: &CloudModel, order: Order, pi: &Stationary) -> Self {
         let (space, k) = (model.space(), model.tasks_per_resource());
-        let marginals = Marginals::new(space, order, pi);
+        let pi = pi.to_f64();
+        let marginals = Marginals::new(space, order, &pi);
         let kept = |rate: f64, tasks: usize, level: usize| match space.index(State { tasks, level }, order) {
             Some(_) => rate,
             None => 0.0,
         };
         let (mut admitted, mut delayed) = (0.0, 0.0);
         let (mut throughput, mut waiting_tasks, mut on, mut off) = (0.0, 0.0, 0.0, 0.0);
-        for (state, p) in space.states(order).zip(pi.probabilities()) {
-            let (State { tasks: i, level: j }, p) = (state, p.to_f64());
+        for (state, p) in space.states(order).zip(pi) {
+            let State { tasks: i, level: j } = state;
             let moves = model.moves(state);
             let arrival = p * kept(moves.arrival, i + 1, j);
             admitted += arrival;

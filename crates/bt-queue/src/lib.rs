@@ -1,5 +1,5 @@
 //! Floor 3 of blocktri: queues. The M/M/n+k cloud model, generators of Markov chains and their stationary distributions; the
-//! ten cloud matrices; and the finite-element disk.
+//! ten cloud matrices; and meshes.
 
 mod capacity;
 pub mod cases;
@@ -9,6 +9,7 @@ mod distribution;
 mod error;
 mod first_passage;
 mod generator;
+pub mod meshes;
 mod model;
 mod scaled;
 mod stationary;
@@ -16,7 +17,7 @@ mod sweep;
 mod transient;
 
 pub use capacity::{Capacity, Costs, Marginals};
-pub use cases::{CloudCase, CloudParameters};
+pub use cases::{CloudCase, CloudParameters, CloudVariant};
 pub use classes::{Classes, closed_classes};
 pub use disk::UnitDisk;
 pub use distribution::Distribution;

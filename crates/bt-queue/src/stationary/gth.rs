@@ -26,7 +26,7 @@
 //!
 //! Storage: 8·Σ(hᵢ−lᵢ+1) + 40n bytes, hᵢ the last state with l ≤ i; twice the first part with exponents. Cost: 2Σwₑ² flops.
 
-use bt_formats::Permutation;
+use bt_formats::{Matrix, Permutation};
 
 use crate::error::{Error, Result};
 use crate::generator::Generator;
@@ -284,12 +284,12 @@ impl Elimination {
 
 /// The order of fewest flops and its envelope.
 pub(crate) fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<u32>)> {
-    /// A given order this cheap, in flops a state, is not worth a search.
+    /// A given order this cheap, in flops an entry of Q, is not worth a search.
     const CHEAP: f64 = 64.0;
     let n = q.n();
     let own = Envelope::low(q, None);
     let mut best = (Envelope::flops(&own), None, own);
-    if best.0 <= CHEAP * n as f64 {
+    if best.0 <= CHEAP * q.matrix().nnz() as f64 {
         return Ok((best.1, best.2));
     }
     let rcm = bt_formats::reorder::rcm(q.matrix())?;

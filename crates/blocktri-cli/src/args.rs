@@ -304,6 +304,12 @@ Examples:
     Poisson3d(Poisson3dArgs),
     /// Linear finite elements on the unit disk
     PoissonDisk(DiskArgs),
+    /// 7-point stencil on 16 × 32 × 32 points, the size of edf
+    Edf(CopiesArgs),
+    /// Diffusion around two spheres with the pattern of flame2p3d80, values of our own
+    Flame(CopiesArgs),
+    /// Surrogate of epb3: its size and number of non-zeros, invented structure
+    Epb3(CopiesArgs),
     /// −Δu + w·∇u on an nx × ny grid
     ConvectionDiffusion(ConvectionArgs),
 }
@@ -315,6 +321,9 @@ pub struct CloudArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["block_size", "levels", "seed"],
           required_unless_present = "block_size")]
     pub case: Option<String>,
+    /// Variant of the case
+    #[arg(long, value_name = "V", default_value = "n", requires = "case")]
+    pub variant: VariantArg,
     /// States of a level, the block size
     #[arg(long, value_name = "K", requires = "levels", value_parser = count)]
     pub block_size: Option<usize>,
@@ -452,6 +461,17 @@ pub struct DiskArgs {
     pub target: Target,
 }
 
+/// `generate edf`, `flame`, `epb3`.
+#[derive(Debug, Args)]
+pub struct CopiesArgs {
+    /// Copies along the diagonal
+    #[arg(long, default_value = "1", value_parser = count)]
+    pub copies: usize,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// `generate convection-diffusion`.
 #[derive(Debug, Args)]
 pub struct ConvectionArgs {
@@ -482,6 +502,17 @@ pub enum Stop {
     Residual,
     /// ‖xⁱ⁺¹ − xⁱ‖∞ ≤ max(atol, rtol·‖x‖∞), the HBISA paper's rule with --rtol 0: no bound on the residual
     Update,
+}
+
+/// Variants of the ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VariantArg {
+    /// Noise on the rates, and a modified corner at every fifth level
+    N,
+    /// Without noise
+    S,
+    /// Without noise and corners: an M-matrix
+    M,
 }
 
 /// Differences for a first derivative.

@@ -7,9 +7,10 @@ use std::time::Instant;
 use blocktri::faer::MatRef;
 use blocktri::formats::AnyMatrix;
 use blocktri::queue::{
-    Capacity, CloudModel, Costs, Distribution, Error, Generator, Order, Scaled, State, Stationary, TimeUnit, sweep,
+    Capacity, CloudModel, Costs, Distribution, Error, Generator, Marginals, Order, Scaled, State, Stationary, TimeUnit,
+    mean_first_passage, sweep, transient,
 };
-use blocktri::{CancelToken, Csr, Partition};
+use blocktri::{CancelToken, Csr, Outcome, Partition};
 use serde_json::{Map, Value, json};
 
 use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, SweepArg};
@@ -37,7 +38,7 @@ pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let unit = args.time_unit.into();
     match (&args.generator, &args.transitions, &args.sweep) {
         (None, None, Some(over)) => swept(args.model.parameters()?, over, args, unit, (global, cancel), targets),
-        (None, None, None) => cloud(args.model.parameters()?, args, unit, global, targets),
+        (None, None, None) => cloud(args.model.parameters()?, args, unit, (global, cancel), targets),
         (Some(file), ..) => chain(file, Generator::new, args, (global, cancel), targets),
         (None, Some(file), _) => chain(file, |p| Generator::from_stochastic(&p), args, (global, cancel), targets),
     }
@@ -92,12 +93,42 @@ impl Targets {
     }
 }
 
-fn stationary(q: &Generator, method: MethodArg, file: Option<&Path>) -> Result<(Stationary, f64)> {
+/// π by the method asked for, and the seconds it took.
+fn stationary(
+    q: &Generator,
+    levels: Option<&Partition>,
+    args: &QueueArgs,
+    watch: &mut Watch,
+    file: Option<&Path>,
+) -> Result<(Stationary, f64)> {
     let started = Instant::now();
-    let pi = match method {
+    let pi = match args.method {
         MethodArg::Auto | MethodArg::Gth => Stationary::gth(q),
+        MethodArg::BlockLu => Stationary::block_lu(q, levels),
+        MethodArg::Hbisa => Stationary::hbisa(q, levels, &args.stop(), watch),
+        MethodArg::Power => Stationary::power(q, &args.stop(), watch),
     };
-    Ok((pi.map_err(|e| failure(&e, file))?, started.elapsed().as_secs_f64()))
+    let pi = pi.map_err(|e| failure(&e, file))?;
+    if pi.outcome() == Outcome::Stopped {
+        return Err(Failure::interrupted());
+    }
+    Ok((pi, started.elapsed().as_secs_f64()))
+}
+
+/// The code, and what stderr has to say.
+fn verdict(pi: &Stationary, args: &QueueArgs) -> (Exit, Vec<String>) {
+    let unread = args.unread_options();
+    let mut warnings: Vec<String> = unread.iter().map(|option| format!("{option} is not read here")).collect();
+    if pi.outcome() == Outcome::Converged {
+        return (Exit::Done, warnings);
+    }
+    warnings.push(format!(
+        "{} ended as {} with a relative residual of {:.2e}; --method gth has no tolerance and cannot diverge",
+        pi.method(),
+        pi.outcome().name(),
+        pi.relative_residual()
+    ));
+    (Exit::NotConverged, warnings)
 }
 
 /// Facts about π whatever the chain.
@@ -106,9 +137,11 @@ fn facts(q: &Generator, pi: &Stationary, seconds: f64) -> Map<String, Value> {
         "n": q.n(),
         "nnz": q.matrix().values().len(),
         "recurrent": pi.recurrent(),
-        "method": "gth",
-        "outcome": "converged",
+        "method": pi.method(),
+        "outcome": pi.outcome().name(),
+        "iterations": pi.iterations(),
         "residual": pi.residual(),
+        "relative_residual": pi.relative_residual(),
         "balance": pi.balance(),
         "error_bound": pi.error_bound(),
         "log10_min": pi.least().log10(),
@@ -124,6 +157,11 @@ fn facts(q: &Generator, pi: &Stationary, seconds: f64) -> Map<String, Value> {
 
 /// The end of the page, the same for every chain.
 fn accuracy(page: &mut Page, pi: &Stationary, seconds: f64) {
+    let iterations = match pi.iterations() {
+        0 => String::new(),
+        count => format!(" after {count} iterations"),
+    };
+    page.line("method, outcome", format_args!("{}, {}{iterations}", pi.method(), pi.outcome().name()));
     page.line("least probable", format_args!("10^{:.2}", pi.least().log10()));
     page.line(
         "residual",
@@ -162,14 +200,31 @@ fn model_as_json(p: &Parameters, unit: TimeUnit) -> Value {
     })
 }
 
-fn cloud(p: Parameters, args: &QueueArgs, unit: TimeUnit, global: &Global, targets: Targets) -> Result<Reply> {
-    let order = Order::TaskMajor;
+fn cloud(
+    p: Parameters,
+    args: &QueueArgs,
+    unit: TimeUnit,
+    (global, cancel): (&Global, &CancelToken),
+    targets: Targets,
+) -> Result<Reply> {
+    let order = args.method.order();
     let line = Line::spinner(!global.quiet, format!("{} resources of {} tasks", p.resources, p.threshold));
-    let model = p.model().map_err(|e| failure(&e, None))?;
-    let q = model.generator(order).map_err(|e| failure(&e, None))?;
-    let (pi, seconds) = stationary(&q, args.method, None)?;
+    let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
+    let wrong = |e: Error| failure(&e, None);
+    let model = p.model().map_err(wrong)?;
+    let q = model.generator(order).map_err(wrong)?;
+    let levels = model.space().partition(order).map_err(wrong)?;
+    let (pi, seconds) = stationary(&q, Some(&levels), args, &mut watch, None)?;
     let capacity = Capacity::new(&model, order, &pi);
-    drop(line);
+    let at_times = at_times(&model, &q, args, &mut watch)?;
+    // From empty until a task finds no free place.
+    let crowded = |s: usize| {
+        let State { tasks, level } = model.space().state(s, order);
+        tasks >= level * p.threshold
+    };
+    let waits = mean_first_passage(&q, crowded).map_err(wrong)?;
+    let first_wait = model.space().index(EMPTY, order).and_then(|empty| waits[empty]);
+    drop(watch);
     let Capacity { marginals, .. } = &capacity;
     let mode = model.space().state(pi.mode(), order);
     let title = format!("cloud model, {} resources of {} tasks, {}", p.resources, p.threshold, p.form_name());
@@ -177,7 +232,7 @@ fn cloud(p: Parameters, args: &QueueArgs, unit: TimeUnit, global: &Global, targe
     let table = targets.is_table();
     let comment = format!("stationary distribution by level: blocktri queue {}", p.as_options());
     targets.write(
-        |output| write_pi(output, table, &comment, &in_level_order(&model, &pi)),
+        |output| write_pi(output, table, &comment, &in_level_order(&model, order, &pi)),
         || {
             picture(
                 &title,
@@ -192,12 +247,18 @@ fn cloud(p: Parameters, args: &QueueArgs, unit: TimeUnit, global: &Global, targe
     let mut json = json!({ "schema": 1, "model": model_as_json(&p, unit) });
     if let Value::Object(object) = &mut json {
         object.extend(facts(&q, &pi, seconds));
-        object.insert("method_requested".into(), method_name(args.method).into());
+        object.insert("method_requested".into(), args.method.name().into());
         let probability = pi.probability(pi.mode()).to_f64();
         object.insert("mode".into(), json!({ "tasks": mode.tasks, "level": mode.level, "probability": probability }));
         object.insert("tasks".into(), distribution(&marginals.tasks));
         object.insert("resources".into(), distribution(&marginals.level));
         object.insert("plan".into(), plan(&capacity, costs.as_ref(), unit));
+        let time = first_wait.map(|t| json!({ "mean": finite(t.to_f64()), "log10": t.log10() }));
+        object.insert("first_wait".into(), time.unwrap_or_default());
+        let rows = at_times.iter().map(|(t, m)| {
+            json!({ "time": t, "mean_tasks": m.tasks.mean(), "mean_on": m.level.mean(), "on_95": m.level.quantile(0.95) })
+        });
+        object.insert("times".into(), rows.collect());
     }
     let mut page = Page::new(format!("{title}: {} states", q.n()));
     let State { tasks, level } = mode;
@@ -222,6 +283,10 @@ fn cloud(p: Parameters, args: &QueueArgs, unit: TimeUnit, global: &Global, targe
         "switches",
         format_args!("{:.4} on and {:.4} off per {}", capacity.turn_on_rate, capacity.turn_off_rate, unit.name()),
     );
+    match first_wait {
+        Some(t) => page.line("first wait", format_args!("10^{:.3} {}s from empty, on average", t.log10(), unit.name())),
+        None => page.line("first wait", "perhaps never"),
+    }
     if let Some(costs) = &costs {
         let (cheapest, cost) = capacity.cheapest_in_advance(costs);
         page.line("cost per hour", format_args!("{:.4}", capacity.cost_per_hour(costs, unit)));
@@ -230,15 +295,40 @@ fn cloud(p: Parameters, args: &QueueArgs, unit: TimeUnit, global: &Global, targe
             format_args!("{cheapest} resources in advance, {cost:.4} per hour with these tasks"),
         );
     }
+    for (time, m) in &at_times {
+        page.line(
+            &format!("at {time}"),
+            format_args!("tasks {:.4}, resources on {:.4}", m.tasks.mean(), m.level.mean()),
+        );
+    }
     accuracy(&mut page, &pi, seconds);
-    Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
+    let (exit, warnings) = verdict(&pi, args);
+    Ok(Reply { exit, json, text: page.finish(), warnings })
 }
 
-fn method_name(method: MethodArg) -> &'static str {
-    match method {
-        MethodArg::Auto => "auto",
-        MethodArg::Gth => "gth",
+/// The state that a cloud starts in.
+const EMPTY: State = State { tasks: 0, level: 1 };
+/// Probability left out of a distribution at a time.
+const LEFT_OUT: f64 = 1e-12;
+
+/// Marginals at the times asked for, from empty.
+fn at_times(model: &CloudModel, q: &Generator, args: &QueueArgs, watch: &mut Watch) -> Result<Vec<(f64, Marginals)>> {
+    if args.times.is_empty() {
+        return Ok(Vec::new());
     }
+    let order = args.method.order();
+    let mut start = vec![0.0; q.n()];
+    if let Some(empty) = model.space().index(EMPTY, order) {
+        start[empty] = 1.0;
+    }
+    let distributions = transient(q, &start, &args.times, LEFT_OUT, watch).map_err(|e| failure(&e, None))?;
+    let marginals = distributions.iter().map(|p| Marginals::new(model.space(), order, p));
+    Ok(args.times.iter().copied().zip(marginals).collect())
+}
+
+/// A number that JSON can hold.
+fn finite(x: f64) -> Value {
+    if x.is_finite() { x.into() } else { Value::Null }
 }
 
 fn plan(c: &Capacity, costs: Option<&Costs>, unit: TimeUnit) -> Value {
@@ -255,9 +345,9 @@ fn plan(c: &Capacity, costs: Option<&Costs>, unit: TimeUnit) -> Value {
 }
 
 /// States with their probabilities, by level.
-fn in_level_order(model: &CloudModel, pi: &Stationary) -> Vec<(Option<State>, Scaled)> {
+fn in_level_order(model: &CloudModel, order: Order, pi: &Stationary) -> Vec<(Option<State>, Scaled)> {
     let space = model.space();
-    let probability = |state| space.index(state, Order::TaskMajor).map_or(Scaled::ZERO, |i| pi.probability(i));
+    let probability = |state| space.index(state, order).map_or(Scaled::ZERO, |i| pi.probability(i));
     space.states(Order::LevelMajor).map(|state| (Some(state), probability(state))).collect()
 }
 
@@ -300,8 +390,9 @@ fn chain(
         Some(BlocksArg::File(sizes)) => Some(Partition::from_sizes(load::block_sizes(sizes, Some(q.n()))?)),
     };
     let levels = levels.transpose().map_err(|e| Failure::usage(e.to_string()))?;
-    let (pi, seconds) = stationary(&q, args.method, Some(file))?;
-    drop(line);
+    let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
+    let (pi, seconds) = stationary(&q, levels.as_ref(), args, &mut watch, Some(file))?;
+    drop(watch);
     let of = |p: &Partition| {
         let sums = (0..p.n_blocks()).map(|j| p.range(j).map(|i| pi.probability(i).to_f64()).sum());
         Distribution::new(0, sums.collect())
@@ -330,7 +421,7 @@ fn chain(
     let mut json = json!({ "schema": 1, "file": name });
     if let Value::Object(object) = &mut json {
         object.extend(facts(&q, &pi, seconds));
-        object.insert("method_requested".into(), method_name(args.method).into());
+        object.insert("method_requested".into(), args.method.name().into());
         object.insert("mode".into(), json!({ "state": mode, "probability": pi.probability(mode).to_f64() }));
         object.insert("levels".into(), levels.as_ref().map_or(Value::Null, distribution));
     }
@@ -340,7 +431,8 @@ fn chain(
         page.line("levels (from 0)", in_words(levels));
     }
     accuracy(&mut page, &pi, seconds);
-    Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
+    let (exit, warnings) = verdict(&pi, args);
+    Ok(Reply { exit, json, text: page.finish(), warnings })
 }
 
 /// A plan for each value of one parameter.
@@ -427,5 +519,6 @@ fn swept(
         );
     }
     page.line("time", format_args!("{seconds:.3} s"));
-    Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
+    let warnings = args.unread_options().iter().map(|option| format!("{option} is not read here")).collect();
+    Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings })
 }

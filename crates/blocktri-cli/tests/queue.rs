@@ -87,6 +87,46 @@ fn chains_without_an_answer_end_with_a_code() {
     assert_eq!(sandbox.names(), ["negative.mtx", "stochastic.mtx"]);
 }
 
+#[test]
+fn the_other_methods() {
+    let sandbox = Sandbox::new();
+    let model = "queue --resources 6 --threshold 4 --lambda 2";
+    sandbox.run(&format!("{model} -o gth.mtx")).expect(0);
+    let gth = numbers(&sandbox.read("gth.mtx"));
+    for method in ["gth", "block-lu", "hbisa --rtol 1e-13", "power --rtol 1e-13"] {
+        let json = sandbox.run(&format!("{model} --method {method} -o pi.mtx --json")).expect(0).json();
+        assert!(method.starts_with(json["method"].as_str().unwrap()) && json["method"] == json["method_requested"]);
+        assert_eq!(json["outcome"], "converged");
+        for (a, b) in gth.iter().zip(numbers(&sandbox.read("pi.mtx"))) {
+            assert!((a - b).abs() <= 1e-11, "{method}: {a} {b}");
+        }
+    }
+    let slow = format!("{model} --eta 1e-6 --nu 1e-6 --method power --max-iters 50 -o slow.mtx --json");
+    let run = sandbox.run(&slow).expect(3);
+    assert!(run.stderr.contains("iteration-limit") && run.stderr.contains("gth"), "{}", run.stderr);
+    assert_eq!((&run.json()["outcome"], run.json()["iterations"].as_u64()), (&"iteration-limit".into(), Some(50)));
+    assert!(sandbox.path("slow.mtx").exists());
+    let run = sandbox.run(&format!("{model} --rtol 1e-3")).expect(0);
+    assert!(run.stderr.contains("--rtol is not read"), "{}", run.stderr);
+}
+
+#[test]
+fn times_and_first_waits() {
+    let sandbox = Sandbox::new();
+    let model = "queue --resources 6 --threshold 4 --lambda 2";
+    let json = sandbox.run(&format!("{model} --times 0,1,500 --json")).expect(0).json();
+    let at = |k: usize, key: &str| json["times"][k][key].as_f64().unwrap();
+    assert_eq!((at(0, "mean_tasks"), at(0, "mean_on")), (0.0, 1.0));
+    assert!(at(1, "mean_tasks") > 0.5 && at(1, "mean_tasks") < at(2, "mean_tasks"));
+    assert!((at(2, "mean_tasks") - json["tasks"]["mean"].as_f64().unwrap()).abs() < 1e-9);
+    let mean = json["first_wait"]["mean"].as_f64().unwrap();
+    assert!(mean > 2.0 && (mean.log10() - json["first_wait"]["log10"].as_f64().unwrap()).abs() < 1e-12);
+    let text = sandbox.run(&format!("{model} --times 1")).expect(0).stdout;
+    assert!(text.contains("at 1") && text.contains("first wait"), "{text}");
+    sandbox.run(&format!("{model} --times 2,1")).expect(2);
+    sandbox.run(&format!("{model} --times 1e300")).expect(2);
+}
+
 /// The collection of chains, through files.
 #[test]
 fn the_collection_through_files() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use blocktri::StopCriterion;
 use blocktri::queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
 use clap::{Args, ValueEnum};
 
@@ -138,6 +139,15 @@ pub struct QueueArgs {
     /// Method
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     pub method: MethodArg,
+    /// Tolerance of hbisa and power on ‖πQ‖₁, relative to the flow Σπ_i|q_ii| [default: 1e-8]
+    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    pub rtol: Option<f64>,
+    /// Iterations of hbisa and power at most [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub max_iters: Option<usize>,
+    /// Times, one or more, at which the distribution is wanted, from an empty start
+    #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = tolerance, requires = "resources", conflicts_with = "sweep")]
+    pub times: Vec<f64>,
     /// Where π goes: .mtx (n × 1, by level), or .csv with log10 π; with --sweep the table
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -162,6 +172,31 @@ pub struct QueueArgs {
 }
 
 impl QueueArgs {
+    /// When an iterative method stops.
+    pub fn stop(&self) -> StopCriterion {
+        let default = StopCriterion::default();
+        StopCriterion {
+            rtol: self.rtol.unwrap_or(default.rtol),
+            max_iters: self.max_iters.unwrap_or(default.max_iters),
+            ..default
+        }
+    }
+
+    /// Options given that will not be read.
+    pub fn unread_options(&self) -> Vec<&'static str> {
+        let iterative = self.method.is_iterative() && self.sweep.is_none();
+        let plain = matches!(self.method, MethodArg::Auto | MethodArg::Gth);
+        [
+            ("--rtol", self.rtol.is_some() && !iterative),
+            ("--max-iters", self.max_iters.is_some() && !iterative),
+            ("--method", self.sweep.is_some() && !plain),
+        ]
+        .into_iter()
+        .filter(|o| o.1)
+        .map(|o| o.0)
+        .collect()
+    }
+
     /// The costs, if any is given.
     pub fn costs(&self) -> Option<Costs> {
         let given = [self.cost_resource, self.cost_switch, self.cost_waiting];
@@ -179,6 +214,38 @@ pub enum MethodArg {
     Auto,
     /// Elimination without subtraction: every probability to a proven relative error
     Gth,
+    /// Block LU on the levels with the mode pinned: no guarantee for small probabilities
+    BlockLu,
+    /// Block Gauss-Seidel sweeps on the levels, to a tolerance
+    Hbisa,
+    /// Power iteration, to a tolerance
+    Power,
+}
+
+impl MethodArg {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Gth => "gth",
+            Self::BlockLu => "block-lu",
+            Self::Hbisa => "hbisa",
+            Self::Power => "power",
+        }
+    }
+
+    /// Whether it works to a tolerance.
+    pub fn is_iterative(self) -> bool {
+        matches!(self, Self::Hbisa | Self::Power)
+    }
+
+    /// The order of the cloud model's states that suits it.
+    pub fn order(self) -> Order {
+        match self {
+            Self::BlockLu | Self::Hbisa => Order::LevelMajor,
+            _ => Order::TaskMajor,
+        }
+    }
 }
 
 /// Units of time.

@@ -285,7 +285,7 @@ impl Elimination {
 /// The order of fewest flops and its envelope.
 pub(crate) fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<u32>)> {
     /// A given order this cheap, in flops an entry of Q, is not worth a search.
-    const CHEAP: f64 = 64.0;
+    const CHEAP: f64 = 256.0;
     let n = q.n();
     let own = Envelope::low(q, None);
     let mut best = (Envelope::flops(&own), None, own);

@@ -418,23 +418,43 @@ struct Residuals {
 
 impl Residuals {
     fn new(q: &Generator, pi: &[Scaled]) -> Self {
+        // Products of these can neither underflow nor overflow.
+        let moderate = |v: &f64| *v == 0.0 || (1e-30..1e30).contains(&v.abs());
+        let plain = pi.iter().all(|p| p.is_zero() || p.exponent() > -800) && q.matrix().values().iter().all(moderate);
+        let mut residuals = Self { norm: 0.0, flow: 0.0, balance: 0.0 };
+        if plain {
+            let mut inflow = vec![0.0; q.n()];
+            for (i, p) in pi.iter().enumerate().filter(|(_, p)| !p.is_zero()) {
+                let p = p.to_f64();
+                for (j, rate) in q.rates(i) {
+                    inflow[j] += p * rate;
+                }
+            }
+            for (j, (p, into)) in pi.iter().zip(inflow).enumerate() {
+                residuals.add(into, p.to_f64() * q.rate_out(j), 0);
+            }
+            return residuals;
+        }
         let mut inflow = vec![Scaled::ZERO; q.n()];
         for (i, &p) in pi.iter().enumerate().filter(|(_, p)| !p.is_zero()) {
             for (j, rate) in q.rates(i) {
                 inflow[j] = inflow[j] + p * Scaled::new(rate);
             }
         }
-        let mut residuals = Self { norm: 0.0, flow: 0.0, balance: 0.0 };
         for (j, (&p, &into)) in pi.iter().zip(&inflow).enumerate() {
             let out = p * Scaled::new(q.rate_out(j));
-            let largest = into.max(out);
-            if !largest.is_zero() {
-                let [a, b] = [into, out].map(|f| f.relative_to(largest.exponent()));
-                residuals.balance = residuals.balance.max((a - b).abs() / (a + b));
-                residuals.norm += Scaled::with_exponent((a - b).abs(), largest.exponent()).to_f64();
-                residuals.flow += out.to_f64();
-            }
+            let power = into.max(out).exponent();
+            residuals.add(into.relative_to(power), out.relative_to(power), power);
         }
         residuals
+    }
+
+    /// The flows into a state and out of it, both times 2^`power`.
+    fn add(&mut self, into: f64, out: f64, power: i64) {
+        if into.max(out) > 0.0 {
+            self.balance = self.balance.max((into - out).abs() / (into + out));
+            self.norm += Scaled::with_exponent((into - out).abs(), power).to_f64();
+            self.flow += Scaled::with_exponent(out, power).to_f64();
+        }
     }
 }

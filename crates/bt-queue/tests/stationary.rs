@@ -200,3 +200,52 @@ fn chains_without_an_answer_say_why() {
     let none = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
     assert!(Stationary::gth(&Generator::new(none).unwrap()).unwrap_err().to_string().contains("no states"));
 }
+
+/// Random chains whose rates span up to 300 decades, and their states in another order: the same distribution, entry by entry, to
+/// the sum of both bounds.
+#[test]
+fn random_chains_in_any_order() {
+    let mut seed = 1u64;
+    let mut uniform = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 * 2f64.powi(-53)
+    };
+    let mut with_exponents = 0;
+    for case in 0..60 {
+        let n = 2 + (uniform() * 60.0) as usize;
+        let decades = [0.0, 3.0, 30.0, 300.0][case % 4];
+        // A ring makes it irreducible; further rates come near the diagonal or anywhere.
+        let reach = if case % 3 == 0 { n as f64 } else { 6.0 };
+        let mut edges: Vec<(usize, usize, f64)> = Vec::new();
+        for i in 0..n {
+            for k in 0..=(uniform() * 4.0) as usize {
+                let j =
+                    if k == 0 { (i + 1) % n } else { (i + n + (uniform() * reach) as usize - reach as usize / 2) % n };
+                if i != j && !edges.iter().any(|e| (e.0, e.1) == (i, j)) {
+                    edges.push((i, j, 10f64.powf(decades * (uniform() - 0.5))));
+                }
+            }
+        }
+        let mut shuffled: Vec<usize> = (0..n).collect();
+        for i in (1..n).rev() {
+            shuffled.swap(i, (uniform() * (i + 1) as f64) as usize);
+        }
+        let chain = |place: &dyn Fn(usize) -> usize| {
+            let mut coo = Coo::new(n, n).unwrap();
+            for &(i, j, rate) in &edges {
+                coo.push(place(i), place(j), rate).unwrap();
+                coo.push(place(i), place(i), -rate).unwrap();
+            }
+            Stationary::gth(&Generator::new(coo.to_csr().unwrap()).unwrap()).unwrap()
+        };
+        let (a, b) = (chain(&|i| i), chain(&|i| shuffled[i]));
+        let bound = a.error_bound().unwrap() + b.error_bound().unwrap();
+        assert!(bound < 1e-9 && a.balance() < 1e-13 && b.balance() < 1e-13, "case {case}: {bound}");
+        for i in 0..n {
+            let ratio = (a.probability(i) / b.probability(shuffled[i])).to_f64();
+            assert!((ratio - 1.0).abs() <= bound, "case {case}, state {i}: {ratio} against {bound}");
+        }
+        with_exponents += usize::from(a.notes().iter().any(|n| n.contains("exponent")));
+    }
+    assert!(with_exponents > 5, "{with_exponents}");
+}

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use blocktri::{Local, Method, Precond, Reorder, SolveOptions, StopRule};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use queue::{GenerateQueueArgs, MethodArg, Parameters, QueueArgs, SweepArg};
+pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::args::{
     BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, GenerateArgs,
-    GenerateQueueArgs, Kind, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs, VariantArg,
+    GenerateQueueArgs, Kind, MatrixArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
+    VariantArg,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
@@ -105,9 +106,18 @@ fn queue(args: &GenerateQueueArgs) -> Result<Made> {
         Order::LevelMajor => "level",
         Order::TaskMajor => "tasks",
     };
-    let how = format!("queue {} --order {name}", parameters.as_options());
-    let q = parameters.model().and_then(|model| model.generator(order)).map_err(|e| crate::queue::failure(&e, None))?;
-    Ok(Made { kind: "queue", matrix: q.into_matrix(), how, seed: None, load: None })
+    let letter = match args.matrix {
+        MatrixArg::Q => 'q',
+        MatrixArg::P => 'p',
+    };
+    let how = format!("queue {} --order {name} --matrix {letter}", parameters.as_options());
+    let q = parameters.model().and_then(|model| model.generator(order));
+    let matrix = q.and_then(|q| match args.matrix {
+        MatrixArg::Q => Ok(q.into_matrix()),
+        MatrixArg::P => q.uniformise(1.0).map(|u| u.p),
+    });
+    let matrix = matrix.map_err(|e| crate::queue::failure(&e, None))?;
+    Ok(Made { kind: "queue", matrix, how, seed: None, load: None })
 }
 
 fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {

@@ -42,6 +42,11 @@ fn the_model_and_its_file_agree() {
         assert!((a - b).abs() <= 1e-14 * a, "{a} {b}");
     }
     assert!((a[0] - 0.0019015315501979368).abs() < 1e-16);
+    sandbox.run(&format!("generate queue {model} --matrix P -o P.mtx")).expect(0);
+    sandbox.run("queue --transitions P.mtx -o b.mtx").expect(0);
+    for (a, b) in a.iter().zip(numbers(&sandbox.read("b.mtx"))) {
+        assert!((a - b).abs() <= 1e-13 * a, "{a} {b}");
+    }
     let on: f64 = json["levels"]["mean"].as_f64().unwrap() + 1.0;
     let plan = sandbox.run(&format!("queue {model} --json")).expect(0).json();
     assert!((on - plan["resources"]["mean"].as_f64().unwrap()).abs() < 1e-12);

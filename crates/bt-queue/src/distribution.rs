@@ -64,7 +64,7 @@ impl Distribution {
 
     /// P(X > k), summed from the far end.
     pub fn beyond(&self, k: usize) -> f64 {
-        let skip = (k + 1).saturating_sub(self.first).min(self.probabilities.len());
+        let skip = k.saturating_add(1).saturating_sub(self.first).min(self.probabilities.len());
         self.probabilities[skip..].iter().rev().sum()
     }
 }
@@ -82,6 +82,7 @@ mod tests {
         }
         assert_eq!(Distribution::new(7, vec![1.0]).quantile(0.5), 7);
         assert_eq!((d.beyond(0), d.beyond(5), d.probability(1), d.probability(9)), (1.0, 0.0, 0.0, 0.0));
+        assert_eq!(d.beyond(usize::MAX), 0.0);
         // E X = 3.75, E X² = 15.75
         assert!((d.variance() - (15.75 - 3.75 * 3.75)).abs() < 1e-14);
     }

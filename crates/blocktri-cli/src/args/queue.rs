@@ -12,7 +12,6 @@ use crate::exit::{Failure, Result as CommandResult};
 
 /// The cloud model.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Model")]
 pub struct ModelArgs {
     /// Resources, m
     #[arg(long, value_name = "M", value_parser = count, requires_all = ["threshold", "lambda"])]
@@ -148,7 +147,7 @@ pub struct QueueArgs {
     /// Times, one or more, at which the distribution is wanted, from an empty start
     #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = tolerance, requires = "resources", conflicts_with = "sweep")]
     pub times: Vec<f64>,
-    /// Where π goes: .mtx (n × 1, by level), or .csv with log10 π; with --sweep the table
+    /// Where π goes: .mtx (n × 1, by level or in the order of the file), or .csv with log10 π; with --sweep the table
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Picture of π, or with --sweep of the plans
@@ -358,6 +357,9 @@ pub struct GenerateQueueArgs {
     /// Order of the states
     #[arg(long, value_name = "ORDER", default_value = "level")]
     pub order: OrderArg,
+    /// Which matrix
+    #[arg(long, value_name = "Q|P", default_value = "q", ignore_case = true)]
+    pub matrix: MatrixArg,
     /// Where it goes.
     #[command(flatten)]
     pub target: Target,
@@ -370,6 +372,15 @@ pub enum OrderArg {
     Level,
     /// By tasks, then level: the narrowest band
     Tasks,
+}
+
+/// Matrices of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MatrixArg {
+    /// The generator
+    Q,
+    /// The uniformised chain I + Q/Λ, Λ the largest rate out of a state
+    P,
 }
 
 impl From<OrderArg> for Order {

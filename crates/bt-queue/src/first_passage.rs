@@ -18,7 +18,7 @@ use bt_formats::Permutation;
 use crate::error::{Error, Result};
 use crate::generator::Generator;
 use crate::scaled::Scaled;
-use crate::stationary::gth::{Border, Envelope, Rate, Underflow, cheapest_order, eliminate, filled};
+use crate::stationary::gth::{Border, Envelope, Rate, Underflow, cheapest_order, filled};
 
 /// Mean time from every state until the chain is first in a state of the target; `None` where it is infinite, because the chain may
 /// never come there. Zero in the target itself.
@@ -115,7 +115,7 @@ fn solve<T: Rate>(
         reward: vec![T::new(1.0); n],
         pivots: vec![T::ZERO; n],
     };
-    if let Err(underflow) = eliminate(envelope, &mut rates, Some(&mut border)) {
+    if let Err(underflow) = T::eliminate(envelope, &mut rates, Some(&mut border)) {
         return Ok(Err(underflow));
     }
     // The first state has nowhere to go but out.

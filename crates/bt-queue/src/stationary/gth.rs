@@ -21,7 +21,7 @@
 //!
 //! **Departures.** Rates are eliminated inside the monotone envelope lₑ = min over g ≥ e of the first state coupled with g,
 //! which is the band of a banded Q and the blocks of a block-tridiagonal one of any block sizes. Wide envelopes are eliminated
-//! four states at a time. x carries a running exponent. Where a product of rates could underflow, everything is done again
+//! four or sixteen states at a time, with the same bits. x carries a running exponent. Where a product of rates could underflow, everything is done again
 //! with an exponent at each rate.
 //!
 //! Storage: 8·Σ(hᵢ−lᵢ+1) + 40n bytes, hᵢ the last state with l ≤ i; twice the first part with exponents. Cost: 2Σwₑ² flops.
@@ -32,14 +32,15 @@ use crate::error::{Error, Result};
 use crate::generator::Generator;
 use crate::scaled::Scaled;
 
-/// From this mean of entries left of the diagonal on, states are eliminated four at a time.
-const WIDE: f64 = 8.0;
-const PANEL: usize = 4;
+/// States eliminated at a time, by the mean of entries left of the diagonal: wider rows leave the nearer caches.
+const PANELS: [(f64, usize); 3] = [(256.0, 16), (8.0, 4), (0.0, 1)];
+/// Columns of a panel updated at a time.
+const TILE: usize = 192;
 /// Products below it could lose digits to underflow.
 const SAFE: f64 = 1e-280;
 
 /// A number to eliminate with.
-pub(crate) trait Rate: Copy {
+pub(crate) trait Rate: Copy + Sized {
     const ZERO: Self;
     /// Whether products must be watched.
     const WATCH: bool;
@@ -49,6 +50,8 @@ pub(crate) trait Rate: Copy {
     fn div(self, other: Self) -> Self;
     fn scaled(self) -> Scaled;
     fn approximately(self) -> f64;
+    /// [`eliminate`], with the vector instructions that there are.
+    fn eliminate(envelope: &Envelope, values: &mut [Self], border: Option<&mut Border<Self>>) -> Result<(), Underflow>;
 }
 
 impl Rate for f64 {
@@ -78,6 +81,23 @@ impl Rate for f64 {
     fn approximately(self) -> f64 {
         self
     }
+    fn eliminate(envelope: &Envelope, values: &mut [Self], border: Option<&mut Border<Self>>) -> Result<(), Underflow> {
+        pulp::Arch::new().dispatch(Vectorised { envelope, values, border })
+    }
+}
+
+struct Vectorised<'a> {
+    envelope: &'a Envelope,
+    values: &'a mut [f64],
+    border: Option<&'a mut Border<f64>>,
+}
+
+impl pulp::WithSimd for Vectorised<'_> {
+    type Output = Result<(), Underflow>;
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
+        eliminate(self.envelope, self.values, self.border)
+    }
 }
 
 impl Rate for Scaled {
@@ -100,6 +120,9 @@ impl Rate for Scaled {
     }
     fn approximately(self) -> f64 {
         self.to_f64()
+    }
+    fn eliminate(envelope: &Envelope, values: &mut [Self], border: Option<&mut Border<Self>>) -> Result<(), Underflow> {
+        eliminate(envelope, values, border)
     }
 }
 
@@ -137,10 +160,14 @@ impl Envelope {
         low.iter().zip(0u32..).map(|(&l, e)| 2.0 * f64::from(e - l).powi(2)).sum()
     }
 
-    pub(crate) fn new(mut low: Vec<u32>) -> Self {
+    pub(crate) fn new(low: Vec<u32>) -> Self {
+        let mean = low.iter().zip(0u32..).map(|(&l, e)| f64::from(e - l)).sum::<f64>() / low.len().max(1) as f64;
+        let panel = PANELS.iter().find(|p| mean >= p.0).map_or(1, |p| p.1);
+        Self::with_panel(low, panel)
+    }
+
+    fn with_panel(mut low: Vec<u32>, panel: usize) -> Self {
         let n = low.len();
-        let mean = low.iter().zip(0u32..).map(|(&l, e)| f64::from(e - l)).sum::<f64>() / n.max(1) as f64;
-        let panel = if mean >= WIDE { PANEL } else { 1 };
         for states in low.chunks_mut(panel) {
             let first = states[0];
             states.fill(first);
@@ -229,16 +256,13 @@ impl Elimination {
         let (order, low) = cheapest_order(q)?;
         let envelope = Envelope::new(low);
         let mut plain = filled::<f64>(q, order.as_ref(), &envelope)?;
-        let done = pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || eliminate(&envelope, &mut plain, None),
-        );
+        let done = f64::eliminate(&envelope, &mut plain, None);
         let rates = if done.is_ok() {
             AnyRates::Plain(plain)
         } else {
             drop(plain);
             let mut scaled = filled::<Scaled>(q, order.as_ref(), &envelope)?;
-            eliminate(&envelope, &mut scaled, None)
+            Scaled::eliminate(&envelope, &mut scaled, None)
                 .map_err(|Underflow| Error::Failed { method: "gth", reason: "the chain is not irreducible".into() })?;
             AnyRates::Scaled(scaled)
         };
@@ -327,7 +351,7 @@ pub(crate) fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelo
 
 /// Overwrites q_ie, i < e, by w_ie. Places of the diagonal are written and mean nothing.
 #[inline(always)]
-pub(crate) fn eliminate<T: Rate>(
+fn eliminate<T: Rate>(
     envelope: &Envelope,
     values: &mut [T],
     mut border: Option<&mut Border<T>>,
@@ -385,19 +409,27 @@ pub(crate) fn eliminate<T: Rate>(
                 return Err(Underflow);
             }
         }
-        // q_ij ← q_ij + Σ w_ie·q_ej over the panel, from its last state down
-        for i in low..first {
-            let at = envelope.at(i, low);
-            let (q_i, w) = above[at..at + last - low].split_at_mut(first - low);
-            let q = |k: usize| &panel[row(first + k)..][..first - low];
-            if let [w0, w1, w2, w3] = *w {
-                let [q0, q1, q2, q3] = [q(0), q(1), q(2), q(3)];
-                for ((((x, &q0), &q1), &q2), &q3) in q_i.iter_mut().zip(q0).zip(q1).zip(q2).zip(q3) {
-                    *x = x.add(w3.mul(q3)).add(w2.mul(q2)).add(w1.mul(q1)).add(w0.mul(q0));
-                }
-            } else {
-                for (k, &w) in w.iter().enumerate().rev() {
-                    add_product(q_i, w, q(k));
+        // q_ij ← q_ij + Σ w_ie·q_ej over the panel, from its last state down, by tiles of columns that stay in the nearest cache
+        for left in (low..first).step_by(TILE) {
+            let right = (left + TILE).min(first);
+            let q = |k: usize| &panel[row(first + k)..][left - low..right - low];
+            for i in low..first {
+                let at = envelope.at(i, left);
+                let (q_i, w) = above[at..at + last - left].split_at_mut(first - left);
+                let q_i = &mut q_i[..right - left];
+                let mut k = w.len();
+                for w in w.rchunks(4) {
+                    k -= w.len();
+                    if let [w0, w1, w2, w3] = *w {
+                        let [q0, q1, q2, q3] = [q(k), q(k + 1), q(k + 2), q(k + 3)];
+                        for ((((x, &q0), &q1), &q2), &q3) in q_i.iter_mut().zip(q0).zip(q1).zip(q2).zip(q3) {
+                            *x = x.add(w3.mul(q3)).add(w2.mul(q2)).add(w1.mul(q1)).add(w0.mul(q0));
+                        }
+                    } else {
+                        for (c, &w) in w.iter().enumerate().rev() {
+                            add_product(q_i, w, q(k + c));
+                        }
+                    }
                 }
             }
         }
@@ -466,4 +498,43 @@ fn substitute<T: Rate>(envelope: &Envelope, w: &[T]) -> Vec<Scaled> {
         }
     }
     x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::Coo;
+
+    /// The same bits however many states are eliminated at a time, with exponents or without.
+    #[test]
+    fn panels_do_not_matter() {
+        for (n, w) in [(70, 19), (33, 32), (50, 3)] {
+            let mut coo = Coo::new(n, n).unwrap();
+            for i in 0..n {
+                for j in (i.saturating_sub(w)..(i + w + 1).min(n)).filter(|&j| i != j && (i + 2 * j) % 3 > 0) {
+                    let rate = ((i * 31 + j * 17) % 23 + 1) as f64 / 7.0;
+                    coo.push(i, j, rate).unwrap();
+                    coo.push(i, i, -rate).unwrap();
+                }
+            }
+            let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+            let low = Envelope::low(&q, None);
+            let solve = |panel: usize| {
+                let envelope = Envelope::with_panel(low.clone(), panel);
+                let mut plain = filled::<f64>(&q, None, &envelope).unwrap();
+                assert!(f64::eliminate(&envelope, &mut plain, None).is_ok());
+                let mut scaled = filled::<Scaled>(&q, None, &envelope).unwrap();
+                assert!(Scaled::eliminate(&envelope, &mut scaled, None).is_ok());
+                (substitute(&envelope, &plain), substitute(&envelope, &scaled))
+            };
+            let one = solve(1);
+            for panel in [2, 4, 5, 16] {
+                assert_eq!(solve(panel), one, "{n}, {w}, {panel}");
+            }
+            // Exponents change no rounding either, but the order of sums in the substitution does.
+            for (a, b) in one.0.iter().zip(&one.1) {
+                assert!(((*a / *b).to_f64() - 1.0).abs() < 1e-14);
+            }
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
 
+mod queue;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use blocktri::{IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]
@@ -56,6 +59,8 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Describe a matrix: structure, sizes, the method that fits
     Info(InfoArgs),
+    /// Stationary distribution of a queue or any Markov chain, and a plan of resources
+    Queue(Box<QueueArgs>),
     /// Write a matrix of a known kind
     Generate(GenerateArgs),
     /// Print a shell completion script
@@ -312,6 +317,8 @@ Examples:
   blocktri generate cloud --case Cloud16-100 -o cloud.mtx
   blocktri generate cloud --block-size 16 --levels 1000 --seed 3 -o cloud.mtx")]
     Cloud(CloudArgs),
+    /// Generator Q of the cloud model
+    Queue(GenerateQueueArgs),
     /// Tridiagonal Toeplitz matrix, or with --seed a random one
     Tridiagonal(TridiagonalArgs),
     /// Random band: entries uniform in (−1, 1)
@@ -324,6 +331,12 @@ Examples:
     Poisson3d(Poisson3dArgs),
     /// Linear finite elements on the unit disk
     PoissonDisk(DiskArgs),
+    /// 7-point stencil on 16 × 32 × 32 points, the size of edf
+    Edf(CopiesArgs),
+    /// Diffusion around two spheres with the pattern of flame2p3d80, values of our own
+    Flame(CopiesArgs),
+    /// Surrogate of epb3: its size and number of non-zeros, invented structure
+    Epb3(CopiesArgs),
     /// −Δu + w·∇u on an nx × ny grid
     ConvectionDiffusion(ConvectionArgs),
 }
@@ -335,6 +348,9 @@ pub struct CloudArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["block_size", "levels", "seed"],
           required_unless_present = "block_size")]
     pub case: Option<String>,
+    /// Variant of the case
+    #[arg(long, value_name = "V", default_value = "n", requires = "case")]
+    pub variant: VariantArg,
     /// States of a level, the block size
     #[arg(long, value_name = "K", requires = "levels", value_parser = count)]
     pub block_size: Option<usize>,
@@ -472,6 +488,17 @@ pub struct DiskArgs {
     pub target: Target,
 }
 
+/// `generate edf`, `flame`, `epb3`.
+#[derive(Debug, Args)]
+pub struct CopiesArgs {
+    /// Copies along the diagonal
+    #[arg(long, default_value = "1", value_parser = count)]
+    pub copies: usize,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// `generate convection-diffusion`.
 #[derive(Debug, Args)]
 pub struct ConvectionArgs {
@@ -502,6 +529,17 @@ pub enum Stop {
     Residual,
     /// ‖xⁱ⁺¹ − xⁱ‖∞ ≤ max(atol, rtol·‖x‖∞), the HBISA paper's rule with --rtol 0: no bound on the residual
     Update,
+}
+
+/// Variants of the ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VariantArg {
+    /// Noise on the rates, and a modified corner at every fifth level
+    N,
+    /// Without noise
+    S,
+    /// Without noise and corners: an M-matrix
+    M,
 }
 
 /// Differences for a first derivative.

@@ -1,14 +1,14 @@
 //! `blocktri generate`: matrices of known kinds, written with the command that made them in their comments.
 
 use blocktri::faer::MatRef;
-use blocktri::queue::UnitDisk;
-use blocktri::queue::cases::CloudCase;
+use blocktri::queue::{CloudCase, CloudVariant, Order, UnitDisk, meshes};
 use blocktri::{Csr, Partition};
 use serde_json::json;
 
 use crate::args::{
-    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, DiskArgs, GenerateArgs, Kind, Poisson2dArgs,
-    Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
+    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, GenerateArgs,
+    GenerateQueueArgs, Kind, MatrixArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
+    VariantArg,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
@@ -32,12 +32,16 @@ struct Made {
 pub fn run(args: &GenerateArgs) -> Result<Reply> {
     let (target, make): (&Target, Box<dyn FnOnce() -> Result<Made> + '_>) = match &args.kind {
         Kind::Cloud(args) => (&args.target, Box::new(|| cloud(args))),
+        Kind::Queue(args) => (&args.target, Box::new(|| queue(args))),
         Kind::Tridiagonal(args) => (&args.target, Box::new(|| tridiagonal(args))),
         Kind::BandRandom(args) => (&args.target, Box::new(|| band_random(args))),
         Kind::BlockRandom(args) => (&args.target, Box::new(|| block_random(args))),
         Kind::Poisson2d(args) => (&args.target, Box::new(|| poisson2d(args))),
         Kind::Poisson3d(args) => (&args.target, Box::new(|| poisson3d(args))),
         Kind::PoissonDisk(args) => (&args.target, Box::new(|| poisson_disk(args))),
+        Kind::Edf(args) => (&args.target, Box::new(|| copies("edf", args, meshes::edf))),
+        Kind::Flame(args) => (&args.target, Box::new(|| copies("flame", args, meshes::flame))),
+        Kind::Epb3(args) => (&args.target, Box::new(|| copies("epb3", args, meshes::epb3))),
         Kind::ConvectionDiffusion(args) => (&args.target, Box::new(|| convection_diffusion(args))),
     };
     let mut output = Output::create(&target.output)?;
@@ -76,7 +80,14 @@ fn bad(error: &blocktri::formats::Error) -> Failure {
 
 fn cloud(args: &CloudArgs) -> Result<Made> {
     let (case, how, seed) = match (&args.case, args.block_size, args.levels) {
-        (Some(name), ..) => (CloudCase::by_name(name), format!("cloud --case {name}"), None),
+        (Some(name), ..) => {
+            let (variant, letter) = match args.variant {
+                VariantArg::N => (CloudVariant::Noisy, ""),
+                VariantArg::S => (CloudVariant::Smooth, " --variant s"),
+                VariantArg::M => (CloudVariant::MMatrix, " --variant m"),
+            };
+            (CloudCase::by_name(name).map(|c| c.variant(variant)), format!("cloud --case {name}{letter}"), None)
+        }
         (None, Some(k), Some(m)) => {
             let seed = args.seed.unwrap_or(1);
             let how = format!("cloud --block-size {k} --levels {m} --seed {seed}");
@@ -86,6 +97,27 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
     };
     let matrix = case.and_then(|case| case.matrix()).map_err(|e| bad(&e))?;
     Ok(Made { kind: "cloud", matrix, how, seed, load: None })
+}
+
+fn queue(args: &GenerateQueueArgs) -> Result<Made> {
+    let parameters = args.model.parameters()?;
+    let order = args.order.into();
+    let name = match order {
+        Order::LevelMajor => "level",
+        Order::TaskMajor => "tasks",
+    };
+    let letter = match args.matrix {
+        MatrixArg::Q => 'q',
+        MatrixArg::P => 'p',
+    };
+    let how = format!("queue {} --order {name} --matrix {letter}", parameters.as_options());
+    let q = parameters.model().and_then(|model| model.generator(order));
+    let matrix = q.and_then(|q| match args.matrix {
+        MatrixArg::Q => Ok(q.into_matrix()),
+        MatrixArg::P => q.uniformise(1.0).map(|u| u.p),
+    });
+    let matrix = matrix.map_err(|e| crate::queue::failure(&e, None))?;
+    Ok(Made { kind: "queue", matrix, how, seed: None, load: None })
 }
 
 fn tridiagonal(args: &TridiagonalArgs) -> Result<Made> {
@@ -172,6 +204,15 @@ fn poisson3d(args: &Poisson3dArgs) -> Result<Made> {
 fn poisson_disk(args: &DiskArgs) -> Result<Made> {
     let (matrix, load) = UnitDisk::new(args.n).map_err(|e| bad(&e))?.into_parts();
     Ok(Made { kind: "poisson-disk", matrix, how: format!("poisson-disk --n {}", args.n), seed: None, load: Some(load) })
+}
+
+fn copies(
+    kind: &'static str,
+    args: &CopiesArgs,
+    make: fn(usize) -> blocktri::formats::Result<Csr<f64>>,
+) -> Result<Made> {
+    let matrix = make(args.copies).map_err(|e| bad(&e))?;
+    Ok(Made { kind, matrix, how: format!("{kind} --copies {}", args.copies), seed: None, load: None })
 }
 
 /// h²(−Δ + w·∇) / ε with the cell Péclet number P = |w|·h/ε: the neighbour against the wind gets −1 − P·w/2 (central)

@@ -12,6 +12,7 @@ mod manual;
 mod output;
 mod plot;
 mod progress;
+mod queue;
 mod report;
 mod solve;
 
@@ -122,6 +123,7 @@ fn dispatch(command: Command, global: &Global, cancel: &CancelToken) -> Result<R
     match command {
         Command::Solve(args) => solve::run(&args, global, cancel),
         Command::Info(args) => info::run(&args, global, cancel),
+        Command::Queue(args) => queue::run(&args, global, cancel),
         Command::Generate(args) => generate::run(&args),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { dir } => manual::man(dir.as_deref()),

@@ -60,7 +60,11 @@ fn every_kind_is_written_and_read_back() {
     sandbox.write("blocks.txt", "2\n3\n1\n");
     for (line, n, nnz) in [
         ("cloud --case Cloud16-100", 1600, None),
+        ("cloud --case Cloud16-100 --variant m", 1600, Some(7231)),
+        ("edf", 16_384, Some(110_592)),
         ("cloud --block-size 8 --levels 20 --seed 3", 160, None),
+        ("queue --resources 3 --threshold 2 --lambda 1.5", 15, None),
+        ("queue --resources 3 --threshold 2 --lambda 1.5 --order tasks --form literal", 15, None),
         ("tridiagonal --n 7", 7, Some(19)),
         ("tridiagonal --n 7 --seed 5 --dominance 1", 7, Some(19)),
         ("tridiagonal --n 1", 1, Some(1)),

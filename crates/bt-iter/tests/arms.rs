@@ -8,7 +8,9 @@ use bt_formats::{
     Csr, LinearOperator, Matrix, Outcome, Permutation, RealScalar, Scalar, SolveReport, StopCriterion, c32, c64,
     matrix_market, norm2, one, zero,
 };
-use bt_iter::{Arms, ArmsOptions, Gmres, IlutOptions, LastSolver, Preconditioner, PreconditionerKind, RowOrder};
+use bt_iter::{
+    Arms, ArmsOptions, Gmres, IlutOptions, LastSolver, Preconditioner, PreconditionerKind, Refactor, RowOrder,
+};
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::contract::{Claim, preconditioner_contract};
 use bt_testkit::strategies::{self, dominant};

@@ -45,6 +45,18 @@ pub struct CloudParameters {
     pub corner_step: Option<usize>,
 }
 
+/// Variants of the ten matrices, of the same pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CloudVariant {
+    /// N: noise on the rates, a modified corner at every fifth level. The one that stands for the paper's.
+    #[default]
+    Noisy,
+    /// S: the same without noise.
+    Smooth,
+    /// M: without noise and without the corners, a true M-matrix.
+    MMatrix,
+}
+
 /// (k, m, non-zeros) of the published table.
 const TABLE: [(usize, usize, usize); 10] = [
     (16, 100, 7231),
@@ -95,6 +107,30 @@ impl CloudCase {
             let names: Vec<String> = Self::all().into_iter().map(|c| c.name).collect();
             Error::InvalidStructure { what: "cloud case", why: format!("'{name}' is none of {}", names.join(", ")) }
         })
+    }
+
+    /// The same case in a variant; its name ends in `-S` or `-M` for the other two.
+    ///
+    /// ```
+    /// use bt_queue::{CloudCase, CloudVariant};
+    /// let case = CloudCase::by_name("Cloud16-100")?.variant(CloudVariant::MMatrix);
+    /// assert_eq!((case.name(), case.parameters().corner_step), ("Cloud16-100-M", None));
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    pub fn variant(mut self, variant: CloudVariant) -> Self {
+        match variant {
+            CloudVariant::Noisy => {}
+            CloudVariant::Smooth => {
+                self.name.push_str("-S");
+                self.parameters.noise = 0.0;
+            }
+            CloudVariant::MMatrix => {
+                self.name.push_str("-M");
+                self.parameters.noise = 0.0;
+                self.parameters.corner_step = None;
+            }
+        }
+        self
     }
 
     /// A member of the same family with any block size and any number of levels: the window drifts by about

@@ -1,8 +1,31 @@
-//! Floor 3 of blocktri: the M/M/n+k cloud queue, so far the block-tridiagonal matrices made from it; and the finite-element
-//! disk.
+//! Floor 3 of blocktri: queues. The M/M/n+k cloud model, generators of Markov chains and their stationary distributions; the
+//! ten cloud matrices; and meshes.
 
+mod capacity;
 pub mod cases;
+mod classes;
 mod disk;
+mod distribution;
+mod error;
+mod first_passage;
+mod generator;
+pub mod meshes;
+mod model;
+mod scaled;
+mod stationary;
+mod sweep;
+mod transient;
 
-pub use cases::{CloudCase, CloudParameters};
+pub use capacity::{Capacity, Costs, Marginals};
+pub use cases::{CloudCase, CloudParameters, CloudVariant};
+pub use classes::{Classes, closed_classes};
 pub use disk::UnitDisk;
+pub use distribution::Distribution;
+pub use error::{Error, Result};
+pub use first_passage::mean_first_passage;
+pub use generator::{Generator, Uniformised};
+pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
+pub use scaled::Scaled;
+pub use stationary::Stationary;
+pub use sweep::sweep;
+pub use transient::transient;

@@ -18,6 +18,7 @@ mod dense;
 mod measure;
 mod problem;
 mod products;
+mod queue;
 mod spike;
 mod tridiagonal;
 
@@ -52,6 +53,7 @@ fn main() -> Result<()> {
     for case in &args.cases {
         let problem = problem::Problem::open(&data, case)?;
         match problem.kind() {
+            _ if case.starts_with("q1") => queue::run(&problem, &args)?,
             "blocktri" => block::run(&problem, &args)?,
             "tridiag" if problem.size("batch")? > 1 => batch::run(&problem, &args)?,
             "band" => band::run(&problem, &args)?,

@@ -3,12 +3,14 @@
 //! The SVG is written here and not by a plotting library because a spy plot of millions of entries must stay small:
 //! runs of equal pixels become one path each colour.
 
+mod curves;
 mod history;
 mod spy;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+pub use curves::{Series, curves};
 pub use history::residual_history;
 pub use spy::{Pattern, spy};
 

@@ -34,7 +34,8 @@ use bt_direct::{RbtOptions, Result};
 use bt_formats::{Csr, Error, LinearOperator, Scalar};
 
 use crate::ilut::IlutOptions;
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::check_refactor;
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 use last::Last;
 pub use last::LastLevel;
 use level::{Level, sweep};
@@ -205,21 +206,6 @@ impl<T: Scalar> Arms<T> {
         Ok(Self { options, scaling, levels, facts, last })
     }
 
-    /// Makes M from a matrix of the same size as [`Arms::new`] does, to the same bits: matching, pivots and what is dropped
-    /// depend on the values, so that nothing can stay. After an error applications give NaN until a refactorisation succeeds.
-    ///
-    /// # Errors
-    /// As [`Arms::new`], and [`bt_direct::FactorError::Input`] for another size.
-    pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
-        let (what, expected, found) = ("rows of the matrix", self.scaling.n(), a.nrows());
-        let made = if found == expected {
-            Self::new(a, self.options)
-        } else {
-            Err(Error::DimensionMismatch { what, expected, found }.into())
-        };
-        made.map(|m| *self = m).inspect_err(|_| self.scaling.invalidate())
-    }
-
     /// The levels above the last.
     pub fn levels(&self) -> &[LevelFacts] {
         &self.facts
@@ -245,6 +231,14 @@ fn factor<T: Scalar>(a: Csr<T>, options: &ArmsOptions) -> Result<(Vec<Level<T>>,
         rest = s;
     }
     Ok((levels, Last::new(rest, options)?))
+}
+
+impl<T: Scalar> Refactor<T> for Arms<T> {
+    /// As [`Arms::new`], in new memory: matching, pivots and what is dropped depend on the values, so that nothing can stay.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        let made = check_refactor(self.scaling.n(), a).and_then(|()| Self::new(a, self.options));
+        made.map(|m| *self = m).inspect_err(|_| self.scaling.invalidate())
+    }
 }
 
 impl<T: Scalar> Preconditioner<T> for Arms<T> {

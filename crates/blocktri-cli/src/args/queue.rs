@@ -1,0 +1,412 @@
+//! Options of `queue` and of `generate queue`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use blocktri::StopCriterion;
+use blocktri::queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
+use clap::{Args, ValueEnum};
+
+use super::{BlocksArg, Target, count, real, tolerance};
+use crate::exit::{Failure, Result as CommandResult};
+
+/// The cloud model.
+#[derive(Clone, Debug, Args)]
+pub struct ModelArgs {
+    /// Resources, m
+    #[arg(long, value_name = "M", value_parser = count, requires_all = ["threshold", "lambda"])]
+    pub resources: Option<usize>,
+    /// Tasks that a resource may hold, K
+    #[arg(long, value_name = "K", value_parser = count, requires = "resources")]
+    pub threshold: Option<usize>,
+    /// Arrival rate λ
+    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    pub lambda: Option<f64>,
+    /// Service rate μ of a resource [default: 1]
+    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    pub mu: Option<f64>,
+    /// Rate η of turning on [default: 1]
+    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    pub eta: Option<f64>,
+    /// Rate ν of turning off [default: 1]
+    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    pub nu: Option<f64>,
+    /// Form of the rates [default: repaired]
+    #[arg(long, value_name = "FORM", requires = "resources")]
+    pub form: Option<FormArg>,
+}
+
+impl ModelArgs {
+    /// The parameters with their defaults.
+    ///
+    /// # Errors
+    /// When resources, threshold or λ are missing.
+    pub fn parameters(&self) -> CommandResult<Parameters> {
+        match (self.resources, self.threshold, self.lambda) {
+            (Some(resources), Some(threshold), Some(lambda)) => Ok(Parameters {
+                resources,
+                threshold,
+                rates: Rates {
+                    arrival: lambda,
+                    service: self.mu.unwrap_or(1.0),
+                    turn_on: self.eta.unwrap_or(1.0),
+                    turn_off: self.nu.unwrap_or(1.0),
+                },
+                form: match self.form {
+                    None | Some(FormArg::Repaired) => Form::Repaired,
+                    Some(FormArg::Literal) => Form::Literal,
+                },
+            }),
+            _ => Err(Failure::usage("no model is given")
+                .help("--resources M --threshold K --lambda RATE, or --generator Q.mtx")),
+        }
+    }
+}
+
+/// Parameters of a cloud model.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// m.
+    pub resources: usize,
+    /// K.
+    pub threshold: usize,
+    /// λ, μ, η, ν.
+    pub rates: Rates,
+    /// The form.
+    pub form: Form,
+}
+
+impl Parameters {
+    /// The model.
+    ///
+    /// # Errors
+    /// As [`CloudModel::new`].
+    pub fn model(&self) -> blocktri::queue::Result<CloudModel> {
+        CloudModel::new(self.resources, self.threshold, self.rates, self.form)
+    }
+
+    /// `repaired` or `literal`.
+    pub fn form_name(&self) -> &'static str {
+        match self.form {
+            Form::Repaired => "repaired",
+            Form::Literal => "literal",
+        }
+    }
+
+    /// As options of the command.
+    pub fn as_options(&self) -> String {
+        let Rates { arrival, service, turn_on, turn_off } = self.rates;
+        format!(
+            "--resources {} --threshold {} --lambda {arrival} --mu {service} --eta {turn_on} --nu {turn_off} --form {}",
+            self.resources,
+            self.threshold,
+            self.form_name()
+        )
+    }
+}
+
+/// Forms of the rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormArg {
+    /// Every needed resource serves, arrivals end only at the window
+    Repaired,
+    /// Eq. (8) of the paper as printed
+    Literal,
+}
+
+/// Options of `queue`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blocktri queue --resources 40 --threshold 16 --lambda 10
+  blocktri queue --resources 40 --threshold 16 --lambda 10 --sweep lambda=1:30:1 --plot plan.svg
+  blocktri queue --resources 40 --threshold 16 --lambda 10 --cost-resource 0.4 --cost-waiting 0.05 --time-unit minute
+  blocktri queue --generator Q.mtx -o pi.mtx --json")]
+pub struct QueueArgs {
+    /// Parameters.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Generator of any chain: rates out of a state in its row, rows that sum to zero
+    #[arg(long, value_name = "Q.mtx", conflicts_with_all = ["resources", "transitions"])]
+    pub generator: Option<PathBuf>,
+    /// Transition probabilities of any chain: rows that sum to one
+    #[arg(long, value_name = "P.mtx", conflicts_with = "resources")]
+    pub transitions: Option<PathBuf>,
+    /// Levels of a given chain: uniform size, or a file with one size a line
+    #[arg(long, value_name = "K|FILE", conflicts_with = "resources")]
+    pub blocks: Option<BlocksArg>,
+    /// Method
+    #[arg(long, value_name = "METHOD", default_value = "auto")]
+    pub method: MethodArg,
+    /// Tolerance of hbisa and power on ‖πQ‖₁, relative to the flow Σπ_i|q_ii| [default: 1e-8]
+    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    pub rtol: Option<f64>,
+    /// Iterations of hbisa and power at most [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub max_iters: Option<usize>,
+    /// Times, one or more, at which the distribution is wanted, from an empty start
+    #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = tolerance, requires = "resources", conflicts_with = "sweep")]
+    pub times: Vec<f64>,
+    /// Where π goes: .mtx (n × 1, by level or in the order of the file), or .csv with log10 π; with --sweep the table
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Picture of π, or with --sweep of the plans
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub plot: Option<PathBuf>,
+    /// A plan for each value of lambda, mu, eta, nu, resources or threshold
+    #[arg(long, value_name = "NAME=FROM:TO:STEP", requires = "resources")]
+    pub sweep: Option<SweepArg>,
+    /// Unit of time of the rates
+    #[arg(long, value_name = "UNIT", default_value = "second")]
+    pub time_unit: TimeUnitArg,
+    /// Cost of a resource on for an hour
+    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    pub cost_resource: Option<f64>,
+    /// Cost of turning a resource on or off
+    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    pub cost_switch: Option<f64>,
+    /// Cost of a task waiting for an hour
+    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    pub cost_waiting: Option<f64>,
+}
+
+impl QueueArgs {
+    /// When an iterative method stops.
+    pub fn stop(&self) -> StopCriterion {
+        let default = StopCriterion::default();
+        StopCriterion {
+            rtol: self.rtol.unwrap_or(default.rtol),
+            max_iters: self.max_iters.unwrap_or(default.max_iters),
+            ..default
+        }
+    }
+
+    /// Options given that will not be read.
+    pub fn unread_options(&self) -> Vec<&'static str> {
+        let iterative = self.method.is_iterative() && self.sweep.is_none();
+        let plain = matches!(self.method, MethodArg::Auto | MethodArg::Gth);
+        [
+            ("--rtol", self.rtol.is_some() && !iterative),
+            ("--max-iters", self.max_iters.is_some() && !iterative),
+            ("--method", self.sweep.is_some() && !plain),
+        ]
+        .into_iter()
+        .filter(|o| o.1)
+        .map(|o| o.0)
+        .collect()
+    }
+
+    /// The costs, if any is given.
+    pub fn costs(&self) -> Option<Costs> {
+        let given = [self.cost_resource, self.cost_switch, self.cost_waiting];
+        given.iter().any(Option::is_some).then(|| {
+            let [resource_hour, switch, waiting_task_hour] = given.map(Option::unwrap_or_default);
+            Costs { resource_hour, switch, waiting_task_hour }
+        })
+    }
+}
+
+/// Methods of `queue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodArg {
+    /// gth
+    Auto,
+    /// Elimination without subtraction: every probability to a proven relative error
+    Gth,
+    /// Block LU on the levels with the mode pinned: no guarantee for small probabilities
+    BlockLu,
+    /// Block Gauss-Seidel sweeps on the levels, to a tolerance
+    Hbisa,
+    /// Power iteration, to a tolerance
+    Power,
+}
+
+impl MethodArg {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Gth => "gth",
+            Self::BlockLu => "block-lu",
+            Self::Hbisa => "hbisa",
+            Self::Power => "power",
+        }
+    }
+
+    /// Whether it works to a tolerance.
+    pub fn is_iterative(self) -> bool {
+        matches!(self, Self::Hbisa | Self::Power)
+    }
+
+    /// The order of the cloud model's states that suits it.
+    pub fn order(self) -> Order {
+        match self {
+            Self::BlockLu | Self::Hbisa => Order::LevelMajor,
+            _ => Order::TaskMajor,
+        }
+    }
+}
+
+/// Units of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeUnitArg {
+    /// Rates per second
+    Second,
+    /// Rates per minute
+    Minute,
+    /// Rates per hour
+    Hour,
+    /// Rates per day
+    Day,
+}
+
+impl From<TimeUnitArg> for TimeUnit {
+    fn from(unit: TimeUnitArg) -> Self {
+        match unit {
+            TimeUnitArg::Second => Self::Second,
+            TimeUnitArg::Minute => Self::Minute,
+            TimeUnitArg::Hour => Self::Hour,
+            TimeUnitArg::Day => Self::Day,
+        }
+    }
+}
+
+/// What a sweep changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepOver {
+    /// λ.
+    Lambda,
+    /// μ.
+    Mu,
+    /// η.
+    Eta,
+    /// ν.
+    Nu,
+    /// m.
+    Resources,
+    /// K.
+    Threshold,
+}
+
+/// NAME=FROM:TO:STEP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepArg {
+    /// What changes.
+    pub over: SweepOver,
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    pub values: Vec<f64>,
+}
+
+impl FromStr for SweepArg {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: f64 = 1e5;
+        let form = "NAME=FROM:TO:STEP is needed, lambda=1:100:1 for example";
+        let (name, range) = text.split_once('=').ok_or(form)?;
+        let over = match name {
+            "lambda" => SweepOver::Lambda,
+            "mu" => SweepOver::Mu,
+            "eta" => SweepOver::Eta,
+            "nu" => SweepOver::Nu,
+            "resources" => SweepOver::Resources,
+            "threshold" => SweepOver::Threshold,
+            _ => return Err(format!("'{name}' is none of lambda, mu, eta, nu, resources, threshold")),
+        };
+        let ends: Vec<f64> = range.split(':').map(real).collect::<Result<_, _>>()?;
+        let &[from, to, step] = &ends[..] else { return Err(form.into()) };
+        if !(step > 0.0 && from >= 0.0 && to >= from) {
+            return Err("0 ≤ FROM ≤ TO and STEP > 0 are needed".into());
+        }
+        let whole = matches!(over, SweepOver::Resources | SweepOver::Threshold);
+        if whole && ends.iter().any(|&x| x.fract() != 0.0 || x < 1.0) {
+            return Err(format!("{name} takes whole numbers of at least 1"));
+        }
+        // A last value that rounding puts just beyond TO still counts.
+        let steps = ((to - from) / step * (1.0 + 1e-12)).floor();
+        if !(steps < MOST) {
+            return Err(format!("at most {MOST} values"));
+        }
+        let values = (0..=steps as usize).map(|i| (from + i as f64 * step).min(to)).collect();
+        Ok(Self { over, name: name.into(), values })
+    }
+}
+
+impl SweepArg {
+    /// The parameters with one of the values.
+    pub fn apply(&self, mut to: Parameters, value: f64) -> Parameters {
+        match self.over {
+            SweepOver::Lambda => to.rates.arrival = value,
+            SweepOver::Mu => to.rates.service = value,
+            SweepOver::Eta => to.rates.turn_on = value,
+            SweepOver::Nu => to.rates.turn_off = value,
+            SweepOver::Resources => to.resources = value as usize,
+            SweepOver::Threshold => to.threshold = value as usize,
+        }
+        to
+    }
+}
+
+/// `generate queue`.
+#[derive(Debug, Args)]
+pub struct GenerateQueueArgs {
+    /// Parameters.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Order of the states
+    #[arg(long, value_name = "ORDER", default_value = "level")]
+    pub order: OrderArg,
+    /// Which matrix
+    #[arg(long, value_name = "Q|P", default_value = "q", ignore_case = true)]
+    pub matrix: MatrixArg,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Orders of the states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OrderArg {
+    /// By level, then tasks: m blocks of 2K + 1 states
+    Level,
+    /// By tasks, then level: the narrowest band
+    Tasks,
+}
+
+/// Matrices of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MatrixArg {
+    /// The generator
+    Q,
+    /// The uniformised chain I + Q/Λ, Λ the largest rate out of a state
+    P,
+}
+
+impl From<OrderArg> for Order {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::Level => Self::LevelMajor,
+            OrderArg::Tasks => Self::TaskMajor,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweeps_parse() {
+        let values = |text: &str| text.parse::<SweepArg>().unwrap().values;
+        assert_eq!(values("lambda=1:3:1"), [1.0, 2.0, 3.0]);
+        assert_eq!(values("mu=0.1:0.3:0.1").len(), 3);
+        assert_eq!(values("resources=2:9:3"), [2.0, 5.0, 8.0]);
+        assert_eq!(values("nu=5:5:1"), [5.0]);
+        for bad in
+            ["lambda", "x=1:2:1", "mu=1:2", "mu=2:1:1", "mu=1:2:0", "mu=1:2:nan", "threshold=0.5:2:1", "eta=0:1:1e-9"]
+        {
+            assert!(bad.parse::<SweepArg>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Distributions in time and first-passage times against closed forms, each other, and brute force.
+
+use bt_formats::Progress;
+use bt_queue::{
+    CloudModel, Error, Form, Generator, Moves, Order, Rates, Scaled, StateSpace, Stationary, mean_first_passage,
+    transient,
+};
+use std::ops::ControlFlow;
+
+fn cloud(m: usize, k: usize, arrival: f64) -> (CloudModel, Generator) {
+    let rates = Rates { arrival, service: 1.0, turn_on: 1.0, turn_off: 1.0 };
+    let model = CloudModel::new(m, k, rates, Form::Repaired).unwrap();
+    let q = model.generator(Order::TaskMajor).unwrap();
+    (model, q)
+}
+
+fn empty(n: usize) -> Vec<f64> {
+    let mut p = vec![0.0; n];
+    p[0] = 1.0;
+    p
+}
+
+#[test]
+fn time_zero_steps_and_equilibrium() {
+    let (_, q) = cloud(6, 4, 2.0);
+    let start = empty(q.n());
+    let p = transient(&q, &start, &[0.0, 0.7, 2.0, 400.0], 1e-13, &mut ()).unwrap();
+    assert_eq!(p[0], start);
+    // One step as well as two.
+    let direct = transient(&q, &start, &[2.0], 1e-13, &mut ()).unwrap();
+    for (a, b) in p[2].iter().zip(&direct[0]) {
+        assert!((a - b).abs() < 1e-12);
+    }
+    let pi = Stationary::gth(&q).unwrap();
+    for (a, b) in p[3].iter().zip(pi.to_f64()) {
+        assert!((a - b).abs() < 1e-11, "{a} {b}");
+    }
+    for p in &p {
+        assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-14 && p.iter().all(|&p| p >= 0.0));
+    }
+}
+
+/// M/M/∞ from empty: Poisson with mean (λ/μ)(1 − e^{−μt}).
+#[test]
+fn an_unlimited_queue_is_poisson() {
+    let space = StateSpace::new([(0, 60)]).unwrap();
+    let rates = |s: bt_queue::State| Moves { arrival: 5.0, service: s.tasks as f64, ..Moves::default() };
+    let q = Generator::from_rates(&space, Order::TaskMajor, rates).unwrap();
+    let times = [0.1, 1.0, 3.0];
+    let p = transient(&q, &empty(61), &times, 1e-14, &mut ()).unwrap();
+    for (p, t) in p.iter().zip(times) {
+        let mean = 5.0 * (1.0 - (-t).exp());
+        let mut exact = (-mean).exp();
+        for (k, &p) in p.iter().enumerate().take(25) {
+            assert!((p - exact).abs() < 1e-12, "{t} {k}: {p} {exact}");
+            exact *= mean / (k + 1) as f64;
+        }
+    }
+}
+
+#[test]
+fn bad_requests_are_named() {
+    let (_, q) = cloud(3, 2, 1.0);
+    let p = empty(q.n());
+    let refused = |p: &[f64], t: &[f64], tolerance| transient(&q, p, t, tolerance, &mut ()).unwrap_err().to_string();
+    assert!(refused(&[1.0], &[1.0], 1e-9).contains("initial distribution"));
+    assert!(refused(&vec![0.5; q.n()], &[1.0], 1e-9).contains("must be 1"));
+    assert!(refused(&vec![f64::NAN; q.n()], &[1.0], 1e-9).contains("NaN"));
+    assert!(refused(&p, &[2.0, 1.0], 1e-9).contains("decrease"));
+    assert!(refused(&p, &[f64::INFINITY], 1e-9).contains("finite"));
+    assert!(refused(&p, &[1e12], 1e-9).contains("1e9"));
+    assert!(refused(&p, &[1.0], 0.0).contains("tolerance"));
+    let mut stop = |_: Progress| ControlFlow::Break(());
+    assert!(matches!(transient(&q, &p, &[1.0], 1e-9, &mut stop), Err(Error::Stopped)));
+    assert!(mean_first_passage(&q, |_| false).unwrap_err().to_string().contains("target"));
+}
+
+/// The defining equations, Σ_j q_ij (h_i − h_j) = 1, in several orders and widths.
+#[test]
+fn mean_times_solve_their_equations() {
+    for order in [Order::LevelMajor, Order::TaskMajor] {
+        let rates = Rates { arrival: 6.0, service: 1.0, turn_on: 0.5, turn_off: 2.0 };
+        let model = CloudModel::new(7, 12, rates, Form::Repaired).unwrap();
+        let q = model.generator(order).unwrap();
+        // Targets at either end and in the middle, and a scattered one.
+        for residue in [0, 5, 11] {
+            let target = |s: usize| s % 60 == residue;
+            let h = mean_first_passage(&q, target).unwrap();
+            for i in 0..q.n() {
+                let h_i = h[i].unwrap().to_f64();
+                if target(i) {
+                    assert_eq!(h_i, 0.0);
+                    continue;
+                }
+                let inflow: f64 = q.rates(i).map(|(j, rate)| rate * h[j].unwrap().to_f64()).sum();
+                assert!((q.rate_out(i) * h_i - 1.0 - inflow).abs() < 1e-12 * q.rate_out(i) * h_i, "{order:?} {i}");
+            }
+        }
+    }
+}
+
+/// Upwards against a strong drift: h = Σ_{j<N} Σ_{i≤j} ρ^{−…}, about 10^1000, and its leading digits.
+#[test]
+fn enormous_mean_times() {
+    let n = 1000;
+    let space = StateSpace::new([(0, n)]).unwrap();
+    let moves = Moves { arrival: 1.0, service: 10.0, ..Moves::default() };
+    let q = Generator::from_rates(&space, Order::TaskMajor, |_| moves).unwrap();
+    let h = mean_first_passage(&q, |s| s == n).unwrap();
+    // E₀T_N = Σ_{k=0}^{N−1} (1/λ) Σ_{i=0}^{k} (μ/λ)^i = (10·(10^N − 1)/9 − N)/9 for μ/λ = 10
+    let exact = n as f64 + (10.0f64 / 81.0).log10();
+    assert!((h[0].unwrap().log10() - exact).abs() < 1e-9, "{}", h[0].unwrap().log10());
+}
+
+#[test]
+fn targets_that_may_be_missed_take_forever() {
+    // 0 ← 1 → 2, 3 → 1: from 1 the chain may end in 0.
+    let mut coo = bt_formats::Coo::new(5, 5).unwrap();
+    for (i, j) in [(1, 0), (1, 2), (3, 1), (4, 2)] {
+        coo.push(i, j, 1.0).unwrap();
+        coo.push(i, i, -1.0).unwrap();
+    }
+    let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+    let h: Vec<Option<f64>> =
+        mean_first_passage(&q, |s| s == 2).unwrap().iter().map(|h| h.map(Scaled::to_f64)).collect();
+    assert_eq!(h, [None, None, Some(0.0), None, Some(1.0)]);
+    let h: Vec<Option<f64>> =
+        mean_first_passage(&q, |s| s == 2 || s == 0).unwrap().iter().map(|h| h.map(Scaled::to_f64)).collect();
+    assert_eq!(h, [Some(0.0), Some(0.5), Some(0.0), Some(1.5), Some(1.0)]);
+}

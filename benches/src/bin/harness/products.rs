@@ -1,11 +1,12 @@
-//! Cases of kind csr: y ← A·x. Contestants `blocktri-csr` and, where blocks are given, `blocktri-hybrid`.
+//! Cases of kind csr: y ← A·x, contestants `blocktri-csr` and, where blocks are given, `blocktri-hybrid`; then the Krylov
+//! methods.
 
 use blocktri::formats::{BlockTridiagonal, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
-use crate::{Args, Result};
+use crate::{Args, Result, krylov};
 
 struct Product<'a> {
     name: &'static str,
@@ -49,15 +50,25 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let (n, nnz) = (a.nrows(), a.nnz());
     let x = problem.reals("rhs")?;
     let x = x.get(..n).ok_or("rhs is shorter than n")?;
-    let hybrid = match problem.size("k") {
-        Ok(k) => Some(BlockTridiagonal::from_csr(&a, Partition::uniform(n, k)?, HybridLayout::default())?),
-        Err(_) => None,
+    let partition = problem.size("k").ok().map(|k| Partition::uniform(n, k)).transpose()?;
+    let hybrid = match &partition {
+        Some(p) => Some(BlockTridiagonal::from_csr(&a, p.clone(), HybridLayout::default())?),
+        None => None,
     };
     let par = if args.threads > 1 { Par::Rayon } else { Par::Seq };
     let product =
         |name, matrix| Box::new(Product { name, matrix, x, y: vec![0.0; n], par }) as Box<dyn Contestant + '_>;
     let mut contestants = vec![product("blocktri-csr", &a as &dyn Matrix<f64>)];
     contestants.extend(hybrid.as_ref().map(|h| product("blocktri-hybrid", h)));
-    let floor = Floor { flops: (2 * nnz) as f64, bytes: (12 * nnz + 20 * n) as f64 };
-    race(&problem.case, n, floor, args, contestants)
+    let solvers = krylov::contestants(args, &a, partition.as_ref(), x)?;
+    let wanted = args.method.as_deref().is_none_or(|m| contestants.iter().any(|c| c.name().contains(m)));
+    if solvers.is_empty() || wanted {
+        let floor = Floor { flops: (2 * nnz) as f64, bytes: (12 * nnz + 20 * n) as f64 };
+        race(&problem.case, n, floor, args, contestants)?;
+    }
+    if !solvers.is_empty() {
+        // Of no meaning without the number of iterations.
+        race(&problem.case, n, Floor { flops: f64::NAN, bytes: f64::NAN }, args, solvers)?;
+    }
+    Ok(())
 }

@@ -211,7 +211,7 @@ impl QueueArgs {
 pub enum MethodArg {
     /// gth
     Auto,
-    /// Elimination without subtraction: every probability to a proven relative error
+    /// Elimination without subtraction: every probability with a bound of its relative error
     Gth,
     /// Block LU on the levels with the mode pinned: no guarantee for small probabilities
     BlockLu,

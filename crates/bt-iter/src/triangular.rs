@@ -114,25 +114,24 @@ impl<T: Scalar> LevelTriangle<T> {
 
     /// z ← (D + N)⁻¹·z with a work vector of n.
     pub fn solve(&self, z: &mut [T], work: &mut [T]) {
-        for (w, &i) in work.iter_mut().zip(&self.order) {
-            *w = z[i as usize];
+        let parallel = z.len() >= PARALLEL && rayon::current_num_threads() > 1;
+        if parallel && rayon::current_thread_index().is_none() {
+            // Into the pool once, and not again for every level.
+            return rayon::join(|| self.solve(z, work), || ()).0;
         }
-        let parallel = rayon::current_num_threads() > 1;
+        permute(parallel, z, &self.order, work);
         for l in 0..self.levels.len() - 1 {
             let (start, end) = (self.levels[l] as usize, self.levels[l + 1] as usize);
             let (done, rest) = work.split_at_mut(start);
             let own = &mut rest[..end - start];
             if parallel && own.len() >= PARALLEL {
-                own.par_chunks_mut(PARALLEL / 4)
-                    .enumerate()
-                    .for_each(|(c, chunk)| self.rows(start + c * (PARALLEL / 4), done, chunk));
+                let size = own.len().div_ceil(rayon::current_num_threads()).max(PARALLEL / 4);
+                own.par_chunks_mut(size).enumerate().for_each(|(c, chunk)| self.rows(start + c * size, done, chunk));
             } else {
                 self.rows(start, done, own);
             }
         }
-        for (z, &p) in z.iter_mut().zip(&self.position) {
-            *z = work[p as usize];
-        }
+        permute(parallel, work, &self.position, z);
     }
 
     /// Positions from `first` on: each needs only what is in `done`.
@@ -191,6 +190,16 @@ impl<T: Scalar> LevelTriangle<T> {
             .sum::<usize>()
             + size_of_val(&*self.val)
             + size_of_val(&*self.reciprocals)
+    }
+}
+
+/// yᵢ ← x at place i.
+fn permute<T: Scalar>(parallel: bool, x: &[T], places: &[u32], y: &mut [T]) {
+    let take = |y: &mut T, &i: &u32| *y = x[i as usize];
+    if parallel {
+        y.par_iter_mut().zip(places).with_min_len(4 * PARALLEL).for_each(|(y, i)| take(y, i));
+    } else {
+        y.iter_mut().zip(places).for_each(|(y, i)| take(y, i));
     }
 }
 

@@ -170,9 +170,7 @@ impl<T: Scalar> LevelTriangle<T> {
             }
             std::mem::swap(&mut x, &mut next);
         }
-        for (z, &p) in z.iter_mut().zip(&self.position) {
-            *z = x[p as usize];
-        }
+        permute(parallel, x, &self.position, z);
     }
 
     pub fn nnz(&self) -> usize {

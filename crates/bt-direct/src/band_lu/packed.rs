@@ -7,14 +7,15 @@
 
 use std::ops::Range;
 
+use bt_formats::{Op, Scalar, zero};
+use faer::MatMut;
+
 use super::end::{Direction, Lanes};
 use super::kernels::LANES;
 use super::substitution::{Factor, Step, Triangles, columns};
 use crate::pivot::Pivot;
 use crate::tridiagonal_once::Kernel;
 use crate::tridiagonal_once::lanes::Isa;
-use bt_formats::{Op, Scalar, zero};
-use faer::MatMut;
 
 /// Columns of a factor at a time.
 const BLOCK: usize = 4;

@@ -149,22 +149,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         let tiles = (rows.len() / TILE).min(BLOCK);
         match *self {
             Self::Strided { values, base } if whole(shape, group, rows.start + (tiles - 1) * TILE) => {
-                for half in 0..LANES / 8 {
-                    for (t, out) in out[..tiles].iter_mut().enumerate() {
-                        let i = rows.start + t * TILE;
-                        let rows = std::array::from_fn(
-                            #[inline(always)]
-                            |k| {
-                                let at = shape.start(group.start + 8 * half + k) - base + i;
-                                *values[at..].first_chunk::<8>().expect("eight rows")
-                            },
-                        );
-                        let rows = transposed(simd, rows);
-                        for k in 0..TILE {
-                            out[k].0[8 * half..8 * half + 8].copy_from_slice(&rows[k]);
-                        }
-                    }
-                }
+                read_whole(simd, values, base, shape, group, rows.start, &mut out[..tiles]);
             }
             _ => {
                 for (t, out) in out[..tiles].iter_mut().enumerate() {
@@ -187,19 +172,7 @@ impl<'a, T: Scalar> Source<'a, T> {
     ) {
         match *self {
             Self::Strided { values, base } if whole(shape, group, i) => {
-                for half in 0..LANES / 8 {
-                    let rows = std::array::from_fn(
-                        #[inline(always)]
-                        |k| {
-                            let at = shape.start(group.start + 8 * half + k) - base + i;
-                            *values[at..].first_chunk::<8>().expect("eight rows")
-                        },
-                    );
-                    let rows = transposed(simd, rows);
-                    for k in 0..TILE {
-                        out[k].0[8 * half..8 * half + 8].copy_from_slice(&rows[k]);
-                    }
-                }
+                read_whole(simd, values, base, shape, group, i, std::slice::from_mut(out));
             }
             Self::Strided { values, base } => edge(values, base, shape, group, i, pad, out),
             Self::Interleaved { values, first } => {
@@ -217,6 +190,60 @@ impl<'a, T: Scalar> Source<'a, T> {
                         out.0[..systems.len()].copy_from_slice(systems);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Tiles from row `i` on that all lanes have.
+#[inline(always)]
+fn read_whole<S: Simd, T: Scalar>(
+    simd: S,
+    values: &[T],
+    base: usize,
+    shape: &Shape,
+    group: &Range<usize>,
+    i: usize,
+    tiles: &mut [Tile<T>],
+) {
+    for half in 0..LANES / 8 {
+        for (t, tile) in tiles.iter_mut().enumerate() {
+            let systems = std::array::from_fn(
+                #[inline(always)]
+                |k| {
+                    let at = shape.start(group.start + 8 * half + k) - base + i + t * TILE;
+                    *values[at..].first_chunk::<8>().expect("eight rows")
+                },
+            );
+            let rows = transposed(simd, systems);
+            for k in 0..TILE {
+                tile[k].0[8 * half..8 * half + 8].copy_from_slice(&rows[k]);
+            }
+        }
+    }
+}
+
+/// Writes such tiles.
+#[inline(always)]
+fn write_whole<S: Simd, T: Scalar>(
+    simd: S,
+    values: &mut [T],
+    base: usize,
+    shape: &Shape,
+    group: &Range<usize>,
+    i: usize,
+    tiles: &[Tile<T>],
+) {
+    for half in 0..LANES / 8 {
+        for (t, tile) in tiles.iter().enumerate() {
+            let rows = std::array::from_fn(
+                #[inline(always)]
+                |k| *tile[k].0[8 * half..].first_chunk::<8>().expect("sixteen lanes"),
+            );
+            let systems = transposed(simd, rows);
+            for k in 0..8 {
+                let at = shape.start(group.start + 8 * half + k) - base + i + t * TILE;
+                *values[at..].first_chunk_mut::<8>().expect("eight rows") = systems[k];
             }
         }
     }
@@ -322,19 +349,7 @@ impl<'a, T: Scalar> Part<'a, T> {
         }
         match self {
             Self::Strided { values, base } if whole(shape, group, rows.end - TILE) => {
-                for half in 0..LANES / 8 {
-                    for (t, tile) in tiles.iter().enumerate() {
-                        let rows_of = std::array::from_fn(
-                            #[inline(always)]
-                            |k| *tile[k].0[8 * half..].first_chunk::<8>().expect("sixteen lanes"),
-                        );
-                        let systems = transposed(simd, rows_of);
-                        for k in 0..8 {
-                            let at = shape.start(group.start + 8 * half + k) - *base + rows.start + t * TILE;
-                            *values[at..].first_chunk_mut::<8>().expect("eight rows") = systems[k];
-                        }
-                    }
-                }
+                write_whole(simd, values, *base, shape, group, rows.start, tiles);
             }
             _ => {
                 for (t, tile) in tiles.iter().enumerate() {
@@ -374,17 +389,7 @@ impl<'a, T: Scalar> Part<'a, T> {
     pub(super) fn store<S: Simd>(&mut self, simd: S, shape: &Shape, group: &Range<usize>, i: usize, tile: &Tile<T>) {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
-                for half in 0..LANES / 8 {
-                    let rows = std::array::from_fn(
-                        #[inline(always)]
-                        |k| *tile[k].0[8 * half..].first_chunk::<8>().expect("sixteen lanes"),
-                    );
-                    let rows = transposed(simd, rows);
-                    for k in 0..8 {
-                        let at = shape.start(group.start + 8 * half + k) - *base + i;
-                        *values[at..].first_chunk_mut::<8>().expect("eight rows") = rows[k];
-                    }
-                }
+                write_whole(simd, values, *base, shape, group, i, std::slice::from_ref(tile));
             }
             Self::Strided { values, base } => store_edge(values, *base, shape, group, i, tile),
             Self::Interleaved { values, first } => {

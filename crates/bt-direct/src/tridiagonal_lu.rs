@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 
-use bt_formats::{Error, Op, RealScalar, Scalar, Tridiagonal, zero};
+use bt_formats::{Error, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
@@ -287,7 +287,9 @@ pub(crate) fn reserve<V>(into: &mut Vec<V>, n: usize) -> Result<()> {
             needed: format!("{n} values of {} bytes", size_of::<V>()),
             limit: "the memory there is".into(),
         })
-    })
+    })?;
+    ask_for_huge_pages(into);
+    Ok(())
 }
 
 /// n zeros.

@@ -5,6 +5,7 @@
 
 use crate::csr::Csr;
 use crate::error::{Error, Result};
+use crate::kernels::ask_for_huge_pages;
 use crate::operator::{Matrix, zero};
 use crate::scalar::Scalar;
 
@@ -12,6 +13,7 @@ use crate::scalar::Scalar;
 pub(crate) fn try_zeros<T: Copy + Default>(len: usize, what: &'static str) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| too_large(what, len))?;
+    ask_for_huge_pages(&values);
     values.resize(len, T::default());
     Ok(values)
 }

@@ -40,7 +40,7 @@ pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::Dia;
 pub use error::{Error, ParseKind, Result};
-pub use kernels::prefetch;
+pub use kernels::{ask_for_huge_pages, prefetch};
 pub use monitor::{CancelToken, Monitor, Progress};
 pub use operator::{LinearOperator, Matrix, Op, Par, one, zero};
 pub use partition::Partition;

@@ -19,7 +19,7 @@ use crate::tridiagonal_lu::{reserve, zeros};
 /// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Lanes<T>(pub(super) [T; LANES]);
+pub(crate) struct Lanes<T>(pub(crate) [T; LANES]);
 
 /// Running results.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ pub(super) struct Shape {
 
 /// From which end the rows and columns count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Forward,
     Backward,
 }

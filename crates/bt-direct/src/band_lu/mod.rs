@@ -17,13 +17,14 @@
 //! J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
 //! doi:10.1137/1.9780898718027.
 
-mod end;
+pub(crate) mod end;
 pub(crate) mod kernels;
 mod narrow;
 mod packed;
 mod panels;
 pub(crate) mod partial;
 pub(crate) mod substitution;
+pub(crate) mod window;
 
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
 use faer::MatMut;

@@ -10,21 +10,16 @@ use std::ops::Range;
 use bt_formats::{Op, Scalar, zero};
 use faer::MatMut;
 
-use super::end::{Direction, Lanes};
+use super::end::Direction;
 use super::kernels::LANES;
-use super::substitution::{Factor, Step, Triangles, columns};
+use super::substitution::{Factor, Step, Triangles};
+use super::window::{Order, ROWS, Row, Window, columns_of, load, store};
 use crate::pivot::Pivot;
 use crate::tridiagonal_once::Kernel;
 use crate::tridiagonal_once::lanes::Isa;
 
 /// Columns of a factor at a time.
 const BLOCK: usize = 4;
-
-/// Rows of the window, which lies on the stack.
-const ROWS: usize = 512;
-
-/// One row of V·8 right-hand sides.
-type Row<T, const V: usize> = [Lanes<T>; V];
 
 /// Some columns of a factor; zeros outside the factor.
 type Panel<T> = [[T; ROWS]; BLOCK];
@@ -46,137 +41,38 @@ pub(super) fn fits(reach: usize) -> bool {
 impl<T: Scalar, const V: usize> Kernel<T> for Packed<'_, '_, T, V> {
     type Output = ();
     #[inline(always)]
-    fn with<S: Isa<T>>(mut self, isa: S) {
+    fn with<S: Isa<T>>(self, isa: S) {
         let (lu, step, rows) = (self.lu, self.step, self.x.nrows());
         let (before, after) = match step {
             Step::Lower | Step::LowerTransposed(_) => (0, lu.below),
             Step::Upper | Step::UpperTransposed(_) => (lu.above, 0),
         };
         let chunk = (ROWS - before - after) / LANES * LANES;
-        let mut window = [[Lanes([zero::<T>(); LANES]); V]; ROWS];
+        let mut x = columns_of::<T, V>(self.x);
+        let mut window = Window::<T, V>::new(Order(self.direction));
         let mut panel = [[zero::<T>(); ROWS]; BLOCK];
-        let (mut held, mut done) = (0..0, 0);
+        let mut done = 0;
         while done < lu.cols {
             let count = chunk.min(lu.cols - done);
             let forward = matches!(step, Step::Lower | Step::UpperTransposed(_));
             let first = if forward { done } else { lu.cols - done - count };
             let wanted = first.saturating_sub(before)..(first + count + after).min(rows);
-            self.slide(isa, &mut window, held, wanted.clone());
+            window.slide(isa, &mut x, wanted.clone());
             let mut at = 0;
             while at < count {
                 let whole = at + BLOCK <= count;
                 let width = if whole { BLOCK } else { 1 };
                 let j = if forward { first + at } else { first + count - at - width };
                 if whole {
-                    block::<T, S, V, BLOCK>(isa, &lu, step, j, wanted.start, &mut window, &mut panel);
+                    block::<T, S, V, BLOCK>(isa, &lu, step, j, wanted.start, &mut window.rows, &mut panel);
                 } else {
-                    block::<T, S, V, 1>(isa, &lu, step, j, wanted.start, &mut window, &mut panel);
+                    block::<T, S, V, 1>(isa, &lu, step, j, wanted.start, &mut window.rows, &mut panel);
                 }
                 at += width;
             }
-            held = wanted;
             done += count;
         }
-        self.slide(isa, &mut window, held, 0..0);
-    }
-}
-
-impl<T: Scalar, const V: usize> Packed<'_, '_, T, V> {
-    /// Rows that leave the window go back to x, new ones come from it.
-    #[inline(always)]
-    fn slide<S: Isa<T>>(&mut self, isa: S, window: &mut [Row<T, V>; ROWS], held: Range<usize>, wanted: Range<usize>) {
-        let shared = held.start.max(wanted.start)..held.end.min(wanted.end);
-        let shared = if shared.is_empty() { wanted.start..wanted.start } else { shared };
-        for rows in [held.start..held.end.min(shared.start), held.start.max(shared.end)..held.end] {
-            if !rows.is_empty() {
-                self.put(isa, &window[rows.start - held.start..], rows);
-            }
-        }
-        if !shared.is_empty() {
-            window.copy_within(shared.start - held.start..shared.end - held.start, shared.start - wanted.start);
-        }
-        for rows in [wanted.start..shared.start, shared.end..wanted.end] {
-            if !rows.is_empty() {
-                self.take(isa, &mut window[rows.start - wanted.start..], rows);
-            }
-        }
-    }
-
-    /// The window's rows ← those of x.
-    #[inline(always)]
-    fn take<S: Isa<T>>(&mut self, isa: S, window: &mut [Row<T, V>], rows: Range<usize>) {
-        let (order, len) = (Order(self.direction), rows.len());
-        let at = order.place(&rows, self.x.nrows());
-        let (tiles, edge) = window[..len].as_chunks_mut::<LANES>();
-        for v in 0..V {
-            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &x[at.clone()]);
-            for (t, tile) in tiles.iter_mut().enumerate() {
-                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
-                let mut part = [isa.splat(zero()); LANES];
-                for k in 0..LANES {
-                    part[k] = isa.load(x[k][first..].first_chunk().expect("eight rows"));
-                }
-                let part = isa.transpose(part);
-                for k in 0..LANES {
-                    isa.store(part[k], &mut tile[order.index(k, LANES)][v].0);
-                }
-            }
-            for (i, row) in (tiles.len() * LANES..).zip(edge.iter_mut()) {
-                for k in 0..LANES {
-                    row[v].0[k] = x[k][order.index(i, len)];
-                }
-            }
-        }
-    }
-
-    /// Rows of x ← those of the window.
-    #[inline(always)]
-    fn put<S: Isa<T>>(&mut self, isa: S, window: &[Row<T, V>], rows: Range<usize>) {
-        let (order, len) = (Order(self.direction), rows.len());
-        let at = order.place(&rows, self.x.nrows());
-        let (tiles, edge) = window[..len].as_chunks::<LANES>();
-        for v in 0..V {
-            let x = columns::<T, LANES>(self.x.as_mut().subcols_mut(v * LANES, LANES)).map(|x| &mut x[at.clone()]);
-            for (t, tile) in tiles.iter().enumerate() {
-                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
-                let mut part = [isa.splat(zero()); LANES];
-                for k in 0..LANES {
-                    part[k] = isa.load(&tile[order.index(k, LANES)][v].0);
-                }
-                let part = isa.transpose(part);
-                for k in 0..LANES {
-                    isa.store(part[k], x[k][first..].first_chunk_mut().expect("eight rows"));
-                }
-            }
-            for (i, row) in (tiles.len() * LANES..).zip(edge) {
-                for k in 0..LANES {
-                    x[k][order.index(i, len)] = row[v].0[k];
-                }
-            }
-        }
-    }
-}
-
-/// Where rows that count from an end lie.
-#[derive(Clone, Copy)]
-struct Order(Direction);
-
-impl Order {
-    /// Row i of n.
-    #[inline(always)]
-    fn index(self, i: usize, n: usize) -> usize {
-        match self.0 {
-            Direction::Forward => i,
-            Direction::Backward => n - 1 - i,
-        }
-    }
-    /// Some rows of n.
-    #[inline(always)]
-    fn place(self, rows: &Range<usize>, n: usize) -> Range<usize> {
-        match self.0 {
-            Direction::Forward => rows.clone(),
-            Direction::Backward => n - rows.end..n - rows.start,
-        }
+        window.slide(isa, &mut x, 0..0);
     }
 }
 
@@ -332,22 +228,6 @@ fn fill<T: Scalar>(column: &mut [T], at: usize, values: &[T], map: impl Fn(T) ->
         *out = map(v);
     }
     after.fill(zero());
-}
-
-#[inline(always)]
-fn load<T: Scalar, S: Isa<T>, const V: usize>(isa: S, row: &Row<T, V>) -> [S::V; V] {
-    let mut out = [isa.splat(zero()); V];
-    for v in 0..V {
-        out[v] = isa.load(&row[v].0);
-    }
-    out
-}
-
-#[inline(always)]
-fn store<T: Scalar, S: Isa<T>, const V: usize>(isa: S, x: [S::V; V], row: &mut Row<T, V>) {
-    for v in 0..V {
-        isa.store(x[v], &mut row[v].0);
-    }
 }
 
 /// y/p.

@@ -191,7 +191,7 @@ pub(super) fn reverse<T: Scalar>(x: MatMut<'_, T>) {
 }
 
 /// The G columns of `x` as slices.
-pub(super) fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
+pub(crate) fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
     let mut rest = Some(x);
     std::array::from_fn(|_| {
         let (column, after) = rest.take().expect("G columns").split_at_col_mut(1);

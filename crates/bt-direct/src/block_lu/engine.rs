@@ -6,7 +6,7 @@ use pulp::Simd;
 use super::factor::Record;
 use super::panel::{Dense, Done, Front, Plain, TILE, exchange, in_order, usable};
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::Tiles;
+use super::tiles::{Ahead, Tiles};
 use crate::pivot::Pivot;
 
 /// What is done with a block, on any instruction set.
@@ -19,6 +19,7 @@ pub(super) trait Engine<T: Scalar> {
         _previous: Option<&Done<'_, T>>,
         _incoming: &[f64],
         _outgoing: &mut [f64],
+        _ahead: Ahead<'_, T>,
     ) -> Option<Record> {
         None
     }
@@ -44,8 +45,9 @@ impl<L: Lanes> Engine<L> for Vectors {
         previous: Option<&Done<'_, L>>,
         incoming: &[f64],
         outgoing: &mut [f64],
+        ahead: Ahead<'_, L>,
     ) -> Option<Record> {
-        Tiles { front, from, previous, incoming, outgoing }.run()
+        Tiles { front, from, previous, incoming, outgoing, ahead }.run()
     }
     fn load(front: &mut Front<'_, L>, from: &Dense<'_, L>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
         pulp::Arch::new().dispatch(Load { front, from, incoming, outgoing })

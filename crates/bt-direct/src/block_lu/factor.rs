@@ -10,6 +10,7 @@ use faer::dyn_stack::MemBuffer;
 use super::engine::{Engine, Vectors};
 use super::order::Order;
 use super::panel::{self, Dense, Done, Front, Plain};
+use super::tiles::Ahead;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
@@ -105,14 +106,20 @@ impl<T: Scalar> Side<'_, T> {
         let Range { start, .. } = self.blocks;
         let (k, next) = (self.order.size(j), self.order.next_size(j));
         let value = |b: usize| self.starts[b] - self.starts[start];
-        // The block and the one eliminated before it, which is its other neighbour.
-        let (own, before, last) = if self.down {
+        // The block, the one eliminated before it, which is its other neighbour, and where the next one's factors go.
+        let following = if self.down { j + 1 } else { j.wrapping_sub(1) };
+        let has_following = self.blocks.contains(&following);
+        let (own, before, after, last) = if self.down {
             let (before, own) = self.values.split_at_mut(value(j));
             let p = if has_previous { value(j - 1) } else { 0 };
-            (&mut own[..value(j + 1) - value(j)], &before[p..], j.wrapping_sub(1))
+            let (own, after) = own.split_at_mut(value(j + 1) - value(j));
+            let to = if has_following { value(j + 2) - value(j + 1) } else { 0 };
+            (own, &before[p..], &after[..to], j.wrapping_sub(1))
         } else {
-            let (own, after) = self.values.split_at_mut(value(j + 1));
-            (&mut own[value(j)..], &*after, j + 1)
+            let (own, before) = self.values.split_at_mut(value(j + 1));
+            let (after, own) = own.split_at_mut(value(j));
+            let from = if has_following { value(j - 1) } else { value(j) };
+            (own, &*before, &after[from..], j + 1)
         };
         let previous = has_previous.then(|| Done::new(before, self.order.size(last), k));
         let (panel, g) = own.split_at_mut((k + next) * k);
@@ -124,7 +131,12 @@ impl<T: Scalar> Side<'_, T> {
         let record = &mut self.records[j - start];
         if self.kernels == Kernels::Auto
             && let Some(from) = Dense::of(self.a, self.order, j)
-            && let Some(done) = E::whole(&mut front, &from, previous.as_ref(), &incoming[..k], &mut outgoing[..next])
+            && let Some(done) = {
+                let small = has_following && size_of_val(after) <= Ahead::<T>::LARGEST;
+                let ahead = if small { Dense::of(self.a, self.order, following) } else { None };
+                let ahead = Ahead(ahead.map_or([&[][..]; 4], |d| [d.own, d.below, d.beside, after]));
+                E::whole(&mut front, &from, previous.as_ref(), &incoming[..k], &mut outgoing[..next], ahead)
+            }
         {
             *record = done;
             std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);

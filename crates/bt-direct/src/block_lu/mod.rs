@@ -28,6 +28,7 @@
 
 mod engine;
 mod factor;
+mod many;
 pub(crate) mod measure;
 pub(crate) mod order;
 pub(crate) mod panel;

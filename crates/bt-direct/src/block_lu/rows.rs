@@ -1,20 +1,12 @@
-//! Substitutions in eight right-hand sides at once: a block of X is held row by row, eight values each.
+//! Substitutions in V·8 right-hand sides at once: a block of X is held row by row.
 //!
 //! Matrices are given by the distances between rows and between columns, so that a transposed one costs the same.
 
 use bt_formats::{Scalar, zero};
 
-use crate::band_lu::kernels::mul_add;
+use crate::band_lu::window::{Row, load, store};
 use crate::pivot::Pivot;
-
-/// Right-hand sides that pass through the factors together.
-pub(super) const GROUP: usize = 8;
-
-/// Rows whose sums are held in registers.
-const TALL: usize = 8;
-
-/// One row of X.
-pub(super) type Row<T> = [T; GROUP];
+use crate::tridiagonal_once::lanes::Isa;
 
 /// A matrix inside a slice: element (r, c) at r·`row` + c·`column`, conjugated if `conjugate`.
 #[derive(Clone, Copy)]
@@ -40,111 +32,163 @@ pub(super) enum Diagonal {
     Stored,
 }
 
+/// Runs `$do` with R rows at a time: sixteen or eight vectors of sums stay in registers, single rows are left.
+macro_rules! by_rows {
+    ($v:expr, $tile:ident => $do:expr) => {
+        if $v == 1 {
+            const $tile: usize = 8;
+            $do
+        } else {
+            const $tile: usize = 4;
+            $do
+        }
+    };
+}
+
 /// Y ← Y − A·X
 #[inline(always)]
-pub(super) fn subtract_product<T: Scalar, const FUSED: bool>(y: &mut [Row<T>], a: Strided<'_, T>, x: &[Row<T>]) {
-    let mut r = 0;
-    while r + TALL <= y.len() {
-        rows_minus::<T, TALL, FUSED>(&mut y[r..r + TALL], a, r, 0, x);
-        r += TALL;
-    }
-    for r in r..y.len() {
-        rows_minus::<T, 1, FUSED>(&mut y[r..=r], a, r, 0, x);
-    }
+pub(super) fn subtract_product<T: Scalar, S: Isa<T>, const V: usize>(
+    isa: S,
+    y: &mut [Row<T, V>],
+    a: Strided<'_, T>,
+    x: &[Row<T, V>],
+) {
+    by_rows!(V, TALL => {
+        let mut r = 0;
+        while r + TALL <= y.len() {
+            Sums::<S::V, V, TALL>::of(isa, &y[r..]).minus(isa, a, r, 0, x).to(isa, &mut y[r..]);
+            r += TALL;
+        }
+        for r in r..y.len() {
+            Sums::<S::V, V, 1>::of(isa, &y[r..]).minus(isa, a, r, 0, x).to(isa, &mut y[r..]);
+        }
+    });
 }
 
 /// X ← A⁻¹·X, A lower triangular.
 #[inline(always)]
-pub(super) fn solve_lower<T: Scalar, const FUSED: bool>(x: &mut [Row<T>], a: Strided<'_, T>, diagonal: Diagonal) {
-    let k = x.len();
-    let mut r = 0;
-    while r < k {
-        let end = (r + TALL).min(k);
-        let (done, rest) = x.split_at_mut(r);
-        let rest = &mut rest[..end - r];
-        if end - r == TALL {
-            rows_minus::<T, TALL, FUSED>(rest, a, r, 0, done);
-        } else {
-            for i in r..end {
-                rows_minus::<T, 1, FUSED>(&mut rest[i - r..=i - r], a, i, 0, done);
-            }
+pub(super) fn solve_lower<T: Scalar, S: Isa<T>, const V: usize>(
+    isa: S,
+    x: &mut [Row<T, V>],
+    a: Strided<'_, T>,
+    diagonal: Diagonal,
+) {
+    by_rows!(V, TALL => {
+        let mut r = 0;
+        while r + TALL <= x.len() {
+            let (done, rest) = x.split_at_mut(r);
+            Sums::<S::V, V, TALL>::of(isa, rest).minus(isa, a, r, 0, done).lower(isa, a, r, diagonal).to(isa, rest);
+            r += TALL;
         }
-        for i in r..end {
-            let (above, below) = rest.split_at_mut(i - r);
-            let row = &mut below[0];
-            for (c, above) in above.iter().enumerate() {
-                minus::<T, FUSED>(row, a.get(i, r + c), above);
-            }
-            if diagonal == Diagonal::Stored {
-                divide(row, a.get(i, i));
-            }
+        for r in r..x.len() {
+            let (done, rest) = x.split_at_mut(r);
+            Sums::<S::V, V, 1>::of(isa, rest).minus(isa, a, r, 0, done).lower(isa, a, r, diagonal).to(isa, rest);
         }
-        r = end;
-    }
+    });
 }
 
 /// X ← A⁻¹·X, A upper triangular.
 #[inline(always)]
-pub(super) fn solve_upper<T: Scalar, const FUSED: bool>(x: &mut [Row<T>], a: Strided<'_, T>, diagonal: Diagonal) {
-    let mut end = x.len();
-    while end > 0 {
-        let r = end.saturating_sub(TALL);
-        let (rest, done) = x.split_at_mut(end);
-        let rest = &mut rest[r..];
-        if end - r == TALL {
-            rows_minus::<T, TALL, FUSED>(rest, a, r, end, done);
-        } else {
-            for i in r..end {
-                rows_minus::<T, 1, FUSED>(&mut rest[i - r..=i - r], a, i, end, done);
-            }
-        }
-        for i in (r..end).rev() {
-            let (above, below) = rest.split_at_mut(i + 1 - r);
-            let row = &mut above[i - r];
-            for (c, below) in below.iter().enumerate() {
-                minus::<T, FUSED>(row, a.get(i, i + 1 + c), below);
-            }
-            if diagonal == Diagonal::Stored {
-                divide(row, a.get(i, i));
-            }
-        }
-        end = r;
-    }
-}
-
-/// R rows of Y from row `r` of A on: Y ← Y − A(r.., c..)·X
-#[inline(always)]
-fn rows_minus<T: Scalar, const R: usize, const FUSED: bool>(
-    y: &mut [Row<T>],
+pub(super) fn solve_upper<T: Scalar, S: Isa<T>, const V: usize>(
+    isa: S,
+    x: &mut [Row<T, V>],
     a: Strided<'_, T>,
-    r: usize,
-    c: usize,
-    x: &[Row<T>],
+    diagonal: Diagonal,
 ) {
-    let y: &mut [Row<T>; R] = y.try_into().expect("R rows");
-    let mut acc = [[zero::<T>(); GROUP]; R];
-    acc.copy_from_slice(y);
-    for (d, x) in x.iter().enumerate() {
+    by_rows!(V, TALL => {
+        let mut end = x.len();
+        while end >= TALL {
+            let (rest, done) = x.split_at_mut(end);
+            let (r, rest) = (end - TALL, &mut rest[end - TALL..]);
+            Sums::<S::V, V, TALL>::of(isa, rest).minus(isa, a, r, end, done).upper(isa, a, r, diagonal).to(isa, rest);
+            end = r;
+        }
+        for r in (0..end).rev() {
+            let (rest, done) = x.split_at_mut(r + 1);
+            let rest = &mut rest[r..];
+            Sums::<S::V, V, 1>::of(isa, rest).minus(isa, a, r, r + 1, done).upper(isa, a, r, diagonal).to(isa, rest);
+        }
+    });
+}
+
+/// R rows in registers.
+struct Sums<W, const V: usize, const R: usize>([[W; V]; R]);
+
+impl<W: Copy, const V: usize, const R: usize> Sums<W, V, R> {
+    #[inline(always)]
+    fn of<T: Scalar, S: Isa<T, V = W>>(isa: S, y: &[Row<T, V>]) -> Self {
+        let mut acc = [[isa.splat(zero()); V]; R];
         for i in 0..R {
-            minus::<T, FUSED>(&mut acc[i], a.get(r + i, c + d), x);
+            acc[i] = load(isa, &y[i]);
+        }
+        Self(acc)
+    }
+
+    #[inline(always)]
+    fn to<T: Scalar, S: Isa<T, V = W>>(self, isa: S, y: &mut [Row<T, V>]) {
+        for i in 0..R {
+            store(isa, self.0[i], &mut y[i]);
         }
     }
-    y.copy_from_slice(&acc);
-}
 
-/// y ← y − a·x
-#[inline(always)]
-fn minus<T: Scalar, const FUSED: bool>(y: &mut Row<T>, a: T, x: &Row<T>) {
-    let a = -a;
-    for i in 0..GROUP {
-        y[i] = mul_add::<T, FUSED>(a, x[i], y[i]);
+    /// self − A(r.., c..)·X
+    #[inline(always)]
+    fn minus<T: Scalar, S: Isa<T, V = W>>(
+        mut self,
+        isa: S,
+        a: Strided<'_, T>,
+        r: usize,
+        c: usize,
+        x: &[Row<T, V>],
+    ) -> Self {
+        for (d, x) in x.iter().enumerate() {
+            let x = load(isa, x);
+            for i in 0..R {
+                self.row_minus(isa, i, a.get(r + i, c + d), x);
+            }
+        }
+        self
     }
-}
 
-#[inline(always)]
-fn divide<T: Scalar>(row: &mut Row<T>, by: T) {
-    let pivot = Pivot::new(by);
-    for v in row {
-        *v = pivot.divide(*v);
+    /// T⁻¹·self, T the lower triangle of A from row r on.
+    #[inline(always)]
+    fn lower<T: Scalar, S: Isa<T, V = W>>(mut self, isa: S, a: Strided<'_, T>, r: usize, diagonal: Diagonal) -> Self {
+        for i in 0..R {
+            for c in 0..i {
+                self.row_minus(isa, i, a.get(r + i, r + c), self.0[c]);
+            }
+            self.divide(isa, i, a.get(r + i, r + i), diagonal);
+        }
+        self
+    }
+
+    /// T⁻¹·self, T the upper triangle of A from row r on.
+    #[inline(always)]
+    fn upper<T: Scalar, S: Isa<T, V = W>>(mut self, isa: S, a: Strided<'_, T>, r: usize, diagonal: Diagonal) -> Self {
+        for i in (0..R).rev() {
+            for c in i + 1..R {
+                self.row_minus(isa, i, a.get(r + i, r + c), self.0[c]);
+            }
+            self.divide(isa, i, a.get(r + i, r + i), diagonal);
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn row_minus<T: Scalar, S: Isa<T, V = W>>(&mut self, isa: S, i: usize, a: T, x: [W; V]) {
+        let a = isa.splat(a);
+        for v in 0..V {
+            self.0[i][v] = isa.minus_mul(self.0[i][v], x[v], a);
+        }
+    }
+
+    #[inline(always)]
+    fn divide<T: Scalar, S: Isa<T, V = W>>(&mut self, isa: S, i: usize, by: T, diagonal: Diagonal) {
+        if diagonal == Diagonal::Stored {
+            let pivot = Pivot::new(by);
+            for v in 0..V {
+                self.0[i][v] = isa.divide(self.0[i][v], pivot);
+            }
+        }
     }
 }

@@ -1,24 +1,22 @@
-//! Substitution, block by block, all right-hand sides of a block while its factors are in the cache.
+//! Substitution, block by block.
 //!
 //! The chains on both sides of the middle work on their own rows; only what they leave to the middle block, and what
-//! they take from it, passes between them, in a fixed order. Eight right-hand sides are taken at a time, a block of
-//! them copied to the stack row by row; those left over, and blocks too tall for that, one column at a time.
+//! they take from it, passes between them, in a fixed order. Right-hand sides are taken 32 and eight at a time
+//! ([`super::many`]); those left over, and all where blocks are too tall for that, one column at a time, here and in
+//! [`super::substitution`].
 
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, RealsMut, Scalar, zero};
+use bt_formats::{Op, Par, RealsMut, Scalar};
 use faer::MatMut;
 
-use super::rows::{Diagonal, GROUP, Row, Strided, solve_lower, solve_upper, subtract_product};
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
-use super::{BlockLu, Reciprocals};
-use crate::band_lu::kernels::{axpy_minus, dot};
+use super::{BlockLu, Reciprocals, many};
+use crate::band_lu::kernels::{LANES, axpy_minus, dot};
+use crate::band_lu::substitution::columns;
 use crate::pivot::Pivot;
-
-/// Rows of a block that eight right-hand sides may have on the stack.
-const TALLEST: usize = 256;
 
 /// The factors of one block.
 pub(crate) struct Block<'a, T> {
@@ -28,9 +26,6 @@ pub(crate) struct Block<'a, T> {
     pub(crate) g: &'a [T],
     pub(crate) pivots: &'a [u32],
 }
-
-/// G columns of one part of the rows of X.
-type Columns<'x, T, const G: usize> = [&'x mut [T]; G];
 
 impl<T: Scalar> BlockLu<T> {
     pub(crate) fn block(&self, j: usize) -> Block<'_, T> {
@@ -45,25 +40,30 @@ impl<T: Scalar> BlockLu<T> {
             return;
         }
         let mut rest = x;
-        if self.order.sizes.1 <= TALLEST {
-            while rest.ncols() >= GROUP {
-                let (group, after) = rest.split_at_col_mut(GROUP);
-                self.solve_group::<GROUP>(op, group);
+        if self.order.sizes.1 <= many::TALLEST {
+            while rest.ncols() >= 4 * LANES {
+                let (group, after) = rest.split_at_col_mut(4 * LANES);
+                self.solve_many::<4>(op, group);
+                rest = after;
+            }
+            while rest.ncols() >= LANES {
+                let (group, after) = rest.split_at_col_mut(LANES);
+                self.solve_many::<1>(op, group);
                 rest = after;
             }
         }
         while rest.ncols() > 0 {
-            let (mut column, after) = rest.split_at_col_mut(1);
-            if !(op == Op::Identity && self.solve_by_tiles(column.as_mut())) {
-                self.solve_group::<1>(op, column);
+            let (column, after) = rest.split_at_col_mut(1);
+            let [x] = columns::<T, 1>(column);
+            if !(op == Op::Identity && self.solve_by_tiles(x)) {
+                self.solve_column(op, x);
             }
             rest = after;
         }
     }
 
     /// One real column, blocks of equal size: the types are found out here. Returns whether x has been solved for.
-    fn solve_by_tiles(&self, x: MatMut<'_, T>) -> bool {
-        let [x] = columns::<T, 1>(x);
+    fn solve_by_tiles(&self, x: &mut [T]) -> bool {
         let this: &dyn Any = self;
         match T::reals_mut(x) {
             Some(RealsMut::F64(x)) => this.downcast_ref().is_some_and(|lu| solve_real::<f64>(lu, x)),
@@ -72,29 +72,27 @@ impl<T: Scalar> BlockLu<T> {
         }
     }
 
-    fn par(&self) -> Par {
+    pub(super) fn par(&self) -> Par {
         Par::auto(size_of_val(&*self.values) / 2)
     }
 
-    fn solve_group<const G: usize>(&self, op: Op, x: MatMut<'_, T>) {
+    fn solve_column(&self, op: Op, x: &mut [T]) {
         let [before, own, _] = self.order.split_rows();
-        let (top, rest) = x.split_at_row_mut(before);
-        let (mid, bottom) = rest.split_at_row_mut(own);
-        let (mut top, mut mid, mut bottom) = (columns::<T, G>(top), columns::<T, G>(mid), columns::<T, G>(bottom));
+        let (top, rest) = x.split_at_mut(before);
+        let (mid, bottom) = rest.split_at_mut(own);
         let par = self.par();
         let arch = pulp::Arch::new();
         let side = |down, direction| Pass { lu: self, op, down, direction };
         join(
             par,
-            || arch.dispatch(Run { pass: side(true, Direction::Inwards), x: &mut top, mid: &[] }),
-            || arch.dispatch(Run { pass: side(false, Direction::Inwards), x: &mut bottom, mid: &[] }),
+            || arch.dispatch(Run { pass: side(true, Direction::Inwards), x: top, mid: &[] }),
+            || arch.dispatch(Run { pass: side(false, Direction::Inwards), x: bottom, mid: &[] }),
         );
-        arch.dispatch(Middle { lu: self, op, top: &top, mid: &mut mid, bottom: &bottom });
-        let mid = mid.map(|x| &*x);
+        arch.dispatch(Middle { lu: self, op, top, mid, bottom });
         join(
             par,
-            || arch.dispatch(Run { pass: side(true, Direction::Outwards), x: &mut top, mid: &mid }),
-            || arch.dispatch(Run { pass: side(false, Direction::Outwards), x: &mut bottom, mid: &mid }),
+            || arch.dispatch(Run { pass: side(true, Direction::Outwards), x: top, mid }),
+            || arch.dispatch(Run { pass: side(false, Direction::Outwards), x: bottom, mid }),
         );
     }
 
@@ -122,24 +120,8 @@ fn solve_real<L: Lanes>(lu: &BlockLu<L>, x: &mut [L]) -> bool {
     if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, top, bottom, &[])) {
         return false;
     }
-    pulp::Arch::new().dispatch(Middle {
-        lu,
-        op: Op::Identity,
-        top: &[&mut *top],
-        mid: &mut [&mut *mid],
-        bottom: &[&mut *bottom],
-    });
+    pulp::Arch::new().dispatch(Middle { lu, op: Op::Identity, top, mid, bottom });
     substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, top, bottom, mid))
-}
-
-/// The G columns of `x` as slices.
-fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> Columns<'_, T, G> {
-    let mut rest = Some(x);
-    std::array::from_fn(|_| {
-        let (column, after) = rest.take().expect("G columns").split_at_col_mut(1);
-        rest = Some(after);
-        column.col_mut(0).try_as_col_major_mut().expect("columns of X must be contiguous").as_slice_mut()
-    })
 }
 
 /// The two substitutions.
@@ -160,13 +142,13 @@ struct Pass<'a, T: Scalar> {
 }
 
 /// A pass over the rows `x` of its side, as work for a SIMD instruction set; outwards, `mid` is the solution in the middle.
-struct Run<'a, 'x, T: Scalar, const G: usize> {
+struct Run<'a, T: Scalar> {
     pass: Pass<'a, T>,
-    x: &'a mut Columns<'x, T, G>,
-    mid: &'a [&'x [T]],
+    x: &'a mut [T],
+    mid: &'a [T],
 }
 
-impl<T: Scalar, const G: usize> pulp::WithSimd for Run<'_, '_, T, G> {
+impl<T: Scalar> pulp::WithSimd for Run<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
@@ -174,17 +156,11 @@ impl<T: Scalar, const G: usize> pulp::WithSimd for Run<'_, '_, T, G> {
     }
 }
 
-impl<T: Scalar, const G: usize> Run<'_, '_, T, G> {
+impl<T: Scalar> Run<'_, T> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        if G == 1 { self.run_column::<FUSED>() } else { self.run_group::<FUSED>() }
-    }
-
-    #[inline(always)]
-    fn run_column<const FUSED: bool>(self) {
-        let Pass { lu, op, down, direction } = self.pass;
+        let Self { pass: Pass { lu, op, down, direction }, x, mid } = self;
         let (blocks, first_row) = lu.side(down);
-        let x = &mut *self.x[0];
         let m = blocks.len();
         for step in 0..m {
             let j = if down == (direction == Direction::Inwards) { blocks.start + step } else { blocks.end - 1 - step };
@@ -200,7 +176,7 @@ impl<T: Scalar, const G: usize> Run<'_, '_, T, G> {
                 }
                 Direction::Outwards => {
                     if step == 0 {
-                        b.take::<FUSED>(op, &mut x[rows.clone()], self.mid[0]);
+                        b.take::<FUSED>(op, &mut x[rows.clone()], mid);
                     } else {
                         let (after, x) = pair(x, next, rows.clone());
                         b.take::<FUSED>(op, x, after);
@@ -210,56 +186,18 @@ impl<T: Scalar, const G: usize> Run<'_, '_, T, G> {
             }
         }
     }
-
-    #[inline(always)]
-    fn run_group<const FUSED: bool>(self) {
-        let Pass { lu, op, down, direction } = self.pass;
-        let (blocks, first_row) = lu.side(down);
-        // The rows of the neighbour towards the middle wait here: inwards those to come, outwards those just done.
-        let (mut own, mut other) = ([[zero::<T>(); GROUP]; TALLEST], [[zero::<T>(); GROUP]; TALLEST]);
-        let (mut own, mut other) = (&mut own, &mut other);
-        let m = blocks.len();
-        for step in 0..m {
-            let j = if down == (direction == Direction::Inwards) { blocks.start + step } else { blocks.end - 1 - step };
-            let b = lu.block(j);
-            let (rows, next) = b.places(lu.order.rows(j).start - first_row, down);
-            match direction {
-                Direction::Inwards => {
-                    if step == 0 {
-                        pack(self.x, rows.start, &mut own[..b.k]);
-                    }
-                    b.rows_inwards::<FUSED>(op, &mut own[..b.k]);
-                    unpack(&own[..b.k], self.x, rows.start);
-                    if step + 1 < m {
-                        pack(self.x, next.start, &mut other[..b.next]);
-                        b.rows_hand_over::<FUSED>(op, &own[..b.k], &mut other[..b.next]);
-                    }
-                }
-                Direction::Outwards => {
-                    if step == 0 {
-                        pack_shared(self.mid, 0, &mut other[..b.next]);
-                    }
-                    pack(self.x, rows.start, &mut own[..b.k]);
-                    b.rows_take::<FUSED>(op, &mut own[..b.k], &other[..b.next]);
-                    b.rows_outwards::<FUSED>(op, &mut own[..b.k]);
-                    unpack(&own[..b.k], self.x, rows.start);
-                }
-            }
-            std::mem::swap(&mut own, &mut other);
-        }
-    }
 }
 
 /// The middle block, once both sides have reached it, as work for a SIMD instruction set.
-struct Middle<'a, 'x, T: Scalar, const G: usize> {
+struct Middle<'a, T: Scalar> {
     lu: &'a BlockLu<T>,
     op: Op,
-    top: &'a Columns<'x, T, G>,
-    mid: &'a mut Columns<'x, T, G>,
-    bottom: &'a Columns<'x, T, G>,
+    top: &'a [T],
+    mid: &'a mut [T],
+    bottom: &'a [T],
 }
 
-impl<T: Scalar, const G: usize> pulp::WithSimd for Middle<'_, '_, T, G> {
+impl<T: Scalar> pulp::WithSimd for Middle<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
@@ -267,25 +205,22 @@ impl<T: Scalar, const G: usize> pulp::WithSimd for Middle<'_, '_, T, G> {
     }
 }
 
-impl<T: Scalar, const G: usize> Middle<'_, '_, T, G> {
+impl<T: Scalar> Middle<'_, T> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         let Self { lu, op, top, mid, bottom } = self;
         let middle = lu.order.middle;
-        let block = lu.block(middle);
-        for c in 0..G {
-            let x = &mut *mid[c];
-            if middle > 0 {
-                let last = lu.block(middle - 1);
-                last.hand_over::<FUSED>(op, &top[c][top[c].len() - last.k..], x);
-            }
-            if middle + 1 < lu.order.n_blocks() {
-                let last = lu.block(middle + 1);
-                last.hand_over::<FUSED>(op, &bottom[c][..last.k], x);
-            }
-            block.inwards::<FUSED>(op, x);
-            block.outwards::<FUSED>(op, x);
+        if middle > 0 {
+            let last = lu.block(middle - 1);
+            last.hand_over::<FUSED>(op, &top[top.len() - last.k..], mid);
         }
+        if middle + 1 < lu.order.n_blocks() {
+            let last = lu.block(middle + 1);
+            last.hand_over::<FUSED>(op, &bottom[..last.k], mid);
+        }
+        let block = lu.block(middle);
+        block.inwards::<FUSED>(op, mid);
+        block.outwards::<FUSED>(op, mid);
     }
 }
 
@@ -298,34 +233,6 @@ pub(super) fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) ->
     } else {
         let (a, b) = x.split_at_mut(first.start);
         (&b[..first.len()], &mut a[second])
-    }
-}
-
-/// The rows from `start` on of the columns, row by row.
-#[inline(always)]
-fn pack<T: Scalar, const G: usize>(x: &Columns<'_, T, G>, start: usize, rows: &mut [Row<T>]) {
-    for c in 0..G {
-        for (row, &v) in rows.iter_mut().zip(&x[c][start..]) {
-            row[c] = v;
-        }
-    }
-}
-
-#[inline(always)]
-fn pack_shared<T: Scalar>(x: &[&[T]], start: usize, rows: &mut [Row<T>]) {
-    for (c, x) in x.iter().enumerate() {
-        for (row, &v) in rows.iter_mut().zip(&x[start..]) {
-            row[c] = v;
-        }
-    }
-}
-
-#[inline(always)]
-fn unpack<T: Scalar, const G: usize>(rows: &[Row<T>], x: &mut Columns<'_, T, G>, start: usize) {
-    for c in 0..G {
-        for (row, v) in rows.iter().zip(&mut x[c][start..]) {
-            *v = row[c];
-        }
     }
 }
 
@@ -453,59 +360,6 @@ impl<T: Scalar> Block<'_, T> {
         }
         for (r, &p) in self.pivots.iter().enumerate().rev() {
             x.swap(r, p as usize);
-        }
-    }
-}
-
-/// The same in eight right-hand sides.
-impl<T: Scalar> Block<'_, T> {
-    /// [L̃\Ũ], and its transpose.
-    #[inline(always)]
-    fn own(&self, op: Op) -> Strided<'_, T> {
-        Self::strided(op, self.panel, self.k + self.next)
-    }
-
-    #[inline(always)]
-    fn strided(op: Op, values: &[T], ld: usize) -> Strided<'_, T> {
-        let (row, column) = if op == Op::Identity { (1, ld) } else { (ld, 1) };
-        Strided { values, row, column, conjugate: op == Op::Adjoint }
-    }
-
-    #[inline(always)]
-    fn rows_inwards<const FUSED: bool>(&self, op: Op, x: &mut [Row<T>]) {
-        if op == Op::Identity {
-            for (r, &p) in self.pivots.iter().enumerate() {
-                x.swap(r, p as usize);
-            }
-            solve_lower::<T, FUSED>(x, self.own(op), Diagonal::Ones);
-        } else {
-            solve_lower::<T, FUSED>(x, self.own(op), Diagonal::Stored);
-        }
-    }
-
-    #[inline(always)]
-    fn rows_hand_over<const FUSED: bool>(&self, op: Op, x: &[Row<T>], after: &mut [Row<T>]) {
-        let h = Self::strided(op, &self.panel[self.k..], self.k + self.next);
-        let a = if op == Op::Identity { h } else { Self::strided(op, self.g, self.k) };
-        subtract_product::<T, FUSED>(after, a, x);
-    }
-
-    #[inline(always)]
-    fn rows_take<const FUSED: bool>(&self, op: Op, x: &mut [Row<T>], after: &[Row<T>]) {
-        let h = Self::strided(op, &self.panel[self.k..], self.k + self.next);
-        let a = if op == Op::Identity { Self::strided(op, self.g, self.k) } else { h };
-        subtract_product::<T, FUSED>(x, a, after);
-    }
-
-    #[inline(always)]
-    fn rows_outwards<const FUSED: bool>(&self, op: Op, x: &mut [Row<T>]) {
-        if op == Op::Identity {
-            solve_upper::<T, FUSED>(x, self.own(op), Diagonal::Stored);
-        } else {
-            solve_upper::<T, FUSED>(x, self.own(op), Diagonal::Ones);
-            for (r, &p) in self.pivots.iter().enumerate().rev() {
-                x.swap(r, p as usize);
-            }
         }
     }
 }

@@ -9,7 +9,9 @@
 //! outwards   x ← x − G·next       z ← r∘(z − strict(Ũₚₚ)·z)    above ← above − U·z
 //! ```
 
-use bt_formats::Par;
+use std::ops::Range;
+
+use bt_formats::{Par, prefetch};
 use pulp::Simd;
 
 use super::BlockLu;
@@ -101,6 +103,7 @@ impl<'a, L: Lanes> Chain<'a, L> {
         let at = if down == (direction == Direction::Inwards) { step } else { m - 1 - step };
         let j = blocks.start + at;
         let (panel, rest) = lu.values[lu.starts[j]..].split_at(2 * k * k);
+        let ahead = Ahead::of(lu, k, &blocks, at, down == (direction == Direction::Inwards));
         let rows = at * k..(at + 1) * k;
         let next = if down { rows.end..rows.end + k } else { rows.start.saturating_sub(k)..rows.start };
         if direction == Direction::Inwards {
@@ -110,22 +113,22 @@ impl<'a, L: Lanes> Chain<'a, L> {
             }
             if step + 1 < m {
                 let (x, next) = pair_mut(self.x, rows, next);
-                inwards(s, panel, k, x, next);
+                inwards(s, panel, ahead, k, x, next);
             } else {
-                inwards(s, panel, k, &mut self.x[rows], &mut []);
+                inwards(s, panel, ahead, k, &mut self.x[rows], &mut []);
             }
         } else if step > 0 {
             let (next, x) = pair(self.x, next, rows);
-            outwards(s, panel, &rest[..k * k], k, x, next);
+            outwards(s, panel, &rest[..k * k], ahead, k, x, next);
         } else {
-            outwards(s, panel, &rest[..k * k], k, &mut self.x[rows], self.middle);
+            outwards(s, panel, &rest[..k * k], ahead, k, &mut self.x[rows], self.middle);
         }
     }
 }
 
 /// Two disjoint pieces of `x`.
 #[inline(always)]
-fn pair_mut<L>(x: &mut [L], first: std::ops::Range<usize>, second: std::ops::Range<usize>) -> (&mut [L], &mut [L]) {
+fn pair_mut<L>(x: &mut [L], first: Range<usize>, second: Range<usize>) -> (&mut [L], &mut [L]) {
     if first.start < second.start {
         let (a, b) = x.split_at_mut(second.start);
         (&mut a[first], &mut b[..second.len()])
@@ -135,12 +138,40 @@ fn pair_mut<L>(x: &mut [L], first: std::ops::Range<usize>, second: std::ops::Ran
     }
 }
 
+/// The values of a block that its chain comes to later, fetched tile by tile as those of the present one are used: the
+/// hardware does not look ahead along tiles that go down and along the columns in turn.
+#[derive(Clone, Copy)]
+struct Ahead<'l, L>(&'l [L]);
+
+impl<'l, L: Lanes> Ahead<'l, L> {
+    /// Bytes between the values in use and those asked for, at least; a whole number of blocks.
+    const DISTANCE: usize = 8 << 10;
+
+    #[inline(always)]
+    fn of(lu: &'l BlockLu<L>, k: usize, blocks: &Range<usize>, at: usize, rising: bool) -> Self {
+        let distance = Self::DISTANCE.div_ceil(3 * k * k * size_of::<L>());
+        let at = if rising { at + distance } else { at.wrapping_sub(distance) };
+        Self(if at < blocks.len() { &lu.values[lu.starts[blocks.start + at]..] } else { &[] })
+    }
+
+    /// `rows` values from the head of each of `columns` columns that begin at `first` and are `ld` apart.
+    #[inline(always)]
+    fn fetch(self, first: usize, ld: usize, columns: usize, rows: usize) {
+        for c in 0..columns {
+            for r in (0..rows).step_by(64 / size_of::<L>()) {
+                prefetch(self.0, first + c * ld + r);
+            }
+        }
+    }
+}
+
 /// x ← L̃⁻¹·x, `next` ← `next` − H·x; an empty `next` takes nothing.
 #[inline(always)]
-fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], k: usize, x: &mut [L], next: &mut [L]) {
+fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], ahead: Ahead<'_, L>, k: usize, x: &mut [L], next: &mut [L]) {
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     let mut z = Aligned([L::default(); PADDED]);
     for first in (0..k).step_by(w) {
+        ahead.fetch(first * ld, ld, w, ld);
         let tile = &panel[first * ld..(first + w) * ld];
         let mut v = L::load(&x[first..]);
         for c in 0..w - 1 {
@@ -158,11 +189,13 @@ fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], k: usize, x: &mut [L], next: &m
 
 /// x ← Ũ⁻¹·(x − G·`next`).
 #[inline(always)]
-fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], k: usize, x: &mut [L], next: &[L]) {
+fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], ahead: Ahead<'_, L>, k: usize, x: &mut [L], next: &[L]) {
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     subtract_product(s, &mut x[..k], g, k, &next[..k]);
     let (mut z, mut diagonal) = (Aligned([L::default(); PADDED]), Aligned([L::default(); PADDED]));
     for first in (0..k).step_by(w).rev() {
+        ahead.fetch(ld * k + first * k, k, w, k);
+        ahead.fetch(first * ld, ld, w, first + w);
         let tile = &panel[first * ld..(first + w) * ld];
         for c in 0..w {
             diagonal.0[c] = tile[c * ld + first + c];

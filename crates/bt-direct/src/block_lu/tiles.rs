@@ -16,7 +16,7 @@
 //! Whatever is out of the ordinary (a pivot that is zero, tiny or huge, numbers that are not finite) ends the kernel
 //! with nothing done that counts: the general path eliminates the block from A again and names what is wrong.
 
-use bt_formats::{RealScalar, Scalar};
+use bt_formats::{RealScalar, Scalar, prefetch};
 use pulp::Simd;
 
 use super::factor::Record;
@@ -34,6 +34,26 @@ pub(super) struct Tiles<'f, 'a, 'd, L> {
     /// Sums of columns, see [`super::panel::load_block`].
     pub(super) incoming: &'f [f64],
     pub(super) outgoing: &'f mut [f64],
+    pub(super) ahead: Ahead<'d, L>,
+}
+
+/// What the next block is made of and where its factors will stand (stores wait for lines, too), to be asked for bit by
+/// bit: the hardware does not look far enough ahead along four streams that pause.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<'d, T>(pub(super) [&'d [T]; 4]);
+
+impl<T> Ahead<'_, T> {
+    /// Bytes of a block's factors; with larger ones the time goes elsewhere.
+    pub(super) const LARGEST: usize = 32 << 10;
+
+    /// Part `i` of `n`.
+    #[inline(always)]
+    fn fetch(self, i: usize, n: usize) {
+        for values in self.0 {
+            let part = values.len() * i / n..values.len() * (i + 1) / n;
+            part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
+        }
+    }
 }
 
 impl<L: Lanes> Tiles<'_, '_, '_, L> {
@@ -74,22 +94,25 @@ struct Largest<V> {
 
 #[inline(always)]
 fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Option<Record> {
-    let Tiles { front, from, previous, incoming, outgoing } = job;
+    let Tiles { front, from, previous, incoming, outgoing, ahead } = job;
     let (w, ld) = (L::lanes::<S>(), 2 * k);
+    // A third of the next block with each third of the work on this one.
+    let (tiles, parts) = (k / w, 3 * k / w);
     let (panel, g) = (&mut front.panel[..ld * k], &mut front.g[..k * k]);
     let (max_a, norm_one) = load(s, from, g, incoming, outgoing, k);
     if !max_a.is_finite() || !norm_one.is_finite() {
         return None;
     }
     match previous {
-        Some(done) => subtract(s, panel, &from.own[..k * k], &done.panel[k..], &done.g[..k * k], k, k),
-        None => subtract(s, panel, &from.own[..k * k], &[], &[], k, 0),
+        Some(done) => subtract(s, panel, &from.own[..k * k], &done.panel[k..], &done.g[..k * k], k, k, ahead),
+        None => subtract(s, panel, &from.own[..k * k], &[], &[], k, 0, ahead),
     }
     let zero = L::splat(s, L::default());
     let mut largest = Largest { u: zero, h: zero, g: zero, total: zero };
     let mut reciprocals = Aligned([L::default(); TALLEST]);
     let mut min_pivot = L::INFINITY;
     for first in (0..k).step_by(w) {
+        ahead.fetch(tiles + first / w, parts);
         let pivots = &mut front.pivots[first..first + w];
         min_pivot = min_pivot.min_nan(factor_tile(s, panel, k, first, pivots, &mut reciprocals.0)?);
         let (left, rest) = panel.split_at_mut(first * ld);
@@ -114,11 +137,14 @@ fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Op
     let mut r = 0;
     if w <= 8 {
         while r + 2 * w <= k {
+            ahead.fetch(2 * tiles + r / w, parts);
+            ahead.fetch(2 * tiles + r / w + 1, parts);
             rows_of_h::<L, S, 2>(s, panel, below, k, r, &reciprocals.0, &mut largest);
             r += 2 * w;
         }
     }
     while r < k {
+        ahead.fetch(2 * tiles + r / w, parts);
         rows_of_h::<L, S, 1>(s, panel, below, k, r, &reciprocals.0, &mut largest);
         r += w;
     }
@@ -179,12 +205,22 @@ fn load<L: Lanes, S: Simd>(
 
 /// `panel` ← D − H·G in its upper half; H stands `2k` apart from column to column.
 #[inline(always)]
-fn subtract<L: Lanes, S: Simd>(s: S, panel: &mut [L], d: &[L], h: &[L], g: &[L], k: usize, depth: usize) {
+fn subtract<L: Lanes, S: Simd>(
+    s: S,
+    panel: &mut [L],
+    d: &[L],
+    h: &[L],
+    g: &[L],
+    k: usize,
+    depth: usize,
+    ahead: Ahead<'_, L>,
+) {
     let w = L::lanes::<S>();
     let mut c = 0;
     macro_rules! columns {
         ($columns:literal) => {
             while c + $columns <= k {
+                ahead.fetch(c / $columns, 3 * (k / $columns));
                 let mut r = 0;
                 while r + 2 * w <= k {
                     subtract_tile::<L, S, 2, $columns>(s, panel, d, h, g, k, depth, r, c);

@@ -45,6 +45,26 @@ pub fn prefetch<T>(values: &[T], at: usize) {
     let _ = (values, at);
 }
 
+/// Asks the system (Linux) to back the memory of a vector of 4 MiB and more, spare capacity included, by huge pages. For
+/// fresh memory, before it is written: sweeps along factors end at every 4 KiB page otherwise, for the hardware that
+/// reads ahead and for its table of addresses.
+pub fn ask_for_huge_pages<T>(memory: &Vec<T>) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 4096;
+        let bytes = memory.capacity() * size_of::<T>();
+        if bytes >= 4 << 20 {
+            let start = memory.as_ptr().addr();
+            let (first, end) = (start.next_multiple_of(PAGE), (start + bytes) / PAGE * PAGE);
+            // SAFETY: the pages lie inside the vector's allocation, and this advice changes no byte of them. A system
+            // without huge pages refuses it, which changes nothing either.
+            let _ = unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}
+
 /// y ← α·((A + T)·x)[first .. first + y.len()] + β·y for a sparse A and, perhaps, a tridiagonal T. β = 0 never reads y.
 ///
 /// # Panics

@@ -11,7 +11,7 @@ use super::engine::{Engine, Vectors};
 use super::order::Order;
 use super::panel::{self, Dense, Done, Front, Plain};
 use super::tiles::Ahead;
-use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
+use super::{BlockLu, Kernels, METHOD, Place, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::refine::unit_roundoff;
@@ -65,8 +65,10 @@ struct Side<'a, T: Scalar> {
     /// Downwards, towards larger numbers, before the middle.
     down: bool,
     blocks: Range<usize>,
-    starts: &'a [usize],
-    values: &'a mut [T],
+    places: &'a [Place],
+    /// Of this side alone, from the block that is eliminated first.
+    panels: &'a mut [T],
+    g: &'a mut [T],
     pivots: &'a mut [u32],
     records: &'a mut [Record],
     work: &'a mut Work,
@@ -103,26 +105,17 @@ impl<T: Scalar> Side<'_, T> {
     }
 
     fn eliminate<E: Engine<T>>(&mut self, j: usize, has_previous: bool) -> Result<(), Stop> {
-        let Range { start, .. } = self.blocks;
+        let Range { start, end } = self.blocks;
         let (k, next) = (self.order.size(j), self.order.next_size(j));
-        let value = |b: usize| self.starts[b] - self.starts[start];
-        // The block, the one eliminated before it, which is its other neighbour, and where the next one's factors go.
-        let following = if self.down { j + 1 } else { j.wrapping_sub(1) };
-        let has_following = self.blocks.contains(&following);
-        let (own, before, after, last) = if self.down {
-            let (before, own) = self.values.split_at_mut(value(j));
-            let p = if has_previous { value(j - 1) } else { 0 };
-            let (own, after) = own.split_at_mut(value(j + 1) - value(j));
-            let to = if has_following { value(j + 2) - value(j + 1) } else { 0 };
-            (own, &before[p..], &after[..to], j.wrapping_sub(1))
-        } else {
-            let (own, before) = self.values.split_at_mut(value(j + 1));
-            let (after, own) = own.split_at_mut(value(j));
-            let from = if has_following { value(j - 1) } else { value(j) };
-            (own, &*before, &after[from..], j + 1)
-        };
-        let previous = has_previous.then(|| Done::new(before, self.order.size(last), k));
-        let (panel, g) = own.split_at_mut((k + next) * k);
+        let (first, last, following) =
+            if self.down { (start, j.wrapping_sub(1), j + 1) } else { (end - 1, j + 1, j.wrapping_sub(1)) };
+        let (place, first) = (self.places[j], self.places[first]);
+        // The block, those eliminated before it, the last of which is its other neighbour, and those to come.
+        let (before, rest) = self.panels.split_at_mut(place.panel - first.panel);
+        let (panel, after) = rest.split_at_mut((k + next) * k);
+        let (g_before, rest) = self.g.split_at_mut(place.g - first.g);
+        let g = &mut rest[..k * next];
+        let previous = has_previous.then(|| Done::last_of(before, g_before, self.order.size(last), k));
         let rows = self.order.rows(j);
         let first_row = self.order.rows(start).start;
         let pivots = &mut self.pivots[rows.start - first_row..rows.end - first_row];
@@ -132,9 +125,10 @@ impl<T: Scalar> Side<'_, T> {
         if self.kernels == Kernels::Auto
             && let Some(from) = Dense::of(self.a, self.order, j)
             && let Some(done) = {
-                let small = has_following && size_of_val(after) <= Ahead::<T>::LARGEST;
+                let small = self.blocks.contains(&following) && size_of_val(&*front.panel) <= Ahead::<T>::LARGEST;
                 let ahead = if small { Dense::of(self.a, self.order, following) } else { None };
-                let ahead = Ahead(ahead.map_or([&[][..]; 4], |d| [d.own, d.below, d.beside, after]));
+                let to = &after[..after.len().min(front.panel.len())];
+                let ahead = Ahead(ahead.map_or([&[][..]; 4], |d| [d.own, d.below, d.beside, to]));
                 E::whole(&mut front, &from, previous.as_ref(), &incoming[..k], &mut outgoing[..next], ahead)
             }
         {
@@ -215,10 +209,11 @@ impl<T: Scalar> BlockLu<T> {
             growth,
             min_pivot: if m > 0 { all.min_pivot } else { 0.0 },
             boosted_pivots: 0,
-            nnz: self.values.len(),
-            bytes: size_of_val(&*self.values)
+            nnz: self.panels.len() + self.g.len(),
+            bytes: size_of_val(&*self.panels)
+                + size_of_val(&*self.g)
                 + size_of_val(&*self.pivots)
-                + size_of_val(&*self.starts)
+                + size_of_val(&*self.places)
                 + size_of_val(&*self.records),
             flops: Self::flops(&self.order.partition),
         };
@@ -254,26 +249,28 @@ impl<T: Scalar> BlockLu<T> {
         monitor: &mut dyn Monitor,
     ) -> Result<(), Stop> {
         let (m, middle) = (self.order.n_blocks(), self.order.middle);
-        let Self { order, kernels, values, starts, pivots, records, work, .. } = self;
+        let Self { order, kernels, panels, g, places, pivots, records, work, .. } = self;
         let kernels = *kernels;
         let rows = order.rows(middle);
         let k = rows.len();
-        let (before, rest) = values.split_at_mut(starts[middle]);
+        let (before, rest) = panels.split_at_mut(places[middle].panel);
         let (own, after) = rest.split_at_mut(k * k);
+        let (g_before, g_after) = g.split_at_mut(places[middle].g);
         let (pivots_before, rest) = pivots.split_at_mut(rows.start);
         let (own_pivots, pivots_after) = rest.split_at_mut(k);
         let (records_before, rest) = records.split_at_mut(middle);
         let (record, records_after) = rest.split_at_mut(1);
         let [left_work, right_work] = work;
-        let (order, starts) = (&*order, &**starts);
+        let (order, places) = (&*order, &**places);
         let mut left = Side {
             a,
             order,
             kernels,
             down: true,
             blocks: 0..middle,
-            starts,
-            values: before,
+            places,
+            panels: before,
+            g: g_before,
             pivots: pivots_before,
             records: records_before,
             work: left_work,
@@ -284,8 +281,9 @@ impl<T: Scalar> BlockLu<T> {
             kernels,
             down: false,
             blocks: middle + 1..m,
-            starts,
-            values: after,
+            places,
+            panels: after,
+            g: g_after,
             pivots: pivots_after,
             records: records_after,
             work: right_work,
@@ -336,9 +334,8 @@ impl<T: Scalar> BlockLu<T> {
             return Err(FactorError::Stopped.into());
         }
         let previous = [
-            (middle > 0)
-                .then(|| Done::new(&left.values[starts[middle.max(1) - 1]..], order.size(middle.max(1) - 1), k)),
-            (middle + 1 < m).then(|| Done::new(right.values, order.size(middle + 1), k)),
+            (middle > 0).then(|| Done::last_of(left.panels, left.g, order.size(middle.max(1) - 1), k)),
+            (middle + 1 < m).then(|| Done::last_of(right.panels, right.g, order.size(middle + 1), k)),
         ];
         let sums = [&left.work.incoming[..k], &right.work.incoming[..k]];
         let mut front = Front { k, next: 0, panel: own, g: &mut [], pivots: own_pivots };

@@ -21,7 +21,7 @@
 //! moduli of each: what rounding is relative to. An ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ, so no
 //! condition number of it is needed.
 //!
-//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kₜ) × kⱼ a block, 4n bytes of pivots, 40 bytes a
+//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kₜ) × kⱼ a block, 4n bytes of pivots, 48 bytes a
 //! block. Cost: Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ² flops, (14/3)·n·k² for equal blocks; a solve takes 2 flops a stored value.
 //! Blocks of one row are allowed, but a block costs as much as hundreds of flops: the tridiagonal methods are twenty
 //! times faster there, and `auto` takes them.
@@ -83,10 +83,13 @@ pub enum Kernels {
 pub struct BlockLu<T: Scalar> {
     order: Order,
     kernels: Kernels,
-    /// Panels [L̃ⱼ\Ũⱼ; Hⱼ], (kⱼ + kₜ) × kⱼ by columns, and Gⱼ, kⱼ × kₜ by columns, block after block.
-    values: Vec<T>,
-    /// First value of each block, and their number.
-    starts: Vec<usize>,
+    /// Panels [L̃ⱼ\Ũⱼ; Hⱼ], (kⱼ + kₜ) × kⱼ by columns, on each side of the middle in the order of elimination, so that a
+    /// substitution goes straight through the memory; the side after the middle comes last.
+    panels: Vec<T>,
+    /// Gⱼ, kⱼ × kₜ by columns, in the same order.
+    g: Vec<T>,
+    /// Where those of each block begin.
+    places: Vec<Place>,
     /// Row exchanged with each row, inside its block.
     pivots: Vec<u32>,
     records: Vec<Record>,
@@ -96,6 +99,13 @@ pub struct BlockLu<T: Scalar> {
     storage: Storage,
     reciprocals: Reciprocals,
     stats: FactorStats,
+}
+
+/// First value of a block's panel, and of its G.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    pub(super) panel: usize,
+    pub(super) g: usize,
 }
 
 /// How the blocks of the matrix factored last were stored.
@@ -171,16 +181,16 @@ impl<T: Scalar> BlockLu<T> {
 
     fn in_order(a: &BlockTridiagonal<T>, order: Order, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
         let m = order.n_blocks();
-        let mut starts = Vec::new();
-        reserve(&mut starts, m + 1)?;
-        starts.push(0usize);
-        for j in 0..m {
-            let len = block_len(order.size(j), order.next_size(j));
-            let sum = len.and_then(|len| starts[j].checked_add(len)).ok_or_else(|| too_large(&order.partition))?;
-            starts.push(sum);
+        let mut places = Vec::new();
+        reserve(&mut places, m)?;
+        places.resize(m, Place::default());
+        let mut end = Place::default();
+        for j in (0..m.min(order.middle + 1)).chain((order.middle + 1..m).rev()) {
+            places[j] = end;
+            end = end.after(order.size(j), order.next_size(j)).ok_or_else(|| too_large(&order.partition))?;
         }
         let (mut pivots, mut records) = (Vec::new(), Vec::new());
-        let values = zeros(starts[m])?;
+        let (panels, g) = (zeros(end.panel)?, zeros(end.g)?);
         reserve(&mut pivots, order.partition.n())?;
         pivots.extend(order.partition.sizes().flat_map(|k| 0..k as u32));
         reserve(&mut records, m)?;
@@ -189,7 +199,8 @@ impl<T: Scalar> BlockLu<T> {
         let work = [Work::new::<T>(largest)?, Work::new::<T>(largest)?];
         let storage = Storage::of(a);
         let (state, reciprocals, stats) = (State::Failed, Reciprocals::Extreme, FactorStats::default());
-        let mut lu = Self { order, kernels, values, starts, pivots, records, work, state, storage, reciprocals, stats };
+        let mut lu =
+            Self { order, kernels, panels, g, places, pivots, records, work, state, storage, reciprocals, stats };
         lu.run(a, [0; 2], monitor)?;
         Ok(lu)
     }
@@ -278,11 +289,10 @@ impl<T: Scalar> BlockLu<T> {
 
     /// The factors of block `j` as matrices, see [`Pieces`].
     pub(crate) fn pieces(&self, j: usize) -> Pieces<'_, T> {
-        let (k, next) = (self.order.size(j), self.order.next_size(j));
-        let (panel, g) = self.values[self.starts[j]..self.starts[j + 1]].split_at((k + next) * k);
+        let Block { k, next, panel, g, pivots } = self.block(j);
         let (lu, h) = MatRef::from_column_major_slice(panel, k + next, k).split_at_row(k);
         let g = MatRef::from_column_major_slice(g, k, next);
-        Pieces { lu, h, g, pivots: &self.pivots[self.order.rows(j)] }
+        Pieces { lu, h, g, pivots }
     }
 
     /// Flops of the factorization (operations on scalars): Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ², kₜ the neighbour towards the middle.
@@ -301,7 +311,7 @@ impl<T: Scalar> BlockLu<T> {
             .sum()
     }
 
-    /// Bytes of the factors: Σ kⱼ² + 2kⱼkⱼ₊₁ values, 4n bytes of pivots and 40 bytes a block.
+    /// Bytes of the factors: Σ kⱼ² + 2kⱼkⱼ₊₁ values, 4n bytes of pivots and 48 bytes a block.
     pub fn bytes(partition: &Partition) -> f64 {
         let (mut values, mut last) = (0.0, 0.0);
         for k in partition.sizes() {
@@ -309,7 +319,7 @@ impl<T: Scalar> BlockLu<T> {
             last = k as f64;
         }
         let (n, m) = (partition.n() as f64, partition.n_blocks() as f64);
-        values * size_of::<T>() as f64 + 4.0 * n + (size_of::<Record>() + 8) as f64 * m + 8.0
+        values * size_of::<T>() as f64 + 4.0 * n + (size_of::<Record>() + size_of::<Place>()) as f64 * m
     }
 
     fn run(&mut self, a: &BlockTridiagonal<T>, skip: [usize; 2], monitor: &mut dyn Monitor) -> Result<()> {
@@ -327,7 +337,8 @@ impl<T: Scalar> BlockLu<T> {
 
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.
     fn invalidate(&mut self) {
-        self.values.fill(T::from_parts(f64::NAN, 0.0));
+        self.panels.fill(T::from_parts(f64::NAN, 0.0));
+        self.g.fill(T::from_parts(f64::NAN, 0.0));
         self.stats.growth = f64::INFINITY;
     }
 }
@@ -359,9 +370,12 @@ impl From<FactorError> for Stop {
     }
 }
 
-/// Values of the panel and of G: (k + next)·k + k·next.
-fn block_len(k: usize, next: usize) -> Option<usize> {
-    next.checked_mul(2)?.checked_add(k)?.checked_mul(k)
+impl Place {
+    /// Behind a block: (k + next)·k values of the panel and k·next of G on.
+    fn after(self, k: usize, next: usize) -> Option<Self> {
+        let panel = next.checked_add(k)?.checked_mul(k)?;
+        Some(Self { panel: self.panel.checked_add(panel)?, g: self.g.checked_add(k.checked_mul(next)?)? })
+    }
 }
 
 fn too_large(partition: &Partition) -> FactorError {
@@ -443,7 +457,8 @@ mod tests {
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
             let lu = BlockLu::with_kernels(&a, kernels, &mut ()).unwrap();
-            assert_eq!(lu.values, [2.0, -0.125, 0.0, 0.75, 4.0, 0.25, 0.0, 1.0, 1.0]);
+            assert_eq!(lu.panels, [2.0, -0.125, 0.0, 0.75, 4.0, 0.25, 0.0]);
+            assert_eq!(lu.g, [1.0, 1.0]);
             assert_eq!(lu.pivots, [1, 1, 0]);
             let s = lu.stats();
             assert_eq!((s.norm_one, s.min_pivot, s.growth, s.nnz), (5.0, 0.75, 1.0, 9));
@@ -538,7 +553,7 @@ mod tests {
     fn costs_by_formula() {
         let p = Partition::from_sizes([2, 1]).unwrap();
         assert_eq!(BlockLu::<f64>::flops(&p), 16.0 / 3.0 + 8.0 + 4.0 + 2.0 / 3.0);
-        assert_eq!(BlockLu::<f64>::bytes(&p), 8.0 * 9.0 + 12.0 + 88.0);
+        assert_eq!(BlockLu::<f64>::bytes(&p), 8.0 * 9.0 + 12.0 + 96.0);
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         assert_eq!(BlockLu::new(&a).unwrap().stats().flops, BlockLu::<f64>::flops(&p));
     }

@@ -45,10 +45,9 @@ pub(super) struct Done<'a, T> {
 }
 
 impl<'a, T> Done<'a, T> {
-    /// From the values of a block of `last` rows whose neighbour has `k`.
-    pub(super) fn new(values: &'a [T], last: usize, k: usize) -> Self {
-        let (panel, rest) = values.split_at((last + k) * last);
-        Self { last, k, panel, g: &rest[..last * k] }
+    /// The last ones stored, of a block of `last` rows whose neighbour has `k`.
+    pub(super) fn last_of(panels: &'a [T], g: &'a [T], last: usize, k: usize) -> Self {
+        Self { last, k, panel: &panels[panels.len() - (last + k) * last..], g: &g[g.len() - last * k..] }
     }
 }
 

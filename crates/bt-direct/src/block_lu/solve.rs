@@ -13,7 +13,7 @@ use faer::MatMut;
 
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
-use super::{BlockLu, Reciprocals, many};
+use super::{BlockLu, Place, Reciprocals, many};
 use crate::band_lu::kernels::{LANES, axpy_minus, dot};
 use crate::band_lu::substitution::columns;
 use crate::pivot::Pivot;
@@ -30,7 +30,8 @@ pub(crate) struct Block<'a, T> {
 impl<T: Scalar> BlockLu<T> {
     pub(crate) fn block(&self, j: usize) -> Block<'_, T> {
         let (k, next) = (self.order.size(j), self.order.next_size(j));
-        let (panel, g) = self.values[self.starts[j]..self.starts[j + 1]].split_at((k + next) * k);
+        let Place { panel, g } = self.places[j];
+        let (panel, g) = (&self.panels[panel..panel + (k + next) * k], &self.g[g..g + k * next]);
         Block { k, next, panel, g, pivots: &self.pivots[self.order.rows(j)] }
     }
 
@@ -73,7 +74,7 @@ impl<T: Scalar> BlockLu<T> {
     }
 
     pub(super) fn par(&self) -> Par {
-        Par::auto(size_of_val(&*self.values) / 2)
+        Par::auto(size_of_val(&*self.panels))
     }
 
     fn solve_column(&self, op: Op, x: &mut [T]) {

@@ -14,10 +14,10 @@ use std::ops::Range;
 use bt_formats::{Par, prefetch};
 use pulp::Simd;
 
-use super::BlockLu;
 use super::panel::{exchange, in_order};
 use super::simd::{Aligned, Lanes, PADDED, dispatch_for};
 use super::solve::{Direction, join, pair};
+use super::{BlockLu, Place};
 
 /// x ← A⁻¹·x before or after the middle, in one of the two directions.
 pub(super) struct Chain<'a, L: Lanes> {
@@ -102,7 +102,8 @@ impl<'a, L: Lanes> Chain<'a, L> {
         // Position of the block among those of this side, counted in the direction of the rows.
         let at = if down == (direction == Direction::Inwards) { step } else { m - 1 - step };
         let j = blocks.start + at;
-        let (panel, rest) = lu.values[lu.starts[j]..].split_at(2 * k * k);
+        let Place { panel, g } = lu.places[j];
+        let (panel, g) = (&lu.panels[panel..panel + 2 * k * k], &lu.g[g..g + k * k]);
         let ahead = Ahead::of(lu, k, &blocks, at, down == (direction == Direction::Inwards));
         let rows = at * k..(at + 1) * k;
         let next = if down { rows.end..rows.end + k } else { rows.start.saturating_sub(k)..rows.start };
@@ -119,9 +120,9 @@ impl<'a, L: Lanes> Chain<'a, L> {
             }
         } else if step > 0 {
             let (next, x) = pair(self.x, next, rows);
-            outwards(s, panel, &rest[..k * k], ahead, k, x, next);
+            outwards(s, panel, g, ahead, k, x, next);
         } else {
-            outwards(s, panel, &rest[..k * k], ahead, k, &mut self.x[rows], self.middle);
+            outwards(s, panel, g, ahead, k, &mut self.x[rows], self.middle);
         }
     }
 }
@@ -138,29 +139,37 @@ fn pair_mut<L>(x: &mut [L], first: Range<usize>, second: Range<usize>) -> (&mut 
     }
 }
 
-/// The values of a block that its chain comes to later, fetched tile by tile as those of the present one are used: the
+/// The factors of a block that its chain comes to later, fetched tile by tile as those of the present one are used: the
 /// hardware does not look ahead along tiles that go down and along the columns in turn.
 #[derive(Clone, Copy)]
-struct Ahead<'l, L>(&'l [L]);
+struct Ahead<'l, L> {
+    panel: &'l [L],
+    g: &'l [L],
+}
 
 impl<'l, L: Lanes> Ahead<'l, L> {
-    /// Bytes between the values in use and those asked for, at least; a whole number of blocks.
+    /// Bytes between the factors in use and those asked for, at least; a whole number of blocks.
     const DISTANCE: usize = 8 << 10;
 
     #[inline(always)]
     fn of(lu: &'l BlockLu<L>, k: usize, blocks: &Range<usize>, at: usize, rising: bool) -> Self {
         let distance = Self::DISTANCE.div_ceil(3 * k * k * size_of::<L>());
         let at = if rising { at + distance } else { at.wrapping_sub(distance) };
-        Self(if at < blocks.len() { &lu.values[lu.starts[blocks.start + at]..] } else { &[] })
+        if at < blocks.len() {
+            let Place { panel, g } = lu.places[blocks.start + at];
+            Self { panel: &lu.panels[panel..], g: &lu.g[g..] }
+        } else {
+            Self { panel: &[], g: &[] }
+        }
     }
+}
 
-    /// `rows` values from the head of each of `columns` columns that begin at `first` and are `ld` apart.
-    #[inline(always)]
-    fn fetch(self, first: usize, ld: usize, columns: usize, rows: usize) {
-        for c in 0..columns {
-            for r in (0..rows).step_by(64 / size_of::<L>()) {
-                prefetch(self.0, first + c * ld + r);
-            }
+/// `rows` values from the head of each of `columns` columns that begin at `first` and are `ld` apart.
+#[inline(always)]
+fn fetch<L>(from: &[L], first: usize, ld: usize, columns: usize, rows: usize) {
+    for c in 0..columns {
+        for r in (0..rows).step_by(64 / size_of::<L>()) {
+            prefetch(from, first + c * ld + r);
         }
     }
 }
@@ -171,7 +180,7 @@ fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], ahead: Ahead<'_, L>, k: usize, 
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     let mut z = Aligned([L::default(); PADDED]);
     for first in (0..k).step_by(w) {
-        ahead.fetch(first * ld, ld, w, ld);
+        fetch(ahead.panel, first * ld, ld, w, ld);
         let tile = &panel[first * ld..(first + w) * ld];
         let mut v = L::load(&x[first..]);
         for c in 0..w - 1 {
@@ -194,8 +203,8 @@ fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], ahead: Ahead<'_, L>, 
     subtract_product(s, &mut x[..k], g, k, &next[..k]);
     let (mut z, mut diagonal) = (Aligned([L::default(); PADDED]), Aligned([L::default(); PADDED]));
     for first in (0..k).step_by(w).rev() {
-        ahead.fetch(ld * k + first * k, k, w, k);
-        ahead.fetch(first * ld, ld, w, first + w);
+        fetch(ahead.g, first * k, k, w, k);
+        fetch(ahead.panel, first * ld, ld, w, first + w);
         let tile = &panel[first * ld..(first + w) * ld];
         for c in 0..w {
             diagonal.0[c] = tile[c * ld + first + c];

@@ -171,8 +171,8 @@ impl Memory {
             None => "which is in no allocation".to_owned(),
             Some(k) => {
                 let (size, offset) = (self.allocations[k].size, (address & OFFSETS).cast_signed() - BASE.cast_signed());
-                let freed = if self.allocations[k].state == State::Freed { "freed " } else { "" };
-                format!("offset {offset} of a {freed}allocation of {size} bytes")
+                let freed = if self.allocations[k].state == State::Freed { "a freed " } else { "an " };
+                format!("offset {offset} of {freed}allocation of {size} bytes")
             }
         };
         stop(FaultKind::IllegalAddress, format!("a {what} of {bytes} bytes at {address:#x}, {place}"))

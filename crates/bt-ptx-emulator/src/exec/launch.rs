@@ -68,7 +68,7 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
             match block.turn(&mut world, &mut random) {
                 Ok(Turn::Going) => k += 1,
                 Ok(Turn::Done) => {
-                    resident.swap_remove(k);
+                    resident.remove(k);
                 }
                 Err((thread, stopped)) => return Err(fault(&world, block, thread, &stopped)),
             }

@@ -48,13 +48,15 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
     let mut world = World { memory, kernel, parameters: launch.parameters, geometry, clock: 0, writes: 0 };
     let mut random = Random::new(launch.seed);
     let mut waiting = Order::new(geometry.blocks(), &mut random);
-    let mut resident: Vec<Block> = Vec::new();
+    // Blocks that are done lend their memory to those that come.
+    let (mut resident, mut spare): (Vec<Block>, Vec<Block>) = (Vec::new(), Vec::new());
     let (mut idle, mut seen) = (0, 0);
     loop {
         while (resident.len() as u64) < launch.resident
             && let Some(number) = waiting.next()
         {
-            let block = Block::new(number, &world, &mut random);
+            let mut block = spare.pop().unwrap_or_else(|| Block::new(&world));
+            block.start(number, &world, &mut random);
             resident.push(block);
             seen += 1;
         }
@@ -68,7 +70,7 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
             match block.turn(&mut world, &mut random) {
                 Ok(Turn::Going) => k += 1,
                 Ok(Turn::Done) => {
-                    resident.remove(k);
+                    spare.push(resident.remove(k));
                 }
                 Err((thread, stopped)) => return Err(fault(&world, block, thread, &stopped)),
             }

@@ -29,8 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("dot", 20, 256, 0, ordinary, vec![n, x, y, z]),
         ("pcr", 1, 1024, 32 << 10, ordinary, vec![x, y, x, y, z]),
         ("pcr", 20, 64, 2 << 10, ordinary, vec![x, y, x, y, z]),
-        ("thomas", 16, 64, 0, ordinary, vec![90 | 1000 << 32, x, y, z, z]),
-        ("jacobi", 16, 128, 0, cooperative, vec![n | 4 << 32, x, z, arrived]),
+        ("thomas", 16, 64, 0, ordinary, vec![0x3e8_0000_005a, x, y, z, z]),
+        ("jacobi", 16, 128, 0, cooperative, vec![n + (4 << 32), x, z, arrived]),
     ] {
         let shape = Shape { grid: [blocks as u32, 1, 1], block: [threads, 1, 1], dynamic_shared, residency };
         let parameters: Vec<u8> = parameters.into_iter().flat_map(u64::to_le_bytes).collect();

@@ -41,10 +41,12 @@ pub(crate) enum Extend {
     Sign(u8),
 }
 
-/// Plain accesses race; volatile, relaxed, acquire, release and atomic ones do not race with each other.
+/// Plain accesses race; strong ones (volatile, relaxed, acquire, release, atomic) do not race with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
     Plain,
+    /// `ld.global.nc`
+    NonCoherent,
     Strong,
 }
 
@@ -109,6 +111,7 @@ pub(crate) enum Op {
     Clock(Slot, u8),
     /// Lets other threads run.
     Yield,
+    /// A fence of the device.
     Fence,
 }
 
@@ -243,6 +246,8 @@ pub(crate) struct Kernel {
     pub(crate) max_threads: u32,
     /// Bytes of the narrowest access that may go to shared memory, at most 8: the grain of race detection.
     pub(crate) grain: usize,
+    /// The same for global memory.
+    pub(crate) global_grain: usize,
     /// Whether `bar.warp.sync` occurs, so that threads of a warp can be ordered.
     pub(crate) has_warp_barriers: bool,
 }

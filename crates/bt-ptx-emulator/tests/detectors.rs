@@ -1,6 +1,6 @@
 //! Kernels that are wrong, each in one way, and the fault that names it; and their right twins, which run.
 
-use bt_ptx_emulator::{Device, DeviceError, Fault, FaultKind, LaunchError, Residency, Settings, Shape};
+use bt_ptx_emulator::{Device, DeviceError, Fault, FaultKind, LaunchError, Races, Residency, Settings, Shape};
 
 const HEAD: &str = ".version 6.3\n.target sm_70\n.address_size 64\n";
 const REGISTERS: &str = ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %fd<9>;";
@@ -358,4 +358,95 @@ fn launches_that_no_device_runs() {
     assert_eq!(device.set_max_dynamic_shared(c, 96 << 10), Err(InvalidValue));
     assert_eq!(device.unload(module), Ok(()));
     assert_eq!(device.info(c), Err(DeviceError::InvalidHandle));
+}
+
+/// Runs cooperatively in several orders, with all detectors of races.
+fn races(body: &str, blocks: u32, threads: u32) -> Vec<Option<String>> {
+    let watched = |seed| {
+        let settings = Settings { seed, races: Races::Everywhere, ..Settings::default() };
+        match launch(body, blocks, threads, Residency::Cooperative, settings) {
+            Ok(()) => None,
+            Err(Fault { kind: FaultKind::Race, message }) => Some(message),
+            Err(other) => panic!("{body}: {other}"),
+        }
+    };
+    (0..4).map(watched).collect()
+}
+
+fn has_race(body: &str, blocks: u32, threads: u32) {
+    assert!(races(body, blocks, threads).iter().all(Option::is_some), "{body}");
+    // They are looked for only where that is asked for.
+    runs(body, blocks, threads);
+}
+
+fn has_none(body: &str, blocks: u32, threads: u32) {
+    assert_eq!(races(body, blocks, threads), [const { None }; 4], "{body}");
+}
+
+#[test]
+fn races_in_global_memory() {
+    has_race("st.global.u32 [%rd1], %r1;", 2, 1);
+    has_race("st.global.u32 [%rd1], %r1;", 1, 2);
+    has_none("st.global.u32 [%rd1], %r1; ld.global.u32 %r2, [%rd1];", 1, 1);
+    has_none("ld.global.u32 %r2, [%rd1];", 3, 40);
+    has_none("atom.global.add.u32 %r2, [%rd1], 1; ld.volatile.global.u32 %r3, [%rd1];", 3, 40);
+    has_race("atom.global.add.u32 %r2, [%rd1], 1; ld.global.u32 %r3, [%rd1];", 3, 40);
+    has_none("cvt.u64.u32 %rd2, %r1; add.s64 %rd2, %rd1, %rd2; st.global.u8 [%rd2], %r1;", 1, 40);
+    // Threads of a block read what their neighbours wrote.
+    let exchange = |threads: u32, between: &str| {
+        format!(
+            "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2; add.u32 %r2, %r1, 1; rem.u32 %r2, %r2, {threads};
+             mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd1, %rd3; st.global.u32 [%rd2], 1; {between}
+             ld.global.u32 %r3, [%rd3];"
+        )
+    };
+    has_race(&exchange(64, ""), 1, 64);
+    has_race(&exchange(64, "membar.gl;"), 1, 64);
+    has_none(&exchange(64, "bar.sync 0;"), 1, 64);
+    has_none(&exchange(32, "bar.warp.sync -1;"), 1, 32);
+    has_race(&exchange(64, "bar.warp.sync -1;"), 1, 64);
+    // Written and then read as if it were constant.
+    let constant = "st.global.u32 [%rd1], 1; membar.gl; ld.global.nc.u32 %r2, [%rd1];";
+    has_race(constant, 1, 1);
+    has_none(&constant.replace(".nc", ""), 1, 1);
+}
+
+#[test]
+fn fences_order_blocks() {
+    // Block 0 writes and sets a flag; the others wait for it and read.
+    let pass = |write: &str, after: &str| {
+        format!(
+            "mov.u32 %r2, %ctaid.x; setp.ne.u32 %p1, %r2, 0; @%p1 bra L; st.global.f64 [%rd1+64], 0d3FF0000000000000;
+             {write} bra.uni E;
+             L: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, %r3, 0; @%p1 bra L; {after}
+             ld.global.f64 %fd1, [%rd1+64]; E:"
+        )
+    };
+    let fenced = "membar.gl; st.volatile.global.u32 [%rd1], 1;";
+    has_none(&pass(fenced, "membar.gl;"), 3, 1);
+    has_none(&pass("membar.gl; atom.global.exch.b32 %r3, [%rd1], 1;", "fence.acq_rel.gpu;"), 3, 1);
+    has_none(&pass("st.release.gpu.global.u32 [%rd1], 1;", "ld.acquire.gpu.global.u32 %r3, [%rd1];"), 3, 1);
+    has_none(&pass("red.release.gpu.global.add.u32 [%rd1], 1;", "membar.sys;"), 3, 1);
+    let missing = |write: &str, after: &str| {
+        let found = races(&pass(write, after), 3, 1);
+        assert!(found.iter().all(Option::is_some), "{write} {after}");
+    };
+    missing("st.volatile.global.u32 [%rd1], 1;", "membar.gl;");
+    missing(fenced, "");
+    missing("membar.cta; st.volatile.global.u32 [%rd1], 1;", "membar.gl;");
+    missing(fenced, "membar.cta;");
+    // A barrier of the grid in which one thread of each block takes part for all.
+    let grid = |before: &str, after: &str| {
+        format!(
+            "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, 32, %r1; mul.wide.u32 %rd2, %r5, 4; add.s64 %rd2, %rd1, %rd2;
+             xor.b32 %r5, %r5, 32; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd3, %rd1, %rd3; st.global.u32 [%rd2+64], %r1;
+             bar.sync 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra E; {before} atom.global.add.u32 %r2, [%rd1], 1;
+             L: ld.volatile.global.u32 %r2, [%rd1]; setp.lt.u32 %p1, %r2, 4; @%p1 bra L; {after} E: bar.sync 0;
+             ld.global.u32 %r2, [%rd3+64];"
+        )
+    };
+    has_none(&grid("membar.gl;", "membar.gl;"), 4, 32);
+    for (before, after) in [("", "membar.gl;"), ("membar.gl;", "")] {
+        assert!(races(&grid(before, after), 4, 32).iter().all(Option::is_some), "{before} {after}");
+    }
 }

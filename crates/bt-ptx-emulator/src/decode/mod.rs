@@ -52,6 +52,7 @@ struct Linker<'a> {
     /// Dynamic shared memory: its names, which all start behind the static variables.
     dynamic: HashMap<String, u64>,
     grain: usize,
+    global_grain: usize,
     has_warp_barriers: bool,
 }
 
@@ -62,7 +63,8 @@ impl<'a> Linker<'a> {
     fn new(module: &'a Module, addresses: &'a HashMap<String, u64>) -> Self {
         let none = HashMap::new;
         let (functions, shared, dynamic) = (Vec::new(), none(), none());
-        Self { module, addresses, functions, shared, shared_bytes: 0, dynamic, grain: 4, has_warp_barriers: false }
+        let (shared_bytes, grain, global_grain, has_warp_barriers) = (0, 8, 8, false);
+        Self { module, addresses, functions, shared, shared_bytes, dynamic, grain, global_grain, has_warp_barriers }
     }
 
     fn kernel(mut self, root: &'a Function) -> Result<Kernel, LoadError> {
@@ -80,6 +82,7 @@ impl<'a> Linker<'a> {
             static_shared: self.shared_bytes,
             max_threads: root.max_threads.unwrap_or(1024),
             grain: self.grain,
+            global_grain: self.global_grain,
             has_warp_barriers: self.has_warp_barriers,
         })
     }

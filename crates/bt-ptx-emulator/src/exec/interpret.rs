@@ -2,6 +2,7 @@
 
 use super::access;
 use super::geometry::Geometry;
+use super::global_races::GlobalRaces;
 use super::shared::Shared;
 use super::thread::Thread;
 use crate::error::{FaultKind, Stopped, stop};
@@ -14,6 +15,8 @@ pub(super) struct World<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) parameters: &'a [u8],
     pub(super) geometry: Geometry,
+    /// Where races in global memory are looked for.
+    pub(super) races: Option<GlobalRaces>,
     /// Operations run so far.
     pub(super) clock: u64,
     /// Stores, and atomic operations that changed something, so far.
@@ -83,9 +86,9 @@ fn steps(
             Op::Parameter(d, from, bytes, extend) => r[d as usize] = access::parameter(world, from, bytes, extend),
             Op::LocalAddress(d, at) => r[d as usize] = thread.local_base as u64 + u64::from(at),
             Op::ParamAddress(d, at) => r[d as usize] = thread.param_base as u64 + u64::from(at),
-            Op::Load(ref access) => access::load(access, place.thread, thread, shared, world)?,
-            Op::Store(ref access) => access::store(access, place.thread, thread, shared, world)?,
-            Op::Atomic(k) => access::atomic(&code.atomics[k as usize], place.thread, thread, shared, world)?,
+            Op::Load(ref access) => access::load(access, place, thread, shared, world)?,
+            Op::Store(ref access) => access::store(access, place, thread, shared, world)?,
+            Op::Atomic(k) => access::atomic(&code.atomics[k as usize], place, thread, shared, world)?,
             Op::Branch(target) => thread.pc = target as usize,
             Op::BranchIf { p, wanted, target } => {
                 if truth(r[p as usize])? == wanted {
@@ -124,7 +127,11 @@ fn steps(
                 r[d as usize] = if bytes == 4 { u64::from(now as u32) } else { now };
             }
             Op::Yield => return Ok(Pause::Yield),
-            Op::Fence => {}
+            Op::Fence => {
+                if let Some(races) = &mut world.races {
+                    races.fence(place.block);
+                }
+            }
         }
     }
 }

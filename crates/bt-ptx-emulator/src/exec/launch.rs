@@ -2,7 +2,9 @@
 
 use super::block::{Block, Turn};
 use super::geometry::Geometry;
+use super::global_races::GlobalRaces;
 use super::interpret::World;
+use crate::device::Races;
 use crate::error::{Fault, FaultKind, Stopped};
 use crate::memory::Memory;
 use crate::op::Kernel;
@@ -21,6 +23,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) seed: u64,
     pub(crate) budget: u64,
     pub(crate) number: u32,
+    pub(crate) races: Races,
 }
 
 /// What a launch took.
@@ -45,7 +48,8 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
         multiprocessors: launch.multiprocessors,
         number: launch.number,
     };
-    let mut world = World { memory, kernel, parameters: launch.parameters, geometry, clock: 0, writes: 0 };
+    let races = (launch.races == Races::Everywhere).then(|| GlobalRaces::new(kernel.global_grain));
+    let mut world = World { memory, kernel, parameters: launch.parameters, geometry, races, clock: 0, writes: 0 };
     let mut random = Random::new(launch.seed);
     let mut waiting = Order::new(geometry.blocks(), &mut random);
     // Blocks that are done lend their memory to those that come.

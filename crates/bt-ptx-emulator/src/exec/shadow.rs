@@ -95,6 +95,22 @@ impl Shadow {
         }
     }
 
+    /// Barriers of the block so far.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The thread's own time: barriers of its warp so far.
+    pub(super) fn time(&self, thread: usize) -> u32 {
+        self.clocks.get(thread).map_or(0, |clock| clock[thread % LANES])
+    }
+
+    /// Whether what `other` did at `time` is ordered before `thread` by barriers of their warp.
+    pub(super) fn knows(&self, thread: usize, other: usize, time: u32) -> bool {
+        let same_warp = thread / LANES == other / LANES;
+        same_warp && self.clocks.get(thread).is_some_and(|clock| clock[other % LANES] >= time)
+    }
+
     /// Checks an access and remembers it.
     #[inline]
     pub(super) fn access(&mut self, thread: usize, at: usize, bytes: usize, kind: Kind) -> Result<(), Stopped> {

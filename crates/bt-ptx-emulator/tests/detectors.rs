@@ -322,6 +322,58 @@ fn orders_differ_by_seed_and_repeat() {
 }
 
 #[test]
+fn faults_in_functions_that_are_called() {
+    let text = |body: &str| {
+        format!(
+            "{HEAD}.func (.param .b32 result) f(.param .b32 n, .param .b64 at) {{ {REGISTERS} .local .align 4 .b8 l[16];
+             ld.param.u32 %r1, [n]; ld.param.u64 %rd1, [at]; mov.u32 %r4, %tid.x; st.local.u32 [l+8], %r1;\n{body}
+             ld.local.u32 %r1, [l+8]; st.param.b32 [result], %r1; ret; }}
+             .entry k(.param .u64 buffer) {{ {REGISTERS} ld.param.u64 %rd1, [buffer];
+             {{ .param .b32 p0; .param .b64 p1; .param .b32 r0; st.param.b32 [p0], 40; st.param.b64 [p1], %rd1;
+             call.uni (r0), f, (p0, p1); ld.param.b32 %r1, [r0]; }} st.global.u32 [%rd1], %r1; ret; }}"
+        )
+    };
+    let run = |body: &str| {
+        let mut device = Device::new(Settings::default());
+        let module = device.load(&text(body)).unwrap_or_else(|error| panic!("{body}: {error}"));
+        let buffer = device.allocate(4).unwrap();
+        let shape = Shape { grid: [1; 3], block: [1; 3], dynamic_shared: 0, residency: Residency::Ordinary };
+        let result = device.launch(device.kernel(module, "k").unwrap(), shape, &buffer.to_le_bytes());
+        (result, device.read(buffer, 4).unwrap()[0])
+    };
+    assert_eq!(run(""), (Ok(()), 40));
+    let (Err(LaunchError::Fault(fault)), _) = run("\nst.global.u32 [%rd1+4], 0;") else { panic!() };
+    assert!(fault.message.contains("kernel k, PTX line 7,"), "{fault}");
+    // n + f(n − 1) down to 0, each frame with memory of its own; and without an end.
+    let recursion = |ends: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 0; {ends} sub.u32 %r1, %r1, 1;
+             {{ .param .b32 p0; .param .b64 p1; .param .b32 r0; st.param.b32 [p0], %r1; st.param.b64 [p1], %rd1;
+             call.uni (r0), f, (p0, p1); ld.param.b32 %r2, [r0]; }}
+             ld.local.u32 %r1, [l+8]; add.u32 %r1, %r1, %r2; st.local.u32 [l+8], %r1; L:"
+        )
+    };
+    assert_eq!(run(&recursion("@%p1 bra L;")), (Ok(()), (820 % 256) as u8));
+    let (Err(LaunchError::Fault(fault)), _) = run(&recursion("")) else { panic!() };
+    assert!(fault.kind == FaultKind::Trap && fault.message.contains("deep"), "{fault}");
+}
+
+#[test]
+fn what_no_device_has_room_for_is_refused() {
+    for (text, what) in [
+        (".entry k() { .shared .b8 s[49153]; ret; }", "shared"),
+        (".shared .b8 s[49153]; .entry k() { .reg .b64 %rd<2>; mov.u64 %rd1, s; ret; }", "shared"),
+        (".entry k() { .local .b8 l[4294967295]; ret; }", "local"),
+        (".entry k() { .param .b8 p[4294967295]; ret; }", "call parameters"),
+        (".entry k(.param .b8 p[5000]) { ret; }", "parameters"),
+        (".global .b8 g[4294967295]; .entry k() { ret; }", "out of device memory"),
+    ] {
+        let error = Device::new(Settings::default()).load(&format!("{HEAD}{text}")).expect_err(text);
+        assert!(error.message.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
 fn launches_that_no_device_runs() {
     let mut device = Device::new(Settings::default());
     let text = format!(

@@ -134,6 +134,28 @@ fn integer_arithmetic() {
 }
 
 #[test]
+fn carries() {
+    // 128 bits from two words each: (a, 1) ± (b, 2), the high word.
+    for (a, b, sum, difference) in [(M1, 1, 4, M1), (5, 5, 3, M1), (4, 5, 3, M1 - 1), (M1, M1, 4, M1)] {
+        let wide = |low: &str, high: &str| format!("{low}.s64 %rd4, %rd1, %rd2; {high}.s64 %rd0, 1, 2;");
+        assert_eq!(run(&wide("add.cc", "addc"), [a, b, 0]), Ok(sum), "{a} + {b}");
+        assert_eq!(run(&wide("add.cc", "addc.cc"), [a, b, 0]), Ok(sum), "{a} + {b}");
+        assert_eq!(run(&wide("sub.cc", "subc"), [a, b, 0]), Ok(difference), "{a} - {b}");
+        let narrow =
+            |low: &str, high: &str| format!("{low}.u32 %r1, %r1, %r2; {high}.u32 %r0, 1, 2; cvt.u64.u32 %rd0, %r0;");
+        assert_eq!(run(&narrow("add.cc", "addc"), [a, b, 0]), Ok(sum), "{a} + {b}");
+        assert_eq!(run(&narrow("sub.cc", "subc.cc"), [a, b, 0]), Ok(difference & 0xffff_ffff), "{a} - {b}");
+    }
+    // Through three words: the carry of the second comes from the first.
+    let chain = "add.cc.u64 %rd4, %rd1, %rd2; addc.cc.u64 %rd5, %rd1, 0; addc.u64 %rd0, %rd3, 0;";
+    assert_eq!(run(chain, [M1, 1, 6]), Ok(7));
+    assert_eq!(run(chain, [M1, 0, 6]), Ok(6));
+    let chain = chain.replace("add", "sub");
+    assert_eq!(run(&chain, [0, 1, 6]), Ok(5));
+    assert_eq!(run(&chain, [0, 0, 6]), Ok(6));
+}
+
+#[test]
 fn bits() {
     check_all(&[
         ("and.b16 %rs0, %rs1, %rs2", 0xff, 0xf0f, 0, 0xf),

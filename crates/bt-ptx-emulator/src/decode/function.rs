@@ -38,6 +38,7 @@ pub(super) struct FunctionDecoder<'l, 'a> {
     /// Where each label stands, and the line that named it first.
     places: Vec<(Option<u32>, u32)>,
     tables: HashMap<String, u32>,
+    carry: Option<Slot>,
     line: u32,
 }
 
@@ -54,6 +55,7 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
             labels: none(),
             places: Vec::new(),
             tables: none(),
+            carry: None,
             line: function.line,
         }
     }
@@ -205,6 +207,13 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
         let slot = self.new_slot(value)?;
         self.literals.insert(value, slot);
         Ok(slot)
+    }
+
+    /// The slot of the carry flag.
+    pub(super) fn carry(&mut self) -> Decoded<Slot> {
+        let carry = self.carry.map_or_else(|| self.new_slot(0), Ok)?;
+        self.carry = Some(carry);
+        Ok(carry)
     }
 
     pub(super) fn find_register(&mut self, name: &str) -> Decoded<Option<Register>> {

@@ -35,7 +35,7 @@ pub(crate) fn decode(module: &Module, addresses: &HashMap<String, u64>) -> Resul
 pub(crate) fn layout(variables: &[Variable], mut at: usize) -> (Vec<(usize, usize)>, usize) {
     let places = variables.iter().map(|v| {
         let from = at.next_multiple_of(v.align.max(1));
-        at = from + v.size;
+        at = from.saturating_add(v.size);
         (from, v.size)
     });
     (places.collect(), at)
@@ -56,6 +56,18 @@ struct Linker<'a> {
     has_warp_barriers: bool,
 }
 
+/// What a block, or a thread, has at most: static shared memory, local memory, kernel parameters, and those of calls.
+const MAX_STATIC_SHARED: usize = 48 << 10;
+const MAX_LOCAL: usize = 512 << 10;
+const MAX_PARAMETERS: usize = 4352;
+
+fn check_size(what: &str, bytes: usize, limit: usize, function: &Function) -> Result<(), LoadError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(LoadError::new(function.line, format!("{} has {bytes} bytes of {what}, more than {limit}", function.name)))
+}
+
 /// Dynamic shared memory starts at a multiple of this.
 const DYNAMIC_ALIGN: usize = 16;
 
@@ -72,9 +84,14 @@ impl<'a> Linker<'a> {
         self.place_shared(root)?;
         let mut codes = Vec::new();
         while let Some(&function) = self.functions.get(codes.len()) {
-            codes.push(FunctionDecoder::new(&mut self, function).decode()?);
+            let code = FunctionDecoder::new(&mut self, function).decode()?;
+            check_size("local memory", code.local_bytes, MAX_LOCAL, function)?;
+            check_size("call parameters", code.param_bytes, MAX_LOCAL, function)?;
+            codes.push(code);
         }
-        let (parameters, _) = layout(&root.parameters, 0);
+        let (parameters, end) = layout(&root.parameters, 0);
+        check_size("parameters", end, MAX_PARAMETERS, root)?;
+        check_size("static shared memory", self.shared_bytes, MAX_STATIC_SHARED, root)?;
         Ok(Kernel {
             name: root.name.clone(),
             functions: codes,

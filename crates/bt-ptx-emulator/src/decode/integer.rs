@@ -44,7 +44,7 @@ pub(super) fn binary(opcode: &[&str]) -> Option<F2> {
         ["mul", "wide", ty] => binary_by!(
             ty,
             ["u16" => u16, "s16" => i16, "u32" => u32, "s32" => i32],
-            |a, b| (a as i64 * b as i64) as u64 & (u64::MAX >> (64 - 2 * T::BITS))
+            |a, b| (a as i64).wrapping_mul(b as i64) as u64 & (u64::MAX >> (64 - 2 * T::BITS))
         ),
         ["min", ty] => binary_by!(
             ty,

@@ -156,7 +156,11 @@ impl<'a> Parser<'a> {
         let mut size = width;
         while self.skip(b'[') {
             let length = if self.peek() == Some(Token::Punctuation(b']')) { 0 } else { self.count()? as usize };
-            size = size.checked_mul(length).map_or_else(|| self.fail("the array is too large"), Ok)?;
+            // So small that sums of sizes do not overflow.
+            size = match size.checked_mul(length) {
+                Some(size) if size <= 1 << 40 => size,
+                _ => return self.fail("the array is too large"),
+            };
             self.expect(b']')?;
         }
         let (align, linkage) = (align.unwrap_or(width), Linkage::Defined);

@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`.
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `build-kernels`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -6,6 +6,7 @@
 mod ci;
 mod corpus;
 mod docs;
+mod kernels;
 mod process;
 mod tidy;
 
@@ -31,6 +32,8 @@ enum Chore {
     Docs,
     /// Solve every system of a folder with an index and judge the answers
     Corpus(corpus::Options),
+    /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
+    BuildKernels(kernels::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Chore::Ci => ci::run(),
         Chore::Docs => docs::run(),
         Chore::Corpus(options) => corpus::run(&options),
+        Chore::BuildKernels(options) => kernels::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

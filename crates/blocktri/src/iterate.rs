@@ -192,7 +192,7 @@ fn side_by_side<T: Scalar>(
 
 /// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual
 /// does: without it the tolerance is held against b − A·x itself.
-fn ordered<T: Scalar>(
+pub(crate) fn ordered<T: Scalar>(
     a: &Csr<T>,
     options: &SolveOptions,
     notes: &mut Vec<String>,
@@ -207,10 +207,10 @@ fn ordered<T: Scalar>(
 }
 
 /// A solve of one right-hand side from a zero start, in the order of the method.
-type Step<'a, T> = dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a;
+pub(crate) type Step<'a, T> = dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a;
 
 /// All right-hand sides, one after the other; the answer is certified with the A of the caller.
-fn columns<T: Scalar>(
+pub(crate) fn columns<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     transform: &Transform<T>,

@@ -43,6 +43,7 @@ pub use iluk::iluk;
 pub use ilut::{IlutOptions, ilut};
 pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
+pub use krylov::Watch;
 pub use lockstep::Lockstep;
 pub use mixed_precision::MixedPrecision;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};

@@ -1,0 +1,18 @@
+//! Floor 3 of blocktri: products and whole solvers on an NVIDIA GPU.
+//!
+//! The kernels are CUDA C++ in `kernels/`, compiled in advance to PTX that travels inside this crate; the driver is loaded
+//! when the first [`Device`] is opened. Building needs no CUDA, and a program with this crate starts without a driver.
+//!
+//! Data stay on the device for a whole solve, scalars too; sums are trees of fixed shape, so that a run has the same bits
+//! every time and on every chip. The residual that a solver reports is recomputed on the host from A.
+
+mod blas1;
+mod cg;
+mod device;
+mod scaled;
+mod spmv;
+
+pub use blas1::{dot, update};
+pub use cg::{DeviceCg, DevicePreconditioner, Schedule};
+pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
+pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};

@@ -1,0 +1,71 @@
+//! Functions that only the stand-in has: tests set it with them and ask what happened.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use super::state::always;
+use crate::Settings;
+
+fn change(f: impl FnOnce(&mut Settings)) {
+    always(|state| {
+        let mut settings = state.device.settings();
+        f(&mut settings);
+        state.device.set(settings);
+    });
+}
+
+/// Order of threads and blocks from the next launch on; 0 is the plain one.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_seed(seed: u64) {
+    change(|s| s.seed = seed);
+}
+
+/// Bytes of device memory; what is allocated stays.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_memory(bytes: usize) {
+    change(|s| s.memory = bytes);
+}
+
+/// Operations that a launch may take.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_budget(operations: u64) {
+    change(|s| s.budget = operations);
+}
+
+/// Multiprocessors; they bound cooperative launches.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_multiprocessors(count: c_uint) {
+    change(|s| s.multiprocessors = count.max(1));
+}
+
+/// Operations that all launches have run.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_operations() -> u64 {
+    always(|state| state.device.operations())
+}
+
+/// Copies the message of the last fault or refused module, at most `size` bytes and a zero with them; gives its length,
+/// 0 where there was none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bt_emulator_last_fault(buffer: *mut c_char, size: usize) -> c_int {
+    always(|state| {
+        // SAFETY: the caller promises `size` bytes.
+        unsafe { copy_text(&state.message, buffer, size) };
+        state.message.len() as c_int
+    })
+}
+
+/// Copies text with a zero behind it, cut to `size` bytes.
+///
+/// # Safety
+/// `to` is null or has `size` bytes.
+pub(super) unsafe fn copy_text(text: &str, to: *mut c_char, size: usize) {
+    if to.is_null() || size == 0 {
+        return;
+    }
+    let length = text.len().min(size - 1);
+    // SAFETY: length + 1 ≤ size bytes are written, and the text is not the caller's buffer.
+    unsafe {
+        to.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length);
+        to.add(length).write(0);
+    }
+}

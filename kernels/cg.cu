@@ -162,8 +162,13 @@ template <class T, u32 LANES>
 DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, double *scratch) {
     u32 round = 0;
     for (u32 end = step + count; step < end; step++) {
-        if (direction<T, LANES>(s, step, limit, fresh, threshold, scratch)) return;
+        const bool stopped = direction<T, LANES>(s, step, limit, fresh, threshold, scratch);
         grid_barrier(arrived, ++round);
+        if (stopped) {
+            // As after more launches, which would change nothing.
+            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            return;
+        }
         residual(s, step, scratch);
         grid_barrier(arrived, ++round);
         fresh = false;

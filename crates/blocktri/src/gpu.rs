@@ -27,11 +27,14 @@ mod with_cuda {
     use std::any::Any;
     use std::time::Instant;
 
-    use bt_iter::StopRule;
-    use bt_kernels::{Device, DeviceCg, DeviceError, DevicePreconditioner, DeviceScalar, Schedule};
+    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout};
+    use bt_iter::{StopRule, Sweep};
+    use bt_kernels::{Device, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, Schedule};
+    use faer::Mat;
 
     use super::{Csr, Error, MatRef, Monitor, Scalar, Solution, SolveOptions};
-    use crate::iterate::{columns, ordered};
+    use crate::factors::BlockSummary;
+    use crate::iterate::{blocks_of, columns, ordered};
     use crate::options::{Method, Precision, Precond};
 
     impl From<DeviceError> for Error {
@@ -53,29 +56,37 @@ mod with_cuda {
     ) -> Result<Solution<T>, Error> {
         let device = Device::open(ordinal)?;
         supported(options)?;
-        // Each arm is the caller's own type or none: nothing is converted.
-        let (any_a, any_b): (&dyn Any, Box<dyn Any>) = (a, Box::new(b.to_owned()));
-        let solved: Option<Box<dyn Any>> = if let (Some(a), Some(b)) = (any_a.downcast_ref(), any_b.downcast_ref()) {
-            Some(Box::new(cg::<f64>(&device, a, faer::Mat::as_ref(b), options, monitor)?))
-        } else if let (Some(a), Some(b)) = (any_a.downcast_ref(), any_b.downcast_ref()) {
-            Some(Box::new(cg::<f32>(&device, a, faer::Mat::as_ref(b), options, monitor)?))
-        } else {
-            None
-        };
-        match solved.map(|s| s.downcast::<Solution<T>>()) {
-            Some(Ok(solution)) => Ok(*solution),
-            _ => {
-                Err(Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() })
-            }
+        let b = b.to_owned();
+        if let Some(solved) = as_real::<T, f64>(&device, a, &b, options, monitor) {
+            return solved;
         }
+        as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| {
+            Err(Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() })
+        })
+    }
+
+    /// Solves if R is T: nothing is converted.
+    fn as_real<T: Scalar, R: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: &Mat<T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Option<Result<Solution<T>, Error>> {
+        let (a, b): (&dyn Any, &dyn Any) = (a, b);
+        let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
+        let solved: Box<dyn Any> = Box::new(on(device, a, b.as_ref(), options, monitor));
+        solved.downcast().ok().map(|solved| *solved)
     }
 
     /// Whether all that is asked for exists on the device.
     fn supported(options: &SolveOptions) -> Result<(), Error> {
         let no =
             |what: String| Err(Error::Usage { message: format!("{what} is not on the GPU yet; use --device cpu") });
-        if options.method != Method::Cg {
-            return no(format!("--method {} (there is cg)", options.method));
+        match options.method {
+            Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
+            Method::Cg => {}
+            other => return no(format!("--method {other} (there are cg, hbisa, hbisa-redblack)")),
         }
         if options.stop_rule == StopRule::Update {
             return Err(Error::Usage { message: "cg stops on the residual only".into() });
@@ -89,6 +100,60 @@ mod with_cuda {
         }
     }
 
+    fn on<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let mut solution = if options.method == Method::Cg {
+            cg(device, a, b, options, monitor)?
+        } else {
+            hbisa(device, a, b, options, monitor)?
+        };
+        let (ordinal, name) = (device.ordinal(), device.name());
+        let note = format!("computed on GPU {ordinal}, {name}, with {} multiprocessors", device.multiprocessors());
+        solution.report.notes.insert(0, note);
+        Ok(solution)
+    }
+
+    /// Jacobi or red–black sweeps on blocks of the pattern whose diagonal blocks are tridiagonal.
+    fn hbisa<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let start = Instant::now();
+        let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::RedBlack };
+        let mut notes = Vec::new();
+        let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+        let partition = blocks_of(&work, options, transform.is_identity())?;
+        let summary = BlockSummary::of(&partition);
+        let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+        let blocks = BlockTridiagonal::from_csr(&work, partition, layout).map_err(|e| match e {
+            InputError::OutsideStructure { .. } => Error::Usage {
+                message: format!("on the GPU diagonal blocks are tridiagonal and couple to their neighbours only: {e}"),
+            },
+            other => other.into(),
+        })?;
+        let reorder_time = start.elapsed();
+        let mut method = DeviceHbisa::new(device, &blocks, sweep, options.stop_rule, Schedule::Auto)?;
+        let setup = start.elapsed().saturating_sub(reorder_time);
+        if method.is_persistent() {
+            notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
+        }
+        let mut step =
+            |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
+        let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+        (report.times.reorder, report.times.setup) = (reorder_time, setup);
+        notes.append(&mut report.notes);
+        report.notes = notes;
+        Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+    }
+
     fn cg<T: DeviceScalar>(
         device: &Device,
         a: &Csr<T>,
@@ -97,12 +162,7 @@ mod with_cuda {
         monitor: &mut dyn Monitor,
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
-        let mut notes = vec![format!(
-            "computed on GPU {}, {}, with {} multiprocessors",
-            device.ordinal(),
-            device.name(),
-            device.multiprocessors()
-        )];
+        let mut notes = Vec::new();
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
         let new = |precond| Ok::<_, Error>((DeviceCg::new(device, &work, precond, Schedule::Auto)?, precond));
@@ -129,7 +189,7 @@ mod with_cuda {
         report.notes = notes;
         let precond = match precond {
             DevicePreconditioner::Jacobi => "jacobi",
-            _ => "none",
+            DevicePreconditioner::Identity => "none",
         };
         Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
     }

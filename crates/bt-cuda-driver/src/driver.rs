@@ -70,6 +70,17 @@ pub fn load() -> Result<(), NoDriver> {
     library().map(|_| ()).map_err(Clone::clone)
 }
 
+/// The order in which a stand-in driver runs threads, for tests; false with a driver that has no such thing.
+pub fn set_seed(seed: u64) -> bool {
+    let address = library().map_or(0, |driver| driver.address("bt_emulator_set_seed\0"));
+    if address == 0 {
+        return false;
+    }
+    // SAFETY: the stand-in driver's function of this name takes a number.
+    unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64)>(address)(seed) };
+    true
+}
+
 pub(crate) fn library() -> Result<&'static Driver, &'static NoDriver> {
     let load = || {
         let path = CHOSEN.get_or_init(|| std::env::var_os(VARIABLE).map_or_else(|| DEFAULT.into(), PathBuf::from));

@@ -13,5 +13,5 @@
 mod driver;
 mod functions;
 
-pub use driver::{NO_DRIVER, NOT_SUPPORTED, NoDriver, choose, load};
+pub use driver::{NO_DRIVER, NOT_SUPPORTED, NoDriver, choose, load, set_seed};
 pub use functions::describe;

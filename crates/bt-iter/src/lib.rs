@@ -36,7 +36,7 @@ pub use block_diagonal::BlockDiagonal;
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};
 pub use cg::Cg;
 pub use gmres::Gmres;
-pub use hbisa::{Hbisa, Relaxation, StopRule, Sweep};
+pub use hbisa::{Hbisa, Radius, Rate, Relaxation, StopRule, Sweep};
 pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;

@@ -108,7 +108,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
         a.check_square()?;
         a.check_finite()?;
         let n = a.nrows();
-        let exponents = Exponents::of(a);
+        let exponents = Exponents::of(a.values());
         let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), exponents.matrix(a.values()))?;
         let rule = match RowRule::for_rows(a) {
             // Its groups do not carry the sums of the method along.
@@ -221,7 +221,9 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
             let mut told = None;
             for s in seen..=at {
                 watch.iterations = s as usize;
-                told = told.or(watch.verdict(self.exponents.norm(state[2 * FIELDS + s as usize % HISTORY])));
+                if told.is_none() {
+                    told = watch.verdict(self.exponents.norm(state[2 * FIELDS + s as usize % HISTORY]));
+                }
             }
             seen = at + 1;
             watch.operator_applications = watch.operator_applications.max(at as usize + 1);
@@ -337,7 +339,7 @@ fn state_of(state: &[f64], step: u32) -> &[f64] {
     &state[(step % 2) as usize * FIELDS..][..FIELDS]
 }
 
-fn check_vector<T: Scalar>(what: &'static str, v: &[T], expected: usize) -> Result<(), InputError> {
+pub(crate) fn check_vector<T: Scalar>(what: &'static str, v: &[T], expected: usize) -> Result<(), InputError> {
     if v.len() != expected {
         return Err(InputError::DimensionMismatch { what, expected, found: v.len() });
     }

@@ -9,10 +9,12 @@
 mod blas1;
 mod cg;
 mod device;
+mod hbisa;
 mod scaled;
 mod spmv;
 
 pub use blas1::{dot, update};
 pub use cg::{DeviceCg, DevicePreconditioner, Schedule};
 pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
+pub use hbisa::DeviceHbisa;
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};

@@ -3,7 +3,7 @@
 //! A' = A/2ᵃ and b' = b/2ᵇ have largest entries between 1 and 2; then x' = x·2ᵃ⁻ᵇ solves A'x' = b', and r' = b' − A'x' = r/2ᵇ.
 //! Powers of two change no digit, save of numbers that leave the range: those are below the largest by all of it.
 
-use bt_formats::{Csr, Scalar, max_abs};
+use bt_formats::{Scalar, max_abs};
 
 use crate::device::DeviceScalar;
 
@@ -15,9 +15,9 @@ pub(crate) struct Exponents {
 }
 
 impl Exponents {
-    /// Of A; that of b is 0 so far.
-    pub fn of<T: DeviceScalar>(a: &Csr<T>) -> Self {
-        Self { matrix: exponent(max_abs(a.values())), rhs: 0 }
+    /// Of the values of A; that of b is 0 so far.
+    pub fn of<T: DeviceScalar>(values: &[T]) -> Self {
+        Self { matrix: exponent(max_abs(values)), rhs: 0 }
     }
 
     pub fn with_rhs<T: DeviceScalar>(self, b: &[T]) -> Self {
@@ -46,6 +46,16 @@ impl Exponents {
     /// A norm of r from that of r'.
     pub fn norm(self, scaled: f64) -> f64 {
         shift(scaled, self.rhs)
+    }
+
+    /// A norm of x from that of x'.
+    pub fn solution(self, scaled: f64) -> f64 {
+        shift(scaled, self.rhs - self.matrix)
+    }
+
+    /// A norm of x' from that of x.
+    pub fn scaled_solution(self, norm: f64) -> f64 {
+        shift(norm, self.matrix - self.rhs)
     }
 
     /// A norm of r' from that of r.

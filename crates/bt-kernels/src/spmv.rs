@@ -260,17 +260,7 @@ impl<T: DeviceScalar> DeviceHybrid<T> {
                 return Err(InputError::InvalidStructure { what: "diagonal blocks", why }.into());
             }
         };
-        let (mut row_ptr, mut col_idx, mut values) = (vec![0; a.n() + 1], Vec::new(), Vec::new());
-        a.for_each_entry(&mut |i, c, v| {
-            if home[i] != home[c] {
-                row_ptr[i + 1] += 1;
-                col_idx.push(c as u32);
-                values.push(v);
-            }
-        });
-        for i in 0..a.n() {
-            row_ptr[i + 1] += row_ptr[i];
-        }
+        let (row_ptr, col_idx, values) = couplings(a);
         Ok(Self {
             n: a.n(),
             home: DeviceVec::from_slice(device, &home)?,
@@ -320,6 +310,26 @@ impl<T: DeviceScalar> DeviceHybrid<T> {
         ];
         self.kernel.launch(Shape::over(self.n as u64), &args)
     }
+}
+
+/// L + U in compressed rows.
+pub(crate) fn couplings<T: Scalar>(a: &BlockTridiagonal<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+    let (mut row_ptr, mut col_idx, mut values) = (vec![0; a.n() + 1], Vec::new(), Vec::new());
+    let (partition, mut home) = (a.partition(), 0..0);
+    a.for_each_entry(&mut |i, c, v| {
+        if !home.contains(&i) {
+            home = partition.range(partition.block_of(i));
+        }
+        if !home.contains(&c) {
+            row_ptr[i + 1] += 1;
+            col_idx.push(c as u32);
+            values.push(v);
+        }
+    });
+    for i in 0..a.n() {
+        row_ptr[i + 1] += row_ptr[i];
+    }
+    (row_ptr, col_idx, values)
 }
 
 #[derive(Clone, Copy)]

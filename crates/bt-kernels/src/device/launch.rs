@@ -15,16 +15,18 @@ pub(crate) enum Family {
     Blas1,
     Spmv,
     Cg,
+    Hbisa,
 }
 
 impl Family {
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
 
     fn name(self) -> &'static str {
         match self {
             Self::Blas1 => "kernels/blas1.cu",
             Self::Spmv => "kernels/spmv.cu",
             Self::Cg => "kernels/cg.cu",
+            Self::Hbisa => "kernels/hbisa.cu",
         }
     }
 
@@ -33,6 +35,7 @@ impl Family {
             Self::Blas1 => include_str!("../../../../kernels/ptx/blas1.ptx"),
             Self::Spmv => include_str!("../../../../kernels/ptx/spmv.ptx"),
             Self::Cg => include_str!("../../../../kernels/ptx/cg.ptx"),
+            Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
         }
     }
 }

@@ -1,0 +1,51 @@
+//! `solve --device gpu` through the stand-in driver: the answers and reports of the processor.
+
+mod common;
+
+use common::{Run, Sandbox};
+
+/// The stand-in driver, which cargo builds beside this program.
+fn run(sandbox: &Sandbox, line: &str) -> Run {
+    let program = std::env::current_exe().expect("the path of this program");
+    let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let library = program.with_file_name(name);
+    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", library.to_str().expect("a path in UTF-8"))])
+}
+
+#[test]
+fn the_gpu_solves_what_the_processor_solves() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for (method, precond) in
+        [("cg --precond none", "none"), ("cg", "jacobi"), ("hbisa", "none"), ("hbisa-redblack --stop update", "none")]
+    {
+        let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
+        let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
+        assert_eq!((&gpu["device"], &gpu["precond"]), (&"gpu:0".into(), &precond.into()), "{method}");
+        for field in ["method", "outcome", "blocks", "reorder", "n"] {
+            assert_eq!(gpu[field], cpu[field], "{method}: {field}");
+        }
+        let number = |json: &serde_json::Value, field: &str| json[field].as_f64().expect("a number");
+        assert!((number(&gpu, "iterations") - number(&cpu, "iterations")).abs() <= 2.0, "{method}: {gpu} {cpu}");
+        assert!(number(&gpu, "forward_error") <= 1e-5, "{method}: {gpu}");
+        assert!(number(&gpu, "backward_error") <= 1e-8, "{method}: {gpu}");
+    }
+}
+
+#[test]
+fn what_is_not_on_the_gpu_is_bad_usage() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
+    for (options, wanted) in [
+        ("", "--method auto (there are cg, hbisa, hbisa-redblack) is not on the GPU yet"),
+        ("--method cg --precond ilu0", "--precond ilu0 (there are none and jacobi) is not on the GPU yet"),
+        ("--method cg --stop update", "cg stops on the residual only"),
+        ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
+    ] {
+        let run = run(&sandbox, &format!("solve A.mtx --device gpu {options}")).expect(2);
+        assert!(run.stderr.contains(wanted), "{options}: {}", run.stderr);
+    }
+    // The stand-in has one device.
+    let run = run(&sandbox, "solve A.mtx --method cg --device gpu:7").expect(5);
+    assert!(run.stderr.starts_with("error: no GPU 7: the driver sees "), "{}", run.stderr);
+}

@@ -1,0 +1,39 @@
+//! Solves whatever order threads run in, and what a failed launch leaves behind. For the stand-in driver only: one test, since the
+//! settings are of the process.
+
+mod support;
+
+use bt_formats::StopCriterion;
+use bt_kernels::{Device, DeviceCg, DeviceCsr, DevicePreconditioner, DeviceVec, Schedule, dot};
+use bt_testkit::stencil;
+use support::{Numbers, stand_in};
+
+#[test]
+fn bits_do_not_depend_on_the_order_of_threads() {
+    if std::env::var("BLOCKTRI_TEST_GPU").is_ok() || std::env::var("REQUIRE_GPU").is_ok() {
+        println!("skipped: a real GPU has no seed");
+        return;
+    }
+    bt_cuda_driver::choose(&stand_in()).expect("the stand-in is chosen first");
+    let device = Device::open(0).expect("the stand-in driver has a device");
+    let a = stencil::<f64>(9, 0.0);
+    let b = Numbers(1).vector::<f64>(81);
+    let run = || {
+        let x = DeviceVec::from_slice(&device, &b).unwrap();
+        let mut y = DeviceVec::zeros(&device, 81).unwrap();
+        DeviceCsr::new(&device, &a).unwrap().apply(2.0, &x, 0.0, &mut y).unwrap();
+        let mut bits = vec![dot(&x, &y).unwrap().to_bits()];
+        for schedule in [Schedule::Launches, Schedule::Persistent] {
+            let mut x = vec![0.0; 81];
+            let mut cg = DeviceCg::new(&device, &a, DevicePreconditioner::Jacobi, schedule).unwrap();
+            cg.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+            bits.extend(x.iter().map(|v| v.to_bits()));
+        }
+        bits
+    };
+    let first = run();
+    for seed in 1..=4 {
+        assert!(bt_cuda_driver::set_seed(seed), "the stand-in takes a seed");
+        assert_eq!(run(), first, "seed {seed}");
+    }
+}

@@ -6,10 +6,16 @@ use common::{Run, Sandbox};
 
 /// The stand-in driver, which cargo builds beside this program.
 fn run(sandbox: &Sandbox, line: &str) -> Run {
+    run_with(sandbox, line, "BLOCKTRI_EMULATOR_SEED", "1")
+}
+
+/// With a setting of the stand-in driver: a seed, its memory in bytes, the operations a launch may take.
+fn run_with(sandbox: &Sandbox, line: &str, setting: &str, value: &str) -> Run {
     let program = std::env::current_exe().expect("the path of this program");
     let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = program.with_file_name(name);
-    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", library.to_str().expect("a path in UTF-8"))])
+    let library = library.to_str().expect("a path in UTF-8");
+    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", library), (setting, value)])
 }
 
 #[test]
@@ -48,4 +54,22 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     // The stand-in has one device.
     let run = run(&sandbox, "solve A.mtx --method cg --device gpu:7").expect(5);
     assert!(run.stderr.starts_with("error: no GPU 7: the driver sees "), "{}", run.stderr);
+}
+
+#[test]
+fn faults_of_the_device_end_with_five_and_write_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for (setting, value, wanted) in [
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
+    ] {
+        let run = run_with(&sandbox, "solve A.mtx --method cg --device gpu -o x.mtx", setting, value).expect(5);
+        assert!(
+            run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
+            "{setting}: {}",
+            run.stderr
+        );
+        assert_eq!(sandbox.names(), ["A.mtx"]);
+    }
 }

@@ -12,9 +12,11 @@ mod device;
 mod hbisa;
 mod scaled;
 mod spmv;
+mod tridiagonal;
 
 pub use blas1::{dot, update};
 pub use cg::{DeviceCg, DevicePreconditioner, Schedule};
 pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
 pub use hbisa::DeviceHbisa;
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};
+pub use tridiagonal::{BatchReport, DeviceTridiagonalBatch};

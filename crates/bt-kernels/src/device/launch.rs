@@ -16,10 +16,11 @@ pub(crate) enum Family {
     Spmv,
     Cg,
     Hbisa,
+    Tridiagonal,
 }
 
 impl Family {
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
 
     fn name(self) -> &'static str {
         match self {
@@ -27,6 +28,7 @@ impl Family {
             Self::Spmv => "kernels/spmv.cu",
             Self::Cg => "kernels/cg.cu",
             Self::Hbisa => "kernels/hbisa.cu",
+            Self::Tridiagonal => "kernels/tridiagonal.cu",
         }
     }
 
@@ -36,6 +38,7 @@ impl Family {
             Self::Spmv => include_str!("../../../../kernels/ptx/spmv.ptx"),
             Self::Cg => include_str!("../../../../kernels/ptx/cg.ptx"),
             Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
+            Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
         }
     }
 }

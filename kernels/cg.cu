@@ -13,13 +13,6 @@
 
 #include "device.h"
 
-// Fields of the state; it holds two copies, of even and of odd steps.
-enum : u32 { RZ, RR, BEST, STOP, STOP_RESIDUAL, ALPHA, AT, FIELDS };
-// Residual norms of the last steps: step i at i % HISTORY.
-constexpr u32 HISTORY = 64;
-// Why a run stops.
-enum : u32 { GO_ON, CLAIM, NON_FINITE, LIMIT, BAD_PRECONDITIONER, BAD_OPERATOR };
-
 template <class T> struct System {
     u32 n;
     const u32 *ptr, *col;
@@ -73,28 +66,14 @@ DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, doubl
     const double *old = s.state + ((step + 1) & 1) * FIELDS;
     double *now = s.state + (step & 1) * FIELDS;
     const bool first = block() == 0 && thread() == 0;
-    const double stopped = fresh ? (double)GO_ON : old[STOP] != GO_ON ? old[STOP] : old[STOP_RESIDUAL];
-    if (stopped != GO_ON) {
-        if (first) {
-            now[STOP] = stopped;
-            now[STOP_RESIDUAL] = GO_ON;
-            now[AT] = old[AT];
-            now[RR] = old[RR];
-            now[BEST] = old[BEST];
-        }
-        return true;
-    }
+    if (handed_on(old, now, fresh, first)) return true;
     const double rz = reduce_all<Sum>(s.part_r, s.blocks_r, scratch), rr = reduce_all<Sum>(s.part_r + s.blocks_r, s.blocks_r, scratch);
     const double norm = root(rr);
-    const u32 stop = norm <= threshold ? CLAIM
-                     : !(norm < __builtin_inf()) ? NON_FINITE
-                     : step >= limit             ? LIMIT
-                     : rz > 0                    ? GO_ON
-                     : rz != rz                  ? NON_FINITE
-                                                 : BAD_PRECONDITIONER;
+    const u32 early = verdict(norm, threshold, step, limit);
+    const u32 stop = early != GO_ON || rz > 0 ? early : rz != rz ? NON_FINITE : BAD_PRECONDITIONER;
     // The iterate that x still is was better than the one it becomes, and than all before.
     const bool keep = !fresh && !(rr <= old[RR]) && old[RR] < old[BEST];
-    const T alpha = fresh ? (T)0 : (T)old[ALPHA], beta = fresh ? (T)0 : (T)(rz / old[RZ]);
+    const T alpha = fresh ? (T)0 : (T)old[ALPHA], beta = fresh ? (T)0 : (T)(rz / old[RHO]);
     const T *z = s.inverse ? s.z : s.r, *p = s.p + (u64)((step + 1) & 1) * s.n;
     T *p_next = s.p + (u64)(step & 1) * s.n;
     double pq = 0;
@@ -125,11 +104,11 @@ DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, doubl
     pq = reduce<Sum>(pq, scratch);
     if (thread() == 0) s.part_q[block()] = pq;
     if (first) {
-        now[RZ] = rz;
+        now[RHO] = rz;
         now[RR] = rr;
         now[BEST] = keep ? old[RR] : old[BEST];
         now[STOP] = stop;
-        now[STOP_RESIDUAL] = GO_ON;
+        now[STOP_LATER] = GO_ON;
         now[AT] = step;
         s.history[step % HISTORY] = norm;
     }
@@ -142,10 +121,10 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     const double pq = reduce_all<Sum>(s.part_q, s.blocks_q, scratch);
     const bool first = block() == 0 && thread() == 0;
     if (!(pq > 0)) {
-        if (first) now[STOP_RESIDUAL] = pq != pq ? NON_FINITE : BAD_OPERATOR;
+        if (first) now[STOP_LATER] = pq != pq ? NON_FINITE : BAD_OPERATOR;
         return;
     }
-    const double ratio = now[RZ] / pq;
+    const double ratio = now[RHO] / pq;
     if (first) now[ALPHA] = ratio;
     const T alpha = (T)ratio;
     double rz = 0, rr = 0;

@@ -93,3 +93,27 @@ DEVICE void grid_barrier(u32 *arrived, u32 round) {
     }
     barrier();
 }
+
+// Krylov methods: fields of the state, which holds two copies, of even and of odd steps; why a run stops; and how many residual norms
+// are kept, that of step i at i % HISTORY.
+enum : u32 { RHO, RR, BEST, STOP, STOP_LATER, ALPHA, AT, OMEGA, SHADOW, FIELDS };
+enum : u32 { GO_ON, CLAIM, NON_FINITE, LIMIT, BAD_PRECONDITIONER, BAD_OPERATOR, ORTHOGONAL, NO_OMEGA };
+constexpr u32 HISTORY = 64;
+
+// Once a run has stopped, a step only hands the state on: true then. By one thread of the grid.
+DEVICE bool handed_on(const double *old, double *now, bool fresh, bool first) {
+    const double stopped = fresh ? (double)GO_ON : old[STOP] != GO_ON ? old[STOP] : old[STOP_LATER];
+    if (stopped == GO_ON) return false;
+    if (first) {
+#pragma unroll 1
+        for (u32 f = 0; f < FIELDS; f++) now[f] = old[f];
+        now[STOP] = stopped;
+        now[STOP_LATER] = GO_ON;
+    }
+    return true;
+}
+
+// The tests that come first in every method, on the residual norm of a step.
+DEVICE u32 verdict(double norm, double threshold, u32 step, u32 limit) {
+    return norm <= threshold ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : step >= limit ? LIMIT : GO_ON;
+}

@@ -13,9 +13,8 @@
 
 #include "device.h"
 
-enum : u32 { NORM, BEFORE, BEST, STOP, AT, FIELDS };
-enum : u32 { GO_ON, CLAIM, NON_FINITE, LIMIT };
-constexpr u32 HISTORY = 64;
+// Fields of its state, beside STOP, AT and BEST: the norms of the last iterate and of the one before.
+constexpr u32 NORM = RR, BEFORE = RHO;
 // Rows of a block at most; in one launch for all sweeps, where registers are scarcer, at most half of that.
 constexpr u32 LARGEST = 1024;
 

@@ -22,9 +22,13 @@ fn run_with(sandbox: &Sandbox, line: &str, setting: &str, value: &str) -> Run {
 fn the_gpu_solves_what_the_processor_solves() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (method, precond) in
-        [("cg --precond none", "none"), ("cg", "jacobi"), ("hbisa", "none"), ("hbisa-redblack --stop update", "none")]
-    {
+    for (method, precond) in [
+        ("cg --precond none", "none"),
+        ("cg", "jacobi"),
+        ("bicgstab", "jacobi"),
+        ("hbisa", "none"),
+        ("hbisa-redblack --stop update", "none"),
+    ] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
         let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
         assert_eq!((&gpu["device"], &gpu["precond"]), (&"gpu:0".into(), &precond.into()), "{method}");
@@ -43,7 +47,7 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
-        ("", "--method auto (there are cg, hbisa, hbisa-redblack) is not on the GPU yet"),
+        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack) is not on the GPU yet"),
         ("--method cg --precond ilu0", "--precond ilu0 (there are none and jacobi) is not on the GPU yet"),
         ("--method cg --stop update", "cg stops on the residual only"),
         ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),

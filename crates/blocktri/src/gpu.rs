@@ -27,9 +27,11 @@ mod with_cuda {
     use std::any::Any;
     use std::time::Instant;
 
-    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout};
+    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
     use bt_iter::{StopRule, Sweep};
-    use bt_kernels::{Device, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, Schedule};
+    use bt_kernels::{
+        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, Schedule,
+    };
     use faer::Mat;
 
     use super::{Csr, Error, MatRef, Monitor, Scalar, Solution, SolveOptions};
@@ -85,11 +87,11 @@ mod with_cuda {
             |what: String| Err(Error::Usage { message: format!("{what} is not on the GPU yet; use --device cpu") });
         match options.method {
             Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
-            Method::Cg => {}
-            other => return no(format!("--method {other} (there are cg, hbisa, hbisa-redblack)")),
+            Method::Cg | Method::BiCgStab => {}
+            other => return no(format!("--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack)")),
         }
         if options.stop_rule == StopRule::Update {
-            return Err(Error::Usage { message: "cg stops on the residual only".into() });
+            return Err(Error::Usage { message: format!("{} stops on the residual only", options.method) });
         }
         if options.precision != Precision::Working {
             return no("a preconditioner in single precision under one in double".into());
@@ -107,10 +109,9 @@ mod with_cuda {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Solution<T>, Error> {
-        let mut solution = if options.method == Method::Cg {
-            cg(device, a, b, options, monitor)?
-        } else {
-            hbisa(device, a, b, options, monitor)?
+        let mut solution = match options.method {
+            Method::Hbisa | Method::HbisaRedBlack => hbisa(device, a, b, options, monitor)?,
+            _ => krylov(device, a, b, options, monitor)?,
         };
         let (ordinal, name) = (device.ordinal(), device.name());
         let note = format!("computed on GPU {ordinal}, {name}, with {} multiprocessors", device.multiprocessors());
@@ -154,7 +155,11 @@ mod with_cuda {
         Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
     }
 
-    fn cg<T: DeviceScalar>(
+    /// A Krylov method, as the sweep over one right-hand side that it is.
+    type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
+
+    /// CG and BiCGSTAB.
+    fn krylov<T: DeviceScalar>(
         device: &Device,
         a: &Csr<T>,
         b: MatRef<'_, T>,
@@ -165,12 +170,25 @@ mod with_cuda {
         let mut notes = Vec::new();
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
-        let new = |precond| Ok::<_, Error>((DeviceCg::new(device, &work, precond, Schedule::Auto)?, precond));
+        let stop = &options.stop;
+        let new = |precond| -> Result<(Solve<'_, T>, &str, bool), Error> {
+            let name = match precond {
+                DevicePreconditioner::Jacobi => "jacobi",
+                DevicePreconditioner::Identity => "none",
+            };
+            if options.method == Method::Cg {
+                let mut cg = DeviceCg::new(device, &work, precond, Schedule::Auto)?;
+                let persistent = cg.is_persistent();
+                return Ok((Box::new(move |b, x, monitor| Ok(cg.solve(b, x, stop, monitor)?)), name, persistent));
+            }
+            let mut bicgstab = DeviceBiCgStab::new(device, &work, precond)?;
+            Ok((Box::new(move |b, x, monitor| Ok(bicgstab.solve(b, x, stop, monitor)?)), name, false))
+        };
         let wanted = match options.precond {
             Precond::None => DevicePreconditioner::Identity,
             _ => DevicePreconditioner::Jacobi,
         };
-        let (mut method, precond) = match new(wanted) {
+        let (mut solve, precond, persistent) = match new(wanted) {
             Err(Error::Factor(why)) if options.precond == Precond::Auto => {
                 notes.push(format!("no preconditioner: {why}"));
                 new(DevicePreconditioner::Identity)?
@@ -178,19 +196,13 @@ mod with_cuda {
             made => made?,
         };
         let setup = start.elapsed().saturating_sub(reorder_time);
-        if method.is_persistent() {
+        if persistent {
             notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
         }
-        let mut step =
-            |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
-        let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+        let (x, mut report) = columns(a, b, &transform, monitor, &mut *solve)?;
         (report.times.reorder, report.times.setup) = (reorder_time, setup);
         notes.append(&mut report.notes);
         report.notes = notes;
-        let precond = match precond {
-            DevicePreconditioner::Jacobi => "jacobi",
-            DevicePreconditioner::Identity => "none",
-        };
         Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
     }
 }

@@ -512,8 +512,8 @@ pub enum DeviceChoice {
     /// On the processor.
     #[default]
     Cpu,
-    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg without a preconditioner or with Jacobi's, hbisa and
-    /// hbisa-redblack with tridiagonal diagonal blocks. Needs the feature `cuda`.
+    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg and bicgstab without a preconditioner or with Jacobi's,
+    /// hbisa and hbisa-redblack with tridiagonal diagonal blocks. Needs the feature `cuda`.
     Gpu(u32),
 }
 

@@ -5,7 +5,7 @@
 //! there by parallel cyclic reduction (`kernels/hbisa.cu`).
 //!
 //! Departures: the reduction does not pivot, so that matrices whose blocks need interchanges are refused; the residual of an
-//! iterate is computed, t − D·x, not carried along, and is known one sweep later. The host reads norms every [`CHUNK`] sweeps, where a
+//! iterate is computed, t − D·x, not carried along, and is known one sweep later. The host reads norms every 32 sweeps, where a
 //! monitor, a time limit or divergence ends the run. Where all thread blocks fit on the device at once, and no block has over 512
 //! rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two for red–black. Both give the same bits.
 //!
@@ -23,19 +23,19 @@ use bt_formats::{
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
 use faer::MatRef;
 
-use crate::cg::{Schedule, check_vector};
+use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
+use crate::krylov::{CHUNK, check_vector};
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
 
-/// Sweeps between looks of the host; HISTORY of the kernel is twice as many.
-const CHUNK: u32 = 32;
+/// The state and its fields: see kernels/device.h and kernels/hbisa.cu.
 const HISTORY: usize = 64;
-const FIELDS: usize = 5;
-const NORM: usize = 0;
+const FIELDS: usize = 9;
+const NORM: usize = 1;
 const BEST: usize = 2;
 const STOP: usize = 3;
-const AT: usize = 4;
+const AT: usize = 6;
 /// Rows of a block at most, and in one launch for many sweeps.
 const LARGEST: usize = 1024;
 const LARGEST_PERSISTENT: usize = 512;

@@ -17,10 +17,11 @@ pub(crate) enum Family {
     Cg,
     Hbisa,
     Tridiagonal,
+    BiCgStab,
 }
 
 impl Family {
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     fn name(self) -> &'static str {
         match self {
@@ -29,6 +30,7 @@ impl Family {
             Self::Cg => "kernels/cg.cu",
             Self::Hbisa => "kernels/hbisa.cu",
             Self::Tridiagonal => "kernels/tridiagonal.cu",
+            Self::BiCgStab => "kernels/bicgstab.cu",
         }
     }
 
@@ -39,6 +41,7 @@ impl Family {
             Self::Cg => include_str!("../../../../kernels/ptx/cg.ptx"),
             Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
             Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
+            Self::BiCgStab => include_str!("../../../../kernels/ptx/bicgstab.ptx"),
         }
     }
 }

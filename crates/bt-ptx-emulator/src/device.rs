@@ -33,12 +33,23 @@ pub struct Settings {
     pub budget: u64,
     /// Multiprocessors: they bound the blocks of a cooperative launch.
     pub multiprocessors: u32,
+    /// Where races are looked for.
+    pub races: Races,
+}
+
+/// Where races are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Races {
+    /// In shared memory.
+    Shared,
+    /// In global memory too, within each launch: several times slower. A fault is a race; not every race is found.
+    Everywhere,
 }
 
 impl Default for Settings {
-    /// Seed 0, 1 GiB, 4·10⁹ operations, 8 multiprocessors.
+    /// Seed 0, 1 GiB, 4·10⁹ operations, 8 multiprocessors, races in shared memory.
     fn default() -> Self {
-        Self { seed: 0, memory: 1 << 30, budget: 4_000_000_000, multiprocessors: 8 }
+        Self { seed: 0, memory: 1 << 30, budget: 4_000_000_000, multiprocessors: 8, races: Races::Shared }
     }
 }
 
@@ -420,6 +431,7 @@ impl Device {
             seed: self.settings.seed,
             budget: self.settings.budget,
             number: self.launches,
+            races: self.settings.races,
         };
         let Tally { operations } =
             exec::launch(&module.kernels[id.kernel], &mut self.memory, &launch).map_err(LaunchError::Fault)?;

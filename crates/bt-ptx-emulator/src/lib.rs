@@ -13,7 +13,10 @@
 //! - Every access lies in a live allocation, in the block's shared memory or the thread's own, and is aligned.
 //! - Nothing depends on memory or registers that were never written: they are poisoned with NaN, and a branch on a
 //!   predicate that was never set is a fault.
-//! - Shared memory has no races: see [`FaultKind::Race`].
+//! - Shared memory has no races: two threads of a block at one byte, one of them writing, need `bar.sync` between them, or
+//!   `bar.warp.sync` within a warp. With [`Races::Everywhere`] global memory is watched as well, within each launch: there
+//!   fences with strong accesses of a flag order too, and a missing fence is found; so is `ld.global.nc` of what the same
+//!   launch writes. The detector of global memory keeps little, so it misses some races; what it reports is one.
 //! - All threads of a block come to the same barrier; warp-level operations name lanes that come to them. Both are meant
 //!   strictly: a thread that exits before a barrier of its block, and a lane that is named but absent, are faults.
 //! - Launches end: deadlocks, threads that spin on memory that nobody writes, and launches beyond a budget of operations
@@ -23,8 +26,7 @@
 //!
 //! # What it cannot show
 //!
-//! - **Memory model.** All accesses are in one order, and every fence could be left out. Races in global memory are not
-//!   looked for.
+//! - **Memory model.** All accesses are in one order; what hardware does to a race is not shown, only that there is one.
 //! - **Concurrency.** Work is done when it is enqueued, in the order of the calls: streams never overlap, and a missing
 //!   synchronisation between streams, or with the host, is not noticed.
 //! - **The driver's compiler**, its faults, its registers and spills; occupancy counts threads, blocks and shared memory.
@@ -39,10 +41,18 @@
 //!
 //! # Settings
 //!
-//! `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch) and `_MULTIPROCESSORS` are read by
-//! `cuInit`; `bt_emulator_set_seed(u64)`, `bt_emulator_set_memory(size_t)`, `bt_emulator_set_budget(u64)` and
-//! `bt_emulator_set_multiprocessors(unsigned)` change them later. `bt_emulator_last_fault(char *, size_t)` copies the
-//! message of the last fault and gives its length, `bt_emulator_operations()` counts the operations of all launches.
+//! `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS` and `_GLOBAL_RACES`
+//! (0 or 1) are read by `cuInit`. Functions of the shared library change them later, and tell what happened:
+//!
+//! ```c
+//! void bt_emulator_set_seed(uint64_t);
+//! void bt_emulator_set_memory(size_t);
+//! void bt_emulator_set_budget(uint64_t);
+//! void bt_emulator_set_multiprocessors(unsigned);
+//! void bt_emulator_set_global_races(int);
+//! int bt_emulator_last_fault(char *text, size_t size); // gives the length of the message
+//! uint64_t bt_emulator_operations(void);               // of all launches
+//! ```
 //!
 //! Both kinds of this library define the driver's symbols: a program that defines them too must not name this crate.
 
@@ -58,6 +68,7 @@ mod random;
 
 pub use device::{
     Device, KernelId, KernelInfo, LaunchError, MAX_BLOCKS_PER_MULTIPROCESSOR, MAX_THREADS_PER_BLOCK,
-    MAX_THREADS_PER_MULTIPROCESSOR, ModuleId, Residency, SHARED_PER_BLOCK, SHARED_PER_MULTIPROCESSOR, Settings, Shape,
+    MAX_THREADS_PER_MULTIPROCESSOR, ModuleId, Races, Residency, SHARED_PER_BLOCK, SHARED_PER_MULTIPROCESSOR, Settings,
+    Shape,
 };
 pub use error::{DeviceError, Fault, FaultKind, LoadError};

@@ -9,7 +9,7 @@
 //! Offsets start at [`BASE`]: addresses are multiples of 256, as the driver promises, and of nothing larger.
 
 use crate::error::{DeviceError, FaultKind, Stopped, stop};
-use crate::op::POISON;
+use crate::op::poison;
 
 /// Bit of generic addresses in shared memory.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 62;
@@ -80,7 +80,7 @@ impl Memory {
         }
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| DeviceError::OutOfMemory)?;
-        bytes.extend((0..size).map(|k| POISON.to_le_bytes()[k % 8]));
+        poison(&mut bytes, size);
         self.used += size;
         self.allocations.push(Allocation { bytes, size, access, state: State::Live });
         Ok((self.allocations.len() as u64) << OFFSET_BITS | BASE)
@@ -171,8 +171,8 @@ impl Memory {
             None => "which is in no allocation".to_owned(),
             Some(k) => {
                 let (size, offset) = (self.allocations[k].size, (address & OFFSETS).cast_signed() - BASE.cast_signed());
-                let freed = if self.allocations[k].state == State::Freed { "freed " } else { "" };
-                format!("offset {offset} of a {freed}allocation of {size} bytes")
+                let freed = if self.allocations[k].state == State::Freed { "a freed " } else { "an " };
+                format!("offset {offset} of {freed}allocation of {size} bytes")
             }
         };
         stop(FaultKind::IllegalAddress, format!("a {what} of {bytes} bytes at {address:#x}, {place}"))
@@ -204,6 +204,7 @@ pub(crate) fn set_word(bytes: &mut [u8], value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::POISON;
 
     #[test]
     fn memory_is_poisoned_bounded_and_counted() {

@@ -14,6 +14,15 @@ pub(crate) const NONE: Slot = Slot::MAX;
 /// What registers and fresh memory hold: a NaN as f64 and as two f32, and far out of bounds as an index.
 pub(crate) const POISON: u64 = 0x7ffd_ead0_7ffd_ead0;
 
+/// Adds poisoned bytes.
+pub(crate) fn poison(memory: &mut Vec<u8>, bytes: usize) {
+    let pattern = POISON.to_le_bytes();
+    for _ in 0..bytes / 8 {
+        memory.extend_from_slice(&pattern);
+    }
+    memory.extend_from_slice(&pattern[..bytes % 8]);
+}
+
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -32,10 +41,12 @@ pub(crate) enum Extend {
     Sign(u8),
 }
 
-/// Plain accesses race; volatile, relaxed, acquire, release and atomic ones do not race with each other.
+/// Plain accesses race; strong ones (volatile, relaxed, acquire, release, atomic) do not race with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
     Plain,
+    /// `ld.global.nc`
+    NonCoherent,
     Strong,
 }
 
@@ -100,6 +111,7 @@ pub(crate) enum Op {
     Clock(Slot, u8),
     /// Lets other threads run.
     Yield,
+    /// A fence of the device.
     Fence,
 }
 
@@ -232,8 +244,10 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<(usize, usize)>,
     pub(crate) static_shared: usize,
     pub(crate) max_threads: u32,
-    /// Bytes of the narrowest access that may go to shared memory, at most 4: the grain of race detection.
+    /// Bytes of the narrowest access that may go to shared memory, at most 8: the grain of race detection.
     pub(crate) grain: usize,
+    /// The same for global memory.
+    pub(crate) global_grain: usize,
     /// Whether `bar.warp.sync` occurs, so that threads of a warp can be ordered.
     pub(crate) has_warp_barriers: bool,
 }

@@ -1,6 +1,6 @@
 //! Kernels as clang writes them, against the same computation on the host, for several orders of threads.
 
-use bt_ptx_emulator::{Device, KernelId, Residency, Settings, Shape};
+use bt_ptx_emulator::{Device, KernelId, Races, Residency, Settings, Shape};
 
 const SAMPLES: &str = include_str!("../testdata/samples.ptx");
 
@@ -34,7 +34,9 @@ fn none() -> Parameters {
 
 impl Bench {
     fn new(seed: u64) -> Self {
-        let mut device = Device::new(Settings { seed, ..Settings::default() });
+        // Odd seeds look for races in global memory too.
+        let races = if seed % 2 == 1 { Races::Everywhere } else { Races::Shared };
+        let mut device = Device::new(Settings { seed, races, ..Settings::default() });
         let module = device.load(SAMPLES).unwrap();
         Self { device, module }
     }

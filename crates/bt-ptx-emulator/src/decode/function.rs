@@ -35,8 +35,10 @@ pub(super) struct FunctionDecoder<'l, 'a> {
     locals: HashMap<String, u32>,
     /// Numbers of labels; branches hold these until the end.
     labels: HashMap<String, u32>,
-    places: Vec<Option<u32>>,
+    /// Where each label stands, and the line that named it first.
+    places: Vec<(Option<u32>, u32)>,
     tables: HashMap<String, u32>,
+    carry: Option<Slot>,
     line: u32,
 }
 
@@ -53,6 +55,7 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
             labels: none(),
             places: Vec::new(),
             tables: none(),
+            carry: None,
             line: function.line,
         }
     }
@@ -112,7 +115,7 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
             },
             Item::Label(name) => {
                 let (label, here) = (self.label(name), self.code.ops.len() as u32);
-                if self.places[label as usize].replace(here).is_some() {
+                if self.places[label as usize].0.replace(here).is_some() {
                     return Err(format!("label {name} stands twice"));
                 }
             }
@@ -159,17 +162,20 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
         let next = self.places.len() as u32;
         let label = *self.labels.entry(name.to_owned()).or_insert(next);
         if label == next {
-            self.places.push(None);
+            self.places.push((None, self.line));
         }
         label
     }
 
     fn resolve_labels(&mut self) -> Decoded<()> {
-        let mut names = self.labels.iter();
-        if let Some((name, _)) = names.find(|(_, label)| self.places[**label as usize].is_none()) {
-            return Err(format!("label {name} is nowhere"));
+        for (name, label) in &self.labels {
+            let (place, line) = self.places[*label as usize];
+            if place.is_none() {
+                self.line = line;
+                return Err(format!("label {name} is nowhere"));
+            }
         }
-        let place = |label: &mut u32| *label = self.places[*label as usize].unwrap_or_default();
+        let place = |label: &mut u32| *label = self.places[*label as usize].0.unwrap_or_default();
         for op in &mut self.code.ops {
             if let Op::Branch(target) | Op::BranchIf { target, .. } = op {
                 place(target);
@@ -201,6 +207,13 @@ impl<'l, 'a> FunctionDecoder<'l, 'a> {
         let slot = self.new_slot(value)?;
         self.literals.insert(value, slot);
         Ok(slot)
+    }
+
+    /// The slot of the carry flag.
+    pub(super) fn carry(&mut self) -> Decoded<Slot> {
+        let carry = self.carry.map_or_else(|| self.new_slot(0), Ok)?;
+        self.carry = Some(carry);
+        Ok(carry)
     }
 
     pub(super) fn find_register(&mut self, name: &str) -> Decoded<Option<Register>> {

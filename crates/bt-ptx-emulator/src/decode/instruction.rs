@@ -55,6 +55,7 @@ impl FunctionDecoder<'_, '_> {
             ["slct", ty, condition] => self.select_by_sign(ty, condition, operands),
             ["bfi", ty @ ("b32" | "b64")] => self.insert(ty, operands),
             ["lop3", "b32"] => self.lop3(operands),
+            ["add" | "sub" | "addc" | "subc", "cc", ty] | ["addc" | "subc", ty] => self.extended(&opcode, ty, operands),
             _ => self.arithmetic(&opcode, ty, operands).unwrap_or_else(unknown),
         }
     }
@@ -159,6 +160,24 @@ impl FunctionDecoder<'_, '_> {
             };
             let d = self.destination(d)?.slot;
             self.emit(Op::Unary(f, d, p));
+        }
+        Ok(())
+    }
+
+    /// Addition and subtraction with carry in (`addc`, `subc`) and out (`.cc`); the carry has a slot of the function.
+    fn extended(&mut self, opcode: &[&str], ty: &str, operands: &[Operand]) -> Decoded<()> {
+        let (sum, carried) = integer::extended(&opcode[0][..3], ty)
+            .ok_or_else(|| format!("the instruction '{}' is not supported", opcode.join(".")))?;
+        let [d, a, b] = exactly(operands)?;
+        let (d, a, b) = (self.destination(d)?.slot, self.source(a, ty)?, self.source(b, ty)?);
+        let carry = self.carry()?;
+        let carry_in = if opcode[0].ends_with('c') { carry } else { self.literal(0)? };
+        let carry_out = self.new_slot(0)?;
+        // Before d is written, which may be a or b.
+        self.emit(Op::Ternary(carried, carry_out, a, b, carry_in));
+        self.emit(Op::Ternary(sum, d, a, b, carry_in));
+        if opcode[1] == "cc" {
+            self.emit(Op::Move(carry, carry_out));
         }
         Ok(())
     }

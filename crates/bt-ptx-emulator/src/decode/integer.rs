@@ -44,7 +44,7 @@ pub(super) fn binary(opcode: &[&str]) -> Option<F2> {
         ["mul", "wide", ty] => binary_by!(
             ty,
             ["u16" => u16, "s16" => i16, "u32" => u32, "s32" => i32],
-            |a, b| (a as i64 * b as i64) as u64 & (u64::MAX >> (64 - 2 * T::BITS))
+            |a, b| (a as i64).wrapping_mul(b as i64) as u64 & (u64::MAX >> (64 - 2 * T::BITS))
         ),
         ["min", ty] => binary_by!(
             ty,
@@ -125,6 +125,29 @@ pub(super) fn ternary(opcode: &[&str]) -> Option<F3> {
         ["bfe", "s64"] => Some(|a, at, len| extract_signed(a as i64, at, len, 63) as u64),
         _ => None,
     }
+}
+
+/// a + b + carry, or a − b − borrow, and the carry or borrow out of it.
+pub(super) fn extended(operation: &str, ty: &str) -> Option<(F3, F3)> {
+    Some(match (operation, words(ty)?) {
+        ("add", "b32") => (
+            |a, b, c| u64::from((a as u32).wrapping_add(b as u32).wrapping_add(c as u32)),
+            |a, b, c| (u64::from(a as u32) + u64::from(b as u32) + c) >> 32,
+        ),
+        ("add", "b64") => (
+            |a, b, c| a.wrapping_add(b).wrapping_add(c),
+            |a, b, c| ((u128::from(a) + u128::from(b) + u128::from(c)) >> 64) as u64,
+        ),
+        ("sub", "b32") => (
+            |a, b, c| u64::from((a as u32).wrapping_sub(b as u32).wrapping_sub(c as u32)),
+            |a, b, c| u64::from(u64::from(a as u32) < u64::from(b as u32) + c),
+        ),
+        ("sub", "b64") => (
+            |a, b, c| a.wrapping_sub(b).wrapping_sub(c),
+            |a, b, c| u64::from(u128::from(a) < u128::from(b) + u128::from(c)),
+        ),
+        _ => return None,
+    })
 }
 
 /// Addition, subtraction and the low product do not depend on signs.

@@ -35,7 +35,7 @@ pub(crate) fn decode(module: &Module, addresses: &HashMap<String, u64>) -> Resul
 pub(crate) fn layout(variables: &[Variable], mut at: usize) -> (Vec<(usize, usize)>, usize) {
     let places = variables.iter().map(|v| {
         let from = at.next_multiple_of(v.align.max(1));
-        at = from + v.size;
+        at = from.saturating_add(v.size);
         (from, v.size)
     });
     (places.collect(), at)
@@ -52,7 +52,20 @@ struct Linker<'a> {
     /// Dynamic shared memory: its names, which all start behind the static variables.
     dynamic: HashMap<String, u64>,
     grain: usize,
+    global_grain: usize,
     has_warp_barriers: bool,
+}
+
+/// What a block, or a thread, has at most: static shared memory, local memory, kernel parameters, and those of calls.
+const MAX_STATIC_SHARED: usize = 48 << 10;
+const MAX_LOCAL: usize = 512 << 10;
+const MAX_PARAMETERS: usize = 4352;
+
+fn check_size(what: &str, bytes: usize, limit: usize, function: &Function) -> Result<(), LoadError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(LoadError::new(function.line, format!("{} has {bytes} bytes of {what}, more than {limit}", function.name)))
 }
 
 /// Dynamic shared memory starts at a multiple of this.
@@ -62,7 +75,8 @@ impl<'a> Linker<'a> {
     fn new(module: &'a Module, addresses: &'a HashMap<String, u64>) -> Self {
         let none = HashMap::new;
         let (functions, shared, dynamic) = (Vec::new(), none(), none());
-        Self { module, addresses, functions, shared, shared_bytes: 0, dynamic, grain: 4, has_warp_barriers: false }
+        let (shared_bytes, grain, global_grain, has_warp_barriers) = (0, 8, 8, false);
+        Self { module, addresses, functions, shared, shared_bytes, dynamic, grain, global_grain, has_warp_barriers }
     }
 
     fn kernel(mut self, root: &'a Function) -> Result<Kernel, LoadError> {
@@ -70,9 +84,14 @@ impl<'a> Linker<'a> {
         self.place_shared(root)?;
         let mut codes = Vec::new();
         while let Some(&function) = self.functions.get(codes.len()) {
-            codes.push(FunctionDecoder::new(&mut self, function).decode()?);
+            let code = FunctionDecoder::new(&mut self, function).decode()?;
+            check_size("local memory", code.local_bytes, MAX_LOCAL, function)?;
+            check_size("call parameters", code.param_bytes, MAX_LOCAL, function)?;
+            codes.push(code);
         }
-        let (parameters, _) = layout(&root.parameters, 0);
+        let (parameters, end) = layout(&root.parameters, 0);
+        check_size("parameters", end, MAX_PARAMETERS, root)?;
+        check_size("static shared memory", self.shared_bytes, MAX_STATIC_SHARED, root)?;
         Ok(Kernel {
             name: root.name.clone(),
             functions: codes,
@@ -80,6 +99,7 @@ impl<'a> Linker<'a> {
             static_shared: self.shared_bytes,
             max_threads: root.max_threads.unwrap_or(1024),
             grain: self.grain,
+            global_grain: self.global_grain,
             has_warp_barriers: self.has_warp_barriers,
         })
     }

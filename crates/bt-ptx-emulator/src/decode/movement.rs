@@ -1,5 +1,6 @@
 //! Moves, addresses, loads, stores and atomics (PTX ISA 6.3, sections 9.7.8 and 9.7.12).
 
+use super::Linker;
 use super::function::{Decoded, FunctionDecoder};
 use super::instruction::exactly;
 use super::number::Bits;
@@ -166,8 +167,9 @@ impl FunctionDecoder<'_, '_> {
         for (value, register) in values.iter_mut().zip(&registers) {
             *value = register.slot;
         }
-        self.note_grain(&shape);
+        self.note_grain(shape.place, shape.bytes);
         self.emit(Op::Load(shape.access(&target, values, extend)));
+        self.fence_if(shape.acquires);
         if shape.strength == Strength::Strong && shape.place != Place::Shared {
             self.emit(Op::Yield);
         }
@@ -182,14 +184,27 @@ impl FunctionDecoder<'_, '_> {
             *value = self.source(source, shape.ty)?;
         }
         let target = self.target(a, shape.place)?;
-        self.note_grain(&shape);
+        self.note_grain(shape.place, shape.bytes);
+        self.fence_if(shape.releases);
         self.emit(Op::Store(shape.access(&target, values, Extend::Zero)));
         Ok(())
     }
 
-    fn note_grain(&mut self, shape: &Shape) {
-        if matches!(shape.place, Place::Shared | Place::Generic) {
-            self.linker.grain = self.linker.grain.min(usize::from(shape.bytes));
+    /// The grain of race detection is the narrowest access that there is.
+    fn note_grain(&mut self, place: Place, bytes: u8) {
+        let Linker { grain, global_grain, .. } = &mut *self.linker;
+        if matches!(place, Place::Shared | Place::Generic) {
+            *grain = usize::from(bytes).min(*grain);
+        }
+        if matches!(place, Place::Global | Place::Generic) {
+            *global_grain = usize::from(bytes).min(*global_grain);
+        }
+    }
+
+    /// Releasing and acquiring accesses are strong ones with a fence of the device before or after them.
+    fn fence_if(&mut self, condition: bool) {
+        if condition {
+            self.emit(Op::Fence);
         }
     }
 
@@ -197,6 +212,9 @@ impl FunctionDecoder<'_, '_> {
     pub(super) fn atomic(&mut self, opcode: &[&str], operands: &[Operand]) -> Decoded<()> {
         let unknown = || format!("the instruction '{}' is not supported", opcode.join("."));
         let mut rest = &opcode[1..];
+        let wide = !opcode.contains(&"cta");
+        let releases = wide && rest.iter().any(|part| matches!(*part, "release" | "acq_rel"));
+        let acquires = wide && rest.iter().any(|part| matches!(*part, "acquire" | "acq_rel"));
         rest = skip(rest, &["relaxed", "acquire", "release", "acq_rel"]);
         rest = skip(rest, &["cta", "gpu", "sys"]);
         let place = match rest.first() {
@@ -222,7 +240,10 @@ impl FunctionDecoder<'_, '_> {
         };
         let atomic = Atomic { place, bytes, update, d, base: target.base, offset: target.offset, b };
         self.code.atomics.push(atomic);
+        self.note_grain(place, bytes);
+        self.fence_if(releases);
         self.emit(Op::Atomic(self.code.atomics.len() as u32 - 1));
+        self.fence_if(acquires);
         if matches!(operation, "cas" | "exch") {
             self.emit(Op::Yield);
         }
@@ -237,6 +258,8 @@ pub(crate) const KERNEL_PARAM: u64 = 1 << 61;
 struct Shape<'a> {
     place: Place,
     strength: Strength,
+    acquires: bool,
+    releases: bool,
     count: usize,
     bytes: u8,
     signed: bool,
@@ -256,7 +279,8 @@ impl<'a> Shape<'a> {
                 "param" => place = Place::Param,
                 "volatile" | "relaxed" | "acquire" | "release" => strength = Strength::Strong,
                 // Scopes and cache hints.
-                "weak" | "cta" | "gpu" | "sys" | "nc" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" => {}
+                "nc" => strength = Strength::NonCoherent,
+                "weak" | "cta" | "gpu" | "sys" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" => {}
                 "v2" => count = 2,
                 "v4" => count = 4,
                 _ => return Err(unknown()),
@@ -273,7 +297,9 @@ impl<'a> Shape<'a> {
         {
             return Err(unknown());
         }
-        Ok(Self { place, strength, count, bytes, signed: ty.starts_with('s'), ty })
+        let has = |order: &str| middle.contains(&order) && !middle.contains(&"cta");
+        let (acquires, releases, signed) = (has("acquire"), has("release"), ty.starts_with('s'));
+        Ok(Self { place, strength, acquires, releases, count, bytes, signed, ty })
     }
 
     fn access(&self, target: &Target, values: [Slot; 4], extend: Extend) -> Access {

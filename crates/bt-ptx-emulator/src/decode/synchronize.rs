@@ -70,9 +70,9 @@ impl FunctionDecoder<'_, '_> {
                 let d = self.destination(d)?.slot;
                 self.emit(Op::ActiveMask(d));
             }
-            ["membar", "cta" | "gl" | "sys"] | ["fence", "acq_rel" | "sc", "cta" | "gpu" | "sys"] => {
-                self.emit(Op::Fence);
-            }
+            ["membar", "gl" | "sys"] | ["fence", "acq_rel" | "sc", "gpu" | "sys"] => self.emit(Op::Fence),
+            // Within a block all accesses are in one order anyway.
+            ["membar", "cta"] | ["fence", "acq_rel" | "sc", "cta"] => {}
             ["nanosleep", "u32"] => {
                 exactly::<1>(operands)?;
                 self.emit(Op::Yield);

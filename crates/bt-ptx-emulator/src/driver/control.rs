@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use super::state::always;
-use crate::Settings;
+use crate::{Races, Settings};
 
 fn change(f: impl FnOnce(&mut Settings)) {
     always(|state| {
@@ -35,6 +35,12 @@ extern "C" fn bt_emulator_set_budget(operations: u64) {
 #[unsafe(no_mangle)]
 extern "C" fn bt_emulator_set_multiprocessors(count: c_uint) {
     change(|s| s.multiprocessors = count.max(1));
+}
+
+/// Whether races in global memory are looked for too (not 0).
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_global_races(wanted: c_int) {
+    change(|s| s.races = if wanted == 0 { Races::Shared } else { Races::Everywhere });
 }
 
 /// Operations that all launches have run.

@@ -2,7 +2,6 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_uchar, c_uint, c_ushort, c_void};
-use std::slice;
 
 use super::codes::Code;
 use super::put;
@@ -88,8 +87,10 @@ unsafe fn from_host(state: &mut State, to: u64, from: *const c_void, bytes: usiz
     if from.is_null() {
         return Err(Code::InvalidValue);
     }
-    // SAFETY: not null, and the caller promises the bytes.
-    Ok(state.device.write(to, unsafe { slice::from_raw_parts(from.cast(), bytes) })?)
+    let place = state.device.bytes_mut(to, bytes)?;
+    // SAFETY: not null, the caller promises the bytes, and the device's memory is never the host's.
+    unsafe { place.as_mut_ptr().copy_from_nonoverlapping(from.cast(), bytes) };
+    Ok(())
 }
 
 /// # Safety

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::codes::Code;
-use crate::{Device, Fault, Settings};
+use crate::{Device, Fault, Races, Settings};
 
 /// What the driver remembers between calls.
 pub(super) struct State {
@@ -81,7 +81,8 @@ impl State {
     }
 }
 
-/// Settings from `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations) and `_MULTIPROCESSORS`.
+/// Settings from `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations), `_MULTIPROCESSORS`
+/// and `_GLOBAL_RACES` (0 or 1).
 fn settings_of_environment() -> Settings {
     fn read<T: std::str::FromStr>(name: &str, default: T) -> T {
         let Ok(text) = std::env::var(format!("BLOCKTRI_EMULATOR_{name}")) else { return default };
@@ -96,6 +97,7 @@ fn settings_of_environment() -> Settings {
         memory: read("MEMORY", default.memory),
         budget: read("BUDGET", default.budget),
         multiprocessors: read("MULTIPROCESSORS", default.multiprocessors).max(1),
+        races: if read("GLOBAL_RACES", 0u8) == 0 { Races::Shared } else { Races::Everywhere },
     }
 }
 

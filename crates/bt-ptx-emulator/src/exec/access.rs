@@ -1,6 +1,7 @@
 //! Loads, stores and atomics of a thread in every state space.
 
-use super::interpret::World;
+use super::global_races::Kind as Global;
+use super::interpret::{Place as Who, World};
 use super::shadow::Kind;
 use super::shared::{Shared, bounded};
 use super::thread::Thread;
@@ -13,10 +14,10 @@ use crate::op::{Access, Atomic, Extend, NONE, Place, Strength, Update};
 #[inline]
 pub(super) fn load(
     access: &Access,
-    number: usize,
+    who: Who,
     thread: &mut Thread,
     shared: &mut Shared,
-    world: &World<'_>,
+    world: &mut World<'_>,
 ) -> Result<(), Stopped> {
     let base = thread.registers[thread.base + usize::from(access.base)];
     let (mut address, bytes) = (at(base, access.offset), usize::from(access.bytes));
@@ -24,8 +25,8 @@ pub(super) fn load(
     for k in 0..usize::from(access.count) {
         let value = match resolve(access.place, address) {
             (Place::Shared, at) => {
-                let kind = if access.strength == Strength::Plain { Kind::Read } else { Kind::StrongRead };
-                shared.read(number, at, bytes, kind)?
+                let kind = if access.strength == Strength::Strong { Kind::StrongRead } else { Kind::Read };
+                shared.read(who.thread, at, bytes, kind)?
             }
             (Place::Local, at) => {
                 let from = bounded(at, bytes, thread.local.len(), "read", "local memory")?;
@@ -39,7 +40,16 @@ pub(super) fn load(
                 let from = bounded(at, bytes, thread.params.len(), "read", "call parameters")?;
                 word(&thread.params[from..from + bytes])
             }
-            (Place::Global | Place::Generic, at) => world.memory.read(at, bytes)?,
+            (Place::Global | Place::Generic, at) => {
+                let value = world.memory.read(at, bytes)?;
+                let kind = match access.strength {
+                    Strength::Plain => Global::Read,
+                    Strength::NonCoherent => Global::NonCoherentRead,
+                    Strength::Strong => Global::StrongRead,
+                };
+                check_race(world, who, at, bytes, kind, shared)?;
+                value
+            }
         };
         thread.registers[thread.base + usize::from(access.values[k])] = extended(value, bytes, access.extend);
         address = address.wrapping_add(bytes as u64);
@@ -50,7 +60,7 @@ pub(super) fn load(
 #[inline]
 pub(super) fn store(
     access: &Access,
-    number: usize,
+    who: Who,
     thread: &mut Thread,
     shared: &mut Shared,
     world: &mut World<'_>,
@@ -62,8 +72,8 @@ pub(super) fn store(
         let value = thread.registers[thread.base + usize::from(access.values[k])];
         match resolve(access.place, address) {
             (Place::Shared, at) => {
-                let kind = if access.strength == Strength::Plain { Kind::Write } else { Kind::StrongWrite };
-                shared.write(number, at, bytes, value, kind)?;
+                let kind = if access.strength == Strength::Strong { Kind::StrongWrite } else { Kind::Write };
+                shared.write(who.thread, at, bytes, value, kind)?;
                 world.writes += 1;
             }
             (Place::Local, at) => {
@@ -76,6 +86,8 @@ pub(super) fn store(
             }
             (Place::Global | Place::Generic, at) => {
                 world.memory.write(at, bytes, value)?;
+                let kind = if access.strength == Strength::Strong { Global::StrongWrite } else { Global::Write };
+                check_race(world, who, at, bytes, kind, shared)?;
                 world.writes += 1;
             }
         }
@@ -87,7 +99,7 @@ pub(super) fn store(
 /// A read-modify-write; it counts as a write for the detection of deadlocks only where it changes something.
 pub(super) fn atomic(
     atomic: &Atomic,
-    number: usize,
+    who: Who,
     thread: &mut Thread,
     shared: &mut Shared,
     world: &mut World<'_>,
@@ -107,15 +119,16 @@ pub(super) fn atomic(
     };
     let (old, new) = match resolve(atomic.place, address) {
         (Place::Shared, at) => {
-            let old = shared.read(number, at, bytes, Kind::StrongRead)?;
+            let old = shared.read(who.thread, at, bytes, Kind::StrongRead)?;
             let new = new(old, registers);
-            shared.write(number, at, bytes, new, Kind::StrongWrite)?;
+            shared.write(who.thread, at, bytes, new, Kind::StrongWrite)?;
             (old, new)
         }
         (Place::Global | Place::Generic, at) => {
             let old = world.memory.read(at, bytes)?;
             let new = new(old, registers);
             world.memory.write(at, bytes, new)?;
+            check_race(world, who, at, bytes, Global::Atomic, shared)?;
             (old, new)
         }
         (Place::Local | Place::Param, at) => {
@@ -130,6 +143,21 @@ pub(super) fn atomic(
         registers[usize::from(atomic.d)] = old;
     }
     Ok(())
+}
+
+#[inline]
+fn check_race(
+    world: &mut World<'_>,
+    who: Who,
+    at: u64,
+    bytes: usize,
+    kind: Global,
+    shared: &Shared,
+) -> Result<(), Stopped> {
+    match &mut world.races {
+        Some(races) => races.access((who.block, who.thread), at, bytes, kind, &shared.shadow),
+        None => Ok(()),
+    }
 }
 
 /// A parameter of the launch.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::interpret::{Pause, Place, World, run, set_specials};
 use super::shared::Shared;
 use super::thread::{State, Thread};
-use super::warp;
+use super::warp::{self, Lanes};
 use crate::error::{FaultKind, Stopped, stop};
 use crate::op::{Op, Reduce};
 use crate::random::Random;
@@ -21,6 +21,8 @@ pub(super) struct Block {
     /// Warps, and lanes within every warp, in the order in which they run.
     warps: Vec<usize>,
     lanes: Vec<usize>,
+    /// Where the lanes of each warp are.
+    states: Vec<Lanes>,
     at_barrier: usize,
     exited: usize,
 }
@@ -37,23 +39,34 @@ pub(super) enum Turn {
 }
 
 impl Block {
-    pub(super) fn new(number: u64, world: &World<'_>, random: &mut Random) -> Self {
+    /// A block that is still to be started.
+    pub(super) fn new(world: &World<'_>) -> Self {
         let count = world.geometry.threads();
-        let threads = (0..count).map(|index| {
-            let mut thread = Thread::new(&world.kernel.functions[0]);
-            set_specials(&mut thread, Place { block: number, thread: index }, world);
-            thread
-        });
-        let shared = world.geometry.total_shared as usize;
         Self {
-            number,
-            threads: threads.collect(),
-            shared: Shared::new(world.kernel, shared, count),
-            warps: random.order(count.div_ceil(LANES)),
-            lanes: random.order(LANES),
+            number: 0,
+            threads: (0..count).map(|_| Thread::default()).collect(),
+            shared: Shared::new(world.kernel, world.geometry.total_shared as usize, count),
+            warps: Vec::new(),
+            lanes: Vec::new(),
+            states: Vec::new(),
             at_barrier: 0,
             exited: 0,
         }
+    }
+
+    /// Becomes block `number` at its start, in the memory of the one before it.
+    pub(super) fn start(&mut self, number: u64, world: &World<'_>, random: &mut Random) {
+        let count = self.threads.len();
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            thread.start(&world.kernel.functions[0]);
+            set_specials(thread, Place { block: number, thread: index }, world);
+        }
+        self.shared.start();
+        (self.number, self.at_barrier, self.exited) = (number, 0, 0);
+        (self.warps, self.lanes) = (random.order(count.div_ceil(LANES)), random.order(LANES));
+        let present = |warp: usize| u32::MAX >> (LANES - (count - warp * LANES).min(LANES));
+        let states = (0..count.div_ceil(LANES)).map(|warp| Lanes { present: present(warp), exited: 0, waiting: 0 });
+        self.states = states.collect();
     }
 
     /// Runs every thread until it waits, yields or exits.
@@ -99,12 +112,19 @@ impl Block {
                 Pause::Warp => State::Warp,
                 Pause::Yield => State::Yielded,
             };
-            self.exited += usize::from(pause == Pause::Exit);
-            self.at_barrier += usize::from(pause == Pause::Barrier);
-            if pause == Pause::Warp {
-                let last = self.threads.len().min(first + LANES);
-                warp::arrive(&mut self.threads[first..last], index - first, first, &mut self.shared, world.kernel)
-                    .map_err(|fault| (index, fault))?;
+            let (lanes, lane) = (&mut self.states[first / LANES], index - first);
+            match pause {
+                Pause::Exit => {
+                    self.exited += 1;
+                    lanes.exited |= 1 << lane;
+                }
+                Pause::Barrier => self.at_barrier += 1,
+                Pause::Yield => {}
+                Pause::Warp => {
+                    let last = self.threads.len().min(first + LANES);
+                    warp::arrive(&mut self.threads[first..last], lanes, lane, first, &mut self.shared, world.kernel)
+                        .map_err(|fault| (index, fault))?;
+                }
             }
         }
         Ok(ran)

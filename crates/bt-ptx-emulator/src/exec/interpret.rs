@@ -2,6 +2,7 @@
 
 use super::access;
 use super::geometry::Geometry;
+use super::global_races::GlobalRaces;
 use super::shared::Shared;
 use super::thread::Thread;
 use crate::error::{FaultKind, Stopped, stop};
@@ -14,6 +15,8 @@ pub(super) struct World<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) parameters: &'a [u8],
     pub(super) geometry: Geometry,
+    /// Where races in global memory are looked for.
+    pub(super) races: Option<GlobalRaces>,
     /// Operations run so far.
     pub(super) clock: u64,
     /// Stores, and atomic operations that changed something, so far.
@@ -44,30 +47,34 @@ pub(super) fn run(
     world: &mut World<'_>,
     share: u64,
 ) -> Result<Pause, Stopped> {
-    let mut spent = 0;
-    let result = steps(thread, place, shared, world, share, &mut spent);
+    let (mut pc, mut spent) = (thread.pc, 0);
+    let result = steps(thread, place, shared, world, share, &mut pc, &mut spent);
+    thread.pc = pc;
     world.clock += spent;
     result
 }
 
+// Inlined, so that `pc` and `spent` are in registers.
+#[inline(always)]
 fn steps(
     thread: &mut Thread,
     place: Place,
     shared: &mut Shared,
     world: &mut World<'_>,
     share: u64,
+    pc: &mut usize,
     spent: &mut u64,
 ) -> Result<Pause, Stopped> {
     let kernel = world.kernel;
     let mut code = &kernel.functions[thread.function];
+    let mut r = &mut thread.registers[thread.base..];
     loop {
         if *spent == share {
             return Ok(Pause::Yield);
         }
         *spent += 1;
-        let op = &code.ops[thread.pc];
-        thread.pc += 1;
-        let r = &mut thread.registers[thread.base..];
+        let op = &code.ops[*pc];
+        *pc += 1;
         match *op {
             Op::Move(d, a) => r[d as usize] = r[a as usize],
             Op::Unary(f, d, a) => r[d as usize] = f(r[a as usize]),
@@ -83,35 +90,47 @@ fn steps(
             Op::Parameter(d, from, bytes, extend) => r[d as usize] = access::parameter(world, from, bytes, extend),
             Op::LocalAddress(d, at) => r[d as usize] = thread.local_base as u64 + u64::from(at),
             Op::ParamAddress(d, at) => r[d as usize] = thread.param_base as u64 + u64::from(at),
-            Op::Load(ref access) => access::load(access, place.thread, thread, shared, world)?,
-            Op::Store(ref access) => access::store(access, place.thread, thread, shared, world)?,
-            Op::Atomic(k) => access::atomic(&code.atomics[k as usize], place.thread, thread, shared, world)?,
-            Op::Branch(target) => thread.pc = target as usize,
+            Op::Load(ref access) => {
+                access::load(access, place, thread, shared, world)?;
+                r = &mut thread.registers[thread.base..];
+            }
+            Op::Store(ref access) => {
+                access::store(access, place, thread, shared, world)?;
+                r = &mut thread.registers[thread.base..];
+            }
+            Op::Atomic(k) => {
+                access::atomic(&code.atomics[k as usize], place, thread, shared, world)?;
+                r = &mut thread.registers[thread.base..];
+            }
+            Op::Branch(target) => *pc = target as usize,
             Op::BranchIf { p, wanted, target } => {
                 if truth(r[p as usize])? == wanted {
-                    thread.pc = target as usize;
+                    *pc = target as usize;
                 }
             }
             Op::SkipUnless { p, wanted, count } => {
                 if truth(r[p as usize])? != wanted {
-                    thread.pc += count as usize;
+                    *pc += count as usize;
                 }
             }
             Op::BranchTable(index, table) => {
                 let index = r[index as usize];
                 match code.tables[table as usize].get(index as usize) {
-                    Some(target) => thread.pc = *target as usize,
+                    Some(target) => *pc = *target as usize,
                     None => return stop(FaultKind::Undefined, format!("{index} is beyond the table of branches")),
                 }
             }
             Op::Call(k) => {
+                thread.pc = *pc;
                 thread.call(kernel, &code.calls[k as usize])?;
-                code = &kernel.functions[thread.function];
                 set_specials(thread, place, world);
+                (*pc, code) = (thread.pc, &kernel.functions[thread.function]);
+                r = &mut thread.registers[thread.base..];
             }
             Op::Return => {
                 thread.return_to_caller(kernel);
-                code = &kernel.functions[thread.function];
+                (*pc, code) = (thread.pc, &kernel.functions[thread.function]);
+                r = &mut thread.registers[thread.base..];
             }
             Op::Exit => return Ok(Pause::Exit),
             Op::Trap => return stop(FaultKind::Trap, "a trap"),
@@ -124,7 +143,11 @@ fn steps(
                 r[d as usize] = if bytes == 4 { u64::from(now as u32) } else { now };
             }
             Op::Yield => return Ok(Pause::Yield),
-            Op::Fence => {}
+            Op::Fence => {
+                if let Some(races) = &mut world.races {
+                    races.fence(place.block);
+                }
+            }
         }
     }
 }

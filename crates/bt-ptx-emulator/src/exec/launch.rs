@@ -2,7 +2,9 @@
 
 use super::block::{Block, Turn};
 use super::geometry::Geometry;
+use super::global_races::GlobalRaces;
 use super::interpret::World;
+use crate::device::Races;
 use crate::error::{Fault, FaultKind, Stopped};
 use crate::memory::Memory;
 use crate::op::Kernel;
@@ -21,6 +23,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) seed: u64,
     pub(crate) budget: u64,
     pub(crate) number: u32,
+    pub(crate) races: Races,
 }
 
 /// What a launch took.
@@ -45,16 +48,19 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
         multiprocessors: launch.multiprocessors,
         number: launch.number,
     };
-    let mut world = World { memory, kernel, parameters: launch.parameters, geometry, clock: 0, writes: 0 };
+    let races = (launch.races == Races::Everywhere).then(|| GlobalRaces::new(kernel.global_grain));
+    let mut world = World { memory, kernel, parameters: launch.parameters, geometry, races, clock: 0, writes: 0 };
     let mut random = Random::new(launch.seed);
     let mut waiting = Order::new(geometry.blocks(), &mut random);
-    let mut resident: Vec<Block> = Vec::new();
+    // Blocks that are done lend their memory to those that come.
+    let (mut resident, mut spare): (Vec<Block>, Vec<Block>) = (Vec::new(), Vec::new());
     let (mut idle, mut seen) = (0, 0);
     loop {
         while (resident.len() as u64) < launch.resident
             && let Some(number) = waiting.next()
         {
-            let block = Block::new(number, &world, &mut random);
+            let mut block = spare.pop().unwrap_or_else(|| Block::new(&world));
+            block.start(number, &world, &mut random);
             resident.push(block);
             seen += 1;
         }
@@ -68,7 +74,7 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
             match block.turn(&mut world, &mut random) {
                 Ok(Turn::Going) => k += 1,
                 Ok(Turn::Done) => {
-                    resident.swap_remove(k);
+                    spare.push(resident.remove(k));
                 }
                 Err((thread, stopped)) => return Err(fault(&world, block, thread, &stopped)),
             }

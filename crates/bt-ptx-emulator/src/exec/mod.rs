@@ -3,6 +3,7 @@
 mod access;
 mod block;
 mod geometry;
+mod global_races;
 mod interpret;
 mod launch;
 mod shadow;

@@ -60,11 +60,19 @@ impl Shadow {
         let cells = bytes.div_ceil(grain);
         let ordered = |n: usize| if has_warp_barriers { n } else { 0 };
         let cell = Cell { write: EMPTY, reads: EMPTY, strong: EMPTY, strong_wrote: false };
-        let mut clocks = vec![[0; LANES]; ordered(threads)];
-        for (thread, clock) in clocks.iter_mut().enumerate() {
+        let (clocks, times) = (vec![[0; LANES]; ordered(threads)], vec![[[0; LANES]; 3]; ordered(cells)]);
+        let mut shadow = Self { cells: vec![cell; cells], grain, epoch: 0, clocks, times };
+        shadow.start();
+        shadow
+    }
+
+    /// Forgets everything, for a block that starts.
+    pub(super) fn start(&mut self) {
+        self.epoch += 1;
+        for (thread, clock) in self.clocks.iter_mut().enumerate() {
+            *clock = [0; LANES];
             clock[thread % LANES] = 1;
         }
-        Self { cells: vec![cell; cells], grain, epoch: 1, clocks, times: vec![[[0; LANES]; 3]; ordered(cells)] }
     }
 
     /// All threads of the block have met.
@@ -87,6 +95,22 @@ impl Shadow {
         }
     }
 
+    /// Barriers of the block so far.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The thread's own time: barriers of its warp so far.
+    pub(super) fn time(&self, thread: usize) -> u32 {
+        self.clocks.get(thread).map_or(0, |clock| clock[thread % LANES])
+    }
+
+    /// Whether what `other` did at `time` is ordered before `thread` by barriers of their warp.
+    pub(super) fn knows(&self, thread: usize, other: usize, time: u32) -> bool {
+        let same_warp = thread / LANES == other / LANES;
+        same_warp && self.clocks.get(thread).is_some_and(|clock| clock[other % LANES] >= time)
+    }
+
     /// Checks an access and remembers it.
     #[inline]
     pub(super) fn access(&mut self, thread: usize, at: usize, bytes: usize, kind: Kind) -> Result<(), Stopped> {
@@ -101,8 +125,8 @@ impl Shadow {
     /// A thread and what it did that this access races with.
     #[inline]
     fn one(&mut self, thread: usize, at: usize, kind: Kind) -> Option<(u16, &'static str)> {
-        let cell = self.cells[at];
-        if let Some(other) = self.unordered(cell.write, thread, at, 0) {
+        let cell = &self.cells[at];
+        if let Some(other) = self.unordered(&cell.write, thread, at, 0) {
             return Some((other, "wrote"));
         }
         let strong = match kind {
@@ -110,11 +134,11 @@ impl Shadow {
             Kind::Write => true,
             Kind::StrongRead | Kind::StrongWrite => false,
         };
-        if strong && let Some(other) = self.unordered(cell.strong, thread, at, 2) {
+        if strong && let Some(other) = self.unordered(&cell.strong, thread, at, 2) {
             return Some((other, "accessed atomically"));
         }
         if matches!(kind, Kind::Write | Kind::StrongWrite)
-            && let Some(other) = self.unordered(cell.reads, thread, at, 1)
+            && let Some(other) = self.unordered(&cell.reads, thread, at, 1)
         {
             return Some((other, "read"));
         }
@@ -139,7 +163,7 @@ impl Shadow {
 
     /// Someone else in the set whose access is not ordered before this thread.
     #[inline]
-    fn unordered(&self, set: Set, thread: usize, cell: usize, which: usize) -> Option<u16> {
+    fn unordered(&self, set: &Set, thread: usize, cell: usize, which: usize) -> Option<u16> {
         if set.epoch != self.epoch {
             return None;
         }

@@ -3,7 +3,7 @@
 use super::shadow::{Kind, Shadow};
 use crate::error::{FaultKind, Stopped, stop};
 use crate::memory::{set_word, word};
-use crate::op::{Kernel, POISON};
+use crate::op::{Kernel, poison};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -14,7 +14,15 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(kernel: &Kernel, bytes: usize, threads: usize) -> Self {
         let shadow = Shadow::new(bytes, kernel.grain, threads, kernel.has_warp_barriers);
-        Self { bytes: poisoned(bytes), shadow }
+        Self { bytes: vec![0; bytes], shadow }
+    }
+
+    /// Poisons all of it for a block that starts.
+    pub(super) fn start(&mut self) {
+        let bytes = self.bytes.len();
+        self.bytes.clear();
+        poison(&mut self.bytes, bytes);
+        self.shadow.start();
     }
 
     #[inline]
@@ -59,8 +67,4 @@ pub(super) fn bounded(at: u64, bytes: usize, size: usize, what: &str, place: &st
         return stop(FaultKind::Misaligned, format!("a {what} of {bytes} bytes at {at} of {place}, not a multiple"));
     }
     Ok(at as usize)
-}
-
-pub(super) fn poisoned(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|k| POISON.to_le_bytes()[k % 8]).collect()
 }

@@ -1,14 +1,14 @@
 //! A thread: registers, frames, local memory, and where it is.
 
-use super::shared::poisoned;
 use crate::error::{FaultKind, Stopped, stop};
-use crate::op::{Call, Code, Kernel, Op};
+use crate::op::{Call, Code, Kernel, Op, poison};
 
 /// Calls nested deeper than this overflow the stack.
 const MAX_DEPTH: usize = 256;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Ready,
     /// Ran its share or waits for memory to change; ready in the next round.
     Yielded,
@@ -27,7 +27,7 @@ struct Frame {
     param_base: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) state: State,
     pub(super) function: usize,
@@ -43,19 +43,18 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn new(entry: &Code) -> Self {
-        Self {
-            state: State::Ready,
-            function: 0,
-            pc: 0,
-            base: 0,
-            registers: entry.template.clone(),
-            local: poisoned(entry.local_bytes),
-            local_base: 0,
-            params: poisoned(entry.param_bytes),
-            param_base: 0,
-            frames: Vec::new(),
+    /// Stands before the first operation of `entry`, with nothing of what it did before.
+    pub(super) fn start(&mut self, entry: &Code) {
+        let Self { registers, local, params, frames, .. } = self;
+        registers.clear();
+        registers.extend_from_slice(&entry.template);
+        for (memory, bytes) in [(&mut *local, entry.local_bytes), (&mut *params, entry.param_bytes)] {
+            memory.clear();
+            poison(memory, bytes);
         }
+        frames.clear();
+        (self.state, self.function, self.pc, self.base) = (State::Ready, 0, 0, 0);
+        (self.local_base, self.param_base) = (0, 0);
     }
 
     /// The registers of the running function.
@@ -109,6 +108,6 @@ impl Thread {
 fn grow(memory: &mut Vec<u8>, bytes: usize) -> usize {
     let from = memory.len().next_multiple_of(16);
     memory.resize(from, 0);
-    memory.extend(poisoned(bytes));
+    poison(memory, bytes);
     from
 }

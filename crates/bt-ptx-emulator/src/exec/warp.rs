@@ -6,58 +6,69 @@
 use super::shared::Shared;
 use super::thread::{State, Thread};
 use crate::error::{FaultKind, Stopped, stop};
-use crate::op::{Kernel, NONE, Op, Slot, WarpKind, WarpOp};
+use crate::op::{Kernel, NONE, Op, POISON, Slot, WarpKind, WarpOp};
+
+/// Where the lanes of a warp are, a bit each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lanes {
+    /// Those that there are: the last warp of a block may have fewer than 32.
+    pub(super) present: u32,
+    pub(super) exited: u32,
+    /// Those that wait at a warp-level operation.
+    pub(super) waiting: u32,
+}
 
 /// Lane `lane` of `warp`, whose first thread is `first`, has come to a warp-level operation.
 pub(super) fn arrive(
     warp: &mut [Thread],
+    lanes: &mut Lanes,
     lane: usize,
     first: usize,
     shared: &mut Shared,
     kernel: &Kernel,
 ) -> Result<(), Stopped> {
+    lanes.waiting |= 1 << lane;
     let (function, pc) = (warp[lane].function, warp[lane].pc);
     let code = &kernel.functions[function];
     let Op::Warp(k) = code.ops[pc - 1] else { unreachable!("threads pause as Warp at warp-level operations only") };
     let op = code.warp_ops[k as usize];
     let mask = value(&mut warp[lane], op.mask) as u32;
+    let refuse = |what: &str, lane: usize| {
+        stop(FaultKind::DivergentWarp, format!("the mask {mask:#x} {what}").replace("LANE", &lane.to_string()))
+    };
     if mask >> lane & 1 == 0 {
-        return stop(FaultKind::DivergentWarp, format!("the mask {mask:#x} does not name the lane itself, {lane}"));
+        return refuse("does not name the lane itself, LANE", lane);
+    }
+    if mask & !lanes.present != 0 {
+        return refuse("names lane LANE, which is not there", (mask & !lanes.present).trailing_zeros() as usize);
+    }
+    if mask & lanes.exited != 0 {
+        return refuse("names lane LANE, which has exited", (mask & lanes.exited).trailing_zeros() as usize);
+    }
+    if mask & !lanes.waiting != 0 {
+        return Ok(());
     }
     let named = (0..32).filter(|k| mask >> k & 1 == 1);
-    let mut complete = true;
-    for other in named.clone() {
-        match warp.get_mut(other) {
-            None => {
-                return stop(
-                    FaultKind::DivergentWarp,
-                    format!("the mask {mask:#x} names lane {other}, which is not there"),
-                );
-            }
-            Some(t) if t.state == State::Exited => {
-                return stop(
-                    FaultKind::DivergentWarp,
-                    format!("the mask {mask:#x} names lane {other}, which has exited"),
-                );
-            }
-            Some(t) => {
-                complete &= other == lane
-                    || t.state == State::Warp
-                        && (t.function, t.pc) == (function, pc)
-                        && value(t, op.mask) as u32 == mask;
-            }
+    let mut a = [POISON; 32];
+    for lane in named.clone() {
+        let thread = &mut warp[lane];
+        // Those that wait elsewhere, or for others, may still come here.
+        if (thread.function, thread.pc) != (function, pc) || value(thread, op.mask) as u32 != mask {
+            return Ok(());
+        }
+        if op.a != NONE {
+            a[lane] = value(thread, op.a);
         }
     }
-    if complete {
-        let results: Vec<_> = named.clone().map(|lane| (lane, result(&op, warp, lane, mask))).collect();
-        for (lane, (d, p)) in results {
-            set(&mut warp[lane], op.d, d);
-            set(&mut warp[lane], op.p, p);
-            warp[lane].state = State::Ready;
-        }
-        if op.kind == WarpKind::Barrier {
-            shared.shadow.warp_barrier(first, mask);
-        }
+    for lane in named {
+        let (d, p) = result(&op, &a, &mut warp[lane], lane, mask);
+        set(&mut warp[lane], op.d, d);
+        set(&mut warp[lane], op.p, p);
+        warp[lane].state = State::Ready;
+    }
+    lanes.waiting &= !mask;
+    if op.kind == WarpKind::Barrier {
+        shared.shadow.warp_barrier(first, mask);
     }
     Ok(())
 }
@@ -72,46 +83,35 @@ fn set(thread: &mut Thread, slot: Slot, value: u64) {
     }
 }
 
-/// What `lane` gets: the value, and the predicate.
-fn result(op: &WarpOp, warp: &mut [Thread], lane: usize, mask: u32) -> (u64, u64) {
-    let named = (0..32).filter(|k| mask >> k & 1 == 1);
-    let mut votes =
-        |wanted: u64| -> u32 { named.clone().filter(|k| value(&mut warp[*k], op.a) == wanted).map(|k| 1 << k).sum() };
+/// What `lane` gets: the value, and the predicate. `a` holds the first operand of each lane that the mask names.
+fn result(op: &WarpOp, a: &[u64; 32], thread: &mut Thread, lane: usize, mask: u32) -> (u64, u64) {
+    let who = |wanted: u64| -> u32 { (0..32).filter(|k| mask >> k & 1 == 1 && a[*k] == wanted).map(|k| 1 << k).sum() };
     match op.kind {
-        WarpKind::Barrier => (0, 0),
-        WarpKind::VoteAll => (u64::from(votes(1) == mask), 0),
-        WarpKind::VoteAny => (u64::from(votes(1) != 0), 0),
-        WarpKind::VoteUniform => (u64::from(votes(1) == mask || votes(1) == 0), 0),
-        WarpKind::Ballot => (u64::from(votes(1)), 0),
-        WarpKind::MatchAny | WarpKind::MatchAll => {
-            let own = value(&mut warp[lane], op.a);
-            let same: u32 = named.filter(|k| value(&mut warp[*k], op.a) == own).map(|k| 1 << k).sum();
-            match op.kind {
-                WarpKind::MatchAny => (u64::from(same), 0),
-                _ if same == mask => (u64::from(mask), 1),
-                _ => (0, 0),
-            }
-        }
+        WarpKind::VoteAll => (u64::from(who(1) == mask), 0),
+        WarpKind::VoteAny => (u64::from(who(1) != 0), 0),
+        WarpKind::VoteUniform => (u64::from(who(1) == mask || who(1) == 0), 0),
+        WarpKind::Ballot => (u64::from(who(1)), 0),
+        WarpKind::MatchAny => (u64::from(who(a[lane])), 0),
+        WarpKind::MatchAll if who(a[lane]) == mask => (u64::from(mask), 1),
+        WarpKind::MatchAll | WarpKind::Barrier => (0, 0),
         WarpKind::ShuffleUp | WarpKind::ShuffleDown | WarpKind::ShuffleButterfly | WarpKind::ShuffleIndex => {
-            shuffle(op, warp, lane, mask)
+            let (b, c) = (value(thread, op.b), value(thread, op.c));
+            let (source, inside) = source(op.kind, lane as i64, b as i64 & 31, c as i64);
+            (u64::from(a[source.unwrap_or(lane)] as u32), inside)
         }
     }
 }
 
-/// The lane that is read, as PTX ISA 6.3, section 9.7.8.6, finds it from b and c. A source lane outside the segment gives
-/// the lane's own value and a false predicate; one that the mask does not name gives poison.
-fn shuffle(op: &WarpOp, warp: &mut [Thread], lane: usize, mask: u32) -> (u64, u64) {
-    let (b, c) = (value(&mut warp[lane], op.b) as i64 & 31, value(&mut warp[lane], op.c) as i64);
-    let (clamp, segment, own) = (c & 31, c >> 8 & 31, lane as i64);
-    let max = own & segment | clamp & !segment;
-    let min = own & segment;
-    let (source, inside) = match op.kind {
+/// The lane that a shuffle reads, as PTX ISA 6.3, section 9.7.8.6, finds it from b and c, and its predicate. `None` outside
+/// the segment, where a lane gets its own value; a lane that the mask does not name gives poison.
+fn source(kind: WarpKind, own: i64, b: i64, c: i64) -> (Option<usize>, u64) {
+    let (clamp, segment) = (c & 31, c >> 8 & 31);
+    let (min, max) = (own & segment, own & segment | clamp & !segment);
+    let (source, inside) = match kind {
         WarpKind::ShuffleUp => (own - b, own - b >= max),
         WarpKind::ShuffleDown => (own + b, own + b <= max),
         WarpKind::ShuffleButterfly => (own ^ b, own ^ b <= max),
         _ => (min | b & !segment, min | b & !segment <= max),
     };
-    let source = if inside { source as usize } else { lane };
-    let read = if mask >> source & 1 == 1 { value(&mut warp[source], op.a) } else { crate::op::POISON };
-    (u64::from(read as u32), u64::from(inside))
+    (inside.then_some(source as usize), u64::from(inside))
 }

@@ -156,7 +156,11 @@ impl<'a> Parser<'a> {
         let mut size = width;
         while self.skip(b'[') {
             let length = if self.peek() == Some(Token::Punctuation(b']')) { 0 } else { self.count()? as usize };
-            size = size.checked_mul(length).map_or_else(|| self.fail("the array is too large"), Ok)?;
+            // So small that sums of sizes do not overflow.
+            size = match size.checked_mul(length) {
+                Some(size) if size <= 1 << 40 => size,
+                _ => return self.fail("the array is too large"),
+            };
             self.expect(b']')?;
         }
         let (align, linkage) = (align.unwrap_or(width), Linkage::Defined);
@@ -400,6 +404,9 @@ impl<'a> Parser<'a> {
     fn operands(&mut self, close: u8) -> Parsed<Vec<Operand>> {
         let mut found = Vec::new();
         while !self.skip(close) {
+            if let Some(Token::Punctuation(b'{' | b'(' | b'[')) = self.peek() {
+                return self.fail("operands are not nested");
+            }
             found.push(self.operand()?);
             if !self.skip(b',') && self.peek() != Some(Token::Punctuation(close)) {
                 return self.fail("',' is missing");
@@ -497,6 +504,7 @@ mod tests {
             (".entry k() { add.s32 %r1 %r2; }", "','"),
             (".entry k() { ret;", "ends"),
             (".global .align 3 .b8 x[4];", "power"),
+            (".entry k() { mov.b64 {{", "nested"),
             (".global .b8 x[2] = {1, 2, 3};", "more initial values"),
         ] {
             let error = parse(&format!("{HEAD}{text}")).unwrap_err();

@@ -1,4 +1,5 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `build-kernels`.
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `build-kernels`,
+//! `pack-gpu`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -7,6 +8,7 @@ mod ci;
 mod corpus;
 mod docs;
 mod kernels;
+mod pack;
 mod process;
 mod tidy;
 
@@ -34,6 +36,8 @@ enum Chore {
     Corpus(corpus::Options),
     /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
     BuildKernels(kernels::Options),
+    /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
+    PackGpu(pack::Options),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Docs => docs::run(),
         Chore::Corpus(options) => corpus::run(&options),
         Chore::BuildKernels(options) => kernels::run(&options),
+        Chore::PackGpu(options) => pack::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

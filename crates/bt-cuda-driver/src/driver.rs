@@ -73,12 +73,21 @@ pub fn load() -> Result<(), NoDriver> {
 /// The order in which a stand-in driver runs threads, for tests; false with a driver that has no such thing.
 pub fn set_seed(seed: u64) -> bool {
     let address = library().map_or(0, |driver| driver.address("bt_emulator_set_seed\0"));
-    if address == 0 {
-        return false;
+    if address != 0 {
+        // SAFETY: the stand-in driver's function of this name takes a number.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64)>(address)(seed) };
     }
-    // SAFETY: the stand-in driver's function of this name takes a number.
-    unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64)>(address)(seed) };
-    true
+    address != 0
+}
+
+/// Has a stand-in driver look for races in global memory, for tests; false with a driver that cannot. After a device is opened.
+pub fn look_for_races() -> bool {
+    let address = library().map_or(0, |driver| driver.address("bt_emulator_set_global_races\0"));
+    if address != 0 {
+        // SAFETY: the stand-in driver's function of this name takes a number.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(i32)>(address)(1) };
+    }
+    address != 0
 }
 
 pub(crate) fn library() -> Result<&'static Driver, &'static NoDriver> {

@@ -242,7 +242,10 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             }
         }
         let norm = if step == 0 { newest.1 } else { self.take_best(x, newest.1, norm_r0, &state, step, &norm_of)? };
-        let outcome = outcome.unwrap_or(Outcome::IterationLimit);
+        let outcome = match outcome {
+            Some(outcome) if !norm.is_nan() => outcome,
+            _ => Outcome::Breakdown(Breakdown::NonFinite),
+        };
         Ok(self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start))
     }
 
@@ -282,9 +285,11 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             None => self.best.copy_to(&mut answer)?,
         }
         self.exponents.restore(&mut answer);
-        if answer.iter().all(|v| Scalar::is_finite(*v)) {
-            x.copy_from_slice(&answer);
+        // x may leave the range although its scaled twin does not.
+        if !answer.iter().all(|v| Scalar::is_finite(*v)) {
+            return Ok(f64::NAN);
         }
+        x.copy_from_slice(&answer);
         Ok(best)
     }
 

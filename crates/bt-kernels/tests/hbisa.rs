@@ -166,6 +166,24 @@ fn limits_and_monitors_end_a_run() {
 }
 
 #[test]
+fn a_solution_out_of_range_is_not_converged() {
+    let Some(device) = device() else { return };
+    let a = Csr::from_dense(faer::mat![[1e-200, 0.0], [0.0, 1e-200]].as_ref()).unwrap();
+    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+    let a = BlockTridiagonal::from_csr(&a, Partition::uniform(2, 1).unwrap(), layout).unwrap();
+    for rule in [StopRule::Residual, StopRule::Update] {
+        let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
+        let mut x = [0.0; 2];
+        let report = method.solve(&[1e200, 1e100], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!((report.outcome, x), (Outcome::Breakdown(Breakdown::NonFinite), [0.0; 2]), "{rule:?}");
+        // In range: any scale will do.
+        let report = method.solve(&[1e100, 1e50], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!(report.outcome, Outcome::Converged);
+        assert!(f64::abs(x[0] / 1e300 - 1.0) < 1e-14 && f64::abs(x[1] / 1e250 - 1.0) < 1e-14, "{x:?}");
+    }
+}
+
+#[test]
 fn what_the_device_cannot_do_is_refused_by_name() {
     let Some(device) = device() else { return };
     let refused = |a: &BlockTridiagonal<f64>, sweep| {

@@ -6,11 +6,11 @@ use bt_direct::batch::Layout;
 use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
 use bt_iter::{StopRule, Sweep};
 use bt_kernels::{
-    Device, DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceTridiagonalBatch, DeviceVec,
+    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceTridiagonalBatch, DeviceVec,
     Schedule, dot,
 };
 use bt_testkit::stencil;
-use support::{Numbers, stand_in};
+use support::{Numbers, device};
 
 #[test]
 fn bits_do_not_depend_on_the_order_of_threads() {
@@ -18,8 +18,7 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         println!("skipped: a real GPU has no seed");
         return;
     }
-    bt_cuda_driver::choose(&stand_in()).expect("the stand-in is chosen first");
-    let device = Device::open(0).expect("the stand-in driver has a device");
+    let device = device().expect("the stand-in driver has a device");
     let a = stencil::<f64>(9, 0.0);
     let b = Numbers(1).vector::<f64>(81);
     let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };

@@ -13,7 +13,9 @@ pub fn device() -> Option<Device> {
     let asked = |name| std::env::var(name).is_ok_and(|v| v == "1");
     if !asked("BLOCKTRI_TEST_GPU") && !asked("REQUIRE_GPU") {
         bt_cuda_driver::choose(&stand_in()).expect("the stand-in is chosen first");
-        return Some(Device::open(0).expect("the stand-in driver has a device"));
+        let device = Device::open(0).expect("the stand-in driver has a device");
+        assert!(bt_cuda_driver::look_for_races(), "the stand-in driver finds races");
+        return Some(device);
     }
     match Device::open(0) {
         Ok(device) => Some(device),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::decode::decode;
 use crate::error::{DeviceError, Fault, LoadError};
 use crate::exec::{self, Tally};
-use crate::memory::{Access, Memory};
+use crate::memory::{Memory, Purpose};
 use crate::op::Kernel;
 use crate::ptx::{self, Space};
 
@@ -229,9 +229,9 @@ impl Device {
     fn place(&mut self, parsed: &ptx::Module, variables: &mut HashMap<String, (u64, usize)>) -> Result<(), LoadError> {
         let in_memory = || parsed.variables.iter().filter(|v| matches!(v.space, Space::Global | Space::Const));
         for variable in in_memory().filter(|v| v.size > 0) {
-            let access = if variable.space == Space::Const { Access::Constant } else { Access::ReadWrite };
+            let purpose = if variable.space == Space::Const { Purpose::Constant } else { Purpose::Variable };
             let failed = |error: DeviceError| LoadError::new(0, format!("{}: {error}", variable.name));
-            let address = self.memory.allocate(variable.size, access).map_err(failed)?;
+            let address = self.memory.allocate(variable.size, purpose).map_err(failed)?;
             if variables.insert(variable.name.clone(), (address, variable.size)).is_some() {
                 return Err(LoadError::new(0, format!("two variables are named {}", variable.name)));
             }
@@ -259,7 +259,7 @@ impl Device {
     fn free_all(&mut self, variables: &HashMap<String, (u64, usize)>) {
         for (address, _) in variables.values() {
             // Addresses that were given out above are live.
-            let _ = self.memory.free(*address);
+            let _ = self.memory.free_variable(*address);
         }
     }
 
@@ -362,7 +362,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::OutOfMemory`], or [`DeviceError::InvalidValue`] for no bytes.
     pub fn allocate(&mut self, bytes: usize) -> Result<u64, DeviceError> {
-        self.memory.allocate(bytes, Access::ReadWrite)
+        self.memory.allocate(bytes, Purpose::Buffer)
     }
 
     /// Frees what [`Self::allocate`] gave out.

@@ -22,11 +22,14 @@ const OFFSET_BITS: u32 = 34;
 const OFFSETS: u64 = (1 << OFFSET_BITS) - 1;
 const BASE: u64 = 256;
 
-/// Who may write an allocation.
+/// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    ReadWrite,
-    /// Kernels only read: `.const`.
+pub(crate) enum Purpose {
+    /// The program's own, which it frees.
+    Buffer,
+    /// A module's variable in `.global`.
+    Variable,
+    /// A module's variable in `.const`: kernels only read it.
     Constant,
 }
 
@@ -35,7 +38,7 @@ pub(crate) enum Access {
 struct Allocation {
     bytes: Vec<u8>,
     size: usize,
-    access: Access,
+    purpose: Purpose,
     state: State,
 }
 
@@ -71,7 +74,7 @@ impl Memory {
     }
 
     /// Poisoned memory at a new address.
-    pub(crate) fn allocate(&mut self, size: usize, access: Access) -> Result<u64, DeviceError> {
+    pub(crate) fn allocate(&mut self, size: usize, purpose: Purpose) -> Result<u64, DeviceError> {
         if size == 0 {
             return Err(DeviceError::InvalidValue);
         }
@@ -82,17 +85,26 @@ impl Memory {
         bytes.try_reserve_exact(size).map_err(|_| DeviceError::OutOfMemory)?;
         poison(&mut bytes, size);
         self.used += size;
-        self.allocations.push(Allocation { bytes, size, access, state: State::Live });
+        self.allocations.push(Allocation { bytes, size, purpose, state: State::Live });
         Ok((self.allocations.len() as u64) << OFFSET_BITS | BASE)
     }
 
-    /// Frees what [`Self::allocate`] gave out at this address.
+    /// Frees a buffer that [`Self::allocate`] gave out at this address.
     pub(crate) fn free(&mut self, address: u64) -> Result<(), DeviceError> {
+        self.release(address, |purpose| purpose == Purpose::Buffer)
+    }
+
+    /// Frees a module's variable.
+    pub(crate) fn free_variable(&mut self, address: u64) -> Result<(), DeviceError> {
+        self.release(address, |purpose| purpose != Purpose::Buffer)
+    }
+
+    fn release(&mut self, address: u64, fits: impl Fn(Purpose) -> bool) -> Result<(), DeviceError> {
         let (Some(allocation), BASE) = (self.number(address), address & OFFSETS) else {
             return Err(DeviceError::InvalidValue);
         };
         let allocation = &mut self.allocations[allocation];
-        if allocation.state == State::Freed {
+        if allocation.state == State::Freed || !fits(allocation.purpose) {
             return Err(DeviceError::InvalidValue);
         }
         allocation.state = State::Freed;
@@ -146,7 +158,7 @@ impl Memory {
     /// What a kernel writes.
     #[inline]
     pub(crate) fn write(&mut self, address: u64, bytes: usize, value: u64) -> Result<(), Stopped> {
-        let writable = self.number(address).is_some_and(|k| self.allocations[k].access == Access::ReadWrite);
+        let writable = self.number(address).is_some_and(|k| self.allocations[k].purpose != Purpose::Constant);
         match self.bytes_mut(address, bytes) {
             Some(found) if address.is_multiple_of(bytes as u64) && writable => {
                 set_word(found, value);
@@ -209,11 +221,11 @@ mod tests {
     #[test]
     fn memory_is_poisoned_bounded_and_counted() {
         let mut memory = Memory::new(100);
-        let a = memory.allocate(60, Access::ReadWrite).unwrap();
+        let a = memory.allocate(60, Purpose::Buffer).unwrap();
         assert_eq!(memory.read(a + 8, 8), Ok(POISON));
         assert!(f64::from_bits(POISON).is_nan() && f32::from_bits(POISON as u32).is_nan());
-        assert_eq!(memory.allocate(41, Access::ReadWrite), Err(DeviceError::OutOfMemory));
-        assert_eq!(memory.allocate(0, Access::ReadWrite), Err(DeviceError::InvalidValue));
+        assert_eq!(memory.allocate(41, Purpose::Buffer), Err(DeviceError::OutOfMemory));
+        assert_eq!(memory.allocate(0, Purpose::Buffer), Err(DeviceError::InvalidValue));
         memory.write(a + 56, 4, 7).unwrap();
         assert_eq!(memory.read(a + 56, 4), Ok(7));
         for (address, kind) in [
@@ -231,13 +243,13 @@ mod tests {
         assert_eq!(memory.free(a), Err(DeviceError::InvalidValue));
         assert!(memory.read(a, 4).unwrap_err().1.contains("freed"));
         assert_eq!(memory.free_bytes(), 100);
-        assert_ne!(memory.allocate(60, Access::ReadWrite), Ok(a));
+        assert_ne!(memory.allocate(60, Purpose::Buffer), Ok(a));
     }
 
     #[test]
     fn constants_are_read_only() {
         let mut memory = Memory::new(100);
-        let a = memory.allocate(8, Access::Constant).unwrap();
+        let a = memory.allocate(8, Purpose::Constant).unwrap();
         assert_eq!(memory.write(a, 4, 0).unwrap_err().0, FaultKind::ReadOnly);
         assert!(memory.read(a, 8).is_ok());
     }

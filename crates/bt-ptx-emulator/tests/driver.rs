@@ -139,6 +139,7 @@ fn a_kernel_from_text_to_result() {
         0
     );
     assert_eq!((bytes, counter), (4, 15));
+    assert_eq!(call!(driver, cuMemFree_v2(address => u64)), 1, "a variable is the module's");
     assert_eq!(call!(driver, cuMemsetD32_v2(to => u64, 9 => c_uint, 10 => usize)), 0);
     assert_eq!(call!(driver, cuMemcpyDtoD_v2(to => u64, to + 20 => u64, 20 => usize)), 0);
     assert_eq!(call!(driver, cuMemcpyDtoH_v2(found.as_mut_ptr() => *mut u32, to => u64, 40 => usize)), 0);

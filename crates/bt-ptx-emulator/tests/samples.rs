@@ -1,6 +1,6 @@
 //! Kernels as clang writes them, against the same computation on the host, for several orders of threads.
 
-use bt_ptx_emulator::{Device, KernelId, Races, Residency, Settings, Shape};
+use bt_ptx_emulator::{Device, FaultKind, KernelId, LaunchError, Races, Residency, Settings, Shape};
 
 const SAMPLES: &str = include_str!("../testdata/samples.ptx");
 
@@ -267,6 +267,21 @@ fn a_cooperative_launch_meets_at_grid_barriers() {
             x = (0..n).map(|i| (at(i.checked_sub(1)) + at(Some(i + 1)) + [1., 2., 3.][i % 3]) * 0.25).collect();
         }
         assert_eq!(bench.read_doubles(dy, n), x);
+    }
+}
+
+#[test]
+fn a_grid_barrier_without_its_fences_is_a_race() {
+    for seed in SEEDS {
+        let mut device = Device::new(Settings { seed, races: Races::Everywhere, ..Settings::default() });
+        let module = device.load(&SAMPLES.replace("membar.gl;", "")).unwrap();
+        let mut bench = Bench { device, module };
+        let (x, y) = (bench.doubles(&numbers(1000, 1)), bench.space(8000));
+        let parameters = none().u32(1000).u32(9).at(x).at(y).at(bench.words(&[0]));
+        let shape = Shape { grid: [7, 1, 1], block: [64, 1, 1], dynamic_shared: 0, residency: Residency::Cooperative };
+        let kernel = bench.kernel("jacobi");
+        let Err(LaunchError::Fault(fault)) = bench.device.launch(kernel, shape, &parameters.0) else { panic!() };
+        assert_eq!(fault.kind, FaultKind::Race, "{fault}");
     }
 }
 

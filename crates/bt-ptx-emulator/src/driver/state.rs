@@ -138,13 +138,18 @@ pub(super) fn in_context(f: impl FnOnce(&mut State) -> Result<(), Code>) -> c_in
     })
 }
 
+/// The calling thread's stack of contexts; an empty one while the thread is being torn down.
+fn with_stack<T: Default>(f: impl FnOnce(&mut Vec<usize>) -> T) -> T {
+    CURRENT.try_with(|stack| f(&mut stack.borrow_mut())).unwrap_or_default()
+}
+
 /// The calling thread's context, zero for none.
 pub(super) fn current() -> usize {
-    CURRENT.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    with_stack(|stack| stack.last().copied().unwrap_or(0))
 }
 
 pub(super) fn set_current(context: usize) {
-    CURRENT.with_borrow_mut(|stack| {
+    with_stack(|stack| {
         stack.pop();
         if context != 0 {
             stack.push(context);
@@ -153,9 +158,9 @@ pub(super) fn set_current(context: usize) {
 }
 
 pub(super) fn push_current(context: usize) {
-    CURRENT.with_borrow_mut(|stack| stack.push(context));
+    with_stack(|stack| stack.push(context));
 }
 
 pub(super) fn pop_current() -> Option<usize> {
-    CURRENT.with_borrow_mut(Vec::pop)
+    with_stack(Vec::pop)
 }

@@ -44,6 +44,13 @@ struct Inner {
     shared_memory: u32,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Modules and the stream are given back to the current context, in whatever thread this is.
+        let _ = CurrentContext::set_current(&self.context);
+    }
+}
+
 impl Device {
     /// Opens device `ordinal`, from 0.
     ///

@@ -1,4 +1,5 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`.
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `build-kernels`,
+//! `pack-gpu`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -6,6 +7,8 @@
 mod ci;
 mod corpus;
 mod docs;
+mod kernels;
+mod pack;
 mod process;
 mod tidy;
 
@@ -31,6 +34,10 @@ enum Chore {
     Docs,
     /// Solve every system of a folder with an index and judge the answers
     Corpus(corpus::Options),
+    /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
+    BuildKernels(kernels::Options),
+    /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
+    PackGpu(pack::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +46,8 @@ fn main() -> ExitCode {
         Chore::Ci => ci::run(),
         Chore::Docs => docs::run(),
         Chore::Corpus(options) => corpus::run(&options),
+        Chore::BuildKernels(options) => kernels::run(&options),
+        Chore::PackGpu(options) => pack::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,9 @@ mod queue;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::{IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves};
+use blocktri::{
+    DeviceChoice, IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
@@ -174,9 +176,10 @@ pub struct SolveArgs {
     /// Seed of a randomized method [default: 1]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
-    /// Where to compute
-    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu")]
-    pub device: Device,
+    /// Where to compute; on the GPU there are cg and bicgstab with --precond none or jacobi, hbisa and hbisa-redblack with
+    /// tridiagonal diagonal blocks
+    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = device)]
+    pub device: DeviceChoice,
     /// Solve N times; seconds become {"min", "median"}
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub repeat: usize,
@@ -251,6 +254,7 @@ impl SolveArgs {
         options.bandwidth = self.bandwidth;
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
+        options.device = self.device;
         if let Some(steps) = self.refine {
             options.refinement = blocktri::Refinement::Steps(steps);
         }
@@ -570,26 +574,14 @@ impl FromStr for BlocksArg {
     }
 }
 
-/// A device to compute on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// The processor.
-    Cpu,
-    /// A GPU by its number.
-    Gpu(u32),
-}
-
-impl FromStr for Device {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "cpu" => Ok(Self::Cpu),
-            None if text == "gpu" => Ok(Self::Gpu(0)),
-            Some(("gpu", index)) => {
-                index.parse().map(Self::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
-            }
-            _ => Err("devices: cpu, gpu, gpu:0, gpu:1, …".into()),
+fn device(text: &str) -> Result<DeviceChoice, String> {
+    match text.split_once(':') {
+        None if text == "cpu" => Ok(DeviceChoice::Cpu),
+        None if text == "gpu" => Ok(DeviceChoice::Gpu(0)),
+        Some(("gpu", index)) => {
+            index.parse().map(DeviceChoice::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
         }
+        _ => Err("devices: cpu, gpu, gpu:0, gpu:1, …".into()),
     }
 }
 
@@ -662,9 +654,8 @@ mod tests {
         assert_eq!("sizes.txt".parse(), Ok(BlocksArg::File("sizes.txt".into())));
         assert!("0".parse::<BlocksArg>().is_err());
         assert!("99999999999999999999999".parse::<BlocksArg>().is_err());
-        assert_eq!("gpu:3".parse(), Ok(Device::Gpu(3)));
-        assert!("gpu:x".parse::<Device>().is_err());
-        assert!("tpu".parse::<Device>().is_err());
+        assert_eq!(device("gpu:3"), Ok(DeviceChoice::Gpu(3)));
+        assert!(device("gpu:x").is_err() && device("tpu").is_err());
     }
 
     #[test]

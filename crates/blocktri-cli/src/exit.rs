@@ -115,6 +115,11 @@ impl Failure {
         }
     }
 
+    /// A GPU that is not there, or fails.
+    pub fn no_device(reason: &dyn Display) -> Self {
+        Self::new(Exit::NoDevice, reason.to_string()).help("use --device cpu")
+    }
+
     /// A solve of the matrix in `file` that ended in an error.
     pub fn solve(error: &blocktri::Error, file: &Path) -> Self {
         let failure = match error {
@@ -124,6 +129,7 @@ impl Failure {
             blocktri::Error::Factor(reason) => Self { exit: Exit::NotConverged, ..Self::io(file, reason) }
                 .detail("outcome", "breakdown")
                 .detail("breakdown", reason.to_string()),
+            blocktri::Error::Device(reason) => Self::no_device(reason),
             other => Self::usage(other.to_string()),
         };
         match error.help() {

@@ -109,7 +109,7 @@ impl Facts<'_> {
             "method_requested": self.method_requested.name(),
             "precond": self.precond,
             "reorder": self.reorder.name(),
-            "device": "cpu",
+            "device": self.options.device.to_string(),
             "threads": rayon::current_num_threads(),
             "outcome": report.outcome.name(),
             "breakdown": breakdown,

@@ -6,9 +6,12 @@ use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{AnyMatrix, Matrix, Op, Par, max_abs, one, zero};
-use blocktri::{Blocks, CancelToken, Csr, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64};
+use blocktri::kernels as gpu;
+use blocktri::{
+    Blocks, CancelToken, Csr, DeviceChoice, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64,
+};
 
-use crate::args::{BlocksArg, Device, Global, SolveArgs};
+use crate::args::{BlocksArg, Global, SolveArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load::{self, AnyDense};
 use crate::output::Output;
@@ -22,6 +25,11 @@ use crate::report::{Facts, Seconds};
 /// On unusable input and options, a singular matrix, a method that cannot factor it, an unwritable output.
 pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
     check_options(args)?;
+    // Open until the end: a GPU that is not there should not cost the reading of a large file.
+    let _device = match args.device {
+        DeviceChoice::Cpu => None,
+        DeviceChoice::Gpu(ordinal) => Some(gpu::Device::open(ordinal).map_err(|e| Failure::no_device(&e))?),
+    };
     // Before the work: a folder that cannot be written to should not cost an hour of computing.
     let targets = Targets::create(args)?;
     let job = Job { args, global, cancel };
@@ -44,10 +52,6 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
 }
 
 fn check_options(args: &SolveArgs) -> Result<()> {
-    if let Device::Gpu(index) = args.device {
-        let message = format!("device gpu:{index} is not available: this build has no GPU support");
-        return Err(Failure::new(Exit::NoDevice, message).help("use --device cpu"));
-    }
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {

@@ -23,6 +23,9 @@ pub enum Error {
         /// What is wrong, and what would do.
         message: String,
     },
+    /// The GPU is not there, or it failed.
+    #[error("{0}")]
+    Device(String),
     /// No method of that name.
     #[error("unknown method '{name}'")]
     UnknownMethod {
@@ -46,6 +49,7 @@ impl Error {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Input(e) => e.help().map(str::to_owned),
+            Self::Device(_) => Some("use --device cpu".into()),
             Self::UnknownMethod { .. } => Some(format!("methods: {}", Method::ALL.map(Method::name).join(", "))),
             Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
                 Some("use --method auto or band-lu".into())

@@ -5,8 +5,8 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes,
-    Progress, Scalar, SolveReport, zero,
+    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, Partition,
+    PhaseTimes, Progress, Scalar, SolveReport, zero,
 };
 use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
@@ -52,12 +52,7 @@ fn block_iteration<T: Scalar>(
     };
     let mut notes = Vec::new();
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
-    // Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration converge.
-    let lines = if options.blocks == Blocks::Detect { line_partition(&work)? } else { None };
-    let partition = match lines {
-        Some(lines) => lines,
-        None => partition(&work, &options.blocks, transform.is_identity())?,
-    };
+    let partition = blocks_of(&work, options, transform.is_identity())?;
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
         notes.push("the whole matrix is one block: the iteration is a direct solve".into());
@@ -92,6 +87,20 @@ fn block_iteration<T: Scalar>(
     notes.append(&mut report.notes);
     report.notes = notes;
     Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+}
+
+/// The blocks given or found. Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration
+/// converge.
+pub(crate) fn blocks_of<T: Scalar>(
+    work: &Csr<T>,
+    options: &SolveOptions,
+    natural_order: bool,
+) -> Result<Partition, Error> {
+    let lines = if options.blocks == Blocks::Detect { line_partition(work)? } else { None };
+    match lines {
+        Some(lines) => Ok(lines),
+        None => partition(work, &options.blocks, natural_order),
+    }
 }
 
 /// CG and its flexible form, BiCGSTAB, GMRES and FGMRES.
@@ -192,7 +201,7 @@ fn side_by_side<T: Scalar>(
 
 /// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual
 /// does: without it the tolerance is held against b − A·x itself.
-fn ordered<T: Scalar>(
+pub(crate) fn ordered<T: Scalar>(
     a: &Csr<T>,
     options: &SolveOptions,
     notes: &mut Vec<String>,
@@ -207,10 +216,10 @@ fn ordered<T: Scalar>(
 }
 
 /// A solve of one right-hand side from a zero start, in the order of the method.
-type Step<'a, T> = dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a;
+pub(crate) type Step<'a, T> = dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a;
 
 /// All right-hand sides, one after the other; the answer is certified with the A of the caller.
-fn columns<T: Scalar>(
+pub(crate) fn columns<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     transform: &Transform<T>,

@@ -4,6 +4,7 @@
 mod analyze;
 mod error;
 mod factors;
+mod gpu;
 mod iterate;
 mod options;
 mod plan;
@@ -15,6 +16,8 @@ pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;
 pub use bt_formats as formats;
 pub use bt_iter as iter;
+#[cfg(feature = "cuda")]
+pub use bt_kernels as kernels;
 pub use bt_queue as queue;
 pub use faer;
 
@@ -26,6 +29,6 @@ pub use bt_formats::{
 pub use bt_iter::{ArmsOptions, IlutOptions, StopRule, TriangularSolves};
 pub use error::Error;
 pub use factors::BlockSummary;
-pub use options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
+pub use options::{Blocks, DeviceChoice, Local, Method, Precision, Precond, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use solve::{Solution, Solver, solve};

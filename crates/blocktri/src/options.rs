@@ -506,6 +506,26 @@ pub enum Blocks {
     Sizes(Vec<usize>),
 }
 
+/// Where a system is solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// On the processor.
+    #[default]
+    Cpu,
+    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg and bicgstab without a preconditioner or with Jacobi's,
+    /// hbisa and hbisa-redblack with tridiagonal diagonal blocks. Needs the feature `cuda`.
+    Gpu(u32),
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Gpu(ordinal) => write!(f, "gpu:{ordinal}"),
+        }
+    }
+}
+
 /// Options of a solve. `SolveOptions::default()` is what `blocktri solve A.mtx` uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveOptions {
@@ -547,6 +567,8 @@ pub struct SolveOptions {
     pub partitions: Option<usize>,
     /// Seed of the randomized methods, and of `Precond::ArmsRbt`.
     pub seed: u64,
+    /// Where to compute.
+    pub device: DeviceChoice,
 }
 
 impl Default for SolveOptions {
@@ -571,6 +593,7 @@ impl Default for SolveOptions {
             restart: 30,
             partitions: None,
             seed: 1,
+            device: DeviceChoice::Cpu,
         }
     }
 }

@@ -12,8 +12,9 @@ use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, factor, matching, transform};
+use crate::gpu;
 use crate::iterate::iterate;
-use crate::options::{Blocks, Method, Precision, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
 
@@ -89,6 +90,9 @@ pub fn solve<T: Scalar>(
 ) -> Result<Solution<T>, Error> {
     check_matrix(a)?;
     let b = check_rhs(a, b)?;
+    if let DeviceChoice::Gpu(ordinal) = options.device {
+        return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
+    }
     if options.method.is_iterative() {
         return iterate(a, b.as_ref(), options, monitor);
     }

@@ -81,19 +81,24 @@ pub(crate) enum Next {
     End(Outcome),
 }
 
-/// Counts, limits and the monitor of a running solve.
-pub(crate) struct Watch<'a> {
+/// Counts, limits and the monitor of a running solve: what makes a report of a Krylov method, wherever it runs.
+pub struct Watch<'a> {
     stop: &'a StopCriterion,
     monitor: &'a mut dyn Monitor,
     start: Instant,
     norm_b: f64,
     baseline: f64,
+    /// max(atol, rtol·baseline): the residual norm to reach.
     pub threshold: f64,
+    /// Steps done.
     pub iterations: usize,
+    /// Products with A.
     pub operator_applications: usize,
+    /// Applications of M.
     pub preconditioner_applications: usize,
     /// The true residual norm at the last claim.
     last_claim: f64,
+    /// For the report.
     pub notes: Vec<String>,
 }
 
@@ -140,7 +145,7 @@ impl<'a> Watch<'a> {
 
     /// After an iteration of a method by recurrences: end, go on, or go on from the true residual in r, since the
     /// recurrence met the tolerance and the truth did not.
-    pub fn next<T: Scalar>(&mut self, system: &System<'_, T>, x: &[T], r: &mut [T], residual: &mut f64) -> Next {
+    pub(crate) fn next<T: Scalar>(&mut self, system: &System<'_, T>, x: &[T], r: &mut [T], residual: &mut f64) -> Next {
         match self.verdict(*residual) {
             Some(Outcome::Converged) => {
                 *residual = system.residual(x, r);
@@ -171,7 +176,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The end of a method by recurrences: x ← the best iterate, its true residual, the report.
-    pub fn finish<T: Scalar>(
+    pub(crate) fn finish<T: Scalar>(
         self,
         method: &'static str,
         outcome: Outcome,

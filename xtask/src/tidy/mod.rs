@@ -3,6 +3,7 @@
 //! 1. [`floors`]: a crate depends only on crates of lower floors.
 //! 2. [`map`]: every source file opens with `//!`, and ARCHITECTURE.md has a place for every file and no others.
 //! 3. [`licences`]: every dependency comes under a licence on the list.
+//! 4. [`kernels`]: committed PTX belongs to its source.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.
 
@@ -14,6 +15,7 @@ use std::fs;
 
 use cargo_metadata::{CargoOpt, MetadataCommand};
 
+use crate::kernels;
 use crate::process::{Context, Failure, Result, root};
 
 /// A broken rule.
@@ -41,6 +43,9 @@ pub fn run() -> Result<()> {
     violations.extend(map::check_crates(&metadata, &architecture));
     violations.extend(map::check_owners(&files, &architecture));
     violations.extend(licences::check(&metadata));
+    if let Err(Failure(reason)) = kernels::check_fresh(&root) {
+        violations.push(Violation { file: "kernels/ptx".into(), reason });
+    }
     violations.sort();
 
     for Violation { file, reason } in &violations {

@@ -69,7 +69,11 @@ impl Sandbox {
     }
     /// Runs `blocktri` with the words of `line`.
     pub fn run(&self, line: &str) -> Run {
-        self.command(line).output().expect("the command starts").into()
+        self.run_with(line, &[])
+    }
+    /// With variables of the environment.
+    pub fn run_with(&self, line: &str, variables: &[(&str, &str)]) -> Run {
+        self.command(line).envs(variables.iter().copied()).output().expect("the command starts").into()
     }
 }
 

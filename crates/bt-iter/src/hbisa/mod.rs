@@ -41,7 +41,8 @@ use faer::MatRef;
 
 use crate::block_diagonal::{BlockDiagonal, for_blocks};
 use crate::quasi::QuasiBlockTridiagonal;
-use rate::{Rate, sweeps_left};
+use rate::sweeps_left;
+pub use rate::{Radius, Rate};
 use sweep::Splitting;
 use tuning::{Chebyshev, Spectrum, Tuner};
 

@@ -2,8 +2,8 @@
 //! alarm for divergence.
 
 /// Norms of the last 2·16 sweeps.
-#[derive(Default)]
-pub(super) struct Rate {
+#[derive(Clone, Debug, Default)]
+pub struct Rate {
     count: usize,
     smallest: f64,
     logs: [f64; 2 * Rate::WINDOW],
@@ -13,9 +13,12 @@ pub(super) struct Rate {
 
 /// An estimated spectral radius ρ, `low` ≤ ρ ≤ `high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Radius {
+pub struct Radius {
+    /// Lower end of the interval.
     pub low: f64,
+    /// ρ.
     pub rho: f64,
+    /// Upper end.
     pub high: f64,
 }
 

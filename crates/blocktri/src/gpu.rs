@@ -1,0 +1,208 @@
+//! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
+
+use bt_formats::{Csr, Monitor, Scalar};
+use faer::MatRef;
+
+use crate::error::Error;
+use crate::options::SolveOptions;
+use crate::solve::Solution;
+
+/// Solves on device `ordinal`.
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn solve<T: Scalar>(
+    _: &Csr<T>,
+    _: MatRef<'_, T>,
+    ordinal: u32,
+    _: &SolveOptions,
+    _: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    Err(Error::Device(format!("no GPU {ordinal}: this build of the library is without the feature cuda")))
+}
+
+#[cfg(feature = "cuda")]
+pub(crate) use with_cuda::solve;
+
+#[cfg(feature = "cuda")]
+mod with_cuda {
+    use std::any::Any;
+    use std::time::Instant;
+
+    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
+    use bt_iter::{StopRule, Sweep};
+    use bt_kernels::{
+        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, Schedule,
+    };
+    use faer::Mat;
+
+    use super::{Csr, Error, MatRef, Monitor, Scalar, Solution, SolveOptions};
+    use crate::factors::BlockSummary;
+    use crate::iterate::{blocks_of, columns, ordered};
+    use crate::options::{Method, Precision, Precond};
+
+    impl From<DeviceError> for Error {
+        fn from(error: DeviceError) -> Self {
+            match error {
+                DeviceError::Input(e) => Self::Input(e),
+                DeviceError::Factor(e) => e.into(),
+                other => Self::Device(other.to_string()),
+            }
+        }
+    }
+
+    pub(crate) fn solve<T: Scalar>(
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        ordinal: u32,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let device = Device::open(ordinal)?;
+        supported(options)?;
+        let b = b.to_owned();
+        if let Some(solved) = as_real::<T, f64>(&device, a, &b, options, monitor) {
+            return solved;
+        }
+        as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| {
+            Err(Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() })
+        })
+    }
+
+    /// Solves if R is T: nothing is converted.
+    fn as_real<T: Scalar, R: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: &Mat<T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Option<Result<Solution<T>, Error>> {
+        let (a, b): (&dyn Any, &dyn Any) = (a, b);
+        let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
+        let solved: Box<dyn Any> = Box::new(on(device, a, b.as_ref(), options, monitor));
+        solved.downcast().ok().map(|solved| *solved)
+    }
+
+    /// Whether all that is asked for exists on the device.
+    fn supported(options: &SolveOptions) -> Result<(), Error> {
+        let no =
+            |what: String| Err(Error::Usage { message: format!("{what} is not on the GPU yet; use --device cpu") });
+        match options.method {
+            Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
+            Method::Cg | Method::BiCgStab => {}
+            other => return no(format!("--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack)")),
+        }
+        if options.stop_rule == StopRule::Update {
+            return Err(Error::Usage { message: format!("{} stops on the residual only", options.method) });
+        }
+        if options.precision != Precision::Working {
+            return no("a preconditioner in single precision under one in double".into());
+        }
+        match options.precond {
+            Precond::Auto | Precond::Jacobi | Precond::None => Ok(()),
+            other => no(format!("--precond {} (there are none and jacobi)", other.name())),
+        }
+    }
+
+    fn on<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let mut solution = match options.method {
+            Method::Hbisa | Method::HbisaRedBlack => hbisa(device, a, b, options, monitor)?,
+            _ => krylov(device, a, b, options, monitor)?,
+        };
+        let (ordinal, name) = (device.ordinal(), device.name());
+        let note = format!("computed on GPU {ordinal}, {name}, with {} multiprocessors", device.multiprocessors());
+        solution.report.notes.insert(0, note);
+        Ok(solution)
+    }
+
+    /// Jacobi or red–black sweeps on blocks of the pattern whose diagonal blocks are tridiagonal.
+    fn hbisa<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let start = Instant::now();
+        let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::RedBlack };
+        let mut notes = Vec::new();
+        let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+        let partition = blocks_of(&work, options, transform.is_identity())?;
+        let summary = BlockSummary::of(&partition);
+        let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+        let blocks = BlockTridiagonal::from_csr(&work, partition, layout).map_err(|e| match e {
+            InputError::OutsideStructure { .. } => Error::Usage {
+                message: format!("on the GPU diagonal blocks are tridiagonal and couple to their neighbours only: {e}"),
+            },
+            other => other.into(),
+        })?;
+        let reorder_time = start.elapsed();
+        let mut method = DeviceHbisa::new(device, &blocks, sweep, options.stop_rule, Schedule::Auto)?;
+        let setup = start.elapsed().saturating_sub(reorder_time);
+        if method.is_persistent() {
+            notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
+        }
+        let mut step =
+            |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
+        let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+        (report.times.reorder, report.times.setup) = (reorder_time, setup);
+        notes.append(&mut report.notes);
+        report.notes = notes;
+        Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+    }
+
+    /// A Krylov method, as the sweep over one right-hand side that it is.
+    type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
+
+    /// CG and BiCGSTAB.
+    fn krylov<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<T>, Error> {
+        let start = Instant::now();
+        let mut notes = Vec::new();
+        let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+        let reorder_time = start.elapsed();
+        let stop = &options.stop;
+        let new = |precond| -> Result<(Solve<'_, T>, &str, bool), Error> {
+            let name = match precond {
+                DevicePreconditioner::Jacobi => "jacobi",
+                DevicePreconditioner::Identity => "none",
+            };
+            if options.method == Method::Cg {
+                let mut cg = DeviceCg::new(device, &work, precond, Schedule::Auto)?;
+                let persistent = cg.is_persistent();
+                return Ok((Box::new(move |b, x, monitor| Ok(cg.solve(b, x, stop, monitor)?)), name, persistent));
+            }
+            let mut bicgstab = DeviceBiCgStab::new(device, &work, precond)?;
+            Ok((Box::new(move |b, x, monitor| Ok(bicgstab.solve(b, x, stop, monitor)?)), name, false))
+        };
+        let wanted = match options.precond {
+            Precond::None => DevicePreconditioner::Identity,
+            _ => DevicePreconditioner::Jacobi,
+        };
+        let (mut solve, precond, persistent) = match new(wanted) {
+            Err(Error::Factor(why)) if options.precond == Precond::Auto => {
+                notes.push(format!("no preconditioner: {why}"));
+                new(DevicePreconditioner::Identity)?
+            }
+            made => made?,
+        };
+        let setup = start.elapsed().saturating_sub(reorder_time);
+        if persistent {
+            notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
+        }
+        let (x, mut report) = columns(a, b, &transform, monitor, &mut *solve)?;
+        (report.times.reorder, report.times.setup) = (reorder_time, setup);
+        notes.append(&mut report.notes);
+        report.notes = notes;
+        Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
+    }
+}

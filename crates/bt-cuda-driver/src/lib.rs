@@ -1,0 +1,17 @@
+//! The CUDA driver API as symbols of this program, forwarded to a driver that is loaded on first use.
+//!
+//! `cust` links against `libcuda`; a program that does so starts only where a driver is installed. This crate defines the
+//! functions instead: linked beside cust, it makes one binary that builds and starts without CUDA. Without a driver every
+//! function returns [`NO_DRIVER`], and [`load`] says why.
+//!
+//! ```
+//! if let Err(why) = bt_cuda_driver::load() {
+//!     println!("no GPU: {why}");
+//! }
+//! ```
+
+mod driver;
+mod functions;
+
+pub use driver::{NO_DRIVER, NOT_SUPPORTED, NoDriver, choose, load, look_for_races, set_seed};
+pub use functions::describe;

@@ -1,0 +1,161 @@
+//! Vectors in device memory.
+
+#![allow(unsafe_code)] // copies without the driver's implicit waiting
+
+use std::mem::ManuallyDrop;
+
+use bt_formats::{Error as InputError, Scalar};
+use cust::memory::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, mem_get_info};
+
+use super::{Arg, Device, DeviceError, Result};
+
+/// Elements that kernels compute with: f32 and f64.
+pub trait DeviceScalar: Scalar + DeviceCopy + sealed::Sealed {
+    /// How the kernels for it end: "f32".
+    const SUFFIX: &'static str;
+    /// The value as an argument of a kernel.
+    #[doc(hidden)]
+    fn arg(self) -> ArgValue;
+}
+
+/// An argument by value, whose kind is the crate's own affair.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct ArgValue(pub(crate) Arg<'static>);
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+impl DeviceScalar for f32 {
+    const SUFFIX: &'static str = "f32";
+    fn arg(self) -> ArgValue {
+        ArgValue(Arg::Word(u64::from(self.to_bits())))
+    }
+}
+
+impl DeviceScalar for f64 {
+    const SUFFIX: &'static str = "f64";
+    fn arg(self) -> ArgValue {
+        ArgValue(Arg::Word(self.to_bits()))
+    }
+}
+
+/// A vector of fixed length in the memory of a device.
+pub struct DeviceVec<T: DeviceCopy> {
+    /// Freed with the context current, before the device.
+    buffer: ManuallyDrop<DeviceBuffer<T>>,
+    device: Device,
+}
+
+impl<T: DeviceCopy> DeviceVec<T> {
+    /// Memory as it is found: a kernel writes it before another reads it.
+    pub(crate) fn uninitialized(device: &Device, len: usize) -> Result<Self> {
+        device.make_current()?;
+        let (free, _) = mem_get_info().map_err(DeviceError::while_("asking for its free memory"))?;
+        let Some(needed) = len.checked_mul(size_of::<T>()).filter(|&needed| needed <= free) else {
+            return Err(DeviceError::OutOfMemory { needed: len.saturating_mul(size_of::<T>()), free });
+        };
+        // SAFETY: every bit pattern of the element types (integers and reals) is a value.
+        let buffer = unsafe { DeviceBuffer::uninitialized(len) };
+        let buffer = buffer.map_err(|e| match e as u32 {
+            // The free memory may be in pieces.
+            2 => DeviceError::OutOfMemory { needed, free },
+            code => DeviceError::lost("taking memory", code),
+        })?;
+        Ok(Self { buffer: ManuallyDrop::new(buffer), device: device.clone() })
+    }
+
+    /// Zero bytes: the number 0 of every element type.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], [`DeviceError::Lost`].
+    pub fn zeros(device: &Device, len: usize) -> Result<Self> {
+        let vector = Self::uninitialized(device, len)?;
+        // SAFETY: the vector has that many bytes.
+        let code = unsafe { cust::sys::cuMemsetD8_v2(vector.address(), 0, vector.bytes()) } as u32;
+        if code == 0 { Ok(vector) } else { Err(DeviceError::lost("writing zeros", code)) }
+    }
+
+    /// A copy of `host`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], [`DeviceError::Lost`].
+    pub fn from_slice(device: &Device, host: &[T]) -> Result<Self> {
+        let mut vector = Self::uninitialized(device, host.len())?;
+        vector.copy_from(host)?;
+        Ok(vector)
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// True without elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> usize {
+        self.len() * size_of::<T>()
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// self ← host, of the same length.
+    ///
+    /// # Errors
+    /// [`bt_formats::Error::DimensionMismatch`], [`DeviceError::Lost`].
+    pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
+        self.same_length(host.len())?;
+        self.device.make_current()?;
+        let lost = DeviceError::while_("copying to it");
+        // SAFETY: `host` outlives the copy, which is waited for.
+        unsafe { self.buffer.async_copy_from(host, &self.device.0.stream) }.map_err(&lost)?;
+        self.device.0.stream.synchronize().map_err(&lost)
+    }
+
+    /// host ← self, after everything that was asked of the device before.
+    ///
+    /// # Errors
+    /// [`bt_formats::Error::DimensionMismatch`]; [`DeviceError::Lost`] when a kernel before failed. `host` is as it was then.
+    pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
+        self.same_length(host.len())?;
+        self.device.synchronize("computing")?;
+        let lost = DeviceError::while_("copying from it");
+        self.buffer.copy_to(host).map_err(lost)
+    }
+
+    fn same_length(&self, found: usize) -> Result<()> {
+        let expected = self.len();
+        if found == expected {
+            return Ok(());
+        }
+        Err(InputError::DimensionMismatch { what: "length of a vector on the device", expected, found }.into())
+    }
+
+    pub(crate) fn arg(&self) -> Arg<'static> {
+        Arg::Word(self.address())
+    }
+
+    /// Where it is on the device.
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.as_device_ptr().as_raw()
+    }
+}
+
+impl<T: DeviceCopy> Drop for DeviceVec<T> {
+    fn drop(&mut self) {
+        // Where this fails the device is lost, and its memory with it.
+        let _ = self.device.make_current();
+        // SAFETY: dropped here and nowhere else.
+        unsafe { ManuallyDrop::drop(&mut self.buffer) };
+    }
+}

@@ -1,0 +1,260 @@
+//! What the Krylov methods on a device share: the system there, and the loop of the host around their steps.
+//!
+//! A step is a number of launches that leave a new iterate and its residual norm. The device stops by itself; the host reads state
+//! and norms once in [`CHUNK`] steps, shows the norms to the monitor, and checks every claim of convergence against b − A·x.
+
+use bt_formats::{
+    Breakdown, Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport, StopCriterion, norm2,
+    one,
+};
+use bt_iter::{Jacobi, Preconditioner, Watch};
+
+use crate::device::{Device, DeviceScalar, DeviceVec, Result, Shape};
+use crate::scaled::Exponents;
+use crate::spmv::{DeviceCsr, RowRule};
+
+/// Steps between looks of the host; the kernels keep twice as many norms.
+pub(crate) const CHUNK: u32 = 32;
+const HISTORY: usize = 64;
+/// Fields of a copy of the state, of which there are two: see kernels/device.h.
+const FIELDS: usize = 9;
+/// Squares of norms: of the residual, and of that of the iterate set aside.
+const RR: usize = 1;
+const BEST: usize = 2;
+const STOP: usize = 3;
+const STOP_LATER: usize = 4;
+const AT: usize = 6;
+
+/// Restarts with a new shadow residual before an inner product of zero is a breakdown.
+const RESTARTS: usize = 3;
+
+/// Preconditioners of device solvers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DevicePreconditioner {
+    /// M = I.
+    #[default]
+    Identity,
+    /// M = diag(A).
+    Jacobi,
+}
+
+/// The system on the device, the iterates, and the state of a run.
+pub(crate) struct Common<'a, T: DeviceScalar> {
+    a: &'a Csr<T>,
+    exponents: Exponents,
+    pub matrix: DeviceCsr<T>,
+    pub inverse: Option<DeviceVec<T>>,
+    pub x: DeviceVec<T>,
+    pub b: DeviceVec<T>,
+    pub best: DeviceVec<T>,
+    /// Two copies of the state, then the norms.
+    state: DeviceVec<f64>,
+    /// Of every kernel, so that the sums of one are read by the next.
+    pub shape: Shape,
+    pub lanes: u32,
+}
+
+impl<'a, T: DeviceScalar> Common<'a, T> {
+    /// Copies A, scaled, to the device.
+    pub fn new(device: &Device, a: &'a Csr<T>, precond: DevicePreconditioner) -> Result<Self> {
+        a.check_square()?;
+        a.check_finite()?;
+        let n = a.nrows();
+        let exponents = Exponents::of(a.values());
+        let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), exponents.matrix(a.values()))?;
+        let rule = match RowRule::for_rows(a) {
+            // Its groups do not carry the sums of a method along.
+            RowRule::Segments => RowRule::Eight,
+            other => other,
+        };
+        let inverse = match precond {
+            DevicePreconditioner::Identity => None,
+            DevicePreconditioner::Jacobi => {
+                let (ones, mut inverse) = (vec![one::<T>(); n], vec![one::<T>(); n]);
+                Jacobi::new(&scaled)?.apply(&ones, &mut inverse);
+                Some(DeviceVec::from_slice(device, &inverse)?)
+            }
+        };
+        let memory = || DeviceVec::uninitialized(device, n);
+        Ok(Self {
+            a,
+            exponents,
+            matrix: DeviceCsr::with_rule(device, &scaled, rule)?,
+            inverse,
+            x: memory()?,
+            b: memory()?,
+            best: memory()?,
+            state: DeviceVec::uninitialized(device, 2 * FIELDS + HISTORY)?,
+            shape: Shape::over(n as u64 * u64::from(rule.lanes())),
+            lanes: rule.lanes(),
+        })
+    }
+
+    pub fn n(&self) -> usize {
+        self.a.nrows()
+    }
+
+    /// Bytes of the vectors here.
+    pub fn workspace(&self) -> usize {
+        3 * self.x.bytes() + self.state.bytes()
+    }
+
+    /// Addresses of the state and of the norms.
+    pub fn state(&self) -> [u64; 2] {
+        let state = self.state.address();
+        [state, state + 2 * FIELDS as u64 * 8]
+    }
+
+    /// r ← b − A·x on the host; ‖r‖₂
+    fn host_residual(&self, b: &[T], x: &[T], r: &mut [T]) -> f64 {
+        r.copy_from_slice(b);
+        self.a.apply(-one::<T>(), x, one(), r);
+        norm2(r)
+    }
+
+    /// `answer` ← x, or the iterate set aside where that one is better or x is not finite. Its norm by the recurrence.
+    fn take_best(&self, answer: &mut [T], norm: f64, best: f64) -> Result<f64> {
+        let finite = |x: &[T]| x.iter().all(|v| Scalar::is_finite(*v));
+        self.x.copy_to(answer)?;
+        self.exponents.restore(answer);
+        if norm <= best && finite(answer) {
+            return Ok(norm);
+        }
+        if best.is_finite() {
+            self.best.copy_to(answer)?;
+            self.exponents.restore(answer);
+            if finite(answer) {
+                return Ok(best);
+            }
+        } else if finite(answer) {
+            return Ok(norm);
+        }
+        answer.fill(bt_formats::zero());
+        Ok(f64::NAN)
+    }
+}
+
+/// A method's launches.
+pub(crate) trait Steps<'a, T: DeviceScalar> {
+    /// Name of the method.
+    const NAME: &'static str;
+    /// Products with A in a step, and applications of M.
+    const PRODUCTS: usize;
+
+    fn common(&mut self) -> &mut Common<'a, T>;
+    /// r ← b − A·x
+    fn start(&self) -> Result<()>;
+    /// Steps first .. first + count, fresh from the residual or not; the device stops at `limit`, or where the norm is at most
+    /// `threshold`.
+    fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()>;
+    fn bytes(&self) -> bt_formats::Bytes;
+}
+
+/// Iterates from the `x` given; on every exit `x` is the iterate of the smallest residual seen.
+pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
+    method: &mut S,
+    b: &[T],
+    x: &mut [T],
+    stop: &StopCriterion,
+    monitor: &mut dyn Monitor,
+) -> Result<SolveReport> {
+    let common = method.common();
+    let n = common.n();
+    check_vector("right-hand side", b, n)?;
+    check_vector("x", x, n)?;
+    let mut residual = b.to_vec();
+    let norm_b = norm2(b);
+    let norm_r0 = common.host_residual(b, x, &mut residual);
+    let mut watch = Watch::new(stop, monitor, norm_b, norm_r0);
+    common.exponents = common.exponents.with_rhs(b);
+    let exponents = common.exponents;
+    common.b.copy_from(&exponents.rhs(b))?;
+    common.x.copy_from(&exponents.to_scaled(x))?;
+    let mut state = [0.0; 2 * FIELDS + HISTORY];
+    (state[BEST], state[FIELDS + BEST]) = (f64::INFINITY, f64::INFINITY);
+    common.state.copy_from(&state)?;
+
+    let limit = u32::try_from(stop.max_iters).unwrap_or(u32::MAX - CHUNK);
+    let threshold = exponents.scaled_norm(watch.threshold);
+    let mut answer = x.to_vec();
+    // `step`: of the next direction; `seen`: of the next norm that the monitor has not seen.
+    let (mut step, mut seen, mut fresh, mut restarts) = (0, 0, true, 0);
+    let (outcome, recurrence) = loop {
+        if fresh {
+            method.start()?;
+        }
+        let count = CHUNK.min(limit.saturating_sub(step).saturating_add(1));
+        method.steps(step, count, limit, fresh, threshold)?;
+        method.common().state.copy_to(&mut state)?;
+        let last = state_of(&state, step + count - 1);
+        let at = last[AT] as u32;
+        let mut told = None;
+        for s in seen..=at {
+            watch.iterations = s as usize;
+            if told.is_none() {
+                told = watch.verdict(exponents.norm(state[2 * FIELDS + s as usize % HISTORY]));
+            }
+        }
+        seen = at + 1;
+        let why = if last[STOP] == 0.0 { last[STOP_LATER] } else { last[STOP] };
+        let norm = exponents.norm(last[RR].sqrt());
+        (step, fresh) = (step + count, false);
+        match why as u32 {
+            0 if matches!(told, Some(Outcome::Stopped | Outcome::TimeLimit)) => {
+                // One more launch, for the step that x is behind.
+                method.steps(step, 1, step, false, threshold)?;
+                method.common().state.copy_to(&mut state)?;
+                watch.iterations = step as usize;
+                let norm = exponents.norm(state_of(&state, step)[RR].sqrt());
+                break (told.unwrap_or(Outcome::Stopped), norm);
+            }
+            0 => {}
+            1 => {
+                method.common().x.copy_to(&mut answer)?;
+                exponents.restore(&mut answer);
+                let truth = method.common().host_residual(b, &answer, &mut residual);
+                watch.operator_applications += 1;
+                if let Some(outcome) = watch.claim(truth) {
+                    break (outcome, truth);
+                }
+                (step, fresh) = (at, true);
+            }
+            2 => break (Outcome::Breakdown(Breakdown::NonFinite), norm),
+            3 => {
+                let told = told.filter(|t| matches!(t, Outcome::Stopped | Outcome::TimeLimit));
+                break (told.unwrap_or(Outcome::IterationLimit), norm);
+            }
+            4 => break (Outcome::Breakdown(Breakdown::IndefinitePreconditioner), norm),
+            5 => break (Outcome::Breakdown(Breakdown::IndefiniteOperator), norm),
+            6 if restarts < RESTARTS => {
+                restarts += 1;
+                (step, fresh) = (at, true);
+            }
+            6 => break (Outcome::Breakdown(Breakdown::RhoZero), norm),
+            _ => break (Outcome::Breakdown(Breakdown::OmegaZero), norm),
+        }
+    };
+    watch.operator_applications += S::PRODUCTS * watch.iterations + restarts;
+    watch.preconditioner_applications = S::PRODUCTS * watch.iterations;
+    let best = exponents.norm(state_of(&state, 0)[BEST].min(state_of(&state, 1)[BEST]).sqrt());
+    let recurrence = method.common().take_best(&mut answer, recurrence, best)?;
+    let truth = method.common().host_residual(b, &answer, &mut residual);
+    x.copy_from_slice(&answer);
+    let bytes = method.bytes();
+    Ok(watch.report(S::NAME, outcome, recurrence, truth, bytes))
+}
+
+/// The copy of the state that `step` wrote.
+fn state_of(state: &[f64], step: u32) -> &[f64] {
+    &state[(step % 2) as usize * FIELDS..][..FIELDS]
+}
+
+pub(crate) fn check_vector<T: Scalar>(what: &'static str, v: &[T], expected: usize) -> Result<(), InputError> {
+    if v.len() != expected {
+        return Err(InputError::DimensionMismatch { what, expected, found: v.len() });
+    }
+    match v.iter().position(|&v| !Scalar::is_finite(v)) {
+        Some(row) => Err(InputError::NonFinite { what, row, col: 0, value: v[row].to_string() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,26 @@
+//! Floor 3 of blocktri: products and whole solvers on an NVIDIA GPU.
+//!
+//! The kernels are CUDA C++ in `kernels/`, compiled in advance to PTX that travels inside this crate; the driver is loaded
+//! when the first [`Device`] is opened. Building needs no CUDA, and a program with this crate starts without a driver.
+//!
+//! Data stay on the device for a whole solve, scalars too; sums are trees of fixed shape, so that a run has the same bits
+//! every time and on every chip. The residual that a solver reports is recomputed on the host from A.
+
+mod bicgstab;
+mod blas1;
+mod cg;
+mod device;
+mod hbisa;
+mod krylov;
+mod scaled;
+mod spmv;
+mod tridiagonal;
+
+pub use bicgstab::DeviceBiCgStab;
+pub use blas1::{dot, update};
+pub use cg::{DeviceCg, Schedule};
+pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
+pub use hbisa::DeviceHbisa;
+pub use krylov::DevicePreconditioner;
+pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};
+pub use tridiagonal::{BatchReport, DeviceTridiagonalBatch};

@@ -1,0 +1,207 @@
+//! HBISA on the device: the host's iterates, norms, outcomes, for blocks of 1 to 1024 rows.
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use bt_formats::{
+    BlockTridiagonal, Breakdown, Csr, DiagonalKind, HybridLayout, Monitor, Outcome, Partition, Progress, RealScalar,
+    Scalar, StopCriterion,
+};
+use bt_iter::{Hbisa, StopRule, Sweep};
+use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, Schedule};
+use support::{Numbers, device, epsilon};
+
+const SWEEPS: [Sweep; 2] = [Sweep::Jacobi, Sweep::RedBlack];
+
+/// Tridiagonal diagonal blocks that dominate by the factor `weight`, couplings here and there.
+fn blocks<T: Scalar>(sizes: &[usize], weight: f64) -> BlockTridiagonal<T> {
+    let partition = Partition::from_sizes(sizes.iter().copied()).unwrap();
+    let n = partition.n();
+    let mut numbers = Numbers(n as u64);
+    let (mut ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        let home = partition.block_of(i);
+        let low = if home == 0 { 0 } else { partition.range(home - 1).start };
+        let high = if home + 1 == sizes.len() { n } else { partition.range(home + 1).end };
+        let mut row: Vec<(usize, f64)> = Vec::new();
+        for c in low..high {
+            let inside = partition.block_of(c) == home;
+            if (inside && i.abs_diff(c) == 1) || (!inside && numbers.below(9) == 0 && row.len() < 7) {
+                row.push((c, numbers.real::<f64>()));
+            }
+        }
+        let sum: f64 = row.iter().map(|(_, v)| v.abs()).sum();
+        let place = row.partition_point(|&(c, _)| c < i);
+        row.insert(place, (i, weight * sum + 0.1));
+        columns.extend(row.iter().map(|&(c, _)| c as u32));
+        values.extend(row.iter().map(|&(_, v)| T::from_parts(v, 0.0)));
+        ptr.push(columns.len() as u32);
+    }
+    let a = Csr::new(n, n, ptr, columns, values).unwrap();
+    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+    BlockTridiagonal::from_csr(&a, partition, layout).unwrap()
+}
+
+#[derive(Default)]
+struct Norms {
+    seen: Vec<f64>,
+    until: Option<usize>,
+}
+
+impl Monitor for Norms {
+    fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let Progress::Iteration { index, residual } = progress {
+            assert_eq!(index, self.seen.len());
+            self.seen.push(residual);
+            if Some(index) == self.until {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn agrees<T: DeviceScalar>(device: &Device, sizes: &[usize], rtol: f64, schedules: &[Schedule]) {
+    let a = blocks::<T>(sizes, 1.3);
+    let b = Numbers(9).vector::<T>(a.n());
+    for sweep in SWEEPS {
+        for rule in [StopRule::Residual, StopRule::Update] {
+            let stop = StopCriterion { rtol, ..StopCriterion::default() };
+            let (mut expected, mut seen) = (vec![T::default(); a.n()], Norms::default());
+            let host = Hbisa::new(&a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
+            assert_eq!(host.outcome, Outcome::Converged, "{sizes:?}, {sweep:?}, {rule:?}");
+            let mut bits: Option<Vec<T>> = None;
+            for &schedule in schedules {
+                let what = format!("{sizes:?}, {sweep:?}, {rule:?}, {schedule:?}, {}", T::SUFFIX);
+                let (mut x, mut norms) = (vec![T::default(); a.n()], Norms::default());
+                let mut method = DeviceHbisa::new(device, &a, sweep, rule, schedule).unwrap();
+                let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
+                assert_eq!((report.method, report.outcome), (host.method, host.outcome), "{what}: {report:?}");
+                assert!(report.iterations.abs_diff(host.iterations) <= 1, "{what}: {} sweeps", report.iterations);
+                for (i, (ours, theirs)) in norms.seen.iter().zip(&seen.seen).enumerate().skip(1) {
+                    // Of one block all but rounding is zero.
+                    let slack = 0.01 * theirs + 1e3 * epsilon::<T>();
+                    assert!((ours - theirs).abs() <= slack, "{what}: norm {i} is {ours:e}, not {theirs:e}");
+                }
+                let error = x.iter().zip(&expected).fold(0.0, |m: f64, (&x, &e)| m.max((x - e).abs().to_f64()));
+                let size = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs().to_f64()));
+                assert!(error <= (1e2 * rtol + 1e3 * epsilon::<T>()) * size, "{what}: off by {error:e} of {size:e}");
+                // The schedule changes no bit.
+                assert_eq!(*bits.get_or_insert_with(|| x.clone()), x, "{what}");
+            }
+        }
+    }
+}
+
+const BOTH: [Schedule; 2] = [Schedule::Launches, Schedule::Persistent];
+
+#[test]
+fn answers_norms_and_counts_are_those_of_the_host() {
+    let Some(device) = device() else { return };
+    for sizes in [vec![1], vec![1; 5], vec![33], vec![2, 31, 1, 32, 7], vec![16; 6], vec![255, 257]] {
+        agrees::<f64>(&device, &sizes, 1e-9, &BOTH);
+    }
+    agrees::<f32>(&device, &[2, 31, 1, 32, 7], 1e-4, &BOTH);
+}
+
+#[test]
+fn large_blocks_are_launched_sweep_by_sweep() {
+    let Some(device) = device() else { return };
+    agrees::<f64>(&device, &[513, 3], 1e-6, &[Schedule::Auto]);
+    let a = blocks::<f64>(&[1024], 1.3);
+    let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Auto).unwrap();
+    assert!(!method.is_persistent());
+    let report = method.solve(&vec![1.0; 1024], &mut vec![0.0; 1024], &StopCriterion::default(), &mut ()).unwrap();
+    assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 1));
+    let error = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Persistent).err().unwrap();
+    assert!(error.to_string().starts_with("invalid schedule: "), "{error}");
+}
+
+#[test]
+fn divergence_is_seen_and_the_best_iterate_returned() {
+    let Some(device) = device() else { return };
+    // Couplings that outweigh the diagonal blocks: every sweep multiplies the error by about two.
+    let a = blocks::<f64>(&[4; 6], 0.2);
+    let b = Numbers(2).vector::<f64>(24);
+    for schedule in BOTH {
+        let mut x = vec![0.0; 24];
+        let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, schedule).unwrap();
+        let report = method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!(report.outcome, Outcome::Breakdown(Breakdown::Diverged), "{report:?}");
+        assert!(report.certificate.relative_residual <= 1.0, "{report:?}");
+    }
+}
+
+#[test]
+fn limits_and_monitors_end_a_run() {
+    let Some(device) = device() else { return };
+    let a = blocks::<f64>(&[8; 5], 0.8);
+    let b = Numbers(3).vector::<f64>(40);
+    for sweep in SWEEPS {
+        for rule in [StopRule::Residual, StopRule::Update] {
+            for schedule in BOTH {
+                let mut method = DeviceHbisa::new(&device, &a, sweep, rule, schedule).unwrap();
+                let mut run = |max_iters, until| {
+                    let stop = StopCriterion { rtol: 1e-300, max_iters, ..StopCriterion::default() };
+                    let mut x = vec![0.0; 40];
+                    let mut norms = Norms { until, ..Norms::default() };
+                    let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
+                    let host = StopCriterion { max_iters: report.iterations, ..stop };
+                    let mut y = vec![0.0; 40];
+                    Hbisa::new(&a, sweep, rule).unwrap().solve(&b, &mut y, &host, &mut ());
+                    (report, x, y)
+                };
+                for max_iters in [0, 1, 2, 5, 31, 33] {
+                    let (report, x, y) = run(max_iters, None);
+                    assert_eq!((report.outcome, report.iterations), (Outcome::IterationLimit, max_iters));
+                    let off = x.iter().zip(&y).fold(0.0, |m: f64, (x, y)| m.max((x - y).abs()));
+                    assert!(off <= 1e-12, "{sweep:?}, {rule:?}, {schedule:?}: {max_iters} sweeps, off by {off:e}");
+                }
+                let (report, ..) = run(1000, Some(7));
+                assert_eq!((report.outcome, report.iterations), (Outcome::Stopped, 7));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_solution_out_of_range_is_not_converged() {
+    let Some(device) = device() else { return };
+    let a = Csr::from_dense(faer::mat![[1e-200, 0.0], [0.0, 1e-200]].as_ref()).unwrap();
+    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+    let a = BlockTridiagonal::from_csr(&a, Partition::uniform(2, 1).unwrap(), layout).unwrap();
+    for rule in [StopRule::Residual, StopRule::Update] {
+        let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
+        let mut x = [0.0; 2];
+        let report = method.solve(&[1e200, 1e100], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!((report.outcome, x), (Outcome::Breakdown(Breakdown::NonFinite), [0.0; 2]), "{rule:?}");
+        // In range: any scale will do.
+        let report = method.solve(&[1e100, 1e50], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!(report.outcome, Outcome::Converged);
+        assert!(f64::abs(x[0] / 1e300 - 1.0) < 1e-14 && f64::abs(x[1] / 1e250 - 1.0) < 1e-14, "{x:?}");
+    }
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused_by_name() {
+    let Some(device) = device() else { return };
+    let refused = |a: &BlockTridiagonal<f64>, sweep| {
+        DeviceHbisa::new(&device, a, sweep, StopRule::Residual, Schedule::Auto).err().unwrap()
+    };
+    let a = blocks::<f64>(&[3, 3], 1.5);
+    assert!(refused(&a, Sweep::GaussSeidel).to_string().contains("hbisa-gs is not on the device"));
+    let large = blocks::<f64>(&[1025], 1.5);
+    assert!(refused(&large, Sweep::Jacobi).to_string().contains("1025 rows"));
+    let of = |rows: [[f64; 2]; 2]| {
+        let a = Csr::from_dense(faer::Mat::from_fn(2, 2, |i, j| rows[i][j]).as_ref()).unwrap();
+        let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+        BlockTridiagonal::from_csr(&a, Partition::uniform(2, 2).unwrap(), layout).unwrap()
+    };
+    let error = refused(&of([[0.0, 1.0], [1.0, 0.0]]), Sweep::Jacobi);
+    assert!(matches!(&error, DeviceError::Factor(_)) && error.to_string().contains("row interchanges"), "{error}");
+    let error = refused(&of([[1.0, 1.0], [1.0, 1.0]]), Sweep::Jacobi);
+    assert!(error.to_string().contains("singular"), "{error}");
+    let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Auto).unwrap();
+    assert!(method.solve(&[f64::NAN; 6], &mut [0.0; 6], &StopCriterion::default(), &mut ()).is_err());
+}

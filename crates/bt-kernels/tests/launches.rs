@@ -1,0 +1,60 @@
+//! The same bits whatever order threads run in. For the stand-in driver only; one test, since the seed is the process's.
+
+mod support;
+
+use bt_direct::batch::Layout;
+use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
+use bt_iter::{StopRule, Sweep};
+use bt_kernels::{
+    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceTridiagonalBatch, DeviceVec,
+    Schedule, dot,
+};
+use bt_testkit::stencil;
+use support::{Numbers, device};
+
+#[test]
+fn bits_do_not_depend_on_the_order_of_threads() {
+    if std::env::var("BLOCKTRI_TEST_GPU").is_ok() || std::env::var("REQUIRE_GPU").is_ok() {
+        println!("skipped: a real GPU has no seed");
+        return;
+    }
+    let device = device().expect("the stand-in driver has a device");
+    let a = stencil::<f64>(9, 0.0);
+    let b = Numbers(1).vector::<f64>(81);
+    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+    let lines = BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), layout).unwrap();
+    let run = || {
+        let x = DeviceVec::from_slice(&device, &b).unwrap();
+        let mut y = DeviceVec::zeros(&device, 81).unwrap();
+        DeviceCsr::new(&device, &a).unwrap().apply(2.0, &x, 0.0, &mut y).unwrap();
+        let mut bits = vec![dot(&x, &y).unwrap().to_bits()];
+        for schedule in [Schedule::Launches, Schedule::Persistent] {
+            let mut x = vec![0.0; 81];
+            let mut cg = DeviceCg::new(&device, &a, DevicePreconditioner::Jacobi, schedule).unwrap();
+            cg.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+            bits.extend(x.iter().map(|v| v.to_bits()));
+            for sweep in [Sweep::Jacobi, Sweep::RedBlack] {
+                let mut x = vec![0.0; 81];
+                let mut hbisa = DeviceHbisa::new(&device, &lines, sweep, StopRule::Residual, schedule).unwrap();
+                hbisa.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+                bits.extend(x.iter().map(|v| v.to_bits()));
+            }
+        }
+        let mut x = vec![0.0; 81];
+        let mut bicgstab = DeviceBiCgStab::new(&device, &a, DevicePreconditioner::Jacobi).unwrap();
+        bicgstab.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        bits.extend(x.iter().map(|v| v.to_bits()));
+        for layout in [Layout::Strided, Layout::Interleaved] {
+            let (diag, mut x) = (vec![4.0; 81], b.clone());
+            let mut batch = DeviceTridiagonalBatch::new(&device, layout, 9, &b, &diag, &b).unwrap();
+            assert!(batch.solve_in_place(&mut x).unwrap().on_host.is_empty());
+            bits.extend(x.iter().map(|v| v.to_bits()));
+        }
+        bits
+    };
+    let first = run();
+    for seed in 1..=3 {
+        assert!(bt_cuda_driver::set_seed(seed), "the stand-in takes a seed");
+        assert_eq!(run(), first, "seed {seed}");
+    }
+}

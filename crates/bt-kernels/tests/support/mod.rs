@@ -1,0 +1,86 @@
+//! The device of the tests: the stand-in driver, or a real GPU where `BLOCKTRI_TEST_GPU=1` asks for one. With `REQUIRE_GPU=1` a
+//! missing GPU is a failure.
+
+#![allow(dead_code)] // each test program takes what it needs
+
+use std::path::PathBuf;
+
+use bt_formats::{Csr, RealScalar, Scalar};
+use bt_kernels::{Device, DeviceScalar};
+
+/// Device 0; none, with a word why, where a real GPU is asked for and there is none.
+pub fn device() -> Option<Device> {
+    let asked = |name| std::env::var(name).is_ok_and(|v| v == "1");
+    if !asked("BLOCKTRI_TEST_GPU") && !asked("REQUIRE_GPU") {
+        bt_cuda_driver::choose(&stand_in()).expect("the stand-in is chosen first");
+        let device = Device::open(0).expect("the stand-in driver has a device");
+        assert!(bt_cuda_driver::look_for_races(), "the stand-in driver finds races");
+        return Some(device);
+    }
+    match Device::open(0) {
+        Ok(device) => Some(device),
+        Err(why) => {
+            assert!(!asked("REQUIRE_GPU"), "{why}");
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// Cargo builds the library of the dev-dependency beside the test program.
+pub fn stand_in() -> PathBuf {
+    let program = std::env::current_exe().expect("the path of this program");
+    let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    program.parent().expect("its folder").join(name)
+}
+
+/// Whole numbers from a seed, the same everywhere: SplitMix64.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+    /// In (−1, 1), never 0.
+    pub fn real<T: Scalar>(&mut self) -> T {
+        let v = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        T::from_parts(2.0 * v - 1.0 + 1e-9, 0.0)
+    }
+    pub fn vector<T: Scalar>(&mut self, n: usize) -> Vec<T> {
+        (0..n).map(|_| self.real()).collect()
+    }
+    /// Rows of the lengths given, columns anywhere.
+    pub fn rows<T: Scalar>(&mut self, ncols: usize, lengths: &[usize]) -> Csr<T> {
+        let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
+        for &length in lengths {
+            let mut columns: Vec<u32> = (0..length).map(|_| self.below(ncols) as u32).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            val.extend(columns.iter().map(|_| self.real::<T>()));
+            idx.extend(columns);
+            ptr.push(idx.len() as u32);
+        }
+        Csr::new(lengths.len(), ncols, ptr, idx, val).expect("columns increase")
+    }
+}
+
+/// Machine epsilon.
+pub fn epsilon<T: DeviceScalar>() -> f64 {
+    if size_of::<T>() == 4 { f32::EPSILON.into() } else { f64::EPSILON }
+}
+
+/// |found − expected| ≤ factor·ε·size for every element.
+pub fn assert_close<T: DeviceScalar>(what: &str, found: &[T], expected: &[T], sizes: &[f64], factor: f64) {
+    assert_eq!(found.len(), expected.len(), "{what}: lengths");
+    for (i, ((&f, &e), &size)) in found.iter().zip(expected).zip(sizes).enumerate() {
+        let error = (f - e).abs().to_f64();
+        let bound = factor * epsilon::<T>() * size;
+        assert!(error <= bound, "{what}: element {i} is {f:e}, not {e:e}: off by {error:e}, more than {bound:e}");
+    }
+}

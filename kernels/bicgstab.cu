@@ -1,0 +1,204 @@
+// BiCGSTAB with right preconditioning by a diagonal, or without, in five launches an iteration:
+//
+//   direction:  p <- r + beta*(p - omega*v),  p^ <- M*p;   x <- x + alpha*p^ + omega*s^ of the step before
+//   first:      v <- A*p^,  (r*, v), (v, v)
+//   half:       s <- r - alpha*v,  s^ <- M*s,  (s, s)
+//   second:     t <- A*s^,  (t, s), (t, t)
+//   residual:   r <- s - omega*t,  (r, r), (r*, r)
+//
+// (H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992), doi:10.1137/0913035; omega after Sleijpen and van der Vorst, Numer.
+// Algorithms 10 (1995), doi:10.1007/BF02140769.) Scalars are made of sums that the blocks left, as in cg.cu; x is one step late there
+// and here. s is in the place of r.
+//
+// Traffic of an iteration, s bytes a value: 2*nnz(s + 4) + 8n + two gathers + 23*s*n with a diagonal M.
+
+#include "device.h"
+
+template <class T> struct System {
+    u32 n;
+    const u32 *ptr, *col;
+    const T *val;
+    // 1 / diagonal, or null.
+    const T *inverse;
+    T *x, *r, *shadow, *p, *p_hat, *v, *s_hat, *t, *best;
+    // Sums of the blocks: (r, r), (r*, r); (r*, v), (v, v); (s, s); (t, s), (t, t).
+    double *part_r, *part_v, *part_s, *part_t, *state, *history;
+    u32 blocks;
+    // Below this part of the product of the norms an inner product is zero.
+    double negligible;
+};
+
+template <class T> DEVICE T precondition(const System<T> &s, u64 i, T v) { return s.inverse ? s.inverse[i] * v : v; }
+
+DEVICE void leave(double *part, u32 blocks, double a, double b, double *scratch) {
+    a = reduce<Sum>(a, scratch);
+    b = reduce<Sum>(b, scratch);
+    if (thread() == 0) {
+        part[block()] = a;
+        part[blocks + block()] = b;
+    }
+}
+
+// to <- A*from, and the sums of to*with and to*to.
+template <class T, u32 LANES>
+DEVICE void product(const System<T> &s, const T *from, T *to, const T *with, double *part, double *scratch) {
+    double a = 0, b = 0;
+    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
+        const u64 i = first + (place() % WARP) / LANES;
+        T sum = 0;
+        if (i < s.n)
+#pragma unroll 2
+            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], from[s.col[k]], sum);
+        if (LANES > 1) sum = sum_lanes(sum, LANES);
+        if (i < s.n && thread() % LANES == 0) {
+            to[i] = sum;
+            a = fused((double)sum, (double)with[i], a);
+            b = fused((double)sum, (double)sum, b);
+        }
+    }
+    leave(part, s.blocks, a, b, scratch);
+}
+
+template <class T> DEVICE bool stopped(const System<T> &s, u32 step) {
+    const double *now = s.state + (step & 1) * FIELDS;
+    return now[STOP] != GO_ON || now[STOP_LATER] != GO_ON;
+}
+
+// r <- b - A*x, (r, r) and (r, r) again, for the shadow residual is r.
+template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, double *scratch) {
+    double rr = 0;
+    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
+        const u64 i = first + (place() % WARP) / LANES;
+        T sum = 0;
+        if (i < s.n)
+#pragma unroll 2
+            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], s.x[s.col[k]], sum);
+        if (LANES > 1) sum = sum_lanes(sum, LANES);
+        if (i < s.n && thread() % LANES == 0) {
+            const T r = b[i] - sum;
+            s.r[i] = s.shadow[i] = r;
+            rr = fused((double)r, (double)r, rr);
+        }
+    }
+    leave(s.part_r, s.blocks, rr, rr, scratch);
+}
+
+template <class T> DEVICE void direction(const System<T> &s, u32 step, u32 limit, bool fresh, double threshold, double *scratch) {
+    const double *old = s.state + ((step + 1) & 1) * FIELDS;
+    double *now = s.state + (step & 1) * FIELDS;
+    const bool first = block() == 0 && thread() == 0;
+    if (handed_on(old, now, fresh, first)) return;
+    const double rr = reduce_all<Sum>(s.part_r, s.blocks, scratch), rho = reduce_all<Sum>(s.part_r + s.blocks, s.blocks, scratch);
+    const double norm = root(rr), shadow = fresh ? norm : old[SHADOW];
+    u32 stop = verdict(norm, threshold, step, limit);
+    if (stop == GO_ON && !fresh && old[OMEGA] == 0) stop = NO_OMEGA;
+    if (stop == GO_ON && !(__builtin_fabs(rho) > s.negligible * shadow * norm)) stop = ORTHOGONAL;
+    // The iterate that x still is was better than the one it becomes, and than all before.
+    const bool keep = !fresh && !(rr <= old[RR]) && old[RR] < old[BEST];
+    const T alpha = fresh ? (T)0 : (T)old[ALPHA], omega = fresh ? (T)0 : (T)old[OMEGA];
+    const T beta = fresh ? (T)0 : (T)((rho / old[RHO]) * (old[ALPHA] / old[OMEGA]));
+#pragma unroll 1
+    for (u64 i = place(); i < s.n; i += places()) {
+        if (!fresh) {
+            const T x = s.x[i];
+            if (keep) s.best[i] = x;
+            s.x[i] = fused(omega, s.s_hat[i], fused(alpha, s.p_hat[i], x));
+        }
+        if (stop != GO_ON) continue;
+        const T p = fresh ? s.r[i] : fused(beta, fused(-omega, s.v[i], s.p[i]), s.r[i]);
+        s.p[i] = p;
+        s.p_hat[i] = precondition(s, i, p);
+    }
+    if (first) {
+        now[RHO] = rho;
+        now[RR] = rr;
+        now[BEST] = keep ? old[RR] : old[BEST];
+        now[STOP] = stop;
+        now[STOP_LATER] = GO_ON;
+        now[AT] = step;
+        now[SHADOW] = shadow;
+        s.history[step % HISTORY] = norm;
+    }
+}
+
+template <class T> DEVICE void half(const System<T> &s, u32 step, double *scratch) {
+    double *now = s.state + (step & 1) * FIELDS;
+    if (now[STOP] != GO_ON) return;
+    const double sigma = reduce_all<Sum>(s.part_v, s.blocks, scratch), vv = reduce_all<Sum>(s.part_v + s.blocks, s.blocks, scratch);
+    const bool first = block() == 0 && thread() == 0;
+    if (!(__builtin_fabs(sigma) > s.negligible * now[SHADOW] * root(vv))) {
+        if (first) now[STOP_LATER] = sigma != sigma ? NON_FINITE : ORTHOGONAL;
+        return;
+    }
+    const double ratio = now[RHO] / sigma;
+    if (first) now[ALPHA] = ratio;
+    const T alpha = (T)ratio;
+    double ss = 0;
+#pragma unroll 1
+    for (u64 i = place(); i < s.n; i += places()) {
+        const T next = fused(-alpha, s.v[i], s.r[i]);
+        s.r[i] = next;
+        s.s_hat[i] = precondition(s, i, next);
+        ss = fused((double)next, (double)next, ss);
+    }
+    ss = reduce<Sum>(ss, scratch);
+    if (thread() == 0) s.part_s[block()] = ss;
+}
+
+template <class T> DEVICE void residual(const System<T> &s, u32 step, double *scratch) {
+    if (stopped(s, step)) return;
+    const double ss = reduce_all<Sum>(s.part_s, s.blocks, scratch);
+    const double ts = reduce_all<Sum>(s.part_t, s.blocks, scratch), tt = reduce_all<Sum>(s.part_t + s.blocks, s.blocks, scratch);
+    // omega <- (t, s) / (t, t), enlarged to a cosine of 0.7
+    const double norms = root(ss) * root(tt), cosine = norms > 0 ? __builtin_fabs(ts) / norms : 0;
+    const double stretch = cosine < 0.7 && cosine > s.negligible ? 0.7 / cosine : 1;
+    const double ratio = norms == 0 ? 0 : ts * stretch / tt;
+    const T omega = (T)ratio;
+    if (block() == 0 && thread() == 0) s.state[(step & 1) * FIELDS + OMEGA] = ratio;
+    double rr = 0, rho = 0;
+#pragma unroll 1
+    for (u64 i = place(); i < s.n; i += places()) {
+        const T r = fused(-omega, s.t[i], s.r[i]);
+        s.r[i] = r;
+        rr = fused((double)r, (double)r, rr);
+        rho = fused((double)r, (double)s.shadow[i], rho);
+    }
+    leave(s.part_r, s.blocks, rr, rho, scratch);
+}
+
+#define PRODUCTS(T, S, LANES)                                                                                        \
+    extern "C" __global__ void __bounds__(BLOCK) bicgstab_start_##LANES##_##S(System<T> s, const T *b) {             \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        start<T, LANES>(s, b, scratch);                                                                              \
+    }                                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK) bicgstab_first_##LANES##_##S(System<T> s, u32 step) {               \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        if (!stopped(s, step)) product<T, LANES>(s, s.p_hat, s.v, s.shadow, s.part_v, scratch);                      \
+    }                                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK) bicgstab_second_##LANES##_##S(System<T> s, u32 step) {              \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        if (!stopped(s, step)) product<T, LANES>(s, s.s_hat, s.t, s.r, s.part_t, scratch);                           \
+    }
+#define VECTORS(T, S)                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK)                                                                     \
+        bicgstab_direction_##S(System<T> s, u32 step, u32 limit, u32 fresh, double threshold) {                      \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        direction<T>(s, step, limit, fresh != 0, threshold, scratch);                                                \
+    }                                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK) bicgstab_half_##S(System<T> s, u32 step) {                          \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        half<T>(s, step, scratch);                                                                                   \
+    }                                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK) bicgstab_residual_##S(System<T> s, u32 step) {                      \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        residual<T>(s, step, scratch);                                                                               \
+    }
+
+PRODUCTS(float, f32, 1)
+PRODUCTS(float, f32, 8)
+PRODUCTS(float, f32, 32)
+PRODUCTS(double, f64, 1)
+PRODUCTS(double, f64, 8)
+PRODUCTS(double, f64, 32)
+VECTORS(float, f32)
+VECTORS(double, f64)

@@ -1,0 +1,187 @@
+// The preconditioned conjugate gradient method in two launches an iteration, or all iterations in one cooperative launch.
+//
+//   direction:  p <- z + beta*p,  q <- A*p,  p'q;   x <- x + alpha*p of the step before
+//   residual:   r <- r - alpha*q,  z <- M*r,  r'z, r'r
+//
+// beta and alpha are made of the sums that the blocks of the launch before left: every block adds them up again, in the same
+// order, so no launch is needed for a scalar and none comes to the host. The direction is formed where it is gathered, z + beta*p
+// for every entry of A, into the other one of two vectors.
+//
+// x is one step late, so that when a residual turns out worse than the one before, x is still the better iterate and is set aside.
+//
+// Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n.
+
+#include "device.h"
+
+template <class T> struct System {
+    u32 n;
+    const u32 *ptr, *col;
+    const T *val;
+    // 1 / diagonal, or null.
+    const T *inverse;
+    T *x, *r, *z, *p, *q, *best;
+    // Of r'z and r'r, and of p'q: sums of the blocks.
+    double *part_r, *part_q, *state, *history;
+    u32 blocks_r, blocks_q;
+};
+
+template <class T> DEVICE void leave(const System<T> &s, double rz, double rr, double *scratch) {
+    rz = reduce<Sum>(rz, scratch);
+    rr = reduce<Sum>(rr, scratch);
+    if (thread() == 0) {
+        s.part_r[block()] = rz;
+        s.part_r[s.blocks_r + block()] = rr;
+    }
+}
+
+// z <- M*r and the terms of r'z, r'r in row i.
+template <class T> DEVICE void precondition(const System<T> &s, u64 i, T r, double &rz, double &rr) {
+    T z = r;
+    if (s.inverse) z = s.z[i] = s.inverse[i] * r;
+    rz = fused((double)r, (double)z, rz);
+    rr = fused((double)r, (double)r, rr);
+}
+
+// r <- b - A*x
+template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, double *scratch) {
+    double rz = 0, rr = 0;
+    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
+        const u64 i = first + (place() % WARP) / LANES;
+        T sum = 0;
+        if (i < s.n)
+#pragma unroll 2
+            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], s.x[s.col[k]], sum);
+        if (LANES > 1) sum = sum_lanes(sum, LANES);
+        if (i < s.n && thread() % LANES == 0) {
+            const T r = s.r[i] = b[i] - sum;
+            precondition(s, i, r, rz, rr);
+        }
+    }
+    leave(s, rz, rr, scratch);
+}
+
+// True when the run has stopped; the same in all blocks.
+template <class T, u32 LANES>
+DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, double threshold, double *scratch) {
+    const double *old = s.state + ((step + 1) & 1) * FIELDS;
+    double *now = s.state + (step & 1) * FIELDS;
+    const bool first = block() == 0 && thread() == 0;
+    if (handed_on(old, now, fresh, first)) return true;
+    const double rz = reduce_all<Sum>(s.part_r, s.blocks_r, scratch), rr = reduce_all<Sum>(s.part_r + s.blocks_r, s.blocks_r, scratch);
+    const double norm = root(rr);
+    const u32 early = verdict(norm, threshold, step, limit);
+    const u32 stop = early != GO_ON || rz > 0 ? early : rz != rz ? NON_FINITE : BAD_PRECONDITIONER;
+    // The iterate that x still is was better than the one it becomes, and than all before.
+    const bool keep = !fresh && !(rr <= old[RR]) && old[RR] < old[BEST];
+    const T alpha = fresh ? (T)0 : (T)old[ALPHA], beta = fresh ? (T)0 : (T)(rz / old[RHO]);
+    const T *z = s.inverse ? s.z : s.r, *p = s.p + (u64)((step + 1) & 1) * s.n;
+    T *p_next = s.p + (u64)(step & 1) * s.n;
+    double pq = 0;
+    for (u64 first_row = place() / LANES - (place() % WARP) / LANES; first_row < s.n; first_row += places() / LANES) {
+        const u64 i = first_row + (place() % WARP) / LANES;
+        const bool leader = i < s.n && thread() % LANES == 0;
+        if (leader && !fresh) {
+            const T x = s.x[i];
+            if (keep) s.best[i] = x;
+            s.x[i] = fused(alpha, p[i], x);
+        }
+        if (stop != GO_ON) continue;
+        T sum = 0;
+        if (i < s.n)
+#pragma unroll 2
+            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) {
+                const u32 c = s.col[k];
+                sum = fused(s.val[k], fresh ? z[c] : fused(beta, p[c], z[c]), sum);
+            }
+        if (LANES > 1) sum = sum_lanes(sum, LANES);
+        if (leader) {
+            const T pi = fresh ? z[i] : fused(beta, p[i], z[i]);
+            p_next[i] = pi;
+            s.q[i] = sum;
+            pq = fused((double)pi, (double)sum, pq);
+        }
+    }
+    pq = reduce<Sum>(pq, scratch);
+    if (thread() == 0) s.part_q[block()] = pq;
+    if (first) {
+        now[RHO] = rz;
+        now[RR] = rr;
+        now[BEST] = keep ? old[RR] : old[BEST];
+        now[STOP] = stop;
+        now[STOP_LATER] = GO_ON;
+        now[AT] = step;
+        s.history[step % HISTORY] = norm;
+    }
+    return stop != GO_ON;
+}
+
+template <class T> DEVICE void residual(const System<T> &s, u32 step, double *scratch) {
+    double *now = s.state + (step & 1) * FIELDS;
+    if (now[STOP] != GO_ON) return;
+    const double pq = reduce_all<Sum>(s.part_q, s.blocks_q, scratch);
+    const bool first = block() == 0 && thread() == 0;
+    if (!(pq > 0)) {
+        if (first) now[STOP_LATER] = pq != pq ? NON_FINITE : BAD_OPERATOR;
+        return;
+    }
+    const double ratio = now[RHO] / pq;
+    if (first) now[ALPHA] = ratio;
+    const T alpha = (T)ratio;
+    double rz = 0, rr = 0;
+#pragma unroll 1
+    for (u64 i = place(); i < s.n; i += places()) {
+        const T r = s.r[i] = fused(-alpha, s.q[i], s.r[i]);
+        precondition(s, i, r, rz, rr);
+    }
+    leave(s, rz, rr, scratch);
+}
+
+// At most `count` steps from `step` on, by as many blocks as left sums: blocks_r = blocks_q = the grid.
+template <class T, u32 LANES>
+DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, double *scratch) {
+    u32 round = 0;
+    for (u32 end = step + count; step < end; step++) {
+        const bool stopped = direction<T, LANES>(s, step, limit, fresh, threshold, scratch);
+        grid_barrier(arrived, ++round);
+        if (stopped) {
+            // As after more launches, which would change nothing.
+            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            return;
+        }
+        residual(s, step, scratch);
+        grid_barrier(arrived, ++round);
+        fresh = false;
+    }
+}
+
+#define KERNELS(T, S, LANES)                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK) cg_start_##LANES##_##S(System<T> s, const T *b) {                          \
+        __shared__ double scratch[BLOCK / WARP];                                                                            \
+        start<T, LANES>(s, b, scratch);                                                                                     \
+    }                                                                                                                       \
+    extern "C" __global__ void __bounds__(BLOCK)                                                                            \
+        cg_direction_##LANES##_##S(System<T> s, u32 step, u32 limit, u32 fresh, double threshold) {                         \
+        __shared__ double scratch[BLOCK / WARP];                                                                            \
+        direction<T, LANES>(s, step, limit, fresh != 0, threshold, scratch);                                                \
+    }                                                                                                                       \
+    extern "C" __global__ void __bounds__(BLOCK)                                                                            \
+        cg_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) {      \
+        __shared__ double scratch[BLOCK / WARP];                                                                            \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, scratch);                                      \
+    }
+
+KERNELS(float, f32, 1)
+KERNELS(float, f32, 8)
+KERNELS(float, f32, 32)
+KERNELS(double, f64, 1)
+KERNELS(double, f64, 8)
+KERNELS(double, f64, 32)
+
+extern "C" __global__ void __bounds__(BLOCK) cg_residual_f32(System<float> s, u32 step) {
+    __shared__ double scratch[BLOCK / WARP];
+    residual(s, step, scratch);
+}
+extern "C" __global__ void __bounds__(BLOCK) cg_residual_f64(System<double> s, u32 step) {
+    __shared__ double scratch[BLOCK / WARP];
+    residual(s, step, scratch);
+}

@@ -1,0 +1,119 @@
+// What the kernels need of CUDA C++, for clang without a CUDA installation: keywords, places, shuffles, reductions, fences.
+//
+// Every reduction is a tree of fixed shape: the same bits on every chip, in every run. No floating-point atomics.
+
+#pragma once
+
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+// Three blocks of BLOCK threads fit on a multiprocessor at least: 85 registers a thread.
+#define __bounds__(threads) __attribute__((launch_bounds(threads, 3)))
+#define DEVICE static inline __device__ __attribute__((always_inline))
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// Threads of a block, in all kernels that reduce.
+constexpr u32 BLOCK = 256;
+constexpr u32 WARP = 32;
+constexpr u32 ALL = 0xffffffffu;
+
+DEVICE u32 thread() { return (u32)__nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 threads() { return (u32)__nvvm_read_ptx_sreg_ntid_x(); }
+DEVICE u32 block() { return (u32)__nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 blocks() { return (u32)__nvvm_read_ptx_sreg_nctaid_x(); }
+// Of this thread among all of the grid, and their number.
+DEVICE u64 place() { return (u64)block() * threads() + thread(); }
+DEVICE u64 places() { return (u64)blocks() * threads(); }
+
+DEVICE void barrier() { __syncthreads(); }
+
+// The value of the lane whose number differs in the bits of `mask`.
+DEVICE float across(float v, u32 mask) { return __nvvm_shfl_sync_bfly_f32(ALL, v, mask, 31); }
+DEVICE double across(double v, u32 mask) {
+    union { double d; int i[2]; } u = {v};
+    u.i[0] = __nvvm_shfl_sync_bfly_i32(ALL, u.i[0], mask, 31);
+    u.i[1] = __nvvm_shfl_sync_bfly_i32(ALL, u.i[1], mask, 31);
+    return u.d;
+}
+
+DEVICE float magnitude(float v) { return __builtin_fabsf(v); }
+DEVICE double magnitude(double v) { return __builtin_fabs(v); }
+DEVICE float root(float v) { return __nvvm_sqrt_rn_f(v); }
+DEVICE double root(double v) { return __nvvm_sqrt_rn_d(v); }
+DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+// The larger one; NaN if either is.
+DEVICE double larger(double a, double b) { return a > b || a != a ? a : b; }
+
+struct Sum {
+    static inline __device__ double empty() { return 0.0; }
+    static inline __device__ double of(double a, double b) { return a + b; }
+};
+struct Largest {
+    static inline __device__ double empty() { return 0.0; }
+    static inline __device__ double of(double a, double b) { return larger(a, b); }
+};
+
+// All values of `lanes` neighbouring lanes, a power of two at most 32, in every one of them. All lanes of the warp call.
+template <class T> DEVICE T sum_lanes(T v, u32 lanes) {
+    for (u32 mask = lanes / 2; mask > 0; mask /= 2) v += across(v, mask);
+    return v;
+}
+
+// All values of a block of BLOCK threads, in every thread. `scratch` holds BLOCK / WARP values and is free again on return.
+template <class Op> DEVICE double reduce(double v, double *scratch) {
+    for (u32 mask = WARP / 2; mask > 0; mask /= 2) v = Op::of(v, across(v, mask));
+    if (thread() % WARP == 0) scratch[thread() / WARP] = v;
+    barrier();
+    v = scratch[0];
+    for (u32 w = 1; w < BLOCK / WARP; w++) v = Op::of(v, scratch[w]);
+    barrier();
+    return v;
+}
+
+// All `count` values that the blocks of an earlier launch left, in every thread of a block of BLOCK threads.
+template <class Op> DEVICE double reduce_all(const double *values, u32 count, double *scratch) {
+    double v = Op::empty();
+#pragma unroll 1
+    for (u32 i = thread(); i < count; i += BLOCK) v = Op::of(v, values[i]);
+    return reduce<Op>(v, scratch);
+}
+
+// Waits until all blocks of a cooperative launch are here. `arrived` is 0 before the launch; `round` counts from 1.
+DEVICE void grid_barrier(u32 *arrived, u32 round) {
+    barrier();
+    if (thread() == 0) {
+        __nvvm_membar_gl();
+        __nvvm_atom_add_gen_i((int *)arrived, 1);
+        while (*(volatile u32 *)arrived < round * blocks()) {
+        }
+        __nvvm_membar_gl();
+    }
+    barrier();
+}
+
+// Krylov methods: fields of the state, which holds two copies, of even and of odd steps; why a run stops; and how many residual norms
+// are kept, that of step i at i % HISTORY.
+enum : u32 { RHO, RR, BEST, STOP, STOP_LATER, ALPHA, AT, OMEGA, SHADOW, FIELDS };
+enum : u32 { GO_ON, CLAIM, NON_FINITE, LIMIT, BAD_PRECONDITIONER, BAD_OPERATOR, ORTHOGONAL, NO_OMEGA };
+constexpr u32 HISTORY = 64;
+
+// Once a run has stopped, a step only hands the state on: true then. By one thread of the grid.
+DEVICE bool handed_on(const double *old, double *now, bool fresh, bool first) {
+    const double stopped = fresh ? (double)GO_ON : old[STOP] != GO_ON ? old[STOP] : old[STOP_LATER];
+    if (stopped == GO_ON) return false;
+    if (first) {
+#pragma unroll 1
+        for (u32 f = 0; f < FIELDS; f++) now[f] = old[f];
+        now[STOP] = stopped;
+        now[STOP_LATER] = GO_ON;
+    }
+    return true;
+}
+
+// The tests that come first in every method, on the residual norm of a step.
+DEVICE u32 verdict(double norm, double threshold, u32 step, u32 limit) {
+    return norm <= threshold ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : step >= limit ? LIMIT : GO_ON;
+}

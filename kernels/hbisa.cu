@@ -1,0 +1,242 @@
+// HBISA, the hybrid block iteration for block-tridiagonal matrices with tridiagonal diagonal blocks: Jacobi and red-black sweeps.
+//
+//   t <- b - (L + U)*x,   D*x' = t,   each matrix block by one thread block, a row a thread
+//
+// (Yang, Li & Li, J. Supercomput. 73 (2017), doi:10.1007/s11227-016-1881-x, Eq. (6) and (7).) A block is solved in shared memory by
+// parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981). The residual of x,
+// t - D*x, is summed in the same pass; a norm is known one sweep later, from the sums that the thread blocks left.
+//
+// Three vectors take turns: iterate i is in number i % 3. Before one is overwritten, its content is set aside if it was better than
+// what came next and than all before.
+//
+// Traffic of a sweep, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n.
+
+#include "device.h"
+
+// Fields of its state, beside STOP, AT and BEST: the norms of the last iterate and of the one before.
+constexpr u32 NORM = RR, BEFORE = RHO;
+// Rows of a block at most; in one launch for all sweeps, where registers are scarcer, at most half of that.
+constexpr u32 LARGEST = 1024;
+
+template <class T> struct Blocks {
+    u32 n, m;
+    // Rows first[j] .. first[j + 1] of block j; lower, diag and upper of D one after another; the couplings.
+    const u32 *first;
+    const T *diagonal;
+    const u32 *ptr, *col;
+    const T *val, *b;
+    T *x, *best;
+    // Sums, largest changes, largest values of the thread blocks: of even and odd steps, of both colours.
+    double *part, *state, *history;
+    // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update.
+    u32 colours, rule;
+    double rtol, atol;
+};
+
+// All values of a block of whole warps, in every thread.
+template <class Op> DEVICE double reduce_warps(double v, double *scratch) {
+    for (u32 mask = WARP / 2; mask > 0; mask /= 2) v = Op::of(v, across(v, mask));
+    if (thread() % WARP == 0) scratch[thread() / WARP] = v;
+    barrier();
+    v = scratch[0];
+#pragma unroll 1
+    for (u32 w = 1; w < threads() / WARP; w++) v = Op::of(v, scratch[w]);
+    barrier();
+    return v;
+}
+
+template <class Op> DEVICE double reduce_parts(const double *values, double *scratch) {
+    double v = Op::empty();
+#pragma unroll 1
+    for (u32 i = thread(); i < blocks(); i += threads()) v = Op::of(v, values[i]);
+    return reduce_warps<Op>(v, scratch);
+}
+
+template <class T> DEVICE double *parts(const Blocks<T> &s, u32 step, u32 colour) {
+    return s.part + (u64)((step & 1) * 2 + colour) * 3 * blocks();
+}
+
+// What the sweep before has shown: true to stop. `keep`: iterate step - 2 is to be set aside.
+template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bool &keep, double *scratch) {
+    const double *old = s.state + ((step + 1) & 1) * FIELDS;
+    double *now = s.state + (step & 1) * FIELDS;
+    const bool first = block() == 0 && thread() == 0;
+    keep = false;
+    if (step == 0) {
+        if (first) {
+            // NORM of iterate 0 comes from the host, in the other copy.
+            now[NORM] = old[NORM];
+            now[BEFORE] = now[BEST] = __builtin_inf();
+            now[STOP] = GO_ON;
+            now[AT] = 0;
+        }
+        return false;
+    }
+    if (old[STOP] != GO_ON) {
+        if (first)
+#pragma unroll 1
+            for (u32 f = 0; f < FIELDS; f++) now[f] = old[f];
+        return true;
+    }
+    double sum = 0, change = 0, size = 0;
+#pragma unroll 1
+    for (u32 c = 0; c < s.colours; c++) {
+        const double *part = parts(s, step + 1, c);
+        sum += reduce_parts<Sum>(part, scratch);
+        change = larger(change, reduce_parts<Largest>(part + blocks(), scratch));
+        size = larger(size, reduce_parts<Largest>(part + 2 * blocks(), scratch));
+    }
+    // The newest norm that is known: of iterate `at`.
+    const u32 at = s.rule == 0 ? step - 1 : step;
+    const double norm = s.rule == 1 ? change : at == 0 ? old[NORM] : root(sum);
+    const double target = s.rule == 1 ? larger(s.atol, s.rtol * size) : s.atol;
+    const u32 stop = at > 0 && norm <= target ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : at >= limit ? LIMIT : GO_ON;
+    // By the residual old[NORM] is of iterate step - 2; by the update that is old[BEFORE], and old[NORM] of the next.
+    const double candidate = s.rule == 0 ? old[NORM] : old[BEFORE], next = s.rule == 0 ? norm : old[NORM];
+    // Where the run stops nothing is overwritten.
+    keep = stop == GO_ON && step >= 2 && !(next <= candidate) && candidate < old[BEST];
+    if (first) {
+        now[BEFORE] = old[NORM];
+        now[NORM] = norm;
+        now[BEST] = keep ? candidate : old[BEST];
+        now[STOP] = stop;
+        now[AT] = at;
+        s.history[at % HISTORY] = norm;
+    }
+    return stop != GO_ON;
+}
+
+// a[i]*x[i-1] + b[i]*x[i] + c[i]*x[i+1] = d[i] for i < k: x[i], by parallel cyclic reduction.
+template <class T> DEVICE T solve_block(u32 k, T *a, T *b, T *c, T *d) {
+    const u32 i = thread();
+#pragma unroll 1
+    for (u32 reach = 1; reach < k; reach *= 2) {
+        T ai = 0, bi = 1, ci = 0, di = 0;
+        if (i < k) {
+            bi = b[i];
+            di = d[i];
+            if (i >= reach) {
+                const T f = -a[i] / b[i - reach];
+                ai = f * a[i - reach];
+                bi = fused(f, c[i - reach], bi);
+                di = fused(f, d[i - reach], di);
+            }
+            if (i + reach < k) {
+                const T f = -c[i] / b[i + reach];
+                ci = f * c[i + reach];
+                bi = fused(f, a[i + reach], bi);
+                di = fused(f, d[i + reach], di);
+            }
+        }
+        barrier();
+        if (i < k) {
+            a[i] = ai;
+            b[i] = bi;
+            c[i] = ci;
+            d[i] = di;
+        }
+        barrier();
+    }
+    return i < k ? d[i] / b[i] : (T)0;
+}
+
+// Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
+template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
+    T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
+    const T *before = s.x + (u64)(step % 3) * s.n;
+    T *after = s.x + (u64)((step + 1) % 3) * s.n;
+    const T *coupled = colour == 0 ? before : after;
+    double sum = 0, change = 0, size = 0;
+    for (u32 j = block() * s.colours + colour; j < s.m; j += blocks() * s.colours) {
+        const u32 low = s.first[j], k = s.first[j + 1] - low, i = thread();
+        const u64 row = (u64)low + i;
+        T t = 0, x = 0, lower = 0, diag = 0, upper = 0;
+        if (i < k) {
+            t = s.b[row];
+#pragma unroll 1
+            for (u32 e = s.ptr[row]; e < s.ptr[row + 1]; e++) t = fused(-s.val[e], coupled[s.col[e]], t);
+            x = before[row];
+            lower = s.diagonal[row];
+            diag = s.diagonal[s.n + row];
+            upper = s.diagonal[2 * (u64)s.n + row];
+            a[i] = lower;
+            b[i] = diag;
+            c[i] = upper;
+            d[i] = t;
+        }
+        // The odd blocks of an iterate were solved with its even ones: their residual is rounding.
+        if (i < k && colour == 0) {
+            T r = fused(-diag, x, t);
+            if (i > 0) r = fused(-lower, before[row - 1], r);
+            if (i + 1 < k) r = fused(-upper, before[row + 1], r);
+            sum = fused((double)r, (double)r, sum);
+        }
+        barrier();
+        const T next = solve_block(k, a, b, c, d);
+        if (i < k) {
+            if (keep) s.best[row] = after[row];
+            after[row] = next;
+            change = larger(change, magnitude((double)next - (double)x));
+            size = larger(size, magnitude((double)next));
+        }
+        barrier();
+    }
+    sum = reduce_warps<Sum>(sum, scratch);
+    change = reduce_warps<Largest>(change, scratch);
+    size = reduce_warps<Largest>(size, scratch);
+    if (thread() == 0) {
+        double *part = parts(s, step, colour);
+        part[block()] = sum;
+        part[blocks() + block()] = change;
+        part[2 * blocks() + block()] = size;
+    }
+}
+
+// One half of a sweep (a whole one for Jacobi). The second half does what the first has judged.
+template <class T> DEVICE void half(const Blocks<T> &s, u32 step, u32 colour, u32 limit, T *shared, double *scratch) {
+    bool keep;
+    if (colour == 0) {
+        if (judge(s, step, limit, keep, scratch)) return;
+    } else {
+        const double *now = s.state + (step & 1) * FIELDS, *old = s.state + ((step + 1) & 1) * FIELDS;
+        if (now[STOP] != GO_ON) return;
+        keep = step >= 2 && now[BEST] < old[BEST];
+    }
+    sweep(s, step, colour, keep, shared, scratch);
+}
+
+template <class T>
+DEVICE void all(const Blocks<T> &s, u32 step, u32 count, u32 limit, u32 *arrived, T *shared, double *scratch) {
+    u32 round = 0;
+    for (u32 end = step + count; step < end; step++) {
+        bool keep;
+        if (judge(s, step, limit, keep, scratch)) {
+            grid_barrier(arrived, ++round);
+            // As after more launches, which would change nothing.
+            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            return;
+        }
+#pragma unroll 1
+        for (u32 colour = 0; colour < s.colours; colour++) {
+            sweep(s, step, colour, keep, shared, scratch);
+            grid_barrier(arrived, ++round);
+        }
+    }
+}
+
+#define KERNELS(T, S)                                                                                                  \
+    extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1)))                                              \
+        hbisa_half_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                                 \
+        __shared__ T shared[4 * LARGEST];                                                                              \
+        __shared__ double scratch[LARGEST / WARP];                                                                     \
+        half<T>(s, step, colour, limit, shared, scratch);                                                              \
+    }                                                                                                                  \
+    extern "C" __global__ void __attribute__((launch_bounds(LARGEST / 2, 1)))                                          \
+        hbisa_all_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                                     \
+        __shared__ T shared[4 * LARGEST];                                                                              \
+        __shared__ double scratch[LARGEST / WARP];                                                                     \
+        all<T>(s, step, count, limit, arrived, shared, scratch);                                                       \
+    }
+
+KERNELS(float, f32)
+KERNELS(double, f64)

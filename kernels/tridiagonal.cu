@@ -1,0 +1,140 @@
+// Batches of tridiagonal systems without interchanges, each with its backward error.
+//
+// interleaved: equation i of system s at [i*m + s]; a thread takes a system (Thomas's algorithm), neighbours read neighbours.
+// strided:     equation i of system s at [s*n + i], n <= 1024; a thread block takes a system (parallel cyclic reduction).
+//
+// The backward error max|b - A*x| / (|A|*max|x| + max|b|), |A| the largest row sum, is NaN or large where a pivot vanished or elements
+// grew: the host looks at it and solves such systems again, with interchanges.
+//
+// Traffic a row, s bytes a value: interleaved 14*s (three diagonals and b twice, c' and x written and read again, x once more);
+// strided 5*s, of which the last read of the diagonals is from the cache.
+
+#include "device.h"
+
+constexpr u32 LARGEST = 1024;
+
+// NaN where the size overflows: nothing is known then.
+DEVICE double backward(double residual, double size) {
+    return residual == 0 && size == 0 ? 0 : size < __builtin_inf() ? residual / size : __builtin_nan("");
+}
+
+template <class T>
+DEVICE void interleaved(u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *scratch, T *x, double *error) {
+    for (u64 s = place(); s < m; s += places()) {
+        // c'[i] = c[i] / pivot, x[i] = (b[i] - a[i]*x[i-1]) / pivot
+        T pivot = diag[s], c = 0, d = b[s] / pivot;
+        x[s] = d;
+#pragma unroll 1
+        for (u64 i = 1; i < n; i++) {
+            const u64 k = i * m + s;
+            c = upper[k - m] / pivot;
+            scratch[k - m] = c;
+            pivot = fused(-lower[k], c, diag[k]);
+            d = fused(-lower[k], d, b[k]) / pivot;
+            x[k] = d;
+        }
+        // x[i] <- x[i] - c'[i]*x[i+1], with the residual of the row below, which is complete then
+        double residual = 0, norm = 0, largest_x = magnitude((double)d), largest_b = 0;
+        T below = 0, here = d;
+#pragma unroll 1
+        for (u64 i = n; i-- > 0;) {
+            const u64 k = i * m + s;
+            const T above = i > 0 ? fused(-scratch[k - m], here, x[k - m]) : (T)0;
+            if (i > 0) x[k - m] = above;
+            const T lo = i > 0 ? lower[k] : (T)0, up = i + 1 < n ? upper[k] : (T)0;
+            const T r = fused(-up, below, fused(-diag[k], here, fused(-lo, above, b[k])));
+            residual = larger(residual, magnitude((double)r));
+            norm = larger(norm, magnitude((double)lo) + magnitude((double)diag[k]) + magnitude((double)up));
+            largest_x = larger(largest_x, magnitude((double)above));
+            largest_b = larger(largest_b, magnitude((double)b[k]));
+            below = here;
+            here = above;
+        }
+        const double size = fused(norm, largest_x, largest_b);
+        error[s] = backward(residual, size);
+    }
+}
+
+DEVICE double largest_of(double v, double *scratch) {
+    for (u32 mask = WARP / 2; mask > 0; mask /= 2) v = larger(v, across(v, mask));
+    if (thread() % WARP == 0) scratch[thread() / WARP] = v;
+    barrier();
+    v = scratch[0];
+#pragma unroll 1
+    for (u32 w = 1; w < threads() / WARP; w++) v = larger(v, scratch[w]);
+    barrier();
+    return v;
+}
+
+template <class T>
+DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error, T *shared, double *scratch) {
+    T *as = shared, *bs = shared + LARGEST, *cs = shared + 2 * LARGEST, *ds = shared + 3 * LARGEST;
+    const u32 i = thread();
+#pragma unroll 1
+    for (u32 s = block(); s < m; s += blocks()) {
+        const u64 k = (u64)s * n + i;
+        const bool mine = i < n;
+        T at = mine && i > 0 ? lower[k] : (T)0, bt = mine ? diag[k] : (T)1, ct = mine && i + 1 < n ? upper[k] : (T)0;
+        T dt = mine ? b[k] : (T)0;
+        // Rows at distance `reach` are eliminated, which leaves rows at twice the distance.
+#pragma unroll 1
+        for (u32 reach = 1; reach < n; reach *= 2) {
+            if (mine) {
+                as[i] = at;
+                bs[i] = bt;
+                cs[i] = ct;
+                ds[i] = dt;
+            }
+            barrier();
+            if (mine) {
+                T an = 0, cn = 0;
+                if (i >= reach) {
+                    const T f = -at / bs[i - reach];
+                    an = f * as[i - reach];
+                    bt = fused(f, cs[i - reach], bt);
+                    dt = fused(f, ds[i - reach], dt);
+                }
+                if (i + reach < n) {
+                    const T f = -ct / bs[i + reach];
+                    cn = f * cs[i + reach];
+                    bt = fused(f, as[i + reach], bt);
+                    dt = fused(f, ds[i + reach], dt);
+                }
+                at = an;
+                ct = cn;
+            }
+            barrier();
+        }
+        const T value = mine ? dt / bt : (T)0;
+        if (mine) x[k] = ds[i] = value;
+        barrier();
+        // The equation again, from the cache: registers are scarce.
+        const T lo = mine && i > 0 ? lower[k] : (T)0, di = mine ? diag[k] : (T)1, up = mine && i + 1 < n ? upper[k] : (T)0;
+        const T rhs = mine ? b[k] : (T)0;
+        T r = mine ? fused(-di, value, rhs) : (T)0;
+        if (mine && i > 0) r = fused(-lo, ds[i - 1], r);
+        if (mine && i + 1 < n) r = fused(-up, ds[i + 1], r);
+        const double residual = largest_of(magnitude((double)r), scratch);
+        const double norm = largest_of(mine ? magnitude((double)lo) + magnitude((double)di) + magnitude((double)up) : 0.0, scratch);
+        const double largest_x = largest_of(magnitude((double)value), scratch);
+        const double largest_b = largest_of(magnitude((double)rhs), scratch);
+        const double size = fused(norm, largest_x, largest_b);
+        if (i == 0) error[s] = backward(residual, size);
+        barrier();
+    }
+}
+
+#define KERNELS(T, S)                                                                                                    \
+    extern "C" __global__ void __bounds__(BLOCK) tridiagonal_interleaved_##S(                                           \
+        u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *scratch, T *x, double *error) {      \
+        interleaved<T>(n, m, lower, diag, upper, b, scratch, x, error);                                                  \
+    }                                                                                                                    \
+    extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1))) tridiagonal_strided_##S(                      \
+        u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error) {                  \
+        __shared__ T shared[4 * LARGEST];                                                                                \
+        __shared__ double scratch[LARGEST / WARP];                                                                       \
+        strided<T>(n, m, lower, diag, upper, b, x, error, shared, scratch);                                              \
+    }
+
+KERNELS(float, f32)
+KERNELS(double, f64)

@@ -1,0 +1,71 @@
+//! `cargo xtask pack-gpu`: the device tests as one folder that runs on a machine with a driver and no cargo.
+//!
+//! The test programs of bt-kernels carry their PTX and read no files. `run.sh` starts each on the GPU, under the program that
+//! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`).
+
+use std::fs;
+use std::io::BufReader;
+use std::process::Stdio;
+
+use cargo_metadata::Message;
+use clap::Args;
+
+use crate::process::{Context, Failure, Result, cargo, root, show};
+
+/// Options of the chore.
+#[derive(Args)]
+pub struct Options {
+    /// Unoptimized programs, as `cargo test` builds them
+    #[arg(long)]
+    dev: bool,
+}
+
+const RUN: &str = "\
+#!/bin/sh
+# Every device test on the GPU of this machine. SANITIZER=\"compute-sanitizer --error-exitcode 9\" runs each under it.
+cd \"$(dirname \"$0\")\" || exit 1
+export REQUIRE_GPU=1
+failed=
+for test in ./test-*; do
+    $SANITIZER \"$test\" --test-threads=1 || failed=\"$failed $test\"
+done
+if [ -n \"$failed\" ]; then
+    echo \"failed:$failed\"
+    exit 1
+fi
+echo \"all passed\"
+";
+
+/// Builds the programs and fills target/pack-gpu.
+pub fn run(options: &Options) -> Result<()> {
+    let folder = root().join("target/pack-gpu");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context(folder.display())?;
+    }
+    fs::create_dir_all(&folder).context(folder.display())?;
+    let mut command = cargo(["test", "--package", "bt-kernels", "--tests", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    if !options.dev {
+        command.arg("--release");
+    }
+    let shown = show(&command);
+    let mut child = command.spawn().context(&shown)?;
+    let mut names = Vec::new();
+    for message in child.stdout.take().into_iter().flat_map(|out| Message::parse_stream(BufReader::new(out))) {
+        if let Message::CompilerArtifact(artifact) = message.context(&shown)?
+            && let Some(program) = artifact.executable.filter(|_| artifact.profile.test)
+        {
+            let to = folder.join(format!("test-{}", artifact.target.name));
+            fs::copy(&program, &to).context(to.display())?;
+            names.push(artifact.target.name);
+        }
+    }
+    let status = child.wait().context(&shown)?;
+    if !status.success() || names.is_empty() {
+        return Err(Failure(format!("{shown}: {status}, {} programs", names.len())));
+    }
+    let script = folder.join("run.sh");
+    fs::write(&script, RUN).context(script.display())?;
+    println!("target/pack-gpu: run.sh and {} programs: {}", names.len(), names.join(", "));
+    Ok(())
+}

@@ -10,7 +10,7 @@ use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, one, zero};
 use crate::blas1::divide;
 use crate::ilu0::DroppedFill;
 use crate::incomplete_lu::{outside_pattern, usable_pivot};
-use crate::triangular::{LevelTriangle, Rows};
+use crate::triangular::{Rows, SparseTriangle};
 
 /// Places of the factors by rows, columns increasing; those of A among them.
 pub(crate) struct Pattern<'a> {
@@ -64,8 +64,8 @@ pub(crate) enum Eliminated {
 #[allow(clippy::too_many_arguments)] // two factors, two buffers, and the rule
 pub(crate) fn eliminate<T: Scalar>(
     a: &Csr<T>,
-    lower: &mut LevelTriangle<T>,
-    upper: &mut LevelTriangle<T>,
+    lower: &mut SparseTriangle<T>,
+    upper: &mut SparseTriangle<T>,
     (w, owner): (&mut [T], &mut [u32]),
     dropped: DroppedFill,
     shift: f64,
@@ -75,10 +75,10 @@ pub(crate) fn eliminate<T: Scalar>(
     owner.fill(u32::MAX);
     let mut replaced = 0;
     for i in 0..a.nrows() {
-        let (left, own) = (lower.row(lower.position[i] as usize), upper.position[i] as usize);
+        let (left, own) = (lower.row(lower.position(i)), upper.position(i));
         let right = upper.row(own);
         for e in left.clone() {
-            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            let k = upper.position(lower.row_at(lower.idx[e] as usize));
             (w[k], owner[k]) = (zero(), i as u32);
         }
         // The diagonal is a place whether it is stored or not.
@@ -88,7 +88,7 @@ pub(crate) fn eliminate<T: Scalar>(
         let mut largest = zero::<T::Real>();
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals) {
-            let place = upper.position[j as usize] as usize;
+            let place = upper.position(j as usize);
             if owner[place] != i as u32 {
                 return Err(outside_pattern(i, j));
             }
@@ -99,7 +99,7 @@ pub(crate) fn eliminate<T: Scalar>(
         let mut lost = zero::<T>();
         for e in left {
             // lᵢₖ ← wₖ/uₖₖ;  wⱼ ← wⱼ − lᵢₖ·uₖⱼ on the pattern
-            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            let k = upper.position(lower.row_at(lower.idx[e] as usize));
             let l: T = w[k] * upper.reciprocals[k];
             for f in upper.row(k) {
                 let j = upper.idx[f] as usize;

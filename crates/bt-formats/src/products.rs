@@ -180,7 +180,9 @@ pub(crate) fn diagonals_times<T: Scalar>(
     });
     pulp::Arch::new().dispatch(
         #[inline(always)]
-        || {
+        move || {
+            // Taken over: a closure that could be called twice would not be inlined.
+            let y = y;
             let mut t = first;
             while t < end {
                 if whole.start <= t && t + LINE <= whole.end {

@@ -108,12 +108,17 @@ impl<T: Scalar> Sweep<'_, T> {
         if w.len() <= self.rows {
             let sums = &mut sums[..w.len().min(1) * (self.dots + 1)];
             sums.fill(zero());
-            for (s, strip) in w.chunks_mut(STRIP).enumerate() {
-                pulp::Arch::new().dispatch(
-                    #[inline(always)]
-                    || self.strip(first + s * STRIP, strip, sums),
-                );
-            }
+            // Moved in and taken apart there, or the closure would be one that can be called twice, and is then not inlined.
+            let vectors = (w, sums);
+            pulp::Arch::new().dispatch(
+                #[inline(always)]
+                move || {
+                    let (w, sums) = vectors;
+                    for (s, strip) in w.chunks_mut(STRIP).enumerate() {
+                        self.strip(first + s * STRIP, strip, sums);
+                    }
+                },
+            );
             return;
         }
         let half = w.len().div_ceil(self.rows) / 2;
@@ -127,17 +132,18 @@ impl<T: Scalar> Sweep<'_, T> {
     fn strip(&self, first: usize, w: &mut [T], sums: &mut [T]) {
         let len = w.len();
         let v = |j: usize| &self.basis[j * self.n + first..][..len];
+        let mut groups = self.c.chunks_exact(GROUP);
         let mut j = 0;
-        while j + GROUP <= self.c.len() {
-            let c: [T; GROUP] = from_fn(|q| self.c[j + q]);
-            leaf(len, from_fn::<_, GROUP, _>(|q| v(j + q)), [&mut *w], &|v, [w]| {
-                ([(w + c[0] * v[0] + c[1] * v[1]) + (c[2] * v[2] + c[3] * v[3])], [])
-            });
+        for y in &mut groups {
+            // Plain iterators: a pass over an array of vectors was compiled to gathers.
+            let [a, b, c, d] = from_fn(|q| v(j + q).iter());
+            for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *w = (*w + y[0] * *a + y[1] * *b) + (y[2] * *c + y[3] * *d);
+            }
             j += GROUP;
         }
-        for j in j..self.c.len() {
-            let c = self.c[j];
-            leaf(len, [v(j)], [&mut *w], &|[v], [w]| ([w + c * v], []));
+        for (q, &y) in groups.remainder().iter().enumerate() {
+            w.iter_mut().zip(v(j + q)).for_each(|(w, v)| *w += y * *v);
         }
         let mut j = 0;
         while j + GROUP <= self.dots {

@@ -21,18 +21,20 @@ pub(crate) struct Pattern<'a> {
 impl Pattern<'_> {
     /// The places left of the diagonal and right of it, with zeros.
     pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
-        let mut triangles = [Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() }];
-        for i in 0..self.ptr.len() - 1 {
-            for &j in &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize] {
-                if j as usize != i {
-                    let part = &mut triangles[usize::from(j as usize > i)];
-                    part.idx.push(j);
-                    part.val.push(zero());
-                }
-            }
-            for part in &mut triangles {
+        let n = self.ptr.len() - 1;
+        let mut triangles = [0; 2].map(|_| Rows { ptr: Vec::with_capacity(n + 1), ..Rows::default() });
+        triangles.iter_mut().for_each(|part| part.ptr.push(0));
+        for i in 0..n {
+            let row = &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize];
+            let left = row.iter().take_while(|&&j| (j as usize) < i).count();
+            let right = left + usize::from(row.get(left) == Some(&(i as u32)));
+            for (part, own) in triangles.iter_mut().zip([&row[..left], &row[right..]]) {
+                part.idx.extend_from_slice(own);
                 part.ptr.push(part.idx.len() as u32);
             }
+        }
+        for part in &mut triangles {
+            part.val = vec![zero(); part.idx.len()];
         }
         triangles
     }
@@ -104,9 +106,9 @@ pub(crate) fn eliminate<T: Scalar>(
             for f in upper.row(k) {
                 let j = upper.idx[f] as usize;
                 let product: T = l * upper.val[f];
-                if owner[j] == i as u32 {
-                    w[j] -= product;
-                } else {
+                // Outside the pattern w holds nothing: no branch that depends on the fill.
+                w[j] -= product;
+                if dropped == DroppedFill::ToDiagonal && owner[j] != i as u32 {
                     lost -= product;
                 }
             }

@@ -23,7 +23,9 @@ impl Pattern<'_> {
     pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
         let n = self.ptr.len() - 1;
         let mut triangles = [0; 2].map(|_| Rows { ptr: Vec::with_capacity(n + 1), ..Rows::default() });
-        triangles.iter_mut().for_each(|part| part.ptr.push(0));
+        for part in &mut triangles {
+            part.ptr.push(0);
+        }
         for i in 0..n {
             let row = &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize];
             let left = row.iter().take_while(|&&j| (j as usize) < i).count();

@@ -7,8 +7,8 @@
 //! Row i of a triangle waits for the rows that its entries name; the rows of one level wait for none of each other. By level
 //! schedule rows are stored level by level, so that a level is a contiguous piece of the work vector that reads earlier
 //! pieces only: threads share it without locks. E. Anderson, Y. Saad, Int. J. High Speed Comput. 1 (1989),
-//! doi:10.1142/S0129053389000056. It is taken where several threads make the factors and half of the rows lie in levels wide
-//! enough to be shared. A row is summed towards the diagonal in both: the same bits, whoever makes them and solves.
+//! doi:10.1142/S0129053389000056. It is taken where three threads or more make the factors and half of the rows lie in levels
+//! wide enough to be shared. A row is summed towards the diagonal in both: the same bits, whoever makes them and solves.
 //!
 //! Where there are many levels of few rows, Jacobi sweeps take their place: x₀ = D⁻¹·z, xₖ₊₁ = D⁻¹·(z − N·xₖ), all rows at once.
 //! N is nilpotent: as many sweeps as there are levels, less one, are the solve itself, to the same bits; fewer are a fixed linear
@@ -24,6 +24,9 @@ use rayon::prelude::*;
 
 /// Rows of a level from which on threads share it.
 const PARALLEL: usize = 2048;
+/// Threads from which on levels are made: by levels, with positions and permutations, a row costs about twice as much as in
+/// segments.
+const THREADS: usize = 3;
 /// Rows of a segment, at most.
 const SEGMENT: usize = 128;
 /// Added to the places of entries that are not taken from earlier segments: sums that nobody asks for, one a row, since a
@@ -106,7 +109,7 @@ impl<T: Scalar> SparseTriangle<T> {
     /// From the strict part and, unless it is a unit triangle, the reciprocals of the diagonal.
     pub fn new(strict: Rows<T>, reciprocals: Option<Vec<T>>, triangle: Triangle) -> Self {
         let n = strict.ptr.len() - 1;
-        let levels = if n >= PARALLEL && rayon::current_num_threads() > 1 {
+        let levels = if n >= PARALLEL && rayon::current_num_threads() >= THREADS {
             Levels::new(&strict.ptr, &strict.idx, triangle, PARALLEL)
         } else {
             None

@@ -5,8 +5,8 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome, Partition,
-    PhaseTimes, Progress, Scalar, SolveReport, zero,
+    BlockTridiagonal, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
+    Partition, PhaseTimes, Progress, Scalar, SolveReport, zero,
 };
 use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
@@ -119,9 +119,15 @@ fn krylov<T: Scalar>(
     }
     let start = Instant::now();
     let mut notes = Vec::new();
-    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
     let n = work.nrows();
+    // The format of the fastest products; without the memory for it A as it is will do.
+    let diagonals = Dia::where_full(&work).unwrap_or_default();
+    if diagonals.is_none() {
+        work.index_by_diagonals().unwrap_or_default();
+    }
+    let operator: &dyn Matrix<T> = diagonals.as_ref().map_or(&work, |diagonals| diagonals);
     let single = Single::of(&work, options.precision)?;
     let mut preconditioner = preconditioner(&work, &single, transform.is_identity(), options, &mut notes)?;
     let m = &mut *preconditioner;
@@ -133,10 +139,10 @@ fn krylov<T: Scalar>(
         Method::Gmres => Lockstep::gmres(n, nrhs, options.restart),
         _ => Lockstep::fgmres(n, nrhs, options.restart),
     };
-    let (x, mut report) = side_by_side(&work, &transform, m, b, options, &lockstep, monitor, &mut notes)?;
+    let (x, mut report) = side_by_side(operator, &transform, m, b, options, &lockstep, monitor, &mut notes)?;
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
-    report.bytes.matrix = work.bytes();
+    report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
     notes.append(&mut report.notes);
     report.notes = notes;
     Ok(Solution { x, report, reorder, precond: preconditioner.name(), blocks: None, rcond: None, warnings: Vec::new() })
@@ -150,7 +156,7 @@ const COLUMN_BYTES: usize = 1 << 30;
 /// All right-hand sides from a zero start, in groups that share the products with A.
 #[allow(clippy::too_many_arguments)] // the system, the method, and what watches it
 fn side_by_side<T: Scalar>(
-    work: &Csr<T>,
+    work: &dyn Matrix<T>,
     transform: &Transform<T>,
     m: &mut dyn Preconditioner<T>,
     b: MatRef<'_, T>,

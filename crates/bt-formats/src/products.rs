@@ -7,6 +7,8 @@
 //! Several vectors: y is cut into tiles whose part of the matrix fits the second-level cache, and all columns are done
 //! on one tile before the next, so that the matrix is streamed from memory once.
 
+use std::ops::Range;
+
 use faer::{MatMut, MatRef};
 
 use crate::operator::{Matrix, Op, Par, zero};
@@ -150,35 +152,9 @@ pub(crate) fn conj_if<T: Scalar>(op: Op, v: T) -> T {
     if op == Op::Adjoint { Scalar::conj(v) } else { v }
 }
 
-/// Adds one diagonal of a matrix: y(t) ← y(t) + v(t + dv)·(α·x(t + dx)) for the t in `first .. first + y.len()` at which
-/// both exist. A diagonal `offset` stored by rows is (dv, dx) = (0, offset) for A and (−offset, −offset) for Aᵀ.
-#[inline(always)]
-pub(crate) fn add_diagonal<T: Scalar>(
-    op: Op,
-    alpha: T,
-    (v, dv): (&[T], isize),
-    (x, dx): (&[T], isize),
-    first: usize,
-    y: &mut [T],
-) {
-    let range = |len: usize, d: isize| -d..len as isize - d;
-    let (rv, rx) = (range(v.len(), dv), range(x.len(), dx));
-    let start = rv.start.max(rx.start).max(first as isize);
-    let end = rv.end.min(rx.end).min((first + y.len()) as isize);
-    if start >= end {
-        return;
-    }
-    let at = |d: isize| (start + d) as usize..(end + d) as usize;
-    let y = &mut y[at(-(first as isize))];
-    let terms = v[at(dv)].iter().zip(&x[at(dx)]);
-    if op == Op::Adjoint {
-        y.iter_mut().zip(terms).for_each(|(y, (&v, &x))| *y += Scalar::conj(v) * (alpha * x));
-    } else {
-        y.iter_mut().zip(terms).for_each(|(y, (&v, &x))| *y += v * (alpha * x));
-    }
-}
-
-/// Rows at a time when y is passed over once per diagonal: y stays in the first-level cache.
+/// Rows whose sums stay in registers while all diagonals pass.
+const LINE: usize = 32;
+/// Rows at a time where diagonals leave the matrix: their sums stay in the first-level cache.
 const STRIP: usize = 1024;
 
 /// y ← α·(op(A)·x)[first..] + β·y for a matrix given by diagonals of `nrows` values each, stored by rows one after
@@ -194,18 +170,68 @@ pub(crate) fn diagonals_times<T: Scalar>(
     beta: T,
     y: &mut [T],
 ) {
+    // Row t of op(A) has op(v(t + dv))·x(t + dx) from the diagonal v.
+    let shift = |offset: isize| if op == Op::Identity { (0, offset) } else { (-offset, -offset) };
+    let diagonals = values.chunks_exact(nrows.max(1)).zip(offsets.clone().map(shift));
+    let end = first + y.len();
+    let whole = offsets.clone().map(shift).fold(first..end, |rows, (dv, dx)| {
+        let inside = inside(nrows, dv, x.len(), dx, &rows);
+        rows.start.max(inside.start)..rows.end.min(inside.end)
+    });
     pulp::Arch::new().dispatch(
         #[inline(always)]
-        || {
-            for (s, y) in y.chunks_mut(STRIP).enumerate() {
-                scale(beta, y);
-                for (v, offset) in values.chunks_exact(nrows.max(1)).zip(offsets.clone()) {
-                    let (dv, dx) = if op == Op::Identity { (0, offset) } else { (-offset, -offset) };
-                    add_diagonal(op, alpha, (v, dv), (x, dx), first + s * STRIP, y);
+        move || {
+            // Taken over: a closure that could be called twice would not be inlined.
+            let y = y;
+            let mut t = first;
+            while t < end {
+                if whole.start <= t && t + LINE <= whole.end {
+                    let mut sums = [zero::<T>(); LINE];
+                    for (v, (dv, dx)) in diagonals.clone() {
+                        let terms = v[at(t, dv)..][..LINE].iter().zip(&x[at(t, dx)..][..LINE]);
+                        sums.iter_mut().zip(terms).for_each(|(s, (&v, &x))| *s += conj_if(op, v) * x);
+                    }
+                    finish(alpha, &sums, beta, &mut y[t - first..][..LINE]);
+                    t += LINE;
+                    continue;
                 }
+                let mut sums = [zero::<T>(); STRIP];
+                let stop = if t < whole.start { end.min(whole.start) } else { end }.min(t + STRIP);
+                for (v, (dv, dx)) in diagonals.clone() {
+                    let rows = inside(nrows, dv, x.len(), dx, &(t..stop));
+                    if rows.is_empty() {
+                        continue;
+                    }
+                    let terms = v[at(rows.start, dv)..].iter().zip(&x[at(rows.start, dx)..]);
+                    let sums = sums[rows.start - t..rows.end - t].iter_mut();
+                    sums.zip(terms).for_each(|(s, (&v, &x))| *s += conj_if(op, v) * x);
+                }
+                finish(alpha, &sums[..stop - t], beta, &mut y[t - first..stop - first]);
+                t = stop;
             }
         },
     );
+}
+
+/// t + d, where that is not negative.
+#[inline(always)]
+fn at(t: usize, d: isize) -> usize {
+    t.wrapping_add_signed(d)
+}
+
+/// Those of `rows` at which t + dv is a row of `nrows` and t + dx one of `ncols`; an empty range within `rows` for none.
+fn inside(nrows: usize, dv: isize, ncols: usize, dx: isize, rows: &Range<usize>) -> Range<usize> {
+    let start = (-dv).max(-dx).max(rows.start as isize);
+    let end = (nrows as isize - dv).min(ncols as isize - dx).min(rows.end as isize);
+    if start < end { start as usize..end as usize } else { rows.start..rows.start }
+}
+
+/// y ← α·s + β·y
+#[inline(always)]
+fn finish<T: Scalar>(alpha: T, sums: &[T], beta: T, y: &mut [T]) {
+    for (y, &s) in y.iter_mut().zip(sums) {
+        *y = if beta == zero() { alpha * s } else { alpha * s + beta * *y };
+    }
 }
 
 /// Σ op(v)·x in eight interleaved sums: the order depends on the length only.

@@ -227,3 +227,18 @@ fn sizes_are_checked_before_memory_is_taken() {
     assert!(matches!(Band::<f64>::zeros(n, n - 1, n - 1), Err(Error::TooLarge { .. })));
     assert!(matches!(Band::<f64>::zeros(n, usize::MAX, 1), Err(Error::TooLarge { .. })));
 }
+
+#[test]
+fn diagonals_are_taken_where_they_are_full() {
+    // A grid of k × k: diagonals 0 whole, ±1 but for one place in k, ±k.
+    for (k, full) in [(4, false), (9, true)] {
+        let a = bt_testkit::stencil::<f64>(k, 0.1);
+        let diagonals = Dia::where_full(&a).unwrap();
+        assert_eq!(diagonals.is_some(), full);
+        assert!(diagonals.is_none_or(|d| d.to_csr().unwrap() == a));
+    }
+    let arrow = bt_testkit::csr(20, |i, j| if i == j || i == 0 || j == 0 { 1.0 } else { 0.0 });
+    assert!(Dia::where_full(&arrow).unwrap().is_none());
+    let empty = Csr::<f64>::new(3, 2, vec![0; 4], vec![], vec![]).unwrap();
+    assert_eq!(Dia::where_full(&empty).unwrap().unwrap().offsets(), []);
+}

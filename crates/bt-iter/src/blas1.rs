@@ -4,6 +4,8 @@
 //! [`LANES`] interleaved partial sums, and the halves are added on the way back. Large vectors walk the same tree with
 //! rayon. Cost in bytes: what each line reads and writes, once.
 
+use std::array::from_fn;
+
 use bt_formats::{RealScalar, Scalar, zero};
 
 /// Elements of a leaf of the tree.
@@ -19,46 +21,84 @@ fn middle(n: usize) -> usize {
 }
 
 /// Runs both, on two threads for long vectors.
-fn join<A: Send, B: Send>(n: usize, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+pub(crate) fn join<A: Send, B: Send>(n: usize, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     if n >= PARALLEL && rayon::current_num_threads() > 1 { rayon::join(a, b) } else { (a(), b()) }
+}
+
+/// One pass over vectors of one length: `f` takes the elements at a place of those that are read and of those that are
+/// written, and gives the new ones and D terms. The sums of the terms.
+///
+/// Traffic: each vector once, those written twice.
+pub(crate) fn pass<T: Scalar, const R: usize, const W: usize, const D: usize>(
+    read: [&[T]; R],
+    written: [&mut [T]; W],
+    f: &(impl Fn([T; R], [T; W]) -> ([T; W], [T; D]) + Sync),
+) -> [T; D] {
+    let n = read.iter().map(|x| x.len()).chain(written.iter().map(|y| y.len())).max().unwrap_or(0);
+    if n <= LEAF {
+        return pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || leaf(n, read, written, f),
+        );
+    }
+    let halves = read.map(|x| x.split_at(middle(n)));
+    let mut written = written.map(|y| {
+        let (y0, y1) = y.split_at_mut(middle(n));
+        (Some(y0), Some(y1))
+    });
+    let first = written.each_mut().map(|y| y.0.take().unwrap_or_default());
+    let second = written.map(|y| y.1.unwrap_or_default());
+    let (a, b) = join(n, || pass(halves.map(|x| x.0), first, f), || pass(halves.map(|x| x.1), second, f));
+    from_fn(|d| a[d] + b[d])
+}
+
+/// A [`pass`] over n elements, to be inlined where the vectors are dispatched.
+#[inline(always)]
+pub(crate) fn leaf<T: Scalar, const R: usize, const W: usize, const D: usize>(
+    n: usize,
+    read: [&[T]; R],
+    mut written: [&mut [T]; W],
+    f: &impl Fn([T; R], [T; W]) -> ([T; W], [T; D]),
+) -> [T; D] {
+    let whole = n / LANES * LANES;
+    let mut sums = [[zero::<T>(); LANES]; D];
+    for i in (0..whole).step_by(LANES) {
+        // Copies of the lanes, so that the compiler knows that nothing overlaps.
+        let x: [[T; LANES]; R] = from_fn(|k| lanes(&read[k][i..]));
+        let mut y: [[T; LANES]; W] = from_fn(|k| lanes(&written[k][i..]));
+        for l in 0..LANES {
+            let (new, terms) = f(from_fn(|k| x[k][l]), from_fn(|k| y[k][l]));
+            (0..W).for_each(|k| y[k][l] = new[k]);
+            (0..D).for_each(|d| sums[d][l] += terms[d]);
+        }
+        for k in 0..W {
+            written[k][i..i + LANES].copy_from_slice(&y[k]);
+        }
+    }
+    let mut sums = sums.map(|lanes| lanes.into_iter().sum::<T>());
+    for i in whole..n {
+        let (new, terms) = f(from_fn(|k| read[k][i]), from_fn(|k| written[k][i]));
+        (0..W).for_each(|k| written[k][i] = new[k]);
+        (0..D).for_each(|d| sums[d] += terms[d]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn lanes<T: Scalar>(x: &[T]) -> [T; LANES] {
+    let mut out = [zero(); LANES];
+    out.copy_from_slice(&x[..LANES]);
+    out
 }
 
 /// xᴴy
 pub(crate) fn dot<T: Scalar>(x: &[T], y: &[T]) -> T {
-    let n = x.len();
-    if n <= LEAF {
-        return pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || dot_leaf(x, y),
-        );
-    }
-    let ((x0, x1), (y0, y1)) = (x.split_at(middle(n)), y.split_at(middle(n)));
-    let (a, b) = join(n, || dot(x0, y0), || dot(x1, y1));
-    a + b
-}
-
-#[inline(always)]
-fn dot_leaf<T: Scalar>(x: &[T], y: &[T]) -> T {
-    let mut sums = [zero::<T>(); LANES];
-    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    let tail = xs.remainder().iter().zip(ys.remainder());
-    for (x, y) in xs.zip(ys) {
-        for l in 0..LANES {
-            sums[l] += x[l].conj_value() * y[l];
-        }
-    }
-    let mut sum = zero::<T>();
-    for s in sums {
-        sum += s;
-    }
-    for (x, y) in tail {
-        sum += x.conj_value() * *y;
-    }
+    let [sum] = pass([x, y], [], &|[x, y], []| ([], [x.conj_value() * y]));
     sum
 }
 
 /// `Scalar::conj` under a name that faer's trait does not share.
-trait ConjValue {
+pub(crate) trait ConjValue {
     fn conj_value(self) -> Self;
 }
 impl<T: Scalar> ConjValue for T {
@@ -83,55 +123,30 @@ pub(crate) fn over<T: Scalar>(v: T, s: T::Real) -> T {
 
 /// ‖x‖₂; scaled where the squares overflow or vanish, NaN when an entry is NaN.
 pub(crate) fn norm<T: Scalar>(x: &[T]) -> f64 {
-    let square = dot(x, x).re().to_f64();
+    norm_of(dot(x, x), x)
+}
+
+/// ‖x‖₂ of an x with xᴴx = `square`.
+pub(crate) fn norm_of<T: Scalar>(square: T, x: &[T]) -> f64 {
+    let square = square.re().to_f64();
     let smallest = T::Real::MIN_POSITIVE.to_f64() / T::Real::EPSILON.to_f64();
     if square.is_finite() && square > smallest { square.sqrt() } else { bt_formats::norm2(x) }
 }
 
-/// y ← α·x + y
-pub(crate) fn axpy<T: Scalar>(alpha: T, x: &[T], y: &mut [T]) {
-    map(x, y, &|x, y| y + alpha * x);
+/// |x|² as a term of a pass.
+#[inline(always)]
+pub(crate) fn square<T: Scalar>(x: T) -> T {
+    x.conj_value() * x
 }
 
-/// y ← x + β·y
-pub(crate) fn xpby<T: Scalar>(x: &[T], beta: T, y: &mut [T]) {
-    map(x, y, &|x, y| x + beta * y);
+/// y ← α·x + y
+pub(crate) fn axpy<T: Scalar>(alpha: T, x: &[T], y: &mut [T]) {
+    pass([x], [y], &|[x], [y]| ([y + alpha * x], []));
 }
 
 /// x ← α·x
 pub(crate) fn scale<T: Scalar>(alpha: T, x: &mut [T]) {
-    let n = x.len();
-    if n <= LEAF {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for x in x {
-                    *x *= alpha;
-                }
-            },
-        );
-        return;
-    }
-    let (x0, x1) = x.split_at_mut(middle(n));
-    join(n, || scale(alpha, x0), || scale(alpha, x1));
-}
-
-/// yᵢ ← f(xᵢ, yᵢ)
-fn map<T: Scalar>(x: &[T], y: &mut [T], f: &(impl Fn(T, T) -> T + Sync)) {
-    let n = x.len();
-    if n <= LEAF {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (x, y) in x.iter().zip(y) {
-                    *y = f(*x, *y);
-                }
-            },
-        );
-        return;
-    }
-    let ((x0, x1), (y0, y1)) = (x.split_at(middle(n)), y.split_at_mut(middle(n)));
-    join(n, || map(x0, y0, f), || map(x1, y1, f));
+    pass([], [x], &|[], [x]| ([alpha * x], []));
 }
 
 #[cfg(test)]
@@ -151,8 +166,6 @@ mod tests {
             let mut z = y.clone();
             pool(2, || axpy(2.0, &x, &mut z));
             assert!((0..n).all(|i| z[i] == y[i] + 2.0 * x[i]));
-            pool(2, || xpby(&x, -1.0, &mut z));
-            assert!((0..n).all(|i| z[i] == x[i] - (y[i] + 2.0 * x[i])));
         }
     }
 

@@ -5,22 +5,23 @@
 //!
 //! Non-standard: the norm tested is that of the residual, not of the preconditioned one; every claim of convergence is
 //! checked against b − A·x, and the iteration goes on from there while that helps (residual replacement); a step of
-//! negative curvature and an indefinite M end it by name; the best iterate is returned.
+//! negative curvature and an indefinite M end it by name; the best iterate is returned. x takes a step when p takes the
+//! next, in one pass over both. A residual whose square could leave the range is iterated on as s·r, s a power of two.
 //!
 //! The flexible form takes β = −(A·p, z)/(A·p, p), which keeps the next direction A-orthogonal to the last one whatever M did
 //! in between, so that M may change from step to step (Y. Notay, SIAM J. Sci. Comput. 22 (2000) 1444–1460,
 //! doi:10.1137/S1064827599362314, with one direction). It needs no further vector: A·p is still there.
 //!
-//! Storage: 5n scalars. Cost of an iteration: one product, one application of M, 10n flops, and 11n scalars of traffic
-//! beside them; the flexible form one inner product more.
+//! Storage: 5n scalars. Cost of an iteration: one product, one application of M, 10n flops, and 12n scalars of traffic
+//! beside them, 10n without M; the flexible form one inner product more.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
 };
 
-use crate::blas1::{axpy, dot, norm, over, xpby};
-use crate::krylov::{Best, Next, System, Watch};
-use crate::preconditioner::Preconditioner;
+use crate::blas1::{axpy, dot, norm, norm_of, over, pass, square};
+use crate::krylov::{Best, Next, System, Watch, normalize};
+use crate::preconditioner::{Preconditioner, PreconditionerKind};
 use crate::recurrence::{self, Recurrence};
 
 /// How β is found.
@@ -102,6 +103,10 @@ pub(crate) struct Machine<T: Scalar> {
     /// pᴴ·A·p of the last direction.
     curvature: T::Real,
     residual: f64,
+    /// s: r and p are s times those of the system.
+    scale: f64,
+    /// The step that x has still to take, along p.
+    pending: Option<T>,
     /// No direction yet, or none worth keeping: p ← z.
     fresh: bool,
     /// q is awaited.
@@ -119,6 +124,8 @@ impl<T: Scalar> Machine<T> {
             rho: zero(),
             curvature: zero(),
             residual: 0.0,
+            scale: 1.0,
+            pending: None,
             fresh: true,
             asked: false,
         }
@@ -128,6 +135,13 @@ impl<T: Scalar> Machine<T> {
         match self.form {
             Form::Fixed => "cg",
             Form::Flexible => "fcg",
+        }
+    }
+
+    /// x ← x + α·p, if that is still to be done.
+    fn move_x(&mut self, p: &[T], x: &mut [T]) {
+        if let Some(step) = self.pending.take() {
+            axpy(step, p, x);
         }
     }
 }
@@ -147,8 +161,9 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
     ) -> Watch<'a> {
         // r ← b − A·x
         self.residual = system.residual(x, &mut self.r);
+        self.scale = normalize(self.residual, &mut self.r);
         self.best.reset();
-        (self.fresh, self.asked) = (true, false);
+        (self.fresh, self.asked, self.pending) = (true, false, None);
         Watch::new(stop, monitor, norm(system.b), self.residual)
     }
 
@@ -172,39 +187,56 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                 }));
             }
             let alpha = T::from_real(self.rho / self.curvature);
-            // r ← r − α·q;  x ← x + α·p
-            axpy(-alpha, q, &mut self.r);
-            let next = norm(&self.r);
+            // r ← r − α·q
+            let [rr] = pass([q], [&mut self.r], &|[q], [r]| {
+                let r = r - alpha * q;
+                ([r], [square(r)])
+            });
+            let next = norm_of(rr, &self.r) / self.scale;
             self.best.leave(x, self.residual, next);
-            axpy(alpha, p, x);
+            self.pending = Some(alpha * T::from_parts(1.0 / self.scale, 0.0));
             self.residual = next;
             watch.iterations += 1;
         }
-        match watch.next(system, x, &mut self.r, &mut self.residual) {
+        let verdict = watch.verdict(self.residual);
+        if verdict.is_some() {
+            self.move_x(p, x);
+        }
+        match watch.next(verdict, system, x, &mut self.r, &mut self.residual) {
             Next::End(outcome) => return Some(outcome),
-            Next::Restart => self.fresh = true,
+            Next::Restart => {
+                self.fresh = true;
+                self.scale = normalize(self.residual, &mut self.r);
+            }
             Next::GoOn => {}
         }
         // z ← M⁻¹r;  ρ ← rᴴz
-        system.precondition(&self.r, &mut self.z);
         watch.preconditioner_applications += 1;
-        let next = dot(&self.r, &self.z).re();
+        let (z, next) = if system.m.kind() == PreconditionerKind::Identity {
+            let norm = self.residual * self.scale;
+            (&self.r, T::Real::from_f64(norm * norm))
+        } else {
+            system.precondition(&self.r, &mut self.z);
+            (&self.z, dot(&self.r, &self.z).re())
+        };
         if !(next > zero()) {
+            self.move_x(p, x);
             return Some(Outcome::Breakdown(if next.to_f64().is_nan() {
                 Breakdown::NonFinite
             } else {
                 Breakdown::IndefinitePreconditioner
             }));
         }
-        // p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p
+        // x ← x + α·p;  p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p
         if self.fresh {
-            p.copy_from_slice(&self.z);
+            p.copy_from_slice(z);
         } else {
             let beta = match self.form {
                 Form::Fixed => T::from_real(next / self.rho),
-                Form::Flexible => -over(dot(q, &self.z), self.curvature),
+                Form::Flexible => -over(dot(q, z), self.curvature),
             };
-            xpby(&self.z, beta, p);
+            let step = self.pending.take().unwrap_or_default();
+            pass([z], [x, p], &|[z], [x, p]| ([x + step * p, z + beta * p], []));
         }
         (self.rho, self.fresh, self.asked) = (next, false, true);
         None

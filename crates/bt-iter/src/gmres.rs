@@ -1,8 +1,8 @@
 //! GMRES(m) and FGMRES(m), right preconditioned, for any nonsingular A.
 //!
 //! Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), doi:10.1137/0907058; flexible: Y. Saad, SIAM J. Sci.
-//! Comput. 14 (1993), doi:10.1137/0914028. Modified Gram–Schmidt, made a second time where the first cancels more than
-//! half the digits' worth (W. Hoffmann, Computing 41 (1989), doi:10.1007/BF02241222: "twice is enough").
+//! Comput. 14 (1993), doi:10.1137/0914028. The basis is made by classical Gram–Schmidt, a second time where the first cancels
+//! much (`gram_schmidt.rs`): as orthogonal as by modified Gram–Schmidt with re-orthogonalisation, in fewer passes over V.
 //!
 //! Non-standard: every cycle starts from the true residual, so that a claim of convergence is checked for free; an
 //! exhausted Krylov space without a solution (a singular A) and a cycle without any progress end the iteration by name.
@@ -12,15 +12,17 @@
 //! ```
 //!
 //! GMRES keeps V only and applies M once more for x; FGMRES keeps Z, so that M may change in every step.
-//! Storage: (m + 3)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more. Cost of step j: one product, one
-//! application of M, 4(j + 1)·n flops (twice where orthogonalised again), one copy, FGMRES two.
+//! Storage: (m + 3)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one
+//! product, one application of M, 6(j + 1)·n flops and V read twice (8(j + 1)·n and three times where orthogonalised again),
+//! one copy, FGMRES two.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
-use crate::blas1::{axpy, divide, dot, norm, over, scale};
-use crate::krylov::{System, Watch};
+use crate::blas1::{axpy, divide, norm, over, scale};
+use crate::gram_schmidt::GramSchmidt;
+use crate::krylov::{System, Watch, normalize};
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
 
@@ -100,6 +102,7 @@ pub(crate) struct Machine<T: Scalar> {
     v: Vec<T>,
     /// Z, n × m by columns, for FGMRES.
     z: Vec<T>,
+    gram_schmidt: GramSchmidt<T>,
     /// R, (m + 1) × m by columns: the Hessenberg matrix as the rotations leave it.
     r: Vec<T>,
     cosines: Vec<T::Real>,
@@ -124,6 +127,7 @@ impl<T: Scalar> Machine<T> {
             basis,
             v: zeros(n * (m + 1)),
             z: zeros(if basis == Basis::Flexible { n * m } else { 0 }),
+            gram_schmidt: GramSchmidt::new(n, m),
             r: zeros((m + 1) * m),
             cosines: vec![zero(); m],
             sines: zeros(m),
@@ -143,7 +147,7 @@ impl<T: Scalar> Machine<T> {
 
     /// v₀ ← v₀/‖v₀‖₂ for the residual in v₀, g ← ‖v₀‖₂·e₁
     fn start_cycle(&mut self) {
-        scale(T::from_parts(self.truth.recip(), 0.0), &mut self.v[..self.n]);
+        to_unit(self.truth, &mut self.v[..self.n]);
         self.g.fill(zero());
         self.g[0] = T::from_parts(self.truth, 0.0);
         self.recurrence = self.truth;
@@ -160,17 +164,13 @@ impl<T: Scalar> Machine<T> {
         watch.preconditioner_applications += 1;
         let column = &mut self.r[j * ld..(j + 1) * ld];
         column.fill(zero());
-        let length = norm(w);
-        let mut left = orthogonalize(basis, n, w, column);
-        if left < 0.7 * length {
-            left = orthogonalize(basis, n, w, column);
-        }
+        let (length, mut left) = self.gram_schmidt.orthogonalize(basis, w, column);
         // What rounding leaves of a vector of the space is not a direction.
         let exhausted = !(left > negligible * length);
         if exhausted {
             left = 0.0;
         } else {
-            scale(T::from_parts(left.recip(), 0.0), w);
+            to_unit(left, w);
         }
         for i in 0..j {
             let (top, below) = (column[i], column[i + 1]);
@@ -208,9 +208,7 @@ impl<T: Scalar> Machine<T> {
         if self.basis == Basis::Fixed && steps > 0 {
             // z ← M⁻¹·(V·y)
             update.fill(zero());
-            for j in 0..steps {
-                axpy(self.g[j], &self.v[j * n..(j + 1) * n], update);
-            }
+            self.gram_schmidt.add(&self.v[..steps * n], &self.g[..steps], update);
             system.precondition(update, z);
             watch.preconditioner_applications += 1;
         }
@@ -219,11 +217,7 @@ impl<T: Scalar> Machine<T> {
         match self.basis {
             Basis::Fixed if steps > 0 => axpy(one(), z, x),
             Basis::Fixed => {}
-            Basis::Flexible => {
-                for j in 0..steps {
-                    axpy(self.g[j], &self.z[j * n..(j + 1) * n], x);
-                }
-            }
+            Basis::Flexible => self.gram_schmidt.add(&self.z[..steps * n], &self.g[..steps], x),
         }
         let before = self.truth;
         self.truth = system.residual(x, &mut self.v[..n]);
@@ -330,19 +324,15 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
     fn bytes(&self) -> usize {
         [&self.v, &self.z, &self.r, &self.sines, &self.g].map(|v| size_of_val(&**v)).iter().sum::<usize>()
             + size_of_val(&*self.cosines)
+            + self.gram_schmidt.bytes()
     }
 }
 
-/// h ← h + Vᴴw, w ← w − V·(Vᴴw) column by column; ‖w‖₂ of what is left.
-fn orthogonalize<T: Scalar>(basis: &[T], n: usize, w: &mut [T], h: &mut [T]) -> f64 {
-    if n > 0 {
-        for (v, h) in basis.chunks_exact(n).zip(h) {
-            let component = dot(v, w);
-            *h += component;
-            axpy(-component, v, w);
-        }
-    }
-    norm(w)
+/// v ← v/‖v‖₂ for the norm of v.
+fn to_unit<T: Scalar>(norm: f64, v: &mut [T]) {
+    // The reciprocal of a very small norm is not finite.
+    let norm = norm * normalize(norm, v);
+    scale(T::from_parts(norm.recip(), 0.0), v);
 }
 
 /// c, s and r of [c s; −s̄ c]·(f, g)ᵀ = (r, 0)ᵀ with real c and g ≥ 0.

@@ -1,5 +1,7 @@
 //! What preconditioners for Hermitian matrices ask of A before they use half of it.
 
+use std::cmp::Ordering;
+
 use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, zero};
 
@@ -11,25 +13,54 @@ use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, zero};
 pub(crate) fn check_positive<T: Scalar>(a: &Csr<T>, method: &'static str) -> Result<()> {
     a.check_square()?;
     a.check_finite()?;
+    // Entries right of the diagonal against their mirrors, and those left of it only if not all of them were such.
+    let (mut left, mut found, mut not_positive) = (0, 0, None);
     for i in 0..a.nrows() {
         let (cols, vals) = a.row(i);
+        let mut diagonal = zero();
         for (&j, &v) in cols.iter().zip(vals) {
-            // Missing entries are zeros.
-            let w = Scalar::conj(a.get(j as usize, i));
-            let off = Scalar::abs(v - w).to_f64();
-            if off > 8.0 * T::Real::EPSILON.to_f64() * v.abs().max_nan(w.abs()).to_f64() {
-                let why =
-                    format!("{method} needs a Hermitian matrix, but a({i}, {j}) = {v} and its mirror {w} (from 0)");
-                return Err(Error::InvalidStructure { what: "matrix", why }.into());
+            match (j as usize).cmp(&i) {
+                Ordering::Less => left += 1,
+                Ordering::Equal => {
+                    diagonal = v.re();
+                    check_mirror(i, j, v, v, method)?;
+                }
+                Ordering::Greater => found += usize::from(check_entry(a, i, j, v, method)?),
+            }
+        }
+        if !(diagonal > zero()) {
+            not_positive = not_positive.or(Some((i, diagonal)));
+        }
+    }
+    if found != left {
+        for i in 0..a.nrows() {
+            let (cols, vals) = a.row(i);
+            for (&j, &v) in cols.iter().zip(vals).take_while(|(j, _)| (**j as usize) < i) {
+                check_entry(a, i, j, v, method)?;
             }
         }
     }
-    for i in 0..a.nrows() {
-        let d = a.get(i, i).re();
-        if !(d > zero()) {
-            let reason = format!("the diagonal entry {d} of row {i} (from 0) is not positive: A is not definite");
-            return Err(FactorError::Breakdown { method, reason });
-        }
+    if let Some((i, d)) = not_positive {
+        let reason = format!("the diagonal entry {d} of row {i} (from 0) is not positive: A is not definite");
+        return Err(FactorError::Breakdown { method, reason });
+    }
+    Ok(())
+}
+
+/// Whether a(j, i) is stored, where it is zero otherwise; it has to be the conjugate of a(i, j) = v.
+fn check_entry<T: Scalar>(a: &Csr<T>, i: usize, j: u32, v: T, method: &'static str) -> Result<bool> {
+    let (cols, vals) = a.row(j as usize);
+    let place = cols.binary_search(&(i as u32)).ok();
+    check_mirror(i, j, v, place.map_or(zero(), |k| vals[k]), method)?;
+    Ok(place.is_some())
+}
+
+fn check_mirror<T: Scalar>(i: usize, j: u32, v: T, mirror: T, method: &'static str) -> Result<()> {
+    let w = Scalar::conj(mirror);
+    let off = Scalar::abs(v - w).to_f64();
+    if off > 8.0 * T::Real::EPSILON.to_f64() * v.abs().max_nan(w.abs()).to_f64() {
+        let why = format!("{method} needs a Hermitian matrix, but a({i}, {j}) = {v} and its mirror {w} (from 0)");
+        return Err(Error::InvalidStructure { what: "matrix", why }.into());
     }
     Ok(())
 }

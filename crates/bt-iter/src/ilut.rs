@@ -131,7 +131,7 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
         }
         reciprocals.push(reciprocal);
     }
-    Ok(IncompleteLu::assemble("ilut", Rule::Dropping(options), &lower, &upper, &reciprocals, replaced))
+    Ok(IncompleteLu::assemble("ilut", Rule::Dropping(options), lower, upper, reciprocals, replaced))
 }
 
 /// The `count` columns with the largest |w|, in increasing order; of equal ones the first.

@@ -12,7 +12,7 @@ use crate::ilu0::DroppedFill;
 use crate::ilut::{IlutOptions, ilut};
 use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
 use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
-use crate::triangular::{LevelTriangle, Rows, Triangle};
+use crate::triangular::{Rows, SparseTriangle, Triangle};
 
 /// How factors come about, for the next matrix too.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) enum Rule {
 /// How L and U are solved with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TriangularSolves {
-    /// Exactly, level by level.
+    /// Exactly: row by row, or level by level for threads.
     #[default]
     Levels,
     /// By so many Jacobi sweeps each, all rows at once: M is near L·U, and L·U itself from [`IncompleteLu::levels`] − 1 sweeps on.
@@ -44,8 +44,8 @@ pub enum TriangularSolves {
 pub struct IncompleteLu<T> {
     name: &'static str,
     rule: Rule,
-    pub(crate) lower: LevelTriangle<T>,
-    pub(crate) upper: LevelTriangle<T>,
+    pub(crate) lower: SparseTriangle<T>,
+    pub(crate) upper: SparseTriangle<T>,
     pub(crate) work: Vec<T>,
     solves: TriangularSolves,
     /// Three vectors for sweeps.
@@ -64,18 +64,19 @@ impl<T: Scalar> IncompleteLu<T> {
     pub(crate) fn assemble(
         name: &'static str,
         rule: Rule,
-        lower: &Rows<T>,
-        upper: &Rows<T>,
-        reciprocals: &[T],
+        lower: Rows<T>,
+        upper: Rows<T>,
+        reciprocals: Vec<T>,
         replaced: usize,
     ) -> Self {
-        let owner = if matches!(rule, Rule::Dropping(_)) { 0 } else { reciprocals.len() };
+        let n = reciprocals.len();
+        let owner = if matches!(rule, Rule::Dropping(_)) { 0 } else { n };
         Self {
             name,
             rule,
-            lower: LevelTriangle::new(lower, None, Triangle::Lower),
-            upper: LevelTriangle::new(upper, Some(reciprocals), Triangle::Upper),
-            work: vec![T::default(); reciprocals.len()],
+            lower: SparseTriangle::new(lower, None, Triangle::Lower),
+            upper: SparseTriangle::new(upper, Some(reciprocals), Triangle::Upper),
+            work: vec![T::default(); n],
             solves: TriangularSolves::Levels,
             buffers: Vec::new(),
             owner: vec![0; owner],
@@ -91,7 +92,7 @@ impl<T: Scalar> IncompleteLu<T> {
     pub(crate) fn on_pattern(name: &'static str, rule: Rule, pattern: &Pattern<'_>, a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let [lower, upper] = pattern.triangles();
-        let mut made = Self::assemble(name, rule, &lower, &upper, &vec![T::default(); a.nrows()], 0);
+        let mut made = Self::assemble(name, rule, lower, upper, vec![T::default(); a.nrows()], 0);
         made.refactor(a)?;
         Ok(made)
     }
@@ -120,7 +121,7 @@ impl<T: Scalar> IncompleteLu<T> {
         self.replaced
     }
 
-    /// Levels of L and of U: rows of one level are solved together.
+    /// Levels of L and of U: rows of one level wait for none of each other. O(nnz) where there is no schedule by levels.
     pub fn levels(&self) -> (usize, usize) {
         (self.lower.n_levels(), self.upper.n_levels())
     }
@@ -212,13 +213,13 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
             return;
         }
         // z ← U⁻¹·L⁻¹·r
-        z.copy_from_slice(r);
         match self.solves {
             TriangularSolves::Levels => {
-                self.lower.solve(z, &mut self.work);
-                self.upper.solve(z, &mut self.work);
+                self.lower.solve(Some(r), z, &mut self.work);
+                self.upper.solve(None, z, &mut self.work);
             }
             TriangularSolves::Sweeps(sweeps) => {
+                z.copy_from_slice(r);
                 for triangle in [&self.lower, &self.upper] {
                     let (rhs, rest) = self.buffers.split_at_mut(self.work.len());
                     let (x, next) = rest.split_at_mut(self.work.len());

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bt_formats::{
-    Baseline, Breakdown, Bytes, Certificate, Error, LinearOperator, Monitor, Outcome, PhaseTimes, Progress, Scalar,
-    SolveReport, StopCriterion, one,
+    Baseline, Breakdown, Bytes, Certificate, Error, LinearOperator, Monitor, Outcome, PhaseTimes, Progress, RealScalar,
+    Scalar, SolveReport, StopCriterion, one,
 };
 
-use crate::blas1::norm;
+use crate::blas1::{norm, scale};
 use crate::preconditioner::{Preconditioner, PreconditionerKind};
 
 /// The system of a solve.
@@ -71,6 +71,21 @@ impl<T: Scalar> System<'_, T> {
         }
         Ok(())
     }
+}
+
+/// r ← s·r for a residual of norm ‖r‖₂ = `norm`; s. A power of two that brings the norm to [1, 2), so that inner products
+/// of a system of any scale stay in the range, and 1 where they do anyway. Multiplication by s rounds nothing but what is
+/// negligible beside the norm.
+pub(crate) fn normalize<T: Scalar>(norm: f64, r: &mut [T]) -> f64 {
+    let range = T::Real::MAX.to_f64().log2();
+    let exponent = norm.log2().floor();
+    if !exponent.is_finite() || exponent.abs() <= range / 8.0 {
+        return 1.0;
+    }
+    // A reciprocal of s is a normal number too.
+    let s = (-exponent).clamp(4.0 - range, range - 4.0).exp2();
+    scale(T::from_parts(s, 0.0), r);
+    s
 }
 
 /// How a method goes on after an iteration.
@@ -143,10 +158,17 @@ impl<'a> Watch<'a> {
         self.stop.time_limit.is_some_and(|limit| self.start.elapsed() >= limit).then_some(Outcome::TimeLimit)
     }
 
-    /// After an iteration of a method by recurrences: end, go on, or go on from the true residual in r, since the
-    /// recurrence met the tolerance and the truth did not.
-    pub(crate) fn next<T: Scalar>(&mut self, system: &System<'_, T>, x: &[T], r: &mut [T], residual: &mut f64) -> Next {
-        match self.verdict(*residual) {
+    /// What follows from the verdict on an iteration of a method by recurrences, x being up to date where there is one:
+    /// end, go on, or go on from the true residual in r, since the recurrence met the tolerance and the truth did not.
+    pub(crate) fn next<T: Scalar>(
+        &mut self,
+        verdict: Option<Outcome>,
+        system: &System<'_, T>,
+        x: &[T],
+        r: &mut [T],
+        residual: &mut f64,
+    ) -> Next {
+        match verdict {
             Some(Outcome::Converged) => {
                 *residual = system.residual(x, r);
                 self.operator_applications += 1;

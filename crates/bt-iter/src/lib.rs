@@ -8,6 +8,7 @@ mod block_diagonal;
 mod block_preconditioner;
 mod cg;
 mod gmres;
+mod gram_schmidt;
 mod hbisa;
 mod hermitian;
 mod ic0;

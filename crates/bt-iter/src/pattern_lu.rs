@@ -10,7 +10,7 @@ use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, one, zero};
 use crate::blas1::divide;
 use crate::ilu0::DroppedFill;
 use crate::incomplete_lu::{outside_pattern, usable_pivot};
-use crate::triangular::{LevelTriangle, Rows};
+use crate::triangular::{Rows, SparseTriangle};
 
 /// Places of the factors by rows, columns increasing; those of A among them.
 pub(crate) struct Pattern<'a> {
@@ -21,18 +21,22 @@ pub(crate) struct Pattern<'a> {
 impl Pattern<'_> {
     /// The places left of the diagonal and right of it, with zeros.
     pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
-        let mut triangles = [Rows { ptr: vec![0], ..Rows::default() }, Rows { ptr: vec![0], ..Rows::default() }];
-        for i in 0..self.ptr.len() - 1 {
-            for &j in &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize] {
-                if j as usize != i {
-                    let part = &mut triangles[usize::from(j as usize > i)];
-                    part.idx.push(j);
-                    part.val.push(zero());
-                }
-            }
-            for part in &mut triangles {
+        let n = self.ptr.len() - 1;
+        let mut triangles = [0; 2].map(|_| Rows { ptr: Vec::with_capacity(n + 1), ..Rows::default() });
+        for part in &mut triangles {
+            part.ptr.push(0);
+        }
+        for i in 0..n {
+            let row = &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize];
+            let left = row.iter().take_while(|&&j| (j as usize) < i).count();
+            let right = left + usize::from(row.get(left) == Some(&(i as u32)));
+            for (part, own) in triangles.iter_mut().zip([&row[..left], &row[right..]]) {
+                part.idx.extend_from_slice(own);
                 part.ptr.push(part.idx.len() as u32);
             }
+        }
+        for part in &mut triangles {
+            part.val = vec![zero(); part.idx.len()];
         }
         triangles
     }
@@ -64,8 +68,8 @@ pub(crate) enum Eliminated {
 #[allow(clippy::too_many_arguments)] // two factors, two buffers, and the rule
 pub(crate) fn eliminate<T: Scalar>(
     a: &Csr<T>,
-    lower: &mut LevelTriangle<T>,
-    upper: &mut LevelTriangle<T>,
+    lower: &mut SparseTriangle<T>,
+    upper: &mut SparseTriangle<T>,
     (w, owner): (&mut [T], &mut [u32]),
     dropped: DroppedFill,
     shift: f64,
@@ -75,10 +79,10 @@ pub(crate) fn eliminate<T: Scalar>(
     owner.fill(u32::MAX);
     let mut replaced = 0;
     for i in 0..a.nrows() {
-        let (left, own) = (lower.row(lower.position[i] as usize), upper.position[i] as usize);
+        let (left, own) = (lower.row(lower.position(i)), upper.position(i));
         let right = upper.row(own);
         for e in left.clone() {
-            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            let k = upper.position(lower.row_at(lower.idx[e] as usize));
             (w[k], owner[k]) = (zero(), i as u32);
         }
         // The diagonal is a place whether it is stored or not.
@@ -88,7 +92,7 @@ pub(crate) fn eliminate<T: Scalar>(
         let mut largest = zero::<T::Real>();
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals) {
-            let place = upper.position[j as usize] as usize;
+            let place = upper.position(j as usize);
             if owner[place] != i as u32 {
                 return Err(outside_pattern(i, j));
             }
@@ -99,14 +103,14 @@ pub(crate) fn eliminate<T: Scalar>(
         let mut lost = zero::<T>();
         for e in left {
             // lᵢₖ ← wₖ/uₖₖ;  wⱼ ← wⱼ − lᵢₖ·uₖⱼ on the pattern
-            let k = upper.position[lower.order[lower.idx[e] as usize] as usize] as usize;
+            let k = upper.position(lower.row_at(lower.idx[e] as usize));
             let l: T = w[k] * upper.reciprocals[k];
             for f in upper.row(k) {
                 let j = upper.idx[f] as usize;
                 let product: T = l * upper.val[f];
-                if owner[j] == i as u32 {
-                    w[j] -= product;
-                } else {
+                // Outside the pattern w holds nothing: no branch that depends on the fill.
+                w[j] -= product;
+                if dropped == DroppedFill::ToDiagonal && owner[j] != i as u32 {
                     lost -= product;
                 }
             }

@@ -55,16 +55,20 @@ pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) 
         }
     }
     for i in 0..inverses.len() {
-        let (p, q) = (lower.position[i] as usize, upper.position[i] as usize);
+        let (p, q) = (lower.position(i), upper.position(i));
         let (mut left, mut right) = (lower.row(p), upper.row(q));
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals).filter(|(j, _)| **j as usize != i) {
             let (part, places) = if (j as usize) < i { (&mut *lower, &mut left) } else { (&mut *upper, &mut right) };
             // Columns increase on both sides; what A has no more is zero.
-            let place =
-                places.by_ref().inspect(|&e| part.val[e] = zero()).find(|&e| part.order[part.idx[e] as usize] == j);
-            let Some(e) = place else { return Err(outside_pattern(i, j)) };
-            part.val[e] = if (j as usize) < i { v * inverses[j as usize] } else { v * scale };
+            let place = loop {
+                let Some(e) = places.next() else { return Err(outside_pattern(i, j)) };
+                if part.row_at(part.idx[e] as usize) == j as usize {
+                    break e;
+                }
+                part.val[e] = zero();
+            };
+            part.val[place] = if (j as usize) < i { v * inverses[j as usize] } else { v * scale };
         }
         left.for_each(|e| lower.val[e] = zero());
         right.for_each(|e| upper.val[e] = zero());

@@ -2,7 +2,8 @@
 
 use bt_formats::{Csr, LinearOperator, Outcome, Scalar, StopCriterion, c32, c64, norm2};
 use bt_iter::{
-    DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, TriangularSolves, ilu0, ilut,
+    DroppedFill, Gmres, Identity, IlutOptions, IncompleteLu, Jacobi, Preconditioner, Refactor, TriangularSolves, ilu0,
+    ilut,
 };
 use bt_testkit::strategies::{self, dominant};
 use bt_testkit::{csr, stencil};
@@ -66,8 +67,12 @@ fn small_pivots_are_replaced_and_counted() {
 
 fn solve<T: Scalar>(m: &mut IncompleteLu<T>, b: &[T], threads: usize) -> Vec<T> {
     let mut z = vec![T::default(); b.len()];
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| m.apply(b, &mut z));
+    pool(threads).install(|| m.apply(b, &mut z));
     z
+}
+
+fn pool(threads: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
 #[test]
@@ -89,11 +94,21 @@ fn threads_do_not_change_bits() {
         ptr.push(idx.len() as u32);
     }
     let a = Csr::new(n as usize, n as usize, ptr, idx, val).unwrap();
-    let mut m = ilu0(&a, DroppedFill::Forgotten).unwrap();
-    assert_eq!(m.levels(), (2, 2));
     let b: Vec<f64> = (0..n).map(|i| f64::from(i % 13) - 6.0).collect();
-    let one = solve(&mut m, &b, 1);
-    assert_eq!(one, solve(&mut m, &b, 3));
+    // Made by one thread its rows stay as they are, by three they lie level by level.
+    let made = [1, 3].map(|threads| pool(threads).install(|| ilu0(&a, DroppedFill::Forgotten).unwrap()));
+    assert!(made[0].bytes() < made[1].bytes());
+    let one = solve(&mut made[0].clone(), &b, 1);
+    for m in made {
+        assert_eq!(m.levels(), (2, 2));
+        let mut again = m.clone();
+        again.refactor(&a).unwrap();
+        let mut swept = m.clone().solved_by(TriangularSolves::Sweeps(1));
+        for mut m in [m, again] {
+            assert_eq!((&one, &one), (&solve(&mut m, &b, 1), &solve(&mut m, &b, 3)));
+        }
+        assert_eq!((&one, &one), (&solve(&mut swept, &b, 1), &solve(&mut swept, &b, 3)));
+    }
     // No fill: M = A.
     let mut product = vec![0.0; n as usize];
     a.apply(1.0, &one, 0.0, &mut product);

@@ -2,7 +2,7 @@
 //! tolerances and limits are the peers'. A solve of the large Laplacians takes many seconds: `--reps 1`.
 
 use blocktri::formats::detect::{Symmetry, symmetry};
-use blocktri::formats::{BlockTridiagonal, Csr, HybridLayout, Partition};
+use blocktri::formats::{BlockTridiagonal, Csr, HybridLayout, Matrix, Partition};
 use blocktri::iter::{
     BiCgStab, BlockForm, BlockPreconditioner, Cg, DroppedFill, Gmres, Identity, Jacobi, Preconditioner, Series, SsorAi,
     Triangles, ic0, ilu0, ssor,
@@ -35,6 +35,8 @@ enum Recipe {
 struct Krylov<'a> {
     name: &'static str,
     a: &'a Csr<f64>,
+    /// A in the format of its products.
+    operator: &'a dyn Matrix<f64>,
     partition: Option<&'a Partition>,
     b: &'a [f64],
     x: Vec<f64>,
@@ -83,7 +85,7 @@ impl Contestant for Krylov<'_> {
         }
         let start = std::time::Instant::now();
         let m = self.made.as_mut().ok_or("no preconditioner")?.as_mut();
-        let (a, b, x, stop) = (self.a, self.b, &mut self.x, &self.stop);
+        let (a, b, x, stop) = (self.operator, self.b, &mut self.x, &self.stop);
         let report = match &mut self.method {
             Method::Cg(cg) => cg.solve(a, m, b, x, stop, &mut ()),
             Method::BiCgStab(bicgstab) => bicgstab.solve(a, m, b, x, stop, &mut ()),
@@ -116,6 +118,7 @@ impl Contestant for Krylov<'_> {
 pub fn contestants<'a>(
     args: &Args,
     a: &'a Csr<f64>,
+    operator: &'a dyn Matrix<f64>,
     partition: Option<&'a Partition>,
     b: &'a [f64],
 ) -> Result<Vec<Box<dyn Contestant + 'a>>> {
@@ -130,7 +133,20 @@ pub fn contestants<'a>(
         if args.method.as_deref().is_none_or(|m| name.contains(m)) {
             let (method, x) = (method(), vec![0.0; n]);
             let (made, report, seconds) = (None, None, 0.0);
-            out.push(Box::new(Krylov { name, a, partition, b, x, method, recipe, made, stop, report, seconds }));
+            out.push(Box::new(Krylov {
+                name,
+                a,
+                operator,
+                partition,
+                b,
+                x,
+                method,
+                recipe,
+                made,
+                stop,
+                report,
+                seconds,
+            }));
         }
     };
     if matches!(symmetry(a)?.0, Symmetry::Symmetric | Symmetry::Hermitian) {

@@ -1,7 +1,7 @@
-//! Cases of kind csr: y ← A·x, contestants `blocktri-csr` and, where blocks are given, `blocktri-hybrid`; then the Krylov
-//! methods.
+//! Cases of kind csr: y ← A·x, contestants `blocktri-csr`, `blocktri-dia` where diagonals are full, and, where blocks are
+//! given, `blocktri-hybrid`; then the Krylov methods.
 
-use blocktri::formats::{BlockTridiagonal, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
+use blocktri::formats::{BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};
@@ -55,12 +55,16 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         Some(p) => Some(BlockTridiagonal::from_csr(&a, p.clone(), HybridLayout::default())?),
         None => None,
     };
+    // As the facade does.
+    let diagonals = Dia::where_full(&a)?;
+    let operator: &dyn Matrix<f64> = diagonals.as_ref().map_or(&a, |diagonals| diagonals);
     let par = if args.threads > 1 { Par::Rayon } else { Par::Seq };
     let product =
         |name, matrix| Box::new(Product { name, matrix, x, y: vec![0.0; n], par }) as Box<dyn Contestant + '_>;
     let mut contestants = vec![product("blocktri-csr", &a as &dyn Matrix<f64>)];
+    contestants.extend(diagonals.as_ref().map(|d| product("blocktri-dia", d)));
     contestants.extend(hybrid.as_ref().map(|h| product("blocktri-hybrid", h)));
-    let solvers = krylov::contestants(args, &a, partition.as_ref(), x)?;
+    let solvers = krylov::contestants(args, &a, operator, partition.as_ref(), x)?;
     let wanted = args.method.as_deref().is_none_or(|m| contestants.iter().any(|c| c.name().contains(m)));
     if solvers.is_empty() || wanted {
         let floor = Floor { flops: (2 * nnz) as f64, bytes: (12 * nnz + 20 * n) as f64 };

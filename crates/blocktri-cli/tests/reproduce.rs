@@ -143,7 +143,7 @@ fn the_page_fits_a_phone_in_both_colour_schemes() {
     }
     let sandbox = Sandbox::new();
     // One experiment at least of every study.
-    let only = "--only hbisa/B --only Cloud16-100 --only condition-1105 --only ssor-ai/1105 --only edf-x1/ilu0 --only tridiagonal \
+    let only = "--only hbisa/B --only Cloud16-100 --only ssor-ai/1105 --only edf-x1/ilu0 --only tridiagonal \
                 --only boosting";
     sandbox.run(&format!("reproduce all --quick {only} -o r")).expect(0);
     let page = sandbox.path("r/report.html");

@@ -60,6 +60,17 @@ pub struct Claim {
     pub why: String,
 }
 
+impl Claim {
+    /// The verdict in words, which differ where the statement is not the paper's.
+    pub fn label(&self) -> &'static str {
+        match (self.paper.as_str(), self.verdict) {
+            ("–", Verdict::Reproduced) => "holds",
+            ("–", Verdict::NotReproduced) => "does not hold",
+            (_, verdict) => verdict.name(),
+        }
+    }
+}
+
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -52,7 +52,7 @@ const SOLVERS: [(&str, &str); 4] = [
     ("stored", "PCG, two products (M̄)"),
 ];
 /// Preconditioners of the figures: key, heading.
-const CURVES: [(&str, &str); 3] = [("masked", "A·M̄_A"), ("full", "A·M̄"), ("second", "A·M̄, order 2")];
+const CURVES: [(&str, &str); 3] = [("masked", "A·M̄_A"), ("full", "A·M̄"), ("second", "M̄ of order 2")];
 
 fn omegas() -> impl Iterator<Item = f64> {
     (1..20).map(|k| f64::from(k) / 10.0)

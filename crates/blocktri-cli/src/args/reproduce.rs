@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "\
 Examples:
   blocktri reproduce hbisa --quick             seconds; the report is in reproduce-hbisa-quick
-  blocktri reproduce all --out papers          less than an hour; Ctrl-C keeps what is finished
+  blocktri reproduce all --out papers          the published sizes; Ctrl-C keeps what is finished
   blocktri reproduce ssor-ai --only 8047       one size, beside what the folder has")]
 pub struct ReproduceArgs {
     /// Whose experiments

@@ -19,7 +19,7 @@ overflow-wrap:anywhere}
 main{max-width:62rem;margin:0 auto;padding:1rem}
 h1{font-size:1.6rem;line-height:1.2}h2{margin-top:3rem;border-top:1px solid var(--faint);padding-top:1.5rem}h3{margin-top:2rem}
 a{color:var(--blue)}
-.source,.meta,figcaption,caption{color:var(--grey);font-size:.9rem}
+.source,.meta,.caption{color:var(--grey);font-size:.9rem}
 .tally{display:flex;flex-wrap:wrap;gap:.5rem;padding:0;list-style:none}
 .tally li,.badge{border:1px solid currentColor;border-radius:1rem;padding:.1rem .7rem;font-size:.85rem;white-space:nowrap}
 .yes{color:var(--green)}.no{color:var(--red)}.other{color:var(--grey)}
@@ -31,7 +31,7 @@ a{color:var(--blue)}
 .claim .why{color:var(--grey);font-size:.9rem}
 .wide{overflow-x:auto;margin:1rem 0}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;caption-side:top;padding-bottom:.4rem;max-width:40rem}
+.caption{margin:1.5rem 0 -.5rem}
 th,td{padding:.3rem .7rem;border-bottom:1px solid var(--faint);text-align:right;white-space:nowrap;overflow-wrap:normal}
 th{color:var(--grey);font-weight:600;vertical-align:bottom;white-space:normal;min-width:4.5rem}
 th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--ground)}
@@ -104,14 +104,14 @@ fn claim(claim: &Claim, text: &mut String) {
         text,
         "<div class=\"claim {class}-edge\"><span class=\"badge {class}\">{}</span>\n<p class=\"what\">{what}</p>\n\
          <dl><dt>paper</dt><dd>{paper}</dd><dt>here</dt><dd>{ours}</dd></dl>\n<p class=\"why\">{why}</p></div>",
-        claim.verdict.name()
+        claim.label()
     );
 }
 
 fn table(table: &Table, text: &mut String) {
     let _ = writeln!(
         text,
-        "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption>\n<thead><tr>",
+        "<p class=\"caption\">{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>",
         escape(&table.caption)
     );
     let cells = |tag: &str, cells: &[String]| {

@@ -35,7 +35,7 @@ pub fn page(edition: &Edition) -> String {
                         let mut table = Table::new("", ["", "claim", "paper", "here", "rule and reason"]);
                         for c in claims {
                             table.row([
-                                format!("**{}**", c.verdict.name()),
+                                format!("**{}**", c.label()),
                                 c.what.clone(),
                                 c.paper.clone(),
                                 c.ours.clone(),

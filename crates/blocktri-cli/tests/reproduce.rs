@@ -51,6 +51,8 @@ fn a_report_is_a_folder_and_goes_on() {
     }
     let markdown = sandbox.read("r/report.md");
     assert!(markdown.contains("| 10 | 10 | 10.93 | 12 |"), "{markdown}");
+    // Tables of what was not run say so.
+    assert!(markdown.contains("No results yet.") && html.contains("No results yet."));
     assert!(sandbox.path("r/hbisa-seconds.svg").exists() && markdown.contains("(hbisa-seconds.svg)"));
 
     // What is finished is not run again, unless the setting is another, or it is asked for.

@@ -109,6 +109,10 @@ fn claim(claim: &Claim, text: &mut String) {
 }
 
 fn table(table: &Table, text: &mut String) {
+    if table.rows.is_empty() {
+        let _ = writeln!(text, "<p class=\"caption\">{} No results yet.</p>", escape(&table.caption));
+        return;
+    }
     let _ = writeln!(
         text,
         "<p class=\"caption\">{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>",

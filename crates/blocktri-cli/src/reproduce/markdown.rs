@@ -52,6 +52,10 @@ pub fn page(edition: &Edition) -> String {
 }
 
 fn table_of(table: &Table, text: &mut String) {
+    if table.rows.is_empty() {
+        let _ = writeln!(text, "{} No results yet.", escape(&table.caption));
+        return;
+    }
     let mut line = |cells: &[String]| {
         let cells: Vec<_> = cells.iter().map(|c| escape(c)).collect();
         let _ = writeln!(text, "| {} |", cells.join(" | "));

@@ -164,7 +164,7 @@ fn kept(folder: &Path, setting: &Value, warnings: &mut Vec<String>) -> Results {
                 .flatten()
                 .filter(|(key, value)| old["setting"][key.as_str()] != **value);
             let keys = differs.map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
-            warnings.push(format!("{}: results of another {keys} were not taken over", path.display()));
+            warnings.push(format!("{}: not taken over, made with other {keys}", path.display()));
             Results::default()
         }
         Err(why) => {

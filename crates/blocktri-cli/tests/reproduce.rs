@@ -59,7 +59,7 @@ fn a_report_is_a_folder_and_goes_on() {
     assert_eq!(sandbox.run(&line).expect(0).json()["ran"], 0);
     assert_eq!(sandbox.run(&format!("{line} --fresh")).expect(0).json()["ran"], 2);
     let run = sandbox.run(&format!("{line} --threads 3")).expect(0);
-    assert!(run.stderr.contains("results of another threads were not taken over"), "{}", run.stderr);
+    assert!(run.stderr.contains("not taken over, made with other threads"), "{}", run.stderr);
     assert_eq!(run.json()["ran"], 2);
     sandbox.write("r/results.json", "{");
     let run = sandbox.run(&format!("{line} --threads 3")).expect(0);

@@ -1,6 +1,7 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
 
 mod queue;
+mod reproduce;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use blocktri::{
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
+pub use reproduce::ReproduceArgs;
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]
@@ -65,6 +67,8 @@ pub enum Command {
     Queue(Box<QueueArgs>),
     /// Write a matrix of a known kind
     Generate(GenerateArgs),
+    /// Run published experiments again and write a report beside their figures
+    Reproduce(ReproduceArgs),
     /// Print a shell completion script
     #[command(after_help = "\
 Examples:
@@ -544,6 +548,9 @@ pub enum VariantArg {
     S,
     /// Without noise and corners: an M-matrix
     M,
+    /// Rates of Eq. (8), which cannot be known
+    #[value(hide = true)]
+    Eq8,
 }
 
 /// Differences for a first derivative.

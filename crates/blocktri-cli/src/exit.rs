@@ -22,7 +22,7 @@ pub enum Exit {
     NoDevice,
     /// A panic: always a bug.
     Bug,
-    /// Interrupted by a signal; nothing written.
+    /// Interrupted by a signal; no output file is left unfinished.
     Interrupted,
 }
 
@@ -152,6 +152,13 @@ impl Failure {
     /// Stopped by a signal.
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted; nothing was written").detail("outcome", "stopped")
+    }
+
+    /// Stopped by a signal in a run that goes on from what is finished.
+    pub fn interrupted_run(kept: &str) -> Self {
+        Self::new(Exit::Interrupted, format!("interrupted; {kept}"))
+            .detail("outcome", "stopped")
+            .help("the same command goes on from there")
     }
 
     /// The JSON object of a failure.

@@ -85,6 +85,13 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
                 VariantArg::N => (CloudVariant::Noisy, ""),
                 VariantArg::S => (CloudVariant::Smooth, " --variant s"),
                 VariantArg::M => (CloudVariant::MMatrix, " --variant m"),
+                VariantArg::Eq8 => {
+                    return Err(Failure::usage(
+                        "variant eq8: the paper gives neither K nor the rates of Eq. (8) for its matrices, and no choice of them has as \
+                         many non-zeros as eight of the ten",
+                    )
+                    .help("'generate queue' writes the generator of Eq. (8) for rates of your own"));
+                }
             };
             (CloudCase::by_name(name).map(|c| c.variant(variant)), format!("cloud --case {name}{letter}"), None)
         }

@@ -14,6 +14,7 @@ mod plot;
 mod progress;
 mod queue;
 mod report;
+mod reproduce;
 mod solve;
 
 use std::io::{self, Write};
@@ -80,6 +81,11 @@ fn work(cli: Cli) -> Result<Reply> {
     }
     pool.build_global().map_err(|e| Failure::usage(format!("cannot start the threads: {e}")))?;
 
+    // For work that does not end in time.
+    let interrupted = match &command {
+        Command::Reproduce(_) => Failure::interrupted_run("finished experiments are kept in results.json"),
+        _ => Failure::interrupted(),
+    };
     let cancel = CancelToken::new();
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
@@ -106,7 +112,7 @@ fn work(cli: Cli) -> Result<Reply> {
             cancel.cancel();
             match events.recv_timeout(GRACE) {
                 Ok(Event::Finished(ending)) => ending,
-                Ok(Event::Signal) | Err(_) => Ending::Failure(Failure::interrupted()),
+                Ok(Event::Signal) | Err(_) => Ending::Failure(interrupted),
             }
         }
     };
@@ -125,6 +131,7 @@ fn dispatch(command: Command, global: &Global, cancel: &CancelToken) -> Result<R
         Command::Info(args) => info::run(&args, global, cancel),
         Command::Queue(args) => queue::run(&args, global, cancel),
         Command::Generate(args) => generate::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args, global, cancel),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { dir } => manual::man(dir.as_deref()),
     }

@@ -26,6 +26,20 @@ impl Line {
         bar.enable_steady_tick(Duration::from_millis(100));
         Self { bar: Some(bar) }
     }
+
+    /// Turns into a bar, filled by a fraction.
+    pub fn show(&self, fraction: f64, message: String) {
+        let Some(bar) = &self.bar else { return };
+        if bar.length().is_none() {
+            bar.set_length(STEPS);
+            if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/dim} {msg} [{elapsed}]") {
+                bar.set_style(style);
+            }
+        }
+        // A NaN casts to 0.
+        bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        bar.set_message(message);
+    }
 }
 
 impl Drop for Line {
@@ -73,7 +87,6 @@ impl Watch {
     }
 
     fn draw(&self, progress: Progress) {
-        let Some(bar) = &self.line.bar else { return };
         let (fraction, message) = match progress {
             Progress::Iteration { index, residual } => {
                 // Residuals fall geometrically: the bar is linear in the logarithm.
@@ -83,15 +96,7 @@ impl Watch {
             Progress::Step { phase, done, total } => (done as f64 / total.max(1) as f64, phase.to_owned()),
             _ => return,
         };
-        if bar.length().is_none() {
-            bar.set_length(STEPS);
-            if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/dim} {msg} [{elapsed}]") {
-                bar.set_style(style);
-            }
-        }
-        // A NaN casts to 0.
-        bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        bar.set_message(message);
+        self.line.show(fraction, message);
     }
 }
 

@@ -53,6 +53,7 @@ fn numbers_out_of_range_are_refused() {
         "generate block-random --blocks 3 -o x.mtx",
         "generate cloud --case Cloud1-1 -o x.mtx",
         "generate cloud -o x.mtx",
+        "generate cloud --case Cloud16-100 --variant eq8 -o x.mtx",
         "generate queue -o x.mtx",
         "generate queue --resources 4294967295 --threshold 4294967295 --lambda 1 -o x.mtx",
         "queue",

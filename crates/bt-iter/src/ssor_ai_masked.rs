@@ -57,6 +57,11 @@ impl<T: Scalar> SsorAiMasked<T> {
         }
         Ok(Self { product, kind })
     }
+
+    /// M̄_A.
+    pub fn matrix(&self) -> &Csr<T> {
+        &self.product
+    }
 }
 
 /// Row i of M̄ on the pattern of row i of A: Σₖ conj(Pₖᵢ)·d̄ₖ·Pₖ, P = I − N, over the k ≥ i with an entry in column i. By

@@ -46,6 +46,10 @@ pub struct CloudParameters {
 }
 
 /// Variants of the ten matrices, of the same pattern.
+///
+/// There is none with the rates of the paper's Eq. (8). They depend on K and on λ, μ, η and ν, of which the paper gives none for
+/// its matrices; and whatever those are, Eq. (8) has λ = ν = 0 above jK tasks and η = 0 elsewhere, at most four entries for each
+/// state with the diagonal, where eight of the ten published matrices have more. [`crate::CloudModel`] has Eq. (8) itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CloudVariant {
     /// N: noise on the rates, a modified corner at every fifth level. The one that stands for the paper's.
@@ -264,7 +268,7 @@ fn full_nnz(k: usize, m: usize) -> Result<usize> {
 
 /// A number in [0, 1) keyed by (seed, kind, level, state): one step of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014,
 /// doi:10.1145/2660193.2660195), so that an entry's noise does not depend on the order of generation.
-pub(crate) fn uniform(seed: u64, kind: u64, j: u64, r: u64) -> f64 {
+pub fn uniform(seed: u64, kind: u64, j: u64, r: u64) -> f64 {
     const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut z = (seed.wrapping_mul(GAMMA) ^ (kind << 56) ^ (j << 16) ^ r).wrapping_add(GAMMA);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -61,6 +61,28 @@ fn neighbours(p: usize, size: [usize; 3]) -> [Option<usize>; 6] {
     [before(2), before(1), before(0), after(0), after(1), after(2)]
 }
 
+/// The 7-point stencil on a box of points, x fastest: 6 on the diagonal, −1 for each neighbour. Symmetric positive definite.
+///
+/// ```
+/// use bt_formats::Matrix;
+/// let (box_, copies) = (bt_queue::meshes::laplacian([16, 32, 64])?, bt_queue::meshes::edf(2)?);
+/// // The halves of the box touch in 16 · 32 places.
+/// assert_eq!(box_.nnz(), copies.nnz() + 2 * 16 * 32);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::TooLarge`]; [`Error::InvalidStructure`] for an empty box.
+pub fn laplacian(size: [usize; 3]) -> Result<Csr<f64>> {
+    if size.contains(&0) {
+        return Err(Error::InvalidStructure { what: "mesh", why: "a box without points".into() });
+    }
+    let n = size.iter().fold(1usize, |n, &s| n.saturating_mul(s));
+    let mut rows = Rows::new(n, n.saturating_mul(7))?;
+    (0..n).for_each(|p| stencil_row(&mut rows, 0, p, &neighbours(p, size), 6.0));
+    rows.finish()
+}
+
 /// edf, `copies` times along the diagonal: symmetric positive definite.
 ///
 /// ```
@@ -205,6 +227,7 @@ mod tests {
 
     #[test]
     fn copies_are_checked() {
+        assert!(laplacian([3, 0, 3]).is_err() && laplacian([usize::MAX; 3]).is_err());
         assert!(edf(0).is_err() && edf(usize::MAX).is_err() && flame(5000).is_err() && epb3(100_000).is_err());
     }
 }

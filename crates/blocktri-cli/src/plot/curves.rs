@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Anchor, Area, BLUE, FAINT, GREY, INK, LINE, RED, Svg, shorten};
+use super::{Anchor, Area, FAINT, GREY, INK, LINE, PALETTE, Svg, shorten};
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 520.0;
 const AREA: Area = Area { x: 84.0, y: 92.0, width: 740.0, height: 364.0 };
-const COLOURS: [&str; 3] = [BLUE, RED, "#4a7c3a"];
 
 /// A named curve.
 pub struct Series {
@@ -42,7 +41,7 @@ pub fn curves(title: &str, subtitle: &str, labels: [&str; 2], series: &[Series])
     svg.frame(AREA);
     svg.label((AREA.x + AREA.width / 2.0, HEIGHT - 14.0), 15, Anchor::Middle, INK, labels[0]);
     svg.label_upwards((26.0, AREA.y + AREA.height / 2.0), 15, INK, labels[1]);
-    for (k, (s, colour)) in series.iter().zip(COLOURS).enumerate() {
+    for (k, (s, colour)) in series.iter().zip(PALETTE).enumerate() {
         let mut path = String::new();
         for (x, y) in s.points.iter().copied().filter(|p| p.0.is_finite() && p.1.is_finite()).map(at) {
             let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
@@ -58,7 +57,7 @@ pub fn curves(title: &str, subtitle: &str, labels: [&str; 2], series: &[Series])
 }
 
 /// Least and largest, apart from each other.
-fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(super) fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if low > high {
         (0.0, 1.0)
@@ -70,7 +69,7 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// Some six round numbers s·{1, 2, 5}·10ᵏ within.
-fn ticks((low, high): (f64, f64)) -> Vec<f64> {
+pub(super) fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * power).into_iter().find(|&s| s >= rough).unwrap_or(rough);
@@ -79,7 +78,7 @@ fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     (0..12).map(|k| (first + f64::from(k)) * step).take_while(|&t| t <= high + 1e-9 * step).collect()
 }
 
-fn number(x: f64) -> String {
+pub(super) fn number(x: f64) -> String {
     if x == 0.0 {
         "0".into()
     } else if (1e-3..1e6).contains(&x.abs()) {

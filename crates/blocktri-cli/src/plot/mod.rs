@@ -4,6 +4,7 @@
 //! runs of equal pixels become one path each colour.
 
 mod curves;
+mod figure;
 mod history;
 mod spy;
 
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 pub use curves::{Series, curves};
+pub use figure::{Ground, figure};
 pub use history::residual_history;
 pub use spy::{Pattern, spy};
 
@@ -96,6 +98,21 @@ const LINE: &str = "#9aa5b1";
 const BLUE: &str = "#1f5fa8";
 /// What is to be compared with the data.
 const RED: &str = "#c4432b";
+/// One for each curve.
+const PALETTE: [&str; 6] = [BLUE, RED, "#4a7c3a", "#7b4fa3", "#a86a10", "#1a7f86"];
+/// Names of all these in the style of a page.
+const NAMES: [(&str, &str); 10] = [
+    (INK, "ink"),
+    (GREY, "grey"),
+    (FAINT, "faint"),
+    (LINE, "line"),
+    (PALETTE[0], "blue"),
+    (PALETTE[1], "red"),
+    (PALETTE[2], "green"),
+    (PALETTE[3], "violet"),
+    (PALETTE[4], "ochre"),
+    (PALETTE[5], "teal"),
+];
 
 /// Where a text is fastened to its point.
 #[derive(Clone, Copy)]
@@ -105,19 +122,30 @@ enum Anchor {
     End,
 }
 
-/// An SVG document on a white ground.
+/// An SVG document.
 struct Svg {
     text: String,
+    ground: Ground,
 }
 
 impl Svg {
     fn new(width: f64, height: f64) -> Self {
-        let text = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"Ubuntu, Helvetica, Arial, sans-serif\">\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-        );
-        Self { text }
+        Self::on(Ground::White, width, height)
+    }
+
+    /// In a page the picture is as wide as its place, and the ground is the page's.
+    fn on(ground: Ground, width: f64, height: f64) -> Self {
+        let mut text = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\"");
+        // Writing to a String cannot fail.
+        let _ = match ground {
+            Ground::White => writeln!(
+                text,
+                " width=\"{width}\" height=\"{height}\" font-family=\"Ubuntu, Helvetica, Arial, sans-serif\">\n\
+                 <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
+            ),
+            Ground::Page => writeln!(text, " role=\"img\">"),
+        };
+        Self { text, ground }
     }
 
     fn push(&mut self, element: std::fmt::Arguments<'_>) {
@@ -163,7 +191,12 @@ impl Svg {
 
     fn finish(mut self) -> String {
         self.text.push_str("</svg>\n");
-        self.text
+        match self.ground {
+            Ground::White => self.text,
+            Ground::Page => NAMES.iter().fold(self.text, |text, (colour, name)| {
+                text.replace(&format!("\"{colour}\""), &format!("\"var(--{name})\""))
+            }),
+        }
     }
 }
 
@@ -185,7 +218,8 @@ impl Area {
     }
 }
 
-fn escape(text: &str) -> String {
+/// A text that ends no tag and no attribute.
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

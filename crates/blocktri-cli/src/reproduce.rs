@@ -1,0 +1,238 @@
+//! `blocktri reproduce`: runs published experiments and writes a folder with the report.
+//!
+//! results.json is written after every experiment, so that an interrupted run goes on where it was; results of another program,
+//! machine, scale or number of threads are not taken over.
+
+mod html;
+mod markdown;
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use blocktri::CancelToken;
+use bt_reproduce::{Error, Experiment, Item, Report, Results, Scale, Verdict, experiments, report};
+use serde_json::{Value, json};
+
+use crate::args::{Global, ReproduceArgs};
+use crate::exit::{Exit, Failure, Reply, Result};
+use crate::output::Output;
+use crate::plot::{self, Ground};
+use crate::progress::Line;
+use crate::report::{Page, plural};
+
+const RESULTS: &str = "results.json";
+
+/// A report, and what it was made by.
+struct Edition {
+    title: String,
+    scale: Scale,
+    setting: Value,
+    parts: Vec<Report>,
+    /// Experiments that have a result, of those there are.
+    finished: (usize, usize),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the folder cannot be written to, when `--only` selects nothing, and when interrupted.
+pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
+    let started = Instant::now();
+    let scale = args.scale();
+    let all: Vec<Experiment> = args.studies().into_iter().flat_map(|study| experiments(study, scale)).collect();
+    let wanted: Vec<_> = all.iter().filter(|e| args.selects(e.id())).collect();
+    if wanted.is_empty() {
+        let names = all.iter().map(Experiment::id).collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("no experiment has '{}' in its name", args.only.join("' or '")))
+            .help(format!("experiments: {names}")));
+    }
+    let folder = args.folder();
+    fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, &e))?;
+    let setting = setting(scale);
+    let mut warnings = Vec::new();
+    let mut results = if args.fresh { Results::default() } else { kept(&folder, &setting, &mut warnings) };
+    let missing: Vec<_> = wanted.into_iter().filter(|e| !results.contains(e.id())).collect();
+
+    let mut edition = Edition {
+        title: format!("{}{}", args.name(), if args.quick { ", quick run" } else { "" }),
+        scale,
+        setting,
+        parts: Vec::new(),
+        finished: (0, all.len()),
+    };
+    let update = |edition: &mut Edition, results: &Results| {
+        edition.parts = args.studies().into_iter().map(|study| report(study, scale, results)).collect();
+        edition.finished.0 = all.iter().filter(|e| results.contains(e.id())).count();
+    };
+    let line = Line::spinner(!global.quiet && !global.json, format!("reproduce {}", args.name()));
+    let mut failed = Vec::new();
+    for (done, experiment) in missing.iter().enumerate() {
+        line.show(
+            done as f64 / missing.len() as f64,
+            format!("{} of {}: {}", done + 1, missing.len(), experiment.what()),
+        );
+        match experiment.run(cancel) {
+            Ok(facts) => results.insert(experiment.id(), facts),
+            Err(Error::Stopped) => {
+                let count = plural(all.iter().filter(|e| results.contains(e.id())).count(), "finished experiment");
+                return Err(Failure::interrupted_run(&format!(
+                    "{count} of {} kept in {}",
+                    all.len(),
+                    folder.join(RESULTS).display()
+                )));
+            }
+            Err(Error::Failed(why)) => {
+                failed.push(experiment.id().to_owned());
+                warnings.push(format!("{}: {why}", experiment.id()));
+            }
+        }
+        update(&mut edition, &results);
+        write(&folder.join(RESULTS), &format!("{:#}\n", edition.to_json(&results)))?;
+    }
+    drop(line);
+    update(&mut edition, &results);
+    for figure in edition.parts.iter().flat_map(|p| &p.sections).flat_map(|s| &s.items) {
+        if let Item::Figure(figure) = figure {
+            write(&folder.join(format!("{}.svg", figure.name)), &plot::figure(figure, Ground::White))?;
+        }
+    }
+    write(&folder.join("report.md"), &markdown::page(&edition))?;
+    write(&folder.join("report.html"), &html::page(&edition))?;
+    write(&folder.join(RESULTS), &format!("{:#}\n", edition.to_json(&results)))?;
+
+    let mut json = edition.to_json(&results);
+    if let Some(object) = json.as_object_mut() {
+        object.remove("experiments");
+        object.insert("folder".into(), folder.display().to_string().into());
+        object.insert("ran".into(), (missing.len() - failed.len()).into());
+        object.insert("failed".into(), json!(failed));
+        object.insert("seconds".into(), started.elapsed().as_secs_f64().into());
+    }
+    Ok(Reply {
+        exit: if failed.is_empty() { Exit::Done } else { Exit::NotConverged },
+        json,
+        text: edition.summary(&folder, missing.len() - failed.len(), started.elapsed().as_secs_f64()),
+        warnings,
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut output = Output::create(path)?;
+    output.write(|w| w.write_all(text.as_bytes()))?;
+    output.finish()
+}
+
+/// What results depend on beside the experiments themselves.
+fn setting(scale: Scale) -> Value {
+    json!({
+        "program": format!("blocktri {}", env!("CARGO_PKG_VERSION")),
+        "build": build().unwrap_or_default(),
+        "scale": match scale { Scale::Quick => "quick", Scale::Full => "full" },
+        "threads": rayon::current_num_threads(),
+        "processor": processor(),
+        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+/// A number that changes with the program.
+fn build() -> io::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&fs::read(std::env::current_exe()?)?);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// The model of the processor, where the system says it.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
+}
+
+/// Results of an earlier run of the same setting.
+fn kept(folder: &Path, setting: &Value, warnings: &mut Vec<String>) -> Results {
+    let path: PathBuf = folder.join(RESULTS);
+    let Ok(text) = fs::read_to_string(&path) else { return Results::default() };
+    match serde_json::from_str::<Value>(&text) {
+        Ok(old) if old["setting"] == *setting => Results::from_json(&old["experiments"]),
+        Ok(old) => {
+            let differs = setting
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, value)| old["setting"][key.as_str()] != **value);
+            let keys = differs.map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
+            warnings.push(format!("{}: not taken over, made with other {keys}", path.display()));
+            Results::default()
+        }
+        Err(why) => {
+            warnings.push(format!("{}: not taken over: {why}", path.display()));
+            Results::default()
+        }
+    }
+}
+
+impl Edition {
+    fn scope(&self) -> String {
+        let kind = match self.scale {
+            Scale::Quick => "Quick run",
+            Scale::Full => "Full run",
+        };
+        let (done, all) = self.finished;
+        let missing = if done < all {
+            format!(" {} of {all} experiments have no result yet.", all - done)
+        } else {
+            String::new()
+        };
+        format!("{kind}.{missing}")
+    }
+
+    /// Claims by verdict, in the order of [`Verdict`].
+    fn tally(&self) -> [(Verdict, usize); 4] {
+        [Verdict::Reproduced, Verdict::NotReproduced, Verdict::NotComparable, Verdict::NotRun]
+            .map(|v| (v, self.parts.iter().flat_map(Report::claims).filter(|c| c.verdict == v).count()))
+    }
+
+    fn to_json(&self, results: &Results) -> Value {
+        let claims = self.parts.iter().flat_map(|part| {
+            part.claims().map(|c| {
+                json!({
+                    "study": part.title,
+                    "what": c.what,
+                    "paper": c.paper,
+                    "ours": c.ours,
+                    "verdict": c.verdict.name(),
+                    "why": c.why,
+                })
+            })
+        });
+        json!({
+            "schema": 1,
+            "setting": self.setting,
+            "finished": self.finished.0,
+            "of": self.finished.1,
+            "claims": claims.collect::<Vec<_>>(),
+            "experiments": results.to_json(),
+        })
+    }
+
+    fn summary(&self, folder: &Path, ran: usize, seconds: f64) -> String {
+        let mut page = Page::new(format!("{}: {}", self.title, folder.join("report.html").display()));
+        let (done, all) = self.finished;
+        page.line("experiments", format_args!("{done} of {all} have results, {ran} run now in {seconds:.1} s"));
+        for (verdict, count) in self.tally() {
+            page.line(verdict.name(), plural(count, "claim"));
+        }
+        for part in &self.parts {
+            for claim in part.claims().filter(|c| c.verdict == Verdict::NotReproduced) {
+                page.line(
+                    "not reproduced",
+                    format_args!("{} (paper: {}; here: {})", claim.what, claim.paper, claim.ours),
+                );
+            }
+        }
+        page.finish()
+    }
+}

@@ -1,0 +1,442 @@
+//! The experiments of A. Jamal, M. Baboulin, A. Khabou, M. Sosonkina, "A hybrid CPU/GPU approach for the parallel algebraic
+//! recursive multilevel solver pARMS": ARMS with and without random butterflies on its last level beside ILU(0), time by phase.
+//!
+//! The matrices are those of [`bt_queue::meshes`]: sizes and non-zeros of the published ones, values and where need be structure of our
+//! own. Copies along the diagonal are independent systems side by side; boxes of the same numbers of unknowns are one system. There is no
+//! accelerator and one process here, so that what the paper claims for those is not comparable.
+
+use std::time::Instant;
+
+use bt_direct::RbtOptions;
+use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, StopCriterion};
+use bt_iter::{Arms, ArmsOptions, DroppedFill, LastSolver, Preconditioner, ilu0};
+use bt_queue::meshes;
+use serde_json::{Value, json};
+
+use crate::Scale;
+use crate::document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
+use crate::experiment::{Error, Experiment, Facts, Results};
+use crate::measure::{Krylov, Runs, count, iterations, krylov, ratio, rhs, seconds};
+
+/// A system by its name and size.
+#[derive(Clone, Copy, PartialEq)]
+enum System {
+    Edf(usize),
+    Flame(usize),
+    Epb3(usize),
+    Box([usize; 3]),
+}
+
+impl System {
+    fn name(self) -> String {
+        match self {
+            Self::Edf(copies) => format!("edf-x{copies}"),
+            Self::Flame(copies) => format!("flame-x{copies}"),
+            Self::Epb3(copies) => format!("epb3-x{copies}"),
+            Self::Box([x, y, z]) => format!("box-{x}x{y}x{z}"),
+        }
+    }
+    fn matrix(self) -> Result<Csr<f64>, Error> {
+        Ok(match self {
+            Self::Edf(copies) => meshes::edf(copies)?,
+            Self::Flame(copies) => meshes::flame(copies)?,
+            Self::Epb3(copies) => meshes::epb3(copies)?,
+            Self::Box(size) => meshes::laplacian(size)?,
+        })
+    }
+}
+
+/// Copies of edf and boxes are paired by unknowns: 16 384 a copy, which is itself a box.
+fn systems(scale: Scale) -> Vec<System> {
+    use System::{Box, Edf, Epb3, Flame};
+    match scale {
+        Scale::Quick => vec![Edf(1), Edf(4), Box([32, 32, 64]), Epb3(1)],
+        Scale::Full => vec![
+            Edf(1),
+            Edf(16),
+            Edf(32),
+            Edf(64),
+            Edf(128),
+            Box([64, 64, 64]),
+            Box([64, 64, 128]),
+            Box([64, 128, 128]),
+            Box([128, 128, 128]),
+            Epb3(1),
+            Epb3(16),
+            Epb3(64),
+            Flame(1),
+            Flame(4),
+        ],
+    }
+}
+
+/// ILU(0); ARMS as it comes, down to a hundred rows; ARMS down to the size of the paper's last Schur complement, by dense LU with
+/// partial pivoting and by butterflies.
+const PRECONDITIONERS: [&str; 4] = ["ilu0", "arms", "arms-lu", "arms-rbt"];
+/// Rows of the paper's last Schur complements, at most.
+const LAST_SIZE: usize = 3724;
+/// Of all solves.
+const RTOL: f64 = 1e-8;
+const MAX_ITERS: usize = 1000;
+/// The share of the solve that the paper gives for applications of the preconditioner.
+const SHARE: [f64; 2] = [0.2, 0.5];
+
+fn id(system: System, precond: &str) -> String {
+    format!("parms/{}/{precond}", system.name())
+}
+
+/// Copies of edf a thread in the weak scaling.
+fn copies_a_thread(scale: Scale) -> usize {
+    match scale {
+        Scale::Quick => 2,
+        Scale::Full => 16,
+    }
+}
+
+/// 1, 2, 4, … threads, and all of them.
+fn threads() -> Vec<usize> {
+    let all = rayon::current_num_threads();
+    let mut counts: Vec<_> = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|&p| p < all).collect();
+    counts.push(all);
+    counts
+}
+
+fn weak_id(threads: usize, precond: &str) -> String {
+    format!("parms/weak/{threads}/{precond}")
+}
+
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    let solves = systems(scale).into_iter().flat_map(|system| {
+        PRECONDITIONERS.map(|precond| {
+            let what = format!("{}, {precond}", system.name());
+            Experiment::new(id(system, precond), what, move |cancel| solve(system, precond, cancel))
+        })
+    });
+    let weak = threads().into_iter().flat_map(|threads| {
+        PRECONDITIONERS.map(|precond| {
+            let system = System::Edf(copies_a_thread(scale) * threads);
+            let what = format!("{}, {precond}, {threads} threads", system.name());
+            Experiment::new(weak_id(threads, precond), what, move |cancel| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                pool.map_err(|e| Error::Failed(e.to_string()))?.install(|| solve(system, precond, cancel))
+            })
+        })
+    });
+    solves.chain(weak).collect()
+}
+
+/// GMRES(30) with a preconditioner: time by phase, and what the preconditioner is.
+fn solve(system: System, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
+    let a = system.matrix()?;
+    let b = rhs(&a);
+    let stop = StopCriterion { rtol: RTOL, max_iters: MAX_ITERS, ..StopCriterion::default() };
+    let mut facts = Facts::from_iter([("n".to_owned(), json!(a.nrows())), ("nnz".to_owned(), json!(a.nnz()))]);
+    let start = Instant::now();
+    let arms = match precond {
+        "ilu0" => None,
+        "arms" => Some(ArmsOptions::default()),
+        "arms-lu" => Some(ArmsOptions { last_size: LAST_SIZE, ..ArmsOptions::default() }),
+        _ => Some(ArmsOptions {
+            last_size: LAST_SIZE,
+            last: LastSolver::Butterflies(RbtOptions::default()),
+            ..ArmsOptions::default()
+        }),
+    };
+    let mut m: Box<dyn Preconditioner<f64>> = if let Some(options) = arms {
+        let arms = Arms::new(&a, options)?;
+        let level = arms.last_level();
+        facts.insert("levels".into(), json!(arms.levels().len()));
+        let fell_back = level.fallback.is_some();
+        let last = json!({ "n": level.n, "method": level.method, "fell_back": fell_back, "shift": level.shift });
+        facts.insert("last".into(), last);
+        Box::new(arms)
+    } else {
+        Box::new(ilu0(&a, DroppedFill::Forgotten)?)
+    };
+    facts.insert("setup_seconds".into(), json!(start.elapsed().as_secs_f64()));
+    facts.insert("fill".into(), json!(m.nnz() as f64 / a.nnz() as f64));
+    facts.insert("solve".into(), krylov(Krylov::Gmres(30), &a, &mut *m, &b, &stop, Runs::Fastest, cancel)?);
+    Ok(facts)
+}
+
+/// Setup, products, preconditioner, the rest; seconds.
+fn phases(results: &Results, id: &str) -> Option<[f64; 4]> {
+    let at = |pointer: &str| results.number(id, pointer);
+    let (products, applications) = (at("/solve/products_seconds")?, at("/solve/preconditioner_seconds")?);
+    Some([at("/setup_seconds")?, products, applications, at("/solve/seconds")? - products - applications])
+}
+
+fn total(results: &Results, id: &str) -> Option<f64> {
+    (results.text(id, "/solve/outcome")? == "converged").then(|| phases(results, id).map(|p| p.iter().sum()))?
+}
+
+pub fn report(scale: Scale, results: &Results) -> Report {
+    Report {
+        title: "ARMS, butterflies and ILU(0)".into(),
+        source: "Jamal, Baboulin, Khabou & Sosonkina, A hybrid CPU/GPU approach for the parallel algebraic recursive multilevel solver \
+                 pARMS"
+            .into(),
+        scope: match scale {
+            Scale::Quick => "One and four copies of edf, one of epb3; the full run has ×16 to ×128, ×64, boxes as large, and flame2p3d80.".into(),
+            Scale::Full => "All published sizes.".into(),
+        },
+        sections: vec![claims(scale, results), solves(scale, results), breakdown(scale, results), weak(scale, results)],
+    }
+}
+
+/// Time of ARMS over time of ARMS with butterflies, less 1.
+fn gain(results: &Results, system: System) -> Option<f64> {
+    Some(total(results, &id(system, "arms-lu"))? / total(results, &id(system, "arms-rbt"))? - 1.0)
+}
+
+fn claims(scale: Scale, results: &Results) -> Section {
+    let headline = |what: &str, paper: &str, of: &dyn Fn(System) -> bool| {
+        let gains: Vec<_> =
+            systems(scale).into_iter().filter(|s| of(*s)).filter_map(|s| Some((s.name(), gain(results, s)?))).collect();
+        Claim {
+            what: what.into(),
+            paper: paper.into(),
+            ours: if gains.is_empty() {
+                "–".into()
+            } else {
+                gains.iter().map(|(name, g)| format!("{name}: {:+.0} %", 100.0 * g)).collect::<Vec<_>>().join(", ")
+            },
+            verdict: if gains.is_empty() { Verdict::NotRun } else { Verdict::NotComparable },
+            why: "Published for an accelerator that factors the last Schur complement (2828 to 3724 rows a process) against LAPACK on \
+                  the CPU. Here both are on the CPU, in one process, on a last level of at most 3724 rows: what is compared is pivoting \
+                  against butterflies alone (arms-lu, arms-rbt), setup and solve."
+                .into(),
+        }
+    };
+    let shares: Vec<_> = systems(scale)
+        .into_iter()
+        .flat_map(|s| PRECONDITIONERS.map(|p| id(s, p)))
+        .filter_map(|id| {
+            let [_, products, applications, rest] = phases(results, &id)?;
+            Some(applications / (products + applications + rest))
+        })
+        .collect();
+    let inside = shares.iter().filter(|s| (SHARE[0]..=SHARE[1]).contains(s)).count();
+    let (low, high) = shares.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &s| (l.min(s), h.max(s)));
+    let mut claims = vec![
+        headline("ARMS with butterflies is 30 % faster than ARMS alone on edf", "30 %, 12 processes, GPU", &|s| {
+            matches!(s, System::Edf(_))
+        }),
+        headline("… and 25 % on epb3 ×64", "25 %, GPU", &|s| matches!(s, System::Epb3(_))),
+        Claim {
+            what: "Figure 2: applications of the preconditioner take 20 to 50 % of the solve".into(),
+            paper: "20 to 50 %".into(),
+            ours: if shares.is_empty() {
+                "–".into()
+            } else {
+                format!("{:.0} to {:.0} %, inside for {inside} of {}", 100.0 * low, 100.0 * high, shares.len())
+            },
+            verdict: if shares.is_empty() { Verdict::NotRun } else { Verdict::of(inside == shares.len()) },
+            why:
+                "Rule: inside for every solve. Fill, number of iterations and the speed of the products move the share."
+                    .into(),
+        },
+    ];
+    claims.push(same_answers(scale, results));
+    claims.push(fewer_iterations(scale, results));
+    Section {
+        title: "What holds".into(),
+        items: vec![
+            Item::Text(format!(
+                "GMRES(30) preconditioned from the right, b = A·x*, x⁰ = 0, ‖r‖/‖b‖ ≤ {RTOL:.0e}. edf is the 7-point stencil on 16 × 32 × 32 \
+                 points as published; flame2p3d80 has the published pattern with values of our own, epb3 sizes and non-zeros only: its \
+                 structure is invented. ARMS: at most 10 levels, groups of 50, 50 \
+                 entries and 1e-3 kept; arms ends at 100 rows, arms-lu and arms-rbt at {LAST_SIZE}, the size of the paper's last level."
+            )),
+            Item::Claims(claims),
+        ],
+    }
+}
+
+fn same_answers(scale: Scale, results: &Results) -> Claim {
+    let pairs: Vec<_> = systems(scale)
+        .into_iter()
+        .filter_map(|s| {
+            let steps = |p: &str| results.number(&id(s, p), "/solve/iterations");
+            Some((s, steps("arms-lu")?, steps("arms-rbt")?))
+        })
+        .collect();
+    let off: Vec<_> = pairs.iter().filter(|(_, a, b)| (a - b).abs() > 1.0).map(|(s, ..)| s.name()).collect();
+    Claim {
+        what: "Butterflies and no pivoting lose no quality: as many iterations as with pivoting, ±1".into(),
+        paper: "implied".into(),
+        ours: if pairs.is_empty() {
+            "–".into()
+        } else {
+            format!("{} of {} systems", pairs.len() - off.len(), pairs.len())
+        },
+        verdict: if pairs.is_empty() { Verdict::NotRun } else { Verdict::of(off.is_empty()) },
+        why: if off.is_empty() {
+            "A last level whose growth is bad would fall back on pivoting, and the table would say so.".into()
+        } else {
+            format!("Not on {}.", off.join(", "))
+        },
+    }
+}
+
+fn fewer_iterations(scale: Scale, results: &Results) -> Claim {
+    let pairs: Vec<_> = systems(scale)
+        .into_iter()
+        .filter_map(|s| Some((s, total(results, &id(s, "ilu0"))?, total(results, &id(s, "arms"))?)))
+        .collect();
+    let faster: Vec<_> = pairs.iter().filter(|(_, ilu0, arms)| arms < ilu0).map(|(s, ..)| s.name()).collect();
+    Claim {
+        what: "Not in the paper: which of ARMS and ILU(0) takes less time, setup included".into(),
+        paper: "–".into(),
+        ours: match (pairs.len(), faster.len()) {
+            (0, _) => "–".into(),
+            (all, 0) => format!("ILU(0) on all {all} systems"),
+            (all, some) => format!("ARMS on {some} of {all}: {}", faster.join(", ")),
+        },
+        verdict: if pairs.is_empty() { Verdict::NotRun } else { Verdict::NotComparable },
+        why: "These systems are easy: dominant or nearly so. The paper's gain of ILU(0) on flame2p3d80 ×4, up to 30 %, is one of the \
+              accelerator's triangular solves over the CPU's, and has no counterpart here."
+            .into(),
+    }
+}
+
+fn solves(scale: Scale, results: &Results) -> Section {
+    let mut table = Table::new(
+        "Setup and solve by preconditioner. Fill is stored values over those of A.",
+        ["system", "n", "preconditioner", "iterations", "setup", "solve", "total", "fill", "levels", "last level"],
+    );
+    for (system, precond) in systems(scale).into_iter().flat_map(|s| PRECONDITIONERS.map(|p| (s, p))) {
+        let id = id(system, precond);
+        if !results.contains(&id) {
+            continue;
+        }
+        let at = |pointer: &str| results.number(&id, pointer);
+        let last = results.text(&id, "/last/method").map_or_else(
+            || "–".into(),
+            |method| {
+                let fell_back = results.at(&id, "/last/fell_back").and_then(Value::as_bool) == Some(true);
+                format!("{} rows, {method}{}", count(at("/last/n")), if fell_back { " (fell back)" } else { "" })
+            },
+        );
+        table.row([
+            system.name(),
+            count(at("/n")),
+            precond.into(),
+            iterations(results, &id, "/solve"),
+            seconds(at("/setup_seconds")),
+            seconds(at("/solve/seconds")),
+            seconds(total(results, &id)),
+            ratio(at("/fill")),
+            count(at("/levels")),
+            last,
+        ]);
+    }
+    let against_n = |of: fn(System) -> bool, precond: &str| -> Vec<(f64, f64)> {
+        let systems = systems(scale).into_iter().filter(|s| of(*s));
+        systems
+            .filter_map(|s| Some((results.number(&id(s, precond), "/n")?, total(results, &id(s, precond))?)))
+            .collect()
+    };
+    let curves = ["ilu0", "arms", "arms-rbt"]
+        .iter()
+        .flat_map(|p| {
+            let curve = |name: &str, stroke, points| Curve { name: format!("{p}, {name}"), stroke, points };
+            [
+                curve("copies of edf", Stroke::Solid, against_n(|s| matches!(s, System::Edf(_)), p)),
+                curve("one box", Stroke::Dashed, against_n(|s| matches!(s, System::Box(_)), p)),
+            ]
+        })
+        .collect();
+    let figure = Figure {
+        name: "parms-seconds".into(),
+        title: "Setup and solve: copies of edf, and one box of as many unknowns".into(),
+        x: Axis::new("unknowns", Scaling::Logarithmic),
+        y: Axis::new("seconds", Scaling::Logarithmic),
+        curves,
+    };
+    Section {
+        title: "Solves".into(),
+        items: vec![
+            Item::Text(
+                "Copies along the diagonal do not interact: their number of iterations does not grow. A box does what a larger problem \
+                 does."
+                    .into(),
+            ),
+            Item::Table(table),
+            Item::Figure(figure),
+        ],
+    }
+}
+
+fn breakdown(scale: Scale, results: &Results) -> Section {
+    let mut table = Table::new(
+        "Time by phase, seconds and percent of the whole; the share is that of the preconditioner in the solve alone.",
+        [
+            "system",
+            "preconditioner",
+            "setup",
+            "products with A",
+            "applications of M⁻¹",
+            "vectors",
+            "share of M⁻¹ in the solve",
+        ],
+    );
+    for (system, precond) in systems(scale).into_iter().flat_map(|s| PRECONDITIONERS.map(|p| (s, p))) {
+        let Some(parts) = phases(results, &id(system, precond)) else { continue };
+        let whole: f64 = parts.iter().sum();
+        let share = parts[2] / (whole - parts[0]);
+        let cells = parts.map(|p| format!("{}, {:.0} %", seconds(Some(p)), 100.0 * p / whole));
+        table.row(
+            [system.name(), precond.to_owned()].into_iter().chain(cells).chain([format!("{:.0} %", 100.0 * share)]),
+        );
+    }
+    Section { title: "Figure 2: time by phase".into(), items: vec![Item::Table(table)] }
+}
+
+fn weak(scale: Scale, results: &Results) -> Section {
+    let copies = copies_a_thread(scale);
+    let mut table = Table::new(
+        format!("Weak scaling: {copies} copies of edf a thread. Efficiency is the time on one thread over that on p."),
+        ["threads", "n", "preconditioner", "iterations", "setup", "solve", "efficiency"],
+    );
+    let efficiency =
+        |p: usize, precond: &str| Some(total(results, &weak_id(1, precond))? / total(results, &weak_id(p, precond))?);
+    for (p, precond) in threads().into_iter().flat_map(|p| PRECONDITIONERS.map(|m| (p, m))) {
+        let id = weak_id(p, precond);
+        if results.contains(&id) {
+            table.row([
+                p.to_string(),
+                count(results.number(&id, "/n")),
+                precond.into(),
+                iterations(results, &id, "/solve"),
+                seconds(results.number(&id, "/setup_seconds")),
+                seconds(results.number(&id, "/solve/seconds")),
+                ratio(efficiency(p, precond)),
+            ]);
+        }
+    }
+    let curves = PRECONDITIONERS
+        .iter()
+        .map(|m| Curve {
+            name: (*m).into(),
+            stroke: Stroke::Solid,
+            points: threads().into_iter().filter_map(|p| Some((p as f64, efficiency(p, m)?))).collect(),
+        })
+        .collect();
+    Section {
+        title: "Weak scaling over threads".into(),
+        items: vec![
+            Item::Text(
+                "The paper scales over processes with a distributed matrix; this is one process with threads.".into(),
+            ),
+            Item::Table(table),
+            Item::Figure(Figure {
+                name: "parms-weak".into(),
+                title: "Efficiency at constant work a thread".into(),
+                x: Axis::new("threads", Scaling::Linear),
+                y: Axis::new("efficiency", Scaling::Linear),
+                curves,
+            }),
+        ],
+    }
+}

@@ -349,7 +349,7 @@ fn solves(scale: Scale, results: &Results) -> Section {
         .collect();
     let figure = Figure {
         name: "parms-seconds".into(),
-        title: "Setup and solve: copies of edf, and one box of as many unknowns".into(),
+        title: "Setup and solve: copies of edf, and one box".into(),
         x: Axis::new("unknowns", Scaling::Logarithmic),
         y: Axis::new("seconds", Scaling::Logarithmic),
         curves,

@@ -36,7 +36,7 @@ pub fn figure(figure: &Figure, ground: Ground) -> String {
     let shown: Vec<&Curve> = figure.curves.iter().filter(|c| c.points.iter().any(|&p| drawable(figure, p))).collect();
     let legend = AREA.bottom() + BELOW;
     let mut svg = Svg::on(ground, WIDTH, legend + ROW * shown.len().div_ceil(2) as f64);
-    svg.label((10.0, 22.0), 14, Anchor::Start, INK, &cut(&figure.title, 62));
+    svg.label((10.0, 22.0), 14, Anchor::Start, INK, &cut(&figure.title, 56));
     for v in marks(&figure.y, ys) {
         svg.line((AREA.x, y(v)), (AREA.right(), y(v)), FAINT, 1.0);
         svg.label((AREA.x - 7.0, y(v) + 4.0), SIZE, Anchor::End, GREY, &number(v));

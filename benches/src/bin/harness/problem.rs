@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use blocktri::formats::Csr;
+use blocktri::formats::{Csr, ask_for_huge_pages};
 use serde_json::Value;
 
 use crate::Result;
@@ -47,7 +47,11 @@ impl Problem {
         if !rest.is_empty() {
             return Err(format!("{}: not a whole number of {N}-byte numbers", file.display()).into());
         }
-        Ok(numbers.iter().map(|&b| from(b)).collect())
+        // As NumPy does for the peers.
+        let mut out = Vec::with_capacity(numbers.len());
+        ask_for_huge_pages(&out);
+        out.extend(numbers.iter().map(|&b| from(b)));
+        Ok(out)
     }
 
     /// The matrix of a case of kind csr.

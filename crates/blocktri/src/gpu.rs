@@ -25,7 +25,7 @@ pub(crate) use with_cuda::solve;
 #[cfg(feature = "cuda")]
 mod with_cuda {
     use std::any::Any;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
     use bt_iter::{StopRule, Sweep};
@@ -119,6 +119,13 @@ mod with_cuda {
         Ok(solution)
     }
 
+    /// Puts into the report what came before the iteration.
+    fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, mut notes: Vec<String>) {
+        (report.times.reorder, report.times.setup) = (reorder, setup);
+        notes.append(&mut report.notes);
+        report.notes = notes;
+    }
+
     /// Jacobi or red–black sweeps on blocks of the pattern whose diagonal blocks are tridiagonal.
     fn hbisa<T: DeviceScalar>(
         device: &Device,
@@ -149,9 +156,7 @@ mod with_cuda {
         let mut step =
             |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
         let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
-        (report.times.reorder, report.times.setup) = (reorder_time, setup);
-        notes.append(&mut report.notes);
-        report.notes = notes;
+        before(&mut report, reorder_time, setup, notes);
         Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
     }
 
@@ -200,9 +205,7 @@ mod with_cuda {
             notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
         }
         let (x, mut report) = columns(a, b, &transform, monitor, &mut *solve)?;
-        (report.times.reorder, report.times.setup) = (reorder_time, setup);
-        notes.append(&mut report.notes);
-        report.notes = notes;
+        before(&mut report, reorder_time, setup, notes);
         Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
     }
 }

@@ -25,17 +25,12 @@ use faer::MatRef;
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
-use crate::krylov::{CHUNK, check_vector};
+use crate::krylov::{AT, BEST, CHUNK, FIELDS, HISTORY, STOP, check_vector, state_of};
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
 
-/// The state and its fields: see kernels/device.h and kernels/hbisa.cu.
-const HISTORY: usize = 64;
-const FIELDS: usize = 9;
+/// Field of the state beside the shared ones: the norm of the last iterate, see kernels/hbisa.cu.
 const NORM: usize = 1;
-const BEST: usize = 2;
-const STOP: usize = 3;
-const AT: usize = 6;
 /// Rows of a block at most, and in one launch for many sweeps.
 const LARGEST: usize = 1024;
 const LARGEST_PERSISTENT: usize = 512;
@@ -224,7 +219,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             self.sweeps(step, count, limit, tolerances)?;
             self.state.copy_to(&mut state)?;
             step += count;
-            let last = &state[((step - 1) % 2) as usize * FIELDS..][..FIELDS];
+            let last = state_of(&state, step - 1);
             while newest.0 < last[AT] as u32 && outcome.is_none() {
                 let i = newest.0 + 1;
                 newest = (i, norm_of(state[2 * FIELDS + i as usize % HISTORY]));
@@ -260,7 +255,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         norm_of: &dyn Fn(f64) -> f64,
     ) -> Result<f64> {
         let n = x.len();
-        let last = &state[((step - 1) % 2) as usize * FIELDS..][..FIELDS];
+        let last = state_of(&state, step - 1);
         let at = last[AT] as u32;
         // Sweeps done: after a stop the last step made none.
         let done = match (last[STOP] as u32, self.rule) {

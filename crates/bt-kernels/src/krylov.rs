@@ -15,15 +15,15 @@ use crate::spmv::{DeviceCsr, RowRule};
 
 /// Steps between looks of the host; the kernels keep twice as many norms.
 pub(crate) const CHUNK: u32 = 32;
-const HISTORY: usize = 64;
+pub(crate) const HISTORY: usize = 64;
 /// Fields of a copy of the state, of which there are two: see kernels/device.h.
-const FIELDS: usize = 9;
+pub(crate) const FIELDS: usize = 9;
 /// Squares of norms: of the residual, and of that of the iterate set aside.
 const RR: usize = 1;
-const BEST: usize = 2;
-const STOP: usize = 3;
+pub(crate) const BEST: usize = 2;
+pub(crate) const STOP: usize = 3;
 const STOP_LATER: usize = 4;
-const AT: usize = 6;
+pub(crate) const AT: usize = 6;
 
 /// Restarts with a new shadow residual before an inner product of zero is a breakdown.
 const RESTARTS: usize = 3;
@@ -245,7 +245,7 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
 }
 
 /// The copy of the state that `step` wrote.
-fn state_of(state: &[f64], step: u32) -> &[f64] {
+pub(crate) fn state_of(state: &[f64], step: u32) -> &[f64] {
     &state[(step % 2) as usize * FIELDS..][..FIELDS]
 }
 

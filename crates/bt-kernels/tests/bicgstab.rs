@@ -100,8 +100,7 @@ fn breakdowns_have_their_names() {
         let mut x = vec![0.0; b.len()];
         let mut method = DeviceBiCgStab::new(&device, a, DevicePreconditioner::Identity).unwrap();
         let report = method.solve(b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
-        let host = BiCgStab::new(b.len());
-        let (mut host, mut y) = (host, vec![0.0; b.len()]);
+        let (mut host, mut y) = (BiCgStab::new(b.len()), vec![0.0; b.len()]);
         let theirs = host.solve(a, &mut Identity::new(b.len()), b, &mut y, &StopCriterion::default(), &mut ()).unwrap();
         assert_eq!(report.outcome, theirs.outcome);
         report.outcome

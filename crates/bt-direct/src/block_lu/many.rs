@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
-use bt_formats::{Op, Scalar, prefetch};
+use bt_formats::{Op, Scalar};
 use faer::MatMut;
 
 use super::BlockLu;
 use super::rows::{Diagonal, Strided, solve_lower, solve_upper, subtract_product};
-use super::solve::{Block, Direction, join, pair};
+use super::simd::fetch;
+use super::solve::{Block, Direction, Pass, join, pair};
 use crate::band_lu::end::Direction as From;
 use crate::band_lu::window::{Columns, Order, ROWS, Row, Window, columns_of, put, rows, take};
 use crate::tridiagonal_once::Kernel;
@@ -44,26 +45,6 @@ impl<T: Scalar> BlockLu<T> {
             || Run { pass: side(true, Direction::Outwards), x: &mut top, mid }.run(),
             || Run { pass: side(false, Direction::Outwards), x: &mut bottom, mid }.run(),
         );
-    }
-}
-
-/// One substitution on one side of the middle.
-struct Pass<'a, T: Scalar> {
-    lu: &'a BlockLu<T>,
-    op: Op,
-    down: bool,
-    direction: Direction,
-}
-
-impl<T: Scalar> Pass<'_, T> {
-    /// The block of a step, and its rows counted from the first of this side.
-    #[inline(always)]
-    fn block(&self, step: usize) -> (usize, Range<usize>) {
-        let (blocks, first_row) = self.lu.side(self.down);
-        let rising = self.down == (self.direction == Direction::Inwards);
-        let j = if rising { blocks.start + step } else { blocks.end - 1 - step };
-        let rows = self.lu.order.rows(j);
-        (j, rows.start - first_row..rows.end - first_row)
     }
 }
 
@@ -184,9 +165,8 @@ impl<T: Scalar> Block<'_, T> {
         const LARGEST: usize = 32 << 10;
         let g = if direction == Direction::Inwards { &[] } else { self.g };
         if size_of_val(self.panel) + size_of_val(self.g) <= LARGEST {
-            for values in [self.panel, g] {
-                (0..values.len()).step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
-            }
+            fetch(self.panel);
+            fetch(g);
         }
     }
 

@@ -135,11 +135,23 @@ pub(super) enum Direction {
 }
 
 /// One substitution on one side of the middle.
-struct Pass<'a, T: Scalar> {
-    lu: &'a BlockLu<T>,
-    op: Op,
-    down: bool,
-    direction: Direction,
+pub(super) struct Pass<'a, T: Scalar> {
+    pub(super) lu: &'a BlockLu<T>,
+    pub(super) op: Op,
+    pub(super) down: bool,
+    pub(super) direction: Direction,
+}
+
+impl<T: Scalar> Pass<'_, T> {
+    /// The block of a step, and its rows counted from the first of this side.
+    #[inline(always)]
+    pub(super) fn block(&self, step: usize) -> (usize, Range<usize>) {
+        let (blocks, first_row) = self.lu.side(self.down);
+        let rising = self.down == (self.direction == Direction::Inwards);
+        let j = if rising { blocks.start + step } else { blocks.end - 1 - step };
+        let rows = self.lu.order.rows(j);
+        (j, rows.start - first_row..rows.end - first_row)
+    }
 }
 
 /// A pass over the rows `x` of its side, as work for a SIMD instruction set; outwards, `mid` is the solution in the middle.
@@ -160,13 +172,13 @@ impl<T: Scalar> pulp::WithSimd for Run<'_, T> {
 impl<T: Scalar> Run<'_, T> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        let Self { pass: Pass { lu, op, down, direction }, x, mid } = self;
-        let (blocks, first_row) = lu.side(down);
-        let m = blocks.len();
+        let Self { pass, x, mid } = self;
+        let Pass { lu, op, down, direction } = pass;
+        let m = lu.side(down).0.len();
         for step in 0..m {
-            let j = if down == (direction == Direction::Inwards) { blocks.start + step } else { blocks.end - 1 - step };
+            let (j, rows) = pass.block(step);
             let b = lu.block(j);
-            let (rows, next) = b.places(lu.order.rows(j).start - first_row, down);
+            let next = b.neighbour(&rows, down);
             match direction {
                 Direction::Inwards => {
                     b.inwards::<FUSED>(op, &mut x[rows.clone()]);
@@ -248,12 +260,11 @@ pub(super) fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() 
 }
 
 impl<T: Scalar> Block<'_, T> {
-    /// Rows of the block that starts at `start`, and of its neighbour towards the middle (meaningless next to it).
+    /// Rows of the neighbour towards the middle of the block that has `rows` (meaningless next to it).
     #[inline(always)]
-    fn places(&self, start: usize, down: bool) -> (Range<usize>, Range<usize>) {
-        let end = start + self.k;
-        let next = if down { end } else { start.saturating_sub(self.next) };
-        (start..end, next..next + self.next)
+    fn neighbour(&self, rows: &Range<usize>, down: bool) -> Range<usize> {
+        let next = if down { rows.end } else { rows.start.saturating_sub(self.next) };
+        next..next + self.next
     }
 
     /// Column `c` of [L̃\Ũ; H].

@@ -16,7 +16,7 @@
 //! Whatever is out of the ordinary (a pivot that is zero, tiny or huge, numbers that are not finite) ends the kernel
 //! with nothing done that counts: the general path eliminates the block from A again and names what is wrong.
 
-use bt_formats::{RealScalar, Scalar, prefetch};
+use bt_formats::{RealScalar, Scalar};
 use pulp::Simd;
 
 use super::factor::Record;
@@ -50,8 +50,7 @@ impl<T> Ahead<'_, T> {
     #[inline(always)]
     fn fetch(self, i: usize, n: usize) {
         for values in self.0 {
-            let part = values.len() * i / n..values.len() * (i + 1) / n;
-            part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
+            simd::fetch(&values[values.len() * i / n..values.len() * (i + 1) / n]);
         }
     }
 }

@@ -48,7 +48,7 @@ pub use permutation::{Permutation, is_odd};
 pub use read::{AnyMatrix, read_matrix, read_matrix_with};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use rounded::Rounded;
-pub use scalar::{RealScalar, RealsMut, Scalar, ScalarKind, c32, c64};
+pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};
 pub use stop::{Baseline, StopCriterion};
 pub use tridiagonal::Tridiagonal;
 pub use verify::{certify, max_abs, norm2};

@@ -99,6 +99,8 @@ pub trait Scalar:
     fn is_finite(self) -> bool;
     /// Numbers by their true type, for kernels in explicit vectors; none for complex ones.
     fn reals_mut(x: &mut [Self]) -> Option<RealsMut<'_>>;
+    /// As [`Scalar::reals_mut`], to be read.
+    fn reals(x: &[Self]) -> Option<Reals<'_>>;
     /// The number rounded to another scalar type (complex to real drops the imaginary part).
     fn cast<U: Scalar>(self) -> U {
         U::from_parts(self.re().to_f64(), self.im().to_f64())
@@ -112,6 +114,15 @@ pub enum RealsMut<'a> {
     F32(&'a mut [f32]),
     /// Of `f64`.
     F64(&'a mut [f64]),
+}
+
+/// A slice of one of the two real types, see [`Scalar::reals`].
+#[derive(Clone, Copy, Debug)]
+pub enum Reals<'a> {
+    /// Of `f32`.
+    F32(&'a [f32]),
+    /// Of `f64`.
+    F64(&'a [f64]),
 }
 
 /// The real type of moduli and norms: `f32` or `f64`.
@@ -201,6 +212,10 @@ macro_rules! real_scalar {
             fn reals_mut(x: &mut [$t]) -> Option<RealsMut<'_>> {
                 Some(RealsMut::$kr(x))
             }
+            #[inline(always)]
+            fn reals(x: &[$t]) -> Option<Reals<'_>> {
+                Some(Reals::$kr(x))
+            }
         }
 
         impl RealScalar for $t {
@@ -280,6 +295,10 @@ macro_rules! real_scalar {
             fn reals_mut(_: &mut [$c]) -> Option<RealsMut<'_>> {
                 None
             }
+            #[inline(always)]
+            fn reals(_: &[$c]) -> Option<Reals<'_>> {
+                None
+            }
         }
     };
 }
@@ -310,6 +329,7 @@ mod tests {
     fn slices_know_their_type() {
         assert!(matches!(f64::reals_mut(&mut [1.0]), Some(RealsMut::F64([1.0]))));
         assert!(matches!(f32::reals_mut(&mut [1.0]), Some(RealsMut::F32([1.0]))));
+        assert!(matches!(f64::reals(&[1.0]), Some(Reals::F64([1.0]))));
         assert!(c64::reals_mut(&mut [c64::new(1.0, 0.0)]).is_none());
     }
 

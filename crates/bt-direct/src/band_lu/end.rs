@@ -8,11 +8,15 @@
 //! Seen from the far end rows and columns count backwards: J·A·J has the bandwidths of A swapped, and elimination from
 //! there is partial pivoting in another order of the columns.
 
-use bt_formats::{RealScalar, Scalar, zero};
+use std::any::Any;
+
+use bt_formats::{RealScalar, Reals, Scalar, zero};
 
 use super::kernels::{LANES, max_lanes, reduce, sum_and_max};
+use super::narrow::{COLUMNS, Loops};
 use super::panels::{Exchanges, GROUP};
-use super::{Tuning, overflow};
+use super::{Tuning, overflow, vectors};
+use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
 use crate::tridiagonal_lu::{reserve, zeros};
 
@@ -27,7 +31,7 @@ pub(super) struct Found<T: Scalar> {
     pub(super) norm_one: T::Real,
     /// max|A| and max|U| lane by lane, in |re| + |im|.
     max_a: [T::Real; LANES],
-    max_u: [T::Real; LANES],
+    pub(super) max_u: [T::Real; LANES],
     pub(super) min_pivot: T::Real,
     pub(super) flops: f64,
     /// First column without a pivot, as seen from this end.
@@ -128,10 +132,13 @@ pub(super) struct End<T: Scalar> {
     /// Narrow bands: lane of the row at a position, modulo its length, a power of two; and the position of the row in a lane.
     pub(super) lane_at: Vec<u32>,
     pub(super) position: Vec<u32>,
+    /// Narrow bands: the pivot and its row, then zeros.
+    pub(super) u: Vec<[T; LANES]>,
     /// The row that enters; of wide bands a panel, (kl + panel) × panel, column-major.
     pub(super) scratch: Vec<T>,
-    /// Wide bands: U of a panel in a group of columns, and the panel's exchanges.
+    /// Wide bands: U of a panel in a group of columns, by rows and by columns, and the panel's exchanges.
     pub(super) group: Vec<[T; GROUP]>,
+    pub(super) by_columns: Vec<T>,
     pub(super) exchanges: Exchanges,
     pub(super) found: Found<T>,
 }
@@ -152,9 +159,13 @@ impl<T: Scalar> End<T> {
             Tuning::Wide { panel } => Tuning::Wide { panel: panel.min(kv + 1) },
             narrow @ Tuning::Narrow { .. } => narrow,
         };
-        let (registers, columns, rows, scratch, group) = match tuning {
-            Tuning::Narrow { registers, strip } => (registers, strip + kv + 1, shape.kl + 2, kv + 1, 0),
-            Tuning::Wide { panel } => (0, 0, 1, (shape.kl + panel).saturating_mul(panel), panel),
+        // Columns are updated a few at a time: the window and u are padded.
+        let (registers, columns, rows, u, scratch, group) = match tuning {
+            Tuning::Narrow { registers, strip } => {
+                let row = (kv + 1 + COLUMNS).div_ceil(LANES);
+                (registers, strip + kv + 1 + COLUMNS, shape.kl + 2, row, kv + 1, 0)
+            }
+            Tuning::Wide { panel } => (0, 0, 1, 0, (shape.kl + panel).saturating_mul(panel), panel),
         };
         let blank = Lanes([zero(); LANES]);
         Ok(Self {
@@ -166,8 +177,10 @@ impl<T: Scalar> End<T> {
             window: filled(columns.saturating_mul(registers), blank)?,
             lane_at: filled(rows.next_power_of_two(), 0)?,
             position: filled(registers * LANES + 1, 0)?,
+            u: filled(u, [zero(); LANES])?,
             scratch: zeros(scratch)?,
             group: filled(group, [zero(); GROUP])?,
+            by_columns: zeros(group * GROUP)?,
             exchanges: Exchanges::new(group)?,
             found: Found::default(),
         })
@@ -181,8 +194,10 @@ impl<T: Scalar> End<T> {
             + size_of_val(&*self.window)
             + size_of_val(&*self.lane_at)
             + size_of_val(&*self.position)
+            + size_of_val(&*self.u)
             + size_of_val(&*self.scratch)
             + size_of_val(&*self.group)
+            + size_of_val(&*self.by_columns)
             + self.exchanges.bytes()
     }
 
@@ -268,17 +283,31 @@ impl<T: Scalar> End<T> {
         self.measure(source, last + self.shape.kv())?;
         // Wide bands work on the copy that measuring made.
         let source = if matches!(self.tuning, Tuning::Wide { .. }) { None } else { source };
-        if self.found.singular.is_none() {
+        if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
             pulp::Arch::new().dispatch(Work { end: self, source, first, last });
         }
         Ok(())
     }
 
-    /// The columns first..last of U are complete: zeros above what was reached, and the largest entry.
+    /// Eliminates them in explicit vectors; false where there are none for these numbers or this shape.
+    fn eliminate_reals(&mut self, source: Option<&[T]>, first: usize, last: usize) -> bool {
+        let this: &mut dyn Any = self;
+        match T::reals(source.unwrap_or(&[])) {
+            Some(Reals::F64(a)) => {
+                this.downcast_mut().is_some_and(|end| vectors::eliminate::<f64>(end, source.map(|_| a), first, last))
+            }
+            Some(Reals::F32(a)) => {
+                this.downcast_mut().is_some_and(|end| vectors::eliminate::<f32>(end, source.map(|_| a), first, last))
+            }
+            None => false,
+        }
+    }
+
+    /// Wide bands: the columns first..last of U are complete, zeros above what was reached, and the largest entry.
     #[inline(always)]
     pub(super) fn finish_columns(&mut self, first: usize, last: usize) {
         let (shape, cols) = (self.shape, self.shape.cols);
-        if self.found.singular.is_some() {
+        if self.found.singular.is_some() || matches!(self.tuning, Tuning::Narrow { .. }) {
             return;
         }
         for j in first..last {
@@ -355,13 +384,6 @@ pub(super) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
     })
 }
 
-/// Bits of a candidate's modulus, whose last six are replaced by 63 − its lane: the largest key is that of the pivot,
-/// to within 2⁻⁴⁶ of the largest modulus, and a NaN's is larger than all.
-#[inline(always)]
-pub(super) fn key<T: Scalar>(v: T, lane: usize) -> u64 {
-    (v.abs1().to_f64().to_bits() & !63) | (63 - lane as u64)
-}
-
 /// Columns to be measured, as work for a SIMD instruction set.
 struct Measure<'a, T: Scalar> {
     end: &'a mut End<T>,
@@ -373,8 +395,9 @@ struct Measure<'a, T: Scalar> {
 impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
+    fn with_simd<S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;
+        let (mut max_f64, mut max_f32) = (s.splat_f64s(0.0), s.splat_f32s(0.0));
         let Shape { n, kl, ku, ncols, looks_at, .. } = end.shape;
         let (ld, copied) = (end.shape.ld(), matches!(end.tuning, Tuning::Wide { .. }));
         let (mut norm, mut largest) = (end.found.norm_one, end.found.max_a);
@@ -388,7 +411,14 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
                 }
             };
             if j < looks_at {
-                norm = norm.max_nan(sum_and_max(column, &mut largest));
+                let sum = match T::reals(column) {
+                    Some(Reals::F64(x)) => simd::sum_and_max(s, x, &mut max_f64),
+                    Some(Reals::F32(x)) => f64::from(simd::sum_and_max(s, x, &mut max_f32)),
+                    None => f64::NAN,
+                };
+                // A maximum in vectors may lose a NaN, which the sum shows.
+                let sum = if sum.is_finite() { T::Real::from_f64(sum) } else { sum_and_max(column, &mut largest) };
+                norm = norm.max_nan(sum);
             }
             if !copied || j >= ncols {
                 continue;
@@ -406,6 +436,8 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
                 }
             }
         }
+        let in_vectors = s.reduce_max_f64s(max_f64).max(f64::from(s.reduce_max_f32s(max_f32)));
+        largest[0] = largest[0].max_nan(T::Real::from_f64(in_vectors));
         (end.found.norm_one, end.found.max_a) = (norm, largest);
     }
 }
@@ -421,20 +453,20 @@ struct Work<'a, T: Scalar> {
 impl<T: Scalar> pulp::WithSimd for Work<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    fn with_simd<S: pulp::Simd>(self, s: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false, S>(s) } else { self.run::<true, S>(s) }
     }
 }
 
 impl<T: Scalar> Work<'_, T> {
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn run<const FUSED: bool, S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;
         match end.tuning {
-            Tuning::Narrow { registers: 1, .. } => end.eliminate_strip::<1, FUSED>(source, first, last),
-            Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2, FUSED>(source, first, last),
-            Tuning::Narrow { .. } => end.eliminate_strip::<4, FUSED>(source, first, last),
-            Tuning::Wide { .. } => end.eliminate_panel::<FUSED>(first, last),
+            Tuning::Narrow { registers: 1, .. } => end.eliminate_strip::<1>(Loops::<FUSED>, source, first, last),
+            Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2>(Loops::<FUSED>, source, first, last),
+            Tuning::Narrow { .. } => end.eliminate_strip::<4>(Loops::<FUSED>, source, first, last),
+            Tuning::Wide { .. } => end.eliminate_panel::<FUSED, S>(s, first, last),
         }
         end.finish_columns(first, last);
     }

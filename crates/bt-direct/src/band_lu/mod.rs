@@ -24,6 +24,7 @@ mod packed;
 mod panels;
 pub(crate) mod partial;
 pub(crate) mod substitution;
+mod vectors;
 pub(crate) mod window;
 
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
@@ -80,14 +81,13 @@ pub(crate) enum Tuning {
 }
 
 impl Tuning {
-    /// Measured on AVX-512 in double precision.
+    /// Measured in double precision on AVX-512, the width of panels on AVX2.
     fn of(kl: usize) -> Self {
         match kl {
             0..=8 => Self::Narrow { registers: 1, strip: 32 },
             9..=16 => Self::Narrow { registers: 2, strip: 32 },
             17..=32 => Self::Narrow { registers: 4, strip: 32 },
-            33..=63 => Self::Wide { panel: 16 },
-            _ => Self::Wide { panel: 32 },
+            _ => Self::Wide { panel: 16 },
         }
     }
 

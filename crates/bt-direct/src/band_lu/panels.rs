@@ -7,10 +7,12 @@
 //! zeros there: neither exchanges nor the solve touch them. Columns beyond the last one eliminated take the same steps;
 //! what they hold below U afterwards is the Schur complement.
 
-use bt_formats::{Scalar, zero};
+use bt_formats::{Reals, RealsMut, Scalar, zero};
+use pulp::Simd;
 
 use super::end::{End, filled, reciprocal};
 use super::kernels::{axpy_minus, block_update, index_of_max, solve_rows};
+use crate::block_lu::simd;
 use crate::error::Result;
 use crate::pivot::Pivot;
 
@@ -63,7 +65,7 @@ impl Exchanges {
 impl<T: Scalar> End<T> {
     /// Eliminates the columns first..last, at most a panel.
     #[inline(always)]
-    pub(super) fn eliminate_panel<const FUSED: bool>(&mut self, first: usize, last: usize) {
+    pub(super) fn eliminate_panel<const FUSED: bool, S: Simd>(&mut self, s: S, first: usize, last: usize) {
         if !self.factor_panel::<FUSED>(first, last) {
             return;
         }
@@ -72,13 +74,13 @@ impl<T: Scalar> End<T> {
         while c < self.found.reach {
             let width = self.found.reach - c;
             if width >= GROUP {
-                self.update_columns::<GROUP, FUSED>(first, last, c);
+                self.update_columns::<GROUP, FUSED, S>(s, first, last, c);
                 c += GROUP;
             } else if width >= 4 {
-                self.update_columns::<4, FUSED>(first, last, c);
+                self.update_columns::<4, FUSED, S>(s, first, last, c);
                 c += 4;
             } else {
-                self.update_columns::<1, FUSED>(first, last, c);
+                self.update_columns::<1, FUSED, S>(s, first, last, c);
                 c += 1;
             }
         }
@@ -147,7 +149,13 @@ impl<T: Scalar> End<T> {
 
     /// Applies the panel first..last to the columns c..c + C.
     #[inline(always)]
-    fn update_columns<const C: usize, const FUSED: bool>(&mut self, first: usize, last: usize, c: usize) {
+    fn update_columns<const C: usize, const FUSED: bool, S: Simd>(
+        &mut self,
+        s: S,
+        first: usize,
+        last: usize,
+        c: usize,
+    ) {
         let (shape, ldp) = (self.shape, self.panel_stride());
         let (nb, m) = (last - first, (last + shape.kl).min(shape.rows) - first);
         let (base, stride) = (shape.at(first, c), 2 * shape.kl + shape.ku);
@@ -197,13 +205,18 @@ impl<T: Scalar> End<T> {
         solve_by!(8);
         solve_by!(4);
         solve_by!(1);
-        for i in 0..C {
-            let (start, absent) = (base + i * stride, absent(i));
-            for (value, x) in values[start + absent..start + nb].iter_mut().zip(&x[absent..]) {
-                *value = x[i];
+        let by_columns = &mut self.by_columns[..C * nb];
+        for (i, column) in by_columns.chunks_exact_mut(nb).enumerate() {
+            for (to, x) in column.iter_mut().zip(&*x) {
+                *to = x[i];
             }
+            let (start, absent) = (base + i * stride, absent(i));
+            values[start + absent..start + nb].copy_from_slice(&column[absent..]);
         }
         // Y ← Y − L₂₁·X
+        if m > nb && subtract_product(s, &mut values[base + nb..], stride, m - nb, &panel[nb..], ldp, by_columns, nb) {
+            return;
+        }
         let mut r = nb;
         macro_rules! rows_by {
             ($rows:literal) => {
@@ -219,4 +232,29 @@ impl<T: Scalar> End<T> {
         rows_by!(4);
         rows_by!(1);
     }
+}
+
+/// Y ← Y − L·X in explicit vectors: `rows` rows of Y, column-major as L and X are, X of `depth` rows. False for complex numbers.
+#[inline(always)]
+fn subtract_product<T: Scalar, S: Simd>(
+    s: S,
+    y: &mut [T],
+    ldy: usize,
+    rows: usize,
+    l: &[T],
+    ldl: usize,
+    x: &[T],
+    depth: usize,
+) -> bool {
+    let width = x.len() / depth;
+    match (T::reals_mut(y), T::reals(l), T::reals(x)) {
+        (Some(RealsMut::F64(y)), Some(Reals::F64(l)), Some(Reals::F64(x))) => {
+            simd::update(s, y, ldy, rows, width, l, ldl, x, depth, depth);
+        }
+        (Some(RealsMut::F32(y)), Some(Reals::F32(l)), Some(Reals::F32(x))) => {
+            simd::update(s, y, ldy, rows, width, l, ldl, x, depth, depth);
+        }
+        _ => return false,
+    }
+    true
 }

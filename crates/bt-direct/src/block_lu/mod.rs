@@ -33,7 +33,7 @@ pub(crate) mod measure;
 pub(crate) mod order;
 pub(crate) mod panel;
 mod rows;
-mod simd;
+pub(crate) mod simd;
 mod solve;
 mod substitution;
 mod tiles;

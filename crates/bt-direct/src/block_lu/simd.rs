@@ -6,28 +6,34 @@ use bt_formats::{RealScalar, Scalar, prefetch};
 use pulp::Simd;
 
 /// Places in a small array: at least a vector of any type and instruction set.
-pub(super) const PADDED: usize = 16;
+pub(crate) const PADDED: usize = 16;
 
 /// Asks for the cache lines of `values`.
 #[inline(always)]
-pub(super) fn fetch<T>(values: &[T]) {
+pub(crate) fn fetch<T>(values: &[T]) {
     (0..values.len()).step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
 }
 
 /// On the boundary of a cache line, so that no vector crosses one.
 #[repr(align(64))]
-pub(super) struct Aligned<T>(pub(super) T);
+pub(crate) struct Aligned<T>(pub(crate) T);
 
 /// Masks of zeros and ones, a row for each place where they change.
 #[repr(align(64))]
-pub(super) struct Table<L>(pub(super) [[L; PADDED]; PADDED + 1]);
+pub(crate) struct Table<L>(pub(crate) [[L; PADDED]; PADDED + 1]);
+
+/// See [`Lanes::RANKS`].
+#[repr(align(64))]
+pub(crate) struct Ranks<L>(pub(crate) [L; 64]);
 
 /// A real number and its vectors.
-pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
+pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
     /// `FROM[i]`: ones from place i on, zeros before.
     const FROM: &'static Table<Self>;
     /// `BEFORE[i]`: ones before place i, then zeros.
     const BEFORE: &'static Table<Self>;
+    /// Numbers whose bits are 63 − i: they rank candidates, the first ones higher.
+    const RANKS: &'static Ranks<Self>;
     /// A vector of the instruction set.
     type V<S: Simd>: Copy;
     /// Numbers in a vector.
@@ -54,6 +60,14 @@ pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
     fn plus_modulus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
     /// max(a, |b|) place by place; a NaN in b may be lost.
     fn max_modulus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// |a| with its last six bits replaced by those of `rank`.
+    fn ranked<S: Simd>(s: S, a: Self::V<S>, rank: Self::V<S>) -> Self::V<S>;
+    /// The i of a ranked number; none when it has nothing but its rank.
+    fn rank(a: Self) -> Option<usize>;
+    /// max(a, b) place by place; b where one of them is NaN.
+    fn larger<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// `then` where a = b, elsewhere `otherwise`.
+    fn where_equal<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, then: Self::V<S>, otherwise: Self::V<S>) -> Self::V<S>;
     /// Largest number of a vector.
     fn largest<S: Simd>(s: S, a: Self::V<S>) -> Self;
     /// Sum of a vector.
@@ -62,7 +76,8 @@ pub(super) trait Lanes: Scalar<Real = Self> + RealScalar {
 
 macro_rules! lanes {
     ($t:ident, $v:ident, $n:ident, $as_simd:ident, $as_mut_simd:ident, $load:ident, $store:ident, $splat:ident,
-     $fused:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $max:ident, $reduce_max:ident, $reduce_sum:ident) => {
+     $fused:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $or:ident, $max:ident, $equal:ident, $select:ident,
+     $reduce_max:ident, $reduce_sum:ident, $bits:ident) => {
         impl Lanes for $t {
             const FROM: &'static Table<$t> = &{
                 let mut table = [[0.0; PADDED]; PADDED + 1];
@@ -83,6 +98,15 @@ macro_rules! lanes {
                     at += 1;
                 }
                 Table(table)
+            };
+            const RANKS: &'static Ranks<$t> = &{
+                let mut ranks = [0.0; 64];
+                let mut i = 0;
+                while i < 64 {
+                    ranks[i] = $t::from_bits(63 - i as $bits);
+                    i += 1;
+                }
+                Ranks(ranks)
             };
             type V<S: Simd> = S::$v;
             #[inline(always)]
@@ -135,6 +159,23 @@ macro_rules! lanes {
                 s.$max(Self::modulus(s, b), a)
             }
             #[inline(always)]
+            fn ranked<S: Simd>(s: S, a: S::$v, rank: S::$v) -> S::$v {
+                s.$or(s.$and(s.$splat($t::from_bits(!(-0.0 as $t).to_bits() & !63)), a), rank)
+            }
+            #[inline(always)]
+            fn rank(a: Self) -> Option<usize> {
+                let bits = a.to_bits();
+                (bits >= 64).then_some(63 - (bits & 63) as usize)
+            }
+            #[inline(always)]
+            fn larger<S: Simd>(s: S, a: S::$v, b: S::$v) -> S::$v {
+                s.$max(a, b)
+            }
+            #[inline(always)]
+            fn where_equal<S: Simd>(s: S, a: S::$v, b: S::$v, then: S::$v, otherwise: S::$v) -> S::$v {
+                s.$select(s.$equal(a, b), then, otherwise)
+            }
+            #[inline(always)]
             fn largest<S: Simd>(s: S, a: S::$v) -> Self {
                 s.$reduce_max(a)
             }
@@ -160,9 +201,13 @@ lanes!(
     mul_f32s,
     add_f32s,
     and_f32s,
+    or_f32s,
     max_f32s,
+    equal_f32s,
+    select_f32s,
     reduce_max_f32s,
-    reduce_sum_f32s
+    reduce_sum_f32s,
+    u32
 );
 lanes!(
     f64,
@@ -178,14 +223,18 @@ lanes!(
     mul_f64s,
     add_f64s,
     and_f64s,
+    or_f64s,
     max_f64s,
+    equal_f64s,
+    select_f64s,
     reduce_max_f64s,
-    reduce_sum_f64s
+    reduce_sum_f64s,
+    u64
 );
 
 /// Runs `job` on the widest vectors that k numbers fill: a block of half a vector's length is a case for vectors of
 /// that length.
-pub(super) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::Output {
+pub(crate) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::Output {
     #[cfg(target_arch = "x86_64")]
     if !k.is_multiple_of(L::lanes::<pulp::x86::V4>())
         && let Some(simd) = pulp::x86::V3::try_new()
@@ -199,7 +248,7 @@ pub(super) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::
 
 /// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
 #[inline(always)]
-pub(super) fn update<L: Lanes, S: Simd>(
+pub(crate) fn update<L: Lanes, S: Simd>(
     s: S,
     y: &mut [L],
     ldy: usize,
@@ -321,7 +370,7 @@ fn store_column<L: Lanes, S: Simd, const V: usize, const PART: bool>(s: S, x: &m
 
 /// Σ|xᵢ|; `max` ← max(`max`, |xᵢ|) place by place.
 #[inline(always)]
-pub(super) fn sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>) -> L {
+pub(crate) fn sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>) -> L {
     let mut sum = L::splat(s, L::default());
     let xs = x.chunks_exact(L::lanes::<S>());
     let rest = xs.remainder();
@@ -340,7 +389,7 @@ pub(super) fn sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>) -
 
 /// y ← x, and what [`sum_and_max`] does with x.
 #[inline(always)]
-pub(super) fn copy_sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], y: &mut [L], max: &mut L::V<S>) -> L {
+pub(crate) fn copy_sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], y: &mut [L], max: &mut L::V<S>) -> L {
     let lanes = L::lanes::<S>();
     let mut sum = L::splat(s, L::default());
     let (mut xs, mut ys) = (x.chunks_exact(lanes), y.chunks_exact_mut(lanes));
@@ -361,7 +410,7 @@ pub(super) fn copy_sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], y: &mut [L], ma
 
 /// `max` ← max(`max`, |xᵢ|) place by place; `sum` ← `sum` + |xᵢ|, which is NaN or infinite when some xᵢ is.
 #[inline(always)]
-pub(super) fn max_and_total<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>, sum: &mut L::V<S>) {
+pub(crate) fn max_and_total<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>, sum: &mut L::V<S>) {
     let xs = x.chunks_exact(L::lanes::<S>());
     let rest = xs.remainder();
     for x in xs {

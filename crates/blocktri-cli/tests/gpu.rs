@@ -95,11 +95,14 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (setting, value, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
+    for (setting, value, precond, wanted) in [
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "none", "bytes are needed on the GPU, "),
+        // Enough for A, not for its factors.
+        ("BLOCKTRI_EMULATOR_MEMORY", "12288", "ilu0", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "none", "the GPU was lost while "),
     ] {
-        let run = run_with(&sandbox, "solve A.mtx --method cg --device gpu -o x.mtx", setting, value).expect(5);
+        let line = format!("solve A.mtx --method cg --precond {precond} --device gpu -o x.mtx");
+        let run = run_with(&sandbox, &line, setting, value).expect(5);
         assert!(
             run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
             "{setting}: {}",

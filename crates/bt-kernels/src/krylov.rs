@@ -73,7 +73,9 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
             other => other,
         };
         let matrix = Arc::new(DeviceCsr::with_rule(device, &scaled, rule)?);
-        let precond = Made::new(device, &scaled, || Ok(Arc::clone(&matrix)), precond)?;
+        let made = |a: &Csr<T>| Made::new(device, a, || Ok(Arc::clone(&matrix)), precond);
+        // What is wrong is told with the values of A as it was given.
+        let precond = made(&scaled).map_err(|e| made(a).err().unwrap_or(e))?;
         let shape = Shape::over(n as u64 * u64::from(rule.lanes()));
         let vectors = if matches!(precond, Made::Identity) { identity } else { vectors };
         let memory = || DeviceVec::uninitialized(device, n);

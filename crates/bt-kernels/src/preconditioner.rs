@@ -47,7 +47,7 @@ pub enum DevicePreconditioner {
 /// What a preconditioner on a device is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct InverseFacts {
-    /// Values stored for it; none where A itself is read.
+    /// Values stored for it.
     pub nnz: usize,
     /// Launches of an application; none where the method does it along with its own work.
     pub launches: usize,
@@ -164,7 +164,7 @@ fn reciprocals<T: DeviceScalar>(a: &Csr<T>) -> Result<Vec<T>> {
 /// // A tridiagonal matrix has no fill: M = A.
 /// let a = Csr::from_dense(faer::mat![[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]].as_ref())?;
 /// if let Ok(device) = Device::open(0) {
-///     let m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(TriangularSolves::Levels))?;
+///     let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(TriangularSolves::Levels))?;
 ///     let (r, mut z) = (DeviceVec::from_slice(&device, &[3.0, 4.0, 3.0])?, DeviceVec::zeros(&device, 3)?);
 ///     m.apply(&r, &mut z)?;
 ///     let mut host = [0.0; 3];
@@ -191,7 +191,7 @@ impl<T: DeviceScalar> DeviceInverse<T> {
     /// cannot hold; errors of the device.
     ///
     /// # Cost
-    /// O(nnz) on the host to look at the pattern; the factorization on the device, one launch.
+    /// O(nnz) on the host to look at the pattern. ILU(0) and IC(0): one launch an attempt, and six of marks and copies (one for sweeps).
     pub fn new(device: &Device, a: &Csr<T>, wanted: &DevicePreconditioner) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -222,7 +222,7 @@ impl<T: DeviceScalar> DeviceInverse<T> {
     ///
     /// # Errors
     /// [`InputError::DimensionMismatch`]; errors of the device.
-    pub fn apply(&self, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
+    pub fn apply(&mut self, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
         for (what, found) in [("length of r", r.len()), ("length of z", z.len())] {
             if found != self.n {
                 return Err(InputError::DimensionMismatch { what, expected: self.n, found }.into());

@@ -34,6 +34,7 @@ fn agrees<T: DeviceScalar>(
     precond: &DevicePreconditioner,
     rtol: f64,
     schedules: &[Schedule],
+    slack: usize,
 ) {
     let n = a.nrows();
     let b = Numbers(n as u64).vector::<T>(n);
@@ -51,8 +52,8 @@ fn agrees<T: DeviceScalar>(
         assert!(report.certificate.relative_residual <= rtol, "n = {n}: {report:?}");
         // Rounding may take or save a few steps.
         assert!(
-            report.iterations.abs_diff(host.iterations) <= 2 + host.iterations / 20,
-            "n = {n}: {report:?}, {host:?}"
+            report.iterations.abs_diff(host.iterations) <= slack + host.iterations / 20,
+            "{precond:?}, n = {n}: {report:?}, {host:?}"
         );
         let error = relative_error(&x, &expected);
         assert!(error <= 1e3 * rtol + 1e3 * epsilon::<T>(), "n = {n}: {error:e}");
@@ -67,19 +68,19 @@ fn answers_and_counts_are_those_of_the_host() {
     let Some(device) = device() else { return };
     for n in [1, 2, 31, 33, 257] {
         for precond in [DevicePreconditioner::Identity, DevicePreconditioner::Jacobi] {
-            agrees::<f64>(&device, &graded(n), &precond, 1e-10, &BOTH);
-            agrees::<f32>(&device, &graded(n), &precond, 1e-4, &BOTH);
+            agrees::<f64>(&device, &graded(n), &precond, 1e-10, &BOTH, 2);
+            agrees::<f32>(&device, &graded(n), &precond, 1e-4, &BOTH, 2);
         }
     }
-    agrees::<f64>(&device, &stencil(12, 0.0), &DevicePreconditioner::Identity, 1e-9, &BOTH);
+    agrees::<f64>(&device, &stencil(12, 0.0), &DevicePreconditioner::Identity, 1e-9, &BOTH, 1);
 }
 
 #[test]
 fn long_rows_are_shared_by_lanes() {
     let Some(device) = device() else { return };
     for (n, reach) in [(45, 9), (70, 60)] {
-        agrees::<f64>(&device, &long_rows(n, reach, -1.0, -1.0), &DevicePreconditioner::Jacobi, 1e-9, &BOTH);
-        agrees::<f32>(&device, &long_rows(n, reach, -1.0, -1.0), &DevicePreconditioner::Jacobi, 1e-4, &BOTH);
+        agrees::<f64>(&device, &long_rows(n, reach, -1.0, -1.0), &DevicePreconditioner::Jacobi, 1e-9, &BOTH, 1);
+        agrees::<f32>(&device, &long_rows(n, reach, -1.0, -1.0), &DevicePreconditioner::Jacobi, 1e-4, &BOTH, 1);
     }
 }
 
@@ -103,8 +104,8 @@ fn elsewhere(n: usize) -> Vec<DevicePreconditioner> {
 fn preconditioners_give_the_answers_and_counts_of_the_host() {
     let Some(device) = device() else { return };
     for precond in elsewhere(121) {
-        agrees::<f64>(&device, &stencil(11, 0.0), &precond, 1e-9, &[Schedule::Auto]);
-        agrees::<f32>(&device, &stencil(11, 0.0), &precond, 1e-4, &[Schedule::Launches]);
+        agrees::<f64>(&device, &stencil(11, 0.0), &precond, 1e-9, &[Schedule::Auto], 1);
+        agrees::<f32>(&device, &stencil(11, 0.0), &precond, 1e-4, &[Schedule::Launches], 1);
     }
     let a = graded::<f64>(5);
     let precond = DevicePreconditioner::Ilu0(TriangularSolves::Levels);
@@ -253,6 +254,10 @@ fn input_is_checked_by_name() {
     let hollow = csr::<f64>(2, |i, j| if i == j { 0.0 } else { 1.0 });
     let error = new(&hollow, DevicePreconditioner::Jacobi);
     assert!(matches!(error, DeviceError::Factor(_)) && error.to_string().contains("row 0"), "{error}");
+    let unsymmetric = csr::<f64>(2, |i, j| [[30.0, 7.0], [5.0, 30.0]][i][j]);
+    let precond = DevicePreconditioner::Ic0(TriangularSolves::Levels);
+    let theirs = on_host(&unsymmetric, &precond).err().unwrap().to_string();
+    assert!(theirs.contains("= 7") && new(&unsymmetric, precond).to_string() == theirs, "{theirs}");
 
     let a = graded::<f64>(3);
     let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Identity, Schedule::Auto).unwrap();

@@ -45,7 +45,7 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         bicgstab.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         bits.extend(x.iter().map(|v| v.to_bits()));
         for solves in [TriangularSolves::Levels, TriangularSolves::Sweeps(2)] {
-            let m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(solves)).unwrap();
+            let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(solves)).unwrap();
             let mut z = vec![0.0; 81];
             m.apply(&r, &mut y).unwrap();
             y.copy_to(&mut z).unwrap();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bt_formats::{Csr, LinearOperator, Partition, RealScalar, Scalar};
+use bt_formats::{Csr, LinearOperator, Partition, RealScalar};
 use bt_iter::{DroppedFill, Refactor, Series, Triangles, TriangularSolves, ic0, ilu0};
 use bt_kernels::{Device, DeviceError, DeviceInverse, DevicePreconditioner, DeviceScalar, DeviceVec};
 use bt_testkit::{csr, stencil};
@@ -11,7 +11,7 @@ use support::{Numbers, assert_close, device, epsilon, long_rows, on_host};
 const ILU0: DevicePreconditioner = DevicePreconditioner::Ilu0(TriangularSolves::Levels);
 const IC0: DevicePreconditioner = DevicePreconditioner::Ic0(TriangularSolves::Levels);
 
-fn applied<T: DeviceScalar>(device: &Device, m: &DeviceInverse<T>, r: &[T]) -> Vec<T> {
+fn applied<T: DeviceScalar>(device: &Device, m: &mut DeviceInverse<T>, r: &[T]) -> Vec<T> {
     let (r, mut z) = (DeviceVec::from_slice(device, r).unwrap(), DeviceVec::zeros(device, r.len()).unwrap());
     m.apply(&r, &mut z).unwrap();
     let mut host = vec![T::default(); r.len()];
@@ -25,12 +25,12 @@ fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, wanted: &DevicePrecondit
     let r = Numbers(n as u64 + 7).vector::<T>(n);
     let mut expected = vec![T::default(); n];
     on_host(a, wanted).unwrap().apply(&r, &mut expected);
-    let m = DeviceInverse::new(device, a, wanted).unwrap();
+    let mut m = DeviceInverse::new(device, a, wanted).unwrap();
     let largest = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs().to_f64()));
     let what = format!("{wanted:?}, n = {n}, {}", T::SUFFIX);
     // Twice: what an application leaves behind does not disturb the next.
     for _ in 0..2 {
-        assert_close(&what, &applied(device, &m, &r), &expected, &vec![largest; n], factor);
+        assert_close(&what, &applied(device, &mut m, &r), &expected, &vec![largest; n], factor);
     }
 }
 
@@ -166,23 +166,23 @@ fn new_values_take_the_old_pattern() {
                 let mut expected = vec![0.0; n];
                 bt_iter::Preconditioner::apply(&mut host, &r, &mut expected);
                 let factor = if solves == TriangularSolves::Levels { 0.0 } else { 40.0 };
-                assert_close("refactored", &applied(&device, &m, &r), &expected, &vec![1.0; n], factor);
+                assert_close("refactored", &applied(&device, &mut m, &r), &expected, &vec![1.0; n], factor);
             }
             // A failure leaves NaN, and the next success all as it should be.
-            let before = applied(&device, &m, &r);
+            let before = applied(&device, &mut m, &r);
             let wider = csr(n, |i, j| a.get(i, j) + f64::from(i + j == n - 1));
             assert!(m.refactor(&wider).unwrap_err().to_string().contains("outside the pattern"));
-            assert!(applied(&device, &m, &r).iter().all(|v| v.is_nan()));
+            assert!(applied(&device, &mut m, &r).iter().all(|v| v.is_nan()));
             assert!(m.refactor(&random(59)).is_err());
             m.refactor(&a).unwrap();
-            assert_eq!(applied(&device, &m, &r), before);
+            assert_eq!(applied(&device, &mut m, &r), before);
         }
     }
     // The others are made anew.
     let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Jacobi).unwrap();
     assert!(m.refactor(&random(59)).is_err());
     m.refactor(&scaled).unwrap();
-    assert_eq!(applied(&device, &m, &r)[1], r[1] * (1.0 / scaled.get(1, 1)));
+    assert_eq!(applied(&device, &mut m, &r)[1], r[1] * (1.0 / scaled.get(1, 1)));
 }
 
 #[test]
@@ -190,17 +190,11 @@ fn blocks_of_any_kind_are_solved() {
     let Some(device) = device() else { return };
     let of = |sizes: &[usize]| DevicePreconditioner::BlockJacobi(Partition::from_sizes(sizes.iter().copied()).unwrap());
     let band = |n, width: usize| {
-        move || {
-            csr(n, |i, j| {
-                if i == j {
-                    3.0
-                } else if i.abs_diff(j) <= width {
-                    0.4
-                } else {
-                    0.0
-                }
-            })
-        }
+        csr(n, |i, j| match i.abs_diff(j) {
+            0 => 3.0,
+            d if d <= width => 0.4,
+            _ => 0.0,
+        })
     };
     // Tridiagonal: groups of blocks, blocks of one row, a block a group, the largest there is.
     for sizes in [&[1][..], &[1; 40], &[2, 31, 1, 32, 33, 7], &[17; 32], &[255, 257, 2], &[1024]] {
@@ -245,7 +239,7 @@ fn errors_are_those_of_the_host() {
     assert_eq!(error(&device, &overflowing, &ILU0).to_string(), theirs.to_string());
     let wide = Csr::new(1, 2, vec![0, 1], vec![0], vec![1.0]).unwrap();
     assert!(matches!(error(&device, &wide, &ILU0), DeviceError::Input(_)));
-    let m = DeviceInverse::new(&device, &stencil::<f64>(3, 0.0), &ILU0).unwrap();
+    let mut m = DeviceInverse::new(&device, &stencil::<f64>(3, 0.0), &ILU0).unwrap();
     let (short, mut z) = (DeviceVec::zeros(&device, 8).unwrap(), DeviceVec::zeros(&device, 9).unwrap());
     assert!(m.apply(&short, &mut z).is_err() && epsilon::<f64>() < 1e-15);
 }

@@ -188,25 +188,21 @@ impl<T: DeviceScalar> Triangle<T> {
     }
 }
 
+/// Both triangles by levels.
+struct ByLevels<T: DeviceScalar> {
+    lower: Triangle<T>,
+    upper: Triangle<T>,
+    /// Row at each position of U, and 1 / its diagonal.
+    order: DeviceVec<u32>,
+    reciprocals: DeviceVec<T>,
+    /// Tickets of L and of U.
+    tickets: DeviceVec<u32>,
+}
+
 /// How L and U are solved with.
 enum Solves<T: DeviceScalar> {
-    Levels {
-        lower: Triangle<T>,
-        upper: Triangle<T>,
-        /// Row at each position of U, and 1 / its diagonal.
-        order: DeviceVec<u32>,
-        reciprocals: DeviceVec<T>,
-        /// Tickets of L and of U.
-        tickets: DeviceVec<u32>,
-        shape: Shape,
-    },
-    Sweeps {
-        sweeps: usize,
-        lower: Rows,
-        upper: Rows,
-        kernel: SweepKernel,
-        buffers: DeviceVec<T>,
-    },
+    Levels(Box<ByLevels<T>>),
+    Sweeps { sweeps: usize, rows: Box<[Rows; 2]>, kernel: SweepKernel, buffers: DeviceVec<T> },
 }
 
 pub(crate) struct Ilu0<T: DeviceScalar> {
@@ -254,21 +250,22 @@ impl<T: DeviceScalar> Ilu0<T> {
                 let name = |which| format!("ilu0_{which}_{lanes}_{suffix}");
                 // Towards the diagonal, as on the processor.
                 let (left, right) = (|i| pattern.left(i), |i| pattern.right(i).rev());
-                Solves::Levels {
+                Solves::Levels(Box::new(ByLevels {
                     lower: Triangle::new(device, &pattern, &lower, left, &lower.order, &name("lower"))?,
                     upper: Triangle::new(device, &pattern, &upper, right, &source, &name("upper"))?,
                     order: DeviceVec::from_slice(device, &upper.order)?,
                     reciprocals: DeviceVec::uninitialized(device, n)?,
                     tickets: DeviceVec::from_slice(device, &[0, 0])?,
-                    shape,
-                }
+                }))
             }
             TriangularSolves::Sweeps(sweeps) => {
                 let all = Rows::all(n, [ptr.address(), col.address(), factors.address()]);
                 Solves::Sweeps {
                     sweeps,
-                    lower: Rows { end: diag.address(), ..all },
-                    upper: Rows { begin: diag.address(), skip: 1, factor: reciprocals, ..all },
+                    rows: Box::new([
+                        Rows { end: diag.address(), ..all },
+                        Rows { begin: diag.address(), skip: 1, factor: reciprocals, ..all },
+                    ]),
                     kernel: SweepKernel::new::<T>(device, (nnz - n) / 2, n)?,
                     buffers: DeviceVec::uninitialized(device, 2 * n)?,
                 }
@@ -305,18 +302,21 @@ impl<T: DeviceScalar> Ilu0<T> {
         let done = self.eliminate(a);
         if done.is_err() {
             // NaN for the diagonal of U.
-            let n = self.pattern.n();
-            self.fill(self.factors.address() + (self.pattern.col.len() * size_of::<T>()) as u64, n)?;
+            self.fill(self.reciprocals(), self.pattern.n())?;
         }
-        if let Solves::Levels { lower, upper, order, reciprocals, .. } = &self.solves {
-            for triangle in [lower, upper] {
+        if let Solves::Levels(s) = &self.solves {
+            for triangle in [&s.lower, &s.upper] {
                 self.copy(self.factors.address(), &triangle.from, &triangle.val)?;
                 self.fill(triangle.x.address(), triangle.x.len())?;
             }
-            let diagonal = self.factors.address() + (self.pattern.col.len() * size_of::<T>()) as u64;
-            self.copy(diagonal, order, reciprocals)?;
+            self.copy(self.reciprocals(), &s.order, &s.reciprocals)?;
         }
         done
+    }
+
+    /// Address of 1 / the diagonal of U.
+    fn reciprocals(&self) -> u64 {
+        self.factors.address() + (self.pattern.col.len() * size_of::<T>()) as u64
     }
 
     /// to ← from at the places `at`.
@@ -379,7 +379,7 @@ impl<T: DeviceScalar> Ilu0<T> {
             self.order.address(),
             self.values.address(),
             self.factors.address(),
-            self.factors.address() + (values.len() * size_of::<T>()) as u64,
+            self.reciprocals(),
             self.status.address(),
             shift.to_bits(),
             epsilon.max(1e-10).to_bits(),
@@ -396,19 +396,21 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
         let n = self.pattern.n() as u64;
         match &self.solves {
-            Solves::Levels { lower, upper, order, reciprocals, tickets, shape } => {
+            Solves::Levels(s) => {
+                let ByLevels { lower, upper, order, reciprocals, tickets } = &**s;
                 let ticket = |k: u64| tickets.address() + 4 * k;
                 let launch = |t: &Triangle<T>, [reciprocal, target]: [u64; 2], k, [rhs, out]: [u64; 2]| {
                     let [ptr, idx, source] = [&t.ptr, &t.idx, &t.source].map(DeviceVec::address);
                     let (own, other) = (ticket(k), ticket(1 - k));
                     let words = [n, ptr, idx, t.val.address(), reciprocal, source, target, t.x.address(), own, other];
-                    t.kernel.launch(*shape, &[Arg::Struct(&words), Arg::Word(rhs), Arg::Word(out), Arg::Word(now)])
+                    t.kernel.launch(self.shape, &[Arg::Struct(&words), Arg::Word(rhs), Arg::Word(out), Arg::Word(now)])
                 };
                 // y ← L⁻¹·r, marks for x;  z ← U⁻¹·y, marks for y
                 launch(lower, [0, 0], 0, [r, upper.x.address()])?;
                 launch(upper, [reciprocals.address(), order.address()], 1, [lower.x.address(), z])
             }
-            Solves::Sweeps { sweeps, lower, upper, kernel, buffers } => {
+            Solves::Sweeps { sweeps, rows, kernel, buffers } => {
+                let [lower, upper] = &**rows;
                 let buffer = |k: usize| buffers.address() + (k % 2) as u64 * n * size_of::<T>() as u64;
                 // y ← r − N·y, from r on
                 let mut y = r;
@@ -435,8 +437,8 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
     fn bytes(&self) -> usize {
         let indices = [&self.ptr, &self.col, &self.diag, &self.order, &self.status].map(DeviceVec::bytes);
         let solves = match &self.solves {
-            Solves::Levels { lower, upper, order, reciprocals, tickets, .. } => {
-                lower.bytes() + upper.bytes() + order.bytes() + reciprocals.bytes() + tickets.bytes()
+            Solves::Levels(s) => {
+                s.lower.bytes() + s.upper.bytes() + s.order.bytes() + s.reciprocals.bytes() + s.tickets.bytes()
             }
             Solves::Sweeps { buffers, .. } => buffers.bytes(),
         };

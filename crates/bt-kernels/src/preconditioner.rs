@@ -228,13 +228,11 @@ impl<T: DeviceScalar> DeviceInverse<T> {
                 return Err(InputError::DimensionMismatch { what, expected: self.n, found }.into());
             }
         }
-        match self.made.elsewhere() {
-            Some(m) => m.enqueue(r.address(), z.address(), 0),
-            None => {
-                let rows = Rows { factor: self.made.diagonal(), ..Rows::all(self.n, [0; 3]) };
-                self.sweep.launch(&rows, r.address(), 0, z.address(), 0)
-            }
+        if let Some(m) = self.made.elsewhere() {
+            return m.enqueue(r.address(), z.address(), 0);
         }
+        let rows = Rows { factor: self.made.diagonal(), ..Rows::all(self.n, [0; 3]) };
+        self.sweep.launch(&rows, r.address(), 0, z.address(), 0)
     }
 
     /// What it is made of.

@@ -26,7 +26,7 @@ use crate::sweep::{Rows, SweepKernel};
 
 /// What keeps the rows: N and Nᴴ; or A, which is counted elsewhere, and where its diagonal is.
 enum Stored<T: DeviceScalar> {
-    Copies([DeviceCsr<T>; 2]),
+    Copies(Box<[DeviceCsr<T>; 2]>),
     OfMatrix { _matrix: Arc<DeviceCsr<T>>, diagonal: DeviceVec<u32> },
 }
 
@@ -63,21 +63,18 @@ impl<T: DeviceScalar> SsorAi<T> {
         let diagonal = positive_diagonal(a, "ssor-ai")?;
         let host: Vec<T> = diagonal.iter().map(|d| T::from_parts(omega / d.to_f64(), 0.0)).collect();
         let inverses = DeviceVec::from_slice(device, &host)?;
-        let (stored, lower, upper) = match matrix {
-            Some(matrix) => {
-                let place = |i: usize| a.row_ptr()[i] + a.row(i).0.partition_point(|&j| (j as usize) < i) as u32;
-                let diagonal = DeviceVec::from_slice(device, &(0..n).map(place).collect::<Vec<_>>())?;
-                let all = Rows::all(n, matrix.addresses());
-                let lower = Rows { end: diagonal.address(), right: inverses.address(), ..all };
-                let upper = Rows { begin: diagonal.address(), skip: 1, left: inverses.address(), ..all };
-                (Stored::OfMatrix { _matrix: matrix, diagonal }, lower, upper)
-            }
-            None => {
-                let copy = |keep: fn(usize, usize) -> bool| DeviceCsr::new(device, &triangle(a, &host, keep)?);
-                let copies = [copy(|i, j| j < i)?, copy(|i, j| j > i)?];
-                let [lower, upper] = copies.each_ref().map(|copy| Rows::all(n, copy.addresses()));
-                (Stored::Copies(copies), lower, upper)
-            }
+        let (stored, lower, upper) = if let Some(matrix) = matrix {
+            let place = |i: usize| a.row_ptr()[i] + a.row(i).0.partition_point(|&j| (j as usize) < i) as u32;
+            let diagonal = DeviceVec::from_slice(device, &(0..n).map(place).collect::<Vec<_>>())?;
+            let all = Rows::all(n, matrix.addresses());
+            let lower = Rows { end: diagonal.address(), right: inverses.address(), ..all };
+            let upper = Rows { begin: diagonal.address(), skip: 1, left: inverses.address(), ..all };
+            (Stored::OfMatrix { _matrix: matrix, diagonal }, lower, upper)
+        } else {
+            let copy = |keep: fn(usize, usize) -> bool| DeviceCsr::new(device, &triangle(a, &host, keep)?);
+            let copies = [copy(|i, j| j < i)?, copy(|i, j| j > i)?];
+            let [lower, upper] = copies.each_ref().map(|copy| Rows::all(n, copy.addresses()));
+            (Stored::Copies(Box::new(copies)), lower, upper)
         };
         let work = if series == Series::Second { 2 * n } else { n };
         let copied = if matches!(stored, Stored::Copies(_)) { a.nnz() - n } else { 0 };

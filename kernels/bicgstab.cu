@@ -1,4 +1,4 @@
-// BiCGSTAB with right preconditioning by a diagonal, or without, in five launches an iteration:
+// BiCGSTAB with right preconditioning in five launches an iteration, and those of p^ <- M*p, s^ <- M*s where M is not diagonal:
 //
 //   direction:  p <- r + beta*(p - omega*v),  p^ <- M*p;   x <- x + alpha*p^ + omega*s^ of the step before
 //   first:      v <- A*p^,  (r*, v), (v, v)
@@ -15,10 +15,10 @@
 #include "device.h"
 
 template <class T> struct System {
-    u32 n;
+    u32 n, precond;
     const u32 *ptr, *col;
     const T *val;
-    // 1 / diagonal, or null.
+    // 1 / diagonal
     const T *inverse;
     T *x, *r, *shadow, *p, *p_hat, *v, *s_hat, *t, *best;
     // Sums of the blocks: (r, r), (r*, r); (r*, v), (v, v); (s, s); (t, s), (t, t).
@@ -28,7 +28,10 @@ template <class T> struct System {
     double negligible;
 };
 
-template <class T> DEVICE T precondition(const System<T> &s, u64 i, T v) { return s.inverse ? s.inverse[i] * v : v; }
+// hat <- M*v in row i, unless that is done elsewhere.
+template <class T> DEVICE void precondition(const System<T> &s, u64 i, T v, T *hat) {
+    if (s.precond != ELSEWHERE) hat[i] = s.precond == DIAGONAL ? s.inverse[i] * v : v;
+}
 
 DEVICE void leave(double *part, u32 blocks, double a, double b, double *scratch) {
     a = reduce<Sum>(a, scratch);
@@ -43,43 +46,25 @@ DEVICE void leave(double *part, u32 blocks, double a, double b, double *scratch)
 template <class T, u32 LANES>
 DEVICE void product(const System<T> &s, const T *from, T *to, const T *with, double *part, double *scratch) {
     double a = 0, b = 0;
-    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
-        const u64 i = first + (place() % WARP) / LANES;
-        T sum = 0;
-        if (i < s.n)
-#pragma unroll 2
-            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], from[s.col[k]], sum);
-        if (LANES > 1) sum = sum_lanes(sum, LANES);
-        if (i < s.n && thread() % LANES == 0) {
-            to[i] = sum;
-            a = fused((double)sum, (double)with[i], a);
-            b = fused((double)sum, (double)sum, b);
-        }
-    }
+    const auto store = [&](u64 i, T sum) {
+        to[i] = sum;
+        a = fused((double)sum, (double)with[i], a);
+        b = fused((double)sum, (double)sum, b);
+    };
+    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return from[c]; }, store);
     leave(part, s.blocks, a, b, scratch);
 }
 
-template <class T> DEVICE bool stopped(const System<T> &s, u32 step) {
-    const double *now = s.state + (step & 1) * FIELDS;
-    return now[STOP] != GO_ON || now[STOP_LATER] != GO_ON;
-}
+template <class T> DEVICE bool stopped(const System<T> &s, u32 step) { return stopped(s.state + (step & 1) * FIELDS); }
 
 // r <- b - A*x, (r, r) and (r, r) again, for the shadow residual is r.
 template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, double *scratch) {
     double rr = 0;
-    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
-        const u64 i = first + (place() % WARP) / LANES;
-        T sum = 0;
-        if (i < s.n)
-#pragma unroll 2
-            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], s.x[s.col[k]], sum);
-        if (LANES > 1) sum = sum_lanes(sum, LANES);
-        if (i < s.n && thread() % LANES == 0) {
-            const T r = b[i] - sum;
-            s.r[i] = s.shadow[i] = r;
-            rr = fused((double)r, (double)r, rr);
-        }
-    }
+    const auto store = [&](u64 i, T sum) {
+        const T r = s.r[i] = s.shadow[i] = b[i] - sum;
+        rr = fused((double)r, (double)r, rr);
+    };
+    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return s.x[c]; }, store);
     leave(s.part_r, s.blocks, rr, rr, scratch);
 }
 
@@ -107,7 +92,7 @@ template <class T> DEVICE void direction(const System<T> &s, u32 step, u32 limit
         if (stop != GO_ON) continue;
         const T p = fresh ? s.r[i] : fused(beta, fused(-omega, s.v[i], s.p[i]), s.r[i]);
         s.p[i] = p;
-        s.p_hat[i] = precondition(s, i, p);
+        precondition(s, i, p, s.p_hat);
     }
     if (first) {
         now[RHO] = rho;
@@ -138,7 +123,7 @@ template <class T> DEVICE void half(const System<T> &s, u32 step, double *scratc
     for (u64 i = place(); i < s.n; i += places()) {
         const T next = fused(-alpha, s.v[i], s.r[i]);
         s.r[i] = next;
-        s.s_hat[i] = precondition(s, i, next);
+        precondition(s, i, next, s.s_hat);
         ss = fused((double)next, (double)next, ss);
     }
     ss = reduce<Sum>(ss, scratch);

@@ -2,6 +2,7 @@
 //
 //   direction:  p <- z + beta*p,  q <- A*p,  p'q;   x <- x + alpha*p of the step before
 //   residual:   r <- r - alpha*q,  z <- M*r,  r'z, r'r
+//   inner:      r'z, where z <- M*r are launches between
 //
 // beta and alpha are made of the sums that the blocks of the launch before left: every block adds them up again, in the same
 // order, so no launch is needed for a scalar and none comes to the host. The direction is formed where it is gathered, z + beta*p
@@ -9,16 +10,18 @@
 //
 // x is one step late, so that when a residual turns out worse than the one before, x is still the better iterate and is set aside.
 //
-// Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n.
+// Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n; another M: its own and
+// nnz(s + 4) + 4n + gathers + 10*s*n.
 
 #include "device.h"
 
 template <class T> struct System {
-    u32 n;
+    u32 n, precond;
     const u32 *ptr, *col;
     const T *val;
-    // 1 / diagonal, or null.
+    // 1 / diagonal
     const T *inverse;
+    // z is r where M = I.
     T *x, *r, *z, *p, *q, *best;
     // Of r'z and r'r, and of p'q: sums of the blocks.
     double *part_r, *part_q, *state, *history;
@@ -36,8 +39,7 @@ template <class T> DEVICE void leave(const System<T> &s, double rz, double rr, d
 
 // z <- M*r and the terms of r'z, r'r in row i.
 template <class T> DEVICE void precondition(const System<T> &s, u64 i, T r, double &rz, double &rr) {
-    T z = r;
-    if (s.inverse) z = s.z[i] = s.inverse[i] * r;
+    const T z = s.precond == DIAGONAL ? s.z[i] = s.inverse[i] * r : r;
     rz = fused((double)r, (double)z, rz);
     rr = fused((double)r, (double)r, rr);
 }
@@ -45,19 +47,19 @@ template <class T> DEVICE void precondition(const System<T> &s, u64 i, T r, doub
 // r <- b - A*x
 template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, double *scratch) {
     double rz = 0, rr = 0;
-    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < s.n; first += places() / LANES) {
-        const u64 i = first + (place() % WARP) / LANES;
-        T sum = 0;
-        if (i < s.n)
-#pragma unroll 2
-            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) sum = fused(s.val[k], s.x[s.col[k]], sum);
-        if (LANES > 1) sum = sum_lanes(sum, LANES);
-        if (i < s.n && thread() % LANES == 0) {
-            const T r = s.r[i] = b[i] - sum;
-            precondition(s, i, r, rz, rr);
-        }
-    }
+    const auto store = [&](u64 i, T sum) { precondition(s, i, s.r[i] = b[i] - sum, rz, rr); };
+    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return s.x[c]; }, store);
     leave(s, rz, rr, scratch);
+}
+
+// r'z in place of r'r, which stands there until M is applied.
+template <class T> DEVICE void inner(const System<T> &s, const double *now, double *scratch) {
+    if (stopped(now)) return;
+    double rz = 0;
+#pragma unroll 1
+    for (u64 i = place(); i < s.n; i += places()) rz = fused((double)s.r[i], (double)s.z[i], rz);
+    rz = reduce<Sum>(rz, scratch);
+    if (thread() == 0) s.part_r[block()] = rz;
 }
 
 // True when the run has stopped; the same in all blocks.
@@ -74,33 +76,26 @@ DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, doubl
     // The iterate that x still is was better than the one it becomes, and than all before.
     const bool keep = !fresh && !(rr <= old[RR]) && old[RR] < old[BEST];
     const T alpha = fresh ? (T)0 : (T)old[ALPHA], beta = fresh ? (T)0 : (T)(rz / old[RHO]);
-    const T *z = s.inverse ? s.z : s.r, *p = s.p + (u64)((step + 1) & 1) * s.n;
+    const T *z = s.z, *p = s.p + (u64)((step + 1) & 1) * s.n;
     T *p_next = s.p + (u64)(step & 1) * s.n;
     double pq = 0;
-    for (u64 first_row = place() / LANES - (place() % WARP) / LANES; first_row < s.n; first_row += places() / LANES) {
-        const u64 i = first_row + (place() % WARP) / LANES;
-        const bool leader = i < s.n && thread() % LANES == 0;
-        if (leader && !fresh) {
-            const T x = s.x[i];
-            if (keep) s.best[i] = x;
-            s.x[i] = fused(alpha, p[i], x);
-        }
-        if (stop != GO_ON) continue;
-        T sum = 0;
-        if (i < s.n)
-#pragma unroll 2
-            for (u32 k = s.ptr[i] + thread() % LANES; k < s.ptr[i + 1]; k += LANES) {
-                const u32 c = s.col[k];
-                sum = fused(s.val[k], fresh ? z[c] : fused(beta, p[c], z[c]), sum);
-            }
-        if (LANES > 1) sum = sum_lanes(sum, LANES);
-        if (leader) {
-            const T pi = fresh ? z[i] : fused(beta, p[i], z[i]);
-            p_next[i] = pi;
-            s.q[i] = sum;
-            pq = fused((double)pi, (double)sum, pq);
-        }
-    }
+    const auto behind = [&](u64 i) {
+        if (fresh) return;
+        const T x = s.x[i];
+        if (keep) s.best[i] = x;
+        s.x[i] = fused(alpha, p[i], x);
+    };
+    const auto at = [&](u64 c) { return fresh ? z[c] : fused(beta, p[c], z[c]); };
+    const auto store = [&](u64 i, T sum) {
+        behind(i);
+        const T pi = p_next[i] = at(i);
+        s.q[i] = sum;
+        pq = fused((double)pi, (double)sum, pq);
+    };
+    if (stop == GO_ON) sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, at, store);
+    else
+#pragma unroll 1
+        for (u64 i = place(); i < s.n; i += places()) behind(i);
     pq = reduce<Sum>(pq, scratch);
     if (thread() == 0) s.part_q[block()] = pq;
     if (first) {
@@ -177,11 +172,15 @@ KERNELS(double, f64, 1)
 KERNELS(double, f64, 8)
 KERNELS(double, f64, 32)
 
-extern "C" __global__ void __bounds__(BLOCK) cg_residual_f32(System<float> s, u32 step) {
-    __shared__ double scratch[BLOCK / WARP];
-    residual(s, step, scratch);
-}
-extern "C" __global__ void __bounds__(BLOCK) cg_residual_f64(System<double> s, u32 step) {
-    __shared__ double scratch[BLOCK / WARP];
-    residual(s, step, scratch);
-}
+#define VECTORS(T, S)                                                                                                       \
+    extern "C" __global__ void __bounds__(BLOCK) cg_residual_##S(System<T> s, u32 step) {                                   \
+        __shared__ double scratch[BLOCK / WARP];                                                                            \
+        residual(s, step, scratch);                                                                                         \
+    }                                                                                                                       \
+    extern "C" __global__ void __bounds__(BLOCK) cg_inner_##S(System<T> s, const double *now) {                             \
+        __shared__ double scratch[BLOCK / WARP];                                                                            \
+        inner(s, now, scratch);                                                                                             \
+    }
+
+VECTORS(float, f32)
+VECTORS(double, f64)

@@ -29,12 +29,12 @@ DEVICE u64 places() { return (u64)blocks() * threads(); }
 
 DEVICE void barrier() { __syncthreads(); }
 
-// The value of the lane whose number differs in the bits of `mask`.
-DEVICE float across(float v, u32 mask) { return __nvvm_shfl_sync_bfly_f32(ALL, v, mask, 31); }
-DEVICE double across(double v, u32 mask) {
+// The value of the lane whose number differs in the bits of `mask`, among the lanes of `members`.
+DEVICE float across(float v, u32 mask, u32 members = ALL) { return __nvvm_shfl_sync_bfly_f32(members, v, mask, 31); }
+DEVICE double across(double v, u32 mask, u32 members = ALL) {
     union { double d; int i[2]; } u = {v};
-    u.i[0] = __nvvm_shfl_sync_bfly_i32(ALL, u.i[0], mask, 31);
-    u.i[1] = __nvvm_shfl_sync_bfly_i32(ALL, u.i[1], mask, 31);
+    u.i[0] = __nvvm_shfl_sync_bfly_i32(members, u.i[0], mask, 31);
+    u.i[1] = __nvvm_shfl_sync_bfly_i32(members, u.i[1], mask, 31);
     return u.d;
 }
 
@@ -56,10 +56,60 @@ struct Largest {
     static inline __device__ double of(double a, double b) { return larger(a, b); }
 };
 
-// All values of `lanes` neighbouring lanes, a power of two at most 32, in every one of them. All lanes of the warp call.
-template <class T> DEVICE T sum_lanes(T v, u32 lanes) {
-    for (u32 mask = lanes / 2; mask > 0; mask /= 2) v += across(v, mask);
+// All values of `lanes` neighbouring lanes, a power of two at most 32, in every one of them. All lanes of `members` call.
+template <class T> DEVICE T sum_lanes(T v, u32 lanes, u32 members = ALL) {
+    for (u32 mask = lanes / 2; mask > 0; mask /= 2) v += across(v, mask, members);
     return v;
+}
+
+// store(i, sum) for every row i by the first of its LANES lanes: the sum of val*at(col) over the entries begin[i] + skip .. end[i], in
+// one fixed order, whatever the grid. All threads call; rows are dealt out so that all lanes of a warp reach the shuffles.
+template <class T, u32 LANES, class At, class Store>
+DEVICE void sum_rows(u32 n, const u32 *begin, const u32 *end, const u32 *col, const T *val, At at, Store store, u32 skip = 0) {
+    for (u64 first = place() / LANES - (place() % WARP) / LANES; first < n; first += places() / LANES) {
+        const u64 i = first + (place() % WARP) / LANES;
+        T sum = 0;
+        if (i < n)
+#pragma unroll 2
+            for (u32 k = begin[i] + skip + thread() % LANES; k < end[i]; k += LANES) sum = fused(val[k], at(col[k]), sum);
+        if (LANES > 1) sum = sum_lanes(sum, LANES);
+        if (i < n && thread() % LANES == 0) store(i, sum);
+    }
+}
+
+// x[i] for i < k, where a[i]*x[i-1] + b[i]*x[i] + c[i]*x[i+1] = d[i]: parallel cyclic reduction in shared memory (R. W. Hockney,
+// C. R. Jesshope, Parallel Computers, 1981), until rows at distance `largest` are apart; a row a thread, all threads call.
+template <class T> DEVICE T solve_block(u32 k, u32 largest, T *a, T *b, T *c, T *d) {
+    const u32 i = thread();
+#pragma unroll 1
+    for (u32 reach = 1; reach < largest; reach *= 2) {
+        T ai = 0, bi = 1, ci = 0, di = 0;
+        if (i < k) {
+            bi = b[i];
+            di = d[i];
+            if (i >= reach) {
+                const T f = -a[i] / b[i - reach];
+                ai = f * a[i - reach];
+                bi = fused(f, c[i - reach], bi);
+                di = fused(f, d[i - reach], di);
+            }
+            if (i + reach < k) {
+                const T f = -c[i] / b[i + reach];
+                ci = f * c[i + reach];
+                bi = fused(f, a[i + reach], bi);
+                di = fused(f, d[i + reach], di);
+            }
+        }
+        barrier();
+        if (i < k) {
+            a[i] = ai;
+            b[i] = bi;
+            c[i] = ci;
+            d[i] = di;
+        }
+        barrier();
+    }
+    return i < k ? d[i] / b[i] : (T)0;
 }
 
 // All values of a block of BLOCK threads, in every thread. `scratch` holds BLOCK / WARP values and is free again on return.
@@ -99,6 +149,12 @@ DEVICE void grid_barrier(u32 *arrived, u32 round) {
 enum : u32 { RHO, RR, BEST, STOP, STOP_LATER, ALPHA, AT, OMEGA, SHADOW, FIELDS };
 enum : u32 { GO_ON, CLAIM, NON_FINITE, LIMIT, BAD_PRECONDITIONER, BAD_OPERATOR, ORTHOGONAL, NO_OMEGA };
 constexpr u32 HISTORY = 64;
+
+// Whether a run has stopped, by the state of its step; a null state has not.
+DEVICE bool stopped(const double *now) { return now && (now[STOP] != GO_ON || now[STOP_LATER] != GO_ON); }
+
+// What M is: z <- r and z <- r / diag(A) are made where r is, another M by launches of its own.
+enum : u32 { IDENTITY, DIAGONAL, ELSEWHERE };
 
 // Once a run has stopped, a step only hands the state on: true then. By one thread of the grid.
 DEVICE bool handed_on(const double *old, double *now, bool fresh, bool first) {

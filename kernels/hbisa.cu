@@ -106,40 +106,6 @@ template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bo
     return stop != GO_ON;
 }
 
-// a[i]*x[i-1] + b[i]*x[i] + c[i]*x[i+1] = d[i] for i < k: x[i], by parallel cyclic reduction.
-template <class T> DEVICE T solve_block(u32 k, T *a, T *b, T *c, T *d) {
-    const u32 i = thread();
-#pragma unroll 1
-    for (u32 reach = 1; reach < k; reach *= 2) {
-        T ai = 0, bi = 1, ci = 0, di = 0;
-        if (i < k) {
-            bi = b[i];
-            di = d[i];
-            if (i >= reach) {
-                const T f = -a[i] / b[i - reach];
-                ai = f * a[i - reach];
-                bi = fused(f, c[i - reach], bi);
-                di = fused(f, d[i - reach], di);
-            }
-            if (i + reach < k) {
-                const T f = -c[i] / b[i + reach];
-                ci = f * c[i + reach];
-                bi = fused(f, a[i + reach], bi);
-                di = fused(f, d[i + reach], di);
-            }
-        }
-        barrier();
-        if (i < k) {
-            a[i] = ai;
-            b[i] = bi;
-            c[i] = ci;
-            d[i] = di;
-        }
-        barrier();
-    }
-    return i < k ? d[i] / b[i] : (T)0;
-}
-
 // Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
 template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
     T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
@@ -172,7 +138,7 @@ template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, b
             sum = fused((double)r, (double)r, sum);
         }
         barrier();
-        const T next = solve_block(k, a, b, c, d);
+        const T next = solve_block(k, k, a, b, c, d);
         if (i < k) {
             if (keep) s.best[row] = after[row];
             after[row] = next;

@@ -43,12 +43,43 @@ fn the_gpu_solves_what_the_processor_solves() {
 }
 
 #[test]
+fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for (options, note) in [
+        ("cg --precond ilu0", "preconditioner: ilu0 with 369 entries"),
+        ("cg --precond ic0", "preconditioner: ic0 with 369 entries"),
+        ("cg --precond ic0 --sweeps 2", "2 Jacobi sweeps in place of triangular solves on 17 and 17 levels"),
+        ("cg --precond ssor-ai --omega 1.2", ""),
+        ("cg --precond ssor-ai-free", ""),
+        ("cg --precond ssor-ai2", ""),
+        ("cg --precond ssor-ai-masked", ""),
+        ("cg --precond ip", ""),
+        ("cg --precond block-jacobi", "preconditioner: block-jacobi on 9 blocks of 9 to 9 rows"),
+        ("bicgstab --precond ilu0", "preconditioner: ilu0 with 369 entries"),
+        ("bicgstab --precond block-jacobi --blocks 27", "preconditioner: block-jacobi on 3 blocks of 27 to 27 rows"),
+    ] {
+        let gpu = run(&sandbox, &format!("solve A.mtx --method {options} --device gpu --json")).expect(0).json();
+        let cpu = sandbox.run(&format!("solve A.mtx --method {options} --json")).expect(0).json();
+        for field in ["method", "outcome", "precond"] {
+            assert_eq!(gpu[field], cpu[field], "{options}: {field}");
+        }
+        let number = |json: &serde_json::Value, field: &str| json[field].as_f64().expect("a number");
+        assert!((number(&gpu, "iterations") - number(&cpu, "iterations")).abs() <= 1.0, "{options}: {gpu} {cpu}");
+        for json in [&gpu, &cpu] {
+            let notes = json["notes"].as_array().expect("notes");
+            assert!(note.is_empty() || notes.iter().any(|n| n == note), "{options}: {notes:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
         ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack) is not on the GPU yet"),
-        ("--method cg --precond ilu0", "--precond ilu0 (there are none and jacobi) is not on the GPU yet"),
+        ("--method cg --precond arms", "--precond arms (there are none, jacobi, block-jacobi, ilu0, ic0, ssor-ai, "),
         ("--method cg --stop update", "cg stops on the residual only"),
         ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
     ] {
@@ -64,11 +95,14 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (setting, value, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
+    for (setting, value, precond, wanted) in [
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "none", "bytes are needed on the GPU, "),
+        // Enough for A, not for its factors.
+        ("BLOCKTRI_EMULATOR_MEMORY", "12288", "ilu0", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "none", "the GPU was lost while "),
     ] {
-        let run = run_with(&sandbox, "solve A.mtx --method cg --device gpu -o x.mtx", setting, value).expect(5);
+        let line = format!("solve A.mtx --method cg --precond {precond} --device gpu -o x.mtx");
+        let run = run_with(&sandbox, &line, setting, value).expect(5);
         assert!(
             run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
             "{setting}: {}",

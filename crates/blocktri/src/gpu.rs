@@ -28,9 +28,10 @@ mod with_cuda {
     use std::time::{Duration, Instant};
 
     use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
-    use bt_iter::{StopRule, Sweep};
+    use bt_iter::{Series, StopRule, Sweep, Triangles};
     use bt_kernels::{
-        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, Schedule,
+        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, InverseFacts,
+        Schedule,
     };
     use faer::Mat;
 
@@ -38,6 +39,7 @@ mod with_cuda {
     use crate::factors::BlockSummary;
     use crate::iterate::{blocks_of, columns, ordered};
     use crate::options::{Method, Precision, Precond};
+    use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
 
     impl From<DeviceError> for Error {
         fn from(error: DeviceError) -> Self {
@@ -81,6 +83,19 @@ mod with_cuda {
         solved.downcast().ok().map(|solved| *solved)
     }
 
+    const PRECONDITIONERS: [Precond; 10] = [
+        Precond::None,
+        Precond::Jacobi,
+        Precond::BlockJacobi,
+        Precond::Ilu0,
+        Precond::Ic0,
+        Precond::SsorAi,
+        Precond::SsorAiFree,
+        Precond::SsorAiMasked,
+        Precond::SsorAi2,
+        Precond::Ip,
+    ];
+
     /// Whether all that is asked for exists on the device.
     fn supported(options: &SolveOptions) -> Result<(), Error> {
         let no =
@@ -97,8 +112,12 @@ mod with_cuda {
             return no("a preconditioner in single precision under one in double".into());
         }
         match options.precond {
-            Precond::Auto | Precond::Jacobi | Precond::None => Ok(()),
-            other => no(format!("--precond {} (there are none and jacobi)", other.name())),
+            Precond::Auto => Ok(()),
+            precond if PRECONDITIONERS.contains(&precond) => Ok(()),
+            other => {
+                let there = PRECONDITIONERS.map(Precond::name).join(", ");
+                no(format!("--precond {} (there are {there})", other.name()))
+            }
         }
     }
 
@@ -160,8 +179,15 @@ mod with_cuda {
         Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
     }
 
-    /// A Krylov method, as the sweep over one right-hand side that it is.
+    /// A solve of one right-hand side by a Krylov method.
     type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
+
+    /// A Krylov method on the device.
+    struct Krylov<'a, T> {
+        solve: Solve<'a, T>,
+        facts: InverseFacts,
+        persistent: bool,
+    }
 
     /// CG and BiCGSTAB.
     fn krylov<T: DeviceScalar>(
@@ -176,36 +202,67 @@ mod with_cuda {
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
         let stop = &options.stop;
-        let new = |precond| -> Result<(Solve<'_, T>, &str, bool), Error> {
-            let name = match precond {
-                DevicePreconditioner::Jacobi => "jacobi",
-                DevicePreconditioner::Identity => "none",
-            };
+        let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
             if options.method == Method::Cg {
                 let mut cg = DeviceCg::new(device, &work, precond, Schedule::Auto)?;
-                let persistent = cg.is_persistent();
-                return Ok((Box::new(move |b, x, monitor| Ok(cg.solve(b, x, stop, monitor)?)), name, persistent));
+                let (facts, persistent) = (cg.preconditioner(), cg.is_persistent());
+                return Ok(Krylov { solve: Box::new(move |b, x, m| Ok(cg.solve(b, x, stop, m)?)), facts, persistent });
             }
             let mut bicgstab = DeviceBiCgStab::new(device, &work, precond)?;
-            Ok((Box::new(move |b, x, monitor| Ok(bicgstab.solve(b, x, stop, monitor)?)), name, false))
+            let facts = bicgstab.preconditioner();
+            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent: false })
         };
-        let wanted = match options.precond {
-            Precond::None => DevicePreconditioner::Identity,
-            _ => DevicePreconditioner::Jacobi,
-        };
-        let (mut solve, precond, persistent) = match new(wanted) {
-            Err(Error::Factor(why)) if options.precond == Precond::Auto => {
+        let wanted = wanted(&work, transform.is_identity(), options, &mut notes)?;
+        let (mut made, precond) = match (new(&wanted), options.precond) {
+            (Ok(made), Precond::Auto) => (made, "jacobi"),
+            (Err(DeviceError::Factor(why)), Precond::Auto) => {
                 notes.push(format!("no preconditioner: {why}"));
-                new(DevicePreconditioner::Identity)?
+                (new(&DevicePreconditioner::Identity)?, "none")
             }
-            made => made?,
+            (Err(DeviceError::Factor(why)), _) => {
+                let blocks = if let DevicePreconditioner::BlockJacobi(p) = &wanted { p.n_blocks() } else { 1 };
+                return Err(singular_block(why, blocks, options).into());
+            }
+            (made, precond) => (made?, precond.name()),
         };
+        tell(made.facts, precond, options, &mut notes);
         let setup = start.elapsed().saturating_sub(reorder_time);
-        if persistent {
+        if made.persistent {
             notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
         }
-        let (x, mut report) = columns(a, b, &transform, monitor, &mut *solve)?;
+        let (x, mut report) = columns(a, b, &transform, monitor, &mut *made.solve)?;
         before(&mut report, reorder_time, setup, notes);
         Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
+    }
+
+    /// The preconditioner that the options ask for.
+    fn wanted<T: Scalar>(
+        work: &Csr<T>,
+        identity: bool,
+        options: &SolveOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<DevicePreconditioner, Error> {
+        let omega = options.omega.unwrap_or(OMEGA);
+        let approximate = |series, triangles| DevicePreconditioner::SsorAi { omega, series, triangles };
+        Ok(match options.precond {
+            Precond::None => DevicePreconditioner::Identity,
+            Precond::BlockJacobi => DevicePreconditioner::BlockJacobi(sweep_blocks(work, identity, options, notes)?),
+            Precond::Ilu0 => DevicePreconditioner::Ilu0(options.triangular),
+            Precond::Ic0 => DevicePreconditioner::Ic0(options.triangular),
+            Precond::SsorAi => approximate(Series::First, Triangles::Stored),
+            Precond::SsorAiFree => approximate(Series::First, Triangles::OfMatrix),
+            Precond::SsorAi2 => approximate(Series::Second, Triangles::Stored),
+            Precond::Ip => approximate(Series::IncompletePoisson, Triangles::Stored),
+            Precond::SsorAiMasked => DevicePreconditioner::SsorAiMasked { omega },
+            _ => DevicePreconditioner::Jacobi,
+        })
+    }
+
+    /// What the preconditioner is made of, as on the processor.
+    fn tell(facts: InverseFacts, precond: &str, options: &SolveOptions, notes: &mut Vec<String>) {
+        if let Some(levels) = facts.levels {
+            shift_note(precond, facts.breakdowns, facts.shift, notes);
+            incomplete_notes(precond, facts.nnz, facts.replaced_pivots, || levels, options, notes);
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::factors::{partition, spike_notes};
 use crate::options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
-const OMEGA: f64 = 1.1;
+pub(crate) const OMEGA: f64 = 1.1;
 
 /// The matrix that a preconditioner is made from, where that is not A itself.
 pub(crate) enum Single {
@@ -129,21 +129,11 @@ fn block_sweep<T: Scalar>(
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
-    let partition =
-        if options.blocks == Blocks::Detect { detected(a)? } else { partition(a, &options.blocks, identity)? };
-    let (min, max) = partition.min_max_size();
+    let partition = sweep_blocks(a, identity, options, notes)?;
     let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
     let outside = quasi.nnz_remainder();
     let blocks = quasi.blocks().n_blocks();
-    let m = BlockPreconditioner::new(quasi.into_blocks(), form).map_err(|e| match e {
-        // A itself may be regular.
-        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
-            method: options.precond.name(),
-            reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
-        },
-        other => other,
-    })?;
-    notes.push(format!("preconditioner: {} on {blocks} blocks of {min} to {max} rows", m.name()));
+    let m = BlockPreconditioner::new(quasi.into_blocks(), form).map_err(|e| singular_block(e, blocks, options))?;
     if outside > 0 && form != BlockForm::Jacobi {
         notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
     }
@@ -151,6 +141,31 @@ fn block_sweep<T: Scalar>(
         notes.push(format!("{} diagonal blocks were factored with row interchanges", m.pivoted_blocks()));
     }
     Ok(Box::new(m))
+}
+
+/// The blocks of a block sweep.
+pub(crate) fn sweep_blocks<T: Scalar>(
+    a: &Csr<T>,
+    identity: bool,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Partition, Error> {
+    let partition =
+        if options.blocks == Blocks::Detect { detected(a)? } else { partition(a, &options.blocks, identity)? };
+    let ((min, max), blocks) = (partition.min_max_size(), partition.n_blocks());
+    notes.push(format!("preconditioner: {} on {blocks} blocks of {min} to {max} rows", options.precond.name()));
+    Ok(partition)
+}
+
+/// What a singular block out of several means: A itself may be regular.
+pub(crate) fn singular_block(error: FactorError, blocks: usize, options: &SolveOptions) -> FactorError {
+    match error {
+        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
+            method: options.precond.name(),
+            reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
+        },
+        other => other,
+    }
 }
 
 /// Lines, natural blocks of a moderate size, or uniform ones.
@@ -281,26 +296,40 @@ fn band_spike<T: Scalar>(
 
 /// Incomplete factors, and what happened while they were made.
 fn counted<T: Scalar>(m: IncompleteLu<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
-    notes.push(format!("preconditioner: {} with {} entries", m.name(), m.nnz()));
-    if m.replaced_pivots() > 0 {
-        notes.push(format!("{} small pivots of {} were replaced", m.replaced_pivots(), m.name()));
+    incomplete_notes(m.name(), m.nnz(), m.replaced_pivots(), || m.levels(), options, notes);
+    m.solved_by(options.triangular)
+}
+
+/// Size of incomplete factors, pivots replaced, and sweeps in place of solves on their levels.
+pub(crate) fn incomplete_notes(
+    name: &str,
+    nnz: usize,
+    replaced: usize,
+    levels: impl FnOnce() -> (usize, usize),
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) {
+    notes.push(format!("preconditioner: {name} with {nnz} entries"));
+    if replaced > 0 {
+        notes.push(format!("{replaced} small pivots of {name} were replaced"));
     }
     if let TriangularSolves::Sweeps(sweeps) = options.triangular {
-        let (lower, upper) = m.levels();
+        let (lower, upper) = levels();
         notes.push(format!("{sweeps} Jacobi sweeps in place of triangular solves on {lower} and {upper} levels"));
     }
-    m.solved_by(options.triangular)
 }
 
 /// Incomplete Cholesky factors, and the shift they took.
 fn shifted<T: Scalar>(m: Ic0<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
-    if m.breakdowns > 0 {
+    shift_note(m.factors.name(), m.breakdowns, m.shift, notes);
+    counted(m.factors, options, notes)
+}
+
+/// The shift that incomplete Cholesky factors took, if any.
+pub(crate) fn shift_note(name: &str, breakdowns: usize, shift: f64, notes: &mut Vec<String>) {
+    if breakdowns > 0 {
         notes.push(format!(
-            "{} met pivots that are not positive {} times and was made from A + {}·diag(A)",
-            m.factors.name(),
-            m.breakdowns,
-            m.shift
+            "{name} met pivots that are not positive {breakdowns} times and was made from A + {shift}·diag(A)"
         ));
     }
-    counted(m.factors, options, notes)
 }

@@ -65,11 +65,21 @@ fn check_mirror<T: Scalar>(i: usize, j: u32, v: T, mirror: T, method: &'static s
     Ok(())
 }
 
-/// The diagonal of a finite Hermitian matrix with a positive diagonal.
+/// The diagonal of a finite Hermitian matrix with a positive diagonal: what a preconditioner for `method` asks before it uses half of A.
+///
+/// ```
+/// use bt_formats::Csr;
+/// let a = Csr::from_dense(faer::mat![[2.0, 1.0], [1.0, 3.0]].as_ref())?;
+/// assert_eq!(bt_iter::positive_diagonal(&a, "ic0")?, [2.0, 3.0]);
+/// let a = Csr::from_dense(faer::mat![[2.0, 1.0], [0.5, 3.0]].as_ref())?;
+/// assert!(bt_iter::positive_diagonal(&a, "ic0").is_err());
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
 ///
 /// # Errors
-/// As [`check_positive`].
-pub(crate) fn positive_diagonal<T: Scalar>(a: &Csr<T>, method: &'static str) -> Result<Vec<T::Real>> {
+/// [`FactorError::Input`] when A is not square, not finite, or not Hermitian to 8 ulp, naming the entry;
+/// [`FactorError::Breakdown`] naming the row whose diagonal entry is not positive.
+pub fn positive_diagonal<T: Scalar>(a: &Csr<T>, method: &'static str) -> Result<Vec<T::Real>> {
     check_positive(a, method)?;
     Ok((0..a.nrows()).map(|i| a.get(i, i).re()).collect())
 }

@@ -38,6 +38,7 @@ pub use block_preconditioner::{BlockForm, BlockPreconditioner};
 pub use cg::Cg;
 pub use gmres::Gmres;
 pub use hbisa::{Hbisa, Radius, Rate, Relaxation, StopRule, Sweep};
+pub use hermitian::positive_diagonal;
 pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;

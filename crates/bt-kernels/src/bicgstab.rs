@@ -6,13 +6,16 @@
 //! An iteration is five launches (`kernels/bicgstab.cu`), α, β and ω are formed on the device; scaling, the host's looks and the check of
 //! claims are as in [`crate::DeviceCg`].
 //!
+//! A preconditioner other than a diagonal has launches of its own, twice an iteration.
+//!
 //! Storage: the matrix, 10n values (11n with a diagonal preconditioner), and the sums. Traffic of an iteration: 2·nnz(s + 4) + 8n bytes of
-//! the matrix, 23n values of vectors, and two gathers.
+//! the matrix, 23n values of vectors (19n with another preconditioner, and its own), and two gathers.
 
 use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
-use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result};
-use crate::krylov::{self, Common, DevicePreconditioner, Steps};
+use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
+use crate::krylov::{self, Common, Steps};
+use crate::preconditioner::{DevicePreconditioner, InverseFacts};
 
 /// The method on one matrix, which is on the device with the vectors.
 ///
@@ -22,7 +25,7 @@ use crate::krylov::{self, Common, DevicePreconditioner, Steps};
 /// let a = Csr::from_dense(faer::mat![[4.0, 1.0, 0.0], [-2.0, 3.0, 1.0], [0.0, -1.0, 2.0]].as_ref())?;
 /// if let Ok(device) = Device::open(0) {
 ///     let mut x = [0.0; 3];
-///     let mut method = DeviceBiCgStab::new(&device, &a, DevicePreconditioner::Jacobi)?;
+///     let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi)?;
 ///     let report = method.solve(&[5.0, 2.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
 ///     assert_eq!(report.outcome, Outcome::Converged);
 /// }
@@ -30,9 +33,6 @@ use crate::krylov::{self, Common, DevicePreconditioner, Steps};
 /// ```
 pub struct DeviceBiCgStab<'a, T: DeviceScalar> {
     common: Common<'a, T>,
-    /// r, r̂, p, p̂, v, ŝ, t: only addresses are needed.
-    vectors: DeviceVec<T>,
-    sums: DeviceVec<f64>,
     start: Kernel,
     /// The launches of a step, in order; the first takes more arguments.
     step: [Kernel; 5],
@@ -43,14 +43,13 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
     ///
     /// # Errors
     /// As [`crate::DeviceCg::new`].
-    pub fn new(device: &Device, a: &'a Csr<T>, precond: DevicePreconditioner) -> Result<Self> {
-        let common = Common::new(device, a, precond)?;
+    pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner) -> Result<Self> {
+        // r, r̂, p, p̂, v, ŝ, t
+        let common = Common::new(device, a, precond, [7, 7], 7)?;
         let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let vector = |name: &str| device.kernel(Family::BiCgStab, &format!("bicgstab_{name}_{suffix}"));
         let product = |name: &str| vector(&format!("{name}_{lanes}"));
         Ok(Self {
-            vectors: DeviceVec::uninitialized(device, 7 * common.n())?,
-            sums: DeviceVec::uninitialized(device, 7 * common.shape.blocks as usize)?,
             start: product("start")?,
             step: [vector("direction")?, product("first")?, vector("half")?, product("second")?, vector("residual")?],
             common,
@@ -59,11 +58,12 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
 
     /// Bytes on the device.
     pub fn bytes(&self) -> Bytes {
-        Bytes {
-            matrix: self.common.matrix.bytes(),
-            factors: self.common.inverse.as_ref().map_or(0, DeviceVec::bytes),
-            workspace: self.common.workspace() + self.vectors.bytes() + self.sums.bytes(),
-        }
+        self.common.bytes()
+    }
+
+    /// What the preconditioner is made of.
+    pub fn preconditioner(&self) -> InverseFacts {
+        self.common.precond.facts()
     }
 
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::DeviceCg::solve`] does.
@@ -82,20 +82,16 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
 
     /// struct System of the kernels.
     fn system(&self) -> [u64; 22] {
-        let Common { matrix, inverse, x, best, shape, .. } = &self.common;
-        let n = self.common.n() as u64;
-        let [ptr, col, val] = matrix.addresses();
-        let inverse = inverse.as_ref().map_or(0, DeviceVec::address);
-        let vector = |k: u64| self.vectors.address() + k * n * size_of::<T>() as u64;
-        let blocks = u64::from(shape.blocks);
-        let part = |k: u64| self.sums.address() + k * blocks * 8;
-        let [state, history] = self.common.state();
-        let [r, shadow, p, p_hat, v, s_hat, t] = [0, 1, 2, 3, 4, 5, 6].map(vector);
-        let [part_r, part_v, part_s, part_t] = [0, 2, 4, 5].map(part);
+        let c = &self.common;
+        let [head, ptr, col, val, inverse] = c.system();
+        let [state, history] = c.state();
+        let [r, shadow, p, p_hat, v, s_hat, t] = [0, 1, 2, 3, 4, 5, 6].map(|k| c.vector(k));
+        let [part_r, part_v, part_s, part_t] = [0, 2, 4, 5].map(|k| c.sum(k));
+        let blocks = u64::from(c.shape.blocks);
         let epsilon = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-        let (x, best) = (x.address(), best.address());
+        let (x, best) = (c.x.address(), c.best.address());
         [
-            n,
+            head,
             ptr,
             col,
             val,
@@ -136,18 +132,20 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceBiCgStab<'a, T> {
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()> {
         let system = self.system();
         let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
-        let [direction, others @ ..] = &self.step;
+        let [direction, first_product, half, second_product, residual] = &self.step;
+        let [r, p, p_hat, s_hat] = [0, 2, 3, 5].map(|k| self.common.vector(k));
         for step in first..first + count {
-            let new = u32::from(fresh && step == first);
+            let (new, now) = (u32::from(fresh && step == first), self.common.state_at(step));
+            let next = |kernel: &Kernel| kernel.launch(shape, &[system, Arg::from(step)]);
             direction.launch(shape, &[system, Arg::from(step), Arg::from(limit), Arg::from(new), threshold])?;
-            for kernel in others {
-                kernel.launch(shape, &[system, Arg::from(step)])?;
-            }
+            self.common.precondition(p, p_hat, now)?;
+            next(first_product)?;
+            next(half)?;
+            // s is in the place of r.
+            self.common.precondition(r, s_hat, now)?;
+            next(second_product)?;
+            next(residual)?;
         }
         Ok(())
-    }
-
-    fn bytes(&self) -> Bytes {
-        DeviceBiCgStab::bytes(self)
     }
 }

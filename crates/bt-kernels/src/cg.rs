@@ -6,18 +6,20 @@
 //! An iteration is two launches (`kernels/cg.cu`): the direction with its product, and the residual. α and β are formed on the
 //! device, where also the stopping test is made; the host reads residual norms once in 32 iterations, shows them to the
 //! monitor one by one, and asks for the next ones. A monitor or a time limit therefore ends a run up to that many iterations
-//! later. Where all rows fit on the device at once, a chunk is one cooperative launch. Both give the same bits.
+//! later. Where all rows fit on the device at once, a chunk is one cooperative launch. Both give the same bits. A preconditioner other
+//! than a diagonal has launches of its own between the two, and one more for rᵀz.
 //!
 //! The system is scaled by powers of two, so that squares of residuals keep their range; sums are kept in double precision
 //! for f32, too. Every claim of convergence is checked on the host against b − A·x of the caller's A.
 //!
-//! Storage: the matrix, 7n values (8n with a diagonal preconditioner), and the sums. Traffic of an iteration: nnz(s + 4) + 4n
-//! bytes of the matrix, 10n values of vectors, and two gathers.
+//! Storage: the matrix, 7n values (8n with a preconditioner), and the sums. Traffic of an iteration: nnz(s + 4) + 4n bytes of the
+//! matrix, 10n values of vectors, and two gathers; that of the preconditioner beside it.
 
 use bt_formats::{Bytes, Csr, Error as InputError, Monitor, SolveReport, StopCriterion};
 
-use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result};
-use crate::krylov::{self, Common, DevicePreconditioner, Steps};
+use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
+use crate::krylov::{self, Common, Steps};
+use crate::preconditioner::{DevicePreconditioner, InverseFacts};
 
 /// How the iterations are started on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub enum Schedule {
 /// let a = Csr::from_dense(faer::mat![[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]].as_ref())?;
 /// if let Ok(device) = Device::open(0) {
 ///     let mut x = [0.0; 3];
-///     let mut cg = DeviceCg::new(&device, &a, DevicePreconditioner::Jacobi, Schedule::Auto)?;
+///     let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, Schedule::Auto)?;
 ///     let report = cg.solve(&[5.0, 5.0, 3.0], &mut x, &StopCriterion::default(), &mut ())?;
 ///     assert_eq!(report.outcome, Outcome::Converged);
 /// }
@@ -47,10 +49,6 @@ pub enum Schedule {
 /// ```
 pub struct DeviceCg<'a, T: DeviceScalar> {
     common: Common<'a, T>,
-    /// r, both p, q, and z if it is another one than r: only addresses are needed.
-    vectors: DeviceVec<T>,
-    sums: DeviceVec<f64>,
-    arrived: DeviceVec<u32>,
     kernels: Kernels,
     persistent: bool,
 }
@@ -59,6 +57,7 @@ struct Kernels {
     start: Kernel,
     direction: Kernel,
     residual: Kernel,
+    inner: Kernel,
     all: Kernel,
 }
 
@@ -66,35 +65,38 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     /// Copies A to the device and takes the memory for the vectors.
     ///
     /// # Errors
-    /// [`InputError::NotSquare`], [`InputError::NonFinite`]; [`bt_direct::FactorError::Breakdown`] naming a diagonal entry
-    /// without reciprocal; [`DeviceError::OutOfMemory`](crate::DeviceError::OutOfMemory) and others of the device;
-    /// [`InputError::InvalidStructure`] for `Schedule::Persistent` where the rows do not fit at once.
-    pub fn new(device: &Device, a: &'a Csr<T>, precond: DevicePreconditioner, schedule: Schedule) -> Result<Self> {
-        let common = Common::new(device, a, precond)?;
+    /// Those of [`DeviceInverse::new`](crate::DeviceInverse::new); [`DeviceError::OutOfMemory`](crate::DeviceError::OutOfMemory)
+    /// and others of the device; [`InputError::InvalidStructure`] for `Schedule::Persistent` where the rows do not fit at once, or the
+    /// preconditioner has launches of its own.
+    pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
+        // r, both p, q, and z if it is another one than r
+        let common = Common::new(device, a, precond, [5, 4], 3)?;
         let (n, lanes, shape, suffix) = (common.n(), common.lanes, common.shape, T::SUFFIX);
         let kernel = |name: &str| device.kernel(Family::Cg, name);
         let kernels = Kernels {
             start: kernel(&format!("cg_start_{lanes}_{suffix}"))?,
             direction: kernel(&format!("cg_direction_{lanes}_{suffix}"))?,
             residual: kernel(&format!("cg_residual_{suffix}"))?,
+            inner: kernel(&format!("cg_inner_{suffix}"))?,
             all: kernel(&format!("cg_all_{lanes}_{suffix}"))?,
         };
+        let alone = common.precond.elsewhere().is_none();
         let fits = shape.blocks <= kernels.all.resident_blocks(shape.threads, shape.shared)?;
-        if schedule == Schedule::Persistent && !fits {
-            let why = format!("the device does not hold {} blocks at once", shape.blocks);
+        if schedule == Schedule::Persistent && !(fits && alone) {
+            let why = if alone {
+                format!("the device does not hold {} blocks at once", shape.blocks)
+            } else {
+                "the preconditioner has launches of its own".into()
+            };
             return Err(InputError::InvalidStructure { what: "schedule", why }.into());
         }
-        let vectors = if common.inverse.is_some() { 5 } else { 4 };
         // A grid that strides is better off in launches: each of its parts is short.
         let small = n as u64 * u64::from(lanes) <= u64::from(shape.blocks) * u64::from(shape.threads);
         Ok(Self {
             common,
-            vectors: DeviceVec::uninitialized(device, vectors * n)?,
-            sums: DeviceVec::uninitialized(device, 3 * shape.blocks as usize)?,
-            arrived: DeviceVec::uninitialized(device, 1)?,
             kernels,
             persistent: match schedule {
-                Schedule::Auto => fits && small,
+                Schedule::Auto => fits && small && alone,
                 other => other == Schedule::Persistent,
             },
         })
@@ -102,12 +104,12 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
 
     /// Bytes on the device.
     pub fn bytes(&self) -> Bytes {
-        let sums = self.sums.bytes() + self.arrived.bytes();
-        Bytes {
-            matrix: self.common.matrix.bytes(),
-            factors: self.common.inverse.as_ref().map_or(0, DeviceVec::bytes),
-            workspace: self.common.workspace() + self.vectors.bytes() + sums,
-        }
+        self.common.bytes()
+    }
+
+    /// What the preconditioner is made of.
+    pub fn preconditioner(&self) -> InverseFacts {
+        self.common.precond.facts()
     }
 
     /// Whether a chunk of iterations is one launch.
@@ -134,18 +136,27 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
 
     /// struct System of the kernels.
     fn system(&self) -> [u64; 16] {
-        let Common { matrix, inverse, x, best, shape, .. } = &self.common;
-        let [ptr, col, val] = matrix.addresses();
-        let [state, history] = self.common.state();
-        let n = self.common.n() as u64;
-        let vector = |k: u64| self.vectors.address() + k * n * size_of::<T>() as u64;
-        let inverse = inverse.as_ref().map_or(0, DeviceVec::address);
-        let (sums, blocks) = (self.sums.address(), u64::from(shape.blocks));
-        let (r, p, q) = (vector(0), vector(1), vector(3));
-        let z = if inverse == 0 { r } else { vector(4) };
-        let part_q = sums + 2 * blocks * 8;
-        let (x, best) = (x.address(), best.address());
-        [n, ptr, col, val, inverse, x, r, z, p, q, best, sums, part_q, state, history, blocks | blocks << 32]
+        let c = &self.common;
+        let [head, ptr, col, val, inverse] = c.system();
+        let [x, best, blocks] = [c.x.address(), c.best.address(), u64::from(c.shape.blocks)];
+        let [state, history] = c.state();
+        let [r, p, q] = [0, 1, 3].map(|k| c.vector(k));
+        let [part_r, part_q] = [0, 2].map(|k| c.sum(k));
+        let z = self.z();
+        [head, ptr, col, val, inverse, x, r, z, p, q, best, part_r, part_q, state, history, blocks | blocks << 32]
+    }
+
+    /// Address of z.
+    fn z(&self) -> u64 {
+        self.common.vector(if self.common.precond.code() == 0 { 0 } else { 4 })
+    }
+
+    /// z ← M⁻¹·r and rᵀz where M has launches of its own.
+    fn precondition(&self, now: u64) -> Result<()> {
+        if self.common.precondition(self.common.vector(0), self.z(), now)? {
+            self.kernels.inner.launch(self.common.shape, &[Arg::Struct(&self.system()), Arg::Word(now)])?;
+        }
+        Ok(())
     }
 }
 
@@ -158,7 +169,8 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceCg<'a, T> {
     }
 
     fn start(&self) -> Result<()> {
-        self.kernels.start.launch(self.common.shape, &[Arg::Struct(&self.system()), self.common.b.arg()])
+        self.kernels.start.launch(self.common.shape, &[Arg::Struct(&self.system()), self.common.b.arg()])?;
+        self.precondition(0)
     }
 
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()> {
@@ -166,20 +178,17 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceCg<'a, T> {
         let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
         let number = Arg::from;
         if self.persistent {
-            self.arrived.copy_from(&[0])?;
+            self.common.arrived.copy_from(&[0])?;
             let args = [system, number(first), number(count), number(limit), number(fresh.into()), threshold];
-            return self.kernels.all.launch_together(shape, &[&args[..], &[self.arrived.arg()]].concat());
+            return self.kernels.all.launch_together(shape, &[&args[..], &[self.common.arrived.arg()]].concat());
         }
         for step in first..first + count {
             let new = u32::from(fresh && step == first);
             let args = [system, number(step), number(limit), number(new), threshold];
             self.kernels.direction.launch(shape, &args)?;
             self.kernels.residual.launch(shape, &[system, number(step)])?;
+            self.precondition(self.common.state_at(step))?;
         }
         Ok(())
-    }
-
-    fn bytes(&self) -> Bytes {
-        DeviceCg::bytes(self)
     }
 }

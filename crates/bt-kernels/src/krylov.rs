@@ -3,13 +3,16 @@
 //! A step is a number of launches that leave a new iterate and its residual norm. The device stops by itself; the host reads state
 //! and norms once in [`CHUNK`] steps, shows the norms to the monitor, and checks every claim of convergence against b − A·x.
 
+use std::sync::Arc;
+
 use bt_formats::{
-    Breakdown, Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport, StopCriterion, norm2,
-    one,
+    Breakdown, Bytes, Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport, StopCriterion,
+    norm2, one,
 };
-use bt_iter::{Jacobi, Preconditioner, Watch};
+use bt_iter::Watch;
 
 use crate::device::{Device, DeviceScalar, DeviceVec, Result, Shape};
+use crate::preconditioner::{DevicePreconditioner, Made};
 use crate::scaled::Exponents;
 use crate::spmv::{DeviceCsr, RowRule};
 
@@ -28,25 +31,20 @@ pub(crate) const AT: usize = 6;
 /// Restarts with a new shadow residual before an inner product of zero is a breakdown.
 const RESTARTS: usize = 3;
 
-/// Preconditioners of device solvers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DevicePreconditioner {
-    /// M = I.
-    #[default]
-    Identity,
-    /// M = diag(A).
-    Jacobi,
-}
-
-/// The system on the device, the iterates, and the state of a run.
+/// The system on the device, the preconditioner, the vectors, and the state of a run.
 pub(crate) struct Common<'a, T: DeviceScalar> {
     a: &'a Csr<T>,
     exponents: Exponents,
-    pub matrix: DeviceCsr<T>,
-    pub inverse: Option<DeviceVec<T>>,
+    matrix: Arc<DeviceCsr<T>>,
+    pub precond: Made<T>,
     pub x: DeviceVec<T>,
     pub b: DeviceVec<T>,
     pub best: DeviceVec<T>,
+    /// Vectors and sums of the method: only addresses are needed.
+    vectors: DeviceVec<T>,
+    sums: DeviceVec<f64>,
+    /// Blocks that have come to the barriers of a cooperative launch.
+    pub arrived: DeviceVec<u32>,
     /// Two copies of the state, then the norms.
     state: DeviceVec<f64>,
     /// Of every kernel, so that the sums of one are read by the next.
@@ -55,8 +53,15 @@ pub(crate) struct Common<'a, T: DeviceScalar> {
 }
 
 impl<'a, T: DeviceScalar> Common<'a, T> {
-    /// Copies A, scaled, to the device.
-    pub fn new(device: &Device, a: &'a Csr<T>, precond: DevicePreconditioner) -> Result<Self> {
+    /// Copies A, scaled, to the device, and makes M of it. `vectors` of n values and `sums` of as many values as there are blocks are
+    /// the method's, which has one vector less where M is I.
+    pub fn new(
+        device: &Device,
+        a: &'a Csr<T>,
+        precond: &DevicePreconditioner,
+        [vectors, identity]: [usize; 2],
+        sums: usize,
+    ) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
         let n = a.nrows();
@@ -67,25 +72,26 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
             RowRule::Segments => RowRule::Eight,
             other => other,
         };
-        let inverse = match precond {
-            DevicePreconditioner::Identity => None,
-            DevicePreconditioner::Jacobi => {
-                let (ones, mut inverse) = (vec![one::<T>(); n], vec![one::<T>(); n]);
-                Jacobi::new(&scaled)?.apply(&ones, &mut inverse);
-                Some(DeviceVec::from_slice(device, &inverse)?)
-            }
-        };
+        let matrix = Arc::new(DeviceCsr::with_rule(device, &scaled, rule)?);
+        let made = |a: &Csr<T>| Made::new(device, a, || Ok(Arc::clone(&matrix)), precond);
+        // What is wrong is told with the values of A as it was given.
+        let precond = made(&scaled).map_err(|e| made(a).err().unwrap_or(e))?;
+        let shape = Shape::over(n as u64 * u64::from(rule.lanes()));
+        let vectors = if matches!(precond, Made::Identity) { identity } else { vectors };
         let memory = || DeviceVec::uninitialized(device, n);
         Ok(Self {
             a,
             exponents,
-            matrix: DeviceCsr::with_rule(device, &scaled, rule)?,
-            inverse,
+            matrix,
+            precond,
             x: memory()?,
             b: memory()?,
             best: memory()?,
+            vectors: DeviceVec::uninitialized(device, vectors * n)?,
+            sums: DeviceVec::uninitialized(device, sums * shape.blocks as usize)?,
+            arrived: DeviceVec::uninitialized(device, 1)?,
             state: DeviceVec::uninitialized(device, 2 * FIELDS + HISTORY)?,
-            shape: Shape::over(n as u64 * u64::from(rule.lanes())),
+            shape,
             lanes: rule.lanes(),
         })
     }
@@ -94,9 +100,42 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         self.a.nrows()
     }
 
-    /// Bytes of the vectors here.
-    pub fn workspace(&self) -> usize {
-        3 * self.x.bytes() + self.state.bytes()
+    /// Bytes on the device.
+    pub fn bytes(&self) -> Bytes {
+        let vectors = 3 * self.x.bytes() + self.vectors.bytes() + self.sums.bytes();
+        Bytes {
+            matrix: self.matrix.bytes(),
+            factors: self.precond.bytes(),
+            workspace: vectors + self.state.bytes() + self.arrived.bytes(),
+        }
+    }
+
+    /// The first word of struct System of the kernels, and what follows: the matrix and 1 / diag(A).
+    pub fn system(&self) -> [u64; 5] {
+        let [ptr, col, val] = self.matrix.addresses();
+        [self.n() as u64 | self.precond.code() << 32, ptr, col, val, self.precond.diagonal()]
+    }
+
+    /// Address of vector k of the method.
+    pub fn vector(&self, k: usize) -> u64 {
+        self.vectors.address() + (k * self.n() * size_of::<T>()) as u64
+    }
+
+    /// Address of sum k of the method, one value a block.
+    pub fn sum(&self, k: usize) -> u64 {
+        self.sums.address() + (k * self.shape.blocks as usize * 8) as u64
+    }
+
+    /// Address of the copy of the state that `step` writes.
+    pub fn state_at(&self, step: u32) -> u64 {
+        self.state.address() + u64::from(step % 2) * FIELDS as u64 * 8
+    }
+
+    /// z ← M⁻¹·r where M has launches of its own: whether it has. `now` is where the state of the run is, 0 before the first step.
+    pub fn precondition(&self, r: u64, z: u64, now: u64) -> Result<bool> {
+        let Some(m) = self.precond.elsewhere() else { return Ok(false) };
+        m.enqueue(r, z, now)?;
+        Ok(true)
     }
 
     /// Addresses of the state and of the norms.
@@ -147,7 +186,6 @@ pub(crate) trait Steps<'a, T: DeviceScalar> {
     /// Steps first .. first + count, fresh from the residual or not; the device stops at `limit`, or where the norm is at most
     /// `threshold`.
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()>;
-    fn bytes(&self) -> bt_formats::Bytes;
 }
 
 /// Iterates from the `x` given; on every exit `x` is the iterate of the smallest residual seen.
@@ -240,7 +278,7 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
     let recurrence = method.common().take_best(&mut answer, recurrence, best)?;
     let truth = method.common().host_residual(b, &answer, &mut residual);
     x.copy_from_slice(&answer);
-    let bytes = method.bytes();
+    let bytes = method.common().bytes();
     Ok(watch.report(S::NAME, outcome, recurrence, truth, bytes))
 }
 

@@ -8,12 +8,17 @@
 
 mod bicgstab;
 mod blas1;
+mod block_jacobi;
 mod cg;
 mod device;
 mod hbisa;
+mod ilu0;
 mod krylov;
+mod preconditioner;
 mod scaled;
 mod spmv;
+mod ssor_ai;
+mod sweep;
 mod tridiagonal;
 
 pub use bicgstab::DeviceBiCgStab;
@@ -21,6 +26,6 @@ pub use blas1::{dot, update};
 pub use cg::{DeviceCg, Schedule};
 pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
 pub use hbisa::DeviceHbisa;
-pub use krylov::DevicePreconditioner;
+pub use preconditioner::{DeviceInverse, DevicePreconditioner, InverseFacts};
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};
 pub use tridiagonal::{BatchReport, DeviceTridiagonalBatch};

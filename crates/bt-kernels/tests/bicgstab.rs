@@ -2,11 +2,11 @@
 
 mod support;
 
-use bt_formats::{Breakdown, Csr, LinearOperator, Outcome, RealScalar, Scalar, StopCriterion};
-use bt_iter::{BiCgStab, Identity, Jacobi, Preconditioner};
+use bt_formats::{Breakdown, Csr, LinearOperator, Outcome, Partition, RealScalar, Scalar, StopCriterion};
+use bt_iter::{BiCgStab, Identity, TriangularSolves};
 use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner, DeviceScalar};
 use bt_testkit::{csr, stencil};
-use support::{Numbers, device, epsilon};
+use support::{Numbers, device, epsilon, long_rows, on_host};
 
 /// Unsymmetric, with a diagonal over two decades.
 fn graded<T: Scalar>(n: usize) -> Csr<T> {
@@ -19,14 +19,11 @@ fn graded<T: Scalar>(n: usize) -> Csr<T> {
     csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
 }
 
-fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, precond: DevicePreconditioner, rtol: f64) {
+fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, precond: &DevicePreconditioner, rtol: f64) -> [usize; 2] {
     let n = a.nrows();
     let b = Numbers(n as u64).vector::<T>(n);
     let stop = StopCriterion { rtol, ..StopCriterion::default() };
-    let mut m: Box<dyn Preconditioner<T>> = match precond {
-        DevicePreconditioner::Jacobi => Box::new(Jacobi::new(a).unwrap()),
-        DevicePreconditioner::Identity => Box::new(Identity::new(n)),
-    };
+    let mut m = on_host(a, precond).unwrap();
     let (mut x, mut expected) = (vec![T::default(); n], vec![T::default(); n]);
     let host = BiCgStab::new(n).solve(a, &mut *m, &b, &mut expected, &stop, &mut ()).unwrap();
     let report = DeviceBiCgStab::new(device, a, precond).unwrap().solve(&b, &mut x, &stop, &mut ()).unwrap();
@@ -38,6 +35,7 @@ fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, precond: DevicePrecondit
     let largest = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs().to_f64()));
     let error = x.iter().zip(&expected).fold(0.0, |m: f64, (&x, &e)| m.max((x - e).abs().to_f64()));
     assert!(error <= (1e3 * rtol + 1e3 * epsilon::<T>()) * largest, "n = {n}: off by {error:e} of {largest:e}");
+    [ours, theirs]
 }
 
 #[test]
@@ -45,30 +43,36 @@ fn answers_are_those_of_the_host() {
     let Some(device) = device() else { return };
     for n in [1, 2, 31, 33, 257] {
         for precond in [DevicePreconditioner::Identity, DevicePreconditioner::Jacobi] {
-            agrees::<f64>(&device, &graded(n), precond, 1e-9);
-            agrees::<f32>(&device, &graded(n), precond, 1e-4);
+            agrees::<f64>(&device, &graded(n), &precond, 1e-9);
+            agrees::<f32>(&device, &graded(n), &precond, 1e-4);
         }
     }
-    agrees::<f64>(&device, &stencil(11, 0.4), DevicePreconditioner::Jacobi, 1e-9);
-}
-
-fn long_rows<T: DeviceScalar>(device: &Device, rtol: f64) {
-    for (n, reach) in [(45, 9), (70, 60)] {
-        let entry = |i: usize, j: usize| match i.abs_diff(j) {
-            0 => 2.0 * reach as f64,
-            d if d <= reach => (if i < j { -1.0 } else { 0.5 }) / d as f64,
-            _ => 0.0,
-        };
-        let a = csr::<T>(n, |i, j| T::from_parts(entry(i, j), 0.0));
-        agrees(device, &a, DevicePreconditioner::Identity, rtol);
-    }
+    agrees::<f64>(&device, &stencil(11, 0.4), &DevicePreconditioner::Jacobi, 1e-9);
 }
 
 #[test]
 fn long_rows_are_shared_by_lanes() {
     let Some(device) = device() else { return };
-    long_rows::<f64>(&device, 1e-9);
-    long_rows::<f32>(&device, 1e-4);
+    for (n, reach) in [(45, 9), (70, 60)] {
+        agrees::<f64>(&device, &long_rows(n, reach, -1.0, 0.5), &DevicePreconditioner::Identity, 1e-9);
+        agrees::<f32>(&device, &long_rows(n, reach, -1.0, 0.5), &DevicePreconditioner::Identity, 1e-4);
+    }
+}
+
+#[test]
+fn preconditioners_give_the_answers_of_the_host() {
+    let Some(device) = device() else { return };
+    for precond in [
+        DevicePreconditioner::BlockJacobi(Partition::uniform(121, 11).unwrap()),
+        DevicePreconditioner::Ilu0(TriangularSolves::Levels),
+        DevicePreconditioner::Ilu0(TriangularSolves::Sweeps(3)),
+    ] {
+        let double = agrees::<f64>(&device, &stencil(11, 0.4), &precond, 1e-9);
+        let single = agrees::<f32>(&device, &stencil(11, 0.4), &precond, 1e-4);
+        for [ours, theirs] in [double, single] {
+            assert!(ours.abs_diff(theirs) <= 1, "{precond:?}: {ours} iterations, on the host {theirs}");
+        }
+    }
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn limits_and_starts_are_as_on_the_host() {
     let Some(device) = device() else { return };
     let a = stencil::<f64>(15, 0.4);
     let b = Numbers(4).vector::<f64>(225);
-    let mut method = DeviceBiCgStab::new(&device, &a, DevicePreconditioner::Identity).unwrap();
+    let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Identity).unwrap();
     for max_iters in [0, 1, 2, 5] {
         let (mut x, mut y) = (vec![0.0; 225], vec![0.0; 225]);
         let stop = StopCriterion { rtol: 1e-14, max_iters, ..StopCriterion::default() };
@@ -98,7 +102,7 @@ fn breakdowns_have_their_names() {
     let Some(device) = device() else { return };
     let solve = |a: &Csr<f64>, b: &[f64]| {
         let mut x = vec![0.0; b.len()];
-        let mut method = DeviceBiCgStab::new(&device, a, DevicePreconditioner::Identity).unwrap();
+        let mut method = DeviceBiCgStab::new(&device, a, &DevicePreconditioner::Identity).unwrap();
         let report = method.solve(b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         let (mut host, mut y) = (BiCgStab::new(b.len()), vec![0.0; b.len()]);
         let theirs = host.solve(a, &mut Identity::new(b.len()), b, &mut y, &StopCriterion::default(), &mut ()).unwrap();

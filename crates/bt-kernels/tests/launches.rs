@@ -4,10 +4,10 @@ mod support;
 
 use bt_direct::batch::Layout;
 use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
-use bt_iter::{StopRule, Sweep};
+use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
-    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceTridiagonalBatch, DeviceVec,
-    Schedule, dot,
+    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner, DeviceTridiagonalBatch,
+    DeviceVec, Schedule, dot,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -24,13 +24,13 @@ fn bits_do_not_depend_on_the_order_of_threads() {
     let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
     let lines = BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), layout).unwrap();
     let run = || {
-        let x = DeviceVec::from_slice(&device, &b).unwrap();
+        let r = DeviceVec::from_slice(&device, &b).unwrap();
         let mut y = DeviceVec::zeros(&device, 81).unwrap();
-        DeviceCsr::new(&device, &a).unwrap().apply(2.0, &x, 0.0, &mut y).unwrap();
-        let mut bits = vec![dot(&x, &y).unwrap().to_bits()];
+        DeviceCsr::new(&device, &a).unwrap().apply(2.0, &r, 0.0, &mut y).unwrap();
+        let mut bits = vec![dot(&r, &y).unwrap().to_bits()];
         for schedule in [Schedule::Launches, Schedule::Persistent] {
             let mut x = vec![0.0; 81];
-            let mut cg = DeviceCg::new(&device, &a, DevicePreconditioner::Jacobi, schedule).unwrap();
+            let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
             cg.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
             bits.extend(x.iter().map(|v| v.to_bits()));
             for sweep in [Sweep::Jacobi, Sweep::RedBlack] {
@@ -41,9 +41,16 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             }
         }
         let mut x = vec![0.0; 81];
-        let mut bicgstab = DeviceBiCgStab::new(&device, &a, DevicePreconditioner::Jacobi).unwrap();
+        let mut bicgstab = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi).unwrap();
         bicgstab.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         bits.extend(x.iter().map(|v| v.to_bits()));
+        for solves in [TriangularSolves::Levels, TriangularSolves::Sweeps(2)] {
+            let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(solves)).unwrap();
+            let mut z = vec![0.0; 81];
+            m.apply(&r, &mut y).unwrap();
+            y.copy_to(&mut z).unwrap();
+            bits.extend(z.iter().map(|v| v.to_bits()));
+        }
         for layout in [Layout::Strided, Layout::Interleaved] {
             let (diag, mut x) = (vec![4.0; 81], b.clone());
             let mut batch = DeviceTridiagonalBatch::new(&device, layout, 9, &b, &diag, &b).unwrap();

@@ -18,10 +18,13 @@ pub(crate) enum Family {
     Hbisa,
     Tridiagonal,
     BiCgStab,
+    Sweep,
+    Ilu0,
+    BlockJacobi,
 }
 
 impl Family {
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 9;
 
     fn name(self) -> &'static str {
         match self {
@@ -31,6 +34,9 @@ impl Family {
             Self::Hbisa => "kernels/hbisa.cu",
             Self::Tridiagonal => "kernels/tridiagonal.cu",
             Self::BiCgStab => "kernels/bicgstab.cu",
+            Self::Sweep => "kernels/sweep.cu",
+            Self::Ilu0 => "kernels/ilu0.cu",
+            Self::BlockJacobi => "kernels/block_jacobi.cu",
         }
     }
 
@@ -42,6 +48,9 @@ impl Family {
             Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
             Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
             Self::BiCgStab => include_str!("../../../../kernels/ptx/bicgstab.ptx"),
+            Self::Sweep => include_str!("../../../../kernels/ptx/sweep.ptx"),
+            Self::Ilu0 => include_str!("../../../../kernels/ptx/ilu0.ptx"),
+            Self::BlockJacobi => include_str!("../../../../kernels/ptx/block_jacobi.ptx"),
         }
     }
 }

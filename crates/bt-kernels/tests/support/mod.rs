@@ -5,8 +5,14 @@
 
 use std::path::PathBuf;
 
-use bt_formats::{Csr, RealScalar, Scalar};
-use bt_kernels::{Device, DeviceScalar};
+use bt_direct::Result;
+use bt_formats::{Csr, HybridLayout, RealScalar, Scalar};
+use bt_iter::{
+    BlockForm, BlockPreconditioner, DroppedFill, Identity, Jacobi, Preconditioner, QuasiBlockTridiagonal, SsorAi,
+    SsorAiMasked, ic0, ilu0,
+};
+use bt_kernels::{Device, DevicePreconditioner, DeviceScalar};
+use bt_testkit::csr;
 
 /// Device 0; none, with a word why, where a real GPU is asked for and there is none.
 pub fn device() -> Option<Device> {
@@ -68,6 +74,35 @@ impl Numbers {
         }
         Csr::new(lengths.len(), ncols, ptr, idx, val).expect("columns increase")
     }
+}
+
+/// Rows of many entries, for eight lanes and a warp a row: the diagonal 2·reach, within reach `above`/d and `below`/d.
+pub fn long_rows<T: Scalar>(n: usize, reach: usize, above: f64, below: f64) -> Csr<T> {
+    let entry = |i: usize, j: usize| match i.abs_diff(j) {
+        0 => 2.0 * reach as f64,
+        d if d <= reach => (if i < j { above } else { below }) / d as f64,
+        _ => 0.0,
+    };
+    csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
+}
+
+/// The preconditioner of the same name on the host.
+pub fn on_host<'a, T: Scalar>(a: &'a Csr<T>, wanted: &DevicePreconditioner) -> Result<Box<dyn Preconditioner<T> + 'a>> {
+    Ok(match *wanted {
+        DevicePreconditioner::Identity => Box::new(Identity::new(a.row_ptr().len() - 1)),
+        DevicePreconditioner::Jacobi => Box::new(Jacobi::new(a)?),
+        DevicePreconditioner::BlockJacobi(ref partition) => {
+            let quasi = QuasiBlockTridiagonal::new(a, partition.clone(), HybridLayout::default())?;
+            Box::new(BlockPreconditioner::new(quasi.into_blocks(), BlockForm::Jacobi)?)
+        }
+        DevicePreconditioner::Ilu0(solves) => Box::new(ilu0(a, DroppedFill::Forgotten)?.solved_by(solves)),
+        DevicePreconditioner::Ic0(solves) => Box::new(ic0(a, DroppedFill::Forgotten)?.factors.solved_by(solves)),
+        DevicePreconditioner::SsorAi { omega, series, triangles } => {
+            Box::new(SsorAi::new(a, omega, series, triangles)?)
+        }
+        DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
+        ref other => panic!("{other:?} is not on the host"),
+    })
 }
 
 /// Machine epsilon.

@@ -1,0 +1,49 @@
+// One sweep over the rows of a triangle, or of a whole matrix: all that SSOR-AI and Jacobi sweeps for triangular factors are made of.
+//
+//   out <- F*(base - E*N*(G*x))     E, F, G diagonal, each of them absent or given; without base: out <- N*x
+//
+// N has the entries begin[i] + skip .. end[i] of row i, so that a triangle of A is read from A itself. Rows are summed in one fixed order.
+//
+// Traffic, s bytes a value and z entries of N: z(s + 4) + 4n (8n where begin and end are not one array) + gathers of x
+// (and G) + s*n for each of base, E, F and out.
+
+#include "device.h"
+
+template <class T> struct Rows {
+    u32 n, skip;
+    const u32 *begin, *end, *col;
+    const T *val;
+    // E, F and G; null where they are absent.
+    const T *left, *factor, *right;
+    // F is scale*factor.
+    double scale;
+};
+
+// x null: out <- F*base. A run that has stopped is left as it is.
+template <class T, u32 LANES> DEVICE void sweep(const Rows<T> &s, const T *base, const T *x, T *out, const double *now) {
+    if (stopped(now)) return;
+    const auto finish = [&](u64 i, T sum) {
+        if (s.left) sum *= s.left[i];
+        if (base) sum = base[i] - sum;
+        out[i] = s.factor ? (T)s.scale * s.factor[i] * sum : sum;
+    };
+    if (x) {
+        const auto at = [&](u64 c) { return s.right ? s.right[c] * x[c] : x[c]; };
+        sum_rows<T, LANES>(s.n, s.begin, s.end, s.col, s.val, at, finish, s.skip);
+    } else
+#pragma unroll 1
+        for (u64 i = place(); i < s.n; i += places()) finish(i, 0);
+}
+
+#define KERNEL(T, S, LANES)                                                                                  \
+    extern "C" __global__ void __bounds__(BLOCK)                                                             \
+        sweep_##LANES##_##S(Rows<T> s, const T *base, const T *x, T *out, const double *now) {               \
+        sweep<T, LANES>(s, base, x, out, now);                                                               \
+    }
+
+KERNEL(float, f32, 1)
+KERNEL(float, f32, 8)
+KERNEL(float, f32, 32)
+KERNEL(double, f64, 1)
+KERNEL(double, f64, 8)
+KERNEL(double, f64, 32)

@@ -28,6 +28,9 @@ fn the_gpu_solves_what_the_processor_solves() {
         ("bicgstab", "jacobi"),
         ("hbisa", "none"),
         ("hbisa-redblack --stop update", "none"),
+        ("rbt", "none"),
+        ("rbt --precision single", "none"),
+        ("gmres --precond arms-rbt --last-size 30", "arms-rbt"),
     ] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
         let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
@@ -47,8 +50,8 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
-        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack) is not on the GPU yet"),
-        ("--method cg --precond ilu0", "--precond ilu0 (there are none and jacobi) is not on the GPU yet"),
+        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, rbt) is not on the GPU yet"),
+        ("--method cg --precond ilu0", "--precond ilu0 (there are none, jacobi and arms-rbt) is not on the GPU yet"),
         ("--method cg --stop update", "cg stops on the residual only"),
         ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
     ] {
@@ -64,16 +67,19 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (setting, value, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
-    ] {
-        let run = run_with(&sandbox, "solve A.mtx --method cg --device gpu -o x.mtx", setting, value).expect(5);
-        assert!(
-            run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
-            "{setting}: {}",
-            run.stderr
-        );
-        assert_eq!(sandbox.names(), ["A.mtx"]);
+    for method in ["cg", "rbt", "gmres --precond arms-rbt"] {
+        for (setting, value, wanted) in [
+            ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
+            ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
+        ] {
+            let line = format!("solve A.mtx --method {method} --device gpu -o x.mtx");
+            let run = run_with(&sandbox, &line, setting, value).expect(5);
+            assert!(
+                run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
+                "{method}, {setting}: {}",
+                run.stderr
+            );
+            assert_eq!(sandbox.names(), ["A.mtx"]);
+        }
     }
 }

@@ -30,7 +30,7 @@ mod ssor_ai;
 mod ssor_ai_masked;
 mod triangular;
 
-pub use arms::{Arms, ArmsOptions, LastLevel, LastSolver, LevelFacts, RowOrder};
+pub use arms::{Arms, ArmsOptions, LastFactors, LastLevel, LastSolver, LevelFacts, RowOrder};
 pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, BandWidth, Diagonal};
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::BlockDiagonal;

@@ -3,11 +3,12 @@
 mod support;
 
 use bt_direct::batch::Layout;
+use bt_direct::{Factorization, RbtOptions};
 use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
 use bt_iter::{StopRule, Sweep};
 use bt_kernels::{
-    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceTridiagonalBatch, DeviceVec,
-    Schedule, dot,
+    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceTridiagonalBatch,
+    DeviceVec, Schedule, dot,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -43,6 +44,11 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         let mut x = vec![0.0; 81];
         let mut bicgstab = DeviceBiCgStab::new(&device, &a, DevicePreconditioner::Jacobi).unwrap();
         bicgstab.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        bits.extend(x.iter().map(|v| v.to_bits()));
+        let dense = faer::Mat::from_fn(81, 81, |i, j| b[(i * 7 + j * 3) % 81] + f64::from(i == j));
+        let rbt = DeviceRbt::new(&device, dense.as_ref(), RbtOptions::default()).unwrap();
+        let mut x = b.clone();
+        rbt.solve_vec_in_place(&mut x);
         bits.extend(x.iter().map(|v| v.to_bits()));
         for layout in [Layout::Strided, Layout::Interleaved] {
             let (diag, mut x) = (vec![4.0; 81], b.clone());

@@ -18,10 +18,11 @@ pub(crate) enum Family {
     Hbisa,
     Tridiagonal,
     BiCgStab,
+    Dense,
 }
 
 impl Family {
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     fn name(self) -> &'static str {
         match self {
@@ -31,6 +32,7 @@ impl Family {
             Self::Hbisa => "kernels/hbisa.cu",
             Self::Tridiagonal => "kernels/tridiagonal.cu",
             Self::BiCgStab => "kernels/bicgstab.cu",
+            Self::Dense => "kernels/dense.cu",
         }
     }
 
@@ -42,6 +44,7 @@ impl Family {
             Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
             Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
             Self::BiCgStab => include_str!("../../../../kernels/ptx/bicgstab.ptx"),
+            Self::Dense => include_str!("../../../../kernels/ptx/dense.ptx"),
         }
     }
 }

@@ -28,6 +28,7 @@ fn the_gpu_solves_what_the_processor_solves() {
         ("bicgstab", "jacobi"),
         ("hbisa", "none"),
         ("hbisa-redblack --stop update", "none"),
+        ("hbisa-redblack --blocks 27", "none"),
         ("rbt", "none"),
         ("rbt --precision single", "none"),
         ("gmres --precond arms-rbt --last-size 30", "arms-rbt"),
@@ -53,7 +54,7 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
         ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, rbt) is not on the GPU yet"),
         ("--method cg --precond ilu0", "--precond ilu0 (there are none, jacobi and arms-rbt) is not on the GPU yet"),
         ("--method cg --stop update", "cg stops on the residual only"),
-        ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
+        ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),
     ] {
         let run = run(&sandbox, &format!("solve A.mtx --device gpu {options}")).expect(2);
         assert!(run.stderr.contains(wanted), "{options}: {}", run.stderr);

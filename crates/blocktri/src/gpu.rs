@@ -54,7 +54,7 @@ mod with_cuda {
     use std::any::Any;
     use std::time::{Duration, Instant};
 
-    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
+    use bt_formats::{BlockTridiagonal, Error as InputError, HybridLayout, SolveReport};
     use bt_iter::{StopRule, Sweep};
     use bt_kernels::{
         Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceScalar,
@@ -188,7 +188,7 @@ mod with_cuda {
         report.notes = notes;
     }
 
-    /// Jacobi or red–black sweeps on blocks of the pattern whose diagonal blocks are tridiagonal.
+    /// Jacobi or red–black sweeps on blocks of the pattern.
     fn hbisa<T: DeviceScalar>(
         device: &Device,
         a: &Csr<T>,
@@ -202,11 +202,10 @@ mod with_cuda {
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let partition = blocks_of(&work, options, transform.is_identity())?;
         let summary = BlockSummary::of(&partition);
-        let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
-        let blocks = BlockTridiagonal::from_csr(&work, partition, layout).map_err(|e| match e {
-            InputError::OutsideStructure { .. } => Error::Usage {
-                message: format!("on the GPU diagonal blocks are tridiagonal and couple to their neighbours only: {e}"),
-            },
+        let blocks = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default()).map_err(|e| match e {
+            InputError::OutsideStructure { .. } => {
+                Error::Usage { message: format!("on the GPU blocks couple to their neighbours only: {e}") }
+            }
             other => other.into(),
         })?;
         let reorder_time = start.elapsed();

@@ -68,6 +68,11 @@ impl<T: Scalar> BlockDiagonal<T> {
         self.blocks.iter().filter(|f| matches!(f, Factors::Pivoted(_))).count()
     }
 
+    /// Whether block j is one of those.
+    pub fn is_pivoted(&self, j: usize) -> bool {
+        matches!(self.blocks[j], Factors::Pivoted(_))
+    }
+
     /// Bytes of all factors.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|f| f.any().stats().bytes).sum()

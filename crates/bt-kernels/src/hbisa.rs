@@ -1,27 +1,27 @@
-//! HBISA on the device: Jacobi and red–black sweeps over tridiagonal diagonal blocks.
+//! HBISA on the device: Jacobi and red–black sweeps.
 //!
 //! Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7); sweeps, stopping rules and
 //! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, into shared memory and solves it
-//! there by parallel cyclic reduction (`kernels/hbisa.cu`).
+//! there: a tridiagonal one by parallel cyclic reduction; a dense or banded one, and a tridiagonal one that needs row interchanges, with
+//! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
 //!
-//! Departures: the reduction does not pivot, so that matrices whose blocks need interchanges are refused; the residual of an
-//! iterate is computed, t − D·x, not carried along, and is known one sweep later. The host reads norms every 32 sweeps, where a
+//! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later. The host reads norms every 32 sweeps, where a
 //! monitor, a time limit or divergence ends the run. Where all thread blocks fit on the device at once, and no block has over 512
 //! rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two for red–black. Both give the same bits.
 //!
-//! Storage: D and the couplings, 5n values. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and
-//! gathers.
+//! Storage: D and the couplings, 5n values; a factored block of k rows k² values and k indices, and n values more where D is not
+//! tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
+//! factored block.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use bt_direct::FactorError;
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Monitor, Op,
-    Outcome, PhaseTimes, Progress, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
+    Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport, StopCriterion, certify, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
@@ -67,6 +67,7 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     row_ptr: DeviceVec<u32>,
     col_idx: DeviceVec<u32>,
     values: DeviceVec<T>,
+    factored: Option<Factored<T>>,
     b: DeviceVec<T>,
     /// Three iterates that take turns: number i is at i mod 3.
     x: DeviceVec<T>,
@@ -80,14 +81,81 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     persistent: bool,
 }
 
+/// Dense factors of diagonal blocks: see struct Blocks of the kernels.
+struct Factored<T: DeviceScalar> {
+    starts: DeviceVec<u64>,
+    factors: DeviceVec<T>,
+    order: DeviceVec<u32>,
+    /// D·x where D is not tridiagonal.
+    image: Option<DeviceVec<T>>,
+    count: usize,
+}
+
+/// The place of a block without factors.
+const NONE: u64 = u64::MAX;
+
+impl<T: DeviceScalar> Factored<T> {
+    /// Factors, by partial pivoting, of the blocks of s·A that `chosen` names.
+    fn new(device: &Device, a: &BlockTridiagonal<T>, e: Exponents, chosen: impl Fn(usize) -> bool) -> Result<Self> {
+        let size = |j| a.partition().size(j);
+        let total: usize = (0..a.n_blocks()).filter(|&j| chosen(j)).map(|j| size(j) * size(j)).sum();
+        // Before the work: whether it fits.
+        let mut on_device = DeviceVec::uninitialized(device, total)?;
+        let (mut starts, mut factors, mut order) = (Vec::new(), Vec::with_capacity(total), Vec::new());
+        for j in 0..a.n_blocks() {
+            let k = size(j);
+            if !chosen(j) {
+                starts.push(NONE);
+                order.extend(0..k as u32);
+                continue;
+            }
+            let mut block = Mat::zeros(k, k);
+            a.copy_diagonal_block(j, block.as_mut());
+            let block = MatRef::from_column_major_slice(&e.matrix(&columns_of(&block)), k, k).to_owned();
+            let lu = block.partial_piv_lu();
+            let (l, u) = (lu.L(), lu.U());
+            starts.push(factors.len() as u64);
+            factors.extend((0..k * k).map(|at| {
+                let (i, c) = (at % k, at / k);
+                if i > c { l[(i, c)] } else { u[(i, c)] }
+            }));
+            order.extend(lu.P().arrays().0.iter().map(|&i| i as u32));
+        }
+        on_device.copy_from(&factors)?;
+        let tridiagonal = matches!(a.diagonal(), DiagonalBlocks::Tridiagonal(_));
+        Ok(Self {
+            count: starts.iter().filter(|&&s| s != NONE).count(),
+            starts: DeviceVec::from_slice(device, &starts)?,
+            factors: on_device,
+            order: DeviceVec::from_slice(device, &order)?,
+            image: if tridiagonal { None } else { Some(DeviceVec::zeros(device, a.n())?) },
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        let image = self.image.as_ref().map_or(0, DeviceVec::bytes);
+        self.starts.bytes() + self.factors.bytes() + self.order.bytes() + image
+    }
+}
+
+/// The values of a matrix, column after column.
+fn columns_of<T: DeviceScalar>(a: &Mat<T>) -> Vec<T> {
+    (0..a.ncols()).flat_map(|j| a.col_as_slice(j).iter().copied()).collect()
+}
+
 impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
-    /// Copies A to the device and takes the memory for the vectors.
+    /// Copies A to the device, with factors of the blocks that are not tridiagonal or need interchanges, and takes the memory for the
+    /// vectors.
     ///
     /// # Errors
-    /// [`InputError::InvalidStructure`] for another sweep than Jacobi and red–black, diagonal blocks that are not stored as
-    /// tridiagonal, blocks of over 1024 rows, and `Schedule::Persistent` where the blocks do not fit on the device at once;
-    /// [`FactorError::Singular`] naming a diagonal block, [`FactorError::Breakdown`] where blocks need row interchanges;
+    /// [`InputError::InvalidStructure`] for another sweep than Jacobi and red–black, blocks of over 1024 rows, and
+    /// `Schedule::Persistent` where the blocks do not fit on the device at once; [`FactorError::Singular`] naming a diagonal block;
     /// [`InputError::NonFinite`]; errors of the device.
+    ///
+    /// # Cost
+    /// ⅔k³ flops on the host for each factored block of k rows.
+    ///
+    /// [`FactorError::Singular`]: bt_direct::FactorError::Singular
     pub fn new(
         device: &Device,
         a: &'a BlockTridiagonal<T>,
@@ -99,26 +167,31 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         if !matches!(sweep, Sweep::Jacobi | Sweep::RedBlack) {
             return refuse("sweep", format!("{} is not on the device; hbisa and hbisa-redblack are", sweep.name()));
         }
-        let DiagonalBlocks::Tridiagonal(d) = a.diagonal() else {
-            return refuse("diagonal blocks", "the device solves tridiagonal ones".into());
-        };
         let largest = a.partition().min_max_size().1;
         if largest > LARGEST {
             return refuse("blocks", format!("one has {largest} rows; a thread block takes {LARGEST}"));
         }
         // Finite entries, regular blocks, and whether they can do without interchanges.
-        let pivoted = BlockDiagonal::new(a)?.pivoted_blocks();
-        if pivoted > 0 {
-            let reason = format!("{pivoted} diagonal blocks need row interchanges, which the device does not make");
-            return Err(FactorError::Breakdown { method: sweep.name(), reason }.into());
-        }
+        let checked = BlockDiagonal::new(a)?;
         let (row_ptr, col_idx, values) = couplings(a);
-        let all_values: Vec<T> = [d.lower(), d.diag(), d.upper(), &values].concat();
-        let exponents = Exponents::of(&all_values);
+        let mut largest_value = vec![T::default()];
+        a.for_each_entry(&mut |_, _, v| largest_value[0] = larger(largest_value[0], v));
+        let exponents = Exponents::of(&largest_value);
+        let (diagonals, factored) = match a.diagonal() {
+            DiagonalBlocks::Tridiagonal(d) => {
+                let some = checked.pivoted_blocks() > 0;
+                let made =
+                    if some { Some(Factored::new(device, a, exponents, |j| checked.is_pivoted(j))?) } else { None };
+                ([d.lower(), d.diag(), d.upper()].concat(), made)
+            }
+            _ => (Vec::new(), Some(Factored::new(device, a, exponents, |_| true)?)),
+        };
+        drop(checked);
         let (colours, m, n) = (colours(sweep), a.n_blocks() as u32, a.n());
         let threads = (largest as u32).next_multiple_of(32);
         let shape = Shape { threads, ..Shape::blocks(m.div_ceil(colours)) };
-        let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}_{}", T::SUFFIX));
+        let kind = if factored.is_some() { "_factored" } else { "" };
+        let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}{kind}_{}", T::SUFFIX));
         let (half, all) = (kernel("half")?, kernel("all")?);
         let fits = largest <= LARGEST_PERSISTENT && shape.blocks <= all.resident_blocks(threads, 0)?;
         if schedule == Schedule::Persistent && !fits {
@@ -133,10 +206,11 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             rule,
             exponents,
             first: DeviceVec::from_slice(device, a.partition().offsets())?,
-            diagonal: DeviceVec::from_slice(device, &exponents.matrix(&all_values[..3 * n]))?,
+            diagonal: DeviceVec::from_slice(device, &exponents.matrix(&diagonals))?,
             row_ptr: DeviceVec::from_slice(device, &row_ptr)?,
             col_idx: DeviceVec::from_slice(device, &col_idx)?,
             values: DeviceVec::from_slice(device, &exponents.matrix(&values))?,
+            factored,
             b: DeviceVec::uninitialized(device, n)?,
             x: DeviceVec::uninitialized(device, 3 * n)?,
             best: DeviceVec::uninitialized(device, n)?,
@@ -156,7 +230,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let vectors = [&self.b, &self.x, &self.best].map(DeviceVec::bytes).iter().sum::<usize>();
         Bytes {
             matrix: matrix + self.diagonal.bytes() + self.values.bytes(),
-            factors: 0,
+            factors: self.factored.as_ref().map_or(0, Factored::bytes),
             workspace: vectors + self.parts.bytes() + self.state.bytes() + self.arrived.bytes(),
         }
     }
@@ -294,6 +368,10 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let colours = colours(self.sweep);
         let rule = u64::from(self.rule == StopRule::Update);
         let state = self.state.address();
+        let [starts, factors, order, image] = self.factored.as_ref().map_or([0; 4], |f| {
+            let image = f.image.as_ref().map_or(0, DeviceVec::address);
+            [f.starts.address(), f.factors.address(), f.order.address(), image]
+        });
         // struct Blocks of the kernels
         let blocks = [
             n | m << 32,
@@ -305,6 +383,10 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             self.b.address(),
             self.x.address(),
             self.best.address(),
+            starts,
+            factors,
+            order,
+            image,
             self.parts.address(),
             state,
             state + 2 * FIELDS as u64 * 8,
@@ -356,6 +438,9 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
             notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
         }
+        if let Some(factored) = self.factored.as_ref().filter(|f| f.image.is_none()) {
+            notes.push(format!("{} diagonal blocks were factored with row interchanges", factored.count));
+        }
         if let Outcome::Breakdown(reason) = outcome {
             notes.push(format!("{reason}; a direct method will do (block-lu, band-lu, sparse-lu)"));
         }
@@ -372,6 +457,11 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             notes,
         }
     }
+}
+
+/// The one of the larger modulus.
+fn larger<T: DeviceScalar>(a: T, b: T) -> T {
+    if Scalar::abs(b) > Scalar::abs(a) { b } else { a }
 }
 
 /// Colours of the blocks.

@@ -13,6 +13,8 @@
 //! tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
 //! factored block.
 
+mod split;
+
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -28,6 +30,7 @@ use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, K
 use crate::krylov::{AT, BEST, CHUNK, FIELDS, HISTORY, STOP, check_vector, state_of};
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
+pub use split::HostShare;
 
 /// Field of the state beside the shared ones: the norm of the last iterate, see kernels/hbisa.cu.
 const NORM: usize = 1;
@@ -79,6 +82,8 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     all: Kernel,
     shape: Shape,
     persistent: bool,
+    /// The part of the processor, if it has one.
+    host: Option<split::Host<T>>,
 }
 
 /// Dense factors of diagonal blocks: see struct Blocks of the kernels.
@@ -221,6 +226,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             all,
             shape,
             persistent: fits && schedule != Schedule::Launches,
+            host: None,
         })
     }
 
@@ -256,17 +262,18 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let n = self.a.n();
         check_vector("right-hand side", b, n)?;
         check_vector("x", x, n)?;
+        if let Some(host) = self.host.take() {
+            let done = self.solve_split(&host, b, x, stop, monitor);
+            self.host = Some(host);
+            return done;
+        }
         let start = Instant::now();
         let mut residual = b.to_vec();
         self.a.apply(-one::<T>(), x, one(), &mut residual);
         let (norm_b, norm_r0) = (norm2(b), norm2(&residual));
         let threshold = stop.threshold(norm_b, norm_r0);
         let by_residual = self.rule == StopRule::Residual;
-        let baseline = match (self.rule, stop.baseline) {
-            (StopRule::Residual, Baseline::Rhs) if norm_b > 0.0 => norm_b,
-            (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
-            _ => 1.0,
-        };
+        let baseline = self.baseline(stop, norm_b, norm_r0);
         self.exponents = self.exponents.with_rhs(b);
         let e = self.exponents;
         self.b.copy_from(&e.rhs(b))?;
@@ -318,6 +325,15 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         Ok(self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start))
     }
 
+    /// What reported norms are relative to.
+    fn baseline(&self, stop: &StopCriterion, norm_b: f64, norm_r0: f64) -> f64 {
+        match (self.rule, stop.baseline) {
+            (StopRule::Residual, Baseline::Rhs) if norm_b > 0.0 => norm_b,
+            (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
+            _ => 1.0,
+        }
+    }
+
     /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.
     fn take_best(
         &self,
@@ -363,18 +379,34 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
     }
 
     /// `count` sweeps from `first` on; the device stops earlier by itself.
-    fn sweeps(&mut self, first: u32, count: u32, limit: u32, [rtol, atol]: [f64; 2]) -> Result<()> {
-        let (n, m) = (self.a.n() as u64, self.a.n_blocks() as u64);
-        let colours = colours(self.sweep);
-        let rule = u64::from(self.rule == StopRule::Update);
+    fn sweeps(&mut self, first: u32, count: u32, limit: u32, tolerances: [f64; 2]) -> Result<()> {
+        if self.persistent {
+            self.arrived.copy_from(&[0])?;
+            let words = self.words(tolerances, self.a.n_blocks(), self.rule);
+            let [first, count, limit] = [first, count, limit].map(Arg::from);
+            return self
+                .all
+                .launch_together(self.shape, &[Arg::Struct(&words), first, count, limit, self.arrived.arg()]);
+        }
+        for step in first..first + count {
+            for colour in 0..colours(self.sweep) {
+                let words = self.words(tolerances, self.a.n_blocks(), self.rule);
+                let [step, colour, limit] = [step, colour, limit].map(Arg::from);
+                self.half.launch(self.shape, &[Arg::Struct(&words), step, colour, limit])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// struct Blocks of the kernels, of the first `m` blocks.
+    fn words(&self, [rtol, atol]: [f64; 2], m: usize, rule: StopRule) -> [u64; 19] {
         let state = self.state.address();
         let [starts, factors, order, image] = self.factored.as_ref().map_or([0; 4], |f| {
             let image = f.image.as_ref().map_or(0, DeviceVec::address);
             [f.starts.address(), f.factors.address(), f.order.address(), image]
         });
-        // struct Blocks of the kernels
-        let blocks = [
-            n | m << 32,
+        [
+            self.a.n() as u64 | (m as u64) << 32,
             self.first.address(),
             self.diagonal.address(),
             self.row_ptr.address(),
@@ -390,23 +422,10 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             self.parts.address(),
             state,
             state + 2 * FIELDS as u64 * 8,
-            u64::from(colours) | rule << 32,
+            u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
             rtol.to_bits(),
             atol.to_bits(),
-        ];
-        let blocks = Arg::Struct(&blocks);
-        if self.persistent {
-            self.arrived.copy_from(&[0])?;
-            let args = [blocks, Arg::from(first), Arg::from(count), Arg::from(limit), self.arrived.arg()];
-            return self.all.launch_together(self.shape, &args);
-        }
-        for step in first..first + count {
-            for colour in 0..colours {
-                let args = [blocks, Arg::from(step), Arg::from(colour), Arg::from(limit)];
-                self.half.launch(self.shape, &args)?;
-            }
-        }
-        Ok(())
+        ]
     }
 
     fn report(

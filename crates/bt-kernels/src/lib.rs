@@ -21,7 +21,7 @@ pub use bicgstab::DeviceBiCgStab;
 pub use blas1::{dot, update};
 pub use cg::{DeviceCg, Schedule};
 pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
-pub use hbisa::DeviceHbisa;
+pub use hbisa::{DeviceHbisa, HostShare};
 pub use krylov::DevicePreconditioner;
 pub use rbt::DeviceRbt;
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};

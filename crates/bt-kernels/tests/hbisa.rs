@@ -9,7 +9,7 @@ use bt_formats::{
     Scalar, StopCriterion,
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
-use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, Schedule};
+use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
 use support::{Numbers, device, epsilon};
 
 const SWEEPS: [Sweep; 2] = [Sweep::Jacobi, Sweep::RedBlack];
@@ -193,6 +193,89 @@ fn large_blocks_are_launched_sweep_by_sweep() {
     assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 1));
     let error = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Persistent).err().unwrap();
     assert!(error.to_string().starts_with("invalid schedule: "), "{error}");
+}
+
+fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64) {
+    let b = Numbers(9).vector::<T>(a.n());
+    let m = a.n_blocks();
+    let (stop, limited) = (StopCriterion { rtol, ..StopCriterion::default() }, |max_iters| StopCriterion {
+        rtol: 1e-300,
+        max_iters,
+        ..StopCriterion::default()
+    });
+    for sweep in SWEEPS {
+        for rule in [StopRule::Residual, StopRule::Update] {
+            let (mut expected, mut seen) = (vec![T::default(); a.n()], Norms::default());
+            let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
+            for count in [0, 1, m / 2, m - 1, m] {
+                let what = format!("{count} of {m} blocks on the host, {sweep:?}, {rule:?}, {}", T::SUFFIX);
+                let method = DeviceHbisa::new(device, a, sweep, rule, Schedule::Auto).unwrap();
+                let mut method = method.shared(HostShare::Blocks(count)).unwrap();
+                assert_eq!(method.host_blocks(), count);
+                let (mut x, mut norms) = (vec![T::default(); a.n()], Norms::default());
+                let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
+                assert_eq!((report.method, report.outcome), (host.method, host.outcome), "{what}: {report:?}");
+                assert!(report.iterations.abs_diff(host.iterations) <= 1, "{what}: {} sweeps", report.iterations);
+                for (i, (ours, theirs)) in norms.seen.iter().zip(&seen.seen).enumerate().skip(1) {
+                    let slack = 0.01 * theirs + 1e3 * epsilon::<T>();
+                    assert!((ours - theirs).abs() <= slack, "{what}: norm {i} is {ours:e}, not {theirs:e}");
+                }
+                assert!(report.notes.contains(&format!("{count} of {m} blocks were swept by the processor")));
+                // Iterates, one after another.
+                for sweeps in [1, 2, 3, 4] {
+                    let (mut x, mut y) = (vec![T::default(); a.n()], vec![T::default(); a.n()]);
+                    method.solve(&b, &mut x, &limited(sweeps), &mut ()).unwrap();
+                    Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut y, &limited(sweeps), &mut ());
+                    let off = x.iter().zip(&y).fold(0.0, |m: f64, (&x, &y)| m.max((x - y).abs().to_f64()));
+                    assert!(off <= 1e3 * epsilon::<T>(), "{what}: {sweeps} sweeps, off by {off:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_shared_with_the_processor_have_the_same_iterates() {
+    let Some(device) = device() else { return };
+    divided::<f64>(&device, &blocks(&[2, 31, 1, 7, 32], 1.3), 1e-9);
+    divided::<f64>(&device, &system(&[5, 6, 7, 1], 1.3, DiagonalKind::Dense, 9, &shifted), 1e-9);
+    divided::<f32>(&device, &system(&[4, 4, 3], 1.3, DiagonalKind::Tridiagonal, 1, &pairs), 1e-4);
+    // Scaled, so that what crosses the cut is not of the size of the caller's.
+    let a = blocks::<f64>(&[6, 5, 4], 1.3);
+    let new = || DeviceHbisa::new(&device, &a, Sweep::RedBlack, StopRule::Residual, Schedule::Auto).unwrap();
+    let solution = |scale: f64| {
+        let mut x = vec![0.0; 15];
+        let b = vec![scale; 15];
+        let mut method = new().shared(HostShare::Blocks(1)).unwrap();
+        assert_eq!(method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap().outcome, Outcome::Converged);
+        x
+    };
+    let (plain, huge) = (solution(1.0), solution(2f64.powi(900)));
+    assert!(plain.iter().zip(&huge).all(|(p, h)| p * 2f64.powi(900) == *h));
+    // By a measured sweep: any split is one.
+    let mut method = new().shared(HostShare::Measured).unwrap();
+    assert!(method.host_blocks() <= 3);
+    let report = method.solve(&[1.0; 15], &mut [0.0; 15], &StopCriterion::default(), &mut ()).unwrap();
+    assert_eq!(report.outcome, Outcome::Converged);
+    assert_eq!(method.shared(HostShare::None).unwrap().host_blocks(), 0);
+    let error = new().shared(HostShare::Blocks(4)).err().unwrap();
+    assert!(error.to_string().contains("4 blocks for the processor, but there are 3"), "{error}");
+}
+
+#[test]
+fn a_divided_iteration_that_diverges_returns_its_best() {
+    let Some(device) = device() else { return };
+    let a = blocks::<f64>(&[4; 6], 0.2);
+    let b = Numbers(2).vector::<f64>(24);
+    for rule in [StopRule::Residual, StopRule::Update] {
+        let method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
+        let (mut x, mut y) = (vec![0.0; 24], vec![0.0; 24]);
+        let mut method = method.shared(HostShare::Blocks(3)).unwrap();
+        let report = method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        let host = Hbisa::new(&a, Sweep::Jacobi, rule).unwrap().solve(&b, &mut y, &StopCriterion::default(), &mut ());
+        assert_eq!((report.outcome, report.iterations), (host.outcome, host.iterations), "{rule:?}");
+        assert!(x.iter().zip(&y).all(|(x, y)| f64::abs(x - y) <= 1e-12 * (1.0 + y.abs())), "{rule:?}");
+    }
 }
 
 #[test]

@@ -349,7 +349,9 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         // det(s·A) = det(L·U) / (det W₁·det W₂)
         let [left, right] = &self.butterflies;
         self.det = LogDet::one();
-        pivots.iter().for_each(|&p| self.det.multiply(T::from_parts(p, 0.0)));
+        for &p in pivots {
+            self.det.multiply(T::from_parts(p, 0.0));
+        }
         self.det.log_abs -= left.log_abs_det() + right.log_abs_det() + self.n as f64 * judge.scale().ln();
         if left.is_det_negative() != right.is_det_negative() {
             self.det.negate();

@@ -56,7 +56,7 @@ struct Norms {
     size: f64,
 }
 
-impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
+impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     /// The same iteration with a part of the blocks on the processor, which factors them once more for itself.
     ///
     /// # Errors

@@ -282,18 +282,18 @@ template <class T> DEVICE void measure(const Matrix<T> &s, double *measured, dou
 }
 
 // One step of a substitution, at the diagonal block k: to(k) <- triangle^-1 * from(k), then from(i) <- from(i) - its part of to(k) for the
-// rows i that come later. COLUMNS right-hand sides a thread block, a warp each in the triangle; rows in groups of BLOCK.
+// rows i that come later. At most COLUMNS right-hand sides, a warp each in the triangle; a thread block takes BLOCK rows.
 template <class T, u32 COLUMNS>
 DEVICE void substitute(const Matrix<T> &s, u32 k, u32 form, u32 nrhs, T *from, T *to, T *d, T *solved, T *stage) {
     const u32 w = s.n - k < PANEL ? s.n - k : PANEL, lane = thread() % WARP, warp = thread() / WARP;
     const bool forward = form == LOWER || form == UPPER_TRANSPOSED, unit = form == LOWER || form == LOWER_TRANSPOSED;
     const bool transposed = form == UPPER_TRANSPOSED || form == LOWER_TRANSPOSED;
     const u64 first = forward ? (u64)k + w : 0, end = forward ? s.n : k;
-    const u32 groups = end > first ? (u32)((end - first + BLOCK - 1) / BLOCK) : 1;
-    const u32 column = block() / groups * COLUMNS, group = block() % groups;
+    const u64 start = first + (u64)block() * BLOCK, i = start + thread();
+    if (block() > 0 && start >= end) return;
     load_diagonal(s, k, w, d);
-    if (warp < COLUMNS && column + warp < nrhs) {
-        const u64 at = (u64)(column + warp) * s.n + k + lane;
+    if (warp < COLUMNS && warp < nrhs) {
+        const u64 at = (u64)warp * s.n + k + lane;
         T v = lane < w ? from[at] : (T)0;
 #pragma unroll 1
         for (u32 q = 0; q < PANEL; q++) {
@@ -304,21 +304,33 @@ DEVICE void substitute(const Matrix<T> &s, u32 k, u32 form, u32 nrhs, T *from, T
             if (forward ? lane > p : lane < p) v = fused(-factor, known, v);
         }
         solved[warp * PANEL + lane] = v;
-        if (group == 0 && lane < w) to[at] = v;
+        if (block() == 0 && lane < w) to[at] = v;
     }
     barrier();
-    if (end <= first) return;
+    if (start >= end) return;
     T m[PANEL];
-    const u64 i = first + (u64)group * BLOCK + thread();
-    if (transposed) own_column(s, first + (u64)group * BLOCK, end, k, w, m, stage);
+    if (transposed) own_column(s, start, end, k, w, m, stage);
     else own_row(s, i, i < end, k, w, m);
     if (i < end)
-        for (u32 c = 0; c < COLUMNS && column + c < nrhs; c++) {
-            T v = from[(u64)(column + c) * s.n + i];
+        for (u32 c = 0; c < COLUMNS && c < nrhs; c++) {
+            T v = from[(u64)c * s.n + i];
 #pragma unroll
             for (u32 p = 0; p < PANEL; p++) v = fused(-m[p], solved[c * PANEL + p], v);
-            from[(u64)(column + c) * s.n + i] = v;
+            from[(u64)c * s.n + i] = v;
         }
+}
+
+// `count` steps from `step` on; more than one in a cooperative launch only, after `round` rounds of its barrier.
+template <class T, u32 COLUMNS>
+DEVICE void steps(const Matrix<T> &s, u32 form, u32 step, u32 count, u32 nrhs, T *from, T *to, u32 *arrived, u32 round, T *d, T *solved,
+                  T *stage) {
+    const u32 last = (s.n - 1) / PANEL;
+#pragma unroll 1
+    for (u32 q = step; q < step + count; q++) {
+        if (q > step) grid_barrier(arrived, ++round);
+        const u32 panel = form == LOWER || form == UPPER_TRANSPOSED ? q : last - q;
+        substitute<T, COLUMNS>(s, panel * PANEL, form, nrhs, from, to, d, solved, stage);
+    }
 }
 
 #define BUTTERFLIES(T, S, DEPTH)                                                                                          \
@@ -328,10 +340,10 @@ DEVICE void substitute(const Matrix<T> &s, u32 k, u32 form, u32 nrhs, T *from, T
     }
 
 #define SUBSTITUTIONS(T, S, COLUMNS)                                                                                      \
-    extern "C" __global__ void __wide__(2) dense_substitute_##COLUMNS##_##S(Matrix<T> s, u32 k, u32 form, u32 nrhs,      \
-                                                                            T *from, T *to) {                             \
+    extern "C" __global__ void __wide__(2) dense_substitute_##COLUMNS##_##S(                                              \
+        Matrix<T> s, u32 form, u32 step, u32 count, u32 nrhs, T *from, T *to, u32 *arrived, u32 round) {                  \
         __shared__ T d[PANEL * PITCH], solved[COLUMNS * PANEL], stage[PART * STAGE];                                      \
-        substitute<T, COLUMNS>(s, k, form, nrhs, from, to, d, solved, stage);                                             \
+        steps<T, COLUMNS>(s, form, step, count, nrhs, from, to, arrived, round, d, solved, stage);                        \
     }
 
 #define KERNELS(T, S)                                                                                                     \

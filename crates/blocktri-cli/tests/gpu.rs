@@ -31,7 +31,7 @@ fn the_gpu_solves_what_the_processor_solves() {
         ("hbisa-redblack --blocks 27", "none"),
         ("rbt", "none"),
         ("rbt --precision single", "none"),
-        ("gmres --precond arms-rbt --last-size 30", "arms-rbt"),
+        ("gmres --precond arms-rbt", "arms-rbt"),
     ] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
         let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();

@@ -28,9 +28,9 @@ pub(crate) fn rbt<T: Scalar>(_: &Mat<T>, ordinal: u32, _: RbtOptions) -> Result<
     Err(absent(ordinal))
 }
 
-/// What device `ordinal` did; an error when it was lost in a solve.
+/// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.
 #[cfg(not(feature = "cuda"))]
-pub(crate) fn check(ordinal: u32, _: &SolveOptions) -> Result<String, Error> {
+pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
     Err(absent(ordinal))
 }
 
@@ -115,11 +115,10 @@ mod with_cuda {
         made.downcast().ok().map(|made| *made)
     }
 
-    pub(crate) fn check(ordinal: u32, options: &SolveOptions) -> Result<String, Error> {
+    pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
         let device = Device::open(ordinal)?;
         device.synchronize("solving with its factors")?;
-        let what = if options.method == Method::Rbt { "the factorization" } else { "the last level of arms-rbt" };
-        Ok(format!("{what} was computed on {}", name(&device)))
+        Ok(format!("for dense factors there was {}", name(&device)))
     }
 
     /// The device as notes call it.

@@ -95,7 +95,7 @@ pub fn solve<T: Scalar>(
         return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
     }
     let mut answer = on_processor(a, b.as_ref(), options, monitor)?;
-    answer.report.notes.insert(0, gpu::check(ordinal, options)?);
+    answer.report.notes.insert(0, gpu::check(ordinal)?);
     Ok(answer)
 }
 

@@ -243,7 +243,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
 
     /// Whether a chunk of sweeps is one launch.
     pub fn is_persistent(&self) -> bool {
-        self.persistent
+        self.persistent && self.host.is_none()
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.

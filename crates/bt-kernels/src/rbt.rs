@@ -16,7 +16,7 @@
 //! Storage on the device: n'·(n' + 32 + 16) values for n' the next multiple of 8 (16 for `f32`) and of 2^d, 2·d·n' of the butterflies
 //! and 24·n' bytes of measures. Cost: ⅔n³ + 6·d·n² flops; with values of s bytes 4s·n² bytes for the butterflies, 2s·n² for the
 //! copies of A, about s·n³/192 for the updates; n/32 panels of two launches. A solve of up to 8 right-hand sides: 2n² flops each,
-//! s·n² bytes, n/16 launches.
+//! s·n² bytes, two launches and two of butterflies (n/16 where the thread blocks of 256 rows do not fit on the device at once).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,6 +28,7 @@ use bt_direct::{
 use bt_formats::{Error as InputError, Op, RealScalar, one, zero};
 use faer::{MatMut, MatRef};
 
+use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 
 const METHOD: &str = "rbt";
@@ -85,6 +86,15 @@ struct Work<T: DeviceScalar> {
     host: Vec<T>,
     from: DeviceVec<T>,
     to: DeviceVec<T>,
+    meeting: Meeting,
+}
+
+/// The barrier of cooperative launches: arrivals, and rounds so far.
+struct Meeting {
+    arrived: DeviceVec<u32>,
+    round: u32,
+    /// Whether the blocks of a substitution fit on the device at once.
+    fits: bool,
 }
 
 struct Kernels {
@@ -121,13 +131,6 @@ enum Form {
     LowerTransposed,
 }
 
-impl Form {
-    /// From the first row to the last.
-    fn is_forward(self) -> bool {
-        matches!(self, Self::Lower | Self::UpperTransposed)
-    }
-}
-
 impl<T: DeviceScalar> DeviceRbt<T> {
     /// Factors a square matrix of any strides.
     ///
@@ -139,6 +142,14 @@ impl<T: DeviceScalar> DeviceRbt<T> {
     /// # Cost
     /// [`DeviceRbt::flops`], and 2n² values copied; on the host n'² values of memory, and ⅔n³ flops after a fallback.
     pub fn new(device: &Device, a: MatRef<'_, T>, options: RbtOptions) -> Result<Self> {
+        Self::with_schedule(device, a, options, Schedule::Auto)
+    }
+
+    /// Like [`DeviceRbt::new`], with substitutions of one launch or of one a panel. Both give the same bits.
+    ///
+    /// # Errors
+    /// Also [`InputError::InvalidStructure`] for `Schedule::Persistent` where the blocks do not fit on the device at once.
+    pub fn with_schedule(device: &Device, a: MatRef<'_, T>, options: RbtOptions, schedule: Schedule) -> Result<Self> {
         let n = a.nrows();
         if u32::try_from(n).is_err() {
             let (what, needed, limit) = ("a dense matrix", format!("{n} rows"), "2^32 - 1".into());
@@ -153,7 +164,21 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let panels = padded.div_ceil(PANEL);
         let [left, right] = &butterflies;
         let real = |w: &Butterfly<T>| w.entries().iter().map(|&v| T::from_real(v)).collect::<Vec<_>>();
-        let work = Work { host: vec![zero(); padded * WIDE], from: memory(padded * WIDE)?, to: memory(padded * WIDE)? };
+        let kernels = Kernels::new::<T>(device, options.depth)?;
+        let blocks = (padded as u32).div_ceil(Shape::BLOCK);
+        let fits = schedule != Schedule::Launches
+            && blocks <= kernels.substitute[1].resident_blocks(Shape::BLOCK, 0)?
+            && blocks <= kernels.substitute[0].resident_blocks(Shape::BLOCK, 0)?;
+        if schedule == Schedule::Persistent && !fits {
+            let why = format!("the device does not hold {blocks} blocks of {} at once", Shape::BLOCK);
+            return Err(InputError::InvalidStructure { what: "schedule", why }.into());
+        }
+        let work = Work {
+            host: vec![zero(); padded * WIDE],
+            from: memory(padded * WIDE)?,
+            to: memory(padded * WIDE)?,
+            meeting: Meeting { arrived: DeviceVec::zeros(device, 1)?, round: 0, fits },
+        };
         let mut f = Self {
             n,
             options,
@@ -163,7 +188,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             diagonal: memory(panels * PANEL * PANEL)?,
             status: DeviceVec::uninitialized(device, panels)?,
             measured: DeviceVec::uninitialized(device, 3 * padded)?,
-            kernels: Kernels::new::<T>(device, options.depth)?,
+            kernels,
             work: Mutex::new(work),
             scale: one(),
             stats: FactorStats::default(),
@@ -189,6 +214,11 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let done = Judge::new(a).map_err(DeviceError::from).and_then(|judge| self.factor(a, &judge));
         self.void = done.is_err();
         done
+    }
+
+    /// Whether a triangle is solved with in one launch.
+    pub fn is_persistent(&self) -> bool {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner).meeting.fits
     }
 
     /// Why the factors in use are those of a [`PartialPivotLu`] on the host; `None` when they are on the device.
@@ -399,8 +429,8 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             Op::Transpose | Op::Adjoint => (1, 0, [Form::UpperTransposed, Form::LowerTransposed]),
         };
         self.butterfly(before, Op::Transpose, &work.from, count, 1, n)?;
-        self.substitute(forms[0], count, &work.from, &work.to)?;
-        self.substitute(forms[1], count, &work.to, &work.from)?;
+        self.substitute(forms[0], count, &work.from, &work.to, &mut work.meeting)?;
+        self.substitute(forms[1], count, &work.to, &work.from, &mut work.meeting)?;
         self.butterfly(after, Op::Identity, &work.from, count, 1, n)?;
         work.from.copy_to(&mut work.host)?;
         for j in 0..count {
@@ -411,25 +441,35 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         Ok(())
     }
 
-    /// to ← triangle⁻¹·from, a launch a panel; `from` is used up.
-    fn substitute(&self, form: Form, count: usize, from: &DeviceVec<T>, to: &DeviceVec<T>) -> Result<()> {
+    /// to ← triangle⁻¹·from; `from` is used up. One cooperative launch where its blocks fit on the device at once, else one a panel.
+    fn substitute(
+        &self,
+        form: Form,
+        count: usize,
+        from: &DeviceVec<T>,
+        to: &DeviceVec<T>,
+        meeting: &mut Meeting,
+    ) -> Result<()> {
         let (n, words) = (self.padded(), self.structure());
         let kernel = &self.kernels.substitute[usize::from(count > 1)];
-        let panels = n.div_ceil(PANEL);
-        for step in 0..panels {
-            let k = PANEL * if form.is_forward() { step } else { panels - 1 - step };
-            let rows = if form.is_forward() { n - (k + PANEL).min(n) } else { k };
-            let blocks = (rows as u32).div_ceil(Shape::BLOCK).max(1);
-            let args = [
-                Arg::Struct(&words),
-                Arg::from(k as u32),
-                Arg::from(form as u32),
-                Arg::from(count as u32),
-                from.arg(),
-                to.arg(),
-            ];
-            kernel.launch(Shape { blocks, threads: Shape::BLOCK, shared: 0 }, &args)?;
+        let panels = n.div_ceil(PANEL) as u32;
+        let shape = Shape { blocks: (n as u32).div_ceil(Shape::BLOCK), threads: Shape::BLOCK, shared: 0 };
+        let launch = |step: u32, steps: u32, round: u32, together: bool, arrived: &DeviceVec<u32>| {
+            let [form, step, steps, count, round] = [form as u32, step, steps, count as u32, round].map(Arg::from);
+            let args = [Arg::Struct(&words), form, step, steps, count, from.arg(), to.arg(), arrived.arg(), round];
+            if together { kernel.launch_together(shape, &args) } else { kernel.launch(shape, &args) }
+        };
+        if !meeting.fits {
+            return (0..panels).try_for_each(|step| launch(step, 1, 0, false, &meeting.arrived));
         }
+        let rounds = panels - 1;
+        // The barrier counts arrivals in 32 bits.
+        if (u64::from(meeting.round) + u64::from(rounds)) * u64::from(shape.blocks) > u64::from(u32::MAX) {
+            meeting.arrived.copy_from(&[0])?;
+            meeting.round = 0;
+        }
+        launch(0, panels, meeting.round, true, &meeting.arrived)?;
+        meeting.round += rounds;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use bt_direct::{
     refine,
 };
 use bt_formats::{Op, RealScalar, Scalar};
-use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
+use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar, Schedule};
 use faer::{Mat, mat};
 use support::{Numbers, device, epsilon};
 
@@ -83,6 +83,18 @@ fn more_than_one_thread_block_takes_part() {
         agrees::<f64>(&device, n, 2, 2);
     }
     agrees::<f32>(&device, 300, 1, 2);
+    // A launch a panel changes no bit.
+    let a = shifted::<f64>(280);
+    let bits = [Schedule::Launches, Schedule::Persistent].map(|schedule| {
+        let f = DeviceRbt::with_schedule(&device, a.as_ref(), RbtOptions::default(), schedule).unwrap();
+        assert_eq!(f.is_persistent(), schedule == Schedule::Persistent);
+        [Op::Identity, Op::Transpose].map(|op| {
+            let mut x = random::<f64>(280, 10, 2);
+            f.solve_op_in_place(op, x.as_mut());
+            x
+        })
+    });
+    assert_eq!(bits[0], bits[1]);
 }
 
 #[test]

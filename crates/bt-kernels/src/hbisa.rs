@@ -5,9 +5,10 @@
 //! there: a tridiagonal one by parallel cyclic reduction; a dense or banded one, and a tridiagonal one that needs row interchanges, with
 //! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
 //!
-//! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later. The host reads norms every 32 sweeps, where a
-//! monitor, a time limit or divergence ends the run. Where all thread blocks fit on the device at once, and no block has over 512
-//! rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two for red–black. Both give the same bits.
+//! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later.
+//! The host reads norms every 32 sweeps, where a monitor, a time limit or divergence ends the run. Where all thread blocks fit on the
+//! device at once, and no block has over 512 rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two
+//! for red–black. Both give the same bits. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
 //!
 //! Storage: D and the couplings, 5n values; a factored block of k rows k² values and k indices, and n values more where D is not
 //! tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each

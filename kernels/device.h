@@ -37,6 +37,14 @@ DEVICE double across(double v, u32 mask, u32 members = ALL) {
     u.i[1] = __nvvm_shfl_sync_bfly_i32(members, u.i[1], mask, 31);
     return u.d;
 }
+// The value of another lane.
+DEVICE float from_lane(float v, u32 lane) { return __nvvm_shfl_sync_idx_f32(ALL, v, lane, 31); }
+DEVICE double from_lane(double v, u32 lane) {
+    union { double d; int i[2]; } u = {v};
+    u.i[0] = __nvvm_shfl_sync_idx_i32(ALL, u.i[0], lane, 31);
+    u.i[1] = __nvvm_shfl_sync_idx_i32(ALL, u.i[1], lane, 31);
+    return u.d;
+}
 
 DEVICE float magnitude(float v) { return __builtin_fabsf(v); }
 DEVICE double magnitude(double v) { return __builtin_fabs(v); }

@@ -1,20 +1,24 @@
-// HBISA, the hybrid block iteration for block-tridiagonal matrices with tridiagonal diagonal blocks: Jacobi and red-black sweeps.
+// HBISA, the hybrid block iteration for block-tridiagonal matrices: Jacobi and red-black sweeps.
 //
 //   t <- b - (L + U)*x,   D*x' = t,   each matrix block by one thread block, a row a thread
 //
 // (Yang, Li & Li, J. Supercomput. 73 (2017), doi:10.1007/s11227-016-1881-x, Eq. (6) and (7).) A block is solved in shared memory by
-// parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981). The residual of x,
-// t - D*x, is summed in the same pass; a norm is known one sweep later, from the sums that the thread blocks left.
+// parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981), or, where it is dense or needs
+// row interchanges, with its factors L*U = P*D: panels of 32 columns, a warp in each triangle. The residual of x, t - D*x, is summed in
+// the same pass (with D*x = t of the sweep before where D is not tridiagonal); a norm is known one sweep later, from the sums that the
+// thread blocks left.
 //
 // Three vectors take turns: iterate i is in number i % 3. Before one is overwritten, its content is set aside if it was better than
 // what came next and than all before.
 //
-// Traffic of a sweep, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n.
+// Traffic of a sweep, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n; for a factored block of k rows
+// s*k*k + 4k more.
 
 #include "device.h"
 
 // Fields of its state, beside STOP, AT and BEST: the norms of the last iterate and of the one before.
 constexpr u32 NORM = RR, BEFORE = RHO;
+constexpr u64 NONE = ~0ull;
 // Rows of a block at most; in one launch for all sweeps, where registers are scarcer, at most half of that.
 constexpr u32 LARGEST = 1024;
 
@@ -26,6 +30,13 @@ template <class T> struct Blocks {
     const u32 *ptr, *col;
     const T *val, *b;
     T *x, *best;
+    // Factored blocks: where the k*k values of block j begin, by columns, or NONE; row i of P*D is row order[i] of D, in the block. Null
+    // where no block is factored.
+    const u64 *starts;
+    const T *factors;
+    const u32 *order;
+    // D*x where D is not tridiagonal, else null.
+    T *image;
     // Sums, largest changes, largest values of the thread blocks: of even and odd steps, of both colours.
     double *part, *state, *history;
     // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update.
@@ -106,8 +117,51 @@ template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bo
     return stop != GO_ON;
 }
 
+// L*U*x = P*t for i < k: x[i]. `y` holds t on entry; what a warp has solved passes through it.
+template <class T> DEVICE T substitute(u32 k, const T *lu, const u32 *order, T *y) {
+    const u32 i = thread(), lane = i % WARP;
+    T v = i < k ? y[order[i]] : (T)0;
+    barrier();
+#pragma unroll 1
+    for (u32 c = 0; c < k; c += WARP) {
+        const u32 w = k - c < WARP ? k - c : WARP;
+        if (i / WARP == c / WARP) {
+#pragma unroll 2
+            for (u32 p = 0; p < WARP; p++) {
+                const T l = lane > p && lane < w ? lu[(u64)(c + p) * k + i] : (T)0, known = from_lane(v, p);
+                v = fused(-l, known, v);
+            }
+            if (lane < w) y[i] = v;
+        }
+        barrier();
+        if (i >= c + WARP && i < k)
+#pragma unroll 2
+            for (u32 p = 0; p < w; p++) v = fused(-lu[(u64)(c + p) * k + i], y[c + p], v);
+    }
+#pragma unroll 1
+    for (u32 c = (k - 1) / WARP * WARP + WARP; c > 0;) {
+        c -= WARP;
+        const u32 w = k - c < WARP ? k - c : WARP;
+        if (i / WARP == c / WARP) {
+#pragma unroll 2
+            for (u32 p = WARP; p-- > 0;) {
+                const T u = lane <= p && p < w ? lu[(u64)(c + p) * k + i] : (T)0;
+                if (lane == p && p < w) v /= u;
+                const T known = from_lane(v, p);
+                if (lane < p) v = fused(-u, known, v);
+            }
+            if (lane < w) y[i] = v;
+        }
+        barrier();
+        if (i < c)
+#pragma unroll 2
+            for (u32 p = 0; p < w; p++) v = fused(-lu[(u64)(c + p) * k + i], y[c + p], v);
+    }
+    return v;
+}
+
 // Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
-template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
+template <class T, bool FACTORED> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
     T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
     const T *before = s.x + (u64)(step % 3) * s.n;
     T *after = s.x + (u64)((step + 1) % 3) * s.n;
@@ -122,23 +176,32 @@ template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, b
 #pragma unroll 1
             for (u32 e = s.ptr[row]; e < s.ptr[row + 1]; e++) t = fused(-s.val[e], coupled[s.col[e]], t);
             x = before[row];
-            lower = s.diagonal[row];
-            diag = s.diagonal[s.n + row];
-            upper = s.diagonal[2 * (u64)s.n + row];
-            a[i] = lower;
-            b[i] = diag;
-            c[i] = upper;
+            if (!FACTORED || !s.image) {
+                lower = s.diagonal[row];
+                diag = s.diagonal[s.n + row];
+                upper = s.diagonal[2 * (u64)s.n + row];
+                a[i] = lower;
+                b[i] = diag;
+                c[i] = upper;
+            }
             d[i] = t;
         }
         // The odd blocks of an iterate were solved with its even ones: their residual is rounding.
         if (i < k && colour == 0) {
-            T r = fused(-diag, x, t);
-            if (i > 0) r = fused(-lower, before[row - 1], r);
-            if (i + 1 < k) r = fused(-upper, before[row + 1], r);
+            T r;
+            if (FACTORED && s.image) {
+                r = t - s.image[row];
+                s.image[row] = t;
+            } else {
+                r = fused(-diag, x, t);
+                if (i > 0) r = fused(-lower, before[row - 1], r);
+                if (i + 1 < k) r = fused(-upper, before[row + 1], r);
+            }
             sum = fused((double)r, (double)r, sum);
         }
         barrier();
-        const T next = solve_block(k, k, a, b, c, d);
+        const u64 from = FACTORED ? s.starts[j] : NONE;
+        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve_block(k, k, a, b, c, d);
         if (i < k) {
             if (keep) s.best[row] = after[row];
             after[row] = next;
@@ -159,7 +222,7 @@ template <class T> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, b
 }
 
 // One half of a sweep (a whole one for Jacobi). The second half does what the first has judged.
-template <class T> DEVICE void half(const Blocks<T> &s, u32 step, u32 colour, u32 limit, T *shared, double *scratch) {
+template <class T, bool FACTORED> DEVICE void half(const Blocks<T> &s, u32 step, u32 colour, u32 limit, T *shared, double *scratch) {
     bool keep;
     if (colour == 0) {
         if (judge(s, step, limit, keep, scratch)) return;
@@ -168,10 +231,10 @@ template <class T> DEVICE void half(const Blocks<T> &s, u32 step, u32 colour, u3
         if (now[STOP] != GO_ON) return;
         keep = step >= 2 && now[BEST] < old[BEST];
     }
-    sweep(s, step, colour, keep, shared, scratch);
+    sweep<T, FACTORED>(s, step, colour, keep, shared, scratch);
 }
 
-template <class T>
+template <class T, bool FACTORED>
 DEVICE void all(const Blocks<T> &s, u32 step, u32 count, u32 limit, u32 *arrived, T *shared, double *scratch) {
     u32 round = 0;
     for (u32 end = step + count; step < end; step++) {
@@ -184,25 +247,27 @@ DEVICE void all(const Blocks<T> &s, u32 step, u32 count, u32 limit, u32 *arrived
         }
 #pragma unroll 1
         for (u32 colour = 0; colour < s.colours; colour++) {
-            sweep(s, step, colour, keep, shared, scratch);
+            sweep<T, FACTORED>(s, step, colour, keep, shared, scratch);
             grid_barrier(arrived, ++round);
         }
     }
 }
 
-#define KERNELS(T, S)                                                                                                  \
+#define KERNELS(T, S, NAME, FACTORED)                                                                                  \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1)))                                              \
-        hbisa_half_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                                 \
+        hbisa_half##NAME##_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                         \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        half<T>(s, step, colour, limit, shared, scratch);                                                              \
+        half<T, FACTORED>(s, step, colour, limit, shared, scratch);                                                    \
     }                                                                                                                  \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST / 2, 1)))                                          \
-        hbisa_all_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                                     \
+        hbisa_all##NAME##_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                             \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        all<T>(s, step, count, limit, arrived, shared, scratch);                                                       \
+        all<T, FACTORED>(s, step, count, limit, arrived, shared, scratch);                                             \
     }
 
-KERNELS(float, f32)
-KERNELS(double, f64)
+KERNELS(float, f32, , false)
+KERNELS(double, f64, , false)
+KERNELS(float, f32, _factored, true)
+KERNELS(double, f64, _factored, true)

@@ -28,6 +28,10 @@ fn the_gpu_solves_what_the_processor_solves() {
         ("bicgstab", "jacobi"),
         ("hbisa", "none"),
         ("hbisa-redblack --stop update", "none"),
+        ("hbisa-redblack --blocks 27", "none"),
+        ("rbt", "none"),
+        ("rbt --precision single", "none"),
+        ("gmres --precond arms-rbt", "arms-rbt"),
     ] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
         let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
@@ -78,10 +82,10 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
-        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack) is not on the GPU yet"),
+        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, rbt) is not on the GPU yet"),
         ("--method cg --precond arms", "--precond arms (there are none, jacobi, block-jacobi, ilu0, ic0, ssor-ai, "),
         ("--method cg --stop update", "cg stops on the residual only"),
-        ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
+        ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),
     ] {
         let run = run(&sandbox, &format!("solve A.mtx --device gpu {options}")).expect(2);
         assert!(run.stderr.contains(wanted), "{options}: {}", run.stderr);
@@ -95,17 +99,21 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (setting, value, precond, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "none", "bytes are needed on the GPU, "),
+    for (setting, value, method, wanted) in [
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "cg --precond none", "bytes are needed on the GPU, "),
         // Enough for A, not for its factors.
-        ("BLOCKTRI_EMULATOR_MEMORY", "12288", "ilu0", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "none", "the GPU was lost while "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "12288", "cg --precond ilu0", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "cg --precond none", "the GPU was lost while "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "rbt", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "rbt", "the GPU was lost while "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "gmres --precond arms-rbt", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "gmres --precond arms-rbt", "the GPU was lost while "),
     ] {
-        let line = format!("solve A.mtx --method cg --precond {precond} --device gpu -o x.mtx");
+        let line = format!("solve A.mtx --method {method} --device gpu -o x.mtx");
         let run = run_with(&sandbox, &line, setting, value).expect(5);
         assert!(
             run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
-            "{setting}: {}",
+            "{method}, {setting}: {}",
             run.stderr
         );
         assert_eq!(sandbox.names(), ["A.mtx"]);

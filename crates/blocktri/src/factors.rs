@@ -20,7 +20,8 @@ use bt_formats::{
 use faer::Mat;
 
 use crate::error::Error;
-use crate::options::{Blocks, Method, Precision, Reorder, SolveOptions};
+use crate::gpu;
+use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Candidate, plan};
 use crate::reordered::{Reordered, Scaling, Transform};
 
@@ -347,11 +348,17 @@ fn factor_in_order<T: Scalar>(
         Method::Rbt => {
             let dense = dense(work, method)?;
             let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
-            let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
-            if let Some(reason) = rbt.fallback() {
-                notes.push(format!("rbt factored with partial pivoting instead: {reason}"));
-            }
-            (Box::new(rbt), dense_bytes(work))
+            let (rbt, reason): (Box<dyn Factorization<T>>, _) = match options.device {
+                DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
+                DeviceChoice::Cpu => {
+                    let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
+                    let reason = rbt.fallback();
+                    (Box::new(rbt), reason)
+                }
+            };
+            let place = if options.device == DeviceChoice::Cpu { "" } else { " on the processor" };
+            notes.extend(reason.map(|why| format!("rbt factored with partial pivoting{place} instead: {why}")));
+            (rbt, dense_bytes(work))
         }
         Method::SparseLu => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
         other => unreachable!("{other} is resolved to a factorization, or iterates"),

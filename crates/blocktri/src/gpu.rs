@@ -1,11 +1,38 @@
 //! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
 
+use bt_direct::{Factorization, FallbackReason, RbtOptions};
 use bt_formats::{Csr, Monitor, Scalar};
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 use crate::error::Error;
-use crate::options::SolveOptions;
+use crate::options::{Method, Precond, SolveOptions};
 use crate::solve::Solution;
+
+/// Factors of a dense matrix, and why they are those of the processor, if they are.
+type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
+
+/// Whether the method is the processor's, with dense factors on the device: rbt, or the last level of arms-rbt.
+pub(crate) fn helps_processor(options: &SolveOptions) -> bool {
+    let krylov = matches!(options.method, Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres);
+    options.method == Method::Rbt || (krylov && options.precond == Precond::ArmsRbt)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn absent(ordinal: u32) -> Error {
+    Error::Device(format!("no GPU {ordinal}: this build of the library is without the feature cuda"))
+}
+
+/// Random butterflies and elimination on device `ordinal`.
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn rbt<T: Scalar>(_: &Mat<T>, ordinal: u32, _: RbtOptions) -> Result<Dense<T>, Error> {
+    Err(absent(ordinal))
+}
+
+/// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+    Err(absent(ordinal))
+}
 
 /// Solves on device `ordinal`.
 #[cfg(not(feature = "cuda"))]
@@ -16,29 +43,28 @@ pub(crate) fn solve<T: Scalar>(
     _: &SolveOptions,
     _: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    Err(Error::Device(format!("no GPU {ordinal}: this build of the library is without the feature cuda")))
+    Err(absent(ordinal))
 }
 
 #[cfg(feature = "cuda")]
-pub(crate) use with_cuda::solve;
+pub(crate) use with_cuda::{check, rbt, solve};
 
 #[cfg(feature = "cuda")]
 mod with_cuda {
     use std::any::Any;
     use std::time::{Duration, Instant};
 
-    use bt_formats::{BlockTridiagonal, DiagonalKind, Error as InputError, HybridLayout, SolveReport};
+    use bt_formats::{BlockTridiagonal, Error as InputError, HybridLayout, SolveReport};
     use bt_iter::{Series, StopRule, Sweep, Triangles};
     use bt_kernels::{
-        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceScalar, InverseFacts,
+        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceScalar, InverseFacts,
         Schedule,
     };
-    use faer::Mat;
 
-    use super::{Csr, Error, MatRef, Monitor, Scalar, Solution, SolveOptions};
+    use super::{Csr, Dense, Error, Mat, MatRef, Method, Monitor, Precond, RbtOptions, Scalar, Solution, SolveOptions};
     use crate::factors::BlockSummary;
     use crate::iterate::{blocks_of, columns, ordered};
-    use crate::options::{Method, Precision, Precond};
+    use crate::options::Precision;
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
 
     impl From<DeviceError> for Error {
@@ -64,9 +90,45 @@ mod with_cuda {
         if let Some(solved) = as_real::<T, f64>(&device, a, &b, options, monitor) {
             return solved;
         }
-        as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| {
-            Err(Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() })
-        })
+        as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
+    }
+
+    pub(crate) fn rbt<T: Scalar>(a: &Mat<T>, ordinal: u32, options: RbtOptions) -> Result<Dense<T>, Error> {
+        let device = Device::open(ordinal)?;
+        if let Some(made) = rbt_of_real::<T, f64>(&device, a, options) {
+            return made;
+        }
+        rbt_of_real::<T, f32>(&device, a, options).unwrap_or_else(|| Err(complex()))
+    }
+
+    fn rbt_of_real<T: Scalar, R: DeviceScalar>(
+        device: &Device,
+        a: &Mat<T>,
+        options: RbtOptions,
+    ) -> Option<Result<Dense<T>, Error>> {
+        let a: &dyn Any = a;
+        let made = DeviceRbt::new(device, a.downcast_ref::<Mat<R>>()?.as_ref(), options).map_err(Error::from);
+        let made: Result<Dense<R>, Error> = made.map(|rbt| {
+            let reason = rbt.fallback();
+            (Box::new(rbt) as _, reason)
+        });
+        let made: Box<dyn Any> = Box::new(made);
+        made.downcast().ok().map(|made| *made)
+    }
+
+    pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+        let device = Device::open(ordinal)?;
+        device.synchronize("solving with its factors")?;
+        Ok(format!("for dense factors there was {}", name(&device)))
+    }
+
+    /// The device as notes call it.
+    fn name(device: &Device) -> String {
+        format!("GPU {}, {}, with {} multiprocessors", device.ordinal(), device.name(), device.multiprocessors())
+    }
+
+    fn complex() -> Error {
+        Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() }
     }
 
     /// Solves if R is T: nothing is converted.
@@ -103,7 +165,7 @@ mod with_cuda {
         match options.method {
             Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
             Method::Cg | Method::BiCgStab => {}
-            other => return no(format!("--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack)")),
+            other => return no(format!("--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, rbt)")),
         }
         if options.stop_rule == StopRule::Update {
             return Err(Error::Usage { message: format!("{} stops on the residual only", options.method) });
@@ -132,9 +194,7 @@ mod with_cuda {
             Method::Hbisa | Method::HbisaRedBlack => hbisa(device, a, b, options, monitor)?,
             _ => krylov(device, a, b, options, monitor)?,
         };
-        let (ordinal, name) = (device.ordinal(), device.name());
-        let note = format!("computed on GPU {ordinal}, {name}, with {} multiprocessors", device.multiprocessors());
-        solution.report.notes.insert(0, note);
+        solution.report.notes.insert(0, format!("computed on {}", name(device)));
         Ok(solution)
     }
 
@@ -145,7 +205,7 @@ mod with_cuda {
         report.notes = notes;
     }
 
-    /// Jacobi or red–black sweeps on blocks of the pattern whose diagonal blocks are tridiagonal.
+    /// Jacobi or red–black sweeps on blocks of the pattern.
     fn hbisa<T: DeviceScalar>(
         device: &Device,
         a: &Csr<T>,
@@ -159,11 +219,10 @@ mod with_cuda {
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let partition = blocks_of(&work, options, transform.is_identity())?;
         let summary = BlockSummary::of(&partition);
-        let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
-        let blocks = BlockTridiagonal::from_csr(&work, partition, layout).map_err(|e| match e {
-            InputError::OutsideStructure { .. } => Error::Usage {
-                message: format!("on the GPU diagonal blocks are tridiagonal and couple to their neighbours only: {e}"),
-            },
+        let blocks = BlockTridiagonal::from_csr(&work, partition, HybridLayout::default()).map_err(|e| match e {
+            InputError::OutsideStructure { .. } => {
+                Error::Usage { message: format!("on the GPU blocks couple to their neighbours only: {e}") }
+            }
             other => other.into(),
         })?;
         let reorder_time = start.elapsed();

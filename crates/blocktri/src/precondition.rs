@@ -1,19 +1,22 @@
 //! The preconditioner that the options ask for, made from A in the order of the method.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind, c32};
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
-    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastSolver, MixedPrecision, Overlap, Preconditioner,
-    QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk, ilut,
-    ssor,
+    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision, Overlap,
+    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0,
+    ilu0, iluk, ilut, ssor,
 };
 
 use crate::error::Error;
 use crate::factors::{partition, spike_notes};
-use crate::options::{Blocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
+use crate::gpu;
+use crate::options::{Blocks, DeviceChoice, Local, Method, Precision, Precond, Reorder, SolveOptions};
 
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
 pub(crate) const OMEGA: f64 = 1.1;
@@ -95,10 +98,10 @@ fn make<'a, T: Scalar>(
         Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes)),
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
-        Precond::Arms => Box::new(arms(a, options.arms, notes)?),
+        Precond::Arms => Box::new(arms(a, options.arms, DeviceChoice::Cpu, notes)?),
         Precond::ArmsRbt => {
             let last = LastSolver::Butterflies(RbtOptions { seed: options.seed, ..RbtOptions::default() });
-            Box::new(arms(a, ArmsOptions { last, ..options.arms }, notes)?)
+            Box::new(arms(a, ArmsOptions { last, ..options.arms }, options.device, notes)?)
         }
         Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
         Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
@@ -216,9 +219,34 @@ fn schwarz<T: Scalar>(
     Ok(m)
 }
 
-/// ARMS, and what became of its levels.
-fn arms<T: Scalar>(a: &Csr<T>, options: ArmsOptions, notes: &mut Vec<String>) -> Result<Arms<T>, Error> {
-    let m = Arms::new(a, options)?;
+/// ARMS, and what became of its levels. Butterflies of the last level may be on a device.
+fn arms<T: Scalar>(
+    a: &Csr<T>,
+    options: ArmsOptions,
+    device: DeviceChoice,
+    notes: &mut Vec<String>,
+) -> Result<Arms<T>, Error> {
+    let m = match (device, options.last) {
+        (DeviceChoice::Gpu(ordinal), LastSolver::Butterflies(rbt)) => {
+            // What is no error of a factorization goes round it.
+            let failure = Arc::new(Mutex::new(None));
+            let noted = Arc::clone(&failure);
+            let factors: LastFactors<T> = Box::new(move |s| {
+                gpu::rbt(s, ordinal, rbt).map_err(|e| match e {
+                    Error::Factor(e) => e,
+                    other => {
+                        let reason = other.to_string();
+                        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(other);
+                        FactorError::Failed { method: "rbt", reason }
+                    }
+                })
+            });
+            Arms::with_last(a, options, factors).map_err(|e| {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(Error::Factor(e))
+            })?
+        }
+        _ => Arms::new(a, options)?,
+    };
     let (levels, last) = (m.levels(), m.last_level());
     let sizes: Vec<_> = levels.iter().map(|l| l.n).chain([last.n]).map(|n| n.to_string()).collect();
     notes.push(format!(
@@ -240,7 +268,8 @@ fn arms<T: Scalar>(a: &Csr<T>, options: ArmsOptions, notes: &mut Vec<String>) ->
         notes.push(format!("the last level went to ilut, since it has more than {} rows", options.dense_limit));
     }
     if let Some(reason) = last.fallback {
-        notes.push(format!("the last level was factored with partial pivoting: {reason}"));
+        let place = if device == DeviceChoice::Cpu { "" } else { " on the processor" };
+        notes.push(format!("the last level was factored with partial pivoting{place}: {reason}"));
     }
     if last.shift > 0.0 {
         notes.push(format!("the last level is singular to working precision and was shifted by {:.1e}", last.shift));

@@ -90,14 +90,27 @@ pub fn solve<T: Scalar>(
 ) -> Result<Solution<T>, Error> {
     check_matrix(a)?;
     let b = check_rhs(a, b)?;
-    if let DeviceChoice::Gpu(ordinal) = options.device {
+    let DeviceChoice::Gpu(ordinal) = options.device else { return on_processor(a, b.as_ref(), options, monitor) };
+    if !gpu::helps_processor(options) {
         return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
     }
+    let mut answer = on_processor(a, b.as_ref(), options, monitor)?;
+    answer.report.notes.insert(0, gpu::check(ordinal)?);
+    Ok(answer)
+}
+
+/// Methods of the processor, parts of which may be on a device.
+fn on_processor<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
     if options.method.is_iterative() {
-        return iterate(a, b.as_ref(), options, monitor);
+        return iterate(a, b, options, monitor);
     }
     let mut solver = Solver::new(a, options, monitor)?;
-    let mut answer = solver.solve(b.as_ref())?;
+    let mut answer = solver.solve(b)?;
     // What the notes say is about the answer returned, then about the attempts around it.
     let mut attempts = Vec::new();
     if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
@@ -108,7 +121,7 @@ pub fn solve<T: Scalar>(
         ));
         solver.options.precision = Precision::Working;
         solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
-        answer = solver.solve(b.as_ref())?;
+        answer = solver.solve(b)?;
     }
     let mut tried = solver.factored.method;
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
@@ -132,7 +145,7 @@ pub fn solve<T: Scalar>(
                 continue;
             }
         }
-        let candidate = solver.solve(b.as_ref())?;
+        let candidate = solver.solve(b)?;
         let reached = candidate.report.certificate.backward_error;
         if reached < answer.report.certificate.backward_error || answer.report.certificate.backward_error.is_nan() {
             answer = candidate;

@@ -104,6 +104,10 @@ impl<T: Scalar> Butterfly<T> {
     pub fn seed(&self) -> u64 {
         self.seed
     }
+    /// The entries: level ℓ at ℓ·n, the diagonals R₀ then R₁ of each of its blocks of n/2^ℓ rows, divided by √2.
+    pub fn entries(&self) -> &[T::Real] {
+        &self.levels
+    }
     /// log|det W|.
     pub fn log_abs_det(&self) -> f64 {
         self.log_abs_det

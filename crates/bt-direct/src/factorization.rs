@@ -115,3 +115,24 @@ pub trait Factorization<T: Scalar>: Send + Sync {
         condition::rcond(self)
     }
 }
+
+impl<T: Scalar, F: Factorization<T> + ?Sized> Factorization<T> for Box<F> {
+    fn n(&self) -> usize {
+        (**self).n()
+    }
+    fn method(&self) -> &'static str {
+        (**self).method()
+    }
+    fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
+        (**self).solve_op_in_place(op, x);
+    }
+    fn stats(&self) -> FactorStats {
+        (**self).stats()
+    }
+    fn log_det(&self) -> LogDet<T> {
+        (**self).log_det()
+    }
+    fn rcond(&self) -> f64 {
+        (**self).rcond()
+    }
+}

@@ -146,6 +146,122 @@ pub(crate) fn trial_rhs<T: Scalar>(b: &mut [T], seed: u64, scale: f64) {
     }
 }
 
+/// s by the first column and row of A.
+fn guess<T: Scalar>(a: MatRef<'_, T>) -> T::Real {
+    let sample = (0..a.nrows()).map(|k| a[(k, 0)].abs1().max_nan(a[(0, k)].abs1()).to_f64()).fold(0.0, f64::max);
+    let scale = Norms { one: sample, max: sample }.scale::<T>();
+    if Scalar::is_finite(scale.to_f64()) { scale } else { one() }
+}
+
+/// ‖r‖₁/‖b‖₁ and ‖r‖₁/(‖A‖₁‖y‖₁ + ‖b‖₁) of r = b − A·y for y = A⁻¹·b as `solve` has it, |bᵢ| in [1/2, 1]/s with random signs.
+/// `work` has 2n values.
+fn trial<T: Scalar>(
+    a: MatRef<'_, T>,
+    norms: &Norms,
+    seed: u64,
+    scale: f64,
+    work: &mut [T],
+    par: Par,
+    solve: impl FnOnce(&mut [T]),
+) -> (f64, f64) {
+    let n = a.nrows();
+    if n == 0 {
+        return (0.0, 0.0);
+    }
+    let (b, y) = work.split_at_mut(n);
+    trial_rhs(b, seed, scale);
+    y.copy_from_slice(b);
+    solve(y);
+    let norm = |x: &[T]| x.iter().map(|v| Scalar::abs(*v).to_f64()).sum::<f64>();
+    let (norm_b, norm_y) = (norm(b), norm(y));
+    // r ← b − A·y
+    let y = MatRef::from_column_major_slice(y, n, 1);
+    product(a, Op::Identity, -one::<T>(), y, MatMut::from_column_major_slice_mut(&mut *b, n, 1), par);
+    let norm_r = norm(b);
+    (norm_r / norm_b, norm_r / (norms.one * norm_y + norm_b))
+}
+
+/// What [`Rbt`] measures and judges, for an elimination that is made elsewhere (on a device): A before it, the factors after it.
+///
+/// ```
+/// use bt_direct::rbt::{Eliminated, Judge};
+/// use faer::mat;
+/// let a = mat![[4.0, 2.0], [2.0, 2.0]];
+/// let judge = Judge::new(a.as_ref())?;
+/// assert_eq!((judge.scale(), judge.norm_one()), (0.25, 6.0));
+/// // s·A = [1 0; ½ 1]·[1 ½; 0 ¼], and a solver that is off by half.
+/// let factors = Eliminated { largest: 1.0, min_pivot: 0.25, max_pivot: 1.0 };
+/// let reason = judge.verdict(a.as_ref(), 1, factors, |x| x.copy_from_slice(&[0.5 * (x[0] - x[1]), x[1] - 0.5 * x[0]]));
+/// assert_eq!(reason, None);
+/// let reason = judge.verdict(a.as_ref(), 1, factors, |x| x.copy_from_slice(&[0.25 * (x[0] - x[1]), x[1] - 0.5 * x[0]]));
+/// assert!(reason.unwrap().to_string().contains("trial solve"));
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Judge {
+    n: usize,
+    norms: Norms,
+    scale: f64,
+}
+
+/// Measures of the factors of Sᵣ = s·W₁ᵀ·A·W₂.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Eliminated {
+    /// max(|U|, maxₖ |Lₖ|·|Uₖ|) with the largest moduli of column k of L and of row k of U.
+    pub largest: f64,
+    /// Smallest modulus of a pivot.
+    pub min_pivot: f64,
+    /// Largest modulus of a pivot.
+    pub max_pivot: f64,
+}
+
+impl Judge {
+    /// Measures A.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] for NaN and infinity and when `a` is not square; [`FactorError::Failed`] when ‖A‖₁ overflows.
+    pub fn new<T: Scalar>(a: MatRef<'_, T>) -> Result<Self> {
+        let norms = norms(METHOD, a, Par::auto(size_of::<T>() * a.nrows() * a.nrows()))?;
+        // As `Rbt` guesses it: the border is not scaled, so another s is another Sᵣ.
+        let guessed = guess(a).to_f64();
+        let fits = (GUESS.recip()..=GUESS).contains(&(norms.max * guessed));
+        Ok(Self { n: a.nrows(), norms, scale: if fits { guessed } else { norms.scale::<T>().to_f64() } })
+    }
+
+    /// s, a power of two that brings the largest entry of A near 1.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// ‖A‖₁.
+    pub fn norm_one(&self) -> f64 {
+        self.norms.one
+    }
+
+    /// Growth of the elements.
+    pub fn growth(&self, factors: Eliminated) -> f64 {
+        if self.n == 0 { 1.0 } else { factors.largest / (self.norms.max * self.scale) }
+    }
+
+    /// The check that failed, if one did. `solve` replaces a vector by A⁻¹ of it with the factors.
+    ///
+    /// # Cost
+    /// A solve, 2n² flops, and 2n values of memory.
+    pub fn verdict<T: Scalar>(
+        &self,
+        a: MatRef<'_, T>,
+        seed: u64,
+        factors: Eliminated,
+        solve: impl FnOnce(&mut [T]),
+    ) -> Option<FallbackReason> {
+        let Eliminated { min_pivot: smallest, max_pivot: largest, .. } = factors;
+        let checks = Checks { n: self.n, growth: self.growth(factors), smallest, largest, scale: self.scale };
+        let par = Par::auto(size_of::<T>() * self.n * self.n);
+        let mut work = vec![bt_formats::zero::<T>(); 2 * self.n];
+        checks.failed::<T>(|| trial(a, &self.norms, seed, self.scale, &mut work, par, solve))
+    }
+}
+
 /// A dense matrix factored after random butterflies from both sides.
 ///
 /// ```
@@ -206,13 +322,13 @@ impl<T: Scalar> Rbt<T> {
     pub fn with_options(a: MatRef<'_, T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;
-        let padded = n.next_multiple_of(lanes::<T>().max(1 << options.depth.min(MAX_DEPTH)));
+        let [left, right] = Self::butterflies(n, options)?;
         let mut f = Self {
             n,
             options,
-            left: Butterfly::new(padded, options.depth, options.seed)?,
-            right: Butterfly::new(padded, options.depth, !options.seed)?,
-            factors: Factors::new(padded)?,
+            factors: Factors::new(left.n())?,
+            left,
+            right,
             scale: one(),
             stats: FactorStats::default(),
             trial: zeros(2 * n)?,
@@ -245,6 +361,18 @@ impl<T: Scalar> Rbt<T> {
             self.stats.growth = f64::INFINITY;
         }
         done
+    }
+
+    /// W₁ and W₂ for a matrix of n rows; their size is n'.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] for a depth above [`MAX_DEPTH`], and when there is not the memory.
+    pub fn butterflies(n: usize, options: RbtOptions) -> Result<[Butterfly<T>; 2]> {
+        let padded = n.next_multiple_of(lanes::<T>().max(1 << options.depth.min(MAX_DEPTH)));
+        Ok([
+            Butterfly::new(padded, options.depth, options.seed)?,
+            Butterfly::new(padded, options.depth, !options.seed)?,
+        ])
     }
 
     /// Depth, seed and fallback it was made with.
@@ -287,12 +415,7 @@ impl<T: Scalar> Rbt<T> {
     /// Sᵣ ← s·W₁ᵀ·A·W₂, in one pass over A that also measures it: s is a guess, from a column and a row of A, and only a
     /// bad guess costs a second pass.
     fn load(&mut self, a: MatRef<'_, T>, par: Par) -> Result<Norms> {
-        let n = self.n;
-        let sample = (0..n).map(|k| a[(k, 0)].abs1().max_nan(a[(0, k)].abs1()).to_f64()).fold(0.0, f64::max);
-        self.scale = Norms { one: sample, max: sample }.scale::<T>();
-        if !Scalar::is_finite(self.scale.to_f64()) {
-            self.scale = one();
-        }
+        self.scale = guess(a);
         let found = self.load_scaled(a, par);
         let (s, size) = (self.scale.to_f64(), found.max);
         let unscaled = Norms { one: found.one / s, max: size / s };
@@ -349,26 +472,15 @@ impl<T: Scalar> Rbt<T> {
         Ok(checks.failed::<T>(|| self.trial(a, norms, par)))
     }
 
-    /// ‖r‖₁/‖b‖₁ and ‖r‖₁/(‖A‖₁‖y‖₁ + ‖b‖₁) of r = b − A·y for y = A⁻¹·b as solved, |bᵢ| in [1/2, 1]/s with random
-    /// signs.
     fn trial(&mut self, a: MatRef<'_, T>, norms: &Norms, par: Par) -> (f64, f64) {
-        let n = self.n;
-        if n == 0 {
-            return (0.0, 0.0);
-        }
-        let mut trial = std::mem::take(&mut self.trial);
-        let (b, y) = trial.split_at_mut(n);
-        trial_rhs(b, self.options.seed, self.scale.to_f64());
-        y.copy_from_slice(b);
-        self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(y, n, 1));
-        let norm = |x: &[T]| x.iter().map(|v| Scalar::abs(*v).to_f64()).sum::<f64>();
-        let (norm_b, norm_y) = (norm(b), norm(y));
-        // r ← b − A·y
-        let y = MatRef::from_column_major_slice(y, n, 1);
-        product(a, Op::Identity, -one::<T>(), y, MatMut::from_column_major_slice_mut(&mut *b, n, 1), par);
-        let norm_r = norm(b);
-        self.trial = trial;
-        (norm_r / norm_b, norm_r / (norms.one * norm_y + norm_b))
+        let mut work = std::mem::take(&mut self.trial);
+        let (n, scale) = (self.n, self.scale.to_f64());
+        let solve = |y: &mut [T]| {
+            self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(y, n, 1));
+        };
+        let found = trial(a, norms, self.options.seed, scale, &mut work, par, solve);
+        self.trial = work;
+        found
     }
 
     fn solve_with_butterflies(&self, op: Op, x: MatMut<'_, T>) {

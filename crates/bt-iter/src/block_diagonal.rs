@@ -68,6 +68,11 @@ impl<T: Scalar> BlockDiagonal<T> {
         self.blocks.iter().filter(|f| matches!(f, Factors::Pivoted(_))).count()
     }
 
+    /// Whether block j is one of those.
+    pub fn is_pivoted(&self, j: usize) -> bool {
+        matches!(self.blocks[j], Factors::Pivoted(_))
+    }
+
     /// Bytes of all factors.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|f| f.any().stats().bytes).sum()
@@ -190,12 +195,18 @@ fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError 
 }
 
 /// Calls `body(j, block j of v)` for every block, in parallel over contiguous groups of blocks.
-pub(crate) fn for_blocks<T: Scalar>(
-    partition: &Partition,
-    v: &mut [T],
-    par: Par,
-    body: &(impl Fn(usize, &mut [T]) + Sync),
-) {
+///
+/// ```
+/// use bt_formats::{Par, Partition};
+/// let mut v = [0, 0, 0].map(f64::from);
+/// bt_iter::for_blocks(&Partition::from_sizes([1, 2])?, &mut v, Par::Seq, &|j, block| block.fill(j as f64));
+/// assert_eq!(v, [0.0, 1.0, 1.0]);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Panics
+/// When `v` has not n elements.
+pub fn for_blocks<T: Scalar>(partition: &Partition, v: &mut [T], par: Par, body: &(impl Fn(usize, &mut [T]) + Sync)) {
     // Blocks are halved down to groups that are worth a task.
     fn recurse<T: Scalar>(
         partition: &Partition,

@@ -30,10 +30,10 @@ mod ssor_ai;
 mod ssor_ai_masked;
 mod triangular;
 
-pub use arms::{Arms, ArmsOptions, LastLevel, LastSolver, LevelFacts, RowOrder};
+pub use arms::{Arms, ArmsOptions, LastFactors, LastLevel, LastSolver, LevelFacts, RowOrder};
 pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, BandWidth, Diagonal};
 pub use bicgstab::BiCgStab;
-pub use block_diagonal::BlockDiagonal;
+pub use block_diagonal::{BlockDiagonal, for_blocks};
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};
 pub use cg::Cg;
 pub use gmres::Gmres;

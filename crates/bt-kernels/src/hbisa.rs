@@ -1,33 +1,37 @@
-//! HBISA on the device: Jacobi and red–black sweeps over tridiagonal diagonal blocks.
+//! HBISA on the device: Jacobi and red–black sweeps.
 //!
 //! Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7); sweeps, stopping rules and
 //! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, into shared memory and solves it
-//! there by parallel cyclic reduction (`kernels/hbisa.cu`).
+//! there: a tridiagonal one by parallel cyclic reduction; a dense or banded one, and a tridiagonal one that needs row interchanges, with
+//! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
 //!
-//! Departures: the reduction does not pivot, so that matrices whose blocks need interchanges are refused; the residual of an
-//! iterate is computed, t − D·x, not carried along, and is known one sweep later. The host reads norms every 32 sweeps, where a
-//! monitor, a time limit or divergence ends the run. Where all thread blocks fit on the device at once, and no block has over 512
-//! rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two for red–black. Both give the same bits.
+//! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later.
+//! The host reads norms every 32 sweeps, where a monitor, a time limit or divergence ends the run. Where all thread blocks fit on the
+//! device at once, and no block has over 512 rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two
+//! for red–black. Both give the same bits. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
 //!
-//! Storage: D and the couplings, 5n values. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and
-//! gathers.
+//! Storage: D and the couplings, 5n values; a factored block of k rows k² values and k indices, and n values more where D is not
+//! tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
+//! factored block.
+
+mod split;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use bt_direct::FactorError;
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Monitor, Op,
-    Outcome, PhaseTimes, Progress, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
+    Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport, StopCriterion, certify, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::krylov::{AT, BEST, CHUNK, FIELDS, HISTORY, STOP, check_vector, state_of};
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
+pub use split::HostShare;
 
 /// Field of the state beside the shared ones: the norm of the last iterate, see kernels/hbisa.cu.
 const NORM: usize = 1;
@@ -67,6 +71,7 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     row_ptr: DeviceVec<u32>,
     col_idx: DeviceVec<u32>,
     values: DeviceVec<T>,
+    factored: Option<Factored<T>>,
     b: DeviceVec<T>,
     /// Three iterates that take turns: number i is at i mod 3.
     x: DeviceVec<T>,
@@ -78,16 +83,85 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     all: Kernel,
     shape: Shape,
     persistent: bool,
+    /// The part of the processor, if it has one.
+    host: Option<split::Host<T>>,
+}
+
+/// Dense factors of diagonal blocks: see struct Blocks of the kernels.
+struct Factored<T: DeviceScalar> {
+    starts: DeviceVec<u64>,
+    factors: DeviceVec<T>,
+    order: DeviceVec<u32>,
+    /// D·x where D is not tridiagonal.
+    image: Option<DeviceVec<T>>,
+    count: usize,
+}
+
+/// The place of a block without factors.
+const NONE: u64 = u64::MAX;
+
+impl<T: DeviceScalar> Factored<T> {
+    /// Factors, by partial pivoting, of the blocks of s·A that `chosen` names.
+    fn new(device: &Device, a: &BlockTridiagonal<T>, e: Exponents, chosen: impl Fn(usize) -> bool) -> Result<Self> {
+        let size = |j| a.partition().size(j);
+        let total: usize = (0..a.n_blocks()).filter(|&j| chosen(j)).map(|j| size(j) * size(j)).sum();
+        // Before the work: whether it fits.
+        let mut on_device = DeviceVec::uninitialized(device, total)?;
+        let (mut starts, mut factors, mut order) = (Vec::new(), Vec::with_capacity(total), Vec::new());
+        for j in 0..a.n_blocks() {
+            let k = size(j);
+            if !chosen(j) {
+                starts.push(NONE);
+                order.extend(0..k as u32);
+                continue;
+            }
+            let mut block = Mat::zeros(k, k);
+            a.copy_diagonal_block(j, block.as_mut());
+            let block = MatRef::from_column_major_slice(&e.matrix(&columns_of(&block)), k, k).to_owned();
+            let lu = block.partial_piv_lu();
+            let (l, u) = (lu.L(), lu.U());
+            starts.push(factors.len() as u64);
+            factors.extend((0..k * k).map(|at| {
+                let (i, c) = (at % k, at / k);
+                if i > c { l[(i, c)] } else { u[(i, c)] }
+            }));
+            order.extend(lu.P().arrays().0.iter().map(|&i| i as u32));
+        }
+        on_device.copy_from(&factors)?;
+        let tridiagonal = matches!(a.diagonal(), DiagonalBlocks::Tridiagonal(_));
+        Ok(Self {
+            count: starts.iter().filter(|&&s| s != NONE).count(),
+            starts: DeviceVec::from_slice(device, &starts)?,
+            factors: on_device,
+            order: DeviceVec::from_slice(device, &order)?,
+            image: if tridiagonal { None } else { Some(DeviceVec::zeros(device, a.n())?) },
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        let image = self.image.as_ref().map_or(0, DeviceVec::bytes);
+        self.starts.bytes() + self.factors.bytes() + self.order.bytes() + image
+    }
+}
+
+/// The values of a matrix, column after column.
+fn columns_of<T: DeviceScalar>(a: &Mat<T>) -> Vec<T> {
+    (0..a.ncols()).flat_map(|j| a.col_as_slice(j).iter().copied()).collect()
 }
 
 impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
-    /// Copies A to the device and takes the memory for the vectors.
+    /// Copies A to the device, with factors of the blocks that are not tridiagonal or need interchanges, and takes the memory for the
+    /// vectors.
     ///
     /// # Errors
-    /// [`InputError::InvalidStructure`] for another sweep than Jacobi and red–black, diagonal blocks that are not stored as
-    /// tridiagonal, blocks of over 1024 rows, and `Schedule::Persistent` where the blocks do not fit on the device at once;
-    /// [`FactorError::Singular`] naming a diagonal block, [`FactorError::Breakdown`] where blocks need row interchanges;
+    /// [`InputError::InvalidStructure`] for another sweep than Jacobi and red–black, blocks of over 1024 rows, and
+    /// `Schedule::Persistent` where the blocks do not fit on the device at once; [`FactorError::Singular`] naming a diagonal block;
     /// [`InputError::NonFinite`]; errors of the device.
+    ///
+    /// # Cost
+    /// ⅔k³ flops on the host for each factored block of k rows.
+    ///
+    /// [`FactorError::Singular`]: bt_direct::FactorError::Singular
     pub fn new(
         device: &Device,
         a: &'a BlockTridiagonal<T>,
@@ -99,26 +173,31 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         if !matches!(sweep, Sweep::Jacobi | Sweep::RedBlack) {
             return refuse("sweep", format!("{} is not on the device; hbisa and hbisa-redblack are", sweep.name()));
         }
-        let DiagonalBlocks::Tridiagonal(d) = a.diagonal() else {
-            return refuse("diagonal blocks", "the device solves tridiagonal ones".into());
-        };
         let largest = a.partition().min_max_size().1;
         if largest > LARGEST {
             return refuse("blocks", format!("one has {largest} rows; a thread block takes {LARGEST}"));
         }
         // Finite entries, regular blocks, and whether they can do without interchanges.
-        let pivoted = BlockDiagonal::new(a)?.pivoted_blocks();
-        if pivoted > 0 {
-            let reason = format!("{pivoted} diagonal blocks need row interchanges, which the device does not make");
-            return Err(FactorError::Breakdown { method: sweep.name(), reason }.into());
-        }
+        let checked = BlockDiagonal::new(a)?;
         let (row_ptr, col_idx, values) = couplings(a);
-        let all_values: Vec<T> = [d.lower(), d.diag(), d.upper(), &values].concat();
-        let exponents = Exponents::of(&all_values);
+        let mut largest_value = vec![T::default()];
+        a.for_each_entry(&mut |_, _, v| largest_value[0] = larger(largest_value[0], v));
+        let exponents = Exponents::of(&largest_value);
+        let (diagonals, factored) = match a.diagonal() {
+            DiagonalBlocks::Tridiagonal(d) => {
+                let some = checked.pivoted_blocks() > 0;
+                let made =
+                    if some { Some(Factored::new(device, a, exponents, |j| checked.is_pivoted(j))?) } else { None };
+                ([d.lower(), d.diag(), d.upper()].concat(), made)
+            }
+            _ => (Vec::new(), Some(Factored::new(device, a, exponents, |_| true)?)),
+        };
+        drop(checked);
         let (colours, m, n) = (colours(sweep), a.n_blocks() as u32, a.n());
         let threads = (largest as u32).next_multiple_of(32);
         let shape = Shape { threads, ..Shape::blocks(m.div_ceil(colours)) };
-        let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}_{}", T::SUFFIX));
+        let kind = if factored.is_some() { "_factored" } else { "" };
+        let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}{kind}_{}", T::SUFFIX));
         let (half, all) = (kernel("half")?, kernel("all")?);
         let fits = largest <= LARGEST_PERSISTENT && shape.blocks <= all.resident_blocks(threads, 0)?;
         if schedule == Schedule::Persistent && !fits {
@@ -133,10 +212,11 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             rule,
             exponents,
             first: DeviceVec::from_slice(device, a.partition().offsets())?,
-            diagonal: DeviceVec::from_slice(device, &exponents.matrix(&all_values[..3 * n]))?,
+            diagonal: DeviceVec::from_slice(device, &exponents.matrix(&diagonals))?,
             row_ptr: DeviceVec::from_slice(device, &row_ptr)?,
             col_idx: DeviceVec::from_slice(device, &col_idx)?,
             values: DeviceVec::from_slice(device, &exponents.matrix(&values))?,
+            factored,
             b: DeviceVec::uninitialized(device, n)?,
             x: DeviceVec::uninitialized(device, 3 * n)?,
             best: DeviceVec::uninitialized(device, n)?,
@@ -147,6 +227,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             all,
             shape,
             persistent: fits && schedule != Schedule::Launches,
+            host: None,
         })
     }
 
@@ -156,14 +237,14 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let vectors = [&self.b, &self.x, &self.best].map(DeviceVec::bytes).iter().sum::<usize>();
         Bytes {
             matrix: matrix + self.diagonal.bytes() + self.values.bytes(),
-            factors: 0,
+            factors: self.factored.as_ref().map_or(0, Factored::bytes),
             workspace: vectors + self.parts.bytes() + self.state.bytes() + self.arrived.bytes(),
         }
     }
 
     /// Whether a chunk of sweeps is one launch.
     pub fn is_persistent(&self) -> bool {
-        self.persistent
+        self.persistent && self.host.is_none()
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
@@ -182,17 +263,18 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let n = self.a.n();
         check_vector("right-hand side", b, n)?;
         check_vector("x", x, n)?;
+        if let Some(host) = self.host.take() {
+            let done = self.solve_split(&host, b, x, stop, monitor);
+            self.host = Some(host);
+            return done;
+        }
         let start = Instant::now();
         let mut residual = b.to_vec();
         self.a.apply(-one::<T>(), x, one(), &mut residual);
         let (norm_b, norm_r0) = (norm2(b), norm2(&residual));
         let threshold = stop.threshold(norm_b, norm_r0);
         let by_residual = self.rule == StopRule::Residual;
-        let baseline = match (self.rule, stop.baseline) {
-            (StopRule::Residual, Baseline::Rhs) if norm_b > 0.0 => norm_b,
-            (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
-            _ => 1.0,
-        };
+        let baseline = self.baseline(stop, norm_b, norm_r0);
         self.exponents = self.exponents.with_rhs(b);
         let e = self.exponents;
         self.b.copy_from(&e.rhs(b))?;
@@ -244,6 +326,15 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         Ok(self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start))
     }
 
+    /// What reported norms are relative to.
+    fn baseline(&self, stop: &StopCriterion, norm_b: f64, norm_r0: f64) -> f64 {
+        match (self.rule, stop.baseline) {
+            (StopRule::Residual, Baseline::Rhs) if norm_b > 0.0 => norm_b,
+            (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
+            _ => 1.0,
+        }
+    }
+
     /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.
     fn take_best(
         &self,
@@ -289,14 +380,34 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
     }
 
     /// `count` sweeps from `first` on; the device stops earlier by itself.
-    fn sweeps(&mut self, first: u32, count: u32, limit: u32, [rtol, atol]: [f64; 2]) -> Result<()> {
-        let (n, m) = (self.a.n() as u64, self.a.n_blocks() as u64);
-        let colours = colours(self.sweep);
-        let rule = u64::from(self.rule == StopRule::Update);
+    fn sweeps(&mut self, first: u32, count: u32, limit: u32, tolerances: [f64; 2]) -> Result<()> {
+        if self.persistent {
+            self.arrived.copy_from(&[0])?;
+            let words = self.words(tolerances, self.a.n_blocks(), self.rule);
+            let [first, count, limit] = [first, count, limit].map(Arg::from);
+            return self
+                .all
+                .launch_together(self.shape, &[Arg::Struct(&words), first, count, limit, self.arrived.arg()]);
+        }
+        for step in first..first + count {
+            for colour in 0..colours(self.sweep) {
+                let words = self.words(tolerances, self.a.n_blocks(), self.rule);
+                let [step, colour, limit] = [step, colour, limit].map(Arg::from);
+                self.half.launch(self.shape, &[Arg::Struct(&words), step, colour, limit])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// struct Blocks of the kernels, of the first `m` blocks.
+    fn words(&self, [rtol, atol]: [f64; 2], m: usize, rule: StopRule) -> [u64; 19] {
         let state = self.state.address();
-        // struct Blocks of the kernels
-        let blocks = [
-            n | m << 32,
+        let [starts, factors, order, image] = self.factored.as_ref().map_or([0; 4], |f| {
+            let image = f.image.as_ref().map_or(0, DeviceVec::address);
+            [f.starts.address(), f.factors.address(), f.order.address(), image]
+        });
+        [
+            self.a.n() as u64 | (m as u64) << 32,
             self.first.address(),
             self.diagonal.address(),
             self.row_ptr.address(),
@@ -305,26 +416,17 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             self.b.address(),
             self.x.address(),
             self.best.address(),
+            starts,
+            factors,
+            order,
+            image,
             self.parts.address(),
             state,
             state + 2 * FIELDS as u64 * 8,
-            u64::from(colours) | rule << 32,
+            u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
             rtol.to_bits(),
             atol.to_bits(),
-        ];
-        let blocks = Arg::Struct(&blocks);
-        if self.persistent {
-            self.arrived.copy_from(&[0])?;
-            let args = [blocks, Arg::from(first), Arg::from(count), Arg::from(limit), self.arrived.arg()];
-            return self.all.launch_together(self.shape, &args);
-        }
-        for step in first..first + count {
-            for colour in 0..colours {
-                let args = [blocks, Arg::from(step), Arg::from(colour), Arg::from(limit)];
-                self.half.launch(self.shape, &args)?;
-            }
-        }
-        Ok(())
+        ]
     }
 
     fn report(
@@ -356,6 +458,9 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
             notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
         }
+        if let Some(factored) = self.factored.as_ref().filter(|f| f.image.is_none()) {
+            notes.push(format!("{} diagonal blocks were factored with row interchanges", factored.count));
+        }
         if let Outcome::Breakdown(reason) = outcome {
             notes.push(format!("{reason}; a direct method will do (block-lu, band-lu, sparse-lu)"));
         }
@@ -372,6 +477,11 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             notes,
         }
     }
+}
+
+/// The one of the larger modulus.
+fn larger<T: DeviceScalar>(a: T, b: T) -> T {
+    if Scalar::abs(b) > Scalar::abs(a) { b } else { a }
 }
 
 /// Colours of the blocks.

@@ -3,10 +3,11 @@
 mod support;
 
 use bt_direct::batch::Layout;
+use bt_direct::{Factorization, RbtOptions};
 use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
 use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
-    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner, DeviceTridiagonalBatch,
+    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner, DeviceRbt, DeviceTridiagonalBatch,
     DeviceVec, Schedule, dot,
 };
 use bt_testkit::stencil;
@@ -21,8 +22,10 @@ fn bits_do_not_depend_on_the_order_of_threads() {
     let device = device().expect("the stand-in driver has a device");
     let a = stencil::<f64>(9, 0.0);
     let b = Numbers(1).vector::<f64>(81);
-    let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
-    let lines = BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), layout).unwrap();
+    let lines = [DiagonalKind::Tridiagonal, DiagonalKind::Dense].map(|diagonal| {
+        let layout = HybridLayout { diagonal: Some(diagonal), ..HybridLayout::default() };
+        BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), layout).unwrap()
+    });
     let run = || {
         let r = DeviceVec::from_slice(&device, &b).unwrap();
         let mut y = DeviceVec::zeros(&device, 81).unwrap();
@@ -33,9 +36,10 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
             cg.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
             bits.extend(x.iter().map(|v| v.to_bits()));
-            for sweep in [Sweep::Jacobi, Sweep::RedBlack] {
+            for (sweep, lines) in [(Sweep::Jacobi, &lines[0]), (Sweep::RedBlack, &lines[0]), (Sweep::Jacobi, &lines[1])]
+            {
                 let mut x = vec![0.0; 81];
-                let mut hbisa = DeviceHbisa::new(&device, &lines, sweep, StopRule::Residual, schedule).unwrap();
+                let mut hbisa = DeviceHbisa::new(&device, lines, sweep, StopRule::Residual, schedule).unwrap();
                 hbisa.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
                 bits.extend(x.iter().map(|v| v.to_bits()));
             }
@@ -51,6 +55,11 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             y.copy_to(&mut z).unwrap();
             bits.extend(z.iter().map(|v| v.to_bits()));
         }
+        let dense = faer::Mat::from_fn(81, 81, |i, j| b[(i * 7 + j * 3) % 81] + f64::from(i == j));
+        let rbt = DeviceRbt::new(&device, dense.as_ref(), RbtOptions::default()).unwrap();
+        let mut x = b.clone();
+        rbt.solve_vec_in_place(&mut x);
+        bits.extend(x.iter().map(|v| v.to_bits()));
         for layout in [Layout::Strided, Layout::Interleaved] {
             let (diag, mut x) = (vec![4.0; 81], b.clone());
             let mut batch = DeviceTridiagonalBatch::new(&device, layout, 9, &b, &diag, &b).unwrap();

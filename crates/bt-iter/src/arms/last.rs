@@ -7,7 +7,7 @@ use bt_direct::{FactorError, Factorization, FallbackReason, PartialPivotLu, Rbt,
 use bt_formats::{Csr, Error, LinearOperator, Matrix, RealScalar, Scalar, StopCriterion, zero};
 use faer::Mat;
 
-use super::{ArmsOptions, LastSolver};
+use super::{ArmsOptions, LastFactors, LastSolver};
 use crate::gmres::Gmres;
 use crate::ilut::ilut;
 use crate::preconditioner::Preconditioner;
@@ -52,7 +52,7 @@ struct Inner<T: Scalar> {
 }
 
 impl<T: Scalar> Last<T> {
-    pub fn new(s: Csr<T>, options: &ArmsOptions) -> Result<Self> {
+    pub fn new(s: Csr<T>, options: &ArmsOptions, given: &mut Option<LastFactors<T>>) -> Result<Self> {
         let n = s.nrows();
         let mut facts = LastLevel {
             n,
@@ -63,14 +63,24 @@ impl<T: Scalar> Last<T> {
             replaced_pivots: 0,
             nnz_factors: 0,
         };
-        let solver: Box<dyn Preconditioner<T>> = match options.last {
-            LastSolver::Butterflies(rbt) if n <= options.dense_limit => {
+        let solver: Box<dyn Preconditioner<T>> = match (given, options.last) {
+            (Some(given), _) if n <= options.dense_limit => {
+                let fallback = &mut facts.fallback;
+                let factors = dense(&s, &mut facts.shift, |d| {
+                    let (factors, reason) = given(d)?;
+                    *fallback = reason;
+                    Ok(factors)
+                })?;
+                facts.method = factors.method();
+                Box::new(Factored::new(factors))
+            }
+            (None, LastSolver::Butterflies(rbt)) if n <= options.dense_limit => {
                 let factors = dense(&s, &mut facts.shift, |d| Rbt::with_options(d.as_ref(), rbt, &mut ()))?;
                 facts.fallback = factors.fallback();
                 facts.method = factors.method();
                 Box::new(Factored::new(factors))
             }
-            LastSolver::Dense if n <= options.dense_limit => {
+            (None, LastSolver::Dense) if n <= options.dense_limit => {
                 let factors = dense(&s, &mut facts.shift, |d| PartialPivotLu::new(d.as_ref()))?;
                 facts.method = factors.method();
                 Box::new(Factored::new(factors))

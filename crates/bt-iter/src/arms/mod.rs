@@ -30,8 +30,9 @@ mod level;
 mod scaling;
 mod sparse_row;
 
-use bt_direct::{RbtOptions, Result};
+use bt_direct::{Factorization, FallbackReason, RbtOptions, Result};
 use bt_formats::{Csr, Error, LinearOperator, Scalar};
+use faer::Mat;
 
 use crate::ilut::IlutOptions;
 use crate::incomplete_lu::check_refactor;
@@ -64,6 +65,9 @@ pub enum LastSolver {
     /// Random butterflies, then dense LU without pivoting, checked.
     Butterflies(RbtOptions),
 }
+
+/// Makes the factors of the last S, dense, for [`Arms::with_last`], and tells why pivoting took over, if it did.
+pub type LastFactors<T> = Box<dyn FnMut(&Mat<T>) -> Result<(Box<dyn Factorization<T>>, Option<FallbackReason>)> + Send>;
 
 /// How [`Arms`] works. Dropping is by size relative to ‖row of the level's matrix‖₂, and by number in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,6 +192,7 @@ pub struct Arms<T: Scalar> {
     levels: Vec<Level<T>>,
     facts: Vec<LevelFacts>,
     last: Last<T>,
+    given: Option<LastFactors<T>>,
 }
 
 impl<T: Scalar> Arms<T> {
@@ -199,11 +204,39 @@ impl<T: Scalar> Arms<T> {
     /// matched and no matching exists; [`bt_direct::FactorError::Breakdown`] when elements overflow, or when the last level
     /// is singular even with a shift.
     pub fn new(a: &Csr<T>, options: ArmsOptions) -> Result<Self> {
+        Self::make(a, options, &mut None)
+    }
+
+    /// The same with factors of the last S made by `factors`, on a device say: `options.last` then gives the name alone. A last S of over
+    /// `options.dense_limit` rows goes to ILUT all the same.
+    ///
+    /// ```
+    /// use bt_direct::PartialPivotLu;
+    /// use bt_formats::Csr;
+    /// use bt_iter::{Arms, ArmsOptions, Preconditioner};
+    /// let a = Csr::from_dense(faer::mat![[4.0, 1.0], [1.0, 3.0]].as_ref())?;
+    /// let factors = |s: &faer::Mat<f64>| Ok((Box::new(PartialPivotLu::new(s.as_ref())?) as _, None));
+    /// let mut m = Arms::with_last(&a, ArmsOptions { levels: 0, ..ArmsOptions::default() }, Box::new(factors))?;
+    /// let mut z = [0.0; 2];
+    /// m.apply(&[5.0, 4.0], &mut z);
+    /// assert_eq!((m.last_level().method, z), ("dense-lu", [1.0, 1.0]));
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Arms::new`], and those of `factors`.
+    pub fn with_last(a: &Csr<T>, options: ArmsOptions, factors: LastFactors<T>) -> Result<Self> {
+        let mut given = Some(factors);
+        let made = Self::make(a, options, &mut given)?;
+        Ok(Self { given, ..made })
+    }
+
+    fn make(a: &Csr<T>, options: ArmsOptions, given: &mut Option<LastFactors<T>>) -> Result<Self> {
         options.check()?;
         let scaling = Scaling::new(a, options.rows)?;
-        let (levels, last) = factor(scaling.apply(a), &options)?;
+        let (levels, last) = factor(scaling.apply(a), &options, given)?;
         let facts = levels.iter().map(|l| l.facts).collect();
-        Ok(Self { options, scaling, levels, facts, last })
+        Ok(Self { options, scaling, levels, facts, last, given: None })
     }
 
     /// The levels above the last.
@@ -223,21 +256,28 @@ impl<T: Scalar> Arms<T> {
 }
 
 /// Levels of A until few rows are left, no level is worth having, or there are enough.
-fn factor<T: Scalar>(a: Csr<T>, options: &ArmsOptions) -> Result<(Vec<Level<T>>, Last<T>)> {
+fn factor<T: Scalar>(
+    a: Csr<T>,
+    options: &ArmsOptions,
+    given: &mut Option<LastFactors<T>>,
+) -> Result<(Vec<Level<T>>, Last<T>)> {
     let (mut levels, mut rest) = (Vec::new(), a);
     while levels.len() < options.levels && rest.nrows() > options.last_size {
         let Some((level, s)) = Level::new(&rest, options)? else { break };
         levels.push(level);
         rest = s;
     }
-    Ok((levels, Last::new(rest, options)?))
+    Ok((levels, Last::new(rest, options, given)?))
 }
 
 impl<T: Scalar> Refactor<T> for Arms<T> {
-    /// As [`Arms::new`], in new memory: matching, pivots and what is dropped depend on the values, so that nothing can stay.
+    /// As it was made, in new memory: matching, pivots and what is dropped depend on the values, so that nothing can stay.
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
-        let made = check_refactor(self.scaling.n(), a).and_then(|()| Self::new(a, self.options));
-        made.map(|m| *self = m).inspect_err(|_| self.scaling.invalidate())
+        let mut given = self.given.take();
+        let made = check_refactor(self.scaling.n(), a).and_then(|()| Self::make(a, self.options, &mut given));
+        let done = made.map(|m| *self = m).inspect_err(|_| self.scaling.invalidate());
+        self.given = given;
+        done
     }
 }
 

@@ -21,10 +21,11 @@ pub(crate) enum Family {
     Sweep,
     Ilu0,
     BlockJacobi,
+    Dense,
 }
 
 impl Family {
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     fn name(self) -> &'static str {
         match self {
@@ -37,6 +38,7 @@ impl Family {
             Self::Sweep => "kernels/sweep.cu",
             Self::Ilu0 => "kernels/ilu0.cu",
             Self::BlockJacobi => "kernels/block_jacobi.cu",
+            Self::Dense => "kernels/dense.cu",
         }
     }
 
@@ -51,6 +53,7 @@ impl Family {
             Self::Sweep => include_str!("../../../../kernels/ptx/sweep.ptx"),
             Self::Ilu0 => include_str!("../../../../kernels/ptx/ilu0.ptx"),
             Self::BlockJacobi => include_str!("../../../../kernels/ptx/block_jacobi.ptx"),
+            Self::Dense => include_str!("../../../../kernels/ptx/dense.ptx"),
         }
     }
 }

@@ -133,6 +133,26 @@ impl<T: DeviceCopy> DeviceVec<T> {
         self.buffer.copy_to(host).map_err(lost)
     }
 
+    /// self[first ..] ← host, as far as that goes.
+    pub(crate) fn copy_range_from(&mut self, first: usize, host: &[T]) -> Result<()> {
+        self.device.make_current()?;
+        let lost = DeviceError::while_("copying to it");
+        let mut range = self.buffer.index(first..first + host.len());
+        // SAFETY: `host` outlives the copy, which is waited for.
+        unsafe { range.async_copy_from(host, &self.device.0.stream) }.map_err(&lost)?;
+        self.device.0.stream.synchronize().map_err(&lost)
+    }
+
+    /// host ← self[first ..], as far as that goes.
+    pub(crate) fn copy_range_to(&self, first: usize, host: &mut [T]) -> Result<()> {
+        if host.is_empty() {
+            return Ok(());
+        }
+        self.device.synchronize("computing")?;
+        let lost = DeviceError::while_("copying from it");
+        self.buffer.index(first..first + host.len()).copy_to(host).map_err(lost)
+    }
+
     fn same_length(&self, found: usize) -> Result<()> {
         let expected = self.len();
         if found == expected {

@@ -337,7 +337,7 @@ impl<T: Scalar> Solver<T> {
 }
 
 /// Normwise backward error of a few units of roundoff.
-fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
+pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 

@@ -18,10 +18,14 @@ pub(crate) enum Family {
     Hbisa,
     Tridiagonal,
     BiCgStab,
+    TridiagonalOnce,
+    BlockLu,
+    BandLu,
+    Spike,
 }
 
 impl Family {
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 10;
 
     fn name(self) -> &'static str {
         match self {
@@ -31,6 +35,10 @@ impl Family {
             Self::Hbisa => "kernels/hbisa.cu",
             Self::Tridiagonal => "kernels/tridiagonal.cu",
             Self::BiCgStab => "kernels/bicgstab.cu",
+            Self::TridiagonalOnce => "kernels/tridiagonal_once.cu",
+            Self::BlockLu => "kernels/block_lu.cu",
+            Self::BandLu => "kernels/band_lu.cu",
+            Self::Spike => "kernels/spike.cu",
         }
     }
 
@@ -42,6 +50,10 @@ impl Family {
             Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
             Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
             Self::BiCgStab => include_str!("../../../../kernels/ptx/bicgstab.ptx"),
+            Self::TridiagonalOnce => include_str!("../../../../kernels/ptx/tridiagonal_once.ptx"),
+            Self::BlockLu => include_str!("../../../../kernels/ptx/block_lu.ptx"),
+            Self::BandLu => include_str!("../../../../kernels/ptx/band_lu.ptx"),
+            Self::Spike => include_str!("../../../../kernels/ptx/spike.ptx"),
         }
     }
 }

@@ -18,30 +18,7 @@ template <class T> struct Systems {
     u32 *pivots, *status;
 };
 
-// First of the largest |p[0]| .. |p[count - 1]|, by the first warp.
-template <class T> DEVICE u32 largest_of(const T *p, u32 count) {
-    T best = -1;
-    u32 at = 0;
-#pragma unroll 1
-    for (u32 r = thread(); r < count; r += WARP) {
-        const T size = magnitude(p[r]);
-        if (size > best) {
-            best = size;
-            at = r;
-        }
-    }
-#pragma unroll
-    for (u32 mask = WARP / 2; mask > 0; mask /= 2) {
-        const T other = across(best, mask);
-        const u32 place = (u32)__nvvm_shfl_sync_bfly_i32(ALL, (int)at, mask, 31);
-        const bool better = other > best || (other == best && place < at);
-        best = better ? other : best;
-        at = better ? place : at;
-    }
-    return at;
-}
-
-// In shared memory `WINDOW` columns follow each other in a circle behind the multipliers; otherwise all are where they stay.
+// In shared memory the columns follow each other in a circle behind the multipliers; otherwise all are where they stay.
 template <bool SHARED, class T>
 DEVICE u32 factor(T *a, u32 n, u32 kl, u32 ku, u32 *pivots, T *l, T *window, u32 *chosen) {
     const u32 kv = kl + ku, ld = kl + kv + 1, size = kv + 1, t = thread();
@@ -59,7 +36,7 @@ DEVICE u32 factor(T *a, u32 n, u32 kl, u32 ku, u32 *pivots, T *l, T *window, u32
         const u32 below = kl < n - 1 - j ? kl : n - 1 - j, right = kv < n - 1 - j ? kv : n - 1 - j;
         T *own = column(j) + kv;
         if (t < WARP) {
-            const u32 at = largest_of(own, below + 1);
+            const u32 at = first_largest(own, below + 1);
             if (t == 0) {
                 *chosen = at;
                 pivots[j] = at;

@@ -11,8 +11,9 @@
 
 #include "device.h"
 
-// Rows of a diagonal block at most, columns of a panel, columns updated at a time, right-hand sides at a time.
-constexpr u32 LARGEST = 128, PANEL = 16, CHUNK = 64, COLUMNS = 8;
+// Rows of a diagonal block at most, columns of a panel, columns updated at a time, right-hand sides at a time, values that a thread
+// reads at a time.
+constexpr u32 LARGEST = 128, PANEL = 16, CHUNK = 64, COLUMNS = 8, AHEAD = 4;
 
 // What is where. Block j has rows row[j] .. row[j + 1] of all rows of the batch, [D; B] from panel[j] and C from coupling[j] on.
 // System s has the blocks first[s] .. first[s + 1].
@@ -39,29 +40,6 @@ template <class T> DEVICE T *right_half(const Block<T> &b, T *next, u32 next_ld,
     return r < b.k ? b.coupling + (u64)c * b.k + r : next + (u64)c * next_ld + (r - b.k);
 }
 
-// First of the largest |p[c]| .. |p[last - 1]|, by the first warp.
-template <class T> DEVICE u32 largest_of(const T *p, u32 c, u32 last) {
-    T best = -1;
-    u32 at = c;
-#pragma unroll 1
-    for (u32 r = c + thread(); r < last; r += WARP) {
-        const T size = magnitude(p[r]);
-        if (size > best) {
-            best = size;
-            at = r;
-        }
-    }
-#pragma unroll
-    for (u32 mask = WARP / 2; mask > 0; mask /= 2) {
-        const T other = across(best, mask);
-        const u32 place = (u32)__nvvm_shfl_sync_bfly_i32(ALL, (int)at, mask, 31);
-        const bool better = other > best || (other == best && place < at);
-        best = better ? other : best;
-        at = better ? place : at;
-    }
-    return at;
-}
-
 // Columns c0 .. c0 + nb of [D; B] from row c0 on, in shared memory by columns of `rows` values: L below the diagonal, U on it and above.
 // False where a column has no pivot.
 template <class T> DEVICE bool factor_panel(T *p, u32 rows, u32 pivots, u32 nb, u32 *order, u32 *chosen) {
@@ -70,7 +48,7 @@ template <class T> DEVICE bool factor_panel(T *p, u32 rows, u32 pivots, u32 nb, 
     for (u32 c = 0; c < nb; c++) {
         T *column = p + c * rows;
         if (thread() < WARP) {
-            const u32 at = largest_of(column, c, pivots);
+            const u32 at = c + first_largest(column + c, pivots - c);
             if (thread() == 0) {
                 chosen[c] = at;
                 const u32 moved = order[c];
@@ -113,6 +91,7 @@ DEVICE void update_rest(const Block<T> &b, T *next, u32 next_ld, u32 c0, u32 nb,
     // Threads along the rows, a power of two.
     u32 lanes = 8;
     while (lanes < rows - nb && lanes < threads()) lanes *= 2;
+    const u32 groups = threads() / lanes;
 #pragma unroll 1
     for (u32 from = 0; from < width; from += CHUNK) {
         const u32 count = width - from < CHUNK ? width - from : CHUNK;
@@ -146,11 +125,17 @@ DEVICE void update_rest(const Block<T> &b, T *next, u32 next_ld, u32 c0, u32 nb,
 #pragma unroll
             for (u32 m = 0; m < PANEL; m++) l[m] = m < nb ? p[m * rows + r] : (T)0;
 #pragma unroll 1
-            for (u32 c = t / lanes; c < count; c += threads() / lanes) {
-                T *at = place(r, from + c), sum = *at;
+            for (u32 c = t / lanes; c < count; c += 2 * groups) {
+                // Two columns at a time; without a second one the first twice.
+                const u32 d = c + groups < count ? c + groups : c;
+                T *first = place(r, from + c), *second = place(r, from + d), one = *first, two = *second;
 #pragma unroll
-                for (u32 m = 0; m < PANEL; m++) sum = fused(-l[m], strip[m * CHUNK + c], sum);
-                *at = sum;
+                for (u32 m = 0; m < PANEL; m++) {
+                    one = fused(-l[m], strip[m * CHUNK + c], one);
+                    two = fused(-l[m], strip[m * CHUNK + d], two);
+                }
+                *first = one;
+                if (d != c) *second = two;
             }
         }
         barrier();
@@ -180,8 +165,15 @@ template <class T> DEVICE void factor(const Systems<T> &s, u32 m, T *shared) {
             for (u32 c0 = 0; c0 < b.k; c0 += PANEL) {
                 const u32 nb = b.k - c0 < PANEL ? b.k - c0 : PANEL, rows = b.ld - c0;
 #pragma unroll 1
-                for (u32 c = 0; c < nb; c++)
-                    for (u32 r = t; r < rows; r += threads()) p[c * rows + r] = b.panel[(u64)(c0 + c) * b.ld + c0 + r];
+                for (u32 c = 0; c < nb; c += AHEAD)
+                    for (u32 r = t; r < rows; r += threads()) {
+                        T v[AHEAD];
+#pragma unroll
+                        for (u32 i = 0; i < AHEAD; i++) v[i] = c + i < nb ? b.panel[(u64)(c0 + c + i) * b.ld + c0 + r] : (T)0;
+#pragma unroll
+                        for (u32 i = 0; i < AHEAD; i++)
+                            if (c + i < nb) p[(c + i) * rows + r] = v[i];
+                    }
                 barrier();
                 if (!factor_panel(p, rows, b.k - c0, nb, order + c0, chosen)) failed = j + 1 - begin;
 #pragma unroll 1

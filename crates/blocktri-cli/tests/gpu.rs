@@ -43,11 +43,58 @@ fn the_gpu_solves_what_the_processor_solves() {
 }
 
 #[test]
+fn direct_methods_answer_as_on_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    sandbox.write("T.mtx", common::SMALL);
+    for line in [
+        "T.mtx --method tridiagonal-lu",
+        "A.mtx --method block-lu",
+        "A.mtx --method block-lu --blocks 27",
+        "A.mtx --method band-lu --reorder rcm",
+        "A.mtx --method spike --partitions 3",
+        "A.mtx --method spike --partitions 2 --blocks 9",
+    ] {
+        let gpu = run(&sandbox, &format!("solve {line} --device gpu --json")).expect(0).json();
+        let cpu = sandbox.run(&format!("solve {line} --json")).expect(0).json();
+        assert_eq!(gpu["device"], "gpu:0", "{line}");
+        for field in ["method", "outcome", "blocks", "reorder", "n"] {
+            assert_eq!(gpu[field], cpu[field], "{line}: {field}");
+        }
+        for (field, bound) in [("forward_error", 1e-13), ("backward_error", 1e-15)] {
+            assert!(gpu[field].as_f64().is_some_and(|v| v <= bound), "{line}: {gpu}");
+        }
+    }
+}
+
+#[test]
+fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.write("S.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n3 3 2\n2 1 1\n");
+    sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
+    for line in ["S.mtx --method tridiagonal-lu", "S.mtx --method band-lu", "A.mtx --method tridiagonal-lu"] {
+        let gpu = run(&sandbox, &format!("solve {line} --device gpu"));
+        let cpu = sandbox.run(&format!("solve {line}"));
+        assert_eq!((gpu.code, &gpu.stderr), (cpu.code, &cpu.stderr), "{line}");
+        assert_ne!(gpu.code, 0, "{line}");
+    }
+    let refused = run(&sandbox, "solve A.mtx --method band-lu --precision single --device gpu").expect(2);
+    assert!(
+        refused.stderr.contains("--precision single for direct methods is not on the GPU yet"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
-        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack) is not on the GPU yet"),
+        (
+            "",
+            "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike) is not on the GPU yet",
+        ),
         ("--method cg --precond ilu0", "--precond ilu0 (there are none and jacobi) is not on the GPU yet"),
         ("--method cg --stop update", "cg stops on the residual only"),
         ("--method hbisa --blocks 8", "diagonal blocks are tridiagonal"),
@@ -68,12 +115,12 @@ fn faults_of_the_device_end_with_five_and_write_nothing() {
         ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
         ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
     ] {
-        let run = run_with(&sandbox, "solve A.mtx --method cg --device gpu -o x.mtx", setting, value).expect(5);
-        assert!(
-            run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
-            "{setting}: {}",
-            run.stderr
-        );
-        assert_eq!(sandbox.names(), ["A.mtx"]);
+        for method in ["cg", "block-lu", "band-lu", "spike"] {
+            let line = format!("solve A.mtx --method {method} --device gpu -o x.mtx");
+            let run = run_with(&sandbox, &line, setting, value).expect(5);
+            let said = run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu");
+            assert!(said, "{setting}, {method}: {}", run.stderr);
+            assert_eq!(sandbox.names(), ["A.mtx"]);
+        }
     }
 }

@@ -196,7 +196,8 @@ mod with_cuda {
         };
         let (transform, reorder) = transform(a, options.method, reorder, &mut notes)?;
         let identity = transform.is_identity();
-        let work = if identity { a.clone() } else { transform.apply(a) };
+        let permuted = if identity { None } else { Some(transform.apply(a)) };
+        let work = permuted.as_ref().unwrap_or(a);
         let reorder_time = start.elapsed();
         let mut y = Mat::zeros(b.nrows(), b.ncols());
         for j in 0..b.ncols() {
@@ -207,19 +208,19 @@ mod with_cuda {
         // The report, bytes of the matrix and of the device, and the time that the factorization took.
         let solved = match options.method {
             Method::TridiagonalLu => {
-                let t = tridiagonal(&work, options.method)?;
+                let t = tridiagonal(work, options.method)?;
                 let mut on_device = DeviceTridiagonal::new(device, &t)?;
                 let setup = setup();
                 on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
             }
             Method::BlockLu => {
-                let hybrid = blocks(&work, options, identity, &mut summary)?;
+                let hybrid = blocks(work, options, identity, &mut summary)?;
                 let lu = DeviceBlockLu::new(device, &[&hybrid])?;
                 let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
                 reports.and_then(only).map(|report| (report, hybrid.bytes(), lu.bytes(), setup))
             }
             Method::BandLu => {
-                let band = Band::from_csr(&work)?;
+                let band = Band::from_csr(work)?;
                 let lu = DeviceBandLu::new(device, &[&band])?;
                 let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
                 reports.and_then(only).map(|report| (report, band.bytes(), lu.bytes(), setup))
@@ -227,10 +228,10 @@ mod with_cuda {
             _ => {
                 let (hybrid, band);
                 let (spike, bytes) = if options.blocks == Blocks::Detect {
-                    band = Band::from_csr(&work)?;
+                    band = Band::from_csr(work)?;
                     (DeviceSpike::band(device, &band, options.partitions)?, band.bytes())
                 } else {
-                    hybrid = blocks(&work, options, identity, &mut summary)?;
+                    hybrid = blocks(work, options, identity, &mut summary)?;
                     (DeviceSpike::blocks(device, &hybrid, options.partitions)?, hybrid.bytes())
                 };
                 notes.push(partition_note(spike.partitions()));

@@ -17,8 +17,9 @@ use crate::krylov::check_vector;
 /// Backward errors above this many units of rounding send a system to the host.
 const DOUBTFUL: f64 = 32.0;
 const MAX_STEPS: usize = 3;
-/// Blocks of a launch at most.
+/// Blocks of a launch at most, and right-hand sides that are on the device at once.
 const MAX_BLOCKS: usize = i32::MAX as usize;
+const MAX_COLUMNS: usize = 64;
 
 /// Who made an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,14 +192,14 @@ fn better(new: &Certificate, old: &Certificate, noise: f64) -> bool {
             && new.backward_error <= old.backward_error.max(noise))
 }
 
-/// Calls `solve` with as many columns of `x` at a time, one after another in memory, as `blocks` thread blocks a column allow.
+/// Calls `solve` with up to 64 columns of `x` at a time, one after another in memory, as far as `blocks` thread blocks a column allow.
 pub(crate) fn by_columns<T: DeviceScalar>(
     mut x: MatMut<'_, T>,
     blocks: usize,
     mut solve: impl FnMut(&mut [T], usize) -> Result<()>,
 ) -> Result<()> {
     let n = x.nrows();
-    let at_once = (MAX_BLOCKS / blocks.max(1)).max(1);
+    let at_once = (MAX_BLOCKS / blocks.max(1)).clamp(1, MAX_COLUMNS);
     let mut columns = Vec::new();
     for first in (0..if n == 0 { 0 } else { x.ncols() }).step_by(at_once) {
         let width = at_once.min(x.ncols() - first);

@@ -16,7 +16,7 @@ use bt_formats::{Band, BlockTridiagonal, Error as InputError, Partition, Scalar}
 use faer::{Mat, MatMut, MatRef};
 
 use crate::band_lu::BandFactors;
-use crate::block_lu::BlockFactors;
+use crate::block_lu::{BlockFactors, check_finite};
 use crate::checked::{DirectReport, by_columns, solve_system};
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 
@@ -110,6 +110,7 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     /// [`FactorError::Breakdown`] naming a partition without a pivot (A need not be singular), or from the reduced system;
     /// [`InputError`]s as [`crate::DeviceBandLu::new`]; errors of the device.
     pub fn band(device: &Device, a: &'a Band<T>, partitions: Option<usize>) -> Result<Self> {
+        check_finite(a)?;
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let widest = kl.max(ku);
         let count = if widest == 0 { 1 } else { count(device, partitions, n, [2 * widest, 64 * widest]) };
@@ -133,6 +134,7 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     /// # Errors
     /// As [`DeviceSpike::band`], with the [`InputError`]s of [`crate::DeviceBlockLu::new`].
     pub fn blocks(device: &Device, a: &'a BlockTridiagonal<T>, partitions: Option<usize>) -> Result<Self> {
+        check_finite(a)?;
         let (m, offsets) = (a.n_blocks(), a.partition().offsets());
         let count = count(device, partitions, m, [2, 8]);
         let first: Vec<usize> = (0..=count).map(|p| p * m / count).collect();

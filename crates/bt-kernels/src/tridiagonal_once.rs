@@ -11,7 +11,7 @@
 //! shared memory and not a tridiagonal one, so that a tile of 960 rows (f32: 1984) leaves ten values.
 //!
 //! Storage: the three diagonals, nrhs vectors, and 0.013 values a row and column. Traffic a row and right-hand side: 9.04 values, of
-//! which the diagonals of further right-hand sides come from the cache; 5 have to move. Flops a row: about 60. Launches: 3 up to
+//! which the diagonals of further right-hand sides come from the cache; 5 have to move. Flops a row: about 90. Launches: 3 up to
 //! 61 440 rows (one up to 960), 5 up to 3.9·10⁶, 7 up to 2.5·10⁸.
 
 use bt_direct::TridiagonalLu;

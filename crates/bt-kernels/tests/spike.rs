@@ -115,4 +115,8 @@ fn a_singular_partition_is_named() {
     spike.solve_in_place(x.as_mut()).unwrap();
     assert_eq!(x, Mat::from_fn(6, 1, |_, _| 1.0));
     assert!(spike.solve_in_place(Mat::zeros(5, 1).as_mut()).is_err());
+    // A value between the partitions, in none of them.
+    *a.get_mut(3, 2) = f64::NAN;
+    let error = DeviceSpike::band(&device, &a, Some(2)).err().unwrap().to_string();
+    assert!(error.contains("row 3, column 2"), "{error}");
 }

@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::path::Path;
+
 use bt_direct::{FactorError, Factorization, TridiagonalLu};
-use bt_formats::{Matrix, Op, Scalar, Tridiagonal, certify};
+use bt_formats::{LinearOperator, Matrix, Op, Scalar, Tridiagonal, certify};
 use bt_kernels::{Device, DeviceError, DeviceScalar, DeviceTridiagonal, SolvedBy};
 use faer::Mat;
 use support::{Numbers, device, epsilon};
@@ -167,4 +169,46 @@ fn reports_say_who_solved_and_how_well() {
     solver.solve_once(one.as_mut()).unwrap();
     let again = certify(&a, Op::Identity, one.as_ref(), b.get(.., 1..2));
     assert!(again.backward_error <= 8.0 * f64::EPSILON);
+}
+
+/// The condition numbers and what is singular: index.csv there.
+#[test]
+fn the_collection_of_tridiagonal_systems() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tridiag");
+    let Ok(index) = std::fs::read_to_string(folder.join("index.csv")) else {
+        println!("skipped: ../shared is absent");
+        return;
+    };
+    let Some(device) = device() else { return };
+    let mut count = 0;
+    for name in index.lines().skip(1).filter_map(|line| line.split(',').next()) {
+        let file = |end: &str| folder.join(format!("{name}{end}.mtx"));
+        let a = bt_formats::matrix_market::read_csr::<f64>(file("")).unwrap();
+        let t = Tridiagonal::from_csr(&a).unwrap();
+        let b: Mat<f64> = bt_formats::matrix_market::read_dense(file("_b")).unwrap();
+        let mut x = b.clone();
+        let solved = DeviceTridiagonal::new(&device, &t).unwrap().solve_in_place(x.as_mut());
+        count += 1;
+        let Ok(xref) = bt_formats::matrix_market::read_dense::<f64>(file("_xref")) else {
+            // Singular, or so near it that rounding decides.
+            let singular = matches!(solved, Err(DeviceError::Factor(FactorError::Singular(_))));
+            assert!(singular || solved.is_ok_and(|report| report.certificate.backward_error < 1e-15), "{name}");
+            continue;
+        };
+        let report = solved.unwrap();
+        assert_eq!(report.solved_by, SolvedBy::Device, "{name}: {report:?}");
+        assert!(report.device_error <= 2.0 * f64::EPSILON, "{name}: {report:?}");
+        // |x - xref| of the order that the condition number allows.
+        let allowed = 20.0 * f64::EPSILON / TridiagonalLu::new(&t).unwrap().rcond();
+        let size = bt_formats::max_abs(xref.col_as_slice(0));
+        let off = (0..a.nrows()).fold(0.0, |m: f64, i| m.max((x[(i, 0)] - xref[(i, 0)]).abs()));
+        assert!(off <= allowed * size, "{name}: off by {off:e} of {size:e}");
+        // As it comes, without refinement.
+        let mut once = b.clone();
+        DeviceTridiagonal::new(&device, &t).unwrap().solve_once(once.as_mut()).unwrap();
+        let error = certify(&t, Op::Identity, once.as_ref(), b.as_ref()).backward_error;
+        println!("{name}: {error:.1e} as it comes, {:.1e} in {} steps", report.device_error, report.steps);
+        assert!(error <= 4.0 * f64::EPSILON, "{name}, unrefined: {error:e}");
+    }
+    assert!(count >= 40, "{count} systems");
 }

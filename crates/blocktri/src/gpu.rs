@@ -42,8 +42,8 @@ mod with_cuda {
     use super::{Csr, Error, MatRef, Monitor, Scalar, Solution, SolveOptions};
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
     use crate::iterate::{blocks_of, columns, ordered};
-    use crate::options::{Blocks, Method, Precision, Precond, Reorder};
-    use crate::solve::at_rounding_level;
+    use crate::options::{Blocks, Method, Precision, Precond};
+    use crate::solve::{at_rounding_level, order_asked, prepared};
 
     impl From<DeviceError> for Error {
         fn from(error: DeviceError) -> Self {
@@ -98,7 +98,7 @@ mod with_cuda {
                     return no("--precision single for direct methods".into());
                 }
                 if options.refinement != Refinement::Auto {
-                    return no("--refine other than auto".into());
+                    return no("--refine N".into());
                 }
                 return Ok(());
             }
@@ -189,12 +189,8 @@ mod with_cuda {
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
         let (mut notes, mut summary) = (Vec::new(), None);
-        // Given blocks are those of the given order.
-        let reorder = match (&options.blocks, options.reorder) {
-            (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
-            (_, asked) => asked,
-        };
-        let (transform, reorder) = transform(a, options.method, reorder, &mut notes)?;
+        let a = &prepared(a, &mut notes)?;
+        let (transform, reorder) = transform(a, options.method, order_asked(options), &mut notes)?;
         let identity = transform.is_identity();
         let permuted = if identity { None } else { Some(transform.apply(a)) };
         let work = permuted.as_ref().unwrap_or(a);

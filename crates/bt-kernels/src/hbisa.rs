@@ -255,7 +255,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         norm_of: &dyn Fn(f64) -> f64,
     ) -> Result<f64> {
         let n = x.len();
-        let last = state_of(&state, step - 1);
+        let last = state_of(state, step - 1);
         let at = last[AT] as u32;
         // Sweeps done: after a stop the last step made none.
         let done = match (last[STOP] as u32, self.rule) {

@@ -4,9 +4,9 @@
 // rows that have an unknown being its pivot. Two rows remain, in the unknowns before the piece, its first, its last and the one
 // behind it. Neighbours are merged in pairs: the two unknowns at the cut are eliminated, and again two rows remain, until one pair
 // is left. Every row that has an unknown is a candidate when it goes, so that this is Gaussian elimination with partial pivoting on
-// A with its columns in another order: a missing pivot proves A singular, however it is cut. (H. H. Wang, ACM Trans. Math. Softw. 7
-// (1981), doi:10.1145/355945.355947, with two waiting unknowns and pivoting; two passes: C. Klein, R. Strzodka, ICPP 2021,
-// doi:10.1145/3472456.3472484.) Rows are scaled by powers of two on the way in, which is scaled pivoting.
+// A with its columns in another order: a missing pivot proves A singular, to underflow, however it is cut. (H. H. Wang, ACM Trans.
+// Math. Softw. 7 (1981), doi:10.1145/355945.355947, with two waiting unknowns and pivoting; two passes: C. Klein, R. Strzodka, ICPP
+// 2021, doi:10.1145/3472456.3472484.) Rows are scaled by powers of two on the way in, which is scaled pivoting.
 //
 // A thread takes a piece, a thread block a tile of PIECES of them in shared memory; tiles are merged by further blocks. Each column
 // of b is a system; blocks of a tile's columns are neighbours, so that the diagonals come from the cache but once.

@@ -273,7 +273,7 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
         let rows: Vec<u32> = rows().map(|i| i as u32).collect();
         let (rows, values) =
             (DeviceVec::from_slice(&self.device, &rows)?, DeviceVec::from_slice(&self.device, &values)?);
-        let spikes = DeviceVec::<T>::zeros(&self.device, self.n() * (w + v))?;
+        let spikes = DeviceVec::<T>::zeros(&self.device, self.n().saturating_mul(w + v))?;
         let sizes = [Arg::Word(self.n() as u64), Arg::from(count as u32), Arg::from((w + v) as u32)];
         let spread = self.device.kernel(Family::Spike, &format!("spike_spread_{}", T::SUFFIX))?;
         let args = [sizes[0], sizes[1], sizes[2], rows.arg(), values.arg(), spikes.arg()];

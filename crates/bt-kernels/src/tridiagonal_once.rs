@@ -2,8 +2,8 @@
 //!
 //! All unknowns but two of each piece of rows are eliminated, then pairs of neighbouring pieces are merged until one is left: Gaussian
 //! elimination with scaled partial pivoting on A with its columns in another order, as [`bt_direct::tridiagonal_once`] does it with
-//! one level of pieces. No piece can be singular unless A is, and its length may be odd. (H. H. Wang, ACM Trans. Math. Softw. 7
-//! (1981), doi:10.1145/355945.355947; two passes and scaled pivoting: C. Klein, R. Strzodka, ICPP 2021,
+//! one level of pieces. No piece, of odd length or even, can be singular unless A is, to underflow. (H. H. Wang, ACM Trans. Math.
+//! Softw. 7 (1981), doi:10.1145/355945.355947; two passes and scaled pivoting: C. Klein, R. Strzodka, ICPP 2021,
 //! doi:10.1145/3472456.3472484; the matrices to try it on: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, SC 2012,
 //! doi:10.1109/SC.2012.12.)
 //!

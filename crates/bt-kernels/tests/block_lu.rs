@@ -105,6 +105,20 @@ fn a_system_that_breaks_down_disturbs_no_other() {
 }
 
 #[test]
+fn the_host_solves_what_lacks_a_pivot_from_one_end() {
+    let Some(device) = device() else { return };
+    // [1 1 .; 1 1 1; . 1 1]: D₁ − 1·1·1 = 0 from the front; the host comes from both ends.
+    let partition = Partition::from_sizes([1, 1, 1]).unwrap();
+    let a = BlockTridiagonal::from_dense_blocks(partition, vec![1.0; 3], vec![1.0; 4]).unwrap();
+    let lu = DeviceBlockLu::new(&device, &[&a]).unwrap();
+    assert_eq!(lu.failed_blocks(), [Some(1)]);
+    let mut x = Mat::from_fn(3, 1, |i, _| [2.0, 3.0, 2.0][i]);
+    let report = lu.solve_in_place(x.as_mut()).unwrap().remove(0).unwrap();
+    assert_eq!((report.solved_by, report.device_error), (SolvedBy::Host, f64::INFINITY));
+    assert_eq!(x, Mat::from_fn(3, 1, |_, _| 1.0));
+}
+
+#[test]
 fn refinement_gains_what_growth_lost() {
     let Some(device) = device() else { return };
     // Small diagonal blocks under large couplings: elements grow a thousandfold.

@@ -104,6 +104,20 @@ fn tiles_beyond_a_group_are_merged_in_levels() {
     backward_stable::<f32>(&device, "levels", &kind(18, 64 * 1984 + 1), 1, 16.0);
 }
 
+/// Three levels of groups: too much for an interpreter.
+#[test]
+fn millions_of_rows_on_a_real_gpu() {
+    if std::env::var("REQUIRE_GPU").is_err() {
+        println!("skipped: 4 million rows, for a real GPU");
+        return;
+    }
+    let Some(device) = device() else { return };
+    for which in [1, 14, 18] {
+        backward_stable::<f64>(&device, "three levels", &kind(which, 64 * 64 * 960 + 2), 1, 32.0);
+    }
+    backward_stable::<f32>(&device, "three levels", &kind(20, 64 * 64 * 1984 + 1), 2, 32.0);
+}
+
 #[test]
 fn any_scale_of_rows_will_do() {
     let Some(device) = device() else { return };

@@ -181,7 +181,7 @@ pub struct SolveArgs {
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
     /// Where to compute; on the GPU there are cg and bicgstab with --precond none or jacobi, hbisa and hbisa-redblack with
-    /// tridiagonal diagonal blocks
+    /// tridiagonal diagonal blocks, tridiagonal-lu, block-lu, band-lu and spike
     #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = device)]
     pub device: DeviceChoice,
     /// Solve N times; seconds become {"min", "median"}

@@ -111,16 +111,19 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    sandbox.write("T.mtx", common::SMALL);
     for (setting, value, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "bytes are needed on the GPU, "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "64", "bytes are needed on the GPU, "),
         ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
     ] {
-        for method in ["cg", "block-lu", "band-lu", "spike"] {
-            let line = format!("solve A.mtx --method {method} --device gpu -o x.mtx");
+        for (file, method) in
+            [("A", "cg"), ("A", "block-lu"), ("A", "band-lu"), ("A", "spike"), ("T", "tridiagonal-lu")]
+        {
+            let line = format!("solve {file}.mtx --method {method} --device gpu -o x.mtx");
             let run = run_with(&sandbox, &line, setting, value).expect(5);
             let said = run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu");
             assert!(said, "{setting}, {method}: {}", run.stderr);
-            assert_eq!(sandbox.names(), ["A.mtx"]);
+            assert_eq!(sandbox.names(), ["A.mtx", "T.mtx"]);
         }
     }
 }

@@ -513,7 +513,8 @@ pub enum DeviceChoice {
     #[default]
     Cpu,
     /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg and bicgstab without a preconditioner or with Jacobi's,
-    /// hbisa and hbisa-redblack with tridiagonal diagonal blocks. Needs the feature `cuda`.
+    /// hbisa and hbisa-redblack with tridiagonal diagonal blocks, tridiagonal-lu, block-lu, band-lu and spike. Needs the feature
+    /// `cuda`.
     Gpu(u32),
 }
 

@@ -50,6 +50,9 @@ impl<'a, T: DeviceScalar> DeviceBandLu<'a, T> {
     /// [`InputError::InvalidStructure`] for bands so wide that the unknowns at work do not fit shared memory;
     /// [`InputError::NonFinite`] with the place; [`InputError::TooLarge`] for 2³¹ rows; errors of the device. A singular system is
     /// none: see [`DeviceBandLu::singular_columns`].
+    ///
+    /// # Cost
+    /// 2n·kl(kl + ku + 1) flops at most, 2n(2kl + ku + 1) values of traffic; n(2kl + ku + 1) values and 4n bytes are kept.
     pub fn new(device: &Device, systems: &[&'a Band<T>]) -> Result<Self> {
         Ok(Self { factors: BandFactors::new(device, systems)?, systems: systems.to_vec() })
     }
@@ -72,7 +75,7 @@ impl<'a, T: DeviceScalar> DeviceBandLu<'a, T> {
     /// [`InputError::DimensionMismatch`]; [`InputError::NonFinite`] in a right-hand side; errors of the device. `x` is then as it was.
     ///
     /// # Cost
-    /// See the [module](self); one to four solves on the device.
+    /// 2n(2kl + ku) flops and n(2kl + ku + 1) values of traffic for each right-hand side, once to four times.
     pub fn solve_in_place(&self, x: MatMut<'_, T>) -> Result<Vec<Result<DirectReport, FactorError>>> {
         solve_systems(&self.systems, x, |x| self.factors.solve(x), BandLu::new)
     }

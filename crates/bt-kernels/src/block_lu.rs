@@ -4,7 +4,7 @@
 //! 4th ed., §4.5.1), as [`bt_direct::BlockLu`] does it from both ends. A thread block takes a system, so that a single one uses one
 //! multiprocessor: [`crate::DeviceSpike`] cuts it into a batch.
 //!
-//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, 4 bytes a row, 24 a block. Cost of the factorization: Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 2kⱼkⱼ₊₁² flops, and
+//! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, 4 bytes a row, 20 a block. Cost of the factorization: Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 2kⱼkⱼ₊₁² flops, and
 //! about 8sk²·⌈k/16⌉ bytes a block, from the cache where it holds four blocks; of a solve: 2 flops a stored value, read once for each
 //! 8 right-hand sides.
 
@@ -54,6 +54,9 @@ impl<'a, T: DeviceScalar> DeviceBlockLu<'a, T> {
     /// [`InputError::InvalidStructure`] for a block of over 128 rows; [`InputError::NonFinite`] with the place;
     /// [`InputError::TooLarge`] for 2³² rows or a size that is no size; errors of the device. A system without a pivot is none:
     /// see [`DeviceBlockLu::failed_blocks`].
+    ///
+    /// # Cost
+    /// Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 2kⱼkⱼ₊₁² flops; Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, 4 bytes a row and 20 a block are kept.
     pub fn new(device: &Device, systems: &[&'a BlockTridiagonal<T>]) -> Result<Self> {
         Ok(Self { factors: BlockFactors::new(device, systems)?, systems: systems.to_vec() })
     }
@@ -76,7 +79,7 @@ impl<'a, T: DeviceScalar> DeviceBlockLu<'a, T> {
     /// [`InputError::DimensionMismatch`]; [`InputError::NonFinite`] in a right-hand side; errors of the device. `x` is then as it was.
     ///
     /// # Cost
-    /// See the [module](self); one to four solves on the device.
+    /// 2 flops a stored value and right-hand side, the factors read once for each 8 of them; once to four times.
     pub fn solve_in_place(&self, x: MatMut<'_, T>) -> Result<Vec<Result<DirectReport, FactorError>>> {
         solve_systems(&self.systems, x, |x| self.factors.solve(x), BlockLu::new)
     }

@@ -109,6 +109,9 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     /// # Errors
     /// [`FactorError::Breakdown`] naming a partition without a pivot (A need not be singular), or from the reduced system;
     /// [`InputError`]s as [`crate::DeviceBandLu::new`]; errors of the device.
+    ///
+    /// # Cost
+    /// That of the batch's factorization and kl + ku solves with it; n(kl + ku) values of memory beside the factors meanwhile.
     pub fn band(device: &Device, a: &'a Band<T>, partitions: Option<usize>) -> Result<Self> {
         check_finite(a)?;
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
@@ -202,7 +205,7 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     /// of the device. `x` is then as it was.
     ///
     /// # Cost
-    /// See the [module](self); one to four solves.
+    /// One to four solves, each two of the batch of partitions; a few products with A on the host.
     pub fn solve_in_place(&self, x: MatMut<'_, T>) -> Result<DirectReport> {
         let options = SpikeOptions::default();
         match self.a {

@@ -139,6 +139,27 @@ template <class Op> DEVICE double reduce_all(const double *values, u32 count, do
     return reduce<Op>(v, scratch);
 }
 
+// First of the largest |p[0]| .. |p[count - 1]|, in every lane of one whole warp that calls.
+template <class T> DEVICE u32 first_largest(const T *p, u32 count) {
+    T best = -1;
+    u32 at = 0;
+#pragma unroll 1
+    for (u32 r = thread() % WARP; r < count; r += WARP) {
+        const T size = magnitude(p[r]);
+        at = size > best ? r : at;
+        best = size > best ? size : best;
+    }
+#pragma unroll
+    for (u32 mask = WARP / 2; mask > 0; mask /= 2) {
+        const T other = across(best, mask);
+        const u32 there = (u32)__nvvm_shfl_sync_bfly_i32(ALL, (int)at, mask, 31);
+        const bool better = other > best || (other == best && there < at);
+        best = better ? other : best;
+        at = better ? there : at;
+    }
+    return at;
+}
+
 // Waits until all blocks of a cooperative launch are here. `arrived` is 0 before the launch; `round` counts from 1.
 DEVICE void grid_barrier(u32 *arrived, u32 round) {
     barrier();

@@ -180,8 +180,8 @@ pub struct SolveArgs {
     /// Seed of a randomized method [default: 1]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
-    /// Where to compute; on the GPU there are cg and bicgstab with --precond none or jacobi, hbisa and hbisa-redblack, and the dense
-    /// factors of rbt and of --precond arms-rbt
+    /// Where to compute; on the GPU there are cg and bicgstab, hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and
+    /// the dense factors of rbt and of --precond arms-rbt
     #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = device)]
     pub device: DeviceChoice,
     /// Solve N times; seconds become {"min", "median"}

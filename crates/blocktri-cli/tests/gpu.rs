@@ -78,11 +78,58 @@ fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
 }
 
 #[test]
+fn direct_methods_answer_as_on_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    sandbox.write("T.mtx", common::SMALL);
+    for line in [
+        "T.mtx --method tridiagonal-lu",
+        "A.mtx --method block-lu",
+        "A.mtx --method block-lu --blocks 27",
+        "A.mtx --method band-lu --reorder rcm",
+        "A.mtx --method spike --partitions 3",
+        "A.mtx --method spike --partitions 2 --blocks 9",
+    ] {
+        let gpu = run(&sandbox, &format!("solve {line} --device gpu --json")).expect(0).json();
+        let cpu = sandbox.run(&format!("solve {line} --json")).expect(0).json();
+        assert_eq!(gpu["device"], "gpu:0", "{line}");
+        for field in ["method", "outcome", "blocks", "reorder", "n"] {
+            assert_eq!(gpu[field], cpu[field], "{line}: {field}");
+        }
+        for (field, bound) in [("forward_error", 1e-13), ("backward_error", 1e-15)] {
+            assert!(gpu[field].as_f64().is_some_and(|v| v <= bound), "{line}: {gpu}");
+        }
+    }
+}
+
+#[test]
+fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.write("S.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n3 3 2\n2 1 1\n");
+    sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
+    for line in ["S.mtx --method tridiagonal-lu", "S.mtx --method band-lu", "A.mtx --method tridiagonal-lu"] {
+        let gpu = run(&sandbox, &format!("solve {line} --device gpu"));
+        let cpu = sandbox.run(&format!("solve {line}"));
+        assert_eq!((gpu.code, &gpu.stderr), (cpu.code, &cpu.stderr), "{line}");
+        assert_ne!(gpu.code, 0, "{line}");
+    }
+    let refused = run(&sandbox, "solve A.mtx --method band-lu --precision single --device gpu").expect(2);
+    assert!(
+        refused.stderr.contains("--precision single for direct methods is not on the GPU yet"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
     for (options, wanted) in [
-        ("", "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, rbt) is not on the GPU yet"),
+        (
+            "",
+            "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
+        ),
         ("--method cg --precond arms", "--precond arms (there are none, jacobi, block-jacobi, ilu0, ic0, ssor-ai, "),
         ("--method cg --stop update", "cg stops on the residual only"),
         ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),
@@ -99,23 +146,31 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for (setting, value, method, wanted) in [
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "cg --precond none", "bytes are needed on the GPU, "),
+    sandbox.write("T.mtx", common::SMALL);
+    let few = |precond: &str| format!("A.mtx --method cg --precond {precond}");
+    let memory = "bytes are needed on the GPU, ";
+    let lost = "the GPU was lost while ";
+    let mut cases = vec![
         // Enough for A, not for its factors.
-        ("BLOCKTRI_EMULATOR_MEMORY", "12288", "cg --precond ilu0", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "cg --precond none", "the GPU was lost while "),
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "rbt", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "rbt", "the GPU was lost while "),
-        ("BLOCKTRI_EMULATOR_MEMORY", "4096", "gmres --precond arms-rbt", "bytes are needed on the GPU, "),
-        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "gmres --precond arms-rbt", "the GPU was lost while "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "12288", few("ilu0"), memory),
+        ("BLOCKTRI_EMULATOR_MEMORY", "64", few("none"), memory),
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", few("none"), lost),
+    ];
+    for method in [
+        "A.mtx --method rbt",
+        "A.mtx --method gmres --precond arms-rbt",
+        "A.mtx --method block-lu",
+        "A.mtx --method band-lu",
+        "A.mtx --method spike",
+        "T.mtx --method tridiagonal-lu",
     ] {
-        let line = format!("solve A.mtx --method {method} --device gpu -o x.mtx");
-        let run = run_with(&sandbox, &line, setting, value).expect(5);
-        assert!(
-            run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu"),
-            "{method}, {setting}: {}",
-            run.stderr
-        );
-        assert_eq!(sandbox.names(), ["A.mtx"]);
+        cases.push(("BLOCKTRI_EMULATOR_MEMORY", "64", method.into(), memory));
+        cases.push(("BLOCKTRI_EMULATOR_BUDGET", "1000", method.into(), lost));
+    }
+    for (setting, value, what, wanted) in cases {
+        let run = run_with(&sandbox, &format!("solve {what} --device gpu -o x.mtx"), setting, value).expect(5);
+        let said = run.stderr.contains(wanted) && run.stderr.contains("help: use --device cpu");
+        assert!(said, "{setting}, {what}: {}", run.stderr);
+        assert_eq!(sandbox.names(), ["A.mtx", "T.mtx"]);
     }
 }

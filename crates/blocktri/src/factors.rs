@@ -420,14 +420,14 @@ pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<String> {
     notes
 }
 
-fn partition_note(sizes: &[usize]) -> String {
+pub(crate) fn partition_note(sizes: &[usize]) -> String {
     let (least, most) = (sizes.iter().min(), sizes.iter().max());
     let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
     format!("spike: {} partitions of {least} to {most} rows", sizes.len())
 }
 
 /// A in the blocks asked for, which `summary` describes.
-fn blocks<T: Scalar>(
+pub(crate) fn blocks<T: Scalar>(
     work: &Csr<T>,
     options: &SolveOptions,
     identity: bool,
@@ -438,7 +438,7 @@ fn blocks<T: Scalar>(
     Ok(BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?)
 }
 
-fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {
+pub(crate) fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Method) -> Result<Tridiagonal<T>, Error> {
     Tridiagonal::from_csr(a).map_err(|e| wrong_structure(e, method, "tridiagonal"))
 }
 

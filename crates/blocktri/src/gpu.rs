@@ -54,18 +54,23 @@ mod with_cuda {
     use std::any::Any;
     use std::time::{Duration, Instant};
 
-    use bt_formats::{BlockTridiagonal, Error as InputError, HybridLayout, SolveReport};
+    use bt_direct::{FactorError, Refinement, Singularity};
+    use bt_formats::{
+        Band, BlockTridiagonal, Bytes, Error as InputError, HybridLayout, Matrix, Op, Outcome, PhaseTimes, SolveReport,
+        certify,
+    };
     use bt_iter::{Series, StopRule, Sweep, Triangles};
     use bt_kernels::{
-        Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceScalar, InverseFacts,
-        Schedule,
+        Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner,
+        DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, InverseFacts, Schedule, SolvedBy,
     };
 
     use super::{Csr, Dense, Error, Mat, MatRef, Method, Monitor, Precond, RbtOptions, Scalar, Solution, SolveOptions};
-    use crate::factors::BlockSummary;
+    use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
     use crate::iterate::{blocks_of, columns, ordered};
-    use crate::options::Precision;
+    use crate::options::{Blocks, Precision};
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
+    use crate::solve::{at_rounding_level, order_asked, prepared};
 
     impl From<DeviceError> for Error {
         fn from(error: DeviceError) -> Self {
@@ -164,8 +169,21 @@ mod with_cuda {
             |what: String| Err(Error::Usage { message: format!("{what} is not on the GPU yet; use --device cpu") });
         match options.method {
             Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
+            Method::TridiagonalLu | Method::BlockLu | Method::BandLu | Method::Spike => {
+                if options.precision != Precision::Working {
+                    return no("--precision single for direct methods".into());
+                }
+                if options.refinement != Refinement::Auto {
+                    return no("--refine N".into());
+                }
+                return Ok(());
+            }
             Method::Cg | Method::BiCgStab => {}
-            other => return no(format!("--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, rbt)")),
+            other => {
+                return no(format!(
+                    "--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
+                ));
+            }
         }
         if options.stop_rule == StopRule::Update {
             return Err(Error::Usage { message: format!("{} stops on the residual only", options.method) });
@@ -192,6 +210,7 @@ mod with_cuda {
     ) -> Result<Solution<T>, Error> {
         let mut solution = match options.method {
             Method::Hbisa | Method::HbisaRedBlack => hbisa(device, a, b, options, monitor)?,
+            Method::TridiagonalLu | Method::BlockLu | Method::BandLu | Method::Spike => direct(device, a, b, options)?,
             _ => krylov(device, a, b, options, monitor)?,
         };
         solution.report.notes.insert(0, format!("computed on {}", name(device)));
@@ -236,6 +255,115 @@ mod with_cuda {
         let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
         before(&mut report, reorder_time, setup, notes);
         Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+    }
+
+    /// Direct methods: factored and solved on the device, refined with residuals of the host.
+    fn direct<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+    ) -> Result<Solution<T>, Error> {
+        let start = Instant::now();
+        let (mut notes, mut summary) = (Vec::new(), None);
+        let a = &prepared(a, &mut notes)?;
+        let (transform, reorder) = transform(a, options.method, order_asked(options), &mut notes)?;
+        let identity = transform.is_identity();
+        let permuted = if identity { None } else { Some(transform.apply(a)) };
+        let work = permuted.as_ref().unwrap_or(a);
+        let reorder_time = start.elapsed();
+        let mut y = Mat::zeros(b.nrows(), b.ncols());
+        for j in 0..b.ncols() {
+            let column = b.col(j).try_as_col_major().expect("an owned matrix").as_slice();
+            transform.gather(Op::Identity, column, y.col_as_slice_mut(j));
+        }
+        let setup = || start.elapsed().saturating_sub(reorder_time);
+        // The report, bytes of the matrix and of the device, and the time that the factorization took.
+        let solved = match options.method {
+            Method::TridiagonalLu => {
+                let t = tridiagonal(work, options.method)?;
+                let mut on_device = DeviceTridiagonal::new(device, &t)?;
+                let setup = setup();
+                on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
+            }
+            Method::BlockLu => {
+                let hybrid = blocks(work, options, identity, &mut summary)?;
+                let lu = DeviceBlockLu::new(device, &[&hybrid])?;
+                let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
+                reports.and_then(only).map(|report| (report, hybrid.bytes(), lu.bytes(), setup))
+            }
+            Method::BandLu => {
+                let band = Band::from_csr(work)?;
+                let lu = DeviceBandLu::new(device, &[&band])?;
+                let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
+                reports.and_then(only).map(|report| (report, band.bytes(), lu.bytes(), setup))
+            }
+            _ => {
+                let (hybrid, band);
+                let (spike, bytes) = if options.blocks == Blocks::Detect {
+                    band = Band::from_csr(work)?;
+                    (DeviceSpike::band(device, &band, options.partitions)?, band.bytes())
+                } else {
+                    hybrid = blocks(work, options, identity, &mut summary)?;
+                    (DeviceSpike::blocks(device, &hybrid, options.partitions)?, hybrid.bytes())
+                };
+                notes.push(partition_note(spike.partitions()));
+                let setup = setup();
+                spike.solve_in_place(y.as_mut()).map(|report| (report, bytes, spike.bytes(), setup))
+            }
+        };
+        let (done, matrix, factors, setup) = solved.map_err(|e| match e {
+            // The place is told in the columns of A, not of its reordered form.
+            DeviceError::Factor(FactorError::Singular(place)) => {
+                Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
+            }
+            other => other.into(),
+        })?;
+        if matches!(options.method, Method::BlockLu | Method::BandLu) {
+            notes.push("one system is one thread block: --method spike uses all multiprocessors".into());
+        }
+        notes.push(format!(
+            "{} step{} of iterative refinement kept",
+            done.steps,
+            if done.steps == 1 { "" } else { "s" }
+        ));
+        let mut warnings = Vec::new();
+        if done.solved_by == SolvedBy::Host {
+            let reached = done.device_error;
+            warnings.push(format!(
+                "the GPU reached a backward error of {reached:.1e} only: {} on the processor solved the system",
+                options.method
+            ));
+        }
+        let mut x = Mat::zeros(b.nrows(), b.ncols());
+        for j in 0..b.ncols() {
+            transform.scatter(Op::Identity, y.col_as_slice(j), x.col_as_slice_mut(j));
+        }
+        let certificate = certify(a, Op::Identity, x.as_ref(), b);
+        let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
+        if outcome == Outcome::Inaccurate {
+            notes.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
+        }
+        notes.extend(warnings.iter().cloned());
+        let solve = start.elapsed().saturating_sub(reorder_time + setup);
+        let report = SolveReport {
+            method: options.method.name(),
+            outcome,
+            iterations: done.steps,
+            recurrence_residual: None,
+            certificate,
+            operator_applications: done.operator_applications,
+            preconditioner_applications: done.solves,
+            times: PhaseTimes { reorder: reorder_time, setup, solve },
+            bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
+            notes,
+        };
+        Ok(Solution { x, report, reorder, precond: "none", blocks: summary, rcond: None, warnings })
+    }
+
+    /// The report of a batch of one.
+    fn only(mut reports: Vec<Result<DirectReport, FactorError>>) -> Result<DirectReport, DeviceError> {
+        Ok(reports.remove(0)?)
     }
 
     /// A solve of one right-hand side by a Krylov method.

@@ -513,7 +513,8 @@ pub enum DeviceChoice {
     #[default]
     Cpu,
     /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg and bicgstab without a preconditioner or with Jacobi's,
-    /// hbisa and hbisa-redblack, and the factors of rbt and of the last level of arms-rbt. Needs the feature `cuda`.
+    /// hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and the factors of rbt and of the last level of arms-rbt.
+    /// Needs the feature `cuda`.
     Gpu(u32),
 }
 

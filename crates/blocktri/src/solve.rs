@@ -224,23 +224,9 @@ impl<T: Scalar> Solver<T> {
         }
         let start = Instant::now();
         let mut notes = Vec::new();
-        // Entries that are stored but zero must not widen the structure.
-        let a = if a.values().contains(&zero()) {
-            let kept = a.without_zeros();
-            notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
-            kept
-        } else {
-            a.clone()
-        };
-        if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
-            matching(&a)?;
-        }
+        let a = prepared(a, &mut notes)?;
         let mut times = PhaseTimes::default();
-        // Given blocks are blocks of the given order.
-        let reorder = match (&options.blocks, options.reorder) {
-            (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
-            (_, reorder) => reorder,
-        };
+        let reorder = order_asked(options);
         let factored = match options.method {
             Method::Auto => {
                 let fixed = match reorder {
@@ -349,8 +335,31 @@ impl<T: Scalar> Solver<T> {
     }
 }
 
+/// A without stored zeros, which must not widen the structure; structurally regular.
+pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result<Csr<T>, Error> {
+    let kept = if a.values().contains(&zero()) {
+        let kept = a.without_zeros();
+        notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
+        kept
+    } else {
+        a.clone()
+    };
+    if (0..kept.nrows()).any(|i| kept.get(i, i) == zero()) {
+        matching(&kept)?;
+    }
+    Ok(kept)
+}
+
+/// The reordering that direct methods are asked for: given blocks are blocks of the given order.
+pub(crate) fn order_asked(options: &SolveOptions) -> Reorder {
+    match (&options.blocks, options.reorder) {
+        (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
+        (_, reorder) => reorder,
+    }
+}
+
 /// Normwise backward error of a few units of roundoff.
-fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
+pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 

@@ -6,10 +6,13 @@
 //! Data stay on the device for a whole solve, scalars too; sums are trees of fixed shape, so that a run has the same bits
 //! every time and on every chip. The residual that a solver reports is recomputed on the host from A.
 
+mod band_lu;
 mod bicgstab;
 mod blas1;
 mod block_jacobi;
+mod block_lu;
 mod cg;
+mod checked;
 mod device;
 mod hbisa;
 mod ilu0;
@@ -17,17 +20,24 @@ mod krylov;
 mod preconditioner;
 mod rbt;
 mod scaled;
+mod spike;
 mod spmv;
 mod ssor_ai;
 mod sweep;
 mod tridiagonal;
+mod tridiagonal_once;
 
+pub use band_lu::DeviceBandLu;
 pub use bicgstab::DeviceBiCgStab;
 pub use blas1::{dot, update};
+pub use block_lu::DeviceBlockLu;
 pub use cg::{DeviceCg, Schedule};
+pub use checked::{DirectReport, SolvedBy};
 pub use device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
 pub use hbisa::{DeviceHbisa, HostShare};
 pub use preconditioner::{DeviceInverse, DevicePreconditioner, InverseFacts};
 pub use rbt::DeviceRbt;
+pub use spike::DeviceSpike;
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};
 pub use tridiagonal::{BatchReport, DeviceTridiagonalBatch};
+pub use tridiagonal_once::DeviceTridiagonal;

@@ -4,11 +4,11 @@ mod support;
 
 use bt_direct::batch::Layout;
 use bt_direct::{Factorization, RbtOptions};
-use bt_formats::{BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion};
+use bt_formats::{Band, BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion, Tridiagonal};
 use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
-    DeviceBiCgStab, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner, DeviceRbt, DeviceTridiagonalBatch,
-    DeviceVec, Schedule, dot,
+    DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner,
+    DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec, Schedule, dot,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -66,6 +66,23 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             assert!(batch.solve_in_place(&mut x).unwrap().on_host.is_empty());
             bits.extend(x.iter().map(|v| v.to_bits()));
         }
+        // Direct methods: two tiles of a tridiagonal system, blocks, bands, partitions.
+        let zeroed = |at: usize| (0..1000).map(|i| if i == at { 0.0 } else { b[i % 81] }).collect();
+        let t = Tridiagonal::new(zeroed(0), zeroed(1000), zeroed(999)).unwrap();
+        let mut x = faer::Mat::from_fn(1000, 1, |i, _| b[i % 80]);
+        DeviceTridiagonal::new(&device, &t).unwrap().solve_once(x.as_mut()).unwrap();
+        bits.extend(x.col_as_slice(0).iter().map(|v| v.to_bits()));
+        let band = Band::from_csr(&a).unwrap();
+        let (lu, band_lu) =
+            (DeviceBlockLu::new(&device, &[&lines[0], &lines[0]]), DeviceBandLu::new(&device, &[&band]));
+        let spikes = [DeviceSpike::band(&device, &band, Some(4)), DeviceSpike::blocks(&device, &lines[0], Some(3))];
+        let mut x = faer::Mat::from_fn(162, 2, |i, j| b[(i + j) % 81]);
+        lu.unwrap().solve_once(x.as_mut()).unwrap();
+        band_lu.unwrap().solve_once(x.as_mut().get_mut(..81, ..)).unwrap();
+        for spike in spikes {
+            spike.unwrap().solve_once(x.as_mut().get_mut(..81, ..)).unwrap();
+        }
+        bits.extend((0..2).flat_map(|j| x.col_as_slice(j)).map(|v| v.to_bits()));
         bits
     };
     let first = run();

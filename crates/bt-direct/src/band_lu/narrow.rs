@@ -26,7 +26,7 @@ pub(super) trait Kernel<T: Scalar, const R: usize>: Copy {
     fn pivot_lane(self, column: &[Lanes<T>; R], entering: T) -> Option<usize>;
     /// r·column, and r·entering in the lane.
     fn scaled(self, column: &[Lanes<T>; R], lane: usize, entering: T, r: T) -> [[T; LANES]; R];
-    /// `max` ← max(`max`, |re u| + |im u|) place by place; `taint` ← NaN where u is not finite.
+    /// `max` ← max(`max`, |re u| + |im u|) place by place; a NaN somewhere when some u is not finite.
     fn note(self, u: &[[T; LANES]], max: &mut [T::Real; LANES]);
 }
 
@@ -262,7 +262,7 @@ fn every<T: Copy>(from: &[T], stride: usize, to: &mut [T]) {
     let (groups, rest) = to.as_chunks_mut::<4>();
     let done = 4 * groups.len() * stride;
     for (i, to) in groups.iter_mut().enumerate() {
-        let from = &from[4 * i * stride..][..3 * stride + 1];
+        let from = &from[4 * i * stride..][..=3 * stride];
         *to = [from[0], from[stride], from[2 * stride], from[3 * stride]];
     }
     for (i, to) in rest.iter_mut().enumerate() {
@@ -284,7 +284,7 @@ fn to_every<T: Copy>(to: &mut [T], stride: usize, from: &[T]) {
     let (groups, rest) = from.as_chunks::<4>();
     let done = 4 * groups.len() * stride;
     for (i, &[a, b, c, d]) in groups.iter().enumerate() {
-        let to = &mut to[4 * i * stride..][..3 * stride + 1];
+        let to = &mut to[4 * i * stride..][..=3 * stride];
         (to[0], to[stride], to[2 * stride], to[3 * stride]) = (a, b, c, d);
     }
     for (i, &from) in rest.iter().enumerate() {

@@ -1,6 +1,5 @@
-//! Narrow bands of real numbers in explicit vectors: the compiler's own took three times as many instructions.
+//! Narrow bands of real numbers in explicit vectors: the compiler's own copy columns to and from the stack.
 
-use bt_formats::RealScalar;
 use pulp::Simd;
 
 use super::Tuning;
@@ -20,12 +19,10 @@ fn vector<L: Real, S: Simd>(column: &[Lanes<L>], v: usize) -> L::V<S> {
     L::load(&column[v / each].0[v % each * w..])
 }
 
-impl<S: Simd, const V: usize> Vectors<S, V> {
-    #[inline(always)]
-    fn store<L: Real, const R: usize>(self, column: &mut [Lanes<L>; R], v: usize, value: L::V<S>) {
-        let (w, each) = (L::lanes::<S>(), LANES / L::lanes::<S>());
-        L::store(&mut column[v / each].0[v % each * w..], value);
-    }
+#[inline(always)]
+fn store<L: Real, S: Simd>(column: &mut [Lanes<L>], v: usize, value: L::V<S>) {
+    let (w, each) = (L::lanes::<S>(), LANES / L::lanes::<S>());
+    L::store::<S>(&mut column[v / each].0[v % each * w..], value);
 }
 
 impl<L: Real, S: Simd, const R: usize, const V: usize> Kernel<L, R> for Vectors<S, V> {
@@ -43,7 +40,7 @@ impl<L: Real, S: Simd, const R: usize, const V: usize> Kernel<L, R> for Vectors<
         let u = L::splat(self.0, u);
         for v in 0..V {
             let updated = L::minus_product(self.0, l[v], u, vector::<L, S>(w, v));
-            self.store(w, v, updated);
+            store::<L, S>(w, v, updated);
         }
     }
     #[inline(always)]

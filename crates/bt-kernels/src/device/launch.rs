@@ -22,10 +22,14 @@ pub(crate) enum Family {
     Ilu0,
     BlockJacobi,
     Dense,
+    TridiagonalOnce,
+    BlockLu,
+    BandLu,
+    Spike,
 }
 
 impl Family {
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 14;
 
     fn name(self) -> &'static str {
         match self {
@@ -39,6 +43,10 @@ impl Family {
             Self::Ilu0 => "kernels/ilu0.cu",
             Self::BlockJacobi => "kernels/block_jacobi.cu",
             Self::Dense => "kernels/dense.cu",
+            Self::TridiagonalOnce => "kernels/tridiagonal_once.cu",
+            Self::BlockLu => "kernels/block_lu.cu",
+            Self::BandLu => "kernels/band_lu.cu",
+            Self::Spike => "kernels/spike.cu",
         }
     }
 
@@ -54,6 +62,10 @@ impl Family {
             Self::Ilu0 => include_str!("../../../../kernels/ptx/ilu0.ptx"),
             Self::BlockJacobi => include_str!("../../../../kernels/ptx/block_jacobi.ptx"),
             Self::Dense => include_str!("../../../../kernels/ptx/dense.ptx"),
+            Self::TridiagonalOnce => include_str!("../../../../kernels/ptx/tridiagonal_once.ptx"),
+            Self::BlockLu => include_str!("../../../../kernels/ptx/block_lu.ptx"),
+            Self::BandLu => include_str!("../../../../kernels/ptx/band_lu.ptx"),
+            Self::Spike => include_str!("../../../../kernels/ptx/spike.ptx"),
         }
     }
 }

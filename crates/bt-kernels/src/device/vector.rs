@@ -74,8 +74,9 @@ impl<T: DeviceCopy> DeviceVec<T> {
     /// [`DeviceError::OutOfMemory`], [`DeviceError::Lost`].
     pub fn zeros(device: &Device, len: usize) -> Result<Self> {
         let vector = Self::uninitialized(device, len)?;
-        // SAFETY: the vector has that many bytes.
-        let code = unsafe { cust::sys::cuMemsetD8_v2(vector.address(), 0, vector.bytes()) } as u32;
+        let stream = device.0.stream.as_inner();
+        // SAFETY: the vector has that many bytes. On the stream, so that kernels launched later find them written.
+        let code = unsafe { cust::sys::cuMemsetD8Async(vector.address(), 0, vector.bytes(), stream) } as u32;
         if code == 0 { Ok(vector) } else { Err(DeviceError::lost("writing zeros", code)) }
     }
 

@@ -1,7 +1,7 @@
-//! `cargo xtask pack-gpu`: the device tests as one folder that runs on a machine with a driver and no cargo.
+//! `cargo xtask pack-gpu`: the device tests and benchmarks as one folder that runs on a machine with a driver and no cargo.
 //!
-//! The test programs of bt-kernels carry their PTX and read no files. `run.sh` starts each on the GPU, under the program that
-//! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`).
+//! The programs of bt-kernels carry their PTX and read no files. `run.sh` starts each test on the GPU, under the program that
+//! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`); `bench.sh` starts the benchmarks.
 
 use std::fs;
 use std::io::BufReader;
@@ -36,6 +36,16 @@ fi
 echo \"all passed\"
 ";
 
+const BENCH: &str = "\
+#!/bin/sh
+# The benchmarks on the GPU of this machine; words are handed on to criterion.
+cd \"$(dirname \"$0\")\" || exit 1
+export REQUIRE_GPU=1
+for bench in ./bench-*; do
+    \"$bench\" --bench \"$@\" || exit 1
+done
+";
+
 /// Builds the programs and fills target/pack-gpu.
 pub fn run(options: &Options) -> Result<()> {
     let folder = root().join("target/pack-gpu");
@@ -43,7 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
         fs::remove_dir_all(&folder).context(folder.display())?;
     }
     fs::create_dir_all(&folder).context(folder.display())?;
-    let mut command = cargo(["test", "--package", "bt-kernels", "--tests", "--no-run"]);
+    let mut command = cargo(["test", "--package", "bt-kernels", "--tests", "--benches", "--no-run"]);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     if !options.dev {
         command.arg("--release");
@@ -53,9 +63,10 @@ pub fn run(options: &Options) -> Result<()> {
     let mut names = Vec::new();
     for message in child.stdout.take().into_iter().flat_map(|out| Message::parse_stream(BufReader::new(out))) {
         if let Message::CompilerArtifact(artifact) = message.context(&shown)?
-            && let Some(program) = artifact.executable.filter(|_| artifact.profile.test)
+            && let Some(program) = artifact.executable
         {
-            let to = folder.join(format!("test-{}", artifact.target.name));
+            let kind = if artifact.target.is_bench() { "bench" } else { "test" };
+            let to = folder.join(format!("{kind}-{}", artifact.target.name));
             fs::copy(&program, &to).context(to.display())?;
             names.push(artifact.target.name);
         }
@@ -64,8 +75,10 @@ pub fn run(options: &Options) -> Result<()> {
     if !status.success() || names.is_empty() {
         return Err(Failure(format!("{shown}: {status}, {} programs", names.len())));
     }
-    let script = folder.join("run.sh");
-    fs::write(&script, RUN).context(script.display())?;
-    println!("target/pack-gpu: run.sh and {} programs: {}", names.len(), names.join(", "));
+    for (name, script) in [("run.sh", RUN), ("bench.sh", BENCH)] {
+        let path = folder.join(name);
+        fs::write(&path, script).context(path.display())?;
+    }
+    println!("target/pack-gpu: run.sh, bench.sh and {} programs: {}", names.len(), names.join(", "));
     Ok(())
 }

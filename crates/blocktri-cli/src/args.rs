@@ -181,8 +181,8 @@ pub struct SolveArgs {
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
     /// Where to compute; on the GPU there are cg and bicgstab, hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and
-    /// the dense factors of rbt and of --precond arms-rbt
-    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = device)]
+    /// the dense factors of rbt and of --precond arms-rbt; auto takes it where it is there and worth the copies
+    #[arg(long, value_name = "cpu|auto|gpu[:i]", default_value = "cpu", value_parser = device)]
     pub device: DeviceChoice,
     /// Solve N times; seconds become {"min", "median"}
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
@@ -584,11 +584,12 @@ impl FromStr for BlocksArg {
 fn device(text: &str) -> Result<DeviceChoice, String> {
     match text.split_once(':') {
         None if text == "cpu" => Ok(DeviceChoice::Cpu),
+        None if text == "auto" => Ok(DeviceChoice::Auto),
         None if text == "gpu" => Ok(DeviceChoice::Gpu(0)),
         Some(("gpu", index)) => {
             index.parse().map(DeviceChoice::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
         }
-        _ => Err("devices: cpu, gpu, gpu:0, gpu:1, …".into()),
+        _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …".into()),
     }
 }
 

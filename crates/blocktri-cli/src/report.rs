@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blocktri::formats::{PhaseTimes, ScalarKind};
-use blocktri::{BlockSummary, Method, Outcome, Reorder, SolveOptions, SolveReport};
+use blocktri::{BlockSummary, DeviceChoice, Method, Outcome, Reorder, SolveOptions, SolveReport};
 use serde_json::{Map, Value, json};
 
 /// Everything the report says.
@@ -21,6 +21,7 @@ pub struct Facts<'a> {
     pub report: &'a SolveReport,
     pub forward_error: Option<f64>,
     pub rcond: Option<f64>,
+    pub device: DeviceChoice,
     pub options: &'a SolveOptions,
     pub seconds: Seconds,
     pub notes: Vec<String>,
@@ -109,7 +110,7 @@ impl Facts<'_> {
             "method_requested": self.method_requested.name(),
             "precond": self.precond,
             "reorder": self.reorder.name(),
-            "device": self.options.device.to_string(),
+            "device": self.device.to_string(),
             "threads": rayon::current_num_threads(),
             "outcome": report.outcome.name(),
             "breakdown": breakdown,

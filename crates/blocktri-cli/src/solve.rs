@@ -27,7 +27,7 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     check_options(args)?;
     // Open until the end: a GPU that is not there should not cost the reading of a large file.
     let _device = match args.device {
-        DeviceChoice::Cpu => None,
+        DeviceChoice::Cpu | DeviceChoice::Auto => None,
         DeviceChoice::Gpu(ordinal) => Some(gpu::Device::open(ordinal).map_err(|e| Failure::no_device(&e))?),
     };
     // Before the work: a folder that cannot be written to should not cost an hour of computing.
@@ -273,6 +273,7 @@ impl Job<'_> {
             report,
             forward_error: x_star.map(|x_star| forward_error(&solution.x, x_star)),
             rcond: solution.rcond,
+            device: solution.device,
             options: &options,
             seconds,
             notes,

@@ -122,6 +122,21 @@ fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
 }
 
 #[test]
+fn auto_says_why_it_stays_on_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for (method, why) in [
+        ("cg", "the matrix has 5 KB, which its caches hold"),
+        ("band-lu", "a GPU has band-lu too, but it reads A once, as the copy to it does"),
+        ("rbt", "the matrix has fewer than 2048 rows"),
+    ] {
+        let json = run(&sandbox, &format!("solve A.mtx --method {method} --device auto --json")).expect(0).json();
+        assert_eq!(json["device"], "cpu", "{method}");
+        assert_eq!(json["notes"][0], format!("--device auto: the processor, since {why}"), "{method}");
+    }
+}
+
+#[test]
 fn what_is_not_on_the_gpu_is_bad_usage() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);

@@ -350,13 +350,13 @@ fn factor_in_order<T: Scalar>(
             let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
             let (rbt, reason): (Box<dyn Factorization<T>>, _) = match options.device {
                 DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
-                DeviceChoice::Cpu => {
+                DeviceChoice::Cpu | DeviceChoice::Auto => {
                     let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
                     let reason = rbt.fallback();
                     (Box::new(rbt), reason)
                 }
             };
-            let place = if options.device == DeviceChoice::Cpu { "" } else { " on the processor" };
+            let place = if matches!(options.device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
             notes.extend(reason.map(|why| format!("rbt factored with partial pivoting{place} instead: {why}")));
             (rbt, dense_bytes(work))
         }

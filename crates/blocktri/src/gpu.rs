@@ -5,7 +5,7 @@ use bt_formats::{Csr, Monitor, Scalar};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
-use crate::options::{Method, Precond, SolveOptions};
+use crate::options::{DeviceChoice, Method, Precond, SolveOptions};
 use crate::solve::Solution;
 
 /// Factors of a dense matrix, and why they are those of the processor, if they are.
@@ -15,6 +15,43 @@ type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
 pub(crate) fn helps_processor(options: &SolveOptions) -> bool {
     let krylov = matches!(options.method, Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres);
     options.method == Method::Rbt || (krylov && options.precond == Precond::ArmsRbt)
+}
+
+/// Bytes of A from which on iterations are the device's: the caches of a processor hold less.
+const LARGE: usize = 32 << 20;
+/// Rows from which on a dense matrix is factored there: below, copies take as long as the flops.
+const MANY: usize = 2048;
+
+/// Where `DeviceChoice::Auto` solves, and why.
+pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, String) {
+    let why = match worthwhile(a, options) {
+        Err(why) => why,
+        Ok(why) => match fits(a, options) {
+            Ok(gpu) => return (DeviceChoice::Gpu(0), format!("--device auto: {gpu}, since {why}")),
+            Err(error) => error.to_string(),
+        },
+    };
+    (DeviceChoice::Cpu, format!("--device auto: the processor, since {why}"))
+}
+
+/// Whether the work outweighs the copies to a device.
+fn worthwhile<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, String> {
+    let (bytes, n, method) = (a.bytes(), a.nrows(), options.method);
+    match method {
+        Method::Rbt if n >= MANY => Ok(format!("a dense matrix of {n} rows is factored")),
+        Method::Rbt => Err(format!("the matrix has fewer than {MANY} rows")),
+        _ if !method.is_iterative() => {
+            Err(format!("a GPU has {method} too, but it reads A once, as the copy to it does"))
+        }
+        _ if options.precond == Precond::ArmsRbt => Err("only the last level of arms-rbt would be the GPU's".into()),
+        _ if bytes >= LARGE => Ok(format!("the matrix has {} MB", bytes >> 20)),
+        _ => Err(format!("the matrix has {} KB, which its caches hold", bytes >> 10)),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
+    Err(absent(0))
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -47,6 +84,8 @@ pub(crate) fn solve<T: Scalar>(
 }
 
 #[cfg(feature = "cuda")]
+use with_cuda::fits;
+#[cfg(feature = "cuda")]
 pub(crate) use with_cuda::{check, rbt, solve};
 
 #[cfg(feature = "cuda")]
@@ -65,7 +104,10 @@ mod with_cuda {
         DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, InverseFacts, Schedule, SolvedBy,
     };
 
-    use super::{Csr, Dense, Error, Mat, MatRef, Method, Monitor, Precond, RbtOptions, Scalar, Solution, SolveOptions};
+    use super::{
+        Csr, Dense, DeviceChoice, Error, Mat, MatRef, Method, Monitor, Precond, RbtOptions, Scalar, Solution,
+        SolveOptions,
+    };
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
     use crate::iterate::{blocks_of, columns, ordered};
     use crate::options::{Blocks, Precision};
@@ -96,6 +138,25 @@ mod with_cuda {
             return solved;
         }
         as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
+    }
+
+    /// The name of device 0, if it is there, has the method and may have the memory.
+    pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, Error> {
+        let device = Device::open(0)?;
+        if T::reals(&[]).is_none() {
+            return Err(complex());
+        }
+        let needed = if options.method == Method::Rbt {
+            2 * size_of::<T>() * a.nrows() * a.nrows()
+        } else {
+            supported(options)?;
+            2 * a.bytes() + 16 * size_of::<T>() * a.nrows()
+        };
+        if needed > device.memory() {
+            let (gb, name) = (needed >> 30, name(&device));
+            return Err(Error::Usage { message: format!("about {gb} GB are more than {name}, has") });
+        }
+        Ok(name(&device))
     }
 
     pub(crate) fn rbt<T: Scalar>(a: &Mat<T>, ordinal: u32, options: RbtOptions) -> Result<Dense<T>, Error> {
@@ -130,6 +191,10 @@ mod with_cuda {
     /// The device as notes call it.
     fn name(device: &Device) -> String {
         format!("GPU {}, {}, with {} multiprocessors", device.ordinal(), device.name(), device.multiprocessors())
+    }
+
+    fn place(device: &Device) -> DeviceChoice {
+        DeviceChoice::Gpu(device.ordinal())
     }
 
     fn complex() -> Error {
@@ -254,7 +319,16 @@ mod with_cuda {
             |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
         let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
         before(&mut report, reorder_time, setup, notes);
-        Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+        Ok(Solution {
+            x,
+            report,
+            reorder,
+            precond: "none",
+            blocks: Some(summary),
+            rcond: None,
+            device: place(device),
+            warnings: Vec::new(),
+        })
     }
 
     /// Direct methods: factored and solved on the device, refined with residuals of the host.
@@ -358,7 +432,16 @@ mod with_cuda {
             bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
             notes,
         };
-        Ok(Solution { x, report, reorder, precond: "none", blocks: summary, rcond: None, warnings })
+        Ok(Solution {
+            x,
+            report,
+            reorder,
+            precond: "none",
+            blocks: summary,
+            rcond: None,
+            device: place(device),
+            warnings,
+        })
     }
 
     /// The report of a batch of one.
@@ -419,7 +502,16 @@ mod with_cuda {
         }
         let (x, mut report) = columns(a, b, &transform, monitor, &mut *made.solve)?;
         before(&mut report, reorder_time, setup, notes);
-        Ok(Solution { x, report, reorder, precond, blocks: None, rcond: None, warnings: Vec::new() })
+        Ok(Solution {
+            x,
+            report,
+            reorder,
+            precond,
+            blocks: None,
+            rcond: None,
+            device: place(device),
+            warnings: Vec::new(),
+        })
     }
 
     /// The preconditioner that the options ask for.
@@ -451,5 +543,28 @@ mod with_cuda {
             shift_note(precond, facts.breakdowns, facts.shift, notes);
             incomplete_notes(precond, facts.nnz, facts.replaced_pivots, || levels, options, notes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(n: usize, method: Method, precond: Precond) -> Result<String, String> {
+        let ptr = (0..=n as u32).collect();
+        let a = Csr::<f64>::new(n, n, ptr, (0..n as u32).collect(), vec![1.0; n]).expect("a diagonal matrix");
+        worthwhile(&a, &SolveOptions { method, precond, ..SolveOptions::default() })
+    }
+
+    #[test]
+    fn the_work_has_to_outweigh_the_copies() {
+        let none = Precond::None;
+        // 16 bytes a row with one entry
+        assert_eq!(of(LARGE / 16, Method::Cg, none), Ok("the matrix has 32 MB".into()));
+        assert_eq!(of(64, Method::Cg, none), Err("the matrix has 1 KB, which its caches hold".into()));
+        assert!(of(LARGE / 16, Method::BandLu, none).is_err_and(|why| why.contains("reads A once")));
+        assert!(of(LARGE / 16, Method::Gmres, Precond::ArmsRbt).is_err());
+        assert!(of(MANY, Method::Rbt, none).is_ok());
+        assert!(of(MANY - 1, Method::Rbt, none).is_err());
     }
 }

@@ -13,7 +13,7 @@ use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::options::{Blocks, Method, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Method, Reorder, SolveOptions};
 use crate::precondition::{Single, preconditioner};
 use crate::reordered::Transform;
 use crate::solve::Solution;
@@ -86,7 +86,16 @@ fn block_iteration<T: Scalar>(
     report.times.reorder = reorder_time;
     notes.append(&mut report.notes);
     report.notes = notes;
-    Ok(Solution { x, report, reorder, precond: "none", blocks: Some(summary), rcond: None, warnings: Vec::new() })
+    Ok(Solution {
+        x,
+        report,
+        reorder,
+        precond: "none",
+        blocks: Some(summary),
+        rcond: None,
+        device: DeviceChoice::Cpu,
+        warnings: Vec::new(),
+    })
 }
 
 /// The blocks given or found. Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration
@@ -145,7 +154,16 @@ fn krylov<T: Scalar>(
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
     notes.append(&mut report.notes);
     report.notes = notes;
-    Ok(Solution { x, report, reorder, precond: preconditioner.name(), blocks: None, rcond: None, warnings: Vec::new() })
+    Ok(Solution {
+        x,
+        report,
+        reorder,
+        precond: preconditioner.name(),
+        blocks: None,
+        rcond: None,
+        device: DeviceChoice::Cpu,
+        warnings: Vec::new(),
+    })
 }
 
 /// Columns side by side, at most.

@@ -516,6 +516,9 @@ pub enum DeviceChoice {
     /// hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and the factors of rbt and of the last level of arms-rbt.
     /// Needs the feature `cuda`.
     Gpu(u32),
+    /// On GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
+    /// says why.
+    Auto,
 }
 
 impl fmt::Display for DeviceChoice {
@@ -523,6 +526,7 @@ impl fmt::Display for DeviceChoice {
         match self {
             Self::Cpu => f.write_str("cpu"),
             Self::Gpu(ordinal) => write!(f, "gpu:{ordinal}"),
+            Self::Auto => f.write_str("auto"),
         }
     }
 }

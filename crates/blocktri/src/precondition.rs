@@ -268,7 +268,7 @@ fn arms<T: Scalar>(
         notes.push(format!("the last level went to ilut, since it has more than {} rows", options.dense_limit));
     }
     if let Some(reason) = last.fallback {
-        let place = if device == DeviceChoice::Cpu { "" } else { " on the processor" };
+        let place = if matches!(device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
         notes.push(format!("the last level was factored with partial pivoting{place}: {reason}"));
     }
     if last.shift > 0.0 {

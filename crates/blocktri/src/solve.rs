@@ -33,6 +33,8 @@ pub struct Solution<T> {
     pub blocks: Option<BlockSummary>,
     /// Reciprocal condition number of A in the 1-norm, direct methods only.
     pub rcond: Option<f64>,
+    /// Where it was solved: never `Auto`.
+    pub device: DeviceChoice,
     /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
     /// method replaced by another.
     pub warnings: Vec<String>,
@@ -90,12 +92,22 @@ pub fn solve<T: Scalar>(
 ) -> Result<Solution<T>, Error> {
     check_matrix(a)?;
     let b = check_rhs(a, b)?;
-    let DeviceChoice::Gpu(ordinal) = options.device else { return on_processor(a, b.as_ref(), options, monitor) };
+    let ordinal = match options.device {
+        DeviceChoice::Cpu => return on_processor(a, b.as_ref(), options, monitor),
+        DeviceChoice::Gpu(ordinal) => ordinal,
+        DeviceChoice::Auto => {
+            let (device, why) = gpu::choose(a, options);
+            let mut answer = solve(a, b.as_ref(), &SolveOptions { device, ..options.clone() }, monitor)?;
+            answer.report.notes.insert(0, why);
+            return Ok(answer);
+        }
+    };
     if !gpu::helps_processor(options) {
         return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
     }
     let mut answer = on_processor(a, b.as_ref(), options, monitor)?;
     answer.report.notes.insert(0, gpu::check(ordinal)?);
+    answer.device = options.device;
     Ok(answer)
 }
 
@@ -317,7 +329,16 @@ impl<T: Scalar> Solver<T> {
             },
             notes,
         };
-        Ok(Solution { x, report, reorder: *reorder, precond: "none", blocks: *blocks, rcond: Some(rcond), warnings })
+        Ok(Solution {
+            x,
+            report,
+            reorder: *reorder,
+            precond: "none",
+            blocks: *blocks,
+            rcond: Some(rcond),
+            device: DeviceChoice::Cpu,
+            warnings,
+        })
     }
 
     /// The factors, as solvers with A, Aᵀ, Aᴴ, determinant and condition estimate.

@@ -18,7 +18,7 @@ use crate::krylov::check_vector;
 const DOUBTFUL: f64 = 32.0;
 const MAX_STEPS: usize = 3;
 /// Blocks of a launch at most, and right-hand sides that are on the device at once.
-const MAX_BLOCKS: usize = i32::MAX as usize;
+pub(crate) const MAX_BLOCKS: usize = i32::MAX as usize;
 const MAX_COLUMNS: usize = 64;
 
 /// Who made an answer.

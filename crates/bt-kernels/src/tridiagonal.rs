@@ -122,8 +122,31 @@ impl<'a, T: DeviceScalar> DeviceTridiagonalBatch<'a, T> {
     /// [`InputError::DimensionMismatch`]; errors of the device, after which `b` is as it was.
     pub fn solve_in_place(&mut self, b: &mut [T]) -> Result<BatchReport> {
         self.b.copy_from(b)?;
+        self.solve_on_device()?;
         if self.m == 0 {
             return Ok(BatchReport::default());
+        }
+        let mut x = vec![T::default(); b.len()];
+        self.x.copy_to(&mut x)?;
+        let errors = self.backward_errors()?;
+        let unit = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON } / 2.0;
+        let mut report = BatchReport::default();
+        for s in (0..self.m).filter(|&s| !(errors[s] <= DOUBTFUL * unit)) {
+            report.on_host.push(s);
+            self.again(s, b, &mut x, &mut report.failures)?;
+        }
+        b.copy_from_slice(&x);
+        Ok(report)
+    }
+
+    /// Solves for the right-hand sides in [`DeviceTridiagonalBatch::vectors`]; the host does not wait. Without interchanges: the host
+    /// judges by [`DeviceTridiagonalBatch::backward_errors`].
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn solve_on_device(&self) -> Result<()> {
+        if self.m == 0 {
+            return Ok(());
         }
         let sizes = [self.n, self.m].map(|v| Arg::from(v as u32));
         let [lower, diag, upper] = self.diagonals.each_ref().map(DeviceVec::arg);
@@ -136,18 +159,22 @@ impl<'a, T: DeviceScalar> DeviceTridiagonalBatch<'a, T> {
             let shape = Shape { threads: (self.n as u32).next_multiple_of(32), ..Shape::blocks(self.m as u32) };
             self.kernel.launch(shape, &[n, m, lower, diag, upper, b_arg, x_arg, errors])?;
         }
-        let mut x = vec![T::default(); b.len()];
-        self.x.copy_to(&mut x)?;
+        Ok(())
+    }
+
+    /// The backward error of every system, of the last solve.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn backward_errors(&self) -> Result<Vec<f64>> {
         let mut errors = vec![0.0; self.m];
         self.errors.copy_to(&mut errors)?;
-        let unit = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON } / 2.0;
-        let mut report = BatchReport::default();
-        for s in (0..self.m).filter(|&s| !(errors[s] <= DOUBTFUL * unit)) {
-            report.on_host.push(s);
-            self.again(s, b, &mut x, &mut report.failures)?;
-        }
-        b.copy_from_slice(&x);
-        Ok(report)
+        Ok(errors)
+    }
+
+    /// The right-hand sides, in the layout of the batch, and their answers.
+    pub fn vectors(&mut self) -> (&mut DeviceVec<T>, &DeviceVec<T>) {
+        (&mut self.b, &self.x)
     }
 
     /// System s on the host, with interchanges.

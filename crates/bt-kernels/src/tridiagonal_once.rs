@@ -18,7 +18,7 @@ use bt_direct::TridiagonalLu;
 use bt_formats::{Error as InputError, Scalar, Tridiagonal};
 use faer::MatMut;
 
-use crate::checked::{DirectReport, by_columns, solve_system};
+use crate::checked::{DirectReport, MAX_BLOCKS, by_columns, solve_system};
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 
 /// Pieces of a tile, and tiles of a group, by the threads of a block.
@@ -49,13 +49,13 @@ pub struct DeviceTridiagonal<'a, T: DeviceScalar> {
     spread: Kernel,
     solve: Kernel,
     work: Option<Work<T>>,
+    /// Right-hand sides of the host.
+    x: Option<DeviceVec<T>>,
 }
 
-/// For a number of right-hand sides.
+/// For a number of right-hand sides: ten values and two unknowns of each piece, level by level.
 struct Work<T: DeviceScalar> {
     columns: usize,
-    x: DeviceVec<T>,
-    /// Ten values and two unknowns of each piece, level by level.
     levels: Vec<[DeviceVec<T>; 2]>,
 }
 
@@ -96,13 +96,16 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
             spread: kernel("spread")?,
             solve: kernel("solve")?,
             work: None,
+            x: None,
         })
     }
 
     /// Bytes on the device: the diagonals, and what the last solve took.
     pub fn bytes(&self) -> usize {
         let levels = |w: &Work<T>| w.levels.iter().flatten().map(DeviceVec::bytes).sum::<usize>();
-        3 * self.diagonals[0].bytes() + self.work.as_ref().map_or(0, |w| w.x.bytes() + levels(w))
+        3 * self.diagonals[0].bytes()
+            + self.work.as_ref().map_or(0, levels)
+            + self.x.as_ref().map_or(0, DeviceVec::bytes)
     }
 
     /// X ← A⁻¹·X for the columns of `x`, contiguous, refined on the host with residuals from A. Where the backward error stays
@@ -129,19 +132,45 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
             let what = "rows of the right-hand side";
             return Err(InputError::DimensionMismatch { what, expected: n, found: x.nrows() }.into());
         }
-        by_columns(x, self.counts[0] as usize, |columns, nrhs| self.launch(columns, nrhs))
+        by_columns(x, self.counts[0] as usize, |columns, _| {
+            let mut x = match self.x.take().filter(|x| x.len() == columns.len()) {
+                Some(x) => x,
+                None => DeviceVec::uninitialized(&self.device, columns.len())?,
+            };
+            x.copy_from(columns)?;
+            self.solve_on_device(&mut x)?;
+            x.copy_to(columns)?;
+            self.x = Some(x);
+            Ok(())
+        })
     }
 
-    fn launch(&mut self, columns: &mut [T], nrhs: usize) -> Result<()> {
+    /// The same for columns on the device, one after another, where they stay; the host does not wait.
+    ///
+    /// # Errors
+    /// [`InputError::DimensionMismatch`] unless `x` holds whole columns; [`InputError::TooLarge`] for too many at once; errors of the device.
+    pub fn solve_on_device(&mut self, x: &mut DeviceVec<T>) -> Result<()> {
+        let n = self.a.diag().len();
+        let nrhs = x.len().checked_div(n).unwrap_or(0);
+        if x.len() != nrhs * n {
+            let what = "rows of the right-hand sides on the device";
+            return Err(InputError::DimensionMismatch { what, expected: nrhs * n, found: x.len() }.into());
+        }
+        if nrhs > MAX_BLOCKS / self.counts[0].max(1) as usize {
+            let (what, limit) = ("one launch on the GPU", "2^31 - 1 thread blocks".into());
+            return Err(InputError::TooLarge { what, needed: format!("{nrhs} right-hand sides"), limit }.into());
+        }
+        if nrhs == 0 {
+            return Ok(());
+        }
         let work = match self.work.take().filter(|w| w.columns == nrhs) {
             Some(work) => self.work.insert(work),
-            None => self.work.insert(Work::new(&self.device, columns.len(), &self.counts, nrhs)?),
+            None => self.work.insert(Work::new(&self.device, &self.counts, nrhs)?),
         };
-        work.x.copy_from(columns)?;
         let (counts, tiles, nrhs) = (&self.counts, self.counts[0], nrhs as u32);
         let shape = |blocks: u32| Shape { blocks: blocks * nrhs, threads: PIECES, shared: 0 };
         let [lower, diag, upper] = self.diagonals.each_ref().map(DeviceVec::arg);
-        let (n, x) = (Arg::from(self.a.diag().len() as u32), work.x.arg());
+        let (n, x) = (Arg::from(n as u32), x.arg());
         let remains = |k: usize| work.levels[k][0].arg();
         // A kernel for one group does not read what is around it.
         let ends = |k: usize| work.levels.get(k).map_or(x, |level| level[1].arg());
@@ -157,17 +186,16 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
                 self.spread.launch(shape(count.div_ceil(PIECES)), &args)?;
             }
         }
-        self.solve.launch(shape(tiles), &system(ends(0)))?;
-        work.x.copy_to(columns)
+        self.solve.launch(shape(tiles), &system(ends(0)))
     }
 }
 
 impl<T: DeviceScalar> Work<T> {
-    fn new(device: &Device, len: usize, counts: &[u32], columns: usize) -> Result<Self> {
+    fn new(device: &Device, counts: &[u32], columns: usize) -> Result<Self> {
         let memory = |values: usize, count: u32| DeviceVec::uninitialized(device, values * count as usize * columns);
         // A tile alone needs no memory between the passes.
         let levels = counts.iter().filter(|_| counts[0] > 1);
         let levels = levels.map(|&count| Ok([memory(10, count)?, memory(2, count)?])).collect::<Result<_>>()?;
-        Ok(Self { columns, x: DeviceVec::uninitialized(device, len)?, levels })
+        Ok(Self { columns, levels })
     }
 }

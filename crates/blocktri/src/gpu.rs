@@ -1,7 +1,7 @@
 //! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
 
 use bt_direct::{Factorization, FallbackReason, RbtOptions};
-use bt_formats::{Csr, Monitor, Scalar};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Scalar};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
@@ -95,8 +95,7 @@ mod with_cuda {
 
     use bt_direct::{FactorError, Refinement, Singularity};
     use bt_formats::{
-        Band, BlockTridiagonal, Bytes, Error as InputError, HybridLayout, Matrix, Op, Outcome, PhaseTimes, SolveReport,
-        certify,
+        Band, BlockTridiagonal, Bytes, Error as InputError, HybridLayout, Op, Outcome, PhaseTimes, SolveReport, certify,
     };
     use bt_iter::{Series, StopRule, Sweep, Triangles};
     use bt_kernels::{
@@ -105,8 +104,8 @@ mod with_cuda {
     };
 
     use super::{
-        Csr, Dense, DeviceChoice, Error, Mat, MatRef, Method, Monitor, Precond, RbtOptions, Scalar, Solution,
-        SolveOptions,
+        Csr, Dense, DeviceChoice, Error, LinearOperator, Mat, MatRef, Matrix, Method, Monitor, Precond, RbtOptions,
+        Scalar, Solution, SolveOptions,
     };
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
     use crate::iterate::{blocks_of, columns, ordered};

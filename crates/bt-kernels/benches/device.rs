@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bt_direct::batch::Layout;
 use bt_formats::{
-    BlockTridiagonal, Csr, Dia, DiagonalKind, HybridLayout, Matrix, Partition, StopCriterion, Tridiagonal,
+    BlockTridiagonal, Csr, Dia, DiagonalKind, HybridLayout, LinearOperator, Partition, StopCriterion, Tridiagonal,
 };
 use bt_iter::{StopRule, Sweep};
 use bt_kernels::{

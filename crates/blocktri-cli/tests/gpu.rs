@@ -126,7 +126,7 @@ fn auto_says_why_it_stays_on_the_processor() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
     for (method, why) in [
-        ("cg", "the matrix has 5 KB, which its caches hold"),
+        ("cg", "the matrix has 4 KB, which its caches hold"),
         ("band-lu", "a GPU has band-lu too, but it reads A once, as the copy to it does"),
         ("rbt", "the matrix has fewer than 2048 rows"),
     ] {

@@ -26,6 +26,8 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         let layout = HybridLayout { diagonal: Some(diagonal), ..HybridLayout::default() };
         BlockTridiagonal::from_csr(&a, Partition::uniform(81, 9).unwrap(), layout).unwrap()
     });
+    // Bits differ in the first iterations or never.
+    let few = StopCriterion { rtol: 0.0, max_iters: 5, ..StopCriterion::default() };
     let run = || {
         let r = DeviceVec::from_slice(&device, &b).unwrap();
         let mut y = DeviceVec::zeros(&device, 81).unwrap();
@@ -34,19 +36,19 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         for schedule in [Schedule::Launches, Schedule::Persistent] {
             let mut x = vec![0.0; 81];
             let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
-            cg.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+            cg.solve(&b, &mut x, &few, &mut ()).unwrap();
             bits.extend(x.iter().map(|v| v.to_bits()));
             for (sweep, lines) in [(Sweep::Jacobi, &lines[0]), (Sweep::RedBlack, &lines[0]), (Sweep::Jacobi, &lines[1])]
             {
                 let mut x = vec![0.0; 81];
                 let mut hbisa = DeviceHbisa::new(&device, lines, sweep, StopRule::Residual, schedule).unwrap();
-                hbisa.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+                hbisa.solve(&b, &mut x, &few, &mut ()).unwrap();
                 bits.extend(x.iter().map(|v| v.to_bits()));
             }
         }
         let mut x = vec![0.0; 81];
         let mut bicgstab = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi).unwrap();
-        bicgstab.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        bicgstab.solve(&b, &mut x, &few, &mut ()).unwrap();
         bits.extend(x.iter().map(|v| v.to_bits()));
         for solves in [TriangularSolves::Levels, TriangularSolves::Sweeps(2)] {
             let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(solves)).unwrap();

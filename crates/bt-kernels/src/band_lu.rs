@@ -13,7 +13,7 @@ use bt_formats::{Band, Error as InputError};
 use faer::MatMut;
 
 use crate::block_lu::check_finite;
-use crate::checked::{DirectReport, by_columns, solve_systems};
+use crate::checked::{DirectReport, by_columns, check_batch, failures, solve_systems};
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 
 /// Bytes of shared memory that every device gives a block.
@@ -130,10 +130,7 @@ impl<T: DeviceScalar> BandFactors<T> {
             tables[1].push(kl as u32);
             tables[2].push(a.ku() as u32);
         }
-        if n.max(systems.len()) > i32::MAX as usize {
-            let (what, limit) = ("a batch on the GPU", "2^31 - 1 rows".into());
-            return Err(InputError::TooLarge { what, needed: format!("{n} rows"), limit }.into());
-        }
+        check_batch(n, systems.len())?;
         let mut values = DeviceVec::uninitialized(device, end)?;
         for a in systems {
             check_finite(*a)?;
@@ -160,9 +157,7 @@ impl<T: DeviceScalar> BandFactors<T> {
             let args = [Arg::Struct(&factors.systems()), Arg::from(factors.m as u32), Arg::from(capacity as u32)];
             device.kernel(Family::BandLu, &format!("band_lu_factor_{}", T::SUFFIX))?.launch(shape, &args)?;
         }
-        let mut status = vec![0; factors.m];
-        factors.status.copy_to(&mut status)?;
-        factors.failed = status.into_iter().map(|s: u32| (s as usize).checked_sub(1)).collect();
+        factors.failed = failures(&factors.status)?;
         Ok(factors)
     }
 
@@ -179,11 +174,7 @@ impl<T: DeviceScalar> BandFactors<T> {
     }
 
     pub fn solve(&self, x: MatMut<'_, T>) -> Result<()> {
-        if x.nrows() != self.n {
-            let what = "rows of the right-hand sides";
-            return Err(InputError::DimensionMismatch { what, expected: self.n, found: x.nrows() }.into());
-        }
-        by_columns(x, self.m, |columns, nrhs| {
+        by_columns(self.n, x, self.m, |columns, nrhs| {
             let x = DeviceVec::from_slice(&self.device, columns)?;
             self.solve_on_device(&x, nrhs as u32)?;
             x.copy_to(columns)

@@ -12,7 +12,7 @@ use bt_direct::{BlockLu, FactorError};
 use bt_formats::{BlockTridiagonal, Error as InputError, Matrix, Scalar};
 use faer::MatMut;
 
-use crate::checked::{DirectReport, by_columns, solve_systems};
+use crate::checked::{DirectReport, by_columns, check_batch, failures, solve_systems};
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 
 /// As in kernels/block_lu.cu: rows of a block at most, columns of a panel, columns updated at a time, right-hand sides at a time.
@@ -135,10 +135,7 @@ impl<T: DeviceScalar> BlockFactors<T> {
             }
             first.push(panel.len() as u32);
         }
-        if n.max(systems.len()) > i32::MAX as usize {
-            let (what, limit) = ("a batch on the GPU", "2^31 - 1 rows".into());
-            return Err(InputError::TooLarge { what, needed: format!("{n} rows"), limit }.into());
-        }
+        check_batch(n, systems.len())?;
         // Memory of the device first: it is the scarcer.
         let mut panels = DeviceVec::uninitialized(device, panel_end)?;
         let mut couplings = DeviceVec::uninitialized(device, coupling_end)?;
@@ -172,9 +169,7 @@ impl<T: DeviceScalar> BlockFactors<T> {
             let args = [Arg::Struct(&factors.systems()), Arg::from(factors.m as u32)];
             kernel("factor")?.launch(shape, &args)?;
         }
-        let mut status = vec![0; factors.m];
-        factors.status.copy_to(&mut status)?;
-        factors.failed = status.into_iter().map(|s: u32| (s as usize).checked_sub(1)).collect();
+        factors.failed = failures(&factors.status)?;
         Ok(factors)
     }
 
@@ -193,11 +188,7 @@ impl<T: DeviceScalar> BlockFactors<T> {
     }
 
     pub fn solve(&self, x: MatMut<'_, T>) -> Result<()> {
-        if x.nrows() != self.n {
-            let what = "rows of the right-hand sides";
-            return Err(InputError::DimensionMismatch { what, expected: self.n, found: x.nrows() }.into());
-        }
-        by_columns(x, self.m, |columns, nrhs| {
+        by_columns(self.n, x, self.m, |columns, nrhs| {
             let x = DeviceVec::from_slice(&self.device, columns)?;
             self.solve_on_device(&x, nrhs as u32)?;
             x.copy_to(columns)

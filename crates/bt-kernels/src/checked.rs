@@ -11,7 +11,7 @@ use bt_direct::{FactorError, Factorization, Refinement, refine};
 use bt_formats::{Certificate, Error as InputError, Matrix, Op, Par, certify, one};
 use faer::{Mat, MatMut, MatRef};
 
-use crate::device::{DeviceScalar, Result};
+use crate::device::{DeviceScalar, DeviceVec, Result};
 use crate::krylov::check_vector;
 
 /// Backward errors above this many units of rounding send a system to the host.
@@ -180,6 +180,22 @@ where
     Ok(reports)
 }
 
+/// [`InputError::TooLarge`] unless a thread block for each of `m` systems of n rows together makes a launch.
+pub(crate) fn check_batch(n: usize, m: usize) -> Result<()> {
+    if n.max(m) > MAX_BLOCKS {
+        let (what, limit) = ("a batch on the GPU", "2^31 - 1 rows".into());
+        return Err(InputError::TooLarge { what, needed: format!("{n} rows"), limit }.into());
+    }
+    Ok(())
+}
+
+/// Where each system failed: the kernels leave the place from 1, and 0 for none.
+pub(crate) fn failures(status: &DeviceVec<u32>) -> Result<Vec<Option<usize>>> {
+    let mut places = vec![0; status.len()];
+    status.copy_to(&mut places)?;
+    Ok(places.into_iter().map(|place| (place as usize).checked_sub(1)).collect())
+}
+
 /// Some rows of all columns.
 fn part<T>(x: &Mat<T>, rows: Range<usize>) -> MatRef<'_, T> {
     x.get(rows, ..)
@@ -192,13 +208,18 @@ fn better(new: &Certificate, old: &Certificate, noise: f64) -> bool {
             && new.backward_error <= old.backward_error.max(noise))
 }
 
-/// Calls `solve` with up to 64 columns of `x` at a time, one after another in memory, as far as `blocks` thread blocks a column allow.
+/// Calls `solve` with up to 64 columns of `x`, n rows, at a time, one after another in memory, as far as `blocks` thread blocks a
+/// column allow.
 pub(crate) fn by_columns<T: DeviceScalar>(
+    n: usize,
     mut x: MatMut<'_, T>,
     blocks: usize,
     mut solve: impl FnMut(&mut [T], usize) -> Result<()>,
 ) -> Result<()> {
-    let n = x.nrows();
+    if x.nrows() != n {
+        let what = "rows of the right-hand sides";
+        return Err(InputError::DimensionMismatch { what, expected: n, found: x.nrows() }.into());
+    }
     let at_once = (MAX_BLOCKS / blocks.max(1)).clamp(1, MAX_COLUMNS);
     let mut columns = Vec::new();
     for first in (0..if n == 0 { 0 } else { x.ncols() }).step_by(at_once) {

@@ -269,12 +269,8 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             return done;
         }
         let start = Instant::now();
-        let mut residual = b.to_vec();
-        self.a.apply(-one::<T>(), x, one(), &mut residual);
-        let (norm_b, norm_r0) = (norm2(b), norm2(&residual));
-        let threshold = stop.threshold(norm_b, norm_r0);
+        let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
         let by_residual = self.rule == StopRule::Residual;
-        let baseline = self.baseline(stop, norm_b, norm_r0);
         self.exponents = self.exponents.with_rhs(b);
         let e = self.exponents;
         self.b.copy_from(&e.rhs(b))?;
@@ -326,13 +322,17 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         Ok(self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start))
     }
 
-    /// What reported norms are relative to.
-    fn baseline(&self, stop: &StopCriterion, norm_b: f64, norm_r0: f64) -> f64 {
-        match (self.rule, stop.baseline) {
+    /// ‖b − A·x‖, the norm that is small enough, and what reported norms are relative to.
+    fn measures(&self, b: &[T], x: &[T], stop: &StopCriterion) -> (f64, f64, f64) {
+        let mut residual = b.to_vec();
+        self.a.apply(-one::<T>(), x, one(), &mut residual);
+        let (norm_b, norm_r0) = (norm2(b), norm2(&residual));
+        let baseline = match (self.rule, stop.baseline) {
             (StopRule::Residual, Baseline::Rhs) if norm_b > 0.0 => norm_b,
             (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
             _ => 1.0,
-        }
+        };
+        (norm_r0, stop.threshold(norm_b, norm_r0), baseline)
     }
 
     /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.

@@ -220,11 +220,7 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     /// [`InputError::DimensionMismatch`]; errors of the device, after which `x` is as it was, save for whole columns that are solved.
     pub fn solve_once(&self, x: MatMut<'_, T>) -> Result<()> {
         let n = self.n();
-        if x.nrows() != n {
-            let what = "rows of the right-hand side";
-            return Err(InputError::DimensionMismatch { what, expected: n, found: x.nrows() }.into());
-        }
-        by_columns(x, self.sizes.len(), |columns, nrhs| {
+        by_columns(n, x, self.sizes.len(), |columns, nrhs| {
             // y = D⁻¹·b
             let mut x = DeviceVec::from_slice(&self.device, columns)?;
             self.factors.solve(&x, nrhs as u32)?;

@@ -127,12 +127,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
     /// # Errors
     /// [`InputError::DimensionMismatch`]; errors of the device, after which `x` is as it was, save for whole columns that are solved.
     pub fn solve_once(&mut self, x: MatMut<'_, T>) -> Result<()> {
-        let n = self.a.diag().len();
-        if x.nrows() != n {
-            let what = "rows of the right-hand side";
-            return Err(InputError::DimensionMismatch { what, expected: n, found: x.nrows() }.into());
-        }
-        by_columns(x, self.counts[0] as usize, |columns, _| {
+        by_columns(self.a.diag().len(), x, self.counts[0] as usize, |columns, _| {
             let mut x = match self.x.take().filter(|x| x.len() == columns.len()) {
                 Some(x) => x,
                 None => DeviceVec::uninitialized(&self.device, columns.len())?,

@@ -6,7 +6,7 @@ use bt_direct::{BandLu, FactorError, Factorization};
 use bt_formats::{Band, Op, Scalar, certify};
 use bt_kernels::{Device, DeviceBandLu, DeviceScalar, SolvedBy};
 use faer::Mat;
-use support::{Numbers, device, epsilon};
+use support::{Numbers, assert_columns_close, device, epsilon};
 
 /// Entries in (−1, 1), no diagonal favoured: rows are exchanged all the time.
 fn band<T: Scalar>(n: usize, kl: usize, ku: usize) -> Band<T> {
@@ -43,13 +43,7 @@ fn agrees<T: DeviceScalar>(device: &Device, systems: &[Band<T>], nrhs: usize) {
         let theirs = certify(a, Op::Identity, expected.as_ref(), rhs).backward_error;
         assert!(ours <= (8.0 + (a.kl() + a.ku()) as f64) * epsilon::<T>(), "{what}: {ours:e}");
         let allowed = 8.0 * (ours + theirs + epsilon::<T>()) / host.rcond();
-        for j in 0..nrhs {
-            let size = expected.col_as_slice(j).iter().fold(0.0, |m: f64, v| m.max(v.cast::<f64>().abs()));
-            for i in 0..a.n() {
-                let off = (found[(i, j)].cast::<f64>() - expected[(i, j)].cast::<f64>()).abs();
-                assert!(off <= allowed * size, "{what}: x({i}, {j}) is off by {off:e} of {size:e}");
-            }
-        }
+        assert_columns_close(&what, found, expected.as_ref(), allowed);
     }
 }
 

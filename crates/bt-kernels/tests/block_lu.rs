@@ -6,7 +6,7 @@ use bt_direct::{BlockLu, FactorError, Factorization};
 use bt_formats::{BlockTridiagonal, Matrix, Op, Par, Partition, Scalar, certify, one};
 use bt_kernels::{Device, DeviceBlockLu, DeviceScalar, SolvedBy};
 use faer::{Mat, MatRef};
-use support::{Numbers, device, epsilon};
+use support::{Numbers, assert_columns_close, device, epsilon};
 
 /// Entries in (−1, 1); `weight` times the block size is added to the last diagonal of each diagonal block, mirrored, so that no pivot
 /// is where it should be.
@@ -51,13 +51,7 @@ fn agrees<T: DeviceScalar>(device: &Device, systems: &[BlockTridiagonal<T>], nrh
         let largest = a.partition().min_max_size().1 as f64;
         assert!(ours <= (8.0 + largest) * epsilon::<T>(), "{what}: {ours:e}");
         let allowed = 8.0 * (ours + theirs + epsilon::<T>()) / host.rcond();
-        for j in 0..nrhs {
-            let size = expected.col_as_slice(j).iter().fold(0.0, |m: f64, v| m.max(v.cast::<f64>().abs()));
-            for i in 0..a.n() {
-                let off = (found[(i, j)].cast::<f64>() - expected[(i, j)].cast::<f64>()).abs();
-                assert!(off <= allowed * size, "{what}: x({i}, {j}) is off by {off:e} of {size:e}");
-            }
-        }
+        assert_columns_close(&what, found, expected.as_ref(), allowed);
     }
 }
 

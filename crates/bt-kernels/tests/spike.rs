@@ -6,7 +6,7 @@ use bt_direct::{BandLu, BlockLu, FactorError, Factorization};
 use bt_formats::{Band, BlockTridiagonal, Matrix, Op, Partition, Scalar, certify};
 use bt_kernels::{Device, DeviceError, DeviceScalar, DeviceSpike, SolvedBy};
 use faer::Mat;
-use support::{Numbers, device, epsilon};
+use support::{Numbers, assert_columns_close, device, epsilon};
 
 /// Entries in (−1, 1) and a diagonal that does not quite dominate.
 fn band<T: Scalar>(n: usize, kl: usize, ku: usize) -> Band<T> {
@@ -50,13 +50,7 @@ fn check<T: DeviceScalar, A: Matrix<T>>(what: &str, a: &A, host: &dyn Factorizat
     assert_eq!(report.certificate, certify(a, Op::Identity, x.as_ref(), b.as_ref()), "{what}");
     assert!(report.certificate.backward_error <= 4.0 * epsilon::<T>(), "{what}: {report:?}");
     let allowed = 100.0 * epsilon::<T>() / host.rcond();
-    for j in 0..2 {
-        let size = expected.col_as_slice(j).iter().fold(0.0, |m: f64, v| m.max(v.cast::<f64>().abs()));
-        for i in 0..a.nrows() {
-            let off = (x[(i, j)].cast::<f64>() - expected[(i, j)].cast::<f64>()).abs();
-            assert!(off <= allowed * size, "{what}: x({i}, {j}) is off by {off:e} of {size:e}");
-        }
-    }
+    assert_columns_close(what, x.as_ref(), expected.as_ref(), allowed);
 }
 
 fn bands<T: DeviceScalar>(device: &Device) {

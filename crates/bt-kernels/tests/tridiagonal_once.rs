@@ -8,7 +8,7 @@ use bt_direct::{FactorError, Factorization, TridiagonalLu};
 use bt_formats::{LinearOperator, Matrix, Op, Scalar, Tridiagonal, certify};
 use bt_kernels::{Device, DeviceError, DeviceScalar, DeviceTridiagonal, SolvedBy};
 use faer::Mat;
-use support::{Numbers, device, epsilon};
+use support::{Numbers, assert_columns_close, device, epsilon};
 
 /// Entry (i, j) from three functions of the row.
 fn matrix<T: Scalar>(n: usize, mut row: impl FnMut(usize) -> [f64; 3]) -> Tridiagonal<T> {
@@ -65,13 +65,7 @@ fn backward_stable<T: DeviceScalar>(device: &Device, what: &str, a: &Tridiagonal
     let mut host = b.clone();
     lu.solve_in_place(host.as_mut());
     let allowed = 8.0 * (units + 2.0) * epsilon::<T>() / lu.rcond();
-    for j in 0..nrhs {
-        let size = host.col_as_slice(j).iter().fold(0.0, |m: f64, v| m.max(v.cast::<f64>().abs()));
-        for (i, (x, h)) in x.col_as_slice(j).iter().zip(host.col_as_slice(j)).enumerate() {
-            let off = (x.cast::<f64>() - h.cast::<f64>()).abs();
-            assert!(off <= allowed * size, "{what}, {}, n = {n}: x({i}, {j}) is off by {off:e} of {size:e}", T::SUFFIX);
-        }
-    }
+    assert_columns_close(&format!("{what}, {}, n = {n}", T::SUFFIX), x.as_ref(), host.as_ref(), allowed);
 }
 
 #[test]

@@ -303,7 +303,8 @@ impl<T: Scalar> End<T> {
         }
     }
 
-    /// Wide bands: the columns first..last of U are complete, zeros above what was reached, and the largest entry.
+    /// Wide bands (narrow ones write whole rows): the columns first..last of U are complete, zeros above what was reached, and the
+    /// largest entry.
     #[inline(always)]
     pub(super) fn finish_columns(&mut self, first: usize, last: usize) {
         let (shape, cols) = (self.shape, self.shape.cols);
@@ -466,8 +467,10 @@ impl<T: Scalar> Work<'_, T> {
             Tuning::Narrow { registers: 1, .. } => end.eliminate_strip::<1>(Loops::<FUSED>, source, first, last),
             Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2>(Loops::<FUSED>, source, first, last),
             Tuning::Narrow { .. } => end.eliminate_strip::<4>(Loops::<FUSED>, source, first, last),
-            Tuning::Wide { .. } => end.eliminate_panel::<FUSED, S>(s, first, last),
+            Tuning::Wide { .. } => {
+                end.eliminate_panel::<FUSED, S>(s, first, last);
+                end.finish_columns(first, last);
+            }
         }
-        end.finish_columns(first, last);
     }
 }

@@ -111,7 +111,6 @@ impl<L: Real> pulp::WithSimd for Strip<'_, L> {
             (4, 4) => end.eliminate_strip::<4>(Vectors::<S, 8>(s), source, first, last),
             _ => return false,
         }
-        end.finish_columns(first, last);
         true
     }
 }

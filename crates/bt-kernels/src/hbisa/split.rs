@@ -9,8 +9,8 @@
 use std::time::Instant;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Error as InputError, LinearOperator, Matrix, Monitor, Outcome, Par, Partition,
-    RealScalar, Scalar, SolveReport, StopCriterion, norm2, one,
+    BlockTridiagonal, Breakdown, Error as InputError, Matrix, Monitor, Outcome, Par, Partition, RealScalar, Scalar,
+    SolveReport, StopCriterion, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, for_blocks};
 
@@ -122,12 +122,8 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport> {
         let start = Instant::now();
-        let mut residual = b.to_vec();
-        self.a.apply(-one::<T>(), x, one(), &mut residual);
-        let (norm_b, norm_r0) = (norm2(b), norm2(&residual));
-        let threshold = stop.threshold(norm_b, norm_r0);
+        let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
         let by_residual = self.rule == StopRule::Residual;
-        let baseline = self.baseline(stop, norm_b, norm_r0);
         self.load(b, x, norm_r0)?;
         let mut vectors = Vectors::new(x.len(), x);
         let mut rate = Rate::default();

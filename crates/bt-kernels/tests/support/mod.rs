@@ -13,6 +13,7 @@ use bt_iter::{
 };
 use bt_kernels::{Device, DevicePreconditioner, DeviceScalar};
 use bt_testkit::csr;
+use faer::MatRef;
 
 /// Device 0; none, with a word why, where a real GPU is asked for and there is none.
 pub fn device() -> Option<Device> {
@@ -108,6 +109,19 @@ pub fn on_host<'a, T: Scalar>(a: &'a Csr<T>, wanted: &DevicePreconditioner) -> R
 /// Machine epsilon.
 pub fn epsilon<T: DeviceScalar>() -> f64 {
     if size_of::<T>() == 4 { f32::EPSILON.into() } else { f64::EPSILON }
+}
+
+/// |found − expected| ≤ allowed·max|expected| in every column.
+pub fn assert_columns_close<T: DeviceScalar>(what: &str, found: MatRef<'_, T>, expected: MatRef<'_, T>, allowed: f64) {
+    assert_eq!((found.nrows(), found.ncols()), (expected.nrows(), expected.ncols()), "{what}");
+    let number = |m: MatRef<'_, T>, i, j| m[(i, j)].cast::<f64>();
+    for j in 0..expected.ncols() {
+        let size = (0..expected.nrows()).fold(0.0f64, |size, i| size.max(number(expected, i, j).abs()));
+        for i in 0..expected.nrows() {
+            let off = (number(found, i, j) - number(expected, i, j)).abs();
+            assert!(off <= allowed * size, "{what}: x({i}, {j}) is off by {off:e} of {size:e}");
+        }
+    }
 }
 
 /// |found − expected| ≤ factor·ε·size for every element.

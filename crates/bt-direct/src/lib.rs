@@ -64,6 +64,9 @@ mod error;
 mod error_bounds;
 mod factorization;
 mod inertia;
+#[cfg(all(debug_assertions, not(test)))]
+#[doc(hidden)]
+pub mod instances;
 mod lowered;
 pub mod nopivot;
 pub mod parallel_cyclic_reduction;

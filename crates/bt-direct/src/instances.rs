@@ -1,0 +1,96 @@
+//! The generic methods compiled for the four scalars, in builds without optimization.
+//!
+//! Such builds let a crate use the instances that the crates below it hold, so every test program and every crate above
+//! compiles its own lines only. Optimized builds share none, and leave this file out.
+
+use std::hint::black_box;
+
+use bt_formats::{Band, BlockTridiagonal, Csr, Matrix, Scalar, Tridiagonal};
+use faer::{c32, c64};
+
+use crate::batch::{BandBatch, BatchLu, TridiagonalBatch};
+use crate::{
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
+    BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, Factorization, Inertia, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseLu, Spike, Thomas,
+    TridiagonalLu, TridiagonalOnce, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal,
+    refine,
+};
+
+/// Mentions functions by address, so that they are compiled.
+macro_rules! compile {
+    ($($function:expr),+ $(,)?) => { $(black_box($function as *const ());)+ };
+}
+
+/// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
+pub fn scalars() {
+    compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
+}
+
+/// All that `dyn Factorization` calls.
+fn methods<T: Scalar, F: Factorization<T> + 'static>() {
+    black_box(std::ptr::null::<F>() as *const dyn Factorization<T>);
+    compile!(F::solve_in_place, F::solve_vec_in_place, condition::rcond::<T, F>);
+}
+
+fn of<T: Scalar>() {
+    methods::<T, BandCholesky<T>>();
+    compile!(BandCholesky::<T>::with_monitor, BandCholesky::<T>::refactor_with_monitor);
+    methods::<T, BandLu<T>>();
+    compile!(BandLu::<T>::with_monitor, BandLu::<T>::from_band, BandLu::<T>::refactor_with_monitor);
+    methods::<T, BandLuNoPivot<T>>();
+    compile!(BandLuNoPivot::<T>::with_monitor, BandLuNoPivot::<T>::refactor_with_monitor);
+    methods::<T, BlockCholesky<T>>();
+    compile!(BlockCholesky::<T>::with_monitor, BlockCholesky::<T>::refactor_with_monitor);
+    methods::<T, BlockCyclicReduction<T>>();
+    compile!(BlockCyclicReduction::<T>::with_monitor, BlockCyclicReduction::<T>::refactor_with_monitor);
+    methods::<T, BlockLu<T>>();
+    compile!(BlockLu::<T>::with_kernels, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
+    methods::<T, BlockLuAcross<T>>();
+    compile!(BlockLuAcross::<T>::with_monitor, BlockLuAcross::<T>::refactor_with_monitor);
+    methods::<T, BlockRbt<T>>();
+    compile!(BlockRbt::<T>::with_options, BlockRbt::<T>::refactor_with_monitor);
+    methods::<T, BorderedBlocks<T>>();
+    compile!(BorderedBlocks::<T>::new, BorderedBlocks::<T>::refactor);
+    methods::<T, CyclicReduction<T>>();
+    compile!(CyclicReduction::<T>::with_monitor, CyclicReduction::<T>::refactor_with_monitor);
+    methods::<T, DiagonalPivoting<T>>();
+    compile!(DiagonalPivoting::<T>::new, DiagonalPivoting::<T>::refactor);
+    methods::<T, NoPivotLu<T>>();
+    compile!(NoPivotLu::<T>::with_monitor, NoPivotLu::<T>::refactor_with_monitor);
+    methods::<T, ParallelCyclicReduction<T>>();
+    compile!(ParallelCyclicReduction::<T>::with_monitor, ParallelCyclicReduction::<T>::refactor_with_monitor);
+    methods::<T, PartialPivotLu<T>>();
+    compile!(PartialPivotLu::<T>::with_monitor, PartialPivotLu::<T>::refactor_with_monitor);
+    methods::<T, PeriodicTridiagonal<T>>();
+    compile!(PeriodicTridiagonal::<T>::with_monitor, PeriodicTridiagonal::<T>::refactor, Cyclic::<T>::from_csr);
+    methods::<T, Rbt<T>>();
+    compile!(Rbt::<T>::with_options, Rbt::<T>::refactor_with_monitor);
+    methods::<T, SparseLu<T>>();
+    compile!(SparseLu::<T>::with_monitor, SparseLu::<T>::refactor_with_monitor);
+    methods::<T, Spike<T>>();
+    compile!(Spike::<T>::band_with_monitor, Spike::<T>::refactor_with_monitor, Spike::<T>::auto);
+    compile!(Spike::<T>::blocks_with_monitor, Spike::<T>::refactor_blocks_with_monitor);
+    methods::<T, Thomas<T>>();
+    compile!(Thomas::<T>::new, Thomas::<T>::refactor);
+    methods::<T, TridiagonalLu<T>>();
+    compile!(TridiagonalLu::<T>::new, TridiagonalLu::<T>::refactor);
+    methods::<T, TridiagonalSpike<T>>();
+    compile!(TridiagonalSpike::<T>::with_options, TridiagonalSpike::<T>::refactor_with_monitor);
+
+    compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
+    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place, BatchLu::<T>::solve_with);
+    compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
+    compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);
+    compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);
+    compile!(Inertia::with_monitor::<T>, Inertia::of_band::<T>, Inertia::of_tridiagonal::<T>, eigenvalues_below::<T>);
+    of_matrix::<T, Band<T>>();
+    of_matrix::<T, BlockTridiagonal<T>>();
+    of_matrix::<T, Csr<T>>();
+    of_matrix::<T, Tridiagonal<T>>();
+    of_matrix::<T, dyn Matrix<T>>();
+}
+
+fn of_matrix<T: Scalar, A: Matrix<T> + ?Sized>() {
+    compile!(refine::<T, A, dyn Factorization<T>>, error_bounds::<T, A, dyn Factorization<T>>);
+}

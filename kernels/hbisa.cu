@@ -8,10 +8,13 @@
 // the same pass (with D*x = t of the sweep before where D is not tridiagonal); a norm is known one sweep later, from the sums that the
 // thread blocks left.
 //
+// Several right-hand sides are swept at once: the thread blocks of a grid are shared out evenly, those of the first column first. A column
+// that has stopped waits for the others.
+//
 // Three vectors take turns: iterate i is in number i % 3. Before one is overwritten, its content is set aside if it was better than
 // what came next and than all before.
 //
-// Traffic of a sweep, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n; for a factored block of k rows
+// Traffic of a sweep of one column, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n; for a factored block of k rows
 // s*k*k + 4k more.
 
 #include "device.h"
@@ -37,11 +40,29 @@ template <class T> struct Blocks {
     const u32 *order;
     // D*x where D is not tridiagonal, else null.
     T *image;
-    // Sums, largest changes, largest values of the thread blocks: of even and odd steps, of both colours.
-    double *part, *state, *history;
-    // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update.
-    u32 colours, rule;
-    double rtol, atol;
+    // Sums, largest changes, largest values of the thread blocks: of even and odd steps, of both colours. Two copies of the state of a
+    // run, its norms, and what they are held against.
+    double *part, *state;
+    // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update. Right-hand sides.
+    u32 colours, rule, columns;
+};
+
+// Values of the state of a column: two copies, norms, rtol, atol.
+constexpr u32 RTOL = 2 * FIELDS + HISTORY, ATOL = RTOL + 1, STATE = ATOL + 1;
+
+// One column of it, and which of its thread blocks this is.
+template <class T> struct Column : Blocks<T> {
+    u32 slot, slots;
+    __device__ explicit Column(const Blocks<T> &all) : Blocks<T>(all), slots(blocks() / all.columns) {
+        const u32 c = block() / slots;
+        slot = block() % slots;
+        this->b += (u64)c * all.n;
+        this->x += (u64)c * 3 * all.n;
+        this->best += (u64)c * all.n;
+        if (all.image) this->image += (u64)c * all.n;
+        this->part += (u64)c * 12 * slots;
+        this->state += (u64)c * STATE;
+    }
 };
 
 // All values of a block of whole warps, in every thread.
@@ -56,22 +77,22 @@ template <class Op> DEVICE double reduce_warps(double v, double *scratch) {
     return v;
 }
 
-template <class Op> DEVICE double reduce_parts(const double *values, double *scratch) {
+template <class Op> DEVICE double reduce_parts(const double *values, u32 count, double *scratch) {
     double v = Op::empty();
 #pragma unroll 1
-    for (u32 i = thread(); i < blocks(); i += threads()) v = Op::of(v, values[i]);
+    for (u32 i = thread(); i < count; i += threads()) v = Op::of(v, values[i]);
     return reduce_warps<Op>(v, scratch);
 }
 
-template <class T> DEVICE double *parts(const Blocks<T> &s, u32 step, u32 colour) {
-    return s.part + (u64)((step & 1) * 2 + colour) * 3 * blocks();
+template <class T> DEVICE double *parts(const Column<T> &s, u32 step, u32 colour) {
+    return s.part + (u64)((step & 1) * 2 + colour) * 3 * s.slots;
 }
 
 // What the sweep before has shown: true to stop. `keep`: iterate step - 2 is to be set aside.
-template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bool &keep, double *scratch) {
+template <class T> DEVICE bool judge(const Column<T> &s, u32 step, u32 limit, bool &keep, double *scratch) {
     const double *old = s.state + ((step + 1) & 1) * FIELDS;
     double *now = s.state + (step & 1) * FIELDS;
-    const bool first = block() == 0 && thread() == 0;
+    const bool first = s.slot == 0 && thread() == 0;
     keep = false;
     if (step == 0) {
         if (first) {
@@ -93,14 +114,14 @@ template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bo
 #pragma unroll 1
     for (u32 c = 0; c < s.colours; c++) {
         const double *part = parts(s, step + 1, c);
-        sum += reduce_parts<Sum>(part, scratch);
-        change = larger(change, reduce_parts<Largest>(part + blocks(), scratch));
-        size = larger(size, reduce_parts<Largest>(part + 2 * blocks(), scratch));
+        sum += reduce_parts<Sum>(part, s.slots, scratch);
+        change = larger(change, reduce_parts<Largest>(part + s.slots, s.slots, scratch));
+        size = larger(size, reduce_parts<Largest>(part + 2 * s.slots, s.slots, scratch));
     }
     // The newest norm that is known: of iterate `at`.
     const u32 at = s.rule == 0 ? step - 1 : step;
     const double norm = s.rule == 1 ? change : at == 0 ? old[NORM] : root(sum);
-    const double target = s.rule == 1 ? larger(s.atol, s.rtol * size) : s.atol;
+    const double target = s.rule == 1 ? larger(s.state[ATOL], s.state[RTOL] * size) : s.state[ATOL];
     const u32 stop = at > 0 && norm <= target ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : at >= limit ? LIMIT : GO_ON;
     // By the residual old[NORM] is of iterate step - 2; by the update that is old[BEFORE], and old[NORM] of the next.
     const double candidate = s.rule == 0 ? old[NORM] : old[BEFORE], next = s.rule == 0 ? norm : old[NORM];
@@ -112,7 +133,7 @@ template <class T> DEVICE bool judge(const Blocks<T> &s, u32 step, u32 limit, bo
         now[BEST] = keep ? candidate : old[BEST];
         now[STOP] = stop;
         now[AT] = at;
-        s.history[at % HISTORY] = norm;
+        s.state[2 * FIELDS + at % HISTORY] = norm;
     }
     return stop != GO_ON;
 }
@@ -161,13 +182,13 @@ template <class T> DEVICE T substitute(u32 k, const T *lu, const u32 *order, T *
 }
 
 // Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
-template <class T, bool FACTORED> DEVICE void sweep(const Blocks<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
+template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
     T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
     const T *before = s.x + (u64)(step % 3) * s.n;
     T *after = s.x + (u64)((step + 1) % 3) * s.n;
     const T *coupled = colour == 0 ? before : after;
     double sum = 0, change = 0, size = 0;
-    for (u32 j = block() * s.colours + colour; j < s.m; j += blocks() * s.colours) {
+    for (u32 j = s.slot * s.colours + colour; j < s.m; j += s.slots * s.colours) {
         const u32 low = s.first[j], k = s.first[j + 1] - low, i = thread();
         const u64 row = (u64)low + i;
         T t = 0, x = 0, lower = 0, diag = 0, upper = 0;
@@ -215,14 +236,14 @@ template <class T, bool FACTORED> DEVICE void sweep(const Blocks<T> &s, u32 step
     size = reduce_warps<Largest>(size, scratch);
     if (thread() == 0) {
         double *part = parts(s, step, colour);
-        part[block()] = sum;
-        part[blocks() + block()] = change;
-        part[2 * blocks() + block()] = size;
+        part[s.slot] = sum;
+        part[s.slots + s.slot] = change;
+        part[2 * s.slots + s.slot] = size;
     }
 }
 
 // One half of a sweep (a whole one for Jacobi). The second half does what the first has judged.
-template <class T, bool FACTORED> DEVICE void half(const Blocks<T> &s, u32 step, u32 colour, u32 limit, T *shared, double *scratch) {
+template <class T, bool FACTORED> DEVICE void half(const Column<T> &s, u32 step, u32 colour, u32 limit, T *shared, double *scratch) {
     bool keep;
     if (colour == 0) {
         if (judge(s, step, limit, keep, scratch)) return;
@@ -234,21 +255,26 @@ template <class T, bool FACTORED> DEVICE void half(const Blocks<T> &s, u32 step,
     sweep<T, FACTORED>(s, step, colour, keep, shared, scratch);
 }
 
+// `states`: that of the first column.
 template <class T, bool FACTORED>
-DEVICE void all(const Blocks<T> &s, u32 step, u32 count, u32 limit, u32 *arrived, T *shared, double *scratch) {
+DEVICE void all(const Column<T> &s, double *states, u32 step, u32 count, u32 limit, u32 *arrived, T *shared, double *scratch) {
     u32 round = 0;
     for (u32 end = step + count; step < end; step++) {
         bool keep;
-        if (judge(s, step, limit, keep, scratch)) {
-            grid_barrier(arrived, ++round);
-            // As after more launches, which would change nothing.
-            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
-            return;
-        }
+        const bool over = judge(s, step, limit, keep, scratch);
 #pragma unroll 1
         for (u32 colour = 0; colour < s.colours; colour++) {
-            sweep<T, FACTORED>(s, step, colour, keep, shared, scratch);
+            if (!over) sweep<T, FACTORED>(s, step, colour, keep, shared, scratch);
             grid_barrier(arrived, ++round);
+        }
+        // Behind the barrier everyone knows of every column.
+        bool all_over = true;
+#pragma unroll 1
+        for (u32 c = 0; c < s.columns; c++) all_over &= states[c * STATE + (step & 1) * FIELDS + STOP] != GO_ON;
+        if (all_over) {
+            // As after more launches, which would change nothing.
+            if (s.slot == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            return;
         }
     }
 }
@@ -258,13 +284,13 @@ DEVICE void all(const Blocks<T> &s, u32 step, u32 count, u32 limit, u32 *arrived
         hbisa_half##NAME##_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                         \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        half<T, FACTORED>(s, step, colour, limit, shared, scratch);                                                    \
+        half<T, FACTORED>(Column<T>(s), step, colour, limit, shared, scratch);                                                    \
     }                                                                                                                  \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST / 2, 1)))                                          \
         hbisa_all##NAME##_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                             \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        all<T, FACTORED>(s, step, count, limit, arrived, shared, scratch);                                             \
+        all<T, FACTORED>(Column<T>(s), s.state, step, count, limit, arrived, shared, scratch);                                             \
     }
 
 KERNELS(float, f32, , false)

@@ -8,36 +8,38 @@
 //! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later.
 //! The host reads norms every 32 sweeps, where a monitor, a time limit or divergence ends the run. Where all thread blocks fit on the
 //! device at once, and no block has over 512 rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two
-//! for red–black. Both give the same bits. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
+//! for red–black. Both give the same bits. Several right-hand sides are swept by the same launches, each with norms and an end of its
+//! own. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
 //!
-//! Storage: D and the couplings, 5n values; a factored block of k rows k² values and k indices, and n values more where D is not
-//! tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
+//! Storage: D and the couplings, 5n values for each right-hand side that is on the device; a factored block of k rows k² values and k indices, and n values more for each
+//! right-hand side where D is not tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
 //! factored block.
 
+mod run;
 mod split;
 
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
-    Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Baseline, BlockTridiagonal, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor, Op,
+    Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
-use crate::krylov::{AT, BEST, CHUNK, FIELDS, HISTORY, STOP, check_vector, state_of};
+use crate::krylov::check_vector;
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
+use run::{Told, Vectors};
 pub use split::HostShare;
 
-/// Field of the state beside the shared ones: the norm of the last iterate, see kernels/hbisa.cu.
-const NORM: usize = 1;
 /// Rows of a block at most, and in one launch for many sweeps.
 const LARGEST: usize = 1024;
 const LARGEST_PERSISTENT: usize = 512;
+/// Right-hand sides at once at most.
+const COLUMNS: u32 = 32;
 
 /// The iteration on one matrix, which is on the device with the vectors.
 ///
@@ -72,17 +74,15 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     col_idx: DeviceVec<u32>,
     values: DeviceVec<T>,
     factored: Option<Factored<T>>,
-    b: DeviceVec<T>,
-    /// Three iterates that take turns: number i is at i mod 3.
-    x: DeviceVec<T>,
-    best: DeviceVec<T>,
-    parts: DeviceVec<f64>,
-    state: DeviceVec<f64>,
+    vectors: Vectors<T>,
     arrived: DeviceVec<u32>,
     half: Kernel,
     all: Kernel,
+    /// Of one right-hand side.
     shape: Shape,
     persistent: bool,
+    /// Right-hand sides at once.
+    group: usize,
     /// The part of the processor, if it has one.
     host: Option<split::Host<T>>,
 }
@@ -92,8 +92,6 @@ struct Factored<T: DeviceScalar> {
     starts: DeviceVec<u64>,
     factors: DeviceVec<T>,
     order: DeviceVec<u32>,
-    /// D·x where D is not tridiagonal.
-    image: Option<DeviceVec<T>>,
     count: usize,
 }
 
@@ -128,19 +126,16 @@ impl<T: DeviceScalar> Factored<T> {
             order.extend(lu.P().arrays().0.iter().map(|&i| i as u32));
         }
         on_device.copy_from(&factors)?;
-        let tridiagonal = matches!(a.diagonal(), DiagonalBlocks::Tridiagonal(_));
         Ok(Self {
             count: starts.iter().filter(|&&s| s != NONE).count(),
             starts: DeviceVec::from_slice(device, &starts)?,
             factors: on_device,
             order: DeviceVec::from_slice(device, &order)?,
-            image: if tridiagonal { None } else { Some(DeviceVec::zeros(device, a.n())?) },
         })
     }
 
     fn bytes(&self) -> usize {
-        let image = self.image.as_ref().map_or(0, DeviceVec::bytes);
-        self.starts.bytes() + self.factors.bytes() + self.order.bytes() + image
+        self.starts.bytes() + self.factors.bytes() + self.order.bytes()
     }
 }
 
@@ -193,19 +188,21 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             _ => (Vec::new(), Some(Factored::new(device, a, exponents, |_| true)?)),
         };
         drop(checked);
-        let (colours, m, n) = (colours(sweep), a.n_blocks() as u32, a.n());
+        let (colours, m) = (colours(sweep), a.n_blocks() as u32);
         let threads = (largest as u32).next_multiple_of(32);
         let shape = Shape { threads, ..Shape::blocks(m.div_ceil(colours)) };
         let kind = if factored.is_some() { "_factored" } else { "" };
         let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}{kind}_{}", T::SUFFIX));
         let (half, all) = (kernel("half")?, kernel("all")?);
-        let fits = largest <= LARGEST_PERSISTENT && shape.blocks <= all.resident_blocks(threads, 0)?;
+        let resident = if largest <= LARGEST_PERSISTENT { all.resident_blocks(threads, 0)? } else { 0 };
+        let fits = shape.blocks <= resident;
         if schedule == Schedule::Persistent && !fits {
             return refuse(
                 "schedule",
                 format!("the device does not hold {} blocks of {threads} at once", shape.blocks),
             );
         }
+        let persistent = fits && schedule != Schedule::Launches;
         Ok(Self {
             a,
             sweep,
@@ -217,16 +214,13 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             col_idx: DeviceVec::from_slice(device, &col_idx)?,
             values: DeviceVec::from_slice(device, &exponents.matrix(&values))?,
             factored,
-            b: DeviceVec::uninitialized(device, n)?,
-            x: DeviceVec::uninitialized(device, 3 * n)?,
-            best: DeviceVec::uninitialized(device, n)?,
-            parts: DeviceVec::uninitialized(device, 4 * 3 * shape.blocks as usize)?,
-            state: DeviceVec::uninitialized(device, 2 * FIELDS + HISTORY)?,
+            vectors: Vectors::new(device, a, shape, 1)?,
             arrived: DeviceVec::uninitialized(device, 1)?,
             half,
             all,
             shape,
-            persistent: fits && schedule != Schedule::Launches,
+            persistent,
+            group: if persistent { COLUMNS.min(resident / shape.blocks) } else { COLUMNS } as usize,
             host: None,
         })
     }
@@ -234,11 +228,10 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
     /// Bytes on the device.
     pub fn bytes(&self) -> Bytes {
         let matrix = [&self.first, &self.row_ptr, &self.col_idx].map(DeviceVec::bytes).iter().sum::<usize>();
-        let vectors = [&self.b, &self.x, &self.best].map(DeviceVec::bytes).iter().sum::<usize>();
         Bytes {
             matrix: matrix + self.diagonal.bytes() + self.values.bytes(),
             factors: self.factored.as_ref().map_or(0, Factored::bytes),
-            workspace: vectors + self.parts.bytes() + self.state.bytes() + self.arrived.bytes(),
+            workspace: self.vectors.bytes() + self.arrived.bytes(),
         }
     }
 
@@ -260,66 +253,48 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport> {
-        let n = self.a.n();
-        check_vector("right-hand side", b, n)?;
-        check_vector("x", x, n)?;
-        if let Some(host) = self.host.take() {
-            let done = self.solve_split(&host, b, x, stop, monitor);
-            self.host = Some(host);
-            return done;
-        }
-        let start = Instant::now();
-        let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
-        let by_residual = self.rule == StopRule::Residual;
-        self.exponents = self.exponents.with_rhs(b);
-        let e = self.exponents;
-        self.b.copy_from(&e.rhs(b))?;
-        let mut iterates = e.to_scaled(x);
-        iterates.resize(3 * n, T::default());
-        self.x.copy_from(&iterates)?;
-        let mut state = [0.0; 2 * FIELDS + HISTORY];
-        state[FIELDS + NORM] = if by_residual { e.scaled_norm(norm_r0) } else { f64::INFINITY };
-        self.state.copy_from(&state)?;
+        check_vector("right-hand side", b, self.a.n())?;
+        check_vector("x", x, self.a.n())?;
+        let mut reports = self.run(&[b], &mut [x], stop, &mut Told { monitor, column: None })?;
+        Ok(reports.remove(0))
+    }
 
-        let limit = u32::try_from(stop.max_iters).unwrap_or(u32::MAX - 2 * CHUNK);
-        // What the kernels hold norms against, in their own scale.
-        let tolerances =
-            if by_residual { [0.0, e.scaled_norm(threshold)] } else { [stop.rtol, e.scaled_solution(stop.atol)] };
-        let norm_of = |v| if by_residual { e.norm(v) } else { e.solution(v) };
-        let mut rate = Rate::default();
-        // The norm of x⁰ is known, and it may be enough.
-        let mut newest = (0, if by_residual { norm_r0 } else { f64::INFINITY });
-        let mut outcome = judge(newest, threshold, stop, &mut rate, baseline, monitor, start);
-        let mut step = 0;
-        while outcome.is_none() {
-            // A norm is known one sweep later; the device stops by itself after the last.
-            let count = CHUNK.min(limit.saturating_add(2) - step);
-            self.sweeps(step, count, limit, tolerances)?;
-            self.state.copy_to(&mut state)?;
-            step += count;
-            let last = state_of(&state, step - 1);
-            while newest.0 < last[AT] as u32 && outcome.is_none() {
-                let i = newest.0 + 1;
-                newest = (i, norm_of(state[2 * FIELDS + i as usize % HISTORY]));
-                // The target of the update rule moves with x, and is the kernels' affair.
-                let target = if by_residual { threshold } else { -1.0 };
-                outcome = judge(newest, target, stop, &mut rate, baseline, monitor, start);
-            }
-            if outcome.is_none() {
-                outcome = match last[STOP] as u32 {
-                    0 => None,
-                    1 => Some(Outcome::Converged),
-                    2 => Some(Outcome::Breakdown(Breakdown::NonFinite)),
-                    _ => Some(Outcome::IterationLimit),
-                };
-            }
+    /// As [`DeviceHbisa::solve`] for the contiguous columns of B and X, up to 32 at once, with the bits that each has alone: a report
+    /// for each. The monitor hears which column the next norms are of.
+    ///
+    /// # Errors
+    /// As [`DeviceHbisa::solve`]; columns that had ended when the device failed are solved.
+    ///
+    /// # Cost
+    /// A chunk of sweeps is as many launches as for one right-hand side.
+    pub fn solve_many(
+        &mut self,
+        b: MatRef<'_, T>,
+        mut x: MatMut<'_, T>,
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Vec<SolveReport>> {
+        let (n, count) = (self.a.n(), b.ncols());
+        if x.ncols() != count {
+            return Err(
+                InputError::DimensionMismatch { what: "columns of X", expected: count, found: x.ncols() }.into()
+            );
         }
-        let norm = if step == 0 { newest.1 } else { self.take_best(x, newest.1, norm_r0, &state, step, &norm_of)? };
-        let outcome = match outcome {
-            Some(outcome) if !norm.is_nan() => outcome,
-            _ => Outcome::Breakdown(Breakdown::NonFinite),
-        };
-        Ok(self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start))
+        let contiguous = "columns must be contiguous";
+        let b: Vec<&[T]> = b.col_iter().map(|b| b.try_as_col_major().expect(contiguous).as_slice()).collect();
+        let mut x: Vec<&mut [T]> =
+            x.as_mut().col_iter_mut().map(|x| x.try_as_col_major_mut().expect(contiguous).as_slice_mut()).collect();
+        for (b, x) in b.iter().zip(&x) {
+            check_vector("right-hand side", b, n)?;
+            check_vector("x", x, n)?;
+        }
+        let group = self.reserve(count)?;
+        let mut reports = Vec::with_capacity(count);
+        for (b, x) in b.chunks(group).zip(x.chunks_mut(group)) {
+            let column = (count > 1).then_some(reports.len());
+            reports.extend(self.run(b, x, stop, &mut Told { monitor: &mut *monitor, column })?);
+        }
+        Ok(reports)
     }
 
     /// ‖b − A·x‖, the norm that is small enough, and what reported norms are relative to.
@@ -335,77 +310,29 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         (norm_r0, stop.threshold(norm_b, norm_r0), baseline)
     }
 
-    /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.
-    fn take_best(
-        &self,
-        x: &mut [T],
-        newest: f64,
-        norm_0: f64,
-        state: &[f64],
-        step: u32,
-        norm_of: &dyn Fn(f64) -> f64,
-    ) -> Result<f64> {
-        let n = x.len();
-        let last = state_of(state, step - 1);
-        let at = last[AT] as u32;
-        // Sweeps done: after a stop the last step made none.
-        let done = match (last[STOP] as u32, self.rule) {
-            (0, _) => step,
-            (_, StopRule::Residual) => at + 1,
-            (_, StopRule::Update) => at,
-        };
-        let norm = |i: u32| if i == 0 { norm_0 } else { norm_of(state[2 * FIELDS + i as usize % HISTORY]) };
-        let candidates = (done.saturating_sub(2)..=at).rev().map(|i| (norm(i), Some(i)));
-        let aside = (norm_of(last[BEST]), None);
-        let better = |best: (f64, Option<u32>), other: (f64, Option<u32>)| if other.0 < best.0 { other } else { best };
-        let (best, from) = candidates.chain([aside]).fold((f64::INFINITY, Some(0)), better);
-        let mut answer = vec![T::default(); n];
-        match from {
-            // Where no norm is finite, x stays.
-            Some(0) => return Ok(if best.is_finite() { best } else { newest }),
-            Some(i) => {
-                let mut all = vec![T::default(); 3 * n];
-                self.x.copy_to(&mut all)?;
-                answer.copy_from_slice(&all[(i % 3) as usize * n..][..n]);
-            }
-            None => self.best.copy_to(&mut answer)?,
-        }
-        self.exponents.restore(&mut answer);
-        // x may leave the range although its scaled twin does not.
-        if !answer.iter().all(|v| Scalar::is_finite(*v)) {
-            return Ok(f64::NAN);
-        }
-        x.copy_from_slice(&answer);
-        Ok(best)
-    }
-
     /// `count` sweeps from `first` on; the device stops earlier by itself.
-    fn sweeps(&mut self, first: u32, count: u32, limit: u32, tolerances: [f64; 2]) -> Result<()> {
+    fn sweeps(&mut self, first: u32, count: u32, limit: u32) -> Result<()> {
+        let words = self.words(self.a.n_blocks(), self.rule);
+        let shape = Shape { blocks: self.shape.blocks * self.vectors.columns as u32, ..self.shape };
         if self.persistent {
             self.arrived.copy_from(&[0])?;
-            let words = self.words(tolerances, self.a.n_blocks(), self.rule);
             let [first, count, limit] = [first, count, limit].map(Arg::from);
-            return self
-                .all
-                .launch_together(self.shape, &[Arg::Struct(&words), first, count, limit, self.arrived.arg()]);
+            return self.all.launch_together(shape, &[Arg::Struct(&words), first, count, limit, self.arrived.arg()]);
         }
         for step in first..first + count {
             for colour in 0..colours(self.sweep) {
-                let words = self.words(tolerances, self.a.n_blocks(), self.rule);
                 let [step, colour, limit] = [step, colour, limit].map(Arg::from);
-                self.half.launch(self.shape, &[Arg::Struct(&words), step, colour, limit])?;
+                self.half.launch(shape, &[Arg::Struct(&words), step, colour, limit])?;
             }
         }
         Ok(())
     }
 
     /// struct Blocks of the kernels, of the first `m` blocks.
-    fn words(&self, [rtol, atol]: [f64; 2], m: usize, rule: StopRule) -> [u64; 19] {
-        let state = self.state.address();
-        let [starts, factors, order, image] = self.factored.as_ref().map_or([0; 4], |f| {
-            let image = f.image.as_ref().map_or(0, DeviceVec::address);
-            [f.starts.address(), f.factors.address(), f.order.address(), image]
-        });
+    fn words(&self, m: usize, rule: StopRule) -> [u64; 17] {
+        let v = &self.vectors;
+        let [starts, factors, order] =
+            self.factored.as_ref().map_or([0; 3], |f| [f.starts.address(), f.factors.address(), f.order.address()]);
         [
             self.a.n() as u64 | (m as u64) << 32,
             self.first.address(),
@@ -413,19 +340,17 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             self.row_ptr.address(),
             self.col_idx.address(),
             self.values.address(),
-            self.b.address(),
-            self.x.address(),
-            self.best.address(),
+            v.b.address(),
+            v.x.address(),
+            v.best.address(),
             starts,
             factors,
             order,
-            image,
-            self.parts.address(),
-            state,
-            state + 2 * FIELDS as u64 * 8,
+            v.image.as_ref().map_or(0, DeviceVec::address),
+            v.parts.address(),
+            v.state.address(),
             u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
-            rtol.to_bits(),
-            atol.to_bits(),
+            v.columns as u64,
         ]
     }
 
@@ -458,7 +383,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
             notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
         }
-        if let Some(factored) = self.factored.as_ref().filter(|f| f.image.is_none()) {
+        if let Some(factored) = self.factored.as_ref().filter(|_| self.vectors.image.is_none()) {
             notes.push(format!("{} diagonal blocks were factored with row interchanges", factored.count));
         }
         if let Outcome::Breakdown(reason) = outcome {
@@ -487,34 +412,4 @@ fn larger<T: DeviceScalar>(a: T, b: T) -> T {
 /// Colours of the blocks.
 fn colours(sweep: Sweep) -> u32 {
     if sweep == Sweep::RedBlack { 2 } else { 1 }
-}
-
-/// Why to end with the newest norm, as on the host.
-fn judge(
-    (i, norm): (u32, f64),
-    target: f64,
-    stop: &StopCriterion,
-    rate: &mut Rate,
-    baseline: f64,
-    monitor: &mut dyn Monitor,
-    start: Instant,
-) -> Option<Outcome> {
-    let flow = monitor.observe(Progress::Iteration { index: i as usize, residual: norm / baseline });
-    if norm <= target {
-        return Some(Outcome::Converged);
-    }
-    if norm.is_nan() || (i > 0 && norm.is_infinite()) {
-        return Some(Outcome::Breakdown(Breakdown::NonFinite));
-    }
-    if let ControlFlow::Break(()) = flow {
-        return Some(Outcome::Stopped);
-    }
-    if rate.diverges(norm) {
-        return Some(Outcome::Breakdown(Breakdown::Diverged));
-    }
-    rate.predict(norm, target, i as usize);
-    if i as usize == stop.max_iters {
-        return Some(Outcome::IterationLimit);
-    }
-    stop.time_limit.is_some_and(|limit| start.elapsed() >= limit).then_some(Outcome::TimeLimit)
 }

@@ -10,6 +10,7 @@ use bt_formats::{
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
 use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
+use faer::Mat;
 use support::{Numbers, device, epsilon};
 
 const SWEEPS: [Sweep; 2] = [Sweep::Jacobi, Sweep::RedBlack];
@@ -278,6 +279,71 @@ fn a_divided_iteration_that_diverges_returns_its_best() {
     }
 }
 
+/// Several right-hand sides of very different sizes and ends: the bits, counts and outcomes that each has alone.
+#[test]
+fn right_hand_sides_swept_together_are_as_alone() {
+    let Some(device) = device() else { return };
+    let sizes = [2, 31, 1, 32, 7];
+    let pivoted = system::<f64>(&sizes, 1.3, DiagonalKind::Tridiagonal, 1, &pairs);
+    let dense = system::<f64>(&sizes, 1.3, DiagonalKind::Dense, 100, &shifted);
+    for (a, schedule) in
+        [(blocks(&sizes, 1.3), BOTH[0]), (blocks(&sizes, 1.3), BOTH[1]), (pivoted, BOTH[1]), (dense, BOTH[0])]
+    {
+        for (sweep, rule) in [(Sweep::Jacobi, StopRule::Update), (Sweep::RedBlack, StopRule::Residual)] {
+            together(&device, &a, sweep, rule, schedule);
+        }
+    }
+}
+
+fn together(device: &Device, a: &BlockTridiagonal<f64>, sweep: Sweep, rule: StopRule, schedule: Schedule) {
+    let (n, columns) = (a.n(), 4);
+    let mut b =
+        Mat::from_fn(n, columns, |i, j| Numbers(7 + (i + j * n) as u64).real::<f64>() * 1e40f64.powi(j as i32 - 1));
+    b.col_mut(2).fill(0.0);
+    let stop = StopCriterion { rtol: 1e-9, ..StopCriterion::default() };
+    let mut method = DeviceHbisa::new(device, a, sweep, rule, schedule).unwrap();
+    // The last column starts at its solution.
+    let mut x = Mat::<f64>::zeros(n, columns);
+    method.solve(b.col_as_slice(3), x.col_as_slice_mut(3), &stop, &mut ()).unwrap();
+    let (start, mut told) = (x.clone(), Vec::new());
+    let mut monitor = |progress| {
+        told.push(progress);
+        ControlFlow::Continue(())
+    };
+    let reports = method.solve_many(b.as_ref(), x.as_mut(), &stop, &mut monitor).unwrap();
+    assert_eq!(reports.len(), columns);
+    for (j, report) in reports.iter().enumerate() {
+        let (mut alone, mut norms) = (start.col_as_slice(j).to_vec(), Norms::default());
+        let expected = method.solve(b.col_as_slice(j), &mut alone, &stop, &mut norms).unwrap();
+        let what = format!("{sweep:?}, {rule:?}, {schedule:?}, column {j}");
+        assert_eq!((report.outcome, report.iterations), (expected.outcome, expected.iterations), "{what}");
+        assert_eq!(x.col_as_slice(j), alone, "{what}");
+        let of_column = told.chunks(2).filter(|pair| matches!(pair[0], Progress::Column(c) if c == j));
+        let seen: Vec<f64> = of_column
+            .filter_map(|pair| if let Progress::Iteration { residual, .. } = pair[1] { Some(residual) } else { None })
+            .collect();
+        assert_eq!(seen, norms.seen, "{what}");
+    }
+    assert!(reports[0].iterations > 3 && reports[2].iterations <= 1, "{reports:?}");
+}
+
+#[test]
+fn a_limit_ends_all_columns_and_more_than_fit_are_swept_in_groups() {
+    let Some(device) = device() else { return };
+    let a = blocks::<f64>(&[3, 4], 1.3);
+    let b = Mat::from_fn(7, 40, |i, j| Numbers((i + 7 * j) as u64).real::<f64>());
+    let mut x = Mat::<f64>::zeros(7, 40);
+    let mut method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Auto).unwrap();
+    let stop = StopCriterion { rtol: 1e-10, ..StopCriterion::default() };
+    let reports = method.solve_many(b.as_ref(), x.as_mut(), &stop, &mut ()).unwrap();
+    assert!(reports.len() == 40 && reports.iter().all(|r| r.outcome == Outcome::Converged), "{reports:?}");
+    let limited = StopCriterion { max_iters: 2, ..stop };
+    let reports = method.solve_many(b.as_ref(), Mat::zeros(7, 40).as_mut(), &limited, &mut ()).unwrap();
+    assert!(reports.iter().all(|r| (r.outcome, r.iterations) == (Outcome::IterationLimit, 2)), "{reports:?}");
+    let found = method.solve_many(b.as_ref(), Mat::zeros(7, 39).as_mut(), &stop, &mut ()).unwrap_err();
+    assert_eq!(found.to_string(), "columns of X: expected 40, found 39");
+}
+
 #[test]
 fn divergence_is_seen_and_the_best_iterate_returned() {
     let Some(device) = device() else { return };
@@ -354,7 +420,7 @@ fn what_the_device_cannot_do_is_refused_by_name() {
     let large = blocks::<f64>(&[1025], 1.5);
     assert!(refused(&large, Sweep::Jacobi).to_string().contains("1025 rows"));
     let of = |rows: [[f64; 2]; 2]| {
-        let a = Csr::from_dense(faer::Mat::from_fn(2, 2, |i, j| rows[i][j]).as_ref()).unwrap();
+        let a = Csr::from_dense(Mat::from_fn(2, 2, |i, j| rows[i][j]).as_ref()).unwrap();
         let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
         BlockTridiagonal::from_csr(&a, Partition::uniform(2, 2).unwrap(), layout).unwrap()
     };

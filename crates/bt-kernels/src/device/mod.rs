@@ -1,6 +1,7 @@
 //! The device layer, the only folder that names cust: the device, its vectors, its kernels.
 //!
-//! Primary contexts only, one stream a device, so that everything happens in the order it was asked for.
+//! Primary contexts only. A [`Device`] is one stream, so that everything happens in the order it was asked for; others that work
+//! beside it come from [`Device::new_stream`].
 
 mod error;
 mod launch;
@@ -11,14 +12,17 @@ use std::sync::{Arc, OnceLock};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device as CudaDevice, DeviceAttribute};
 use cust::error::CudaError;
+use cust::event::{Event, EventFlags};
 use cust::module::Module;
-use cust::stream::{Stream, StreamFlags};
+use cust::stream::{Stream, StreamFlags, StreamWaitEventFlags};
 
 pub use error::{DeviceError, Result};
 pub(crate) use launch::{Arg, Family, Kernel, Shape};
 pub use vector::{DeviceScalar, DeviceVec};
 
-/// A CUDA device: its context and stream, and the kernels loaded so far. Clones are the same device.
+/// A stream of a CUDA device: what is asked of it happens in that order. Clones are the same stream.
+///
+/// Solvers and vectors belong to the stream they were made on.
 ///
 /// ```
 /// use bt_kernels::{Device, DeviceError};
@@ -29,12 +33,17 @@ pub use vector::{DeviceScalar, DeviceVec};
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Device(Arc<Inner>);
+pub struct Device(Arc<Queue>);
 
 /// Fields are dropped in this order.
-struct Inner {
-    modules: [OnceLock<Module>; Family::COUNT],
+struct Queue {
     stream: Stream,
+    shared: Arc<Shared>,
+}
+
+/// What all streams of a device share: its context, the kernels loaded so far, and facts. Fields are dropped in this order.
+struct Shared {
+    modules: [OnceLock<Module>; Family::COUNT],
     context: Context,
     ordinal: u32,
     name: String,
@@ -44,9 +53,16 @@ struct Inner {
     shared_memory: u32,
 }
 
-impl Drop for Inner {
+impl Drop for Queue {
     fn drop(&mut self) {
-        // Modules and the stream are given back to the current context, in whatever thread this is.
+        // The stream is given back to the current context, in whatever thread this is.
+        let _ = CurrentContext::set_current(&self.shared.context);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Modules alike.
         let _ = CurrentContext::set_current(&self.context);
     }
 }
@@ -77,10 +93,8 @@ impl Device {
             return Err(DeviceError::NoDriver { reason });
         }
         let context = Context::new(device).map_err(&lost)?;
-        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).map_err(&lost)?;
-        Ok(Self(Arc::new(Inner {
+        Self::on(Arc::new(Shared {
             modules: Default::default(),
-            stream,
             context,
             ordinal,
             name,
@@ -88,37 +102,86 @@ impl Device {
             multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
             capability,
             shared_memory: attribute(DeviceAttribute::MaxSharedMemoryPerBlock)?,
-        })))
+        }))
+    }
+
+    fn on(shared: Arc<Shared>) -> Result<Self> {
+        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).map_err(DeviceError::while_("making a stream"))?;
+        Ok(Self(Arc::new(Queue { stream, shared })))
+    }
+
+    /// Another stream of the same device: what is asked of the two may run at the same time, from different threads too.
+    ///
+    /// ```
+    /// # use bt_kernels::{Device, DeviceCg, DevicePreconditioner, Schedule};
+    /// # use bt_formats::{Csr, StopCriterion};
+    /// let solve = |device: &Device, shift: f64| {
+    ///     let a = Csr::from_dense(faer::mat![[2.0 + shift, -1.0], [-1.0, 2.0]].as_ref())?;
+    ///     let mut x = [0.0; 2];
+    ///     let none = &DevicePreconditioner::None;
+    ///     DeviceCg::new(device, &a, none, Schedule::Auto)?.solve(&[1.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
+    ///     Ok::<_, bt_kernels::DeviceError>(x)
+    /// };
+    /// if let Ok(device) = Device::open(0) {
+    ///     let other = device.new_stream()?;
+    ///     let (first, second) = std::thread::scope(|scope| {
+    ///         let beside = scope.spawn(|| solve(&other, 1.0));
+    ///         (solve(&device, 0.0), beside.join().unwrap())
+    ///     });
+    ///     assert!((first?[0] - 1.0).abs() < 1e-15 && (second?[0] - 0.6).abs() < 1e-15);
+    /// }
+    /// # Ok::<(), bt_kernels::DeviceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub fn new_stream(&self) -> Result<Self> {
+        self.make_current()?;
+        Self::on(self.0.shared.clone())
+    }
+
+    /// What is asked of this stream from now on begins when all that was asked of `other` until now is done. Nobody waits here.
+    ///
+    /// Needed where a vector or factors made on one stream are used on another.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub fn wait_for(&self, other: &Self) -> Result<()> {
+        let lost = DeviceError::while_("putting streams in order");
+        other.make_current()?;
+        let event = Event::new(EventFlags::DISABLE_TIMING).map_err(&lost)?;
+        event.record(&other.0.stream).map_err(&lost)?;
+        self.0.stream.wait_event(event, StreamWaitEventFlags::DEFAULT).map_err(&lost)
     }
 
     /// Its number, from 0.
     pub fn ordinal(&self) -> u32 {
-        self.0.ordinal
+        self.0.shared.ordinal
     }
 
     /// Its name, as the driver tells it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.shared.name
     }
 
     /// Bytes of its memory.
     pub fn memory(&self) -> usize {
-        self.0.memory
+        self.0.shared.memory
     }
 
     /// Its multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
-        self.0.multiprocessors
+        self.0.shared.multiprocessors
     }
 
     /// Its compute capability: (9, 0) for 9.0.
     pub fn capability(&self) -> (u32, u32) {
-        self.0.capability
+        self.0.shared.capability
     }
 
     /// Bytes of shared memory that a block may have without asking for more.
     pub fn shared_memory(&self) -> u32 {
-        self.0.shared_memory
+        self.0.shared.shared_memory
     }
 
     /// Waits until all that was asked for is done.
@@ -132,6 +195,6 @@ impl Device {
 
     /// For this thread: every call of the driver is to the current context.
     fn make_current(&self) -> Result<()> {
-        CurrentContext::set_current(&self.0.context).map_err(DeviceError::while_("switching to it"))
+        CurrentContext::set_current(&self.0.shared.context).map_err(DeviceError::while_("switching to it"))
     }
 }

@@ -14,9 +14,10 @@ use bt_formats::{
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, for_blocks};
 
-use super::{DeviceHbisa, colours, judge};
+use super::run::{ATOL, NORM, STATE, judge};
+use super::{DeviceHbisa, colours};
 use crate::device::{Arg, DeviceScalar, Result};
-use crate::krylov::{FIELDS, HISTORY};
+use crate::krylov::FIELDS;
 
 /// Which blocks the processor sweeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,12 +95,12 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let mut device = f64::INFINITY;
         // The first one loads the kernels.
         for _ in 0..2 {
-            self.load(&b, &vec![T::default(); n], 0.0)?;
+            self.load_alone(&b, &vec![T::default(); n], 0.0)?;
             let start = Instant::now();
             for colour in 0..colours(self.sweep) {
                 self.half_sweep(0, colour, m)?;
             }
-            self.x.device().synchronize("sweeping")?;
+            self.vectors.x.device().synchronize("sweeping")?;
             device = start.elapsed().as_secs_f64();
         }
         let host = Host::new(self.a, 0)?;
@@ -124,7 +125,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let start = Instant::now();
         let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
         let by_residual = self.rule == StopRule::Residual;
-        self.load(b, x, norm_r0)?;
+        self.load_alone(b, x, norm_r0)?;
         let mut vectors = Vectors::new(x.len(), x);
         let mut rate = Rate::default();
         let mut newest = (0, if by_residual { norm_r0 } else { f64::INFINITY });
@@ -190,19 +191,19 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 if is_new(host.cut - 1) {
                     let rows = self.a.partition().range(host.cut - 1);
                     let block = &mut vectors.x[next][rows.clone()];
-                    self.x.copy_range_to(next * n + rows.start, block)?;
+                    self.vectors.x.copy_range_to(next * n + rows.start, block)?;
                     e.restore(block);
                 }
                 if is_new(host.cut) {
                     let rows = self.a.partition().range(host.cut);
-                    self.x.copy_range_from(next * n + rows.start, &e.to_scaled(&vectors.x[next][rows]))?;
+                    self.vectors.x.copy_range_from(next * n + rows.start, &e.to_scaled(&vectors.x[next][rows]))?;
                 }
             }
         }
         // Sums, largest changes, largest values of the thread blocks.
         let blocks = self.shape.blocks as usize;
-        let mut parts = vec![0.0; self.parts.len()];
-        self.parts.copy_to(&mut parts)?;
+        let mut parts = vec![0.0; self.vectors.parts.len()];
+        self.vectors.parts.copy_to(&mut parts)?;
         for colour in 0..colours {
             let part = &parts[((step & 1) * 2 + colour) as usize * 3 * blocks..][..3 * blocks];
             let largest = |v: &[f64]| v.iter().fold(0.0, |m: f64, &v| m.max_nan(v));
@@ -225,28 +226,30 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let (n, at) = (self.a.n(), i as usize % 3);
         let first = self.a.n() - host.partition.n();
         let mut x = vectors.x[at].clone();
-        self.x.copy_range_to(at * n, &mut x[..first])?;
+        self.vectors.x.copy_range_to(at * n, &mut x[..first])?;
         self.exponents.restore(&mut x[..first]);
         Ok(x)
     }
 
     /// b and iterate 0 to the device, and a state that never stops it.
-    fn load(&mut self, b: &[T], x: &[T], norm_r0: f64) -> Result<()> {
+    fn load_alone(&mut self, b: &[T], x: &[T], norm_r0: f64) -> Result<()> {
         self.exponents = self.exponents.with_rhs(b);
         let e = self.exponents;
-        self.b.copy_from(&e.rhs(b))?;
+        self.reserve(1)?;
+        self.vectors.b.copy_from(&e.rhs(b))?;
         let mut iterates = e.to_scaled(x);
         iterates.resize(3 * x.len(), T::default());
-        self.x.copy_from(&iterates)?;
-        let mut state = [0.0; 2 * FIELDS + HISTORY];
-        state[FIELDS + super::NORM] = e.scaled_norm(norm_r0);
-        self.state.copy_from(&state)
+        self.vectors.x.copy_from(&iterates)?;
+        let mut state = [0.0; STATE];
+        state[FIELDS + NORM] = e.scaled_norm(norm_r0);
+        // No norm reaches a negative tolerance.
+        state[ATOL] = -1.0;
+        self.vectors.state.copy_from(&state)
     }
 
     /// Half a sweep of the first `cut` blocks, judged by nobody.
     fn half_sweep(&self, step: u32, colour: u32, cut: usize) -> Result<()> {
-        // By the residual no norm reaches a negative tolerance.
-        let words = self.words([0.0, -1.0], cut, StopRule::Residual);
+        let words = self.words(cut, StopRule::Residual);
         let [step, colour, limit] = [step, colour, u32::MAX].map(Arg::from);
         self.half.launch(self.shape, &[Arg::Struct(&words), step, colour, limit])
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Run, Sandbox};
+use common::{Run, Sandbox, numbers};
 
 /// The stand-in driver, which cargo builds beside this program.
 fn run(sandbox: &Sandbox, line: &str) -> Run {
@@ -43,6 +43,25 @@ fn the_gpu_solves_what_the_processor_solves() {
         assert!((number(&gpu, "iterations") - number(&cpu, "iterations")).abs() <= 2.0, "{method}: {gpu} {cpu}");
         assert!(number(&gpu, "forward_error") <= 1e-5, "{method}: {gpu}");
         assert!(number(&gpu, "backward_error") <= 1e-8, "{method}: {gpu}");
+    }
+}
+
+#[test]
+fn several_right_hand_sides_end_each_for_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    let values: String = (0..3 * 81).map(|i| format!("{}\n", f64::from((i * i) % 17) * 10f64.powi(i / 81))).collect();
+    sandbox.write("B.mtx", format!("%%MatrixMarket matrix array real general\n81 3\n{values}"));
+    for method in ["hbisa --reorder rcm", "hbisa-redblack --blocks 9"] {
+        let line = format!("solve A.mtx -b B.mtx --method {method} --rtol 1e-10 --max-iters 1000 --json");
+        let gpu = run(&sandbox, &format!("{line} --device gpu -o X.mtx")).expect(0).json();
+        let cpu = sandbox.run(&format!("{line} -o Y.mtx")).expect(0).json();
+        assert_eq!((&gpu["nrhs"], &gpu["outcome"]), (&3.into(), &cpu["outcome"]), "{method}");
+        let (x, y) = (numbers(&sandbox.read("X.mtx")), numbers(&sandbox.read("Y.mtx")));
+        for (x, y) in x.chunks(81).zip(y.chunks(81)) {
+            let size = y.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+            assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() <= 1e-8 * size), "{method}");
+        }
     }
 }
 

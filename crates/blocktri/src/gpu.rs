@@ -108,7 +108,7 @@ mod with_cuda {
         Scalar, Solution, SolveOptions,
     };
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
-    use crate::iterate::{blocks_of, columns, ordered};
+    use crate::iterate::{blocks_of, columns, merge, no_right_hand_side, ordered};
     use crate::options::{Blocks, Precision};
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
     use crate::solve::{at_rounding_level, order_asked, prepared};
@@ -314,9 +314,13 @@ mod with_cuda {
         if method.is_persistent() {
             notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
         }
-        let mut step =
-            |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor)?);
-        let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+        let solving = Instant::now();
+        let mut y = Mat::zeros(b.nrows(), b.ncols());
+        let reports = method.solve_many(transform.gathered(b).as_ref(), y.as_mut(), &options.stop, monitor)?;
+        let x = transform.scattered(&y);
+        let mut report = reports.into_iter().reduce(merge).ok_or_else(no_right_hand_side)?;
+        report.times.solve = solving.elapsed();
+        report.certificate = certify(a, Op::Identity, x.as_ref(), b);
         before(&mut report, reorder_time, setup, notes);
         Ok(Solution {
             x,
@@ -345,11 +349,7 @@ mod with_cuda {
         let permuted = if identity { None } else { Some(transform.apply(a)) };
         let work = permuted.as_ref().unwrap_or(a);
         let reorder_time = start.elapsed();
-        let mut y = Mat::zeros(b.nrows(), b.ncols());
-        for j in 0..b.ncols() {
-            let column = b.col(j).try_as_col_major().expect("an owned matrix").as_slice();
-            transform.gather(Op::Identity, column, y.col_as_slice_mut(j));
-        }
+        let mut y = transform.gathered(b);
         let setup = || start.elapsed().saturating_sub(reorder_time);
         // The report, bytes of the matrix and of the device, and the time that the factorization took.
         let solved = match options.method {
@@ -408,10 +408,7 @@ mod with_cuda {
                 options.method
             ));
         }
-        let mut x = Mat::zeros(b.nrows(), b.ncols());
-        for j in 0..b.ncols() {
-            transform.scatter(Op::Identity, y.col_as_slice(j), x.col_as_slice_mut(j));
-        }
+        let x = transform.scattered(&y);
         let certificate = certify(a, Op::Identity, x.as_ref(), b);
         let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
         if outcome == Outcome::Inaccurate {

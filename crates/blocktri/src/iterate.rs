@@ -216,9 +216,7 @@ fn side_by_side<T: Scalar>(
             break;
         }
     }
-    let Some(mut report) = total else {
-        return Err(Error::Usage { message: "there is no right-hand side".into() });
-    };
+    let mut report = total.ok_or_else(no_right_hand_side)?;
     (report.times.solve, report.bytes.workspace) = (start.elapsed(), workspace.bytes());
     Ok((x, report))
 }
@@ -272,15 +270,17 @@ pub(crate) fn columns<T: Scalar>(
             break;
         }
     }
-    let Some(mut report) = total else {
-        return Err(Error::Usage { message: "there is no right-hand side".into() });
-    };
+    let mut report = total.ok_or_else(no_right_hand_side)?;
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     Ok((x, report))
 }
 
+pub(crate) fn no_right_hand_side() -> Error {
+    Error::Usage { message: "there is no right-hand side".into() }
+}
+
 /// The report of several columns: work added up, the first failure's outcome and notes.
-fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
+pub(crate) fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
     let (worse, better) = if before.outcome == Outcome::Converged && last.outcome != Outcome::Converged {
         (last, before)
     } else {

@@ -73,6 +73,26 @@ impl<T: Scalar> Transform<T> {
         }
     }
 
+    /// `gather` of the contiguous columns of B.
+    #[cfg(feature = "cuda")]
+    pub fn gathered(&self, b: faer::MatRef<'_, T>) -> faer::Mat<T> {
+        let mut y = faer::Mat::zeros(b.nrows(), b.ncols());
+        for (j, b) in b.col_iter().enumerate() {
+            self.gather(Op::Identity, b.try_as_col_major().expect("an owned matrix").as_slice(), y.col_as_slice_mut(j));
+        }
+        y
+    }
+
+    /// `scatter` of the columns of Z.
+    #[cfg(feature = "cuda")]
+    pub fn scattered(&self, z: &faer::Mat<T>) -> faer::Mat<T> {
+        let mut x = faer::Mat::zeros(z.nrows(), z.ncols());
+        for j in 0..z.ncols() {
+            self.scatter(Op::Identity, z.col_as_slice(j), x.col_as_slice_mut(j));
+        }
+        x
+    }
+
     /// Then `p` on both sides: P·A'·Pᵀ.
     pub fn then(&self, p: &Permutation) -> Self {
         Self { rows: p.after(&self.rows), cols: p.after(&self.cols), scaling: self.scaling.clone() }

@@ -3,6 +3,9 @@
 //! `REQUIRE_GPU=1 cargo bench -p bt-kernels --bench device`; criterion's throughput is the bytes that have to move, over time. Times of
 //! iterations are differences of two solves. Without `REQUIRE_GPU=1` or `BLOCKTRI_TEST_GPU=1` small systems go through the stand-in
 //! driver, which shows that the program runs and nothing else.
+//!
+//! `cargo bench -p bt-kernels --bench device -- predict` needs no GPU: it prints what the cases move, and the time that takes at the bandwidth
+//! of an H200.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -23,6 +26,80 @@ use support::Numbers;
 
 /// Bytes of a double.
 const S: u64 = 8;
+/// Bytes per second of an H200's memory, by its data sheet: <https://www.nvidia.com/en-us/data-center/h200/>.
+const H200: f64 = 4.8e12;
+
+/// Bytes that have to move, gathers counted as one pass over the vector.
+mod bytes {
+    use super::S;
+
+    /// Of a cube with m points a side: rows, entries.
+    pub fn cube(m: u64) -> (u64, u64) {
+        (m * m * m, 7 * m * m * m - 6 * m * m)
+    }
+    pub fn copy(n: u64) -> u64 {
+        2 * S * n
+    }
+    pub fn csr((n, nnz): (u64, u64)) -> u64 {
+        nnz * (S + 4) + 4 * (n + 1) + 2 * S * n
+    }
+    pub fn dia((n, _): (u64, u64)) -> u64 {
+        (7 + 2) * S * n
+    }
+    pub fn cg((n, nnz): (u64, u64)) -> u64 {
+        nnz * (S + 4) + (4 + 10 * S) * n
+    }
+    /// Of lines(k, blocks): three diagonals, two couplings a row but for the first and the last block, row pointers, the
+    /// block of each row, first rows.
+    pub fn hybrid(k: u64, blocks: u64) -> u64 {
+        let n = k * blocks;
+        3 * S * n + 2 * (n - k) * (S + 4) + 4 * (n + 1) + 4 * n + 4 * (blocks + 1) + 2 * S * n
+    }
+    pub fn hbisa(k: u64, blocks: u64) -> u64 {
+        let n = k * blocks;
+        2 * (n - k) * (S + 4) + 4 * n + 6 * S * n
+    }
+    /// What must move, and what the two passes do.
+    pub fn tridiagonal(n: u64) -> [u64; 2] {
+        [5 * S * n, (9.04 * (S * n) as f64) as u64]
+    }
+    pub fn batch(interleaved: bool, n: u64) -> [u64; 2] {
+        [5 * S * n, if interleaved { 14 * S * n } else { 5 * S * n }]
+    }
+}
+
+/// The cases of a GPU and what limits them, as a table.
+fn predict() {
+    let line = |case: String, bytes: u64, launches: &str| {
+        println!("| {case} | {:.1} | {:.1} | {launches} |", bytes as f64 / 1e6, bytes as f64 / H200 * 1e6);
+    };
+    println!("| case, f64 | MB | microseconds at 4.8 TB/s | launches |\n|---|---|---|---|");
+    line("copy, n = 2^27".into(), bytes::copy(1 << 27), "1");
+    let cube = bytes::cube(216);
+    line(format!("y <- A*x, csr, n = {}", cube.0), bytes::csr(cube), "1");
+    line(format!("the same, dia, n = {}", cube.0), bytes::dia(cube), "1");
+    line("the same, hybrid, k = 32, n = 10000000".into(), bytes::hybrid(32, 312_500), "1");
+    for m in [32, 216] {
+        let cube = bytes::cube(m);
+        line(
+            format!("iteration of cg, jacobi, n = {}", cube.0),
+            bytes::cg(cube),
+            if m == 32 { "1 for 32" } else { "2" },
+        );
+    }
+    for (k, blocks) in [(16, 100), (32, 1000), (512, 100), (32, 312_500)] {
+        let launches = if blocks <= 1000 { "1 for 32, a barrier each" } else { "1" };
+        line(format!("sweep of hbisa, k = {k}, n = {}", k * blocks), bytes::hbisa(k, blocks), launches);
+    }
+    let [must, does] = bytes::tridiagonal(1 << 25);
+    line("one tridiagonal system, n = 2^25, once through memory".into(), must, "7");
+    line("the same, as the two passes move it".into(), does, "7");
+    for (interleaved, rows, systems) in [(true, 64, 100_000), (true, 512, 65_536), (false, 512, 65_536)] {
+        let name = if interleaved { "interleaved" } else { "strided" };
+        let [_, does] = bytes::batch(interleaved, rows * systems);
+        line(format!("{systems} tridiagonal systems of {rows}, {name}"), does, "1");
+    }
+}
 
 /// The small system of the stand-in driver, or the large one of a GPU.
 struct Sizes {
@@ -107,7 +184,7 @@ fn floors(c: &mut Criterion, device: &Device, sizes: &Sizes) {
     let n = sizes.of(1 << 10, 1 << 27);
     let x = DeviceVec::from_slice(device, &vec![1.0; n]).expect("memory");
     let mut y = DeviceVec::zeros(device, n).expect("memory");
-    group.throughput(Throughput::Bytes(2 * S * n as u64));
+    group.throughput(Throughput::Bytes(bytes::copy(n as u64)));
     group.bench_function(BenchmarkId::new("copy", n), |b| {
         b.iter(|| update(1.0, &x, 0.0, &mut y).expect("the device"));
     });
@@ -119,25 +196,28 @@ fn floors(c: &mut Criterion, device: &Device, sizes: &Sizes) {
 
 fn products(c: &mut Criterion, device: &Device, sizes: &Sizes) {
     let mut group = group(c, "product");
-    let a = cube(sizes.of(8, 216));
+    let side = sizes.of(8, 216);
+    let (a, size) = (cube(side), bytes::cube(side as u64));
     let n = a.nrows();
+    assert_eq!((n as u64, a.values().len() as u64), size);
     let x = DeviceVec::from_slice(device, &Numbers(1).vector::<f64>(n)).expect("memory");
     let mut y = DeviceVec::zeros(device, n).expect("memory");
-    let nnz = a.values().len() as u64;
     let csr = DeviceCsr::new(device, &a).expect("memory");
-    group.throughput(Throughput::Bytes(nnz * (S + 4) + 4 * (n as u64 + 1) + 2 * S * n as u64));
+    group.throughput(Throughput::Bytes(bytes::csr(size)));
     let id = BenchmarkId::new("csr", n);
     queued(&mut group, id, device, || csr.apply(1.0, &x, 0.0, &mut y).expect("the device"));
     let dia = DeviceDia::new(device, &Dia::from_csr(&a).expect("few diagonals")).expect("memory");
-    group.throughput(Throughput::Bytes((7 + 2) * S * n as u64));
+    group.throughput(Throughput::Bytes(bytes::dia(size)));
     let id = BenchmarkId::new("dia", n);
     queued(&mut group, id, device, || dia.apply(1.0, &x, 0.0, &mut y).expect("the device"));
-    let blocks = lines(32, sizes.of(8, 312_500));
+    let count = sizes.of(8, 312_500);
+    let blocks = lines(32, count);
     let n = blocks.nrows();
     let x = DeviceVec::from_slice(device, &Numbers(2).vector::<f64>(n)).expect("memory");
     let mut y = DeviceVec::zeros(device, n).expect("memory");
     let hybrid = DeviceHybrid::new(device, &blocks).expect("memory");
-    group.throughput(Throughput::Bytes(hybrid.bytes() as u64 + 2 * S * n as u64));
+    assert_eq!(hybrid.bytes() as u64 + 2 * S * n as u64, bytes::hybrid(32, count as u64));
+    group.throughput(Throughput::Bytes(bytes::hybrid(32, count as u64)));
     let id = BenchmarkId::new("hybrid", n);
     queued(&mut group, id, device, || hybrid.apply(1.0, &x, 0.0, &mut y).expect("the device"));
     group.finish();
@@ -172,7 +252,7 @@ fn iterative(c: &mut Criterion, device: &Device, sizes: &Sizes) {
         let n = a.nrows();
         let (rhs, mut x) = (Numbers(3).vector::<f64>(n), vec![0.0; n]);
         let mut method = DeviceCg::new(device, &a, &DevicePreconditioner::Jacobi, Schedule::Auto).expect("memory");
-        cg.throughput(Throughput::Bytes(a.values().len() as u64 * (S + 4) + (4 + 10 * S) * n as u64));
+        cg.throughput(Throughput::Bytes(bytes::cg(bytes::cube(side as u64))));
         cg.bench_function(BenchmarkId::new("jacobi", n), |b| {
             iterations(b, |count| {
                 x.fill(0.0);
@@ -187,6 +267,7 @@ fn iterative(c: &mut Criterion, device: &Device, sizes: &Sizes) {
     {
         let a = lines(k, blocks);
         let n = a.nrows();
+        hbisa.throughput(Throughput::Bytes(bytes::hbisa(k as u64, blocks as u64)));
         let (rhs, mut x) = (Numbers(4).vector::<f64>(n), vec![0.0; n]);
         for sweep in [Sweep::Jacobi, Sweep::RedBlack] {
             let mut method = DeviceHbisa::new(device, &a, sweep, StopRule::Residual, Schedule::Auto).expect("memory");
@@ -211,7 +292,7 @@ fn direct(c: &mut Criterion, device: &Device, sizes: &Sizes) {
     let a = Tridiagonal::new(lower, diag, upper).expect("lengths");
     let mut method = DeviceTridiagonal::new(device, &a).expect("memory");
     let mut x = DeviceVec::from_slice(device, &Numbers(6).vector::<f64>(n)).expect("memory");
-    group.throughput(Throughput::Bytes(5 * S * n as u64));
+    group.throughput(Throughput::Bytes(bytes::tridiagonal(n as u64)[0]));
     // Again and again with the answer of the last solve: values may leave all bounds, the work is the same.
     let id = BenchmarkId::new("tridiagonal", n);
     queued(&mut group, id, device, || method.solve_on_device(&mut x).expect("the device"));
@@ -224,7 +305,7 @@ fn direct(c: &mut Criterion, device: &Device, sizes: &Sizes) {
         let (lower, diag, upper) = (vec![-1.0; n], vec![2.5; n], vec![-1.0; n]);
         let mut batch = DeviceTridiagonalBatch::new(device, layout, rows, &lower, &diag, &upper).expect("memory");
         batch.vectors().0.copy_from(&Numbers(7).vector::<f64>(n)).expect("lengths");
-        group.throughput(Throughput::Bytes(5 * S * n as u64));
+        group.throughput(Throughput::Bytes(bytes::batch(layout == Layout::Interleaved, n as u64)[0]));
         let id = BenchmarkId::new(name, format!("{systems} x {rows}"));
         queued(&mut group, id, device, || batch.solve_on_device().expect("the device"));
         assert!(batch.backward_errors().expect("the device").iter().all(|&e| e < 1e-14), "{name}");
@@ -244,6 +325,9 @@ fn direct(c: &mut Criterion, device: &Device, sizes: &Sizes) {
 }
 
 fn main() {
+    if std::env::args().any(|a| a == "predict") {
+        return predict();
+    }
     let asked = |name| std::env::var(name).is_ok_and(|v| v == "1");
     let sizes = Sizes { real: asked("BLOCKTRI_TEST_GPU") || asked("REQUIRE_GPU") };
     let Some(device) = support::device() else { return };

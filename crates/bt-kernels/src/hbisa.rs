@@ -260,7 +260,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
     }
 
     /// As [`DeviceHbisa::solve`] for the contiguous columns of B and X, up to 32 at once, with the bits that each has alone: a report
-    /// for each. The monitor hears which column the next norms are of.
+    /// for each. The monitor hears which column the next norms are of; when it ends the run, columns not yet begun have no report.
     ///
     /// # Errors
     /// As [`DeviceHbisa::solve`]; columns that had ended when the device failed are solved.
@@ -293,6 +293,9 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         for (b, x) in b.chunks(group).zip(x.chunks_mut(group)) {
             let column = (count > 1).then_some(reports.len());
             reports.extend(self.run(b, x, stop, &mut Told { monitor: &mut *monitor, column })?);
+            if reports.iter().any(|report: &SolveReport| report.outcome == Outcome::Stopped) {
+                break;
+            }
         }
         Ok(reports)
     }

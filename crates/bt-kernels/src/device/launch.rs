@@ -140,7 +140,7 @@ impl Device {
             let what = what.to_owned();
             move |e: cust::error::CudaError| DeviceError::launch(&what, e as u32)
         };
-        let cell = &self.0.shared.modules[family as usize];
+        let cell = &self.0.chip.modules[family as usize];
         let module = if let Some(module) = cell.get() {
             module
         } else {

@@ -38,11 +38,11 @@ pub struct Device(Arc<Queue>);
 /// Fields are dropped in this order.
 struct Queue {
     stream: Stream,
-    shared: Arc<Shared>,
+    chip: Arc<Chip>,
 }
 
 /// What all streams of a device share: its context, the kernels loaded so far, and facts. Fields are dropped in this order.
-struct Shared {
+struct Chip {
     modules: [OnceLock<Module>; Family::COUNT],
     context: Context,
     ordinal: u32,
@@ -56,11 +56,11 @@ struct Shared {
 impl Drop for Queue {
     fn drop(&mut self) {
         // The stream is given back to the current context, in whatever thread this is.
-        let _ = CurrentContext::set_current(&self.shared.context);
+        let _ = CurrentContext::set_current(&self.chip.context);
     }
 }
 
-impl Drop for Shared {
+impl Drop for Chip {
     fn drop(&mut self) {
         // Modules alike.
         let _ = CurrentContext::set_current(&self.context);
@@ -93,7 +93,7 @@ impl Device {
             return Err(DeviceError::NoDriver { reason });
         }
         let context = Context::new(device).map_err(&lost)?;
-        Self::on(Arc::new(Shared {
+        Self::on(Arc::new(Chip {
             modules: Default::default(),
             context,
             ordinal,
@@ -105,9 +105,9 @@ impl Device {
         }))
     }
 
-    fn on(shared: Arc<Shared>) -> Result<Self> {
+    fn on(chip: Arc<Chip>) -> Result<Self> {
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None).map_err(DeviceError::while_("making a stream"))?;
-        Ok(Self(Arc::new(Queue { stream, shared })))
+        Ok(Self(Arc::new(Queue { stream, chip })))
     }
 
     /// Another stream of the same device: what is asked of the two may run at the same time, from different threads too.
@@ -137,7 +137,7 @@ impl Device {
     /// [`DeviceError::Lost`].
     pub fn new_stream(&self) -> Result<Self> {
         self.make_current()?;
-        Self::on(self.0.shared.clone())
+        Self::on(self.0.chip.clone())
     }
 
     /// What is asked of this stream from now on begins when all that was asked of `other` until now is done. Nobody waits here.
@@ -156,32 +156,32 @@ impl Device {
 
     /// Its number, from 0.
     pub fn ordinal(&self) -> u32 {
-        self.0.shared.ordinal
+        self.0.chip.ordinal
     }
 
     /// Its name, as the driver tells it.
     pub fn name(&self) -> &str {
-        &self.0.shared.name
+        &self.0.chip.name
     }
 
     /// Bytes of its memory.
     pub fn memory(&self) -> usize {
-        self.0.shared.memory
+        self.0.chip.memory
     }
 
     /// Its multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
-        self.0.shared.multiprocessors
+        self.0.chip.multiprocessors
     }
 
     /// Its compute capability: (9, 0) for 9.0.
     pub fn capability(&self) -> (u32, u32) {
-        self.0.shared.capability
+        self.0.chip.capability
     }
 
     /// Bytes of shared memory that a block may have without asking for more.
     pub fn shared_memory(&self) -> u32 {
-        self.0.shared.shared_memory
+        self.0.chip.shared_memory
     }
 
     /// Waits until all that was asked for is done.
@@ -195,6 +195,6 @@ impl Device {
 
     /// For this thread: every call of the driver is to the current context.
     fn make_current(&self) -> Result<()> {
-        CurrentContext::set_current(&self.0.shared.context).map_err(DeviceError::while_("switching to it"))
+        CurrentContext::set_current(&self.0.chip.context).map_err(DeviceError::while_("switching to it"))
     }
 }

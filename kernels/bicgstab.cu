@@ -1,4 +1,7 @@
-// BiCGSTAB with right preconditioning in five launches an iteration, and those of p^ <- M*p, s^ <- M*s where M is not diagonal:
+// BiCGSTAB with right preconditioning in five launches an iteration, and those of p^ <- M*p, s^ <- M*s where M is not diagonal. Where all
+// rows fit on the device at once and M is diagonal, many iterations are one cooperative launch, with a barrier of the grid in place of
+// a launch.
+//
 //
 //   direction:  p <- r + beta*(p - omega*v),  p^ <- M*p;   x <- x + alpha*p^ + omega*s^ of the step before
 //   first:      v <- A*p^,  (r*, v), (v, v)
@@ -68,11 +71,12 @@ template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, 
     leave(s.part_r, s.blocks, rr, rr, scratch);
 }
 
-template <class T> DEVICE void direction(const System<T> &s, u32 step, u32 limit, bool fresh, double threshold, double *scratch) {
+// True when the run has stopped; the same in all blocks.
+template <class T> DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, double threshold, double *scratch) {
     const double *old = s.state + ((step + 1) & 1) * FIELDS;
     double *now = s.state + (step & 1) * FIELDS;
     const bool first = block() == 0 && thread() == 0;
-    if (handed_on(old, now, fresh, first)) return;
+    if (handed_on(old, now, fresh, first)) return true;
     const double rr = reduce_all<Sum>(s.part_r, s.blocks, scratch), rho = reduce_all<Sum>(s.part_r + s.blocks, s.blocks, scratch);
     const double norm = root(rr), shadow = fresh ? norm : old[SHADOW];
     u32 stop = verdict(norm, threshold, step, limit);
@@ -104,16 +108,17 @@ template <class T> DEVICE void direction(const System<T> &s, u32 step, u32 limit
         now[SHADOW] = shadow;
         s.history[step % HISTORY] = norm;
     }
+    return stop != GO_ON;
 }
 
-template <class T> DEVICE void half(const System<T> &s, u32 step, double *scratch) {
+// True when the run stops here; the same in all blocks.
+template <class T> DEVICE bool half(const System<T> &s, u32 step, double *scratch) {
     double *now = s.state + (step & 1) * FIELDS;
-    if (now[STOP] != GO_ON) return;
     const double sigma = reduce_all<Sum>(s.part_v, s.blocks, scratch), vv = reduce_all<Sum>(s.part_v + s.blocks, s.blocks, scratch);
     const bool first = block() == 0 && thread() == 0;
     if (!(__builtin_fabs(sigma) > s.negligible * now[SHADOW] * root(vv))) {
         if (first) now[STOP_LATER] = sigma != sigma ? NON_FINITE : ORTHOGONAL;
-        return;
+        return true;
     }
     const double ratio = now[RHO] / sigma;
     if (first) now[ALPHA] = ratio;
@@ -128,10 +133,10 @@ template <class T> DEVICE void half(const System<T> &s, u32 step, double *scratc
     }
     ss = reduce<Sum>(ss, scratch);
     if (thread() == 0) s.part_s[block()] = ss;
+    return false;
 }
 
 template <class T> DEVICE void residual(const System<T> &s, u32 step, double *scratch) {
-    if (stopped(s, step)) return;
     const double ss = reduce_all<Sum>(s.part_s, s.blocks, scratch);
     const double ts = reduce_all<Sum>(s.part_t, s.blocks, scratch), tt = reduce_all<Sum>(s.part_t + s.blocks, s.blocks, scratch);
     // omega <- (t, s) / (t, t), enlarged to a cosine of 0.7
@@ -151,6 +156,32 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     leave(s.part_r, s.blocks, rr, rho, scratch);
 }
 
+// At most `count` steps from `step` on, M diagonal.
+template <class T, u32 LANES>
+DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, double *scratch) {
+    u32 round = 0;
+    for (u32 end = step + count; step < end; step++) {
+        const bool over = direction<T>(s, step, limit, fresh, threshold, scratch);
+        grid_barrier(arrived, ++round);
+        if (over) {
+            // As after more launches, which would change nothing.
+            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            return;
+        }
+        fresh = false;
+        product<T, LANES>(s, s.p_hat, s.v, s.shadow, s.part_v, scratch);
+        grid_barrier(arrived, ++round);
+        const bool breaks = half<T>(s, step, scratch);
+        grid_barrier(arrived, ++round);
+        // The next direction hands the end on.
+        if (breaks) continue;
+        product<T, LANES>(s, s.s_hat, s.t, s.r, s.part_t, scratch);
+        grid_barrier(arrived, ++round);
+        residual<T>(s, step, scratch);
+        grid_barrier(arrived, ++round);
+    }
+}
+
 #define PRODUCTS(T, S, LANES)                                                                                        \
     extern "C" __global__ void __bounds__(BLOCK) bicgstab_start_##LANES##_##S(System<T> s, const T *b) {             \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
@@ -163,6 +194,11 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     extern "C" __global__ void __bounds__(BLOCK) bicgstab_second_##LANES##_##S(System<T> s, u32 step) {              \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
         if (!stopped(s, step)) product<T, LANES>(s, s.s_hat, s.t, s.r, s.part_t, scratch);                           \
+    }                                                                                                                \
+    extern "C" __global__ void __bounds__(BLOCK)                                                                     \
+        bicgstab_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) { \
+        __shared__ double scratch[BLOCK / WARP];                                                                     \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, scratch);                               \
     }
 #define VECTORS(T, S)                                                                                                \
     extern "C" __global__ void __bounds__(BLOCK)                                                                     \
@@ -172,11 +208,11 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     }                                                                                                                \
     extern "C" __global__ void __bounds__(BLOCK) bicgstab_half_##S(System<T> s, u32 step) {                          \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
-        half<T>(s, step, scratch);                                                                                   \
+        if (s.state[(step & 1) * FIELDS + STOP] == GO_ON) half<T>(s, step, scratch);                                 \
     }                                                                                                                \
     extern "C" __global__ void __bounds__(BLOCK) bicgstab_residual_##S(System<T> s, u32 step) {                      \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
-        residual<T>(s, step, scratch);                                                                               \
+        if (!stopped(s, step)) residual<T>(s, step, scratch);                                                        \
     }
 
 PRODUCTS(float, f32, 1)

@@ -474,7 +474,7 @@ mod with_cuda {
                 let (facts, persistent) = (cg.preconditioner(), cg.is_persistent());
                 return Ok(Krylov { solve: Box::new(move |b, x, m| Ok(cg.solve(b, x, stop, m)?)), facts, persistent });
             }
-            let mut bicgstab = DeviceBiCgStab::new(device, &work, precond)?;
+            let mut bicgstab = DeviceBiCgStab::new(device, &work, precond, Schedule::Auto)?;
             let facts = bicgstab.preconditioner();
             Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent: false })
         };

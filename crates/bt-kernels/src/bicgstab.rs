@@ -3,7 +3,8 @@
 //! H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992), doi:10.1137/0913035. Recurrences, outcomes and report are those of
 //! [`bt_iter::BiCgStab`], ω by the rule of Sleijpen & van der Vorst included, with restarts where (r̂, r) or (r̂, v) is negligible.
 //!
-//! An iteration is five launches (`kernels/bicgstab.cu`), α, β and ω are formed on the device; scaling, the host's looks and the check of
+//! An iteration is five launches (`kernels/bicgstab.cu`), or, where all rows fit on the device at once, a part of one cooperative launch for
+//! 32; the bits are the same. α, β and ω are formed on the device; scaling, the host's looks and the check of
 //! claims are as in [`crate::DeviceCg`].
 //!
 //! A preconditioner other than a diagonal has launches of its own, twice an iteration.
@@ -13,6 +14,7 @@
 
 use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
+use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
 use crate::krylov::{self, Common, Steps};
 use crate::preconditioner::{DevicePreconditioner, InverseFacts};
@@ -21,11 +23,11 @@ use crate::preconditioner::{DevicePreconditioner, InverseFacts};
 ///
 /// ```
 /// use bt_formats::{Csr, Outcome, StopCriterion};
-/// use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner};
+/// use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner, Schedule};
 /// let a = Csr::from_dense(faer::mat![[4.0, 1.0, 0.0], [-2.0, 3.0, 1.0], [0.0, -1.0, 2.0]].as_ref())?;
 /// if let Ok(device) = Device::open(0) {
 ///     let mut x = [0.0; 3];
-///     let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi)?;
+///     let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi, Schedule::Auto)?;
 ///     let report = method.solve(&[5.0, 2.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
 ///     assert_eq!(report.outcome, Outcome::Converged);
 /// }
@@ -36,6 +38,9 @@ pub struct DeviceBiCgStab<'a, T: DeviceScalar> {
     start: Kernel,
     /// The launches of a step, in order; the first takes more arguments.
     step: [Kernel; 5],
+    /// Many steps.
+    all: Kernel,
+    persistent: bool,
 }
 
 impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
@@ -43,13 +48,16 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
     ///
     /// # Errors
     /// As [`crate::DeviceCg::new`].
-    pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner) -> Result<Self> {
+    pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, r̂, p, p̂, v, ŝ, t
         let common = Common::new(device, a, precond, [7, 7], 7)?;
         let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let vector = |name: &str| device.kernel(Family::BiCgStab, &format!("bicgstab_{name}_{suffix}"));
         let product = |name: &str| vector(&format!("{name}_{lanes}"));
+        let all = product("all")?;
         Ok(Self {
+            persistent: common.is_persistent(schedule, &all)?,
+            all,
             start: product("start")?,
             step: [vector("direction")?, product("first")?, vector("half")?, product("second")?, vector("residual")?],
             common,
@@ -64,6 +72,11 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
     /// What the preconditioner is made of.
     pub fn preconditioner(&self) -> InverseFacts {
         self.common.precond.facts()
+    }
+
+    /// Whether a chunk of iterations is one launch.
+    pub fn is_persistent(&self) -> bool {
+        self.persistent
     }
 
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::DeviceCg::solve`] does.
@@ -132,6 +145,12 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceBiCgStab<'a, T> {
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()> {
         let system = self.system();
         let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
+        let number = Arg::from;
+        if self.persistent {
+            self.common.arrived.copy_from(&[0])?;
+            let args = [system, number(first), number(count), number(limit), number(fresh.into()), threshold];
+            return self.all.launch_together(shape, &[&args[..], &[self.common.arrived.arg()]].concat());
+        }
         let [direction, first_product, half, second_product, residual] = &self.step;
         let [r, p, p_hat, s_hat] = [0, 2, 3, 5].map(|k| self.common.vector(k));
         for step in first..first + count {

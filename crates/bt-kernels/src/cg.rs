@@ -15,7 +15,7 @@
 //! Storage: the matrix, 7n values (8n with a preconditioner), and the sums. Traffic of an iteration: nnz(s + 4) + 4n bytes of the
 //! matrix, 10n values of vectors, and two gathers; that of the preconditioner beside it.
 
-use bt_formats::{Bytes, Csr, Error as InputError, Monitor, SolveReport, StopCriterion};
+use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
 use crate::krylov::{self, Common, Steps};
@@ -66,12 +66,12 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     ///
     /// # Errors
     /// Those of [`DeviceInverse::new`](crate::DeviceInverse::new); [`DeviceError::OutOfMemory`](crate::DeviceError::OutOfMemory)
-    /// and others of the device; [`InputError::InvalidStructure`] for `Schedule::Persistent` where the rows do not fit at once, or the
+    /// and others of the device; [`bt_formats::Error::InvalidStructure`] for `Schedule::Persistent` where the rows do not fit at once, or the
     /// preconditioner has launches of its own.
     pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, both p, q, and z if it is another one than r
         let common = Common::new(device, a, precond, [5, 4], 3)?;
-        let (n, lanes, shape, suffix) = (common.n(), common.lanes, common.shape, T::SUFFIX);
+        let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let kernel = |name: &str| device.kernel(Family::Cg, name);
         let kernels = Kernels {
             start: kernel(&format!("cg_start_{lanes}_{suffix}"))?,
@@ -80,26 +80,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
             inner: kernel(&format!("cg_inner_{suffix}"))?,
             all: kernel(&format!("cg_all_{lanes}_{suffix}"))?,
         };
-        let alone = common.precond.elsewhere().is_none();
-        let fits = shape.blocks <= kernels.all.resident_blocks(shape.threads, shape.shared)?;
-        if schedule == Schedule::Persistent && !(fits && alone) {
-            let why = if alone {
-                format!("the device does not hold {} blocks at once", shape.blocks)
-            } else {
-                "the preconditioner has launches of its own".into()
-            };
-            return Err(InputError::InvalidStructure { what: "schedule", why }.into());
-        }
-        // A grid that strides is better off in launches: each of its parts is short.
-        let small = n as u64 * u64::from(lanes) <= u64::from(shape.blocks) * u64::from(shape.threads);
-        Ok(Self {
-            common,
-            kernels,
-            persistent: match schedule {
-                Schedule::Auto => fits && small && alone,
-                other => other == Schedule::Persistent,
-            },
-        })
+        Ok(Self { persistent: common.is_persistent(schedule, &kernels.all)?, common, kernels })
     }
 
     /// Bytes on the device.
@@ -123,7 +104,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     /// backward errors of the certificate are NaN: see [`bt_formats::certify`].
     ///
     /// # Errors
-    /// [`InputError::DimensionMismatch`], [`InputError::NonFinite`]; errors of the device, after which `x` is as it was given.
+    /// [`bt_formats::Error::DimensionMismatch`], [`bt_formats::Error::NonFinite`]; errors of the device, after which `x` is as it was given.
     pub fn solve(
         &mut self,
         b: &[T],

@@ -11,7 +11,8 @@ use bt_formats::{
 };
 use bt_iter::Watch;
 
-use crate::device::{Device, DeviceScalar, DeviceVec, Result, Shape};
+use crate::cg::Schedule;
+use crate::device::{Device, DeviceScalar, DeviceVec, Kernel, Result, Shape};
 use crate::preconditioner::{DevicePreconditioner, Made};
 use crate::scaled::Exponents;
 use crate::spmv::{DeviceCsr, RowRule};
@@ -98,6 +99,26 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
 
     pub fn n(&self) -> usize {
         self.a.nrows()
+    }
+
+    /// Whether many steps are to be one launch of `all`.
+    ///
+    /// # Errors
+    /// [`InputError::InvalidStructure`] where that is asked for and cannot be.
+    pub fn is_persistent(&self, schedule: Schedule, all: &Kernel) -> Result<bool> {
+        let Shape { blocks, threads, shared } = self.shape;
+        let alone = self.precond.elsewhere().is_none();
+        let fits = blocks <= all.resident_blocks(threads, shared)?;
+        // A grid that strides is better off in launches: each of its parts is short.
+        let small = self.n() as u64 * u64::from(self.lanes) <= u64::from(blocks) * u64::from(threads);
+        let why = match schedule {
+            Schedule::Auto => return Ok(fits && small && alone),
+            Schedule::Launches => return Ok(false),
+            Schedule::Persistent if fits && alone => return Ok(true),
+            Schedule::Persistent if alone => format!("the device does not hold {blocks} blocks at once"),
+            Schedule::Persistent => "the preconditioner has launches of its own".into(),
+        };
+        Err(InputError::InvalidStructure { what: "schedule", why }.into())
     }
 
     /// Bytes on the device.

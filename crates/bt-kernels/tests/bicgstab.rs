@@ -4,7 +4,7 @@ mod support;
 
 use bt_formats::{Breakdown, Csr, LinearOperator, Outcome, Partition, RealScalar, Scalar, StopCriterion};
 use bt_iter::{BiCgStab, Identity, TriangularSolves};
-use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner, DeviceScalar};
+use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner, DeviceScalar, Schedule};
 use bt_testkit::{csr, stencil};
 use support::{Numbers, device, epsilon, long_rows, on_host};
 
@@ -26,7 +26,14 @@ fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, precond: &DevicePrecondi
     let mut m = on_host(a, precond).unwrap();
     let (mut x, mut expected) = (vec![T::default(); n], vec![T::default(); n]);
     let host = BiCgStab::new(n).solve(a, &mut *m, &b, &mut expected, &stop, &mut ()).unwrap();
-    let report = DeviceBiCgStab::new(device, a, precond).unwrap().solve(&b, &mut x, &stop, &mut ()).unwrap();
+    let mut method = DeviceBiCgStab::new(device, a, precond, Schedule::Auto).unwrap();
+    let report = method.solve(&b, &mut x, &stop, &mut ()).unwrap();
+    if method.is_persistent() {
+        let mut launched = vec![T::default(); n];
+        let mut method = DeviceBiCgStab::new(device, a, precond, Schedule::Launches).unwrap();
+        let again = method.solve(&b, &mut launched, &stop, &mut ()).unwrap();
+        assert!(!method.is_persistent() && again.iterations == report.iterations && launched == x, "n = {n}");
+    }
     assert_eq!((report.method, report.outcome, host.outcome), ("bicgstab", Outcome::Converged, Outcome::Converged));
     assert!(report.certificate.relative_residual <= rtol, "n = {n}: {report:?}");
     // Rounding goes its own ways in this method; the first steps it cannot change.
@@ -80,7 +87,7 @@ fn limits_and_starts_are_as_on_the_host() {
     let Some(device) = device() else { return };
     let a = stencil::<f64>(15, 0.4);
     let b = Numbers(4).vector::<f64>(225);
-    let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Identity).unwrap();
+    let mut method = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Identity, Schedule::Auto).unwrap();
     for max_iters in [0, 1, 2, 5] {
         let (mut x, mut y) = (vec![0.0; 225], vec![0.0; 225]);
         let stop = StopCriterion { rtol: 1e-14, max_iters, ..StopCriterion::default() };
@@ -102,8 +109,13 @@ fn breakdowns_have_their_names() {
     let Some(device) = device() else { return };
     let solve = |a: &Csr<f64>, b: &[f64]| {
         let mut x = vec![0.0; b.len()];
-        let mut method = DeviceBiCgStab::new(&device, a, &DevicePreconditioner::Identity).unwrap();
+        let mut method = DeviceBiCgStab::new(&device, a, &DevicePreconditioner::Identity, Schedule::Launches).unwrap();
         let report = method.solve(b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        let mut method =
+            DeviceBiCgStab::new(&device, a, &DevicePreconditioner::Identity, Schedule::Persistent).unwrap();
+        let (mut z, stop) = (vec![0.0; b.len()], StopCriterion::default());
+        let together = method.solve(b, &mut z, &stop, &mut ()).unwrap();
+        assert_eq!((together.outcome, together.iterations, &z), (report.outcome, report.iterations, &x));
         let (mut host, mut y) = (BiCgStab::new(b.len()), vec![0.0; b.len()]);
         let theirs = host.solve(a, &mut Identity::new(b.len()), b, &mut y, &StopCriterion::default(), &mut ()).unwrap();
         assert_eq!(report.outcome, theirs.outcome);

@@ -38,18 +38,18 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
             cg.solve(&b, &mut x, &few, &mut ()).unwrap();
             bits.extend(x.iter().map(|v| v.to_bits()));
+            let mut x = vec![0.0; 81];
+            let mut bicgstab = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
+            bicgstab.solve(&b, &mut x, &few, &mut ()).unwrap();
+            bits.extend(x.iter().map(|v| v.to_bits()));
             for (sweep, lines) in [(Sweep::Jacobi, &lines[0]), (Sweep::RedBlack, &lines[0]), (Sweep::Jacobi, &lines[1])]
             {
-                let mut x = vec![0.0; 81];
+                let (two, mut x) = (faer::Mat::from_fn(81, 2, |i, j| b[i] + j as f64), faer::Mat::zeros(81, 2));
                 let mut hbisa = DeviceHbisa::new(&device, lines, sweep, StopRule::Residual, schedule).unwrap();
-                hbisa.solve(&b, &mut x, &few, &mut ()).unwrap();
-                bits.extend(x.iter().map(|v| v.to_bits()));
+                hbisa.solve_many(two.as_ref(), x.as_mut(), &few, &mut ()).unwrap();
+                bits.extend((0..2).flat_map(|j| x.col_as_slice(j)).map(|v| v.to_bits()));
             }
         }
-        let mut x = vec![0.0; 81];
-        let mut bicgstab = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi).unwrap();
-        bicgstab.solve(&b, &mut x, &few, &mut ()).unwrap();
-        bits.extend(x.iter().map(|v| v.to_bits()));
         for solves in [TriangularSolves::Levels, TriangularSolves::Sweeps(2)] {
             let mut m = DeviceInverse::new(&device, &a, &DevicePreconditioner::Ilu0(solves)).unwrap();
             let mut z = vec![0.0; 81];

@@ -5,11 +5,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::docs;
-use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
 use crate::tidy;
 
 /// Tests of the workspace, summed over libtest's "test result:" lines.
@@ -95,20 +95,15 @@ fn count(line: &str, tally: &mut Tally) {
     }
 }
 
-/// Every example of the facade: each ends by checking a number.
+/// Every example of the facade, as `cargo test` has built it: each ends by checking a number.
 fn examples() -> Result<()> {
-    let folder = root().join("crates/blocktri/examples");
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&folder).context(folder.display())? {
-        let path = entry.context(folder.display())?.path();
-        if path.extension().is_some_and(|e| e == "rs") {
-            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
-        }
-    }
-    names.sort();
-    for name in names {
-        println!("$ cargo run --package blocktri --example {name}");
-        must_succeed(&mut cargo(["run", "--quiet", "--package", "blocktri", "--example", &name]))?;
+    let made = programs(&mut cargo(["build", "--workspace", "--examples"]))?;
+    let mut facade: Vec<_> =
+        made.into_iter().filter(|(target, _)| target.src_path.as_str().contains("crates/blocktri/examples")).collect();
+    facade.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    for (target, program) in facade {
+        println!("$ {}", target.name);
+        must_succeed(Command::new(program).current_dir(root()))?;
     }
     Ok(())
 }

@@ -4,13 +4,10 @@
 //! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`); `bench.sh` starts the benchmarks.
 
 use std::fs;
-use std::io::BufReader;
-use std::process::Stdio;
 
-use cargo_metadata::Message;
 use clap::Args;
 
-use crate::process::{Context, Failure, Result, cargo, root, show};
+use crate::process::{Context, Result, cargo, programs, root};
 
 /// Options of the chore.
 #[derive(Args)]
@@ -54,30 +51,21 @@ pub fn run(options: &Options) -> Result<()> {
     }
     fs::create_dir_all(&folder).context(folder.display())?;
     let mut command = cargo(["test", "--package", "bt-kernels", "--tests", "--benches", "--no-run"]);
-    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     if !options.dev {
         command.arg("--release");
     }
-    let shown = show(&command);
-    let mut child = command.spawn().context(&shown)?;
     let mut names = Vec::new();
-    for message in child.stdout.take().into_iter().flat_map(|out| Message::parse_stream(BufReader::new(out))) {
-        if let Message::CompilerArtifact(artifact) = message.context(&shown)?
-            && let Some(program) = artifact.executable
-        {
-            let kind = if artifact.target.is_bench() { "bench" } else { "test" };
-            let to = folder.join(format!("{kind}-{}", artifact.target.name));
-            fs::copy(&program, &to).context(to.display())?;
-            names.push(artifact.target.name);
-        }
-    }
-    let status = child.wait().context(&shown)?;
-    if !status.success() || names.is_empty() {
-        return Err(Failure(format!("{shown}: {status}, {} programs", names.len())));
+    for (target, program) in programs(&mut command)? {
+        let kind = if target.is_bench() { "bench" } else { "test" };
+        let to = folder.join(format!("{kind}-{}", target.name));
+        fs::copy(&program, &to).context(to.display())?;
+        names.push(target.name);
     }
     for (name, script) in [("run.sh", RUN), ("bench.sh", BENCH)] {
         let path = folder.join(name);
         fs::write(&path, script).context(path.display())?;
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).context(path.display())?;
     }
     println!("target/pack-gpu: run.sh, bench.sh and {} programs: {}", names.len(), names.join(", "));
     Ok(())

@@ -1,8 +1,11 @@
 //! Running programs from the workspace root.
 
 use std::fmt::Display;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use cargo_metadata::{Message, Target};
 
 /// Why a chore failed, as a sentence for the terminal.
 #[derive(Debug)]
@@ -41,6 +44,26 @@ pub fn must_succeed(command: &mut Command) -> Result<()> {
     let shown = show(command);
     let status = command.status().context(&shown)?;
     if status.success() { Ok(()) } else { Err(Failure(format!("{shown}: {status}"))) }
+}
+
+/// Runs a build to its end: the programs it made.
+pub fn programs(command: &mut Command) -> Result<Vec<(Target, PathBuf)>> {
+    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    let shown = show(command);
+    let mut child = command.spawn().context(&shown)?;
+    let mut programs = Vec::new();
+    for message in child.stdout.take().into_iter().flat_map(|out| Message::parse_stream(BufReader::new(out))) {
+        if let Message::CompilerArtifact(artifact) = message.context(&shown)?
+            && let Some(program) = artifact.executable
+        {
+            programs.push((artifact.target, program.into_std_path_buf()));
+        }
+    }
+    let status = child.wait().context(&shown)?;
+    if status.success() && !programs.is_empty() {
+        return Ok(programs);
+    }
+    Err(Failure(format!("{shown}: {status}, {} programs", programs.len())))
 }
 
 /// The command as one would type it.

@@ -158,6 +158,45 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
 }
 
 #[test]
+fn the_processor_sweeps_the_blocks_it_is_asked_to() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for method in ["hbisa", "hbisa-redblack"] {
+        let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
+        for (share, note) in [("3", "3 of 9 blocks were swept by the processor"), ("measured", "of 9 blocks")] {
+            let line = format!("solve A.mtx --method {method} --device gpu --host-blocks {share} --json");
+            let gpu = run(&sandbox, &line).expect(0).json();
+            let notes = gpu["notes"].as_array().expect("notes");
+            assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.contains(note))), "{line}: {notes:?}");
+            let iterations = |json: &serde_json::Value| json["iterations"].as_f64().expect("a number");
+            assert!((iterations(&gpu) - iterations(&cpu)).abs() <= 2.0, "{line}: {gpu} {cpu}");
+            assert_eq!((&gpu["device"], &gpu["outcome"]), (&"gpu:0".into(), &"converged".into()), "{line}");
+        }
+    }
+    let refused = run(&sandbox, "solve A.mtx --method hbisa --device gpu --host-blocks 10").expect(2);
+    assert!(refused.stderr.contains("10 blocks for the processor, but there are 9"), "{}", refused.stderr);
+}
+
+#[test]
+fn blocks_are_shared_by_two_methods_on_the_gpu_only() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
+    for (options, wrong) in [
+        ("--method hbisa", "--device cpu"),
+        ("--method hbisa-redblack --device auto", "--device auto"),
+        ("--method cg --device gpu", "--method cg"),
+        ("--method hbisa-gs", "--method hbisa-gs"),
+        ("", "--method auto"),
+    ] {
+        let run = run(&sandbox, &format!("solve A.mtx {options} --host-blocks 2")).expect(2);
+        let wanted = format!("--host-blocks is for hbisa and hbisa-redblack with --device gpu, not for {wrong}");
+        assert!(run.stderr.contains(&wanted), "{options}: {}", run.stderr);
+    }
+    run(&sandbox, "solve A.mtx --method hbisa --device gpu --host-blocks some").expect(2);
+    run(&sandbox, "solve A.mtx --method hbisa --host-blocks none").expect(0);
+}
+
+#[test]
 fn faults_of_the_device_end_with_five_and_write_nothing() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);

@@ -599,6 +599,16 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
     }
 }
 
+/// A place by name: what `--device auto` weighs is one system.
+fn cpu_or_gpu(text: &str) -> Result<DeviceChoice, String> {
+    match device(text) {
+        Ok(DeviceChoice::Auto) | Err(_) if !text.starts_with("gpu:") => {
+            Err("devices: cpu, gpu, gpu:0, gpu:1, …".into())
+        }
+        other => other,
+    }
+}
+
 fn host_blocks(text: &str) -> Result<HostBlocks, String> {
     match text {
         "none" => Ok(HostBlocks::None),
@@ -678,6 +688,9 @@ mod tests {
         assert!("99999999999999999999999".parse::<BlocksArg>().is_err());
         assert_eq!(device("gpu:3"), Ok(DeviceChoice::Gpu(3)));
         assert!(device("gpu:x").is_err() && device("tpu").is_err());
+        assert_eq!(cpu_or_gpu("gpu:1"), Ok(DeviceChoice::Gpu(1)));
+        assert_eq!(cpu_or_gpu("cpu"), Ok(DeviceChoice::Cpu));
+        assert!(cpu_or_gpu("auto").is_err() && cpu_or_gpu("gpu:x").is_err());
         assert_eq!(host_blocks("3"), Ok(HostBlocks::Count(3)));
         assert_eq!(host_blocks("measured"), Ok(HostBlocks::Measured));
         assert!(host_blocks("-1").is_err() && host_blocks("all").is_err());

@@ -6,7 +6,7 @@
 use crate::process::{Result, cargo, must_succeed};
 
 /// Arguments of the API documentation's build. The command is left out: its binary has the library's name.
-pub const RUSTDOC: [&str; 5] = ["doc", "--workspace", "--no-deps", "--exclude", "blocktri-cli"];
+pub const RUSTDOC: [&str; 4] = ["doc", "--workspace", "--no-deps", "--lib"];
 
 /// Builds both.
 pub fn run() -> Result<()> {

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use blocktri::{
-    DeviceChoice, IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule, TriangularSolves,
+    DeviceChoice, HostBlocks, IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule,
+    TriangularSolves,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -184,6 +185,10 @@ pub struct SolveArgs {
     /// the dense factors of rbt and of --precond arms-rbt; auto takes it where it is there and worth the copies
     #[arg(long, value_name = "cpu|auto|gpu[:i]", default_value = "cpu", value_parser = device)]
     pub device: DeviceChoice,
+    /// Diagonal blocks that the processor sweeps while the GPU sweeps the others: none, so many, or by the time of a sweep on each; hbisa and
+    /// hbisa-redblack with --device gpu
+    #[arg(long, value_name = "none|measured|N", default_value = "none", value_parser = host_blocks)]
+    pub host_blocks: HostBlocks,
     /// Solve N times; seconds become {"min", "median"}
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub repeat: usize,
@@ -259,6 +264,7 @@ impl SolveArgs {
         options.partitions = self.partitions;
         options.seed = self.seed.unwrap_or(options.seed);
         options.device = self.device;
+        options.host_blocks = self.host_blocks;
         if let Some(steps) = self.refine {
             options.refinement = blocktri::Refinement::Steps(steps);
         }
@@ -593,6 +599,24 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
     }
 }
 
+/// A place by name: what `--device auto` weighs is one system.
+fn cpu_or_gpu(text: &str) -> Result<DeviceChoice, String> {
+    match device(text) {
+        Ok(DeviceChoice::Auto) | Err(_) if !text.starts_with("gpu:") => {
+            Err("devices: cpu, gpu, gpu:0, gpu:1, …".into())
+        }
+        other => other,
+    }
+}
+
+fn host_blocks(text: &str) -> Result<HostBlocks, String> {
+    match text {
+        "none" => Ok(HostBlocks::None),
+        "measured" => Ok(HostBlocks::Measured),
+        _ => text.parse().map(HostBlocks::Count).map_err(|_| "none, measured or a number of blocks is needed".into()),
+    }
+}
+
 fn method() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(|m| PossibleValue::new(m.name()).help(m.summary())))
         .try_map(|name| name.parse::<Method>())
@@ -664,6 +688,12 @@ mod tests {
         assert!("99999999999999999999999".parse::<BlocksArg>().is_err());
         assert_eq!(device("gpu:3"), Ok(DeviceChoice::Gpu(3)));
         assert!(device("gpu:x").is_err() && device("tpu").is_err());
+        assert_eq!(cpu_or_gpu("gpu:1"), Ok(DeviceChoice::Gpu(1)));
+        assert_eq!(cpu_or_gpu("cpu"), Ok(DeviceChoice::Cpu));
+        assert!(cpu_or_gpu("auto").is_err() && cpu_or_gpu("gpu:x").is_err());
+        assert_eq!(host_blocks("3"), Ok(HostBlocks::Count(3)));
+        assert_eq!(host_blocks("measured"), Ok(HostBlocks::Measured));
+        assert!(host_blocks("-1").is_err() && host_blocks("all").is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `blocktri reproduce`: runs published experiments and writes a folder with the report.
 //!
 //! results.json is written after every experiment, so that an interrupted run goes on where it was; results of another program,
-//! machine, scale or number of threads are not taken over.
+//! machine, device, scale or number of threads are not taken over.
 
 mod html;
 mod markdown;
@@ -12,8 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use blocktri::CancelToken;
-use bt_reproduce::{Error, Experiment, Item, Report, Results, Scale, Verdict, experiments, report};
+use blocktri::{CancelToken, DeviceChoice};
+use bt_reproduce::{Error, Experiment, Gpu, Item, Report, Results, Scale, Verdict, experiments, report};
 use serde_json::{Value, json};
 
 use crate::args::{Global, ReproduceArgs};
@@ -38,11 +38,16 @@ struct Edition {
 /// Runs the command.
 ///
 /// # Errors
-/// When the folder cannot be written to, when `--only` selects nothing, and when interrupted.
+/// When the GPU asked for is not there, when the folder cannot be written to, when `--only` selects nothing, and when interrupted.
 pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
     let started = Instant::now();
     let scale = args.scale();
-    let all: Vec<Experiment> = args.studies().into_iter().flat_map(|study| experiments(study, scale)).collect();
+    let gpu = match args.device {
+        DeviceChoice::Gpu(ordinal) => Some(Gpu::open(ordinal).map_err(|why| Failure::no_device(&why))?),
+        DeviceChoice::Cpu | DeviceChoice::Auto => None,
+    };
+    let all: Vec<Experiment> =
+        args.studies().into_iter().flat_map(|study| experiments(study, scale, gpu.as_ref())).collect();
     let wanted: Vec<_> = all.iter().filter(|e| args.selects(e.id())).collect();
     if wanted.is_empty() {
         let names = all.iter().map(Experiment::id).collect::<Vec<_>>().join(", ");
@@ -51,7 +56,8 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
     }
     let folder = args.folder();
     fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, &e))?;
-    let setting = setting(scale);
+    let device = gpu.as_ref().map(Gpu::name);
+    let setting = setting(scale, device.as_deref());
     let mut warnings = Vec::new();
     let mut results = if args.fresh { Results::default() } else { kept(&folder, &setting, &mut warnings) };
     let missing: Vec<_> = wanted.into_iter().filter(|e| !results.contains(e.id())).collect();
@@ -64,7 +70,8 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
         finished: (0, all.len()),
     };
     let update = |edition: &mut Edition, results: &Results| {
-        edition.parts = args.studies().into_iter().map(|study| report(study, scale, results)).collect();
+        edition.parts =
+            args.studies().into_iter().map(|study| report(study, scale, device.as_deref(), results)).collect();
         edition.finished.0 = all.iter().filter(|e| results.contains(e.id())).count();
     };
     let line = Line::spinner(!global.quiet && !global.json, format!("reproduce {}", args.name()));
@@ -126,13 +133,14 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 /// What results depend on beside the experiments themselves.
-fn setting(scale: Scale) -> Value {
+fn setting(scale: Scale, gpu: Option<&str>) -> Value {
     json!({
         "program": format!("blocktri {}", env!("CARGO_PKG_VERSION")),
         "build": build().unwrap_or_default(),
         "scale": match scale { Scale::Quick => "quick", Scale::Full => "full" },
         "threads": rayon::current_num_threads(),
         "processor": processor(),
+        "device": gpu.unwrap_or("cpu"),
         "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
     })
 }

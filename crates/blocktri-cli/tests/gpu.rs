@@ -1,4 +1,4 @@
-//! `solve --device gpu` through the stand-in driver: the answers and reports of the processor.
+//! `solve` and `reproduce` with `--device gpu` through the stand-in driver: the answers and reports of the processor.
 
 mod common;
 
@@ -174,6 +174,107 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     // The stand-in has one device.
     let run = run(&sandbox, "solve A.mtx --method cg --device gpu:7").expect(5);
     assert!(run.stderr.starts_with("error: no GPU 7: the driver sees "), "{}", run.stderr);
+}
+
+#[test]
+fn the_processor_sweeps_the_blocks_it_is_asked_to() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for method in ["hbisa", "hbisa-redblack"] {
+        let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
+        for (share, note) in [("3", "3 of 9 blocks were swept by the processor"), ("measured", "of 9 blocks")] {
+            let line = format!("solve A.mtx --method {method} --device gpu --host-blocks {share} --json");
+            let gpu = run(&sandbox, &line).expect(0).json();
+            let notes = gpu["notes"].as_array().expect("notes");
+            assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.contains(note))), "{line}: {notes:?}");
+            let iterations = |json: &serde_json::Value| json["iterations"].as_f64().expect("a number");
+            assert!((iterations(&gpu) - iterations(&cpu)).abs() <= 2.0, "{line}: {gpu} {cpu}");
+            assert_eq!((&gpu["device"], &gpu["outcome"]), (&"gpu:0".into(), &"converged".into()), "{line}");
+        }
+    }
+    let refused = run(&sandbox, "solve A.mtx --method hbisa --device gpu --host-blocks 10").expect(2);
+    assert!(refused.stderr.contains("10 blocks for the processor, but there are 9"), "{}", refused.stderr);
+}
+
+#[test]
+fn blocks_are_shared_by_two_methods_on_the_gpu_only() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 4 -o A.mtx").expect(0);
+    for (options, wrong) in [
+        ("--method hbisa", "--device cpu"),
+        ("--method hbisa-redblack --device auto", "--device auto"),
+        ("--method cg --device gpu", "--method cg"),
+        ("--method hbisa-gs", "--method hbisa-gs"),
+        ("", "--method auto"),
+    ] {
+        let run = run(&sandbox, &format!("solve A.mtx {options} --host-blocks 2")).expect(2);
+        let wanted = format!("--host-blocks is for hbisa and hbisa-redblack with --device gpu, not for {wrong}");
+        assert!(run.stderr.contains(&wanted), "{options}: {}", run.stderr);
+    }
+    run(&sandbox, "solve A.mtx --method hbisa --device gpu --host-blocks some").expect(2);
+    run(&sandbox, "solve A.mtx --method hbisa --host-blocks none").expect(0);
+}
+
+/// The smallest experiment: the 9 × 9 matrix.
+const REPRODUCE: &str = "reproduce hbisa --quick --only hbisa/B -o r --json";
+
+#[test]
+fn published_experiments_run_there_too() {
+    let sandbox = Sandbox::new();
+    // What the processor alone gave is not taken for a run with the device, nor the other way round.
+    assert_eq!(sandbox.run(REPRODUCE).expect(0).json()["ran"], 1);
+    let line = format!("{REPRODUCE} --device gpu");
+    let first = run(&sandbox, &line).expect(0);
+    assert!(first.stderr.contains("not taken over, made with other device"), "{}", first.stderr);
+    let json = first.json();
+    assert_eq!((&json["ran"], &json["finished"], &json["of"]), (&2.into(), &2.into(), &23.into()));
+    let device = json["setting"]["device"].as_str().expect("a name");
+    assert!(device.starts_with("GPU 0, ") && device.ends_with(" multiprocessors"), "{device}");
+
+    let kept: serde_json::Value = serde_json::from_str(&sandbox.read("r/results.json")).expect("whole JSON");
+    let (cpu, gpu) = (&kept["experiments"]["hbisa/B"], &kept["experiments"]["hbisa/B/gpu"]);
+    for (there, here) in [("hbisa", "hbisa"), ("redblack", "redblack"), ("split", "hbisa")] {
+        let count = |json: &serde_json::Value| json["iterations"].as_i64().expect("a number");
+        assert_eq!(gpu[there]["outcome"], "converged", "{there}: {gpu}");
+        assert!((count(&gpu[there]) - count(&cpu[here])).abs() <= 1, "{there}: {gpu} {cpu}");
+        for time in ["seconds", "copies_seconds", "setup_seconds"] {
+            assert!(gpu[there][time].is_number(), "{there}: {gpu}");
+        }
+    }
+    let claim = json["claims"].as_array().expect("claims").iter().find(|c| {
+        c["what"].as_str().is_some_and(|what| what.contains("as many iterations on the GPU as on the processor"))
+    });
+    let claim = claim.expect("a claim of the device");
+    assert_eq!((&claim["verdict"], &claim["ours"]), (&"reproduced".into(), &"3 of 3".into()));
+    let markdown = sandbox.read("r/report.md");
+    assert!(
+        markdown.contains(&format!("Computed on {device}")) && markdown.contains("| B | red–black | "),
+        "{markdown}"
+    );
+
+    assert_eq!(run(&sandbox, &line).expect(0).json()["ran"], 0);
+    let back = sandbox.run(REPRODUCE).expect(0);
+    assert!(back.stderr.contains("made with other device") && back.json()["ran"] == 1, "{}", back.stderr);
+}
+
+#[test]
+fn what_the_device_refuses_is_a_row_and_what_it_loses_is_not_kept() {
+    let sandbox = Sandbox::new();
+    let line = "reproduce hbisa --quick --only hbisa/B/gpu -o r --json --device gpu";
+    let refused = run_with(&sandbox, line, "BLOCKTRI_EMULATOR_MEMORY", "64").expect(0).json();
+    assert_eq!((&refused["ran"], &refused["failed"]), (&1.into(), &serde_json::Value::Array(Vec::new())));
+    let markdown = sandbox.read("r/report.md");
+    assert!(markdown.contains("refused: ") && markdown.contains(" bytes are needed on the GPU, "), "{markdown}");
+
+    let lost = run_with(&sandbox, &format!("{line} --fresh"), "BLOCKTRI_EMULATOR_BUDGET", "1000").expect(3);
+    assert!(lost.stderr.contains("hbisa/B/gpu: the GPU was lost while "), "{}", lost.stderr);
+    assert_eq!(lost.json()["failed"], serde_json::json!(["hbisa/B/gpu"]));
+
+    // The stand-in has one device.
+    let none = run(&sandbox, "reproduce hbisa --quick --only hbisa/B -o other --device gpu:7").expect(5);
+    assert!(none.stderr.starts_with("error: no GPU 7: the driver sees "), "{}", none.stderr);
+    assert_eq!(sandbox.names(), ["r"]);
+    run(&sandbox, "reproduce hbisa --device auto").expect(2);
 }
 
 #[test]

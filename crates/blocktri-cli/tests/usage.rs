@@ -99,6 +99,10 @@ fn a_gpu_is_not_available() {
     let run = sandbox.run_with("solve A.mtx --device gpu", &nowhere).expect(5);
     assert!(run.stderr.starts_with("error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "), "{run:?}");
     assert!(run.stderr.contains("help: use --device cpu"), "{run:?}");
+    // Before anything is run or written.
+    let run = sandbox.run_with("reproduce hbisa --only hbisa/B -o r --device gpu", &nowhere).expect(5);
+    assert!(run.stderr.starts_with("error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "), "{run:?}");
+    assert!(!sandbox.path("r").exists());
     // Whatever the file is.
     let json = sandbox.run_with("solve none.mtx --json --device gpu:0", &nowhere).expect(5).json();
     assert_eq!((&json["schema"], &json["exit_code"]), (&1.into(), &5.into()));

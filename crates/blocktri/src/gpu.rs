@@ -100,7 +100,8 @@ mod with_cuda {
     use bt_iter::{Series, StopRule, Sweep, Triangles};
     use bt_kernels::{
         Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner,
-        DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, InverseFacts, Schedule, SolvedBy,
+        DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, HostShare, InverseFacts, Schedule,
+        SolvedBy,
     };
 
     use super::{
@@ -109,7 +110,7 @@ mod with_cuda {
     };
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
     use crate::iterate::{blocks_of, columns, merge, no_right_hand_side, ordered};
-    use crate::options::{Blocks, Precision};
+    use crate::options::{Blocks, HostBlocks, Precision};
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
     use crate::solve::{at_rounding_level, order_asked, prepared};
 
@@ -309,7 +310,8 @@ mod with_cuda {
             other => other.into(),
         })?;
         let reorder_time = start.elapsed();
-        let mut method = DeviceHbisa::new(device, &blocks, sweep, options.stop_rule, Schedule::Auto)?;
+        let mut method =
+            DeviceHbisa::new(device, &blocks, sweep, options.stop_rule, Schedule::Auto)?.shared(share(options))?;
         let setup = start.elapsed().saturating_sub(reorder_time);
         if method.is_persistent() {
             notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
@@ -332,6 +334,15 @@ mod with_cuda {
             device: place(device),
             warnings: Vec::new(),
         })
+    }
+
+    /// The processor's part.
+    fn share(options: &SolveOptions) -> HostShare {
+        match options.host_blocks {
+            HostBlocks::None => HostShare::None,
+            HostBlocks::Measured => HostShare::Measured,
+            HostBlocks::Count(count) => HostShare::Blocks(count),
+        }
     }
 
     /// Direct methods: factored and solved on the device, refined with residuals of the host.

@@ -153,6 +153,8 @@ impl Method {
         const BLOCKED_SEEDED: &[&str] = &["--reorder", "--blocks", "--refine", "--precision", "--seed"];
         const SEEDED: &[&str] = &["--reorder", "--refine", "--precision", "--seed"];
         const ITERATED: &[&str] = &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
+        const SHARED: &[&str] =
+            &["--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop", "--host-blocks"];
         const RELAXED: &[&str] = &["--omega", "--reorder", "--blocks", "--rtol", "--atol", "--max-iters", "--stop"];
         const KRYLOV: &[&str] = &[
             "--precond",
@@ -234,10 +236,10 @@ impl Method {
             Self::DenseLu => ("dense-lu", "dense LU with partial pivoting", ORDERED),
             Self::Genp => ("genp", "dense LU without pivoting", ORDERED),
             Self::Rbt => ("rbt", "random butterflies, then dense LU without pivoting, checked", SEEDED),
-            Self::Hbisa => ("hbisa", "block Jacobi iteration", ITERATED),
+            Self::Hbisa => ("hbisa", "block Jacobi iteration", SHARED),
             Self::HbisaGs => ("hbisa-gs", "block Gauss–Seidel iteration", ITERATED),
             Self::HbisaSgs => ("hbisa-sgs", "symmetric block Gauss–Seidel iteration", ITERATED),
-            Self::HbisaRedBlack => ("hbisa-redblack", "block Gauss–Seidel in red–black order, parallel", ITERATED),
+            Self::HbisaRedBlack => ("hbisa-redblack", "block Gauss–Seidel in red–black order, parallel", SHARED),
             Self::HbisaSor => ("hbisa-sor", "the same with over-relaxation, tuned unless --omega is given", RELAXED),
             Self::HbisaChebyshev => ("hbisa-chebyshev", "the same with Chebyshev acceleration, tuned", ITERATED),
             Self::Cg => ("cg", "conjugate gradients, for Hermitian positive definite matrices", KRYLOV),
@@ -531,6 +533,19 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
+/// The diagonal blocks that the processor sweeps while a GPU sweeps the others, for [`Method::Hbisa`] and [`Method::HbisaRedBlack`] with
+/// [`DeviceChoice::Gpu`]. The iterates are those of the undivided iteration, to rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostBlocks {
+    /// None of them.
+    #[default]
+    None,
+    /// By the time that one sweep over all blocks takes on each.
+    Measured,
+    /// The last so many.
+    Count(usize),
+}
+
 /// Options of a solve. `SolveOptions::default()` is what `blocktri solve A.mtx` uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolveOptions {
@@ -574,6 +589,8 @@ pub struct SolveOptions {
     pub seed: u64,
     /// Where to compute.
     pub device: DeviceChoice,
+    /// The processor's part of hybrid block iterations on a GPU; anything but `None` is refused elsewhere.
+    pub host_blocks: HostBlocks,
 }
 
 impl Default for SolveOptions {
@@ -599,6 +616,7 @@ impl Default for SolveOptions {
             partitions: None,
             seed: 1,
             device: DeviceChoice::Cpu,
+            host_blocks: HostBlocks::None,
         }
     }
 }

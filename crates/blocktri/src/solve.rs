@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, factor, matching, transform};
 use crate::gpu;
 use crate::iterate::iterate;
-use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
 
@@ -91,6 +91,7 @@ pub fn solve<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     check_matrix(a)?;
+    check_shares(options)?;
     let b = check_rhs(a, b)?;
     let ordinal = match options.device {
         DeviceChoice::Cpu => return on_processor(a, b.as_ref(), options, monitor),
@@ -187,6 +188,19 @@ fn stronger(weak: Method) -> Option<Method> {
         Method::TridiagonalLu | Method::GSpike | Method::BandLu | Method::BlockLuAcross => Some(Method::SparseLu),
         _ => None,
     }
+}
+
+/// The processor has a part of one kind of iteration only.
+fn check_shares(options: &SolveOptions) -> Result<(), Error> {
+    let shared = matches!(options.method, Method::Hbisa | Method::HbisaRedBlack);
+    let on_gpu = matches!(options.device, DeviceChoice::Gpu(_));
+    if options.host_blocks == HostBlocks::None || (shared && on_gpu) {
+        return Ok(());
+    }
+    let wrong = if shared { format!("--device {}", options.device) } else { format!("--method {}", options.method) };
+    Err(Error::Usage {
+        message: format!("--host-blocks is for hbisa and hbisa-redblack with --device gpu, not for {wrong}"),
+    })
 }
 
 fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {

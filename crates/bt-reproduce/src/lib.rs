@@ -6,6 +6,7 @@
 
 mod document;
 mod experiment;
+mod gpu;
 mod hbisa;
 mod measure;
 mod parms;
@@ -14,6 +15,7 @@ mod ssor_ai;
 
 pub use document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
 pub use experiment::{Error, Experiment, Facts, Results};
+pub use gpu::Gpu;
 
 /// What is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,28 +54,30 @@ pub enum Scale {
     Full,
 }
 
-/// The experiments of a study, in the order they are best run: small ones first.
+/// The experiments of a study, in the order they are best run: small ones first. With a GPU the methods that it has are run there too,
+/// in experiments of their own whose names end in `gpu`.
 ///
 /// ```
 /// use bt_reproduce::{Scale, Study, experiments};
-/// let cases = experiments(Study::Hbisa, Scale::Quick);
+/// let cases = experiments(Study::Hbisa, Scale::Quick, None);
 /// assert!(cases.iter().any(|e| e.id() == "hbisa/Cloud16-100"));
 /// ```
-pub fn experiments(study: Study, scale: Scale) -> Vec<Experiment> {
+pub fn experiments(study: Study, scale: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     match study {
-        Study::Hbisa => hbisa::experiments(scale),
-        Study::SsorAi => ssor_ai::experiments(scale),
-        Study::Parms => parms::experiments(scale),
-        Study::Spike => spike::experiments(scale),
+        Study::Hbisa => hbisa::experiments(scale, gpu),
+        Study::SsorAi => ssor_ai::experiments(scale, gpu),
+        Study::Parms => parms::experiments(scale, gpu),
+        Study::Spike => spike::experiments(scale, gpu),
     }
 }
 
-/// What the results say. Rows without a result are left out, claims without one are [`Verdict::NotRun`].
-pub fn report(study: Study, scale: Scale, results: &Results) -> Report {
+/// What the results say. Rows without a result are left out, claims without one are [`Verdict::NotRun`]. `gpu` is the name of the GPU
+/// that was asked for, which has a section of the report.
+pub fn report(study: Study, scale: Scale, gpu: Option<&str>, results: &Results) -> Report {
     match study {
-        Study::Hbisa => hbisa::report(results),
-        Study::SsorAi => ssor_ai::report(scale, results),
-        Study::Parms => parms::report(scale, results),
-        Study::Spike => spike::report(scale, results),
+        Study::Hbisa => hbisa::report(gpu, results),
+        Study::SsorAi => ssor_ai::report(scale, gpu, results),
+        Study::Parms => parms::report(scale, gpu, results),
+        Study::Spike => spike::report(scale, gpu, results),
     }
 }

@@ -25,7 +25,7 @@ pub enum Runs {
 }
 
 /// The fastest of a few runs, in seconds, and what it gave.
-pub fn fastest<T>(mut run: impl FnMut() -> Result<T, Error>) -> Result<(f64, T), Error> {
+pub fn fastest<T, E>(mut run: impl FnMut() -> Result<T, E>) -> Result<(f64, T), E> {
     let begin = Instant::now();
     let mut best = timed(&mut run)?;
     for _ in 1..RUNS {
@@ -40,7 +40,7 @@ pub fn fastest<T>(mut run: impl FnMut() -> Result<T, Error>) -> Result<(f64, T),
     Ok(best)
 }
 
-fn timed<T>(run: &mut dyn FnMut() -> Result<T, Error>) -> Result<(f64, T), Error> {
+fn timed<T, E>(run: &mut dyn FnMut() -> Result<T, E>) -> Result<(f64, T), E> {
     let start = Instant::now();
     let result = run()?;
     Ok((start.elapsed().as_secs_f64(), result))
@@ -147,7 +147,7 @@ pub fn krylov(
             Solver::Gmres(gmres) => gmres.solve(&a, &mut m, b, &mut x, stop, monitor),
         }?;
         stopped(&report)?;
-        Ok((report, a.seconds(), m.seconds()))
+        Ok::<_, Error>((report, a.seconds(), m.seconds()))
     };
     let (seconds, (report, products, applications)) = match runs {
         Runs::One => timed(&mut run)?,
@@ -194,7 +194,7 @@ pub fn direct<F: Factorization<f64>, A: Matrix<f64>>(
     let (solve, ()) = fastest(|| {
         x.copy_from_slice(b);
         factors.solve_vec_in_place(&mut x);
-        Ok(())
+        Ok::<_, Error>(())
     })?;
     let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
     let mut x = Mat::from_fn(x.len(), 1, |i, _| x[i]);

@@ -2,8 +2,10 @@
 //! recursive multilevel solver pARMS": ARMS with and without random butterflies on its last level beside ILU(0), time by phase.
 //!
 //! The matrices are those of [`bt_queue::meshes`]: sizes and non-zeros of the published ones, values and where need be structure of our
-//! own. Copies along the diagonal are independent systems side by side; boxes of the same numbers of unknowns are one system. There is no
-//! accelerator and one process here, so that what the paper claims for those is not comparable.
+//! own. Copies along the diagonal are independent systems side by side; boxes of the same numbers of unknowns are one system. There is one
+//! process here, and no accelerator unless a GPU is asked for, so that what the paper claims for those is not comparable.
+
+mod gpu;
 
 use std::time::Instant;
 
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 use crate::Scale;
 use crate::document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
+use crate::gpu::Gpu;
 use crate::measure::{Krylov, Runs, count, iterations, krylov, ratio, rhs, seconds};
 
 /// A system by its name and size.
@@ -105,7 +108,7 @@ fn weak_id(threads: usize, precond: &str) -> String {
     format!("parms/weak/{threads}/{precond}")
 }
 
-pub fn experiments(scale: Scale) -> Vec<Experiment> {
+pub fn experiments(scale: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     let solves = systems(scale).into_iter().flat_map(|system| {
         PRECONDITIONERS.map(|precond| {
             let what = format!("{}, {precond}", system.name());
@@ -122,40 +125,64 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             })
         })
     });
-    solves.chain(weak).collect()
+    let there = gpu.into_iter().flat_map(|gpu| gpu::experiments(scale, gpu));
+    solves.chain(weak).chain(there).collect()
+}
+
+/// Of all solves.
+fn rule() -> StopCriterion {
+    StopCriterion { rtol: RTOL, max_iters: MAX_ITERS, ..StopCriterion::default() }
+}
+
+/// ARMS down to the size of the paper's last Schur complement, by butterflies.
+fn butterflies() -> ArmsOptions {
+    let last = LastSolver::Butterflies(RbtOptions::default());
+    ArmsOptions { last_size: LAST_SIZE, last, ..ArmsOptions::default() }
+}
+
+/// The system and what became of it in a preconditioner made in `setup` seconds.
+fn facts_of(a: &Csr<f64>, arms: &Arms<f64>, setup: f64) -> Facts {
+    let level = arms.last_level();
+    let fell_back = level.fallback.is_some();
+    Facts::from_iter([
+        ("n".to_owned(), json!(a.nrows())),
+        ("nnz".to_owned(), json!(a.nnz())),
+        ("levels".to_owned(), json!(arms.levels().len())),
+        (
+            "last".to_owned(),
+            json!({ "n": level.n, "method": level.method, "fell_back": fell_back, "shift": level.shift }),
+        ),
+        ("setup_seconds".to_owned(), json!(setup)),
+        ("fill".to_owned(), json!(arms.nnz() as f64 / a.nnz() as f64)),
+    ])
 }
 
 /// GMRES(30) with a preconditioner: time by phase, and what the preconditioner is.
 fn solve(system: System, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
     let a = system.matrix()?;
     let b = rhs(&a);
-    let stop = StopCriterion { rtol: RTOL, max_iters: MAX_ITERS, ..StopCriterion::default() };
-    let mut facts = Facts::from_iter([("n".to_owned(), json!(a.nrows())), ("nnz".to_owned(), json!(a.nnz()))]);
     let start = Instant::now();
     let arms = match precond {
         "ilu0" => None,
         "arms" => Some(ArmsOptions::default()),
         "arms-lu" => Some(ArmsOptions { last_size: LAST_SIZE, ..ArmsOptions::default() }),
-        _ => Some(ArmsOptions {
-            last_size: LAST_SIZE,
-            last: LastSolver::Butterflies(RbtOptions::default()),
-            ..ArmsOptions::default()
-        }),
+        _ => Some(butterflies()),
     };
-    let mut m: Box<dyn Preconditioner<f64>> = if let Some(options) = arms {
+    let seconds = || start.elapsed().as_secs_f64();
+    let (mut facts, mut m): (Facts, Box<dyn Preconditioner<f64>>) = if let Some(options) = arms {
         let arms = Arms::new(&a, options)?;
-        let level = arms.last_level();
-        facts.insert("levels".into(), json!(arms.levels().len()));
-        let fell_back = level.fallback.is_some();
-        let last = json!({ "n": level.n, "method": level.method, "fell_back": fell_back, "shift": level.shift });
-        facts.insert("last".into(), last);
-        Box::new(arms)
+        (facts_of(&a, &arms, seconds()), Box::new(arms))
     } else {
-        Box::new(ilu0(&a, DroppedFill::Forgotten)?)
+        let factors = ilu0(&a, DroppedFill::Forgotten)?;
+        let facts = [
+            ("n".to_owned(), json!(a.nrows())),
+            ("nnz".to_owned(), json!(a.nnz())),
+            ("setup_seconds".to_owned(), json!(seconds())),
+            ("fill".to_owned(), json!(factors.nnz() as f64 / a.nnz() as f64)),
+        ];
+        (Facts::from_iter(facts), Box::new(factors))
     };
-    facts.insert("setup_seconds".into(), json!(start.elapsed().as_secs_f64()));
-    facts.insert("fill".into(), json!(m.nnz() as f64 / a.nnz() as f64));
-    facts.insert("solve".into(), krylov(Krylov::Gmres(30), &a, &mut *m, &b, &stop, Runs::Fastest, cancel)?);
+    facts.insert("solve".into(), krylov(Krylov::Gmres(30), &a, &mut *m, &b, &rule(), Runs::Fastest, cancel)?);
     Ok(facts)
 }
 
@@ -170,7 +197,10 @@ fn total(results: &Results, id: &str) -> Option<f64> {
     (results.text(id, "/solve/outcome")? == "converged").then(|| phases(results, id).map(|p| p.iter().sum()))?
 }
 
-pub fn report(scale: Scale, results: &Results) -> Report {
+pub fn report(scale: Scale, gpu: Option<&str>, results: &Results) -> Report {
+    let mut sections =
+        vec![claims(scale, results), solves(scale, results), breakdown(scale, results), weak(scale, results)];
+    sections.extend(gpu.map(|gpu| gpu::section(scale, gpu, results)));
     Report {
         title: "ARMS, butterflies and ILU(0)".into(),
         source: "Jamal, Baboulin, Khabou & Sosonkina, A hybrid CPU/GPU approach for the parallel algebraic recursive multilevel solver \
@@ -180,7 +210,7 @@ pub fn report(scale: Scale, results: &Results) -> Report {
             Scale::Quick => "One and four copies of edf, one of epb3; the full run has ×16 to ×128, ×64, boxes as large, and flame2p3d80.".into(),
             Scale::Full => "All published sizes.".into(),
         },
-        sections: vec![claims(scale, results), solves(scale, results), breakdown(scale, results), weak(scale, results)],
+        sections,
     }
 }
 

@@ -5,6 +5,8 @@
 //!
 //! Their statements are checked on matrices of our own; their machines and timings have no counterpart here.
 
+mod gpu;
+
 use bt_direct::spike::{PartitionSolver, Partitions, ReducedSystem, TridiagonalSolver};
 use bt_direct::{BandLu, BandLuNoPivot, Boosting, Spike, SpikeOptions, TridiagonalSpike};
 use bt_formats::{Band, CancelToken, Csr, LinearOperator, StopCriterion, Tridiagonal};
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use crate::Scale;
 use crate::document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
+use crate::gpu::Gpu;
 use crate::measure::{Krylov, Runs, count, direct, iterations, krylov, ratio, rhs, seconds, small};
 
 /// Half-bandwidth of the partitions' experiments.
@@ -32,7 +35,7 @@ const WIDTHS: [usize; 6] = [1, 4, 16, 64, 128, 320];
 /// Where a backward error counts as that of a stable method: 10·n·u is what the specification asks; this is far below it.
 const STABLE: f64 = 1e-13;
 
-pub fn experiments(scale: Scale) -> Vec<Experiment> {
+pub fn experiments(scale: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     let n = order(scale);
     let mut all: Vec<_> = TRIDIAGONALS
         .iter()
@@ -57,6 +60,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     all.extend(systems.iter().map(|&(key, what)| {
         Experiment::new(format!("spike/preconditioner/{key}"), what, move |cancel| preconditioner(key, cancel))
     }));
+    all.extend(gpu.into_iter().flat_map(|gpu| gpu::experiments(scale, gpu)));
     all
 }
 
@@ -235,7 +239,15 @@ fn preconditioner(key: &str, cancel: &CancelToken) -> Result<Facts, Error> {
     Ok(facts)
 }
 
-pub fn report(scale: Scale, results: &Results) -> Report {
+pub fn report(scale: Scale, gpu: Option<&str>, results: &Results) -> Report {
+    let mut sections = vec![
+        claims(results),
+        partition_tables(results),
+        boosting_table(results),
+        tridiagonal_tables(results),
+        preconditioner_tables(results),
+    ];
+    sections.extend(gpu.map(|gpu| gpu::section(gpu, results)));
     Report {
         title: "SPIKE".into(),
         source: "Polizzi & Sameh, Parallel Comput. 32 (2006) 177–194, doi:10.1016/j.parco.2005.07.005, and Comput. Fluids 36 (2007) 113–141, \
@@ -246,13 +258,7 @@ pub fn report(scale: Scale, results: &Results) -> Report {
             order(scale),
             if scale == Scale::Quick { format!("; the full run has {} rows, and epb3", order(Scale::Full)) } else { String::new() }
         ),
-        sections: vec![
-            claims(results),
-            partition_tables(results),
-            boosting_table(results),
-            tridiagonal_tables(results),
-            preconditioner_tables(results),
-        ],
+        sections,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use blocktri::DeviceChoice;
 use bt_reproduce::{Scale, Study};
 use clap::{Args, ValueEnum};
 
@@ -11,7 +12,8 @@ use clap::{Args, ValueEnum};
 Examples:
   blocktri reproduce hbisa --quick             seconds; the report is in reproduce-hbisa-quick
   blocktri reproduce all --out papers          the published sizes; Ctrl-C keeps what is finished
-  blocktri reproduce ssor-ai --only 8047       one size, beside what the folder has")]
+  blocktri reproduce ssor-ai --only 8047       one size, beside what the folder has
+  blocktri reproduce all --quick --device gpu  what a GPU has is run there too")]
 pub struct ReproduceArgs {
     /// Whose experiments
     #[arg(value_name = "STUDY")]
@@ -19,12 +21,16 @@ pub struct ReproduceArgs {
     /// Sizes that take seconds; the report says what is left out
     #[arg(long)]
     pub quick: bool,
-    /// Folder of report.html, report.md, results.json and the figures [default: reproduce-STUDY, with --quick reproduce-STUDY-quick]
+    /// Folder of report.html, report.md, results.json and the figures [default: reproduce-STUDY, with --quick reproduce-STUDY-quick, with a
+    /// GPU -gpu after it]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Only experiments with this in their name; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
+    /// Where methods run: with gpu those that a GPU has are run there too, beside the processor's, and the report compares them
+    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = super::cpu_or_gpu)]
+    pub device: DeviceChoice,
     /// Run everything again, also what the folder has results of
     #[arg(long)]
     pub fresh: bool,
@@ -54,7 +60,9 @@ impl ReproduceArgs {
     }
     /// Where the report goes.
     pub fn folder(&self) -> PathBuf {
-        let default = || format!("reproduce-{}{}", self.name(), if self.quick { "-quick" } else { "" }).into();
+        let quick = if self.quick { "-quick" } else { "" };
+        let gpu = if matches!(self.device, DeviceChoice::Gpu(_)) { "-gpu" } else { "" };
+        let default = || format!("reproduce-{}{quick}{gpu}", self.name()).into();
         self.out.clone().unwrap_or_else(default)
     }
     /// Whether an experiment is asked for.

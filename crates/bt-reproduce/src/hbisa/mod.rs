@@ -5,6 +5,7 @@
 //! sizes and non-zeros by construction, and rates that were calibrated to the counts. So agreement of counts says that such
 //! matrices exist, and what can be tested is how the methods stand to one another on them.
 
+mod gpu;
 mod report;
 
 use bt_direct::{BandLu, BlockLu, SparseLu};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::Scale;
 use crate::experiment::{Error, Experiment, Facts};
+use crate::gpu::Gpu;
 use crate::measure::{Krylov, Runs, direct, fastest, krylov, outcome, stopped};
 pub use report::report;
 
@@ -79,18 +81,23 @@ const ITERATIVE: [(&str, &str); 5] =
 const DIRECT: [(&str, &str); 3] =
     [("band-lu", "band LU, by tasks"), ("block-lu", "block LU, by levels"), ("sparse-lu", "sparse LU")];
 
-pub fn experiments(_: Scale) -> Vec<Experiment> {
+pub fn experiments(_: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     let mut all = vec![
         Experiment::new("hbisa/B", "the 9 × 9 matrix B", example),
         Experiment::new("hbisa/plans", "resources to turn on in advance", plans),
     ];
-    // Small ones first.
-    let mut cases = CloudCase::all();
-    cases.sort_by_key(|c| c.parameters().block_size * c.parameters().levels);
-    all.extend(cases.into_iter().map(|case| {
+    all.extend(small_first().into_iter().map(|case| {
         Experiment::new(format!("hbisa/{}", case.name()), case.name().to_owned(), move |cancel| cloud(&case, cancel))
     }));
+    all.extend(gpu.into_iter().flat_map(gpu::experiments));
     all
+}
+
+/// The ten cases, small ones first.
+fn small_first() -> Vec<CloudCase> {
+    let mut cases = CloudCase::all();
+    cases.sort_by_key(|c| c.parameters().block_size * c.parameters().levels);
+    cases
 }
 
 fn facts(value: Value) -> Facts {
@@ -98,6 +105,11 @@ fn facts(value: Value) -> Facts {
         Value::Object(facts) => facts,
         other => Facts::from_iter([("value".to_owned(), other)]),
     }
+}
+
+/// ‖Δx‖∞ ≤ 1e-7
+fn update_rule(max_iters: usize) -> StopCriterion {
+    StopCriterion { rtol: 0.0, atol: TOLERANCE, max_iters, ..StopCriterion::default() }
 }
 
 /// HBISA by a rule; `rtol` for residuals, absolute for updates.
@@ -110,7 +122,7 @@ fn sweeps(
     cancel: &CancelToken,
 ) -> Result<Value, Error> {
     let stop = match rule {
-        StopRule::Update => StopCriterion { rtol: 0.0, atol: TOLERANCE, max_iters, ..StopCriterion::default() },
+        StopRule::Update => update_rule(max_iters),
         StopRule::Residual => StopCriterion { rtol: TOLERANCE, max_iters, ..StopCriterion::default() },
     };
     let mut hbisa = Hbisa::new(a, sweep, rule)?;
@@ -227,8 +239,8 @@ fn half_bandwidth(a: &Csr<f64>) -> usize {
     half
 }
 
-/// The paper's 9 × 9 example, b = ones.
-fn example(cancel: &CancelToken) -> Result<Facts, Error> {
+/// The paper's 9 × 9 example.
+fn example_matrix() -> Result<(Csr<f64>, BlockTridiagonal<f64>), Error> {
     let a = Csr::from_dense(
         mat![
             [1.0, -4.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -244,6 +256,12 @@ fn example(cancel: &CancelToken) -> Result<Facts, Error> {
         .as_ref(),
     )?;
     let blocks = BlockTridiagonal::from_csr(&a, Partition::uniform(9, 3)?, HybridLayout::default())?;
+    Ok((a, blocks))
+}
+
+/// The same, b = ones.
+fn example(cancel: &CancelToken) -> Result<Facts, Error> {
+    let (a, blocks) = example_matrix()?;
     let b = vec![1.0; 9];
     let stop = StopCriterion { rtol: TOLERANCE, max_iters: 500, ..StopCriterion::default() };
     let by = |sweep, rule| sweeps(&blocks, &b, sweep, rule, MAX_ITERS, cancel);
@@ -253,6 +271,7 @@ fn example(cancel: &CancelToken) -> Result<Facts, Error> {
         "hbisa_residual": by(Sweep::Jacobi, StopRule::Residual)?,
         "gs": by(Sweep::GaussSeidel, StopRule::Update)?,
         "gs_residual": by(Sweep::GaussSeidel, StopRule::Residual)?,
+        "redblack": by(Sweep::RedBlack, StopRule::Update)?,
         "sor_0.838": by(Sweep::Sor(Relaxation::Fixed(0.838)), StopRule::Update)?,
         "sor_1.2": by(Sweep::Sor(Relaxation::Fixed(1.2)), StopRule::Update)?,
         "sor": by(Sweep::Sor(Relaxation::Tuned), StopRule::Update)?,

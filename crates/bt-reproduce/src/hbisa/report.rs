@@ -1,6 +1,6 @@
 //! What the results of the HBISA study say: claims, tables and figures.
 
-use super::{ARRIVALS, DIRECT, ITERATIVE, PAPER, Published};
+use super::{ARRIVALS, DIRECT, ITERATIVE, PAPER, Published, gpu};
 use crate::document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::Results;
 use crate::measure::{converged, count, iterations, mean, ratio, seconds, small};
@@ -9,12 +9,14 @@ fn id(case: &Published) -> String {
     format!("hbisa/{}", case.name)
 }
 
-pub fn report(results: &Results) -> Report {
+pub fn report(gpu: Option<&str>, results: &Results) -> Report {
+    let mut sections = vec![claims(results), matrices(results), counts(results), times(results), beyond(results)];
+    sections.extend(gpu.map(|gpu| gpu::section(gpu, results)));
     Report {
         title: "HBISA on the matrices of a cloud model".into(),
         source: "Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x".into(),
         scope: "All ten matrices, in the quick run too.".into(),
-        sections: vec![claims(results), matrices(results), counts(results), times(results), beyond(results)],
+        sections,
     }
 }
 
@@ -157,13 +159,13 @@ fn gmres(results: &Results) -> Claim {
 }
 
 /// (N − N_H)/N_H and 1 − N_H/N over the cases where both are known.
-fn excess(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)>) -> (Option<f64>, Option<f64>) {
+pub(super) fn excess(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)>) -> (Option<f64>, Option<f64>) {
     let pairs: Vec<_> = pairs.filter_map(|(h, other)| Some((h?, other?))).collect();
     (mean(pairs.iter().map(|(h, other)| other / h - 1.0)), mean(pairs.iter().map(|(h, other)| 1.0 - h / other)))
 }
 
 /// Both readings.
-fn both((excess, saving): (Option<f64>, Option<f64>)) -> String {
+pub(super) fn readings((excess, saving): (Option<f64>, Option<f64>)) -> String {
     let percent = |v: Option<f64>| v.map_or_else(|| "–".into(), |v| format!("{:+.1} %", 100.0 * v).replace('-', "−"));
     format!("mean of (N − N_H)/N_H: {}; of 1 − N_H/N: {}", percent(excess), percent(saving))
 }
@@ -175,8 +177,8 @@ fn increase(results: &Results, column: usize, key: &str, name: &str, printed: &s
     );
     Claim {
         what: format!("HBISA reduces the iterations of {name} by {printed}"),
-        paper: both(published),
-        ours: both(ours),
+        paper: readings(published),
+        ours: readings(ours),
         verdict: ours.1.map_or(Verdict::NotRun, |s| Verdict::of(s > 0.0)),
         why: format!(
             "The printed {printed} is the mean of (N − N_H)/N_H over the published counts: how many more {name} takes, not by how much \
@@ -200,8 +202,8 @@ fn time_increase(results: &Results, column: usize, key: &str, name: &str, printe
     let ours = excess(PAPER.iter().map(|c| (total(results, c, "hbisa"), total(results, c, key))));
     Claim {
         what: format!("HBISA reduces the time of {name} by {printed}"),
-        paper: both(published),
-        ours: both(ours),
+        paper: readings(published),
+        ours: readings(ours),
         verdict: ours.1.map_or(Verdict::NotRun, |s| Verdict::of(s > 0.0)),
         why: "N are seconds here. Printed as an increase again, on a K20c GPU; ours are of a CPU, setup included. Rule: the second mean, \
               the reduction, is positive."

@@ -1,0 +1,309 @@
+//! The solvers of `bt-kernels` behind [`Solvers`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use bt_direct::{FactorError, RbtOptions};
+use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, Monitor, SolveReport, StopCriterion};
+use bt_iter::{Arms, ArmsOptions, LastFactors, Series, StopRule, Sweep, Triangles, TriangularSolves};
+use bt_kernels::{
+    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceSpike,
+    HostShare, Schedule, SolvedBy,
+};
+use faer::Mat;
+use serde_json::{Value, json};
+
+use super::{Inverse, Share, Solvers};
+use crate::experiment::Error;
+use crate::measure::{fastest, outcome, stopped};
+
+/// Why a solve has no numbers.
+enum Fault {
+    /// The device does not take it on; the next may go well.
+    Refused(String),
+    Ended(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Ended(error)
+    }
+}
+
+impl From<DeviceError> for Fault {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Factor(FactorError::Stopped) => Self::Ended(Error::Stopped),
+            DeviceError::OutOfMemory { .. }
+            | DeviceError::Launch { .. }
+            | DeviceError::Input(_)
+            | DeviceError::Factor(_) => Self::Refused(error.to_string()),
+            _ => Self::Ended(Error::Failed(error.to_string())),
+        }
+    }
+}
+
+impl Fault {
+    /// A refusal as a result.
+    fn into_value(self) -> Result<Value, Error> {
+        match self {
+            Self::Refused(why) => Ok(json!({ "error": why })),
+            Self::Ended(error) => Err(error),
+        }
+    }
+}
+
+/// A solver on the device, as it is timed.
+trait Timed {
+    fn solve(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, DeviceError>;
+}
+
+impl Timed for DeviceHbisa<'_, f64> {
+    fn solve(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, DeviceError> {
+        DeviceHbisa::solve(self, b, x, stop, monitor)
+    }
+}
+
+impl Timed for DeviceCg<'_, f64> {
+    fn solve(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, DeviceError> {
+        DeviceCg::solve(self, b, x, stop, monitor)
+    }
+}
+
+impl Timed for DeviceBiCgStab<'_, f64> {
+    fn solve(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, DeviceError> {
+        DeviceBiCgStab::solve(self, b, x, stop, monitor)
+    }
+}
+
+/// Makes a solver twice, since the first time compiles its kernels, and times it; the solver is given back with its facts.
+fn timed<S: Timed>(
+    make: impl Fn() -> Result<S, DeviceError>,
+    b: &[f64],
+    stop: &StopCriterion,
+    cancel: &CancelToken,
+) -> Result<(Value, S), Fault> {
+    drop(make()?);
+    let start = Instant::now();
+    let mut solver = make()?;
+    let setup = start.elapsed().as_secs_f64();
+    let mut x = vec![0.0; b.len()];
+    let mut run = |stop: &StopCriterion| {
+        fastest(|| -> Result<SolveReport, Fault> {
+            x.fill(0.0);
+            let report = solver.solve(b, &mut x, stop, &mut cancel.clone())?;
+            stopped(&report)?;
+            Ok(report)
+        })
+    };
+    let (whole, report) = run(stop)?;
+    let (copies, _) = run(&StopCriterion { max_iters: 0, ..*stop })?;
+    let mut facts = outcome(&report, whole - copies);
+    facts["copies_seconds"] = json!(copies);
+    facts["setup_seconds"] = json!(setup);
+    Ok((facts, solver))
+}
+
+impl Solvers for Device {
+    fn name(&self) -> String {
+        format!("GPU {}, {}, with {} multiprocessors", self.ordinal(), Device::name(self), self.multiprocessors())
+    }
+
+    fn hbisa(
+        &self,
+        a: &BlockTridiagonal<f64>,
+        b: &[f64],
+        sweep: Sweep,
+        rule: StopRule,
+        share: Share,
+        stop: &StopCriterion,
+        cancel: &CancelToken,
+    ) -> Result<Value, Error> {
+        let make = || {
+            let method = DeviceHbisa::new(self, a, sweep, rule, Schedule::Auto)?;
+            match share {
+                Share::None => Ok(method),
+                Share::Measured => method.shared(HostShare::Measured),
+            }
+        };
+        match timed(make, b, stop, cancel) {
+            Ok((mut facts, method)) => {
+                facts["host_blocks"] = json!(method.host_blocks());
+                Ok(facts)
+            }
+            Err(fault) => fault.into_value(),
+        }
+    }
+
+    fn cg(
+        &self,
+        a: &Csr<f64>,
+        inverse: Inverse,
+        omega: f64,
+        b: &[f64],
+        stop: &StopCriterion,
+        cancel: &CancelToken,
+    ) -> Result<Value, Error> {
+        let approximate = |series, triangles| DevicePreconditioner::SsorAi { omega, series, triangles };
+        let wanted = match inverse {
+            Inverse::Identity => DevicePreconditioner::Identity,
+            Inverse::Jacobi => DevicePreconditioner::Jacobi,
+            Inverse::Ic0 => DevicePreconditioner::Ic0(TriangularSolves::Levels),
+            Inverse::Stored => approximate(Series::First, Triangles::Stored),
+            Inverse::Free => approximate(Series::First, Triangles::OfMatrix),
+            Inverse::Second => approximate(Series::Second, Triangles::Stored),
+            Inverse::Ip => approximate(Series::IncompletePoisson, Triangles::Stored),
+            Inverse::Masked => DevicePreconditioner::SsorAiMasked { omega },
+        };
+        let make = || DeviceCg::new(self, a, &wanted, Schedule::Auto);
+        timed(make, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+    }
+
+    fn bicgstab(&self, a: &Csr<f64>, b: &[f64], stop: &StopCriterion, cancel: &CancelToken) -> Result<Value, Error> {
+        let make = || DeviceBiCgStab::new(self, a, &DevicePreconditioner::Identity, Schedule::Auto);
+        timed(make, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+    }
+
+    fn arms(
+        &self,
+        a: &Csr<f64>,
+        options: ArmsOptions,
+        butterflies: RbtOptions,
+    ) -> Result<Result<Arms<f64>, String>, Error> {
+        // What is no error of a factorization goes round it.
+        let fault = Arc::new(Mutex::new(None));
+        let (noted, device) = (Arc::clone(&fault), self.clone());
+        let factors: LastFactors<f64> = Box::new(move |s| match DeviceRbt::new(&device, s.as_ref(), butterflies) {
+            Ok(rbt) => {
+                let fallback = rbt.fallback();
+                Ok((Box::new(rbt), fallback))
+            }
+            Err(DeviceError::Factor(error)) => Err(error),
+            Err(other) => {
+                let reason = other.to_string();
+                *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault::from(other));
+                Err(FactorError::Failed { method: "rbt", reason })
+            }
+        });
+        Arms::with_last(a, options, factors).map(Ok).or_else(|error| {
+            let noted = fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match noted.unwrap_or_else(|| Fault::from(DeviceError::Factor(error))) {
+                Fault::Refused(why) => Ok(Err(why)),
+                Fault::Ended(error) => Err(error),
+            }
+        })
+    }
+
+    fn spike(&self, a: &Band<f64>, partitions: usize, b: &[f64]) -> Result<Value, Error> {
+        let solved = || -> Result<Value, Fault> {
+            let make = || DeviceSpike::band(self, a, Some(partitions));
+            drop(make()?);
+            let start = Instant::now();
+            let spike = make()?;
+            let setup = start.elapsed().as_secs_f64();
+            let (solve, report) = fastest(|| {
+                let mut x = Mat::from_fn(b.len(), 1, |i, _| b[i]);
+                spike.solve_in_place(x.as_mut())
+            })?;
+            Ok(json!({
+                "setup_seconds": setup,
+                "solve_seconds": solve,
+                "backward_error": report.certificate.backward_error,
+                "steps": report.steps,
+                "solved_by": match report.solved_by {
+                    SolvedBy::Device => "GPU",
+                    SolvedBy::Host => "processor",
+                },
+            }))
+        };
+        solved().or_else(Fault::into_value)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.synchronize("solving with its factors").map_err(|e| Error::Failed(e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bt_formats::{HybridLayout, LinearOperator, Partition};
+    use bt_iter::Preconditioner;
+    use bt_queue::meshes;
+
+    use super::*;
+
+    /// The stand-in driver, which cargo builds beside this program.
+    fn stand_in() -> Device {
+        let program = std::env::current_exe().expect("the path of this program");
+        let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        bt_cuda_driver::choose(&program.with_file_name(name)).expect("the stand-in is chosen first");
+        Device::open(0).expect("the stand-in has a device")
+    }
+
+    #[test]
+    fn the_device_answers_as_the_processor_and_says_what_it_refuses() {
+        let (device, cancel) = (stand_in(), CancelToken::default());
+        let a = meshes::laplacian([8, 6, 1]).expect("a grid");
+        let n = a.nrows();
+        let b = vec![1.0; n];
+
+        // The whole of a matrix this small is the last level.
+        let butterflies = RbtOptions::default();
+        let mut arms = device.arms(&a, ArmsOptions::default(), butterflies).expect("a device").expect("no refusal");
+        assert_eq!((arms.last_level().n, arms.last_level().method), (n, "rbt"));
+        let (mut x, mut r) = (vec![0.0; n], b.clone());
+        arms.apply(&b, &mut x);
+        // r = b − A·x
+        a.apply(-1.0, &x, 1.0, &mut r);
+        assert!(r.iter().all(|r| r.abs() < 1e-12), "{r:?}");
+        device.check().expect("still there");
+
+        let band = Band::from_csr(&a).expect("a band");
+        let spike = device.spike(&band, 2, &b).expect("a device");
+        assert_eq!(spike["solved_by"], "GPU");
+        assert!(spike["backward_error"].as_f64().is_some_and(|e| e < 1e-15), "{spike}");
+
+        let stop = StopCriterion::default();
+        for inverse in [Inverse::Identity, Inverse::Jacobi, Inverse::Ic0, Inverse::Masked] {
+            let cg = device.cg(&a, inverse, 1.1, &b, &stop, &cancel).expect("a device");
+            assert_eq!(cg["outcome"], "converged", "{inverse:?}: {cg}");
+        }
+        let partition = Partition::uniform(n, 8).expect("six blocks");
+        let blocks = BlockTridiagonal::from_csr(&a, partition, HybridLayout::default()).expect("blocks of lines");
+        let sweeps = |sweep| device.hbisa(&blocks, &b, sweep, StopRule::Residual, Share::None, &stop, &cancel);
+        assert_eq!(sweeps(Sweep::Jacobi).expect("a device")["outcome"], "converged");
+        let refused = sweeps(Sweep::GaussSeidel).expect("a refusal is a result");
+        assert!(
+            refused["error"].as_str().is_some_and(|why| why.contains("hbisa-gs is not on the device")),
+            "{refused}"
+        );
+        assert!(refused.get("iterations").is_none());
+
+        cancel.cancel();
+        assert_eq!(sweeps(Sweep::Jacobi), Err(Error::Stopped));
+    }
+}

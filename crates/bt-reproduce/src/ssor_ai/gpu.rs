@@ -1,0 +1,143 @@
+//! The study's preconditioners on a GPU beside those of the processor: experiments, claims, a table.
+
+use bt_formats::CancelToken;
+use bt_queue::UnitDisk;
+use serde_json::Value;
+
+use super::{OMEGA, SOLVERS, TABLE, rule, sizes, solve_id, wanted};
+use crate::Scale;
+use crate::document::{Claim, Item, Section, Verdict};
+use crate::experiment::{Error, Experiment, Facts, Results};
+use crate::gpu::{Gpu, Inverse, Pair, preface, same_counts, table};
+use crate::measure::converged;
+
+/// What is run: key, heading, preconditioner, ω.
+const FORMS: [(&str, &str, Inverse, f64); 8] = [
+    ("cg", "CG", Inverse::Identity, OMEGA),
+    ("jacobi", "PCG, Jacobi", Inverse::Jacobi, OMEGA),
+    ("masked", "PCG, M̄_A", Inverse::Masked, OMEGA),
+    ("stored", "PCG, M̄", Inverse::Stored, OMEGA),
+    ("free", "PCG, M̄ from A", Inverse::Free, OMEGA),
+    ("second", "PCG, M̄ of order 2", Inverse::Second, OMEGA),
+    ("ip", "PCG, IP", Inverse::Ip, 1.0),
+    ("ic0", "PCG, IC(0)", Inverse::Ic0, OMEGA),
+];
+
+fn id(n: usize, key: &str) -> String {
+    format!("{}/gpu", solve_id(n, key))
+}
+
+/// Of every size, the forms that the device has, after those of them that the tables leave out on the processor.
+pub fn experiments(scale: Scale, gpu: &Gpu) -> Vec<Experiment> {
+    let mut all = Vec::new();
+    for &(n, ..) in sizes(scale) {
+        for (key, name, inverse, omega) in FORMS.into_iter().filter(|(key, ..)| wanted(scale, n, key)) {
+            if SOLVERS.iter().all(|(known, _)| *known != key) {
+                let what = format!("{name}, n = {n}");
+                all.push(Experiment::new(solve_id(n, key), what, move |cancel| super::solve(n, key, cancel)));
+            }
+            let device = gpu.clone();
+            let what = format!("{name}, n = {n}, on the GPU");
+            all.push(Experiment::new(id(n, key), what, move |cancel| solve(&device, n, inverse, omega, cancel)));
+        }
+    }
+    all
+}
+
+fn solve(gpu: &Gpu, n: usize, inverse: Inverse, omega: f64, cancel: &CancelToken) -> Result<Facts, Error> {
+    let (a, b) = UnitDisk::new(n)?.into_parts();
+    let solve: Value = gpu.solvers().cg(&a, inverse, omega, &b, &rule(), cancel)?;
+    Ok(Facts::from_iter([("solve".to_owned(), solve)]))
+}
+
+fn pairs(scale: Scale) -> Vec<Pair> {
+    let place = |id: String| (id, "/solve".to_owned());
+    sizes(scale)
+        .iter()
+        .flat_map(|&(n, ..)| {
+            FORMS.map(|(key, name, ..)| Pair {
+                names: [n.to_string(), name.to_owned()],
+                processor: place(solve_id(n, key)),
+                gpu: place(id(n, key)),
+            })
+        })
+        .collect()
+}
+
+/// What the results of the device say.
+pub fn section(scale: Scale, gpu: &str, results: &Results) -> Section {
+    let pairs = pairs(scale);
+    let counts = same_counts(
+        "Not in the paper: every form takes as many iterations on the GPU as on the processor, within 1 % and ±1",
+        "The same recurrences, rule and preconditioners; sums are added in another order. What the device refuses is counted apart.",
+        results,
+        &pairs,
+        |count| (0.01 * count).max(1.0),
+    );
+    Section {
+        title: "On the GPU".into(),
+        items: vec![
+            Item::Text(preface(gpu)),
+            Item::Claims(vec![counts, speedup(results), gain(results)]),
+            Item::Table(table("CG by preconditioner on the GPU.", "n", results, &pairs)),
+        ],
+    }
+}
+
+/// A number of a converged solve on the device.
+fn at(results: &Results, n: usize, key: &str, field: &str) -> Option<f64> {
+    converged(results, &id(n, key), "/solve")?;
+    results.number(&id(n, key), &format!("/solve/{field}"))
+}
+
+/// A claim that a factor is above 1 at every size of the tables.
+fn above_one(what: &str, paper: String, why: &str, factor: impl Fn(usize) -> Option<f64>) -> Claim {
+    let found: Vec<_> = TABLE.iter().filter_map(|&(n, _)| factor(n)).collect();
+    let (low, high) = range(found.iter().copied());
+    Claim {
+        what: what.into(),
+        paper,
+        ours: if found.is_empty() {
+            "–".into()
+        } else {
+            format!("{low:.2} to {high:.2} times ({} sizes)", found.len())
+        },
+        verdict: if found.is_empty() { Verdict::NotRun } else { Verdict::of(low > 1.0) },
+        why: why.into(),
+    }
+}
+
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, 0.0), |(l, h), v| (l.min(v), f64::max(h, v)))
+}
+
+/// CG on one thread of the processor over CG on the device.
+fn speedup(results: &Results) -> Claim {
+    let (low, high) = range(TABLE.iter().map(|(_, [xeon, t10, ..])| xeon / t10));
+    above_one(
+        "Tables 1 to 3: CG on the GPU is faster than on one core",
+        format!("{low:.1} to {high:.1} times (Tesla T10, Xeon)"),
+        "Rule: faster at every size of the tables that was run. By how much is a ratio of two chips, ours of another time than the \
+         paper's. Iterations alone on the GPU, one thread of this machine's processor.",
+        |n| {
+            let one = results.number(&solve_id(n, "cg1"), "/solve/seconds")?;
+            Some(one / at(results, n, "cg", "seconds").filter(|s| *s > 0.0)?)
+        },
+    )
+}
+
+/// CG over PCG with M̄_A, both on the device, forming M̄_A included: its setup less that of CG, which copies A too.
+fn gain(results: &Results) -> Claim {
+    let (low, high) = range(TABLE.iter().map(|(_, [_, cg, pcg, _])| cg / pcg));
+    above_one(
+        "Tables 1 to 3: on the GPU PCG with M̄_A is faster than CG",
+        format!("{low:.2} to {high:.2} times (8 threads a row)"),
+        "Rule: faster at every size of the tables that was run, forming M̄_A on the processor and copying it included. This is the \
+         paper's own comparison, on another GPU.",
+        |n| {
+            let forming = at(results, n, "masked", "setup_seconds")? - at(results, n, "cg", "setup_seconds")?;
+            let pcg = at(results, n, "masked", "seconds")? + forming.max(0.0);
+            Some(at(results, n, "cg", "seconds")? / Some(pcg).filter(|s| *s > 0.0)?)
+        },
+    )
+}

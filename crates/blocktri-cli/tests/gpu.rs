@@ -50,8 +50,8 @@ fn the_gpu_solves_what_the_processor_solves() {
 fn several_right_hand_sides_end_each_for_itself() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    let values: String = (0..3 * 81).map(|i| format!("{}\n", f64::from((i * i) % 17) * 10f64.powi(i / 81))).collect();
-    sandbox.write("B.mtx", format!("%%MatrixMarket matrix array real general\n81 3\n{values}"));
+    let values: Vec<_> = (0..3 * 81).map(|i| (f64::from((i * i) % 17) * 10f64.powi(i / 81)).to_string()).collect();
+    sandbox.write("B.mtx", format!("%%MatrixMarket matrix array real general\n81 3\n{}\n", values.join("\n")));
     for method in ["hbisa --reorder rcm", "hbisa-redblack --blocks 9"] {
         let line = format!("solve A.mtx -b B.mtx --method {method} --rtol 1e-10 --max-iters 1000 --json");
         let gpu = run(&sandbox, &format!("{line} --device gpu -o X.mtx")).expect(0).json();

@@ -3,7 +3,8 @@
 //   t <- b - (L + U)*x,   D*x' = t,   each matrix block by one thread block, a row a thread
 //
 // (Yang, Li & Li, J. Supercomput. 73 (2017), doi:10.1007/s11227-016-1881-x, Eq. (6) and (7).) A block is solved in shared memory by
-// parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981), or, where it is dense or needs
+// parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981), by cyclic reduction or Thomas's
+// algorithm, or, where it is dense or needs
 // row interchanges, with its factors L*U = P*D: panels of 32 columns, a warp in each triangle. The residual of x, t - D*x, is summed in
 // the same pass (with D*x = t of the sweep before where D is not tridiagonal); a norm is known one sweep later, from the sums that the
 // thread blocks left.
@@ -43,8 +44,9 @@ template <class T> struct Blocks {
     // Sums, largest changes, largest values of the thread blocks: of even and odd steps, of both colours. Two copies of the state of a
     // run, its norms, and what they are held against.
     double *part, *state;
-    // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update. Right-hand sides.
-    u32 colours, rule, columns;
+    // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update. Right-hand sides. How
+    // tridiagonal blocks are solved.
+    u32 colours, rule, columns, solver;
 };
 
 // Values of the state of a column: two copies, norms, rtol, atol.
@@ -181,6 +183,15 @@ template <class T> DEVICE T substitute(u32 k, const T *lu, const u32 *order, T *
     return v;
 }
 
+// x[i] of the block in shared memory.
+template <class T> DEVICE T solve(u32 solver, u32 k, T *a, T *b, T *c, T *d) {
+    switch (solver) {
+    case CYCLIC_REDUCTION: return reduce_block(k, a, b, c, d);
+    case THOMAS: return thomas_block(k, a, b, c, d);
+    default: return solve_block(k, k, a, b, c, d);
+    }
+}
+
 // Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
 template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
     T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
@@ -222,7 +233,7 @@ template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step
         }
         barrier();
         const u64 from = FACTORED ? s.starts[j] : NONE;
-        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve_block(k, k, a, b, c, d);
+        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve(s.solver, k, a, b, c, d);
         if (i < k) {
             if (keep) s.best[row] = after[row];
             after[row] = next;

@@ -1,7 +1,7 @@
 // Batches of tridiagonal systems without interchanges, each with its backward error.
 //
 // interleaved: equation i of system s at [i*m + s]; a thread takes a system (Thomas's algorithm), neighbours read neighbours.
-// strided:     equation i of system s at [s*n + i], n <= 1024; a thread block takes a system (parallel cyclic reduction).
+// strided:     equation i of system s at [s*n + i], n <= 1024; a thread block takes a system (parallel cyclic reduction, or another one).
 //
 // The backward error max|b - A*x| / (|A|*max|x| + max|b|), |A| the largest row sum, is NaN or large where a pivot vanished or elements
 // grew: the host looks at it and solves such systems again, with interchanges.
@@ -67,7 +67,7 @@ DEVICE double largest_of(double v, double *scratch) {
 }
 
 template <class T>
-DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error, T *shared, double *scratch) {
+DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error, u32 solver, T *shared, double *scratch) {
     T *as = shared, *bs = shared + LARGEST, *cs = shared + 2 * LARGEST, *ds = shared + 3 * LARGEST;
     const u32 i = thread();
 #pragma unroll 1
@@ -78,7 +78,7 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
         T dt = mine ? b[k] : (T)0;
         // Rows at distance `reach` are eliminated, which leaves rows at twice the distance.
 #pragma unroll 1
-        for (u32 reach = 1; reach < n; reach *= 2) {
+        for (u32 reach = 1; solver == PARALLEL_CYCLIC_REDUCTION && reach < n; reach *= 2) {
             if (mine) {
                 as[i] = at;
                 bs[i] = bt;
@@ -105,7 +105,17 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
             }
             barrier();
         }
-        const T value = mine ? dt / bt : (T)0;
+        T value = mine ? dt / bt : (T)0;
+        if (solver != PARALLEL_CYCLIC_REDUCTION) {
+            if (mine) {
+                as[i] = at;
+                bs[i] = bt;
+                cs[i] = ct;
+                ds[i] = dt;
+            }
+            barrier();
+            value = solver == THOMAS ? thomas_block(n, as, bs, cs, ds) : reduce_block(n, as, bs, cs, ds);
+        }
         if (mine) x[k] = ds[i] = value;
         barrier();
         // The equation again, from the cache: registers are scarce.
@@ -130,10 +140,10 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
         interleaved<T>(n, m, lower, diag, upper, b, scratch, x, error);                                                  \
     }                                                                                                                    \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1))) tridiagonal_strided_##S(                      \
-        u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error) {                  \
+        u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error, u32 solver) {      \
         __shared__ T shared[4 * LARGEST];                                                                                \
         __shared__ double scratch[LARGEST / WARP];                                                                       \
-        strided<T>(n, m, lower, diag, upper, b, x, error, shared, scratch);                                              \
+        strided<T>(n, m, lower, diag, upper, b, x, error, solver, shared, scratch);                                      \
     }
 
 KERNELS(float, f32)

@@ -2,7 +2,7 @@
 //!
 //! Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7); sweeps, stopping rules and
 //! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, into shared memory and solves it
-//! there: a tridiagonal one by parallel cyclic reduction; a dense or banded one, and a tridiagonal one that needs row interchanges, with
+//! there: a tridiagonal one by parallel cyclic reduction or another [`BlockSolver`]; a dense or banded one, and a tridiagonal one that needs row interchanges, with
 //! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
 //!
 //! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later.
@@ -32,6 +32,7 @@ use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, K
 use crate::krylov::check_vector;
 use crate::scaled::Exponents;
 use crate::spmv::couplings;
+use crate::tridiagonal::BlockSolver;
 use run::{Told, Vectors};
 pub use split::HostShare;
 
@@ -67,6 +68,7 @@ pub struct DeviceHbisa<'a, T: DeviceScalar> {
     a: &'a BlockTridiagonal<T>,
     sweep: Sweep,
     rule: StopRule,
+    solver: BlockSolver,
     exponents: Exponents,
     first: DeviceVec<u32>,
     diagonal: DeviceVec<T>,
@@ -207,6 +209,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             a,
             sweep,
             rule,
+            solver: BlockSolver::default(),
             exponents,
             first: DeviceVec::from_slice(device, a.partition().offsets())?,
             diagonal: DeviceVec::from_slice(device, &exponents.matrix(&diagonals))?,
@@ -223,6 +226,12 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             group: if persistent { COLUMNS.min(resident / shape.blocks) } else { COLUMNS } as usize,
             host: None,
         })
+    }
+
+    /// The same iteration with another solver of the tridiagonal blocks that need no row interchanges; the paper has cyclic reduction.
+    /// The answer differs by rounding.
+    pub fn with_solver(self, solver: BlockSolver) -> Self {
+        Self { solver, ..self }
     }
 
     /// Bytes on the device.
@@ -353,7 +362,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             v.parts.address(),
             v.state.address(),
             u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
-            v.columns as u64,
+            v.columns as u64 | u64::from(self.solver.code()) << 32,
         ]
     }
 

@@ -39,5 +39,5 @@ pub use preconditioner::{DeviceInverse, DevicePreconditioner, InverseFacts};
 pub use rbt::DeviceRbt;
 pub use spike::DeviceSpike;
 pub use spmv::{DeviceCsr, DeviceDia, DeviceHybrid, RowRule};
-pub use tridiagonal::{BatchReport, DeviceTridiagonalBatch};
+pub use tridiagonal::{BatchReport, BlockSolver, DeviceTridiagonalBatch};
 pub use tridiagonal_once::DeviceTridiagonal;

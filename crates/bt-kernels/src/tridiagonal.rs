@@ -1,7 +1,8 @@
 //! Batches of tridiagonal systems on the device.
 //!
 //! Interleaved systems take a thread each (Thomas's algorithm), neighbours in one stream of memory; systems one after another take
-//! a thread block each (parallel cyclic reduction, R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981), up to 1024 rows.
+//! a thread block each (parallel cyclic reduction, R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981, or another
+//! [`BlockSolver`]), up to 1024 rows.
 //! (The layouts and their reasons: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, SC 2012, doi:10.1109/SC.2012.12.)
 //!
 //! Neither exchanges rows, so every system comes with its backward error, ‖b − A·x‖∞ / (‖A‖∞‖x‖∞ + ‖b‖∞), computed on the
@@ -18,6 +19,30 @@ use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result
 const DOUBTFUL: f64 = 32.0;
 /// Rows of a system of a strided batch at most.
 const LARGEST: usize = 1024;
+
+/// How a thread block solves a tridiagonal system of k rows in shared memory, a row a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockSolver {
+    /// ⌈log₂ k⌉ steps in which every row is rid of two neighbours: about 14k·log₂k flops.
+    #[default]
+    ParallelCyclicReduction,
+    /// Every other row is eliminated until one is left, and back: 2⌈log₂ k⌉ steps, about 17k flops; in most steps most threads wait, and
+    /// rows share banks of the memory (R. W. Hockney, J. ACM 12 (1965), doi:10.1145/321250.321259).
+    CyclicReduction,
+    /// One thread after the last of 2k steps, 8k flops: for blocks of a few rows.
+    Thomas,
+}
+
+impl BlockSolver {
+    /// Its number in the kernels.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Self::ParallelCyclicReduction => 0,
+            Self::CyclicReduction => 1,
+            Self::Thomas => 2,
+        }
+    }
+}
 
 /// m systems of n rows each on a device, the three diagonals in one [`Layout`] as in [`TridiagonalBatch`].
 ///
@@ -46,6 +71,7 @@ pub struct DeviceTridiagonalBatch<'a, T: DeviceScalar> {
     scratch: Option<DeviceVec<T>>,
     errors: DeviceVec<f64>,
     kernel: Kernel,
+    solver: BlockSolver,
 }
 
 /// What became of a batch.
@@ -107,7 +133,20 @@ impl<'a, T: DeviceScalar> DeviceTridiagonalBatch<'a, T> {
             scratch: if layout == Layout::Interleaved { Some(memory()?) } else { None },
             errors: DeviceVec::uninitialized(device, m)?,
             kernel: device.kernel(Family::Tridiagonal, &format!("tridiagonal_{name}_{}", T::SUFFIX))?,
+            solver: if layout == Layout::Interleaved { BlockSolver::Thomas } else { BlockSolver::default() },
         })
+    }
+
+    /// The same batch, solved in another way.
+    ///
+    /// # Errors
+    /// [`InputError::InvalidStructure`] for interleaved systems, which have a thread each and go by Thomas's algorithm.
+    pub fn with_solver(self, solver: BlockSolver) -> Result<Self> {
+        if self.layout == Layout::Interleaved && solver != BlockSolver::Thomas {
+            let why = format!("{solver:?} is for a thread block; interleaved systems have a thread each");
+            return Err(InputError::InvalidStructure { what: "solver", why }.into());
+        }
+        Ok(Self { solver, ..self })
     }
 
     /// Bytes on the device.
@@ -157,7 +196,8 @@ impl<'a, T: DeviceScalar> DeviceTridiagonalBatch<'a, T> {
             self.kernel.launch(Shape::over(self.m as u64), &args)?;
         } else {
             let shape = Shape { threads: (self.n as u32).next_multiple_of(32), ..Shape::blocks(self.m as u32) };
-            self.kernel.launch(shape, &[n, m, lower, diag, upper, b_arg, x_arg, errors])?;
+            let solver = Arg::from(self.solver.code());
+            self.kernel.launch(shape, &[n, m, lower, diag, upper, b_arg, x_arg, errors, solver])?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use bt_formats::{
     Scalar, StopCriterion,
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
-use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
+use bt_kernels::{BlockSolver, Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
 use faer::Mat;
 use support::{Numbers, device, epsilon};
 
@@ -291,6 +291,30 @@ fn right_hand_sides_swept_together_are_as_alone() {
     {
         for (sweep, rule) in [(Sweep::Jacobi, StopRule::Update), (Sweep::RedBlack, StopRule::Residual)] {
             together(&device, &a, sweep, rule, schedule);
+        }
+    }
+}
+
+/// Cyclic reduction, which the paper has, and Thomas's algorithm: the same sweeps to rounding, at sizes around powers of two.
+#[test]
+fn blocks_may_be_solved_in_other_ways() {
+    let Some(device) = device() else { return };
+    let a = blocks::<f64>(&[1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 65], 1.3);
+    let (b, stop) = (Numbers(5).vector::<f64>(a.n()), StopCriterion { rtol: 1e-10, ..StopCriterion::default() });
+    for schedule in BOTH {
+        let solve = |solver| {
+            let mut x = vec![0.0; a.n()];
+            let method = DeviceHbisa::new(&device, &a, Sweep::RedBlack, StopRule::Residual, schedule).unwrap();
+            let report = method.with_solver(solver).solve(&b, &mut x, &stop, &mut ()).unwrap();
+            assert_eq!(report.outcome, Outcome::Converged, "{solver:?}");
+            (report.iterations, x)
+        };
+        let (count, expected) = solve(BlockSolver::ParallelCyclicReduction);
+        for solver in [BlockSolver::CyclicReduction, BlockSolver::Thomas] {
+            let (iterations, x) = solve(solver);
+            assert_eq!(iterations, count, "{solver:?}, {schedule:?}");
+            assert_ne!(x, expected, "{solver:?} is another method");
+            assert!(x.iter().zip(&expected).all(|(x, e)| (x - e).abs() <= 1e-13 * e.abs().max(1e-3)), "{solver:?}");
         }
     }
 }

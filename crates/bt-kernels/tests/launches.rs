@@ -7,8 +7,8 @@ use bt_direct::{Factorization, RbtOptions};
 use bt_formats::{Band, BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion, Tridiagonal};
 use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
-    DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse, DevicePreconditioner,
-    DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec, Schedule, dot,
+    BlockSolver, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse,
+    DevicePreconditioner, DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec, Schedule, dot,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -62,9 +62,15 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         let mut x = b.clone();
         rbt.solve_vec_in_place(&mut x);
         bits.extend(x.iter().map(|v| v.to_bits()));
-        for layout in [Layout::Strided, Layout::Interleaved] {
+        for (layout, solver) in [
+            (Layout::Strided, BlockSolver::ParallelCyclicReduction),
+            (Layout::Strided, BlockSolver::CyclicReduction),
+            (Layout::Strided, BlockSolver::Thomas),
+            (Layout::Interleaved, BlockSolver::Thomas),
+        ] {
             let (diag, mut x) = (vec![4.0; 81], b.clone());
-            let mut batch = DeviceTridiagonalBatch::new(&device, layout, 9, &b, &diag, &b).unwrap();
+            let batch = DeviceTridiagonalBatch::new(&device, layout, 9, &b, &diag, &b).unwrap();
+            let mut batch = batch.with_solver(solver).unwrap();
             assert!(batch.solve_in_place(&mut x).unwrap().on_host.is_empty());
             bits.extend(x.iter().map(|v| v.to_bits()));
         }

@@ -4,7 +4,7 @@ mod support;
 
 use bt_direct::batch::{Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_formats::{RealScalar, Scalar};
-use bt_kernels::{Device, DeviceScalar, DeviceTridiagonalBatch};
+use bt_kernels::{BlockSolver, Device, DeviceScalar, DeviceTridiagonalBatch};
 use support::{Numbers, device, epsilon};
 
 /// Where row i of system s lies.
@@ -28,21 +28,33 @@ fn dominant<T: Scalar>(layout: Layout, n: usize, m: usize) -> [Vec<T>; 3] {
     a
 }
 
+/// The solvers of a thread block, or the only one of a thread.
+fn solvers(layout: Layout) -> &'static [BlockSolver] {
+    const ALL: [BlockSolver; 3] =
+        [BlockSolver::Thomas, BlockSolver::ParallelCyclicReduction, BlockSolver::CyclicReduction];
+    if layout == Layout::Interleaved { &ALL[..1] } else { &ALL }
+}
+
 fn agrees<T: DeviceScalar>(device: &Device, layout: Layout, n: usize, m: usize) {
+    solvers(layout).iter().for_each(|&solver| agrees_by::<T>(device, layout, n, m, solver));
+}
+
+fn agrees_by<T: DeviceScalar>(device: &Device, layout: Layout, n: usize, m: usize, solver: BlockSolver) {
     let [lower, diag, upper] = dominant::<T>(layout, n, m);
     let b = Numbers(3).vector::<T>(n * m);
     let mut expected = b.clone();
     let host = TridiagonalBatch::new(layout, n, lower.clone(), diag.clone(), upper.clone()).unwrap();
     assert!(host.solve_in_place(&mut expected, Pivoting::Partial).unwrap().all_solved());
-    let mut batch = DeviceTridiagonalBatch::new(device, layout, n, &lower, &diag, &upper).unwrap();
+    let batch = DeviceTridiagonalBatch::new(device, layout, n, &lower, &diag, &upper).unwrap();
+    let mut batch = batch.with_solver(solver).unwrap();
     let mut x = b;
     let report = batch.solve_in_place(&mut x).unwrap();
-    assert_eq!(report.on_host, [0; 0], "{layout:?}, {m} systems of {n} rows");
+    assert_eq!(report.on_host, [0; 0], "{solver:?}, {layout:?}, {m} systems of {n} rows");
     assert!(report.failures.is_empty());
     for (k, (&x, &e)) in x.iter().zip(&expected).enumerate() {
         // The condition number is below 2·(1 + 2/0.5).
         let error = (x - e).abs().to_f64();
-        assert!(error <= 200.0 * epsilon::<T>(), "{layout:?}, {m} × {n}: element {k} is off by {error:e}");
+        assert!(error <= 200.0 * epsilon::<T>(), "{solver:?}, {layout:?}, {m} × {n}: element {k} is off by {error:e}");
     }
 }
 
@@ -107,6 +119,9 @@ fn sizes_are_checked() {
     let new = |layout, n, lower| DeviceTridiagonalBatch::new(&device, layout, n, lower, &v, &v).map(|_| ());
     assert!(new(Layout::Strided, 1025, &v).unwrap_err().to_string().contains("1025 rows"));
     assert!(new(Layout::Interleaved, 1025, &v).is_ok());
+    let interleaved = DeviceTridiagonalBatch::new(&device, Layout::Interleaved, 1025, &v, &v, &v).unwrap();
+    let refused = interleaved.with_solver(BlockSolver::CyclicReduction).map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("CyclicReduction is for a thread block"), "{refused}");
     assert!(new(Layout::Strided, 3, &v).unwrap_err().to_string().contains("not systems of 3"));
     assert!(new(Layout::Strided, 0, &v).is_err());
     assert!(new(Layout::Strided, 2, &v[1..]).is_err());

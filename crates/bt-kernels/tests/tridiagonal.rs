@@ -36,7 +36,9 @@ fn solvers(layout: Layout) -> &'static [BlockSolver] {
 }
 
 fn agrees<T: DeviceScalar>(device: &Device, layout: Layout, n: usize, m: usize) {
-    solvers(layout).iter().for_each(|&solver| agrees_by::<T>(device, layout, n, m, solver));
+    for &solver in solvers(layout) {
+        agrees_by::<T>(device, layout, n, m, solver);
+    }
 }
 
 fn agrees_by<T: DeviceScalar>(device: &Device, layout: Layout, n: usize, m: usize, solver: BlockSolver) {

@@ -118,7 +118,7 @@ impl Device {
     /// let solve = |device: &Device, shift: f64| {
     ///     let a = Csr::from_dense(faer::mat![[2.0 + shift, -1.0], [-1.0, 2.0]].as_ref())?;
     ///     let mut x = [0.0; 2];
-    ///     let none = &DevicePreconditioner::None;
+    ///     let none = &DevicePreconditioner::Identity;
     ///     DeviceCg::new(device, &a, none, Schedule::Auto)?.solve(&[1.0, 1.0], &mut x, &StopCriterion::default(), &mut ())?;
     ///     Ok::<_, bt_kernels::DeviceError>(x)
     /// };

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // each test program takes what it needs
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use bt_direct::Result;
@@ -22,6 +23,9 @@ pub fn device() -> Option<Device> {
         bt_cuda_driver::choose(&stand_in()).expect("the stand-in is chosen first");
         let device = Device::open(0).expect("the stand-in driver has a device");
         assert!(bt_cuda_driver::look_for_races(), "the stand-in driver finds races");
+        if std::env::var_os("BLOCKTRI_EMULATOR_SEED").is_none() {
+            assert!(bt_cuda_driver::set_seed(order_of_threads()), "the stand-in driver has orders of threads");
+        }
         return Some(device);
     }
     match Device::open(0) {
@@ -32,6 +36,13 @@ pub fn device() -> Option<Device> {
             None
         }
     }
+}
+
+/// A seed from the name of the test: kernels run in many orders of threads, the same ones every time.
+fn order_of_threads() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::thread::current().name().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Cargo builds the library of the dev-dependency beside the test program.

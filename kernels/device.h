@@ -263,3 +263,52 @@ DEVICE bool handed_on(const double *old, double *now, bool fresh, bool first) {
 DEVICE u32 verdict(double norm, double threshold, u32 step, u32 limit) {
     return norm <= threshold ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : step >= limit ? LIMIT : GO_ON;
 }
+
+// Sweeps over the rows of a triangle, or of a whole matrix: out <- F*(base - E*N*(G*x)), see sweep.cu.
+template <class T> struct Rows {
+    u32 n, skip;
+    const u32 *begin, *end, *col;
+    const T *val;
+    // E, F and G; null where they are absent.
+    const T *left, *factor, *right;
+    // F is scale*factor.
+    double scale;
+};
+
+// x null: out <- F*base. A run that has stopped is left as it is.
+template <class T, u32 LANES> DEVICE void sweep(const Rows<T> &s, const T *base, const T *x, T *out, const double *now) {
+    if (stopped(now)) return;
+    const auto finish = [&](u64 i, T sum) {
+        if (s.left) sum *= s.left[i];
+        if (base) sum = base[i] - sum;
+        out[i] = s.factor ? (T)s.scale * s.factor[i] * sum : sum;
+    };
+    if (x) {
+        const auto at = [&](u64 c) { return s.right ? s.right[c] * x[c] : x[c]; };
+        sum_rows<T, LANES>(s.n, s.begin, s.end, s.col, s.val, at, finish, s.skip);
+    } else
+#pragma unroll 1
+        for (u64 i = place(); i < s.n; i += places()) finish(i, 0);
+}
+
+// One of the sweeps that make z <- M*r.
+template <class T> struct Step {
+    Rows<T> rows;
+    const T *base, *x;
+    T *out;
+    u64 lanes;
+};
+
+// All of them in a cooperative launch, a barrier of the grid behind each: the rounds of `arrived` so far.
+template <class T>
+DEVICE u32 sweep_all(const Step<T> *steps, u32 count, const double *now, u32 *arrived, u32 round) {
+#pragma unroll 1
+    for (u32 k = 0; k < count; k++) {
+        const Step<T> &s = steps[k];
+        if (s.lanes == 1) sweep<T, 1>(s.rows, s.base, s.x, s.out, now);
+        else if (s.lanes == 8) sweep<T, 8>(s.rows, s.base, s.x, s.out, now);
+        else sweep<T, 32>(s.rows, s.base, s.x, s.out, now);
+        grid_barrier(arrived, ++round);
+    }
+    return round;
+}

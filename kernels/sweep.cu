@@ -9,32 +9,6 @@
 
 #include "device.h"
 
-template <class T> struct Rows {
-    u32 n, skip;
-    const u32 *begin, *end, *col;
-    const T *val;
-    // E, F and G; null where they are absent.
-    const T *left, *factor, *right;
-    // F is scale*factor.
-    double scale;
-};
-
-// x null: out <- F*base. A run that has stopped is left as it is.
-template <class T, u32 LANES> DEVICE void sweep(const Rows<T> &s, const T *base, const T *x, T *out, const double *now) {
-    if (stopped(now)) return;
-    const auto finish = [&](u64 i, T sum) {
-        if (s.left) sum *= s.left[i];
-        if (base) sum = base[i] - sum;
-        out[i] = s.factor ? (T)s.scale * s.factor[i] * sum : sum;
-    };
-    if (x) {
-        const auto at = [&](u64 c) { return s.right ? s.right[c] * x[c] : x[c]; };
-        sum_rows<T, LANES>(s.n, s.begin, s.end, s.col, s.val, at, finish, s.skip);
-    } else
-#pragma unroll 1
-        for (u64 i = place(); i < s.n; i += places()) finish(i, 0);
-}
-
 #define KERNEL(T, S, LANES)                                                                                  \
     extern "C" __global__ void __bounds__(BLOCK)                                                             \
         sweep_##LANES##_##S(Rows<T> s, const T *base, const T *x, T *out, const double *now) {               \

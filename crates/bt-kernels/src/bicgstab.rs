@@ -16,7 +16,7 @@ use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
-use crate::krylov::{self, Common, Steps};
+use crate::krylov::{self, Common, Persistent, Steps};
 use crate::preconditioner::{DevicePreconditioner, InverseFacts};
 
 /// The method on one matrix, which is on the device with the vectors.
@@ -38,9 +38,7 @@ pub struct DeviceBiCgStab<'a, T: DeviceScalar> {
     start: Kernel,
     /// The launches of a step, in order; the first takes more arguments.
     step: [Kernel; 5],
-    /// Many steps.
-    all: Kernel,
-    persistent: bool,
+    all: Option<Persistent>,
 }
 
 impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
@@ -54,10 +52,10 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
         let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let vector = |name: &str| device.kernel(Family::BiCgStab, &format!("bicgstab_{name}_{suffix}"));
         let product = |name: &str| vector(&format!("{name}_{lanes}"));
-        let all = product("all")?;
+        // p̂ ← M⁻¹·p and ŝ ← M⁻¹·s, s in the place of r
+        let applied = [[2, 3], [0, 5]].map(|pair| pair.map(|k| common.vector(k)));
         Ok(Self {
-            persistent: common.is_persistent(schedule, &all)?,
-            all,
+            all: common.persistent(schedule, Family::BiCgStab, "bicgstab", applied)?,
             start: product("start")?,
             step: [vector("direction")?, product("first")?, vector("half")?, product("second")?, vector("residual")?],
             common,
@@ -76,7 +74,7 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
 
     /// Whether a chunk of iterations is one launch.
     pub fn is_persistent(&self) -> bool {
-        self.persistent
+        self.all.is_some()
     }
 
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`crate::DeviceCg::solve`] does.
@@ -144,13 +142,10 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceBiCgStab<'a, T> {
 
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()> {
         let system = self.system();
-        let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
-        let number = Arg::from;
-        if self.persistent {
-            self.common.arrived.copy_from(&[0])?;
-            let args = [system, number(first), number(count), number(limit), number(fresh.into()), threshold];
-            return self.all.launch_together(shape, &[&args[..], &[self.common.arrived.arg()]].concat());
+        if let Some(all) = &self.all {
+            return self.common.launch_persistent(all, &system, [first, count, limit], fresh, threshold);
         }
+        let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
         let [direction, first_product, half, second_product, residual] = &self.step;
         let [r, p, p_hat, s_hat] = [0, 2, 3, 5].map(|k| self.common.vector(k));
         for step in first..first + count {

@@ -18,7 +18,7 @@
 use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
-use crate::krylov::{self, Common, Steps};
+use crate::krylov::{self, Common, Persistent, Steps};
 use crate::preconditioner::{DevicePreconditioner, InverseFacts};
 
 /// How the iterations are started on the device.
@@ -50,7 +50,7 @@ pub enum Schedule {
 pub struct DeviceCg<'a, T: DeviceScalar> {
     common: Common<'a, T>,
     kernels: Kernels,
-    persistent: bool,
+    all: Option<Persistent>,
 }
 
 struct Kernels {
@@ -58,7 +58,6 @@ struct Kernels {
     direction: Kernel,
     residual: Kernel,
     inner: Kernel,
-    all: Kernel,
 }
 
 impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
@@ -78,9 +77,11 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
             direction: kernel(&format!("cg_direction_{lanes}_{suffix}"))?,
             residual: kernel(&format!("cg_residual_{suffix}"))?,
             inner: kernel(&format!("cg_inner_{suffix}"))?,
-            all: kernel(&format!("cg_all_{lanes}_{suffix}"))?,
         };
-        Ok(Self { persistent: common.is_persistent(schedule, &kernels.all)?, common, kernels })
+        let mut method = Self { common, kernels, all: None };
+        let applied = [[method.common.vector(0), method.z()]];
+        method.all = method.common.persistent(schedule, Family::Cg, "cg", applied)?;
+        Ok(method)
     }
 
     /// Bytes on the device.
@@ -95,7 +96,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
 
     /// Whether a chunk of iterations is one launch.
     pub fn is_persistent(&self) -> bool {
-        self.persistent
+        self.all.is_some()
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
@@ -156,13 +157,11 @@ impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceCg<'a, T> {
 
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()> {
         let system = self.system();
+        if let Some(all) = &self.all {
+            return self.common.launch_persistent(all, &system, [first, count, limit], fresh, threshold);
+        }
         let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
         let number = Arg::from;
-        if self.persistent {
-            self.common.arrived.copy_from(&[0])?;
-            let args = [system, number(first), number(count), number(limit), number(fresh.into()), threshold];
-            return self.kernels.all.launch_together(shape, &[&args[..], &[self.common.arrived.arg()]].concat());
-        }
         for step in first..first + count {
             let new = u32::from(fresh && step == first);
             let args = [system, number(step), number(limit), number(new), threshold];

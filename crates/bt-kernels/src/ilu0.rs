@@ -19,7 +19,7 @@ use bt_iter::{TriangularSolves, positive_diagonal};
 
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::preconditioner::{Apply, InverseFacts};
-use crate::sweep::{Rows, SweepKernel};
+use crate::sweep::{Rows, Step, SweepKernel};
 
 /// What becomes of a pivot that cannot be divided by.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -409,25 +409,29 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
                 launch(lower, [0, 0], 0, [r, upper.x.address()])?;
                 launch(upper, [reciprocals.address(), order.address()], 1, [lower.x.address(), z])
             }
-            Solves::Sweeps { sweeps, rows, kernel, buffers } => {
-                let [lower, upper] = &**rows;
-                let buffer = |k: usize| buffers.address() + (k % 2) as u64 * n * size_of::<T>() as u64;
-                // y ← r − N·y, from r on
-                let mut y = r;
-                for k in 0..*sweeps {
-                    kernel.launch(lower, r, y, buffer(k), now)?;
-                    y = buffer(k);
-                }
-                // z ← D⁻¹·(y − N·z), from D⁻¹·y on, in turns with the buffer that y is not in
-                let mut x = 0;
-                for k in 0..=*sweeps {
-                    let to = if (sweeps - k) % 2 == 0 { z } else { buffer(*sweeps) };
-                    kernel.launch(upper, y, x, to, now)?;
-                    x = to;
-                }
-                Ok(())
-            }
+            Solves::Sweeps { kernel, .. } => kernel.run(&self.sweeps(r, z).unwrap_or_default(), now),
         }
+    }
+
+    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+        let Solves::Sweeps { sweeps, rows, kernel, buffers } = &self.solves else { return None };
+        let ([lower, upper], n) = (&**rows, self.pattern.n() as u64);
+        let buffer = |k: usize| buffers.address() + (k % 2) as u64 * n * size_of::<T>() as u64;
+        let mut steps = Vec::with_capacity(2 * sweeps + 1);
+        // y ← r − N·y, from r on
+        let mut y = r;
+        for k in 0..*sweeps {
+            steps.push(kernel.step(lower, r, y, buffer(k)));
+            y = buffer(k);
+        }
+        // z ← D⁻¹·(y − N·z), from D⁻¹·y on, in turns with the buffer that y is not in
+        let mut x = 0;
+        for k in 0..=*sweeps {
+            let to = if (sweeps - k) % 2 == 0 { z } else { buffer(*sweeps) };
+            steps.push(kernel.step(upper, y, x, to));
+            x = to;
+        }
+        Some(steps)
     }
 
     fn facts(&self) -> InverseFacts {

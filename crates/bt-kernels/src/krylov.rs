@@ -12,10 +12,11 @@ use bt_formats::{
 use bt_iter::Watch;
 
 use crate::cg::Schedule;
-use crate::device::{Device, DeviceScalar, DeviceVec, Kernel, Result, Shape};
+use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::preconditioner::{DevicePreconditioner, Made};
 use crate::scaled::Exponents;
 use crate::spmv::{DeviceCsr, RowRule};
+use crate::sweep::Step;
 
 /// Steps between looks of the host; the kernels keep twice as many norms.
 pub(crate) const CHUNK: u32 = 32;
@@ -51,6 +52,14 @@ pub(crate) struct Common<'a, T: DeviceScalar> {
     /// Of every kernel, so that the sums of one are read by the next.
     pub shape: Shape,
     pub lanes: u32,
+}
+
+/// Many steps in one cooperative launch.
+pub(crate) struct Persistent {
+    kernel: Kernel,
+    /// The sweeps that M is made of, of each application in a step.
+    words: Option<DeviceVec<u64>>,
+    sweeps: u32,
 }
 
 impl<'a, T: DeviceScalar> Common<'a, T> {
@@ -101,13 +110,54 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         self.a.nrows()
     }
 
-    /// Whether many steps are to be one launch of `all`.
+    /// The kernel for many steps in one launch, if that is how they are to be done. `applications`: addresses of r and z of each z ← M⁻¹·r
+    /// in a step.
     ///
     /// # Errors
-    /// [`InputError::InvalidStructure`] where that is asked for and cannot be.
-    pub fn is_persistent(&self, schedule: Schedule, all: &Kernel) -> Result<bool> {
+    /// [`InputError::InvalidStructure`] where that is asked for and cannot be; errors of the device.
+    pub fn persistent<const P: usize>(
+        &self,
+        schedule: Schedule,
+        family: Family,
+        method: &str,
+        applications: [[u64; 2]; P],
+    ) -> Result<Option<Persistent>> {
+        let device = self.x.device();
+        let m = self.precond.elsewhere();
+        let swept: Option<Vec<Vec<Step>>> = m.and_then(|m| applications.iter().map(|&[r, z]| m.sweeps(r, z)).collect());
+        let kind = if swept.is_some() { "swept" } else { "all" };
+        let kernel = device.kernel(family, &format!("{method}_{kind}_{}_{}", self.lanes, T::SUFFIX))?;
+        if !self.is_persistent(schedule, &kernel, m.is_none() || swept.is_some())? {
+            return Ok(None);
+        }
+        let words: Vec<u64> = swept.iter().flatten().flatten().flat_map(Step::words).collect();
+        let sweeps = words.len() / Step::WORDS / P;
+        let words = if sweeps > 0 { Some(DeviceVec::from_slice(device, &words)?) } else { None };
+        Ok(Some(Persistent { kernel, words, sweeps: sweeps as u32 }))
+    }
+
+    /// Steps first .. first + count in one launch.
+    pub fn launch_persistent(
+        &mut self,
+        all: &Persistent,
+        system: &[u64],
+        [first, count, limit]: [u32; 3],
+        fresh: bool,
+        threshold: f64,
+    ) -> Result<()> {
+        self.arrived.copy_from(&[0])?;
+        let numbers = [first, count, limit, fresh.into()].map(Arg::from);
+        let [a, b, c, d] = numbers;
+        let mut args = vec![Arg::Struct(system), a, b, c, d, threshold.arg().0, self.arrived.arg()];
+        if let Some(words) = &all.words {
+            args.extend([words.arg(), Arg::from(all.sweeps)]);
+        }
+        all.kernel.launch_together(self.shape, &args)
+    }
+
+    /// Whether many steps are to be one launch of `all`, which does without other launches or not.
+    fn is_persistent(&self, schedule: Schedule, all: &Kernel, alone: bool) -> Result<bool> {
         let Shape { blocks, threads, shared } = self.shape;
-        let alone = self.precond.elsewhere().is_none();
         let fits = blocks <= all.resident_blocks(threads, shared)?;
         // A grid that strides is better off in launches: each of its parts is short.
         let small = self.n() as u64 * u64::from(self.lanes) <= u64::from(blocks) * u64::from(threads);

@@ -10,7 +10,7 @@ use crate::device::{Device, DeviceScalar, DeviceVec, Result};
 use crate::ilu0::{Ilu0, Pivots};
 use crate::spmv::DeviceCsr;
 use crate::ssor_ai::{Masked, SsorAi};
-use crate::sweep::{Rows, SweepKernel};
+use crate::sweep::{Rows, Step, SweepKernel};
 
 /// Preconditioners of device solvers; each is that of `bt_iter`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +65,10 @@ pub struct InverseFacts {
 pub(crate) trait Apply<T: DeviceScalar> {
     /// z ← M⁻¹·r, unless the run whose state is at `now` has stopped; 0 is no run.
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()>;
+    /// The same as sweeps, where it is made of them.
+    fn sweeps(&self, _r: u64, _z: u64) -> Option<Vec<Step>> {
+        None
+    }
     fn facts(&self) -> InverseFacts;
     fn bytes(&self) -> usize;
 }

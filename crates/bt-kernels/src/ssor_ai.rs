@@ -22,7 +22,7 @@ use bt_iter::{Series, SsorAiMasked, Triangles, positive_diagonal};
 use crate::device::{Device, DeviceScalar, DeviceVec, Result};
 use crate::preconditioner::{Apply, InverseFacts};
 use crate::spmv::DeviceCsr;
-use crate::sweep::{Rows, SweepKernel};
+use crate::sweep::{Rows, Step, SweepKernel};
 
 /// What keeps the rows: N and Nᴴ; or A, which is counted elsewhere, and where its diagonal is.
 enum Stored<T: DeviceScalar> {
@@ -107,27 +107,31 @@ fn triangle<T: Scalar>(a: &Csr<T>, inverses: &[T], keep: fn(usize, usize) -> boo
     Ok(Csr::new(n, n, ptr, idx, val)?)
 }
 
-impl<T: DeviceScalar> Apply<T> for SsorAi<T> {
-    fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
+impl<T: DeviceScalar> SsorAi<T> {
+    fn steps(&self, r: u64, z: u64) -> Vec<Step> {
         let y = self.work.address();
         let t = y + self.inverses.bytes() as u64;
         let Self { kernel, lower, scaled, upper, .. } = self;
         match self.series {
-            Series::First => {
-                kernel.launch(scaled, r, r, y, now)?;
-                kernel.launch(upper, y, y, z, now)
-            }
-            Series::Second => {
-                kernel.launch(lower, r, r, t, now)?;
-                kernel.launch(scaled, r, t, y, now)?;
-                kernel.launch(upper, y, y, t, now)?;
-                kernel.launch(upper, y, t, z, now)
-            }
-            Series::IncompletePoisson => {
-                kernel.launch(upper, r, r, y, now)?;
-                kernel.launch(lower, y, y, z, now)
-            }
+            Series::First => vec![kernel.step(scaled, r, r, y), kernel.step(upper, y, y, z)],
+            Series::Second => vec![
+                kernel.step(lower, r, r, t),
+                kernel.step(scaled, r, t, y),
+                kernel.step(upper, y, y, t),
+                kernel.step(upper, y, t, z),
+            ],
+            Series::IncompletePoisson => vec![kernel.step(upper, r, r, y), kernel.step(lower, y, y, z)],
         }
+    }
+}
+
+impl<T: DeviceScalar> Apply<T> for SsorAi<T> {
+    fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
+        self.kernel.run(&self.steps(r, z), now)
+    }
+
+    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+        Some(self.steps(r, z))
     }
 
     fn facts(&self) -> InverseFacts {
@@ -167,6 +171,10 @@ impl<T: DeviceScalar> Masked<T> {
 impl<T: DeviceScalar> Apply<T> for Masked<T> {
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
         self.kernel.launch(&self.rows, 0, r, z, now)
+    }
+
+    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+        Some(vec![self.kernel.step(&self.rows, 0, r, z)])
     }
 
     fn facts(&self) -> InverseFacts {

@@ -24,11 +24,37 @@ impl Rows {
         let (left, factor, right) = (0, 0, 0);
         Self { n: n as u32, skip: 0, begin: ptr, end: ptr + 4, col, val, left, factor, right, scale: 1.0 }
     }
+
+    /// struct Rows of the kernels.
+    fn words(&self) -> [u64; 9] {
+        let Self { n, skip, begin, end, col, val, left, factor, right, scale } = *self;
+        [u64::from(n) | u64::from(skip) << 32, begin, end, col, val, left, factor, right, scale.to_bits()]
+    }
+}
+
+/// One sweep of those that make z ← M⁻¹·r, on addresses: struct Step of the kernels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    rows: Rows,
+    base: u64,
+    x: u64,
+    out: u64,
+    lanes: u64,
+}
+
+impl Step {
+    pub const WORDS: usize = 13;
+
+    pub fn words(&self) -> [u64; Self::WORDS] {
+        let [head, begin, end, col, val, left, factor, right, scale] = self.rows.words();
+        [head, begin, end, col, val, left, factor, right, scale, self.base, self.x, self.out, self.lanes]
+    }
 }
 
 /// The kernel for rows of a mean length.
 pub(crate) struct SweepKernel {
     kernel: Kernel,
+    lanes: u64,
     shape: Shape,
 }
 
@@ -41,15 +67,23 @@ impl SweepKernel {
             _ => 32,
         };
         let kernel = device.kernel(Family::Sweep, &format!("sweep_{lanes}_{}", T::SUFFIX))?;
-        Ok(Self { kernel, shape: Shape::over(n as u64 * lanes) })
+        Ok(Self { kernel, lanes, shape: Shape::over(n as u64 * lanes) })
     }
 
     /// out ← F·(base − E·N·(G·x)), of addresses; without x F·base, without base N·x. Nothing where the run whose state is at `now` has
     /// stopped.
     pub fn launch(&self, rows: &Rows, base: u64, x: u64, out: u64, now: u64) -> Result<()> {
-        let Rows { n, skip, begin, end, col, val, left, factor, right, scale } = *rows;
-        let words = [u64::from(n) | u64::from(skip) << 32, begin, end, col, val, left, factor, right, scale.to_bits()];
-        self.kernel
-            .launch(self.shape, &[Arg::Struct(&words), Arg::Word(base), Arg::Word(x), Arg::Word(out), Arg::Word(now)])
+        let vectors = [base, x, out, now].map(Arg::Word);
+        self.kernel.launch(self.shape, &[&[Arg::Struct(&rows.words())], &vectors[..]].concat())
+    }
+
+    /// The same as one of several steps.
+    pub fn step(&self, rows: &Rows, base: u64, x: u64, out: u64) -> Step {
+        Step { rows: *rows, base, x, out, lanes: self.lanes }
+    }
+
+    /// Launches of `steps`.
+    pub fn run(&self, steps: &[Step], now: u64) -> Result<()> {
+        steps.iter().try_for_each(|s| self.launch(&s.rows, s.base, s.x, s.out, now))
     }
 }

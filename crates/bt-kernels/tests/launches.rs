@@ -34,14 +34,13 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         DeviceCsr::new(&device, &a).unwrap().apply(2.0, &r, 0.0, &mut y).unwrap();
         let mut bits = vec![dot(&r, &y).unwrap().to_bits()];
         for schedule in [Schedule::Launches, Schedule::Persistent] {
-            let mut x = vec![0.0; 81];
-            let mut cg = DeviceCg::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
-            cg.solve(&b, &mut x, &few, &mut ()).unwrap();
-            bits.extend(x.iter().map(|v| v.to_bits()));
-            let mut x = vec![0.0; 81];
-            let mut bicgstab = DeviceBiCgStab::new(&device, &a, &DevicePreconditioner::Jacobi, schedule).unwrap();
-            bicgstab.solve(&b, &mut x, &few, &mut ()).unwrap();
-            bits.extend(x.iter().map(|v| v.to_bits()));
+            for precond in [DevicePreconditioner::Jacobi, DevicePreconditioner::SsorAiMasked { omega: 1.1 }] {
+                let (mut x, mut y) = (vec![0.0; 81], vec![0.0; 81]);
+                DeviceCg::new(&device, &a, &precond, schedule).unwrap().solve(&b, &mut x, &few, &mut ()).unwrap();
+                let mut bicgstab = DeviceBiCgStab::new(&device, &a, &precond, schedule).unwrap();
+                bicgstab.solve(&b, &mut y, &few, &mut ()).unwrap();
+                bits.extend(x.iter().chain(&y).map(|v| v.to_bits()));
+            }
             for (sweep, lines) in [(Sweep::Jacobi, &lines[0]), (Sweep::RedBlack, &lines[0]), (Sweep::Jacobi, &lines[1])]
             {
                 let (two, mut x) = (faer::Mat::from_fn(81, 2, |i, j| b[i] + j as f64), faer::Mat::zeros(81, 2));

@@ -1,5 +1,5 @@
 // BiCGSTAB with right preconditioning in five launches an iteration, and those of p^ <- M*p, s^ <- M*s where M is not diagonal. Where all
-// rows fit on the device at once and M is diagonal or made of sweeps, many iterations are one cooperative launch, with a barrier of the grid in place of
+// rows fit on the device at once and M is diagonal or made of sweeps or blocks, many iterations are one cooperative launch, with a barrier of the grid in place of
 // a launch.
 //
 //
@@ -156,10 +156,10 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     leave(s.part_r, s.blocks, rr, rho, scratch);
 }
 
-// At most `count` steps from `step` on. p^ <- M*p by `sweeps` sweeps where M is not diagonal, and s^ <- M*s by as many behind them.
+// At most `count` steps from `step` on. p^ <- M*p by `parts` steps where M is not diagonal, and s^ <- M*s by as many behind them.
 template <class T, u32 LANES>
-DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, const Step<T> *m, u32 sweeps,
-                double *scratch) {
+DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, const Step<T> *m, u32 parts,
+                T *shared, double *scratch) {
     u32 round = 0;
     for (u32 end = step + count; step < end; step++) {
         const bool over = direction<T>(s, step, limit, fresh, threshold, scratch);
@@ -171,14 +171,14 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         }
         fresh = false;
         const double *now = s.state + (step & 1) * FIELDS;
-        round = sweep_all(m, sweeps, now, arrived, round);
+        round = apply_all(m, parts, now, arrived, round, shared);
         product<T, LANES>(s, s.p_hat, s.v, s.shadow, s.part_v, scratch);
         grid_barrier(arrived, ++round);
         const bool breaks = half<T>(s, step, scratch);
         grid_barrier(arrived, ++round);
         // The next direction hands the end on.
         if (breaks) continue;
-        round = sweep_all(m + sweeps, sweeps, now, arrived, round);
+        round = apply_all(m + parts, parts, now, arrived, round, shared);
         product<T, LANES>(s, s.s_hat, s.t, s.r, s.part_t, scratch);
         grid_barrier(arrived, ++round);
         residual<T>(s, step, scratch);
@@ -202,12 +202,13 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
     extern "C" __global__ void __bounds__(BLOCK)                                                                     \
         bicgstab_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) { \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
-        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, nullptr, 0, scratch);                   \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, (const Step<T> *)nullptr, 0, (T *)nullptr, scratch); \
     }                                                                                                                \
     extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2))) bicgstab_swept_##LANES##_##S(                  \
-        System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived, const Step<T> *m, u32 sweeps) { \
+        System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived, const Step<T> *m, u32 parts) { \
+        __shared__ T shared[4 * BLOCK];                                                                              \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
-        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, m, sweeps, scratch);                    \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, m, parts, shared, scratch);                    \
     }
 #define VECTORS(T, S)                                                                                                \
     extern "C" __global__ void __bounds__(BLOCK)                                                                     \

@@ -131,11 +131,11 @@ template <class T> DEVICE void residual(const System<T> &s, u32 step, double *sc
     leave(s, rz, rr, scratch);
 }
 
-// At most `count` steps from `step` on, by as many blocks as left sums: blocks_r = blocks_q = the grid. z <- M*r by `sweeps` sweeps where
+// At most `count` steps from `step` on, by as many blocks as left sums: blocks_r = blocks_q = the grid. z <- M*r by `parts` steps where
 // M is not diagonal.
 template <class T, u32 LANES>
-DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, const Step<T> *m, u32 sweeps,
-                double *scratch) {
+DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, double threshold, u32 *arrived, const Step<T> *m, u32 parts,
+                T *shared, double *scratch) {
     u32 round = 0;
     for (u32 end = step + count; step < end; step++) {
         const bool stopped = direction<T, LANES>(s, step, limit, fresh, threshold, scratch);
@@ -147,9 +147,9 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         }
         residual(s, step, scratch);
         grid_barrier(arrived, ++round);
-        if (sweeps > 0) {
+        if (parts > 0) {
             const double *now = s.state + (step & 1) * FIELDS;
-            round = sweep_all(m, sweeps, now, arrived, round);
+            round = apply_all(m, parts, now, arrived, round, shared);
             inner(s, now, scratch);
             grid_barrier(arrived, ++round);
         }
@@ -170,12 +170,13 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
     extern "C" __global__ void __bounds__(BLOCK)                                                                            \
         cg_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) {      \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
-        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, nullptr, 0, scratch);                          \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, (const Step<T> *)nullptr, 0, (T *)nullptr, scratch); \
     }                                                                                                                       \
     extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2))) cg_swept_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, \
-                                                                       double threshold, u32 *arrived, const Step<T> *m, u32 sweeps) { \
+                                                                       double threshold, u32 *arrived, const Step<T> *m, u32 parts) { \
+        __shared__ T shared[4 * BLOCK];                                                                                     \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
-        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, m, sweeps, scratch);                           \
+        all<T, LANES>(s, step, count, limit, fresh != 0, threshold, arrived, m, parts, shared, scratch);                           \
     }
 
 KERNELS(float, f32, 1)

@@ -291,23 +291,74 @@ template <class T, u32 LANES> DEVICE void sweep(const Rows<T> &s, const T *base,
         for (u64 i = place(); i < s.n; i += places()) finish(i, 0);
 }
 
-// One of the sweeps that make z <- M*r.
+// Block Jacobi, z <- D^-1 * r: see block_jacobi.cu. Rows first[g] .. first[g + 1] are group g; lower, diag and upper of D one after another; no block has more than
+// `largest` rows. `shared` has 4*room values.
+template <class T>
+DEVICE void solve_groups(u32 n, u32 groups, u32 largest, const u32 *first, const T *d, const T *r, T *z, u32 room, T *shared) {
+    T *a = shared, *b = shared + room, *c = shared + 2 * room, *rhs = shared + 3 * room;
+    const u32 i = thread();
+#pragma unroll 1
+    for (u32 g = block(); g < groups; g += blocks()) {
+        const u32 low = first[g], k = first[g + 1] - low;
+        const u64 row = (u64)low + i;
+        if (i < k) {
+            a[i] = d[row];
+            b[i] = d[(u64)n + row];
+            c[i] = d[2 * (u64)n + row];
+            rhs[i] = r[row];
+        }
+        barrier();
+        const T value = solve_block(k, largest < k ? largest : k, a, b, c, rhs);
+        if (i < k) z[row] = value;
+        barrier();
+    }
+}
+
+// Row i is in block home[i], rows first[home] .. first[home + 1]; the inverse of block j from starts[j] on.
+template <class T>
+DEVICE void multiply_blocks(u32 n, const u32 *home, const u32 *first, const u64 *starts, const T *inverses, const T *r, T *z) {
+#pragma unroll 1
+    for (u64 i = place(); i < n; i += places()) {
+        const u32 j = home[i], low = first[j], k = first[j + 1] - low;
+        const T *row = inverses + starts[j] + (i - low);
+        T sum = 0;
+        for (u32 c = 0; c < k; c++) sum = fused(row[(u64)c * k], r[low + c], sum);
+        z[i] = sum;
+    }
+}
+
+// Diagonal blocks: tridiagonal in groups, with values their diagonals; or inverted, with a home for each row.
+template <class T> struct Diagonal {
+    u32 n, groups;
+    u64 largest;
+    const u32 *first, *home;
+    const u64 *starts;
+    const T *values;
+};
+
+// One of the steps that make z <- M*r: a sweep; or x to out by diagonal blocks where lanes is 0.
 template <class T> struct Step {
     Rows<T> rows;
+    Diagonal<T> blocks;
     const T *base, *x;
     T *out;
     u64 lanes;
 };
 
-// All of them in a cooperative launch, a barrier of the grid behind each: the rounds of `arrived` so far.
+// All of them in a cooperative launch, a barrier of the grid behind each: the rounds of `arrived` so far. `shared` has 4*BLOCK values.
 template <class T>
-DEVICE u32 sweep_all(const Step<T> *steps, u32 count, const double *now, u32 *arrived, u32 round) {
+DEVICE u32 apply_all(const Step<T> *steps, u32 count, const double *now, u32 *arrived, u32 round, T *shared) {
 #pragma unroll 1
     for (u32 k = 0; k < count; k++) {
         const Step<T> &s = steps[k];
         if (s.lanes == 1) sweep<T, 1>(s.rows, s.base, s.x, s.out, now);
         else if (s.lanes == 8) sweep<T, 8>(s.rows, s.base, s.x, s.out, now);
-        else sweep<T, 32>(s.rows, s.base, s.x, s.out, now);
+        else if (s.lanes == 32) sweep<T, 32>(s.rows, s.base, s.x, s.out, now);
+        else if (!stopped(now)) {
+            const Diagonal<T> &d = s.blocks;
+            if (d.home) multiply_blocks(d.n, d.home, d.first, d.starts, d.values, s.x, s.out);
+            else solve_groups(d.n, d.groups, (u32)d.largest, d.first, d.values, s.x, s.out, BLOCK, shared);
+        }
         grid_barrier(arrived, ++round);
     }
     return round;

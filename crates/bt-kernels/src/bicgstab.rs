@@ -7,7 +7,8 @@
 //! 32; the bits are the same. α, β and ω are formed on the device; scaling, the host's looks and the check of
 //! claims are as in [`crate::DeviceCg`].
 //!
-//! A preconditioner other than a diagonal has launches of its own, twice an iteration.
+//! A preconditioner other than a diagonal has launches of its own, twice an iteration, or is a part of the
+//! cooperative one.
 //!
 //! Storage: the matrix, 10n values (11n with a diagonal preconditioner), and the sums. Traffic of an iteration: 2·nnz(s + 4) + 8n bytes of
 //! the matrix, 23n values of vectors (19n with another preconditioner, and its own), and two gathers.

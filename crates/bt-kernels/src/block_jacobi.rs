@@ -12,6 +12,7 @@ use bt_iter::{BlockDiagonal, QuasiBlockTridiagonal};
 
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::preconditioner::{Apply, InverseFacts};
+use crate::sweep::Step;
 
 /// Rows of a block that a thread block solves, at most.
 const LARGEST: usize = 1024;
@@ -117,6 +118,22 @@ impl<T: DeviceScalar> Apply<T> for BlockJacobi<T> {
             }
         };
         self.kernel.launch(self.shape, &[&matrix[..], &vectors].concat())
+    }
+
+    fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+        let n = self.n as u64;
+        let words = match &self.form {
+            // The groups are those of a thread block that the methods have not.
+            Form::Tridiagonal { .. } if self.shape.threads > Shape::BLOCK => return None,
+            Form::Tridiagonal { groups, largest, diagonals } => {
+                let count = groups.len() as u64 - 1;
+                [n | count << 32, u64::from(*largest), groups.address(), 0, 0, diagonals.address()]
+            }
+            Form::Dense { home, first, starts, inverses } => {
+                [n, 0, first.address(), home.address(), starts.address(), inverses.address()]
+            }
+        };
+        Some(vec![Step::Blocks { words, x: r, out: z }])
     }
 
     fn facts(&self) -> InverseFacts {

@@ -7,7 +7,7 @@
 //! device, where also the stopping test is made; the host reads residual norms once in 32 iterations, shows them to the
 //! monitor one by one, and asks for the next ones. A monitor or a time limit therefore ends a run up to that many iterations
 //! later. Where all rows fit on the device at once, a chunk is one cooperative launch. Both give the same bits. A preconditioner other
-//! than a diagonal has launches of its own between the two, and one more for rᵀz.
+//! than a diagonal has launches of its own between the two, and one more for rᵀz, or is a part of the cooperative launch.
 //!
 //! The system is scaled by powers of two, so that squares of residuals keep their range; sums are kept in double precision
 //! for f32, too. Every claim of convergence is checked on the host against b − A·x of the caller's A.
@@ -66,7 +66,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     /// # Errors
     /// Those of [`DeviceInverse::new`](crate::DeviceInverse::new); [`DeviceError::OutOfMemory`](crate::DeviceError::OutOfMemory)
     /// and others of the device; [`bt_formats::Error::InvalidStructure`] for `Schedule::Persistent` where the rows do not fit at once, or the
-    /// preconditioner has launches of its own.
+    /// preconditioner has launches of its own: triangular solves by levels, tridiagonal blocks of over 256 rows.
     pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, both p, q, and z if it is another one than r
         let common = Common::new(device, a, precond, [5, 4], 3)?;

@@ -409,11 +409,11 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
                 launch(lower, [0, 0], 0, [r, upper.x.address()])?;
                 launch(upper, [reciprocals.address(), order.address()], 1, [lower.x.address(), z])
             }
-            Solves::Sweeps { kernel, .. } => kernel.run(&self.sweeps(r, z).unwrap_or_default(), now),
+            Solves::Sweeps { kernel, .. } => kernel.run(&self.parts(r, z).unwrap_or_default(), now),
         }
     }
 
-    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+    fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
         let Solves::Sweeps { sweeps, rows, kernel, buffers } = &self.solves else { return None };
         let ([lower, upper], n) = (&**rows, self.pattern.n() as u64);
         let buffer = |k: usize| buffers.address() + (k % 2) as u64 * n * size_of::<T>() as u64;

@@ -57,9 +57,9 @@ pub(crate) struct Common<'a, T: DeviceScalar> {
 /// Many steps in one cooperative launch.
 pub(crate) struct Persistent {
     kernel: Kernel,
-    /// The sweeps that M is made of, of each application in a step.
+    /// The parts that M is made of, of each application in a step.
     words: Option<DeviceVec<u64>>,
-    sweeps: u32,
+    parts: u32,
 }
 
 impl<'a, T: DeviceScalar> Common<'a, T> {
@@ -124,16 +124,16 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
     ) -> Result<Option<Persistent>> {
         let device = self.x.device();
         let m = self.precond.elsewhere();
-        let swept: Option<Vec<Vec<Step>>> = m.and_then(|m| applications.iter().map(|&[r, z]| m.sweeps(r, z)).collect());
+        let swept: Option<Vec<Vec<Step>>> = m.and_then(|m| applications.iter().map(|&[r, z]| m.parts(r, z)).collect());
         let kind = if swept.is_some() { "swept" } else { "all" };
         let kernel = device.kernel(family, &format!("{method}_{kind}_{}_{}", self.lanes, T::SUFFIX))?;
         if !self.is_persistent(schedule, &kernel, m.is_none() || swept.is_some())? {
             return Ok(None);
         }
         let words: Vec<u64> = swept.iter().flatten().flatten().flat_map(Step::words).collect();
-        let sweeps = words.len() / Step::WORDS / P;
-        let words = if sweeps > 0 { Some(DeviceVec::from_slice(device, &words)?) } else { None };
-        Ok(Some(Persistent { kernel, words, sweeps: sweeps as u32 }))
+        let parts = words.len() / Step::WORDS / P;
+        let words = if parts > 0 { Some(DeviceVec::from_slice(device, &words)?) } else { None };
+        Ok(Some(Persistent { kernel, words, parts: parts as u32 }))
     }
 
     /// Steps first .. first + count in one launch.
@@ -150,7 +150,7 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         let [a, b, c, d] = numbers;
         let mut args = vec![Arg::Struct(system), a, b, c, d, threshold.arg().0, self.arrived.arg()];
         if let Some(words) = &all.words {
-            args.extend([words.arg(), Arg::from(all.sweeps)]);
+            args.extend([words.arg(), Arg::from(all.parts)]);
         }
         all.kernel.launch_together(self.shape, &args)
     }

@@ -65,8 +65,8 @@ pub struct InverseFacts {
 pub(crate) trait Apply<T: DeviceScalar> {
     /// z ← M⁻¹·r, unless the run whose state is at `now` has stopped; 0 is no run.
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()>;
-    /// The same as sweeps, where it is made of them.
-    fn sweeps(&self, _r: u64, _z: u64) -> Option<Vec<Step>> {
+    /// The same as steps of a cooperative launch, where it is made of such.
+    fn parts(&self, _r: u64, _z: u64) -> Option<Vec<Step>> {
         None
     }
     fn facts(&self) -> InverseFacts;

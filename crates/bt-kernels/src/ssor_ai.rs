@@ -130,7 +130,7 @@ impl<T: DeviceScalar> Apply<T> for SsorAi<T> {
         self.kernel.run(&self.steps(r, z), now)
     }
 
-    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+    fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
         Some(self.steps(r, z))
     }
 
@@ -173,7 +173,7 @@ impl<T: DeviceScalar> Apply<T> for Masked<T> {
         self.kernel.launch(&self.rows, 0, r, z, now)
     }
 
-    fn sweeps(&self, r: u64, z: u64) -> Option<Vec<Step>> {
+    fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
         Some(vec![self.kernel.step(&self.rows, 0, r, z)])
     }
 

@@ -32,22 +32,32 @@ impl Rows {
     }
 }
 
-/// One sweep of those that make z ← M⁻¹·r, on addresses: struct Step of the kernels.
+/// One step of those that make z ← M⁻¹·r, on addresses: struct Step of the kernels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    rows: Rows,
-    base: u64,
-    x: u64,
-    out: u64,
-    lanes: u64,
+pub(crate) enum Step {
+    Sweep {
+        rows: Rows,
+        base: u64,
+        x: u64,
+        out: u64,
+        lanes: u64,
+    },
+    /// By diagonal blocks: struct Diagonal of the kernels.
+    Blocks {
+        words: [u64; 6],
+        x: u64,
+        out: u64,
+    },
 }
 
 impl Step {
-    pub const WORDS: usize = 13;
+    pub const WORDS: usize = 9 + 6 + 4;
 
-    pub fn words(&self) -> [u64; Self::WORDS] {
-        let [head, begin, end, col, val, left, factor, right, scale] = self.rows.words();
-        [head, begin, end, col, val, left, factor, right, scale, self.base, self.x, self.out, self.lanes]
+    pub fn words(&self) -> Vec<u64> {
+        match *self {
+            Self::Sweep { rows, base, x, out, lanes } => [&rows.words()[..], &[0; 6], &[base, x, out, lanes]].concat(),
+            Self::Blocks { words, x, out } => [&[0; 9], &words[..], &[0, x, out, 0]].concat(),
+        }
     }
 }
 
@@ -79,11 +89,16 @@ impl SweepKernel {
 
     /// The same as one of several steps.
     pub fn step(&self, rows: &Rows, base: u64, x: u64, out: u64) -> Step {
-        Step { rows: *rows, base, x, out, lanes: self.lanes }
+        Step::Sweep { rows: *rows, base, x, out, lanes: self.lanes }
     }
 
-    /// Launches of `steps`.
+    /// Launches of the sweeps among `steps`.
     pub fn run(&self, steps: &[Step], now: u64) -> Result<()> {
-        steps.iter().try_for_each(|s| self.launch(&s.rows, s.base, s.x, s.out, now))
+        for step in steps {
+            if let Step::Sweep { rows, base, x, out, .. } = step {
+                self.launch(rows, *base, *x, *out, now)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -34,7 +34,11 @@ fn bits_do_not_depend_on_the_order_of_threads() {
         DeviceCsr::new(&device, &a).unwrap().apply(2.0, &r, 0.0, &mut y).unwrap();
         let mut bits = vec![dot(&r, &y).unwrap().to_bits()];
         for schedule in [Schedule::Launches, Schedule::Persistent] {
-            for precond in [DevicePreconditioner::Jacobi, DevicePreconditioner::SsorAiMasked { omega: 1.1 }] {
+            for precond in [
+                DevicePreconditioner::Jacobi,
+                DevicePreconditioner::SsorAiMasked { omega: 1.1 },
+                DevicePreconditioner::BlockJacobi(Partition::uniform(81, 9).unwrap()),
+            ] {
                 let (mut x, mut y) = (vec![0.0; 81], vec![0.0; 81]);
                 DeviceCg::new(&device, &a, &precond, schedule).unwrap().solve(&b, &mut x, &few, &mut ()).unwrap();
                 let mut bicgstab = DeviceBiCgStab::new(&device, &a, &precond, schedule).unwrap();

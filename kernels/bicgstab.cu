@@ -1,7 +1,6 @@
 // BiCGSTAB with right preconditioning in five launches an iteration, and those of p^ <- M*p, s^ <- M*s where M is not diagonal. Where all
-// rows fit on the device at once and M is diagonal or made of sweeps or blocks, many iterations are one cooperative launch, with a barrier of the grid in place of
-// a launch.
-//
+// rows fit on the device at once and M is diagonal or made of sweeps or blocks, many iterations are one cooperative launch, with a barrier
+// of the grid in place of a launch.
 //
 //   direction:  p <- r + beta*(p - omega*v),  p^ <- M*p;   x <- x + alpha*p^ + omega*s^ of the step before
 //   first:      v <- A*p^,  (r*, v), (v, v)
@@ -165,8 +164,7 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         const bool over = direction<T>(s, step, limit, fresh, threshold, scratch);
         grid_barrier(arrived, ++round);
         if (over) {
-            // As after more launches, which would change nothing.
-            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            if (block() == 0) settle(s.state, step);
             return;
         }
         fresh = false;

@@ -141,8 +141,7 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         const bool stopped = direction<T, LANES>(s, step, limit, fresh, threshold, scratch);
         grid_barrier(arrived, ++round);
         if (stopped) {
-            // As after more launches, which would change nothing.
-            if (block() == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            if (block() == 0) settle(s.state, step);
             return;
         }
         residual(s, step, scratch);

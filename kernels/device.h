@@ -89,27 +89,30 @@ DEVICE void sum_rows(u32 n, const u32 *begin, const u32 *end, const u32 *col, co
 // C. R. Jesshope, Parallel Computers, 1981), until rows at distance `largest` are apart; a row a thread, all threads call.
 template <class T> DEVICE T solve_block(u32 k, u32 largest, T *a, T *b, T *c, T *d) {
     const u32 i = thread();
+    const bool mine = i < k;
+    T ai = mine ? a[i] : (T)0, bi = mine ? b[i] : (T)1, ci = mine ? c[i] : (T)0, di = mine ? d[i] : (T)0;
+    // Rows at distance `reach` are eliminated, which leaves rows at twice the distance.
 #pragma unroll 1
     for (u32 reach = 1; reach < largest; reach *= 2) {
-        T ai = 0, bi = 1, ci = 0, di = 0;
-        if (i < k) {
-            bi = b[i];
-            di = d[i];
+        if (mine) {
+            T an = 0, cn = 0;
             if (i >= reach) {
-                const T f = -a[i] / b[i - reach];
-                ai = f * a[i - reach];
+                const T f = -ai / b[i - reach];
+                an = f * a[i - reach];
                 bi = fused(f, c[i - reach], bi);
                 di = fused(f, d[i - reach], di);
             }
             if (i + reach < k) {
-                const T f = -c[i] / b[i + reach];
-                ci = f * c[i + reach];
+                const T f = -ci / b[i + reach];
+                cn = f * c[i + reach];
                 bi = fused(f, a[i + reach], bi);
                 di = fused(f, d[i + reach], di);
             }
+            ai = an;
+            ci = cn;
         }
         barrier();
-        if (i < k) {
+        if (mine) {
             a[i] = ai;
             b[i] = bi;
             c[i] = ci;
@@ -117,7 +120,7 @@ template <class T> DEVICE T solve_block(u32 k, u32 largest, T *a, T *b, T *c, T 
         }
         barrier();
     }
-    return i < k ? d[i] / b[i] : (T)0;
+    return di / bi;
 }
 
 // The same by cyclic reduction (R. W. Hockney, J. ACM 12 (1965), doi:10.1145/321250.321259): of the rows left every other one is
@@ -180,6 +183,15 @@ template <class T> DEVICE T thomas_block(u32 k, T *a, T *b, T *c, T *d) {
 
 // How a tridiagonal block is solved.
 enum : u32 { PARALLEL_CYCLIC_REDUCTION, CYCLIC_REDUCTION, THOMAS };
+
+// One of the three.
+template <class T> DEVICE T solve_by(u32 solver, u32 k, T *a, T *b, T *c, T *d) {
+    switch (solver) {
+    case CYCLIC_REDUCTION: return reduce_block(k, a, b, c, d);
+    case THOMAS: return thomas_block(k, a, b, c, d);
+    default: return solve_block(k, k, a, b, c, d);
+    }
+}
 
 // All values of a block of BLOCK threads, in every thread. `scratch` holds BLOCK / WARP values and is free again on return.
 template <class Op> DEVICE double reduce(double v, double *scratch) {
@@ -257,6 +269,11 @@ DEVICE bool handed_on(const double *old, double *now, bool fresh, bool first) {
         now[STOP_LATER] = GO_ON;
     }
     return true;
+}
+
+// Both copies of the state are that of `step`, as after more launches, which would change nothing. By one block.
+DEVICE void settle(double *state, u32 step) {
+    if (thread() < FIELDS) state[((step + 1) & 1) * FIELDS + thread()] = state[(step & 1) * FIELDS + thread()];
 }
 
 // The tests that come first in every method, on the residual norm of a step.

@@ -183,15 +183,6 @@ template <class T> DEVICE T substitute(u32 k, const T *lu, const u32 *order, T *
     return v;
 }
 
-// x[i] of the block in shared memory.
-template <class T> DEVICE T solve(u32 solver, u32 k, T *a, T *b, T *c, T *d) {
-    switch (solver) {
-    case CYCLIC_REDUCTION: return reduce_block(k, a, b, c, d);
-    case THOMAS: return thomas_block(k, a, b, c, d);
-    default: return solve_block(k, k, a, b, c, d);
-    }
-}
-
 // Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
 template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
     T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
@@ -233,7 +224,7 @@ template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step
         }
         barrier();
         const u64 from = FACTORED ? s.starts[j] : NONE;
-        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve(s.solver, k, a, b, c, d);
+        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve_by(s.solver, k, a, b, c, d);
         if (i < k) {
             if (keep) s.best[row] = after[row];
             after[row] = next;
@@ -283,8 +274,7 @@ DEVICE void all(const Column<T> &s, double *states, u32 step, u32 count, u32 lim
 #pragma unroll 1
         for (u32 c = 0; c < s.columns; c++) all_over &= states[c * STATE + (step & 1) * FIELDS + STOP] != GO_ON;
         if (all_over) {
-            // As after more launches, which would change nothing.
-            if (s.slot == 0 && thread() < FIELDS) s.state[((step + 1) & 1) * FIELDS + thread()] = s.state[(step & 1) * FIELDS + thread()];
+            if (s.slot == 0) settle(s.state, step);
             return;
         }
     }
@@ -295,13 +285,13 @@ DEVICE void all(const Column<T> &s, double *states, u32 step, u32 count, u32 lim
         hbisa_half##NAME##_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                         \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        half<T, FACTORED>(Column<T>(s), step, colour, limit, shared, scratch);                                                    \
+        half<T, FACTORED>(Column<T>(s), step, colour, limit, shared, scratch);                                         \
     }                                                                                                                  \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST / 2, 1)))                                          \
         hbisa_all##NAME##_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                             \
         __shared__ T shared[4 * LARGEST];                                                                              \
         __shared__ double scratch[LARGEST / WARP];                                                                     \
-        all<T, FACTORED>(Column<T>(s), s.state, step, count, limit, arrived, shared, scratch);                                             \
+        all<T, FACTORED>(Column<T>(s), s.state, step, count, limit, arrived, shared, scratch);                         \
     }
 
 KERNELS(float, f32, , false)

@@ -74,48 +74,14 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
     for (u32 s = block(); s < m; s += blocks()) {
         const u64 k = (u64)s * n + i;
         const bool mine = i < n;
-        T at = mine && i > 0 ? lower[k] : (T)0, bt = mine ? diag[k] : (T)1, ct = mine && i + 1 < n ? upper[k] : (T)0;
-        T dt = mine ? b[k] : (T)0;
-        // Rows at distance `reach` are eliminated, which leaves rows at twice the distance.
-#pragma unroll 1
-        for (u32 reach = 1; solver == PARALLEL_CYCLIC_REDUCTION && reach < n; reach *= 2) {
-            if (mine) {
-                as[i] = at;
-                bs[i] = bt;
-                cs[i] = ct;
-                ds[i] = dt;
-            }
-            barrier();
-            if (mine) {
-                T an = 0, cn = 0;
-                if (i >= reach) {
-                    const T f = -at / bs[i - reach];
-                    an = f * as[i - reach];
-                    bt = fused(f, cs[i - reach], bt);
-                    dt = fused(f, ds[i - reach], dt);
-                }
-                if (i + reach < n) {
-                    const T f = -ct / bs[i + reach];
-                    cn = f * cs[i + reach];
-                    bt = fused(f, as[i + reach], bt);
-                    dt = fused(f, ds[i + reach], dt);
-                }
-                at = an;
-                ct = cn;
-            }
-            barrier();
+        if (mine) {
+            as[i] = i > 0 ? lower[k] : (T)0;
+            bs[i] = diag[k];
+            cs[i] = i + 1 < n ? upper[k] : (T)0;
+            ds[i] = b[k];
         }
-        T value = mine ? dt / bt : (T)0;
-        if (solver != PARALLEL_CYCLIC_REDUCTION) {
-            if (mine) {
-                as[i] = at;
-                bs[i] = bt;
-                cs[i] = ct;
-                ds[i] = dt;
-            }
-            barrier();
-            value = solver == THOMAS ? thomas_block(n, as, bs, cs, ds) : reduce_block(n, as, bs, cs, ds);
-        }
+        barrier();
+        const T value = solve_by(solver, n, as, bs, cs, ds);
         if (mine) x[k] = ds[i] = value;
         barrier();
         // The equation again, from the cache: registers are scarce.

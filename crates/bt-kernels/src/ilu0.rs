@@ -19,7 +19,7 @@ use bt_iter::{TriangularSolves, positive_diagonal};
 
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::preconditioner::{Apply, InverseFacts};
-use crate::sweep::{Rows, Step, SweepKernel};
+use crate::sweep::{Rows, Step, Sweep, SweepKernel};
 
 /// What becomes of a pivot that cannot be divided by.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -199,10 +199,41 @@ struct ByLevels<T: DeviceScalar> {
     tickets: DeviceVec<u32>,
 }
 
+/// L and U for solves by Jacobi sweeps.
+struct BySweeps<T: DeviceScalar> {
+    count: usize,
+    lower: Rows,
+    upper: Rows,
+    kernel: SweepKernel,
+    buffers: DeviceVec<T>,
+}
+
+impl<T: DeviceScalar> BySweeps<T> {
+    fn sweeps(&self, r: u64, z: u64) -> Vec<Sweep> {
+        let Self { count, ref lower, ref upper, ref kernel, ref buffers } = *self;
+        let buffer = |k: usize| buffers.address() + (k % 2 * buffers.bytes() / 2) as u64;
+        let mut sweeps = Vec::with_capacity(2 * count + 1);
+        // y ← r − N·y, from r on
+        let mut y = r;
+        for k in 0..count {
+            sweeps.push(kernel.sweep(lower, r, y, buffer(k)));
+            y = buffer(k);
+        }
+        // z ← D⁻¹·(y − N·z), from D⁻¹·y on, in turns with the buffer that y is not in
+        let mut x = 0;
+        for k in 0..=count {
+            let to = if (count - k) % 2 == 0 { z } else { buffer(count) };
+            sweeps.push(kernel.sweep(upper, y, x, to));
+            x = to;
+        }
+        sweeps
+    }
+}
+
 /// How L and U are solved with.
 enum Solves<T: DeviceScalar> {
     Levels(Box<ByLevels<T>>),
-    Sweeps { sweeps: usize, rows: Box<[Rows; 2]>, kernel: SweepKernel, buffers: DeviceVec<T> },
+    Sweeps(Box<BySweeps<T>>),
 }
 
 pub(crate) struct Ilu0<T: DeviceScalar> {
@@ -258,20 +289,18 @@ impl<T: DeviceScalar> Ilu0<T> {
                     tickets: DeviceVec::from_slice(device, &[0, 0])?,
                 }))
             }
-            TriangularSolves::Sweeps(sweeps) => {
+            TriangularSolves::Sweeps(count) => {
                 let all = Rows::all(n, [ptr.address(), col.address(), factors.address()]);
-                Solves::Sweeps {
-                    sweeps,
-                    rows: Box::new([
-                        Rows { end: diag.address(), ..all },
-                        Rows { begin: diag.address(), skip: 1, factor: reciprocals, ..all },
-                    ]),
+                Solves::Sweeps(Box::new(BySweeps {
+                    count,
+                    lower: Rows { end: diag.address(), ..all },
+                    upper: Rows { begin: diag.address(), skip: 1, factor: reciprocals, ..all },
                     kernel: SweepKernel::new::<T>(device, (nnz - n) / 2, n)?,
                     buffers: DeviceVec::uninitialized(device, 2 * n)?,
-                }
+                }))
             }
         };
-        let launches = if let Solves::Sweeps { sweeps, .. } = solves { 2 * sweeps + 1 } else { 2 };
+        let launches = if let Solves::Sweeps(s) = &solves { 2 * s.count + 1 } else { 2 };
         let levels = Some((lower.count, upper.count));
         let mut made = Self {
             pivots,
@@ -409,29 +438,13 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
                 launch(lower, [0, 0], 0, [r, upper.x.address()])?;
                 launch(upper, [reciprocals.address(), order.address()], 1, [lower.x.address(), z])
             }
-            Solves::Sweeps { kernel, .. } => kernel.run(&self.parts(r, z).unwrap_or_default(), now),
+            Solves::Sweeps(s) => s.kernel.run(&s.sweeps(r, z), now),
         }
     }
 
     fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
-        let Solves::Sweeps { sweeps, rows, kernel, buffers } = &self.solves else { return None };
-        let ([lower, upper], n) = (&**rows, self.pattern.n() as u64);
-        let buffer = |k: usize| buffers.address() + (k % 2) as u64 * n * size_of::<T>() as u64;
-        let mut steps = Vec::with_capacity(2 * sweeps + 1);
-        // y ← r − N·y, from r on
-        let mut y = r;
-        for k in 0..*sweeps {
-            steps.push(kernel.step(lower, r, y, buffer(k)));
-            y = buffer(k);
-        }
-        // z ← D⁻¹·(y − N·z), from D⁻¹·y on, in turns with the buffer that y is not in
-        let mut x = 0;
-        for k in 0..=*sweeps {
-            let to = if (sweeps - k) % 2 == 0 { z } else { buffer(*sweeps) };
-            steps.push(kernel.step(upper, y, x, to));
-            x = to;
-        }
-        Some(steps)
+        let Solves::Sweeps(s) = &self.solves else { return None };
+        Some(s.sweeps(r, z).into_iter().map(Step::Sweep).collect())
     }
 
     fn facts(&self) -> InverseFacts {
@@ -444,7 +457,7 @@ impl<T: DeviceScalar> Apply<T> for Ilu0<T> {
             Solves::Levels(s) => {
                 s.lower.bytes() + s.upper.bytes() + s.order.bytes() + s.reciprocals.bytes() + s.tickets.bytes()
             }
-            Solves::Sweeps { buffers, .. } => buffers.bytes(),
+            Solves::Sweeps(s) => s.buffers.bytes(),
         };
         indices.iter().sum::<usize>() + self.values.bytes() + self.factors.bytes() + solves
     }

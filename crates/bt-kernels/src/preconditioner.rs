@@ -236,7 +236,7 @@ impl<T: DeviceScalar> DeviceInverse<T> {
             return m.enqueue(r.address(), z.address(), 0);
         }
         let rows = Rows { factor: self.made.diagonal(), ..Rows::all(self.n, [0; 3]) };
-        self.sweep.launch(&rows, r.address(), 0, z.address(), 0)
+        self.sweep.run(&[self.sweep.sweep(&rows, r.address(), 0, z.address())], 0)
     }
 
     /// What it is made of.

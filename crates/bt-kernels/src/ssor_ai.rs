@@ -22,7 +22,7 @@ use bt_iter::{Series, SsorAiMasked, Triangles, positive_diagonal};
 use crate::device::{Device, DeviceScalar, DeviceVec, Result};
 use crate::preconditioner::{Apply, InverseFacts};
 use crate::spmv::DeviceCsr;
-use crate::sweep::{Rows, Step, SweepKernel};
+use crate::sweep::{Rows, Step, Sweep, SweepKernel};
 
 /// What keeps the rows: N and Nᴴ; or A, which is counted elsewhere, and where its diagonal is.
 enum Stored<T: DeviceScalar> {
@@ -108,30 +108,30 @@ fn triangle<T: Scalar>(a: &Csr<T>, inverses: &[T], keep: fn(usize, usize) -> boo
 }
 
 impl<T: DeviceScalar> SsorAi<T> {
-    fn steps(&self, r: u64, z: u64) -> Vec<Step> {
+    fn sweeps(&self, r: u64, z: u64) -> Vec<Sweep> {
         let y = self.work.address();
         let t = y + self.inverses.bytes() as u64;
         let Self { kernel, lower, scaled, upper, .. } = self;
         match self.series {
-            Series::First => vec![kernel.step(scaled, r, r, y), kernel.step(upper, y, y, z)],
+            Series::First => vec![kernel.sweep(scaled, r, r, y), kernel.sweep(upper, y, y, z)],
             Series::Second => vec![
-                kernel.step(lower, r, r, t),
-                kernel.step(scaled, r, t, y),
-                kernel.step(upper, y, y, t),
-                kernel.step(upper, y, t, z),
+                kernel.sweep(lower, r, r, t),
+                kernel.sweep(scaled, r, t, y),
+                kernel.sweep(upper, y, y, t),
+                kernel.sweep(upper, y, t, z),
             ],
-            Series::IncompletePoisson => vec![kernel.step(upper, r, r, y), kernel.step(lower, y, y, z)],
+            Series::IncompletePoisson => vec![kernel.sweep(upper, r, r, y), kernel.sweep(lower, y, y, z)],
         }
     }
 }
 
 impl<T: DeviceScalar> Apply<T> for SsorAi<T> {
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
-        self.kernel.run(&self.steps(r, z), now)
+        self.kernel.run(&self.sweeps(r, z), now)
     }
 
     fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
-        Some(self.steps(r, z))
+        Some(self.sweeps(r, z).into_iter().map(Step::Sweep).collect())
     }
 
     fn facts(&self) -> InverseFacts {
@@ -170,11 +170,11 @@ impl<T: DeviceScalar> Masked<T> {
 
 impl<T: DeviceScalar> Apply<T> for Masked<T> {
     fn enqueue(&self, r: u64, z: u64, now: u64) -> Result<()> {
-        self.kernel.launch(&self.rows, 0, r, z, now)
+        self.kernel.run(&[self.kernel.sweep(&self.rows, 0, r, z)], now)
     }
 
     fn parts(&self, r: u64, z: u64) -> Option<Vec<Step>> {
-        Some(vec![self.kernel.step(&self.rows, 0, r, z)])
+        Some(vec![Step::Sweep(self.kernel.sweep(&self.rows, 0, r, z))])
     }
 
     fn facts(&self) -> InverseFacts {

@@ -32,16 +32,20 @@ impl Rows {
     }
 }
 
+/// out ← F·(base − E·N·(G·x)), of addresses; without x F·base, without base N·x.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sweep {
+    rows: Rows,
+    base: u64,
+    x: u64,
+    out: u64,
+    lanes: u64,
+}
+
 /// One step of those that make z ← M⁻¹·r, on addresses: struct Step of the kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    Sweep {
-        rows: Rows,
-        base: u64,
-        x: u64,
-        out: u64,
-        lanes: u64,
-    },
+    Sweep(Sweep),
     /// By diagonal blocks: struct Diagonal of the kernels.
     Blocks {
         words: [u64; 6],
@@ -55,7 +59,9 @@ impl Step {
 
     pub fn words(&self) -> Vec<u64> {
         match *self {
-            Self::Sweep { rows, base, x, out, lanes } => [&rows.words()[..], &[0; 6], &[base, x, out, lanes]].concat(),
+            Self::Sweep(Sweep { rows, base, x, out, lanes }) => {
+                [&rows.words()[..], &[0; 6], &[base, x, out, lanes]].concat()
+            }
             Self::Blocks { words, x, out } => [&[0; 9], &words[..], &[0, x, out, 0]].concat(),
         }
     }
@@ -80,25 +86,16 @@ impl SweepKernel {
         Ok(Self { kernel, lanes, shape: Shape::over(n as u64 * lanes) })
     }
 
-    /// out ← F·(base − E·N·(G·x)), of addresses; without x F·base, without base N·x. Nothing where the run whose state is at `now` has
-    /// stopped.
-    pub fn launch(&self, rows: &Rows, base: u64, x: u64, out: u64, now: u64) -> Result<()> {
-        let vectors = [base, x, out, now].map(Arg::Word);
-        self.kernel.launch(self.shape, &[&[Arg::Struct(&rows.words())], &vectors[..]].concat())
+    /// A sweep by this kernel.
+    pub fn sweep(&self, rows: &Rows, base: u64, x: u64, out: u64) -> Sweep {
+        Sweep { rows: *rows, base, x, out, lanes: self.lanes }
     }
 
-    /// The same as one of several steps.
-    pub fn step(&self, rows: &Rows, base: u64, x: u64, out: u64) -> Step {
-        Step::Sweep { rows: *rows, base, x, out, lanes: self.lanes }
-    }
-
-    /// Launches of the sweeps among `steps`.
-    pub fn run(&self, steps: &[Step], now: u64) -> Result<()> {
-        for step in steps {
-            if let Step::Sweep { rows, base, x, out, .. } = step {
-                self.launch(rows, *base, *x, *out, now)?;
-            }
-        }
-        Ok(())
+    /// One sweep after another. Nothing where the run whose state is at `now` has stopped.
+    pub fn run(&self, sweeps: &[Sweep], now: u64) -> Result<()> {
+        sweeps.iter().try_for_each(|Sweep { rows, base, x, out, .. }| {
+            let vectors = [*base, *x, *out, now].map(Arg::Word);
+            self.kernel.launch(self.shape, &[&[Arg::Struct(&rows.words())], &vectors[..]].concat())
+        })
     }
 }

@@ -61,6 +61,26 @@ impl<F: FnMut(Progress) -> ControlFlow<()>> Monitor for F {
     }
 }
 
+/// Tells the column, then its progress: both, whatever the monitor says to the first.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use bt_formats::{Progress, observe_column};
+/// let mut told = Vec::new();
+/// let mut monitor = |p: Progress| {
+///     told.push(p);
+///     ControlFlow::Break(())
+/// };
+/// let progress = Progress::Iteration { index: 0, residual: 1.0 };
+/// assert!(observe_column(&mut monitor, 2, progress).is_break());
+/// assert_eq!(told, [Progress::Column(2), progress]);
+/// ```
+pub fn observe_column(monitor: &mut dyn Monitor, column: usize, progress: Progress) -> ControlFlow<()> {
+    let first = monitor.observe(Progress::Column(column));
+    let second = monitor.observe(progress);
+    if first.is_break() { first } else { second }
+}
+
 /// A flag that another thread (or a signal handler) raises to stop a solve at its next observation.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);

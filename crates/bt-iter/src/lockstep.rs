@@ -13,7 +13,9 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use bt_formats::{Error, Matrix, Monitor, Op, Par, Progress, Scalar, SolveReport, StopCriterion, one, zero};
+use bt_formats::{
+    Error, Matrix, Monitor, Op, Par, Progress, Scalar, SolveReport, StopCriterion, observe_column, one, zero,
+};
 use faer::{Mat, MatMut, MatRef};
 
 use crate::bicgstab;
@@ -163,11 +165,7 @@ struct Told<'a, 'm> {
 
 impl Monitor for Told<'_, '_> {
     fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
-        let mut monitor = self.shared.borrow_mut();
-        // Both are told, whatever the first says.
-        let first = monitor.observe(Progress::Column(self.column));
-        let second = monitor.observe(progress);
-        if first.is_break() { first } else { second }
+        observe_column(&mut **self.shared.borrow_mut(), self.column, progress)
     }
 }
 

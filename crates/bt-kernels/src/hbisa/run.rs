@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bt_formats::{
     BlockTridiagonal, Breakdown, DiagonalBlocks, Monitor, Outcome, Progress, Scalar, SolveReport, StopCriterion,
+    observe_column,
 };
 use bt_iter::{Rate, StopRule};
 
@@ -74,11 +75,10 @@ impl Told<'_> {
 
 impl Monitor for Told<'_> {
     fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
-        let Some(column) = self.column else { return self.monitor.observe(progress) };
-        // Both are told, whatever the first says.
-        let first = self.monitor.observe(Progress::Column(column));
-        let second = self.monitor.observe(progress);
-        if first.is_break() { first } else { second }
+        match self.column {
+            Some(column) => observe_column(self.monitor, column, progress),
+            None => self.monitor.observe(progress),
+        }
     }
 }
 

@@ -11,9 +11,9 @@
 //! for red–black. Both give the same bits. Several right-hand sides are swept by the same launches, each with norms and an end of its
 //! own. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
 //!
-//! Storage: D and the couplings, 5n values for each right-hand side that is on the device; a factored block of k rows k² values and k indices, and n values more for each
-//! right-hand side where D is not tridiagonal. Traffic of a sweep with z coupling entries of s bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each
-//! factored block.
+//! Storage: D and the couplings, 5n values for each right-hand side that there has been room for at once; a factored block of k rows k² values
+//! and k indices, and n values more for each right-hand side where D is not tridiagonal. Traffic of a sweep with z coupling entries of s
+//! bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each factored block.
 
 mod run;
 mod split;

@@ -361,6 +361,11 @@ fn a_limit_ends_all_columns_and_more_than_fit_are_swept_in_groups() {
     let stop = StopCriterion { rtol: 1e-10, ..StopCriterion::default() };
     let reports = method.solve_many(b.as_ref(), x.as_mut(), &stop, &mut ()).unwrap();
     assert!(reports.len() == 40 && reports.iter().all(|r| r.outcome == Outcome::Converged), "{reports:?}");
+    // 32 and 8: the smaller group has the vectors of the larger, as has one alone.
+    let mut alone = vec![0.0; 7];
+    let report = method.solve(b.col_as_slice(39), &mut alone, &stop, &mut ()).unwrap();
+    assert_eq!((reports[39].bytes, report.bytes), (reports[0].bytes, reports[0].bytes));
+    assert_eq!(alone, x.col_as_slice(39));
     let limited = StopCriterion { max_iters: 2, ..stop };
     let reports = method.solve_many(b.as_ref(), Mat::zeros(7, 40).as_mut(), &limited, &mut ()).unwrap();
     assert!(reports.iter().all(|r| (r.outcome, r.iterations) == (Outcome::IterationLimit, 2)), "{reports:?}");

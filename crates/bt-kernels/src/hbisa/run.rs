@@ -29,6 +29,7 @@ const LIMIT: f64 = 3.0;
 
 /// What the right-hand sides of a run have, one after the other.
 pub(super) struct Vectors<T: DeviceScalar> {
+    /// Right-hand sides in use; there may be room for more.
     pub columns: usize,
     pub b: DeviceVec<T>,
     /// Three iterates that take turns: number i is at i mod 3.
@@ -53,6 +54,10 @@ impl<T: DeviceScalar> Vectors<T> {
             parts: DeviceVec::uninitialized(device, 4 * 3 * shape.blocks as usize * columns)?,
             state: DeviceVec::uninitialized(device, STATE * columns)?,
         })
+    }
+
+    fn room(&self) -> usize {
+        self.state.len() / STATE
     }
 
     pub fn bytes(&self) -> usize {
@@ -100,17 +105,20 @@ struct Run<'v, T> {
 }
 
 impl<T: DeviceScalar> DeviceHbisa<'_, T> {
-    /// Memory for the vectors of so many columns, or of as many as are swept at once: how many.
+    /// Room for the vectors of so many columns, or of as many as are swept at once: how many. Larger ones stay.
     pub(super) fn reserve(&mut self, columns: usize) -> Result<usize> {
         let device = self.vectors.b.device().clone();
-        let mut group = columns.min(self.group).max(1);
-        while group != self.vectors.columns {
+        // The processor takes part in one at a time.
+        let most = if self.host.is_some() { 1 } else { self.group };
+        let mut group = columns.min(most).max(1);
+        while group > self.vectors.room() {
             match Vectors::new(&device, self.a, self.shape, group) {
                 Ok(vectors) => self.vectors = vectors,
-                Err(DeviceError::OutOfMemory { .. }) if group > 1 => group /= 2,
+                Err(DeviceError::OutOfMemory { .. }) => group = (group / 2).max(self.vectors.room()),
                 Err(other) => return Err(other),
             }
         }
+        self.vectors.columns = group;
         Ok(group)
     }
 
@@ -152,13 +160,13 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 return Ok(runs.into_iter().filter_map(|run| run.report).collect());
             }
             if idle {
-                self.vectors.state.copy_from(&states)?;
+                self.vectors.state.copy_range_from(0, &states)?;
             }
             // A norm is known one sweep later; the device stops by itself after the last.
             let count = CHUNK.min(limit.saturating_add(2) - step);
             self.sweeps(step, count, limit)?;
             step += count;
-            self.vectors.state.copy_to(&mut states)?;
+            self.vectors.state.copy_range_to(0, &mut states)?;
             for (j, run) in runs.iter_mut().enumerate().filter(|(_, run)| run.report.is_none()) {
                 run.catch_up(self.rule, &states[j * STATE..][..STATE], step, stop, &mut told.plus(j), start);
             }
@@ -194,9 +202,9 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 }
             }
         }
-        self.vectors.b.copy_from(&b)?;
-        self.vectors.x.copy_from(&iterates)?;
-        self.vectors.state.copy_from(&states)?;
+        self.vectors.b.copy_range_from(0, &b)?;
+        self.vectors.x.copy_range_from(0, &iterates)?;
+        self.vectors.state.copy_range_from(0, &states)?;
         Ok(states)
     }
 

@@ -202,8 +202,8 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         }
         // Sums, largest changes, largest values of the thread blocks.
         let blocks = self.shape.blocks as usize;
-        let mut parts = vec![0.0; self.vectors.parts.len()];
-        self.vectors.parts.copy_to(&mut parts)?;
+        let mut parts = vec![0.0; 4 * 3 * blocks];
+        self.vectors.parts.copy_range_to(0, &mut parts)?;
         for colour in 0..colours {
             let part = &parts[((step & 1) * 2 + colour) as usize * 3 * blocks..][..3 * blocks];
             let largest = |v: &[f64]| v.iter().fold(0.0, |m: f64, &v| m.max_nan(v));
@@ -236,15 +236,15 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         self.exponents = self.exponents.with_rhs(b);
         let e = self.exponents;
         self.reserve(1)?;
-        self.vectors.b.copy_from(&e.rhs(b))?;
+        self.vectors.b.copy_range_from(0, &e.rhs(b))?;
         let mut iterates = e.to_scaled(x);
         iterates.resize(3 * x.len(), T::default());
-        self.vectors.x.copy_from(&iterates)?;
+        self.vectors.x.copy_range_from(0, &iterates)?;
         let mut state = [0.0; STATE];
         state[FIELDS + NORM] = e.scaled_norm(norm_r0);
         // No norm reaches a negative tolerance.
         state[ATOL] = -1.0;
-        self.vectors.state.copy_from(&state)
+        self.vectors.state.copy_range_from(0, &state)
     }
 
     /// Half a sweep of the first `cut` blocks, judged by nobody.

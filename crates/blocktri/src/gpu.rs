@@ -486,8 +486,8 @@ mod with_cuda {
                 return Ok(Krylov { solve: Box::new(move |b, x, m| Ok(cg.solve(b, x, stop, m)?)), facts, persistent });
             }
             let mut bicgstab = DeviceBiCgStab::new(device, &work, precond, Schedule::Auto)?;
-            let facts = bicgstab.preconditioner();
-            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent: false })
+            let (facts, persistent) = (bicgstab.preconditioner(), bicgstab.is_persistent());
+            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent })
         };
         let wanted = wanted(&work, transform.is_identity(), options, &mut notes)?;
         let (mut made, precond) = match (new(&wanted), options.precond) {

@@ -319,7 +319,8 @@ mod with_cuda {
         let solving = Instant::now();
         let mut y = Mat::zeros(b.nrows(), b.ncols());
         let reports = method.solve_many(transform.gathered(b).as_ref(), y.as_mut(), &options.stop, monitor)?;
-        let x = transform.scattered(&y);
+        let mut x = Mat::zeros(b.nrows(), b.ncols());
+        transform.scatter_columns(&y, x.as_mut());
         let mut report = reports.into_iter().reduce(merge).ok_or_else(no_right_hand_side)?;
         report.times.solve = solving.elapsed();
         report.certificate = certify(a, Op::Identity, x.as_ref(), b);
@@ -419,7 +420,8 @@ mod with_cuda {
                 options.method
             ));
         }
-        let x = transform.scattered(&y);
+        let mut x = Mat::zeros(b.nrows(), b.ncols());
+        transform.scatter_columns(&y, x.as_mut());
         let certificate = certify(a, Op::Identity, x.as_ref(), b);
         let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
         if outcome == Outcome::Inaccurate {

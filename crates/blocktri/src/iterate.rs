@@ -197,19 +197,13 @@ fn side_by_side<T: Scalar>(
         if width != workspace.nrhs() {
             workspace = lockstep(width);
         }
-        let (mut rhs, mut y) = (Mat::zeros(n, width), Mat::zeros(n, width));
-        for j in 0..width {
-            let b = b.col(first + j).try_as_col_major().expect("an owned matrix").as_slice();
-            transform.gather(Op::Identity, b, rhs.col_as_slice_mut(j));
-        }
+        let (rhs, mut y) = (transform.gathered(b.subcols(first, width)), Mat::zeros(n, width));
         let mut told = |progress| match progress {
             Progress::Column(j) => monitor.observe(Progress::Column(first + j)),
             other => monitor.observe(other),
         };
         let reports = workspace.solve(work, m, rhs.as_ref(), y.as_mut(), &options.stop, &mut told)?;
-        for j in 0..width {
-            transform.scatter(Op::Identity, y.col_as_slice(j), x.col_as_slice_mut(first + j));
-        }
+        transform.scatter_columns(&y, x.as_mut().subcols_mut(first, width));
         let stopped = reports.iter().any(|report| report.outcome == Outcome::Stopped);
         total = total.into_iter().chain(reports).reduce(merge);
         if stopped {

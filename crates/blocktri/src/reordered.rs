@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bt_direct::{FactorStats, Factorization, LogDet};
 use bt_formats::{Csr, Op, Permutation, RealScalar, Scalar, one, zero};
-use faer::MatMut;
+use faer::{Mat, MatMut, MatRef};
 
 /// How A became A' = P_r·(R·A·C)·P_cᵀ: row i of A' is row `rows.order()[i]` of A, scaled.
 #[derive(Clone, Debug)]
@@ -74,23 +74,19 @@ impl<T: Scalar> Transform<T> {
     }
 
     /// `gather` of the contiguous columns of B.
-    #[cfg(feature = "cuda")]
-    pub fn gathered(&self, b: faer::MatRef<'_, T>) -> faer::Mat<T> {
-        let mut y = faer::Mat::zeros(b.nrows(), b.ncols());
+    pub fn gathered(&self, b: MatRef<'_, T>) -> Mat<T> {
+        let mut y = Mat::zeros(b.nrows(), b.ncols());
         for (j, b) in b.col_iter().enumerate() {
             self.gather(Op::Identity, b.try_as_col_major().expect("an owned matrix").as_slice(), y.col_as_slice_mut(j));
         }
         y
     }
 
-    /// `scatter` of the columns of Z.
-    #[cfg(feature = "cuda")]
-    pub fn scattered(&self, z: &faer::Mat<T>) -> faer::Mat<T> {
-        let mut x = faer::Mat::zeros(z.nrows(), z.ncols());
+    /// `scatter` of the columns of Z to those of X, which are contiguous.
+    pub fn scatter_columns(&self, z: &Mat<T>, mut x: MatMut<'_, T>) {
         for j in 0..z.ncols() {
-            self.scatter(Op::Identity, z.col_as_slice(j), x.col_as_slice_mut(j));
+            self.scatter(Op::Identity, z.col_as_slice(j), column(&mut x, j));
         }
-        x
     }
 
     /// Then `p` on both sides: P·A'·Pᵀ.

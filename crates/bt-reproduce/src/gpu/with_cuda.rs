@@ -53,56 +53,10 @@ impl Fault {
     }
 }
 
-/// A solver on the device, as it is timed.
-trait Timed {
-    fn solve(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        stop: &StopCriterion,
-        monitor: &mut dyn Monitor,
-    ) -> Result<SolveReport, DeviceError>;
-}
-
-impl Timed for DeviceHbisa<'_, f64> {
-    fn solve(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        stop: &StopCriterion,
-        monitor: &mut dyn Monitor,
-    ) -> Result<SolveReport, DeviceError> {
-        DeviceHbisa::solve(self, b, x, stop, monitor)
-    }
-}
-
-impl Timed for DeviceCg<'_, f64> {
-    fn solve(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        stop: &StopCriterion,
-        monitor: &mut dyn Monitor,
-    ) -> Result<SolveReport, DeviceError> {
-        DeviceCg::solve(self, b, x, stop, monitor)
-    }
-}
-
-impl Timed for DeviceBiCgStab<'_, f64> {
-    fn solve(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        stop: &StopCriterion,
-        monitor: &mut dyn Monitor,
-    ) -> Result<SolveReport, DeviceError> {
-        DeviceBiCgStab::solve(self, b, x, stop, monitor)
-    }
-}
-
 /// Makes a solver twice, since the first time compiles its kernels, and times it; the solver is given back with its facts.
-fn timed<S: Timed>(
+fn timed<S>(
     make: impl Fn() -> Result<S, DeviceError>,
+    solve: impl Fn(&mut S, &[f64], &mut [f64], &StopCriterion, &mut dyn Monitor) -> Result<SolveReport, DeviceError>,
     b: &[f64],
     stop: &StopCriterion,
     cancel: &CancelToken,
@@ -115,7 +69,7 @@ fn timed<S: Timed>(
     let mut run = |stop: &StopCriterion| {
         fastest(|| -> Result<SolveReport, Fault> {
             x.fill(0.0);
-            let report = solver.solve(b, &mut x, stop, &mut cancel.clone())?;
+            let report = solve(&mut solver, b, &mut x, stop, &mut cancel.clone())?;
             stopped(&report)?;
             Ok(report)
         })
@@ -150,7 +104,7 @@ impl Solvers for Device {
                 Share::Measured => method.shared(HostShare::Measured),
             }
         };
-        match timed(make, b, stop, cancel) {
+        match timed(make, DeviceHbisa::solve, b, stop, cancel) {
             Ok((mut facts, method)) => {
                 facts["host_blocks"] = json!(method.host_blocks());
                 Ok(facts)
@@ -180,12 +134,12 @@ impl Solvers for Device {
             Inverse::Masked => DevicePreconditioner::SsorAiMasked { omega },
         };
         let make = || DeviceCg::new(self, a, &wanted, Schedule::Auto);
-        timed(make, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+        timed(make, DeviceCg::solve, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
     }
 
     fn bicgstab(&self, a: &Csr<f64>, b: &[f64], stop: &StopCriterion, cancel: &CancelToken) -> Result<Value, Error> {
         let make = || DeviceBiCgStab::new(self, a, &DevicePreconditioner::Identity, Schedule::Auto);
-        timed(make, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+        timed(make, DeviceBiCgStab::solve, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
     }
 
     fn arms(

@@ -88,7 +88,11 @@ fn predict() {
         );
     }
     for (k, blocks) in [(16, 100), (32, 1000), (512, 100), (32, 312_500)] {
-        let launches = if blocks <= 1000 { "1 for 32, a barrier each" } else { "1" };
+        let launches = match blocks {
+            100 => "1 for 32, a barrier each",
+            1000 => "1 for 32 if all blocks fit, else 1",
+            _ => "1",
+        };
         line(format!("sweep of hbisa, k = {k}, n = {}", k * blocks), bytes::hbisa(k, blocks), launches);
     }
     let [must, does] = bytes::tridiagonal(1 << 25);

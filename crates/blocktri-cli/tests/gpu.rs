@@ -47,6 +47,18 @@ fn the_gpu_solves_what_the_processor_solves() {
 }
 
 #[test]
+fn krylov_methods_say_when_many_iterations_are_one_launch() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    for method in ["cg", "bicgstab"] {
+        let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
+        let notes = gpu["notes"].as_array().expect("notes");
+        let note = "all rows fit on the GPU at once: 32 iterations are one launch";
+        assert!(notes.iter().any(|n| n == note), "{method}: {notes:?}");
+    }
+}
+
+#[test]
 fn several_right_hand_sides_end_each_for_itself() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);

@@ -67,6 +67,7 @@ mod inertia;
 #[cfg(all(debug_assertions, not(test)))]
 #[doc(hidden)]
 pub mod instances;
+mod lines;
 mod lowered;
 pub mod nopivot;
 pub mod parallel_cyclic_reduction;

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use bt_formats::{Error, Par, Scalar, prefetch, zero};
+use bt_formats::{Error, Par, Scalar, zero};
 use faer::{MatMut, MatRef};
 use pulp::Simd;
 
 use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, Tile, transposed};
 use crate::error::Result;
+use crate::lines::{self, PAGE};
 use crate::tridiagonal_lu::reserve;
 
 /// How the vectors of a batch of m systems lie in one array. The same for the three diagonals and for x.
@@ -90,9 +91,6 @@ impl Shape {
     }
 }
 
-/// Rows between a tile and that which is asked for beside it.
-const AHEAD: usize = (BLOCK + 2) * TILE;
-
 /// Values of a batch for reading.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a, T> {
@@ -121,15 +119,27 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// Asks for the tile [`AHEAD`] rows later, in the next group where this one ends before: one cache line a system, and
-    /// there are more systems than the hardware looks ahead along.
+    /// Before rows from `i` on are worked on: reads those of the group in order, a page of every system at a time. Groups of
+    /// short systems are read several at a time.
     #[inline(always)]
-    pub(super) fn fetch(&self, shape: &Shape, group: &Range<usize>, rows: usize, i: usize) {
-        if let (Self::Strided { values, base }, &Shape::Equal { n, .. }) = (self, shape) {
-            let i = i + AHEAD;
-            let at = if i < rows { group.start * n + i } else { group.end * n + i - rows };
-            for lane in 0..LANES {
-                prefetch(values, at - base + lane * n);
+    pub(super) fn read_ahead(&self, shape: &Shape, group: &Range<usize>, i: usize) {
+        let (&Self::Strided { values, base }, page) = (self, PAGE / size_of::<T>()) else { return };
+        if !i.is_multiple_of(page) {
+            return;
+        }
+        match *shape {
+            Shape::Equal { n, .. } if n < page => {
+                let groups = page / n.max(1);
+                if (group.start / LANES).is_multiple_of(groups) {
+                    let at = (group.start * n - base).min(values.len());
+                    lines::read(&values[at..(at + groups * LANES * n).min(values.len())]);
+                }
+            }
+            _ => {
+                for s in group.clone() {
+                    let system = &values[shape.start(s) - base..shape.start(s + 1) - base];
+                    lines::read(system.get(i..(i + page).min(system.len())).unwrap_or_default());
+                }
             }
         }
     }

@@ -59,14 +59,14 @@ impl<T: Scalar> Solution<'_, '_, T> {
         let mut state = Thomas::<T>::new();
         let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
         for i in (0..rows).step_by(BLOCK * TILE) {
+            for source in [lower, diag, upper, x.source()] {
+                source.read_ahead(shape, &group, i);
+            }
             lower.block(simd, shape, &group, i..rows, zero(), &mut l);
             diag.block(simd, shape, &group, i..rows, one(), &mut d);
             upper.block(simd, shape, &group, i..rows, zero(), &mut u);
             x.source().block(simd, shape, &group, i..rows, zero(), &mut b);
             for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
-                for source in [lower, diag, upper, x.source()] {
-                    source.fetch(shape, &group, rows, i);
-                }
                 let (ws, ys) = (&mut ws[i..i + TILE], &mut ys[i..i + TILE]);
                 for k in 0..TILE {
                     state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, limit, &mut ws[k].0, &mut ys[k].0);
@@ -98,6 +98,9 @@ impl<T: Scalar> Solution<'_, '_, T> {
         let mut state = Pivoted::<T>::new();
         let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
         for i in (0..rows).step_by(BLOCK * TILE) {
+            for source in [lower, diag, upper, x.source()] {
+                source.read_ahead(shape, &group, i);
+            }
             lower.block(simd, shape, &group, i..rows, zero(), &mut l);
             diag.block(simd, shape, &group, i..rows, one(), &mut d);
             upper.block(simd, shape, &group, i..rows, zero(), &mut u);
@@ -106,9 +109,6 @@ impl<T: Scalar> Solution<'_, '_, T> {
                 (state.d, state.u, state.y) = (d[0][0].0, u[0][0].0, b[0][0].0);
             }
             for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
-                for source in [lower, diag, upper, x.source()] {
-                    source.fetch(shape, &group, rows, i);
-                }
                 // Step i − 1 eliminates row i; the first row has only to come in.
                 for k in usize::from(i == 0)..TILE {
                     let at = i + k - 1;

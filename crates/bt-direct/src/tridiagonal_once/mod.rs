@@ -4,7 +4,8 @@
 //! are found, then every piece is solved between them; what the second pass needs of the first it computes again, since
 //! on today's machines arithmetic is cheaper than memory. Two ways to the unknowns at the cuts:
 //!
-//! - [`Elimination::Dominant`], without pivoting: from a short window around each cut. This is the truncated SPIKE of
+//! - [`Elimination::Dominant`], without pivoting: from a short window around each cut, of the cuts in a tile of 16 pieces while the
+//!   tile is in the cache. This is the truncated SPIKE of
 //!   C. C. K. Mikkelsen and M. Manguoglu, SIAM J. Matrix Anal. Appl. 30 (2008), doi:10.1137/080719571, with two
 //!   differences: what is dropped is measured at every cut and must be below rounding, and the equations at the cuts are
 //!   checked afterwards. A matrix that is not dominant enough is refused.
@@ -13,7 +14,7 @@
 //!   (1981), doi:10.1145/355945.355947; that two columns wait and not one makes it Gaussian elimination with partial
 //!   pivoting in another order of the columns, for which no piece can be singular unless A is.
 //!
-//! Memory: some 400 KiB a thread and 0.2 % of the matrix. Traffic with values of s bytes: 5·s·n and the windows, or 9·s·n.
+//! Memory: some 400 KiB a thread and 0.2 % of the matrix. Traffic with values of s bytes: 5·s·n, or 9·s·n.
 //! Flops a row: 8 and a division, or 26 and 2 divisions. The cuts depend on n alone, the bits not on the threads.
 
 mod dominant;
@@ -28,6 +29,7 @@ use rayon::prelude::*;
 use crate::band_lu::BandLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
+use crate::lines;
 use crate::tridiagonal_lu::{TridiagonalLu, check_size, input_norms, reserve, zeros};
 use lanes::{C, Isa, PIECES, Plain, W};
 
@@ -106,13 +108,10 @@ impl Layout {
     }
 }
 
-/// Reads a value of every cache line in order. The hardware looks ahead along a few long streams, and not along the 64 short
-/// ones of the pieces; a tile stays in the second-level cache.
+/// Reads a tile in order; it stays in the second-level cache.
 fn fetch<T: Copy>(a: Arrays<'_, T>, x: &[T]) {
     for values in [a.lower, a.diag, a.upper, x] {
-        for v in values.iter().step_by(64 / size_of::<T>()) {
-            std::hint::black_box(*v);
-        }
+        lines::read(values);
     }
 }
 
@@ -138,7 +137,9 @@ const PIECE_ROWS: usize = 1032;
 #[derive(Debug)]
 pub struct TridiagonalOnce<T: Scalar> {
     layout: Layout,
-    edges: Vec<Edge<T>>,
+    /// The cuts behind the tiles, and all cuts tile by tile.
+    ends: Vec<Edge<T>>,
+    edges: Vec<[Edge<T>; PIECES]>,
     rows: Vec<[[[T; 5]; 2]; PIECES]>,
     reduced: Band<T>,
     reduced_lu: BandLu<T>,
@@ -157,9 +158,11 @@ impl<T: Scalar> TridiagonalOnce<T> {
 
     fn with_piece_rows(n: usize, wanted: usize) -> Result<Self> {
         let layout = Layout::new(n, wanted);
-        let (mut edges, mut rows) = (Vec::new(), Vec::new());
-        reserve(&mut edges, layout.pieces())?;
-        edges.resize(layout.pieces(), [zero(); 2]);
+        let (mut ends, mut edges, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        reserve(&mut ends, layout.tiles)?;
+        ends.resize(layout.tiles, [zero(); 2]);
+        reserve(&mut edges, layout.tiles)?;
+        edges.resize(layout.tiles, [[zero(); 2]; PIECES]);
         reserve(&mut rows, layout.tiles)?;
         rows.resize(layout.tiles, [[[zero(); 5]; 2]; PIECES]);
         let order = 2 * layout.pieces() + (n - layout.tail());
@@ -173,7 +176,7 @@ impl<T: Scalar> TridiagonalOnce<T> {
             scratch.push(scratch_for(layout)?);
         }
         let reduced_x = zeros(order)?;
-        Ok(Self { layout, edges, rows, reduced, reduced_lu, reduced_x, scratch: Mutex::new(scratch) })
+        Ok(Self { layout, ends, edges, rows, reduced, reduced_lu, reduced_x, scratch: Mutex::new(scratch) })
     }
 
     /// x ← A⁻¹·x. Serial or parallel, the bits are the same. After an error x is NaN, or
@@ -213,40 +216,42 @@ impl<T: Scalar> TridiagonalOnce<T> {
     fn dominant(&mut self, a: Arrays<'_, T>, x: &mut [T], par: Par) -> Result<Solved> {
         let layout = self.layout;
         let tail = layout.tail();
-        // Windows.
-        let cuts = |tile: usize, edges: &mut [Edge<T>]| cuts(layout, a, x, tile, edges);
-        let longest = |a: Option<usize>, b: Option<usize>| Some(a?.max(b?));
-        let reach = match par {
-            Par::Seq => self.edges.chunks_mut(PIECES).enumerate().map(|(t, e)| cuts(t, e)).fold(Some(0), longest),
-            Par::Rayon => {
-                self.edges.par_chunks_mut(PIECES).enumerate().map(|(t, e)| cuts(t, e)).reduce(|| Some(0), longest)
-            }
-        };
-        let Some(reach) = reach else {
-            return Err(breakdown(
-                "the influence of an unknown does not decay within 384 rows, or elements grow".into(),
-            ));
-        };
-        // Pieces.
-        let (edges, scratch) = (&self.edges, &self.scratch);
-        let solve = |tile: usize, x: &mut [T]| {
-            let (mut before, mut after) = ([zero::<T>(); PIECES], [zero::<T>(); PIECES]);
-            for k in 0..PIECES {
-                let piece = tile * PIECES + k;
-                before[k] = if piece == 0 { zero() } else { edges[piece - 1][0] };
-                after[k] = edges[piece][1];
-            }
-            let rows = a.rows(layout.start(tile), x.len());
+        let b = &*x;
+        let outer = |(group, ends): (usize, &mut [Edge<T>])| ends_of_tiles(layout, a, b, group * W, ends);
+        let longest = |r: usize, s: usize| Ok(r.max(s));
+        let outside = match par {
+            Par::Seq => self.ends.chunks_mut(W).enumerate().map(outer).try_fold(0, |r, s| longest(r, s?)),
+            Par::Rayon => self.ends.par_chunks_mut(W).enumerate().map(outer).try_reduce(|| 0, longest),
+        }?;
+        // The cuts inside a tile, then its pieces: all while it is in the cache. Windows that leave a tile must come first.
+        let leave = layout.rows < dominant::REACHES[dominant::REACHES.len() - 1];
+        let cuts = |(tile, edges)| cuts_in_tile(a, b, layout.start(tile), layout.stride(tile), edges);
+        let tiles = if leave { &mut *self.edges } else { &mut [] };
+        let outside = tiles.iter_mut().enumerate().map(cuts).try_fold(outside, |r, s| longest(r, s?))?;
+        let (ends, scratch) = (&self.ends, &self.scratch);
+        let solve = |tile: usize, x: &mut [T], edges: &mut [Edge<T>; PIECES]| {
+            let (rows, stride) = (a.rows(layout.start(tile), x.len()), layout.stride(tile));
             fetch(rows, x);
-            with_scratch(scratch, layout, |scratch| {
-                Sweep { a: rows, x, stride: layout.stride(tile), before: &before, after: &after, scratch }.run()
-            })
+            let reach = if leave { 0 } else { cuts_in_tile(rows, x, 0, stride, edges)? };
+            edges[PIECES - 1] = ends[tile];
+            let (mut before, mut after) = ([zero::<T>(); PIECES], [zero::<T>(); PIECES]);
+            before[0] = tile.checked_sub(1).map_or(zero(), |t| ends[t][0]);
+            for k in 0..PIECES {
+                after[k] = edges[k][1];
+                if k > 0 {
+                    before[k] = edges[k - 1][0];
+                }
+            }
+            let good = with_scratch(scratch, layout, |scratch| {
+                Sweep { a: rows, x, stride, before: &before, after: &after, scratch }.run()
+            });
+            if good { Ok(reach) } else { Err(Refusal::Growth) }
         };
-        let good = for_tiles(layout, x, par, solve);
+        let inside = for_tiles(layout, x, &mut self.edges, par, solve)?;
         let rest = a.rows(tail, layout.n - tail);
-        let before = edges.last().map_or(zero(), |e| e[0]);
-        if !good || !dominant::sweep_tail(rest, &mut x[tail..], before, &mut self.reduced_x) {
-            return Err(breakdown("elements grow without pivoting, or a pivot is zero".into()));
+        let before = self.ends.last().map_or(zero(), |e| e[0]);
+        if !dominant::sweep_tail(rest, &mut x[tail..], before, &mut self.reduced_x) {
+            return Err(Refusal::Growth.into());
         }
         let mismatch = self.mismatch(x);
         let allowed = 16.0 * T::Real::EPSILON.to_f64();
@@ -254,14 +259,14 @@ impl<T: Scalar> TridiagonalOnce<T> {
             let reason = format!("at a cut the unknowns differ by {mismatch:e} of the largest, {allowed:e} is allowed");
             return Err(breakdown(reason));
         }
-        Ok(Solved { pieces: layout.pieces(), reach, mismatch, sequential: false })
+        Ok(Solved { pieces: layout.pieces(), reach: inside.max(outside), mismatch, sequential: false })
     }
 
     /// Largest difference of the unknowns beside the cuts from those of the windows, relative to max|x|.
     fn mismatch(&self, x: &[T]) -> f64 {
         let layout = self.layout;
         let mut difference = zero::<T::Real>();
-        for (piece, edge) in self.edges.iter().enumerate() {
+        for (piece, edge) in self.edges.as_flattened().iter().enumerate() {
             let (tile, k) = (piece / PIECES, piece % PIECES);
             let cut = layout.start(tile) + (k + 1) * layout.stride(tile);
             difference = difference.max_nan((x[cut - 1] - edge[0]).abs1());
@@ -271,7 +276,11 @@ impl<T: Scalar> TridiagonalOnce<T> {
         }
         let ratio = |largest: T::Real| if difference == zero() { 0.0 } else { (difference / largest).to_f64() };
         // The unknowns at the cuts are a sample of x; only when they do not suffice is all of it read.
-        let sample = self.edges.iter().fold(zero::<T::Real>(), |m, e| m.max_nan(e[0].abs1()).max_nan(e[1].abs1()));
+        let sample = self
+            .edges
+            .as_flattened()
+            .iter()
+            .fold(zero::<T::Real>(), |m, e| m.max_nan(e[0].abs1()).max_nan(e[1].abs1()));
         let bound = ratio(sample);
         if bound <= 16.0 * T::Real::EPSILON.to_f64() {
             return bound;
@@ -300,7 +309,7 @@ impl<T: Scalar> TridiagonalOnce<T> {
             return Ok(Solved { pieces: 1, reach: 0, mismatch: 0.0, sequential: true });
         }
         let (ends, scratch) = (&self.reduced_x, &self.scratch);
-        let solve = |tile: usize, x: &mut [T]| {
+        let solve = |tile: usize, x: &mut [T], (): &mut ()| {
             let mut edges = [[zero::<T>(); PIECES]; 4];
             for k in 0..PIECES {
                 let at = 2 * (tile * PIECES + k);
@@ -314,9 +323,9 @@ impl<T: Scalar> TridiagonalOnce<T> {
             with_scratch(scratch, layout, |scratch| {
                 Solve { a: rows, x, stride: layout.stride(tile), edges: &edges, scratch }.run();
             });
-            true
+            Ok(0)
         };
-        for_tiles(layout, x, par, solve);
+        for_tiles(layout, x, &mut vec![(); layout.tiles], par, solve)?;
         x[layout.tail()..].copy_from_slice(&self.reduced_x[2 * layout.pieces()..]);
         Ok(Solved { pieces: layout.pieces(), reach: 0, mismatch: 0.0, sequential: false })
     }
@@ -360,41 +369,103 @@ fn breakdown(reason: String) -> FactorError {
     FactorError::Breakdown { method: "tridiagonal-once", reason }
 }
 
-/// The cuts at the ends of the pieces of a tile; the rows that the windows took, or none when a cut is not accepted.
-fn cuts<T: Scalar>(layout: Layout, a: Arrays<'_, T>, b: &[T], tile: usize, edges: &mut [Edge<T>]) -> Option<usize> {
-    let (start, stride) = (layout.start(tile), layout.stride(tile));
-    let mut longest = 0;
-    for (group, edges) in edges.chunks_mut(W).enumerate() {
-        let first = start + (group * W + 1) * stride;
-        let last = first + (W - 1) * stride;
-        let reach = dominant::REACHES.into_iter().find(|&reach| {
-            if first >= reach && last + reach <= layout.n {
-                Window { a, b, first, stride, reach, edges: &mut *edges }.run()
-            } else {
-                (0..W).all(|k| dominant::window_at(a, b, first + k * stride, reach, &mut edges[k]))
-            }
-        });
-        longest = longest.max(reach?);
-    }
-    Some(longest)
+/// Why elimination without pivoting gives up.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Reach,
+    Growth,
 }
 
-/// Calls `solve` with all tiles of x; whether all calls succeeded.
-fn for_tiles<T: Scalar>(layout: Layout, x: &mut [T], par: Par, solve: impl Fn(usize, &mut [T]) -> bool + Sync) -> bool {
+impl From<Refusal> for FactorError {
+    fn from(refusal: Refusal) -> Self {
+        breakdown(match refusal {
+            Refusal::Reach => "the influence of an unknown does not decay within 384 rows, or elements grow".into(),
+            Refusal::Growth => "elements grow without pivoting, or a pivot is zero".into(),
+        })
+    }
+}
+
+/// The cuts behind tiles from `tile` on; the rows that the longest window took.
+fn ends_of_tiles<T: Scalar>(
+    layout: Layout,
+    a: Arrays<'_, T>,
+    b: &[T],
+    tile: usize,
+    ends: &mut [Edge<T>],
+) -> Result<usize, Refusal> {
+    let (first, stride) = (layout.start(tile + 1), PIECES * layout.stride(tile));
+    // Where the tiles become shorter each cut goes by itself.
+    let even = layout.start(tile + ends.len()) == first + (ends.len() - 1) * stride;
+    reach_of(|reach| {
+        if even {
+            return windows(a, b, [first, stride], reach, ends);
+        }
+        let mut single = ends.iter_mut().enumerate();
+        single.all(|(k, edge)| dominant::window_at(a, b, layout.start(tile + k + 1), reach, edge))
+    })
+}
+
+/// The 15 cuts between the pieces of the tile from row `start` on; the rows that the longest window took.
+fn cuts_in_tile<T: Scalar>(
+    a: Arrays<'_, T>,
+    b: &[T],
+    start: usize,
+    stride: usize,
+    edges: &mut [Edge<T>; PIECES],
+) -> Result<usize, Refusal> {
+    // The eighth cut is in both groups.
+    let reaches = [0, W - 1].map(|from| {
+        let (edges, first) = (&mut edges[from..from + W], start + (from + 1) * stride);
+        reach_of(|reach| windows(a, b, [first, stride], reach, edges))
+    });
+    Ok(reaches[0]?.max(reaches[1]?))
+}
+
+/// The cuts at `first`, `first + stride`, …, eight of them, from windows of `reach` rows on either side; false when a cut is
+/// not accepted.
+fn windows<T: Scalar>(
+    a: Arrays<'_, T>,
+    b: &[T],
+    [first, stride]: [usize; 2],
+    reach: usize,
+    edges: &mut [Edge<T>],
+) -> bool {
+    if edges.len() == W && first >= reach && first + (W - 1) * stride + reach <= b.len() {
+        Window { a, b, first, stride, reach, edges }.run()
+    } else {
+        edges.iter_mut().enumerate().all(|(k, edge)| dominant::window_at(a, b, first + k * stride, reach, edge))
+    }
+}
+
+/// The first length of a window that is accepted.
+fn reach_of(mut accepted: impl FnMut(usize) -> bool) -> Result<usize, Refusal> {
+    dominant::REACHES.into_iter().find(|&reach| accepted(reach)).ok_or(Refusal::Reach)
+}
+
+/// Calls `solve` with all tiles of x and what belongs to `each`; the largest of the results.
+fn for_tiles<T: Scalar, S: Send>(
+    layout: Layout,
+    x: &mut [T],
+    each: &mut [S],
+    par: Par,
+    solve: impl Fn(usize, &mut [T], &mut S) -> Result<usize, Refusal> + Sync,
+) -> Result<usize, Refusal> {
     let (long, rest) = x.split_at_mut(layout.start(layout.long));
     let (short, _) = rest.split_at_mut(layout.tail() - layout.start(layout.long));
+    let (each_long, each_short) = each.split_at_mut(layout.long);
     let sizes = [PIECES * (layout.rows + W), PIECES * layout.rows.max(1)];
     let from = [0, layout.long];
-    let mut good = true;
-    for (x, (size, from)) in [long, short].into_iter().zip(sizes.into_iter().zip(from)) {
-        good &= match par {
-            Par::Seq => x.chunks_mut(size).enumerate().fold(true, |good, (t, x)| solve(from + t, x) && good),
+    let mut largest = 0;
+    for (k, (x, each)) in [(long, each_long), (short, each_short)].into_iter().enumerate() {
+        let solve = |(t, (x, each)): (usize, (&mut [T], &mut S))| solve(from[k] + t, x, each);
+        largest = largest.max(match par {
+            Par::Seq => x.chunks_mut(sizes[k]).zip(each).enumerate().map(solve).try_fold(0, |r, s| Ok(r.max(s?)))?,
             Par::Rayon => {
-                x.par_chunks_mut(size).enumerate().map(|(t, x)| solve(from + t, x)).reduce(|| true, |a, b| a && b)
+                x.par_chunks_mut(sizes[k]).zip(each).enumerate().map(solve).try_reduce(|| 0, |r, s| Ok(r.max(s)))?
             }
-        };
+        });
     }
-    good
+    Ok(largest)
 }
 
 fn scratch_for<T: Scalar>(layout: Layout) -> Result<Vec<[T; W]>> {

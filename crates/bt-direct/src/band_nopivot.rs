@@ -10,9 +10,11 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Cost: 2n·kl(ku + ½) flops to
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and for wide bands a panel of 16
+//! columns of kl + 16 values and 16 more columns of 16. Cost: 2n·kl(ku + ½) flops to
 //! factor, 2n(kl + ku + ½) a right-hand side.
 
+mod panels;
 mod partial;
 
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
@@ -76,6 +78,8 @@ pub struct BandLuNoPivot<T: Scalar> {
     values: Vec<T>,
     /// Largest |re| + |im| of each row of A.
     rows: Vec<T::Real>,
+    /// Wide bands: a panel and what it is applied to.
+    panel: Vec<T>,
     boosting: Option<Boosting>,
     stats: FactorStats,
 }
@@ -144,7 +148,8 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let mut rows = Vec::new();
         reserve(&mut rows, n)?;
         rows.resize(n, zero());
-        Ok(Self { n, kl, ku, ld, diagonal, values, rows, boosting, stats: FactorStats::default() })
+        let panel = zeros(panels::scratch(kl, ku))?;
+        Ok(Self { n, kl, ku, ld, diagonal, values, rows, panel, boosting, stats: FactorStats::default() })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
@@ -233,7 +238,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             (T::Real::from_f64(b.zero * norm), T::Real::from_f64(b.eps * norm))
         });
         let mut found = Found { max_u: zero(), min_pivot: T::Real::INFINITY, boosted: 0, stopped: None };
-        let strip = (WORK_BETWEEN_REPORTS / (self.kl * self.ku + 8)).max(1);
+        let strip = (WORK_BETWEEN_REPORTS / (self.kl * self.ku + 8)).max(1).next_multiple_of(panels::PANEL);
         let mut first = 0;
         while first < n {
             if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
@@ -257,7 +262,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             min_pivot: if n == 0 { 0.0 } else { found.min_pivot.to_f64() },
             boosted_pivots: found.boosted,
             nnz: (0..n).map(|j| 1 + widths(j).0 + widths(j).1).sum(),
-            bytes: size_of_val(&*self.values) + size_of_val(&*self.rows),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.rows) + size_of_val(&*self.panel),
             flops: (0..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum(),
         };
         Ok(())
@@ -331,27 +336,36 @@ struct Strip<'a, T: Scalar> {
 impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(mut self, _: S) {
-        for j in self.first..self.last {
-            let stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
-                self.eliminate::<false>(j)
-            } else {
-                self.eliminate::<true>(j)
-            };
-            if stopped.is_some() {
-                self.found.stopped = stopped;
-                return;
-            }
-        }
+    fn with_simd<S: pulp::Simd>(mut self, s: S) {
+        self.found.stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
+            self.eliminate_all::<false, S>(s)
+        } else {
+            self.eliminate_all::<true, S>(s)
+        };
     }
 }
 
 impl<T: Scalar> Strip<'_, T> {
-    /// Eliminates column j in place.
     #[inline(always)]
-    fn eliminate<const FUSED: bool>(&mut self, j: usize) -> Option<Stop> {
+    fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
+        if !self.lu.panel.is_empty() {
+            return self.eliminate_panels::<FUSED, S>(s);
+        }
+        for j in self.first..self.last {
+            let mut largest = zero();
+            let stopped = self.eliminate::<FUSED>(j, self.lu.n, &mut largest).or_else(|| self.check(j, largest));
+            if stopped.is_some() {
+                return stopped;
+            }
+        }
+        None
+    }
+
+    /// Eliminates column j in place, in the columns before `end`; `largest` ← the largest |u| of its row there.
+    #[inline(always)]
+    fn eliminate<const FUSED: bool>(&mut self, j: usize, end: usize, largest: &mut T::Real) -> Option<Stop> {
         let lu = &mut *self.lu;
-        let (below, right, stride) = (lu.kl.min(lu.n - 1 - j), lu.ku.min(lu.n - 1 - j), lu.ld - 1);
+        let (below, right, stride) = (lu.kl.min(lu.n - 1 - j), lu.ku.min(end - 1 - j), lu.ld - 1);
         let diagonal = lu.at(j, j);
         let ahead = &mut lu.values[diagonal..];
         let (column, ahead) = ahead.split_at_mut(below + 1);
@@ -371,21 +385,28 @@ impl<T: Scalar> Strip<'_, T> {
             *v = divisor.divide(*v);
         }
         let l = &column[1..];
-        let mut largest = zero::<T::Real>();
         for i in 1..=right {
             // Row j of column j + i, then the rows below it.
             let y = &mut ahead[i * stride - below - 1..i * stride];
             let u = y[0];
-            largest = largest.max_nan(u.abs1());
+            *largest = largest.max_nan(u.abs1());
             axpy_minus::<T, FUSED>(u, l, &mut y[1..]);
         }
-        self.found.max_u = self.found.max_u.max_nan(largest).max_nan(pivot.abs1());
+        *largest = largest.max_nan(pivot.abs1());
         self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
+        None
+    }
+
+    /// Notes the largest element of row j of U, and whether rows below lose half their digits.
+    #[inline(always)]
+    fn check(&mut self, j: usize, largest: T::Real) -> Option<Stop> {
+        self.found.max_u = self.found.max_u.max_nan(largest);
         if self.threshold.is_none() {
             // |lᵢₖ|·max|uₖ| against row i of A.
-            let limit = T::Real::EPSILON.sqrt();
-            let shrunk = largest.max_nan(pivot.abs1()) * limit;
-            for (i, l) in l.iter().enumerate() {
+            let lu = &*self.lu;
+            let (start, limit) = (lu.at(j, j) + 1, T::Real::EPSILON.sqrt());
+            let shrunk = largest * limit;
+            for (i, l) in lu.values[start..start + lu.kl.min(lu.n - 1 - j)].iter().enumerate() {
                 let grown = l.abs1() * shrunk;
                 if !(grown <= lu.rows[j + 1 + i]) {
                     let by = (grown / lu.rows[j + 1 + i] / limit).to_f64();
@@ -433,5 +454,51 @@ impl<T: Scalar> Factorization<T> for BandLuNoPivot<T> {
             det.multiply(self.values[j * self.ld + self.diagonal]);
         }
         det
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::c64;
+
+    /// Column by column and by panels: the same bits (single precision apart, where products are fused in panels only), the same
+    /// place where it goes wrong.
+    fn same<T: Scalar>(n: usize, kl: usize, ku: usize, diagonal: f64, boosting: Option<Boosting>) {
+        let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
+        let mut state = 1u64;
+        for j in 0..n {
+            for i in a.column_range(j) {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let v = (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+                *a.get_mut(i, j) = T::from_parts(if i == j { diagonal + v } else { v }, v / 3.0);
+            }
+        }
+        let [panels, columns] = [true, false].map(|by_panels| {
+            let values = zeros(n * (kl + ku + 1)).unwrap();
+            let mut lu = BandLuNoPivot::allocate(n, kl, ku, kl + ku + 1, ku, values, boosting).unwrap();
+            assert!(!lu.panel.is_empty());
+            if !by_panels {
+                lu.panel.clear();
+            }
+            let outcome = lu.refactor(&a).map_err(|e| e.to_string());
+            (outcome, lu.values, lu.stats.growth, lu.stats.min_pivot, lu.stats.boosted_pivots)
+        });
+        assert_eq!(panels.0, columns.0);
+        if panels.0.is_ok() {
+            assert_eq!((panels.2, panels.3, panels.4), (columns.2, columns.3, columns.4));
+            assert!(panels.1 == columns.1, "{n} {kl} {ku}");
+        }
+    }
+
+    #[test]
+    fn panels_do_not_change_the_factors() {
+        for (n, kl, ku) in [(33, 32, 32), (150, 32, 32), (151, 33, 47), (149, 60, 34), (40, 39, 39)] {
+            for diagonal in [100.0, 2.0] {
+                same::<f64>(n, kl, ku, diagonal, None);
+                same::<f64>(n, kl, ku, diagonal, Some(Boosting { zero: 1e-2, eps: 0.3 }));
+                same::<c64>(n, kl, ku, diagonal, None);
+            }
+        }
     }
 }

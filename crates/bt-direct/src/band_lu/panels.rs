@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::pivot::Pivot;
 
 /// Trailing columns updated together.
-pub(super) const GROUP: usize = 8;
+pub(crate) const GROUP: usize = 8;
 
 /// The exchanges of a panel composed, in rows of the panel.
 #[derive(Clone, Debug)]
@@ -191,6 +191,35 @@ impl<T: Scalar> End<T> {
                 }
             }
         }
+        let panel = Panel { values: panel, ld: ldp, columns: nb, rows: m };
+        panel.apply::<C, FUSED, S>(s, x, &mut self.by_columns, values, base, stride, absent);
+    }
+}
+
+/// A factored panel: L₁₁ above L₂₁, column-major.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel<'a, T> {
+    pub(crate) values: &'a [T],
+    pub(crate) ld: usize,
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+impl<T: Scalar> Panel<'_, T> {
+    /// X ← L₁₁⁻¹·X, which goes to C columns of `values`, `stride` apart, whose row of the panel's first is at `base`; the first
+    /// `absent(i)` rows of column i are not stored. Then Y ← Y − L₂₁·X below them. `by_columns` is scratch for C columns of X.
+    #[inline(always)]
+    pub(crate) fn apply<const C: usize, const FUSED: bool, S: Simd>(
+        self,
+        s: S,
+        x: &mut [[T; GROUP]],
+        by_columns: &mut [T],
+        values: &mut [T],
+        base: usize,
+        stride: usize,
+        absent: impl Fn(usize) -> usize,
+    ) {
+        let Self { values: panel, ld: ldp, columns: nb, rows: m } = self;
         // X ← L₁₁⁻¹·X
         let mut k = 0;
         macro_rules! solve_by {
@@ -205,7 +234,7 @@ impl<T: Scalar> End<T> {
         solve_by!(8);
         solve_by!(4);
         solve_by!(1);
-        let by_columns = &mut self.by_columns[..C * nb];
+        let by_columns = &mut by_columns[..C * nb];
         for (i, column) in by_columns.chunks_exact_mut(nb).enumerate() {
             for (to, x) in column.iter_mut().zip(&*x) {
                 *to = x[i];

@@ -12,6 +12,8 @@ use std::any::Any;
 
 use bt_formats::{RealScalar, Reals, Scalar, zero};
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
 use super::kernels::{LANES, max_lanes, reduce, sum_and_max};
 use super::narrow::{COLUMNS, Loops};
 use super::panels::{Exchanges, GROUP};
@@ -294,7 +296,14 @@ impl<T: Scalar> End<T> {
         let this: &mut dyn Any = self;
         match T::reals(source.unwrap_or(&[])) {
             Some(Reals::F64(a)) => {
-                this.downcast_mut().is_some_and(|end| vectors::eliminate::<f64>(end, source.map(|_| a), first, last))
+                let a = source.map(|_| a);
+                this.downcast_mut().is_some_and(|end| {
+                    #[cfg(target_arch = "x86_64")]
+                    if avx512::eliminate(end, a, first, last) {
+                        return true;
+                    }
+                    vectors::eliminate::<f64>(end, a, first, last)
+                })
             }
             Some(Reals::F32(a)) => {
                 this.downcast_mut().is_some_and(|end| vectors::eliminate::<f32>(end, source.map(|_| a), first, last))

@@ -17,11 +17,13 @@
 //! J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
 //! doi:10.1137/1.9780898718027.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub(crate) mod end;
 pub(crate) mod kernels;
 mod narrow;
 mod packed;
-mod panels;
+pub(crate) mod panels;
 pub(crate) mod partial;
 pub(crate) mod substitution;
 mod vectors;

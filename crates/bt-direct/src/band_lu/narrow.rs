@@ -118,7 +118,7 @@ fn quotients<T: Scalar, const R: usize>(
 
 /// Lane of the largest candidate, however small; NaN counts as larger than all.
 #[cold]
-fn tiny_pivot_lane<T: Scalar, const R: usize>(column: &[Lanes<T>; R], entering: T) -> usize {
+pub(super) fn tiny_pivot_lane<T: Scalar, const R: usize>(column: &[Lanes<T>; R], entering: T) -> usize {
     let mut largest = (R * LANES, entering.abs1());
     for (i, v) in column.iter().flat_map(|c| c.0).enumerate() {
         if !(v.abs1() <= largest.1) {

@@ -1,7 +1,7 @@
 //! Substitution with band factors, several right-hand sides at a time: a column of the factors is read once for a
 //! group of them, whose windows stay in the first-level cache.
 
-use bt_formats::{Op, Scalar};
+use bt_formats::{Op, Scalar, prefetch};
 use faer::{MatMut, MatRef};
 
 use super::end::Direction;
@@ -13,6 +13,9 @@ use crate::tridiagonal_once::Kernel;
 
 /// Right-hand sides that pass through the factors together.
 const GROUP: usize = 8;
+
+/// Columns between the one in use and the one that is asked for.
+const AHEAD: usize = 8;
 
 /// Factors by columns: U ends on the diagonal, the multipliers of L follow it.
 #[derive(Clone, Copy)]
@@ -78,6 +81,21 @@ impl<'a, T: Scalar> Triangles<'a, T> {
         let top = self.tops.get(j).map_or(j.saturating_sub(self.above), |&t| t as usize).min(end);
         let at = j * self.ld + self.diagonal;
         (top, &self.values[at + top - j..at + end - j])
+    }
+
+    /// Asks for the multipliers, or for the column of U, of a step [`AHEAD`] columns away: columns of one factor are parted by
+    /// those of the other, and the hardware does not look over a gap of some lines.
+    #[inline(always)]
+    fn fetch(&self, j: usize, factor: Factor) {
+        if self.ld * size_of::<T>() < 256 {
+            return;
+        }
+        let diagonal = j * self.ld + self.diagonal;
+        let part = match factor {
+            Factor::Lower => diagonal..diagonal + self.below + 1,
+            Factor::Upper => diagonal.saturating_sub(self.above)..diagonal + 1,
+        };
+        part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(self.values, at));
     }
 
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
@@ -231,6 +249,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
     #[inline(always)]
     fn lower<const FUSED: bool>(&mut self) {
         for j in 0..self.lu.cols {
+            self.lu.fetch(j + AHEAD, Factor::Lower);
             let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
             let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(self.lu.pivot(j)));
             for x in &mut self.x {
@@ -246,6 +265,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
     #[inline(always)]
     fn upper<const FUSED: bool>(&mut self) {
         for j in (0..self.lu.cols).rev() {
+            self.lu.fetch(j.saturating_sub(AHEAD), Factor::Upper);
             let (top, u) = self.lu.u(j);
             let pivot = Pivot::new(self.lu.pivot(j));
             for x in &mut self.x {
@@ -259,6 +279,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
     #[inline(always)]
     fn upper_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
         for j in 0..self.lu.cols {
+            self.lu.fetch(j + AHEAD, Factor::Upper);
             let (top, u) = self.lu.u(j);
             let pivot = Pivot::new(map(self.lu.pivot(j)));
             for x in &mut self.x {
@@ -270,6 +291,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
     #[inline(always)]
     fn lower_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
         for j in (0..self.lu.cols).rev() {
+            self.lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
             let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(map(self.lu.pivot(j))));
             for x in &mut self.x {

@@ -1,0 +1,592 @@
+//! Narrow bands of doubles on AVX-512: the steps of `narrow.rs` two by two, with multipliers and the order of the lanes in
+//! registers.
+//!
+//! The pivots' rows leave their lanes, the entering rows come in and the multiples are subtracted in one pass over the window, in
+//! which a column is loaded and stored once, as whole registers: a lane written by itself would hold up the next load of the
+//! column. The first columns of a pass give the pivots of the next one, which are found while the others are updated. Rows come
+//! from A and go to U two numbers a column, without a copy in between.
+
+use std::arch::x86_64::{__m512d, __m512i};
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
+use bt_formats::prefetch;
+use pulp::Simd;
+use pulp::bytemuck::cast;
+use pulp::x86::V4;
+
+use super::Tuning;
+use super::end::{Direction, End, Lanes, Shape, reciprocal};
+use super::kernels::LANES;
+use super::narrow::tiny_pivot_lane;
+use crate::pivot::Pivot;
+
+/// The columns first..last of a narrow band. False without AVX-512, for bands of a few diagonals, an odd number of columns, and
+/// where rows or columns of the window do not exist.
+pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
+    let Shape { kl, rows, ncols, direction, .. } = end.shape;
+    let kv = end.shape.kv();
+    let (Tuning::Narrow { registers, .. }, Some(simd)) = (end.tuning, V4::try_new()) else { return false };
+    if kl == 0 || kv < 4 || !(last - first).is_multiple_of(2) || last + kl > rows || last + kv + kl > ncols {
+        return false;
+    }
+    match (source, direction) {
+        (None, _) => run(simd, end, InPlace, registers, first..last),
+        (Some(a), Direction::Forward) => run(simd, end, Down(a), registers, first..last),
+        (Some(a), Direction::Backward) => run(simd, end, Up(a), registers, first..last),
+    }
+    true
+}
+
+fn run<R: Rows>(simd: V4, end: &mut End<f64>, rows: R, registers: usize, columns: Range<usize>) {
+    match registers {
+        1 => simd.vectorize(Strip::<R, 1> { simd, end, rows, columns }),
+        2 => simd.vectorize(Strip::<R, 2> { simd, end, rows, columns }),
+        _ => simd.vectorize(Strip::<R, 4> { simd, end, rows, columns }),
+    }
+}
+
+/// Where the rows of A come from.
+trait Rows: Copy {
+    /// Numbers of rows i, i + 1 in the column where row i is at `at`; `values` are the factors.
+    fn pair(self, values: &[f64], at: usize) -> [f64; 2];
+    /// From a column to the next, along a row.
+    fn step(self, shape: Shape) -> usize;
+    /// Where A(i, j) is.
+    fn at(self, shape: Shape, i: usize, j: usize) -> usize;
+    /// Asks for a column, which the next strip begins with.
+    fn fetch(self, shape: Shape, column: usize);
+}
+
+/// The factors' storage.
+#[derive(Clone, Copy)]
+struct InPlace;
+
+impl Rows for InPlace {
+    #[inline(always)]
+    fn pair(self, values: &[f64], at: usize) -> [f64; 2] {
+        [values[at], values[at + 1]]
+    }
+    #[inline(always)]
+    fn step(self, shape: Shape) -> usize {
+        shape.ld() - 1
+    }
+    #[inline(always)]
+    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+        shape.at(i, j)
+    }
+    #[inline(always)]
+    fn fetch(self, _: Shape, _: usize) {}
+}
+
+/// A, seen from its first row.
+#[derive(Clone, Copy)]
+struct Down<'a>(&'a [f64]);
+
+impl Rows for Down<'_> {
+    #[inline(always)]
+    fn pair(self, _: &[f64], at: usize) -> [f64; 2] {
+        [self.0[at], self.0[at + 1]]
+    }
+    #[inline(always)]
+    fn step(self, shape: Shape) -> usize {
+        shape.ld() - 1
+    }
+    #[inline(always)]
+    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+        shape.source_at(i, j)
+    }
+    #[inline(always)]
+    fn fetch(self, shape: Shape, column: usize) {
+        fetch(self.0, shape.source_at(column, column) - shape.kv(), shape.ld());
+    }
+}
+
+/// A, seen from its last row.
+#[derive(Clone, Copy)]
+struct Up<'a>(&'a [f64]);
+
+impl Rows for Up<'_> {
+    #[inline(always)]
+    fn pair(self, _: &[f64], at: usize) -> [f64; 2] {
+        [self.0[at], self.0[at - 1]]
+    }
+    #[inline(always)]
+    fn step(self, shape: Shape) -> usize {
+        (2 * shape.ku + shape.kl).wrapping_neg()
+    }
+    #[inline(always)]
+    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+        shape.source_at(i, j)
+    }
+    #[inline(always)]
+    fn fetch(self, shape: Shape, column: usize) {
+        fetch(self.0, shape.source_at(column, column) - shape.kv(), 2 * shape.ku + shape.kl + 1);
+    }
+}
+
+/// Asks for `len` numbers from `start` on.
+#[inline(always)]
+fn fetch(values: &[f64], start: usize, len: usize) {
+    (start..start + len).step_by(LANES).for_each(|at| prefetch(values, at));
+}
+
+struct Strip<'a, R, const V: usize> {
+    simd: V4,
+    end: &'a mut End<f64>,
+    rows: R,
+    columns: Range<usize>,
+}
+
+/// The pivot of a column and its multipliers; that of the entering row is in the pivot's lane, which it takes.
+#[derive(Clone, Copy)]
+struct Gauss<const V: usize> {
+    /// V·8 stands for the entering row.
+    lane: usize,
+    pivot: f64,
+    l: [__m512d; V],
+}
+
+impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn call(self) {
+        let Self { simd, end, rows, columns: Range { start: first, end: last } } = self;
+        let f = simd.avx512f;
+        let shape = end.shape;
+        let Shape { kl, ku, .. } = shape;
+        let (kv, stride, step) = (shape.kv(), shape.ld() - 1, rows.step(shape));
+        // The row that enters with step j, in column j.
+        let entering = |j: usize| rows.at(shape, j + kl, j);
+        let mut order = Order::<V>::load(end, first);
+        let mut largest = f._mm512_set1_epi64(0);
+
+        // The pivots of the first two columns.
+        let window = end.window.as_chunks_mut::<V>().0;
+        let [comes, following] = [0, 1].map(|c| rows.pair(&end.values, entering(first).wrapping_add(c * step)));
+        let mut one = Gauss::of(simd, load(&window[0]), &window[0], comes[0]);
+        let (w, u) = one.pass(simd, load(&window[1]), &window[1], following[0]);
+        window[1] = unload(w);
+        end.values[shape.at(first, first + 1)] = u;
+        let mut two = Gauss::of(simd, w, &window[1], following[1]);
+        for j in (first..last).step_by(2) {
+            let ahead = j - first + last + kv;
+            if ahead + 1 < shape.n.min(shape.ncols) {
+                for column in [ahead, ahead + 1] {
+                    rows.fetch(shape, column);
+                    fetch(&end.values, column * shape.ld(), shape.ld());
+                }
+            }
+            for (j, gauss) in [(j, &one), (j + 1, &two)] {
+                if gauss.pivot == 0.0 {
+                    end.found.singular = Some(j);
+                    return;
+                }
+                let position = order.exchange(simd, gauss.lane, kl);
+                end.note_pivot_of(j, j + position);
+                end.count(j, gauss.pivot);
+                let diagonal = shape.at(j, j);
+                end.values[diagonal] = gauss.pivot;
+                largest = larger(simd, largest, f._mm512_set1_pd(gauss.pivot));
+                order.write(simd, gauss.l, &mut end.values[diagonal + 1..=diagonal + kl]);
+            }
+            let multiplier = {
+                let (l, place): ([[f64; LANES]; V], _) = (cast_each(one.l), two.place());
+                l[place / LANES][place % LANES]
+            };
+            // As good as always one of the two: a number that varied would be guessed wrong in every step.
+            let reached = if end.found.reach - j - 1 <= ku + 1 { ku + 1 } else { kv };
+            let t = j - first;
+            let window = &mut end.window.as_chunks_mut::<V>().0[t + 1..=t + kv + 1];
+            let values = &mut end.values[..];
+            let (mut at, mut to) = (entering(j).wrapping_add(step), shape.at(j, j + 1));
+            largest = larger(simd, largest, f._mm512_set1_pd(values[to]));
+            // Both steps in column c.
+            macro_rules! both {
+                ($w:expr) => {{
+                    at = at.wrapping_add(step);
+                    to += stride;
+                    let comes = rows.pair(values, at);
+                    let (w, u) = both(simd, &one, &two, $w, comes, multiplier);
+                    values[to..to + 2].copy_from_slice(&u);
+                    largest = larger(simd, larger(simd, largest, f._mm512_set1_pd(u[0])), f._mm512_set1_pd(u[1]));
+                    w
+                }};
+            }
+            let [_, third, fourth, others @ ..] = window else { unreachable!("kv > 3") };
+            let (mut next_one, mut next_two) = (one, two);
+            let w = both!(third);
+            *third = unload(w);
+            if j + 2 < last {
+                next_one = Gauss::of(simd, w, third, rows.pair(values, entering(j + 2))[0]);
+            }
+            let mut w = both!(fourth);
+            *fourth = unload(w);
+            if j + 2 < last {
+                let comes = rows.pair(values, entering(j + 2).wrapping_add(step));
+                let u;
+                (w, u) = next_one.pass(simd, w, fourth, comes[0]);
+                *fourth = unload(w);
+                values[shape.at(j + 2, j + 3)] = u;
+                next_two = Gauss::of(simd, w, fourth, comes[1]);
+            }
+            let [others @ .., farthest] = others else { unreachable!("kv > 3") };
+            let (within, beyond) = others.split_at_mut(reached.saturating_sub(3).min(kv - 3));
+            let count = within.len();
+            let sweep =
+                Sweep { simd, one: &one, two: &two, rows, columns: within, values: &mut *values, at, to, shape };
+            largest = larger(simd, largest, cast(sweep.by_lanes()));
+            at = at.wrapping_add(count.wrapping_mul(step));
+            to += count * stride;
+            // Here the pivots' rows are zero.
+            for w in beyond {
+                at = at.wrapping_add(step);
+                to += stride;
+                values[to..to + 2].fill(0.0);
+                let comes = rows.pair(values, at);
+                one.enter(w, comes[0]);
+                two.enter(w, comes[1]);
+            }
+            // The first step ends before the last column.
+            at = at.wrapping_add(step);
+            to += stride;
+            let (w, u) = two.pass(simd, load(farthest), farthest, rows.pair(values, at)[1]);
+            *farthest = unload(w);
+            values[to + 1] = u;
+            largest = larger(simd, largest, f._mm512_set1_pd(u));
+            (one, two) = (next_one, next_two);
+        }
+        end.forget_beyond();
+        order.store(end, last);
+        // NaN and infinity have larger bits than all numbers.
+        let largest: [u64; LANES] = cast(largest);
+        for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
+            let u = f64::from_bits(bits);
+            *max = if u.is_nan() { u } else { max.max(u) };
+        }
+        // The window slides on.
+        let (done, kept) = ((last - first) * V, kv * V);
+        end.window.copy_within(done..done + kept, 0);
+        end.window[kept..].fill(Lanes([0.0; LANES]));
+    }
+}
+
+/// Lanes of the rows at the positions j, j + 1, …; no lane behind the kl-th.
+struct Order<const V: usize>([__m512i; V]);
+
+impl<const V: usize> Order<V> {
+    fn load(end: &End<f64>, first: usize) -> Self {
+        let (kl, mask) = (end.shape.kl, end.lane_at.len() - 1);
+        let mut lanes = [[-1i64; LANES]; V];
+        for (i, lane) in lanes.as_flattened_mut()[..kl].iter_mut().enumerate() {
+            *lane = i64::from(end.lane_at[(first + i) & mask]);
+        }
+        Self(cast_each(lanes))
+    }
+
+    fn store(&self, end: &mut End<f64>, last: usize) {
+        let (kl, mask) = (end.shape.kl, end.lane_at.len() - 1);
+        let lanes: [[i64; LANES]; V] = cast_each(self.0);
+        for (i, &lane) in lanes.as_flattened()[..kl].iter().enumerate() {
+            end.lane_at[(last + i) & mask] = lane as u32;
+            end.position[lane as usize] = (last + i) as u32;
+        }
+    }
+
+    /// The pivot's place. The row at position j goes there, and the entering row into the pivot's lane.
+    #[inline(always)]
+    fn exchange(&mut self, simd: V4, lane: usize, kl: usize) -> usize {
+        let f = simd.avx512f;
+        let order = &mut self.0;
+        let fresh = lane == V * LANES;
+        let [displaced, ..]: [i64; LANES] = cast(order[0]);
+        let (chosen, displaced) = (f._mm512_set1_epi64(lane as i64), f._mm512_set1_epi64(displaced));
+        let mut found = 0u64;
+        for v in 0..V {
+            found |= u64::from(f._mm512_cmpeq_epi64_mask(order[v], chosen)) << (LANES * v);
+        }
+        let enters = f._mm512_mask_blend_epi64(if fresh { u8::MAX } else { 0 }, chosen, displaced);
+        let newest = 1u64 << (kl - 1);
+        for v in 0..V {
+            order[v] = f._mm512_mask_blend_epi64(part(found, v), order[v], displaced);
+        }
+        for v in 0..V {
+            let shifted = f._mm512_alignr_epi64::<1>(order[(v + 1).min(V - 1)], order[v]);
+            order[v] = f._mm512_mask_blend_epi64(part(newest, v), shifted, enters);
+        }
+        select_unpredictable(fresh, kl, found.trailing_zeros() as usize)
+    }
+
+    /// The multipliers by their rows' positions.
+    #[inline(always)]
+    fn write(&self, simd: V4, l: [__m512d; V], column: &mut [f64]) {
+        let kl = column.len();
+        for (v, l) in in_order(simd, l, self.0).into_iter().enumerate() {
+            let rest = &mut column[(v * LANES).min(kl)..];
+            if let Some(full) = rest.first_chunk_mut::<LANES>() {
+                *full = cast(l);
+            } else {
+                simd.partial_store_f64s(rest, cast(l));
+            }
+        }
+    }
+}
+
+/// Two steps in the columns behind the ones that `at` and `to` stand for.
+struct Sweep<'a, R, const V: usize> {
+    simd: V4,
+    one: &'a Gauss<V>,
+    two: &'a Gauss<V>,
+    rows: R,
+    columns: &'a mut [[Lanes<f64>; V]],
+    values: &'a mut [f64],
+    at: usize,
+    to: usize,
+    shape: Shape,
+}
+
+/// Whose rows the pivots are.
+mod pivots {
+    pub(super) const IN_LANES: u8 = 0;
+    /// The row that entered with the first step is the second pivot's.
+    pub(super) const SAME_LANE: u8 = 1;
+    pub(super) const FIRST_ENTERS: u8 = 2;
+    pub(super) const SECOND_ENTERS: u8 = 3;
+    pub(super) const BOTH_ENTER: u8 = 4;
+}
+
+impl<R: Rows, const V: usize> Sweep<'_, R, V> {
+    /// A loop for each case, without choices in it; the largest |u| by bits. Not inlined: it needs the registers for itself.
+    #[inline(never)]
+    fn by_lanes(self) -> __m512d {
+        let fresh = [self.one.lane, self.two.lane].map(|lane| lane == V * LANES);
+        let simd = self.simd;
+        match fresh {
+            [true, true] => simd.vectorize(Case::<R, V, { pivots::BOTH_ENTER }>(self)),
+            [true, false] => simd.vectorize(Case::<R, V, { pivots::FIRST_ENTERS }>(self)),
+            [false, true] => simd.vectorize(Case::<R, V, { pivots::SECOND_ENTERS }>(self)),
+            _ if self.one.lane == self.two.lane => simd.vectorize(Case::<R, V, { pivots::SAME_LANE }>(self)),
+            _ => simd.vectorize(Case::<R, V, { pivots::IN_LANES }>(self)),
+        }
+    }
+}
+
+struct Case<'a, R, const V: usize, const PIVOTS: u8>(Sweep<'a, R, V>);
+
+impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_, R, V, PIVOTS> {
+    type Output = __m512d;
+    /// The lanes that rows enter are computed and stored one by one, behind the column: its next load is a pass away.
+    #[inline(always)]
+    fn call(self) -> __m512d {
+        let Sweep { simd, one, two, rows, columns, values, mut at, mut to, shape } = self.0;
+        let f = simd.avx512f;
+        let (stride, step) = (shape.ld() - 1, rows.step(shape));
+        let (i, k) = (one.place(), two.place());
+        let (first, second): ([[f64; LANES]; V], [[f64; LANES]; V]) = (cast_each(one.l), cast_each(two.l));
+        let (l, m) = (one.l, two.l);
+        // Multipliers of the first and second step in the lanes of the first and second pivot.
+        let of = |l: &[[f64; LANES]; V], place: usize| l[place / LANES][place % LANES];
+        let (l_i, l_k, m_i, m_k) = (of(&first, i), of(&first, k), of(&second, i), of(&second, k));
+        let mut largest = f._mm512_set1_epi64(0);
+        for column in columns {
+            at = at.wrapping_add(step);
+            to += stride;
+            let [x, y] = rows.pair(values, at);
+            let u = match PIVOTS {
+                pivots::FIRST_ENTERS | pivots::BOTH_ENTER => x,
+                _ => column[i / LANES].0[i % LANES],
+            };
+            let entered = l_i.mul_add(-u, x);
+            let v = match PIVOTS {
+                pivots::SECOND_ENTERS | pivots::BOTH_ENTER => y,
+                pivots::SAME_LANE => entered,
+                _ => l_k.mul_add(-u, column[k / LANES].0[k % LANES]),
+            };
+            values[to..to + 2].copy_from_slice(&[u, v]);
+            let (us, vs) = (f._mm512_set1_pd(u), f._mm512_set1_pd(v));
+            largest = larger(simd, larger(simd, largest, us), vs);
+            for r in 0..V {
+                let w = f._mm512_fnmadd_pd(l[r], us, cast(column[r].0));
+                column[r].0 = cast(f._mm512_fnmadd_pd(m[r], vs, w));
+            }
+            if matches!(PIVOTS, pivots::IN_LANES | pivots::SECOND_ENTERS) {
+                column[i / LANES].0[i % LANES] = m_i.mul_add(-v, entered);
+            }
+            if matches!(PIVOTS, pivots::IN_LANES | pivots::SAME_LANE | pivots::FIRST_ENTERS) {
+                column[k / LANES].0[k % LANES] = m_k.mul_add(-v, y);
+            }
+        }
+        cast(largest)
+    }
+}
+
+/// Two steps in one column, in which the entering rows hold `comes`; the column and the pivots' rows. `multiplier` is that of
+/// the first step in the second pivot's lane.
+#[inline(always)]
+fn both<const V: usize>(
+    simd: V4,
+    one: &Gauss<V>,
+    two: &Gauss<V>,
+    column: &[Lanes<f64>; V],
+    comes: [f64; 2],
+    multiplier: f64,
+) -> ([__m512d; V], [f64; 2]) {
+    let (w, u) = one.pass(simd, load(column), column, comes[0]);
+    // What the second pivot's lane holds by then.
+    let place = two.place();
+    let before = select_unpredictable(two.lane == one.lane, comes[0], column[place / LANES].0[place % LANES]);
+    let after = multiplier.mul_add(-u, before);
+    let v = select_unpredictable(two.lane == V * LANES, comes[1], after);
+    (two.subtract(simd, w, v, comes[1]), [u, v])
+}
+
+/// max(`largest`, |v|) by their bits.
+#[inline(always)]
+fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
+    let f = simd.avx512f;
+    f._mm512_max_epu64(largest, f._mm512_and_si512(cast(v), f._mm512_set1_epi64(i64::MAX)))
+}
+
+impl End<f64> {
+    /// As [`End::note_pivot`], with as many stores in every step: too many columns are noted, later steps note those again.
+    #[inline(always)]
+    fn note_pivot_of(&mut self, j: usize, position: usize) {
+        self.pivots[j] = position as u32;
+        let reach = self.found.reach;
+        self.tops[reach..=reach + self.shape.kl].fill(j as u32);
+        self.found.reach = reach.max(position + self.shape.ku + 1);
+    }
+
+    /// Of the columns noted too early, those that are left over when all steps are done.
+    fn forget_beyond(&mut self) {
+        let Shape { kl, cols, .. } = self.shape;
+        let reach = self.found.reach;
+        let noted = reach.max(cols)..(reach + kl + 1).max(cols);
+        self.tops[noted].fill(cols as u32);
+    }
+}
+
+impl<const V: usize> Gauss<V> {
+    /// Of a column, in registers and in memory, and the entering row's value in it. The pivot is the largest but for its last
+    /// bits, where its lane stands as the columns are compared.
+    #[inline(always)]
+    fn of(simd: V4, column: [__m512d; V], memory: &[Lanes<f64>; V], entering: f64) -> Self {
+        let f = simd.avx512f;
+        let (modulus, mut ranks) = (f._mm512_set1_epi64(i64::MAX & !63), cast([63i64, 62, 61, 60, 59, 58, 57, 56]));
+        let mut best = f._mm512_set1_epi64(0);
+        for v in 0..V {
+            let key = f._mm512_or_si512(f._mm512_and_si512(cast(column[v]), modulus), ranks);
+            best = f._mm512_max_epu64(best, key);
+            ranks = f._mm512_sub_epi64(ranks, f._mm512_set1_epi64(LANES as i64));
+        }
+        let [low, high]: [_; 2] = cast(best);
+        let [low, high]: [_; 2] = cast(simd.avx512vl._mm256_max_epu64(low, high));
+        let [low, high]: [u64; 2] = cast(simd.avx512vl._mm_max_epu64(low, high));
+        let best = low.max(high).max((entering.to_bits() & (i64::MAX as u64 & !63)) | (63 - V * LANES) as u64);
+        let lane = if best >= 64 { 63 - (best & 63) as usize } else { tiny_pivot_lane(memory, entering) };
+        let place = lane.min(V * LANES - 1);
+        let pivot = select_unpredictable(lane == V * LANES, entering, memory[place / LANES].0[place % LANES]);
+        let (taken, comes) = (1u64 << lane, f._mm512_set1_pd(entering));
+        let mut l = column;
+        for v in 0..V {
+            l[v] = f._mm512_mask_blend_pd(part(taken, v), l[v], comes);
+        }
+        if let Some(r) = reciprocal(pivot) {
+            let r = f._mm512_set1_pd(r);
+            for v in 0..V {
+                l[v] = f._mm512_mul_pd(l[v], r);
+            }
+        } else {
+            l = quotients(l.map(cast), pivot).map(cast);
+        }
+        Self { lane, pivot, l }
+    }
+
+    /// The pivot's lane, or some lane when the entering row is the pivot.
+    #[inline(always)]
+    fn place(&self) -> usize {
+        self.lane.min(V * LANES - 1)
+    }
+
+    /// This step in a column, in registers and in memory, in which the entering row holds `comes`; the column and the
+    /// pivot's row.
+    #[inline(always)]
+    fn pass(&self, simd: V4, w: [__m512d; V], memory: &[Lanes<f64>; V], comes: f64) -> ([__m512d; V], f64) {
+        let place = self.place();
+        let u = select_unpredictable(self.lane == V * LANES, comes, memory[place / LANES].0[place % LANES]);
+        (self.subtract(simd, w, u, comes), u)
+    }
+
+    /// The entering row takes the pivot's lane; w − l·u.
+    #[inline(always)]
+    fn subtract(&self, simd: V4, mut w: [__m512d; V], u: f64, comes: f64) -> [__m512d; V] {
+        let f = simd.avx512f;
+        let (u, comes, taken) = (f._mm512_set1_pd(u), f._mm512_set1_pd(comes), 1u64 << self.lane);
+        for v in 0..V {
+            w[v] = f._mm512_fnmadd_pd(self.l[v], u, f._mm512_mask_blend_pd(part(taken, v), w[v], comes));
+        }
+        w
+    }
+
+    /// As [`Gauss::pass`] where the pivot's row is zero.
+    #[inline(always)]
+    fn enter(&self, column: &mut [Lanes<f64>; V], comes: f64) {
+        if let Some(lanes) = column.get_mut(self.lane / LANES) {
+            lanes.0[self.lane % LANES] = comes;
+        }
+    }
+}
+
+/// l/pivot, where the reciprocal over- or underflows.
+#[cold]
+fn quotients<const V: usize>(mut l: [[f64; LANES]; V], pivot: f64) -> [[f64; LANES]; V] {
+    let divisor = Pivot::new(pivot);
+    l.as_flattened_mut().iter_mut().for_each(|v| *v = divisor.divide(*v));
+    l
+}
+
+/// Mask of register v.
+#[inline(always)]
+fn part(lanes: u64, v: usize) -> u8 {
+    (lanes >> (LANES * v)) as u8
+}
+
+#[inline(always)]
+fn load<const V: usize>(column: &[Lanes<f64>; V]) -> [__m512d; V] {
+    cast_each(column.map(|v| v.0))
+}
+
+#[inline(always)]
+fn unload<const V: usize>(column: [__m512d; V]) -> [Lanes<f64>; V] {
+    cast_each(column).map(Lanes)
+}
+
+/// Arrays as registers.
+#[inline(always)]
+fn cast_each<A: pulp::bytemuck::Pod, B: pulp::bytemuck::Pod, const V: usize>(from: [A; V]) -> [B; V] {
+    let mut out = [B::zeroed(); V];
+    for v in 0..V {
+        out[v] = cast(from[v]);
+    }
+    out
+}
+
+/// l of lane `order[0]`, of `order[1]` and so on.
+#[inline(always)]
+fn in_order<const V: usize>(simd: V4, l: [__m512d; V], order: [__m512i; V]) -> [__m512d; V] {
+    let f = simd.avx512f;
+    let mut out = l;
+    for v in 0..V {
+        out[v] = match V {
+            1 => f._mm512_permutexvar_pd(order[v], l[0]),
+            2 => f._mm512_permutex2var_pd(l[0], order[v], l[1]),
+            _ => {
+                let low = f._mm512_permutex2var_pd(l[0], order[v], l[1]);
+                let high = f._mm512_permutex2var_pd(l[2], order[v], l[V - 1]);
+                let in_high = f._mm512_test_epi64_mask(order[v], f._mm512_set1_epi64(16));
+                f._mm512_mask_blend_pd(in_high, low, high)
+            }
+        };
+    }
+    out
+}

@@ -10,8 +10,8 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and for wide bands a panel of 16
-//! columns of kl + 16 values and 16 more columns of 16. Cost: 2n·kl(ku + ½) flops to
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and for bands of 32
+//! diagonals and more on either side a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to
 //! factor, 2n(kl + ku + ½) a right-hand side.
 
 mod panels;
@@ -20,6 +20,7 @@ mod partial;
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
+use crate::band_lu::end::reciprocal;
 use crate::band_lu::kernels::{LANES, axpy_minus, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Triangles};
 use crate::error::{FactorError, Result};
@@ -198,17 +199,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
     /// ‖A‖₁, max|A| and the maxima of the rows.
     fn measure(&mut self) -> Result<(T::Real, T::Real)> {
         self.rows.fill(zero());
-        let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);
-        for j in 0..self.n {
-            let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
-            let start = self.at(rows.start, j);
-            let column = &self.values[start..start + rows.len()];
-            norm = norm.max_nan(sum_and_max(column, &mut lanes));
-            for (row, v) in self.rows[rows].iter_mut().zip(column) {
-                *row = row.max_nan(v.abs1());
-            }
-        }
-        let largest = reduce(lanes, RealScalar::max_nan);
+        let (norm, largest) = pulp::Arch::new().dispatch(Measure(self));
         if !Scalar::is_finite(largest.to_f64()) {
             return Err(self.unusable_input());
         }
@@ -300,6 +291,13 @@ enum Stop {
     Growth(usize, f64),
 }
 
+impl Stop {
+    /// At a pivot of row j that is zero or not finite.
+    fn pivot<T: Scalar>(j: usize, pivot: T) -> Self {
+        if pivot == zero() { Self::ZeroPivot(j) } else { Self::Overflow }
+    }
+}
+
 impl From<Stop> for FactorError {
     fn from(stop: Stop) -> Self {
         let reason = match stop {
@@ -312,6 +310,51 @@ impl From<Stop> for FactorError {
             Stop::Overflow => return overflow(),
         };
         Self::Breakdown { method: METHOD, reason }
+    }
+}
+
+/// ‖A‖₁ and max|A|, and the maxima of the rows, as work for a SIMD instruction set.
+struct Measure<'a, T: Scalar>(&'a mut BandLuNoPivot<T>);
+
+impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
+    type Output = (T::Real, T::Real);
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> (T::Real, T::Real) {
+        let lu = self.0;
+        let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);
+        for first in (0..lu.n).step_by(LANES) {
+            let columns = first..(first + LANES).min(lu.n);
+            for j in columns.clone() {
+                let rows = j.saturating_sub(lu.ku)..(j + lu.kl + 1).min(lu.n);
+                let start = lu.at(rows.start, j);
+                norm = norm.max_nan(sum_and_max(&lu.values[start..start + rows.len()], &mut lanes));
+            }
+            // Row maxima in vectors that begin every eight rows, once for eight columns: from column to column they would begin
+            // one row further, and each would wait for two stores.
+            let top = first.saturating_sub(lu.ku.next_multiple_of(LANES));
+            for r in (top..(columns.end + lu.kl).min(lu.n)).step_by(LANES) {
+                for j in columns.clone() {
+                    let rows = r.max(j.saturating_sub(lu.ku))..(r + LANES).min(j + lu.kl + 1).min(lu.n);
+                    if rows.is_empty() {
+                        continue;
+                    }
+                    let start = lu.at(rows.start, j);
+                    let (maxima, values) = (&mut lu.rows[rows.clone()], &lu.values[start..start + rows.len()]);
+                    if let (Ok(maxima), Ok(values)) =
+                        (<&mut [T::Real; LANES]>::try_from(&mut *maxima), <&[T; LANES]>::try_from(values))
+                    {
+                        let mut larger = *maxima;
+                        for k in 0..LANES {
+                            larger[k] = larger[k].max_nan(values[k].abs1());
+                        }
+                        *maxima = larger;
+                    } else {
+                        maxima.iter_mut().zip(values).for_each(|(row, v)| *row = row.max_nan(v.abs1()));
+                    }
+                }
+            }
+        }
+        (norm, reduce(lanes, RealScalar::max_nan))
     }
 }
 
@@ -374,15 +417,14 @@ impl<T: Scalar> Strip<'_, T> {
             None => column[0],
         };
         column[0] = pivot;
-        if pivot == zero() {
-            return Some(Stop::ZeroPivot(j));
+        if pivot == zero() || !Scalar::is_finite(pivot) {
+            return Some(Stop::pivot(j, pivot));
         }
-        if !Scalar::is_finite(pivot) {
-            return Some(Stop::Overflow);
-        }
-        let divisor = Pivot::new(pivot);
-        for v in &mut column[1..] {
-            *v = divisor.divide(*v);
+        if let Some(r) = reciprocal(pivot) {
+            column[1..].iter_mut().for_each(|v| *v *= r);
+        } else {
+            let divisor = Pivot::new(pivot);
+            column[1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
         }
         let l = &column[1..];
         for i in 1..=right {
@@ -406,11 +448,16 @@ impl<T: Scalar> Strip<'_, T> {
             let lu = &*self.lu;
             let (start, limit) = (lu.at(j, j) + 1, T::Real::EPSILON.sqrt());
             let shrunk = largest * limit;
-            for (i, l) in lu.values[start..start + lu.kl.min(lu.n - 1 - j)].iter().enumerate() {
+            let below = lu.kl.min(lu.n - 1 - j);
+            let column = || lu.values[start..start + below].iter().zip(&lu.rows[j + 1..=j + below]);
+            // All rows at once first: without a branch for each.
+            if column().fold(true, |fine, (l, &row)| fine & (l.abs1() * shrunk <= row)) {
+                return None;
+            }
+            for (i, (l, &row)) in (j + 1..).zip(column()) {
                 let grown = l.abs1() * shrunk;
-                if !(grown <= lu.rows[j + 1 + i]) {
-                    let by = (grown / lu.rows[j + 1 + i] / limit).to_f64();
-                    return Some(Stop::Growth(j + 1 + i, by));
+                if !(grown <= row) {
+                    return Some(Stop::Growth(i, (grown / row / limit).to_f64()));
                 }
             }
         }

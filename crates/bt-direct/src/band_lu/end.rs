@@ -384,7 +384,7 @@ pub(super) fn filled<V: Copy>(n: usize, value: V) -> Result<Vec<V>> {
 
 /// Factor that turns a division by p into a multiplication, where that neither overflows nor underflows.
 #[inline(always)]
-pub(super) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
+pub(crate) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
     let modulus = p.abs1();
     let safe = modulus >= T::Real::MIN_POSITIVE && modulus * T::Real::MIN_POSITIVE <= T::Real::from_f64(0.5);
     // 1/p = conj(p)/|p| · 1/|p|, one division where p is real.

@@ -1,18 +1,33 @@
-//! Wide bands: by panels of columns, as in `band_lu/panels.rs` but without exchanges. The operations on an element and their
-//! order are those of elimination column by column; in single precision panels fuse products and sums.
+//! Bands of 32 diagonals and more on either side: by panels of columns, as in `band_lu/panels.rs` but without exchanges. The
+//! operations on an element and their order are those of elimination column by column; in single precision panels fuse products
+//! and sums.
+//!
+//! A panel is factored in a dense copy, in vectors that all begin at multiples of their length from the head of a column: in the
+//! band they would begin one row further with every column, and each would wait for two stores.
+
+use std::ops::Range;
 
 use bt_formats::{RealScalar, Scalar, zero};
 use pulp::Simd;
 
-use super::{Stop, Strip};
+use super::{Stop, Strip, boost};
+use crate::band_lu::end::reciprocal;
+use crate::band_lu::kernels::{LANES, mul_add};
 use crate::band_lu::panels::{GROUP, Panel};
+use crate::pivot::Pivot;
 
 /// Columns of a panel.
 pub(super) const PANEL: usize = 16;
 
-/// Values of scratch; none for narrow bands, which go column by column.
+/// From one column of the dense copy to the next.
+fn stride(kl: usize) -> usize {
+    (kl + PANEL).next_multiple_of(LANES)
+}
+
+/// Values of scratch: the dense copy and a group of columns that it is applied to. None for narrow bands, which go column by
+/// column.
 pub(super) fn scratch(kl: usize, ku: usize) -> usize {
-    if kl.min(ku) < 2 * PANEL { 0 } else { (kl + PANEL).saturating_add(GROUP).saturating_mul(PANEL) }
+    if kl.min(ku) < 2 * PANEL { 0 } else { (kl + PANEL + LANES).saturating_add(GROUP).saturating_mul(PANEL) }
 }
 
 impl<T: Scalar> Strip<'_, T> {
@@ -21,26 +36,87 @@ impl<T: Scalar> Strip<'_, T> {
     pub(super) fn eliminate_panels<const FUSED: bool, S: Simd>(&mut self, s: S) -> Option<Stop> {
         let mut first = self.first;
         while first < self.last {
-            let mut last = (first + PANEL).min(self.last);
+            let end = (first + PANEL).min(self.last);
             let mut largest = [zero::<T::Real>(); PANEL];
-            let mut stopped = None;
-            for j in first..last {
-                stopped = self.eliminate::<FUSED>(j, last, &mut largest[j - first]);
-                if stopped.is_some() {
-                    // What comes before may have gone wrong already.
-                    last = j;
-                    break;
-                }
-            }
+            let (last, stopped) = self.factor_panel::<FUSED>(first..end, &mut largest);
+            // What comes before a column without a pivot may have gone wrong already.
             self.apply_panel::<FUSED, S>(s, first, last, &mut largest);
             let mut noted = (first..last).zip(largest);
-            stopped = noted.find_map(|(j, largest)| self.check(j, largest)).or(stopped);
+            let stopped = noted.find_map(|(j, largest)| self.check(j, largest)).or(stopped);
             if stopped.is_some() {
                 return stopped;
             }
             first = last;
         }
         None
+    }
+
+    /// Factors the columns in the dense copy and writes them back. The end of those that have pivots, and why the next has none;
+    /// `largest` ← the largest |u| in each row of their columns.
+    #[inline(always)]
+    fn factor_panel<const FUSED: bool>(
+        &mut self,
+        columns: Range<usize>,
+        largest: &mut [T::Real; PANEL],
+    ) -> (usize, Option<Stop>) {
+        let lu = &mut *self.lu;
+        let (kl, first, nb) = (lu.kl, columns.start, columns.len());
+        let (ld, m) = (stride(kl), (columns.end + kl).min(lu.n) - first);
+        let at = |k: usize| (first + k) * lu.ld + lu.diagonal - k;
+        let panel = &mut lu.panel[..ld * nb];
+        for (k, column) in panel.chunks_exact_mut(ld).enumerate() {
+            let rows = m.min(k + kl + 1);
+            column[..rows].copy_from_slice(&lu.values[at(k)..at(k) + rows]);
+            column[rows..].fill(zero());
+        }
+        let mut done = nb;
+        let mut stopped = None;
+        for k in 0..nb {
+            let (column, rest) = panel[k * ld..].split_at_mut(ld);
+            let pivot = match self.threshold {
+                Some(threshold) => boost(column[k], threshold, &mut self.found.boosted),
+                None => column[k],
+            };
+            if pivot == zero() || !Scalar::is_finite(pivot) {
+                (done, stopped) = (k, Some(Stop::pivot(first + k, pivot)));
+                break;
+            }
+            column[k] = pivot;
+            self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
+            let vectors = column.as_chunks_mut::<LANES>().0;
+            // The vector that the row below the pivot is in, and those behind it.
+            let v = (k + 1) / LANES;
+            let Some((head, tail)) = vectors[v..].split_first_mut() else { continue };
+            let below = |i: usize| v * LANES + i > k;
+            let reciprocal = reciprocal(pivot);
+            let divisor = Pivot::new(pivot);
+            let divided = |x: T| reciprocal.map_or_else(|| divisor.divide(x), |r| x * r);
+            let mut l = [zero::<T>(); LANES];
+            for i in 0..LANES {
+                l[i] = if below(i) { divided(head[i]) } else { zero() };
+                head[i] = if below(i) { l[i] } else { head[i] };
+            }
+            for v in tail.iter_mut() {
+                *v = v.map(divided);
+            }
+            for other in rest.chunks_exact_mut(ld) {
+                let minus_u = -other[k];
+                let others = &mut other.as_chunks_mut::<LANES>().0[v..=v + tail.len()];
+                let (first, others) = others.split_first_mut().expect("as many vectors as in the pivot's column");
+                *first = minus_product::<T, FUSED>(*first, &l, minus_u);
+                for (y, l) in others.iter_mut().zip(&*tail) {
+                    *y = minus_product::<T, FUSED>(*y, l, minus_u);
+                }
+            }
+        }
+        for (k, column) in panel.chunks_exact(ld).take(done).enumerate() {
+            let rows = m.min(k + kl + 1);
+            lu.values[at(k)..at(k) + rows].copy_from_slice(&column[..rows]);
+            for (largest, u) in largest.iter_mut().zip(&column[..=k]) {
+                *largest = largest.max_nan(u.abs1());
+            }
+        }
+        (first + done, stopped)
     }
 
     /// Applies the columns first..last to those behind them.
@@ -53,16 +129,10 @@ impl<T: Scalar> Strip<'_, T> {
         largest: &mut [T::Real; PANEL],
     ) {
         let lu = &mut *self.lu;
-        let (nb, ldp, stride) = (last - first, lu.kl + PANEL, lu.ld - 1);
-        let m = (last + lu.kl).min(lu.n) - first;
-        let (panel, by_columns) = lu.panel.split_at_mut(ldp * PANEL);
-        for (k, column) in panel.chunks_exact_mut(ldp).take(nb).enumerate() {
-            let (rows, at) = (k + 1..m.min(k + lu.kl + 1), (first + k) * lu.ld + lu.diagonal);
-            column[..=k].fill(zero());
-            column[rows.clone()].copy_from_slice(&lu.values[at + 1..=at + rows.len()]);
-            column[rows.end..m].fill(zero());
-        }
-        let panel = Panel { values: panel, ld: ldp, columns: nb, rows: m };
+        let (nb, step) = (last - first, lu.ld - 1);
+        let (ld, rows) = (stride(lu.kl), (last + lu.kl).min(lu.n) - first);
+        let (panel, by_columns) = lu.panel.split_at_mut(ld * PANEL);
+        let panel = Panel { values: panel, ld, columns: nb, rows };
         let end = (last + lu.ku).min(lu.n);
         let mut c = last;
         macro_rules! columns {
@@ -73,15 +143,21 @@ impl<T: Scalar> Strip<'_, T> {
                     let absent = |i: usize| (c + i).saturating_sub(lu.ku + first).min(nb);
                     let mut x = [[zero::<T>(); GROUP]; PANEL];
                     for i in 0..$columns {
-                        for k in absent(i)..nb {
-                            x[k][i] = lu.values[base + i * stride + k];
+                        let from = absent(i);
+                        let stored = &lu.values[base + i * step + from..base + i * step + nb];
+                        for (x, &v) in x[from..nb].iter_mut().zip(stored) {
+                            x[i] = v;
                         }
                     }
-                    panel.apply::<$columns, FUSED, S>(s, &mut x[..nb], by_columns, &mut lu.values, base, stride, absent);
+                    panel.apply::<$columns, FUSED, S>(s, &mut x[..nb], by_columns, &mut lu.values, base, step, absent);
                     for (largest, x) in largest.iter_mut().zip(&x[..nb]) {
-                        for v in x {
-                            *largest = largest.max_nan(v.abs1());
+                        let mut lanes = x.map(Scalar::abs1);
+                        for half in [4, 2, 1] {
+                            for i in 0..half {
+                                lanes[i] = lanes[i].max_nan(lanes[i + half]);
+                            }
                         }
+                        *largest = largest.max_nan(lanes[0]);
                     }
                     c += $columns;
                 }
@@ -89,4 +165,13 @@ impl<T: Scalar> Strip<'_, T> {
         }
         columns!(8 4 1);
     }
+}
+
+/// y + l·(−u)
+#[inline(always)]
+fn minus_product<T: Scalar, const FUSED: bool>(mut y: [T; LANES], l: &[T; LANES], minus_u: T) -> [T; LANES] {
+    for i in 0..LANES {
+        y[i] = mul_add::<T, FUSED>(minus_u, l[i], y[i]);
+    }
+    y
 }

@@ -279,6 +279,22 @@ fn a_divided_iteration_that_diverges_returns_its_best() {
     }
 }
 
+#[test]
+fn a_divided_iteration_does_not_see_how_the_last_one_ended() {
+    let Some(device) = device() else { return };
+    let a = system::<f64>(&[5, 6, 7, 1], 1.3, DiagonalKind::Dense, 9, &shifted);
+    for rule in [StopRule::Residual, StopRule::Update] {
+        let method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
+        let mut method = method.shared(HostShare::Blocks(2)).unwrap();
+        let mut x = vec![f64::MAX; 19];
+        let report = method.solve(&[1.0; 19], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!(report.outcome, Outcome::Breakdown(Breakdown::NonFinite), "{rule:?}");
+        x.fill(0.0);
+        let report = method.solve(&[1.0; 19], &mut x, &StopCriterion::default(), &mut ()).unwrap();
+        assert_eq!(report.outcome, Outcome::Converged, "{rule:?}");
+    }
+}
+
 /// Several right-hand sides of very different sizes and ends: the bits, counts and outcomes that each has alone.
 #[test]
 fn right_hand_sides_swept_together_are_as_alone() {

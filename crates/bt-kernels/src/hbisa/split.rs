@@ -208,8 +208,8 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
             let part = &parts[((step & 1) * 2 + colour) as usize * 3 * blocks..][..3 * blocks];
             let largest = |v: &[f64]| v.iter().fold(0.0, |m: f64, &v| m.max_nan(v));
             let sum = part[..blocks].iter().sum::<f64>();
-            if !sum.is_finite() {
-                // The device has stopped by itself.
+            if step > 0 && !sum.is_finite() {
+                // The device has stopped by itself. The first sum is of what the last solve has left.
                 norms.change = f64::NAN;
             }
             norms.join(Norms {

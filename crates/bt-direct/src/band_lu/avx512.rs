@@ -158,6 +158,11 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
         let (kv, stride, step) = (shape.kv(), shape.ld() - 1, rows.step(shape));
         // The row that enters with step j, in column j.
         let entering = |j: usize| rows.at(shape, j + kl, j);
+        if first == 0 {
+            // Whichever row is the first, it goes as far as the band above the diagonal.
+            end.tops[..ku].fill(0);
+            end.found.reach = ku;
+        }
         let mut order = Order::<V>::load(end, first);
         let mut largest = f._mm512_set1_epi64(0);
 

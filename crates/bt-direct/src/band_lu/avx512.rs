@@ -465,8 +465,8 @@ impl End<f64> {
     /// Of the columns noted too early, those that are left over when all steps are done.
     fn forget_beyond(&mut self) {
         let Shape { kl, cols, .. } = self.shape;
-        let reach = self.found.reach;
-        let noted = reach.max(cols)..(reach + kl + 1).max(cols);
+        let start = self.found.reach.max(cols);
+        let noted = start..(self.found.reach + kl + 1).clamp(start, self.tops.len());
         self.tops[noted].fill(cols as u32);
     }
 }

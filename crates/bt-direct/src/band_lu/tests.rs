@@ -146,6 +146,14 @@ fn registers_do_not_change_the_factors() {
     }
 }
 
+/// The row that enters with the last step of the vectors ends with the matrix; now and then it is the pivot.
+#[test]
+fn the_last_strip_of_vectors_may_reach_the_end() {
+    for seed in 0..40 {
+        same_factors::<f64>(32 + 3 * 4, 4, 4, Tuning::Narrow { registers: 1, strip: 32 }, seed);
+    }
+}
+
 /// No exchanges, some, and pivots whose reciprocals overflow.
 #[test]
 fn dominance_and_scale_do_not_matter_to_kernels() {

@@ -20,7 +20,7 @@ mod partial;
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
-use crate::band_lu::end::reciprocal;
+use crate::band_lu::end::divide;
 use crate::band_lu::kernels::{LANES, axpy_minus, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Triangles};
 use crate::error::{FactorError, Result};
@@ -420,12 +420,7 @@ impl<T: Scalar> Strip<'_, T> {
         if pivot == zero() || !Scalar::is_finite(pivot) {
             return Some(Stop::pivot(j, pivot));
         }
-        if let Some(r) = reciprocal(pivot) {
-            column[1..].iter_mut().for_each(|v| *v *= r);
-        } else {
-            let divisor = Pivot::new(pivot);
-            column[1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
-        }
+        divide(&mut column[1..], pivot);
         let l = &column[1..];
         for i in 1..=right {
             // Row j of column j + i, then the rows below it.

@@ -1,4 +1,8 @@
-//! Reading memory in order before it is worked on in another order.
+//! Lines of memory, read or asked for before they are worked on.
+
+use std::ops::Range;
+
+use bt_formats::prefetch;
 
 /// Bytes along which the hardware reads ahead at most: a page.
 pub(crate) const PAGE: usize = 4096;
@@ -9,4 +13,10 @@ pub(crate) fn read<T: Copy>(values: &[T]) {
     for v in values.iter().step_by(64 / size_of::<T>()) {
         std::hint::black_box(*v);
     }
+}
+
+/// Asks for the cache lines of `values[part]`, as far as there are such values.
+#[inline(always)]
+pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
+    part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
 }

@@ -10,7 +10,6 @@ use std::arch::x86_64::{__m512d, __m512i};
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use bt_formats::prefetch;
 use pulp::Simd;
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
@@ -19,6 +18,7 @@ use super::Tuning;
 use super::end::{Direction, End, Lanes, Shape, reciprocal};
 use super::kernels::LANES;
 use super::narrow::tiny_pivot_lane;
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// The columns first..last of a narrow band. False without AVX-512, for bands of a few diagonals, an odd number of columns, and
@@ -48,35 +48,34 @@ fn run<R: Rows>(simd: V4, end: &mut End<f64>, rows: R, registers: usize, columns
 
 /// Where the rows of A come from.
 trait Rows: Copy {
-    /// Numbers of rows i, i + 1 in the column where row i is at `at`; `values` are the factors.
-    fn pair(self, values: &[f64], at: usize) -> [f64; 2];
-    /// From a column to the next, along a row.
-    fn step(self, shape: Shape) -> usize;
+    /// Numbers of rows i, i + 1 in the column where row i is at `at`; `factors` are the factors' values.
+    fn pair(self, factors: &[f64], at: usize) -> [f64; 2];
+    /// A by itself; nothing where it is in the place of its factors.
+    fn values(&self) -> &[f64];
     /// Where A(i, j) is.
-    fn at(self, shape: Shape, i: usize, j: usize) -> usize;
-    /// Asks for a column, which the next strip begins with.
-    fn fetch(self, shape: Shape, column: usize);
+    #[inline(always)]
+    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+        shape.source_at(i, j)
+    }
 }
 
-/// The factors' storage.
+/// The factors' storage, from the first row.
 #[derive(Clone, Copy)]
 struct InPlace;
 
 impl Rows for InPlace {
     #[inline(always)]
-    fn pair(self, values: &[f64], at: usize) -> [f64; 2] {
-        [values[at], values[at + 1]]
+    fn pair(self, factors: &[f64], at: usize) -> [f64; 2] {
+        [factors[at], factors[at + 1]]
     }
     #[inline(always)]
-    fn step(self, shape: Shape) -> usize {
-        shape.ld() - 1
+    fn values(&self) -> &[f64] {
+        &[]
     }
     #[inline(always)]
     fn at(self, shape: Shape, i: usize, j: usize) -> usize {
         shape.at(i, j)
     }
-    #[inline(always)]
-    fn fetch(self, _: Shape, _: usize) {}
 }
 
 /// A, seen from its first row.
@@ -89,16 +88,8 @@ impl Rows for Down<'_> {
         [self.0[at], self.0[at + 1]]
     }
     #[inline(always)]
-    fn step(self, shape: Shape) -> usize {
-        shape.ld() - 1
-    }
-    #[inline(always)]
-    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
-        shape.source_at(i, j)
-    }
-    #[inline(always)]
-    fn fetch(self, shape: Shape, column: usize) {
-        fetch(self.0, shape.source_at(column, column) - shape.kv(), shape.ld());
+    fn values(&self) -> &[f64] {
+        self.0
     }
 }
 
@@ -112,23 +103,15 @@ impl Rows for Up<'_> {
         [self.0[at], self.0[at - 1]]
     }
     #[inline(always)]
-    fn step(self, shape: Shape) -> usize {
-        (2 * shape.ku + shape.kl).wrapping_neg()
-    }
-    #[inline(always)]
-    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
-        shape.source_at(i, j)
-    }
-    #[inline(always)]
-    fn fetch(self, shape: Shape, column: usize) {
-        fetch(self.0, shape.source_at(column, column) - shape.kv(), 2 * shape.ku + shape.kl + 1);
+    fn values(&self) -> &[f64] {
+        self.0
     }
 }
 
-/// Asks for `len` numbers from `start` on.
+/// From a column to the next along a row of A.
 #[inline(always)]
-fn fetch(values: &[f64], start: usize, len: usize) {
-    (start..start + len).step_by(LANES).for_each(|at| prefetch(values, at));
+fn step<R: Rows>(rows: R, shape: Shape) -> usize {
+    rows.at(shape, shape.kl, 1).wrapping_sub(rows.at(shape, shape.kl, 0))
 }
 
 struct Strip<'a, R, const V: usize> {
@@ -155,7 +138,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
         let f = simd.avx512f;
         let shape = end.shape;
         let Shape { kl, ku, .. } = shape;
-        let (kv, stride, step) = (shape.kv(), shape.ld() - 1, rows.step(shape));
+        let (kv, stride, step) = (shape.kv(), shape.ld() - 1, step(rows, shape));
         // The row that enters with step j, in column j.
         let entering = |j: usize| rows.at(shape, j + kl, j);
         if first == 0 {
@@ -177,9 +160,12 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
         for j in (first..last).step_by(2) {
             let ahead = j - first + last + kv;
             if ahead + 1 < shape.n.min(shape.ncols) {
+                // What the next strip begins with. A column of A has as many values as from one diagonal to the next.
+                let len = step.cast_signed().unsigned_abs() + 1;
                 for column in [ahead, ahead + 1] {
-                    rows.fetch(shape, column);
-                    fetch(&end.values, column * shape.ld(), shape.ld());
+                    let head = rows.at(shape, column, column) - kv;
+                    lines::fetch(rows.values(), head..head + len);
+                    lines::fetch(&end.values, column * shape.ld()..(column + 1) * shape.ld());
                 }
             }
             for (j, gauss) in [(j, &one), (j + 1, &two)] {
@@ -269,10 +255,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
             let u = f64::from_bits(bits);
             *max = if u.is_nan() { u } else { max.max(u) };
         }
-        // The window slides on.
-        let (done, kept) = ((last - first) * V, kv * V);
-        end.window.copy_within(done..done + kept, 0);
-        end.window[kept..].fill(Lanes([0.0; LANES]));
+        end.slide::<V>(last - first);
     }
 }
 
@@ -385,7 +368,7 @@ impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_,
     fn call(self) -> __m512d {
         let Sweep { simd, one, two, rows, columns, values, mut at, mut to, shape } = self.0;
         let f = simd.avx512f;
-        let (stride, step) = (shape.ld() - 1, rows.step(shape));
+        let (stride, step) = (shape.ld() - 1, step(rows, shape));
         let (i, k) = (one.place(), two.place());
         let (first, second): ([[f64; LANES]; V], [[f64; LANES]; V]) = (cast_each(one.l), cast_each(two.l));
         let (l, m) = (one.l, two.l);

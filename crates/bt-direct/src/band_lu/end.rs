@@ -394,6 +394,21 @@ pub(crate) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
     })
 }
 
+/// v ← v/p, by the reciprocal where there is one.
+#[inline(always)]
+pub(crate) fn divide<T: Scalar>(values: &mut [T], p: T) {
+    if let Some(r) = reciprocal(p) {
+        for v in values {
+            *v *= r;
+        }
+    } else {
+        let divisor = crate::pivot::Pivot::new(p);
+        for v in values {
+            *v = divisor.divide(*v);
+        }
+    }
+}
+
 /// Columns to be measured, as work for a SIMD instruction set.
 struct Measure<'a, T: Scalar> {
     end: &'a mut End<T>,

@@ -168,10 +168,15 @@ impl<T: Scalar> End<T> {
             self.write(j, &step);
             step = following;
         }
-        // The window slides on.
-        let (done, kv) = ((last - first) * R, self.shape.kv() * R);
-        self.window.copy_within(done..done + kv, 0);
-        self.window[kv..].fill(Lanes([zero(); LANES]));
+        self.slide::<R>(last - first);
+    }
+
+    /// The window goes on by so many columns of R registers.
+    #[inline(always)]
+    pub(super) fn slide<const R: usize>(&mut self, columns: usize) {
+        let (done, kept) = (columns * R, self.shape.kv() * R);
+        self.window.copy_within(done..done + kept, 0);
+        self.window[kept..].fill(Lanes([zero(); LANES]));
     }
 
     /// Row j + kl: the columns j to j + kl + ku.

@@ -10,11 +10,10 @@
 use bt_formats::{Reals, RealsMut, Scalar, zero};
 use pulp::Simd;
 
-use super::end::{End, filled, reciprocal};
+use super::end::{End, divide, filled};
 use super::kernels::{axpy_minus, block_update, index_of_max, solve_rows};
 use crate::block_lu::simd;
 use crate::error::Result;
-use crate::pivot::Pivot;
 
 /// Trailing columns updated together.
 pub(crate) const GROUP: usize = 8;
@@ -126,16 +125,7 @@ impl<T: Scalar> End<T> {
                 return false;
             }
             let l = &mut column[k + 1..end];
-            if let Some(r) = reciprocal(pivot) {
-                for l in l.iter_mut() {
-                    *l *= r;
-                }
-            } else {
-                let divisor = Pivot::new(pivot);
-                for l in l.iter_mut() {
-                    *l = divisor.divide(*l);
-                }
-            }
+            divide(l, pivot);
             for c in right.chunks_exact_mut(ldp) {
                 axpy_minus::<T, FUSED>(c[k], l, &mut c[k + 1..end]);
             }

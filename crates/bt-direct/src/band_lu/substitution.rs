@@ -1,12 +1,13 @@
 //! Substitution with band factors, several right-hand sides at a time: a column of the factors is read once for a
 //! group of them, whose windows stay in the first-level cache.
 
-use bt_formats::{Op, Scalar, prefetch};
+use bt_formats::{Op, Scalar};
 use faer::{MatMut, MatRef};
 
 use super::end::Direction;
 use super::kernels::{axpy_minus, dot};
 use super::packed::{self, Packed};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
 use crate::tridiagonal_once::Kernel;
@@ -95,7 +96,7 @@ impl<'a, T: Scalar> Triangles<'a, T> {
             Factor::Lower => diagonal..diagonal + self.below + 1,
             Factor::Upper => diagonal.saturating_sub(self.above)..diagonal + 1,
         };
-        part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(self.values, at));
+        lines::fetch(self.values, part);
     }
 
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.

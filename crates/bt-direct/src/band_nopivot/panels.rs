@@ -11,10 +11,9 @@ use bt_formats::{RealScalar, Scalar, zero};
 use pulp::Simd;
 
 use super::{Stop, Strip, boost};
-use crate::band_lu::end::reciprocal;
-use crate::band_lu::kernels::{LANES, mul_add};
+use crate::band_lu::end::divide;
+use crate::band_lu::kernels::{LANES, mul_add, reduce};
 use crate::band_lu::panels::{GROUP, Panel};
-use crate::pivot::Pivot;
 
 /// Columns of a panel.
 pub(super) const PANEL: usize = 16;
@@ -83,28 +82,18 @@ impl<T: Scalar> Strip<'_, T> {
             }
             column[k] = pivot;
             self.found.min_pivot = self.found.min_pivot.min_nan(pivot.abs());
-            let vectors = column.as_chunks_mut::<LANES>().0;
-            // The vector that the row below the pivot is in, and those behind it.
+            divide(&mut column[k + 1..], pivot);
+            // The vector that the row below the pivot is in, without what lies above, and those behind it.
             let v = (k + 1) / LANES;
-            let Some((head, tail)) = vectors[v..].split_first_mut() else { continue };
-            let below = |i: usize| v * LANES + i > k;
-            let reciprocal = reciprocal(pivot);
-            let divisor = Pivot::new(pivot);
-            let divided = |x: T| reciprocal.map_or_else(|| divisor.divide(x), |r| x * r);
-            let mut l = [zero::<T>(); LANES];
-            for i in 0..LANES {
-                l[i] = if below(i) { divided(head[i]) } else { zero() };
-                head[i] = if below(i) { l[i] } else { head[i] };
-            }
-            for v in tail.iter_mut() {
-                *v = v.map(divided);
-            }
+            let Some((head, tail)) = column.as_chunks::<LANES>().0[v..].split_first() else { continue };
+            let mut l = *head;
+            l[..k + 1 - v * LANES].fill(zero());
             for other in rest.chunks_exact_mut(ld) {
                 let minus_u = -other[k];
                 let others = &mut other.as_chunks_mut::<LANES>().0[v..=v + tail.len()];
                 let (first, others) = others.split_first_mut().expect("as many vectors as in the pivot's column");
                 *first = minus_product::<T, FUSED>(*first, &l, minus_u);
-                for (y, l) in others.iter_mut().zip(&*tail) {
+                for (y, l) in others.iter_mut().zip(tail) {
                     *y = minus_product::<T, FUSED>(*y, l, minus_u);
                 }
             }
@@ -151,13 +140,7 @@ impl<T: Scalar> Strip<'_, T> {
                     }
                     panel.apply::<$columns, FUSED, S>(s, &mut x[..nb], by_columns, &mut lu.values, base, step, absent);
                     for (largest, x) in largest.iter_mut().zip(&x[..nb]) {
-                        let mut lanes = x.map(Scalar::abs1);
-                        for half in [4, 2, 1] {
-                            for i in 0..half {
-                                lanes[i] = lanes[i].max_nan(lanes[i + half]);
-                            }
-                        }
-                        *largest = largest.max_nan(lanes[0]);
+                        *largest = largest.max_nan(reduce(x.map(Scalar::abs1), RealScalar::max_nan));
                     }
                     c += $columns;
                 }

@@ -9,10 +9,10 @@ use faer::MatMut;
 
 use super::BlockLu;
 use super::rows::{Diagonal, Strided, solve_lower, solve_upper, subtract_product};
-use super::simd::fetch;
 use super::solve::{Block, Direction, Pass, join, pair};
 use crate::band_lu::end::Direction as From;
 use crate::band_lu::window::{Columns, Order, ROWS, Row, Window, columns_of, put, rows, take};
+use crate::lines;
 use crate::tridiagonal_once::Kernel;
 use crate::tridiagonal_once::lanes::Isa;
 
@@ -165,8 +165,8 @@ impl<T: Scalar> Block<'_, T> {
         const LARGEST: usize = 32 << 10;
         let g = if direction == Direction::Inwards { &[] } else { self.g };
         if size_of_val(self.panel) + size_of_val(self.g) <= LARGEST {
-            fetch(self.panel);
-            fetch(g);
+            lines::fetch(self.panel, 0..self.panel.len());
+            lines::fetch(g, 0..g.len());
         }
     }
 

@@ -2,17 +2,11 @@
 //!
 //! All are generic over the instruction set, which `pulp` picks at run time, and over `f32` and `f64`.
 
-use bt_formats::{RealScalar, Scalar, prefetch};
+use bt_formats::{RealScalar, Scalar};
 use pulp::Simd;
 
 /// Places in a small array: at least a vector of any type and instruction set.
 pub(crate) const PADDED: usize = 16;
-
-/// Asks for the cache lines of `values`.
-#[inline(always)]
-pub(crate) fn fetch<T>(values: &[T]) {
-    (0..values.len()).step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
-}
 
 /// On the boundary of a cache line, so that no vector crosses one.
 #[repr(align(64))]

@@ -11,13 +11,14 @@
 
 use std::ops::Range;
 
-use bt_formats::{Par, prefetch};
+use bt_formats::Par;
 use pulp::Simd;
 
 use super::panel::{exchange, in_order};
 use super::simd::{Aligned, Lanes, PADDED, dispatch_for};
 use super::solve::{Direction, join, pair};
 use super::{BlockLu, Place};
+use crate::lines;
 
 /// x ← A⁻¹·x before or after the middle, in one of the two directions.
 pub(super) struct Chain<'a, L: Lanes> {
@@ -168,9 +169,7 @@ impl<'l, L: Lanes> Ahead<'l, L> {
 #[inline(always)]
 fn fetch<L>(from: &[L], first: usize, ld: usize, columns: usize, rows: usize) {
     for c in 0..columns {
-        for r in (0..rows).step_by(64 / size_of::<L>()) {
-            prefetch(from, first + c * ld + r);
-        }
+        lines::fetch(from, first + c * ld..first + c * ld + rows);
     }
 }
 

@@ -22,6 +22,7 @@ use pulp::Simd;
 use super::factor::Record;
 use super::panel::{Dense, Done, Front, exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
+use crate::lines;
 
 /// Largest block: its two panels and their couplings stay in a second-level cache.
 const TALLEST: usize = 96;
@@ -50,7 +51,7 @@ impl<T> Ahead<'_, T> {
     #[inline(always)]
     fn fetch(self, i: usize, n: usize) {
         for values in self.0 {
-            simd::fetch(&values[values.len() * i / n..values.len() * (i + 1) / n]);
+            lines::fetch(values, values.len() * i / n..values.len() * (i + 1) / n);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Cost: 2 flops for every pair of places (i, k), (k, j) of the pattern, k < i, k < j. Nothing is allocated.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, ask_for_huge_pages, one, zero};
 
 use crate::blas1::divide;
 use crate::ilu0::DroppedFill;
@@ -22,7 +22,12 @@ impl Pattern<'_> {
     /// The places left of the diagonal and right of it, with zeros.
     pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
         let n = self.ptr.len() - 1;
-        let mut triangles = [0; 2].map(|_| Rows { ptr: Vec::with_capacity(n + 1), ..Rows::default() });
+        // Half of the places each, or the diagonal is not in the middle: then one grows.
+        let mut triangles = [0; 2].map(|_| {
+            let idx = Vec::with_capacity(self.idx.len() / 2);
+            ask_for_huge_pages(&idx);
+            Rows { ptr: Vec::with_capacity(n + 1), idx, ..Rows::default() }
+        });
         for part in &mut triangles {
             part.ptr.push(0);
         }
@@ -36,7 +41,9 @@ impl Pattern<'_> {
             }
         }
         for part in &mut triangles {
+            part.idx.shrink_to_fit();
             part.val = vec![zero(); part.idx.len()];
+            ask_for_huge_pages(&part.val);
         }
         triangles
     }

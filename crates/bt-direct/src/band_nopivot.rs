@@ -10,12 +10,13 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and for bands of 32
-//! diagonals and more on either side a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to
-//! factor, 2n(kl + ku + ½) a right-hand side.
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and a window (`window.rs`) of
+//! 64(⌈kl/8⌉ + ⌈ku/8⌉ + 1)² values. Where that were more than 4 MiB, bands of 32 diagonals and more on either side have a dense panel of
+//! 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 
 mod panels;
 mod partial;
+mod window;
 
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
@@ -79,6 +80,8 @@ pub struct BandLuNoPivot<T: Scalar> {
     values: Vec<T>,
     /// Largest |re| + |im| of each row of A.
     rows: Vec<T::Real>,
+    /// Of all but wide bands.
+    window: Option<window::Workspace<T>>,
     /// Wide bands: a panel and what it is applied to.
     panel: Vec<T>,
     boosting: Option<Boosting>,
@@ -133,7 +136,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
     pub fn from_band(a: Band<T>, boosting: Option<Boosting>) -> Result<Self> {
         let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
         let mut out = Self::allocate(n, kl, ku, ld, kl + ku, a.into_values(), boosting)?;
-        out.factor(&mut ())?;
+        out.factor(None, &mut ())?;
         Ok(out)
     }
 
@@ -147,10 +150,13 @@ impl<T: Scalar> BandLuNoPivot<T> {
         boosting: Option<Boosting>,
     ) -> Result<Self> {
         let mut rows = Vec::new();
-        reserve(&mut rows, n)?;
-        rows.resize(n, zero());
-        let panel = zeros(panels::scratch(kl, ku))?;
-        Ok(Self { n, kl, ku, ld, diagonal, values, rows, panel, boosting, stats: FactorStats::default() })
+        // Whole vectors, and zeros for those that a window has below the last row.
+        let len = n.saturating_add(kl + 3 * LANES).next_multiple_of(LANES);
+        reserve(&mut rows, len)?;
+        rows.resize(len, zero());
+        let window = window::Workspace::new(kl, ku)?;
+        let panel = zeros(if window.is_some() { 0 } else { panels::scratch(kl, ku) })?;
+        Ok(Self { n, kl, ku, ld, diagonal, values, rows, window, panel, boosting, stats: FactorStats::default() })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
@@ -170,17 +176,26 @@ impl<T: Scalar> BandLuNoPivot<T> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("sub-diagonals", self.kl, a.kl())?;
         check_size("super-diagonals", self.ku, a.ku())?;
+        if self.measures_in_window() {
+            return self.factor(Some(a), monitor);
+        }
         for j in 0..self.n {
             let rows = a.column_range(j);
             let from = j * a.ldab() + self.kl + self.ku + rows.start - j;
             let to = self.at(rows.start, j);
             self.values[to..to + rows.len()].copy_from_slice(&a.values()[from..from + rows.len()]);
         }
-        self.factor(monitor)
+        self.factor(None, monitor)
     }
 
-    fn factor(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
-        let outcome = self.eliminate_all(monitor);
+    /// Boosting begins with the norm of A.
+    fn measures_in_window(&self) -> bool {
+        self.window.is_some() && self.boosting.is_none()
+    }
+
+    /// Factors `source`, or what is in the place of the factors.
+    fn factor(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+        let outcome = self.eliminate_all(source, monitor);
         if outcome.is_err() {
             for j in 0..self.n {
                 self.values[j * self.ld + self.diagonal] = T::nan_impl();
@@ -196,39 +211,49 @@ impl<T: Scalar> BandLuNoPivot<T> {
         j * self.ld + self.diagonal + i - j
     }
 
-    /// ‖A‖₁, max|A| and the maxima of the rows.
-    fn measure(&mut self) -> Result<(T::Real, T::Real)> {
-        self.rows.fill(zero());
-        let (norm, largest) = pulp::Arch::new().dispatch(Measure(self));
-        if !Scalar::is_finite(largest.to_f64()) {
-            return Err(self.unusable_input());
-        }
-        Ok((norm, largest))
+    /// Column j of `source`, or of what is in the place of the factors: its first row and its values.
+    #[inline(always)]
+    fn column<'a>(&'a self, source: Option<&'a Band<T>>, j: usize) -> (usize, &'a [T]) {
+        let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
+        let (values, at) = match source {
+            Some(a) => (a.values(), j * a.ldab() + self.kl + self.ku + rows.start - j),
+            None => (&self.values[..], self.at(rows.start, j)),
+        };
+        (rows.start, &values[at..at + rows.len()])
     }
 
-    fn unusable_input(&self) -> FactorError {
-        for col in 0..self.n {
-            for row in col.saturating_sub(self.ku)..(col + self.kl + 1).min(self.n) {
-                let value = self.values[self.at(row, col)];
-                if !Scalar::is_finite(value) {
-                    let value = value.to_string();
-                    return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
-                }
-            }
+    /// ‖A‖₁, max|A| and the maxima of the rows, if all are finite.
+    fn measure(&mut self, found: &mut Found<T>) -> Result<()> {
+        pulp::Arch::new().dispatch(Measure { lu: self, found });
+        if !Scalar::is_finite(found.max_a().to_f64()) {
+            return Err(self.non_finite(None, 0).unwrap_or_else(overflow));
         }
-        // Both parts of a complex entry are finite, their sum is not.
-        overflow()
+        found.measured = self.n;
+        Ok(())
     }
 
-    fn eliminate_all(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+    /// The first entry from column `first` on that is not finite.
+    fn non_finite(&self, source: Option<&Band<T>>, first: usize) -> Option<FactorError> {
+        (first..self.n).find_map(|col| {
+            let (top, values) = self.column(source, col);
+            let (row, value) = (top..).zip(values).find(|(_, v)| !Scalar::is_finite(**v))?;
+            let value = value.to_string();
+            Some(bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into())
+        })
+    }
+
+    fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.n;
         let arch = pulp::Arch::new();
-        let (norm, max_a) = self.measure()?;
+        let mut found = Found::default();
+        self.rows.fill(zero());
+        if !self.measures_in_window() {
+            self.measure(&mut found)?;
+        }
         let threshold = self.boosting.map(|b| {
-            let norm = norm.to_f64();
+            let norm = found.norm.to_f64();
             (T::Real::from_f64(b.zero * norm), T::Real::from_f64(b.eps * norm))
         });
-        let mut found = Found { max_u: zero(), min_pivot: T::Real::INFINITY, boosted: 0, stopped: None };
         let strip = (WORK_BETWEEN_REPORTS / (self.kl * self.ku + 8)).max(1).next_multiple_of(panels::PANEL);
         let mut first = 0;
         while first < n {
@@ -236,9 +261,9 @@ impl<T: Scalar> BandLuNoPivot<T> {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);
-            arch.dispatch(Strip { lu: &mut *self, found: &mut found, threshold, first, last });
+            arch.dispatch(Strip { lu: &mut *self, source, found: &mut found, threshold, first, last });
             if let Some(stop) = found.stopped {
-                return Err(stop.into());
+                return Err(self.non_finite(source, found.measured).unwrap_or_else(|| stop.into()));
             }
             first = last;
         }
@@ -248,12 +273,15 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let (kl, ku) = (self.kl, self.ku);
         let widths = |j: usize| (kl.min(n - 1 - j), ku.min(n - 1 - j));
         self.stats = FactorStats {
-            norm_one: norm.to_f64(),
-            growth: if n == 0 { 1.0 } else { found.max_u.to_f64() / max_a.to_f64() },
+            norm_one: found.norm.to_f64(),
+            growth: if n == 0 { 1.0 } else { found.max_u.to_f64() / found.max_a().to_f64() },
             min_pivot: if n == 0 { 0.0 } else { found.min_pivot.to_f64() },
             boosted_pivots: found.boosted,
             nnz: (0..n).map(|j| 1 + widths(j).0 + widths(j).1).sum(),
-            bytes: size_of_val(&*self.values) + size_of_val(&*self.rows) + size_of_val(&*self.panel),
+            bytes: size_of_val(&*self.values)
+                + size_of_val(&*self.rows)
+                + size_of_val(&*self.panel)
+                + self.window.as_ref().map_or(0, window::Workspace::bytes),
             flops: (0..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum(),
         };
         Ok(())
@@ -314,13 +342,16 @@ impl From<Stop> for FactorError {
 }
 
 /// ‖A‖₁ and max|A|, and the maxima of the rows, as work for a SIMD instruction set.
-struct Measure<'a, T: Scalar>(&'a mut BandLuNoPivot<T>);
+struct Measure<'a, T: Scalar> {
+    lu: &'a mut BandLuNoPivot<T>,
+    found: &'a mut Found<T>,
+}
 
 impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
-    type Output = (T::Real, T::Real);
+    type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> (T::Real, T::Real) {
-        let lu = self.0;
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self { lu, found } = self;
         let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);
         for first in (0..lu.n).step_by(LANES) {
             let columns = first..(first + LANES).min(lu.n);
@@ -354,21 +385,40 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
                 }
             }
         }
-        (norm, reduce(lanes, RealScalar::max_nan))
+        (found.norm, found.max_a) = (norm, lanes);
     }
 }
 
 /// Running results.
 struct Found<T: Scalar> {
+    /// Columns measured: ‖·‖₁, and the largest |re| + |im| lane by lane.
+    measured: usize,
+    norm: T::Real,
+    max_a: [T::Real; LANES],
     max_u: T::Real,
     min_pivot: T::Real,
     boosted: usize,
     stopped: Option<Stop>,
 }
 
+impl<T: Scalar> Default for Found<T> {
+    fn default() -> Self {
+        let (norm, max_a, max_u) = (zero(), [zero(); LANES], zero());
+        Self { measured: 0, norm, max_a, max_u, min_pivot: T::Real::INFINITY, boosted: 0, stopped: None }
+    }
+}
+
+impl<T: Scalar> Found<T> {
+    fn max_a(&self) -> T::Real {
+        reduce(self.max_a, RealScalar::max_nan)
+    }
+}
+
 /// The columns first..last, as work for a SIMD instruction set.
 struct Strip<'a, T: Scalar> {
     lu: &'a mut BandLuNoPivot<T>,
+    /// A, unless it is in the place of its factors.
+    source: Option<&'a Band<T>>,
     found: &'a mut Found<T>,
     /// 0_ε·‖A‖₁ and ε·‖A‖₁.
     threshold: Option<(T::Real, T::Real)>,
@@ -391,6 +441,11 @@ impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
 impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
+        if let Some(mut window) = self.lu.window.take() {
+            let stopped = self.eliminate_in_window::<FUSED>(&mut window);
+            self.lu.window = Some(window);
+            return stopped;
+        }
         if !self.lu.panel.is_empty() {
             return self.eliminate_panels::<FUSED, S>(s);
         }
@@ -504,10 +559,9 @@ mod tests {
     use super::*;
     use bt_formats::c64;
 
-    /// Column by column and by panels: the same bits (single precision apart, where products are fused in panels only), the same
-    /// place where it goes wrong.
-    fn same<T: Scalar>(n: usize, kl: usize, ku: usize, diagonal: f64, boosting: Option<Boosting>) {
-        let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
+    /// A random band with this diagonal, then the entry `odd` in its place.
+    fn band<T: Scalar>(n: usize, kl: usize, ku: usize, diagonal: f64, odd: Option<(usize, usize, f64)>) -> Band<T> {
+        let mut a = Band::zeros(n, kl, ku).unwrap();
         let mut state = 1u64;
         for j in 0..n {
             for i in a.column_range(j) {
@@ -516,30 +570,104 @@ mod tests {
                 *a.get_mut(i, j) = T::from_parts(if i == j { diagonal + v } else { v }, v / 3.0);
             }
         }
-        let [panels, columns] = [true, false].map(|by_panels| {
+        if let Some((i, j, v)) = odd {
+            *a.get_mut(i, j) = T::from_parts(v, 0.0);
+        }
+        a
+    }
+
+    /// In the window, by panels and column by column: the same bits, the same place where it goes wrong.
+    fn same<T: Scalar>(a: &Band<T>, boosting: Option<Boosting>) -> Result<()> {
+        let (n, kl, ku) = (a.n(), a.kl(), a.ku());
+        let factored = |window: bool, panels: bool| {
             let values = zeros(n * (kl + ku + 1)).unwrap();
             let mut lu = BandLuNoPivot::allocate(n, kl, ku, kl + ku + 1, ku, values, boosting).unwrap();
-            assert!(!lu.panel.is_empty());
-            if !by_panels {
-                lu.panel.clear();
+            assert!(lu.window.is_some() && lu.panel.is_empty());
+            if !window {
+                lu.window = None;
+                lu.panel = zeros(if panels { panels::scratch(kl, ku) } else { 0 }).unwrap();
             }
-            let outcome = lu.refactor(&a).map_err(|e| e.to_string());
-            (outcome, lu.values, lu.stats.growth, lu.stats.min_pivot, lu.stats.boosted_pivots)
-        });
-        assert_eq!(panels.0, columns.0);
-        if panels.0.is_ok() {
-            assert_eq!((panels.2, panels.3, panels.4), (columns.2, columns.3, columns.4));
-            assert!(panels.1 == columns.1, "{n} {kl} {ku}");
+            let outcome = lu.refactor(a);
+            let message = outcome.as_ref().map_err(ToString::to_string).copied();
+            let FactorStats { norm_one, growth, min_pivot, boosted_pivots, .. } = lu.stats;
+            ((message, norm_one, growth, min_pivot, boosted_pivots), lu.values, outcome)
+        };
+        let window = factored(true, false);
+        // Single precision fuses products in panels only.
+        let panels = (T::Real::EPSILON.to_f64() < 1e-10 && kl.min(ku) >= 32).then(|| factored(false, true));
+        for other in panels.into_iter().chain([factored(false, false)]) {
+            assert_eq!(window.0.0, other.0.0, "{n} {kl} {ku}");
+            if window.2.is_ok() {
+                // The norm is summed in another order.
+                assert!((window.0.1 - other.0.1).abs() <= 1e-6 * other.0.1);
+                assert_eq!((window.0.2, window.0.3, window.0.4), (other.0.2, other.0.3, other.0.4), "{n} {kl} {ku}");
+                assert!(window.1 == other.1, "{n} {kl} {ku}");
+            }
+        }
+        window.2
+    }
+
+    const SHAPES: [(usize, usize, usize); 22] = [
+        (1, 0, 0),
+        (7, 1, 1),
+        (8, 2, 1),
+        (9, 8, 8),
+        (20, 0, 3),
+        (21, 3, 0),
+        (40, 1, 1),
+        (41, 7, 8),
+        (64, 8, 7),
+        (65, 9, 1),
+        (66, 1, 9),
+        (100, 16, 16),
+        (101, 15, 17),
+        (77, 24, 5),
+        (33, 32, 32),
+        (150, 32, 32),
+        (151, 33, 47),
+        (149, 60, 34),
+        (40, 39, 39),
+        (2000, 2, 3),
+        (2100, 17, 17),
+        (5, 4, 4),
+    ];
+
+    #[test]
+    fn all_ways_make_the_same_factors() {
+        for (n, kl, ku) in SHAPES {
+            for diagonal in [100.0, 2.0] {
+                for boosting in [None, Some(Boosting { zero: 1e-2, eps: 0.3 })] {
+                    let _ = same(&band::<f64>(n, kl, ku, diagonal, None), boosting);
+                    let _ = same(&band::<c64>(n, kl, ku, diagonal, None), boosting);
+                    let _ = same(&band::<f32>(n, kl, ku, diagonal, None), boosting);
+                }
+            }
         }
     }
 
     #[test]
-    fn panels_do_not_change_the_factors() {
-        for (n, kl, ku) in [(33, 32, 32), (150, 32, 32), (151, 33, 47), (149, 60, 34), (40, 39, 39)] {
-            for diagonal in [100.0, 2.0] {
-                same::<f64>(n, kl, ku, diagonal, None);
-                same::<f64>(n, kl, ku, diagonal, Some(Boosting { zero: 1e-2, eps: 0.3 }));
-                same::<c64>(n, kl, ku, diagonal, None);
+    fn all_ways_go_wrong_in_the_same_place() {
+        let reason = |a: &Band<f64>| same(a, None).unwrap_err().to_string();
+        for (n, kl, ku) in SHAPES.into_iter().filter(|s| s.0 > 9 && s.1 > 0 && s.2 > 0) {
+            for j in [0, 3, 8, n / 2, n - 2, n - 1] {
+                // The first pivot is a matrix entry; later ones are small, and rows grow.
+                let zero_pivot = band::<f64>(n, kl, ku, 100.0, Some((0, 0, 0.0)));
+                assert!(reason(&zero_pivot).contains("row 0"));
+                if j > 0 {
+                    let a = band::<f64>(n, kl, ku, 100.0, Some((j, j, 1e-12)));
+                    let _ = same(&a, None);
+                    let _ = same(&a, Some(Boosting { zero: 1e-2, eps: 0.3 }));
+                }
+                let a = band::<f64>(n, kl, ku, 100.0, Some((j, j.saturating_sub(1), f64::NAN)));
+                assert!(
+                    matches!(same(&a, None), Err(FactorError::Input(bt_formats::Error::NonFinite { row, .. })) if row == j)
+                );
+                // An entry that is not finite is named whatever goes wrong before it.
+                let mut a = zero_pivot;
+                *a.get_mut(j, j.max(1) - 1) = f64::INFINITY;
+                assert!(
+                    matches!(same(&a, None), Err(FactorError::Input(bt_formats::Error::NonFinite { row, .. })) if row == j)
+                );
             }
         }
     }

@@ -51,12 +51,22 @@ impl<T: Scalar> Band<T> {
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let (mut kl, mut ku) = (0, 0);
-        a.for_each_entry(&mut |i, j, _| {
-            kl = kl.max(i.saturating_sub(j));
-            ku = ku.max(j.saturating_sub(i));
-        });
+        for i in 0..a.nrows() {
+            // Columns increase.
+            let cols = a.row(i).0;
+            if let (Some(&first), Some(&last)) = (cols.first(), cols.last()) {
+                kl = kl.max(i.saturating_sub(first as usize));
+                ku = ku.max((last as usize).saturating_sub(i));
+            }
+        }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
-        a.for_each_entry(&mut |i, j, v| *band.get_mut(i, j) = v);
+        let (diagonal, stride) = (kl + ku, 2 * kl + ku);
+        for i in 0..a.nrows() {
+            let (cols, vals) = a.row(i);
+            for (&j, &v) in cols.iter().zip(vals) {
+                band.values[diagonal + i + j as usize * stride] = v;
+            }
+        }
         Ok(band)
     }
 

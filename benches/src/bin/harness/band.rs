@@ -1,9 +1,12 @@
-//! Cases of kind band: factor, solve, and all right-hand sides at once. Contestants `blocktri-band-lu` and, where
-//! elimination without interchanges keeps its digits, `blocktri-band-lu-nopivot`.
+//! Cases of kind band: factor, solve, and all right-hand sides at once; sparse ones in their own order, with the copy into the
+//! band as `+setup`. Contestants `blocktri-band-lu` and, where elimination without interchanges keeps its digits,
+//! `blocktri-band-lu-nopivot`.
+
+use std::hint::black_box;
 
 use blocktri::direct::{BandLu, BandLuNoPivot, FactorError, Factorization};
 use blocktri::faer::{Mat, MatMut};
-use blocktri::formats::{Band, Op, certify};
+use blocktri::formats::{Band, Csr, Op, certify};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};
@@ -31,6 +34,8 @@ struct Solver<'a> {
     name: &'static str,
     lu: Box<dyn Refactor>,
     matrix: &'a Band<f64>,
+    /// What the band was made from.
+    sparse: Option<&'a Csr<f64>>,
     rhs: &'a [f64],
     x: Vec<f64>,
     xs: Vec<f64>,
@@ -41,9 +46,10 @@ impl Contestant for Solver<'_> {
         self.name
     }
     fn phases(&self) -> &'static [&'static str] {
-        match self.rhs.len() / self.matrix.n() {
-            64 => &["factor", "solve", "+solve64"],
-            _ => &["factor", "solve"],
+        match (self.sparse, self.rhs.len() / self.matrix.n()) {
+            (Some(_), _) => &["factor", "solve", "+setup"],
+            (None, 64) => &["factor", "solve", "+solve64"],
+            (None, _) => &["factor", "solve"],
         }
     }
     fn reset(&mut self) {
@@ -53,11 +59,14 @@ impl Contestant for Solver<'_> {
     }
     fn run(&mut self, phase: usize) -> Result<()> {
         let n = self.matrix.n();
-        match phase {
+        match (phase, self.sparse) {
             // As among the peers, the copy of the matrix that LAPACK overwrites is made outside; ours is part of it.
-            0 => self.lu.refactor(self.matrix)?,
-            1 => self.lu.solve_vec_in_place(&mut self.x),
-            _ => self.lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut self.xs, n, self.rhs.len() / n)),
+            (0, _) => self.lu.refactor(self.matrix)?,
+            (1, _) => self.lu.solve_vec_in_place(&mut self.x),
+            (_, Some(a)) => drop(black_box(Band::from_csr(a)?)),
+            (_, None) => {
+                self.lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut self.xs, n, self.rhs.len() / n));
+            }
         }
         Ok(())
     }
@@ -68,7 +77,8 @@ impl Contestant for Solver<'_> {
         let error = |x: &[f64], b: &[f64]| {
             certify(self.matrix, Op::Identity, column(x).as_ref(), column(b).as_ref()).backward_error
         };
-        let all = self.xs.chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
+        let several = if self.sparse.is_some() { 0 } else { self.rhs.len() };
+        let all = self.xs[..several].chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
         all.fold(error(&self.x, &self.rhs[..n]), f64::max)
     }
     fn notes(&self) -> Map<String, Value> {
@@ -91,22 +101,41 @@ fn matrix(problem: &Problem) -> Result<Band<f64>> {
     Ok(a)
 }
 
+/// Band LU with and, where that keeps its digits, without pivoting. For a band made from `sparse`, one right-hand side.
+pub fn contestants<'a>(
+    case: &str,
+    a: &'a Band<f64>,
+    sparse: Option<&'a Csr<f64>>,
+    rhs: &'a [f64],
+) -> Result<Vec<Box<dyn Contestant + 'a>>> {
+    let solver = |name, lu| contestant(name, lu, a, sparse, rhs);
+    let mut contestants = vec![solver("blocktri-band-lu", Box::new(BandLu::new(a)?))];
+    match BandLuNoPivot::new(a) {
+        Ok(lu) => contestants.push(solver("blocktri-band-lu-nopivot", Box::new(lu))),
+        Err(why) => eprintln!("{case}: {why}"),
+    }
+    Ok(contestants)
+}
+
+fn contestant<'a>(
+    name: &'static str,
+    lu: Box<dyn Refactor>,
+    matrix: &'a Band<f64>,
+    sparse: Option<&'a Csr<f64>>,
+    rhs: &'a [f64],
+) -> Box<dyn Contestant + 'a> {
+    let (x, xs) = (vec![0.0; matrix.n()], vec![0.0; rhs.len()]);
+    Box::new(Solver { name, lu, matrix, sparse, rhs, x, xs })
+}
+
 /// Races the factorizations.
 pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let a = matrix(problem)?;
     let (n, b) = (a.n(), a.kl() as f64);
     let rhs = problem.reals("rhs")?;
-    let solver = |name, lu: Box<dyn Refactor>| {
-        let (x, xs) = (vec![0.0; n], vec![0.0; rhs.len()]);
-        Box::new(Solver { name, lu, matrix: &a, rhs: &rhs, x, xs }) as Box<dyn Contestant + '_>
-    };
-    let mut contestants = vec![solver("blocktri-band-lu", Box::new(BandLu::new(&a)?))];
-    match BandLuNoPivot::new(&a) {
-        Ok(lu) => contestants.push(solver("blocktri-band-lu-nopivot", Box::new(lu))),
-        Err(why) => eprintln!("{}: {why}", problem.case),
-    }
+    let mut contestants = contestants(&problem.case, &a, None, &rhs)?;
     for (name, lu) in crate::spike::contestants(&problem.case, &a) {
-        contestants.push(solver(name, lu));
+        contestants.push(contestant(name, lu, &a, None, &rhs));
     }
     let rows = n as f64;
     let floor = Floor {

@@ -1,12 +1,12 @@
 //! Cases of kind csr: y ← A·x, contestants `blocktri-csr`, `blocktri-dia` where diagonals are full, and, where blocks are
-//! given, `blocktri-hybrid`; then the Krylov methods.
+//! given, `blocktri-hybrid`; there band factorizations too, of the matrix in its own order; then the Krylov methods.
 
-use blocktri::formats::{BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
+use blocktri::formats::{Band, BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
-use crate::{Args, Result, krylov};
+use crate::{Args, Result, band, krylov};
 
 struct Product<'a> {
     name: &'static str,
@@ -65,10 +65,18 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     contestants.extend(diagonals.as_ref().map(|d| product("blocktri-dia", d)));
     contestants.extend(hybrid.as_ref().map(|h| product("blocktri-hybrid", h)));
     let solvers = krylov::contestants(args, &a, operator, partition.as_ref(), x)?;
-    let wanted = args.method.as_deref().is_none_or(|m| contestants.iter().any(|c| c.name().contains(m)));
-    if solvers.is_empty() || wanted {
+    let asked = |name: &str| args.method.as_deref().is_none_or(|m| name.contains(m));
+    let bands = partition.as_ref().filter(|_| ["blocktri-band-lu", "blocktri-band-lu-nopivot"].into_iter().any(asked));
+    // Where nothing is asked for by its name, this says so.
+    if contestants.iter().any(|c| asked(c.name())) || solvers.is_empty() && bands.is_none() {
         let floor = Floor { flops: (2 * nnz) as f64, bytes: (12 * nnz + 20 * n) as f64 };
         race(&problem.case, n, floor, args, contestants)?;
+    }
+    if let Some(partition) = bands {
+        let (k, band) = (partition.min_max_size().1, Band::from_csr(&a)?);
+        // Band LU of half-bandwidth k: A is read, the factors are written and read.
+        let floor = Floor { flops: (2 * n * k * k) as f64, bytes: (12 * nnz + 16 * n * (2 * k + 1)) as f64 };
+        race(&problem.case, n, floor, args, band::contestants(&problem.case, &band, Some(&a), x)?)?;
     }
     if !solvers.is_empty() {
         // Of no meaning without the number of iterations.

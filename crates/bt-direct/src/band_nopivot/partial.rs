@@ -24,6 +24,6 @@ impl<T: Scalar> BandLuNoPivot<T> {
             let start = self.at(rows.start, j);
             fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
         }
-        self.factor(monitor)
+        self.factor(None, monitor)
     }
 }

@@ -493,6 +493,9 @@ impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn check(&mut self, j: usize, largest: T::Real) -> Option<Stop> {
         self.found.max_u = self.found.max_u.max_nan(largest);
+        if !Scalar::is_finite(largest.to_f64()) {
+            return Some(Stop::Overflow);
+        }
         if self.threshold.is_none() {
             // |lᵢₖ|·max|uₖ| against row i of A.
             let lu = &*self.lu;
@@ -662,6 +665,12 @@ mod tests {
                 assert!(
                     matches!(same(&a, None), Err(FactorError::Input(bt_formats::Error::NonFinite { row, .. })) if row == j)
                 );
+                // Overflow has no row.
+                let a = band::<f64>(n, kl, ku, 1e155, Some((j.max(1) - 1, j.max(1), 1e300)));
+                let _ = same(&a, None);
+                let mut a = band::<f64>(n, kl, ku, 1.0, Some((j.max(1) - 1, j.max(1), 1e300)));
+                *a.get_mut(j.max(1), j.max(1) - 1) = 1e300;
+                assert!(same(&a, None).is_err());
                 // An entry that is not finite is named whatever goes wrong before it.
                 let mut a = zero_pivot;
                 *a.get_mut(j, j.max(1) - 1) = f64::INFINITY;

@@ -233,12 +233,12 @@ impl<T: Scalar> Strip<'_, T> {
                 (done, stopped) = (K, Some(Stop::pivot(b * LANES + K, pivot)));
             }
             divisors[K] = Divisor { pivot, reciprocal: reciprocal(pivot) };
-            let l = divisors[K].divide(below_diagonal(head[K], K));
+            let l = divisors[K].divide(head[K]);
             for i in 0..LANES {
                 head[K][i] = if i > K { l[i] } else { head[K][i] };
             }
             for c in (0..LANES).skip(K + 1) {
-                head[c] = plus_product::<T, FUSED>(head[c], &l, -head[c][K]);
+                head[c] = plus_product_below::<T, FUSED>(K, head[c], &l, -head[c][K]);
             }
         });
         let mut largest = [zero::<T::Real>(); LANES];
@@ -282,12 +282,6 @@ impl<T: Scalar> Strip<'_, T> {
         done: usize,
         largest: [T::Real; LANES],
     ) -> Option<Stop> {
-        for largest in largest {
-            self.found.max_u = self.found.max_u.max_nan(largest);
-        }
-        if self.threshold.is_some() {
-            return None;
-        }
         // All rows at once first, those outside the band too: zeros there.
         let (above, height, first) = (window.above, window.height(), b * LANES);
         let limit = T::Real::EPSILON.sqrt();
@@ -308,7 +302,9 @@ impl<T: Scalar> Strip<'_, T> {
                 fine &= within(l, rows);
             }
         }
-        if fine {
+        let u = reduce(largest, RealScalar::max_nan);
+        if Scalar::is_finite(u.to_f64()) && (fine || self.threshold.is_some()) {
+            self.found.max_u = self.found.max_u.max_nan(u);
             return None;
         }
         (0..done).find_map(|k| self.check(first + k, largest[k]))
@@ -351,7 +347,7 @@ fn apply_group<T: Scalar, const FUSED: bool>(
     let (above, height, vectors) = (window.above, window.height(), window.below);
     let [l, y] = window.columns.get_disjoint_mut([window.place(b), window.place(g)]).expect("two groups");
     let l: [&[[T; LANES]]; LANES] = from_fn(|k| &l[k * height + above..][..vectors]);
-    let head: [[T; LANES]; LANES] = from_fn(|k| below_diagonal(l[k][0], k));
+    let head: [[T; LANES]; LANES] = from_fn(|k| l[k][0]);
     for four in y.chunks_exact_mut(COLUMNS * height) {
         // U₁ = L₁₁⁻¹·A₁
         let mut minus_u = [[zero::<T>(); LANES]; COLUMNS];
@@ -383,13 +379,23 @@ fn apply_group<T: Scalar, const FUSED: bool>(
     }
 }
 
-/// L⁻¹·y for eight columns of a unit lower triangular L, without its diagonal.
+/// L⁻¹·y for the unit lower triangle of eight columns.
 #[inline(always)]
 fn solve_head<T: Scalar, const FUSED: bool>(l: &[[T; LANES]; LANES], mut y: [T; LANES]) -> [T; LANES] {
     for k in 0..LANES - 1 {
-        y = plus_product::<T, FUSED>(y, &l[k], -y[k]);
+        y = plus_product_below::<T, FUSED>(k, y, &l[k], -y[k]);
     }
     y
+}
+
+/// y + l·u in the places behind k. What is in place up to k stays, also where u is not finite.
+#[inline(always)]
+fn plus_product_below<T: Scalar, const FUSED: bool>(k: usize, y: [T; LANES], l: &[T; LANES], u: T) -> [T; LANES] {
+    let mut sum = plus_product::<T, FUSED>(y, l, u);
+    for i in 0..LANES {
+        sum[i] = if i > k { sum[i] } else { y[i] };
+    }
+    sum
 }
 
 /// Zeros in the places up to k.

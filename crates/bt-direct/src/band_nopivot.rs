@@ -442,7 +442,7 @@ impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
         if let Some(mut window) = self.lu.window.take() {
-            let stopped = self.eliminate_in_window::<FUSED>(&mut window);
+            let stopped = self.eliminate_in_window::<FUSED, S>(&mut window);
             self.lu.window = Some(window);
             return stopped;
         }

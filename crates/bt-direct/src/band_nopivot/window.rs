@@ -15,6 +15,7 @@ use std::array::from_fn;
 use std::ops::Range;
 
 use bt_formats::{RealScalar, Scalar, one, zero};
+use pulp::Simd;
 
 use super::{Stop, Strip, boost};
 use crate::band_lu::end::reciprocal;
@@ -37,8 +38,6 @@ macro_rules! each_lane {
     };
 }
 
-/// Columns that are updated together.
-const COLUMNS: usize = 4;
 /// Bytes of a window, at most: with larger ones panels are as fast.
 const LARGEST: usize = 1 << 22;
 
@@ -106,7 +105,10 @@ impl<T> Window<'_, T> {
 impl<T: Scalar> Strip<'_, T> {
     /// Eliminates the strip, which begins with a group of columns, in the window.
     #[inline(always)]
-    pub(super) fn eliminate_in_window<const FUSED: bool>(&mut self, workspace: &mut Workspace<T>) -> Option<Stop> {
+    pub(super) fn eliminate_in_window<const FUSED: bool, S: Simd>(
+        &mut self,
+        workspace: &mut Workspace<T>,
+    ) -> Option<Stop> {
         let window = &mut workspace.window();
         let last = window.height() - 1;
         if self.first == 0 {
@@ -128,7 +130,12 @@ impl<T: Scalar> Strip<'_, T> {
             }
             let (done, mut largest, stopped) = self.factor_group::<FUSED>(window, b);
             for g in b + 1..=b + window.above {
-                apply_group::<T, FUSED>(window, b, g, &mut largest);
+                // As many sums as there are registers for.
+                if size_of::<S::f64s>() == size_of::<[f64; LANES]>() {
+                    apply_group::<T, FUSED, 8>(window, b, g, &mut largest);
+                } else {
+                    apply_group::<T, FUSED, 4>(window, b, g, &mut largest);
+                }
             }
             self.leave(window, b);
             let stopped = self.check_group(window, b, done, largest).or(stopped);
@@ -336,9 +343,9 @@ impl<T: Scalar> Divisor<T> {
     }
 }
 
-/// Applies group b to group g; `largest` ← the largest |u| in each row.
+/// Applies group b to group g, so many columns at once; `largest` ← the largest |u| in each row.
 #[inline(always)]
-fn apply_group<T: Scalar, const FUSED: bool>(
+fn apply_group<T: Scalar, const FUSED: bool, const COLUMNS: usize>(
     window: &mut Window<'_, T>,
     b: usize,
     g: usize,
@@ -348,13 +355,13 @@ fn apply_group<T: Scalar, const FUSED: bool>(
     let [l, y] = window.columns.get_disjoint_mut([window.place(b), window.place(g)]).expect("two groups");
     let l: [&[[T; LANES]]; LANES] = from_fn(|k| &l[k * height + above..][..vectors]);
     let head: [[T; LANES]; LANES] = from_fn(|k| l[k][0]);
-    for four in y.chunks_exact_mut(COLUMNS * height) {
+    for y in y.chunks_exact_mut(COLUMNS * height) {
         // U₁ = L₁₁⁻¹·A₁
         let mut minus_u = [[zero::<T>(); LANES]; COLUMNS];
         for c in 0..COLUMNS {
             let at = c * height + above - (g - b);
-            let u = solve_head::<T, FUSED>(&head, four[at]);
-            four[at] = u;
+            let u = solve_head::<T, FUSED>(&head, y[at]);
+            y[at] = u;
             let mut negative = u;
             for k in 0..LANES {
                 largest[k] = largest[k].max_nan(u[k].abs1());
@@ -365,7 +372,7 @@ fn apply_group<T: Scalar, const FUSED: bool>(
         // A₂ ← A₂ − L₂₁·U₁
         for v in 1..vectors {
             let at = |c: usize| c * height + above - (g - b) + v;
-            let mut sums: [[T; LANES]; COLUMNS] = from_fn(|c| four[at(c)]);
+            let mut sums: [[T; LANES]; COLUMNS] = from_fn(|c| y[at(c)]);
             for k in 0..LANES {
                 let l = &l[k][v];
                 for c in 0..COLUMNS {
@@ -373,7 +380,7 @@ fn apply_group<T: Scalar, const FUSED: bool>(
                 }
             }
             for c in 0..COLUMNS {
-                four[at(c)] = sums[c];
+                y[at(c)] = sums[c];
             }
         }
     }

@@ -18,11 +18,13 @@ mod panels;
 mod partial;
 mod window;
 
+use std::ops::Range;
+
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::end::divide;
-use crate::band_lu::kernels::{LANES, axpy_minus, reduce, sum_and_max};
+use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -211,10 +213,16 @@ impl<T: Scalar> BandLuNoPivot<T> {
         j * self.ld + self.diagonal + i - j
     }
 
+    /// The rows of column j that are in the band.
+    #[inline(always)]
+    fn rows_of(&self, j: usize) -> Range<usize> {
+        j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n)
+    }
+
     /// Column j of `source`, or of what is in the place of the factors: its first row and its values.
     #[inline(always)]
     fn column<'a>(&'a self, source: Option<&'a Band<T>>, j: usize) -> (usize, &'a [T]) {
-        let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
+        let rows = self.rows_of(j);
         let (values, at) = match source {
             Some(a) => (a.values(), j * a.ldab() + self.kl + self.ku + rows.start - j),
             None => (&self.values[..], self.at(rows.start, j)),
@@ -356,7 +364,7 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
         for first in (0..lu.n).step_by(LANES) {
             let columns = first..(first + LANES).min(lu.n);
             for j in columns.clone() {
-                let rows = j.saturating_sub(lu.ku)..(j + lu.kl + 1).min(lu.n);
+                let rows = lu.rows_of(j);
                 let start = lu.at(rows.start, j);
                 norm = norm.max_nan(sum_and_max(&lu.values[start..start + rows.len()], &mut lanes));
             }
@@ -516,6 +524,15 @@ impl<T: Scalar> Strip<'_, T> {
         }
         None
     }
+}
+
+/// y + l·u
+#[inline(always)]
+fn plus_product<T: Scalar, const FUSED: bool>(mut y: [T; LANES], l: &[T; LANES], u: T) -> [T; LANES] {
+    for i in 0..LANES {
+        y[i] = mul_add::<T, FUSED>(u, l[i], y[i]);
+    }
+    y
 }
 
 /// The pivot itself, or moved away from zero.

@@ -6,7 +6,7 @@
 
 use std::array::from_fn;
 
-use bt_formats::{RealScalar, Scalar, zero};
+use bt_formats::{RealScalar, Scalar, ask_for_huge_pages, zero};
 
 /// Elements of a leaf of the tree.
 const LEAF: usize = 4096;
@@ -89,6 +89,13 @@ fn lanes<T: Scalar>(x: &[T]) -> [T; LANES] {
     let mut out = [zero(); LANES];
     out.copy_from_slice(&x[..LANES]);
     out
+}
+
+/// n zeros, in huge pages where they are many.
+pub(crate) fn zeros<T: Scalar>(n: usize) -> Vec<T> {
+    let zeros = vec![zero(); n];
+    ask_for_huge_pages(&zeros);
+    zeros
 }
 
 /// xᴴy

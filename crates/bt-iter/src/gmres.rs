@@ -17,11 +17,10 @@
 //! one copy, FGMRES two.
 
 use bt_formats::{
-    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion,
-    ask_for_huge_pages, one, zero,
+    Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
-use crate::blas1::{axpy, divide, norm, over, scale};
+use crate::blas1::{axpy, divide, norm, over, scale, zeros};
 use crate::gram_schmidt::GramSchmidt;
 use crate::krylov::{System, Watch, normalize};
 use crate::preconditioner::Preconditioner;
@@ -121,11 +120,6 @@ impl<T: Scalar> Machine<T> {
     pub fn new(n: usize, restart: usize, basis: Basis) -> Self {
         // More steps than unknowns there are not.
         let m = restart.clamp(1, n.max(1));
-        let zeros = |len: usize| {
-            let zeros = vec![zero::<T>(); len];
-            ask_for_huge_pages(&zeros);
-            zeros
-        };
         Self {
             n,
             restart: m,

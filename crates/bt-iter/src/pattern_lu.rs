@@ -7,7 +7,7 @@
 use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, ask_for_huge_pages, one, zero};
 
-use crate::blas1::divide;
+use crate::blas1::{divide, zeros};
 use crate::ilu0::DroppedFill;
 use crate::incomplete_lu::{outside_pattern, usable_pivot};
 use crate::triangular::{Rows, SparseTriangle};
@@ -42,8 +42,7 @@ impl Pattern<'_> {
         }
         for part in &mut triangles {
             part.idx.shrink_to_fit();
-            part.val = vec![zero(); part.idx.len()];
-            ask_for_huge_pages(&part.val);
+            part.val = zeros(part.idx.len());
         }
         triangles
     }

@@ -55,7 +55,8 @@ impl Contestant for Solver<'_> {
     fn reset(&mut self) {
         let n = self.matrix.n();
         self.x.copy_from_slice(&self.rhs[..n]);
-        self.xs.copy_from_slice(self.rhs);
+        let several = &self.rhs[..self.xs.len()];
+        self.xs.copy_from_slice(several);
     }
     fn run(&mut self, phase: usize) -> Result<()> {
         let n = self.matrix.n();
@@ -77,8 +78,7 @@ impl Contestant for Solver<'_> {
         let error = |x: &[f64], b: &[f64]| {
             certify(self.matrix, Op::Identity, column(x).as_ref(), column(b).as_ref()).backward_error
         };
-        let several = if self.sparse.is_some() { 0 } else { self.rhs.len() };
-        let all = self.xs[..several].chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
+        let all = self.xs.chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
         all.fold(error(&self.x, &self.rhs[..n]), f64::max)
     }
     fn notes(&self) -> Map<String, Value> {
@@ -124,7 +124,9 @@ fn contestant<'a>(
     sparse: Option<&'a Csr<f64>>,
     rhs: &'a [f64],
 ) -> Box<dyn Contestant + 'a> {
-    let (x, xs) = (vec![0.0; matrix.n()], vec![0.0; rhs.len()]);
+    // From a sparse matrix one right-hand side is solved for.
+    let several = if sparse.is_some() { 0 } else { rhs.len() };
+    let (x, xs) = (vec![0.0; matrix.n()], vec![0.0; several]);
     Box::new(Solver { name, lu, matrix, sparse, rhs, x, xs })
 }
 

@@ -10,9 +10,9 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Scalar, zero};
 use pulp::Simd;
 
-use super::{Stop, Strip, boost};
+use super::{Stop, Strip, boost, plus_product};
 use crate::band_lu::end::divide;
-use crate::band_lu::kernels::{LANES, mul_add, reduce};
+use crate::band_lu::kernels::{LANES, reduce};
 use crate::band_lu::panels::{GROUP, Panel};
 
 /// Columns of a panel.
@@ -92,9 +92,9 @@ impl<T: Scalar> Strip<'_, T> {
                 let minus_u = -other[k];
                 let others = &mut other.as_chunks_mut::<LANES>().0[v..=v + tail.len()];
                 let (first, others) = others.split_first_mut().expect("as many vectors as in the pivot's column");
-                *first = minus_product::<T, FUSED>(*first, &l, minus_u);
+                *first = plus_product::<T, FUSED>(*first, &l, minus_u);
                 for (y, l) in others.iter_mut().zip(tail) {
-                    *y = minus_product::<T, FUSED>(*y, l, minus_u);
+                    *y = plus_product::<T, FUSED>(*y, l, minus_u);
                 }
             }
         }
@@ -148,13 +148,4 @@ impl<T: Scalar> Strip<'_, T> {
         }
         columns!(8 4 1);
     }
-}
-
-/// y + l·(−u)
-#[inline(always)]
-fn minus_product<T: Scalar, const FUSED: bool>(mut y: [T; LANES], l: &[T; LANES], minus_u: T) -> [T; LANES] {
-    for i in 0..LANES {
-        y[i] = mul_add::<T, FUSED>(minus_u, l[i], y[i]);
-    }
-    y
 }

@@ -20,7 +20,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         for j in 0..self.n {
-            let rows = j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n);
+            let rows = self.rows_of(j);
             let start = self.at(rows.start, j);
             fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
         }

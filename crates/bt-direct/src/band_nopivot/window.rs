@@ -17,9 +17,9 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Scalar, one, zero};
 use pulp::Simd;
 
-use super::{Stop, Strip, boost};
+use super::{Stop, Strip, boost, plus_product};
 use crate::band_lu::end::reciprocal;
-use crate::band_lu::kernels::{LANES, mul_add, reduce};
+use crate::band_lu::kernels::{LANES, reduce};
 use crate::error::Result;
 use crate::lines;
 use crate::pivot::Pivot;
@@ -204,7 +204,7 @@ impl<T: Scalar> Strip<'_, T> {
             if j >= lu.n {
                 break;
             }
-            let rows = j.saturating_sub(lu.ku)..(j + lu.kl + 1).min(lu.n);
+            let rows = lu.rows_of(j);
             let (to, from) = (lu.at(rows.start, j), rows.start + above * LANES - b * LANES);
             copy(&column.as_flattened()[from..from + rows.len()], &mut lu.values[to..to + rows.len()]);
         }
@@ -412,15 +412,6 @@ fn below_diagonal<T: Scalar>(mut l: [T; LANES], k: usize) -> [T; LANES] {
         l[i] = if i > k { l[i] } else { zero() };
     }
     l
-}
-
-/// y + l·u
-#[inline(always)]
-fn plus_product<T: Scalar, const FUSED: bool>(mut y: [T; LANES], l: &[T; LANES], u: T) -> [T; LANES] {
-    for i in 0..LANES {
-        y[i] = mul_add::<T, FUSED>(u, l[i], y[i]);
-    }
-    y
 }
 
 /// to ← from, as long, in whole vectors where that is possible.

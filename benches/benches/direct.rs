@@ -139,7 +139,8 @@ fn blocks(k: usize, m: usize) -> BlockTridiagonal<f64> {
 }
 
 fn block_tridiagonal(c: &mut Criterion) {
-    for (k, m) in [(4, 100_000), (16, 20_000), (32, 10_000), (64, 4_000), (128, 1_000)] {
+    let small = [(2, 100_000), (3, 100_000), (4, 100_000), (5, 50_000), (6, 50_000), (7, 50_000), (8, 50_000)];
+    for (k, m) in small.into_iter().chain([(16, 20_000), (32, 10_000), (64, 4_000), (128, 1_000)]) {
         let a = blocks(k, m);
         let mut lu = BlockLu::new(&a).expect("dominant");
         let mut group = group(c, &format!("bt1-{k}"));

@@ -1,8 +1,48 @@
-//! Lines of memory, read or asked for before they are worked on.
+//! Lines of memory: numbers that begin with one, and lines read or asked for before they are worked on.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
-use bt_formats::prefetch;
+use bt_formats::{Scalar, prefetch};
+
+use crate::error::Result;
+use crate::tridiagonal_lu::zeros;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Numbers of which the first begins a cache line. The allocator puts large arrays 16 bytes behind one, where every other vector of 32
+/// bytes, and every one of 64, is in two lines.
+#[derive(Debug)]
+pub(crate) struct Lines<T> {
+    values: Vec<T>,
+    start: usize,
+}
+
+impl<T: Scalar> Lines<T> {
+    /// # Errors
+    /// [`Error::TooLarge`](bt_formats::Error::TooLarge) when there is not the memory.
+    pub(crate) fn zeros(n: usize) -> Result<Self> {
+        let room = LINE / size_of::<T>() - 1;
+        let mut values: Vec<T> = zeros(n.saturating_add(room))?;
+        // A number longer than its alignment may begin no line.
+        let start = values.as_ptr().align_offset(LINE).min(room);
+        values.truncate(start + n);
+        Ok(Self { values, start })
+    }
+}
+
+impl<T> Deref for Lines<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.values[self.start..]
+    }
+}
+
+impl<T> DerefMut for Lines<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.values[self.start..]
+    }
+}
 
 /// Bytes along which the hardware reads ahead at most: a page.
 pub(crate) const PAGE: usize = 4096;
@@ -10,7 +50,7 @@ pub(crate) const PAGE: usize = 4096;
 /// Reads a value of every cache line in order, which leaves them in the second-level cache. The hardware looks ahead along
 /// a few long streams, and not along the dozens of short ones of systems or pieces side by side.
 pub(crate) fn read<T: Copy>(values: &[T]) {
-    for v in values.iter().step_by(64 / size_of::<T>()) {
+    for v in values.iter().step_by(LINE / size_of::<T>()) {
         std::hint::black_box(*v);
     }
 }
@@ -18,5 +58,5 @@ pub(crate) fn read<T: Copy>(values: &[T]) {
 /// Asks for the cache lines of `values[part]`, as far as there are such values.
 #[inline(always)]
 pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
-    part.step_by(64 / size_of::<T>()).for_each(|at| prefetch(values, at));
+    part.step_by(LINE / size_of::<T>()).for_each(|at| prefetch(values, at));
 }

@@ -41,6 +41,7 @@ use crate::band_lu::kernels::{axpy_minus, block_update, dot};
 use crate::dense::{join, norms};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines::Lines;
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
@@ -251,9 +252,7 @@ pub(crate) struct Factors<T: Scalar> {
     n: usize,
     /// Distance of columns: n, or n + 8 where columns would fall on the same lines of a cache.
     ld: usize,
-    values: Vec<T>,
-    /// First value on a boundary of 64 bytes.
-    start: usize,
+    values: Lines<T>,
     maxima: Maxima,
     /// Right-hand sides, bordered: one buffer per thread that has solved at the same time.
     scratch: Mutex<Vec<Vec<T>>>,
@@ -263,22 +262,19 @@ impl<T: Scalar> Factors<T> {
     pub(crate) fn new(n: usize) -> Result<Self> {
         debug_assert!(n.is_multiple_of(lanes::<T>()));
         let ld = if n * size_of::<T>() >= 512 { n + lanes::<T>() } else { n };
-        let len = ld.checked_mul(n).and_then(|len| len.checked_add(lanes::<T>())).unwrap_or(usize::MAX);
-        let values = zeros::<T>(len)?;
-        let start = values.as_ptr().align_offset(64).min(lanes::<T>());
+        let values = Lines::zeros(ld.saturating_mul(n))?;
         let mut scratch = Vec::with_capacity(64);
         scratch.push(zeros(n * WIDE)?);
-        Ok(Self { n, ld, values, start, maxima: Maxima::new(n), scratch: Mutex::new(scratch) })
+        Ok(Self { n, ld, values, maxima: Maxima::new(n), scratch: Mutex::new(scratch) })
     }
 
     pub(crate) fn matrix(&self) -> MatRef<'_, T> {
-        let values = &self.values[self.start..self.start + self.ld * self.n];
-        MatRef::from_column_major_slice_with_stride(values, self.n, self.n, self.ld)
+        MatRef::from_column_major_slice_with_stride(&self.values, self.n, self.n, self.ld)
     }
 
     /// The values column by column, `ld` apart.
     pub(crate) fn columns_mut(&mut self) -> (&mut [T], usize) {
-        (&mut self.values[self.start..self.start + self.ld * self.n], self.ld)
+        (&mut self.values, self.ld)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -292,8 +288,8 @@ impl<T: Scalar> Factors<T> {
 
     pub(crate) fn eliminate(&mut self, par: Par, monitor: &mut dyn Monitor) -> Result<(), Stop> {
         self.maxima.reset();
-        let Self { n, ld, start, values, maxima, .. } = self;
-        let shape = Shape { n: *n, ld: *ld, start: *start };
+        let Self { n, ld, values, maxima, .. } = self;
+        let shape = Shape { n: *n, ld: *ld };
         // The kernels want the scalar by its name.
         let values: &mut dyn Any = values;
         match T::KIND {
@@ -356,7 +352,7 @@ impl<T: Scalar> Factors<T> {
             });
             let mut y = MatMut::from_column_major_slice_mut(&mut *buffer, n, count);
             before(op, y.as_mut());
-            substitute(op, &self.values[self.start..self.start + self.ld * n], self.ld, y.as_mut());
+            substitute(op, &self.values, self.ld, y.as_mut());
             after(op, y.as_mut());
             let mut at = 0;
             for_each_column(part, |x| {
@@ -368,11 +364,10 @@ impl<T: Scalar> Factors<T> {
     }
 }
 
-/// Where the matrix stands among the values.
+/// How the matrix stands among the values.
 struct Shape {
     n: usize,
     ld: usize,
-    start: usize,
 }
 
 impl Shape {
@@ -383,8 +378,7 @@ impl Shape {
         maxima: &Maxima,
         monitor: &mut dyn Monitor,
     ) -> Result<(), Stop> {
-        let values = values.downcast_mut::<Vec<E>>().expect("the scalar by its name");
-        let values = &mut values[self.start..self.start + self.ld * self.n];
+        let values = values.downcast_mut::<Lines<E>>().expect("the scalar by its name");
         let a = MatMut::from_column_major_slice_with_stride_mut(values, self.n, self.n, self.ld);
         eliminate(a, 0, par, maxima, monitor)
     }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use bt_direct::{BlockLu, FactorError, Factorization, Kernels, Refinement, refine};
 use bt_formats::{
-    BlockTridiagonal, Coo, HybridLayout, Matrix, Monitor, Op, Partition, Progress, RealScalar, Scalar, c32, c64, one,
-    zero,
+    BlockTridiagonal, Coo, Couplings, DiagonalBlocks, Error, HybridLayout, Matrix, Monitor, Op, Partition, Progress,
+    RealScalar, Scalar, c32, c64, one, zero,
 };
 use common::{BlockSystem, Random, block_systems, check_contract};
 use faer::Mat;
@@ -170,7 +170,7 @@ fn check_tiles<T: Scalar>(k: usize, tol: f64) {
 
 #[test]
 fn tiles_of_equal_dense_blocks() {
-    for k in [4, 8, 12, 16, 24, 32, 40, 64] {
+    for k in [2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 40, 64] {
         check_tiles::<f64>(k, 1e-12);
     }
     for k in [8, 16, 24, 48] {
@@ -180,18 +180,51 @@ fn tiles_of_equal_dense_blocks() {
 
 #[test]
 fn updates_of_equal_dense_blocks() {
-    let (k, m) = (8, 5);
-    let (a, b) = (dense::<f64>(k, m, 1, 1.0, 1), dense::<f64>(k, m, 0, 1.0, 2));
-    let mut lu = BlockLu::new(&a).unwrap();
-    let mut current = a;
-    for j in 0..m {
-        current = with_row(&current, &b, j);
-        lu.update_block(j, &current).unwrap();
-        let fresh = BlockLu::new(&current).unwrap();
+    for (k, m) in [(3, 20), (4, 5), (4, 20), (5, 9), (8, 5), (8, 20), (16, 5)] {
+        let (a, b) = (dense::<f64>(k, m, 1, 1.0, 1), dense::<f64>(k, m, 0, 1.0, 2));
+        let mut lu = BlockLu::new(&a).unwrap();
+        let mut current = a;
+        for j in 0..m {
+            current = with_row(&current, &b, j);
+            lu.update_block(j, &current).unwrap();
+            let fresh = BlockLu::new(&current).unwrap();
+            let (mut x, mut y) = (vec![1.0; k * m], vec![1.0; k * m]);
+            lu.solve_vec_in_place(&mut x);
+            fresh.solve_vec_in_place(&mut y);
+            assert_eq!((x, lu.stats()), (y, fresh.stats()), "block {j} of {m}, k = {k}");
+        }
+    }
+}
+
+/// A monitor that ends the work when so many blocks are done.
+struct Until(usize);
+
+impl Monitor for Until {
+    fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
+        match progress {
+            Progress::Step { done, .. } if done >= self.0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[test]
+fn chains_of_equal_dense_blocks_stop_and_recover() {
+    for (k, m) in [(2, 300), (4, 300), (8, 300)] {
+        let a = dense::<f64>(k, m, 0, 1.0, 3);
+        let mut lu = BlockLu::new(&a).unwrap();
         let (mut x, mut y) = (vec![1.0; k * m], vec![1.0; k * m]);
         lu.solve_vec_in_place(&mut x);
-        fresh.solve_vec_in_place(&mut y);
-        assert_eq!((x, lu.stats()), (y, fresh.stats()), "block {j}");
+        for blocks in [0, 100, 299] {
+            let stopped = lu.refactor_with_monitor(&a, &mut Until(blocks));
+            assert!(matches!(stopped, Err(FactorError::Stopped)), "{blocks} of {m}, k = {k}");
+        }
+        lu.solve_vec_in_place(&mut y);
+        assert!(y.iter().all(|y| y.is_nan()));
+        lu.refactor_with_monitor(&a, &mut Until(m)).unwrap();
+        y.fill(1.0);
+        lu.solve_vec_in_place(&mut y);
+        assert_eq!(x, y);
     }
 }
 
@@ -213,30 +246,81 @@ fn extreme_scales_of_equal_dense_blocks() {
 
 #[test]
 fn threads_do_not_change_the_bits_of_equal_dense_blocks() {
-    let (k, m) = (16, 600);
-    let a = dense::<f64>(k, m, 0, 1.0, 5);
-    let solve = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let mut x = vec![1.0; k * m];
-            BlockLu::new(&a).unwrap().solve_vec_in_place(&mut x);
-            x
-        })
-    };
-    assert_eq!(solve(1), solve(2));
+    for (k, m) in [(4, 4001), (5, 2000), (8, 2000), (16, 600)] {
+        let a = dense::<f64>(k, m, 0, 1.0, 5);
+        let solve = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut x = vec![1.0; k * m];
+                let lu = BlockLu::new(&a).unwrap();
+                lu.solve_vec_in_place(&mut x);
+                (x, lu.stats())
+            })
+        };
+        assert_eq!(solve(1), solve(2), "k = {k}");
+    }
 }
 
 #[test]
 fn breakdowns_in_equal_dense_blocks_are_named() {
-    // Column 5 of block 1 is zero, and nothing is coupled to it.
-    let (k, m) = (8, 4);
-    let mut diagonal: Vec<f64> = (0..m * k * k).map(|i| f64::from(u8::from(i % k == i / k % k))).collect();
-    diagonal[k * k + 5 * k + 5] = 0.0;
-    let couplings = vec![0.0; 2 * (m - 1) * k * k];
-    let partition = Partition::uniform(m * k, k).unwrap();
-    let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
-    let Err(FactorError::Breakdown { reason, .. }) = BlockLu::new(&a) else { panic!() };
-    assert!(reason.contains("block 1 for its column 5, column 13"), "{reason}");
+    // Column 3 of one block is zero, and nothing is coupled to it.
+    for (k, m, block) in
+        [(8, 4, 1), (8, 200, 70), (8, 200, 140), (4, 200, 70), (4, 200, 140), (4, 201, 0), (5, 99, 80), (16, 9, 7)]
+    {
+        let mut diagonal: Vec<f64> = (0..m * k * k).map(|i| f64::from(u8::from(i % k == i / k % k))).collect();
+        diagonal[block * k * k + 3 * k + 3] = 0.0;
+        let couplings = vec![0.0; 2 * (m - 1) * k * k];
+        let partition = Partition::uniform(m * k, k).unwrap();
+        let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
+        let Err(FactorError::Breakdown { reason, .. }) = BlockLu::new(&a) else { panic!() };
+        let named = format!("block {block} for its column 3, column {} ", block * k + 3);
+        assert!(reason.contains(&named), "{reason}");
+    }
+}
+
+/// A block that the kernels for chains leave to the general ones, in either chain.
+#[test]
+fn a_block_of_tiny_pivots_among_equal_dense_ones() {
+    for (k, m, block) in [(4, 100, 30), (4, 100, 80), (6, 100, 80), (8, 100, 30), (8, 100, 80)] {
+        let plain = dense::<f64>(k, m, 0, 1.0, 9);
+        let (DiagonalBlocks::Dense { values, .. }, Couplings::Dense { starts, values: couplings }) =
+            (plain.diagonal(), plain.couplings())
+        else {
+            panic!()
+        };
+        let (mut diagonal, mut couplings) = (values.clone(), couplings.clone());
+        diagonal[block * k * k..(block + 1) * k * k].iter_mut().for_each(|v| *v *= 1e-310);
+        // Nothing is coupled to it: its row [L U], U of the row before, L of the one after.
+        couplings[starts[block] - k * k..starts[block + 1] + k * k].fill(0.0);
+        let partition = Partition::uniform(m * k, k).unwrap();
+        let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
+        let lu = BlockLu::new(&a).unwrap();
+        let loops = BlockLu::with_kernels(&a, Kernels::Loops, &mut ()).unwrap();
+        let (s, t) = (lu.stats(), loops.stats());
+        for (s, t) in [(s.norm_one, t.norm_one), (s.growth, t.growth), (s.min_pivot, t.min_pivot)] {
+            assert!((s - t).abs() <= 1e-12 * t, "block {block}, k = {k}: {s} {t}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_finite_in_equal_dense_blocks_is_named() {
+    for (k, m, block) in [(4, 100, 30), (4, 100, 80), (6, 100, 80), (8, 100, 30), (8, 100, 80)] {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let plain = dense::<f64>(k, m, 0, 1.0, 9);
+            let (DiagonalBlocks::Dense { values, .. }, Couplings::Dense { values: couplings, .. }) =
+                (plain.diagonal(), plain.couplings())
+            else {
+                panic!()
+            };
+            let mut diagonal = values.clone();
+            diagonal[block * k * k + 2 * k + 1] = bad;
+            let partition = Partition::uniform(m * k, k).unwrap();
+            let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings.clone()).unwrap();
+            let Err(FactorError::Input(Error::NonFinite { row, col, .. })) = BlockLu::new(&a) else { panic!() };
+            assert_eq!((row, col), (block * k + 1, block * k + 2));
+        }
+    }
 }
 
 #[test]
@@ -289,11 +373,8 @@ fn nan_is_refused_with_its_place() {
     coo.push(2, 1, f64::NAN).unwrap();
     let partition = Partition::uniform(3, 1).unwrap();
     match BlockTridiagonal::from_csr(&coo.to_csr().unwrap(), partition, HybridLayout::default()) {
-        Err(bt_formats::Error::NonFinite { row: 2, col: 1, .. }) => {}
-        Ok(a) => assert!(matches!(
-            BlockLu::new(&a),
-            Err(FactorError::Input(bt_formats::Error::NonFinite { row: 2, col: 1, .. }))
-        )),
+        Err(Error::NonFinite { row: 2, col: 1, .. }) => {}
+        Ok(a) => assert!(matches!(BlockLu::new(&a), Err(FactorError::Input(Error::NonFinite { row: 2, col: 1, .. })))),
         Err(e) => panic!("{e}"),
     }
 }

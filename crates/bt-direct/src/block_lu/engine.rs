@@ -5,23 +5,99 @@ use pulp::Simd;
 
 use super::factor::Record;
 use super::panel::{Dense, Done, Front, Plain, TILE, exchange, in_order, usable};
+#[cfg(target_arch = "x86_64")]
+use super::registers;
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::{Ahead, Tiles};
+use super::tiles::{self, Ahead};
+use crate::lines;
 use crate::pivot::Pivot;
+
+/// A dense block between two others, and what is needed to eliminate it.
+pub(super) struct Job<'j, T> {
+    pub(super) front: Front<'j, T>,
+    pub(super) from: Dense<'j, T>,
+    pub(super) previous: Option<Done<'j, T>>,
+    /// Sums of columns, see [`super::panel::load_block`].
+    pub(super) incoming: &'j [f64],
+    pub(super) outgoing: &'j mut [f64],
+    pub(super) ahead: Ahead<'j, T>,
+}
+
+/// Dense blocks of one size on one side of the middle, still to be eliminated, and the places of their factors.
+pub(super) struct Chain<'c, T> {
+    pub(super) k: usize,
+    /// Downwards, towards larger numbers, before the middle.
+    pub(super) down: bool,
+    pub(super) blocks: usize,
+    /// D by D, from the smallest number.
+    pub(super) own: &'c [T],
+    /// The two couplings of each with its neighbour towards the middle: beside and below it where that comes after it, below and
+    /// beside it where that comes before it.
+    pub(super) couplings: &'c [T],
+    /// In the order of elimination.
+    pub(super) panels: &'c mut [T],
+    pub(super) g: &'c mut [T],
+    /// From the smallest number.
+    pub(super) pivots: &'c mut [u32],
+    pub(super) records: &'c mut [Record],
+    pub(super) previous: Option<Done<'c, T>>,
+    /// Sums of columns that have come from the blocks before, see [`Job`].
+    pub(super) incoming: &'c mut [f64],
+}
+
+impl<T> Chain<'_, T> {
+    /// Number of the block eliminated in a step.
+    #[inline(always)]
+    fn at(&self, step: usize) -> usize {
+        if self.down { step } else { self.blocks - 1 - step }
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self, step: usize) -> Dense<'_, T> {
+        let (at, square) = (self.at(step), self.k * self.k);
+        let own = &self.own[at * square..(at + 1) * square];
+        let (one, two) = self.couplings[2 * at * square..2 * (at + 1) * square].split_at(square);
+        if self.down { Dense { own, beside: one, below: two } } else { Dense { own, below: one, beside: two } }
+    }
+
+    /// Panel, G, pivots and record.
+    #[inline(always)]
+    pub(super) fn factors(&mut self, step: usize) -> (&mut [T], &mut [T], &mut [u32], &mut Record) {
+        let (at, k, square) = (self.at(step), self.k, self.k * self.k);
+        let panel = &mut self.panels[2 * step * square..2 * (step + 1) * square];
+        let g = &mut self.g[step * square..(step + 1) * square];
+        (panel, g, &mut self.pivots[at * k..(at + 1) * k], &mut self.records[at])
+    }
+
+    /// Asks for the memory of a step, if there is one.
+    #[inline(always)]
+    pub(super) fn fetch(&self, step: usize) {
+        if step < self.blocks {
+            let (at, square) = (self.at(step), self.k * self.k);
+            lines::fetch(self.own, at * square..(at + 1) * square);
+            lines::fetch(self.couplings, 2 * at * square..2 * (at + 1) * square);
+            lines::fetch(self.panels, 2 * step * square..2 * (step + 1) * square);
+            lines::fetch(self.g, step * square..(step + 1) * square);
+        }
+    }
+}
 
 /// What is done with a block, on any instruction set.
 pub(super) trait Engine<T: Scalar> {
     /// Everything that is done with a dense block between two others, in one go; none when there is no such kernel for
     /// its size or something is out of the ordinary: the steps below then start from A again.
-    fn whole(
-        _front: &mut Front<'_, T>,
-        _from: &Dense<'_, T>,
-        _previous: Option<&Done<'_, T>>,
-        _incoming: &[f64],
-        _outgoing: &mut [f64],
-        _ahead: Ahead<'_, T>,
-    ) -> Option<Record> {
+    fn whole(_job: &mut Job<'_, T>) -> Option<Record> {
         None
+    }
+    /// How many chains of blocks of `k` rows it takes for [`Engine::chains`]; 0 where there is no kernel for it. Where it takes two, both
+    /// together are as fast as one would be, and a second thread is no help.
+    fn chains_at_once(_k: usize) -> usize {
+        0
+    }
+    /// Blocks of every chain in turn. Returns how many of each, fewer than all of them have when something is out of the ordinary, and
+    /// when `go_on`, which is asked now and then about so many blocks, says no.
+    fn chains(_chains: &mut [Chain<'_, T>], _go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        0
     }
     /// Loads dense blocks; returns what [`super::panel::load_block`] does.
     fn load(front: &mut Front<'_, T>, from: &Dense<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64);
@@ -35,19 +111,52 @@ pub(super) trait Engine<T: Scalar> {
     fn measure(front: &Front<'_, T>) -> (f64, f64);
 }
 
+/// Kernels that hold whole blocks in registers, where the type has some.
+pub(super) trait InRegisters: Lanes {
+    /// See [`Engine::whole`].
+    fn in_registers(_job: &mut Job<'_, Self>) -> Option<Record> {
+        None
+    }
+    /// See [`Engine::chains_at_once`].
+    fn chains_at_once(_k: usize) -> usize {
+        0
+    }
+    /// See [`Engine::chains`].
+    fn chains(_chains: &mut [Chain<'_, Self>], _go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        0
+    }
+}
+
+impl InRegisters for f32 {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl InRegisters for f64 {}
+
+#[cfg(target_arch = "x86_64")]
+impl InRegisters for f64 {
+    fn in_registers(job: &mut Job<'_, f64>) -> Option<Record> {
+        registers::eliminate(job)
+    }
+    fn chains_at_once(k: usize) -> usize {
+        registers::chains_at_once(k)
+    }
+    fn chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        registers::eliminate_chains(chains, go_on)
+    }
+}
+
 /// Explicit vectors of real numbers.
 pub(super) struct Vectors;
 
-impl<L: Lanes> Engine<L> for Vectors {
-    fn whole(
-        front: &mut Front<'_, L>,
-        from: &Dense<'_, L>,
-        previous: Option<&Done<'_, L>>,
-        incoming: &[f64],
-        outgoing: &mut [f64],
-        ahead: Ahead<'_, L>,
-    ) -> Option<Record> {
-        Tiles { front, from, previous, incoming, outgoing, ahead }.run()
+impl<L: InRegisters> Engine<L> for Vectors {
+    fn whole(job: &mut Job<'_, L>) -> Option<Record> {
+        L::in_registers(job).or_else(|| tiles::eliminate(job))
+    }
+    fn chains_at_once(k: usize) -> usize {
+        L::chains_at_once(k)
+    }
+    fn chains(chains: &mut [Chain<'_, L>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        L::chains(chains, go_on)
     }
     fn load(front: &mut Front<'_, L>, from: &Dense<'_, L>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
         pulp::Arch::new().dispatch(Load { front, from, incoming, outgoing })

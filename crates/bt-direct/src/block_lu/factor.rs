@@ -1,17 +1,17 @@
 //! Elimination: two chains of blocks from both ends, each block loaded just before it is needed, then the middle.
 
 use std::any::Any;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bt_formats::{BlockTridiagonal, Monitor, Par, Progress, RealScalar, Scalar};
+use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Par, Progress, RealScalar, Scalar};
 use faer::dyn_stack::MemBuffer;
 
-use super::engine::{Engine, Vectors};
+use super::engine::{Chain, Engine, Job, Vectors};
 use super::order::Order;
 use super::panel::{self, Dense, Done, Front, Plain};
 use super::tiles::Ahead;
-use super::{BlockLu, Kernels, METHOD, Place, Reciprocals, Stop};
+use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::refine::unit_roundoff;
@@ -57,7 +57,7 @@ impl Work {
     }
 }
 
-/// The blocks on one side of the middle and all that belongs to them.
+/// The blocks on one side of the middle that are still to be eliminated, and all that belongs to them.
 struct Side<'a, T: Scalar> {
     a: &'a BlockTridiagonal<T>,
     order: &'a Order,
@@ -65,97 +65,227 @@ struct Side<'a, T: Scalar> {
     /// Downwards, towards larger numbers, before the middle.
     down: bool,
     blocks: Range<usize>,
-    places: &'a [Place],
-    /// Of this side alone, from the block that is eliminated first.
+    /// From the block that is eliminated next.
     panels: &'a mut [T],
     g: &'a mut [T],
+    /// From the smallest row and block.
     pivots: &'a mut [u32],
     records: &'a mut [Record],
+    /// What the next block is loaded from, where kernels may take it as a whole.
+    from: Option<Dense<'a, T>>,
+    previous: Option<Done<'a, T>>,
     work: &'a mut Work,
 }
 
-impl<T: Scalar> Side<'_, T> {
-    /// The steps that eliminate all blocks but the first `skip` ones, once the work space is ready for them.
-    ///
-    /// The column sums that go into the first block of interest come from the one before it: once more, with its record
-    /// kept, because the sums that went into that one are not known.
-    fn steps(&mut self, skip: usize) -> Range<usize> {
-        self.work.incoming.fill(0.0);
-        skip.saturating_sub(1)..self.blocks.len()
+impl<'a, T: Scalar> Side<'a, T> {
+    fn new(
+        a: &'a BlockTridiagonal<T>,
+        order: &'a Order,
+        kernels: Kernels,
+        blocks: Range<usize>,
+        (panels, g): (&'a mut [T], &'a mut [T]),
+        (pivots, records): (&'a mut [u32], &'a mut [Record]),
+        work: &'a mut Work,
+    ) -> Self {
+        let down = blocks.end == order.middle;
+        work.incoming.fill(0.0);
+        let mut side =
+            Self { a, order, kernels, down, blocks, panels, g, pivots, records, from: None, previous: None, work };
+        side.from = side.following();
+        side
     }
 
-    /// Eliminates one block, if `go_on` says so; its record stays when it is one of the first `skip`.
-    fn step<E: Engine<T>>(&mut self, step: usize, skip: usize, go_on: bool) -> Result<(), Stop> {
-        if !go_on {
-            return Err(FactorError::Stopped.into());
-        }
-        let Range { start, end } = self.blocks;
-        let j = if self.down { start + step } else { end - 1 - step };
-        let kept = self.records[j - start];
-        self.eliminate::<E>(j, step > 0)?;
-        if step < skip {
-            self.records[j - start] = kept;
+    fn following(&self) -> Option<Dense<'a, T>> {
+        let j = if self.down { self.blocks.clone().next() } else { self.blocks.clone().next_back() };
+        if self.kernels == Kernels::Auto { Dense::of(self.a, self.order, j?) } else { None }
+    }
+
+    /// Begins behind the first `skip` blocks, whose factors and records stay.
+    fn skip<E: Engine<T>>(&mut self, skip: usize) -> Result<(), Stop> {
+        for left in (0..skip).rev() {
+            let Some(mut block) = self.next() else { break };
+            if left == 0 {
+                // The column sums that go into the block behind it come from this one: once more.
+                let kept = *block.record;
+                block.eliminate::<E>()?;
+                *block.record = kept;
+            } else {
+                block.pass();
+            }
         }
         Ok(())
     }
 
-    /// All blocks. `go_on` is asked before each.
-    fn run<E: Engine<T>>(&mut self, mut go_on: impl FnMut() -> bool) -> Result<(), Stop> {
-        self.steps(0).try_for_each(|step| self.step::<E>(step, 0, go_on()))
+    /// All blocks. `go_on` is asked now and then about the next ones.
+    fn run<E: Engine<T>>(&mut self, mut go_on: impl FnMut(usize) -> Result<(), Stop>) -> Result<(), Stop> {
+        let chains = chains_at_once::<T, E>(self.a, self.order, self.kernels) == 1;
+        loop {
+            if chains {
+                run_chains::<T, E, 1>([self], &mut go_on)?;
+            }
+            let Some(mut block) = self.next() else { return Ok(()) };
+            go_on(1)?;
+            block.eliminate::<E>()?;
+        }
     }
 
-    fn eliminate<E: Engine<T>>(&mut self, j: usize, has_previous: bool) -> Result<(), Stop> {
-        let Range { start, end } = self.blocks;
+    /// All blocks, if they are dense ones of one size.
+    fn chain(&mut self) -> Chain<'_, T> {
+        let (own, couplings) = match (self.a.diagonal(), self.a.couplings()) {
+            (DiagonalBlocks::Dense { values: own, .. }, Couplings::Dense { values, .. }) => (&own[..], &values[..]),
+            _ => (&[][..], &[][..]),
+        };
+        let (k, Range { start, end }) = (self.order.sizes.0, self.blocks.clone());
+        // Block rows are [Lⱼ Uⱼ], the first one [U₀].
+        let pairs = if self.down { start..end } else { start - 1..end - 1 };
+        let own = own.get(start * k * k..end * k * k).unwrap_or_default();
+        let couplings = couplings.get(2 * pairs.start * k * k..2 * pairs.end * k * k).unwrap_or_default();
+        let Self { down, panels, g, pivots, records, previous, work, .. } = self;
+        let (down, blocks, previous) = (*down, own.len() / (k * k), *previous);
+        let incoming = &mut work.incoming;
+        Chain { k, down, blocks, own, couplings, panels, g, pivots, records, previous, incoming }
+    }
+
+    /// Goes past so many blocks of a chain, which have been eliminated.
+    fn pass(&mut self, blocks: usize) {
+        let Some(most) = blocks.checked_sub(1) else { return };
+        let (k, Range { start, end }) = (self.order.sizes.0, self.blocks.clone());
+        let left = end - start - most;
+        let Self { down, blocks, panels, g, pivots, records, .. } = &mut *self;
+        *panels = &mut std::mem::take(panels)[most * 2 * k * k..];
+        *g = &mut std::mem::take(g)[most * k * k..];
+        if *down {
+            *pivots = &mut std::mem::take(pivots)[most * k..];
+            *records = &mut std::mem::take(records)[most..];
+            *blocks = end - left..end;
+        } else {
+            *pivots = &mut std::mem::take(pivots)[..left * k];
+            *records = &mut std::mem::take(records)[..left];
+            *blocks = start..start + left;
+        }
+        if let Some(mut last) = self.next() {
+            last.pass();
+        }
+    }
+
+    /// The next block.
+    fn next(&mut self) -> Option<Ready<'_, 'a, T>> {
+        let j = if self.down { self.blocks.next()? } else { self.blocks.next_back()? };
         let (k, next) = (self.order.size(j), self.order.next_size(j));
-        let (first, last, following) =
-            if self.down { (start, j.wrapping_sub(1), j + 1) } else { (end - 1, j + 1, j.wrapping_sub(1)) };
-        let (place, first) = (self.places[j], self.places[first]);
-        // The block, those eliminated before it, the last of which is its other neighbour, and those to come.
-        let (before, rest) = self.panels.split_at_mut(place.panel - first.panel);
-        let (panel, after) = rest.split_at_mut((k + next) * k);
-        let (g_before, rest) = self.g.split_at_mut(place.g - first.g);
-        let g = &mut rest[..k * next];
-        let previous = has_previous.then(|| Done::last_of(before, g_before, self.order.size(last), k));
-        let rows = self.order.rows(j);
-        let first_row = self.order.rows(start).start;
-        let pivots = &mut self.pivots[rows.start - first_row..rows.end - first_row];
-        let Work { incoming, outgoing, .. } = &mut *self.work;
-        let mut front = Front { k, next, panel, g, pivots };
-        let record = &mut self.records[j - start];
-        if self.kernels == Kernels::Auto
-            && let Some(from) = Dense::of(self.a, self.order, j)
-            && let Some(done) = {
-                let small = self.blocks.contains(&following) && size_of_val(&*front.panel) <= Ahead::<T>::LARGEST;
-                let ahead = if small { Dense::of(self.a, self.order, following) } else { None };
-                let to = &after[..after.len().min(front.panel.len())];
-                let ahead = Ahead(ahead.map_or([&[][..]; 4], |d| [d.own, d.below, d.beside, to]));
-                E::whole(&mut front, &from, previous.as_ref(), &incoming[..k], &mut outgoing[..next], ahead)
-            }
+        let following = self.following();
+        let from = std::mem::replace(&mut self.from, following);
+        let Self { a, order, kernels, panels, g, pivots, records, previous, work, .. } = self;
+        let (panel, g) = (panels.split_off_mut(..(k + next) * k)?, g.split_off_mut(..k * next)?);
+        let (pivots, record) = if self.down {
+            (pivots.split_off_mut(..k)?, records.split_off_first_mut()?)
+        } else {
+            (pivots.split_off_mut(pivots.len() - k..)?, records.split_off_last_mut()?)
+        };
+        let mut ahead = Ahead([&[][..]; 4]);
+        if let Some(d) = following
+            && size_of_val(panel) <= Ahead::<T>::LARGEST
         {
-            *record = done;
-            std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
+            ahead = Ahead([d.own, d.below, d.beside, &panels[..panels.len().min(panel.len())]]);
+        }
+        let front = Front { k, next, panel, g, pivots };
+        Some(Ready { a, order, kernels: *kernels, j, from, front, previous, ahead, record, work })
+    }
+}
+
+/// How many sides it takes for [`run_chains`]; 0 where it does nothing.
+fn chains_at_once<T: Scalar, E: Engine<T>>(a: &BlockTridiagonal<T>, order: &Order, kernels: Kernels) -> usize {
+    let (smallest, largest) = order.sizes;
+    let plain = kernels == Kernels::Auto && smallest == largest && Dense::all(a);
+    if plain { E::chains_at_once(largest) } else { 0 }
+}
+
+/// Blocks of one side, or of both in turn.
+fn run_chains<T: Scalar, E: Engine<T>, const N: usize>(
+    mut sides: [&mut Side<'_, T>; N],
+    go_on: &mut dyn FnMut(usize) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let mut outcome = Ok(());
+    let mut chains = sides.each_mut().map(|side| side.chain());
+    let steps = E::chains(&mut chains, &mut |blocks| {
+        outcome = go_on(blocks);
+        outcome.is_ok()
+    });
+    for side in sides {
+        side.pass(steps);
+    }
+    outcome
+}
+
+/// A block about to be eliminated.
+struct Ready<'s, 'a, T: Scalar> {
+    a: &'a BlockTridiagonal<T>,
+    order: &'a Order,
+    kernels: Kernels,
+    j: usize,
+    from: Option<Dense<'a, T>>,
+    front: Front<'a, T>,
+    previous: &'s mut Option<Done<'a, T>>,
+    ahead: Ahead<'s, T>,
+    record: &'a mut Record,
+    work: &'s mut Work,
+}
+
+impl<T: Scalar> Ready<'_, '_, T> {
+    /// For the kernels that take a block as a whole.
+    fn job(&mut self) -> Option<Job<'_, T>> {
+        let Front { k, next, panel, g, pivots } = &mut self.front;
+        let Work { incoming, outgoing, .. } = &mut *self.work;
+        Some(Job {
+            front: Front { k: *k, next: *next, panel, g, pivots },
+            from: self.from?,
+            previous: *self.previous,
+            incoming: &incoming[..*k],
+            outgoing: &mut outgoing[..*next],
+            ahead: self.ahead,
+        })
+    }
+
+    /// Leaves the factors to the next block.
+    fn pass(&mut self) {
+        let Front { k: last, next: k, panel, g, .. } = &mut self.front;
+        let (panel, g) = (std::mem::take(panel), std::mem::take(g));
+        *self.previous = Some(Done { last: *last, k: *k, panel, g });
+    }
+
+    fn done(&mut self, record: Record) {
+        *self.record = record;
+        std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
+        self.pass();
+    }
+
+    fn eliminate<E: Engine<T>>(&mut self) -> Result<(), Stop> {
+        if let Some(record) = self.job().and_then(|mut job| E::whole(&mut job)) {
+            self.done(record);
             return Ok(());
         }
-        (record.max_a, record.norm_one) =
-            panel::load_block::<T, E>(self.a, self.order, j, &mut front, &[&incoming[..k]], &mut outgoing[..next]);
-        eliminate_front::<T, E>(front, &[previous, None], self.kernels, self.work, record, j, rows.start, false)?;
-        std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
+        let Self { a, order, kernels, j, front, previous, work, .. } = self;
+        let Work { incoming, outgoing, .. } = &mut **work;
+        let (incoming, outgoing) = (&incoming[..front.k], &mut outgoing[..front.next]);
+        let norms = panel::load_block::<T, E>(a, order, *j, front, &[incoming], outgoing);
+        let first_row = order.rows(*j).start;
+        let record = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j, first_row, false)?;
+        self.done(record);
         Ok(())
     }
 }
 
 /// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U; fails where there is no pivot or no finite number.
 fn eliminate_front<T: Scalar, E: Engine<T>>(
-    mut front: Front<'_, T>,
+    front: &mut Front<'_, T>,
     previous: &[Option<Done<'_, T>>; 2],
     kernels: Kernels,
     work: &mut Work,
-    record: &mut Record,
+    (max_a, norm_one): (f64, f64),
     block: usize,
     first_row: usize,
     last: bool,
-) -> Result<(), Stop> {
-    if !record.max_a.is_finite() || !record.norm_one.is_finite() {
+) -> Result<Record, Stop> {
+    if !max_a.is_finite() || !norm_one.is_finite() {
         return Err(Stop::NonFinite);
     }
     for done in previous.iter().flatten() {
@@ -164,11 +294,11 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     if let Some(row) = front.eliminate::<E>(kernels, &mut work.permutation, &mut work.memory) {
         return Err(no_pivot(block, row, first_row, last).into());
     }
-    (record.growth, record.min_pivot) = E::measure(&front);
-    if !record.growth.is_finite() {
-        return Err(too_much_growth(block, record.growth).into());
+    let (growth, min_pivot) = E::measure(front);
+    if !growth.is_finite() {
+        return Err(too_much_growth(block, growth).into());
     }
-    Ok(())
+    Ok(Record { max_a, norm_one, growth, min_pivot })
 }
 
 impl<T: Scalar> BlockLu<T> {
@@ -250,7 +380,7 @@ impl<T: Scalar> BlockLu<T> {
     ) -> Result<(), Stop> {
         let (m, middle) = (self.order.n_blocks(), self.order.middle);
         let Self { order, kernels, panels, g, places, pivots, records, work, .. } = self;
-        let kernels = *kernels;
+        let (order, kernels) = (&*order, *kernels);
         let rows = order.rows(middle);
         let k = rows.len();
         let (before, rest) = panels.split_at_mut(places[middle].panel);
@@ -261,87 +391,65 @@ impl<T: Scalar> BlockLu<T> {
         let (records_before, rest) = records.split_at_mut(middle);
         let (record, records_after) = rest.split_at_mut(1);
         let [left_work, right_work] = work;
-        let (order, places) = (&*order, &**places);
-        let mut left = Side {
-            a,
-            order,
-            kernels,
-            down: true,
-            blocks: 0..middle,
-            places,
-            panels: before,
-            g: g_before,
-            pivots: pivots_before,
-            records: records_before,
-            work: left_work,
-        };
-        let mut right = Side {
-            a,
-            order,
-            kernels,
-            down: false,
-            blocks: middle + 1..m,
-            places,
-            panels: after,
-            g: g_after,
-            pivots: pivots_after,
-            records: records_after,
-            work: right_work,
-        };
+        let mut left =
+            Side::new(a, order, kernels, 0..middle, (before, g_before), (pivots_before, records_before), left_work);
+        let mut right =
+            Side::new(a, order, kernels, middle + 1..m, (after, g_after), (pivots_after, records_after), right_work);
+        left.skip::<E>(skip[0])?;
+        let skipped = right.skip::<E>(skip[1]);
         // Of two failures the one before the middle is told, whichever thread is faster.
-        let outcome = if skip == [0; 2] && worth_threads(order) {
+        let chains = chains_at_once::<T, E>(a, order, kernels);
+        let outcome = if skip == [0; 2] && chains < 2 && worth_threads(order) {
             let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
             let (mut first, mut second) = (Ok(()), Ok(()));
             rayon::in_place_scope(|scope| {
                 scope.spawn(|_| {
-                    second = right.run::<E>(|| {
-                        done.fetch_add(1, Ordering::Relaxed);
-                        !stop.load(Ordering::Relaxed)
+                    second = right.run::<E>(|blocks| {
+                        done.fetch_add(blocks, Ordering::Relaxed);
+                        if stop.load(Ordering::Relaxed) { Err(FactorError::Stopped.into()) } else { Ok(()) }
                     });
                 });
-                first = left.run::<E>(|| {
-                    let done = done.fetch_add(1, Ordering::Relaxed);
-                    let go_on = monitor.observe(step(done, m)).is_continue();
-                    stop.fetch_or(!go_on, Ordering::Relaxed);
-                    go_on
+                first = left.run::<E>(|blocks| {
+                    let done = done.fetch_add(blocks, Ordering::Relaxed);
+                    observe(monitor, done, m).inspect_err(|_| stop.store(true, Ordering::Relaxed))
                 });
             });
             first.and(second)
         } else {
             let mut done = 0;
-            let mut go_on = || {
-                done += 1;
-                monitor.observe(step(done - 1, m)).is_continue()
+            let mut go_on = |blocks: usize| {
+                done += blocks;
+                observe(monitor, done - blocks, m)
             };
-            // A block of either side in turn: while one waits for its pivots, the processor goes on with the other.
-            let (mut first, mut second) = (left.steps(skip[0]), right.steps(skip[1]));
-            let mut outcome = Ok(());
-            while !(first.is_empty() && second.is_empty()) {
-                if let Some(step) = first.next() {
-                    left.step::<E>(step, skip[0], go_on())?;
+            let mut outcome = skipped;
+            loop {
+                if chains > 0 && outcome.is_ok() {
+                    run_chains::<T, E, 2>([&mut left, &mut right], &mut go_on)?;
                 }
-                if let Some(step) = second.next() {
-                    outcome = right.step::<E>(step, skip[1], go_on());
-                    if outcome.is_err() {
-                        second = 0..0;
-                    }
+                // A block of either side in turn: while one waits for its pivots, the processor goes on with the other.
+                let (one, other) = (left.next(), if outcome.is_ok() { right.next() } else { None });
+                if one.is_none() && other.is_none() {
+                    break;
+                }
+                if let Some(mut one) = one {
+                    go_on(1)?;
+                    one.eliminate::<E>()?;
+                }
+                if let Some(mut other) = other {
+                    outcome = go_on(1).and_then(|()| other.eliminate::<E>());
                 }
             }
             outcome
         };
         outcome?;
-        if monitor.observe(step(m - 1, m)).is_break() {
-            return Err(FactorError::Stopped.into());
-        }
-        let previous = [
-            (middle > 0).then(|| Done::last_of(left.panels, left.g, order.size(middle.max(1) - 1), k)),
-            (middle + 1 < m).then(|| Done::last_of(right.panels, right.g, order.size(middle + 1), k)),
-        ];
+        observe(monitor, m - 1, m)?;
+        let previous = [left.previous, right.previous];
         let sums = [&left.work.incoming[..k], &right.work.incoming[..k]];
         let mut front = Front { k, next: 0, panel: own, g: &mut [], pivots: own_pivots };
-        let record = &mut record[0];
-        (record.max_a, record.norm_one) = panel::load_block::<T, E>(a, order, middle, &mut front, &sums, &mut []);
-        eliminate_front::<T, E>(front, &previous, kernels, left.work, record, middle, rows.start, true)
+        let norms = panel::load_block::<T, E>(a, order, middle, &mut front, &sums, &mut []);
+        record[0] =
+            eliminate_front::<T, E>(&mut front, &previous, kernels, left.work, norms, middle, rows.start, true)?;
+        Ok(())
     }
 
     /// The blocks on either side whose factors do not depend on block row `j` of A.
@@ -354,8 +462,11 @@ impl<T: Scalar> BlockLu<T> {
     }
 }
 
-fn step(done: usize, total: usize) -> Progress {
-    Progress::Step { phase: "setup", done, total }
+fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> Result<(), Stop> {
+    match monitor.observe(Progress::Step { phase: "setup", done, total }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(FactorError::Stopped.into()),
+    }
 }
 
 /// Whether both chains are long enough to wake a thread for one of them.

@@ -37,6 +37,7 @@ pub(super) struct Front<'a, T> {
 }
 
 /// H and G of a block that has been eliminated: `last` columns of H, `k` rows.
+#[derive(Clone, Copy)]
 pub(super) struct Done<'a, T> {
     pub(super) last: usize,
     pub(super) k: usize,
@@ -44,14 +45,8 @@ pub(super) struct Done<'a, T> {
     pub(super) g: &'a [T],
 }
 
-impl<'a, T> Done<'a, T> {
-    /// The last ones stored, of a block of `last` rows whose neighbour has `k`.
-    pub(super) fn last_of(panels: &'a [T], g: &'a [T], last: usize, k: usize) -> Self {
-        Self { last, k, panel: &panels[panels.len() - (last + k) * last..], g: &g[g.len() - last * k..] }
-    }
-}
-
 /// The blocks that an elimination loads, where they are stored dense: Dⱼ, A(t, j), A(j, t), by columns.
+#[derive(Clone, Copy)]
 pub(super) struct Dense<'a, T> {
     pub(super) own: &'a [T],
     pub(super) below: &'a [T],

@@ -6,7 +6,8 @@
 //! ```text
 //! D̃ ← D − H₋·G₋                           from A straight to the panel
 //! [T; S]                                   column by column, rows exchanged inside the block
-//! X ← T⁻¹·X,  Y ← Y − S·X                  in the columns of D̃ to the right and in G, X the rows of the tile
+//! X ← T⁻¹·X,  Y ← Y − S·X                  in the columns of D̃ to the right, X the rows of the tile
+//! Gₚ ← Tₚ⁻¹·((P·U)ₚ − Σ_{q<p} L̃_{pq}·G_q)   in the rows of the tile
 //! Hₚ ← (Lₚ − Σ_{q<p} H_q·Ũ_{qp})·Ũₚₚ⁻¹      by vectors of rows, from A straight to the panel, once D̃ is done
 //! ```
 //!
@@ -19,24 +20,14 @@
 use bt_formats::{RealScalar, Scalar};
 use pulp::Simd;
 
+use super::engine::Job;
 use super::factor::Record;
-use super::panel::{Dense, Done, Front, exchange, in_order};
+use super::panel::{Dense, exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
 use crate::lines;
 
 /// Largest block: its two panels and their couplings stay in a second-level cache.
 const TALLEST: usize = 96;
-
-/// What of a block is needed to eliminate it.
-pub(super) struct Tiles<'f, 'a, 'd, L> {
-    pub(super) front: &'f mut Front<'a, L>,
-    pub(super) from: &'f Dense<'d, L>,
-    pub(super) previous: Option<&'f Done<'d, L>>,
-    /// Sums of columns, see [`super::panel::load_block`].
-    pub(super) incoming: &'f [f64],
-    pub(super) outgoing: &'f mut [f64],
-    pub(super) ahead: Ahead<'d, L>,
-}
 
 /// What the next block is made of and where its factors will stand (stores wait for lines, too), to be asked for bit by
 /// bit: the hardware does not look far enough ahead along four streams that pause.
@@ -49,52 +40,53 @@ impl<T> Ahead<'_, T> {
 
     /// Part `i` of `n`.
     #[inline(always)]
-    fn fetch(self, i: usize, n: usize) {
+    pub(super) fn fetch(self, i: usize, n: usize) {
         for values in self.0 {
             lines::fetch(values, values.len() * i / n..values.len() * (i + 1) / n);
         }
     }
 }
 
-impl<L: Lanes> Tiles<'_, '_, '_, L> {
-    /// Eliminates the block; none when the shape is not that of the tiles or when something is out of the ordinary.
-    pub(super) fn run(self) -> Option<Record> {
-        let k = self.front.k;
-        if self.front.next != k || k > TALLEST || self.previous.is_some_and(|p| p.last != k) {
-            return None;
-        }
-        simd::dispatch_for::<L, _>(k, self)
+/// Eliminates a block; none when the shape is not that of the tiles or when something is out of the ordinary.
+pub(super) fn eliminate<L: Lanes>(job: &mut Job<'_, L>) -> Option<Record> {
+    let k = job.front.k;
+    if job.front.next != k || k > TALLEST || job.previous.is_some_and(|p| p.last != k) {
+        return None;
     }
+    simd::dispatch_for::<L, _>(k, Tiles(job))
 }
 
-impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, '_, L> {
+/// The elimination of one block, as work for a SIMD instruction set.
+struct Tiles<'t, 'j, L>(&'t mut Job<'j, L>);
+
+impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, L> {
     type Output = Option<Record>;
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) -> Option<Record> {
-        let (k, w) = (self.front.k, L::lanes::<S>());
+        let (k, w) = (self.0.front.k, L::lanes::<S>());
         if w < 4 || !k.is_multiple_of(w) {
             return None;
         }
         // The sizes as constants: loops over the tiles of small blocks vanish.
         match k / w {
-            1 => eliminate(s, self, w),
-            2 => eliminate(s, self, 2 * w),
-            _ => eliminate(s, self, k),
+            1 => run(s, self.0, w),
+            2 => run(s, self.0, 2 * w),
+            _ => run(s, self.0, k),
         }
     }
 }
 
-/// Largest moduli of the factors, vector by vector, and a sum that is NaN when one of them is not finite.
+/// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
 struct Largest<V> {
     u: V,
     h: V,
     g: V,
-    total: V,
 }
 
 #[inline(always)]
-fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Option<Record> {
-    let Tiles { front, from, previous, incoming, outgoing, ahead } = job;
+fn run<L: Lanes, S: Simd>(s: S, job: &mut Job<'_, L>, k: usize) -> Option<Record> {
+    let Job { front, from, previous, incoming, outgoing, ahead } = job;
+    let ahead = *ahead;
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     // A third of the next block with each third of the work on this one.
     let (tiles, parts) = (k / w, 3 * k / w);
@@ -108,7 +100,7 @@ fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Op
         None => subtract(s, panel, &from.own[..k * k], &[], &[], k, 0, ahead),
     }
     let zero = L::splat(s, L::default());
-    let mut largest = Largest { u: zero, h: zero, g: zero, total: zero };
+    let mut largest = Largest { u: zero, h: zero, g: zero };
     let mut reciprocals = Aligned([L::default(); TALLEST]);
     let mut min_pivot = L::INFINITY;
     for first in (0..k).step_by(w) {
@@ -127,11 +119,15 @@ fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Op
         }
         for c in 0..w {
             let u = L::times(s, L::load(&tile[c * ld + first..]), L::load(&L::BEFORE.0[c + 1]));
-            note::<L, S>(s, u, &mut largest.u, &mut largest.total);
+            largest.u = L::max_modulus(s, largest.u, u);
         }
         let inverse = inverse_of_unit_lower(s, tile, ld, first);
-        right_of_tile(s, tile, ld, first, &inverse, right, ld, k, &mut largest.u, &mut largest.total);
-        right_of_tile(s, tile, ld, first, &inverse, g, k, k, &mut largest.g, &mut largest.total);
+        right_of_tile(s, tile, ld, first, &inverse, right, k, &mut largest.u);
+        if S::REGISTER_COUNT >= 32 {
+            rows_of_g::<L, S, 8>(s, left, first, &inverse, g, k, &mut largest.g);
+        } else {
+            rows_of_g::<L, S, 4>(s, left, first, &inverse, g, k, &mut largest.g);
+        }
     }
     let below = &from.below[..k * k];
     let mut r = 0;
@@ -139,17 +135,14 @@ fn eliminate<L: Lanes, S: Simd>(s: S, job: Tiles<'_, '_, '_, L>, k: usize) -> Op
         while r + 2 * w <= k {
             ahead.fetch(2 * tiles + r / w, parts);
             ahead.fetch(2 * tiles + r / w + 1, parts);
-            rows_of_h::<L, S, 2>(s, panel, below, k, r, &reciprocals.0, &mut largest);
+            rows_of_h::<L, S, 2>(s, panel, below, k, r, &reciprocals.0, &mut largest.h);
             r += 2 * w;
         }
     }
     while r < k {
         ahead.fetch(2 * tiles + r / w, parts);
-        rows_of_h::<L, S, 1>(s, panel, below, k, r, &reciprocals.0, &mut largest);
+        rows_of_h::<L, S, 1>(s, panel, below, k, r, &reciprocals.0, &mut largest.h);
         r += w;
-    }
-    if L::total(s, largest.total) != L::default() {
-        return None;
     }
     let (h, g) = (L::largest(s, largest.h).to_f64(), L::largest(s, largest.g).to_f64());
     let growth = L::largest(s, largest.u).to_f64().max(h * g);
@@ -164,13 +157,6 @@ fn vectors<L: Lanes, S: Simd, const R: usize>(s: S, x: &[L]) -> [L::V<S>; R] {
         out[v] = L::load(&x[v * L::lanes::<S>()..]);
     }
     out
-}
-
-/// `max` ← max(`max`, |v|); `total` becomes NaN when v is not finite and stays 0 otherwise.
-#[inline(always)]
-fn note<L: Lanes, S: Simd>(s: S, v: L::V<S>, max: &mut L::V<S>, total: &mut L::V<S>) {
-    *max = L::max_modulus(s, *max, v);
-    *total = L::minus_product(s, v, L::splat(s, L::default()), *total);
 }
 
 /// Copies U to G and returns the largest modulus and column sum of A, as [`super::panel::load_block`] does.
@@ -343,14 +329,15 @@ fn factor_tile<L: Lanes, S: Simd>(
     Some(smallest)
 }
 
-/// The columns of T⁻¹, T the unit lower triangle of the tile: m_d = e_d − Σ_{r>d} T(r, d)·m_r.
+/// The columns of −T⁻¹, T the unit lower triangle of the tile: m_d = e_d − Σ_{r>d} T(r, d)·m_r.
 #[inline(always)]
 fn inverse_of_unit_lower<L: Lanes, S: Simd>(s: S, tile: &[L], ld: usize, first: usize) -> [L::V<S>; PADDED] {
     let w = L::lanes::<S>();
     let mut m = [L::splat(s, L::default()); PADDED];
     for d in (0..w).rev() {
         let t = &tile[d * ld + first..d * ld + first + w];
-        let mut column = L::times(s, L::load(&L::FROM.0[d]), L::load(&L::BEFORE.0[d + 1]));
+        let minus_one = L::splat(s, -L::from_f64(1.0));
+        let mut column = L::times(s, minus_one, L::times(s, L::load(&L::FROM.0[d]), L::load(&L::BEFORE.0[d + 1])));
         for r in d + 1..w {
             column = L::minus_product(s, L::splat(s, t[r]), m[r], column);
         }
@@ -359,7 +346,24 @@ fn inverse_of_unit_lower<L: Lanes, S: Simd>(s: S, tile: &[L], ld: usize, first: 
     m
 }
 
-/// X ← T⁻¹·X in the rows of the tile, Y ← Y − S·X in those below it, for the columns of `right`, `ldr` apart.
+/// T⁻¹·x for C columns x, `stride` apart.
+#[inline(always)]
+fn solve_tile<L: Lanes, S: Simd, const C: usize>(
+    s: S,
+    inverse: &[L::V<S>; PADDED],
+    x: &[L],
+    stride: usize,
+) -> [L::V<S>; C] {
+    let mut acc = [L::splat(s, L::default()); C];
+    for d in 0..L::lanes::<S>() {
+        for i in 0..C {
+            acc[i] = L::minus_product(s, inverse[d], L::splat(s, x[i * stride + d]), acc[i]);
+        }
+    }
+    acc
+}
+
+/// X ← T⁻¹·X in the rows of the tile, Y ← Y − S·X in those below it, for the columns of D̃ to the right.
 #[inline(always)]
 fn right_of_tile<L: Lanes, S: Simd>(
     s: S,
@@ -368,30 +372,56 @@ fn right_of_tile<L: Lanes, S: Simd>(
     first: usize,
     inverse: &[L::V<S>; PADDED],
     right: &mut [L],
-    ldr: usize,
     k: usize,
     max: &mut L::V<S>,
-    total: &mut L::V<S>,
 ) {
     const C: usize = 4;
     let w = L::lanes::<S>();
     let below = first + w;
-    for group in right.chunks_exact_mut(C * ldr) {
+    for group in right.chunks_exact_mut(C * ld) {
         let mut x = Aligned([[L::default(); PADDED]; C]);
-        let mut acc = [L::splat(s, L::default()); C];
-        for d in 0..w {
-            for i in 0..C {
-                let b = L::splat(s, -group[i * ldr + first + d]);
-                acc[i] = L::minus_product(s, inverse[d], b, acc[i]);
-            }
-        }
+        let solved = solve_tile::<L, S, C>(s, inverse, &group[first..], ld);
         for i in 0..C {
-            L::store(&mut group[i * ldr + first..], acc[i]);
-            L::store(&mut x.0[i], acc[i]);
-            note::<L, S>(s, acc[i], max, total);
+            L::store(&mut group[i * ld + first..], solved[i]);
+            L::store(&mut x.0[i], solved[i]);
+            *max = L::max_modulus(s, *max, solved[i]);
         }
         if below < k {
-            simd::update(s, &mut group[below..], ldr, k - below, C, &tile[below..], ld, x.0.as_flattened(), PADDED, w);
+            simd::update(s, &mut group[below..], ld, k - below, C, &tile[below..], ld, x.0.as_flattened(), PADDED, w);
+        }
+    }
+}
+
+/// G in the rows of a tile, C columns at a time; `left` are the columns of L̃ before it.
+#[inline(always)]
+fn rows_of_g<L: Lanes, S: Simd, const C: usize>(
+    s: S,
+    left: &[L],
+    first: usize,
+    inverse: &[L::V<S>; PADDED],
+    g: &mut [L],
+    k: usize,
+    max: &mut L::V<S>,
+) {
+    for group in g.chunks_exact_mut(C * k) {
+        let mut acc = [L::splat(s, L::default()); C];
+        for i in 0..C {
+            acc[i] = L::load(&group[i * k + first..]);
+        }
+        for (q, l) in left.chunks_exact(2 * k).enumerate() {
+            let l = L::load(&l[first..]);
+            for i in 0..C {
+                acc[i] = L::minus_product(s, l, L::splat(s, group[i * k + q]), acc[i]);
+            }
+        }
+        let mut x = Aligned([[L::default(); PADDED]; C]);
+        for i in 0..C {
+            L::store(&mut x.0[i], acc[i]);
+        }
+        let solved = solve_tile::<L, S, C>(s, inverse, x.0.as_flattened(), PADDED);
+        for i in 0..C {
+            L::store(&mut group[i * k + first..], solved[i]);
+            *max = L::max_modulus(s, *max, solved[i]);
         }
     }
 }
@@ -405,7 +435,7 @@ fn rows_of_h<L: Lanes, S: Simd, const R: usize>(
     k: usize,
     r: usize,
     reciprocals: &[L],
-    largest: &mut Largest<L::V<S>>,
+    max: &mut L::V<S>,
 ) {
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     for first in (0..k).step_by(w) {
@@ -431,7 +461,7 @@ fn rows_of_h<L: Lanes, S: Simd, const R: usize>(
             let reciprocal = L::splat(s, reciprocals[first + c]);
             for v in 0..R {
                 acc[c][v] = L::times(s, acc[c][v], reciprocal);
-                note::<L, S>(s, acc[c][v], &mut largest.h, &mut largest.total);
+                *max = L::max_modulus(s, *max, acc[c][v]);
                 L::store(&mut tile[c * ld + k + r + v * w..], acc[c][v]);
             }
             for later in c + 1..w {

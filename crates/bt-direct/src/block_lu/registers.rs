@@ -1,0 +1,478 @@
+//! Blocks of up to eight rows of doubles on AVX-512: a block, its couplings and the factors of the one before it in registers.
+//!
+//! A register holds a column, or those of two blocks of four, one from either side of the middle, which go through the same steps
+//! side by side. Rows of A(t, j) below D̃ take part in the elimination as rows without pivots,
+//! columns of A(j, t) beside it as columns without:
+//!
+//! ```text
+//! ⎡ D̃ⱼ       A(j, t) ⎤      ⎡ L̃ⱼ\Ũⱼ  Gⱼ ⎤
+//! ⎣ A(t, j)          ⎦  →   ⎣ Hⱼ        ⎦
+//! ```
+//!
+//! As in `tiles.rs`, whatever is out of the ordinary ends the kernel with nothing done that counts.
+
+use std::arch::x86_64::{__m512d, __m512i};
+
+use pulp::Simd;
+use pulp::bytemuck::cast;
+use pulp::x86::V4;
+
+use super::engine::{Chain, Job};
+use super::factor::Record;
+use super::panel::Done;
+
+/// Numbers in a register.
+const LANES: usize = 8;
+
+/// Steps between two questions whether to go on.
+const CHECKED: usize = 32;
+
+/// Steps that memory is asked for ahead.
+const AHEAD: usize = 4;
+
+/// A job that is generic over the rows of a block, done for k of them; none for blocks of one row and for large ones.
+macro_rules! with_rows {
+    ($k:expr, $simd:ident, $job:ident { $($field:ident),* }) => {
+        match $k {
+            2 => Some($simd.vectorize($job::<2> { simd: $simd, $($field),* })),
+            3 => Some($simd.vectorize($job::<3> { simd: $simd, $($field),* })),
+            5 => Some($simd.vectorize($job::<5> { simd: $simd, $($field),* })),
+            6 => Some($simd.vectorize($job::<6> { simd: $simd, $($field),* })),
+            7 => Some($simd.vectorize($job::<7> { simd: $simd, $($field),* })),
+            8 => Some($simd.vectorize($job::<8> { simd: $simd, $($field),* })),
+            _ => None,
+        }
+    };
+}
+
+/// Eliminates a block of two to eight rows. None for other sizes, without AVX-512, and when something is out of the ordinary.
+pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
+    let simd = V4::try_new()?;
+    let k = job.front.k;
+    if job.front.next != k || job.previous.is_some_and(|p| p.last != k) {
+        return None;
+    }
+    if k == 4 { simd.vectorize(One::<4> { simd, job }) } else { with_rows!(k, simd, One { job })? }
+}
+
+/// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
+pub(super) fn chains_at_once(k: usize) -> usize {
+    match k {
+        4 if V4::is_available() => 2,
+        2..=8 if V4::is_available() => 1,
+        _ => 0,
+    }
+}
+
+/// See [`Engine::chains`](super::engine::Engine::chains).
+pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+    let Some(simd) = V4::try_new() else { return 0 };
+    match (chains[0].k, chains) {
+        (4, [one, other]) => simd.vectorize(Fours { simd, one, other, go_on }),
+        (k, chains) => with_rows!(k, simd, InTurn { chains, go_on }).unwrap_or(0),
+    }
+}
+
+/// A block for each number below K, which is a constant in it: a register cannot be chosen at run time.
+macro_rules! each {
+    ($i:ident < $k:ident $body:block) => { each!($i < $k $body 0 1 2 3 4 5 6 7) };
+    ($i:ident < $k:ident $body:block $($n:literal)*) => {$({
+        const $i: usize = $n;
+        if $i < $k $body
+    })*};
+}
+
+/// Number I of each column in all its lanes.
+macro_rules! splat {
+    ($f:ident, $k:ident, $v:expr, $i:ident) => {
+        if $k == 4 {
+            $f._mm512_permutex_pd::<{ ($i as i32 & 3) * 0b0101_0101 }>($v)
+        } else {
+            $f._mm512_permutexvar_pd($f._mm512_set1_epi64($i as i64), $v)
+        }
+    };
+}
+
+/// `SWAPS[i][p]`: the lanes' numbers with i and p exchanged.
+static SWAPS: [[[i64; LANES]; LANES]; LANES] = {
+    let mut swaps = [[[0, 1, 2, 3, 4, 5, 6, 7]; LANES]; LANES];
+    let mut at = 0;
+    while at < LANES * LANES {
+        let (i, p) = (at / LANES, at % LANES);
+        (swaps[i][p][i], swaps[i][p][p]) = (p as i64, i as i64);
+        at += 1;
+    }
+    swaps
+};
+
+/// Column `c` of both blocks of four, or of one of another size, with zeros below it.
+#[inline(always)]
+fn column<const K: usize>(simd: V4, x: [&[f64]; 2], c: usize) -> __m512d {
+    let f = simd.avx512f;
+    if K == LANES {
+        return cast(x[0].as_chunks::<LANES>().0[c]);
+    } else if K != 4 {
+        return cast(simd.partial_load_f64s(&x[0][c * K..(c + 1) * K]));
+    }
+    let one = cast(x[0].as_chunks::<4>().0[c]);
+    f._mm512_insertf64x4::<1>(f._mm512_castpd256_pd512(one), cast(x[1].as_chunks::<4>().0[c]))
+}
+
+/// K numbers of one of the two blocks.
+#[inline(always)]
+fn part<const K: usize>(v: __m512d, half: usize) -> [f64; K] {
+    let v: [f64; LANES] = cast(v);
+    std::array::from_fn(|i| v[(half * K + i) % LANES])
+}
+
+/// The first halves of two registers, or the second ones.
+#[inline(always)]
+fn halves(simd: V4, half: usize, a: __m512d, b: __m512d) -> [f64; LANES] {
+    let f = simd.avx512f;
+    cast(if half == 0 { f._mm512_shuffle_f64x2::<0x44>(a, b) } else { f._mm512_shuffle_f64x2::<0xee>(a, b) })
+}
+
+#[inline(always)]
+fn sum(simd: V4, a: __m512d, b: __m512d) -> __m512d {
+    simd.avx512f._mm512_add_pd(a, b)
+}
+
+/// The larger bits; by those infinity is larger than all numbers and NaN than infinity.
+#[inline(always)]
+fn max_bits(simd: V4, a: __m512d, b: __m512d) -> __m512d {
+    cast(simd.avx512f._mm512_max_epu64(cast(a), cast(b)))
+}
+
+/// max(a, |b|) by bits
+#[inline(always)]
+fn larger(simd: V4, a: __m512d, b: __m512d) -> __m512d {
+    max_bits(simd, a, simd.avx512f._mm512_abs_pd(b))
+}
+
+/// Lane i of each half: `op` over that half of register i.
+#[inline(always)]
+fn fold(simd: V4, v: [__m512d; 4], op: impl Fn(V4, __m512d, __m512d) -> __m512d) -> __m512d {
+    let f = simd.avx512f;
+    let a = op(simd, f._mm512_unpacklo_pd(v[0], v[1]), f._mm512_unpackhi_pd(v[0], v[1]));
+    let b = op(simd, f._mm512_unpacklo_pd(v[2], v[3]), f._mm512_unpackhi_pd(v[2], v[3]));
+    let low = f._mm512_permutex2var_pd(a, cast([0i64, 1, 8, 9, 4, 5, 12, 13]), b);
+    let high = f._mm512_permutex2var_pd(a, cast([2i64, 3, 10, 11, 6, 7, 14, 15]), b);
+    op(simd, low, high)
+}
+
+/// Sums of K columns, column by column.
+#[inline(always)]
+fn totals<const K: usize>(simd: V4, v: [__m512d; K]) -> __m512d {
+    let f = simd.avx512f;
+    let mut all = [f._mm512_setzero_pd(); LANES];
+    each!(C < K { all[C] = v[C]; });
+    let low = fold(simd, [all[0], all[1], all[2], all[3]], sum);
+    if K == 4 {
+        return low;
+    }
+    let high = fold(simd, [all[4], all[5], all[6], all[7]], sum);
+    sum(simd, f._mm512_shuffle_f64x2::<0x44>(low, high), f._mm512_shuffle_f64x2::<0xee>(low, high))
+}
+
+/// The largest bits in four registers, for each block.
+#[inline(always)]
+fn maxima<const K: usize>(simd: V4, v: [__m512d; 4]) -> [[f64; 4]; 2] {
+    let mut all = fold(simd, v, max_bits);
+    if K != 4 {
+        all = max_bits(simd, all, simd.avx512f._mm512_shuffle_f64x2::<0b0100_1110>(all, all));
+    }
+    cast(all)
+}
+
+/// Largest number of each column in all its lanes.
+#[inline(always)]
+fn largest<const K: usize>(simd: V4, v: __m512d) -> __m512d {
+    let f = simd.avx512f;
+    let v = f._mm512_max_pd(v, f._mm512_permute_pd::<0b0101_0101>(v));
+    let v = f._mm512_max_pd(v, f._mm512_permutex_pd::<0b0100_1110>(v));
+    if K == 4 { v } else { f._mm512_max_pd(v, f._mm512_shuffle_f64x2::<0b0100_1110>(v, v)) }
+}
+
+/// Columns of D̃, A(t, j) and A(j, t), which become L̃\Ũ, H and G.
+#[derive(Clone, Copy)]
+struct Columns<const K: usize> {
+    d: [__m512d; K],
+    h: [__m512d; K],
+    g: [__m512d; K],
+}
+
+/// What else there is of blocks that have been eliminated.
+struct Eliminated<const K: usize> {
+    /// Sums of columns, see [`Job`].
+    outgoing: __m512d,
+    pivots: [[u32; K]; 2],
+    records: [Record; 2],
+}
+
+impl<const K: usize> Columns<K> {
+    #[inline(always)]
+    fn load(simd: V4, own: [&[f64]; 2], below: [&[f64]; 2], beside: [&[f64]; 2]) -> Self {
+        let zero = simd.avx512f._mm512_setzero_pd();
+        let mut out = Self { d: [zero; K], h: [zero; K], g: [zero; K] };
+        each!(C < K {
+            out.d[C] = column::<K>(simd, own, C);
+            out.h[C] = column::<K>(simd, below, C);
+            out.g[C] = column::<K>(simd, beside, C);
+        });
+        out
+    }
+
+    /// H and G of the blocks before; zeros where there are none.
+    #[inline(always)]
+    fn stored(simd: V4, panel: [&[f64]; 2], g: [&[f64]; 2]) -> Self {
+        let zero = simd.avx512f._mm512_setzero_pd();
+        let mut out = Self { d: [zero; K], h: [zero; K], g: [zero; K] };
+        each!(C < K {
+            out.h[C] = column::<K>(simd, panel, 2 * C + 1);
+            out.g[C] = column::<K>(simd, g, C);
+        });
+        out
+    }
+
+    /// One of the two blocks.
+    #[inline(always)]
+    fn store(&self, simd: V4, half: usize, panel: &mut [f64], beside: &mut [f64]) {
+        let Self { d, h, g } = self;
+        if K == 4 {
+            let panel = panel[..2 * K * K].as_chunks_mut::<LANES>().0;
+            let beside = beside[..K * K].as_chunks_mut::<LANES>().0;
+            each!(C < K { panel[C] = halves(simd, half, d[C], h[C]); });
+            beside[0] = halves(simd, half, g[0], g[1]);
+            beside[1] = halves(simd, half, g[2], g[3]);
+        } else {
+            let panel = panel[..2 * K * K].as_chunks_mut::<K>().0;
+            let beside = beside[..K * K].as_chunks_mut::<K>().0;
+            each!(C < K {
+                simd.partial_store_f64s(&mut panel[2 * C], cast(d[C]));
+                simd.partial_store_f64s(&mut panel[2 * C + 1], cast(h[C]));
+                simd.partial_store_f64s(&mut beside[C], cast(g[C]));
+            });
+        }
+    }
+
+    /// All steps, with H₋ and G₋ of the blocks before, whose G₋ is also at `g_last`. None when something is out of the ordinary.
+    #[inline(always)]
+    #[allow(clippy::absurd_extreme_comparisons)] // constants are compared, zero among them
+    fn eliminate(&mut self, simd: V4, last: &Self, g_last: &[f64], incoming: __m512d) -> Option<Eliminated<K>> {
+        let f = simd.avx512f;
+        let (zero, ones) = (f._mm512_setzero_pd(), f._mm512_set1_pd(1.0));
+        let Self { d, h, g } = self;
+        let [mut sums, mut outgoing] = [[zero; K]; 2];
+        let [mut max_a, mut max_u, mut max_h, mut max_g] = [zero; 4];
+        each!(C < K {
+            max_a = larger(simd, larger(simd, larger(simd, max_a, d[C]), h[C]), g[C]);
+            sums[C] = sum(simd, f._mm512_abs_pd(d[C]), f._mm512_abs_pd(h[C]));
+            outgoing[C] = f._mm512_abs_pd(g[C]);
+        });
+        let norms = sum(simd, totals(simd, sums), incoming);
+        let outgoing = totals(simd, outgoing);
+
+        // D̃ ← D − H₋·G₋, with G₋ from memory where one number of it is needed: permutations are dearer
+        each!(Q < K {
+            each!(C < K {
+                let x = if K == 4 { splat!(f, K, last.g[C], Q) } else { f._mm512_set1_pd(g_last[C * K + Q]) };
+                d[C] = f._mm512_fnmadd_pd(last.h[Q], x, d[C]);
+            });
+        });
+
+        let mut sizes_of_pivots = f._mm512_set1_pd(f64::INFINITY);
+        let mut pivots = [[0; K]; 2];
+        // Lanes of row i of the blocks.
+        let row = |i: usize| if K == 4 { 0x11u8 << i } else { 1 << i };
+        let from_row = |i: usize| if K == 4 { (0x0f << i & 0x0f) * 0x11 } else { 0xff << i & (0xff >> (LANES - K)) };
+        each!(I < K {
+            // the pivot, mostly where it should be
+            let sizes = f._mm512_abs_pd(d[I]);
+            let largest = largest::<K>(simd, f._mm512_maskz_mov_pd(from_row(I), sizes));
+            let reached = f._mm512_cmp_pd_mask::<29>(sizes, largest) & from_row(I);
+            pivots[0][I] = I as u32;
+            pivots[1][I] = I as u32;
+            if reached & row(I) != row(I) {
+                let first = |mask: u8| (mask != 0).then(|| mask.trailing_zeros() as usize);
+                let swap: __m512i = if K == 4 {
+                    let (p, q) = (first(reached & 0x0f)?, first(reached & 0xf0)?);
+                    (pivots[0][I], pivots[1][I]) = (p as u32, q as u32 - 4);
+                    f._mm512_mask_mov_epi64(cast(SWAPS[I][p]), 0xf0, cast(SWAPS[(I + 4) % LANES][q]))
+                } else {
+                    let p = first(reached)?;
+                    pivots[0][I] = p as u32;
+                    cast(SWAPS[I][p])
+                };
+                each!(J < K {
+                    d[J] = f._mm512_permutexvar_pd(swap, d[J]);
+                    g[J] = f._mm512_permutexvar_pd(swap, g[J]);
+                });
+            }
+            let reciprocal = f._mm512_div_pd(ones, splat!(f, K, d[I], I));
+            let after = from_row(I) & !row(I);
+            let l = f._mm512_maskz_mul_pd(after, d[I], reciprocal);
+            let u = f._mm512_maskz_mov_pd(!after, d[I]);
+            max_u = larger(simd, max_u, u);
+            sizes_of_pivots = f._mm512_mask_mov_pd(sizes_of_pivots, row(I), f._mm512_abs_pd(u));
+            d[I] = f._mm512_mask_mov_pd(u, after, l);
+            h[I] = f._mm512_mul_pd(h[I], reciprocal);
+            max_h = larger(simd, max_h, h[I]);
+            each!(J < K {
+                if J > I {
+                    let x = splat!(f, K, d[J], I);
+                    d[J] = f._mm512_fnmadd_pd(l, x, d[J]);
+                    h[J] = f._mm512_fnmadd_pd(h[I], x, h[J]);
+                }
+                if I + 1 < K {
+                    g[J] = f._mm512_fnmadd_pd(l, splat!(f, K, g[J], I), g[J]);
+                }
+            });
+        });
+        each!(C < K { max_g = larger(simd, max_g, g[C]); });
+
+        // The smallest pivot has the largest complement.
+        let complements: __m512d = cast(f._mm512_xor_si512(cast(sizes_of_pivots), f._mm512_set1_epi64(-1)));
+        let sizes = maxima::<K>(simd, [max_a, max_u, max_h, max_g]);
+        let others = maxima::<K>(simd, [norms, complements, norms, complements]);
+        let tiny = f64::MIN_POSITIVE * 16.0;
+        let mut records = [Record::EMPTY; 2];
+        for (i, record) in records.iter_mut().enumerate() {
+            let [max_a, u, h, g] = sizes[i];
+            let (norm_one, min_pivot) = (others[i][0], f64::from_bits(!others[i][1].to_bits()));
+            let growth = u.max(h * g);
+            // As accurate as divisions are reciprocals of pivots in this range. (A NaN fails, too.)
+            let normal = min_pivot >= tiny && u <= 1.0 / tiny;
+            if !(normal && max_a.is_finite() && norm_one.is_finite() && growth.is_finite()) || h.is_nan() || g.is_nan()
+            {
+                return None;
+            }
+            *record = Record { max_a, norm_one, growth, min_pivot };
+        }
+
+        Some(Eliminated { outgoing, pivots, records })
+    }
+}
+
+/// In the place of factors where there are none.
+static NOTHING: [f64; 2 * LANES * LANES] = [0.0; 2 * LANES * LANES];
+
+/// The panel and G of a block that has been eliminated.
+fn stored<const K: usize>(done: Option<Done<'_, f64>>) -> (&[f64], &[f64]) {
+    let (panel, g) = done.map_or((&NOTHING[..], &NOTHING[..]), |done| (done.panel, done.g));
+    (&panel[..2 * K * K], &g[..K * K])
+}
+
+struct One<'k, 'j, const K: usize> {
+    simd: V4,
+    job: &'k mut Job<'j, f64>,
+}
+
+impl<const K: usize> pulp::NullaryFnOnce for One<'_, '_, K> {
+    type Output = Option<Record>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let Self { simd, job: Job { front, from, previous, incoming, outgoing, .. } } = self;
+        let (own, below, beside) = (&from.own[..K * K], &from.below[..K * K], &from.beside[..K * K]);
+        let (panel, g) = stored::<K>(*previous);
+        let mut columns = Columns::<K>::load(simd, [own; 2], [below; 2], [beside; 2]);
+        let last = Columns::stored(simd, [panel; 2], [g; 2]);
+        let done = columns.eliminate(simd, &last, g, column::<K>(simd, [&incoming[..K]; 2], 0))?;
+        columns.store(simd, 0, front.panel, front.g);
+        outgoing[..K].copy_from_slice(&part::<K>(done.outgoing, 0));
+        front.pivots[..K].copy_from_slice(&done.pivots[0]);
+        Some(done.records[0])
+    }
+}
+
+struct Fours<'k, 'c> {
+    simd: V4,
+    one: &'k mut Chain<'c, f64>,
+    other: &'k mut Chain<'c, f64>,
+    go_on: &'k mut dyn FnMut(usize) -> bool,
+}
+
+impl pulp::NullaryFnOnce for Fours<'_, '_> {
+    type Output = usize;
+
+    /// The blocks before stay in registers.
+    #[inline(always)]
+    fn call(self) -> usize {
+        let Self { simd, one, other, go_on } = self;
+        let steps = one.blocks.min(other.blocks);
+        let [(panel, g), (other_panel, other_g)] = [one.last::<4>(0), other.last::<4>(0)];
+        let mut last = Columns::<4>::stored(simd, [panel, other_panel], [g, other_g]);
+        let mut incoming = column::<4>(simd, [&*one.incoming, &*other.incoming], 0);
+        let mut step = 0;
+        while step < steps && (!step.is_multiple_of(CHECKED) || go_on(2 * CHECKED.min(steps - step))) {
+            let [a, b] = [one.block(step), other.block(step)];
+            one.fetch(step + AHEAD);
+            other.fetch(step + AHEAD);
+            let mut columns = Columns::<4>::load(simd, [a.own, b.own], [a.below, b.below], [a.beside, b.beside]);
+            let Some(done) = columns.eliminate(simd, &last, &[], incoming) else { break };
+            for (half, chain) in [&mut *one, &mut *other].into_iter().enumerate() {
+                let (panel, g, pivots, record) = chain.factors(step);
+                columns.store(simd, half, panel, g);
+                pivots[..4].copy_from_slice(&done.pivots[half]);
+                *record = done.records[half];
+            }
+            (last, incoming) = (columns, done.outgoing);
+            step += 1;
+        }
+        one.incoming[..4].copy_from_slice(&part::<4>(incoming, 0));
+        other.incoming[..4].copy_from_slice(&part::<4>(incoming, 1));
+        step
+    }
+}
+
+struct InTurn<'k, 'c, const K: usize> {
+    simd: V4,
+    chains: &'k mut [Chain<'c, f64>],
+    go_on: &'k mut dyn FnMut(usize) -> bool,
+}
+
+impl<const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, K> {
+    type Output = usize;
+
+    /// A block of either chain in turn: while one waits for its pivots, the processor goes on with the other.
+    #[inline(always)]
+    fn call(self) -> usize {
+        let Self { simd, chains, go_on } = self;
+        let (width, steps) = (chains.len(), chains.iter().map(|chain| chain.blocks).min().unwrap_or(0));
+        let mut step = 0;
+        while step < steps && (!step.is_multiple_of(CHECKED) || go_on(width * CHECKED.min(steps - step))) {
+            let before: [f64; K] = std::array::from_fn(|i| chains[0].incoming[i]);
+            for at in 0..width {
+                let chain = &mut chains[at];
+                chain.fetch(step + 1);
+                let (block, (panel, g)) = (chain.block(step), chain.last::<K>(step));
+                let mut columns = Columns::<K>::load(simd, [block.own; 2], [block.below; 2], [block.beside; 2]);
+                let last = Columns::stored(simd, [panel; 2], [g; 2]);
+                let incoming = column::<K>(simd, [&*chain.incoming; 2], 0);
+                let Some(done) = columns.eliminate(simd, &last, g, incoming) else {
+                    // The first chain goes back to where the second one is.
+                    chains[0].incoming[..K].copy_from_slice(&before);
+                    return step;
+                };
+                let (panel, g, pivots, record) = chain.factors(step);
+                columns.store(simd, 0, panel, g);
+                pivots[..K].copy_from_slice(&done.pivots[0]);
+                *record = done.records[0];
+                chain.incoming[..K].copy_from_slice(&part::<K>(done.outgoing, 0));
+            }
+            step += 1;
+        }
+        step
+    }
+}
+
+impl Chain<'_, f64> {
+    /// Panel and G of the block before a step.
+    #[inline(always)]
+    fn last<const K: usize>(&self, step: usize) -> (&[f64], &[f64]) {
+        match step.checked_sub(1) {
+            Some(last) => (&self.panels[last * 2 * K * K..step * 2 * K * K], &self.g[last * K * K..step * K * K]),
+            None => stored::<K>(self.previous),
+        }
+    }
+}

@@ -89,8 +89,8 @@ pub(super) trait Engine<T: Scalar> {
     fn whole(_job: &mut Job<'_, T>) -> Option<Record> {
         None
     }
-    /// How many chains of blocks of `k` rows it takes for [`Engine::chains`]; 0 where there is no kernel for it. Where it takes two, both
-    /// together are as fast as one would be, and a second thread is no help.
+    /// How many chains of blocks of `k` rows [`Engine::chains`] takes as long for as for one, so that a second thread is no help; 0 where
+    /// there is no kernel for it.
     fn chains_at_once(_k: usize) -> usize {
         0
     }

@@ -192,7 +192,7 @@ impl<'a, T: Scalar> Side<'a, T> {
     }
 }
 
-/// How many sides it takes for [`run_chains`]; 0 where it does nothing.
+/// How many sides at once [`run_chains`] takes as long for as for one; 0 where it does nothing.
 fn chains_at_once<T: Scalar, E: Engine<T>>(a: &BlockTridiagonal<T>, order: &Order, kernels: Kernels) -> usize {
     let (smallest, largest) = order.sizes;
     let plain = kernels == Kernels::Auto && smallest == largest && Dense::all(a);
@@ -423,8 +423,13 @@ impl<T: Scalar> BlockLu<T> {
             };
             let mut outcome = skipped;
             loop {
-                if chains > 0 && outcome.is_ok() {
-                    run_chains::<T, E, 2>([&mut left, &mut right], &mut go_on)?;
+                if outcome.is_ok() {
+                    match (chains, left.blocks.is_empty(), right.blocks.is_empty()) {
+                        (0, ..) | (_, true, true) => {}
+                        (_, false, false) => run_chains::<T, E, 2>([&mut left, &mut right], &mut go_on)?,
+                        (_, false, true) => run_chains::<T, E, 1>([&mut left], &mut go_on)?,
+                        (_, true, false) => run_chains::<T, E, 1>([&mut right], &mut go_on)?,
+                    }
                 }
                 // A block of either side in turn: while one waits for its pivots, the processor goes on with the other.
                 let (one, other) = (left.next(), if outcome.is_ok() { right.next() } else { None });

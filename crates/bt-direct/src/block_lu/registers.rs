@@ -1,7 +1,7 @@
 //! Blocks of up to eight rows of doubles on AVX-512: a block, its couplings and the factors of the one before it in registers.
 //!
-//! A register holds a column, or those of two blocks of four, one from either side of the middle, which go through the same steps
-//! side by side. Rows of A(t, j) below D̃ take part in the elimination as rows without pivots,
+//! A register holds a column, or those of two blocks of up to four rows, one from either side of the middle, which go through the same
+//! steps side by side. Rows of A(t, j) below D̃ take part in the elimination as rows without pivots,
 //! columns of A(j, t) beside it as columns without:
 //!
 //! ```text
@@ -30,21 +30,6 @@ const CHECKED: usize = 32;
 /// Steps that memory is asked for ahead.
 const AHEAD: usize = 4;
 
-/// A job that is generic over the rows of a block, done for k of them; none for blocks of one row and for large ones.
-macro_rules! with_rows {
-    ($k:expr, $simd:ident, $job:ident { $($field:ident),* }) => {
-        match $k {
-            2 => Some($simd.vectorize($job::<2> { simd: $simd, $($field),* })),
-            3 => Some($simd.vectorize($job::<3> { simd: $simd, $($field),* })),
-            5 => Some($simd.vectorize($job::<5> { simd: $simd, $($field),* })),
-            6 => Some($simd.vectorize($job::<6> { simd: $simd, $($field),* })),
-            7 => Some($simd.vectorize($job::<7> { simd: $simd, $($field),* })),
-            8 => Some($simd.vectorize($job::<8> { simd: $simd, $($field),* })),
-            _ => None,
-        }
-    };
-}
-
 /// Eliminates a block of two to eight rows. None for other sizes, without AVX-512, and when something is out of the ordinary.
 pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
     let simd = V4::try_new()?;
@@ -52,14 +37,23 @@ pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
     if job.front.next != k || job.previous.is_some_and(|p| p.last != k) {
         return None;
     }
-    if k == 4 { simd.vectorize(One::<4> { simd, job }) } else { with_rows!(k, simd, One { job })? }
+    match k {
+        2 => simd.vectorize(One::<2> { simd, job }),
+        3 => simd.vectorize(One::<3> { simd, job }),
+        4 => simd.vectorize(One::<4> { simd, job }),
+        5 => simd.vectorize(One::<5> { simd, job }),
+        6 => simd.vectorize(One::<6> { simd, job }),
+        7 => simd.vectorize(One::<7> { simd, job }),
+        8 => simd.vectorize(One::<8> { simd, job }),
+        _ => None,
+    }
 }
 
 /// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
 pub(super) fn chains_at_once(k: usize) -> usize {
     match k {
-        4 if V4::is_available() => 2,
-        2..=8 if V4::is_available() => 1,
+        2..=4 if V4::is_available() => 2,
+        5..=8 if V4::is_available() => 1,
         _ => 0,
     }
 }
@@ -67,9 +61,15 @@ pub(super) fn chains_at_once(k: usize) -> usize {
 /// See [`Engine::chains`](super::engine::Engine::chains).
 pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
     let Some(simd) = V4::try_new() else { return 0 };
-    match (chains[0].k, chains) {
-        (4, [one, other]) => simd.vectorize(Fours { simd, one, other, go_on }),
-        (k, chains) => with_rows!(k, simd, InTurn { chains, go_on }).unwrap_or(0),
+    match chains[0].k {
+        2 => simd.vectorize(SideBySide::<2> { simd, chains, go_on }),
+        3 => simd.vectorize(SideBySide::<3> { simd, chains, go_on }),
+        4 => simd.vectorize(SideBySide::<4> { simd, chains, go_on }),
+        5 => simd.vectorize(InTurn::<5> { simd, chains, go_on }),
+        6 => simd.vectorize(InTurn::<6> { simd, chains, go_on }),
+        7 => simd.vectorize(InTurn::<7> { simd, chains, go_on }),
+        8 => simd.vectorize(InTurn::<8> { simd, chains, go_on }),
+        _ => 0,
     }
 }
 
@@ -85,7 +85,7 @@ macro_rules! each {
 /// Number I of each column in all its lanes.
 macro_rules! splat {
     ($f:ident, $k:ident, $v:expr, $i:ident) => {
-        if $k == 4 {
+        if $k <= 4 {
             $f._mm512_permutex_pd::<{ ($i as i32 & 3) * 0b0101_0101 }>($v)
         } else {
             $f._mm512_permutexvar_pd($f._mm512_set1_epi64($i as i64), $v)
@@ -105,24 +105,35 @@ static SWAPS: [[[i64; LANES]; LANES]; LANES] = {
     swaps
 };
 
-/// Column `c` of both blocks of four, or of one of another size, with zeros below it.
+/// Column `c` of both blocks of up to four rows, or of one of another size, with zeros below it.
 #[inline(always)]
 fn column<const K: usize>(simd: V4, x: [&[f64]; 2], c: usize) -> __m512d {
     let f = simd.avx512f;
     if K == LANES {
         return cast(x[0].as_chunks::<LANES>().0[c]);
-    } else if K != 4 {
+    } else if K > 4 {
         return cast(simd.partial_load_f64s(&x[0][c * K..(c + 1) * K]));
     }
-    let one = cast(x[0].as_chunks::<4>().0[c]);
-    f._mm512_insertf64x4::<1>(f._mm512_castpd256_pd512(one), cast(x[1].as_chunks::<4>().0[c]))
+    let [one, other] = [half_column::<K>(x[0], c), half_column::<K>(x[1], c)];
+    f._mm512_insertf64x4::<1>(f._mm512_castpd256_pd512(cast(one)), cast(other))
+}
+
+/// Column `c` of one block of up to four rows.
+#[inline(always)]
+fn half_column<const K: usize>(x: &[f64], c: usize) -> [f64; 4] {
+    let x = x.as_chunks::<K>().0[c];
+    match K {
+        2 => [x[0], x[1], 0.0, 0.0],
+        3 => [x[0], x[1], x[K - 1], 0.0],
+        _ => [x[0], x[1], x[K - 2], x[K - 1]],
+    }
 }
 
 /// K numbers of one of the two blocks.
 #[inline(always)]
 fn part<const K: usize>(v: __m512d, half: usize) -> [f64; K] {
     let v: [f64; LANES] = cast(v);
-    std::array::from_fn(|i| v[(half * K + i) % LANES])
+    std::array::from_fn(|i| v[(half * 4 + i) % LANES])
 }
 
 /// The first halves of two registers, or the second ones.
@@ -167,7 +178,7 @@ fn totals<const K: usize>(simd: V4, v: [__m512d; K]) -> __m512d {
     let mut all = [f._mm512_setzero_pd(); LANES];
     each!(C < K { all[C] = v[C]; });
     let low = fold(simd, [all[0], all[1], all[2], all[3]], sum);
-    if K == 4 {
+    if K <= 4 {
         return low;
     }
     let high = fold(simd, [all[4], all[5], all[6], all[7]], sum);
@@ -178,7 +189,7 @@ fn totals<const K: usize>(simd: V4, v: [__m512d; K]) -> __m512d {
 #[inline(always)]
 fn maxima<const K: usize>(simd: V4, v: [__m512d; 4]) -> [[f64; 4]; 2] {
     let mut all = fold(simd, v, max_bits);
-    if K != 4 {
+    if K > 4 {
         all = max_bits(simd, all, simd.avx512f._mm512_shuffle_f64x2::<0b0100_1110>(all, all));
     }
     cast(all)
@@ -190,7 +201,7 @@ fn largest<const K: usize>(simd: V4, v: __m512d) -> __m512d {
     let f = simd.avx512f;
     let v = f._mm512_max_pd(v, f._mm512_permute_pd::<0b0101_0101>(v));
     let v = f._mm512_max_pd(v, f._mm512_permutex_pd::<0b0100_1110>(v));
-    if K == 4 { v } else { f._mm512_max_pd(v, f._mm512_shuffle_f64x2::<0b0100_1110>(v, v)) }
+    if K <= 4 { v } else { f._mm512_max_pd(v, f._mm512_shuffle_f64x2::<0b0100_1110>(v, v)) }
 }
 
 /// Columns of D̃, A(t, j) and A(j, t), which become L̃\Ũ, H and G.
@@ -247,6 +258,14 @@ impl<const K: usize> Columns<K> {
         } else {
             let panel = panel[..2 * K * K].as_chunks_mut::<K>().0;
             let beside = beside[..K * K].as_chunks_mut::<K>().0;
+            if K < 4 {
+                each!(C < K {
+                    panel[2 * C] = part::<K>(d[C], half);
+                    panel[2 * C + 1] = part::<K>(h[C], half);
+                    beside[C] = part::<K>(g[C], half);
+                });
+                return;
+            }
             each!(C < K {
                 simd.partial_store_f64s(&mut panel[2 * C], cast(d[C]));
                 simd.partial_store_f64s(&mut panel[2 * C + 1], cast(h[C]));
@@ -275,7 +294,7 @@ impl<const K: usize> Columns<K> {
         // D̃ ← D − H₋·G₋, with G₋ from memory where one number of it is needed: permutations are dearer
         each!(Q < K {
             each!(C < K {
-                let x = if K == 4 { splat!(f, K, last.g[C], Q) } else { f._mm512_set1_pd(g_last[C * K + Q]) };
+                let x = if K <= 4 { splat!(f, K, last.g[C], Q) } else { f._mm512_set1_pd(g_last[C * K + Q]) };
                 d[C] = f._mm512_fnmadd_pd(last.h[Q], x, d[C]);
             });
         });
@@ -283,8 +302,11 @@ impl<const K: usize> Columns<K> {
         let mut sizes_of_pivots = f._mm512_set1_pd(f64::INFINITY);
         let mut pivots = [[0; K]; 2];
         // Lanes of row i of the blocks.
-        let row = |i: usize| if K == 4 { 0x11u8 << i } else { 1 << i };
-        let from_row = |i: usize| if K == 4 { (0x0f << i & 0x0f) * 0x11 } else { 0xff << i & (0xff >> (LANES - K)) };
+        let row = |i: usize| if K <= 4 { 0x11u8 << i } else { 1 << i };
+        let from_row = |i: usize| match K {
+            ..=4 => (0x0f << i & (0x0f >> (4 - K))) * 0x11,
+            _ => 0xff << i & (0xff >> (LANES - K)),
+        };
         each!(I < K {
             // the pivot, mostly where it should be
             let sizes = f._mm512_abs_pd(d[I]);
@@ -294,7 +316,7 @@ impl<const K: usize> Columns<K> {
             pivots[1][I] = I as u32;
             if reached & row(I) != row(I) {
                 let first = |mask: u8| (mask != 0).then(|| mask.trailing_zeros() as usize);
-                let swap: __m512i = if K == 4 {
+                let swap: __m512i = if K <= 4 {
                     let (p, q) = (first(reached & 0x0f)?, first(reached & 0xf0)?);
                     (pivots[0][I], pivots[1][I]) = (p as u32, q as u32 - 4);
                     f._mm512_mask_mov_epi64(cast(SWAPS[I][p]), 0xf0, cast(SWAPS[(I + 4) % LANES][q]))
@@ -385,42 +407,45 @@ impl<const K: usize> pulp::NullaryFnOnce for One<'_, '_, K> {
     }
 }
 
-struct Fours<'k, 'c> {
+/// Blocks of up to four rows; the only chain there is goes through both halves of the registers.
+struct SideBySide<'k, 'c, const K: usize> {
     simd: V4,
-    one: &'k mut Chain<'c, f64>,
-    other: &'k mut Chain<'c, f64>,
+    chains: &'k mut [Chain<'c, f64>],
     go_on: &'k mut dyn FnMut(usize) -> bool,
 }
 
-impl pulp::NullaryFnOnce for Fours<'_, '_> {
+impl<const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, K> {
     type Output = usize;
 
     /// The blocks before stay in registers.
     #[inline(always)]
     fn call(self) -> usize {
-        let Self { simd, one, other, go_on } = self;
-        let steps = one.blocks.min(other.blocks);
-        let [(panel, g), (other_panel, other_g)] = [one.last::<4>(0), other.last::<4>(0)];
-        let mut last = Columns::<4>::stored(simd, [panel, other_panel], [g, other_g]);
-        let mut incoming = column::<4>(simd, [&*one.incoming, &*other.incoming], 0);
+        let Self { simd, chains, go_on } = self;
+        let (width, other) = (chains.len(), chains.len() - 1);
+        let steps = chains[0].blocks.min(chains[other].blocks);
+        let [(panel, g), (other_panel, other_g)] = [chains[0].last::<K>(0), chains[other].last::<K>(0)];
+        let mut last = Columns::<K>::stored(simd, [panel, other_panel], [g, other_g]);
+        let mut incoming = column::<K>(simd, [&*chains[0].incoming, &*chains[other].incoming], 0);
         let mut step = 0;
-        while step < steps && (!step.is_multiple_of(CHECKED) || go_on(2 * CHECKED.min(steps - step))) {
-            let [a, b] = [one.block(step), other.block(step)];
-            one.fetch(step + AHEAD);
-            other.fetch(step + AHEAD);
-            let mut columns = Columns::<4>::load(simd, [a.own, b.own], [a.below, b.below], [a.beside, b.beside]);
+        while step < steps && (!step.is_multiple_of(CHECKED) || go_on(width * CHECKED.min(steps - step))) {
+            for chain in &*chains {
+                chain.fetch(step + AHEAD);
+            }
+            let [a, b] = [chains[0].block(step), chains[other].block(step)];
+            let mut columns = Columns::<K>::load(simd, [a.own, b.own], [a.below, b.below], [a.beside, b.beside]);
             let Some(done) = columns.eliminate(simd, &last, &[], incoming) else { break };
-            for (half, chain) in [&mut *one, &mut *other].into_iter().enumerate() {
+            for (half, chain) in chains.iter_mut().enumerate() {
                 let (panel, g, pivots, record) = chain.factors(step);
                 columns.store(simd, half, panel, g);
-                pivots[..4].copy_from_slice(&done.pivots[half]);
+                pivots[..K].copy_from_slice(&done.pivots[half]);
                 *record = done.records[half];
             }
             (last, incoming) = (columns, done.outgoing);
             step += 1;
         }
-        one.incoming[..4].copy_from_slice(&part::<4>(incoming, 0));
-        other.incoming[..4].copy_from_slice(&part::<4>(incoming, 1));
+        for (half, chain) in chains.iter_mut().enumerate() {
+            chain.incoming[..K].copy_from_slice(&part::<K>(incoming, half));
+        }
         step
     }
 }

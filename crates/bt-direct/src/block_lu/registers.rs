@@ -450,6 +450,7 @@ impl<const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, K> {
     }
 }
 
+/// Blocks of five to eight rows.
 struct InTurn<'k, 'c, const K: usize> {
     simd: V4,
     chains: &'k mut [Chain<'c, f64>],

@@ -40,7 +40,7 @@ impl<T> Ahead<'_, T> {
 
     /// Part `i` of `n`.
     #[inline(always)]
-    pub(super) fn fetch(self, i: usize, n: usize) {
+    fn fetch(self, i: usize, n: usize) {
         for values in self.0 {
             lines::fetch(values, values.len() * i / n..values.len() * (i + 1) / n);
         }
@@ -121,7 +121,7 @@ fn run<L: Lanes, S: Simd>(s: S, job: &mut Job<'_, L>, k: usize) -> Option<Record
             let u = L::times(s, L::load(&tile[c * ld + first..]), L::load(&L::BEFORE.0[c + 1]));
             largest.u = L::max_modulus(s, largest.u, u);
         }
-        let inverse = inverse_of_unit_lower(s, tile, ld, first);
+        let inverse = minus_inverse(s, tile, ld, first);
         right_of_tile(s, tile, ld, first, &inverse, right, k, &mut largest.u);
         if S::REGISTER_COUNT >= 32 {
             rows_of_g::<L, S, 8>(s, left, first, &inverse, g, k, &mut largest.g);
@@ -329,15 +329,15 @@ fn factor_tile<L: Lanes, S: Simd>(
     Some(smallest)
 }
 
-/// The columns of −T⁻¹, T the unit lower triangle of the tile: m_d = e_d − Σ_{r>d} T(r, d)·m_r.
+/// The columns of −T⁻¹, T the unit lower triangle of the tile: m_d = −e_d − Σ_{r>d} T(r, d)·m_r.
 #[inline(always)]
-fn inverse_of_unit_lower<L: Lanes, S: Simd>(s: S, tile: &[L], ld: usize, first: usize) -> [L::V<S>; PADDED] {
+fn minus_inverse<L: Lanes, S: Simd>(s: S, tile: &[L], ld: usize, first: usize) -> [L::V<S>; PADDED] {
     let w = L::lanes::<S>();
     let mut m = [L::splat(s, L::default()); PADDED];
     for d in (0..w).rev() {
         let t = &tile[d * ld + first..d * ld + first + w];
-        let minus_one = L::splat(s, -L::from_f64(1.0));
-        let mut column = L::times(s, minus_one, L::times(s, L::load(&L::FROM.0[d]), L::load(&L::BEFORE.0[d + 1])));
+        let zero = L::splat(s, L::default());
+        let mut column = L::minus_product(s, L::load(&L::FROM.0[d]), L::load(&L::BEFORE.0[d + 1]), zero);
         for r in d + 1..w {
             column = L::minus_product(s, L::splat(s, t[r]), m[r], column);
         }
@@ -346,7 +346,7 @@ fn inverse_of_unit_lower<L: Lanes, S: Simd>(s: S, tile: &[L], ld: usize, first: 
     m
 }
 
-/// T⁻¹·x for C columns x, `stride` apart.
+/// T⁻¹·x for C columns x, `stride` apart, from the columns of −T⁻¹.
 #[inline(always)]
 fn solve_tile<L: Lanes, S: Simd, const C: usize>(
     s: S,

@@ -296,7 +296,10 @@ fn factor_in_order<T: Scalar>(
             (Box::new(BandCholesky::with_monitor(&band, monitor)?), band.bytes())
         }
         Method::BlockLu => {
-            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let partition = partition(work, &options.blocks, identity)?;
+            summary = Some(BlockSummary::of(&partition));
+            let layout = BlockLu::<T>::layout(&partition);
+            let hybrid = BlockTridiagonal::from_csr(work, partition, layout)?;
             (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
         Method::BlockLuAcross => {

@@ -1,6 +1,6 @@
 //! The two sets of loops that handle a block: explicit vectors for real scalars, plain loops for all.
 
-use bt_formats::{RealScalar, Scalar};
+use bt_formats::{RealScalar, Scalar, ScalarKind};
 use pulp::Simd;
 
 use super::factor::Record;
@@ -143,6 +143,11 @@ impl InRegisters for f64 {
     fn chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
         registers::eliminate_chains(chains, go_on)
     }
+}
+
+/// Whether there are kernels for chains of blocks of `k` rows.
+pub(super) fn in_registers<T: Scalar>(k: usize) -> bool {
+    T::KIND == ScalarKind::F64 && <f64 as InRegisters>::chains_at_once(k) > 0
 }
 
 /// Explicit vectors of real numbers.

@@ -42,7 +42,7 @@ pub use dia::Dia;
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};
-pub use operator::{LinearOperator, Matrix, Op, Par, one, zero};
+pub use operator::{LinearOperator, Matrix, Op, Par, mul_add, one, zero};
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
 pub use read::{AnyMatrix, read_matrix, read_matrix_with};

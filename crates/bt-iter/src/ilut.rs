@@ -86,14 +86,15 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
         // Columns left of the diagonal in increasing order, those that fill brings included.
         while let Some(Reverse(k)) = pending.pop() {
             let k = k as usize;
-            // lᵢₖ ← wₖ/uₖₖ
-            let l: T = w[k] * reciprocals[k];
+            // lᵢₖ ← wₖ/dₖ
+            let w_k = w[k];
+            let l: T = w_k * reciprocals[k];
             if !(l.abs().to_f64() >= threshold) || l == zero() {
                 continue;
             }
             w[k] = l;
             left.push(k as u32);
-            // w ← w − lᵢₖ·uₖ
+            // w ← w − lᵢₖ·dₖ·uₖ
             for e in upper.ptr[k] as usize..upper.ptr[k + 1] as usize {
                 let j = upper.idx[e];
                 if owner[j as usize] != i as u32 {
@@ -104,22 +105,12 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
                         right.push(j);
                     }
                 }
-                w[j as usize] -= l * upper.val[e];
+                w[j as usize] -= w_k * upper.val[e];
             }
         }
         right.retain(|&j| w[j as usize].abs().to_f64() >= threshold && w[j as usize] != zero());
         keep_largest(&mut left, fill, &w);
         keep_largest(&mut right, fill, &w);
-        for (part, rows) in [(&left, &mut lower), (&right, &mut upper)] {
-            rows.idx.extend_from_slice(part);
-            rows.val.extend(part.iter().map(|&j| w[j as usize]));
-            let end = u32::try_from(rows.idx.len()).map_err(|_| Error::TooLarge {
-                what: "incomplete factors",
-                needed: format!("{} entries", rows.idx.len()),
-                limit: "32-bit pointers".into(),
-            })?;
-            rows.ptr.push(end);
-        }
         let (pivot, was_replaced) = usable_pivot(w[i], largest);
         replaced += usize::from(was_replaced);
         let reciprocal = divide(one::<T>(), pivot);
@@ -128,6 +119,16 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
                 method: "ilut",
                 reason: format!("elements overflow in row {i} (from 0); scale the matrix, or use matching"),
             });
+        }
+        for (part, rows, scale) in [(&left, &mut lower, one()), (&right, &mut upper, reciprocal)] {
+            rows.idx.extend_from_slice(part);
+            rows.val.extend(part.iter().map(|&j| w[j as usize] * scale));
+            let end = u32::try_from(rows.idx.len()).map_err(|_| Error::TooLarge {
+                what: "incomplete factors",
+                needed: format!("{} entries", rows.idx.len()),
+                limit: "32-bit pointers".into(),
+            })?;
+            rows.ptr.push(end);
         }
         reciprocals.push(reciprocal);
     }

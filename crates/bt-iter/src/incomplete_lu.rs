@@ -1,16 +1,16 @@
-//! Incomplete factors M = L·U with unit lower triangular L, whatever rule made them, as a preconditioner.
+//! Incomplete factors M = L·U = L·D·Ũ with unit triangles L and Ũ, whatever rule made them, as a preconditioner.
 //!
-//! Storage: the two triangles (see `triangular.rs`), n values of work and 4n bytes for the next factorization. Cost of an
+//! Storage: the two triangles (see `triangular/mod.rs`), n values of work and 4n bytes for the next factorization. Cost of an
 //! application: 2 flops an entry.
 
 use bt_direct::{FactorError, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar};
 
-use crate::blas1::over;
+use crate::blas1::{over, zeros};
 use crate::hermitian::check_positive;
 use crate::ilu0::DroppedFill;
 use crate::ilut::{IlutOptions, ilut};
-use crate::pattern_lu::{Eliminated, Pattern, Pivots, eliminate};
+use crate::pattern_lu::{Eliminated, Entries, Pattern, Pivots, eliminate};
 use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 use crate::triangular::{Rows, SparseTriangle, Triangle};
 
@@ -76,7 +76,7 @@ impl<T: Scalar> IncompleteLu<T> {
             rule,
             lower: SparseTriangle::new(lower, None, Triangle::Lower),
             upper: SparseTriangle::new(upper, Some(reciprocals), Triangle::Upper),
-            work: vec![T::default(); n],
+            work: zeros(n),
             solves: TriangularSolves::Levels,
             buffers: Vec::new(),
             owner: vec![0; owner],
@@ -92,8 +92,10 @@ impl<T: Scalar> IncompleteLu<T> {
     pub(crate) fn on_pattern(name: &'static str, rule: Rule, pattern: &Pattern<'_>, a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let [lower, upper] = pattern.triangles();
-        let mut made = Self::assemble(name, rule, lower, upper, vec![T::default(); a.nrows()], 0);
-        made.refactor(a)?;
+        let mut made = Self::assemble(name, rule, lower, upper, zeros(a.nrows()), 0);
+        // ILU(0) and its like: nothing of A can be missing or outside.
+        let entries = if std::ptr::eq(pattern.idx, a.col_idx()) { Entries::Everywhere } else { Entries::Within };
+        made.factor(a, entries)?;
         Ok(made)
     }
 
@@ -131,8 +133,24 @@ impl<T: Scalar> IncompleteLu<T> {
         (self.shift, self.breakdowns)
     }
 
+    fn factor(&mut self, a: &Csr<T>, entries: Entries) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.work.len(), a)?;
+        match self.rule {
+            Rule::Pattern(dropped) => self.eliminate((a, entries), dropped, Pivots::Replaced)?,
+            Rule::Positive(dropped) => {
+                check_positive(a, self.name)?;
+                self.eliminate((a, entries), dropped, Pivots::Positive)?;
+            }
+            Rule::Relaxed(omega) => crate::ssor::relax(self, a, omega)?,
+            Rule::Dropping(options) => *self = ilut(a, options)?.solved_by(self.solves),
+        }
+        self.failed = false;
+        Ok(())
+    }
+
     /// Elimination on the pattern; for positive pivots of A + α·diag(A), α the first of 0, 10⁻³, 2·10⁻³, … that works.
-    fn eliminate(&mut self, a: &Csr<T>, dropped: DroppedFill, pivots: Pivots) -> Result<()> {
+    fn eliminate(&mut self, a: (&Csr<T>, Entries), dropped: DroppedFill, pivots: Pivots) -> Result<()> {
         (self.shift, self.breakdowns) = (0.0, 0);
         loop {
             let Self { lower, upper, work, owner, shift, name, .. } = self;
@@ -162,19 +180,7 @@ const LAST_SHIFT: f64 = 16.0;
 impl<T: Scalar> Refactor<T> for IncompleteLu<T> {
     /// ILUT finds its pattern anew, and takes memory for it; the others keep theirs, of which A may have less but not more.
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
-        self.failed = true;
-        check_refactor(self.work.len(), a)?;
-        match self.rule {
-            Rule::Pattern(dropped) => self.eliminate(a, dropped, Pivots::Replaced)?,
-            Rule::Positive(dropped) => {
-                check_positive(a, self.name)?;
-                self.eliminate(a, dropped, Pivots::Positive)?;
-            }
-            Rule::Relaxed(omega) => crate::ssor::relax(self, a, omega)?,
-            Rule::Dropping(options) => *self = ilut(a, options)?.solved_by(self.solves),
-        }
-        self.failed = false;
-        Ok(())
+        self.factor(a, Entries::Within)
     }
 }
 
@@ -212,7 +218,7 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
             z.fill(T::nan_impl());
             return;
         }
-        // z ← U⁻¹·L⁻¹·r
+        // z ← Ũ⁻¹·D⁻¹·L⁻¹·r
         match self.solves {
             TriangularSolves::Levels => {
                 self.lower.solve(Some(r), z, &mut self.work);

@@ -22,24 +22,27 @@ impl Pattern<'_> {
     /// The places left of the diagonal and right of it, with zeros.
     pub fn triangles<T: Scalar>(&self) -> [Rows<T>; 2] {
         let n = self.ptr.len() - 1;
-        // Half of the places each, or the diagonal is not in the middle: then one grows.
         let mut triangles = [0; 2].map(|_| {
-            let idx = Vec::with_capacity(self.idx.len() / 2);
+            let idx = vec![0; self.idx.len()];
             ask_for_huge_pages(&idx);
-            Rows { ptr: Vec::with_capacity(n + 1), idx, ..Rows::default() }
+            let mut ptr = Vec::with_capacity(n + 1);
+            ptr.push(0);
+            Rows { ptr, idx, ..Rows::default() }
         });
-        for part in &mut triangles {
-            part.ptr.push(0);
-        }
+        let [lower, upper] = &mut triangles;
+        let (mut left, mut right) = (0, 0);
         for i in 0..n {
-            let row = &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize];
-            let left = row.iter().take_while(|&&j| (j as usize) < i).count();
-            let right = left + usize::from(row.get(left) == Some(&(i as u32)));
-            for (part, own) in triangles.iter_mut().zip([&row[..left], &row[right..]]) {
-                part.idx.extend_from_slice(own);
-                part.ptr.push(part.idx.len() as u32);
+            // Every column is written to both, and stays where it belongs: nothing to predict.
+            for &j in &self.idx[self.ptr[i] as usize..self.ptr[i + 1] as usize] {
+                (lower.idx[left], upper.idx[right]) = (j, j);
+                left += usize::from((j as usize) < i);
+                right += usize::from(j as usize > i);
             }
+            lower.ptr.push(left as u32);
+            upper.ptr.push(right as u32);
         }
+        lower.idx.truncate(left);
+        upper.idx.truncate(right);
         for part in &mut triangles {
             part.idx.shrink_to_fit();
             part.val = zeros(part.idx.len());
@@ -57,6 +60,15 @@ pub(crate) enum Pivots {
     Positive,
 }
 
+/// Where the entries of A are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entries {
+    /// In every place of the pattern, but for the diagonal.
+    Everywhere,
+    /// In some of them, unless one is outside.
+    Within,
+}
+
 /// How the elimination ended.
 pub(crate) enum Eliminated {
     /// With so many pivots replaced.
@@ -65,7 +77,7 @@ pub(crate) enum Eliminated {
     Stopped { row: usize },
 }
 
-/// M = L·U of A + shift·diag(A) on the pattern of `lower` and `upper`. Columns are counted by their position in `upper`
+/// M = L·D·U, both unit triangles, of A + shift·diag(A) on the pattern of `lower` and `upper`. Columns are counted by their position in `upper`
 /// while a row is worked on: `w` holds the row, `owner` which row that is.
 ///
 /// # Errors
@@ -73,7 +85,7 @@ pub(crate) enum Eliminated {
 /// overflows.
 #[allow(clippy::too_many_arguments)] // two factors, two buffers, and the rule
 pub(crate) fn eliminate<T: Scalar>(
-    a: &Csr<T>,
+    (a, entries): (&Csr<T>, Entries),
     lower: &mut SparseTriangle<T>,
     upper: &mut SparseTriangle<T>,
     (w, owner): (&mut [T], &mut [u32]),
@@ -87,46 +99,46 @@ pub(crate) fn eliminate<T: Scalar>(
     for i in 0..a.nrows() {
         let (left, own) = (lower.row(lower.position(i)), upper.position(i));
         let right = upper.row(own);
-        for e in left.clone() {
-            let k = upper.position(lower.row_at(lower.idx[e] as usize));
-            (w[k], owner[k]) = (zero(), i as u32);
-        }
         // The diagonal is a place whether it is stored or not.
-        for &j in upper.idx[right.clone()].iter().chain(std::iter::once(&(own as u32))) {
-            (w[j as usize], owner[j as usize]) = (zero(), i as u32);
+        (w[own], owner[own]) = (zero(), i as u32);
+        if entries == Entries::Within {
+            for e in left.clone() {
+                let k = upper.position(lower.row_at(lower.idx[e] as usize));
+                (w[k], owner[k]) = (zero(), i as u32);
+            }
+            for &j in &upper.idx[right.clone()] {
+                (w[j as usize], owner[j as usize]) = (zero(), i as u32);
+            }
         }
         let mut largest = zero::<T::Real>();
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals) {
             let place = upper.position(j as usize);
-            if owner[place] != i as u32 {
+            if entries == Entries::Within && owner[place] != i as u32 {
                 return Err(outside_pattern(i, j));
             }
-            w[place] = v;
+            (w[place], owner[place]) = (v, i as u32);
             largest = largest.max_nan(v.abs());
         }
         w[own] *= T::from_parts(1.0 + shift, 0.0);
         let mut lost = zero::<T>();
         for e in left {
-            // lᵢₖ ← wₖ/uₖₖ;  wⱼ ← wⱼ − lᵢₖ·uₖⱼ on the pattern
+            // lᵢₖ ← wₖ/dₖ;  wⱼ ← wⱼ − wₖ·uₖⱼ on the pattern
             let k = upper.position(lower.row_at(lower.idx[e] as usize));
-            let l: T = w[k] * upper.reciprocals[k];
+            let w_k = w[k];
             for f in upper.row(k) {
                 let j = upper.idx[f] as usize;
-                let product: T = l * upper.val[f];
+                let product: T = w_k * upper.val[f];
                 // Outside the pattern w holds nothing: no branch that depends on the fill.
                 w[j] -= product;
                 if dropped == DroppedFill::ToDiagonal && owner[j] != i as u32 {
                     lost -= product;
                 }
             }
-            lower.val[e] = l;
+            lower.val[e] = w_k * upper.reciprocals[k];
         }
         if dropped == DroppedFill::ToDiagonal {
             w[own] += lost;
-        }
-        for e in right {
-            upper.val[e] = w[upper.idx[e] as usize];
         }
         let (pivot, was_replaced) = usable_pivot(w[own], largest);
         if pivots == Pivots::Positive && (was_replaced || !(w[own].re() > zero())) {
@@ -139,6 +151,9 @@ pub(crate) fn eliminate<T: Scalar>(
             return Err(FactorError::Breakdown { method, reason });
         }
         upper.reciprocals[own] = reciprocal;
+        for e in right {
+            upper.val[e] = w[upper.idx[e] as usize] * reciprocal;
+        }
     }
     Ok(Eliminated::Done { replaced })
 }

@@ -10,7 +10,7 @@
 //! Storage and cost: those of [`IncompleteLu`] on the pattern of A.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, Scalar, one, zero};
+use bt_formats::{Csr, Scalar, zero};
 
 use crate::blas1::divide;
 use crate::hermitian::{check_omega, check_positive};
@@ -41,11 +41,10 @@ pub fn ssor<T: Scalar>(a: &Csr<T>, omega: f64) -> Result<IncompleteLu<T>> {
     IncompleteLu::on_pattern("ssor", Rule::Relaxed(omega), &pattern, a)
 }
 
-/// M = (I + L·D̄⁻¹)·(D̄ + U)/(2 − ω) in the triangles of `m`, which have the pattern of A.
+/// M = (I + L·D̄⁻¹)·D̄/(2 − ω)·(I + D̄⁻¹·U) in the triangles of `m`, which have the pattern of A.
 pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) -> Result<()> {
     let IncompleteLu { lower, upper, work: inverses, .. } = m;
-    let (w, scale) = (T::from_parts(omega, 0.0), T::from_parts(1.0 / (2.0 - omega), 0.0));
-    let unscale = divide(one::<T>(), scale);
+    let (w, unscale) = (T::from_parts(omega, 0.0), T::from_parts(2.0 - omega, 0.0));
     // D̄⁻¹
     for (i, inverse) in inverses.iter_mut().enumerate() {
         *inverse = divide(w, a.get(i, i));
@@ -68,7 +67,7 @@ pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) 
                 }
                 part.val[e] = zero();
             };
-            part.val[place] = if (j as usize) < i { v * inverses[j as usize] } else { v * scale };
+            part.val[place] = v * inverses[i.min(j as usize)];
         }
         left.for_each(|e| lower.val[e] = zero());
         right.for_each(|e| upper.val[e] = zero());

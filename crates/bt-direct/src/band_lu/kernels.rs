@@ -1,25 +1,8 @@
 //! Inner loops on contiguous columns. They are plain loops over arrays of fixed length, which the compiler vectorises
 //! for the instruction set of the function they are inlined into; call them under `pulp::Arch::dispatch`.
 
-use bt_formats::{RealScalar, Scalar, ScalarKind, zero};
-
-/// a·b + c, fused where `FUSED` and the scalar is 64 bits wide. Only for instruction sets that have it. For complex
-/// scalars the order of the factors shows in the last bit: callers pass −u first and l second.
-#[inline(always)]
-pub(crate) fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
-    if !FUSED {
-        return a * b + c;
-    }
-    // The conversions to and from f64 vanish for these two types.
-    let (ar, ai) = (a.re().to_f64(), a.im().to_f64());
-    let (br, bi) = (b.re().to_f64(), b.im().to_f64());
-    let (cr, ci) = (c.re().to_f64(), c.im().to_f64());
-    match T::KIND {
-        ScalarKind::F64 => T::from_parts(ar.mul_add(br, cr), 0.0),
-        ScalarKind::C64 => T::from_parts(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
-        ScalarKind::F32 | ScalarKind::C32 => a * b + c,
-    }
-}
+pub(crate) use bt_formats::mul_add;
+use bt_formats::{RealScalar, Scalar, zero};
 
 /// y ← y − a·x.
 #[inline(always)]

@@ -1,8 +1,6 @@
 //! Sparse triangular solves, the kernel of all incomplete factorizations: row by row, or by level schedule for threads.
 //!
-//! Row by row the rows stay as they come, cut into segments of rows that wait for earlier segments and, all but the first or
-//! none, for the row just before. What a segment takes from earlier ones is one loop over its entries, which knows nothing of
-//! rows and has no branch that could be mispredicted; then the rows take from each other, by way of a register.
+//! Row by row the rows stay as they come, cut into segments: `segments.rs`.
 //!
 //! Row i of a triangle waits for the rows that its entries name; the rows of one level wait for none of each other. By level
 //! schedule rows are stored level by level, so that a level is a contiguous piece of the work vector that reads earlier
@@ -10,29 +8,27 @@
 //! doi:10.1142/S0129053389000056. It is taken where three threads or more make the factors and half of the rows lie in levels
 //! wide enough to be shared. A row is summed towards the diagonal in both: the same bits, whoever makes them and solves.
 //!
-//! Where there are many levels of few rows, Jacobi sweeps take their place: x₀ = D⁻¹·z, xₖ₊₁ = D⁻¹·(z − N·xₖ), all rows at once.
+//! Where there are many levels of few rows, Jacobi sweeps take their place: x₀ = D⁻¹·z, xₖ₊₁ = D⁻¹·z − N·xₖ, all rows at once.
 //! N is nilpotent: as many sweeps as there are levels, less one, are the solve itself, to the same bits; fewer are a fixed linear
 //! operator near it. H. Anzt, E. Chow, J. Dongarra, Euro-Par 2015, LNCS 9233, 650–661, doi:10.1007/978-3-662-48096-0_50.
 //!
 //! Storage: for values of s bytes s + 5 bytes an entry, 4 a row, 8 a segment; by level schedule s + 4 an entry, 12 a row, 4 a
 //! level. Cost: 2 flops an entry, and again for each sweep.
 
+mod segments;
+
 use std::ops::Range;
 
-use bt_formats::{Scalar, zero};
+use bt_formats::{Scalar, mul_add};
 use rayon::prelude::*;
+
+use segments::Segments;
 
 /// Rows of a level from which on threads share it.
 const PARALLEL: usize = 2048;
 /// Threads from which on levels are made: by levels, with positions and permutations, a row costs about twice as much as in
 /// segments.
 const THREADS: usize = 3;
-/// Rows of a segment, at most.
-const SEGMENT: usize = 128;
-/// Added to the places of entries that are not taken from earlier segments: sums that nobody asks for, one a row, since a
-/// single one would make all rows wait for each other.
-const ASIDE: u8 = 128;
-
 /// Which triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Triangle {
@@ -48,29 +44,6 @@ pub(crate) struct Rows<T> {
     pub ptr: Vec<u32>,
     pub idx: Vec<u32>,
     pub val: Vec<T>,
-}
-
-/// Whether rows of a segment wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    No,
-    /// Each but the first for the one before it.
-    Chain,
-}
-
-#[derive(Clone, Debug)]
-struct Segment {
-    /// Rows of the solve when it ends.
-    end: u32,
-    wait: Wait,
-}
-
-/// Rows as they come, cut in the order of the solve.
-#[derive(Clone, Debug, Default)]
-struct Segments {
-    segments: Vec<Segment>,
-    /// The place in its segment of each entry's row; [`ASIDE`] and that for entries next to the diagonal in a chain.
-    places: Vec<u8>,
 }
 
 /// How rows are stored.
@@ -92,7 +65,8 @@ struct Levels {
     starts: Vec<u32>,
 }
 
-/// A triangle I + N or D + N, N strict, ready to solve with.
+/// A triangle I + N or D·(I + N), N strict, ready to solve with: divided by the diagonal before, a row waits for the one before by
+/// no more than a product and a difference.
 #[derive(Clone, Debug)]
 pub(crate) struct SparseTriangle<T> {
     triangle: Triangle,
@@ -162,51 +136,11 @@ impl<T: Scalar> SparseTriangle<T> {
         self.ptr[p] as usize..self.ptr[p + 1] as usize
     }
 
-    /// z ← (D + N)⁻¹·r, or of z where there is no r, with a work vector of n.
+    /// z ← (I + N)⁻¹·D⁻¹·r, or of z where there is no r, with a work vector of n.
     pub fn solve(&self, r: Option<&[T]>, z: &mut [T], work: &mut [T]) {
         match &self.layout {
-            Layout::Natural(segments) => self.row_by_row(segments, r, z),
+            Layout::Natural(segments) => segments.solve(self, r, z),
             Layout::ByLevels(levels) => self.by_levels(levels, r, z, work),
-        }
-    }
-
-    fn row_by_row(&self, Segments { segments, places }: &Segments, r: Option<&[T]>, z: &mut [T]) {
-        let n = z.len();
-        let (mut sums, mut first) = ([zero::<T>(); 256], 0);
-        for segment in segments {
-            let end = segment.end as usize;
-            let own = &mut sums[..end - first];
-            // s ← r − N·z, of z what earlier segments know
-            let rows = match self.triangle {
-                Triangle::Lower => first..end,
-                Triangle::Upper => n - end..n - first,
-            };
-            own.copy_from_slice(&r.unwrap_or(z)[rows.clone()]);
-            if self.triangle == Triangle::Upper {
-                own.reverse();
-            }
-            let entries = self.ptr[rows.start] as usize..self.ptr[rows.end] as usize;
-            let entries = self.idx[entries.clone()].iter().zip(&self.val[entries.clone()]).zip(&places[entries]);
-            let mut take = |((&j, &v), &place): ((&u32, &T), &u8)| sums[place as usize] -= v * z[j as usize];
-            match self.triangle {
-                Triangle::Lower => entries.for_each(&mut take),
-                Triangle::Upper => entries.rev().for_each(&mut take),
-            }
-            // zᵢ ← (sᵢ − nᵢ·z of the row before)/dᵢ
-            let mut last = zero::<T>();
-            for k in first..end {
-                let i = self.triangle.row(k, n);
-                let mut value = sums[k - first];
-                if segment.wait == Wait::Chain && k > first {
-                    value -= self.val[self.triangle.nearest(&self.ptr, i)] * last;
-                }
-                if let Some(&reciprocal) = self.reciprocals.get(i) {
-                    value *= reciprocal;
-                }
-                z[i] = value;
-                last = value;
-            }
-            first = end;
         }
     }
 
@@ -217,6 +151,7 @@ impl<T: Scalar> SparseTriangle<T> {
             return rayon::join(|| self.by_levels(levels, r, z, work), || ()).0;
         }
         permute(parallel, r.unwrap_or(z), &levels.order, work);
+        self.scale(0..work.len(), work);
         for level in levels.starts.windows(2) {
             let (start, end) = (level[0] as usize, level[1] as usize);
             let (done, rest) = work.split_at_mut(start);
@@ -231,22 +166,22 @@ impl<T: Scalar> SparseTriangle<T> {
         permute(parallel, work, &levels.position, z);
     }
 
-    /// Positions from `first` on: each needs only what is in `done`.
-    fn rows(&self, first: usize, done: &[T], out: &mut [T]) {
-        for (p, w) in (first..).zip(out) {
-            let row = self.row(p);
-            let entries = self.idx[row.clone()].iter().zip(&self.val[row]);
-            *w = match self.triangle {
-                Triangle::Lower => entries.fold(*w, |w, (&j, &v)| w - v * done[j as usize]),
-                Triangle::Upper => entries.rev().fold(*w, |w, (&j, &v)| w - v * done[j as usize]),
-            };
-            if let Some(&reciprocal) = self.reciprocals.get(p) {
+    /// w ← D⁻¹·w at some positions.
+    #[inline(always)]
+    fn scale(&self, positions: Range<usize>, w: &mut [T]) {
+        if !self.reciprocals.is_empty() {
+            for (w, &reciprocal) in w.iter_mut().zip(&self.reciprocals[positions]) {
                 *w *= reciprocal;
             }
         }
     }
 
-    /// z ← what so many Jacobi sweeps make of (D + N)⁻¹·z, with three work vectors of n.
+    /// Positions from `first` on: each needs only what is in `done`.
+    fn rows(&self, first: usize, done: &[T], out: &mut [T]) {
+        pulp::Arch::new().dispatch(LevelRows { t: self, first, done, out });
+    }
+
+    /// z ← what so many Jacobi sweeps make of (I + N)⁻¹·D⁻¹·z, with three work vectors of n.
     pub fn sweep(&self, sweeps: usize, z: &mut [T], work: [&mut [T]; 3]) {
         let [rhs, mut x, mut next] = work;
         let parallel = rayon::current_num_threads() > 1 && rhs.len() >= PARALLEL;
@@ -254,12 +189,10 @@ impl<T: Scalar> SparseTriangle<T> {
             Some(levels) => permute(parallel, z, &levels.order, rhs),
             None => rhs.copy_from_slice(z),
         }
-        // x ← D⁻¹·z
-        for (p, (x, w)) in x.iter_mut().zip(&*rhs).enumerate() {
-            *x = self.reciprocals.get(p).map_or(*w, |&reciprocal| *w * reciprocal);
-        }
+        self.scale(0..rhs.len(), rhs);
+        x.copy_from_slice(rhs);
         for _ in 0..sweeps {
-            // x ← D⁻¹·(z − N·x)
+            // x ← D⁻¹·z − N·x
             next.copy_from_slice(rhs);
             if parallel {
                 next.par_chunks_mut(PARALLEL / 4)
@@ -290,13 +223,50 @@ impl<T: Scalar> SparseTriangle<T> {
 
     pub fn bytes(&self) -> usize {
         let layout = match &self.layout {
-            Layout::Natural(Segments { segments, places }) => size_of_val(&**segments) + size_of_val(&**places),
+            Layout::Natural(segments) => segments.bytes(),
             Layout::ByLevels(Levels { order, position, starts }) => {
                 [order, position, starts].map(|v| size_of_val(&**v)).iter().sum()
             }
         };
         let own = size_of_val(&*self.ptr) + size_of_val(&*self.idx);
         layout + own + size_of_val(&*self.val) + size_of_val(&*self.reciprocals)
+    }
+}
+
+/// Rows that wait for none of each other.
+struct LevelRows<'l, T> {
+    t: &'l SparseTriangle<T>,
+    first: usize,
+    done: &'l [T],
+    out: &'l mut [T],
+}
+
+impl<T: Scalar> pulp::WithSimd for LevelRows<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+    }
+}
+
+impl<T: Scalar> LevelRows<'_, T> {
+    /// wᵢ ← wᵢ − Σ nᵢⱼ·zⱼ
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { t, first, done, out } = self;
+        for (p, w) in (first..).zip(out) {
+            let row = t.row(p);
+            let entries = t.idx[row.clone()].iter().zip(&t.val[row]);
+            if t.triangle == Triangle::Lower {
+                for (&j, &v) in entries {
+                    *w = mul_add::<T, FUSED>(-v, done[j as usize], *w);
+                }
+            } else {
+                for (&j, &v) in entries.rev() {
+                    *w = mul_add::<T, FUSED>(-v, done[j as usize], *w);
+                }
+            }
+        }
     }
 }
 
@@ -308,59 +278,6 @@ impl Triangle {
             Self::Lower => k,
             Self::Upper => n - 1 - k,
         }
-    }
-
-    /// The entry of row i, which has some, next to the diagonal.
-    #[inline(always)]
-    fn nearest(self, ptr: &[u32], i: usize) -> usize {
-        match self {
-            Self::Lower => ptr[i + 1] as usize - 1,
-            Self::Upper => ptr[i] as usize,
-        }
-    }
-}
-
-impl Segments {
-    fn new(ptr: &[u32], idx: &[u32], triangle: Triangle) -> Self {
-        let n = ptr.len() - 1;
-        let mut out = Self { segments: Vec::new(), places: vec![0; idx.len()] };
-        let (mut first, mut wait) = (0, Wait::No);
-        for k in 0..n {
-            let i = triangle.row(k, n);
-            let row = ptr[i] as usize..ptr[i + 1] as usize;
-            // Rows of the solve that this one waits for, the latest first.
-            let waits = |back: usize| {
-                (back < row.len()).then(|| {
-                    let e = if triangle == Triangle::Lower { row.end - 1 - back } else { row.start + back };
-                    triangle.row(idx[e] as usize, n)
-                })
-            };
-            let of_last = if waits(0).is_some_and(|w| w + 1 == k) { Wait::Chain } else { Wait::No };
-            let other = waits(usize::from(of_last == Wait::Chain));
-            let fits = match k - first {
-                0 => true,
-                1 => other.is_none_or(|w| w < first),
-                len => other.is_none_or(|w| w < first) && of_last == wait && len < SEGMENT,
-            };
-            if !fits {
-                out.segments.push(Segment { end: k as u32, wait });
-                first = k;
-            }
-            match k - first {
-                0 => wait = Wait::No,
-                1 => wait = of_last,
-                _ => {}
-            }
-            out.places[row].fill((k - first) as u8);
-            if k > first && wait == Wait::Chain {
-                out.places[triangle.nearest(ptr, i)] += ASIDE;
-            }
-        }
-        if n > 0 {
-            out.segments.push(Segment { end: n as u32, wait });
-        }
-        out.segments.shrink_to_fit();
-        out
     }
 }
 
@@ -436,16 +353,6 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_cut_where_rows_wait() {
-        // Rows 1 to 3 wait for the one before, 4 and 5 for row 0, 6 for 5 and 4.
-        let (ptr, idx) = ([0, 0, 1, 2, 4, 5, 6, 8], [0, 1, 0, 2, 0, 0, 4, 5]);
-        let Segments { segments, places } = Segments::new(&ptr, &idx, Triangle::Lower);
-        let cuts: Vec<_> = segments.iter().map(|s| (s.end, s.wait)).collect();
-        assert_eq!(cuts, [(3, Wait::Chain), (6, Wait::No), (7, Wait::No)]);
-        assert_eq!(places, [ASIDE + 1, ASIDE + 2, 0, 0, 1, 2, 0, 0]);
-    }
-
-    #[test]
     fn all_layouts_have_the_same_bits() {
         let n = 900usize;
         for triangle in [Triangle::Lower, Triangle::Upper] {
@@ -462,28 +369,54 @@ mod tests {
                 }
                 strict.ptr.push(strict.idx.len() as u32);
             }
-            let reciprocals: Vec<f64> = (0..n).map(|i| 0.5 + (i % 5) as f64 / 8.0).collect();
-            let r: Vec<f64> = (0..n).map(|i| (i % 13) as f64 - 6.0).collect();
-            let solved = [None, Levels::new(&strict.ptr, &strict.idx, triangle, 1)].map(|levels| {
-                let t = SparseTriangle::with_levels(levels, strict.clone(), reciprocals.clone(), triangle);
-                let (mut z, mut in_place, mut work) = (vec![0.0; n], r.clone(), vec![0.0; n]);
-                t.solve(Some(&r), &mut z, &mut work);
-                t.solve(None, &mut in_place, &mut work);
-                assert!(z == in_place);
-                z
-            });
-            assert!(solved[0] == solved[1]);
-            // (D + N)·z = r
+            check_layouts(&strict, triangle);
+        }
+    }
+
+    #[test]
+    fn runs_have_the_same_bits() {
+        let n = 480usize;
+        for triangle in [Triangle::Lower, Triangle::Upper] {
+            // Forty rows of every width, chains or not, that take from far and near.
+            let mut strict = Rows { ptr: vec![0], ..Rows::default() };
             for i in 0..n {
-                let row = strict.ptr[i] as usize..strict.ptr[i + 1] as usize;
-                let terms = strict.idx[row.clone()].iter().zip(&strict.val[row]);
-                let (sum, size) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), (&j, v)| {
-                    let term = v * solved[0][j as usize];
-                    (sum + term, size + term.abs())
-                });
-                let own = solved[0][i] / reciprocals[i];
-                assert!((own + sum - r[i]).abs() <= 1e-14 * (own.abs() + size + r[i].abs()), "{triangle:?} {i}");
+                let k = triangle.row(i, n);
+                let (width, chain) = (k / 40 % 6, k / 40 >= 6);
+                let near = [1, 2, 5, 17, 41, 60].into_iter().skip(usize::from(!chain)).take(width + usize::from(chain));
+                let mut row: Vec<_> = near.filter(|&d| d <= k).map(|d| triangle.row(k - d, n) as u32).collect();
+                row.sort_unstable();
+                strict.val.extend(row.iter().map(|&j| ((i + 3 * j as usize) % 11) as f64 / 16.0 - 0.3));
+                strict.idx.extend(row);
+                strict.ptr.push(strict.idx.len() as u32);
             }
+            check_layouts(&strict, triangle);
+        }
+    }
+
+    fn check_layouts(strict: &Rows<f64>, triangle: Triangle) {
+        let n = strict.ptr.len() - 1;
+        let reciprocals: Vec<f64> = (0..n).map(|i| 0.5 + (i % 5) as f64 / 8.0).collect();
+        let r: Vec<f64> = (0..n).map(|i| (i % 13) as f64 - 6.0).collect();
+        let solved = [None, Levels::new(&strict.ptr, &strict.idx, triangle, 1)].map(|levels| {
+            let t = SparseTriangle::with_levels(levels, strict.clone(), reciprocals.clone(), triangle);
+            let (mut z, mut in_place, mut work) = (vec![0.0; n], r.clone(), vec![0.0; n]);
+            t.solve(Some(&r), &mut z, &mut work);
+            t.solve(None, &mut in_place, &mut work);
+            assert!(z == in_place);
+            z
+        });
+        assert!(solved[0] == solved[1]);
+        // D·(I + N)·z = r
+        for i in 0..n {
+            let row = strict.ptr[i] as usize..strict.ptr[i + 1] as usize;
+            let terms = strict.idx[row.clone()].iter().zip(&strict.val[row]);
+            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), (&j, v)| {
+                let term = v * solved[0][j as usize];
+                (sum + term, size + term.abs())
+            });
+            let scaled = r[i] * reciprocals[i];
+            let error = (solved[0][i] + sum - scaled).abs();
+            assert!(error <= 1e-14 * (solved[0][i].abs() + size + scaled.abs()), "{triangle:?} {i}");
         }
     }
 
@@ -503,8 +436,8 @@ mod tests {
             let t = SparseTriangle::with_levels(levels, upper.clone(), vec![0.5, 0.5, 0.25], Triangle::Upper);
             let mut z = [6.0, 5.0, 4.0];
             t.solve(None, &mut z, &mut [0.0; 3]);
-            // 4/4 = 1;  (5 − 1)/2 = 2;  (6 − 2 − 1)/2
-            assert_eq!((z, t.n_levels()), ([1.5, 2.0, 1.0], 3));
+            // 4/4 = 1;  5/2 − 1 = 1.5;  6/2 − 1.5 − 1
+            assert_eq!((z, t.n_levels()), ([0.5, 1.5, 1.0], 3));
         }
     }
 }

@@ -1,20 +1,23 @@
 //! Sparse triangular solves, the kernel of all incomplete factorizations: row by row, or by level schedule for threads.
 //!
-//! Row by row the rows stay as they come, cut into segments: `segments.rs`.
+//! Row by row the rows stay as they come, cut into segments: `segments.rs`. Threads share them block by block where a row reaches
+//! back far enough, and follow each other closely enough: `pipeline.rs`.
 //!
 //! Row i of a triangle waits for the rows that its entries name; the rows of one level wait for none of each other. By level
 //! schedule rows are stored level by level, so that a level is a contiguous piece of the work vector that reads earlier
 //! pieces only: threads share it without locks. E. Anderson, Y. Saad, Int. J. High Speed Comput. 1 (1989),
-//! doi:10.1142/S0129053389000056. It is taken where three threads or more make the factors and half of the rows lie in levels
-//! wide enough to be shared. A row is summed towards the diagonal in both: the same bits, whoever makes them and solves.
+//! doi:10.1142/S0129053389000056. It is taken where blocks are no help, three threads or more make the factors and half of the rows
+//! lie in levels wide enough to be shared. A row is summed towards the diagonal in all of them: the same bits, whoever makes them
+//! and solves.
 //!
 //! Where there are many levels of few rows, Jacobi sweeps take their place: x₀ = D⁻¹·z, xₖ₊₁ = D⁻¹·z − N·xₖ, all rows at once.
 //! N is nilpotent: as many sweeps as there are levels, less one, are the solve itself, to the same bits; fewer are a fixed linear
 //! operator near it. H. Anzt, E. Chow, J. Dongarra, Euro-Par 2015, LNCS 9233, 650–661, doi:10.1007/978-3-662-48096-0_50.
 //!
-//! Storage: for values of s bytes s + 5 bytes an entry, 4 a row, 8 a segment; by level schedule s + 4 an entry, 12 a row, 4 a
+//! Storage: for values of s bytes s + 5 bytes an entry, 4 a row, 8 a segment, 12 where threads share them; by level schedule s + 4 an entry, 12 a row, 4 a
 //! level. Cost: 2 flops an entry, and again for each sweep.
 
+mod pipeline;
 mod segments;
 
 use std::ops::Range;
@@ -22,7 +25,7 @@ use std::ops::Range;
 use bt_formats::{Scalar, mul_add};
 use rayon::prelude::*;
 
-use segments::Segments;
+use segments::{Segments, Values};
 
 /// Rows of a level from which on threads share it.
 const PARALLEL: usize = 2048;
@@ -82,21 +85,26 @@ pub(crate) struct SparseTriangle<T> {
 impl<T: Scalar> SparseTriangle<T> {
     /// From the strict part and, unless it is a unit triangle, the reciprocals of the diagonal.
     pub fn new(strict: Rows<T>, reciprocals: Option<Vec<T>>, triangle: Triangle) -> Self {
-        let n = strict.ptr.len() - 1;
-        let levels = if n >= PARALLEL && rayon::current_num_threads() >= THREADS {
+        let (n, threads) = (strict.ptr.len() - 1, rayon::current_num_threads());
+        let reciprocals = reciprocals.unwrap_or_default();
+        let segments = Segments::new(&strict.ptr, &strict.idx, triangle, threads);
+        let levels = if n >= PARALLEL && threads >= THREADS && !segments.shared() {
             Levels::new(&strict.ptr, &strict.idx, triangle, PARALLEL)
         } else {
             None
         };
-        Self::with_levels(levels, strict, reciprocals.unwrap_or_default(), triangle)
+        match levels {
+            Some(levels) => Self::in_levels(levels, &strict, reciprocals, triangle),
+            None => Self::in_segments(segments, strict, reciprocals, triangle),
+        }
     }
 
-    fn with_levels(levels: Option<Levels>, strict: Rows<T>, reciprocals: Vec<T>, triangle: Triangle) -> Self {
-        let Some(levels) = levels else {
-            let Rows { ptr, idx, val } = strict;
-            let layout = Layout::Natural(Segments::new(&ptr, &idx, triangle));
-            return Self { triangle, layout, ptr, idx, val, reciprocals };
-        };
+    fn in_segments(segments: Segments, strict: Rows<T>, reciprocals: Vec<T>, triangle: Triangle) -> Self {
+        let Rows { ptr, idx, val } = strict;
+        Self { triangle, layout: Layout::Natural(segments), ptr, idx, val, reciprocals }
+    }
+
+    fn in_levels(levels: Levels, strict: &Rows<T>, reciprocals: Vec<T>, triangle: Triangle) -> Self {
         let Levels { order, position, .. } = &levels;
         let (mut ptr, mut idx, mut val) =
             (vec![0], Vec::with_capacity(strict.idx.len()), Vec::with_capacity(strict.val.len()));
@@ -137,18 +145,22 @@ impl<T: Scalar> SparseTriangle<T> {
     }
 
     /// z ← (I + N)⁻¹·D⁻¹·r, or of z where there is no r, with a work vector of n.
-    pub fn solve(&self, r: Option<&[T]>, z: &mut [T], work: &mut [T]) {
-        match &self.layout {
-            Layout::Natural(segments) => segments.solve(self, r, z),
-            Layout::ByLevels(levels) => self.by_levels(levels, r, z, work),
+    pub fn solve(&mut self, r: Option<&[T]>, z: &mut [T], work: &mut [T]) {
+        let Self { triangle, layout, ptr, idx, val, reciprocals } = self;
+        match layout {
+            Layout::Natural(segments) => {
+                segments.solve(&Values { triangle: *triangle, ptr, idx, val, reciprocals }, r, z);
+            }
+            Layout::ByLevels(_) => self.by_levels(r, z, work),
         }
     }
 
-    fn by_levels(&self, levels: &Levels, r: Option<&[T]>, z: &mut [T], work: &mut [T]) {
+    fn by_levels(&self, r: Option<&[T]>, z: &mut [T], work: &mut [T]) {
+        let Some(levels) = self.levels() else { return };
         let parallel = rayon::current_num_threads() > 1;
         if parallel && rayon::current_thread_index().is_none() {
             // Into the pool once, and not again for every level.
-            return rayon::join(|| self.by_levels(levels, r, z, work), || ()).0;
+            return rayon::join(|| self.by_levels(r, z, work), || ()).0;
         }
         permute(parallel, r.unwrap_or(z), &levels.order, work);
         self.scale(0..work.len(), work);
@@ -341,6 +353,19 @@ fn permute<T: Scalar>(parallel: bool, x: &[T], places: &[u32], y: &mut [T]) {
 mod tests {
     use super::*;
 
+    fn made(
+        levels: Option<Levels>,
+        strict: Rows<f64>,
+        reciprocals: Vec<f64>,
+        triangle: Triangle,
+    ) -> SparseTriangle<f64> {
+        if let Some(levels) = levels {
+            return SparseTriangle::in_levels(levels, &strict, reciprocals, triangle);
+        }
+        let segments = Segments::new(&strict.ptr, &strict.idx, triangle, 1);
+        SparseTriangle::in_segments(segments, strict, reciprocals, triangle)
+    }
+
     #[test]
     fn levels_follow_the_dependencies() {
         // rows: 0 –, 1 ← 0, 2 –, 3 ← 1, 2
@@ -398,7 +423,7 @@ mod tests {
         let reciprocals: Vec<f64> = (0..n).map(|i| 0.5 + (i % 5) as f64 / 8.0).collect();
         let r: Vec<f64> = (0..n).map(|i| (i % 13) as f64 - 6.0).collect();
         let solved = [None, Levels::new(&strict.ptr, &strict.idx, triangle, 1)].map(|levels| {
-            let t = SparseTriangle::with_levels(levels, strict.clone(), reciprocals.clone(), triangle);
+            let mut t = made(levels, strict.clone(), reciprocals.clone(), triangle);
             let (mut z, mut in_place, mut work) = (vec![0.0; n], r.clone(), vec![0.0; n]);
             t.solve(Some(&r), &mut z, &mut work);
             t.solve(None, &mut in_place, &mut work);
@@ -427,13 +452,13 @@ mod tests {
         for wide in [1, 9] {
             let levels = Levels::new(&lower.ptr, &lower.idx, Triangle::Lower, wide);
             assert_eq!(levels.is_some(), wide == 1);
-            let t = SparseTriangle::with_levels(levels, lower.clone(), vec![], Triangle::Lower);
+            let mut t = made(levels, lower.clone(), vec![], Triangle::Lower);
             let mut z = [0.0; 4];
             t.solve(Some(&[1.0, 5.0, 1.0, 20.0]), &mut z, &mut [0.0; 4]);
             // 5 − 2·1 = 3;  20 − 3·3 − 4·1 = 7
             assert_eq!((z, t.n_levels()), ([1.0, 3.0, 1.0, 7.0], 3));
             let levels = Levels::new(&upper.ptr, &upper.idx, Triangle::Upper, wide);
-            let t = SparseTriangle::with_levels(levels, upper.clone(), vec![0.5, 0.5, 0.25], Triangle::Upper);
+            let mut t = made(levels, upper.clone(), vec![0.5, 0.5, 0.25], Triangle::Upper);
             let mut z = [6.0, 5.0, 4.0];
             t.solve(None, &mut z, &mut [0.0; 3]);
             // 4/4 = 1;  5/2 − 1 = 1.5;  6/2 − 1.5 − 1

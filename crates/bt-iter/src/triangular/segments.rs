@@ -11,7 +11,8 @@ use std::ops::Range;
 use bt_formats::{Scalar, mul_add, zero};
 use pulp::Simd;
 
-use super::{SparseTriangle, Triangle};
+use super::Triangle;
+use super::pipeline::{Block, Pipeline};
 
 /// Rows of a mixed segment, at most.
 const MIXED: usize = 128;
@@ -50,48 +51,70 @@ struct Segment {
 /// Rows as they come, cut in the order of the solve.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segments {
-    segments: Vec<Segment>,
+    all: Vec<Segment>,
     /// The place in its mixed segment of each entry's row; [`ASIDE`] and that for entries next to the diagonal in a chain.
     places: Vec<u8>,
+    /// How threads share them, where it pays.
+    pipeline: Option<Pipeline>,
 }
 
 impl Segments {
-    pub(super) fn new(ptr: &[u32], idx: &[u32], triangle: Triangle) -> Self {
-        let n = ptr.len() - 1;
-        let rows = Strict { ptr, idx, triangle, n };
-        let mut out = Self { segments: Vec::new(), places: vec![0; idx.len()] };
-        let mut done = 0;
-        // A run of twice as many rows has one of these rows and those after it.
-        for probe in (0..n).step_by(SHORTEST) {
-            if probe < done || !rows.moved(probe, probe + SHORTEST - 1) {
-                continue;
+    /// To be solved with by so many threads.
+    pub(super) fn new(ptr: &[u32], idx: &[u32], triangle: Triangle, threads: usize) -> Self {
+        let rows = Strict { ptr, idx, triangle, n: ptr.len() - 1 };
+        Pipeline::block(&rows, threads)
+            .map_or_else(|| Self::cut(&rows, rows.n, LONGEST), |block| Self::in_blocks(&rows, block, threads))
+    }
+
+    fn in_blocks(rows: &Strict<'_>, block: usize, threads: usize) -> Self {
+        let mut out = Self::cut(rows, block, (block / (4 * threads)).clamp(SHORTEST, LONGEST));
+        let ends: Vec<_> = out.all.iter().map(|s| s.end as usize).collect();
+        out.pipeline = Pipeline::new(rows, block, &ends, threads);
+        out
+    }
+
+    /// Whether threads share the solve.
+    pub(super) fn shared(&self) -> bool {
+        self.pipeline.is_some()
+    }
+
+    /// Segments that end with blocks of so many rows, and runs of at most `longest` rows.
+    fn cut(rows: &Strict<'_>, block: usize, longest: usize) -> Self {
+        let mut out = Self { all: Vec::new(), places: vec![0; rows.idx.len()], pipeline: None };
+        for start in (0..rows.n).step_by(block.max(1)) {
+            let (mut done, end) = (start, rows.n.min(start + block));
+            // A run of twice as many rows has one of these rows and those after it.
+            for probe in (start..end).step_by(SHORTEST) {
+                if probe < done || !rows.moved(probe, probe + SHORTEST - 1) {
+                    continue;
+                }
+                let run = rows.run(probe, done..end);
+                if run.len() < SHORTEST {
+                    continue;
+                }
+                out.mix(rows, done, run.start);
+                let wait = rows.wait(run.start);
+                let ends = run.clone().step_by(longest).skip(1).chain([run.end]);
+                out.all.extend(ends.map(|end| Segment { end: end as u32, kind: Kind::Run, wait }));
+                done = run.end;
             }
-            let run = rows.run(probe, done);
-            if run.len() < SHORTEST {
-                continue;
-            }
-            out.mix(&rows, done, run.start);
-            let wait = rows.wait(run.start);
-            let ends = run.clone().step_by(LONGEST).skip(1).chain([run.end]);
-            out.segments.extend(ends.map(|end| Segment { end: end as u32, kind: Kind::Run, wait }));
-            done = run.end;
+            out.mix(rows, done, end);
         }
-        out.mix(&rows, done, n);
-        out.segments.shrink_to_fit();
+        out.all.shrink_to_fit();
         out
     }
 
     /// Cuts rows `first..end` into mixed segments.
-    fn mix(&mut self, rows: &Strict<'_>, mut first: usize, end: usize) {
-        let mut wait = Wait::No;
-        for k in first..end {
+    fn mix(&mut self, rows: &Strict<'_>, start: usize, end: usize) {
+        let (mut first, mut wait) = (start, Wait::No);
+        for k in start..end {
             // What row k waits for is done before row `ready`, but for the row just before where it waits for that.
             let [latest, second] = rows.latest(k);
             let of_last = rows.wait(k);
             let ready = if of_last == Wait::Chain { second } else { latest };
             let len = k - first;
             if len > 0 && (ready > first || len > 1 && of_last != wait || len == MIXED) {
-                self.segments.push(Segment { end: k as u32, kind: Kind::Mixed, wait });
+                self.all.push(Segment { end: k as u32, kind: Kind::Mixed, wait });
                 first = k;
             }
             match k - first {
@@ -108,33 +131,57 @@ impl Segments {
             }
         }
         if end > first {
-            self.segments.push(Segment { end: end as u32, kind: Kind::Mixed, wait });
+            self.all.push(Segment { end: end as u32, kind: Kind::Mixed, wait });
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.segments) + size_of_val(&*self.places)
+        let pipeline = self.pipeline.as_ref().map_or(0, Pipeline::bytes);
+        size_of_val(&*self.all) + size_of_val(&*self.places) + pipeline
     }
 
     /// z ← (I + N)⁻¹·D⁻¹·r, or of z where there is no r.
-    pub(super) fn solve<T: Scalar>(&self, t: &SparseTriangle<T>, r: Option<&[T]>, z: &mut [T]) {
-        pulp::Arch::new().dispatch(Solve { segments: self, t, r, z });
+    pub(super) fn solve<T: Scalar>(&mut self, t: &Values<'_, T>, r: Option<&[T]>, z: &mut [T]) {
+        let z = Cell::from_mut(z).as_slice_of_cells();
+        let Self { all, places, pipeline } = &*self;
+        let solve = Solve { segments: all, places, t, r };
+        match pipeline {
+            Some(pipeline) if rayon::current_num_threads() > 1 => {
+                pipeline.run(z, &|z| solve.dispatch(z, Some(pipeline)));
+            }
+            _ => solve.dispatch(z, None),
+        }
     }
 }
 
 /// The places of a strict triangle, by rows of the solve.
-struct Strict<'p> {
-    ptr: &'p [u32],
-    idx: &'p [u32],
-    triangle: Triangle,
-    n: usize,
+pub(super) struct Strict<'p> {
+    pub(super) ptr: &'p [u32],
+    pub(super) idx: &'p [u32],
+    pub(super) triangle: Triangle,
+    pub(super) n: usize,
 }
 
 impl Strict<'_> {
     #[inline(always)]
-    fn entries(&self, k: usize) -> Range<usize> {
+    pub(super) fn entries(&self, k: usize) -> Range<usize> {
         let i = self.triangle.row(k, self.n);
         self.ptr[i] as usize..self.ptr[i + 1] as usize
+    }
+
+    /// Places of the entries of some rows.
+    pub(super) fn places(&self, rows: Range<usize>) -> Range<usize> {
+        match self.triangle {
+            Triangle::Lower => self.ptr[rows.start] as usize..self.ptr[rows.end] as usize,
+            Triangle::Upper => self.ptr[self.n - rows.end] as usize..self.ptr[self.n - rows.start] as usize,
+        }
+    }
+
+    /// The earliest row that row k waits for.
+    pub(super) fn earliest(&self, k: usize) -> Option<usize> {
+        let row = &self.idx[self.entries(k)];
+        let furthest = if self.triangle == Triangle::Lower { row.first() } else { row.last() };
+        furthest.map(|&j| self.triangle.row(j as usize, self.n))
     }
 
     /// The rows after the two latest that row k waits for; 0 where there are none.
@@ -150,7 +197,7 @@ impl Strict<'_> {
 
     /// Whether row k waits for the one before.
     #[inline(always)]
-    fn wait(&self, k: usize) -> Wait {
+    pub(super) fn wait(&self, k: usize) -> Wait {
         if k > 0 && self.latest(k)[0] == k { Wait::Chain } else { Wait::No }
     }
 
@@ -165,31 +212,55 @@ impl Strict<'_> {
         one.len() == other.len() && one.zip(other).all(|(e, f)| self.idx[e].wrapping_add(by) == self.idx[f])
     }
 
-    /// The rows from `first` on that are each the one before, moved along the diagonal, row `probe` among them; none where there
-    /// are too many entries.
-    fn run(&self, probe: usize, first: usize) -> Range<usize> {
+    /// Those of `rows` that are each the one before, moved along the diagonal, row `probe` among them; none where there are too
+    /// many entries.
+    fn run(&self, probe: usize, rows: Range<usize>) -> Range<usize> {
         if self.entries(probe).len() > WIDEST + usize::from(self.wait(probe) == Wait::Chain) {
             return probe..probe;
         }
         let (mut start, mut end) = (probe, probe + 1);
-        while start > first && self.moved(start - 1, start) {
+        while start > rows.start && self.moved(start - 1, start) {
             start -= 1;
         }
-        while self.moved(end - 1, end) {
+        while end < rows.end && self.moved(end - 1, end) {
             end += 1;
         }
         start..end
     }
 }
 
-struct Solve<'s, T> {
-    segments: &'s Segments,
-    t: &'s SparseTriangle<T>,
-    r: Option<&'s [T]>,
-    z: &'s mut [T],
+/// What there is to know of a triangle besides its places in segments.
+pub(super) struct Values<'v, T> {
+    pub(super) triangle: Triangle,
+    pub(super) ptr: &'v [u32],
+    pub(super) idx: &'v [u32],
+    pub(super) val: &'v [T],
+    pub(super) reciprocals: &'v [T],
 }
 
-impl<T: Scalar> pulp::WithSimd for Solve<'_, T> {
+/// A solve, whatever thread does which of its segments.
+#[derive(Clone, Copy)]
+struct Solve<'s, T> {
+    segments: &'s [Segment],
+    places: &'s [u8],
+    t: &'s Values<'s, T>,
+    r: Option<&'s [T]>,
+}
+
+impl<T: Scalar> Solve<'_, T> {
+    fn dispatch(&self, z: &[Cell<T>], pipeline: Option<&Pipeline>) {
+        pulp::Arch::new().dispatch(Share { solve: self, z, pipeline });
+    }
+}
+
+/// What one thread does of it: the blocks that it takes, or all there is.
+struct Share<'s, T> {
+    solve: &'s Solve<'s, T>,
+    z: &'s [Cell<T>],
+    pipeline: Option<&'s Pipeline>,
+}
+
+impl<T: Scalar> pulp::WithSimd for Share<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
@@ -197,36 +268,62 @@ impl<T: Scalar> pulp::WithSimd for Solve<'_, T> {
     }
 }
 
-impl<T: Scalar> Solve<'_, T> {
+impl<T: Scalar> Share<'_, T> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        match self.t.triangle {
-            Triangle::Lower => self.segments::<FUSED, true>(),
-            Triangle::Upper => self.segments::<FUSED, false>(),
+        match self.solve.t.triangle {
+            Triangle::Lower => self.parts::<FUSED, true>(),
+            Triangle::Upper => self.parts::<FUSED, false>(),
         }
     }
 
     #[inline(always)]
-    fn segments<const FUSED: bool, const LOWER: bool>(self) {
-        let Self { segments, t, r, z } = self;
-        let n = z.len();
+    fn parts<const FUSED: bool, const LOWER: bool>(self) {
         let mut sums = [zero::<T>(); 256];
-        let mut first = 0;
-        for segment in &segments.segments {
+        let mut block = self.pipeline.map(Pipeline::take);
+        loop {
+            let numbers = match &block {
+                None => 0..self.solve.segments.len(),
+                Some(Some(block)) => block.segments(),
+                Some(None) => return,
+            };
+            self.segments::<FUSED, LOWER>(numbers, block.as_mut().and_then(Option::as_mut), &mut sums);
+            let Some(pipeline) = self.pipeline else { return };
+            block = Some(pipeline.take());
+        }
+    }
+
+    #[inline(always)]
+    fn segments<const FUSED: bool, const LOWER: bool>(
+        &self,
+        numbers: Range<usize>,
+        mut block: Option<&mut Block<'_>>,
+        sums: &mut [T; 256],
+    ) {
+        let Self { solve: &Solve { segments, places, t, r }, z, .. } = *self;
+        let n = z.len();
+        let mut first = numbers.start.checked_sub(1).map_or(0, |s| segments[s].end as usize);
+        for s in numbers {
+            let segment = &segments[s];
+            if let Some(block) = &mut block {
+                block.wait(s);
+            }
             let end = segment.end as usize;
             let rows = if LOWER { first..end } else { n - end..n - first };
+            let own = &z[rows.clone()];
             let entries = t.ptr[rows.start] as usize..t.ptr[rows.end] as usize;
             let (idx, val) = (&t.idx[entries.clone()], &t.val[entries.clone()]);
             match segment.kind {
                 Kind::Run => {
-                    let own = &mut z[rows.clone()];
+                    // z ← D⁻¹·r
                     if let Some(r) = r {
-                        own.copy_from_slice(&r[rows.clone()]);
+                        own.iter().zip(&r[rows.clone()]).for_each(|(z, &r)| z.set(r));
                     }
-                    t.scale(rows.clone(), own);
-                    let cells = Cell::from_mut(&mut *z).as_slice_of_cells();
+                    if !t.reciprocals.is_empty() {
+                        own.iter().zip(&t.reciprocals[rows.clone()]).for_each(|(z, &d)| z.set(z.get() * d));
+                    }
                     let columns = &idx[..idx.len() / rows.len()];
-                    let run = Run { cells, first: rows.start, len: rows.len(), columns, val };
+                    let run = Run { cells: z, first: rows.start, len: rows.len(), columns, val };
                     match (segment.wait, columns.len()) {
                         (Wait::No, 0) => {}
                         (Wait::No, 1) => run.solve::<FUSED, LOWER, false, 1>(),
@@ -241,47 +338,51 @@ impl<T: Scalar> Solve<'_, T> {
                     }
                 }
                 Kind::Mixed => {
-                    let own = &mut sums[..rows.len()];
-                    own.copy_from_slice(&r.unwrap_or(z)[rows.clone()]);
-                    t.scale(rows.clone(), own);
-                    if !LOWER {
-                        own.reverse();
+                    // s ← D⁻¹·r
+                    let mine = &mut sums[..rows.len()];
+                    match r {
+                        Some(r) => mine.copy_from_slice(&r[rows.clone()]),
+                        None => mine.iter_mut().zip(own).for_each(|(s, z)| *s = z.get()),
                     }
-                    // s ← D⁻¹·r − N·z, of z what earlier segments know
-                    let entries = idx.iter().zip(val).zip(&segments.places[entries]);
+                    if !t.reciprocals.is_empty() {
+                        mine.iter_mut().zip(&t.reciprocals[rows.clone()]).for_each(|(s, &d)| *s *= d);
+                    }
+                    if !LOWER {
+                        mine.reverse();
+                    }
+                    // s ← s − N·z, of z what earlier segments know
+                    let entries = idx.iter().zip(val).zip(&places[entries]);
                     if LOWER {
                         for ((&j, &v), &place) in entries {
                             let sum = &mut sums[place as usize];
-                            *sum = mul_add::<T, FUSED>(-v, z[j as usize], *sum);
+                            *sum = mul_add::<T, FUSED>(-v, z[j as usize].get(), *sum);
                         }
                     } else {
                         for ((&j, &v), &place) in entries.rev() {
                             let sum = &mut sums[place as usize];
-                            *sum = mul_add::<T, FUSED>(-v, z[j as usize], *sum);
+                            *sum = mul_add::<T, FUSED>(-v, z[j as usize].get(), *sum);
                         }
                     }
-                    let (sums, ptr, z) = (&sums[..rows.len()], &t.ptr[rows.start..=rows.end], &mut z[rows.clone()]);
+                    let (mine, ptr) = (&sums[..rows.len()], &t.ptr[rows.start..=rows.end]);
+                    let place = |k: usize| if LOWER { k } else { mine.len() - 1 - k };
                     match segment.wait {
-                        Wait::No => {
-                            z.copy_from_slice(sums);
-                            if !LOWER {
-                                z.reverse();
-                            }
-                        }
+                        Wait::No => (0..mine.len()).for_each(|k| own[place(k)].set(mine[k])),
                         // zᵢ ← sᵢ − nᵢ·z of the row before
                         Wait::Chain => {
-                            let mut last = sums[0];
-                            let len = z.len();
-                            z[if LOWER { 0 } else { len - 1 }] = last;
-                            for k in 1..len {
-                                let i = if LOWER { k } else { len - 1 - k };
+                            let mut last = mine[0];
+                            own[place(0)].set(last);
+                            for k in 1..mine.len() {
+                                let i = place(k);
                                 let nearest = if LOWER { ptr[i + 1] as usize - 1 } else { ptr[i] as usize };
-                                last = mul_add::<T, FUSED>(-t.val[nearest], last, sums[k]);
-                                z[i] = last;
+                                last = mul_add::<T, FUSED>(-t.val[nearest], last, mine[k]);
+                                own[i].set(last);
                             }
                         }
                     }
                 }
+            }
+            if let Some(block) = &block {
+                block.done(end);
             }
             first = end;
         }
@@ -338,8 +439,8 @@ mod tests {
     fn segments_are_cut_where_rows_wait() {
         // Rows 1 to 3 wait for the one before, 4 and 5 for row 0, 6 for 5 and 4.
         let (ptr, idx) = ([0, 0, 1, 2, 4, 5, 6, 8], [0, 1, 0, 2, 0, 0, 4, 5]);
-        let Segments { segments, places } = Segments::new(&ptr, &idx, Triangle::Lower);
-        let cuts: Vec<_> = segments.iter().map(|s| (s.end, s.kind, s.wait)).collect();
+        let Segments { all, places, .. } = Segments::new(&ptr, &idx, Triangle::Lower, 1);
+        let cuts: Vec<_> = all.iter().map(|s| (s.end, s.kind, s.wait)).collect();
         assert_eq!(cuts, [(3, Kind::Mixed, Wait::Chain), (6, Kind::Mixed, Wait::No), (7, Kind::Mixed, Wait::No)]);
         assert_eq!(places, [ASIDE + 1, ASIDE + 2, 0, 0, 1, 2, 0, 0]);
     }
@@ -357,8 +458,77 @@ mod tests {
             ptr.push(idx.len() as u32);
         }
         let cuts: Vec<_> =
-            Segments::new(&ptr, &idx, Triangle::Lower).segments.iter().map(|s| (s.end, s.kind, s.wait)).collect();
+            Segments::new(&ptr, &idx, Triangle::Lower, 1).all.iter().map(|s| (s.end, s.kind, s.wait)).collect();
         let run = |end| (end, Kind::Run, Wait::Chain);
         assert_eq!(cuts, [(4, Kind::Mixed, Wait::No), run(40), (41, Kind::Mixed, Wait::No), run(1065), run(2000)]);
+    }
+
+    /// A grid of lines of so many points: rows take from the two (or, with the corner, three) nearest points of the line before, and
+    /// from the point before.
+    fn grid(lines: usize, len: usize, triangle: Triangle, corner: usize) -> (Vec<u32>, Vec<u32>) {
+        let n = lines * len;
+        let (mut ptr, mut idx) = (vec![0], vec![]);
+        for i in 0..n {
+            let k = triangle.row(i, n);
+            let (line, at) = (k / len, k % len);
+            let first = idx.len();
+            if line > 0 {
+                let near = at.max(1) - 1..=(at + corner).min(len - 1);
+                idx.extend(near.map(|at| triangle.row((line - 1) * len + at, n) as u32));
+            }
+            if at > 0 {
+                idx.push(triangle.row(k - 1, n) as u32);
+            }
+            idx[first..].sort_unstable();
+            ptr.push(idx.len() as u32);
+        }
+        (ptr, idx)
+    }
+
+    #[test]
+    fn blocks_are_lines() {
+        for triangle in [Triangle::Lower, Triangle::Upper] {
+            let (ptr, idx) = grid(900, 600, triangle, 1);
+            let rows = Strict { ptr: &ptr, idx: &idx, triangle, n: 540_000 };
+            assert_eq!(Pipeline::block(&rows, 2), Some(600));
+            assert_eq!(Pipeline::block(&rows, 1), None);
+        }
+    }
+
+    #[test]
+    fn threads_in_blocks_have_the_bits_of_one() {
+        let (lines, len, times) = if cfg!(miri) { (24, 64, 1) } else { (40, 600, 20) };
+        for (triangle, corner) in
+            [(Triangle::Lower, 0), (Triangle::Upper, 0), (Triangle::Lower, 1), (Triangle::Upper, 1)]
+        {
+            let n = lines * len;
+            let (ptr, idx) = grid(lines, len, triangle, corner);
+            let val: Vec<f64> = (0..idx.len()).map(|e| (e % 11) as f64 / 24.0 - 0.2).collect();
+            let reciprocals: Vec<f64> = (0..n).map(|i| 0.5 + (i % 5) as f64 / 8.0).collect();
+            let r: Vec<f64> = (0..n).map(|i| (i % 13) as f64 - 6.0).collect();
+            let rows = Strict { ptr: &ptr, idx: &idx, triangle, n };
+            let values = Values { triangle, ptr: &ptr, idx: &idx, val: &val, reciprocals: &reciprocals };
+            let mut alone = vec![0.0; n];
+            Segments::cut(&rows, n, LONGEST).solve(&values, Some(&r), &mut alone);
+            for threads in [2, 4] {
+                let mut segments = Segments::in_blocks(&rows, len, threads);
+                assert!(segments.shared());
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                for _ in 0..times {
+                    let mut z = r.clone();
+                    pool.install(|| segments.solve(&values, None, &mut z));
+                    assert!(z == alone, "{triangle:?} {corner} {threads}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_wait_in_a_chain() {
+        // Each row takes from the one before: blocks one after the other.
+        let n = 5000;
+        let (ptr, idx): (Vec<u32>, Vec<u32>) = ((0..=n).map(|i| i.max(1) - 1).collect(), (0..n - 1).collect());
+        let rows = Strict { ptr: &ptr, idx: &idx, triangle: Triangle::Lower, n: n as usize };
+        assert!(!Segments::in_blocks(&rows, 500, 2).shared());
     }
 }

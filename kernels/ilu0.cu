@@ -10,8 +10,8 @@
 //   factor:  l(i,k) <- w(k) / u(k,k),  w(j) <- w(j) - l(i,k)*u(k,j) on the pattern of row i, k in order
 //   lower:   y <- L^-1 * r             upper:  z <- U^-1 * y
 //
-// (Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 10.4, doi:10.1137/1.9780898718003.) Every value is computed
-// with the roundings of the processor; a lane a row also gives its bits in the solves.
+// (Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 10.4, doi:10.1137/1.9780898718003.) The processor divides
+// the rows of U by the diagonal first, and fuses products with differences where it can: its values differ by roundings.
 //
 // Traffic of an application, s bytes a value, z entries in both strict triangles: z(s + 4) + 20n + 8*s*n, and gathers of z values.
 

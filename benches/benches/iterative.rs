@@ -34,7 +34,7 @@ fn grid(k: usize) -> Csr<f64> {
 }
 
 fn positive_definite(c: &mut Criterion) {
-    let a = grid(60);
+    let a = grid(100);
     let diagonals = Dia::where_full(&a).expect("the diagonals fit memory").expect("a grid has full diagonals");
     let n = a.row_ptr().len() - 1;
     let b = vec![1.0; n];

@@ -134,7 +134,7 @@ impl Levels {
     }
 }
 
-/// Lanes of a row with so many entries in a triangle: one lane has the processor's bits, and few entries leave others idle.
+/// Lanes of a row with so many entries in a triangle: few entries leave more than one idle.
 fn lanes(entries: usize, n: usize) -> u64 {
     match entries.div_ceil(2 * n.max(1)) {
         0..=4 => 1,

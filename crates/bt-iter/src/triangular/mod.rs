@@ -25,7 +25,7 @@ use std::ops::Range;
 use bt_formats::{Scalar, mul_add};
 use rayon::prelude::*;
 
-use segments::{Segments, Values};
+use segments::{Segments, Strict, Values};
 
 /// Rows of a level from which on threads share it.
 const PARALLEL: usize = 2048;
@@ -87,15 +87,14 @@ impl<T: Scalar> SparseTriangle<T> {
     pub fn new(strict: Rows<T>, reciprocals: Option<Vec<T>>, triangle: Triangle) -> Self {
         let (n, threads) = (strict.ptr.len() - 1, rayon::current_num_threads());
         let reciprocals = reciprocals.unwrap_or_default();
-        let segments = Segments::new(&strict.ptr, &strict.idx, triangle, threads);
-        let levels = if n >= PARALLEL && threads >= THREADS && !segments.shared() {
-            Levels::new(&strict.ptr, &strict.idx, triangle, PARALLEL)
-        } else {
-            None
-        };
-        match levels {
+        let rows = Strict::new(&strict.ptr, &strict.idx, triangle);
+        if let Some(segments) = Segments::shared(&rows, threads) {
+            return Self::in_segments(segments, strict, reciprocals, triangle);
+        }
+        let wide = n >= PARALLEL && threads >= THREADS;
+        match wide.then(|| Levels::new(&strict.ptr, &strict.idx, triangle, PARALLEL)).flatten() {
             Some(levels) => Self::in_levels(levels, &strict, reciprocals, triangle),
-            None => Self::in_segments(segments, strict, reciprocals, triangle),
+            None => Self::in_segments(Segments::new(&rows), strict, reciprocals, triangle),
         }
     }
 
@@ -362,7 +361,7 @@ mod tests {
         if let Some(levels) = levels {
             return SparseTriangle::in_levels(levels, &strict, reciprocals, triangle);
         }
-        let segments = Segments::new(&strict.ptr, &strict.idx, triangle, 1);
+        let segments = Segments::new(&Strict::new(&strict.ptr, &strict.idx, triangle));
         SparseTriangle::in_segments(segments, strict, reciprocals, triangle)
     }
 

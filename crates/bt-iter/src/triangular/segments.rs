@@ -49,7 +49,7 @@ struct Segment {
 }
 
 /// Rows as they come, cut in the order of the solve.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
     /// The place in its mixed segment of each entry's row; [`ASIDE`] and that for entries next to the diagonal in a chain.
@@ -101,7 +101,7 @@ impl Segments {
         out
     }
 
-    /// Cuts rows `first..end` into mixed segments.
+    /// Cuts rows `start..end` into mixed segments.
     fn mix(&mut self, rows: &Strict<'_>, start: usize, end: usize) {
         let (mut first, mut wait) = (start, Wait::No);
         for k in start..end {

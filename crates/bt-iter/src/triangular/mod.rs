@@ -14,8 +14,8 @@
 //! N is nilpotent: as many sweeps as there are levels, less one, are the solve itself, to the same bits; fewer are a fixed linear
 //! operator near it. H. Anzt, E. Chow, J. Dongarra, Euro-Par 2015, LNCS 9233, 650–661, doi:10.1007/978-3-662-48096-0_50.
 //!
-//! Storage: for values of s bytes s + 5 bytes an entry, 4 a row, 8 a segment, 12 where threads share them; by level schedule s + 4 an entry, 12 a row, 4 a
-//! level. Cost: 2 flops an entry, and again for each sweep.
+//! Storage: for values of s bytes s + 5 bytes an entry, 4 a row, 8 a segment, 12 where threads share them; by level schedule
+//! s + 4 an entry, 12 a row, 4 a level. Cost: 2 flops an entry, and again for each sweep.
 
 mod pipeline;
 mod segments;
@@ -162,7 +162,7 @@ impl<T: Scalar> SparseTriangle<T> {
             return rayon::join(|| self.by_levels(r, z, work), || ()).0;
         }
         permute(parallel, r.unwrap_or(z), &levels.order, work);
-        self.scale(0..work.len(), work);
+        self.scale(work);
         for level in levels.starts.windows(2) {
             let (start, end) = (level[0] as usize, level[1] as usize);
             let (done, rest) = work.split_at_mut(start);
@@ -177,13 +177,10 @@ impl<T: Scalar> SparseTriangle<T> {
         permute(parallel, work, &levels.position, z);
     }
 
-    /// w ← D⁻¹·w at some positions.
-    #[inline(always)]
-    fn scale(&self, positions: Range<usize>, w: &mut [T]) {
-        if !self.reciprocals.is_empty() {
-            for (w, &reciprocal) in w.iter_mut().zip(&self.reciprocals[positions]) {
-                *w *= reciprocal;
-            }
+    /// w ← D⁻¹·w, by position.
+    fn scale(&self, w: &mut [T]) {
+        for (w, &reciprocal) in w.iter_mut().zip(&self.reciprocals) {
+            *w *= reciprocal;
         }
     }
 
@@ -200,7 +197,7 @@ impl<T: Scalar> SparseTriangle<T> {
             Some(levels) => permute(parallel, z, &levels.order, rhs),
             None => rhs.copy_from_slice(z),
         }
-        self.scale(0..rhs.len(), rhs);
+        self.scale(rhs);
         x.copy_from_slice(rhs);
         for _ in 0..sweeps {
             // x ← D⁻¹·z − N·x

@@ -11,7 +11,7 @@ use blocktri::direct::{
     TridiagonalOnce,
 };
 use blocktri::faer::Mat;
-use blocktri::formats::{BlockTridiagonal, Par, Partition, Tridiagonal};
+use blocktri::formats::{BlockTridiagonal, Par, Partition, Scalar, Tridiagonal, c64};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -128,38 +128,47 @@ fn batches(c: &mut Criterion) {
 }
 
 /// Row dominant blocks of k rows.
-fn blocks(k: usize, m: usize) -> BlockTridiagonal<f64> {
+fn blocks<T: Scalar>(k: usize, m: usize) -> BlockTridiagonal<T> {
     let mut random = Uniform(k as u64);
-    let mut values = |count: usize| (0..count * k * k).map(|_| random.next()).collect::<Vec<_>>();
+    let mut value = || T::from_parts(random.next(), if T::IS_REAL { 0.0 } else { random.next() });
+    let mut values = |count: usize| (0..count * k * k).map(|_| value()).collect::<Vec<T>>();
     let (mut diag, couplings) = (values(m), values(2 * m - 2));
     for block in diag.chunks_exact_mut(k * k) {
-        block.iter_mut().step_by(k + 1).for_each(|d| *d = 3.0 * k as f64);
+        block.iter_mut().step_by(k + 1).for_each(|d| *d = T::from_parts(3.0 * k as f64, 0.0));
     }
     BlockTridiagonal::from_dense_blocks(Partition::uniform(k * m, k).expect("sizes"), diag, couplings).expect("sizes")
 }
 
 fn block_tridiagonal(c: &mut Criterion) {
     let small = [(2, 100_000), (3, 100_000), (4, 100_000), (5, 50_000), (6, 50_000), (7, 50_000), (8, 50_000)];
-    for (k, m) in small.into_iter().chain([(16, 20_000), (32, 10_000), (64, 4_000), (128, 1_000)]) {
-        let a = blocks(k, m);
-        let mut lu = BlockLu::new(&a).expect("dominant");
-        let mut group = group(c, &format!("bt1-{k}"));
-        group.throughput(Throughput::Elements(lu.stats().flops as u64));
-        group.bench_function("factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("dominant")));
-        let rhs = vec![1.0; k * m];
-        let mut x = rhs.clone();
-        group.bench_function("solve", |b| {
-            b.iter(|| {
-                x.copy_from_slice(&rhs);
-                lu.solve_vec_in_place(&mut x);
-            });
-        });
-        if k == 32 {
-            let mut inverse = SelectedInverse::new(&lu).expect("memory");
-            group.bench_function("selected-inverse", |b| b.iter(|| inverse.recompute(&lu).expect("factored")));
-        }
-        group.finish();
+    let middling = [(10, 32_000), (15, 14_000), (16, 20_000), (32, 10_000), (63, 2_000), (64, 4_000)];
+    for (k, m) in small.into_iter().chain(middling).chain([(128, 1_000), (256, 100)]) {
+        equal_blocks::<f64>(c, &format!("bt1-{k}"), k, m);
     }
+    for (k, m) in [(4, 100_000), (8, 25_000), (16, 6_000), (32, 1_500), (64, 400)] {
+        equal_blocks::<c64>(c, &format!("bt1-c64-{k}"), k, m);
+    }
+}
+
+fn equal_blocks<T: Scalar>(c: &mut Criterion, name: &str, k: usize, m: usize) {
+    let a = blocks::<T>(k, m);
+    let mut lu = BlockLu::new(&a).expect("dominant");
+    let mut group = group(c, name);
+    group.throughput(Throughput::Elements(lu.stats().flops as u64));
+    group.bench_function("factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("dominant")));
+    let rhs = vec![T::from_parts(1.0, 0.0); k * m];
+    let mut x = rhs.clone();
+    group.bench_function("solve", |b| {
+        b.iter(|| {
+            x.copy_from_slice(&rhs);
+            lu.solve_vec_in_place(&mut x);
+        });
+    });
+    if k == 32 {
+        let mut inverse = SelectedInverse::new(&lu).expect("memory");
+        group.bench_function("selected-inverse", |b| b.iter(|| inverse.recompute(&lu).expect("factored")));
+    }
+    group.finish();
 }
 
 fn dense(c: &mut Criterion) {

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use bt_formats::{Scalar, prefetch};
+use bt_formats::prefetch;
 
 use crate::error::Result;
 use crate::tridiagonal_lu::zeros;
@@ -18,7 +18,7 @@ pub(crate) struct Lines<T> {
     start: usize,
 }
 
-impl<T: Scalar> Lines<T> {
+impl<T: Copy + Default> Lines<T> {
     /// # Errors
     /// [`Error::TooLarge`](bt_formats::Error::TooLarge) when there is not the memory.
     pub(crate) fn zeros(n: usize) -> Result<Self> {
@@ -58,5 +58,9 @@ pub(crate) fn read<T: Copy>(values: &[T]) {
 /// Asks for the cache lines of `values[part]`, as far as there are such values.
 #[inline(always)]
 pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
-    part.step_by(LINE / size_of::<T>()).for_each(|at| prefetch(values, at));
+    let mut at = part.start;
+    while at < part.end {
+        prefetch(values, at);
+        at += LINE / size_of::<T>();
+    }
 }

@@ -293,10 +293,10 @@ pub(crate) fn reserve<V>(into: &mut Vec<V>, n: usize) -> Result<()> {
 }
 
 /// n zeros.
-pub(crate) fn zeros<T: Scalar>(n: usize) -> Result<Vec<T>> {
+pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     reserve(&mut out, n)?;
-    out.resize(n, zero());
+    out.resize(n, T::default());
     Ok(out)
 }
 

@@ -179,8 +179,74 @@ fn tiles_of_equal_dense_blocks() {
 }
 
 #[test]
+fn equal_dense_blocks_with_packed_copies() {
+    // Of any size; the widest vectors and those of half their length.
+    for k in [9, 10, 11, 13, 15, 17, 21, 31, 50, 100] {
+        check_tiles::<f64>(k, 1e-12);
+    }
+    for k in [1, 3, 7, 13, 27, 47] {
+        check_tiles::<f32>(k, 1e-4);
+        check_tiles::<c32>(k, 1e-4);
+    }
+    for k in [1, 2, 3, 4, 6, 8, 9, 15, 16, 17, 40] {
+        check_tiles::<c64>(k, 1e-12);
+    }
+}
+
+/// Pivots that the kernels leave to the general path, in a row and column coupled to nothing: the next block works with factors that
+/// are not packed.
+fn check_tiny_pivot<T: Scalar>(k: usize, block: usize, tiny: f64, tol: f64) {
+    let m = 9;
+    let plain = dense::<T>(k, m, 0, 1.0, 9);
+    let (DiagonalBlocks::Dense { values, .. }, Couplings::Dense { starts, values: couplings }) =
+        (plain.diagonal(), plain.couplings())
+    else {
+        panic!()
+    };
+    let (mut diagonal, mut couplings) = (values.clone(), couplings.clone());
+    let own = &mut diagonal[block * k * k..(block + 1) * k * k];
+    // Its row [L U]: the last row; U of the row before and L of the one after: the last column.
+    let (before, row, after) = (starts[block] - k * k, starts[block], starts[block + 1]);
+    for i in 0..k {
+        (own[i * k + k - 1], own[(k - 1) * k + i]) = (zero(), zero());
+        (couplings[row + i * k + k - 1], couplings[row + (k + i) * k + k - 1]) = (zero(), zero());
+        (couplings[before + (k - 1) * k + i], couplings[after + (k - 1) * k + i]) = (zero(), zero());
+    }
+    own[k * k - 1] = T::from_parts(tiny, 0.0);
+    let partition = Partition::uniform(m * k, k).unwrap();
+    let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
+    let mut b = vec![one::<T>(); m * k];
+    b[block * k + k - 1] = zero();
+    let solve = |kernels| {
+        let lu = BlockLu::with_kernels(&a, kernels, &mut ()).unwrap();
+        let mut x = b.clone();
+        lu.solve_vec_in_place(&mut x);
+        (x, lu.stats())
+    };
+    let ((x, s), (y, t)) = (solve(Kernels::Auto), solve(Kernels::Loops));
+    for (s, t) in [(s.norm_one, t.norm_one), (s.growth, t.growth), (s.min_pivot, t.min_pivot)] {
+        assert!((s - t).abs() <= tol * t, "block {block}, k = {k}: {s} {t}");
+    }
+    let distance = x.iter().zip(&y).map(|(&x, &y)| (x - y).abs1().to_f64()).fold(0.0, f64::max);
+    assert!(distance <= tol, "block {block}, k = {k}: {distance}");
+}
+
+#[test]
+fn factors_that_are_not_packed() {
+    for block in [2, 6] {
+        for k in [11, 15, 22] {
+            check_tiny_pivot::<f64>(k, block, 1e-307, 1e-12);
+        }
+        for k in [3, 8, 13] {
+            check_tiny_pivot::<c64>(k, block, 1e-307, 1e-12);
+            check_tiny_pivot::<c32>(k, block, 2e-38, 1e-4);
+        }
+    }
+}
+
+#[test]
 fn updates_of_equal_dense_blocks() {
-    for (k, m) in [(3, 20), (4, 5), (4, 20), (5, 9), (8, 5), (8, 20), (16, 5)] {
+    for (k, m) in [(3, 20), (4, 5), (4, 20), (5, 9), (8, 5), (8, 20), (13, 9), (16, 5)] {
         let (a, b) = (dense::<f64>(k, m, 1, 1.0, 1), dense::<f64>(k, m, 0, 1.0, 2));
         let mut lu = BlockLu::new(&a).unwrap();
         let mut current = a;
@@ -246,7 +312,7 @@ fn extreme_scales_of_equal_dense_blocks() {
 
 #[test]
 fn threads_do_not_change_the_bits_of_equal_dense_blocks() {
-    for (k, m) in [(4, 4001), (5, 2000), (8, 2000), (16, 600)] {
+    for (k, m) in [(4, 4001), (5, 2000), (8, 2000), (13, 800), (16, 600)] {
         let a = dense::<f64>(k, m, 0, 1.0, 5);
         let solve = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -264,9 +330,17 @@ fn threads_do_not_change_the_bits_of_equal_dense_blocks() {
 #[test]
 fn breakdowns_in_equal_dense_blocks_are_named() {
     // Column 3 of one block is zero, and nothing is coupled to it.
-    for (k, m, block) in
-        [(8, 4, 1), (8, 200, 70), (8, 200, 140), (4, 200, 70), (4, 200, 140), (4, 201, 0), (5, 99, 80), (16, 9, 7)]
-    {
+    for (k, m, block) in [
+        (8, 4, 1),
+        (8, 200, 70),
+        (8, 200, 140),
+        (4, 200, 70),
+        (4, 200, 140),
+        (4, 201, 0),
+        (5, 99, 80),
+        (13, 9, 2),
+        (16, 9, 7),
+    ] {
         let mut diagonal: Vec<f64> = (0..m * k * k).map(|i| f64::from(u8::from(i % k == i / k % k))).collect();
         diagonal[block * k * k + 3 * k + 3] = 0.0;
         let couplings = vec![0.0; 2 * (m - 1) * k * k];

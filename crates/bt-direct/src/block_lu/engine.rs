@@ -4,16 +4,18 @@ use bt_formats::{RealScalar, Scalar, ScalarKind};
 use pulp::Simd;
 
 use super::factor::Record;
-use super::panel::{Dense, Done, Front, Plain, TILE, exchange, in_order, usable};
+use super::packed;
+use super::panel::{Dense, Done, Front, Packed, Plain, TILE, exchange, in_order, usable};
 #[cfg(target_arch = "x86_64")]
 use super::registers;
 use super::simd::{self, Aligned, Lanes, PADDED};
 use super::tiles::{self, Ahead};
+use super::wide::Wide;
 use crate::lines;
 use crate::pivot::Pivot;
 
 /// A dense block between two others, and what is needed to eliminate it.
-pub(super) struct Job<'j, T> {
+pub(super) struct Job<'j, T: Scalar> {
     pub(super) front: Front<'j, T>,
     pub(super) from: Dense<'j, T>,
     pub(super) previous: Option<Done<'j, T>>,
@@ -21,6 +23,8 @@ pub(super) struct Job<'j, T> {
     pub(super) incoming: &'j [f64],
     pub(super) outgoing: &'j mut [f64],
     pub(super) ahead: Ahead<'j, T>,
+    /// See [`packed::space`]; empty if blocks differ in size.
+    pub(super) space: &'j mut [T::Real],
 }
 
 /// Dense blocks of one size on one side of the middle, still to be eliminated, and the places of their factors.
@@ -86,7 +90,7 @@ impl<T> Chain<'_, T> {
 pub(super) trait Engine<T: Scalar> {
     /// Everything that is done with a dense block between two others, in one go; none when there is no such kernel for
     /// its size or something is out of the ordinary: the steps below then start from A again.
-    fn whole(_job: &mut Job<'_, T>) -> Option<Record> {
+    fn whole(_job: &mut Job<'_, T>) -> Option<(Record, Packed)> {
         None
     }
     /// How many chains of blocks of `k` rows [`Engine::chains`] takes as long for as for one, so that a second thread is no help; 0 where
@@ -112,7 +116,7 @@ pub(super) trait Engine<T: Scalar> {
 }
 
 /// Kernels that hold whole blocks in registers, where the type has some.
-pub(super) trait InRegisters: Lanes {
+pub(super) trait InRegisters: Lanes + Wide {
     /// See [`Engine::whole`].
     fn in_registers(_job: &mut Job<'_, Self>) -> Option<Record> {
         None
@@ -154,8 +158,11 @@ pub(super) fn in_registers<T: Scalar>(k: usize) -> bool {
 pub(super) struct Vectors;
 
 impl<L: InRegisters> Engine<L> for Vectors {
-    fn whole(job: &mut Job<'_, L>) -> Option<Record> {
-        L::in_registers(job).or_else(|| tiles::eliminate(job))
+    fn whole(job: &mut Job<'_, L>) -> Option<(Record, Packed)> {
+        match L::in_registers(job).or_else(|| tiles::eliminate(job)) {
+            Some(record) => Some((record, Packed::No)),
+            None => Some((packed::eliminate(job)?, Packed::Yes)),
+        }
     }
     fn chains_at_once(k: usize) -> usize {
         L::chains_at_once(k)
@@ -179,6 +186,30 @@ impl<L: InRegisters> Engine<L> for Vectors {
         let (growth, min_pivot) = pulp::Arch::new().dispatch(Measure { front });
         // The quick test for numbers that are not finite also fails where a sum of large ones overflows.
         if growth.is_finite() { (growth, min_pivot) } else { Plain::measure(front) }
+    }
+}
+
+/// Explicit vectors of complex numbers for what they do as a whole, plain loops for the rest.
+pub(super) struct Complexes;
+
+impl<T: Wide> Engine<T> for Complexes {
+    fn whole(job: &mut Job<'_, T>) -> Option<(Record, Packed)> {
+        Some((packed::eliminate(job)?, Packed::Yes))
+    }
+    fn load(front: &mut Front<'_, T>, from: &Dense<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
+        Plain::load(front, from, incoming, outgoing)
+    }
+    fn norms(front: &Front<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
+        Plain::norms(front, incoming, outgoing)
+    }
+    fn subtract(front: &mut Front<'_, T>, done: &Done<'_, T>) {
+        Plain::subtract(front, done);
+    }
+    fn eliminate(front: &mut Front<'_, T>) -> Option<usize> {
+        Plain::eliminate(front)
+    }
+    fn measure(front: &Front<'_, T>) -> (f64, f64) {
+        Plain::measure(front)
     }
 }
 

@@ -4,16 +4,18 @@ use std::any::Any;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Par, Progress, RealScalar, Scalar};
+use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Par, Progress, RealScalar, Scalar, c32, c64};
 use faer::dyn_stack::MemBuffer;
 
-use super::engine::{Chain, Engine, Job, Vectors};
+use super::engine::{Chain, Complexes, Engine, Job, Vectors};
 use super::order::Order;
-use super::panel::{self, Dense, Done, Front, Plain};
+use super::packed;
+use super::panel::{self, Dense, Done, Front, Packed, Plain};
 use super::tiles::Ahead;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
+use crate::lines::Lines;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::reserve;
 
@@ -34,16 +36,18 @@ impl Record {
 }
 
 /// What a chain needs beside its factors.
-pub(super) struct Work {
+pub(super) struct Work<T: Scalar> {
     pub(super) permutation: Vec<u32>,
     pub(super) memory: MemBuffer,
     /// Column sums that the blocks eliminated so far leave to the next one, and those that a block leaves.
     incoming: Vec<f64>,
     outgoing: Vec<f64>,
+    space: Lines<T::Real>,
 }
 
-impl Work {
-    pub(super) fn new<T: Scalar>(largest: usize) -> Result<Self> {
+impl<T: Scalar> Work<T> {
+    /// For blocks of sizes between these.
+    pub(super) fn new((smallest, largest): (usize, usize)) -> Result<Self> {
         let (mut permutation, mut incoming, mut outgoing) = (Vec::new(), Vec::new(), Vec::new());
         reserve(&mut permutation, largest.saturating_mul(4))?;
         permutation.resize(4 * largest, 0);
@@ -53,7 +57,8 @@ impl Work {
         }
         let memory = MemBuffer::try_new(panel::scratch::<T>(largest))
             .map_err(|_| super::no_memory(format!("work space for blocks of {largest} rows")))?;
-        Ok(Self { permutation, memory, incoming, outgoing })
+        let space = Lines::zeros(if smallest == largest { packed::space::<T>(largest) } else { 0 })?;
+        Ok(Self { permutation, memory, incoming, outgoing, space })
     }
 }
 
@@ -74,7 +79,7 @@ struct Side<'a, T: Scalar> {
     /// What the next block is loaded from, where kernels may take it as a whole.
     from: Option<Dense<'a, T>>,
     previous: Option<Done<'a, T>>,
-    work: &'a mut Work,
+    work: &'a mut Work<T>,
 }
 
 impl<'a, T: Scalar> Side<'a, T> {
@@ -85,7 +90,7 @@ impl<'a, T: Scalar> Side<'a, T> {
         blocks: Range<usize>,
         (panels, g): (&'a mut [T], &'a mut [T]),
         (pivots, records): (&'a mut [u32], &'a mut [Record]),
-        work: &'a mut Work,
+        work: &'a mut Work<T>,
     ) -> Self {
         let down = blocks.end == order.middle;
         work.incoming.fill(0.0);
@@ -110,7 +115,7 @@ impl<'a, T: Scalar> Side<'a, T> {
                 block.eliminate::<E>()?;
                 *block.record = kept;
             } else {
-                block.pass();
+                block.pass(Packed::No);
             }
         }
         Ok(())
@@ -164,7 +169,7 @@ impl<'a, T: Scalar> Side<'a, T> {
             *blocks = start..start + left;
         }
         if let Some(mut last) = self.next() {
-            last.pass();
+            last.pass(Packed::No);
         }
     }
 
@@ -227,14 +232,14 @@ struct Ready<'s, 'a, T: Scalar> {
     previous: &'s mut Option<Done<'a, T>>,
     ahead: Ahead<'s, T>,
     record: &'a mut Record,
-    work: &'s mut Work,
+    work: &'s mut Work<T>,
 }
 
 impl<T: Scalar> Ready<'_, '_, T> {
     /// For the kernels that take a block as a whole.
     fn job(&mut self) -> Option<Job<'_, T>> {
         let Front { k, next, panel, g, pivots } = &mut self.front;
-        let Work { incoming, outgoing, .. } = &mut *self.work;
+        let Work { incoming, outgoing, space, .. } = &mut *self.work;
         Some(Job {
             front: Front { k: *k, next: *next, panel, g, pivots },
             from: self.from?,
@@ -242,25 +247,26 @@ impl<T: Scalar> Ready<'_, '_, T> {
             incoming: &incoming[..*k],
             outgoing: &mut outgoing[..*next],
             ahead: self.ahead,
+            space,
         })
     }
 
     /// Leaves the factors to the next block.
-    fn pass(&mut self) {
+    fn pass(&mut self, packed: Packed) {
         let Front { k: last, next: k, panel, g, .. } = &mut self.front;
         let (panel, g) = (std::mem::take(panel), std::mem::take(g));
-        *self.previous = Some(Done { last: *last, k: *k, panel, g });
+        *self.previous = Some(Done { last: *last, k: *k, panel, g, packed });
     }
 
-    fn done(&mut self, record: Record) {
+    fn done(&mut self, record: Record, packed: Packed) {
         *self.record = record;
         std::mem::swap(&mut self.work.incoming, &mut self.work.outgoing);
-        self.pass();
+        self.pass(packed);
     }
 
     fn eliminate<E: Engine<T>>(&mut self) -> Result<(), Stop> {
-        if let Some(record) = self.job().and_then(|mut job| E::whole(&mut job)) {
-            self.done(record);
+        if let Some((record, packed)) = self.job().and_then(|mut job| E::whole(&mut job)) {
+            self.done(record, packed);
             return Ok(());
         }
         let Self { a, order, kernels, j, front, previous, work, .. } = self;
@@ -269,7 +275,7 @@ impl<T: Scalar> Ready<'_, '_, T> {
         let norms = panel::load_block::<T, E>(a, order, *j, front, &[incoming], outgoing);
         let first_row = order.rows(*j).start;
         let record = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j, first_row, false)?;
-        self.done(record);
+        self.done(record, Packed::No);
         Ok(())
     }
 }
@@ -279,7 +285,7 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     front: &mut Front<'_, T>,
     previous: &[Option<Done<'_, T>>; 2],
     kernels: Kernels,
-    work: &mut Work,
+    work: &mut Work<T>,
     (max_a, norm_one): (f64, f64),
     block: usize,
     first_row: usize,
@@ -350,25 +356,22 @@ impl<T: Scalar> BlockLu<T> {
         Ok(())
     }
 
-    /// Real numbers go through explicit vectors: their type is found out here, once.
+    /// Numbers go through explicit vectors: their type is found out here, once.
     fn eliminate_with_best_loops(
         &mut self,
         a: &BlockTridiagonal<T>,
         skip: [usize; 2],
         monitor: &mut dyn Monitor,
     ) -> Result<(), Stop> {
-        let matrix: &dyn Any = a;
-        if let Some(a) = matrix.downcast_ref::<BlockTridiagonal<f64>>() {
-            let this: &mut dyn Any = self;
-            if let Some(this) = this.downcast_mut::<BlockLu<f64>>() {
-                return this.eliminate_all::<Vectors>(a, skip, monitor);
-            }
-        } else if let Some(a) = matrix.downcast_ref::<BlockTridiagonal<f32>>() {
-            let this: &mut dyn Any = self;
-            if let Some(this) = this.downcast_mut::<BlockLu<f32>>() {
-                return this.eliminate_all::<Vectors>(a, skip, monitor);
-            }
+        let (this, matrix): (&mut dyn Any, &dyn Any) = (self, a);
+        macro_rules! engines {
+            ($($t:ty: $engine:ty),*) => {$(
+                if let (Some(this), Some(a)) = (this.downcast_mut::<BlockLu<$t>>(), matrix.downcast_ref()) {
+                    return this.eliminate_all::<$engine>(a, skip, monitor);
+                }
+            )*};
         }
+        engines!(f64: Vectors, f32: Vectors, c64: Complexes, c32: Complexes);
         self.eliminate_all::<Plain>(a, skip, monitor)
     }
 

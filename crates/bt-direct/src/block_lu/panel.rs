@@ -43,6 +43,14 @@ pub(super) struct Done<'a, T> {
     pub(super) k: usize,
     pub(super) panel: &'a [T],
     pub(super) g: &'a [T],
+    pub(super) packed: Packed,
+}
+
+/// Whether the work space of [`super::packed`] holds copies of H and G.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packed {
+    Yes,
+    No,
 }
 
 /// The blocks that an elimination loads, where they are stored dense: Dⱼ, A(t, j), A(j, t), by columns.

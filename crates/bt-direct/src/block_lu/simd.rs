@@ -44,6 +44,10 @@ pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
     fn splat<S: Simd>(s: S, x: Self) -> Self::V<S>;
     /// c − a·b, fused where the instruction set can.
     fn minus_product<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    /// c + a·b, fused where the instruction set can.
+    fn plus_product<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    /// √a
+    fn square_root<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// 1/a
     fn reciprocal<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// a·b
@@ -70,7 +74,7 @@ pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
 
 macro_rules! lanes {
     ($t:ident, $v:ident, $n:ident, $as_simd:ident, $as_mut_simd:ident, $load:ident, $store:ident, $splat:ident,
-     $fused:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $or:ident, $max:ident, $equal:ident, $select:ident,
+     $fused:ident, $plus:ident, $sqrt:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $or:ident, $max:ident, $equal:ident, $select:ident,
      $reduce_max:ident, $reduce_sum:ident, $bits:ident) => {
         impl Lanes for $t {
             const FROM: &'static Table<$t> = &{
@@ -132,6 +136,14 @@ macro_rules! lanes {
                 s.$fused(a, b, c)
             }
             #[inline(always)]
+            fn plus_product<S: Simd>(s: S, a: S::$v, b: S::$v, c: S::$v) -> S::$v {
+                s.$plus(a, b, c)
+            }
+            #[inline(always)]
+            fn square_root<S: Simd>(s: S, a: S::$v) -> S::$v {
+                s.$sqrt(a)
+            }
+            #[inline(always)]
             fn reciprocal<S: Simd>(s: S, a: S::$v) -> S::$v {
                 s.$div(s.$splat(1.0), a)
             }
@@ -191,6 +203,8 @@ lanes!(
     partial_store_f32s,
     splat_f32s,
     negate_mul_add_e_f32s,
+    mul_add_e_f32s,
+    sqrt_f32s,
     div_f32s,
     mul_f32s,
     add_f32s,
@@ -213,6 +227,8 @@ lanes!(
     partial_store_f64s,
     splat_f64s,
     negate_mul_add_e_f64s,
+    mul_add_e_f64s,
+    sqrt_f64s,
     div_f64s,
     mul_f64s,
     add_f64s,
@@ -234,6 +250,25 @@ pub(crate) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::
         && let Some(simd) = pulp::x86::V3::try_new()
     {
         return Simd::vectorize(simd, job);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = k;
+    pulp::Arch::new().dispatch(job)
+}
+
+/// Runs `job`, which works on k numbers in whole vectors, on the widest ones unless those of half their length leave less of a small
+/// number empty.
+pub(crate) fn dispatch_padded<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const SMALL: usize = 96;
+        let (wide, half) = (L::lanes::<pulp::x86::V4>(), L::lanes::<pulp::x86::V3>());
+        if k <= SMALL
+            && k.next_multiple_of(half) < k.next_multiple_of(wide)
+            && let Some(simd) = pulp::x86::V3::try_new()
+        {
+            return Simd::vectorize(simd, job);
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = k;

@@ -36,11 +36,11 @@ pub(super) struct Ahead<'d, T>(pub(super) [&'d [T]; 4]);
 
 impl<T> Ahead<'_, T> {
     /// Bytes of a block's factors; with larger ones the time goes elsewhere.
-    pub(super) const LARGEST: usize = 32 << 10;
+    pub(super) const LARGEST: usize = 80 << 10;
 
     /// Part `i` of `n`.
     #[inline(always)]
-    fn fetch(self, i: usize, n: usize) {
+    pub(super) fn fetch(self, i: usize, n: usize) {
         for values in self.0 {
             lines::fetch(values, values.len() * i / n..values.len() * (i + 1) / n);
         }
@@ -57,7 +57,7 @@ pub(super) fn eliminate<L: Lanes>(job: &mut Job<'_, L>) -> Option<Record> {
 }
 
 /// The elimination of one block, as work for a SIMD instruction set.
-struct Tiles<'t, 'j, L>(&'t mut Job<'j, L>);
+struct Tiles<'t, 'j, L: Lanes>(&'t mut Job<'j, L>);
 
 impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, L> {
     type Output = Option<Record>;
@@ -85,7 +85,7 @@ struct Largest<V> {
 
 #[inline(always)]
 fn run<L: Lanes, S: Simd>(s: S, job: &mut Job<'_, L>, k: usize) -> Option<Record> {
-    let Job { front, from, previous, incoming, outgoing, ahead } = job;
+    let Job { front, from, previous, incoming, outgoing, ahead, .. } = job;
     let ahead = *ahead;
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     // A third of the next block with each third of the work on this one.

@@ -85,6 +85,24 @@ struct Space<'w, T: Wide> {
     reciprocals: &'w mut [T::Real],
 }
 
+/// `$body` for the vectors of rows from `$from` on, `$N` at a time: R while there are so many left, else one.
+macro_rules! strips {
+    ($v:ident in $from:expr, $tiles:expr; $N:ident of $R:ident: $body:block) => {
+        let mut $v = $from;
+        while $v < $tiles {
+            if $R == 2 && $v + 2 <= $tiles {
+                const $N: usize = 2;
+                $body
+                $v += $N;
+            } else {
+                const $N: usize = 1;
+                $body
+                $v += $N;
+            }
+        }
+    };
+}
+
 /// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
 struct Largest<V> {
     u: V,
@@ -131,16 +149,16 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
     for p in 0..tiles {
         ahead.fetch(tiles + p, 3 * tiles);
         let (first, end) = (p * w, k.min((p + 1) * w));
-        columns_of_tile::<T, S, R, C>(s, &mut space, tiles, p);
+        if p > 0 {
+            strips!(v in p, tiles; N of R: { rows_in_columns::<T, S, N, C>(s, &mut space, tiles, p, v); });
+        }
         let pivots = &mut front.pivots[first..end];
         min_pivot = min_pivot.min_nan(factor_tile(s, &mut space, tiles, p, pivots)?);
         if !in_order(first, pivots) {
-            let (left, rest) = space.d.split_at_mut(first * tiles * cell);
-            for column in
-                left.chunks_exact_mut(tiles * cell).chain(rest[w * tiles * cell..].chunks_exact_mut(tiles * cell))
-            {
+            let outside = (0..first).chain(first + w..rows);
+            for column in outside.map(|c| c * tiles * cell) {
                 for (r, &p) in pivots.iter().enumerate() {
-                    swap::<T>(column, first + r, p as usize, w);
+                    swap::<T>(&mut space.d[column..column + tiles * cell], first + r, p as usize, w);
                 }
             }
             for column in g.chunks_exact_mut(k) {
@@ -148,32 +166,22 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
             }
         }
         for c in first..end {
+            let own = &space.d[(c * tiles + p) * cell..][..cell];
+            let before = T::Real::load::<S>(&T::Real::BEFORE.0[c - first + 1]);
+            largest.u = T::Real::larger(s, T::modulus(s, T::scaled(s, T::load(s, own), before)), largest.u);
             let group = &mut space.u[c / C * C * rows * T::PARTS..];
             for r in first..=c {
-                let u = T::get(&space.d[(c * tiles + p) * cell..], r - first, w);
-                T::put(group, r * C * T::PARTS + c % C, C, u);
+                T::put(group, r * C * T::PARTS + c % C, C, T::get(own, r - first, w));
             }
-            let u = T::scaled(
-                s,
-                T::load(s, &space.d[(c * tiles + p) * cell..]),
-                T::Real::load::<S>(&T::Real::BEFORE.0[c - first + 1]),
-            );
-            largest.u = T::Real::larger(s, largest.u, T::modulus(s, u));
         }
         rows_of_tile::<T, S, C>(s, &mut space, g, k, p, &mut largest);
     }
-    let mut v = 0;
-    while v < tiles {
-        ahead.fetch(2 * tiles + v, 3 * tiles);
-        if R == 2 && v + 2 <= tiles {
-            ahead.fetch(2 * tiles + v + 1, 3 * tiles);
-            rows_of_h::<T, S, 2, C>(s, &mut space, panel, &from.below[..k * k], k, v, &mut largest.h);
-            v += 2;
-        } else {
-            rows_of_h::<T, S, 1, C>(s, &mut space, panel, &from.below[..k * k], k, v, &mut largest.h);
-            v += 1;
+    strips!(v in 0, tiles; N of R: {
+        for i in 0..N {
+            ahead.fetch(2 * tiles + v + i, 3 * tiles);
         }
-    }
+        rows_of_h::<T, S, N, C>(s, &mut space, panel, &from.below[..k * k], k, v, &mut largest.h);
+    });
     for c in 0..k {
         let (column, d) = (&mut panel[2 * c * k..][..k], &space.d[c * tiles * cell..][..tiles * cell]);
         for (to, d) in column.chunks_mut(w).zip(d.chunks_exact(cell)) {
@@ -289,18 +297,12 @@ fn subtract<T: Wide, S: Simd, const R: usize, const C: usize>(
 ) {
     let w = T::Real::lanes::<S>();
     let tiles = k.div_ceil(w);
-    let mut v = 0;
-    while v < tiles {
-        ahead.fetch(v, 3 * tiles);
-        if R == 2 && v + 2 <= tiles {
-            ahead.fetch(v + 1, 3 * tiles);
-            subtract_rows::<T, S, 2, C>(s, space, own, k, depth, v);
-            v += 2;
-        } else {
-            subtract_rows::<T, S, 1, C>(s, space, own, k, depth, v);
-            v += 1;
+    strips!(v in 0, tiles; N of R: {
+        for i in 0..N {
+            ahead.fetch(v + i, 3 * tiles);
         }
-    }
+        subtract_rows::<T, S, N, C>(s, space, own, k, depth, v);
+    });
     for c in k..tiles * w {
         T::put(&mut space.d[(c * tiles + c / w) * T::PARTS * w..], c % w, w, T::from_parts(1.0, 0.0));
     }
@@ -342,30 +344,7 @@ fn subtract_rows<T: Wide, S: Simd, const R: usize, const C: usize>(
     }
 }
 
-/// The columns of tile p in its rows and below, less what the tiles before them contribute.
-#[inline(always)]
-fn columns_of_tile<T: Wide, S: Simd, const R: usize, const C: usize>(
-    s: S,
-    space: &mut Space<'_, T>,
-    tiles: usize,
-    p: usize,
-) {
-    if p == 0 {
-        return;
-    }
-    let mut v = p;
-    while v < tiles {
-        if R == 2 && v + 2 <= tiles {
-            rows_in_columns::<T, S, 2, C>(s, space, tiles, p, v);
-            v += 2;
-        } else {
-            rows_in_columns::<T, S, 1, C>(s, space, tiles, p, v);
-            v += 1;
-        }
-    }
-}
-
-/// The same for R vectors of rows from vector `v` on.
+/// D̃ in the columns of tile p, less what the tiles before it contribute, in R vectors of rows from vector `v` on.
 #[inline(always)]
 fn rows_in_columns<T: Wide, S: Simd, const R: usize, const C: usize>(
     s: S,

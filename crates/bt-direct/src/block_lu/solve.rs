@@ -8,9 +8,10 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, RealsMut, Scalar};
+use bt_formats::{Op, Par, RealScalar, RealsMut, Scalar, one, zero};
 use faer::MatMut;
 
+use super::panel::TILE;
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
 use super::{BlockLu, Place, Reciprocals, many};
@@ -288,6 +289,9 @@ impl<T: Scalar> Block<'_, T> {
                 for (r, &p) in self.pivots.iter().enumerate() {
                     x.swap(r, p as usize);
                 }
+                if self.tiled() {
+                    return self.inwards_by_tiles::<FUSED>(x);
+                }
                 for c in 0..self.k {
                     axpy_minus::<_, FUSED>(x[c], &self.column(c).0[c + 1..], &mut x[c + 1..]);
                 }
@@ -301,6 +305,9 @@ impl<T: Scalar> Block<'_, T> {
     #[inline(always)]
     fn hand_over<const FUSED: bool>(&self, op: Op, x: &[T], after: &mut [T]) {
         match op {
+            Op::Identity if self.tiled() => {
+                subtract_product::<_, FUSED>(after, &self.panel[self.k..], self.k + self.next, x);
+            }
             Op::Identity => {
                 for (c, &xc) in x.iter().enumerate() {
                     axpy_minus::<_, FUSED>(xc, self.column(c).1, after);
@@ -315,6 +322,7 @@ impl<T: Scalar> Block<'_, T> {
     #[inline(always)]
     fn take<const FUSED: bool>(&self, op: Op, x: &mut [T], after: &[T]) {
         match op {
+            Op::Identity if self.tiled() => subtract_product::<_, FUSED>(x, self.g, self.k, after),
             Op::Identity => {
                 for (c, &y) in after.iter().enumerate() {
                     axpy_minus::<_, FUSED>(y, self.coupling(c), x);
@@ -329,6 +337,7 @@ impl<T: Scalar> Block<'_, T> {
     #[inline(always)]
     fn outwards<const FUSED: bool>(&self, op: Op, x: &mut [T]) {
         match op {
+            Op::Identity if self.tiled() => self.outwards_by_tiles::<FUSED>(x),
             Op::Identity => {
                 for c in (0..self.k).rev() {
                     let column = self.column(c).0;
@@ -338,6 +347,46 @@ impl<T: Scalar> Block<'_, T> {
             }
             Op::Transpose => self.undo_exchanges::<FUSED>(x, |v| v),
             Op::Adjoint => self.undo_exchanges::<FUSED>(x, Scalar::conj),
+        }
+    }
+
+    /// Whether products are taken for tiles of columns at once. (Real blocks that would gain have [`super::substitution`].)
+    #[inline(always)]
+    fn tiled(&self) -> bool {
+        !T::IS_REAL && self.k >= TILE
+    }
+
+    /// x ← L̃⁻¹·x
+    #[inline(always)]
+    fn inwards_by_tiles<const FUSED: bool>(&self, x: &mut [T]) {
+        let ld = self.k + self.next;
+        for first in (0..self.k).step_by(TILE) {
+            let end = self.k.min(first + TILE);
+            for c in first..end {
+                axpy_minus::<_, FUSED>(x[c], &self.column(c).0[c + 1..end], &mut x[c + 1..end]);
+            }
+            let (x, below) = x.split_at_mut(end);
+            subtract_product::<_, FUSED>(below, &self.panel[first * ld + end..], ld, &x[first..]);
+        }
+    }
+
+    /// x ← Ũ⁻¹·x
+    #[inline(always)]
+    fn outwards_by_tiles<const FUSED: bool>(&self, x: &mut [T]) {
+        let ld = self.k + self.next;
+        for first in (0..self.k).step_by(TILE).rev() {
+            let end = self.k.min(first + TILE);
+            // What of the divisions does not wait for x.
+            let mut pivots = [Pivot::new(one::<T>()); TILE];
+            for c in first..end {
+                pivots[c - first] = Pivot::new(self.panel[c * ld + c]);
+            }
+            for c in (first..end).rev() {
+                x[c] = pivots[c - first].divide(x[c]);
+                axpy_minus::<_, FUSED>(x[c], &self.column(c).0[first..c], &mut x[first..c]);
+            }
+            let (above, x) = x.split_at_mut(first);
+            subtract_product::<_, FUSED>(above, &self.panel[first * ld..], ld, &x[..end - first]);
         }
     }
 
@@ -373,5 +422,55 @@ impl<T: Scalar> Block<'_, T> {
         for (r, &p) in self.pivots.iter().enumerate().rev() {
             x.swap(r, p as usize);
         }
+    }
+}
+
+/// y ← y − A·x, the columns of A `lda` apart.
+#[inline(always)]
+fn subtract_product<T: Scalar, const FUSED: bool>(y: &mut [T], a: &[T], lda: usize, x: &[T]) {
+    let mut r = 0;
+    macro_rules! rows {
+        ($($rows:literal)*) => {$(
+            while y.len() - r >= $rows {
+                subtract_rows::<T, $rows, FUSED>(&mut y[r..], &a[r..], lda, x);
+                r += $rows;
+            }
+        )*};
+    }
+    rows!(32 16 8 4 2 1);
+}
+
+/// The same for N rows, which stay in registers: y − (P + i·Q) with P = A·re x and Q = A·im x, so that the real and imaginary parts of A
+/// need not be told apart before the end.
+#[inline(always)]
+fn subtract_rows<T: Scalar, const N: usize, const FUSED: bool>(y: &mut [T], a: &[T], lda: usize, x: &[T]) {
+    let (mut p, mut q) = ([zero::<T>(); N], [zero::<T>(); N]);
+    for (d, &x) in x.iter().enumerate() {
+        let column = &a[d * lda..d * lda + N];
+        let (re, im) = (x.re(), x.im());
+        for i in 0..N {
+            p[i] = plus_scaled::<T, FUSED>(column[i], re, p[i]);
+            q[i] = plus_scaled::<T, FUSED>(column[i], im, q[i]);
+        }
+    }
+    for i in 0..N {
+        y[i] -= p[i] + T::from_parts(-q[i].im().to_f64(), q[i].re().to_f64());
+    }
+}
+
+/// c + a·r, r real, of complex numbers.
+#[inline(always)]
+fn plus_scaled<T: Scalar, const FUSED: bool>(a: T, r: T::Real, c: T) -> T {
+    let re = plus_product::<T::Real, FUSED>(a.re(), r, c.re());
+    T::from_parts(re.to_f64(), plus_product::<T::Real, FUSED>(a.im(), r, c.im()).to_f64())
+}
+
+/// c + a·b of doubles in one rounding if `FUSED`.
+#[inline(always)]
+fn plus_product<R: RealScalar, const FUSED: bool>(a: R, b: R, c: R) -> R {
+    if FUSED && size_of::<R>() == size_of::<f64>() {
+        R::from_f64(a.to_f64().mul_add(b.to_f64(), c.to_f64()))
+    } else {
+        a * b + c
     }
 }

@@ -260,10 +260,10 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
 }
 
 /// Lanes of the rows at the positions j, j + 1, …; no lane behind the kl-th.
-struct Order<const V: usize>([__m512i; V]);
+pub(super) struct Order<const V: usize>([__m512i; V]);
 
 impl<const V: usize> Order<V> {
-    fn load(end: &End<f64>, first: usize) -> Self {
+    pub(super) fn load(end: &End<f64>, first: usize) -> Self {
         let (kl, mask) = (end.shape.kl, end.lane_at.len() - 1);
         let mut lanes = [[-1i64; LANES]; V];
         for (i, lane) in lanes.as_flattened_mut()[..kl].iter_mut().enumerate() {
@@ -272,7 +272,7 @@ impl<const V: usize> Order<V> {
         Self(cast_each(lanes))
     }
 
-    fn store(&self, end: &mut End<f64>, last: usize) {
+    pub(super) fn store(&self, end: &mut End<f64>, last: usize) {
         let (kl, mask) = (end.shape.kl, end.lane_at.len() - 1);
         let lanes: [[i64; LANES]; V] = cast_each(self.0);
         for (i, &lane) in lanes.as_flattened()[..kl].iter().enumerate() {
@@ -283,7 +283,7 @@ impl<const V: usize> Order<V> {
 
     /// The pivot's place. The row at position j goes there, and the entering row into the pivot's lane.
     #[inline(always)]
-    fn exchange(&mut self, simd: V4, lane: usize, kl: usize) -> usize {
+    pub(super) fn exchange(&mut self, simd: V4, lane: usize, kl: usize) -> usize {
         let f = simd.avx512f;
         let order = &mut self.0;
         let fresh = lane == V * LANES;
@@ -307,12 +307,18 @@ impl<const V: usize> Order<V> {
 
     /// The multipliers by their rows' positions.
     #[inline(always)]
+    pub(super) fn gather(&self, simd: V4, l: [__m512d; V]) -> [[f64; LANES]; V] {
+        cast_each(in_order(simd, l, self.0))
+    }
+
+    /// Writes them.
+    #[inline(always)]
     fn write(&self, simd: V4, l: [__m512d; V], column: &mut [f64]) {
         let kl = column.len();
-        for (v, l) in in_order(simd, l, self.0).into_iter().enumerate() {
+        for (v, l) in self.gather(simd, l).into_iter().enumerate() {
             let rest = &mut column[(v * LANES).min(kl)..];
             if let Some(full) = rest.first_chunk_mut::<LANES>() {
-                *full = cast(l);
+                *full = l;
             } else {
                 simd.partial_store_f64s(rest, cast(l));
             }
@@ -430,7 +436,7 @@ fn both<const V: usize>(
 
 /// max(`largest`, |v|) by their bits.
 #[inline(always)]
-fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
+pub(super) fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
     let f = simd.avx512f;
     f._mm512_max_epu64(largest, f._mm512_and_si512(cast(v), f._mm512_set1_epi64(i64::MAX)))
 }
@@ -535,7 +541,7 @@ fn quotients<const V: usize>(mut l: [[f64; LANES]; V], pivot: f64) -> [[f64; LAN
 
 /// Mask of register v.
 #[inline(always)]
-fn part(lanes: u64, v: usize) -> u8 {
+pub(super) fn part(lanes: u64, v: usize) -> u8 {
     (lanes >> (LANES * v)) as u8
 }
 

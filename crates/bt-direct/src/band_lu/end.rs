@@ -12,12 +12,12 @@ use std::any::Any;
 
 use bt_formats::{RealScalar, Reals, Scalar, zero};
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::kernels::{LANES, max_lanes, reduce, sum_and_max};
 use super::narrow::{COLUMNS, Loops};
 use super::panels::{Exchanges, GROUP};
 use super::{Tuning, overflow, vectors};
+#[cfg(target_arch = "x86_64")]
+use super::{avx512, registers};
 use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
 use crate::tridiagonal_lu::{reserve, zeros};
@@ -32,14 +32,14 @@ pub(crate) struct Lanes<T>(pub(crate) [T; LANES]);
 pub(super) struct Found<T: Scalar> {
     pub(super) norm_one: T::Real,
     /// max|A| and max|U| lane by lane, in |re| + |im|.
-    max_a: [T::Real; LANES],
+    pub(super) max_a: [T::Real; LANES],
     pub(super) max_u: [T::Real; LANES],
     pub(super) min_pivot: T::Real,
     pub(super) flops: f64,
     /// First column without a pivot, as seen from this end.
     pub(super) singular: Option<usize>,
     /// Columns measured.
-    measured: usize,
+    pub(super) measured: usize,
     /// One past the last column that the rows eliminated so far reach.
     pub(super) reach: usize,
 }
@@ -103,6 +103,13 @@ impl Shape {
     #[inline(always)]
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
         j * (2 * self.kl + self.ku) + self.kv() + i
+    }
+    /// Where A's column j, as seen from this end, begins in LAPACK's layout; 0 when there is none.
+    pub(super) fn source_column(&self, j: usize) -> usize {
+        match self.direction {
+            Direction::Forward => j * self.ld(),
+            Direction::Backward => (self.n.saturating_sub(j + 1)) * (2 * self.ku + self.kl + 1),
+        }
     }
     /// Index of A(i, j), as seen from this end, in the band A in LAPACK's layout.
     #[inline(always)]
@@ -278,6 +285,19 @@ impl<T: Scalar> End<T> {
         }
         // Both parts of a complex entry are finite, their sum is not.
         overflow()
+    }
+
+    /// Eliminates as many of the columns first..last as there are registers for, and measures the columns they reach; the first
+    /// column left.
+    pub(super) fn advance_in_registers(&mut self, source: Option<&[T]>, first: usize, last: usize) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(Reals::F64(a)), None) = (T::reals(source.unwrap_or(&[])), self.found.singular) {
+            let this: &mut dyn Any = self;
+            if let Some(end) = this.downcast_mut() {
+                return registers::eliminate(end, source.map(|_| a), first..last);
+            }
+        }
+        first
     }
 
     /// Eliminates the columns first..last, a strip or panel; measures the columns they reach.

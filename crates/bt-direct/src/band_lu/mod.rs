@@ -25,6 +25,10 @@ mod narrow;
 mod packed;
 pub(crate) mod panels;
 pub(crate) mod partial;
+#[cfg(target_arch = "x86_64")]
+mod registers;
+#[cfg(target_arch = "x86_64")]
+mod single;
 pub(crate) mod substitution;
 mod vectors;
 pub(crate) mod window;
@@ -306,8 +310,11 @@ fn run<T: Scalar>(end: &mut End<T>, source: Option<&[T]>, first: usize, last: us
     let (strip, last) = (end.tuning.strip(), last.min(end.shape.cols));
     let mut first = first;
     while first < last {
-        end.advance(source, first, (first + strip).min(last))?;
-        first += strip;
+        first = end.advance_in_registers(source, first, last);
+        if first < last {
+            end.advance(source, first, (first + strip).min(last))?;
+            first += strip;
+        }
     }
     Ok(())
 }

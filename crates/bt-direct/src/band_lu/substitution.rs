@@ -1,12 +1,18 @@
 //! Substitution with band factors, several right-hand sides at a time: a column of the factors is read once for a
 //! group of them, whose windows stay in the first-level cache.
 
+use std::ops::Range;
+
 use bt_formats::{Op, Scalar};
+#[cfg(target_arch = "x86_64")]
+use bt_formats::{Reals, RealsMut};
 use faer::{MatMut, MatRef};
 
 use super::end::Direction;
 use super::kernels::{axpy_minus, dot};
 use super::packed::{self, Packed};
+#[cfg(target_arch = "x86_64")]
+use super::single;
 use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
@@ -16,7 +22,7 @@ use crate::tridiagonal_once::Kernel;
 const GROUP: usize = 8;
 
 /// Columns between the one in use and the one that is asked for.
-const AHEAD: usize = 8;
+pub(super) const AHEAD: usize = 8;
 
 /// Factors by columns: U ends on the diagonal, the multipliers of L follow it.
 #[derive(Clone, Copy)]
@@ -87,7 +93,7 @@ impl<'a, T: Scalar> Triangles<'a, T> {
     /// Asks for the multipliers, or for the column of U, of a step [`AHEAD`] columns away: columns of one factor are parted by
     /// those of the other, and the hardware does not look over a gap of some lines.
     #[inline(always)]
-    fn fetch(&self, j: usize, factor: Factor) {
+    pub(super) fn fetch(&self, j: usize, factor: Factor) {
         if self.ld * size_of::<T>() < 256 {
             return;
         }
@@ -96,7 +102,9 @@ impl<'a, T: Scalar> Triangles<'a, T> {
             Factor::Lower => diagonal..diagonal + self.below + 1,
             Factor::Upper => diagonal.saturating_sub(self.above)..diagonal + 1,
         };
-        lines::fetch(self.values, part);
+        lines::fetch(self.values, part.clone());
+        // They need not begin a line.
+        lines::fetch(self.values, part.end - 1..part.end);
     }
 
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
@@ -125,19 +133,33 @@ impl<'a, T: Scalar> Triangles<'a, T> {
             reverse(rest.as_mut());
         }
         let mut left = rest.as_mut();
+        let all = 0..self.cols;
         while left.ncols() >= GROUP {
             let (group, after) = left.split_at_col_mut(GROUP);
-            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group) });
+            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group), columns: all.clone() });
             left = after;
         }
         while left.ncols() > 0 {
             let (column, after) = left.split_at_col_mut(1);
-            arch.dispatch(Group { lu: self, step, x: columns::<T, 1>(column) });
+            let [x] = columns::<T, 1>(column);
+            let columns = self.columns_left(step, x);
+            arch.dispatch(Group { lu: self, step, x: [x], columns });
             left = after;
         }
         if backward {
             reverse(rest);
         }
+    }
+
+    /// One right-hand side, as far as there are registers for it: the columns left.
+    fn columns_left(self, step: Step, x: &mut [T]) -> Range<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(Reals::F64(values)), Some(RealsMut::F64(x))) = (T::reals(self.values), T::reals_mut(x)) {
+            let Self { cols, rows, ncols, below, above, ld, diagonal, pivots, tops, diagonal_of, .. } = self;
+            let lu = Triangles { cols, rows, ncols, below, above, ld, diagonal, values, pivots, tops, diagonal_of };
+            return single::columns_left(lu, step, x);
+        }
+        0..self.cols
     }
 
     /// The last rows that the columns of U behind `cols` reach.
@@ -224,6 +246,8 @@ struct Group<'a, 'x, T: Scalar, const G: usize> {
     lu: Triangles<'a, T>,
     step: Step,
     x: [&'x mut [T]; G],
+    /// Of the factors, those that are left.
+    columns: Range<usize>,
 }
 
 impl<T: Scalar, const G: usize> pulp::WithSimd for Group<'_, '_, T, G> {
@@ -249,7 +273,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
 
     #[inline(always)]
     fn lower<const FUSED: bool>(&mut self) {
-        for j in 0..self.lu.cols {
+        for j in self.columns.clone() {
             self.lu.fetch(j + AHEAD, Factor::Lower);
             let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
             let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(self.lu.pivot(j)));
@@ -265,7 +289,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
 
     #[inline(always)]
     fn upper<const FUSED: bool>(&mut self) {
-        for j in (0..self.lu.cols).rev() {
+        for j in self.columns.clone().rev() {
             self.lu.fetch(j.saturating_sub(AHEAD), Factor::Upper);
             let (top, u) = self.lu.u(j);
             let pivot = Pivot::new(self.lu.pivot(j));
@@ -279,7 +303,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
 
     #[inline(always)]
     fn upper_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
-        for j in 0..self.lu.cols {
+        for j in self.columns.clone() {
             self.lu.fetch(j + AHEAD, Factor::Upper);
             let (top, u) = self.lu.u(j);
             let pivot = Pivot::new(map(self.lu.pivot(j)));
@@ -291,7 +315,7 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
 
     #[inline(always)]
     fn lower_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
-        for j in (0..self.lu.cols).rev() {
+        for j in self.columns.clone().rev() {
             self.lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
             let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(map(self.lu.pivot(j))));

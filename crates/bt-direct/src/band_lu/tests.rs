@@ -173,6 +173,70 @@ fn dominance_and_scale_do_not_matter_to_kernels() {
     }
 }
 
+/// The window leaves the registers between rounds, at pivots without a reciprocal, and when a value is not finite.
+#[test]
+fn registers_are_left_and_entered_again() {
+    for (kl, ku) in [(1, 1), (2, 2), (6, 5), (8, 8), (8, 0), (1, 7)] {
+        let tuning = Tuning::Narrow { registers: 1, strip: 32 };
+        same_factors::<f64>(3000, kl, ku, tuning, 7);
+        let mut a = random::<f64>(230, kl, ku, 8);
+        for j in (5..220).step_by(43) {
+            for i in a.column_range(j) {
+                *a.get_mut(i, j) *= 1e-309;
+            }
+        }
+        same_factors_of(&a, tuning);
+        for (row, col) in [(0, 0), (31, 32), (100, 100), (229, 229)] {
+            let mut bad = a.clone();
+            *bad.get_mut(row, col.min(row + ku)) = f64::NAN;
+            let message = BandLu::new(&bad).unwrap_err().to_string();
+            assert!(message.contains(&format!("row {row}, column {}", col.min(row + ku))), "{message}");
+        }
+        // In its own storage, whatever the room for fill holds.
+        let mut lu = BandLu::one_ended(230, kl, ku, tuning, None).unwrap();
+        lu.factor(Some(a.values()), &mut ()).unwrap();
+        for column in a.values_mut().chunks_mut(2 * kl + ku + 1) {
+            column[..kl].fill(7.0);
+        }
+        let in_place = BandLu::from_band(a).unwrap();
+        assert_eq!(lu.parts[0].pivots, in_place.parts[0].pivots);
+        assert_eq!(lu.parts[0].tops, in_place.parts[0].tops);
+        for j in 0..230usize {
+            let rows = |lu: &BandLu<f64>| {
+                let shape = lu.parts[0].shape;
+                let column = shape.at(j.saturating_sub(kl + ku), j)..=shape.at((j + kl).min(229), j);
+                lu.parts[0].values[column].to_vec()
+            };
+            assert_eq!(rows(&lu), rows(&in_place), "column {j}");
+        }
+    }
+}
+
+/// One right-hand side in registers, and the same among nine.
+#[test]
+fn one_right_hand_side_is_solved_as_nine_are() {
+    for (kl, ku) in [(0, 3), (1, 1), (2, 5), (8, 8), (9, 7), (17, 0), (20, 20), (24, 1), (32, 32), (33, 2)] {
+        for n in [1, 8, 30, 65, 150] {
+            let mut a = random::<f64>(n, kl.min(n - 1), ku.min(n - 1), 9);
+            for j in 0..n {
+                *a.get_mut(j.saturating_sub(usize::from(ku > 0 && n > 1)), j) += 3.0 * (kl + ku) as f64;
+                *a.get_mut(j, j) += 5.0 * (kl + ku) as f64;
+            }
+            let lu = BandLu::new(&a).unwrap();
+            for op in [Op::Identity, Op::Transpose] {
+                let b = faer::Mat::<f64>::from_fn(n, 9, |i, j| ((i * (j + 2)) % 11) as f64 - 5.0);
+                let (mut all, mut one) = (b.clone(), b);
+                lu.solve_op_in_place(op, all.as_mut());
+                lu.solve_op_in_place(op, one.as_mut().subcols_mut(4, 1));
+                for i in 0..n {
+                    let (x, y) = (all[(i, 4)], one[(i, 4)]);
+                    assert!((x - y).abs() <= 1e-13 * (1.0 + y.abs()), "{kl} {ku} {n} {op:?} row {i}: {x} {y}");
+                }
+            }
+        }
+    }
+}
+
 /// Panels of two widths, where a column is too long for the narrow kernel.
 fn same_factors_wide(kl: usize, ku: usize) {
     let a = random::<f64>(200, kl, ku, 5);

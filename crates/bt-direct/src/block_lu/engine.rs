@@ -149,9 +149,17 @@ impl InRegisters for f64 {
     }
 }
 
-/// Whether there are kernels for chains of blocks of `k` rows.
-pub(super) fn in_registers<T: Scalar>(k: usize) -> bool {
-    T::KIND == ScalarKind::F64 && <f64 as InRegisters>::chains_at_once(k) > 0
+/// Whether equal dense blocks of `k` rows are eliminated so much faster than others that it pays to store blocks dense.
+pub(super) fn fast_dense<T: Scalar>(k: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let vectors = pulp::x86::V3::try_new().is_some();
+    #[cfg(not(target_arch = "x86_64"))]
+    let vectors = false;
+    match T::KIND {
+        ScalarKind::F64 if k <= 8 => <f64 as InRegisters>::chains_at_once(k) > 0,
+        ScalarKind::F64 | ScalarKind::C64 | ScalarKind::C32 => vectors && k <= 16,
+        ScalarKind::F32 => false,
+    }
 }
 
 /// Explicit vectors of real numbers.

@@ -263,7 +263,7 @@ impl<const S: usize> pulp::NullaryFnOnce for Fill<'_, S> {
             } else {
                 c * ld + places.start
             };
-            let mut moduli = f._mm512_setzero_pd();
+            let (mut moduli, mut of_column) = (f._mm512_setzero_pd(), f._mm512_setzero_si512());
             // Whole registers where there is memory around the column.
             let around = (from + width).checked_sub(S).and_then(|first| a.get(first..from + S));
             if let (Some(around), true) = (around, places.len() == width) {
@@ -274,7 +274,7 @@ impl<const S: usize> pulp::NullaryFnOnce for Fill<'_, S> {
                     let there = part((1 << width) - 1, v);
                     let mut x = f._mm512_maskz_mov_pd(there, load(S - width + v * LANES));
                     moduli = f._mm512_add_pd(moduli, f._mm512_abs_pd(x));
-                    largest = larger(simd, largest, x);
+                    of_column = larger(simd, of_column, x);
                     if backward {
                         x = f._mm512_permutexvar_pd(reversed, load(S - (v + 1) * LANES));
                         x = f._mm512_maskz_mov_pd(there, x);
@@ -288,14 +288,16 @@ impl<const S: usize> pulp::NullaryFnOnce for Fill<'_, S> {
                     let mut lanes = [0.0; LANES];
                     lanes[..x.len()].copy_from_slice(x);
                     moduli = f._mm512_add_pd(moduli, f._mm512_abs_pd(cast(lanes)));
-                    largest = larger(simd, largest, cast(lanes));
+                    of_column = larger(simd, of_column, cast(lanes));
                 }
                 column[places.clone()].copy_from_slice(a);
                 if backward {
                     column[places].reverse();
                 }
             }
+            // Others may hold rows of U where factors replace A.
             if unmeasured.contains(&c) {
+                largest = f._mm512_max_epu64(largest, of_column);
                 norm = norm.max(simd.reduce_sum_f64s(cast(moduli)).to_bits());
             }
         }

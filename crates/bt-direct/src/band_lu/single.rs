@@ -164,7 +164,7 @@ impl<const V: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V> {
         let Self { simd, lu, x } = self;
         let f = simd.avx512f;
         let reach = V * LANES;
-        let (below, x) = (first(lu.below), &mut x[..lu.rows]);
+        let x = &mut x[..lu.rows];
         // Zeros stand behind the last row.
         let mut w = [f._mm512_setzero_pd(); V];
         for v in 0..V {
@@ -173,6 +173,7 @@ impl<const V: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V> {
         for j in (0..lu.cols).rev() {
             lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let diagonal = j * lu.ld + lu.diagonal;
+            let below = first(lu.below.min(lu.rows - 1 - j));
             let mut sum = f._mm512_setzero_pd();
             for v in 0..V {
                 let at = diagonal + 1 + v * LANES;

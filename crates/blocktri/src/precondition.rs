@@ -195,7 +195,7 @@ fn schwarz<T: Scalar>(
     // Sizes that differ by one row at most.
     let partition = Partition::from_sizes((0..parts).map(|i| (i + 1) * n / parts - i * n / parts))?;
     let mut replaced = 0;
-    let m = Schwarz::new(a, &partition, options.overlap, overlap, |local| {
+    let m = Schwarz::new(a, &partition, options.overlap, overlap, |local| -> Result<Box<dyn Preconditioner<T>>, _> {
         let factors = match options.local {
             Local::Ilu0 => ilu0(local, DroppedFill::Forgotten)?,
             Local::Iluk => iluk(local, options.levels, DroppedFill::Forgotten)?,

@@ -254,6 +254,12 @@ impl<T: Scalar> Csr<T> {
         (&self.col_idx[range.clone()], &self.values[range])
     }
 
+    /// Columns of row `i`, and its values for overwriting.
+    pub fn row_mut(&mut self, i: usize) -> (&[u32], &mut [T]) {
+        let range = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
+        (&self.col_idx[range.clone()], &mut self.values[range])
+    }
+
     /// Entry (i, j), zero where nothing is stored. O(log of the row's length).
     pub fn get(&self, i: usize, j: usize) -> T {
         let (cols, vals) = self.row(i);

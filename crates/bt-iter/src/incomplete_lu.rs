@@ -4,7 +4,7 @@
 //! application: 2 flops an entry.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar};
+use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, zero};
 
 use crate::blas1::{over, zeros};
 use crate::hermitian::check_positive;
@@ -200,6 +200,26 @@ pub(crate) fn check_refactor<T: Scalar>(n: usize, a: &Csr<T>) -> Result<()> {
 pub(crate) fn outside_pattern(row: usize, col: u32) -> FactorError {
     let why = "is outside the pattern that was factored".into();
     Error::OutsideStructure { row, col: col as usize, why }.into()
+}
+
+/// A row on a pattern with its columns and perhaps others, which become zero.
+///
+/// # Errors
+/// [`Error::OutsideStructure`] naming the first column that the pattern has no place for.
+pub(crate) fn spread<T: Scalar>(
+    row: usize,
+    entries: impl Iterator<Item = (u32, T)>,
+    (cols, values): (&[u32], &mut [T]),
+) -> Result<()> {
+    values.fill(zero());
+    let mut places = cols.iter().zip(values);
+    for (j, v) in entries {
+        match places.find(|(col, _)| **col >= j) {
+            Some((&col, place)) if col == j => *place = v,
+            _ => return Err(outside_pattern(row, j)),
+        }
+    }
+    Ok(())
 }
 
 impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {

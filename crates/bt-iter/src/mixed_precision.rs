@@ -14,10 +14,12 @@
 //!
 //! Storage: M in single precision, 2n values of single precision. Cost: that of M, and 2n conversions.
 
+use bt_direct::Result;
 use bt_formats::rounded::{round, widen};
-use bt_formats::{Scalar, zero};
+use bt_formats::{Csr, Rounded, Scalar, zero};
 
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::check_refactor;
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// The preconditioner P of F in the scalar L, as one of A ≈ 2^e·F in any scalar.
 ///
@@ -38,6 +40,8 @@ pub struct MixedPrecision<P, L> {
     exponent: i32,
     r: Vec<L>,
     z: Vec<L>,
+    /// The last refactorisation failed: applications give NaN.
+    failed: bool,
 }
 
 impl<L: Scalar, P: Preconditioner<L>> MixedPrecision<P, L> {
@@ -45,12 +49,25 @@ impl<L: Scalar, P: Preconditioner<L>> MixedPrecision<P, L> {
     pub fn new(inner: P, exponent: i32) -> Self {
         let vector = || vec![zero(); inner.n()];
         let (r, z) = (vector(), vector());
-        Self { inner, exponent, r, z }
+        Self { inner, exponent, r, z, failed: false }
     }
 
     /// The preconditioner in single precision.
     pub fn inner(&self) -> &P {
         &self.inner
+    }
+}
+
+impl<T: Scalar, L: Scalar, P: Refactor<L>> Refactor<T> for MixedPrecision<P, L> {
+    /// Rounds A to a new F, in memory taken for the time of the call, and hands F to the inner one.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.r.len(), a)?;
+        let rounded = Rounded::<L>::new(a)?;
+        self.inner.refactor(rounded.matrix())?;
+        self.exponent = rounded.exponent();
+        self.failed = false;
+        Ok(())
     }
 }
 
@@ -70,6 +87,10 @@ impl<T: Scalar, L: Scalar, P: Preconditioner<L>> Preconditioner<T> for MixedPrec
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.r.len(), r, z);
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
         let exponent = round(r, &mut self.r).unwrap_or(0);
         self.inner.apply(&self.r, &mut self.z);
         widen(exponent - self.exponent, &self.z, z);

@@ -89,6 +89,12 @@ pub trait Refactor<T: Scalar>: Preconditioner<T> {
     fn refactor(&mut self, a: &Csr<T>) -> Result<()>;
 }
 
+impl<T: Scalar, P: Refactor<T> + ?Sized> Refactor<T> for Box<P> {
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        (**self).refactor(a)
+    }
+}
+
 /// The contract of [`Preconditioner::apply`] on lengths.
 pub(crate) fn check_lengths<T>(n: usize, r: &[T], z: &[T]) {
     assert_eq!((r.len(), z.len()), (n, n), "lengths of r and z");

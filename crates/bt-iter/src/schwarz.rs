@@ -14,11 +14,12 @@
 //! Storage: the local solvers, and 4 + 2s bytes a row of every Ωᵢ. Cost: the local solves; the sum runs over the subdomains in
 //! order, so that the bits do not depend on threads.
 
-use bt_direct::{Factorization, Result};
+use bt_direct::{FactorError, Factorization, Result, Singularity, SparseLu};
 use bt_formats::{Csr, Error, LinearOperator, Partition, Scalar, zero};
 use rayon::prelude::*;
 
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::check_refactor;
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// Rows of A from which on subdomains go to different threads.
 const PARALLEL: usize = 4096;
@@ -39,37 +40,37 @@ pub enum Overlap {
 /// use bt_iter::{Factored, Overlap, Preconditioner, Schwarz};
 /// let a = Csr::from_dense(faer::mat![[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 4.0]].as_ref())?;
 /// // Decoupled parts with exact solvers: M = A.
-/// let exact = |local: &Csr<f64>| -> bt_direct::Result<Box<dyn Preconditioner<f64>>> {
-///     Ok(Box::new(Factored::new(bt_direct::SparseLu::new(local)?)))
-/// };
+/// let exact = |local: &Csr<f64>| Ok(Factored::new(bt_direct::SparseLu::new(local)?));
 /// let mut m = Schwarz::new(&a, &Partition::from_sizes([2, 1])?, 1, Overlap::Restricted, exact)?;
 /// let mut z = [0.0; 3];
 /// m.apply(&[3.0, 3.0, 4.0], &mut z);
 /// assert!(z.iter().all(|z| (z - 1.0f64).abs() < 1e-15));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
-pub struct Schwarz<T: Scalar> {
+pub struct Schwarz<T: Scalar, P = Box<dyn Preconditioner<T>>> {
     n: usize,
     overlap: Overlap,
-    subdomains: Vec<Subdomain<T>>,
+    subdomains: Vec<Subdomain<T, P>>,
+    /// The last refactorisation failed: applications give NaN.
+    failed: bool,
 }
 
-struct Subdomain<T: Scalar> {
+struct Subdomain<T, P> {
     /// Rows of Ωᵢ in increasing order.
     rows: Vec<u32>,
     /// Places in `rows` of the part itself.
     own: std::ops::Range<usize>,
-    solver: Box<dyn Preconditioner<T>>,
+    solver: P,
     r: Vec<T>,
     z: Vec<T>,
 }
 
-impl<T: Scalar> Schwarz<T> {
+impl<T: Scalar, P: Preconditioner<T>> Schwarz<T, P> {
     /// Parts as the blocks of `parts`, `layers` of overlap, and `solver` for each local matrix.
     ///
     /// # Errors
-    /// [`bt_direct::FactorError::Input`] when A is not square or not finite, when the parts do not sum to n, and for a local
-    /// solver of kind `Variable`; the first error of `solver`.
+    /// [`FactorError::Input`] when A is not square or not finite, when the parts do not sum to n, and for a local
+    /// solver of kind `Variable`; the first error of `solver`, with the subdomain and rows and columns of A.
     ///
     /// # Cost
     /// The local setups, and the entries of the Ωᵢ.
@@ -78,7 +79,7 @@ impl<T: Scalar> Schwarz<T> {
         parts: &Partition,
         layers: usize,
         overlap: Overlap,
-        mut solver: impl FnMut(&Csr<T>) -> Result<Box<dyn Preconditioner<T>>>,
+        mut solver: impl FnMut(&Csr<T>) -> Result<P>,
     ) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -95,7 +96,7 @@ impl<T: Scalar> Schwarz<T> {
                 let own = rows.partition_point(|&r| (r as usize) < parts.range(i).start);
                 let own = own..own + parts.size(i);
                 let local = submatrix(a, &rows, &mut place)?;
-                let solver = solver(&local)?;
+                let solver = solver(&local).map_err(|e| in_subdomain(e, i, &rows))?;
                 if solver.kind() == PreconditionerKind::Variable || solver.n() != rows.len() {
                     let why = format!("{} is not one operator of {} rows", solver.name(), rows.len());
                     return Err(Error::InvalidStructure { what: "local solver", why }.into());
@@ -105,13 +106,50 @@ impl<T: Scalar> Schwarz<T> {
                 Ok(Subdomain { rows, own, solver, r, z })
             })
             .collect::<Result<_>>()?;
-        Ok(Self { n, overlap, subdomains })
+        Ok(Self { n, overlap, subdomains, failed: false })
     }
 
     /// Rows of the smallest and of the largest subdomain, overlap included.
     pub fn min_max_rows(&self) -> (usize, usize) {
         let sizes = || self.subdomains.iter().map(|s| s.rows.len());
         (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
+    }
+}
+
+impl<T: Scalar, P: Refactor<T>> Refactor<T> for Schwarz<T, P> {
+    /// Keeps the subdomains, and takes memory for one local matrix at a time. What the local solvers have no place for is refused;
+    /// entries between rows that share no subdomain play no part.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.n, a)?;
+        let mut place = vec![u32::MAX; self.n];
+        for (i, s) in self.subdomains.iter_mut().enumerate() {
+            let local = submatrix(a, &s.rows, &mut place)?;
+            s.solver.refactor(&local).map_err(|e| in_subdomain(e, i, &s.rows))?;
+        }
+        self.failed = false;
+        Ok(())
+    }
+}
+
+/// An error of a local solver, with rows and columns of A.
+fn in_subdomain(error: FactorError, i: usize, rows: &[u32]) -> FactorError {
+    let global = |local: usize| rows.get(local).map_or(local, |&r| r as usize);
+    match error {
+        FactorError::Input(Error::OutsideStructure { row, col, why }) => {
+            Error::OutsideStructure { row: global(row), col: global(col), why }.into()
+        }
+        FactorError::Singular(s) => {
+            FactorError::Singular(Singularity { column: global(s.column), block: Some(i), kind: s.kind })
+        }
+        FactorError::Breakdown { method, reason } => {
+            let (first, last) = (global(0), global(rows.len().saturating_sub(1)));
+            FactorError::Breakdown {
+                method,
+                reason: format!("in subdomain {i}, rows within {first}..={last}: {reason}"),
+            }
+        }
+        other => other,
     }
 }
 
@@ -168,7 +206,7 @@ fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], place: &mut [u32]) -> Result<C
     Ok(Csr::new(rows.len(), rows.len(), ptr, idx, val)?)
 }
 
-impl<T: Scalar> Subdomain<T> {
+impl<T: Scalar, P: Preconditioner<T>> Subdomain<T, P> {
     /// z ← Mᵢ⁻¹·Rᵢ·r
     fn solve(&mut self, r: &[T]) {
         for (local, &i) in self.r.iter_mut().zip(&self.rows) {
@@ -178,7 +216,7 @@ impl<T: Scalar> Subdomain<T> {
     }
 }
 
-impl<T: Scalar> Preconditioner<T> for Schwarz<T> {
+impl<T: Scalar, P: Preconditioner<T>> Preconditioner<T> for Schwarz<T, P> {
     fn n(&self) -> usize {
         self.n
     }
@@ -194,6 +232,10 @@ impl<T: Scalar> Preconditioner<T> for Schwarz<T> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.n, r, z);
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
         if self.n >= PARALLEL && rayon::current_num_threads() > 1 {
             self.subdomains.par_iter_mut().for_each(|s| s.solve(r));
         } else {
@@ -217,7 +259,7 @@ impl<T: Scalar> Preconditioner<T> for Schwarz<T> {
         self.subdomains.iter().map(|s| s.solver.nnz()).sum()
     }
     fn bytes(&self) -> usize {
-        let vectors = |s: &Subdomain<T>| size_of_val(&*s.rows) + size_of_val(&*s.r) + size_of_val(&*s.z);
+        let vectors = |s: &Subdomain<T, P>| size_of_val(&*s.rows) + size_of_val(&*s.r) + size_of_val(&*s.z);
         self.subdomains.iter().map(|s| s.solver.bytes() + vectors(s)).sum()
     }
 }
@@ -234,18 +276,26 @@ impl<T: Scalar> Preconditioner<T> for Schwarz<T> {
 /// assert!(z.iter().all(|z| (z - 1.0f64).abs() < 1e-15));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
-pub struct Factored<T: Scalar> {
-    factors: Box<dyn Factorization<T>>,
+#[derive(Clone, Debug)]
+pub struct Factored<F> {
+    factors: F,
 }
 
-impl<T: Scalar> Factored<T> {
+impl<F> Factored<F> {
     /// Of these factors.
-    pub fn new(factors: impl Factorization<T> + 'static) -> Self {
-        Self { factors: Box::new(factors) }
+    pub fn new(factors: F) -> Self {
+        Self { factors }
     }
 }
 
-impl<T: Scalar> Preconditioner<T> for Factored<T> {
+impl<T: Scalar> Refactor<T> for Factored<SparseLu<T>> {
+    /// For a matrix of exactly the pattern that was factored; order of columns and memory are kept.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.factors.refactor(a)
+    }
+}
+
+impl<T: Scalar, F: Factorization<T>> Preconditioner<T> for Factored<F> {
     fn n(&self) -> usize {
         self.factors.n()
     }

@@ -20,11 +20,12 @@
 //! for order 2.
 
 use bt_direct::Result;
-use bt_formats::{Csr, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, one, zero};
 use rayon::prelude::*;
 
-use crate::hermitian::{check_omega, positive_diagonal};
-use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
+use crate::hermitian::{check_omega, check_positive};
+use crate::incomplete_lu::{check_refactor, spread};
+use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// Where the series ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +69,13 @@ enum Factors<'a, T> {
 #[derive(Debug)]
 pub struct SsorAi<'a, T: Scalar> {
     series: Series,
-    scale: T,
+    omega: f64,
     /// D̄⁻¹
     inverses: Vec<T>,
     factors: Factors<'a, T>,
     work: Vec<T>,
+    /// The last refactorisation failed: applications give NaN.
+    failed: bool,
 }
 
 impl<'a, T: Scalar> SsorAi<'a, T> {
@@ -86,44 +89,83 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
     /// O(nnz).
     pub fn new(a: &'a Csr<T>, omega: f64, series: Series, triangles: Triangles) -> Result<Self> {
         check_omega(omega)?;
+        a.check_square()?;
         let omega = if series == Series::IncompletePoisson { 1.0 } else { omega };
-        let diagonal = positive_diagonal(a, "ssor-ai")?;
-        let inverses: Vec<T> = diagonal.iter().map(|d| T::from_parts(omega / d.to_f64(), 0.0)).collect();
+        let vector = || vec![zero(); a.nrows()];
         let factors = match triangles {
             Triangles::OfMatrix => Factors::OfMatrix(a),
-            Triangles::Stored => {
-                let lower = scaled_triangle(a, &inverses, Side::Lower)?;
-                let upper = scaled_triangle(a, &inverses, Side::Upper)?;
-                Factors::Stored(Box::new([lower, upper]))
-            }
+            Triangles::Stored => Factors::Stored(Box::new([triangle(a, Side::Lower)?, triangle(a, Side::Upper)?])),
         };
-        let work = vec![zero(); a.nrows()];
-        Ok(Self { series, scale: T::from_parts(2.0 - omega, 0.0), inverses, factors, work })
+        let mut m = Self { series, omega, inverses: vector(), factors, work: vector(), failed: false };
+        m.fill(a)?;
+        Ok(m)
+    }
+
+    /// D̄⁻¹ and stored triangles from A.
+    fn fill(&mut self, a: &Csr<T>) -> Result<()> {
+        check_positive(a, "ssor-ai")?;
+        for (i, inverse) in self.inverses.iter_mut().enumerate() {
+            *inverse = T::from_parts(self.omega / a.get(i, i).re().to_f64(), 0.0);
+        }
+        let Factors::Stored(triangles) = &mut self.factors else { return Ok(()) };
+        let [lower, upper] = &mut **triangles;
+        for i in 0..a.nrows() {
+            for (side, triangle) in [(Side::Lower, &mut *lower), (Side::Upper, &mut *upper)] {
+                // N = L·D̄⁻¹, Nᴴ = D̄⁻¹·Lᴴ
+                let scaled = side.of_row(a, i).map(|(j, v)| (j, v * self.inverses[i.min(j as usize)]));
+                spread(i, scaled, triangle.row_mut(i))?;
+            }
+        }
+        Ok(())
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Side {
     Lower,
     Upper,
 }
 
-/// N = L·D̄⁻¹, or Nᴴ = D̄⁻¹·Lᴴ.
-fn scaled_triangle<T: Scalar>(a: &Csr<T>, inverses: &[T], side: Side) -> Result<Csr<T>> {
+impl Side {
+    /// Columns and values of row i of A on this side of the diagonal.
+    fn of_row<T: Scalar>(self, a: &Csr<T>, i: usize) -> impl Iterator<Item = (u32, T)> {
+        let (cols, vals) = a.row(i);
+        let range = match self {
+            Self::Lower => 0..cols.partition_point(|&j| (j as usize) < i),
+            Self::Upper => cols.partition_point(|&j| j as usize <= i)..cols.len(),
+        };
+        cols[range.clone()].iter().copied().zip(vals[range].iter().copied())
+    }
+}
+
+/// The strict triangle of A.
+fn triangle<T: Scalar>(a: &Csr<T>, side: Side) -> Result<Csr<T>> {
     let n = a.nrows();
     let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
     for i in 0..n {
-        let (cols, vals) = a.row(i);
-        for (&j, &v) in cols.iter().zip(vals) {
-            let j = j as usize;
-            if side == Side::Lower && j < i || side == Side::Upper && j > i {
-                idx.push(j as u32);
-                val.push(v * inverses[j.min(i)]);
-            }
+        for (j, v) in side.of_row(a, i) {
+            idx.push(j);
+            val.push(v);
         }
         ptr.push(idx.len() as u32);
     }
     Ok(Csr::new(n, n, ptr, idx, val)?)
+}
+
+impl<T: Scalar> Refactor<T> for SsorAi<'_, T> {
+    /// Stored triangles keep their pattern, of which A may have less but not more. One that reads the triangles of its matrix
+    /// refuses: a new one costs as little.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.inverses.len(), a)?;
+        if let Factors::OfMatrix(_) = self.factors {
+            let why = "ssor-ai-free reads the matrix it was made for: make a new one".into();
+            return Err(Error::InvalidStructure { what: "matrix for refactorisation", why }.into());
+        }
+        self.fill(a)?;
+        self.failed = false;
+        Ok(())
+    }
 }
 
 impl<T: Scalar> Factors<'_, T> {
@@ -187,7 +229,11 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.inverses.len(), r, z);
-        let Self { series, scale, inverses, factors, work: y } = self;
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
+        let Self { series, omega, inverses, factors, work: y, .. } = self;
         if *series == Series::IncompletePoisson {
             // y ← (I − Nᴴ)·r;  z ← (I − N)·y
             y.copy_from_slice(r);
@@ -205,7 +251,8 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
             y.copy_from_slice(z);
         }
         // y ← (2−ω)·D̄⁻¹·y
-        y.iter_mut().zip(inverses.iter()).for_each(|(y, d)| *y *= *scale * *d);
+        let scale = T::from_parts(2.0 - *omega, 0.0);
+        y.iter_mut().zip(inverses.iter()).for_each(|(y, d)| *y *= scale * *d);
         // z ← (I − Nᴴ)·y, of order 2 (I − Nᴴ·(I − Nᴴ))·y
         z.copy_from_slice(y);
         factors.subtract_upper(inverses, y, z);

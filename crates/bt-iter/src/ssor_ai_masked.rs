@@ -16,7 +16,8 @@ use bt_formats::{Breakdown, Csr, LinearOperator, Matrix, Outcome, RealScalar, Sc
 
 use crate::cg::Cg;
 use crate::hermitian::{check_omega, positive_diagonal};
-use crate::preconditioner::{Identity, Preconditioner, PreconditionerKind, check_lengths};
+use crate::incomplete_lu::{check_refactor, spread};
+use crate::preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
 /// Steps of conjugate gradients that look for a direction of negative curvature.
 const PROBES: usize = 50;
@@ -35,8 +36,11 @@ const PROBES: usize = 50;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SsorAiMasked<T> {
+    omega: f64,
     product: Csr<T>,
     kind: PreconditionerKind,
+    /// The last refactorisation failed: applications give NaN.
+    failed: bool,
 }
 
 impl<T: Scalar> SsorAiMasked<T> {
@@ -47,30 +51,46 @@ impl<T: Scalar> SsorAiMasked<T> {
     /// [`FactorError::Breakdown`] naming a row whose diagonal entry is not positive, or when M̄_A is not definite.
     pub fn new(a: &Csr<T>, omega: f64) -> Result<Self> {
         check_omega(omega)?;
-        let diagonal = positive_diagonal(a, "ssor-ai-masked")?;
-        let inverses: Vec<T> = diagonal.iter().map(|d| T::from_parts(omega / d.to_f64(), 0.0)).collect();
-        let product = masked(a, &inverses, T::from_parts(2.0 - omega, 0.0));
-        product.check_finite()?;
-        let kind = if dominates(&product) { PreconditionerKind::Spd } else { PreconditionerKind::General };
-        if kind == PreconditionerKind::General {
-            probe(&product, omega)?;
-        }
-        Ok(Self { product, kind })
+        let mut m = Self { omega, product: a.clone(), kind: PreconditionerKind::Spd, failed: false };
+        m.fill(a)?;
+        Ok(m)
     }
 
-    /// M̄_A.
+    /// M̄_A, of the matrix it was last made for.
     pub fn matrix(&self) -> &Csr<T> {
         &self.product
+    }
+
+    /// M̄_A from A, and what it is.
+    fn fill(&mut self, a: &Csr<T>) -> Result<()> {
+        let diagonal = positive_diagonal(a, "ssor-ai-masked")?;
+        let inverses: Vec<T> = diagonal.iter().map(|d| T::from_parts(self.omega / d.to_f64(), 0.0)).collect();
+        masked(a, &inverses, T::from_parts(2.0 - self.omega, 0.0), &mut self.product)?;
+        self.product.check_finite()?;
+        self.kind = if dominates(&self.product) { PreconditionerKind::Spd } else { PreconditionerKind::General };
+        if self.kind == PreconditionerKind::General {
+            probe(&self.product, self.omega)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Refactor<T> for SsorAiMasked<T> {
+    /// Keeps the pattern, of which A may have less but not more; 3n values of work are taken for the time of the call.
+    fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.failed = true;
+        check_refactor(self.product.nrows(), a)?;
+        self.fill(a)?;
+        self.failed = false;
+        Ok(())
     }
 }
 
 /// Row i of M̄ on the pattern of row i of A: Σₖ conj(Pₖᵢ)·d̄ₖ·Pₖ, P = I − N, over the k ≥ i with an entry in column i. By
 /// symmetry those are the columns of row i from the diagonal on.
-fn masked<T: Scalar>(a: &Csr<T>, inverses: &[T], scale: T) -> Csr<T> {
+fn masked<T: Scalar>(a: &Csr<T>, inverses: &[T], scale: T, out: &mut Csr<T>) -> Result<()> {
     let n = a.nrows();
-    let mut out = a.clone();
     let (mut w, mut owner) = (vec![zero::<T>(); n], vec![u32::MAX; n]);
-    let starts = a.row_ptr().to_vec();
     for i in 0..n {
         let (cols, vals) = a.row(i);
         for &j in cols {
@@ -91,13 +111,9 @@ fn masked<T: Scalar>(a: &Csr<T>, inverses: &[T], scale: T) -> Csr<T> {
                 }
             }
         }
-        let range = starts[i] as usize..starts[i + 1] as usize;
-        let columns: Vec<u32> = a.row(i).0.to_vec();
-        for (value, j) in out.values_mut()[range].iter_mut().zip(columns) {
-            *value = w[j as usize];
-        }
+        spread(i, cols.iter().map(|&j| (j, w[j as usize])), out.row_mut(i))?;
     }
-    out
+    Ok(())
 }
 
 /// Whether every diagonal entry exceeds the other moduli of its row.
@@ -141,6 +157,10 @@ impl<T: Scalar> Preconditioner<T> for SsorAiMasked<T> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.product.nrows(), r, z);
+        if self.failed {
+            z.fill(T::nan_impl());
+            return;
+        }
         self.product.apply(one(), r, zero(), z);
     }
     fn nnz(&self) -> usize {

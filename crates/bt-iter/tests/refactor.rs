@@ -1,10 +1,13 @@
 //! Every preconditioner that takes new values gives the bits of a fresh one, allocates nothing for it, and survives bad input.
 
-use bt_direct::{FactorError, Result};
-use bt_formats::{BlockTridiagonal, Csr, DiagonalKind, Error, HybridLayout, Partition, Scalar, c32, c64};
+use bt_direct::{FactorError, Result, SparseLu};
+use bt_formats::{
+    BlockTridiagonal, Csr, DiagonalKind, Error, HybridLayout, LinearOperator, Partition, Rounded, Scalar, c32, c64,
+};
 use bt_iter::{
-    BandOrder, BandSpike, BandSpikeOptions, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, IlutOptions, Jacobi,
-    Preconditioner, Refactor, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
+    BandOrder, BandSpike, BandSpikeOptions, BlockForm, BlockPreconditioner, Diagonal, DroppedFill, Factored,
+    IlutOptions, Jacobi, MixedPrecision, Overlap, Preconditioner, Refactor, Schwarz, Series, SsorAi, SsorAiMasked,
+    Triangles, TriangularSolves, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::{csr, random_vector, stencil};
@@ -19,7 +22,7 @@ enum Memory {
     Some,
 }
 
-type Make<T> = fn(&Csr<T>) -> Result<Box<dyn Refactor<T>>>;
+type Make<T> = for<'a> fn(&'a Csr<T>) -> Result<Box<dyn Refactor<T> + 'a>>;
 
 fn all<T: Scalar>() -> Vec<(Memory, Make<T>)> {
     vec![
@@ -38,6 +41,18 @@ fn all<T: Scalar>() -> Vec<(Memory, Make<T>)> {
             let options = BandSpikeOptions { diagonal: order.0, order: order.1, ..BandSpikeOptions::default() };
             Ok(Box::new(BandSpike::new(a, &options)?))
         }),
+        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::First, Triangles::Stored)?))),
+        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::Second, Triangles::Stored)?))),
+        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::IncompletePoisson, Triangles::Stored)?))),
+        (Memory::Some, |a| Ok(Box::new(SsorAiMasked::new(a, 1.1)?))),
+        (Memory::Some, |a| {
+            let local = |a: &Csr<T>| ilu0(a, DroppedFill::Forgotten);
+            Ok(Box::new(Schwarz::new(a, &Partition::uniform(a.nrows(), 14)?, 1, Overlap::Restricted, local)?))
+        }),
+        (Memory::Some, |a| {
+            let exact = |a: &Csr<T>| Ok(Factored::new(SparseLu::new(a)?));
+            Ok(Box::new(Schwarz::new(a, &Partition::uniform(a.nrows(), 14)?, 1, Overlap::Added, exact)?))
+        }),
     ]
 }
 
@@ -54,7 +69,7 @@ fn grid<T: Scalar>(shift: f64) -> Csr<T> {
     })
 }
 
-fn apply<T: Scalar>(m: &mut dyn Refactor<T>) -> Vec<T> {
+fn apply<T: Scalar>(m: &mut (dyn Refactor<T> + '_)) -> Vec<T> {
     let r = random_vector::<T>(m.n(), 4);
     let mut z = vec![T::default(); r.len()];
     m.apply(&r, &mut z);
@@ -197,4 +212,74 @@ fn the_shift_of_incomplete_cholesky_is_found_anew() {
     m.refactor(&kershaw(3.0)).unwrap();
     assert_eq!((m.shift, m.breakdowns), (shift, breakdowns));
     assert!(m.refactor(&csr(4, |i, j| f64::from(u8::from(i == j)) + if i < j { 0.5 } else { 0.0 })).is_err());
+}
+
+#[test]
+fn the_masked_inverse_keeps_its_pattern() {
+    let full = csr(4, |i: usize, j: usize| if i == j { 4.0 } else { 1.0 / (1 + i + j) as f64 });
+    let less = csr(4, |i: usize, j: usize| [5.0, -1.0, 0.0, 0.0][i.abs_diff(j)]);
+    let (mut m, fresh) = (SsorAiMasked::new(&full, 1.1).unwrap(), SsorAiMasked::new(&less, 1.1).unwrap());
+    m.refactor(&less).unwrap();
+    assert!((0..4).all(|i| (0..4).all(|j| m.matrix().get(i, j) == fresh.matrix().get(i, j))));
+    // Entries outside, and values that leave no definite product.
+    let mut narrow = SsorAiMasked::new(&less, 1.1).unwrap();
+    assert!(matches!(narrow.refactor(&full), Err(FactorError::Input(Error::OutsideStructure { row: 0, col: 2, .. }))));
+    assert!(apply(&mut narrow).iter().all(|z| z.is_nan()));
+    narrow.refactor(&less).unwrap();
+    assert_eq!(apply(&mut narrow), apply(&mut m));
+    // A Laplacian, whose masked product is not definite for this ω.
+    let mut m = SsorAiMasked::new(&grid::<f64>(9.0), 1.7).unwrap();
+    assert!(matches!(m.refactor(&stencil(7, 0.0)), Err(FactorError::Breakdown { .. })));
+    assert!(apply(&mut m).iter().all(|z| z.is_nan()));
+}
+
+#[test]
+fn triangles_of_the_matrix_are_not_taken_from_another() {
+    let (first, second) = (grid::<f64>(0.3), grid::<f64>(1.7));
+    let mut m = SsorAi::new(&first, 1.1, Series::First, Triangles::OfMatrix).unwrap();
+    let error = m.refactor(&second).unwrap_err().to_string();
+    assert!(error.contains("make a new one") && apply(&mut m)[0].is_nan(), "{error}");
+}
+
+#[test]
+fn single_precision_takes_values_of_any_size() {
+    let (first, second) = (grid::<f64>(0.3), grid::<f64>(1.7));
+    let scaled = csr(49, |i, j| 1e200 * second.get(i, j));
+    let make = |a: &Csr<f64>| {
+        let f = Rounded::<f32>::new(a)?;
+        Ok::<_, FactorError>(MixedPrecision::new(ilu0(f.matrix(), DroppedFill::Forgotten)?, f.exponent()))
+    };
+    let mut m = make(&first).unwrap();
+    for a in [&scaled, &second, &first] {
+        m.refactor(a).unwrap();
+        assert_eq!(apply::<f64>(&mut m), apply::<f64>(&mut make(a).unwrap()));
+    }
+    // A row that vanishes in f32.
+    let vanishing = csr(49, |i, j| if i == 3 { 1e-100 * first.get(i, j) } else { first.get(i, j) });
+    let error = Refactor::<f64>::refactor(&mut m, &vanishing).unwrap_err().to_string();
+    assert!(error.contains("row 3") && apply::<f64>(&mut m)[0].is_nan(), "{error}");
+    m.refactor(&second).unwrap();
+    assert_eq!(apply::<f64>(&mut m), apply::<f64>(&mut make(&second).unwrap()));
+}
+
+#[test]
+fn errors_of_subdomains_name_rows_of_the_matrix() {
+    let grid = grid::<f64>(0.3);
+    let parts = Partition::uniform(49, 14).unwrap();
+    let mut m =
+        Schwarz::new(&grid, &parts, 1, Overlap::Restricted, |a: &Csr<f64>| ilu0(a, DroppedFill::Forgotten)).unwrap();
+    // Rows 30 and 34 are in the third subdomain alone; 0 and 48 share none, so that their entry plays no part.
+    let with = |row, col| csr(49, |i, j| if (i, j) == (row, col) { 0.1 } else { grid.get(i, j) });
+    let error = m.refactor(&with(30, 34)).unwrap_err();
+    assert!(matches!(error, FactorError::Input(Error::OutsideStructure { row: 30, col: 34, .. })), "{error}");
+    m.refactor(&with(0, 48)).unwrap();
+    // Singular in the last column of the second subdomain's own part.
+    let singular = csr(49, |i, j| if j == 27 { 0.0 } else { grid.get(i, j) });
+    let exact = |a: &Csr<f64>| Ok(Factored::new(SparseLu::new(a)?));
+    let error = Schwarz::new(&singular, &parts, 0, Overlap::Added, exact).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FactorError::Singular(s) if (s.column, s.block) == (27, Some(1))), "{error}");
+    let no_diagonal = csr(49, |i, j| if (i, j) == (27, 27) { 0.0 } else { grid.get(i, j) });
+    let local = |a: &Csr<f64>| ic0(a, DroppedFill::Forgotten).map(|m| m.factors);
+    let error = Schwarz::new(&no_diagonal, &parts, 0, Overlap::Added, local).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("subdomain 1, rows within 14..=27"), "{error}");
 }

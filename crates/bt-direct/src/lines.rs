@@ -31,6 +31,23 @@ impl<T: Copy + Default> Lines<T> {
     }
 }
 
+impl<T> From<Vec<T>> for Lines<T> {
+    /// These numbers, wherever they begin.
+    fn from(values: Vec<T>) -> Self {
+        Self { values, start: 0 }
+    }
+}
+
+impl<T: Copy + Default> Clone for Lines<T> {
+    fn clone(&self) -> Self {
+        let mut values = vec![T::default(); self.len() + LINE / size_of::<T>() - 1];
+        let start = values.as_ptr().align_offset(LINE).min(values.len() - self.len());
+        values.truncate(start + self.len());
+        values[start..].copy_from_slice(self);
+        Self { values, start }
+    }
+}
+
 impl<T> Deref for Lines<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {

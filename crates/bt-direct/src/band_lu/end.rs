@@ -12,15 +12,16 @@ use std::any::Any;
 
 use bt_formats::{RealScalar, Reals, Scalar, zero};
 
-use super::kernels::{LANES, max_lanes, reduce, sum_and_max};
+use super::kernels::{LANES, reduce, sum_and_max};
 use super::narrow::{COLUMNS, Loops};
-use super::panels::{Exchanges, GROUP};
+use super::panels::{Exchanges, GROUP, panel_stride};
 use super::{Tuning, overflow, vectors};
 #[cfg(target_arch = "x86_64")]
-use super::{avx512, registers};
+use super::{avx512, panel_registers, registers};
 use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
-use crate::tridiagonal_lu::{reserve, zeros};
+use crate::lines::Lines;
+use crate::tridiagonal_lu::reserve;
 
 /// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +132,7 @@ pub(super) struct End<T: Scalar> {
     pub(super) shape: Shape,
     pub(super) tuning: Tuning,
     /// Columns of U, the diagonal and L; of the columns left over, the rows of U.
-    pub(super) values: Vec<T>,
+    pub(super) values: Lines<T>,
     /// Row exchanged with row j at step j.
     pub(super) pivots: Vec<u32>,
     /// First row of each column of U that exchanges and fill reach.
@@ -144,10 +145,9 @@ pub(super) struct End<T: Scalar> {
     /// Narrow bands: the pivot and its row, then zeros.
     pub(super) u: Vec<[T; LANES]>,
     /// The row that enters; of wide bands a panel, (kl + panel) × panel, column-major.
-    pub(super) scratch: Vec<T>,
-    /// Wide bands: U of a panel in a group of columns, by rows and by columns, and the panel's exchanges.
+    pub(super) scratch: Lines<T>,
+    /// Wide bands: U of a panel in a group of columns, by rows, and the panel's exchanges.
     pub(super) group: Vec<[T; GROUP]>,
-    pub(super) by_columns: Vec<T>,
     pub(super) exchanges: Exchanges,
     pub(super) found: Found<T>,
 }
@@ -160,8 +160,8 @@ impl<T: Scalar> End<T> {
     pub(super) fn tuned(shape: Shape, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
         let kv = shape.kv();
         let values = match values {
-            Some(values) => values,
-            None => zeros(shape.ncols.saturating_mul(shape.ld()))?,
+            Some(values) => values.into(),
+            None => Lines::zeros(shape.ncols.saturating_mul(shape.ld()))?,
         };
         // A panel's first row is in the band of its last column, or one above it.
         let tuning = match tuning {
@@ -174,7 +174,7 @@ impl<T: Scalar> End<T> {
                 let row = (kv + 1 + COLUMNS).div_ceil(LANES);
                 (registers, strip + kv + 1 + COLUMNS, shape.kl + 2, row, kv + 1, 0)
             }
-            Tuning::Wide { panel } => (0, 0, 1, 0, (shape.kl + panel).saturating_mul(panel), panel),
+            Tuning::Wide { panel } => (0, 0, 1, 0, panel_stride(shape.kl, panel).saturating_mul(panel), panel),
         };
         let blank = Lanes([zero(); LANES]);
         Ok(Self {
@@ -187,9 +187,8 @@ impl<T: Scalar> End<T> {
             lane_at: filled(rows.next_power_of_two(), 0)?,
             position: filled(registers * LANES + 1, 0)?,
             u: filled(u, [zero(); LANES])?,
-            scratch: zeros(scratch)?,
+            scratch: Lines::zeros(scratch)?,
             group: filled(group, [zero(); GROUP])?,
-            by_columns: zeros(group * GROUP)?,
             exchanges: Exchanges::new(group)?,
             found: Found::default(),
         })
@@ -206,7 +205,6 @@ impl<T: Scalar> End<T> {
             + size_of_val(&*self.u)
             + size_of_val(&*self.scratch)
             + size_of_val(&*self.group)
-            + size_of_val(&*self.by_columns)
             + self.exchanges.bytes()
     }
 
@@ -303,8 +301,6 @@ impl<T: Scalar> End<T> {
     /// Eliminates the columns first..last, a strip or panel; measures the columns they reach.
     pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
         self.measure(source, last + self.shape.kv())?;
-        // Wide bands work on the copy that measuring made.
-        let source = if matches!(self.tuning, Tuning::Wide { .. }) { None } else { source };
         if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
             pulp::Arch::new().dispatch(Work { end: self, source, first, last });
         }
@@ -319,7 +315,7 @@ impl<T: Scalar> End<T> {
                 let a = source.map(|_| a);
                 this.downcast_mut().is_some_and(|end| {
                     #[cfg(target_arch = "x86_64")]
-                    if avx512::eliminate(end, a, first, last) {
+                    if avx512::eliminate(end, a, first, last) || panel_registers::eliminate(end, a, first, last) {
                         return true;
                     }
                     vectors::eliminate::<f64>(end, a, first, last)
@@ -332,8 +328,7 @@ impl<T: Scalar> End<T> {
         }
     }
 
-    /// Wide bands (narrow ones write whole rows): the columns first..last of U are complete, zeros above what was reached, and the
-    /// largest entry.
+    /// Wide bands (narrow ones write whole rows): the columns first..last of U are complete, zeros above what was reached.
     #[inline(always)]
     pub(super) fn finish_columns(&mut self, first: usize, last: usize) {
         let (shape, cols) = (self.shape, self.shape.cols);
@@ -345,7 +340,6 @@ impl<T: Scalar> End<T> {
             let (column, from) = (j * shape.ld(), shape.at(top, j));
             let to = if j < cols { shape.at(j, j) + 1 } else { shape.at(cols, j) };
             self.values[column..from.min(to)].fill(zero());
-            max_lanes(&self.values[from.min(to)..to], &mut self.found.max_u);
         }
     }
 
@@ -512,7 +506,7 @@ impl<T: Scalar> Work<'_, T> {
             Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2>(Loops::<FUSED>, source, first, last),
             Tuning::Narrow { .. } => end.eliminate_strip::<4>(Loops::<FUSED>, source, first, last),
             Tuning::Wide { .. } => {
-                end.eliminate_panel::<FUSED, S>(s, first, last);
+                end.eliminate_panel::<FUSED, S, _>(s, Loops::<FUSED>, source.unwrap_or_default(), first, last);
                 end.finish_columns(first, last);
             }
         }

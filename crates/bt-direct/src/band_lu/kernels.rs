@@ -102,7 +102,16 @@ pub(crate) fn index_of_max<T: Scalar>(x: &[T]) -> usize {
         }
     }
     let largest = reduce(lanes, larger);
-    x.iter().position(|v| v.abs1() >= largest).unwrap_or(0)
+    // By chunks, first the one that has it.
+    let has = |chunk: &[T; LANES]| {
+        let mut any = false;
+        for k in 0..LANES {
+            any |= chunk[k].abs1() >= largest;
+        }
+        any
+    };
+    let before = LANES * chunks.iter().position(has).unwrap_or(chunks.len());
+    x[before..].iter().position(|v| v.abs1() >= largest).map_or(0, |i| before + i)
 }
 
 /// The next R rows of X ← L⁻¹·X for a unit lower triangular L: those above, `done`, are final; `x` holds the R rows.

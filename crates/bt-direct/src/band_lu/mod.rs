@@ -21,8 +21,10 @@
 mod avx512;
 pub(crate) mod end;
 pub(crate) mod kernels;
-mod narrow;
+pub(crate) mod narrow;
 mod packed;
+#[cfg(target_arch = "x86_64")]
+mod panel_registers;
 pub(crate) mod panels;
 pub(crate) mod partial;
 #[cfg(target_arch = "x86_64")]

@@ -32,7 +32,7 @@ pub(super) trait Kernel<T: Scalar, const R: usize>: Copy {
 
 /// Loops that the compiler vectorises as it can: complex numbers, and reals without the vectors of `vectors.rs`.
 #[derive(Clone, Copy)]
-pub(super) struct Loops<const FUSED: bool>;
+pub(crate) struct Loops<const FUSED: bool>;
 
 impl<T: Scalar, const R: usize, const FUSED: bool> Kernel<T, R> for Loops<FUSED> {
     type Multipliers = [[T; LANES]; R];

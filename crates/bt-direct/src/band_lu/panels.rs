@@ -1,19 +1,24 @@
 //! Wide bands, kl > 32: by panels of columns, in LAPACK's layout.
 //!
 //! A panel of nb columns is copied to a dense (kl + nb) × nb array, zeros where it leaves the band, and factored there
-//! with whole-row exchanges. L is written back column by column as it stood before later exchanges, which is how the
+//! with whole-row exchanges, eight columns at a time: a column takes those of its group before it when its turn comes. L is written back column by column as it stood before later exchanges, which is how the
 //! solves expect it. The trailing columns, eight at a time, then take the panel's exchanges, the unit triangular solve
 //! X ← L₁₁⁻¹·X, and the update Y ← Y − L₂₁·X in register blocks. A column whose top rows lie above its storage has
 //! zeros there: neither exchanges nor the solve touch them. Columns beyond the last one eliminated take the same steps;
 //! what they hold below U afterwards is the Schur complement.
 
-use bt_formats::{Reals, RealsMut, Scalar, zero};
+use std::array::from_fn;
+use std::ops::Range;
+
+use bt_formats::{RealScalar, Reals, RealsMut, Scalar, zero};
 use pulp::Simd;
 
 use super::end::{End, divide, filled};
-use super::kernels::{axpy_minus, block_update, index_of_max, solve_rows};
+use super::kernels::{LANES, block_update, index_of_max, max_lanes, mul_add, solve_rows};
+use super::narrow::Loops;
 use crate::block_lu::simd;
 use crate::error::Result;
+use crate::lines;
 
 /// Trailing columns updated together.
 pub(crate) const GROUP: usize = 8;
@@ -61,25 +66,46 @@ impl Exchanges {
     }
 }
 
+/// Rows from one column of a panel's array to the next: whole vectors.
+pub(super) fn panel_stride(kl: usize, panel: usize) -> usize {
+    (kl + panel).next_multiple_of(LANES)
+}
+
 impl<T: Scalar> End<T> {
     /// Eliminates the columns first..last, at most a panel.
     #[inline(always)]
-    pub(super) fn eliminate_panel<const FUSED: bool, S: Simd>(&mut self, s: S, first: usize, last: usize) {
-        if !self.factor_panel::<FUSED>(first, last) {
+    pub(super) fn eliminate_panel<const FUSED: bool, S: Simd, K: PanelKernels<T>>(
+        &mut self,
+        s: S,
+        kernels: K,
+        source: &[T],
+        first: usize,
+        last: usize,
+    ) {
+        if !self.factor_panel::<FUSED, S, K>(s, kernels, first, last) {
             return;
         }
         self.exchanges.compose(&self.pivots[first..last], first);
+        // What the next panel brings, and where it goes: asked for in parts, one with each group.
+        let (shape, next) = (self.shape, last + self.shape.kv());
+        let places = next * shape.ld()..(next + last - first) * shape.ld();
+        let (a, b) = (shape.source_column(next), shape.source_column(next + last - first));
+        let groups = (self.found.reach - last).div_ceil(GROUP);
+        let part =
+            |all: Range<usize>, g: usize| all.start + g * all.len() / groups..all.start + (g + 1) * all.len() / groups;
         let mut c = last;
         while c < self.found.reach {
-            let width = self.found.reach - c;
+            let (width, group) = (self.found.reach - c, (c - last) / GROUP);
+            lines::fetch(&self.values, part(places.clone(), group));
+            lines::fetch(source, part(a.min(b)..a.max(b), group));
             if width >= GROUP {
-                self.update_columns::<GROUP, FUSED, S>(s, first, last, c);
+                self.update_columns::<GROUP, FUSED, S, K>(s, kernels, first, last, c);
                 c += GROUP;
             } else if width >= 4 {
-                self.update_columns::<4, FUSED, S>(s, first, last, c);
+                self.update_columns::<4, FUSED, S, K>(s, kernels, first, last, c);
                 c += 4;
             } else {
-                self.update_columns::<1, FUSED, S>(s, first, last, c);
+                self.update_columns::<1, FUSED, S, K>(s, kernels, first, last, c);
                 c += 1;
             }
         }
@@ -88,60 +114,110 @@ impl<T: Scalar> End<T> {
     /// Rows from one column of the panel's array to the next.
     #[inline(always)]
     fn panel_stride(&self) -> usize {
-        self.shape.kl + self.tuning.strip()
+        panel_stride(self.shape.kl, self.tuning.strip())
     }
 
-    /// Factors the panel in its dense copy and writes U and L back. False when a column has no pivot.
+    /// Factors the panel in its dense copy, by groups of columns, and writes U and L back. False when a column has no pivot.
     #[inline(always)]
-    fn factor_panel<const FUSED: bool>(&mut self, first: usize, last: usize) -> bool {
+    fn factor_panel<const FUSED: bool, S: Simd, K: PanelKernels<T>>(
+        &mut self,
+        s: S,
+        kernels: K,
+        first: usize,
+        last: usize,
+    ) -> bool {
         let (shape, kl, ldp) = (self.shape, self.shape.kl, self.panel_stride());
         let (nb, m) = (last - first, (last + kl).min(shape.rows) - first);
         // Rows first.. of the panel.
         for k in 0..nb {
             let rows = m.min(k + kl + 1);
             let start = shape.at(first, first + k);
-            let column = &mut self.scratch[k * ldp..k * ldp + m];
+            let column = &mut self.scratch[k * ldp..(k + 1) * ldp];
             column[..rows].copy_from_slice(&self.values[start..start + rows]);
             column[rows..].fill(zero());
         }
-        for k in 0..nb {
-            let j = first + k;
-            let end = m.min(k + kl + 1);
-            let p = k + index_of_max(&self.scratch[k * ldp + k..k * ldp + end]);
-            self.note_pivot(j, first + p);
-            let (left, right) = self.scratch.split_at_mut((k + 1) * ldp);
-            let (before, column) = left.split_at_mut(k * ldp);
-            let right = &mut right[..(nb - k - 1) * ldp];
-            // Whole rows of the panel, L included.
-            if p != k {
-                column.swap(k, p);
-                for c in before.chunks_exact_mut(ldp).chain(right.chunks_exact_mut(ldp)) {
-                    c.swap(k, p);
+        for group in (0..nb).step_by(GROUP) {
+            let end = nb.min(group + GROUP);
+            // Not by a closure, which would lose the instruction set.
+            for k in group..end {
+                if !self.factor_column::<FUSED, S, K>(s, kernels, first, k, group..end, nb, m) {
+                    return false;
                 }
             }
-            let pivot = column[k];
-            if pivot == zero() {
-                self.found.singular = Some(j);
-                return false;
+            let (left, right) = self.scratch.split_at_mut(end * ldp);
+            let panel = Panel { values: &left[group * ldp + group..], ld: ldp, columns: end - group, rows: m - group };
+            let mut c = 0;
+            macro_rules! columns {
+                ($($columns:literal)*) => {$(
+                    while nb - end - c >= $columns {
+                        let base = c * ldp + group;
+                        let mut x = [[zero(); GROUP]; GROUP];
+                        for (k, x) in x[..end - group].iter_mut().enumerate() {
+                            for i in 0..$columns {
+                                x[i] = right[base + i * ldp + k];
+                            }
+                        }
+                        panel.apply::<$columns, FUSED, S, K>(s, kernels, &mut x[..end - group], right, base, ldp, |_| 0);
+                        c += $columns;
+                    }
+                )*};
             }
-            let l = &mut column[k + 1..end];
-            divide(l, pivot);
-            for c in right.chunks_exact_mut(ldp) {
-                axpy_minus::<T, FUSED>(c[k], l, &mut c[k + 1..end]);
-            }
-            // Column k is final up to later exchanges, which the solves apply themselves.
-            let start = shape.at(first, j);
-            self.values[start..start + end].copy_from_slice(&self.scratch[k * ldp..k * ldp + end]);
-            self.count(j, pivot);
+            columns!(8 4 1);
         }
+        true
+    }
+
+    /// Step k of a panel of m rows and `columns` columns, after those of its `group` before it; exchanges go through the whole panel.
+    /// False when the column has no pivot.
+    #[inline(always)]
+    fn factor_column<const FUSED: bool, S: Simd, K: PanelKernels<T>>(
+        &mut self,
+        s: S,
+        kernels: K,
+        first: usize,
+        k: usize,
+        group: Range<usize>,
+        columns: usize,
+        m: usize,
+    ) -> bool {
+        let (shape, ldp, j) = (self.shape, self.panel_stride(), first + k);
+        let end = m.min(k + shape.kl + 1);
+        let (done, column) = self.scratch[..columns * ldp].split_at_mut(k * ldp);
+        // None before the first of a group.
+        let l = done.get(group.start * (ldp + 1)..).unwrap_or_default();
+        let l = Panel { values: l, ld: ldp, columns: k - group.start, rows: m - group.start };
+        let p = group.start + kernels.reduce(s, l, &mut column[group.start..ldp]);
+        self.note_pivot(j, first + p);
+        if p != k {
+            // Whole rows of the panel, L included.
+            for column in self.scratch[..columns * ldp].chunks_exact_mut(ldp) {
+                column.swap(k, p);
+            }
+        }
+        let column = &mut self.scratch[k * ldp..(k + 1) * ldp];
+        let pivot = column[k];
+        if pivot == zero() {
+            self.found.singular = Some(j);
+            return false;
+        }
+        // Whole vectors begin where those of other columns do.
+        let (head, rest) = column[k + 1..end].split_at_mut(group.end.min(end) - k - 1);
+        divide(head, pivot);
+        divide(rest, pivot);
+        // Column k is final up to later exchanges, which the solves apply themselves.
+        let start = shape.at(first, j);
+        self.values[start..start + end].copy_from_slice(&column[..end]);
+        max_lanes(&column[..=k], &mut self.found.max_u);
+        self.count(j, pivot);
         true
     }
 
     /// Applies the panel first..last to the columns c..c + C.
     #[inline(always)]
-    fn update_columns<const C: usize, const FUSED: bool, S: Simd>(
+    fn update_columns<const C: usize, const FUSED: bool, S: Simd, K: PanelKernels<T>>(
         &mut self,
         s: S,
+        kernels: K,
         first: usize,
         last: usize,
         c: usize,
@@ -154,23 +230,25 @@ impl<T: Scalar> End<T> {
         let panel = &self.scratch[..];
         let values = &mut self.values[..];
         let x: &mut [[T; GROUP]] = &mut self.group[..nb];
-        if C < GROUP {
-            x.fill([zero(); GROUP]);
-        }
-        // X out of the columns with the exchanges applied. Rows above a column's storage are zero.
+        // X out of the columns with the exchanges applied. Rows above a column's storage are zero; the last column has the fewest.
         let absent = |i: usize| (c + i).saturating_sub(shape.kv() + first).min(nb);
-        for i in 0..C {
-            let start = base + i * stride;
-            let absent = absent(i);
-            if absent == 0 {
-                let column = &mut values[start..start + m];
-                for (x, &from) in x.iter_mut().zip(sources) {
-                    x[i] = column[from as usize];
+        if C == GROUP && absent(C - 1) == 0 && m <= stride {
+            let mut columns = values[base..].chunks_mut(stride);
+            let columns: [&mut [T]; GROUP] = from_fn(|_| &mut columns.next().expect("columns in the band")[..m]);
+            for (x, &from) in x.iter_mut().zip(sources) {
+                for i in 0..GROUP {
+                    x[i] = columns[i][from as usize];
                 }
-                for &(to, from) in moves {
-                    column[to as usize] = column[from as usize];
+            }
+            for &(to, from) in moves {
+                for i in 0..GROUP {
+                    columns[i][to as usize] = columns[i][from as usize];
                 }
-            } else {
+            }
+        } else {
+            x.fill([zero(); GROUP]);
+            for i in 0..C {
+                let (start, absent) = (base + i * stride, absent(i));
                 let row = |r: u32| if (r as usize) < absent { zero() } else { values[start + r as usize] };
                 for (x, &from) in x.iter_mut().zip(sources) {
                     x[i] = row(from);
@@ -182,8 +260,72 @@ impl<T: Scalar> End<T> {
             }
         }
         let panel = Panel { values: panel, ld: ldp, columns: nb, rows: m };
-        panel.apply::<C, FUSED, S>(s, x, &mut self.by_columns, values, base, stride, absent);
+        panel.apply::<C, FUSED, S, K>(s, kernels, x, values, base, stride, absent);
+        let mut max_u = self.found.max_u;
+        for x in &*x {
+            for i in 0..GROUP {
+                max_u[i] = max_u[i].max_nan(x[i].abs1());
+            }
+        }
+        self.found.max_u = max_u;
     }
+}
+
+/// What panels are made of but for products: loops, or explicit vectors in `panel_registers.rs`.
+pub(crate) trait PanelKernels<T: Scalar>: Copy {
+    /// X ← L⁻¹·X for eight columns, X by rows, L unit lower triangular and by columns.
+    fn solve(self, x: &mut [[T; GROUP]], l: &[T], ldl: usize);
+    /// Eight rows of X to the heads of columns `stride` apart.
+    fn write(self, x: &[[T; GROUP]; GROUP], columns: &mut [T], stride: usize);
+    /// What at most seven factored columns leave of the next, below zeros that fill up a vector: U in its first rows. The place of
+    /// its pivot.
+    fn reduce<S: Simd>(self, s: S, l: Panel<'_, T>, y: &mut [T]) -> usize;
+}
+
+impl<T: Scalar, const FUSED: bool> PanelKernels<T> for Loops<FUSED> {
+    #[inline(always)]
+    fn solve(self, x: &mut [[T; GROUP]], l: &[T], ldl: usize) {
+        solve_from::<T, FUSED>(0, x, l, ldl);
+    }
+    #[inline(always)]
+    fn write(self, x: &[[T; GROUP]; GROUP], columns: &mut [T], stride: usize) {
+        for i in 0..GROUP {
+            for (to, x) in columns[i * stride..][..GROUP].iter_mut().zip(x) {
+                *to = x[i];
+            }
+        }
+    }
+    #[inline(always)]
+    fn reduce<S: Simd>(self, s: S, l: Panel<'_, T>, y: &mut [T]) -> usize {
+        let depth = l.columns;
+        let (head, rest) = y[..l.rows].split_at_mut(GROUP.min(l.rows));
+        let mut u = [[zero(); GROUP]; GROUP];
+        for d in 0..depth {
+            u[d][0] = head[d];
+            for r in d + 1..head.len() {
+                head[r] = mul_add::<T, FUSED>(-u[d][0], l.values[d * l.ld + r], head[r]);
+            }
+        }
+        if depth > 0 && !rest.is_empty() {
+            l.subtract_product::<1, FUSED, S>(s, head.len(), &u[..depth], rest, l.ld);
+        }
+        depth + index_of_max(&y[depth..])
+    }
+}
+
+/// X ← L⁻¹·X, of which the first k rows are done.
+#[inline(always)]
+pub(super) fn solve_from<T: Scalar, const FUSED: bool>(mut k: usize, x: &mut [[T; GROUP]], l: &[T], ldl: usize) {
+    macro_rules! solve_by {
+        ($($rows:literal)*) => {$(
+            while x.len() - k >= $rows {
+                let (done, rest) = x.split_at_mut(k);
+                solve_rows::<T, $rows, GROUP, FUSED>(done, &mut rest[..$rows], &l[k..], ldl);
+                k += $rows;
+            }
+        )*};
+    }
+    solve_by!(8 4 1);
 }
 
 /// A factored panel: L₁₁ above L₂₁, column-major.
@@ -197,13 +339,13 @@ pub(crate) struct Panel<'a, T> {
 
 impl<T: Scalar> Panel<'_, T> {
     /// X ← L₁₁⁻¹·X, which goes to C columns of `values`, `stride` apart, whose row of the panel's first is at `base`; the first
-    /// `absent(i)` rows of column i are not stored. Then Y ← Y − L₂₁·X below them. `by_columns` is scratch for C columns of X.
+    /// `absent(i)` rows of column i are not stored. Then Y ← Y − L₂₁·X below them.
     #[inline(always)]
-    pub(crate) fn apply<const C: usize, const FUSED: bool, S: Simd>(
+    pub(crate) fn apply<const C: usize, const FUSED: bool, S: Simd, K: PanelKernels<T>>(
         self,
         s: S,
+        kernels: K,
         x: &mut [[T; GROUP]],
-        by_columns: &mut [T],
         values: &mut [T],
         base: usize,
         stride: usize,
@@ -211,36 +353,46 @@ impl<T: Scalar> Panel<'_, T> {
     ) {
         let Self { values: panel, ld: ldp, columns: nb, rows: m } = self;
         // X ← L₁₁⁻¹·X
+        kernels.solve(x, panel, ldp);
+        // The last column has the fewest rows.
         let mut k = 0;
-        macro_rules! solve_by {
-            ($rows:literal) => {
-                while nb - k >= $rows {
-                    let (done, rest) = x.split_at_mut(k);
-                    solve_rows::<T, $rows, GROUP, FUSED>(done, &mut rest[..$rows], &panel[k..], ldp);
-                    k += $rows;
-                }
-            };
+        if C == GROUP && absent(C - 1) == 0 {
+            for block in x.as_chunks().0 {
+                kernels.write(block, &mut values[base + k..], stride);
+                k += GROUP;
+            }
         }
-        solve_by!(8);
-        solve_by!(4);
-        solve_by!(1);
-        let by_columns = &mut by_columns[..C * nb];
-        for (i, column) in by_columns.chunks_exact_mut(nb).enumerate() {
-            for (to, x) in column.iter_mut().zip(&*x) {
+        for i in 0..C {
+            let (start, absent) = (base + i * stride, absent(i).max(k));
+            for (to, x) in values[start..start + nb].iter_mut().zip(&*x).skip(absent) {
                 *to = x[i];
             }
-            let (start, absent) = (base + i * stride, absent(i));
-            values[start + absent..start + nb].copy_from_slice(&column[absent..]);
         }
         // Y ← Y − L₂₁·X
-        if m > nb && subtract_product(s, &mut values[base + nb..], stride, m - nb, &panel[nb..], ldp, by_columns, nb) {
+        if m > nb {
+            self.subtract_product::<C, FUSED, S>(s, nb, x, &mut values[base + nb..], stride);
+        }
+    }
+
+    /// Y ← Y − L·X with the rows of the panel from `first` on: C columns of `y`, `stride` apart.
+    #[inline(always)]
+    fn subtract_product<const C: usize, const FUSED: bool, S: Simd>(
+        self,
+        s: S,
+        first: usize,
+        x: &[[T; GROUP]],
+        y: &mut [T],
+        stride: usize,
+    ) {
+        let Self { values: panel, ld: ldp, rows: m, .. } = self;
+        if subtract_product::<T, C, S>(s, y, stride, m - first, &panel[first..], ldp, x) {
             return;
         }
-        let mut r = nb;
+        let mut r = first;
         macro_rules! rows_by {
             ($rows:literal) => {
                 while m - r >= $rows {
-                    let y = &mut values[base + r..];
+                    let y = &mut y[r - first..];
                     block_update::<T, $rows, C, GROUP, FUSED>(y, stride, &panel[r..], ldp, x);
                     r += $rows;
                 }
@@ -253,25 +405,23 @@ impl<T: Scalar> Panel<'_, T> {
     }
 }
 
-/// Y ← Y − L·X in explicit vectors: `rows` rows of Y, column-major as L and X are, X of `depth` rows. False for complex numbers.
+/// Y ← Y − L·X in explicit vectors: `rows` rows and C columns of Y, column-major as L is. False for complex numbers.
 #[inline(always)]
-fn subtract_product<T: Scalar, S: Simd>(
+fn subtract_product<T: Scalar, const C: usize, S: Simd>(
     s: S,
     y: &mut [T],
     ldy: usize,
     rows: usize,
     l: &[T],
     ldl: usize,
-    x: &[T],
-    depth: usize,
+    x: &[[T; GROUP]],
 ) -> bool {
-    let width = x.len() / depth;
-    match (T::reals_mut(y), T::reals(l), T::reals(x)) {
+    match (T::reals_mut(y), T::reals(l), T::reals(x.as_flattened())) {
         (Some(RealsMut::F64(y)), Some(Reals::F64(l)), Some(Reals::F64(x))) => {
-            simd::update(s, y, ldy, rows, width, l, ldl, x, depth, depth);
+            simd::update_eight(s, y, ldy, rows, C, l, ldl, x.as_chunks().0);
         }
         (Some(RealsMut::F32(y)), Some(Reals::F32(l)), Some(Reals::F32(x))) => {
-            simd::update(s, y, ldy, rows, width, l, ldl, x, depth, depth);
+            simd::update_eight(s, y, ldy, rows, C, l, ldl, x.as_chunks().0);
         }
         _ => return false,
     }

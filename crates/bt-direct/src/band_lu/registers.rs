@@ -2,8 +2,8 @@
 //!
 //! Lanes are used as in `narrow.rs`, so that the factors have the same bits. The columns at work are staged in the first-level
 //! cache, in LAPACK's layout with room between them: a row enters by broadcasts from there, rows of U go there one number a
-//! column, and whole columns leave. What limits a step is the chain from one pivot to the next: the search within a register, a
-//! division, two products.
+//! column, and whole columns leave. What limits a step is the chain from one pivot to the next: the search within a register and two
+//! products, all candidates being inverted meanwhile.
 
 use std::arch::x86_64::{__m512d, __m512i};
 use std::ops::Range;
@@ -205,6 +205,9 @@ impl Gauss {
     #[inline(always)]
     fn of(simd: V4, column: __m512d, x: __m512d) -> Self {
         let f = simd.avx512f;
+        let one = f._mm512_set1_pd(1.0);
+        // Of all candidates, while the search goes on.
+        let (reciprocals, of_x) = (f._mm512_div_pd(one, column), f._mm512_div_pd(one, x));
         let modulus = f._mm512_set1_epi64(i64::MAX & !63);
         // The last six bits are replaced by 63 − lane, and the largest is brought into all lanes.
         let key = |v, lanes| f._mm512_or_si512(f._mm512_and_si512(cast(v), modulus), lanes);
@@ -216,7 +219,7 @@ impl Gauss {
         let lane = f._mm512_andnot_si512(best, f._mm512_set1_epi64(63));
         let taken = f._mm512_cmpeq_epi64_mask(candidates, best);
         let pivot = f._mm512_permutex2var_pd(column, lane, x);
-        let r = f._mm512_div_pd(f._mm512_set1_pd(1.0), pivot);
+        let r = f._mm512_permutex2var_pd(reciprocals, lane, of_x);
         let l = f._mm512_mul_pd(f._mm512_mask_blend_pd(taken, column, x), r);
         Self { best: first_lane(best), lane, taken, pivot, l }
     }

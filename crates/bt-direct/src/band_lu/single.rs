@@ -2,7 +2,8 @@
 //!
 //! The rows that a step reaches move along in registers, those nearest to the step in the last lanes, so that nothing waits for
 //! memory that was just written: x changes in its own rows only as they leave. Operations and their order are those of the plain
-//! loops in `substitution.rs`, but for the order of a transposed step's sums.
+//! loops in `substitution.rs`, but for the order of a transposed step's sums, and for divisions: a pivot's reciprocal is found while
+//! the steps before are at work, and the chain from step to step has a product instead.
 
 use std::arch::x86_64::__m512d;
 use std::ops::Range;
@@ -69,6 +70,22 @@ fn some(values: &[f64], at: isize) -> __m512d {
     cast(some)
 }
 
+/// 1/p, where that is a normal number of all digits.
+#[inline(always)]
+fn reciprocal(p: f64) -> Option<f64> {
+    let r = 1.0 / p;
+    (r.is_normal() && p.is_normal()).then_some(r)
+}
+
+/// y/p
+#[inline(always)]
+fn over(y: f64, p: f64) -> f64 {
+    match reciprocal(p) {
+        Some(r) => y * r,
+        None => y / p,
+    }
+}
+
 #[inline(always)]
 fn first_lane(v: __m512d) -> f64 {
     let [first, ..]: [f64; LANES] = cast(v);
@@ -112,7 +129,7 @@ impl<const V: usize> pulp::NullaryFnOnce for Lower<'_, '_, V> {
             let mut value = row(simd, &w, to, comes);
             let displaced = f._mm512_permutexvar_pd(f._mm512_setzero_si512(), w[0]);
             if lu.diagonal_of == Factor::Lower {
-                value = f._mm512_div_pd(value, f._mm512_set1_pd(lu.values[diagonal]));
+                value = f._mm512_set1_pd(over(first_lane(value), lu.values[diagonal]));
             }
             let taken = lane_before(to);
             for v in 0..V {
@@ -182,7 +199,7 @@ impl<const V: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V> {
             }
             let mut value = x[j] - simd.reduce_sum_f64s(cast(sum));
             if lu.diagonal_of == Factor::Lower {
-                value /= lu.values[diagonal];
+                value = over(value, lu.values[diagonal]);
             }
             // Lane i is row j + i + 1.
             let (to, value) = (lu.exchanged(j) - j, f._mm512_set1_pd(value));
@@ -235,8 +252,11 @@ impl<const V: usize> pulp::NullaryFnOnce for Upper<'_, '_, V> {
         while j >= reach {
             lu.fetch(j.saturating_sub(AHEAD), Factor::Upper);
             let diagonal = j * lu.ld + lu.diagonal;
-            let pivot = f._mm512_set1_pd(lu.values[diagonal]);
-            let value = f._mm512_div_pd(f._mm512_permutexvar_pd(f._mm512_set1_epi64(7), w[V - 1]), pivot);
+            let y = f._mm512_permutexvar_pd(f._mm512_set1_epi64(7), w[V - 1]);
+            let value = match reciprocal(lu.values[diagonal]) {
+                Some(r) => f._mm512_mul_pd(y, f._mm512_set1_pd(r)),
+                None => f._mm512_div_pd(y, f._mm512_set1_pd(lu.values[diagonal])),
+            };
             x[j] = first_lane(value);
             let mut before = f._mm512_set1_pd(x[j - reach]);
             for v in 0..V {
@@ -292,7 +312,7 @@ impl<const V: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, V> {
                 let next = if v + 1 < V { w[v + 1] } else { comes };
                 w[v] = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
             }
-            last = u.mul_add(-last, rest) / lu.values[diagonal];
+            last = over(u.mul_add(-last, rest), lu.values[diagonal]);
             x[j] = last;
         }
         0..0

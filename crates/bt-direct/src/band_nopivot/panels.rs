@@ -13,6 +13,7 @@ use pulp::Simd;
 use super::{Stop, Strip, boost, plus_product};
 use crate::band_lu::end::divide;
 use crate::band_lu::kernels::{LANES, reduce};
+use crate::band_lu::narrow::Loops;
 use crate::band_lu::panels::{GROUP, Panel};
 
 /// Columns of a panel.
@@ -23,10 +24,9 @@ fn stride(kl: usize) -> usize {
     (kl + PANEL).next_multiple_of(LANES)
 }
 
-/// Values of scratch: the dense copy and a group of columns that it is applied to. None for narrow bands, which go column by
-/// column.
+/// Values of scratch: the dense copy. None for narrow bands, which go column by column.
 pub(super) fn scratch(kl: usize, ku: usize) -> usize {
-    if kl.min(ku) < 2 * PANEL { 0 } else { (kl + PANEL + LANES).saturating_add(GROUP).saturating_mul(PANEL) }
+    if kl.min(ku) < 2 * PANEL { 0 } else { stride(kl).saturating_mul(PANEL) }
 }
 
 impl<T: Scalar> Strip<'_, T> {
@@ -120,8 +120,7 @@ impl<T: Scalar> Strip<'_, T> {
         let lu = &mut *self.lu;
         let (nb, step) = (last - first, lu.ld - 1);
         let (ld, rows) = (stride(lu.kl), (last + lu.kl).min(lu.n) - first);
-        let (panel, by_columns) = lu.panel.split_at_mut(ld * PANEL);
-        let panel = Panel { values: panel, ld, columns: nb, rows };
+        let panel = Panel { values: &lu.panel, ld, columns: nb, rows };
         let end = (last + lu.ku).min(lu.n);
         let mut c = last;
         macro_rules! columns {
@@ -138,7 +137,7 @@ impl<T: Scalar> Strip<'_, T> {
                             x[i] = v;
                         }
                     }
-                    panel.apply::<$columns, FUSED, S>(s, &mut x[..nb], by_columns, &mut lu.values, base, step, absent);
+                    panel.apply::<$columns, FUSED, S, _>(s, Loops::<FUSED>, &mut x[..nb], &mut lu.values, base, step, absent);
                     for (largest, x) in largest.iter_mut().zip(&x[..nb]) {
                         *largest = largest.max_nan(reduce(x.map(Scalar::abs1), RealScalar::max_nan));
                     }

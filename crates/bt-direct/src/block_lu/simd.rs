@@ -275,6 +275,48 @@ pub(crate) fn dispatch_padded<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> 
     pulp::Arch::new().dispatch(job)
 }
 
+/// Columns of X, which multiply those of L.
+pub(crate) trait Multipliers<L, const C: usize>: Copy {
+    /// Rows of X.
+    fn depth(self) -> usize;
+    /// Row d.
+    fn row(self, d: usize) -> [L; C];
+}
+
+/// Column by column.
+impl<L: Copy, const C: usize> Multipliers<L, C> for [&[L]; C] {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self[0].len()
+    }
+    #[inline(always)]
+    fn row(self, d: usize) -> [L; C] {
+        let mut row = [self[0][d]; C];
+        for c in 0..C {
+            row[c] = self[c][d];
+        }
+        row
+    }
+}
+
+/// The columns from `first` on of rows of W numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsOf<'a, L, const W: usize> {
+    pub(crate) rows: &'a [[L; W]],
+    pub(crate) first: usize,
+}
+
+impl<L: Copy, const W: usize, const C: usize> Multipliers<L, C> for RowsOf<'_, L, W> {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.rows.len()
+    }
+    #[inline(always)]
+    fn row(self, d: usize) -> [L; C] {
+        *self.rows[d][self.first..].first_chunk().expect("C columns")
+    }
+}
+
 /// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
 #[inline(always)]
 pub(crate) fn update<L: Lanes, S: Simd>(
@@ -309,6 +351,35 @@ pub(crate) fn update<L: Lanes, S: Simd>(
     columns!(1);
 }
 
+/// As [`update`] for the first `width` of eight columns, X by rows.
+#[inline(always)]
+pub(crate) fn update_eight<L: Lanes, S: Simd>(
+    s: S,
+    y: &mut [L],
+    ldy: usize,
+    rows: usize,
+    width: usize,
+    l: &[L],
+    ldl: usize,
+    x: &[[L; 8]],
+) {
+    let mut c = 0;
+    macro_rules! columns {
+        ($columns:literal) => {
+            while width - c >= $columns {
+                let x = RowsOf { rows: x, first: c };
+                update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, x);
+                c += $columns;
+            }
+        };
+    }
+    if S::REGISTER_COUNT >= 32 {
+        columns!(8);
+    }
+    columns!(4);
+    columns!(1);
+}
+
 #[inline(always)]
 fn update_columns<L: Lanes, S: Simd, const C: usize>(
     s: S,
@@ -317,7 +388,7 @@ fn update_columns<L: Lanes, S: Simd, const C: usize>(
     rows: usize,
     l: &[L],
     ldl: usize,
-    x: [&[L]; C],
+    x: impl Multipliers<L, C>,
 ) {
     let lanes = L::lanes::<S>();
     let mut r = 0;
@@ -352,17 +423,17 @@ fn update_tile<L: Lanes, S: Simd, const V: usize, const C: usize, const PART: bo
     rows: usize,
     l: &[L],
     ldl: usize,
-    x: [&[L]; C],
+    x: impl Multipliers<L, C>,
 ) {
-    let depth = x[0].len();
     let mut acc = [[L::splat(s, L::default()); V]; C];
     for c in 0..C {
         acc[c] = load_column::<L, S, V, PART>(s, &y[c * ldy..c * ldy + rows]);
     }
-    for d in 0..depth {
+    for d in 0..x.depth() {
         let column = load_column::<L, S, V, PART>(s, &l[d * ldl..d * ldl + rows]);
+        let row = x.row(d);
         for c in 0..C {
-            let x = L::splat(s, x[c][d]);
+            let x = L::splat(s, row[c]);
             for v in 0..V {
                 acc[c][v] = L::minus_product(s, column[v], x, acc[c][v]);
             }

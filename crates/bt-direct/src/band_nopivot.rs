@@ -10,12 +10,14 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring, and a window (`window.rs`) of
-//! 64(⌈kl/8⌉ + ⌈ku/8⌉ + 1)² values. Where that were more than 4 MiB, bands of 32 diagonals and more on either side have a dense panel of
-//! 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Narrow bands of doubles stay in registers
+//! (`registers.rs`, AVX-512), others in a window (`window.rs`) of 64(⌈kl/8⌉ + ⌈ku/8⌉ + 1)² values. Where that were more than 4 MiB,
+//! bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 
 mod panels;
 mod partial;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 mod window;
 
 use std::ops::Range;
@@ -82,7 +84,9 @@ pub struct BandLuNoPivot<T: Scalar> {
     values: Vec<T>,
     /// Largest |re| + |im| of each row of A.
     rows: Vec<T::Real>,
-    /// Of all but wide bands.
+    /// Narrow bands of doubles stay in registers.
+    in_registers: bool,
+    /// Of all others but wide bands.
     window: Option<window::Workspace<T>>,
     /// Wide bands: a panel and what it is applied to.
     panel: Vec<T>,
@@ -156,9 +160,14 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let len = n.saturating_add(kl + 3 * LANES).next_multiple_of(LANES);
         reserve(&mut rows, len)?;
         rows.resize(len, zero());
-        let window = window::Workspace::new(kl, ku)?;
-        let panel = zeros(if window.is_some() { 0 } else { panels::scratch(kl, ku) })?;
-        Ok(Self { n, kl, ku, ld, diagonal, values, rows, window, panel, boosting, stats: FactorStats::default() })
+        #[cfg(target_arch = "x86_64")]
+        let in_registers = registers::fit::<T>(kl, ku);
+        #[cfg(not(target_arch = "x86_64"))]
+        let in_registers = false;
+        let window = if in_registers { None } else { window::Workspace::new(kl, ku)? };
+        let panel = zeros(if in_registers || window.is_some() { 0 } else { panels::scratch(kl, ku) })?;
+        let stats = FactorStats::default();
+        Ok(Self { n, kl, ku, ld, diagonal, values, rows, in_registers, window, panel, boosting, stats })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
@@ -178,7 +187,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("sub-diagonals", self.kl, a.kl())?;
         check_size("super-diagonals", self.ku, a.ku())?;
-        if self.measures_in_window() {
+        if self.in_registers || self.measures_ahead() {
             return self.factor(Some(a), monitor);
         }
         for j in 0..self.n {
@@ -190,9 +199,9 @@ impl<T: Scalar> BandLuNoPivot<T> {
         self.factor(None, monitor)
     }
 
-    /// Boosting begins with the norm of A.
-    fn measures_in_window(&self) -> bool {
-        self.window.is_some() && self.boosting.is_none()
+    /// Whether columns are measured shortly before their steps; boosting begins with the norm of A.
+    fn measures_ahead(&self) -> bool {
+        (self.in_registers || self.window.is_some()) && self.boosting.is_none()
     }
 
     /// Factors `source`, or what is in the place of the factors.
@@ -231,10 +240,11 @@ impl<T: Scalar> BandLuNoPivot<T> {
     }
 
     /// ‖A‖₁, max|A| and the maxima of the rows, if all are finite.
-    fn measure(&mut self, found: &mut Found<T>) -> Result<()> {
-        pulp::Arch::new().dispatch(Measure { lu: self, found });
+    fn measure(&mut self, arch: pulp::Arch, source: Option<&Band<T>>, found: &mut Found<T>) -> Result<()> {
+        let (first, last) = (0, self.n);
+        Strip { lu: &mut *self, source, found: &mut *found, threshold: None, first, last }.measure(arch);
         if !Scalar::is_finite(found.max_a().to_f64()) {
-            return Err(self.non_finite(None, 0).unwrap_or_else(overflow));
+            return Err(self.non_finite(source, 0).unwrap_or_else(overflow));
         }
         found.measured = self.n;
         Ok(())
@@ -254,9 +264,11 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let n = self.n;
         let arch = pulp::Arch::new();
         let mut found = Found::default();
-        self.rows.fill(zero());
-        if !self.measures_in_window() {
-            self.measure(&mut found)?;
+        if !(self.in_registers && self.measures_ahead()) {
+            self.rows.fill(zero());
+        }
+        if !self.measures_ahead() {
+            self.measure(arch, source, &mut found)?;
         }
         let threshold = self.boosting.map(|b| {
             let norm = found.norm.to_f64();
@@ -269,7 +281,8 @@ impl<T: Scalar> BandLuNoPivot<T> {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);
-            arch.dispatch(Strip { lu: &mut *self, source, found: &mut found, threshold, first, last });
+            let strip = Strip { lu: &mut *self, source, found: &mut found, threshold, first, last };
+            strip.run(arch);
             if let Some(stop) = found.stopped {
                 return Err(self.non_finite(source, found.measured).unwrap_or_else(|| stop.into()));
             }
@@ -279,18 +292,21 @@ impl<T: Scalar> BandLuNoPivot<T> {
             return Err(overflow());
         }
         let (kl, ku) = (self.kl, self.ku);
+        // Before the last columns a step has kl rows below and ku columns to the right.
+        let whole = n.saturating_sub(kl.max(ku));
         let widths = |j: usize| (kl.min(n - 1 - j), ku.min(n - 1 - j));
         self.stats = FactorStats {
             norm_one: found.norm.to_f64(),
             growth: if n == 0 { 1.0 } else { found.max_u.to_f64() / found.max_a().to_f64() },
             min_pivot: if n == 0 { 0.0 } else { found.min_pivot.to_f64() },
             boosted_pivots: found.boosted,
-            nnz: (0..n).map(|j| 1 + widths(j).0 + widths(j).1).sum(),
+            nnz: whole * (1 + kl + ku) + (whole..n).map(|j| 1 + widths(j).0 + widths(j).1).sum::<usize>(),
             bytes: size_of_val(&*self.values)
                 + size_of_val(&*self.rows)
                 + size_of_val(&*self.panel)
                 + self.window.as_ref().map_or(0, window::Workspace::bytes),
-            flops: (0..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum(),
+            flops: (whole * kl * (2 * ku + 1)) as f64
+                + (whole..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum::<f64>(),
         };
         Ok(())
     }
@@ -447,6 +463,25 @@ impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
 }
 
 impl<T: Scalar> Strip<'_, T> {
+    fn run(mut self, arch: pulp::Arch) {
+        #[cfg(target_arch = "x86_64")]
+        if self.lu.in_registers {
+            self.found.stopped = registers::eliminate(&mut self);
+            return;
+        }
+        arch.dispatch(self);
+    }
+
+    /// Only what is in registers has its source elsewhere.
+    fn measure(mut self, arch: pulp::Arch) {
+        #[cfg(target_arch = "x86_64")]
+        if self.lu.in_registers {
+            registers::measure(&mut self);
+            return;
+        }
+        arch.dispatch(Measure { lu: self.lu, found: self.found });
+    }
+
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
         if let Some(mut window) = self.lu.window.take() {
@@ -596,26 +631,36 @@ mod tests {
         a
     }
 
-    /// In the window, by panels and column by column: the same bits, the same place where it goes wrong.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Way {
+        /// In registers, where the band fits there.
+        Chosen,
+        Window,
+        Panels,
+        Columns,
+    }
+
+    /// In registers, in the window, by panels and column by column: the same bits, the same place where it goes wrong.
     fn same<T: Scalar>(a: &Band<T>, boosting: Option<Boosting>) -> Result<()> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
-        let factored = |window: bool, panels: bool| {
+        let factored = |way: Way| {
             let values = zeros(n * (kl + ku + 1)).unwrap();
             let mut lu = BandLuNoPivot::allocate(n, kl, ku, kl + ku + 1, ku, values, boosting).unwrap();
-            assert!(lu.window.is_some() && lu.panel.is_empty());
-            if !window {
-                lu.window = None;
-                lu.panel = zeros(if panels { panels::scratch(kl, ku) } else { 0 }).unwrap();
+            assert!(lu.in_registers != lu.window.is_some() && lu.panel.is_empty());
+            if way != Way::Chosen {
+                lu.in_registers = false;
+                lu.window = if way == Way::Window { window::Workspace::new(kl, ku).unwrap() } else { None };
+                lu.panel = zeros(if way == Way::Panels { panels::scratch(kl, ku) } else { 0 }).unwrap();
             }
             let outcome = lu.refactor(a);
             let message = outcome.as_ref().map_err(ToString::to_string).copied();
             let FactorStats { norm_one, growth, min_pivot, boosted_pivots, .. } = lu.stats;
             ((message, norm_one, growth, min_pivot, boosted_pivots), lu.values, outcome)
         };
-        let window = factored(true, false);
+        let window = factored(Way::Window);
         // Single precision fuses products in panels only.
-        let panels = (T::Real::EPSILON.to_f64() < 1e-10 && kl.min(ku) >= 32).then(|| factored(false, true));
-        for other in panels.into_iter().chain([factored(false, false)]) {
+        let panels = (T::Real::EPSILON.to_f64() < 1e-10 && kl.min(ku) >= 32).then(|| factored(Way::Panels));
+        for other in panels.into_iter().chain([Way::Columns, Way::Chosen].map(factored)) {
             assert_eq!(window.0.0, other.0.0, "{n} {kl} {ku}");
             if window.2.is_ok() {
                 // The norm is summed in another order.
@@ -694,6 +739,55 @@ mod tests {
                 assert!(
                     matches!(same(&a, None), Err(FactorError::Input(bt_formats::Error::NonFinite { row, .. })) if row == j)
                 );
+            }
+        }
+    }
+
+    /// Bands that fit into registers, with more columns than there are between two reports.
+    const LONG: [(usize, usize, usize); 5] =
+        [(23_000, 1, 1), (21_000, 2, 1), (7_500, 4, 5), (3_000, 8, 8), (1_700, 8, 15)];
+
+    #[test]
+    fn strips_hand_over_to_one_another() {
+        for (n, kl, ku) in LONG {
+            assert!(n > WORK_BETWEEN_REPORTS / (kl * ku + 8));
+            let reason = |a: &Band<f64>, boosting| same(a, boosting).err().map(|e| e.to_string());
+            // Held against the row of A next to it, a row would grow.
+            let mut dominant = band(n, kl, ku, 100.0, None);
+            for j in 0..n {
+                for i in dominant.column_range(j).filter(|i| i % 2 == 1) {
+                    *dominant.get_mut(i, j) *= 1e-12;
+                }
+            }
+            assert_eq!(reason(&dominant, None), None);
+            assert_eq!(reason(&band(n, kl, ku, 2.0, None), Some(Boosting { zero: 1e-2, eps: 0.3 })), None);
+            let mut late = dominant;
+            *late.get_mut(n - 1, n - 1) = f64::INFINITY;
+            assert!(reason(&late, None).unwrap().contains(&format!("row {}", n - 1)));
+        }
+    }
+
+    /// Values of the storage that are none of the matrix do not matter.
+    #[test]
+    fn in_place_the_factors_are_the_same() {
+        for (n, kl, ku) in SHAPES.into_iter().chain(LONG) {
+            let a = band::<f64>(n, kl, ku, 100.0, None);
+            let mut surrounded = a.clone();
+            let ld = a.ldab();
+            for (j, column) in surrounded.values_mut().chunks_exact_mut(ld).enumerate() {
+                column[..kl + ku.saturating_sub(j)].fill(f64::NAN);
+                column[ld.min(kl + ku + n - j)..].fill(f64::NAN);
+            }
+            for boosting in [None, Some(Boosting { zero: 1e-2, eps: 0.3 })] {
+                let mut copied = BandLuNoPivot::with_monitor(&surrounded, boosting, &mut ()).unwrap();
+                let in_place = BandLuNoPivot::from_band(surrounded.clone(), boosting).unwrap();
+                let same = |copied: &BandLuNoPivot<f64>| {
+                    (0..n).all(|j| copied.column(None, j) == in_place.column(None, j))
+                        && copied.stats.growth == in_place.stats.growth
+                };
+                assert!(same(&copied), "{n} {kl} {ku}");
+                copied.refactor(&a).unwrap();
+                assert!(same(&copied), "{n} {kl} {ku}");
             }
         }
     }

@@ -436,7 +436,7 @@ fn both<const V: usize>(
 
 /// max(`largest`, |v|) by their bits.
 #[inline(always)]
-pub(super) fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
+pub(crate) fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
     let f = simd.avx512f;
     f._mm512_max_epu64(largest, f._mm512_and_si512(cast(v), f._mm512_set1_epi64(i64::MAX)))
 }

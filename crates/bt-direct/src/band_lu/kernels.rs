@@ -173,3 +173,20 @@ pub(crate) fn block_update<T: Scalar, const R: usize, const C: usize, const W: u
         y[c * stride..c * stride + R].copy_from_slice(acc);
     }
 }
+
+/// to ← from, of one length: whole registers, the last one overlapping.
+#[inline(always)]
+pub(crate) fn copy(from: &[f64], to: &mut [f64]) {
+    let len = from.len().min(to.len());
+    let (from, to) = (&from[..len], &mut to[..len]);
+    if let (Some(&last), Some(place)) = (from.last_chunk::<LANES>(), len.checked_sub(LANES)) {
+        for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0) {
+            *to = *from;
+        }
+        to[place..].copy_from_slice(&last);
+    } else {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
+    }
+}

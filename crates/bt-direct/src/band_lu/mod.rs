@@ -18,7 +18,7 @@
 //! doi:10.1137/1.9780898718027.
 
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 pub(crate) mod end;
 pub(crate) mod kernels;
 pub(crate) mod narrow;

@@ -16,7 +16,7 @@ use pulp::x86::V4;
 use super::Tuning;
 use super::avx512::{Order, larger, part};
 use super::end::{Direction, End, Shape};
-use super::kernels::LANES;
+use super::kernels::{LANES, copy};
 
 /// Columns that leave the stage at a time, and those behind them that they reach, at most.
 const STRIP: usize = 32;
@@ -357,23 +357,6 @@ impl<const S: usize> pulp::NullaryFnOnce for Empty<'_, S> {
         for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
             let u = f64::from_bits(bits);
             *max = if u.is_nan() { u } else { max.max(u) };
-        }
-    }
-}
-
-/// to ← from, of one length: whole registers, the last one overlapping.
-#[inline(always)]
-fn copy(from: &[f64], to: &mut [f64]) {
-    let len = from.len().min(to.len());
-    let (from, to) = (&from[..len], &mut to[..len]);
-    if let (Some(&last), Some(place)) = (from.last_chunk::<LANES>(), len.checked_sub(LANES)) {
-        for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0) {
-            *to = *from;
-        }
-        to[place..].copy_from_slice(&last);
-    } else {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = *from;
         }
     }
 }

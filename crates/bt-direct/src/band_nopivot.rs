@@ -788,6 +788,14 @@ mod tests {
                 assert!(same(&copied), "{n} {kl} {ku}");
                 copied.refactor(&a).unwrap();
                 assert!(same(&copied), "{n} {kl} {ku}");
+                // In place without room between the columns.
+                let mut filled = BandLuNoPivot::empty(n, kl, ku, boosting).unwrap();
+                filled.values.fill(f64::NAN);
+                let column = |j: usize, rows: Range<usize>, out: &mut [f64]| {
+                    out.copy_from_slice(&a.values()[j * ld + kl + ku + rows.start - j..][..rows.len()]);
+                };
+                filled.refactor_from(column, &mut ()).unwrap();
+                assert!(same(&filled), "{n} {kl} {ku}");
             }
         }
     }

@@ -57,8 +57,7 @@ pub(super) fn measure<T: Scalar>(strip: &mut Strip<'_, T>) {
 pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>) -> Option<Stop> {
     let (simd, mut strip) = doubles(strip);
     match strip.lu.ku {
-        1 => strip.by_chunks::<1, 2>(simd),
-        2 => strip.by_chunks::<2, 2>(simd),
+        1..=2 => strip.by_chunks::<2, 2>(simd),
         3..=4 => strip.by_chunks::<4, 2>(simd),
         5..=8 => strip.by_chunks::<8, 3>(simd),
         _ => strip.by_chunks::<16, 4>(simd),
@@ -144,7 +143,8 @@ struct State<const C: usize, const V: usize> {
 }
 
 impl Strip<'_, f64> {
-    /// A window of C columns, ku ≤ C; kl + ku < 8V. The parts are functions of their own: they need the registers.
+    /// A window of C columns, ku ≤ C and 2 ≤ C ([`Leave`]); kl + ku < 8V. The parts are functions of their own: they need the
+    /// registers.
     fn by_chunks<const C: usize, const V: usize>(&mut self, simd: V4) -> Option<Stop> {
         let mut stage = Stage([[0.0; COLUMN]; CHUNK + BEHIND]);
         let mut state = self.restore::<C, V>(&mut stage);
@@ -412,7 +412,7 @@ impl pulp::NullaryFnOnce for Leave<'_> {
         for (j, staged) in (first..last).zip(stage) {
             let column = staged[PIVOT - ku..].as_chunks::<LANES>().0;
             let to = &mut lu.values[j * ld + diagonal - ku..];
-            // Whole vectors go over into columns behind, where all that they reach is still in the stage or in registers.
+            // Whole vectors go over into the two columns behind; what they reach is still in the stage or in registers.
             if let Some(to) = to.get_mut(..vectors * LANES) {
                 for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(column) {
                     *to = *from;

@@ -10,6 +10,7 @@ use std::arch::x86_64::{__m512d, __m512i};
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use bt_formats::RealScalar;
 use pulp::Simd;
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
@@ -252,14 +253,14 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
         // NaN and infinity have larger bits than all numbers.
         let largest: [u64; LANES] = cast(largest);
         for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
-            let u = f64::from_bits(bits);
-            *max = if u.is_nan() { u } else { max.max(u) };
+            *max = max.max_nan(f64::from_bits(bits));
         }
         end.slide::<V>(last - first);
     }
 }
 
 /// Lanes of the rows at the positions j, j + 1, …; no lane behind the kl-th.
+#[derive(Clone, Copy)]
 pub(super) struct Order<const V: usize>([__m512i; V]);
 
 impl<const V: usize> Order<V> {

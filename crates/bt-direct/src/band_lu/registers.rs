@@ -1,30 +1,38 @@
 //! Narrow bands of doubles on AVX-512 whose window stays in registers, kl ≤ 8 and kl + ku ≤ 16: a register a column, a lane a row.
 //!
-//! Lanes are used as in `narrow.rs`, so that the factors have the same bits. The columns at work are staged in the first-level
-//! cache, in LAPACK's layout with room between them: a row enters by broadcasts from there, rows of U go there one number a
-//! column, and whole columns leave. What limits a step is the chain from one pivot to the next: the search within a register and two
-//! products, all candidates being inverted meanwhile.
+//! Lanes are used as in `narrow.rs`, so that the factors have the same bits. A row enters by broadcasts from A. The factors are
+//! staged in the first-level cache, rows of U one number a column, in LAPACK's layout with room between the columns, and leave it
+//! column by column. A column of A is measured a strip before the first of its rows enters. What limits a step is the chain from one
+//! pivot to the next, the search within a register and two products, all candidates being inverted meanwhile.
 
 use std::arch::x86_64::{__m512d, __m512i};
 use std::ops::Range;
 
-use bt_formats::prefetch;
+use bt_formats::{RealScalar, prefetch};
 use pulp::Simd;
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::Tuning;
 use super::avx512::{Order, larger, part};
-use super::end::{Direction, End, Shape};
-use super::kernels::{LANES, copy};
+use super::end::{Direction, End, Found, Shape};
+use super::kernels::{LANES, copy, max_lanes};
 
 /// Columns that leave the stage at a time, and those behind them that they reach, at most.
 const STRIP: usize = 32;
 const BEHIND: usize = 16;
+/// Columns of A that are on their way into the cache.
+const AHEAD: usize = 16;
 
-/// Columns of the factors, S numbers apart.
+/// Columns of the factors or of A, S numbers apart, zeros where they have none.
 #[repr(align(64))]
 struct Stage<const S: usize>([[f64; S]; STRIP + BEHIND + 2]);
+
+impl<const S: usize> Default for Stage<S> {
+    fn default() -> Self {
+        Self([[0.0; S]; STRIP + BEHIND + 2])
+    }
+}
 
 /// Eliminates columns from the first on and returns the first one that it does not: all are done, there are no such registers, the
 /// window is too large, a value is not finite, or a pivot is zero or has no reciprocal.
@@ -33,26 +41,29 @@ pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, columns: Ran
     let (Tuning::Narrow { registers: 1, .. }, Some(simd)) = (end.tuning, V4::try_new()) else { return columns.start };
     match kv {
         _ if kl == 0 || columns.is_empty() => columns.start,
-        ..=7 => by_strips::<7, 16>(simd, end, source, columns),
-        8..=16 => by_strips::<16, 32>(simd, end, source, columns),
+        ..=7 => by_strips::<7, 16, 1>(simd, end, source, columns),
+        8..=15 => by_strips::<16, 32, 2>(simd, end, source, columns),
+        16 => by_strips::<16, 32, 3>(simd, end, source, columns),
         _ => columns.start,
     }
 }
 
-/// A window of C columns, S > C + 8 numbers a column of the stage. Functions of their own for each part: they need the registers.
-fn by_strips<const C: usize, const S: usize>(
+/// A window of C columns, S > C + 8 numbers a column of the stage, V registers a column of A. The parts are functions of their own:
+/// they need the registers.
+fn by_strips<const C: usize, const S: usize, const V: usize>(
     simd: V4,
     end: &mut End<f64>,
     source: Option<&[f64]>,
     columns: Range<usize>,
 ) -> usize {
     let Range { start: mut first, end: last } = columns;
-    let Shape { ku, cols, ncols, .. } = end.shape;
+    let Shape { kl, ku, cols, rows, ncols, .. } = end.shape;
     let kv = end.shape.kv();
-    let mut stage = Stage([[0.0; S]; STRIP + BEHIND + 2]);
-    if !simd.vectorize(Fill { simd, end, source, stage: &mut stage.0, columns: first..first + kv }) {
+    let mut norms = Norms::<V>::of(&end.found);
+    if !norms.measure_to(simd, end, source, first + kv + STRIP) {
         return first;
     }
+    let (mut stage, mut staged) = (Stage::<S>::default(), None);
     end.restore(&mut stage.0, first);
     if first == 0 {
         // Whichever row is the first, it goes as far as the band above the diagonal.
@@ -62,15 +73,26 @@ fn by_strips<const C: usize, const S: usize>(
     let mut order = Order::load(end, first);
     loop {
         let goal = last.min(first + STRIP);
-        let mut done = first;
-        if simd.vectorize(Fill { simd, end, source, stage: &mut stage.0[kv..], columns: first + kv..goal + kv }) {
-            let stage = stage.0.as_flattened_mut();
-            done = simd.vectorize(Steps::<C, S> { simd, end, source, stage, order: &mut order, columns: first..goal });
+        if goal + kl > rows || goal + kv > ncols {
+            // At the matrix's end.
+            staged = Some(end.stage_a(source, first..goal + kv));
         }
-        let (complete, reached) = stage.0.split_at(done - first);
-        simd.vectorize(Empty { simd, end, stage: complete, first, done });
-        if done < goal || done == last {
-            simd.vectorize(Empty { simd, end, stage: &reached[..kv], first: done, done });
+        let a = staged.as_ref().map(|a: &Stage<S>| a.0.as_flattened());
+        let steps = Steps::<C, S, V> {
+            simd,
+            end,
+            source,
+            staged: a,
+            stage: stage.0.as_flattened_mut(),
+            order: &mut order,
+            norms: &mut norms,
+            columns: first..goal,
+        };
+        let done = simd.vectorize(steps);
+        simd.vectorize(Leave { simd, end, stage: &stage.0, columns: first..done });
+        let finite = norms.measure_to(simd, end, source, done + kv + STRIP);
+        if done < goal || done == last || !finite {
+            end.keep(&stage.0[done - first..], done);
             order.store(end, done);
             // Columns noted too early, left over when all steps are done.
             let reach = end.found.reach;
@@ -85,88 +107,141 @@ fn by_strips<const C: usize, const S: usize>(
     }
 }
 
-/// The columns of a strip up to one without a pivot, which is returned, or the last; the stage begins with the first.
-struct Steps<'a, const C: usize, const S: usize> {
+/// The columns of a strip up to one without a pivot, which is returned, or the last; the stage begins with the first. As many
+/// columns of A are measured, if they have kl + ku + 1 rows.
+struct Steps<'a, const C: usize, const S: usize, const V: usize> {
     simd: V4,
     end: &'a mut End<f64>,
     source: Option<&'a [f64]>,
+    /// A's columns from the first on, instead.
+    staged: Option<&'a [f64]>,
     stage: &'a mut [f64],
     order: &'a mut Order<1>,
+    norms: &'a mut Norms<V>,
     columns: Range<usize>,
 }
 
-impl<const C: usize, const S: usize> pulp::NullaryFnOnce for Steps<'_, C, S> {
+impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, C, S, V> {
     type Output = usize;
     #[inline(always)]
     fn call(self) -> usize {
-        let Self { simd, end, source, stage, order, columns: Range { start: first, end: last } } = self;
+        let Self { simd, end, source, staged, stage, order, norms, columns: Range { start: first, end: last } } = self;
         let f = simd.avx512f;
-        let shape @ Shape { kl, ku, rows, ncols, .. } = end.shape;
+        let shape @ Shape { n, kl, ku, rows, ncols, looks_at, .. } = end.shape;
         let (kv, ld) = (shape.kv(), shape.ld());
         let mut w = [f._mm512_setzero_pd(); C];
         for c in 0..C {
             // Behind kl + ku columns there are none, or zeros.
             w[c] = end.window.get(c).map_or(w[c], |column| cast(column.0));
         }
-        let a = source.unwrap_or_default();
+        let a = source.unwrap_or(&end.values);
+        // Distances from a column of A to the next, and along a row; the room for fill.
+        let (next_column, along, room) = match shape.direction {
+            Direction::Forward => (ld, ld - 1, kl),
+            Direction::Backward => ((2 * ku + kl + 1).wrapping_neg(), (2 * ku + kl).wrapping_neg(), ku),
+        };
+        // Where a step's row enters from, and the distances from step to step and along the row.
+        let (enters, mut at, down, across) = match staged {
+            Some(a) => (a, kv + kl, S, S - 1),
+            None => (a, shape.source_at(first + kl, first), next_column, along),
+        };
+        let mut measures = shape.source_column(norms.measured) + room;
+        let whole = n.saturating_sub(kl).min(ncols).min(looks_at);
         let mut smallest = f._mm512_set1_pd(f64::INFINITY);
         let (mut flops, mut reach) = (0, end.found.reach);
         let (pivots, tops) = (&mut end.pivots[first..last], &mut end.tops[..]);
-        // The row entering with step j in column j + c.
+        let (mut lanes, mut sums) = (*order, *norms);
+        // Behind the last step there may be none.
         macro_rules! comes {
-            ($j:expr, $c:expr) => {
-                f._mm512_set1_pd(stage[($j - first) * S + kv + kl..][..C * (S - 1) + 1][$c * (S - 1)])
+            ($at:expr) => {
+                f._mm512_set1_pd(enters.get($at).map_or(0.0, |&x| x))
             };
         }
-        let mut gauss = Gauss::of(simd, w[0], comes!(first, 0));
+        let mut gauss = Gauss::of(simd, w[0], comes!(at));
+        // What is known of a step when its pivot is.
+        macro_rules! note {
+            ($j:expr) => {
+                let j = $j;
+                smallest = f._mm512_min_pd(smallest, f._mm512_abs_pd(gauss.pivot));
+                let [p, ..]: [f64; LANES] = cast(gauss.pivot);
+                let position = j + lanes.exchange(simd, first_lane(gauss.lane) as usize, kl);
+                let [l]: [[f64; LANES]; 1] = lanes.gather(simd, [gauss.l]);
+                let column = &mut stage[(j - first) * S + kv..][..=LANES];
+                column[0] = p;
+                column[1..].copy_from_slice(&l);
+                pivots[j - first] = position as u32;
+                // As many stores in every step: too many columns are noted, later steps note those again.
+                let reached = reach.max((position + ku + 1).min(ncols));
+                if let Some(noted) = tops[reach..].first_chunk_mut::<NOTED>() {
+                    *noted = [j as u32; NOTED];
+                } else {
+                    tops[reach..reached].fill(j as u32);
+                }
+                reach = reached;
+                flops += kl.min(rows - 1 - j) * (2 * (reach - j) - 1);
+            };
+        }
         let mut j = first;
-        while j < last && USABLE.contains(&gauss.best) {
-            let Gauss { lane, taken, pivot, l, .. } = gauss;
+        let mut usable = USABLE.contains(&gauss.best);
+        if usable {
+            note!(j);
+        }
+        while usable {
+            let Gauss { lane, taken, l, .. } = gauss;
+            let from_lane = if taken == 0 { 0 } else { u8::MAX };
             let diagonal = (j - first) * S + kv;
+            let mut from = at;
             macro_rules! update {
                 ($c:expr) => {{
-                    let x = comes!(j, $c);
+                    from = from.wrapping_add(across);
+                    let x = f._mm512_set1_pd(enters[from]);
                     let column = if $c < C { w[$c] } else { f._mm512_setzero_pd() };
-                    let u = f._mm512_permutex2var_pd(column, lane, x);
-                    w[$c - 1] = f._mm512_fnmadd_pd(l, u, f._mm512_mask_blend_pd(taken, column, x));
+                    let next = f._mm512_mask_blend_pd(taken, column, x);
+                    let u = if $c == 1 {
+                        // The next pivot waits for it, and its lane is known before the mask.
+                        f._mm512_permutex2var_pd(column, lane, x)
+                    } else {
+                        f._mm512_mask_permutexvar_pd(x, from_lane, lane, column)
+                    };
+                    w[$c - 1] = f._mm512_fnmadd_pd(l, u, next);
                     let [u, ..]: [f64; LANES] = cast(u);
                     stage[diagonal..][..C * (S - 1) + 1][$c * (S - 1)] = u;
                 }};
             }
             update!(1);
-            // The stage has a column behind the last.
-            gauss = Gauss::of(simd, w[0], comes!(j + 1, 0));
-            for c in 2..=C {
-                // Blocks of their own: in one, products are put off until the registers do not hold what they wait for.
-                if c > kv {
-                    break;
-                }
-                update!(c);
+            gauss = Gauss::of(simd, w[0], comes!(at.wrapping_add(down)));
+            usable = j + 1 < last && USABLE.contains(&gauss.best);
+            if usable {
+                note!(j + 1);
             }
-            smallest = f._mm512_min_pd(smallest, f._mm512_abs_pd(pivot));
-            let [p, ..]: [f64; LANES] = cast(pivot);
-            let position = j + order.exchange(simd, first_lane(lane) as usize, kl);
-            let [l]: [[f64; LANES]; 1] = order.gather(simd, [l]);
-            let column = &mut stage[diagonal..][..=LANES];
-            column[0] = p;
-            column[1..].copy_from_slice(&l);
-            pivots[j - first] = position as u32;
-            // As many stores in every step: too many columns are noted, later steps note those again.
-            let reached = reach.max((position + ku + 1).min(ncols));
-            if let Some(noted) = tops[reach..].first_chunk_mut::<NOTED>() {
-                *noted = [j as u32; NOTED];
-            } else {
-                tops[reach..reached].fill(j as u32);
+            // Written out: a loop keeps the window in memory. Blocks of their own: in one, products are put off until the
+            // registers do not hold what they wait for.
+            macro_rules! columns {
+                ($($c:literal)*) => {
+                    'columns: {$(
+                        if $c > C || $c > kv {
+                            break 'columns;
+                        }
+                        update!($c);
+                    )*}
+                };
             }
-            reach = reached;
-            flops += kl.min(rows - 1 - j) * (2 * (reach - j) - 1);
+            columns!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+            if sums.measured < whole
+                && let Some(column) = a.get(measures..).and_then(|a| a.get(..V * LANES))
+            {
+                sums.add(simd, column, kl + ku + 1);
+                sums.measured += 1;
+                measures = measures.wrapping_add(next_column);
+            }
             // What comes with the next strip.
             let next = (j + STRIP) * ld;
-            let next_of_a = shape.source_column(j + kv + STRIP);
+            let next_of_a = measures.wrapping_add(next_column.wrapping_mul(AHEAD));
             for line in 0..S / LANES {
                 prefetch(&end.values, next + line * LANES);
-                prefetch(a, next_of_a + line * LANES);
+                prefetch(a, next_of_a.wrapping_add(line * LANES));
             }
+            at = at.wrapping_add(down);
             j += 1;
         }
         for c in 0..C {
@@ -174,6 +249,7 @@ impl<const C: usize, const S: usize> pulp::NullaryFnOnce for Steps<'_, C, S> {
                 column.0 = cast(w[c]);
             }
         }
+        (*order, *norms) = (lanes, sums);
         let [smallest, ..]: [f64; LANES] = cast(smallest);
         end.found.min_pivot = end.found.min_pivot.min(smallest);
         end.found.flops += flops as f64;
@@ -231,132 +307,152 @@ fn first_lane(v: __m512i) -> u64 {
     first
 }
 
-/// Stages columns of A, zeros around them, and measures those that are not yet. False when a sum of moduli is not finite.
-struct Fill<'a, const S: usize> {
-    simd: V4,
-    end: &'a mut End<f64>,
-    source: Option<&'a [f64]>,
-    stage: &'a mut [[f64; S]],
-    columns: Range<usize>,
+/// Sums of moduli and the largest of A, and the columns measured. NaN and infinity have larger bits than all numbers.
+#[derive(Clone, Copy)]
+struct Norms<const V: usize> {
+    one: u64,
+    largest: __m512i,
+    measured: usize,
 }
 
-impl<const S: usize> pulp::NullaryFnOnce for Fill<'_, S> {
-    type Output = bool;
+impl<const V: usize> Norms<V> {
+    fn of(found: &Found<f64>) -> Self {
+        Self { one: found.norm_one.to_bits(), largest: cast([0u64; LANES]), measured: found.measured }
+    }
+
+    /// Adds a column, which begins with so many rows.
     #[inline(always)]
-    fn call(self) -> bool {
-        let Self { simd, end, source, stage, columns } = self;
+    fn add(&mut self, simd: V4, column: &[f64], rows: usize) {
         let f = simd.avx512f;
-        let shape @ Shape { n, kl, ku, ncols, looks_at, .. } = end.shape;
-        let (kv, ld, width) = (shape.kv(), shape.ld(), kl + ku + 1);
-        let backward = source.is_some() && shape.direction == Direction::Backward;
-        let reversed: __m512i = cast([7u64, 6, 5, 4, 3, 2, 1, 0]);
-        let (mut norm, mut largest) = (end.found.norm_one.to_bits(), f._mm512_setzero_si512());
-        let a = source.unwrap_or(&end.values);
-        let unmeasured = end.found.measured..looks_at;
-        let last = columns.end.min(ncols);
-        for (column, c) in stage.iter_mut().zip(columns) {
-            if c >= ncols {
-                *column = [0.0; S];
-                continue;
-            }
-            // Places of the rows that there are, in the stage and, in ascending order, in A.
-            let places = kl + ku.saturating_sub(c)..ld.min(kv + n - c);
-            let from = if backward {
-                (n - 1 - c) * (2 * ku + kl + 1) + 2 * kv + 1 - places.end
-            } else {
-                c * ld + places.start
-            };
-            let (mut moduli, mut of_column) = (f._mm512_setzero_pd(), f._mm512_setzero_si512());
-            // Whole registers where there is memory around the column.
-            let around = (from + width).checked_sub(S).and_then(|first| a.get(first..from + S));
-            if let (Some(around), true) = (around, places.len() == width) {
-                // The room for fill.
-                column[..LANES].fill(0.0);
-                for v in 0..width.div_ceil(LANES) {
-                    let load = |at: usize| -> __m512d { cast(*around[at..].first_chunk::<LANES>().expect("a column")) };
-                    let there = part((1 << width) - 1, v);
-                    let mut x = f._mm512_maskz_mov_pd(there, load(S - width + v * LANES));
-                    moduli = f._mm512_add_pd(moduli, f._mm512_abs_pd(x));
-                    of_column = larger(simd, of_column, x);
-                    if backward {
-                        x = f._mm512_permutexvar_pd(reversed, load(S - (v + 1) * LANES));
-                        x = f._mm512_maskz_mov_pd(there, x);
-                    }
-                    column[kl + v * LANES..][..LANES].copy_from_slice(&cast::<_, [f64; LANES]>(x));
-                }
-            } else {
-                *column = [0.0; S];
-                let a = &a[from..][..places.len()];
-                for x in a.chunks(LANES) {
-                    let mut lanes = [0.0; LANES];
-                    lanes[..x.len()].copy_from_slice(x);
-                    moduli = f._mm512_add_pd(moduli, f._mm512_abs_pd(cast(lanes)));
-                    of_column = larger(simd, of_column, cast(lanes));
-                }
-                column[places.clone()].copy_from_slice(a);
-                if backward {
-                    column[places].reverse();
-                }
-            }
-            // Others may hold rows of U where factors replace A.
-            if unmeasured.contains(&c) {
-                largest = f._mm512_max_epu64(largest, of_column);
-                norm = norm.max(simd.reduce_sum_f64s(cast(moduli)).to_bits());
-            }
+        let mut moduli = f._mm512_setzero_pd();
+        for v in 0..V {
+            let Some(x) = column[v * LANES..].first_chunk::<LANES>() else { return };
+            let x = f._mm512_maskz_mov_pd(part((1 << rows) - 1, v), f._mm512_abs_pd(cast(*x)));
+            self.largest = f._mm512_max_epu64(self.largest, cast(x));
+            moduli = f._mm512_add_pd(moduli, x);
         }
-        let largest: [u64; LANES] = cast(largest);
-        let largest = f64::from_bits(largest.into_iter().fold(0, u64::max));
-        let finite = f64::from_bits(norm).is_finite() && largest.is_finite();
+        self.one = self.one.max(simd.reduce_sum_f64s(cast(moduli)).to_bits());
+    }
+
+    /// Measures the columns that are not yet, before this one. False, and none of them is found measured, when a sum of moduli is
+    /// not finite.
+    fn measure_to(&mut self, simd: V4, end: &mut End<f64>, source: Option<&[f64]>, column: usize) -> bool {
+        let Shape { ncols, looks_at, .. } = end.shape;
+        while self.measured < column.min(ncols) {
+            if self.measured < looks_at {
+                let a = end.column(source, self.measured);
+                let mut rows = [0.0; 3 * LANES];
+                rows[..a.len()].copy_from_slice(a);
+                simd.vectorize(Add { simd, norms: self, rows: &rows });
+            }
+            self.measured += 1;
+        }
+        let largest: [u64; LANES] = cast(self.largest);
+        let (one, largest) = (f64::from_bits(self.one), f64::from_bits(largest.into_iter().fold(0, u64::max)));
+        let finite = one.is_finite() && largest.is_finite();
         if finite {
-            end.found.norm_one = f64::from_bits(norm);
-            end.found.max_a[0] = end.found.max_a[0].max(largest);
-            end.found.measured = end.found.measured.max(last);
+            let found = &mut end.found;
+            (found.norm_one, found.max_a[0], found.measured) = (one, found.max_a[0].max(largest), self.measured);
         }
         finite
     }
 }
 
+struct Add<'a, const V: usize> {
+    simd: V4,
+    norms: &'a mut Norms<V>,
+    rows: &'a [f64],
+}
+
+impl<const V: usize> pulp::NullaryFnOnce for Add<'_, V> {
+    type Output = ();
+    #[inline(always)]
+    fn call(self) {
+        self.norms.add(self.simd, self.rows, self.rows.len());
+    }
+}
+
 impl End<f64> {
+    /// Column j of A, ascending in A itself.
+    fn column<'a>(&'a self, source: Option<&'a [f64]>, j: usize) -> &'a [f64] {
+        let Shape { n, kl, ku, .. } = self.shape;
+        let ends = [j.saturating_sub(ku), (j + kl).min(n - 1)].map(|i| self.shape.source_at(i, j));
+        &source.unwrap_or(&self.values)[ends[0].min(ends[1])..=ends[0].max(ends[1])]
+    }
+
+    /// Columns of A, the first ones without their rows before the first of them.
+    fn stage_a<const S: usize>(&self, source: Option<&[f64]>, columns: Range<usize>) -> Stage<S> {
+        let Shape { kl, ku, ncols, direction, .. } = self.shape;
+        let mut stage = Stage::default();
+        for (column, c) in stage.0.iter_mut().zip(columns.start..columns.end.min(ncols)) {
+            let a = self.column(source, c);
+            let to = &mut column[kl + ku.saturating_sub(c)..][..a.len()];
+            to.copy_from_slice(a);
+            if direction == Direction::Backward {
+                to.reverse();
+            }
+        }
+        stage
+    }
+
     /// Stages the rows of U before these columns.
     fn restore<const S: usize>(&self, stage: &mut [[f64; S]], first: usize) {
         let (ncols, kv, ld) = (self.shape.ncols, self.shape.kv(), self.shape.ld());
         for (column, c) in stage.iter_mut().zip(first..ncols.min(first + kv)) {
+            let places = kv.saturating_sub(c)..kv + first - c;
+            column[places.clone()].copy_from_slice(&self.values[c * ld..][places]);
+        }
+    }
+
+    /// Puts them back.
+    fn keep<const S: usize>(&mut self, stage: &[[f64; S]], first: usize) {
+        let (ncols, kv, ld) = (self.shape.ncols, self.shape.kv(), self.shape.ld());
+        for (column, c) in stage.iter().zip(first..ncols.min(first + kv)) {
             let rows = kv + first - c;
-            column[..rows].copy_from_slice(&self.values[c * ld..][..rows]);
+            self.values[c * ld..][..rows].copy_from_slice(&column[..rows]);
+            max_lanes(&column[..rows], &mut self.found.max_u);
         }
     }
 }
 
-/// Columns leave the stage, the first of which is `first`, and the largest of U in the rows before `done` is noted.
-struct Empty<'a, const S: usize> {
+/// Columns leave the stage, and the largest of U is noted.
+struct Leave<'a, const S: usize> {
     simd: V4,
     end: &'a mut End<f64>,
     stage: &'a [[f64; S]],
-    first: usize,
-    done: usize,
+    columns: Range<usize>,
 }
 
-impl<const S: usize> pulp::NullaryFnOnce for Empty<'_, S> {
+impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
-        let Self { simd, end, stage, first, done } = self;
+        let Self { simd, end, stage, columns } = self;
         let f = simd.avx512f;
-        let (ncols, kv, ld) = (end.shape.ncols, end.shape.kv(), end.shape.ld());
+        let (kv, ld) = (end.shape.kv(), end.shape.ld());
+        let last = columns.end;
         let mut largest = f._mm512_setzero_si512();
-        for (column, c) in stage.iter().zip(first..ncols) {
-            let rows = (kv + 1).min(kv + done - c);
-            for (v, u) in column.as_chunks::<LANES>().0.iter().enumerate() {
-                let u = f._mm512_maskz_mov_pd(part((1 << rows) - 1, v), cast(*u));
-                largest = larger(simd, largest, u);
+        for (column, c) in stage.iter().zip(columns) {
+            let (vectors, to) = (column.as_chunks::<LANES>().0, &mut end.values[c * ld..]);
+            for (v, u) in vectors.iter().enumerate() {
+                largest = larger(simd, largest, f._mm512_maskz_mov_pd(part((2 << kv) - 1, v), cast(*u)));
             }
-            copy(&column[..ld], &mut end.values[c * ld..][..ld]);
+            match to.get_mut(..S) {
+                // Into columns behind, at most two, that leave after this one.
+                Some(to) if c + 2 < last => {
+                    for (v, (to, from)) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(vectors).enumerate() {
+                        if v * LANES < ld {
+                            *to = *from;
+                        }
+                    }
+                }
+                _ => copy(&column[..ld], &mut to[..ld]),
+            }
         }
         // NaN and infinity have larger bits than all numbers.
         let largest: [u64; LANES] = cast(largest);
         for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
-            let u = f64::from_bits(bits);
-            *max = if u.is_nan() { u } else { max.max(u) };
+            *max = max.max_nan(f64::from_bits(bits));
         }
     }
 }

@@ -178,7 +178,9 @@ fn dominance_and_scale_do_not_matter_to_kernels() {
 fn registers_are_left_and_entered_again() {
     for (kl, ku) in [(1, 1), (2, 2), (6, 5), (8, 8), (8, 0), (1, 7)] {
         let tuning = Tuning::Narrow { registers: 1, strip: 32 };
-        same_factors::<f64>(3000, kl, ku, tuning, 7);
+        for n in (0..20).chain([48, 49, 3000]) {
+            same_factors::<f64>(n, kl, ku, tuning, 7);
+        }
         let mut a = random::<f64>(230, kl, ku, 8);
         for j in (5..220).step_by(43) {
             for i in a.column_range(j) {
@@ -186,12 +188,67 @@ fn registers_are_left_and_entered_again() {
             }
         }
         same_factors_of(&a, tuning);
-        for (row, col) in [(0, 0), (31, 32), (100, 100), (229, 229)] {
-            let mut bad = a.clone();
+        // In place, too: found before rows of U replace it.
+        let within = (84..104).map(|row| (row, row + ku / 2));
+        for (row, col) in [(0, 0), (31, 32), (100, 100), (229, 229)].into_iter().chain(within) {
+            let mut bad = random::<f64>(230, kl, ku, 8);
             *bad.get_mut(row, col.min(row + ku)) = f64::NAN;
-            let message = BandLu::new(&bad).unwrap_err().to_string();
-            assert!(message.contains(&format!("row {row}, column {}", col.min(row + ku))), "{message}");
+            for outcome in [BandLu::new(&bad), BandLu::from_band(bad)] {
+                let message = outcome.unwrap_err().to_string();
+                assert!(message.contains(&format!("row {row}, column {}", col.min(row + ku))), "{message}");
+            }
         }
+    }
+}
+
+/// Rows and columns come from A upwards and downwards, whatever stands in its room for fill.
+#[test]
+fn two_ends_in_registers_have_the_factors_of_other_kernels() {
+    for (kl, ku) in [(1, 1), (2, 2), (6, 5), (8, 8), (8, 7), (1, 7), (3, 8), (8, 1)] {
+        for (n, room) in [(100, 1e9), (700, f64::NAN), (700, 1e9), (2003, 1e9)] {
+            let mut a = random::<f64>(n, kl, ku, 10);
+            let ld = 2 * kl + ku + 1;
+            for (j, column) in a.values_mut().chunks_mut(ld).enumerate() {
+                column[..kl + ku.saturating_sub(j)].fill(room);
+                column[ld.min(kl + ku + n - j)..].fill(room);
+            }
+            let [one, other] = [1, 4].map(|registers| {
+                let tunings = [Tuning::Narrow { registers, strip: 32 }; 2];
+                let mut lu = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
+                lu.factor(Some(a.values()), &mut ()).unwrap();
+                lu
+            });
+            for (one, other) in one.parts.iter().zip(&other.parts) {
+                assert_eq!(one.pivots, other.pivots, "{kl} {ku} {n}");
+                assert_eq!(one.tops, other.tops);
+                // Of the columns left over the rows of U.
+                let Shape { cols, ncols, .. } = one.shape;
+                let (ld, kv) = (one.shape.ld(), one.shape.kv());
+                for j in 0..ncols {
+                    let rows = if j < cols { ld } else { kv + cols - j };
+                    assert_eq!(
+                        one.values[j * ld..][..rows],
+                        other.values[j * ld..][..rows],
+                        "{kl} {ku} {n} column {j}"
+                    );
+                }
+            }
+            assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
+        }
+    }
+}
+
+/// Entries are finite, sums of their moduli are not.
+#[test]
+fn sums_may_overflow_where_entries_do_not() {
+    for (kl, ku) in [(1, 1), (8, 8)] {
+        let mut a = random::<f64>(300, kl, ku, 11);
+        for j in [0, 40, 131, 299] {
+            for i in a.column_range(j) {
+                *a.get_mut(i, j) = if i == j { 1.7e308 } else { 1e308 };
+            }
+        }
+        same_factors_of(&a, Tuning::Narrow { registers: 1, strip: 32 });
     }
 }
 
@@ -201,7 +258,7 @@ fn factors_in_place_are_those_of_a_copy() {
     let n = 1300usize;
     for (kl, ku) in [(1, 1), (2, 2), (6, 5), (8, 8), (1, 20), (9, 3), (20, 20)] {
         // U grows above A without dominance, and solutions may overflow.
-        for dominance in [0.0, 2.0] {
+        for (dominance, room) in [(0.0, f64::NAN), (2.0, 1e9)] {
             let mut a = random::<f64>(n, kl, ku, 8);
             for j in 0..n {
                 *a.get_mut(j, j) += dominance * (kl + ku) as f64;
@@ -210,8 +267,8 @@ fn factors_in_place_are_those_of_a_copy() {
             lu.factor(Some(a.values()), &mut ()).unwrap();
             let ld = 2 * kl + ku + 1;
             for (j, column) in a.values_mut().chunks_mut(ld).enumerate() {
-                column[..kl + ku.saturating_sub(j)].fill(f64::NAN);
-                column[ld.min(kl + ku + n - j)..].fill(f64::NAN);
+                column[..kl + ku.saturating_sub(j)].fill(room);
+                column[ld.min(kl + ku + n - j)..].fill(room);
             }
             let in_place = BandLu::from_band(a).unwrap();
             assert_eq!(lu.parts[0].pivots, in_place.parts[0].pivots);

@@ -112,6 +112,13 @@ impl Shape {
             Direction::Backward => (self.n.saturating_sub(j + 1)) * (2 * self.ku + self.kl + 1),
         }
     }
+    /// Numbers with which its columns begin there, the room for fill.
+    pub(super) fn source_room(&self) -> usize {
+        match self.direction {
+            Direction::Forward => self.kl,
+            Direction::Backward => self.ku,
+        }
+    }
     /// Index of A(i, j), as seen from this end, in the band A in LAPACK's layout.
     #[inline(always)]
     pub(super) fn source_at(&self, i: usize, j: usize) -> usize {

@@ -71,11 +71,16 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
         end.tops[..end.found.reach].fill(0);
     }
     let mut order = Order::load(end, first);
+    // Behind these columns the rows that enter end with the matrix.
+    let inside = rows.saturating_sub(kl).min(ncols.saturating_sub(kv));
     loop {
-        let goal = last.min(first + STRIP);
-        if goal + kl > rows || goal + kv > ncols {
-            // At the matrix's end.
-            staged = Some(end.stage_a(source, first..goal + kv));
+        let mut goal = last.min(first + STRIP);
+        if goal > inside {
+            if first < inside {
+                goal = inside;
+            } else {
+                end.stage_a(source, first..goal + kv, &mut staged.get_or_insert_with(Stage::default).0);
+            }
         }
         let a = staged.as_ref().map(|a: &Stage<S>| a.0.as_flattened());
         let steps = Steps::<C, S, V> {
@@ -102,7 +107,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
             }
             return done;
         }
-        stage.0.copy_within(STRIP..STRIP + kv, 0);
+        stage.0.copy_within(done - first..done - first + kv, 0);
         first = done;
     }
 }
@@ -135,17 +140,17 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
             w[c] = end.window.get(c).map_or(w[c], |column| cast(column.0));
         }
         let a = source.unwrap_or(&end.values);
-        // Distances from a column of A to the next, and along a row; the room for fill.
-        let (next_column, along, room) = match shape.direction {
-            Direction::Forward => (ld, ld - 1, kl),
-            Direction::Backward => ((2 * ku + kl + 1).wrapping_neg(), (2 * ku + kl).wrapping_neg(), ku),
+        // Distances from a column of A to the next, and along a row.
+        let (next_column, along) = match shape.direction {
+            Direction::Forward => (ld, ld - 1),
+            Direction::Backward => ((2 * ku + kl + 1).wrapping_neg(), (2 * ku + kl).wrapping_neg()),
         };
         // Where a step's row enters from, and the distances from step to step and along the row.
         let (enters, mut at, down, across) = match staged {
             Some(a) => (a, kv + kl, S, S - 1),
             None => (a, shape.source_at(first + kl, first), next_column, along),
         };
-        let mut measures = shape.source_column(norms.measured) + room;
+        let mut measures = shape.source_column(norms.measured) + shape.source_room();
         let whole = n.saturating_sub(kl).min(ncols).min(looks_at);
         let mut smallest = f._mm512_set1_pd(f64::INFINITY);
         let (mut flops, mut reach) = (0, end.found.reach);
@@ -338,14 +343,9 @@ impl<const V: usize> Norms<V> {
     /// not finite.
     fn measure_to(&mut self, simd: V4, end: &mut End<f64>, source: Option<&[f64]>, column: usize) -> bool {
         let Shape { ncols, looks_at, .. } = end.shape;
-        while self.measured < column.min(ncols) {
-            if self.measured < looks_at {
-                let a = end.column(source, self.measured);
-                let mut rows = [0.0; 3 * LANES];
-                rows[..a.len()].copy_from_slice(a);
-                simd.vectorize(Add { simd, norms: self, rows: &rows });
-            }
-            self.measured += 1;
+        if self.measured < column.min(ncols) {
+            simd.vectorize(Measure { simd, norms: self, end, source, last: column.min(looks_at) });
+            self.measured = column.min(ncols);
         }
         let largest: [u64; LANES] = cast(self.largest);
         let (one, largest) = (f64::from_bits(self.one), f64::from_bits(largest.into_iter().fold(0, u64::max)));
@@ -358,17 +358,33 @@ impl<const V: usize> Norms<V> {
     }
 }
 
-struct Add<'a, const V: usize> {
+struct Measure<'a, const V: usize> {
     simd: V4,
     norms: &'a mut Norms<V>,
-    rows: &'a [f64],
+    end: &'a End<f64>,
+    source: Option<&'a [f64]>,
+    last: usize,
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for Add<'_, V> {
+impl<const V: usize> pulp::NullaryFnOnce for Measure<'_, V> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
-        self.norms.add(self.simd, self.rows, self.rows.len());
+        let Self { simd, norms, end, source, last } = self;
+        let shape @ Shape { n, kl, ku, ncols, .. } = end.shape;
+        let a = source.unwrap_or(&end.values);
+        for c in norms.measured..last.min(ncols) {
+            let whole = (ku..n.saturating_sub(kl)).contains(&c);
+            let from = shape.source_column(c) + shape.source_room();
+            if let (true, Some(column)) = (whole, a.get(from..from + V * LANES)) {
+                norms.add(simd, column, kl + ku + 1);
+            } else {
+                let a = end.column(source, c);
+                let mut column = [0.0; 3 * LANES];
+                column[..a.len()].copy_from_slice(a);
+                norms.add(simd, &column, column.len());
+            }
+        }
     }
 }
 
@@ -380,19 +396,17 @@ impl End<f64> {
         &source.unwrap_or(&self.values)[ends[0].min(ends[1])..=ends[0].max(ends[1])]
     }
 
-    /// Columns of A, the first ones without their rows before the first of them.
-    fn stage_a<const S: usize>(&self, source: Option<&[f64]>, columns: Range<usize>) -> Stage<S> {
+    /// Stages columns of A, in place with rows of U above.
+    fn stage_a<const S: usize>(&self, source: Option<&[f64]>, columns: Range<usize>, stage: &mut [[f64; S]]) {
         let Shape { kl, ku, ncols, direction, .. } = self.shape;
-        let mut stage = Stage::default();
-        for (column, c) in stage.0.iter_mut().zip(columns.start..columns.end.min(ncols)) {
+        for (column, c) in stage.iter_mut().zip(columns.start..columns.end.min(ncols)) {
             let a = self.column(source, c);
             let to = &mut column[kl + ku.saturating_sub(c)..][..a.len()];
-            to.copy_from_slice(a);
+            copy(a, to);
             if direction == Direction::Backward {
                 to.reverse();
             }
         }
-        stage
     }
 
     /// Stages the rows of U before these columns.

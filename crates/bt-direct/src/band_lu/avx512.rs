@@ -16,7 +16,7 @@ use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::Tuning;
-use super::end::{Direction, End, Lanes, Shape, reciprocal};
+use super::end::{Direction, End, Found, Lanes, Shape, reciprocal};
 use super::kernels::LANES;
 use super::narrow::tiny_pivot_lane;
 use crate::lines;
@@ -248,13 +248,9 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
             largest = larger(simd, largest, f._mm512_set1_pd(u));
             (one, two) = (next_one, next_two);
         }
-        end.forget_beyond();
+        end.forget_beyond(kl + 1);
         order.store(end, last);
-        // NaN and infinity have larger bits than all numbers.
-        let largest: [u64; LANES] = cast(largest);
-        for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
-            *max = max.max_nan(f64::from_bits(bits));
-        }
+        end.found.note_u(largest);
         end.slide::<V>(last - first);
     }
 }
@@ -452,12 +448,23 @@ impl End<f64> {
         self.found.reach = reach.max(position + self.shape.ku + 1);
     }
 
-    /// Of the columns noted too early, those that are left over when all steps are done.
-    fn forget_beyond(&mut self) {
-        let Shape { kl, cols, .. } = self.shape;
+    /// Of so many columns noted too early, those that are left over when all steps are done.
+    pub(super) fn forget_beyond(&mut self, noted: usize) {
+        let cols = self.shape.cols;
         let start = self.found.reach.max(cols);
-        let noted = start..(self.found.reach + kl + 1).clamp(start, self.tops.len());
+        let noted = start..(self.found.reach + noted).clamp(start, self.tops.len());
         self.tops[noted].fill(cols as u32);
+    }
+}
+
+impl Found<f64> {
+    /// Notes the largest of U lane by lane, by their bits: NaN and infinity have larger ones than all numbers.
+    #[inline(always)]
+    pub(super) fn note_u(&mut self, largest: __m512i) {
+        let largest: [u64; LANES] = cast(largest);
+        for (max, bits) in self.max_u.iter_mut().zip(largest) {
+            *max = max.max_nan(f64::from_bits(bits));
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! there is partial pivoting in another order of the columns.
 
 use std::any::Any;
+use std::ops::Range;
 
 use bt_formats::{RealScalar, Reals, Scalar, zero};
 
@@ -105,12 +106,24 @@ impl Shape {
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
         j * (2 * self.kl + self.ku) + self.kv() + i
     }
-    /// Where A's column j, as seen from this end, begins in LAPACK's layout; 0 when there is none.
+    /// Numbers of a column of A in LAPACK's layout: from this end forwards it has kl sub-diagonals, backwards ku.
+    #[inline(always)]
+    pub(super) fn source_ld(&self) -> usize {
+        self.kv() + self.source_room() + 1
+    }
+    /// Where A's column j, as seen from this end, begins there; 0 when there is none.
     pub(super) fn source_column(&self, j: usize) -> usize {
-        match self.direction {
-            Direction::Forward => j * self.ld(),
-            Direction::Backward => (self.n.saturating_sub(j + 1)) * (2 * self.ku + self.kl + 1),
-        }
+        let j = match self.direction {
+            Direction::Forward => j,
+            Direction::Backward => self.n.saturating_sub(j + 1),
+        };
+        j * self.source_ld()
+    }
+    /// Where its entries are.
+    #[inline(always)]
+    pub(super) fn source_entries(&self, j: usize) -> Range<usize> {
+        let [a, b] = [j.saturating_sub(self.ku), (j + self.kl).min(self.n - 1)].map(|i| self.source_at(i, j));
+        a.min(b)..a.max(b) + 1
     }
     /// Numbers with which its columns begin there, the room for fill.
     pub(super) fn source_room(&self) -> usize {
@@ -122,14 +135,11 @@ impl Shape {
     /// Index of A(i, j), as seen from this end, in the band A in LAPACK's layout.
     #[inline(always)]
     pub(super) fn source_at(&self, i: usize, j: usize) -> usize {
-        match self.direction {
-            Direction::Forward => self.at(i, j),
-            // A has ku sub-diagonals here.
-            Direction::Backward => {
-                let (i, j) = (self.n - 1 - i, self.n - 1 - j);
-                j * (2 * self.ku + self.kl) + self.kv() + i
-            }
-        }
+        let (i, j) = match self.direction {
+            Direction::Forward => (i, j),
+            Direction::Backward => (self.n - 1 - i, self.n - 1 - j),
+        };
+        j * (self.source_ld() - 1) + self.kv() + i
     }
 }
 
@@ -273,7 +283,7 @@ impl<T: Scalar> End<T> {
     }
 
     /// Names a NaN or infinity in these columns; no elimination has touched them yet.
-    fn unusable_input(&self, source: Option<&[T]>, columns: std::ops::Range<usize>) -> FactorError {
+    fn unusable_input(&self, source: Option<&[T]>, columns: Range<usize>) -> FactorError {
         let Shape { n, kl, ku, direction, .. } = self.shape;
         for j in columns {
             for i in j.saturating_sub(ku)..(j + kl + 1).min(n) {
@@ -444,18 +454,12 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
     fn with_simd<S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;
         let (mut max_f64, mut max_f32) = (s.splat_f64s(0.0), s.splat_f32s(0.0));
-        let Shape { n, kl, ku, ncols, looks_at, .. } = end.shape;
-        let (ld, copied) = (end.shape.ld(), matches!(end.tuning, Tuning::Wide { .. }));
+        let shape @ Shape { kl, ku, ncols, looks_at, direction, .. } = end.shape;
+        let (ld, copied) = (shape.ld(), matches!(end.tuning, Tuning::Wide { .. }));
         let (mut norm, mut largest) = (end.found.norm_one, end.found.max_a);
         for j in first..last {
-            let rows = j.saturating_sub(ku)..(j + kl + 1).min(n);
-            let column = match source {
-                None => &end.values[end.shape.at(rows.start, j)..][..rows.len()],
-                Some(source) => {
-                    let (a, b) = (end.shape.source_at(rows.start, j), end.shape.source_at(rows.end - 1, j));
-                    &source[a.min(b)..=a.max(b)]
-                }
-            };
+            let entries = shape.source_entries(j);
+            let column = &source.unwrap_or(&end.values)[entries.clone()];
             if j < looks_at {
                 let sum = match T::reals(column) {
                     Some(Reals::F64(x)) => simd::sum_and_max(s, x, &mut max_f64),
@@ -472,13 +476,11 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
             // The room for fill holds zeros whatever the caller left there.
             end.values[j * ld..j * ld + kl].fill(zero());
             if let Some(source) = source {
-                let (a, b) = (end.shape.source_at(rows.start, j), end.shape.source_at(rows.end - 1, j));
-                let to = end.shape.at(rows.start, j);
-                let to = &mut end.values[to..to + rows.len()];
-                if a <= b {
-                    to.copy_from_slice(&source[a..=b]);
-                } else {
-                    to.iter_mut().zip(source[b..=a].iter().rev()).for_each(|(to, &from)| *to = from);
+                let (from, to) = (&source[entries], shape.at(j.saturating_sub(ku), j));
+                let to = &mut end.values[to..to + from.len()];
+                match direction {
+                    Direction::Forward => to.copy_from_slice(from),
+                    Direction::Backward => to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from),
                 }
             }
         }

@@ -451,4 +451,4 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,7 +8,7 @@
 use std::arch::x86_64::{__m512d, __m512i};
 use std::ops::Range;
 
-use bt_formats::{RealScalar, prefetch};
+use bt_formats::prefetch;
 use pulp::Simd;
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
@@ -57,7 +57,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
     columns: Range<usize>,
 ) -> usize {
     let Range { start: mut first, end: last } = columns;
-    let Shape { kl, ku, cols, rows, ncols, .. } = end.shape;
+    let Shape { kl, ku, rows, ncols, .. } = end.shape;
     let kv = end.shape.kv();
     let mut norms = Norms::<V>::of(&end.found);
     if !norms.measure_to(simd, end, source, first + kv + STRIP) {
@@ -99,12 +99,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
         if done < goal || done == last || !finite {
             end.keep(&stage.0[done - first..], done);
             order.store(end, done);
-            // Columns noted too early, left over when all steps are done.
-            let reach = end.found.reach;
-            let noted = reach.max(cols)..(reach + NOTED).min(ncols);
-            if noted.start < noted.end {
-                end.tops[noted].fill(cols as u32);
-            }
+            end.forget_beyond(NOTED);
             return done;
         }
         stage.0.copy_within(done - first..done - first + kv, 0);
@@ -141,9 +136,10 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
         }
         let a = source.unwrap_or(&end.values);
         // Distances from a column of A to the next, and along a row.
+        let lda = shape.source_ld();
         let (next_column, along) = match shape.direction {
-            Direction::Forward => (ld, ld - 1),
-            Direction::Backward => ((2 * ku + kl + 1).wrapping_neg(), (2 * ku + kl).wrapping_neg()),
+            Direction::Forward => (lda, lda - 1),
+            Direction::Backward => (lda.wrapping_neg(), (lda - 1).wrapping_neg()),
         };
         // Where a step's row enters from, and the distances from step to step and along the row.
         let (enters, mut at, down, across) = match staged {
@@ -391,9 +387,7 @@ impl<const V: usize> pulp::NullaryFnOnce for Measure<'_, V> {
 impl End<f64> {
     /// Column j of A, ascending in A itself.
     fn column<'a>(&'a self, source: Option<&'a [f64]>, j: usize) -> &'a [f64] {
-        let Shape { n, kl, ku, .. } = self.shape;
-        let ends = [j.saturating_sub(ku), (j + kl).min(n - 1)].map(|i| self.shape.source_at(i, j));
-        &source.unwrap_or(&self.values)[ends[0].min(ends[1])..=ends[0].max(ends[1])]
+        &source.unwrap_or(&self.values)[self.shape.source_entries(j)]
     }
 
     /// Stages columns of A, in place with rows of U above.
@@ -463,10 +457,6 @@ impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
                 _ => copy(&column[..ld], &mut to[..ld]),
             }
         }
-        // NaN and infinity have larger bits than all numbers.
-        let largest: [u64; LANES] = cast(largest);
-        for (max, bits) in end.found.max_u.iter_mut().zip(largest) {
-            *max = max.max_nan(f64::from_bits(bits));
-        }
+        end.found.note_u(largest);
     }
 }

@@ -19,6 +19,15 @@ fn random<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
     a
 }
 
+/// Writes `value` wherever LAPACK's layout has no entry of the matrix.
+pub(crate) fn fill_room(a: &mut Band<f64>, value: f64) {
+    let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
+    for (j, column) in a.values_mut().chunks_exact_mut(ld).enumerate() {
+        column[..kl + ku.saturating_sub(j)].fill(value);
+        column[ld.min(kl + ku + n - j)..].fill(value);
+    }
+}
+
 /// All kernels perform the same operations on an element in the same order: the factors agree in all bits.
 fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, tuning: Tuning, seed: u64) {
     same_factors_of(&random::<T>(n, kl, ku, seed), tuning);
@@ -207,11 +216,7 @@ fn two_ends_in_registers_have_the_factors_of_other_kernels() {
     for (kl, ku) in [(1, 1), (2, 2), (6, 5), (8, 8), (8, 7), (1, 7), (3, 8), (8, 1)] {
         for (n, room) in [(100, 1e9), (700, f64::NAN), (700, 1e9), (2003, 1e9)] {
             let mut a = random::<f64>(n, kl, ku, 10);
-            let ld = 2 * kl + ku + 1;
-            for (j, column) in a.values_mut().chunks_mut(ld).enumerate() {
-                column[..kl + ku.saturating_sub(j)].fill(room);
-                column[ld.min(kl + ku + n - j)..].fill(room);
-            }
+            fill_room(&mut a, room);
             let [one, other] = [1, 4].map(|registers| {
                 let tunings = [Tuning::Narrow { registers, strip: 32 }; 2];
                 let mut lu = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
@@ -265,11 +270,7 @@ fn factors_in_place_are_those_of_a_copy() {
             }
             let mut lu = BandLu::one_ended(n, kl, ku, Tuning::of(kl), None).unwrap();
             lu.factor(Some(a.values()), &mut ()).unwrap();
-            let ld = 2 * kl + ku + 1;
-            for (j, column) in a.values_mut().chunks_mut(ld).enumerate() {
-                column[..kl + ku.saturating_sub(j)].fill(room);
-                column[ld.min(kl + ku + n - j)..].fill(room);
-            }
+            fill_room(&mut a, room);
             let in_place = BandLu::from_band(a).unwrap();
             assert_eq!(lu.parts[0].pivots, in_place.parts[0].pivots);
             assert_eq!(lu.parts[0].tops, in_place.parts[0].tops);

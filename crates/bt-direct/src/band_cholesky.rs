@@ -13,7 +13,7 @@ use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::kernels::axpy_minus;
-use crate::band_lu::substitution::{self, Factor, Triangles};
+use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
@@ -249,6 +249,7 @@ impl<T: Scalar> BandCholesky<T> {
             ld: self.ld,
             diagonal: self.diagonal,
             values: &self.values,
+            lower: Multipliers::behind(self.ld, self.diagonal, &self.values),
             pivots: &[],
             tops: &[],
             diagonal_of: Factor::Lower,

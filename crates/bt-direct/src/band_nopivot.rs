@@ -27,7 +27,7 @@ use faer::MatMut;
 
 use crate::band_lu::end::divide;
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
-use crate::band_lu::substitution::{self, Factor, Triangles};
+use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
@@ -321,6 +321,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             ld: self.ld,
             diagonal: self.diagonal,
             values: &self.values,
+            lower: Multipliers::behind(self.ld, self.diagonal, &self.values),
             pivots: &[],
             tops: &[],
             diagonal_of: Factor::Upper,

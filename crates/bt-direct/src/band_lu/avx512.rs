@@ -167,6 +167,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
                     let head = rows.at(shape, column, column) - kv;
                     lines::fetch(rows.values(), head..head + len);
                     lines::fetch(&end.values, column * shape.ld()..(column + 1) * shape.ld());
+                    lines::fetch(&end.lower, column * kl..(column + 1) * kl);
                 }
             }
             for (j, gauss) in [(j, &one), (j + 1, &two)] {
@@ -180,7 +181,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
                 let diagonal = shape.at(j, j);
                 end.values[diagonal] = gauss.pivot;
                 largest = larger(simd, largest, f._mm512_set1_pd(gauss.pivot));
-                order.write(simd, gauss.l, &mut end.values[diagonal + 1..=diagonal + kl]);
+                order.write(simd, gauss.l, &mut shape.multipliers(j, &mut end.values, &mut end.lower)[..kl]);
             }
             let multiplier = {
                 let (l, place): ([[f64; LANES]; V], _) = (cast_each(one.l), two.place());

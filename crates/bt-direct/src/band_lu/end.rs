@@ -84,6 +84,16 @@ pub(super) struct Shape {
     /// Columns whose entries it looks at before they are used: all that lie between the ends belong to the first.
     pub(super) looks_at: usize,
     pub(super) direction: Direction,
+    pub(super) place: Place,
+}
+
+/// Where the multipliers are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// Behind U in its columns, as in LAPACK, where A may stand at first.
+    BehindU,
+    /// In an array of their own: a substitution reads one factor in order.
+    Apart,
 }
 
 /// From which end the rows and columns count.
@@ -97,14 +107,26 @@ impl Shape {
     pub(super) fn kv(&self) -> usize {
         self.kl + self.ku
     }
-    /// Values of a column of the factors: U with its fill, the diagonal, L.
+    /// Values of a column of the factors: U with its fill, the diagonal, L unless that is apart.
+    #[inline(always)]
     pub(super) fn ld(&self) -> usize {
-        2 * self.kl + self.ku + 1
+        match self.place {
+            Place::BehindU => self.kv() + 1 + self.kl,
+            Place::Apart => self.kv() + 1,
+        }
     }
     /// Index of (i, j) in the factors. Meaningless outside the band, though it never underflows for i ≥ j − kl − ku − 1.
     #[inline(always)]
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
-        j * (2 * self.kl + self.ku) + self.kv() + i
+        j * (self.ld() - 1) + self.kv() + i
+    }
+    /// The multipliers of step j from the first on, in the factors or an array of their own.
+    #[inline(always)]
+    pub(super) fn multipliers<'a, T>(&self, j: usize, values: &'a mut [T], lower: &'a mut [T]) -> &'a mut [T] {
+        match self.place {
+            Place::BehindU => &mut values[self.at(j, j) + 1..],
+            Place::Apart => &mut lower[j * self.kl..],
+        }
     }
     /// Numbers of a column of A in LAPACK's layout: from this end forwards it has kl sub-diagonals, backwards ku.
     #[inline(always)]
@@ -150,6 +172,8 @@ pub(super) struct End<T: Scalar> {
     pub(super) tuning: Tuning,
     /// Columns of U, the diagonal and L; of the columns left over, the rows of U.
     pub(super) values: Lines<T>,
+    /// Columns of kl multipliers, where they are apart.
+    pub(super) lower: Lines<T>,
     /// Row exchanged with row j at step j.
     pub(super) pivots: Vec<u32>,
     /// First row of each column of U that exchanges and fill reach.
@@ -180,6 +204,7 @@ impl<T: Scalar> End<T> {
             Some(values) => values.into(),
             None => Lines::zeros(shape.ncols.saturating_mul(shape.ld()))?,
         };
+        let lower = if shape.place == Place::Apart { shape.cols.saturating_mul(shape.kl) } else { 0 };
         // A panel's first row is in the band of its last column, or one above it.
         let tuning = match tuning {
             Tuning::Wide { panel } => Tuning::Wide { panel: panel.min(kv + 1) },
@@ -198,6 +223,7 @@ impl<T: Scalar> End<T> {
             shape,
             tuning,
             values,
+            lower: Lines::zeros(lower)?,
             pivots: filled(shape.cols, 0)?,
             tops: filled(shape.ncols, 0)?,
             window: filled(columns.saturating_mul(registers), blank)?,
@@ -214,6 +240,7 @@ impl<T: Scalar> End<T> {
     /// Bytes of all arrays.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.values)
+            + size_of_val(&*self.lower)
             + size_of_val(&*self.pivots)
             + size_of_val(&*self.tops)
             + size_of_val(&*self.window)

@@ -41,8 +41,8 @@ use faer::MatMut;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{check_size, reserve};
-use end::{Direction, End, Shape};
-use substitution::{Factor, Step, Triangles, reverse};
+use end::{Direction, End, Place, Shape};
+use substitution::{Factor, Multipliers, Step, Triangles, reverse};
 
 /// P·A = L·U of a band matrix.
 ///
@@ -99,6 +99,14 @@ impl Tuning {
         }
     }
 
+    /// Where the multipliers go when A is read elsewhere: wide bands are eliminated where their factors stay.
+    fn place(self) -> Place {
+        match self {
+            Self::Narrow { .. } => Place::Apart,
+            Self::Wide { .. } => Place::BehindU,
+        }
+    }
+
     /// Columns eliminated at a time.
     fn strip(self) -> usize {
         match self {
@@ -144,7 +152,7 @@ impl<T: Scalar> BandLu<T> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let mut lu = match halves(n, kl, ku) {
             Some(cols) => Self::two_ended(n, kl, ku, cols, [Tuning::of(kl), Tuning::of(ku)])?,
-            None => Self::one_ended(n, kl, ku, Tuning::of(kl), None)?,
+            None => Self::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None)?,
         };
         lu.factor(Some(a.values()), monitor)?;
         Ok(lu)
@@ -156,13 +164,13 @@ impl<T: Scalar> BandLu<T> {
     /// As [`BandLu::new`].
     pub fn from_band(a: Band<T>) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
-        let mut lu = Self::one_ended(n, kl, ku, Tuning::of(kl), Some(a.into_values()))?;
+        let mut lu = Self::one_ended(n, kl, ku, Tuning::of(kl), Place::BehindU, Some(a.into_values()))?;
         lu.factor(None, &mut ())?;
         Ok(lu)
     }
 
-    fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
-        let shape = Shape { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward };
+    fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, place: Place, values: Option<Vec<T>>) -> Result<Self> {
+        let shape = Shape { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward, place };
         let mut parts = Vec::new();
         reserve(&mut parts, 1)?;
         parts.push(End::tuned(shape, tuning, values)?);
@@ -171,9 +179,9 @@ impl<T: Scalar> BandLu<T> {
 
     fn two_ended(n: usize, kl: usize, ku: usize, cols: [usize; 2], tunings: [Tuning; 2]) -> Result<Self> {
         let (kv, k) = (kl + ku, n - cols[0] - cols[1]);
-        let shape = |kl, ku, cols, looks_at, direction| {
+        let shape = |kl, ku, cols, looks_at, direction, tuning: Tuning| {
             let (rows, ncols) = (cols + kl, cols + kv);
-            Shape { n, kl, ku, cols, rows, ncols, looks_at, direction }
+            Shape { n, kl, ku, cols, rows, ncols, looks_at, direction, place: tuning.place() }
         };
         let full = Shape {
             n: k,
@@ -184,11 +192,13 @@ impl<T: Scalar> BandLu<T> {
             ncols: k,
             looks_at: k,
             direction: Direction::Forward,
+            place: Place::BehindU,
         };
+        let [top, bottom] = tunings;
         let mut parts = Vec::new();
         reserve(&mut parts, 3)?;
-        parts.push(End::tuned(shape(kl, ku, cols[0], cols[0] + k, Direction::Forward), tunings[0], None)?);
-        parts.push(End::tuned(shape(ku, kl, cols[1], cols[1], Direction::Backward), tunings[1], None)?);
+        parts.push(End::tuned(shape(kl, ku, cols[0], cols[0] + k, Direction::Forward, top), top, None)?);
+        parts.push(End::tuned(shape(ku, kl, cols[1], cols[1], Direction::Backward, bottom), bottom, None)?);
         parts.push(End::new(full, None)?);
         Ok(Self { n, kl, ku, parts, stats: FactorStats::default() })
     }
@@ -363,6 +373,10 @@ impl<T: Scalar> End<T> {
             ld: shape.ld(),
             diagonal: shape.kv(),
             values: &self.values,
+            lower: match shape.place {
+                Place::BehindU => Multipliers::behind(shape.ld(), shape.kv(), &self.values),
+                Place::Apart => Multipliers { ld: shape.kl, first: 0, values: &self.lower },
+            },
             pivots: &self.pivots,
             tops: &self.tops,
             diagonal_of: Factor::Upper,

@@ -244,11 +244,11 @@ impl<T: Scalar> End<T> {
     #[inline(always)]
     fn write<const R: usize>(&mut self, j: usize, step: &Gauss<T, R>) {
         let Shape { kl, ku, rows, ncols, .. } = self.shape;
-        let (diagonal, stride) = (self.shape.at(j, j), 2 * kl + ku);
+        let (diagonal, stride) = (self.shape.at(j, j), self.shape.ld() - 1);
         let width = (kl + ku).min(ncols - 1 - j);
         to_every(&mut self.values[diagonal..], stride, &self.u.as_flattened()[..=width]);
         let below = kl.min(rows - 1 - j);
-        let l = &mut self.values[diagonal + 1..=diagonal + below];
+        let l = &mut self.shape.multipliers(j, &mut self.values, &mut self.lower)[..below];
         let (after, before) = self.lane_at.split_at((j + 1) & (self.lane_at.len() - 1));
         let (head, tail) = l.split_at_mut(below.min(before.len()));
         let multipliers = step.l.as_flattened();

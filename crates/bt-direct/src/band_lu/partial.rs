@@ -12,7 +12,7 @@ use faer::MatMut;
 
 use super::kernels::{axpy_minus, dot};
 use super::substitution::Triangles;
-use super::{BandLu, End, Tuning};
+use super::{BandLu, End, Place, Tuning};
 use crate::error::Result;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
@@ -21,7 +21,7 @@ impl<T: Scalar> BandLu<T> {
     /// The memory for factors of any n × n matrix with these bandwidths, eliminated from one end; solves mean nothing
     /// before a factorization.
     pub(crate) fn empty(n: usize, kl: usize, ku: usize) -> Result<Self> {
-        Self::one_ended(n, kl, ku, Tuning::of(kl), None)
+        Self::one_ended(n, kl, ku, Tuning::of(kl), Place::BehindU, None)
     }
 
     /// Factors the matrix whose columns `fill(column, rows, values)` writes. Only for factors made by [`BandLu::empty`].
@@ -57,10 +57,8 @@ pub(crate) fn bound_above<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, w: u
             if hermitian {
                 // rᵢ ← Σₖ |lₖᵢ|·rₖ / |lᵢᵢ|
                 for i in (0..first).rev() {
-                    let (diagonal, below) = (i * lu.ld + lu.diagonal, lu.below.min(lu.rows - 1 - i));
-                    let l = &lu.values[diagonal + 1..=diagonal + below];
-                    let sum: T::Real = l.iter().zip(&bounds[i + 1..]).map(|(l, &r)| l.abs() * r).sum();
-                    bounds[i] = sum / lu.values[diagonal].abs();
+                    let sum: T::Real = lu.l(i).iter().zip(&bounds[i + 1..]).map(|(l, &r)| l.abs() * r).sum();
+                    bounds[i] = sum / lu.pivot(i).abs();
                 }
                 return;
             }
@@ -114,23 +112,22 @@ impl<T: Scalar> Tail<'_, '_, T> {
         let first = lu.rows - w;
         // y ← L⁻¹·P·x, rows counted from the first of the tail
         for i in 0..w {
-            let (diagonal, below) = ((first + i) * lu.ld + lu.diagonal, lu.below.min(w - 1 - i));
-            if let Some(&p) = lu.pivots.get(first + i) {
+            let (j, l) = (first + i, lu.l(first + i));
+            if let Some(&p) = lu.pivots.get(j) {
                 x.swap(i, p as usize - first);
             }
             if self.hermitian {
-                x[i] = Pivot::new(lu.values[diagonal]).divide(x[i]);
+                x[i] = Pivot::new(lu.pivot(j)).divide(x[i]);
             }
             let xi = x[i];
-            axpy_minus::<T, FUSED>(xi, &lu.values[diagonal + 1..=diagonal + below], &mut x[i + 1..=i + below]);
+            axpy_minus::<T, FUSED>(xi, l, &mut x[i + 1..=i + l.len()]);
         }
         if self.hermitian {
             // x ← L⁻ᴴ·y
             for i in (0..w).rev() {
-                let (diagonal, below) = ((first + i) * lu.ld + lu.diagonal, lu.below.min(w - 1 - i));
-                let l = &lu.values[diagonal + 1..=diagonal + below];
-                let sum = dot::<T, FUSED>(l, &x[i + 1..=i + below], Scalar::conj);
-                x[i] = Pivot::new(lu.values[diagonal]).divide(x[i] - sum);
+                let l = lu.l(first + i);
+                let sum = dot::<T, FUSED>(l, &x[i + 1..=i + l.len()], Scalar::conj);
+                x[i] = Pivot::new(lu.pivot(first + i)).divide(x[i] - sum);
             }
             return;
         }

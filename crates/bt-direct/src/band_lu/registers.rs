@@ -2,8 +2,9 @@
 //!
 //! Lanes are used as in `narrow.rs`, so that the factors have the same bits. A row enters by broadcasts from A. The factors are
 //! staged in the first-level cache, rows of U one number a column, in LAPACK's layout with room between the columns, and leave it
-//! column by column. A column of A is measured a strip before the first of its rows enters. What limits a step is the chain from one
-//! pivot to the next, the search within a register and two products, all candidates being inverted meanwhile.
+//! column by column; multipliers with an array of their own go there at once. A column of A is measured a strip before the first
+//! of its rows enters. What limits a step is the chain from one pivot to the next, the search within a register and two products,
+//! all candidates being inverted meanwhile.
 
 use std::arch::x86_64::{__m512d, __m512i};
 use std::ops::Range;
@@ -15,7 +16,7 @@ use pulp::x86::V4;
 
 use super::Tuning;
 use super::avx512::{Order, larger, part};
-use super::end::{Direction, End, Found, Shape};
+use super::end::{Direction, End, Found, Place, Shape};
 use super::kernels::{LANES, copy, max_lanes};
 
 /// Columns that leave the stage at a time, and those behind them that they reach, at most.
@@ -134,7 +135,8 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
             // Behind kl + ku columns there are none, or zeros.
             w[c] = end.window.get(c).map_or(w[c], |column| cast(column.0));
         }
-        let a = source.unwrap_or(&end.values);
+        let (values, lower) = (&end.values[..], &mut end.lower[..]);
+        let a = source.unwrap_or(values);
         // Distances from a column of A to the next, and along a row.
         let lda = shape.source_ld();
         let (next_column, along) = match shape.direction {
@@ -169,7 +171,12 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
                 let [l]: [[f64; LANES]; 1] = lanes.gather(simd, [gauss.l]);
                 let column = &mut stage[(j - first) * S + kv..][..=LANES];
                 column[0] = p;
-                column[1..].copy_from_slice(&l);
+                // Over into columns behind, which are written later, as long as there are any.
+                if let Some(apart) = lower.get_mut(j * kl..).and_then(<[f64]>::first_chunk_mut::<LANES>) {
+                    *apart = l;
+                } else {
+                    column[1..].copy_from_slice(&l);
+                }
                 pivots[j - first] = position as u32;
                 // As many stores in every step: too many columns are noted, later steps note those again.
                 let reached = reach.max((position + ku + 1).min(ncols));
@@ -237,9 +244,12 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
             }
             // What comes with the next strip.
             let next = (j + STRIP) * ld;
+            prefetch(lower, (j + STRIP) * kl);
+            for line in 0..=C / LANES {
+                prefetch(values, next + line * LANES);
+            }
             let next_of_a = measures.wrapping_add(next_column.wrapping_mul(AHEAD));
             for line in 0..S / LANES {
-                prefetch(&end.values, next + line * LANES);
                 prefetch(a, next_of_a.wrapping_add(line * LANES));
             }
             at = at.wrapping_add(down);
@@ -437,17 +447,18 @@ impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
     fn call(self) {
         let Self { simd, end, stage, columns } = self;
         let f = simd.avx512f;
-        let (kv, ld) = (end.shape.kv(), end.shape.ld());
-        let last = columns.end;
+        let Shape { kl, cols, .. } = end.shape;
+        let (kv, ld, first) = (end.shape.kv(), end.shape.ld(), columns.start);
         let mut largest = f._mm512_setzero_si512();
-        for (column, c) in stage.iter().zip(columns) {
-            let (vectors, to) = (column.as_chunks::<LANES>().0, &mut end.values[c * ld..]);
+        let values = &mut end.values[..];
+        for (column, c) in stage.iter().zip(columns.clone()) {
+            let (vectors, to) = (column.as_chunks::<LANES>().0, &mut values[c * ld..]);
             for (v, u) in vectors.iter().enumerate() {
                 largest = larger(simd, largest, f._mm512_maskz_mov_pd(part((2 << kv) - 1, v), cast(*u)));
             }
             match to.get_mut(..S) {
-                // Into columns behind, at most two, that leave after this one.
-                Some(to) if c + 2 < last => {
+                // Into columns behind, at most three, that leave after this one.
+                Some(to) if c + 3 < columns.end => {
                     for (v, (to, from)) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(vectors).enumerate() {
                         if v * LANES < ld {
                             *to = *from;
@@ -455,6 +466,12 @@ impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
                     }
                 }
                 _ => copy(&column[..ld], &mut to[..ld]),
+            }
+        }
+        if end.shape.place == Place::Apart {
+            let lower = &mut end.lower[..];
+            for c in columns.filter(|c| c * kl + LANES > cols * kl) {
+                lower[c * kl..][..kl].copy_from_slice(&stage[c - first][kv + 1..][..kl]);
             }
         }
         end.found.note_u(largest);

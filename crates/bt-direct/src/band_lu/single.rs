@@ -122,8 +122,8 @@ impl<const V: usize> pulp::NullaryFnOnce for Lower<'_, '_, V> {
         let mut j = 0;
         while j < lu.cols && j + reach < lu.rows {
             lu.fetch(j + AHEAD, Factor::Lower);
-            let diagonal = j * lu.ld + lu.diagonal;
-            let Some(l) = lu.values.get(diagonal + 1..diagonal + 1 + reach) else { break };
+            let (diagonal, at) = (j * lu.ld + lu.diagonal, lu.lower.at(j));
+            let Some(l) = lu.lower.values.get(at..at + reach) else { break };
             // The exchanged row, which may be the one that comes behind the lanes.
             let (to, comes) = (lu.exchanged(j) - j, f._mm512_set1_pd(x[j + reach]));
             let mut value = row(simd, &w, to, comes);
@@ -193,8 +193,8 @@ impl<const V: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V> {
             let below = first(lu.below.min(lu.rows - 1 - j));
             let mut sum = f._mm512_setzero_pd();
             for v in 0..V {
-                let at = diagonal + 1 + v * LANES;
-                let l = eight(lu.values, at).unwrap_or_else(|| some(lu.values, at.cast_signed()));
+                let (l, at) = (lu.lower.values, lu.lower.at(j) + v * LANES);
+                let l = eight(l, at).unwrap_or_else(|| some(l, at.cast_signed()));
                 sum = f._mm512_fmadd_pd(f._mm512_maskz_mov_pd(below[v], l), w[v], sum);
             }
             let mut value = x[j] - simd.reduce_sum_f64s(cast(sum));

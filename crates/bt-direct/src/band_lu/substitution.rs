@@ -24,7 +24,7 @@ const GROUP: usize = 8;
 /// Columns between the one in use and the one that is asked for.
 pub(super) const AHEAD: usize = 8;
 
-/// Factors by columns: U ends on the diagonal, the multipliers of L follow it.
+/// Factors by columns: U ends on the diagonal.
 #[derive(Clone, Copy)]
 pub(crate) struct Triangles<'a, T> {
     /// Columns eliminated, rows of L, columns of U.
@@ -34,16 +34,38 @@ pub(crate) struct Triangles<'a, T> {
     /// Sub-diagonals of L, super-diagonals of U.
     pub(crate) below: usize,
     pub(crate) above: usize,
-    /// Values of a column, and which of them is the diagonal.
+    /// Values of a column of U, and which of them is the diagonal.
     pub(crate) ld: usize,
     pub(crate) diagonal: usize,
     pub(crate) values: &'a [T],
+    pub(crate) lower: Multipliers<'a, T>,
     /// Row exchanged with row j at step j; empty when none ever is.
     pub(crate) pivots: &'a [u32],
     /// First row of each column of U that may differ from zero; empty when that is the band.
     pub(crate) tops: &'a [u32],
     /// Whether the diagonal of L is one, or that of U (Cholesky).
     pub(crate) diagonal_of: Factor,
+}
+
+/// The multipliers of L by columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Multipliers<'a, T> {
+    /// Values of a column, and which of them is the first below the diagonal.
+    pub(crate) ld: usize,
+    pub(crate) first: usize,
+    pub(crate) values: &'a [T],
+}
+
+impl<'a, T> Multipliers<'a, T> {
+    /// Behind the diagonal in the columns of U.
+    pub(crate) fn behind(ld: usize, diagonal: usize, values: &'a [T]) -> Self {
+        Self { ld, first: diagonal + 1, values }
+    }
+    /// Where those of step j begin.
+    #[inline(always)]
+    pub(super) fn at(&self, j: usize) -> usize {
+        j * self.ld + self.first
+    }
 }
 
 /// One of the factors.
@@ -78,8 +100,8 @@ impl<'a, T: Scalar> Triangles<'a, T> {
     /// Multipliers of step j.
     #[inline(always)]
     pub(super) fn l(&self, j: usize) -> &'a [T] {
-        let at = j * self.ld + self.diagonal + 1;
-        &self.values[at..at + self.below.min(self.rows - 1 - j)]
+        let at = self.lower.at(j);
+        &self.lower.values[at..at + self.below.min(self.rows - 1 - j)]
     }
     /// First row and values of column j of U above the diagonal, and not below the eliminated rows.
     #[inline(always)]
@@ -90,21 +112,22 @@ impl<'a, T: Scalar> Triangles<'a, T> {
         (top, &self.values[at + top - j..at + end - j])
     }
 
-    /// Asks for the multipliers, or for the column of U, of a step [`AHEAD`] columns away: columns of one factor are parted by
-    /// those of the other, and the hardware does not look over a gap of some lines.
+    /// Asks for the multipliers, or for the column of U, of a step [`AHEAD`] columns away. Where columns of one factor are parted by
+    /// those of the other the hardware does not look over a gap of some lines, and of long columns it does not bring enough.
     #[inline(always)]
     pub(super) fn fetch(&self, j: usize, factor: Factor) {
-        if self.ld * size_of::<T>() < 256 {
+        let (diagonal, at) = (j * self.ld + self.diagonal, self.lower.at(j));
+        let (ld, values, part) = match factor {
+            Factor::Lower => (self.lower.ld, self.lower.values, at..at + self.below),
+            Factor::Upper => (self.ld, self.values, diagonal.saturating_sub(self.above)..diagonal + 1),
+        };
+        let least = if self.lower.first > 0 { 256 } else { 512 };
+        if ld * size_of::<T>() < least {
             return;
         }
-        let diagonal = j * self.ld + self.diagonal;
-        let part = match factor {
-            Factor::Lower => diagonal..diagonal + self.below + 1,
-            Factor::Upper => diagonal.saturating_sub(self.above)..diagonal + 1,
-        };
-        lines::fetch(self.values, part.clone());
+        lines::fetch(values, part.clone());
         // They need not begin a line.
-        lines::fetch(self.values, part.end - 1..part.end);
+        lines::fetch(values, part.end - 1..part.end);
     }
 
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
@@ -154,9 +177,13 @@ impl<'a, T: Scalar> Triangles<'a, T> {
     /// One right-hand side, as far as there are registers for it: the columns left.
     fn columns_left(self, step: Step, x: &mut [T]) -> Range<usize> {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(Reals::F64(values)), Some(RealsMut::F64(x))) = (T::reals(self.values), T::reals_mut(x)) {
+        if let (Some(Reals::F64(values)), Some(Reals::F64(l)), Some(RealsMut::F64(x))) =
+            (T::reals(self.values), T::reals(self.lower.values), T::reals_mut(x))
+        {
             let Self { cols, rows, ncols, below, above, ld, diagonal, pivots, tops, diagonal_of, .. } = self;
-            let lu = Triangles { cols, rows, ncols, below, above, ld, diagonal, values, pivots, tops, diagonal_of };
+            let lower = Multipliers { values: l, ld: self.lower.ld, first: self.lower.first };
+            let lu =
+                Triangles { cols, rows, ncols, below, above, ld, diagonal, values, lower, pivots, tops, diagonal_of };
             return single::columns_left(lu, step, x);
         }
         0..self.cols

@@ -28,6 +28,18 @@ pub(crate) fn fill_room(a: &mut Band<f64>, value: f64) {
     }
 }
 
+/// Columns of U and of L, wherever they are.
+fn columns<T: Scalar>(end: &End<T>) -> Vec<(Vec<T>, Vec<T>)> {
+    let Shape { cols, ncols, .. } = end.shape;
+    let (ld, kv, lu) = (end.shape.ld(), end.shape.kv(), end.triangles());
+    let column = |j| {
+        // Of the columns left over the rows of U.
+        let (rows, l) = if j < cols { (kv + 1, lu.l(j)) } else { (kv + cols - j, &[][..]) };
+        (end.values[j * ld..][..rows].to_vec(), l.to_vec())
+    };
+    (0..ncols).map(column).collect()
+}
+
 /// All kernels perform the same operations on an element in the same order: the factors agree in all bits.
 fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, tuning: Tuning, seed: u64) {
     same_factors_of(&random::<T>(n, kl, ku, seed), tuning);
@@ -36,7 +48,7 @@ fn same_factors<T: Scalar>(n: usize, kl: usize, ku: usize, tuning: Tuning, seed:
 fn same_factors_of<T: Scalar>(a: &Band<T>, tuning: Tuning) {
     let (n, kl, ku) = (a.n(), a.kl(), a.ku());
     let factors = |tuning: Tuning| {
-        let mut lu = BandLu::one_ended(n, kl, ku, tuning, None).unwrap();
+        let mut lu = BandLu::one_ended(n, kl, ku, tuning, tuning.place(), None).unwrap();
         // What an earlier factorization left does not matter.
         lu.parts.iter_mut().for_each(End::void);
         lu.factor(Some(a.values()), &mut ()).map(|()| lu).map_err(|e| e.to_string())
@@ -47,7 +59,7 @@ fn same_factors_of<T: Scalar>(a: &Band<T>, tuning: Tuning) {
         assert_eq!(one.err(), other.err());
         return;
     };
-    let parts = |lu: &BandLu<T>| (lu.parts[0].pivots.clone(), lu.parts[0].tops.clone(), lu.parts[0].values.to_vec());
+    let parts = |lu: &BandLu<T>| (lu.parts[0].pivots.clone(), lu.parts[0].tops.clone(), columns(&lu.parts[0]));
     assert_eq!(parts(one), parts(other));
     assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
 }
@@ -61,7 +73,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
             if j + 1 < n && kl > 0 && j % 2 == 0 { j + 1 } else { j.saturating_sub(usize::from(ku > 0 && j % 2 == 1)) };
         *a.get_mut(i, j) += T::from_parts(3.0 * (kl + ku) as f64, 0.0);
     }
-    let mut one = BandLu::one_ended(n, kl, ku, Tuning::of(kl), None).unwrap();
+    let mut one = BandLu::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None).unwrap();
     one.factor(Some(a.values()), &mut ()).unwrap();
     let mut two = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
     for _ in 0..2 {
@@ -226,16 +238,8 @@ fn two_ends_in_registers_have_the_factors_of_other_kernels() {
             for (one, other) in one.parts.iter().zip(&other.parts) {
                 assert_eq!(one.pivots, other.pivots, "{kl} {ku} {n}");
                 assert_eq!(one.tops, other.tops);
-                // Of the columns left over the rows of U.
-                let Shape { cols, ncols, .. } = one.shape;
-                let (ld, kv) = (one.shape.ld(), one.shape.kv());
-                for j in 0..ncols {
-                    let rows = if j < cols { ld } else { kv + cols - j };
-                    assert_eq!(
-                        one.values[j * ld..][..rows],
-                        other.values[j * ld..][..rows],
-                        "{kl} {ku} {n} column {j}"
-                    );
+                for (j, (one, other)) in columns(one).iter().zip(columns(other)).enumerate() {
+                    assert_eq!(*one, other, "{kl} {ku} {n} column {j}");
                 }
             }
             assert_eq!(FactorStats { bytes: 0, ..one.stats }, FactorStats { bytes: 0, ..other.stats });
@@ -268,7 +272,7 @@ fn factors_in_place_are_those_of_a_copy() {
             for j in 0..n {
                 *a.get_mut(j, j) += dominance * (kl + ku) as f64;
             }
-            let mut lu = BandLu::one_ended(n, kl, ku, Tuning::of(kl), None).unwrap();
+            let mut lu = BandLu::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None).unwrap();
             lu.factor(Some(a.values()), &mut ()).unwrap();
             fill_room(&mut a, room);
             let in_place = BandLu::from_band(a).unwrap();
@@ -316,7 +320,7 @@ fn one_right_hand_side_is_solved_as_nine_are() {
 fn same_factors_wide(kl: usize, ku: usize) {
     let a = random::<f64>(200, kl, ku, 5);
     let [one, other] = [8, 24].map(|panel| {
-        let mut lu = BandLu::one_ended(200, kl, ku, Tuning::Wide { panel }, None).unwrap();
+        let mut lu = BandLu::one_ended(200, kl, ku, Tuning::Wide { panel }, Place::BehindU, None).unwrap();
         lu.factor(Some(a.values()), &mut ()).unwrap();
         lu
     });

@@ -25,7 +25,7 @@ use std::ops::Range;
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
-use crate::band_lu::end::divide;
+use crate::band_lu::end::{Place, divide};
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
@@ -80,8 +80,11 @@ pub struct BandLuNoPivot<T: Scalar> {
     /// Values of a column, and which of them is the diagonal.
     ld: usize,
     diagonal: usize,
-    /// L below the diagonal, U on and above it.
+    /// U on and above the diagonal, L below it unless that is apart.
     values: Vec<T>,
+    /// Columns of kl multipliers, where they are apart.
+    lower: Vec<T>,
+    place: Place,
     /// Largest |re| + |im| of each row of A.
     rows: Vec<T::Real>,
     /// Narrow bands of doubles stay in registers.
@@ -92,6 +95,21 @@ pub struct BandLuNoPivot<T: Scalar> {
     panel: Vec<T>,
     boosting: Option<Boosting>,
     stats: FactorStats,
+}
+
+/// Columns of `ld` numbers, in which A may stand.
+struct Storage<T> {
+    ld: usize,
+    diagonal: usize,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Storage<T> {
+    /// Zeros for so many rows below the diagonal and above it.
+    fn zeros(n: usize, below: usize, above: usize) -> Result<Self> {
+        let ld = below + above + 1;
+        Ok(Self { ld, diagonal: above, values: zeros(n.saturating_mul(ld))? })
+    }
 }
 
 const METHOD: &str = "band-lu-nopivot";
@@ -129,8 +147,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
     /// As these; [`FactorError::Stopped`] when the monitor says so.
     pub fn with_monitor(a: &Band<T>, boosting: Option<Boosting>, monitor: &mut dyn Monitor) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
-        let values = zeros(n.saturating_mul(kl + ku + 1))?;
-        let mut out = Self::allocate(n, kl, ku, kl + ku + 1, ku, values, boosting)?;
+        let mut out = Self::allocate(n, kl, ku, None, boosting)?;
         out.refactor_with_monitor(a, monitor)?;
         Ok(out)
     }
@@ -141,7 +158,8 @@ impl<T: Scalar> BandLuNoPivot<T> {
     /// As [`BandLuNoPivot::new`] or [`BandLuNoPivot::with_boosting`].
     pub fn from_band(a: Band<T>, boosting: Option<Boosting>) -> Result<Self> {
         let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
-        let mut out = Self::allocate(n, kl, ku, ld, kl + ku, a.into_values(), boosting)?;
+        let storage = Storage { ld, diagonal: kl + ku, values: a.into_values() };
+        let mut out = Self::allocate(n, kl, ku, Some(storage), boosting)?;
         out.factor(None, &mut ())?;
         Ok(out)
     }
@@ -150,9 +168,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         n: usize,
         kl: usize,
         ku: usize,
-        ld: usize,
-        diagonal: usize,
-        values: Vec<T>,
+        storage: Option<Storage<T>>,
         boosting: Option<Boosting>,
     ) -> Result<Self> {
         let mut rows = Vec::new();
@@ -166,8 +182,15 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let in_registers = false;
         let window = if in_registers { None } else { window::Workspace::new(kl, ku)? };
         let panel = zeros(if in_registers || window.is_some() { 0 } else { panels::scratch(kl, ku) })?;
-        let stats = FactorStats::default();
-        Ok(Self { n, kl, ku, ld, diagonal, values, rows, in_registers, window, panel, boosting, stats })
+        // Worked on elsewhere; columns of a line or so are read as fast in one piece.
+        let apart = kl + ku > LANES && (in_registers || (window.is_some() && boosting.is_none()));
+        let (place, storage, lower) = match storage {
+            Some(storage) => (Place::BehindU, storage, 0),
+            None if apart => (Place::Apart, Storage::zeros(n, 0, ku)?, n.saturating_mul(kl)),
+            None => (Place::BehindU, Storage::zeros(n, kl, ku)?, 0),
+        };
+        let (lower, stats, Storage { ld, diagonal, values }) = (zeros(lower)?, FactorStats::default(), storage);
+        Ok(Self { n, kl, ku, ld, diagonal, values, lower, place, rows, in_registers, window, panel, boosting, stats })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
@@ -220,6 +243,27 @@ impl<T: Scalar> BandLuNoPivot<T> {
     #[inline(always)]
     fn at(&self, i: usize, j: usize) -> usize {
         j * self.ld + self.diagonal + i - j
+    }
+
+    /// Some rows of column j of the factors: those up to the diagonal, and those below it.
+    #[inline(always)]
+    fn split(&mut self, j: usize, rows: Range<usize>) -> [&mut [T]; 2] {
+        let at = self.at(rows.start, j);
+        let above = match self.place {
+            Place::BehindU => rows.end,
+            Place::Apart => rows.end.min(j + 1),
+        };
+        let below = j * self.kl..j * self.kl + rows.end - above;
+        [&mut self.values[at..at + above - rows.start], self.lower.get_mut(below).unwrap_or_default()]
+    }
+
+    /// The multipliers of step j.
+    #[inline(always)]
+    fn multipliers(&self) -> Multipliers<'_, T> {
+        match self.place {
+            Place::BehindU => Multipliers::behind(self.ld, self.diagonal, &self.values),
+            Place::Apart => Multipliers { ld: self.kl, first: 0, values: &self.lower },
+        }
     }
 
     /// The rows of column j that are in the band.
@@ -302,6 +346,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             boosted_pivots: found.boosted,
             nnz: whole * (1 + kl + ku) + (whole..n).map(|j| 1 + widths(j).0 + widths(j).1).sum::<usize>(),
             bytes: size_of_val(&*self.values)
+                + size_of_val(&*self.lower)
                 + size_of_val(&*self.rows)
                 + size_of_val(&*self.panel)
                 + self.window.as_ref().map_or(0, window::Workspace::bytes),
@@ -321,7 +366,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             ld: self.ld,
             diagonal: self.diagonal,
             values: &self.values,
-            lower: Multipliers::behind(self.ld, self.diagonal, &self.values),
+            lower: self.multipliers(),
             pivots: &[],
             tops: &[],
             diagonal_of: Factor::Upper,
@@ -543,10 +588,10 @@ impl<T: Scalar> Strip<'_, T> {
         if self.threshold.is_none() {
             // |lᵢₖ|·max|uₖ| against row i of A.
             let lu = &*self.lu;
-            let (start, limit) = (lu.at(j, j) + 1, T::Real::EPSILON.sqrt());
+            let (lower, limit) = (lu.multipliers(), T::Real::EPSILON.sqrt());
             let shrunk = largest * limit;
-            let below = lu.kl.min(lu.n - 1 - j);
-            let column = || lu.values[start..start + below].iter().zip(&lu.rows[j + 1..=j + below]);
+            let (start, below) = (lower.at(j), lu.kl.min(lu.n - 1 - j));
+            let column = || lower.values[start..start + below].iter().zip(&lu.rows[j + 1..=j + below]);
             // All rows at once first: without a branch for each.
             if column().fold(true, |fine, (l, &row)| fine & (l.abs1() * shrunk <= row)) {
                 return None;

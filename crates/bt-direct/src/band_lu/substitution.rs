@@ -63,7 +63,7 @@ impl<'a, T> Multipliers<'a, T> {
     }
     /// Where those of step j begin.
     #[inline(always)]
-    pub(super) fn at(&self, j: usize) -> usize {
+    pub(crate) fn at(&self, j: usize) -> usize {
         j * self.ld + self.first
     }
 }

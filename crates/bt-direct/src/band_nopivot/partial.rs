@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 
-use super::{BandLuNoPivot, Boosting};
+use super::{BandLuNoPivot, Boosting, Storage};
 use crate::error::Result;
-use crate::tridiagonal_lu::zeros;
 use bt_formats::{Monitor, Scalar};
 
 impl<T: Scalar> BandLuNoPivot<T> {
     /// The memory for factors of any n × n matrix with these bandwidths; solves mean nothing before a factorization.
     pub(crate) fn empty(n: usize, kl: usize, ku: usize, boosting: Option<Boosting>) -> Result<Self> {
-        Self::allocate(n, kl, ku, kl + ku + 1, ku, zeros(n.saturating_mul(kl + ku + 1))?, boosting)
+        Self::allocate(n, kl, ku, Some(Storage::zeros(n, kl, ku)?), boosting)
     }
 
     /// Factors the matrix whose columns `fill(column, rows, values)` writes.

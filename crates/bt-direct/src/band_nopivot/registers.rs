@@ -14,14 +14,14 @@ use std::any::Any;
 use std::arch::x86_64::{__m512d, __m512i, _CMP_LE_OQ};
 use std::ops::Range;
 
-use bt_formats::{Band, RealScalar, Scalar};
+use bt_formats::{Band, RealScalar, Scalar, prefetch};
 use pulp::Simd;
 use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::{BandLuNoPivot, Stop, Strip, boost};
 use crate::band_lu::avx512::larger;
-use crate::band_lu::end::reciprocal;
+use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
 use crate::pivot::Pivot;
 
@@ -192,13 +192,19 @@ impl Strip<'_, f64> {
     }
 
     /// The stage and the state before the first step.
-    fn restore<const C: usize, const V: usize>(&self, stage: &mut Stage) -> State<C, V> {
-        let (lu, first) = (&*self.lu, self.first);
-        let at = Source::of(lu, self.source.filter(|_| first == 0));
+    fn restore<const C: usize, const V: usize>(&mut self, stage: &mut Stage) -> State<C, V> {
+        let (lu, first) = (&mut *self.lu, self.first);
         for (j, column) in (first..lu.n).zip(&mut stage.0[..C]) {
             let rows = lu.rows_of(j);
-            let top = at.diagonal + rows.start - j;
-            column[PIVOT + rows.start - j..][..rows.len()].copy_from_slice(&at.values[j * at.ld + top..][..rows.len()]);
+            let column = &mut column[PIVOT + rows.start - j..][..rows.len()];
+            if let Some(a) = self.source.filter(|_| first == 0) {
+                column.copy_from_slice(lu.column(Some(a), j).1);
+            } else {
+                let [u, l] = lu.split(j, rows);
+                let (of_u, of_l) = column.split_at_mut(u.len());
+                of_u.copy_from_slice(u);
+                of_l.copy_from_slice(l);
+            }
         }
         let mut window = [cast([0.0; LANES]); C];
         for (c, (column, staged)) in window.iter_mut().zip(&stage.0).enumerate() {
@@ -217,8 +223,10 @@ impl Strip<'_, f64> {
         for (j, staged) in (last..lu.n).zip(&stage.0[..C]) {
             let rows = lu.rows_of(j);
             let rows = rows.start..rows.end.min(last + LANES);
-            let to = lu.at(rows.start, j);
-            lu.values[to..][..rows.len()].copy_from_slice(&staged[PIVOT + rows.start - j..][..rows.len()]);
+            let staged = &staged[PIVOT + rows.start - j..][..rows.len()];
+            let [u, l] = lu.split(j, rows);
+            u.copy_from_slice(&staged[..u.len()]);
+            l.copy_from_slice(&staged[u.len()..]);
         }
         let maxima = [state.maxima].into_iter().chain(state.reached).flat_map(cast::<_, [f64; LANES]>);
         for (to, m) in lu.rows.iter_mut().skip(last).zip(maxima) {
@@ -316,6 +324,14 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
                 pivot = boost(pivot, threshold, &mut found.boosted);
             }
             let ahead = a.values.get(j * a.ld + a.diagonal..).unwrap_or_default();
+            if C >= 8 {
+                // What leaves with the next columns, and A behind them.
+                prefetch(&lu.values, (j + CHUNK) * lu.ld);
+                prefetch(&lu.lower, (j + CHUNK) * kl);
+                for line in 0..=V {
+                    prefetch(a.values, (j + 2 * CHUNK) * a.ld + line * LANES);
+                }
+            }
             // The row that enters in column j + c, eight rows below.
             macro_rules! moved_on {
                 ($c:expr) => {{
@@ -408,18 +424,30 @@ impl pulp::NullaryFnOnce for Leave<'_> {
     fn call(self) {
         let Self { lu, stage, first, last } = self;
         let (kl, ku, ld, diagonal, n) = (lu.kl, lu.ku, lu.ld, lu.diagonal, lu.n);
-        let vectors = (kl + ku + 1).div_ceil(LANES);
+        let below = |j: usize| kl.min(n - 1 - j);
+        let behind_u = lu.place == Place::BehindU;
+        let vectors = (if behind_u { kl + ku + 1 } else { ku + 1 }).div_ceil(LANES);
         for (j, staged) in (first..last).zip(stage) {
             let column = staged[PIVOT - ku..].as_chunks::<LANES>().0;
             let to = &mut lu.values[j * ld + diagonal - ku..];
-            // Whole vectors go over into the two columns behind; what they reach is still in the stage or in registers.
+            // Whole vectors go over into the columns behind; what they reach is still in the stage or in registers.
             if let Some(to) = to.get_mut(..vectors * LANES) {
                 for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(column) {
                     *to = *from;
                 }
             } else {
-                let rows = kl.min(n - 1 - j) + ku + 1;
+                let rows = ku + 1 + if behind_u { below(j) } else { 0 };
                 to[..rows].copy_from_slice(&staged[PIVOT - ku..][..rows]);
+            }
+        }
+        if behind_u {
+            return;
+        }
+        for (j, staged) in (first..last).zip(stage) {
+            let (to, l) = (&mut lu.lower[j * kl..], &staged[PIVOT + 1..]);
+            match (to.first_chunk_mut::<LANES>(), l.first_chunk::<LANES>()) {
+                (Some(to), Some(l)) => *to = *l,
+                _ => to[..below(j)].copy_from_slice(&l[..below(j)]),
             }
         }
     }

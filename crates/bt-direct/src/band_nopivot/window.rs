@@ -125,6 +125,7 @@ impl<T: Scalar> Strip<'_, T> {
             // Where this group and the columns after those that have just come in are.
             let group = |g: usize, ld: usize| g * LANES * ld..(g + 1) * LANES * ld;
             lines::fetch(&self.lu.values, group(b, self.lu.ld));
+            lines::fetch(&self.lu.lower, group(b, self.lu.kl));
             if let Some(a) = self.source {
                 lines::fetch(a.values(), group(b + last + 1, a.ldab()));
             }
@@ -205,8 +206,12 @@ impl<T: Scalar> Strip<'_, T> {
                 break;
             }
             let rows = lu.rows_of(j);
-            let (to, from) = (lu.at(rows.start, j), rows.start + above * LANES - b * LANES);
-            copy(&column.as_flattened()[from..from + rows.len()], &mut lu.values[to..to + rows.len()]);
+            let from = rows.start + above * LANES - b * LANES;
+            let from = &column.as_flattened()[from..from + rows.len()];
+            let [u, l] = lu.split(j, rows);
+            let (of_u, of_l) = from.split_at(u.len());
+            copy(of_u, u);
+            copy(of_l, l);
         }
     }
 
@@ -426,7 +431,9 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0) {
         *to = *from;
     }
-    if let Some(end) = to.last_chunk_mut::<LANES>() {
+    if to.len() % LANES != 0
+        && let Some(end) = to.last_chunk_mut::<LANES>()
+    {
         *end = last;
     }
 }

@@ -431,7 +431,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     for (to, from) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(from.as_chunks::<LANES>().0) {
         *to = *from;
     }
-    if to.len() % LANES != 0
+    if !to.len().is_multiple_of(LANES)
         && let Some(end) = to.last_chunk_mut::<LANES>()
     {
         *end = last;

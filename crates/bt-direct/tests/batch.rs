@@ -113,6 +113,31 @@ fn check_factors<T: Scalar>(sizes: &[usize], pivoting: Pivoting, seed: u64) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         pool.install(|| lu.solve_with(op, &mut parallel, Layout::Strided, Par::Rayon)).unwrap();
         assert_eq!(bits(&parallel), bits(&x));
+        // One after the other, apart by different distances, the first ones at once.
+        for gap in [0, 1, 5] {
+            let mut end = 0;
+            let rows: Vec<_> = sizes
+                .iter()
+                .enumerate()
+                .map(|(s, n)| {
+                    let start = end + if gap == 0 { 0 } else { (gap + s) % 6 };
+                    end = start + n;
+                    start..end
+                })
+                .collect();
+            let places = lu.places(rows.clone()).unwrap();
+            let elsewhere = random::<T>(end + gap, seed + 2);
+            let mut expected = elsewhere.clone();
+            let mut rest = &x[..];
+            rows.into_iter()
+                .for_each(|rows| expected[rows.clone()].copy_from_slice(rest.split_off(..rows.len()).unwrap()));
+            let mut apart = elsewhere.clone();
+            lu.solve_into(op, &b, &places, &mut apart, Par::Seq).unwrap();
+            assert_eq!(bits(&apart), bits(&expected));
+            let mut apart = elsewhere;
+            pool.install(|| lu.solve_into(op, &b, &places, &mut apart, Par::Rayon)).unwrap();
+            assert_eq!(bits(&apart), bits(&expected));
+        }
         let mut start = 0;
         for (s, system) in list.iter().enumerate() {
             let at = start..start + sizes[s];
@@ -351,6 +376,41 @@ fn shared_suite() {
             }
         }
     }
+}
+
+/// Enough rows for several tasks.
+#[test]
+fn many_systems_apart() {
+    for least in [20, 64] {
+        let sizes: Vec<usize> = (0..4000).map(|s| least + (s % 3) * (s % 7)).collect();
+        check_factors::<f64>(&sizes, Pivoting::None, 1);
+        check_factors::<f32>(&sizes, Pivoting::Partial, 2);
+    }
+}
+
+#[test]
+fn places_are_checked() {
+    let a = TridiagonalBatch::from_systems(&systems::<f64>(&[2, 3], 4.5, 1)).unwrap();
+    let lu = BatchLu::new(&a, Pivoting::None).unwrap();
+    let why = |rows: &[std::ops::Range<usize>]| lu.places(rows.iter().cloned()).unwrap_err().to_string();
+    assert!(why(&[0..2]).contains("systems of the batch"));
+    assert!(why(&[0..2, 2..4]).contains("rows of a system"));
+    assert!(why(&[1..3, 2..5]).contains("system 1 begins in row 2, before row 3"));
+    let places = lu.places([1..3, 4..7]).unwrap();
+    let solve = |b: &[f64], x: &mut [f64]| lu.solve_into(Op::Identity, b, &places, x, Par::Seq);
+    assert!(solve(&[1.0; 4], &mut [0.0; 7]).is_err());
+    assert!(solve(&[1.0; 5], &mut [0.0; 6]).is_err());
+    assert!(solve(&[1.0; 5], &mut [0.0; 7]).is_ok());
+    // Of other systems.
+    let other =
+        BatchLu::new(&TridiagonalBatch::from_systems(&systems::<f64>(&[3, 2], 4.5, 1)).unwrap(), Pivoting::None)
+            .unwrap();
+    assert!(other.solve_into(Op::Identity, &[1.0; 5], &places, &mut [0.0; 7], Par::Seq).is_err());
+    // A system that failed has NaN for pivots, the others theirs.
+    let a = TridiagonalBatch::with_sizes(&[1, 2], vec![0.0; 3], vec![0.0, 2.0, 3.0], vec![0.0; 3]).unwrap();
+    let lu = BatchLu::new(&a, Pivoting::None).unwrap();
+    assert!(lu.pivots(0).all(f64::is_nan));
+    assert_eq!(lu.pivots(1).collect::<Vec<_>>(), [2.0, 3.0]);
 }
 
 #[test]

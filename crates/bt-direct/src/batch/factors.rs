@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use bt_formats::{Error, Op, Par, RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
-use super::lanes::{LANES, Lanes, TILE, divide, max_with, tile};
-use super::shape::{Layout, Part, Scratch, Shape, check_len, pieces};
+use super::lanes::{LANES, Lanes, TILE, Tile, divide, max_with, tile};
+use super::shape::{Layout, Part, Scratch, Shape, Source, check_len, pieces};
 use super::tridiagonal::TridiagonalBatch;
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
@@ -168,16 +168,29 @@ impl<T: Scalar> BatchLu<T> {
         first_row(&self.shape, &self.starts, g)
     }
 
+    /// The rows of system s among those of the factors.
+    fn rows(&self, s: usize) -> Range<usize> {
+        let first = self.row(s / LANES);
+        first..first + self.shape.size(s)
+    }
+
+    /// The pivots of system s in their order; NaN where it failed.
+    ///
+    /// # Panics
+    /// When there is no such system.
+    pub fn pivots(&self, s: usize) -> impl ExactSizeIterator<Item = T> + '_ {
+        self.rows(s).map(move |i| self.factors[per_row(self.pivoting) * i + 1].0[s % LANES])
+    }
+
     /// log|det A| and the sign of system s.
     ///
     /// # Panics
     /// When there is no such system.
     pub fn log_det(&self, s: usize) -> LogDet<T> {
-        let (g, lane) = (s / LANES, s % LANES);
         let mut det = LogDet::one();
-        for i in self.row(g)..self.row(g) + self.shape.size(s) {
-            det.multiply(self.factors[per_row(self.pivoting) * i + 1].0[lane]);
-            if self.exchanged.get(i).is_some_and(|e| e[lane]) {
+        for (i, pivot) in self.rows(s).zip(self.pivots(s)) {
+            det.multiply(pivot);
+            if self.exchanged.get(i).is_some_and(|e| e[s % LANES]) {
                 det.negate();
             }
         }
@@ -211,21 +224,89 @@ impl<T: Scalar> BatchLu<T> {
     /// # Errors
     /// As [`BatchLu::solve_in_place`].
     pub fn solve_with(&self, op: Op, x: &mut [T], layout: Layout, par: Par) -> Result<()> {
+        check_len("right-hand sides of the batch", &self.shape, x.len())?;
+        self.shape.check_layout(layout)?;
+        self.substitute(op, None, &self.shape, Part::new(&self.shape, layout, x), par);
+        Ok(())
+    }
+
+    /// Where the systems' vectors are in an array that has other things between them: the rows of each system, one after the other.
+    ///
+    /// # Errors
+    /// [`crate::FactorError::Input`] for other sizes than the systems have, and for rows that begin before those of the system before
+    /// end.
+    pub fn places(&self, rows: impl IntoIterator<Item = Range<usize>>) -> Result<Places> {
+        let systems: Vec<Range<usize>> = rows.into_iter().collect();
+        check_size("systems of the batch", self.n_systems(), systems.len())?;
+        let mut end = 0;
+        for (s, rows) in systems.iter().enumerate() {
+            let expected = self.shape.size(s);
+            if rows.len() != expected {
+                let found = rows.len();
+                return Err(Error::DimensionMismatch { what: "rows of a system of the batch", expected, found }.into());
+            }
+            if rows.start < end {
+                let why = format!("system {s} begins in row {}, before row {end}, where the last one ends", rows.start);
+                return Err(Error::InvalidStructure { what: "places of a batch", why }.into());
+            }
+            end = rows.end;
+        }
+        Ok(Places(match systems.iter().map(ExactSizeIterator::len).min() {
+            Some(least) if end != self.n_rows() => Shape::Spread { systems, least },
+            _ => self.shape.clone(),
+        }))
+    }
+
+    /// x ← A⁻¹·b for one right-hand side of each system: b holds one system after the other, x has them in their places and is
+    /// left alone elsewhere. The bits are those of [`BatchLu::solve_with`].
+    ///
+    /// ```
+    /// use bt_direct::batch::{BatchLu, Pivoting, TridiagonalBatch};
+    /// use bt_formats::{Op, Par};
+    /// // [4] and [2 1; 1 2], in rows 0, 2 and 3 of four
+    /// let a = TridiagonalBatch::with_sizes(&[1, 2], vec![0.0, 0.0, 1.0], vec![4.0, 2.0, 2.0], vec![0.0, 1.0, 0.0])?;
+    /// let lu = BatchLu::new(&a, Pivoting::None)?;
+    /// let mut x = [7.0; 4];
+    /// lu.solve_into(Op::Identity, &[8.0, 3.0, 3.0], &lu.places([0..1, 2..4])?, &mut x, Par::Seq)?;
+    /// assert_eq!(x, [2.0, 7.0, 1.0, 1.0]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::FactorError::Input`] when b has another length, x ends before the last place, or the places are of other systems.
+    pub fn solve_into(&self, op: Op, b: &[T], places: &Places, x: &mut [T], par: Par) -> Result<()> {
+        let Places(places) = places;
+        check_len("right-hand sides of the batch", &self.shape, b.len())?;
+        check_size("systems of the batch", self.n_systems(), places.n_systems())?;
+        if let Some(s) = self.shape.differs(places) {
+            let (expected, found) = (self.shape.size(s), places.size(s));
+            return Err(Error::DimensionMismatch { what: "rows of a system of the batch", expected, found }.into());
+        }
+        if x.len() < places.len() {
+            let (expected, found) = (places.len(), x.len());
+            return Err(Error::DimensionMismatch { what: "rows of x", expected, found }.into());
+        }
+        let source = Source::new(&self.shape, Layout::Strided, b);
+        self.substitute(op, Some(source), places, Part::new(places, Layout::Strided, x), par);
+        Ok(())
+    }
+
+    /// Solutions to right-hand sides that are elsewhere, or where x is.
+    fn substitute(&self, op: Op, b: Option<Source<'_, T>>, places: &Shape, x: Part<'_, T>, par: Par) {
         let shape = &self.shape;
-        check_len("right-hand sides of the batch", shape, x.len())?;
-        shape.check_layout(layout)?;
         pieces(
             shape,
             0..shape.n_groups(),
             par,
-            Part::new(shape, layout, x),
-            &|part, g| part.split(shape, shape.group(g).start),
+            x,
+            &|part, g| part.split(places, shape.group(g).start),
             &|groups, mut x| {
                 for g in groups {
                     let at = self.row(g)..self.row(g + 1);
                     let width = per_row(self.pivoting);
                     pulp::Arch::new().dispatch(Substitution {
-                        shape,
+                        b: b.map(|b| (b, shape)),
+                        shape: places,
                         group: shape.group(g),
                         op,
                         pivoting: self.pivoting,
@@ -236,9 +317,12 @@ impl<T: Scalar> BatchLu<T> {
                 }
             },
         );
-        Ok(())
     }
 }
+
+/// Where the systems of a batch are in an array: [`BatchLu::places`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Places(Shape);
 
 /// Rows of lanes kept for a row of the matrices.
 fn per_row(pivoting: Pivoting) -> usize {
@@ -252,7 +336,7 @@ fn per_row(pivoting: Pivoting) -> usize {
 fn first_row(shape: &Shape, starts: &[usize], g: usize) -> usize {
     match shape {
         Shape::Equal { n, .. } => g * n.next_multiple_of(TILE),
-        Shape::Offsets(_) => starts[g],
+        Shape::Offsets(_) | Shape::Spread { .. } => starts[g],
     }
 }
 
@@ -424,6 +508,9 @@ impl<T: Scalar> Pivoted<T> {
 
 /// op(A)⁻¹ applied to the right-hand sides of one group.
 struct Substitution<'a, 'x, T> {
+    /// Right-hand sides that are not in x, and where.
+    b: Option<(Source<'a, T>, &'a Shape)>,
+    /// Of x.
     shape: &'a Shape,
     group: Range<usize>,
     op: Op,
@@ -449,17 +536,33 @@ impl<T: Scalar> WithSimd for Substitution<'_, '_, T> {
     }
 }
 
+/// Rows `i..i + TILE` of the right-hand sides of a group.
+#[inline(always)]
+fn right_hand_sides<S: Simd, T: Scalar>(
+    simd: S,
+    b: Option<(Source<'_, T>, &Shape)>,
+    x: &Part<'_, T>,
+    shape: &Shape,
+    group: &Range<usize>,
+    i: usize,
+    out: &mut Tile<T>,
+) {
+    // One call: this is inlined into every method.
+    let (values, shape) = b.unwrap_or((x.source(), shape));
+    values.tile(simd, shape, group, i, zero(), out);
+}
+
 impl<T: Scalar> Substitution<'_, '_, T> {
     /// yᵢ = bᵢ − lᵢ·yᵢ₋₁; back: xᵢ = yᵢ/dᵢ − wᵢ·xᵢ₊₁.
     #[inline(always)]
     fn thomas<S: Simd>(self, simd: S) {
-        let Self { shape, group, factors, x, .. } = self;
+        let Self { b, shape, group, factors, x, .. } = self;
         let factors = factors.as_chunks::<3>().0;
         let rows = factors.len();
         let mut t = tile::<T>();
         let mut last = [zero::<T>(); LANES];
         for i in (0..rows).step_by(TILE) {
-            x.source().tile(simd, shape, &group, i, zero(), &mut t);
+            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
             for k in 0..TILE {
                 let [l, _, _] = &factors[i + k];
                 for j in 0..LANES {
@@ -486,13 +589,13 @@ impl<T: Scalar> Substitution<'_, '_, T> {
     /// Aᵀ = Wᵀ·D·Lᵀ: yᵢ = bᵢ − wᵢ₋₁·yᵢ₋₁; back: xᵢ = yᵢ/dᵢ − lᵢ₊₁·xᵢ₊₁.
     #[inline(always)]
     fn thomas_transposed<S: Simd>(self, simd: S, map: impl Fn(T) -> T + Copy) {
-        let Self { shape, group, factors, x, .. } = self;
+        let Self { b, shape, group, factors, x, .. } = self;
         let factors = factors.as_chunks::<3>().0;
         let rows = factors.len();
         let mut t = tile::<T>();
         let (mut last, mut ratio) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
         for i in (0..rows).step_by(TILE) {
-            x.source().tile(simd, shape, &group, i, zero(), &mut t);
+            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
             for k in 0..TILE {
                 for j in 0..LANES {
                     last[j] = t[k].0[j] - map(ratio[j]) * last[j];
@@ -520,7 +623,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
     /// The exchanges and eliminations in their order; back: xᵢ = (yᵢ − sᵢ·xᵢ₊₂ − uᵢ·xᵢ₊₁)/dᵢ.
     #[inline(always)]
     fn pivoted<S: Simd>(self, simd: S) {
-        let Self { shape, group, factors, exchanged, x, .. } = self;
+        let Self { b, shape, group, factors, exchanged, x, .. } = self;
         let factors = factors.as_chunks::<4>().0;
         let rows = factors.len();
         let (mut t, mut out) = (tile::<T>(), tile::<T>());
@@ -528,7 +631,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
         let mut current = [zero::<T>(); LANES];
         for i in (0..=rows).step_by(TILE) {
             if i < rows {
-                x.source().tile(simd, shape, &group, i, zero(), &mut t);
+                right_hand_sides(simd, b, x, shape, &group, i, &mut t);
             }
             let first = usize::from(i == 0);
             if i == 0 && rows > 0 {
@@ -571,7 +674,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
     /// Uᵀy = b: yᵢ = (bᵢ − uᵢ₋₁·yᵢ₋₁ − sᵢ₋₂·yᵢ₋₂)/dᵢ; then the steps in reverse: xᵢ = yᵢ − mᵢ·xᵢ₊₁, rows exchanged after it.
     #[inline(always)]
     fn pivoted_transposed<S: Simd>(self, simd: S, map: impl Fn(T) -> T + Copy) {
-        let Self { shape, group, factors, exchanged, x, .. } = self;
+        let Self { b, shape, group, factors, exchanged, x, .. } = self;
         let factors = factors.as_chunks::<4>().0;
         let rows = factors.len();
         let (mut t, mut out) = (tile::<T>(), tile::<T>());
@@ -579,7 +682,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
         // yᵢ₋₁, yᵢ₋₂ and their factors uᵢ₋₁, sᵢ₋₂; sᵢ₋₁ waits a step.
         let (mut y1, mut y2, mut u1, mut s1, mut s2) = (none, none, none, none, none);
         for i in (0..rows).step_by(TILE) {
-            x.source().tile(simd, shape, &group, i, zero(), &mut t);
+            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
             for k in 0..TILE {
                 let [_, d, u, s] = &factors[i + k];
                 for j in 0..LANES {

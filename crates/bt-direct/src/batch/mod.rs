@@ -27,7 +27,7 @@ mod tridiagonal;
 use std::fmt;
 
 pub use band::BandBatch;
-pub use factors::BatchLu;
+pub use factors::{BatchLu, Places};
 pub use shape::Layout;
 pub use systems::{BandSystems, BlockTridiagonalBatch, FactorBatch};
 pub use tridiagonal::TridiagonalBatch;

@@ -34,29 +34,70 @@ pub(super) enum Shape {
     Equal { m: usize, n: usize },
     /// System s has the rows `offsets[s]..offsets[s + 1]`.
     Offsets(Vec<usize>),
+    /// System s has these rows, `least` or more, with others between them.
+    Spread { systems: Vec<Range<usize>>, least: usize },
 }
 
 impl Shape {
+    #[inline(always)]
     pub(super) fn n_systems(&self) -> usize {
         match self {
             Self::Equal { m, .. } => *m,
             Self::Offsets(offsets) => offsets.len() - 1,
+            Self::Spread { systems, .. } => systems.len(),
         }
     }
+    #[inline(always)]
     pub(super) fn size(&self, s: usize) -> usize {
-        self.start(s + 1) - self.start(s)
+        self.range(s).len()
     }
-    /// First row of system s among all rows, system after system.
+    /// The rows of system s.
+    #[inline(always)]
+    pub(super) fn range(&self, s: usize) -> Range<usize> {
+        match self {
+            Self::Equal { n, .. } => s * n..(s + 1) * n,
+            Self::Offsets(offsets) => offsets[s]..offsets[s + 1],
+            Self::Spread { systems, .. } => systems[s].clone(),
+        }
+    }
+    /// The first system that is of another size in `other`, as many there.
+    pub(super) fn differs(&self, other: &Self) -> Option<usize> {
+        match (self, other) {
+            (Self::Equal { n, .. }, Self::Equal { n: other, .. }) => (n != other).then_some(0),
+            (Self::Equal { n, .. }, Self::Spread { systems, .. }) => systems.iter().position(|rows| rows.len() != *n),
+            _ => (0..self.n_systems()).find(|&s| self.size(s) != other.size(s)),
+        }
+    }
+    /// First row of system s.
+    #[inline(always)]
     pub(super) fn start(&self, s: usize) -> usize {
         match self {
             Self::Equal { n, .. } => s * n,
             Self::Offsets(offsets) => offsets[s],
+            Self::Spread { systems, .. } => systems[s].start,
+        }
+    }
+    /// First rows of eight systems.
+    #[inline(always)]
+    fn starts(&self, s: usize) -> [usize; 8] {
+        macro_rules! each {
+            ($start:expr) => {
+                std::array::from_fn(
+                    #[inline(always)]
+                    |k| $start(s + k),
+                )
+            };
+        }
+        match self {
+            Self::Equal { n, .. } => each!(|s: usize| s * n),
+            Self::Offsets(offsets) => each!(|s: usize| offsets[s]),
+            Self::Spread { systems, .. } => each!(|s: usize| systems[s].start),
         }
     }
     /// [`Error::InvalidStructure`] where systems of different sizes are to be interleaved.
     pub(super) fn check_layout(&self, layout: Layout) -> Result<()> {
         match (self, layout) {
-            (Self::Offsets(_), Layout::Interleaved) => Err(Error::InvalidStructure {
+            (Self::Offsets(_) | Self::Spread { .. }, Layout::Interleaved) => Err(Error::InvalidStructure {
                 what: "layout of a batch",
                 why: "systems of different sizes cannot be interleaved".into(),
             }
@@ -65,9 +106,10 @@ impl Shape {
         }
     }
     pub(super) fn len(&self) -> usize {
-        self.start(self.n_systems())
+        self.n_systems().checked_sub(1).map_or(0, |last| self.range(last).end)
     }
     /// Systems of group g.
+    #[inline(always)]
     pub(super) fn group(&self, g: usize) -> Range<usize> {
         LANES * g..(LANES * (g + 1)).min(self.n_systems())
     }
@@ -78,7 +120,7 @@ impl Shape {
     pub(super) fn padded(&self, group: &Range<usize>) -> usize {
         let n = match self {
             Self::Equal { n, .. } => *n,
-            Self::Offsets(_) => group.clone().map(|s| self.size(s)).max().unwrap_or(0),
+            Self::Offsets(_) | Self::Spread { .. } => group.clone().map(|s| self.size(s)).max().unwrap_or(0),
         };
         n.next_multiple_of(TILE)
     }
@@ -86,7 +128,9 @@ impl Shape {
     pub(super) fn most_rows(&self) -> usize {
         match self {
             Self::Equal { n, .. } => n.next_multiple_of(TILE),
-            Self::Offsets(_) => (0..self.n_groups()).map(|g| self.padded(&self.group(g))).max().unwrap_or(0),
+            Self::Offsets(_) | Self::Spread { .. } => {
+                (0..self.n_groups()).map(|g| self.padded(&self.group(g))).max().unwrap_or(0)
+            }
         }
     }
 }
@@ -217,11 +261,12 @@ fn read_whole<S: Simd, T: Scalar>(
     tiles: &mut [Tile<T>],
 ) {
     for half in 0..LANES / 8 {
+        let starts = shape.starts(group.start + 8 * half);
         for (t, tile) in tiles.iter_mut().enumerate() {
             let systems = std::array::from_fn(
                 #[inline(always)]
                 |k| {
-                    let at = shape.start(group.start + 8 * half + k) - base + i + t * TILE;
+                    let at = starts[k] - base + i + t * TILE;
                     *values[at..].first_chunk::<8>().expect("eight rows")
                 },
             );
@@ -245,6 +290,7 @@ fn write_whole<S: Simd, T: Scalar>(
     tiles: &[Tile<T>],
 ) {
     for half in 0..LANES / 8 {
+        let starts = shape.starts(group.start + 8 * half);
         for (t, tile) in tiles.iter().enumerate() {
             let rows = std::array::from_fn(
                 #[inline(always)]
@@ -252,7 +298,7 @@ fn write_whole<S: Simd, T: Scalar>(
             );
             let systems = transposed(simd, rows);
             for k in 0..8 {
-                let at = shape.start(group.start + 8 * half + k) - base + i + t * TILE;
+                let at = starts[k] - base + i + t * TILE;
                 *values[at..].first_chunk_mut::<8>().expect("eight rows") = systems[k];
             }
         }
@@ -272,7 +318,8 @@ fn edge<T: Scalar>(
 ) {
     *out = [Lanes([pad; LANES]); TILE];
     for (lane, s) in group.clone().enumerate() {
-        let system = &values[shape.start(s) - base..shape.start(s + 1) - base];
+        let rows = shape.range(s);
+        let system = &values[rows.start - base..rows.end - base];
         for (out, &v) in out.iter_mut().zip(system.get(i..).unwrap_or_default()) {
             out.0[lane] = v;
         }
@@ -283,7 +330,8 @@ fn edge<T: Scalar>(
 #[inline(never)]
 fn store_edge<T: Scalar>(values: &mut [T], base: usize, shape: &Shape, group: &Range<usize>, i: usize, tile: &Tile<T>) {
     for (lane, s) in group.clone().enumerate() {
-        let system = &mut values[shape.start(s) - base..shape.start(s + 1) - base];
+        let rows = shape.range(s);
+        let system = &mut values[rows.start - base..rows.end - base];
         for (v, tile) in system.get_mut(i..).unwrap_or_default().iter_mut().zip(tile) {
             *v = tile.0[lane];
         }
@@ -427,8 +475,9 @@ impl<T: Scalar> Part<'_, T> {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
                 for half in 0..LANES / 8 {
+                    let starts = shape.starts(group.start + 8 * half);
                     for (k, lanes) in tile.iter().enumerate() {
-                        let at = shape.start(group.start + 8 * half + k) - *base + i;
+                        let at = starts[k] - *base + i;
                         values[at..at + 8].copy_from_slice(&lanes.0[8 * half..8 * half + 8]);
                     }
                 }
@@ -443,8 +492,9 @@ impl<T: Scalar> Part<'_, T> {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
                 for half in 0..LANES / 8 {
+                    let starts = shape.starts(group.start + 8 * half);
                     for (k, lanes) in tile.iter_mut().enumerate() {
-                        let at = shape.start(group.start + 8 * half + k) - *base + i;
+                        let at = starts[k] - *base + i;
                         lanes.0[8 * half..8 * half + 8].copy_from_slice(&values[at..at + 8]);
                     }
                 }
@@ -460,7 +510,8 @@ fn whole(shape: &Shape, group: &Range<usize>, i: usize) -> bool {
     group.len() == LANES
         && match shape {
             Shape::Equal { n, .. } => i + TILE <= *n,
-            Shape::Offsets(_) => group.clone().all(|s| i + TILE <= shape.size(s)),
+            Shape::Spread { least, .. } if i + TILE <= *least => true,
+            Shape::Offsets(_) | Shape::Spread { .. } => group.clone().all(|s| i + TILE <= shape.size(s)),
         }
 }
 
@@ -519,7 +570,9 @@ pub(super) fn pieces<P: Send>(
 ) {
     // Some 64 Ki rows: a fraction of a millisecond.
     const ROWS: usize = 1 << 16;
-    let rows = shape.start(shape.n_systems().min(LANES * groups.end)) - shape.start(LANES * groups.start);
+    let last = shape.n_systems().min(LANES * groups.end);
+    let rows =
+        (LANES * groups.start..last).last().map_or(0, |s| shape.range(s).end - shape.start(LANES * groups.start));
     if par == Par::Seq || groups.len() < 2 || rows <= ROWS {
         if !groups.is_empty() {
             piece(groups, part);

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use bt_formats::{Error, Par, Scalar, Tridiagonal, zero};
 
 use super::careful::System;
+use super::lanes::LANES;
 use super::shape::{Layout, Part, Scratch, Shape, Source, check_len, pieces};
 use super::solve::{Solution, kept};
 use super::{Failure, Pivoting, SystemStatus, Verdict};
@@ -145,6 +146,11 @@ impl<T: Scalar> TridiagonalBatch<T> {
     /// Rows of all systems: the length of x.
     pub fn n_rows(&self) -> usize {
         self.shape.len()
+    }
+    /// Rows that factors have in lanes: those of whole groups of sixteen systems, all as long as the longest of its group, up to a
+    /// multiple of eight.
+    pub fn padded_rows(&self) -> usize {
+        self.groups().map(|g| LANES * self.shape.padded(&self.shape.group(g))).sum()
     }
     /// How the arrays lie.
     pub fn layout(&self) -> Layout {

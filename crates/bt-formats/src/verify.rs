@@ -81,21 +81,38 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
 
 /// ‖x‖∞, NaN when an entry is NaN.
 pub fn max_abs<T: Scalar>(x: &[T]) -> f64 {
-    x.iter().fold(0.0, |m: f64, v| m.max_nan(v.abs().to_f64()))
+    in_lanes(x, |m: T::Real, v| m.max_nan(v.abs())).into_iter().fold(0.0, |m: f64, v| m.max_nan(v.to_f64()))
 }
 
 /// ‖x‖₂, scaled against overflow and underflow; NaN when an entry is NaN.
 pub fn norm2<T: Scalar>(x: &[T]) -> f64 {
+    let squares = in_lanes(x, |sum: f64, v| sum + square(v.re().to_f64()) + square(v.im().to_f64()));
+    let direct: f64 = squares.into_iter().sum();
+    if direct.is_finite() && direct > 1e-280 {
+        return direct.sqrt();
+    }
     let scale = max_abs(x);
     if scale == 0.0 || !scale.is_finite() {
         return scale;
     }
-    let direct: f64 = x.iter().map(|v| square(v.re().to_f64()) + square(v.im().to_f64())).sum();
-    if direct.is_finite() && direct > 1e-280 {
-        return direct.sqrt();
-    }
     let scaled: f64 = x.iter().map(|v| square(v.re().to_f64() / scale) + square(v.im().to_f64() / scale)).sum();
     scale * scaled.sqrt()
+}
+
+/// What `add` makes of every sixteenth number, from the first, second, … one on.
+#[inline(always)]
+fn in_lanes<T: Scalar, R: num_traits::Zero + Copy>(x: &[T], add: impl Fn(R, T) -> R) -> [R; 16] {
+    let mut lanes = [zero::<R>(); 16];
+    let (groups, rest) = x.as_chunks::<16>();
+    for group in groups {
+        for l in 0..16 {
+            lanes[l] = add(lanes[l], group[l]);
+        }
+    }
+    for (lane, &v) in lanes.iter_mut().zip(rest) {
+        *lane = add(*lane, v);
+    }
+    lanes
 }
 
 fn square(x: f64) -> f64 {
@@ -128,5 +145,23 @@ mod tests {
         assert!((norm2(&[3e-300, 4e-300]) / 5e-300 - 1.0).abs() < 1e-15);
         assert!((normwise(1e290, 1e300, 1e300, 1e300) - 1e-310).abs() < 1e-312);
         assert!((normwise(1e-300, 1e-200, 1e-200, 1e-300) - 1.0).abs() < 1e-12);
+    }
+    #[test]
+    fn norms_of_every_length() {
+        for n in 0..70 {
+            let x: Vec<f64> = (0..n).map(|i| f64::from((7 * i) % 11) - 5.0).collect();
+            let squares: f64 = x.iter().map(|v| v * v).sum();
+            assert_eq!(norm2(&x), squares.sqrt());
+            assert_eq!(max_abs(&x), x.iter().fold(0.0, |m: f64, v| m.max(v.abs())));
+            for i in 0..x.len() {
+                let with = |v| x.iter().enumerate().map(|(k, x)| if k == i { v } else { *x }).collect::<Vec<f64>>();
+                assert!(
+                    max_abs(&with(f64::NAN)).is_nan() && norm2(&with(f64::NAN)).is_nan(),
+                    "NaN at {i} of {n} was lost"
+                );
+                assert_eq!((max_abs(&with(-1e200)), norm2(&with(-1e200))), (1e200, 1e200));
+                assert_eq!(norm2(&with(f64::NEG_INFINITY)), f64::INFINITY);
+            }
+        }
     }
 }

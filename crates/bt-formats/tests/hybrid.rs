@@ -2,7 +2,7 @@
 
 use bt_formats::{
     BlockTridiagonal, CouplingKind, Couplings, Csr, DiagonalBlocks, DiagonalKind, Error, HybridLayout, LinearOperator,
-    Matrix, Partition,
+    Matrix, Op, Partition, Scalar, c64,
 };
 use bt_testkit::PAPER_B as B;
 use faer::Mat;
@@ -122,6 +122,71 @@ fn couplings_are_subtracted_from_one_block() {
         bt.subtract_lower(0, &x, &mut none);
         bt.subtract_upper(2, &x, &mut none);
         assert_eq!(none, [1.0; 3], "{layout:?}");
+    }
+}
+
+/// Blocks together, apart and in groups, with b elsewhere: the bits of one block after the other.
+#[test]
+fn residuals_of_several_block_rows() {
+    fn check<T: Scalar>() {
+        let sizes = [5, 17, 1, 12, 33, 8, 9, 16];
+        let partition = Partition::from_sizes(sizes).unwrap();
+        let n = partition.n();
+        let a = bt_testkit::csr::<T>(n, |i, j| {
+            let apart = partition.block_of(i).abs_diff(partition.block_of(j));
+            let near = i.abs_diff(j) <= 1 || (i.abs_diff(j) % 7 == 1 && apart == 1);
+            if apart <= 1 && near { T::from_parts(((31 * i + 17 * j) % 29) as f64 - 14.0, 0.0) } else { T::default() }
+        });
+        let [b, x] = [1, 2].map(|seed| bt_testkit::random_vector::<T>(n, seed));
+        let sets: [&[usize]; 7] =
+            [&[0, 1, 2, 3, 4, 5, 6, 7], &[0, 2, 4, 6], &[1, 3, 5, 7], &[1, 2, 4, 5, 6], &[3], &[7], &[]];
+        for layout in layouts() {
+            let bt = BlockTridiagonal::from_csr(&a, partition.clone(), layout).unwrap();
+            for set in sets {
+                let mut one_by_one = Vec::new();
+                for &j in set {
+                    let mut r = b[partition.range(j)].to_vec();
+                    bt.subtract_couplings(j, &x, &mut r);
+                    one_by_one.extend(r);
+                }
+                let mut r = vec![T::from_parts(f64::NAN, 0.0); one_by_one.len()];
+                bt.couplings_residual(set.iter().copied(), &b, &x, &mut r);
+                assert_eq!(r, one_by_one, "{layout:?}, blocks {set:?}");
+            }
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+    check::<c64>();
+}
+
+/// |A|·x and the largest entry in the order of storage, against the matrix it came from.
+#[test]
+fn moduli_in_the_order_of_storage() {
+    let a = csr(&B);
+    for partition in [uniform(9, 3), Partition::from_sizes([3, 4, 2]).unwrap(), uniform(9, 9)] {
+        for layout in layouts() {
+            let Ok(bt) = BlockTridiagonal::from_csr(&a, partition.clone(), layout) else {
+                assert_eq!(layout.diagonal, Some(DiagonalKind::Tridiagonal));
+                continue;
+            };
+            for op in [Op::Identity, Op::Transpose] {
+                // Integers: every order of summation gives the same.
+                let x: Vec<f64> = (1..=9).map(f64::from).collect();
+                let [mut y, mut expected] = [[0.5; 9]; 2];
+                bt.accumulate_abs(op, &x, &mut y);
+                a.accumulate_abs(op, &x, &mut expected);
+                assert_eq!(y, expected, "{layout:?}, {op:?}");
+            }
+            assert_eq!(bt.norm_max(), a.norm_max(), "{layout:?}");
+            for (i, j) in [(0, 0), (4, 3), (8, 7), (2, 3)] {
+                let mut b = B;
+                b[i][j] = f64::NAN;
+                if let Ok(bt) = BlockTridiagonal::from_csr(&csr(&b), partition.clone(), layout) {
+                    assert!(bt.norm_max().is_nan(), "{layout:?}: NaN at ({i}, {j}) was lost");
+                }
+            }
+        }
     }
 }
 

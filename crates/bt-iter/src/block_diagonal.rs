@@ -14,7 +14,7 @@ use bt_formats::{
 use faer::{Mat, MatMut};
 
 /// Growth of the elements beyond which a tridiagonal block is factored with interchanges.
-const GROWTH: f64 = 1e3;
+pub(crate) const GROWTH: f64 = 1e3;
 
 /// Factors of D = diag(D_1, …, D_m).
 pub struct BlockDiagonal<T: Scalar> {
@@ -33,15 +33,18 @@ impl<T: Scalar> BlockDiagonal<T> {
     /// Σ k_j for tridiagonal blocks, Σ k_j³ for dense ones.
     pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
         check_finite(a)?;
-        let factor = |j| Factors::new(&Block::of(a, j)?).map_err(|e| in_block(e, a.partition(), j));
-        let blocks = (0..a.partition().n_blocks()).map(factor).collect::<Result<_>>()?;
-        Ok(Self { blocks })
+        Self::of(a, 0..a.partition().n_blocks())
     }
 
-    /// As `new`, in the memory of the factors; a copy of one block at a time is taken. After an error the factors are of no use.
-    pub(crate) fn refactor(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
-        check_finite(a)?;
-        for (j, factors) in self.blocks.iter_mut().enumerate() {
+    /// Factors these blocks, whose entries are finite.
+    pub(crate) fn of(a: &BlockTridiagonal<T>, blocks: impl Iterator<Item = usize>) -> Result<Self> {
+        let factor = |j| Factors::new(&Block::of(a, j)?).map_err(|e| in_block(e, a.partition(), j));
+        Ok(Self { blocks: blocks.map(factor).collect::<Result<_>>()? })
+    }
+
+    /// As `of`, in the memory of the factors; a copy of one block at a time is taken. After an error the factors are of no use.
+    pub(crate) fn refactor_of(&mut self, a: &BlockTridiagonal<T>, blocks: impl Iterator<Item = usize>) -> Result<()> {
+        for (j, factors) in blocks.zip(&mut self.blocks) {
             factors.refactor(&Block::of(a, j)?).map_err(|e| in_block(e, a.partition(), j))?;
         }
         Ok(())
@@ -80,7 +83,10 @@ impl<T: Scalar> BlockDiagonal<T> {
 }
 
 /// The first entry that is not finite, by its place.
-fn check_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> Result<()> {
+pub(crate) fn check_finite<T: Scalar>(a: &BlockTridiagonal<T>) -> Result<()> {
+    if Scalar::is_finite(T::from_real(a.norm_max())) {
+        return Ok(());
+    }
     let mut found = None;
     a.for_each_entry(&mut |row, col, v| {
         if found.is_none() && !Scalar::is_finite(v) {
@@ -102,10 +108,7 @@ impl<T: Scalar> Block<T> {
     fn of(a: &BlockTridiagonal<T>, j: usize) -> Result<Self> {
         let range = a.partition().range(j);
         Ok(match a.diagonal() {
-            DiagonalBlocks::Tridiagonal(t) => {
-                let part = |v: &[T]| v[range.clone()].to_vec();
-                Self::Tridiagonal(Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?)
-            }
+            DiagonalBlocks::Tridiagonal(t) => Self::Tridiagonal(tridiagonal_block(t, range)?),
             DiagonalBlocks::Band { kl, ku, values } => {
                 let (n, k) = (a.n(), range.len());
                 let mut block = Band::zeros(k, (*kl).min(k - 1), (*ku).min(k - 1))?;
@@ -133,6 +136,12 @@ impl<T: Scalar> Block<T> {
             }
         })
     }
+}
+
+/// A copy of the block of these rows.
+pub(crate) fn tridiagonal_block<T: Scalar>(t: &Tridiagonal<T>, rows: Range<usize>) -> Result<Tridiagonal<T>> {
+    let part = |v: &[T]| v[rows.clone()].to_vec();
+    Ok(Tridiagonal::new(part(t.lower()), part(t.diag()), part(t.upper()))?)
 }
 
 /// The factors of one block.
@@ -183,7 +192,7 @@ impl<T: Scalar> Factors<T> {
 }
 
 /// Moves an error's place from the block to the whole matrix.
-fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError {
+pub(crate) fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError {
     match error {
         FactorError::Singular(place) => FactorError::Singular(Singularity {
             kind: SingularKind::Numerical,
@@ -207,21 +216,32 @@ fn in_block(error: FactorError, partition: &Partition, j: usize) -> FactorError 
 /// # Panics
 /// When `v` has not n elements.
 pub fn for_blocks<T: Scalar>(partition: &Partition, v: &mut [T], par: Par, body: &(impl Fn(usize, &mut [T]) + Sync)) {
+    for_groups(partition, v, par, &|blocks, mut rest| {
+        for j in blocks {
+            let (block, tail) = rest.split_at_mut(partition.size(j));
+            body(j, block);
+            rest = tail;
+        }
+    });
+}
+
+/// Calls `body(blocks, their part of v)` for groups of consecutive blocks, in parallel.
+pub(crate) fn for_groups<T: Scalar>(
+    partition: &Partition,
+    v: &mut [T],
+    par: Par,
+    body: &(impl Fn(Range<usize>, &mut [T]) + Sync),
+) {
     // Blocks are halved down to groups that are worth a task.
     fn recurse<T: Scalar>(
         partition: &Partition,
         blocks: Range<usize>,
         v: &mut [T],
-        body: &(impl Fn(usize, &mut [T]) + Sync),
+        body: &(impl Fn(Range<usize>, &mut [T]) + Sync),
         grain: usize,
     ) {
         if v.len() <= grain || blocks.len() <= 1 {
-            let mut rest = v;
-            for j in blocks {
-                let (block, tail) = rest.split_at_mut(partition.size(j));
-                body(j, block);
-                rest = tail;
-            }
+            body(blocks, v);
         } else {
             let middle = usize::midpoint(blocks.start, blocks.end);
             let cut = partition.offsets()[middle] as usize - partition.offsets()[blocks.start] as usize;

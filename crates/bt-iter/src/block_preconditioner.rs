@@ -15,14 +15,14 @@
 //! Source of the splitting: Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x; as a
 //! preconditioner: Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., §10.2, §12.2, doi:10.1137/1.9780898718003.
 //!
-//! Storage: the factors of D; the couplings (A in hybrid storage) but for block-jacobi; one block of work, a vector for
-//! block-redblack. Cost: one solve with D (two for block-sgs, three halves for block-redblack) and the couplings once
+//! Storage: the factors of D; the couplings (A in hybrid storage) but for block-jacobi; one block of work, the rows of a
+//! colour for block-redblack. Cost: one solve with D (two for block-sgs, three halves for block-redblack) and the couplings once
 //! (block-sgs: L and U once each).
 
 use bt_direct::Result;
 use bt_formats::{BlockTridiagonal, Error, Matrix, Par, Partition, Scalar, zero};
 
-use crate::block_diagonal::{BlockDiagonal, for_blocks};
+use crate::block_set::{BlockSet, SweepFactors};
 use crate::preconditioner::{Preconditioner, PreconditionerKind, check_lengths};
 
 /// Which sweep.
@@ -54,7 +54,7 @@ pub enum BlockForm {
 pub struct BlockPreconditioner<T: Scalar> {
     form: BlockForm,
     partition: Partition,
-    factors: BlockDiagonal<T>,
+    factors: SweepFactors<T>,
     /// The couplings, where the form reads them.
     a: Option<BlockTridiagonal<T>>,
     work: Vec<T>,
@@ -71,19 +71,19 @@ impl<T: Scalar> BlockPreconditioner<T> {
     /// # Cost
     /// Σ kⱼ for tridiagonal blocks, Σ kⱼ³ for dense ones.
     pub fn new(a: BlockTridiagonal<T>, form: BlockForm) -> Result<Self> {
-        let factors = BlockDiagonal::new(&a)?;
+        let factors = match form {
+            BlockForm::Jacobi => SweepFactors::all(&a),
+            BlockForm::GaussSeidel | BlockForm::Symmetric => SweepFactors::each(&a),
+            BlockForm::RedBlack => SweepFactors::colours(&a),
+        }?;
         let partition = a.partition().clone();
-        let work = match form {
-            BlockForm::Jacobi => 0,
-            BlockForm::GaussSeidel | BlockForm::Symmetric => partition.min_max_size().1,
-            BlockForm::RedBlack => a.n(),
-        };
+        let work = factors.work(&partition);
         let a = (form != BlockForm::Jacobi).then_some(a);
         Ok(Self { form, partition, factors, a, work: vec![zero(); work], failed: false })
     }
 
-    /// M of another matrix with the same blocks, in the memory of the factors: to the bits of a new one. A copy of one block at a
-    /// time is taken. After an error applications give NaN until a refactorisation succeeds.
+    /// M of another matrix with the same blocks, in the memory of the factors: to the bits of a new one. One block at a time is
+    /// copied, for block-jacobi and block-redblack all tridiagonal ones. After an error applications give NaN until a refactorisation succeeds.
     ///
     /// # Errors
     /// As [`BlockPreconditioner::new`]; [`bt_direct::FactorError::Input`] for other blocks.
@@ -134,11 +134,10 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
         }
         let par = self.parallel();
         let Self { partition, factors, a, work, form, .. } = self;
-        z.copy_from_slice(r);
-        match a {
-            None => factors.solve(partition, z, par),
-            Some(a) if *form == BlockForm::RedBlack => red_black(a, factors, r, z, work, par),
-            Some(a) => {
+        match (factors, a) {
+            (SweepFactors::All(all), _) => all.solve_into(partition, r, z, par),
+            (SweepFactors::Colours(colours), Some(a)) => red_black(a, colours, r, z, work, par),
+            (SweepFactors::Each(factors), Some(a)) => {
                 let blocks = partition.n_blocks();
                 for j in 0..blocks {
                     // zⱼ ← Dⱼ⁻¹(rⱼ − Lⱼ·zⱼ₋₁)
@@ -161,6 +160,7 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
                     }
                 }
             }
+            _ => unreachable!("only block-jacobi has no couplings"),
         }
     }
     fn nnz(&self) -> usize {
@@ -171,39 +171,22 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
     }
 }
 
-/// Even blocks, odd blocks, even blocks again. Even results go to `even`, odd ones to `z`: a colour reads only the other.
+/// Even blocks, odd blocks, even blocks again; a colour reads only the other.
 fn red_black<T: Scalar>(
     a: &BlockTridiagonal<T>,
-    factors: &BlockDiagonal<T>,
+    [even, odd]: &[BlockSet<T>; 2],
     r: &[T],
     z: &mut [T],
-    even: &mut [T],
+    work: &mut [T],
     par: Par,
 ) {
-    let partition = a.partition();
-    // zₑ ← Dₑ⁻¹·rₑ
-    even.copy_from_slice(r);
-    for_blocks(partition, even, par, &|j, e| {
-        if j % 2 == 0 {
-            factors.solve_block(j, e);
-        }
-    });
-    // zₒ ← Dₒ⁻¹(rₒ − (L + U)·zₑ)
-    for_blocks(partition, z, par, &|j, z| {
-        if j % 2 == 1 {
-            a.subtract_couplings(j, even, z);
-            factors.solve_block(j, z);
-        }
-    });
-    // zₑ ← Dₑ⁻¹(rₑ − (L + U)·zₒ)
-    for_blocks(partition, even, par, &|j, e| {
-        if j % 2 == 0 {
-            e.copy_from_slice(&r[partition.range(j)]);
-            a.subtract_couplings(j, z, e);
-            factors.solve_block(j, e);
-        }
-    });
-    for j in (0..partition.n_blocks()).step_by(2) {
-        z[partition.range(j)].copy_from_slice(&even[partition.range(j)]);
+    // zₑ ← Dₑ⁻¹·rₑ, zₒ ← Dₒ⁻¹(rₒ − (L + U)·zₑ), zₑ ← Dₑ⁻¹(rₑ − (L + U)·zₒ)
+    let y = &mut work[..even.partition().n()];
+    even.gather(a.partition(), r, y);
+    even.solve_into(a.partition(), y, z, par);
+    for set in [odd, even] {
+        let y = &mut work[..set.partition().n()];
+        set.couple(a, r, z, y, par);
+        set.solve_into(a.partition(), y, z, par);
     }
 }

@@ -6,6 +6,7 @@ mod bicgstab;
 mod blas1;
 mod block_diagonal;
 mod block_preconditioner;
+mod block_set;
 mod cg;
 mod gmres;
 mod gram_schmidt;

@@ -27,8 +27,9 @@ use crate::csr::Csr;
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::partition::Partition;
 use crate::products::{product, product_many};
-use crate::scalar::Scalar;
+use crate::scalar::{RealScalar, Scalar};
 use crate::tridiagonal::Tridiagonal;
+use crate::verify::max_abs;
 
 pub use short_diagonals::ShortDiagonals;
 
@@ -400,6 +401,65 @@ impl<T: Scalar> DiagonalBlocks<T> {
     }
 }
 
+impl<T: Scalar> BlockTridiagonal<T> {
+    /// Calls `visit(row, col, value)` in the order of storage, padding of three diagonals inside the matrix included.
+    #[inline(always)]
+    fn for_each_value(&self, mut visit: impl FnMut(usize, usize, T)) {
+        let n = self.n();
+        let windows = || (0..self.n_blocks()).map(|j| Window::new(&self.partition, j));
+        match &self.diagonal {
+            DiagonalBlocks::Tridiagonal(t) => {
+                for (i, &v) in t.lower().iter().enumerate().skip(1) {
+                    visit(i, i - 1, v);
+                }
+                for (i, &v) in t.diag().iter().enumerate() {
+                    visit(i, i, v);
+                }
+                for (i, &v) in t.upper().iter().enumerate().take(n.saturating_sub(1)) {
+                    visit(i, i + 1, v);
+                }
+            }
+            DiagonalBlocks::Band { kl, ku, values } => {
+                for w in windows() {
+                    for i in w.start..w.end {
+                        for c in i.saturating_sub(*kl).max(w.start)..(i + ku + 1).min(w.end) {
+                            visit(i, c, values[(kl + c - i) * n + i]);
+                        }
+                    }
+                }
+            }
+            DiagonalBlocks::Dense { starts, values } => {
+                for (w, &start) in windows().zip(starts) {
+                    for (c, column) in (w.start..w.end).zip(values[start..].chunks_exact(w.size())) {
+                        (w.start..w.end).zip(column).for_each(|(i, &v)| visit(i, c, v));
+                    }
+                }
+            }
+        }
+        match &self.couplings {
+            Couplings::Coo { entries, .. } => {
+                for ((&i, &c), &v) in entries.rows().iter().zip(entries.cols()).zip(entries.values()) {
+                    visit(i as usize, c as usize, v);
+                }
+            }
+            Couplings::Csr(a) => {
+                for i in 0..n {
+                    let (cols, values) = a.row(i);
+                    cols.iter().zip(values).for_each(|(&c, &v)| visit(i, c as usize, v));
+                }
+            }
+            Couplings::Diagonals(a) => a.for_each_value(visit),
+            Couplings::Dense { starts, values } => {
+                for (w, &start) in windows().zip(starts) {
+                    for (k, column) in values[start..].chunks_exact(w.size()).take(w.coupling_cols()).enumerate() {
+                        (w.start..w.end).zip(column).for_each(|(i, &v)| visit(i, w.global_col(k), v));
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl<T: Scalar> LinearOperator<T> for BlockTridiagonal<T> {
     fn nrows(&self) -> usize {
         self.n()
@@ -440,6 +500,29 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
 
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
         product_many(self, op, alpha, x, beta, y, par);
+    }
+
+    fn accumulate_abs(&self, op: Op, x: &[T::Real], y: &mut [T::Real]) {
+        assert_eq!((x.len(), y.len()), (self.n(), self.n()), "lengths of x and y");
+        match op {
+            Op::Identity => self.for_each_value(|i, c, v| y[i] += v.abs() * x[c]),
+            Op::Transpose | Op::Adjoint => self.for_each_value(|i, c, v| y[c] += v.abs() * x[i]),
+        }
+    }
+
+    fn norm_max(&self) -> T::Real {
+        let diagonal = match &self.diagonal {
+            DiagonalBlocks::Tridiagonal(t) => [t.lower(), t.diag(), t.upper()],
+            DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => [&values[..], &[], &[]],
+        };
+        let couplings = match &self.couplings {
+            Couplings::Coo { entries, .. } => entries.values(),
+            Couplings::Csr(a) => a.values(),
+            Couplings::Diagonals(a) => a.values(),
+            Couplings::Dense { values, .. } => values,
+        };
+        let max = diagonal.into_iter().chain([couplings]).fold(0.0, |m: f64, values| m.max_nan(max_abs(values)));
+        T::Real::from_f64(max)
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

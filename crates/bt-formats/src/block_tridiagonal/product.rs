@@ -1,7 +1,9 @@
 //! Products with hybrid storage: whole ones, cut at block boundaries, and the couplings of one block row alone.
 
+use std::ops::Range;
+
 use super::{BlockTridiagonal, Couplings, DiagonalBlocks, Window};
-use crate::kernels::{short_diagonal_rows, sparse_rows};
+use crate::kernels::{Part, short_diagonal_parts, short_diagonal_rows, sparse_parts, sparse_rows};
 use crate::operator::{Op, zero};
 use crate::products::{RowProduct, dense_times, dense_transpose_times, diagonals_times, scale};
 use crate::scalar::Scalar;
@@ -31,18 +33,49 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// # Cost
     /// Two flops a coupling entry.
     pub fn subtract_couplings(&self, j: usize, x: &[T], r: &mut [T]) {
-        let rows = self.partition.range(j);
+        self.subtract_rows(std::iter::once(j), None, x, r);
+    }
+
+    /// r ← b − (L + U)·x in several block rows, given in increasing order: `r` holds their rows, one block after the other, `b` and `x`
+    /// have length n.
+    ///
+    /// # Panics
+    /// As [`BlockTridiagonal::subtract_couplings`].
+    pub fn couplings_residual(&self, blocks: impl Iterator<Item = usize>, b: &[T], x: &[T], r: &mut [T]) {
+        assert_eq!(b.len(), self.n(), "length of b");
+        self.subtract_rows(blocks, Some(b), x, r);
+    }
+
+    #[inline(always)]
+    fn subtract_rows(&self, blocks: impl Iterator<Item = usize>, b: Option<&[T]>, x: &[T], r: &mut [T]) {
+        let offsets = self.partition.offsets();
+        let (mut blocks, mut rest) = (blocks.peekable(), r);
+        // Consecutive blocks go together.
+        let parts = std::iter::from_fn(|| {
+            let first = blocks.next()?;
+            let mut end = first + 1;
+            while blocks.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            let rows = offsets[first] as usize..offsets[end] as usize;
+            let y = rest.split_off_mut(..rows.len()).expect("the rows of all blocks");
+            Some(Part { first: rows.start, b: b.map(|b| &b[rows]), y })
+        });
         match &self.couplings {
-            Couplings::Csr(a) => {
-                assert_eq!(r.len(), rows.len(), "length of r");
-                sparse_rows(a, None, rows.start, -T::one(), x, T::one(), r);
+            Couplings::Csr(a) => sparse_parts(a, None, -T::one(), x, T::one(), parts),
+            Couplings::Diagonals(a) => short_diagonal_parts(a, None, -T::one(), x, T::one(), parts),
+            _ => {
+                for Part { first, mut y, .. } in parts.map(Part::in_place) {
+                    let mut j = self.partition.block_of(first);
+                    while !y.is_empty() {
+                        let block = y.split_off_mut(..self.partition.size(j)).expect("whole blocks");
+                        self.subtract(j, x, block, |_, _| true);
+                        j += 1;
+                    }
+                }
             }
-            Couplings::Diagonals(a) => {
-                assert_eq!(r.len(), rows.len(), "length of r");
-                short_diagonal_rows(a, None, rows.start, -T::one(), x, T::one(), r);
-            }
-            _ => self.subtract(j, x, r, |_, _| true),
         }
+        assert!(rest.is_empty(), "length of r");
     }
 
     /// r ← r − Σ v·x(c) over the coupling entries of block row j whose column is wanted.
@@ -155,7 +188,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
 
     /// Rows of the blocks that `first..last` is made of and of their neighbours on both sides.
-    fn row_neighbours(&self, first: usize, last: usize) -> std::ops::Range<usize> {
+    fn row_neighbours(&self, first: usize, last: usize) -> Range<usize> {
         let offsets = self.partition.offsets();
         let before = offsets.partition_point(|&o| (o as usize) < first).saturating_sub(1);
         let after = offsets.partition_point(|&o| (o as usize) < last) + 1;

@@ -162,6 +162,19 @@ impl<T: Scalar> ShortDiagonals<T> {
         })
     }
 
+    /// Calls `visit(row, column, value)` in the order of storage.
+    #[inline(always)]
+    pub(super) fn for_each_value(&self, mut visit: impl FnMut(usize, usize, T)) {
+        for slice in 0..self.slice_ptr.len() - 1 {
+            for (offset, mask, first) in self.slice(slice) {
+                for (q, &v) in rows_of(mask).zip(&self.values[first..]) {
+                    let i = slice * SLICE + q;
+                    visit(i, i.wrapping_add_signed(offset), v);
+                }
+            }
+        }
+    }
+
     /// Visits row i as (column, place of the value), columns increasing.
     #[inline(always)]
     pub(super) fn for_each_place(&self, i: usize, mut visit: impl FnMut(usize, usize)) {

@@ -279,7 +279,7 @@ pub(super) unsafe fn fetch<R>(p: *const R, ahead: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(p.wrapping_add(ahead).cast::<i8>()) }
 }
 
-/// y ← α·(…)[first..end] + β·y: pointers to checked slices.
+/// y ← α·(…)[first..end] + β·b: pointers to checked slices.
 pub(super) struct Job<R> {
     /// Rows of the matrix.
     pub n: usize,
@@ -288,6 +288,8 @@ pub(super) struct Job<R> {
     pub alpha: R,
     pub x: *const R,
     pub beta: R,
+    /// b of row `first`; y itself may be.
+    pub b: *const R,
     /// y of row `first`.
     pub y: *mut R,
     /// lower, diag, upper, when the product has them.
@@ -301,8 +303,8 @@ impl<R: Copy + PartialEq> Job<R> {
         self.y.wrapping_add(i).wrapping_sub(self.first)
     }
 
-    /// α·(s + rows i.. of the three diagonals times x) + β·y for the rows `inside` the matrix; y is read where `wanted`.
-    /// SAFETY: lane l of `inside` is row i + l of the matrix; `wanted` rows lie in y.
+    /// α·(s + rows i.. of the three diagonals times x) + β·b for the rows `inside` the matrix; b is read where `wanted`.
+    /// SAFETY: lane l of `inside` is row i + l of the matrix; `wanted` rows lie in b.
     #[inline(always)]
     pub unsafe fn finish<L: Lanes<Real = R>>(&self, i: usize, inside: u8, wanted: u8, mut s: L) -> L {
         unsafe {
@@ -316,7 +318,8 @@ impl<R: Copy + PartialEq> Job<R> {
             }
             s = L::mul(L::splat(self.alpha), s);
             if self.beta != L::real_zero() {
-                s = L::fma(L::splat(self.beta), L::load(wanted, self.y_of(i)), s);
+                let b = self.b.wrapping_add(i).wrapping_sub(self.first);
+                s = L::fma(L::splat(self.beta), L::load(wanted, b), s);
             }
             s
         }

@@ -25,6 +25,8 @@ mod short_diagonals;
 #[cfg(target_arch = "x86_64")]
 mod slices;
 
+use std::iter::once;
+
 use crate::block_tridiagonal::ShortDiagonals;
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, zero};
@@ -65,6 +67,30 @@ pub fn ask_for_huge_pages<T>(memory: &Vec<T>) {
     let _ = memory;
 }
 
+/// Consecutive rows of a product.
+pub(crate) struct Part<'a, T> {
+    /// The first one.
+    pub first: usize,
+    /// What β multiplies, where that is not y.
+    pub b: Option<&'a [T]>,
+    pub y: &'a mut [T],
+}
+
+impl<T: Scalar> Part<'_, T> {
+    fn check(&self, rows: usize) {
+        assert!(self.first + self.y.len() <= rows, "length of y");
+        assert!(self.b.is_none_or(|b| b.len() == self.y.len()), "length of b");
+    }
+
+    /// b in the place of y.
+    pub fn in_place(self) -> Self {
+        if let Some(b) = self.b {
+            self.y.copy_from_slice(b);
+        }
+        Self { b: None, ..self }
+    }
+}
+
 /// y ← α·((A + T)·x)[first .. first + y.len()] + β·y for a sparse A and, perhaps, a tridiagonal T. β = 0 never reads y.
 ///
 /// # Panics
@@ -78,13 +104,28 @@ pub(crate) fn sparse_rows<T: Scalar>(
     beta: T,
     y: &mut [T],
 ) {
-    assert!(x.len() == a.ncols() && first + y.len() <= a.nrows(), "lengths of x and y");
+    sparse_parts(a, t, alpha, x, beta, once(Part { first, b: None, y }));
+}
+
+/// The same for several y, α·(…)·x + β·b where there is a b.
+pub(crate) fn sparse_parts<'y, T: Scalar>(
+    a: &Csr<T>,
+    t: Option<&Tridiagonal<T>>,
+    alpha: T,
+    x: &[T],
+    beta: T,
+    parts: impl Iterator<Item = Part<'y, T>>,
+) {
+    assert!(x.len() == a.ncols(), "length of x");
     assert!(t.is_none_or(|t| t.nrows() == a.nrows() && a.nrows() == a.ncols()), "size of the three diagonals");
+    let parts = parts.inspect(|part| part.check(a.nrows()));
     #[cfg(target_arch = "x86_64")]
-    if avx512::sparse_rows(a, t, first, alpha, x, beta, y) {
-        return;
+    if avx512::knows::<T>() {
+        return avx512::sparse_parts(a, t, alpha, x, beta, parts);
     }
-    plain(a, t, first, alpha, x, beta, y);
+    for Part { first, y, .. } in parts.map(Part::in_place) {
+        plain(a, t, first, alpha, x, beta, y);
+    }
 }
 
 /// The same for every scalar and every machine.
@@ -117,13 +158,28 @@ pub(crate) fn short_diagonal_rows<T: Scalar>(
     beta: T,
     y: &mut [T],
 ) {
-    assert!(x.len() == a.n() && first + y.len() <= a.n(), "lengths of x and y");
+    short_diagonal_parts(a, t, alpha, x, beta, once(Part { first, b: None, y }));
+}
+
+/// The same for several y, α·(…)·x + β·b where there is a b.
+pub(crate) fn short_diagonal_parts<'y, T: Scalar>(
+    a: &ShortDiagonals<T>,
+    t: Option<&Tridiagonal<T>>,
+    alpha: T,
+    x: &[T],
+    beta: T,
+    parts: impl Iterator<Item = Part<'y, T>>,
+) {
+    assert!(x.len() == a.n(), "length of x");
     assert!(t.is_none_or(|t| t.nrows() == a.n()), "size of the three diagonals");
+    let parts = parts.inspect(|part| part.check(a.n()));
     #[cfg(target_arch = "x86_64")]
-    if avx512::short_diagonal_rows(a, t, first, alpha, x, beta, y) {
-        return;
+    if avx512::knows::<T>() {
+        return avx512::short_diagonal_parts(a, t, alpha, x, beta, parts);
     }
-    a.plain_rows(t, first, alpha, x, beta, y);
+    for Part { first, y, .. } in parts.map(Part::in_place) {
+        a.plain_rows(t, first, alpha, x, beta, y);
+    }
 }
 
 /// Row i of T times x.
@@ -139,7 +195,9 @@ pub(crate) fn tridiagonal_row<T: Scalar>(t: &Tridiagonal<T>, i: usize, x: &[T]) 
 mod avx512 {
     use std::any::TypeId;
     use std::arch::x86_64::{__m256, __m512d};
+    use std::sync::LazyLock;
 
+    use super::Part;
     use super::compressed::CompressedRows;
     use super::lanes::{Job, Lanes};
     use super::short_diagonals::DiagonalSlices;
@@ -163,13 +221,23 @@ mod avx512 {
         (TypeId::of::<T>() == TypeId::of::<U>()).then(|| s.as_ptr().cast::<U>())
     }
 
+    /// Asked for once: short rows are many.
     fn has_features() -> bool {
-        is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
+        static FOUND: LazyLock<bool> = LazyLock::new(|| {
+            is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt")
+        });
+        *FOUND
+    }
+
+    /// Whether the machine has the instructions, and the scalar goes into them.
+    pub(super) fn knows<T: 'static>() -> bool {
+        let is = |id| TypeId::of::<T>() == id;
+        (is(TypeId::of::<f64>()) || is(TypeId::of::<f32>())) && has_features()
     }
 
     /// y ← α·((A + T)·x)[first..] + β·y.
@@ -177,7 +245,6 @@ mod avx512 {
     struct Term<'a, T> {
         t: Option<&'a Tridiagonal<T>>,
         n: usize,
-        first: usize,
         alpha: T,
         x: &'a [T],
         beta: T,
@@ -185,84 +252,83 @@ mod avx512 {
 
     impl<T: Scalar> Term<'_, T> {
         /// As pointers, when T is R.
-        fn job<R: Copy + 'static>(&self, y: &mut [T]) -> Option<Job<R>> {
+        #[inline(always)]
+        fn job<R: Copy + 'static>(&self, Part { first, b, y }: Part<'_, T>) -> Option<Job<R>> {
             let diagonals = match self.t {
                 None => None,
                 Some(t) => Some([same(t.lower())?, same(t.diag())?, same(t.upper())?]),
             };
             // SAFETY: T is R where `same` gives a pointer.
             let value = |v: T| same::<T, R>(&[v]).map(|p| unsafe { *p });
+            let length = y.len();
+            let y = y.as_mut_ptr();
             Some(Job {
                 n: self.n,
-                first: self.first,
-                end: self.first + y.len(),
+                first,
+                end: first + length,
                 alpha: value(self.alpha)?,
                 x: same(self.x)?,
                 beta: value(self.beta)?,
-                y: y.as_mut_ptr().cast(),
+                b: b.map_or(y.cast_const(), <[T]>::as_ptr).cast(),
+                y: y.cast(),
                 diagonals,
             })
         }
 
-        /// Does the product when the machine and the scalar allow it, and says whether it has.
-        fn run<A, B>(&self, double: Option<A>, single: Option<B>, y: &mut [T]) -> bool
+        /// The products, where [`knows`] says that they can be had.
+        fn run<'y, A, B>(&self, double: Option<A>, single: Option<B>, parts: impl Iterator<Item = Part<'y, T>>)
         where
             A: Rows<Real = f64>,
             B: Rows<Real = f32>,
         {
-            if !has_features() {
-                return false;
-            }
             // SAFETY: the features are there, and the callers have checked the lengths.
-            if let (Some(rows), Some(job)) = (double, self.job(y)) {
-                unsafe { f64_rows(&rows, &job) };
-                true
-            } else if let (Some(rows), Some(job)) = (single, self.job(y)) {
-                unsafe { f32_rows(&rows, &job) };
-                true
-            } else {
-                false
+            if let Some(rows) = double {
+                unsafe { f64_rows(&rows, parts.filter_map(|part| self.job(part))) }
+            } else if let Some(rows) = single {
+                unsafe { f32_rows(&rows, parts.filter_map(|part| self.job(part))) }
             }
         }
     }
 
     // SAFETY of both: as `Rows::run`.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,fma,bmi2,popcnt")]
-    unsafe fn f64_rows<A: Rows<Real = f64>>(rows: &A, job: &Job<f64>) {
-        unsafe { if job.streams() { rows.run::<__m512d, true>(job) } else { rows.run::<__m512d, false>(job) } }
+    unsafe fn f64_rows<A: Rows<Real = f64>>(rows: &A, jobs: impl Iterator<Item = Job<f64>>) {
+        for job in jobs {
+            unsafe { if job.streams() { rows.run::<__m512d, true>(&job) } else { rows.run::<__m512d, false>(&job) } }
+        }
     }
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,fma,bmi2,popcnt")]
-    unsafe fn f32_rows<A: Rows<Real = f32>>(rows: &A, job: &Job<f32>) {
-        unsafe { if job.streams() { rows.run::<__m256, true>(job) } else { rows.run::<__m256, false>(job) } }
-    }
-
-    pub(super) fn sparse_rows<T: Scalar>(
-        a: &Csr<T>,
-        t: Option<&Tridiagonal<T>>,
-        first: usize,
-        alpha: T,
-        x: &[T],
-        beta: T,
-        y: &mut [T],
-    ) -> bool {
-        let term = Term { t, n: a.nrows(), first, alpha, x, beta };
-        match a.slice_index() {
-            Some(index) => term.run(IndexedRows::new(a, index), IndexedRows::new(a, index), y),
-            None => term.run(CompressedRows::new(a), CompressedRows::new(a), y),
+    unsafe fn f32_rows<A: Rows<Real = f32>>(rows: &A, jobs: impl Iterator<Item = Job<f32>>) {
+        for job in jobs {
+            unsafe { if job.streams() { rows.run::<__m256, true>(&job) } else { rows.run::<__m256, false>(&job) } }
         }
     }
 
-    pub(super) fn short_diagonal_rows<T: Scalar>(
-        a: &ShortDiagonals<T>,
+    pub(super) fn sparse_parts<'y, T: Scalar>(
+        a: &Csr<T>,
         t: Option<&Tridiagonal<T>>,
-        first: usize,
         alpha: T,
         x: &[T],
         beta: T,
-        y: &mut [T],
-    ) -> bool {
-        let term = Term { t, n: a.n(), first, alpha, x, beta };
-        term.run(DiagonalSlices::new(a), DiagonalSlices::new(a), y)
+        parts: impl Iterator<Item = Part<'y, T>>,
+    ) {
+        let term = Term { t, n: a.nrows(), alpha, x, beta };
+        match a.slice_index() {
+            Some(index) => term.run(IndexedRows::new(a, index), IndexedRows::new(a, index), parts),
+            None => term.run(CompressedRows::new(a), CompressedRows::new(a), parts),
+        }
+    }
+
+    pub(super) fn short_diagonal_parts<'y, T: Scalar>(
+        a: &ShortDiagonals<T>,
+        t: Option<&Tridiagonal<T>>,
+        alpha: T,
+        x: &[T],
+        beta: T,
+        parts: impl Iterator<Item = Part<'y, T>>,
+    ) {
+        let term = Term { t, n: a.n(), alpha, x, beta };
+        term.run(DiagonalSlices::new(a), DiagonalSlices::new(a), parts);
     }
 }
 

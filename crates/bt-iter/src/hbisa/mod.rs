@@ -21,8 +21,8 @@
 //!
 //! Jacobi converges iff ρ(D⁻¹(L+U)) < 1, Gauss–Seidel iff ρ((D+L)⁻¹U) < 1.
 //!
-//! Storage: the factors of D, four vectors and one block, 4n + max kⱼ scalars; Chebyshev 6n + max kⱼ. An iteration costs one
-//! product with L + U and one solve with D, the symmetric form three and two. All forms give the same bits for any number of threads;
+//! Storage: the factors of D and 4n scalars; for blocks in order max kⱼ more, for two colours n/2, for Chebyshev another n. An
+//! iteration costs one product with L + U and one solve with D, the symmetric form three and two. All forms give the same bits for any number of threads;
 //! Jacobi and the red–black ones run their blocks in parallel.
 
 mod rate;
@@ -39,7 +39,9 @@ use bt_formats::{
 };
 use faer::MatRef;
 
-use crate::block_diagonal::{BlockDiagonal, for_blocks};
+use crate::blas1::{ConjValue, pass};
+use crate::block_diagonal::{for_blocks, for_groups};
+use crate::block_set::SweepFactors;
 use crate::quasi::QuasiBlockTridiagonal;
 use rate::sweeps_left;
 pub use rate::{Radius, Rate};
@@ -123,15 +125,17 @@ pub enum StopRule {
 /// The iteration on one matrix: factors of D and workspace. `solve` allocates nothing but its report.
 pub struct Hbisa<'a, T: Scalar> {
     a: Splitting<'a, T>,
-    factors: BlockDiagonal<T>,
+    factors: SweepFactors<T>,
     sweep: Sweep,
     rule: StopRule,
-    previous: Vec<T>,
+    /// The iterate that is not in the caller's vector.
+    other: Vec<T>,
     t: Vec<T>,
     s: Vec<T>,
     best: Vec<T>,
-    block: Vec<T>,
-    /// Chebyshev's d and D·d.
+    /// One block, or the rows of a colour.
+    work: Vec<T>,
+    /// Chebyshev's d and D·d, for the even blocks.
     direction: Vec<T>,
     phase: Phase,
     tuner: Tuner,
@@ -191,20 +195,28 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
             return Err(Error::InvalidStructure { what: "omega", why }.into());
         }
         let start = Instant::now();
-        let factors = BlockDiagonal::new(a.blocks)?;
+        let factors = match sweep {
+            Sweep::Jacobi => SweepFactors::all(a.blocks),
+            Sweep::GaussSeidel | Sweep::Symmetric => SweepFactors::each(a.blocks),
+            Sweep::RedBlack | Sweep::Sor(_) | Sweep::Chebyshev => SweepFactors::colours(a.blocks),
+        }?;
         let n = a.blocks.n();
-        let vector = || vec![zero::<T>(); n];
-        let (previous, t, s, best) = (vector(), vector(), vector(), vector());
-        let block = vec![zero::<T>(); a.blocks.partition().min_max_size().1];
-        let direction = vec![zero::<T>(); if sweep == Sweep::Chebyshev { 2 * n } else { 0 }];
+        let vector = |n: usize| vec![zero::<T>(); n];
+        let (other, t, s, best) = (vector(n), vector(n), vector(n), vector(n));
+        let work = vector(factors.work(a.blocks.partition()));
+        let direction = vector(match (&factors, sweep) {
+            (SweepFactors::Colours([even, _]), Sweep::Chebyshev) => 2 * even.partition().n(),
+            _ => 0,
+        });
         let tuner = Tuner::default();
         let setup = start.elapsed();
-        Ok(Self { a, factors, sweep, rule, previous, t, s, best, block, direction, phase: Phase::PLAIN, tuner, setup })
+        Ok(Self { a, factors, sweep, rule, other, t, s, best, work, direction, phase: Phase::PLAIN, tuner, setup })
     }
 
-    /// Bytes of the workspace: 4n + max kⱼ scalars, 6n + max kⱼ for Chebyshev.
+    /// Bytes of the workspace: 4n scalars; for Gauss–Seidel and its symmetric form max kⱼ more, for the forms with two colours the rows
+    /// of the larger one, for Chebyshev twice those of the even blocks besides.
     pub fn bytes(&self) -> usize {
-        (4 * self.t.len() + self.direction.len() + self.block.len()) * size_of::<T>()
+        (4 * self.t.len() + self.direction.len() + self.work.len()) * size_of::<T>()
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
@@ -219,9 +231,10 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         let start = Instant::now();
         let par = Par::auto(self.a.bytes());
         // t⁰ and ‖b − A·x⁰‖
-        self.previous.copy_from_slice(b);
-        self.a.matrix().apply_op(Op::Identity, -one::<T>(), x, one(), &mut self.previous, par);
-        let norm_r0 = norm2(&self.previous);
+        let mut other = std::mem::take(&mut self.other);
+        other.copy_from_slice(b);
+        self.a.matrix().apply_op(Op::Identity, -one::<T>(), x, one(), &mut other, par);
+        let norm_r0 = norm2(&other);
         let threshold = stop.threshold(norm2(b), norm_r0);
         // Residuals are reported relative to what rtol is relative to, updates as they are.
         let baseline = match (self.rule, stop.baseline) {
@@ -229,8 +242,10 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
             (StopRule::Residual, Baseline::InitialResidual) if norm_r0 > 0.0 => norm_r0,
             _ => 1.0,
         };
-        self.begin(b, x, par);
+        self.begin(b, x, &other, par);
 
+        // The iterate, and the place of the next one.
+        let (mut current, mut next_x) = (&mut *x, &mut other[..]);
         let mut rate = Rate::default();
         let mut norm = match self.rule {
             StopRule::Residual => norm_r0,
@@ -241,7 +256,7 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         let outcome = loop {
             let target = match self.rule {
                 StopRule::Residual => threshold,
-                StopRule::Update => stop.atol.max(stop.rtol * bt_formats::max_abs(x)),
+                StopRule::Update => stop.atol.max(stop.rtol * bt_formats::max_abs(current)),
             };
             let progress = Progress::Iteration { index: iterations, residual: norm / baseline };
             let flow = monitor.observe(progress);
@@ -264,37 +279,57 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
                 break Outcome::TimeLimit;
             }
             rate.predict(norm, target, iterations);
-            let next = self.step(b, x, par);
+            let next = self.step(b, current, next_x, par);
             iterations += 1;
-            if self.retune(x, next) {
+            if self.retune(current, next_x, next) {
                 rate.restart();
             }
             // The best iterate is set aside only when the next one is worse: a convergent run never copies.
             if !(next <= norm) && norm < best_norm {
-                self.best.copy_from_slice(&self.previous);
+                self.best.copy_from_slice(current);
                 best_norm = norm;
             }
             norm = next;
+            std::mem::swap(&mut current, &mut next_x);
         };
         if !(norm <= best_norm) {
-            x.copy_from_slice(&self.best);
+            current.copy_from_slice(&self.best);
             norm = best_norm;
         }
+        if iterations % 2 == 1 {
+            next_x.copy_from_slice(current);
+        }
+        self.other = other;
         let elapsed = start.elapsed();
         self.report(b, x, outcome, iterations, norm, threshold, &rate, elapsed)
     }
 
-    /// t and s for x⁰, with b − A·x⁰ in `previous`; plain sweeps first.
-    fn begin(&mut self, b: &[T], x: &[T], par: Par) {
-        self.right_hand_side(b, x, par);
-        if self.sweep == Sweep::GaussSeidel {
-            let Self { a, t, .. } = self;
-            t.copy_from_slice(b);
-            for_blocks(a.blocks.partition(), t, par, &|j, t| a.subtract_upper(j, x, t));
+    /// t and s for x⁰ and r = b − A·x⁰; plain sweeps first.
+    fn begin(&mut self, b: &[T], x: &[T], r: &[T], par: Par) {
+        let Self { a, factors, t, s, .. } = self;
+        let partition = a.blocks.partition();
+        match factors {
+            SweepFactors::Colours([even, odd]) => {
+                let (t_even, t_odd) = t.split_at_mut(even.partition().n());
+                let (s_even, s_odd) = s.split_at_mut(even.partition().n());
+                for (set, t, s) in [(&*even, t_even, s_even), (odd, t_odd, s_odd)] {
+                    set.couple(a.blocks, b, x, t, par);
+                    set.gather(partition, r, s);
+                }
+            }
+            SweepFactors::Each(_) if self.sweep == Sweep::GaussSeidel => {
+                t.copy_from_slice(b);
+                for_blocks(partition, t, par, &|j, t| a.subtract_upper(j, x, t));
+                s.copy_from_slice(r);
+            }
+            _ => {
+                s.copy_from_slice(r);
+                self.right_hand_side(b, x, par);
+            }
         }
         // D·x = t − r
-        for ((s, t), r) in self.s.iter_mut().zip(&self.t).zip(&self.previous) {
-            *s = *t - *r;
+        for (s, t) in self.s.iter_mut().zip(&self.t) {
+            *s = *t - *s;
         }
         self.tuner = Tuner::default();
         self.phase = match self.sweep {
@@ -303,21 +338,24 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         };
     }
 
-    /// One sweep: x ← next iterate. Returns the norm that the rule looks at.
-    fn step(&mut self, b: &[T], x: &mut [T], par: Par) -> f64 {
-        self.previous.copy_from_slice(x);
+    /// One sweep: x ← the iterate after `previous`. Returns the norm that the rule looks at.
+    fn step(&mut self, b: &[T], previous: &[T], x: &mut [T], par: Par) -> f64 {
+        // The rows whose b − A·x = t − s need not vanish: with ω = 1 those of the blocks that came first.
+        let open = match (&self.factors, self.phase) {
+            (SweepFactors::Colours([even, _]), Phase::Relaxed { omega: 1.0, .. }) => even.partition().n(),
+            _ => x.len(),
+        };
         match self.sweep {
             Sweep::Jacobi => self.jacobi(b, x, par),
             Sweep::GaussSeidel => self.gauss_seidel(b, x, par),
-            Sweep::Symmetric => self.symmetric(b, x, par),
-            Sweep::RedBlack | Sweep::Sor(_) | Sweep::Chebyshev => self.red_black(b, x, par),
+            Sweep::Symmetric => self.symmetric(b, previous, x, par),
+            Sweep::RedBlack | Sweep::Sor(_) | Sweep::Chebyshev => self.red_black(b, previous, x, par),
         }
         match self.rule {
-            // b − A·xⁱ⁺¹ = t − s
-            StopRule::Residual => distance2(&self.t, &self.s),
+            StopRule::Residual => distance2(&self.t[..open], &self.s[..open]),
             // ‖xⁱ⁺¹ − xⁱ‖∞
             StopRule::Update => {
-                x.iter().zip(&self.previous).fold(0.0, |m: f64, (&new, &old)| m.max_nan((new - old).abs().to_f64()))
+                x.iter().zip(previous).fold(0.0, |m: f64, (&new, &old)| m.max_nan((new - old).abs().to_f64()))
             }
         }
     }
@@ -325,16 +363,15 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
     /// t ← b − (L + U)·x
     fn right_hand_side(&mut self, b: &[T], x: &[T], par: Par) {
         let Self { a, t, .. } = self;
-        t.copy_from_slice(b);
-        for_blocks(a.blocks.partition(), t, par, &|j, t| a.subtract_couplings(j, x, t));
+        for_groups(a.blocks.partition(), t, par, &|blocks, t| a.couplings_residual(blocks, b, x, t));
     }
 
     /// After a sweep of a tuned form: another relaxation where the spectrum is known better now. True on a change.
-    fn retune(&mut self, x: &[T], norm: f64) -> bool {
+    fn retune(&mut self, previous: &[T], x: &[T], norm: f64) -> bool {
         if !self.sweep.is_tuned() || !self.tuner.may_fit() {
             return false;
         }
-        self.tuner.observe(x, &self.previous);
+        self.tuner.observe(x, previous);
         // Chebyshev polynomials where the interval allows, ω otherwise.
         let polynomial = |spectrum: &Spectrum| {
             let interval = spectrum.interval().filter(|&(_, high)| self.sweep == Sweep::Chebyshev && high < 1.0);
@@ -465,6 +502,12 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
 
 /// ‖x − y‖₂; NaN and infinities show.
 fn distance2<T: Scalar>(x: &[T], y: &[T]) -> f64 {
+    let [sum] = pass([x, y], [], &|[x, y], []| ([], [(x - y).conj_value() * (x - y)]));
+    let (sum, ulp) = (sum.re().to_f64(), T::Real::EPSILON.to_f64());
+    // Neither overflown nor so small that squares have vanished.
+    if sum.is_finite() && sum > T::Real::MIN_POSITIVE.to_f64() / (ulp * ulp) {
+        return sum.sqrt();
+    }
     let largest = x.iter().zip(y).fold(0.0, |m: f64, (&a, &b)| m.max_nan((a - b).abs().to_f64()));
     if largest == 0.0 || !largest.is_finite() {
         return largest;

@@ -11,7 +11,7 @@
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
 //! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Narrow bands of doubles stay in registers
-//! (`registers.rs`, AVX-512), others in a window (`window.rs`) of 64(⌈kl/8⌉ + ⌈ku/8⌉ + 1)² values. Where that were more than 4 MiB,
+//! (`registers.rs`, AVX-512), others in a window (`window.rs`) of 64h(h + 1) + 128(⌈kl/8⌉ + 2) values, h = ⌈kl/8⌉ + ⌈ku/8⌉ + 1. Where that were more than 4 MiB,
 //! bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 
 mod panels;
@@ -531,7 +531,7 @@ impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
         if let Some(mut window) = self.lu.window.take() {
-            let stopped = self.eliminate_in_window::<FUSED, S>(&mut window);
+            let stopped = self.eliminate_in_window::<FUSED, S>(s, &mut window);
             self.lu.window = Some(window);
             return stopped;
         }

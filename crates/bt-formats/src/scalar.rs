@@ -164,6 +164,8 @@ pub trait RealScalar:
     fn ln(self) -> Self;
     /// The larger of two numbers; **NaN if either is NaN**, so that norms cannot hide one.
     fn max_nan(self, other: Self) -> Self;
+    /// The larger of two moduli: numbers that are not negative. NaN if either is NaN.
+    fn max_of_moduli(self, other: Self) -> Self;
     /// The smaller of two numbers; NaN if either is NaN.
     fn min_nan(self, other: Self) -> Self;
 }
@@ -248,6 +250,11 @@ macro_rules! real_scalar {
                 if self >= other || self.is_nan() { self } else { other }
             }
             #[inline(always)]
+            fn max_of_moduli(self, other: Self) -> Self {
+                // NaN has larger bits than all numbers, and moduli are in the order of theirs.
+                $t::from_bits(self.to_bits().max(other.to_bits()))
+            }
+            #[inline(always)]
             fn min_nan(self, other: Self) -> Self {
                 if self <= other || self.is_nan() { self } else { other }
             }
@@ -315,7 +322,9 @@ mod tests {
         assert!(f64::NAN.max_nan(1.0).is_nan());
         assert!(1.0f64.max_nan(f64::NAN).is_nan());
         assert!(1.0f32.min_nan(f32::NAN).is_nan());
-        assert_eq!(1.0f64.max_nan(2.0), 2.0);
+        assert!(f64::NAN.max_of_moduli(f64::INFINITY).is_nan());
+        assert!(0.0f32.max_of_moduli(f32::NAN).is_nan());
+        assert_eq!([1.0f64.max_nan(2.0), 1.0f64.max_of_moduli(2.0), 3.0f64.max_of_moduli(1e-310)], [2.0, 2.0, 3.0]);
         assert_eq!(1.0f64.min_nan(2.0), 1.0);
     }
 

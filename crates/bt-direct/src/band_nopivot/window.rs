@@ -9,6 +9,8 @@
 //! A₁₁ = L₁₁·U₁₁,  L₂₁ = A₂₁·U₁₁⁻¹;   for each group of columns: U₁ = L₁₁⁻¹·A₁,  A₂ ← A₂ − L₂₁·U₁
 //! ```
 //!
+//! Two groups at a time are applied to those behind them, whose sums are read and written once for both.
+//!
 //! The operations on an element and their order are those of elimination column by column.
 
 use std::array::from_fn;
@@ -47,7 +49,7 @@ pub(super) struct Workspace<T> {
     /// Vectors of U in a column, above the diagonal's; of L with the diagonal's.
     above: usize,
     below: usize,
-    /// One vector more than the window has, to begin at a cache line.
+    /// The window, then the tiles of L of two groups, and one vector more to begin at a cache line.
     values: Vec<T>,
 }
 
@@ -55,10 +57,17 @@ impl<T: Scalar> Workspace<T> {
     /// For a band, unless it is too wide.
     pub(super) fn new(kl: usize, ku: usize) -> Result<Option<Self>> {
         let (above, below) = (ku.div_ceil(LANES), 1 + kl.div_ceil(LANES));
-        let height = above + below;
-        let len = height.saturating_mul(height).saturating_mul(LANES * LANES).saturating_add(LANES);
+        let vectors = Self::vectors(above, below);
+        let len = vectors.saturating_mul(LANES).saturating_add(LANES);
         let narrow = len.saturating_mul(size_of::<T>()) <= LARGEST;
         Ok(if narrow { Some(Self { above, below, values: zeros(len)? }) } else { None })
+    }
+
+    /// Those of the window, and of the tiles.
+    fn vectors(above: usize, below: usize) -> usize {
+        let height = above.saturating_add(below);
+        let tiles = below.saturating_add(1).saturating_mul(2);
+        height.saturating_mul(height.saturating_add(1)).saturating_add(tiles).saturating_mul(LANES)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -68,16 +77,21 @@ impl<T: Scalar> Workspace<T> {
     fn window(&mut self) -> Window<'_, T> {
         let Self { above, below, values } = self;
         let start = values.as_ptr().align_offset(64).min(LANES);
-        Window { above: *above, below: *below, columns: values[start..].as_chunks_mut().0 }
+        let height = *above + *below;
+        let (columns, tiles) = values[start..].as_chunks_mut().0.split_at_mut(LANES * height * (height + 1));
+        let tiles = tiles.as_chunks_mut().0;
+        Window { above: *above, below: *below, columns, tiles: &mut tiles[..=*below] }
     }
 }
 
-/// As many groups of eight columns as a column has vectors, `above` + `below`.
+/// A group of columns more than a column has vectors, `above` + `below`.
 struct Window<'a, T> {
     above: usize,
     below: usize,
-    /// The group of columns 8g to 8g + 7 in place g modulo `above` + `below`.
+    /// The group of columns 8g to 8g + 7 in place g modulo `above` + `below` + 1.
     columns: &'a mut [[T; LANES]],
+    /// Eight rows of the columns of two groups, from the rows of the first on: L where they have it.
+    tiles: &'a mut [[[T; LANES]; 2 * LANES]],
 }
 
 impl<T> Window<'_, T> {
@@ -90,7 +104,7 @@ impl<T> Window<'_, T> {
     #[inline(always)]
     fn place(&self, g: usize) -> Range<usize> {
         let len = LANES * self.height();
-        let start = g % self.height() * len;
+        let start = g % (self.height() + 1) * len;
         start..start + len
     }
 
@@ -103,10 +117,11 @@ impl<T> Window<'_, T> {
 }
 
 impl<T: Scalar> Strip<'_, T> {
-    /// Eliminates the strip, which begins with a group of columns, in the window.
+    /// Eliminates the strip, which begins with an even group of columns and ends with the matrix or before one, in the window.
     #[inline(always)]
     pub(super) fn eliminate_in_window<const FUSED: bool, S: Simd>(
         &mut self,
+        s: S,
         workspace: &mut Workspace<T>,
     ) -> Option<Stop> {
         let window = &mut workspace.window();
@@ -118,40 +133,82 @@ impl<T: Scalar> Strip<'_, T> {
                 }
             }
         }
-        for b in self.first / LANES..self.last.div_ceil(LANES) {
-            if let stopped @ Some(_) = self.enter(window, b + last) {
-                return stopped;
-            }
-            // Where this group and the columns after those that have just come in are.
-            let group = |g: usize, ld: usize| g * LANES * ld..(g + 1) * LANES * ld;
-            lines::fetch(&self.lu.values, group(b, self.lu.ld));
-            lines::fetch(&self.lu.lower, group(b, self.lu.kl));
-            if let Some(a) = self.source {
-                lines::fetch(a.values(), group(b + last + 1, a.ldab()));
-            }
-            let (done, mut largest, stopped) = self.factor_group::<FUSED>(window, b);
-            for g in b + 1..=b + window.above {
-                // As many sums as there are registers for.
-                if size_of::<S::f64s>() == size_of::<[f64; LANES]>() {
-                    apply_group::<T, FUSED, 8>(window, b, g, &mut largest);
-                } else {
-                    apply_group::<T, FUSED, 4>(window, b, g, &mut largest);
+        let groups = self.first / LANES..self.last.div_ceil(LANES);
+        for b in groups.clone().step_by(2) {
+            let two = b..groups.end.min(b + 2);
+            for g in two.clone() {
+                if let stopped @ Some(_) = self.enter(window, g + last) {
+                    return stopped;
                 }
             }
-            self.leave(window, b);
-            let stopped = self.check_group(window, b, done, largest).or(stopped);
-            if stopped.is_some() {
+            if let stopped @ Some(_) = self.eliminate_groups::<FUSED, S>(s, window, two) {
                 return stopped;
             }
         }
         None
     }
 
+    /// Eliminates two groups, or the last one.
+    #[inline(always)]
+    fn eliminate_groups<const FUSED: bool, S: Simd>(
+        &mut self,
+        s: S,
+        window: &mut Window<'_, T>,
+        groups: Range<usize>,
+    ) -> Option<Stop> {
+        let (b, above) = (groups.start, window.above);
+        let mut largest = [[zero::<T::Real>(); LANES]; 2];
+        let mut done = [0; 2];
+        let mut factored = 0;
+        let mut stopped = None;
+        let reached = b + 1..=b + groups.len() - 1 + above;
+        let (steps, ahead) = (2 + reached.end() - reached.start(), b + window.height() + groups.len() - 1);
+        // The second group is factored when the first has been applied to it, and both are applied to those that both reach.
+        for (step, g) in std::iter::once(b).chain(reached).enumerate() {
+            // Little by little: as many lines as these columns have would wait for each other.
+            let columns = groups.len() * LANES;
+            for c in columns * step / steps..columns * (step + 1) / steps {
+                self.fetch(b * LANES + c, ahead * LANES + c);
+            }
+            if groups.contains(&g) && stopped.is_none() {
+                if g > b && above > 0 {
+                    window.apply::<FUSED, S>(s, b, g, 0..1, &mut largest);
+                }
+                (done[g - b], stopped) = self.factor_group::<FUSED>(window, b, g - b, &mut largest[g - b]);
+                factored = g - b + 1;
+            } else {
+                let from = usize::from(g > b + above);
+                window.apply::<FUSED, S>(s, b, g, from..factored, &mut largest);
+            }
+        }
+        for h in 0..factored {
+            self.leave(window, b + h);
+            if let growth @ Some(_) = self.check_group(window, b + h, done[h], largest[h]) {
+                return growth;
+            }
+        }
+        stopped
+    }
+
+    /// Asks for the places of column `leaves`, and for column `enters` of A.
+    #[inline(always)]
+    fn fetch(&self, leaves: usize, enters: usize) {
+        let lu = &*self.lu;
+        let column = |j: usize, ld: usize| j * ld..(j + 1) * ld;
+        lines::fetch(&lu.values, column(leaves, lu.ld));
+        lines::fetch(&lu.lower, column(leaves, lu.kl));
+        if let Some(a) = self.source {
+            // Without the room for fill.
+            let ld = a.ldab();
+            lines::fetch(a.values(), enters * ld + lu.kl..(enters + 1) * ld + LANES - 1);
+        }
+    }
+
     /// The columns of group g come into the window, and are measured if they have not been before.
     #[inline(always)]
     fn enter(&mut self, window: &mut Window<'_, T>, g: usize) -> Option<Stop> {
         let (height, above, first) = (window.height(), window.above, g * LANES);
-        let (group, lu) = (window.group(g), &mut *self.lu);
+        let (group, lu, found) = (window.group(g), &mut *self.lu, &mut *self.found);
         for (j, column) in (first..).zip(group.chunks_exact_mut(height)) {
             column.fill([zero(); LANES]);
             if j < lu.n {
@@ -160,33 +217,28 @@ impl<T: Scalar> Strip<'_, T> {
                 copy(values, &mut column.as_flattened_mut()[at..at + values.len()]);
             }
         }
-        let found = &mut *self.found;
         if first < found.measured || first >= lu.n {
             return None;
         }
-        for column in group.chunks_exact(height) {
-            let mut sums = [zero::<T::Real>(); LANES];
-            for values in column {
-                for i in 0..LANES {
-                    sums[i] += values[i].abs();
-                }
-            }
-            found.norm = found.norm.max_nan(reduce(sums, |a, b| a + b));
-        }
         let rows = lu.rows.as_chunks_mut::<LANES>().0;
+        let mut sums = [[zero::<T::Real>(); LANES]; LANES];
         let mut max_a = found.max_a;
         for v in above.saturating_sub(g)..height {
             let mut maxima = rows[g + v - above];
             for c in 0..LANES {
-                let values = group[c * height + v];
+                let x = group[c * height + v];
                 for i in 0..LANES {
-                    maxima[i] = maxima[i].max_nan(values[i].abs1());
+                    sums[c][i] += x[i].abs();
+                    maxima[i] = maxima[i].max_of_moduli(x[i].abs1());
                 }
             }
             rows[g + v - above] = maxima;
             for i in 0..LANES {
-                max_a[i] = max_a[i].max_nan(maxima[i]);
+                max_a[i] = max_a[i].max_of_moduli(maxima[i]);
             }
+        }
+        for sums in sums {
+            found.norm = found.norm.max_nan(reduce(sums, |a, b| a + b));
         }
         found.max_a = max_a;
         if !Scalar::is_finite(reduce(max_a, RealScalar::max_nan).to_f64()) {
@@ -215,74 +267,49 @@ impl<T: Scalar> Strip<'_, T> {
         }
     }
 
-    /// Factors group b. The number of columns that have pivots, the largest |u| in each row among the group's columns, and why
-    /// the next column has no pivot.
+    /// Factors group b + h, the h-th of two. The number of columns that have pivots, and why the next column has none;
+    /// `largest` ← the largest |u| in each row among the group's columns.
     #[inline(always)]
     fn factor_group<const FUSED: bool>(
         &mut self,
         window: &mut Window<'_, T>,
         b: usize,
-    ) -> (usize, [T::Real; LANES], Option<Stop>) {
+        h: usize,
+        largest: &mut [T::Real; LANES],
+    ) -> (usize, Option<Stop>) {
         let (above, below, height) = (window.above, window.below, window.height());
+        let place = window.place(b + h);
+        let (group, tiles) = (&mut window.columns[place], &mut window.tiles[h..]);
+        let b = b + h;
         let columns = LANES.min(self.lu.n - b * LANES);
-        let group = window.group(b);
-        // A₁₁ = L₁₁·U₁₁. The window has zeros behind the last column of the matrix: ones on the diagonal there change nothing.
-        let mut head: [[T; LANES]; LANES] = from_fn(|k| group[k * height + above]);
-        for k in columns..LANES {
-            head[k][k] = one();
-        }
-        let (mut done, mut stopped) = (columns, None);
-        let mut divisors = [Divisor { pivot: one(), reciprocal: Some(one()) }; LANES];
-        each_lane!(|K| {
-            let mut pivot = head[K][K];
-            if let Some(threshold) = self.threshold
-                && K < columns
-            {
-                pivot = boost(pivot, threshold, &mut self.found.boosted);
-                head[K][K] = pivot;
-            }
-            if K < done && (pivot == zero() || !Scalar::is_finite(pivot)) {
-                (done, stopped) = (K, Some(Stop::pivot(b * LANES + K, pivot)));
-            }
-            divisors[K] = Divisor { pivot, reciprocal: reciprocal(pivot) };
-            let l = divisors[K].divide(head[K]);
-            for i in 0..LANES {
-                head[K][i] = if i > K { l[i] } else { head[K][i] };
-            }
-            for c in (0..LANES).skip(K + 1) {
-                head[c] = plus_product_below::<T, FUSED>(K, head[c], &l, -head[c][K]);
-            }
-        });
-        let mut largest = [zero::<T::Real>(); LANES];
+        let rows = above..above + below;
+        let Head { lu: head, done, boosted } =
+            factor_tiles::<T, FUSED, false>(group, height, rows.clone(), columns, self.threshold)
+                .or_else(|| with_quotients::<T, FUSED>(group, height, rows, columns, self.threshold))
+                .expect("quotients by all pivots");
+        let stopped = (done < columns).then(|| Stop::pivot(b * LANES + done, head[done][done]));
+        self.found.boosted += boosted;
         for k in 0..columns {
-            group[k * height + above] = head[k];
             if k < done {
                 self.found.min_pivot = self.found.min_pivot.min_nan(head[k][k].abs());
             }
             for i in 0..LANES {
                 let u = if i <= k { head[k][i] } else { zero() };
-                largest[i] = largest[i].max_nan(u.abs1());
-            }
-        }
-        // L₂₁ = A₂₁·U₁₁⁻¹
-        for v in above + 1..above + below {
-            let mut rows: [[T; LANES]; LANES] = from_fn(|k| group[k * height + v]);
-            each_lane!(|K| {
-                let l = divisors[K].divide(rows[K]);
-                rows[K] = l;
-                for c in (0..LANES).skip(K + 1) {
-                    rows[c] = plus_product::<T, FUSED>(rows[c], &l, -head[c][K]);
-                }
-            });
-            for k in 0..columns {
-                group[k * height + v] = rows[k];
+                largest[i] = largest[i].max_of_moduli(u.abs1());
             }
         }
         // Nothing is subtracted from the column without a pivot on.
-        for column in group.chunks_exact_mut(height).skip(done) {
-            column[above..].fill([zero(); LANES]);
+        if done < LANES {
+            for column in group.chunks_exact_mut(height).skip(done) {
+                column[above..].fill([zero(); LANES]);
+            }
         }
-        (done, largest, stopped)
+        for (v, tile) in (above..above + below).zip(tiles) {
+            for (k, l) in tile[h * LANES..(h + 1) * LANES].iter_mut().enumerate() {
+                *l = group[k * height + v];
+            }
+        }
+        (done, stopped)
     }
 
     /// Notes the largest elements of the rows of U, and whether rows below lose half their digits.
@@ -323,72 +350,191 @@ impl<T: Scalar> Strip<'_, T> {
     }
 }
 
-/// A pivot and its reciprocal, where there is one.
-#[derive(Clone, Copy)]
-struct Divisor<T> {
-    pivot: T,
-    reciprocal: Option<T>,
+/// L₁₁ and U₁₁, the columns that have pivots, and how many pivots were boosted.
+struct Head<T> {
+    lu: [[T; LANES]; LANES],
+    done: usize,
+    boosted: usize,
 }
 
-impl<T: Scalar> Divisor<T> {
-    /// v/pivot
-    #[inline(always)]
-    fn divide(self, mut v: [T; LANES]) -> [T; LANES] {
-        let Some(r) = self.reciprocal else { return self.quotients(v) };
-        for i in 0..LANES {
-            v[i] *= r;
-        }
-        v
-    }
-
-    #[cold]
-    fn quotients(self, v: [T; LANES]) -> [T; LANES] {
-        let divisor = Pivot::new(self.pivot);
-        v.map(|v| divisor.divide(v))
-    }
-}
-
-/// Applies group b to group g, so many columns at once; `largest` ← the largest |u| in each row.
+/// A₁₁ = L₁₁·U₁₁ and L₂₁ = A₂₁·U₁₁⁻¹ in these vectors of a group's columns, of which `columns` are in the matrix. None, and nothing
+/// done, where a pivot has no reciprocal, unless quotients are taken.
 #[inline(always)]
-fn apply_group<T: Scalar, const FUSED: bool, const COLUMNS: usize>(
-    window: &mut Window<'_, T>,
+fn factor_tiles<T: Scalar, const FUSED: bool, const QUOTIENTS: bool>(
+    group: &mut [[T; LANES]],
+    height: usize,
+    rows: Range<usize>,
+    columns: usize,
+    threshold: Option<(T::Real, T::Real)>,
+) -> Option<Head<T>> {
+    // The window has zeros behind the last column of the matrix: ones on the diagonal there change nothing.
+    let mut head: [[T; LANES]; LANES] = from_fn(|k| group[k * height + rows.start]);
+    for k in columns..LANES {
+        head[k][k] = one();
+    }
+    let (mut done, mut boosted) = (columns, 0);
+    let mut reciprocals = [Some(one()); LANES];
+    // v/pivot
+    let divide = |mut v: [T; LANES], pivot: T, reciprocal: Option<T>| match reciprocal {
+        None if QUOTIENTS => v.map(|v| Pivot::new(pivot).divide(v)),
+        _ => {
+            let r = reciprocal.unwrap_or(pivot);
+            for i in 0..LANES {
+                v[i] *= r;
+            }
+            v
+        }
+    };
+    each_lane!(|K| {
+        let mut pivot = head[K][K];
+        if let Some(threshold) = threshold
+            && K < columns
+        {
+            pivot = boost(pivot, threshold, &mut boosted);
+            head[K][K] = pivot;
+        }
+        if K < done && (pivot == zero() || !Scalar::is_finite(pivot)) {
+            done = K;
+        }
+        reciprocals[K] = reciprocal(pivot);
+        let l = divide(head[K], pivot, reciprocals[K]);
+        for i in 0..LANES {
+            head[K][i] = if i > K { l[i] } else { head[K][i] };
+        }
+        for c in (0..LANES).skip(K + 1) {
+            head[c] = plus_product_below::<T, FUSED>(K, head[c], &l, -head[c][K]);
+        }
+    });
+    if !QUOTIENTS && reciprocals.iter().any(Option::is_none) {
+        return None;
+    }
+    for k in 0..columns {
+        group[k * height + rows.start] = head[k];
+    }
+    for v in rows.skip(1) {
+        let mut rows: [[T; LANES]; LANES] = from_fn(|k| group[k * height + v]);
+        each_lane!(|K| {
+            let l = divide(rows[K], head[K][K], reciprocals[K]);
+            rows[K] = l;
+            for c in (0..LANES).skip(K + 1) {
+                rows[c] = plus_product::<T, FUSED>(rows[c], &l, -head[c][K]);
+            }
+        });
+        for k in 0..columns {
+            group[k * height + v] = rows[k];
+        }
+    }
+    Some(Head { lu: head, done, boosted })
+}
+
+#[cold]
+#[inline(never)]
+fn with_quotients<T: Scalar, const FUSED: bool>(
+    group: &mut [[T; LANES]],
+    height: usize,
+    rows: Range<usize>,
+    columns: usize,
+    threshold: Option<(T::Real, T::Real)>,
+) -> Option<Head<T>> {
+    factor_tiles::<T, FUSED, true>(group, height, rows, columns, threshold)
+}
+
+/// Applies groups b + h, h in `halves`, to group g; `largest` ← the largest |u| in each of their rows.
+struct Apply<'a, 'b, T: Scalar, const FUSED: bool, const COLUMNS: usize> {
+    window: &'a mut Window<'b, T>,
     b: usize,
     g: usize,
-    largest: &mut [T::Real; LANES],
-) {
-    let (above, height, vectors) = (window.above, window.height(), window.below);
-    let [l, y] = window.columns.get_disjoint_mut([window.place(b), window.place(g)]).expect("two groups");
-    let l: [&[[T; LANES]]; LANES] = from_fn(|k| &l[k * height + above..][..vectors]);
-    let head: [[T; LANES]; LANES] = from_fn(|k| l[k][0]);
-    for y in y.chunks_exact_mut(COLUMNS * height) {
-        // U₁ = L₁₁⁻¹·A₁
-        let mut minus_u = [[zero::<T>(); LANES]; COLUMNS];
-        for c in 0..COLUMNS {
-            let at = c * height + above - (g - b);
-            let u = solve_head::<T, FUSED>(&head, y[at]);
-            y[at] = u;
-            let mut negative = u;
-            for k in 0..LANES {
-                largest[k] = largest[k].max_nan(u[k].abs1());
-                negative[k] = -u[k];
-            }
-            minus_u[c] = negative;
+    halves: Range<usize>,
+    largest: &'a mut [[T::Real; LANES]; 2],
+}
+
+impl<T: Scalar, const FUSED: bool, const COLUMNS: usize> pulp::NullaryFnOnce for Apply<'_, '_, T, FUSED, COLUMNS> {
+    type Output = ();
+    #[inline(always)]
+    fn call(self) {
+        let Self { window, b, g, halves, largest } = self;
+        window.apply_to::<FUSED, COLUMNS>(b, g, halves, largest);
+    }
+}
+
+impl<T: Scalar> Window<'_, T> {
+    /// A function of its own: the sums of its products stay in registers.
+    #[inline(always)]
+    fn apply<const FUSED: bool, S: Simd>(
+        &mut self,
+        s: S,
+        b: usize,
+        g: usize,
+        halves: Range<usize>,
+        largest: &mut [[T::Real; LANES]; 2],
+    ) {
+        // As many sums as there are registers for.
+        if size_of::<S::f64s>() == size_of::<[f64; LANES]>() {
+            s.vectorize(Apply::<T, FUSED, 8> { window: self, b, g, halves, largest });
+        } else {
+            s.vectorize(Apply::<T, FUSED, 4> { window: self, b, g, halves, largest });
         }
-        // A₂ ← A₂ − L₂₁·U₁
-        for v in 1..vectors {
-            let at = |c: usize| c * height + above - (g - b) + v;
-            let mut sums: [[T; LANES]; COLUMNS] = from_fn(|c| y[at(c)]);
-            for k in 0..LANES {
-                let l = &l[k][v];
+    }
+
+    /// So many columns at once.
+    #[inline(always)]
+    fn apply_to<const FUSED: bool, const COLUMNS: usize>(
+        &mut self,
+        b: usize,
+        g: usize,
+        halves: Range<usize>,
+        largest: &mut [[T::Real; LANES]; 2],
+    ) {
+        let (height, place) = (self.height(), self.place(g));
+        let Self { above, below, columns, tiles } = self;
+        // Where rows of group b + r are.
+        let at = |r: usize, c: usize| c * height + *above + r - (g - b);
+        for y in columns[place].chunks_exact_mut(COLUMNS * height) {
+            let mut minus_u = [[zero::<T>(); 2 * LANES]; COLUMNS];
+            // U₁ = L₁₁⁻¹·A₁
+            for h in halves.clone() {
+                let sums = from_fn(|c| y[at(h, c)]);
+                let sums =
+                    plus_products::<T, FUSED, COLUMNS>(sums, &tiles[h], &minus_u, halves.start * LANES..h * LANES);
+                let head = tiles[h].as_chunks().0[h];
                 for c in 0..COLUMNS {
-                    sums[c] = plus_product::<T, FUSED>(sums[c], l, minus_u[c][k]);
+                    let u = solve_head::<T, FUSED>(&head, sums[c]);
+                    y[at(h, c)] = u;
+                    minus_u[c].as_chunks_mut().0[h] = u.map(|u| -u);
+                    for k in 0..LANES {
+                        largest[h][k] = largest[h][k].max_of_moduli(u[k].abs1());
+                    }
                 }
             }
-            for c in 0..COLUMNS {
-                y[at(c)] = sums[c];
+            // A₂ ← A₂ − L₂₁·U₁; the first group does not reach the rows that the second reaches last.
+            for r in halves.end..halves.end + *below - 1 {
+                let from = halves.start.max((r + 1).saturating_sub(*below));
+                let sums = from_fn(|c| y[at(r, c)]);
+                let sums =
+                    plus_products::<T, FUSED, COLUMNS>(sums, &tiles[r], &minus_u, from * LANES..halves.end * LANES);
+                for c in 0..COLUMNS {
+                    y[at(r, c)] = sums[c];
+                }
             }
         }
     }
+}
+
+/// Y + L·U for so many columns of Y and U, and some columns of L.
+#[inline(always)]
+fn plus_products<T: Scalar, const FUSED: bool, const COLUMNS: usize>(
+    mut y: [[T; LANES]; COLUMNS],
+    l: &[[T; LANES]; 2 * LANES],
+    u: &[[T; 2 * LANES]; COLUMNS],
+    columns: Range<usize>,
+) -> [[T; LANES]; COLUMNS] {
+    assert!(columns.end <= 2 * LANES);
+    for k in columns {
+        for c in 0..COLUMNS {
+            y[c] = plus_product::<T, FUSED>(y[c], &l[k], u[c][k]);
+        }
+    }
+    y
 }
 
 /// L⁻¹·y for the unit lower triangle of eight columns.

@@ -1,5 +1,6 @@
 //! The iterative methods as the facade runs them: order, blocks or preconditioner, right-hand sides side by side or in turn.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bt_direct::{FactorError, Singularity};
@@ -14,7 +15,7 @@ use faer::{Mat, MatRef};
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, DeviceChoice, Method, Reorder, SolveOptions};
-use crate::precondition::{Single, preconditioner};
+use crate::precondition::{Single, Split, preconditioner};
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
@@ -131,14 +132,25 @@ fn krylov<T: Scalar>(
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
     let n = work.nrows();
+    let single = Single::of(&work, options.precision)?;
+    let identity = transform.is_identity();
+    let split = match &single {
+        Single::Not => Split::of(&work, identity, options, &mut notes)?,
+        _ => None,
+    };
     // The format of the fastest products; without the memory for it A as it is will do.
     let diagonals = Dia::where_full(&work).unwrap_or_default();
-    if diagonals.is_none() {
+    let whole = split.as_ref().filter(|split| split.outside == 0).map(|split| Arc::clone(&split.blocks));
+    let blocks = whole.filter(|blocks| diagonals.is_none() && blocks.bytes() < work.bytes());
+    if diagonals.is_none() && blocks.is_none() {
         work.index_by_diagonals().unwrap_or_default();
     }
-    let operator: &dyn Matrix<T> = diagonals.as_ref().map_or(&work, |diagonals| diagonals);
-    let single = Single::of(&work, options.precision)?;
-    let mut preconditioner = preconditioner(&work, &single, transform.is_identity(), options, &mut notes)?;
+    let operator: &dyn Matrix<T> = match (&diagonals, &blocks) {
+        (Some(diagonals), _) => diagonals,
+        (None, Some(blocks)) => &**blocks,
+        (None, None) => &work,
+    };
+    let mut preconditioner = preconditioner(&work, split, &single, identity, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
     let lockstep = |nrhs| match options.method {
@@ -152,6 +164,8 @@ fn krylov<T: Scalar>(
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
+    // What the preconditioner shares is among its bytes.
+    report.bytes.matrix += blocks.as_ref().filter(|b| Arc::strong_count(b) == 1).map_or(0, |b| b.bytes());
     notes.append(&mut report.notes);
     report.notes = notes;
     Ok(Solution {

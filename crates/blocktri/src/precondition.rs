@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
-use bt_formats::{Csr, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind, c32};
+use bt_formats::{
+    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
+    c32,
+};
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
     DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision, Overlap,
@@ -40,9 +43,48 @@ impl Single {
     }
 }
 
-/// The preconditioner asked for, in the precision of `single` or of A. `identity`: A is in the order given.
+/// A by the blocks of a block sweep.
+pub(crate) struct Split<T: Scalar> {
+    form: BlockForm,
+    pub blocks: Arc<BlockTridiagonal<T>>,
+    /// Entries that are not in the three block diagonals.
+    pub outside: usize,
+}
+
+impl<T: Scalar> Split<T> {
+    /// Of A in the order that `identity` says is the one given, if the preconditioner asked for sweeps over blocks.
+    pub fn of(
+        a: &Csr<T>,
+        identity: bool,
+        options: &SolveOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Self>, Error> {
+        let form = match options.precond {
+            Precond::BlockJacobi => BlockForm::Jacobi,
+            Precond::BlockGs => BlockForm::GaussSeidel,
+            Precond::BlockSgs => BlockForm::Symmetric,
+            Precond::BlockRedBlack => BlockForm::RedBlack,
+            _ => return Ok(None),
+        };
+        let partition = sweep_blocks(a, identity, options, notes)?;
+        let (blocks, outside) = match BlockTridiagonal::from_csr(a, partition.clone(), HybridLayout::default()) {
+            Ok(blocks) => (blocks, 0),
+            Err(InputError::OutsideStructure { .. }) => {
+                let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
+                let outside = quasi.nnz_remainder();
+                (quasi.into_blocks(), outside)
+            }
+            Err(other) => return Err(other.into()),
+        };
+        Ok(Some(Self { form, blocks: Arc::new(blocks), outside }))
+    }
+}
+
+/// The preconditioner asked for, in the precision of `single` or of A. `identity`: A is in the order given; `split`: A by the blocks
+/// that a sweep over them is for.
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
+    split: Option<Split<T>>,
     single: &'a Single,
     identity: bool,
     options: &SolveOptions,
@@ -51,13 +93,13 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
     // Compiled once, here, not by every crate that solves.
     type Made<'a, L> = Result<Box<dyn Preconditioner<L> + 'a>, Error>;
     fn real<'a>(a: &'a Csr<f32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, f32> {
-        make(a, i, o, notes)
+        make(a, Split::of(a, i, o, notes)?, o, notes)
     }
     fn complex<'a>(a: &'a Csr<c32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, c32> {
-        make(a, i, o, notes)
+        make(a, Split::of(a, i, o, notes)?, o, notes)
     }
     Ok(match single {
-        Single::Not => return make(a, identity, options, notes),
+        Single::Not => return make(a, split, options, notes),
         Single::Real(f) => {
             notes.push("the preconditioner is in single precision".into());
             Box::new(MixedPrecision::new(real(f.matrix(), identity, options, notes)?, f.exponent()))
@@ -71,7 +113,7 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
 
 fn make<'a, T: Scalar>(
     a: &'a Csr<T>,
-    identity: bool,
+    split: Option<Split<T>>,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
@@ -81,10 +123,9 @@ fn make<'a, T: Scalar>(
     Ok(match options.precond {
         Precond::None => Box::new(Identity::new(n)),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::BlockJacobi => block_sweep(a, BlockForm::Jacobi, identity, options, notes)?,
-        Precond::BlockGs => block_sweep(a, BlockForm::GaussSeidel, identity, options, notes)?,
-        Precond::BlockSgs => block_sweep(a, BlockForm::Symmetric, identity, options, notes)?,
-        Precond::BlockRedBlack => block_sweep(a, BlockForm::RedBlack, identity, options, notes)?,
+        Precond::BlockJacobi | Precond::BlockGs | Precond::BlockSgs | Precond::BlockRedBlack => {
+            block_sweep(split.expect("a sweep over blocks has A by them"), options, notes)?
+        }
         Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, options, notes)),
         Precond::Ssor => Box::new(ssor(a, omega)?.solved_by(options.triangular)),
         Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
@@ -124,19 +165,15 @@ const LARGEST: usize = 512;
 /// Blocks where the pattern has none.
 const UNIFORM: usize = 64;
 
-/// A sweep over the blocks given, or over lines, or over the natural blocks; over uniform ones where those are too large.
+/// A sweep over the blocks.
 fn block_sweep<T: Scalar>(
-    a: &Csr<T>,
-    form: BlockForm,
-    identity: bool,
+    split: Split<T>,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
-    let partition = sweep_blocks(a, identity, options, notes)?;
-    let quasi = QuasiBlockTridiagonal::new(a, partition, HybridLayout::default())?;
-    let outside = quasi.nnz_remainder();
-    let blocks = quasi.blocks().n_blocks();
-    let m = BlockPreconditioner::new(quasi.into_blocks(), form).map_err(|e| singular_block(e, blocks, options))?;
+    let Split { form, blocks: a, outside } = split;
+    let blocks = a.n_blocks();
+    let m = BlockPreconditioner::new(a, form).map_err(|e| singular_block(e, blocks, options))?;
     if outside > 0 && form != BlockForm::Jacobi {
         notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
     }
@@ -146,7 +183,7 @@ fn block_sweep<T: Scalar>(
     Ok(Box::new(m))
 }
 
-/// The blocks of a block sweep.
+/// The blocks of a block sweep: those given, or lines, or the natural blocks; uniform ones where those are too large.
 pub(crate) fn sweep_blocks<T: Scalar>(
     a: &Csr<T>,
     identity: bool,

@@ -203,6 +203,43 @@ fn single_precision_is_refined_or_replaced() {
     }
 }
 
+/// Sweeps over blocks: products are taken with A by these blocks where they hold all of it and are smaller.
+#[test]
+fn sweeps_over_blocks_converge_whether_or_not_they_hold_all_of_a() {
+    let n = 480;
+    // Couplings shifted by another distance from block to block: no full diagonals; the last one far outside the blocks.
+    let entries = |far: bool| {
+        let row = move |i: usize| {
+            let shift = 16 + i / 16 % 3;
+            let near =
+                [(i, 5.0), (i + 1, -1.0), (i.wrapping_sub(1), -1.5), (i + shift, 0.5), (i.wrapping_sub(shift), -1.0)];
+            let far = (far && i == 3).then_some((n - 5, 0.25));
+            let near = near.into_iter().filter(move |(j, _)| *j < n && (j / 16).abs_diff(i / 16) <= 1);
+            near.chain(far).map(move |(j, v)| (i, j, v))
+        };
+        (0..n).flat_map(row).collect::<Vec<_>>()
+    };
+    for far in [false, true] {
+        let a = csr(n, entries(far));
+        for precond in [Precond::BlockJacobi, Precond::BlockGs, Precond::BlockSgs, Precond::BlockRedBlack] {
+            let options = SolveOptions {
+                method: Method::BiCgStab,
+                precond,
+                blocks: Blocks::Uniform(16),
+                ..SolveOptions::default()
+            };
+            let (x, solution) = answer(&a, &options);
+            let s = solution.unwrap();
+            assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond.name()));
+            assert!(s.report.certificate.relative_residual <= 1e-8 && (s.x - x).norm_max() < 1e-6, "{precond:?}");
+            let left_out = s.report.notes.iter().any(|n| n.contains("left out"));
+            assert_eq!(left_out, far && precond != Precond::BlockJacobi, "{precond:?}");
+            // Block-jacobi has no use for the couplings itself; the others share theirs.
+            assert!(far || (s.report.bytes.matrix > a.bytes()) == (precond == Precond::BlockJacobi), "{precond:?}");
+        }
+    }
+}
+
 #[test]
 fn auto_works_in_every_order_and_with_given_blocks() {
     for a in [tridiagonal(50, 1.0, 4.0, -2.0), poisson(9)] {

@@ -19,6 +19,8 @@
 //! colour for block-redblack. Cost: one solve with D (two for block-sgs, three halves for block-redblack) and the couplings once
 //! (block-sgs: L and U once each).
 
+use std::sync::Arc;
+
 use bt_direct::Result;
 use bt_formats::{BlockTridiagonal, Error, Matrix, Par, Partition, Scalar, zero};
 
@@ -56,21 +58,23 @@ pub struct BlockPreconditioner<T: Scalar> {
     partition: Partition,
     factors: SweepFactors<T>,
     /// The couplings, where the form reads them.
-    a: Option<BlockTridiagonal<T>>,
+    a: Option<Arc<BlockTridiagonal<T>>>,
     work: Vec<T>,
     /// The last factorization failed: applications give NaN.
     failed: bool,
 }
 
 impl<T: Scalar> BlockPreconditioner<T> {
-    /// Factors the diagonal blocks; tridiagonal ones with interchanges where a pivot vanishes.
+    /// Factors the diagonal blocks; tridiagonal ones with interchanges where a pivot vanishes. The couplings are those of `a`, which may be
+    /// shared with whoever multiplies by it.
     ///
     /// # Errors
     /// [`bt_direct::FactorError::Singular`] naming a diagonal block that is singular.
     ///
     /// # Cost
     /// Σ kⱼ for tridiagonal blocks, Σ kⱼ³ for dense ones.
-    pub fn new(a: BlockTridiagonal<T>, form: BlockForm) -> Result<Self> {
+    pub fn new(a: impl Into<Arc<BlockTridiagonal<T>>>, form: BlockForm) -> Result<Self> {
+        let a = a.into();
         let factors = match form {
             BlockForm::Jacobi => SweepFactors::all(&a),
             BlockForm::GaussSeidel | BlockForm::Symmetric => SweepFactors::each(&a),
@@ -87,7 +91,8 @@ impl<T: Scalar> BlockPreconditioner<T> {
     ///
     /// # Errors
     /// As [`BlockPreconditioner::new`]; [`bt_direct::FactorError::Input`] for other blocks.
-    pub fn refactor(&mut self, a: BlockTridiagonal<T>) -> Result<()> {
+    pub fn refactor(&mut self, a: impl Into<Arc<BlockTridiagonal<T>>>) -> Result<()> {
+        let a = a.into();
         self.failed = true;
         if *a.partition() != self.partition {
             let why = "it has not the blocks of the matrix that was factored".into();
@@ -164,10 +169,10 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
         }
     }
     fn nnz(&self) -> usize {
-        self.factors.nnz() + self.a.as_ref().map_or(0, BlockTridiagonal::nnz_couplings)
+        self.factors.nnz() + self.a.as_ref().map_or(0, |a| a.nnz_couplings())
     }
     fn bytes(&self) -> usize {
-        self.factors.bytes() + self.a.as_ref().map_or(0, Matrix::bytes) + size_of_val(&*self.work)
+        self.factors.bytes() + self.a.as_ref().map_or(0, |a| a.bytes()) + size_of_val(&*self.work)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Krylov methods with preconditioners, on cases of kind csr. Phases `setup`, of the preconditioner, and `iterate`;
 //! tolerances and limits are the peers'. A solve of the large Laplacians takes many seconds: `--reps 1`.
 
+use std::sync::Arc;
+
 use blocktri::formats::detect::{Symmetry, symmetry};
 use blocktri::formats::{BlockTridiagonal, Csr, HybridLayout, Matrix, Partition};
 use blocktri::iter::{
@@ -38,6 +40,8 @@ struct Krylov<'a> {
     /// A in the format of its products.
     operator: &'a dyn Matrix<f64>,
     partition: Option<&'a Partition>,
+    /// A by the blocks of the preconditioner, for the products.
+    blocks: Option<Arc<BlockTridiagonal<f64>>>,
     b: &'a [f64],
     x: Vec<f64>,
     method: Method,
@@ -49,7 +53,7 @@ struct Krylov<'a> {
 }
 
 impl<'a> Krylov<'a> {
-    fn make(&self) -> Result<Box<dyn Preconditioner<f64> + 'a>> {
+    fn make(&mut self) -> Result<Box<dyn Preconditioner<f64> + 'a>> {
         let a = self.a;
         Ok(match self.recipe {
             Recipe::None => Box::new(Identity::new(self.b.len())),
@@ -61,6 +65,8 @@ impl<'a> Krylov<'a> {
             Recipe::Block(form) => {
                 let partition = self.partition.ok_or("the case has no blocks")?.clone();
                 let blocks = BlockTridiagonal::from_csr(a, partition, HybridLayout::default())?;
+                let blocks = Arc::new(blocks);
+                self.blocks = Some(Arc::clone(&blocks));
                 Box::new(BlockPreconditioner::new(blocks, form)?)
             }
         })
@@ -76,7 +82,7 @@ impl Contestant for Krylov<'_> {
     }
     fn reset(&mut self) {
         self.x.fill(0.0);
-        self.made = None;
+        (self.made, self.blocks) = (None, None);
     }
     fn run(&mut self, phase: usize) -> Result<()> {
         if phase == 0 {
@@ -85,7 +91,9 @@ impl Contestant for Krylov<'_> {
         }
         let start = std::time::Instant::now();
         let m = self.made.as_mut().ok_or("no preconditioner")?.as_mut();
-        let (a, b, x, stop) = (self.operator, self.b, &mut self.x, &self.stop);
+        // As the facade does.
+        let a = self.blocks.as_deref().map_or(self.operator, |blocks| blocks as &dyn Matrix<f64>);
+        let (b, x, stop) = (self.b, &mut self.x, &self.stop);
         let report = match &mut self.method {
             Method::Cg(cg) => cg.solve(a, m, b, x, stop, &mut ()),
             Method::BiCgStab(bicgstab) => bicgstab.solve(a, m, b, x, stop, &mut ()),
@@ -138,6 +146,7 @@ pub fn contestants<'a>(
                 a,
                 operator,
                 partition,
+                blocks: None,
                 b,
                 x,
                 method,
@@ -168,6 +177,7 @@ pub fn contestants<'a>(
         add("blocktri-gmres-ilu0", &gmres, Recipe::Ilu0, stop);
         if partition.is_some() {
             add("blocktri-bicgstab-block-jacobi", &bicgstab, Recipe::Block(BlockForm::Jacobi), stop);
+            add("blocktri-bicgstab-block-redblack", &bicgstab, Recipe::Block(BlockForm::RedBlack), stop);
             add("blocktri-bicgstab-block-gs", &bicgstab, Recipe::Block(BlockForm::GaussSeidel), stop);
         }
     }

@@ -1,7 +1,7 @@
-//! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored), and sorting eight rows
+//! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored), and merging eight rows
 //! at a time where diagonals are considered for the couplings.
 
-use super::short_diagonals::{bytes_for, fewest_diagonals, for_each_slice};
+use super::short_diagonals::{bytes_for, fewest_diagonals};
 use super::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals, Window,
 };
@@ -254,33 +254,33 @@ fn empty_couplings<T: Scalar>(
     let (n, m) = (p.n(), p.n_blocks());
     let nnz = pattern.row_ptr[n] as usize;
     let dense = dense_lengths(p).1;
-    let mut diagonals = None;
-    let kind = kind.unwrap_or_else(|| {
-        let s = size_of::<T>();
-        let coo = (8 + s) * nnz + 4 * (m + 1);
-        let csr = (4 + s) * nnz + 4 * (n + 1);
-        let dense = dense.saturating_mul(s).saturating_add(8 * (m + 1));
-        let (least, kind) = if csr <= coo.min(dense) {
-            (csr, CouplingKind::Csr)
-        } else if coo <= dense {
-            (coo, CouplingKind::Coo)
-        } else {
-            (dense, CouplingKind::Dense)
-        };
-        // Counted only where they may win, which dense couplings exclude without a look at the pattern.
-        if bytes_for::<T>(n, nnz, fewest_diagonals(nnz)) < least {
-            let count = count_diagonals(a, p);
-            diagonals = Some(count);
-            if bytes_for::<T>(n, nnz, count) < least {
-                return CouplingKind::Diagonals;
-            }
+    let kind = match kind {
+        Some(CouplingKind::Diagonals) => {
+            let diagonals = ShortDiagonals::below(usize::MAX, a, p, nnz)?;
+            return Ok(Couplings::Diagonals(diagonals.ok_or_else(|| too_large("couplings", nnz))?));
         }
-        kind
-    });
-    if kind == CouplingKind::Diagonals {
-        let count = diagonals.unwrap_or_else(|| count_diagonals(a, p));
-        return Ok(Couplings::Diagonals(ShortDiagonals::zeros(a, p, nnz, count)?));
-    }
+        Some(kind) => kind,
+        None => {
+            let s = size_of::<T>();
+            let coo = (8 + s) * nnz + 4 * (m + 1);
+            let csr = (4 + s) * nnz + 4 * (n + 1);
+            let dense = dense.saturating_mul(s).saturating_add(8 * (m + 1));
+            let (least, kind) = if csr <= coo.min(dense) {
+                (csr, CouplingKind::Csr)
+            } else if coo <= dense {
+                (coo, CouplingKind::Coo)
+            } else {
+                (dense, CouplingKind::Dense)
+            };
+            // Looked for only where they may win, which dense couplings exclude without a look at the pattern.
+            if bytes_for::<T>(n, nnz, fewest_diagonals(nnz)) < least
+                && let Some(diagonals) = ShortDiagonals::below(least, a, p, nnz)?
+            {
+                return Ok(Couplings::Diagonals(diagonals));
+            }
+            kind
+        }
+    };
     if kind == CouplingKind::Dense {
         let values = try_zeros(dense, "dense couplings")?;
         let lengths = (0..m).map(|j| Window::new(p, j)).map(|w| w.size() * w.coupling_cols());
@@ -306,13 +306,6 @@ fn empty_couplings<T: Scalar>(
     }
     let block_ptr = p.offsets().iter().map(|&i| pattern.row_ptr[i as usize]).collect();
     Ok(Couplings::Coo { entries: Coo::from_triplets(n, n, rows, cols, values)?, block_ptr })
-}
-
-/// Diagonals of eight rows that the couplings lie on.
-fn count_diagonals<T: Scalar>(a: &Csr<T>, p: &Partition) -> usize {
-    let mut count = 0;
-    for_each_slice(a, p, |diagonals| count += diagonals.len());
-    count
 }
 
 fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -52,69 +52,93 @@ pub(super) fn fewest_diagonals(nnz: usize) -> usize {
     nnz.div_ceil(SLICE)
 }
 
-/// Calls `visit` with the (offset, mask) of the diagonals of each slice, offsets increasing: O(z log z) for slices of z
-/// entries, less where rows resemble each other.
-pub(super) fn for_each_slice<T: Scalar>(a: &Csr<T>, partition: &Partition, mut visit: impl FnMut(&[(i64, u8)])) {
-    let n = partition.n();
-    let mut diagonals: Vec<(i64, u8)> = Vec::new();
-    for j in 0..partition.n_blocks() {
-        let w = Window::new(partition, j);
-        for i in w.start..w.end {
-            let is_coupling = |c: usize| (w.lo..w.start).contains(&c) || (w.end..w.hi).contains(&c);
-            let cols = a.row(i).0.iter().filter(|&&c| is_coupling(c as usize));
-            diagonals.extend(cols.map(|&c| (c as i64 - i as i64, 1u8 << (i % SLICE))));
-            if i % SLICE == SLICE - 1 || i + 1 == n {
-                // Stable sorting finds the sorted rows and merges them.
-                diagonals.sort_by_key(|d| d.0);
-                diagonals.dedup_by(|next, kept| {
-                    let same = next.0 == kept.0;
-                    kept.1 |= if same { next.1 } else { 0 };
-                    same
-                });
-                visit(&diagonals);
-                diagonals.clear();
-            }
+/// The (offset, mask) of the diagonals of a slice, offsets increasing.
+#[derive(Default)]
+struct Slice {
+    diagonals: Vec<(i64, u8)>,
+    /// Room for merging.
+    merged: Vec<(i64, u8)>,
+}
+
+impl Slice {
+    /// Entries of one more row, offsets increasing: O(diagonals).
+    fn add(&mut self, row: u8, offsets: impl Iterator<Item = i64>) {
+        let Self { diagonals, merged } = self;
+        merged.clear();
+        // The diagonals before this one have been passed.
+        let mut at = 0;
+        for offset in offsets {
+            let passed = diagonals[at..].iter().take_while(|d| d.0 < offset).count();
+            merged.extend_from_slice(&diagonals[at..at + passed]);
+            at += passed;
+            let mask = diagonals.get(at).filter(|d| d.0 == offset).map(|d| d.1);
+            at += usize::from(mask.is_some());
+            merged.push((offset, mask.unwrap_or(0) | row));
         }
+        merged.extend_from_slice(&diagonals[at..]);
+        std::mem::swap(diagonals, merged);
     }
 }
 
 impl<T: Scalar> ShortDiagonals<T> {
-    /// The pattern of the couplings of `a`, values zero. `diagonals` is their number, `nnz` that of the entries.
+    /// The pattern of the `nnz` couplings of `a`, values zero, if it takes fewer bytes than this.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the storage cannot be had or an offset needs more than 32 bits.
-    pub(super) fn zeros(a: &Csr<T>, partition: &Partition, nnz: usize, diagonals: usize) -> Result<Self> {
+    ///
+    /// # Cost
+    /// O(rows × diagonals of a slice), until there are too many.
+    pub(super) fn below(bytes: usize, a: &Csr<T>, partition: &Partition, nnz: usize) -> Result<Option<Self>> {
         let n = partition.n();
         let slices = n.div_ceil(SLICE);
         let mut out = Self {
             n,
             slice_ptr: reserved(slices + 1)?,
             value_ptr: reserved(slices + 1)?,
-            offsets: reserved(diagonals)?,
-            masks: reserved(diagonals)?,
-            values: try_zeros(nnz, "couplings")?,
+            offsets: Vec::new(),
+            masks: Vec::new(),
+            values: Vec::new(),
         };
         out.slice_ptr.push(0);
         out.value_ptr.push(0);
         let (mut count, mut farthest) = (0u32, 0i64);
-        for_each_slice(a, partition, |diagonals| {
-            for &(offset, mask) in diagonals {
-                farthest = farthest.max(offset.abs());
-                out.offsets.push(offset as i32);
-                out.masks.push(mask);
-                count += mask.count_ones();
+        let mut slice = Slice::default();
+        for j in 0..partition.n_blocks() {
+            let w = Window::new(partition, j);
+            for i in w.start..w.end {
+                let is_coupling = |c: usize| (w.lo..w.start).contains(&c) || (w.end..w.hi).contains(&c);
+                let couplings = a.row(i).0.iter().filter(|&&c| is_coupling(c as usize));
+                slice.add(1 << (i % SLICE), couplings.map(|&c| i64::from(c) - i as i64));
+                if i % SLICE != SLICE - 1 && i + 1 != n {
+                    continue;
+                }
+                let more = slice.diagonals.len();
+                if bytes_for::<T>(n, nnz, out.offsets.len() + more) >= bytes {
+                    return Ok(None);
+                }
+                let room = [out.offsets.try_reserve(more), out.masks.try_reserve(more)];
+                if room.iter().any(Result::is_err) {
+                    return Err(too_large("couplings", out.offsets.len() + more));
+                }
+                for (offset, mask) in slice.diagonals.drain(..) {
+                    farthest = farthest.max(offset.abs());
+                    out.offsets.push(offset as i32);
+                    out.masks.push(mask);
+                    count += mask.count_ones();
+                }
+                out.slice_ptr.push(out.offsets.len() as u32);
+                out.value_ptr.push(count);
             }
-            out.slice_ptr.push(out.offsets.len() as u32);
-            out.value_ptr.push(count);
-        });
-        if farthest > i32::MAX as i64 {
+        }
+        if farthest > i64::from(i32::MAX) {
             return Err(Error::TooLarge {
                 what: "couplings by diagonals",
                 needed: format!("an offset of {farthest}"),
                 limit: format!("the {} of 32 bits", i32::MAX),
             });
         }
-        Ok(out)
+        out.values = try_zeros(nnz, "couplings")?;
+        Ok(Some(out))
     }
 
     /// Rows and columns of the whole matrix.
@@ -188,9 +212,9 @@ impl<T: Scalar> ShortDiagonals<T> {
 
     /// Where (i, c) is kept, if it is.
     pub(super) fn place(&mut self, i: usize, c: usize) -> Option<&mut T> {
-        let mut place = None;
-        self.for_each_place(i, |col, k| place = if col == c { Some(k) } else { place });
-        place.map(|k| &mut self.values[k])
+        let (bit, wanted) = (1u8 << (i % SLICE), c.wrapping_sub(i) as isize);
+        let (_, mask, first) = self.slice(i / SLICE).find(|d| d.0 >= wanted).filter(|d| d.0 == wanted)?;
+        (mask & bit != 0).then(|| &mut self.values[first + (mask & (bit - 1)).count_ones() as usize])
     }
 
     /// Calls `work(slice, mask of the rows wanted, first row)` for the slices that `rows` lie in.

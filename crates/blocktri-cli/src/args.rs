@@ -147,6 +147,9 @@ pub struct SolveArgs {
     /// Steps between two restarts of gmres and fgmres [default: 30]
     #[arg(long, value_name = "N", value_parser = count)]
     pub restart: Option<usize>,
+    /// Precision in which gmres and fgmres keep their basis V: single halves what orthogonalisation reads
+    #[arg(long, value_name = "P", default_value = "working", value_parser = precision())]
+    pub basis: Precision,
     /// Entries that ilut keeps in a row of L, and of U [default: 20], and arms in a row of every part [default: 50]
     #[arg(long, value_name = "K", value_parser = count)]
     pub fill: Option<usize>,
@@ -220,6 +223,7 @@ impl SolveArgs {
             ("--levels", self.levels.is_some()),
             ("--inner", self.inner.is_some()),
             ("--restart", self.restart.is_some()),
+            ("--basis", self.basis != Precision::Working),
             ("--overlap", self.overlap.is_some()),
             ("--local", self.local.is_some()),
             ("--sweeps", self.sweeps.is_some()),
@@ -245,6 +249,7 @@ impl SolveArgs {
         };
         options.precond = self.precond;
         options.precision = self.precision;
+        options.basis = self.basis;
         options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
         options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
         let part = options.arms.schur;

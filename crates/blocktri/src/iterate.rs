@@ -14,7 +14,7 @@ use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::options::{Blocks, DeviceChoice, Method, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
 use crate::precondition::{Single, Split, preconditioner};
 use crate::reordered::Transform;
 use crate::solve::Solution;
@@ -153,12 +153,18 @@ fn krylov<T: Scalar>(
     let mut preconditioner = preconditioner(&work, split, &single, identity, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
-    let lockstep = |nrhs| match options.method {
-        Method::Cg => Lockstep::cg(n, nrhs),
-        Method::Fcg => Lockstep::flexible_cg(n, nrhs),
-        Method::BiCgStab => Lockstep::bicgstab(n, nrhs),
-        Method::Gmres => Lockstep::gmres(n, nrhs, options.restart),
-        _ => Lockstep::fgmres(n, nrhs, options.restart),
+    let rounded = options.basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
+    if rounded && matches!(options.method, Method::Gmres | Method::Fgmres) {
+        notes.push("the basis is kept in single precision".into());
+    }
+    let lockstep = |nrhs| match (options.method, rounded) {
+        (Method::Cg, _) => Lockstep::cg(n, nrhs),
+        (Method::Fcg, _) => Lockstep::flexible_cg(n, nrhs),
+        (Method::BiCgStab, _) => Lockstep::bicgstab(n, nrhs),
+        (Method::Gmres, false) => Lockstep::gmres(n, nrhs, options.restart),
+        (Method::Gmres, true) => Lockstep::gmres_single_basis(n, nrhs, options.restart),
+        (_, false) => Lockstep::fgmres(n, nrhs, options.restart),
+        (_, true) => Lockstep::fgmres_single_basis(n, nrhs, options.restart),
     };
     let (x, mut report) = side_by_side(operator, &transform, m, b, options, &lockstep, monitor, &mut notes)?;
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);

@@ -190,6 +190,7 @@ impl Method {
             "--bandwidth",
             "--sweeps",
             "--restart",
+            "--basis",
             "--reorder",
             "--rtol",
             "--atol",
@@ -472,7 +473,7 @@ impl Local {
     }
 }
 
-/// The precision of factors and preconditioners; matrices, residuals and answers keep that of the matrix.
+/// The precision of factors and preconditioners, or of a Krylov basis; matrices, residuals and answers keep that of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Precision {
     /// That of the matrix.
@@ -583,6 +584,8 @@ pub struct SolveOptions {
     pub bandwidth: Option<usize>,
     /// Steps between two restarts of GMRES.
     pub restart: usize,
+    /// Precision in which GMRES and FGMRES keep V: `Single` halves what orthogonalisation reads.
+    pub basis: Precision,
     /// Partitions of SPIKE, subdomains of the Schwarz preconditioners; `None` leaves the number to them.
     pub partitions: Option<usize>,
     /// Seed of the randomized methods, and of `Precond::ArmsRbt`.
@@ -613,6 +616,7 @@ impl Default for SolveOptions {
             triangular: TriangularSolves::Levels,
             bandwidth: None,
             restart: 30,
+            basis: Precision::Working,
             partitions: None,
             seed: 1,
             device: DeviceChoice::Cpu,

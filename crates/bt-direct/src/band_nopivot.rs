@@ -10,10 +10,14 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Narrow bands of doubles stay in registers
-//! (`registers.rs`, AVX-512), others in a window (`window.rs`) of 64h(h + 1) + 128(⌈kl/8⌉ + 2) values, h = ⌈kl/8⌉ + ⌈ku/8⌉ + 1. Where that were more than 4 MiB,
-//! bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. On AVX-512 narrow bands of doubles stay in
+//! registers (`registers.rs`), others go from the left by groups of columns (`groups.rs`) with some 64(p + 1)(q + 1) values, p = ⌈kl/8⌉
+//! and q = ⌈ku/8⌉. Elsewhere there is a window (`window.rs`) of 64h(h + 1) + 128(p + 2) values, h = p + q + 1. Where that were more than
+//! 4 MiB, bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost:
+//! 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 
+#[cfg(target_arch = "x86_64")]
+mod groups;
 mod panels;
 mod partial;
 #[cfg(target_arch = "x86_64")]
@@ -87,14 +91,65 @@ pub struct BandLuNoPivot<T: Scalar> {
     place: Place,
     /// Largest |re| + |im| of each row of A.
     rows: Vec<T::Real>,
-    /// Narrow bands of doubles stay in registers.
-    in_registers: bool,
-    /// Of all others but wide bands.
-    window: Option<window::Workspace<T>>,
-    /// Wide bands: a panel and what it is applied to.
-    panel: Vec<T>,
+    way: Way<T>,
     boosting: Option<Boosting>,
     stats: FactorStats,
+}
+
+/// How columns are eliminated, and memory for it.
+#[derive(Clone, Debug)]
+enum Way<T> {
+    /// Narrow bands of doubles, on AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Registers,
+    /// Wider ones.
+    #[cfg(target_arch = "x86_64")]
+    Groups(Box<groups::Workspace>),
+    /// All others but wide bands.
+    Window(window::Workspace<T>),
+    /// Wide bands: a panel and what it is applied to.
+    Panels(Vec<T>),
+    /// Bands wide on one side alone.
+    Columns,
+}
+
+impl<T: Scalar> Way<T> {
+    fn of(kl: usize, ku: usize) -> Result<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if registers::fit::<T>(kl, ku) {
+            return Ok(Self::Registers);
+        } else if let Some(workspace) = groups::Workspace::new::<T>(kl, ku)? {
+            return Ok(Self::Groups(Box::new(workspace)));
+        }
+        if let Some(workspace) = window::Workspace::new(kl, ku)? {
+            return Ok(Self::Window(workspace));
+        }
+        let panel = zeros(panels::scratch(kl, ku))?;
+        Ok(if panel.is_empty() { Self::Columns } else { Self::Panels(panel) })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Groups(workspace) => workspace.bytes(),
+            Self::Window(workspace) => workspace.bytes(),
+            Self::Panels(panel) => size_of_val(&**panel),
+            _ => 0,
+        }
+    }
+
+    /// Whether A is read where it is, and columns can be measured shortly before their steps.
+    fn reads_source(&self) -> bool {
+        !matches!(self, Self::Panels(_) | Self::Columns)
+    }
+
+    /// Whether a matrix with boosting is read where it is, too.
+    fn measures_source(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return matches!(self, Self::Registers);
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
+    }
 }
 
 /// Columns of `ld` numbers, in which A may stand.
@@ -176,21 +231,16 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let len = n.saturating_add(kl + 3 * LANES).next_multiple_of(LANES);
         reserve(&mut rows, len)?;
         rows.resize(len, zero());
-        #[cfg(target_arch = "x86_64")]
-        let in_registers = registers::fit::<T>(kl, ku);
-        #[cfg(not(target_arch = "x86_64"))]
-        let in_registers = false;
-        let window = if in_registers { None } else { window::Workspace::new(kl, ku)? };
-        let panel = zeros(if in_registers || window.is_some() { 0 } else { panels::scratch(kl, ku) })?;
+        let way = Way::of(kl, ku)?;
         // Worked on elsewhere; columns of a line or so are read as fast in one piece.
-        let apart = kl + ku > LANES && (in_registers || (window.is_some() && boosting.is_none()));
+        let apart = kl + ku > LANES && (way.measures_source() || (way.reads_source() && boosting.is_none()));
         let (place, storage, lower) = match storage {
             Some(storage) => (Place::BehindU, storage, 0),
             None if apart => (Place::Apart, Storage::zeros(n, 0, ku)?, n.saturating_mul(kl)),
             None => (Place::BehindU, Storage::zeros(n, kl, ku)?, 0),
         };
         let (lower, stats, Storage { ld, diagonal, values }) = (zeros(lower)?, FactorStats::default(), storage);
-        Ok(Self { n, kl, ku, ld, diagonal, values, lower, place, rows, in_registers, window, panel, boosting, stats })
+        Ok(Self { n, kl, ku, ld, diagonal, values, lower, place, rows, way, boosting, stats })
     }
 
     /// Factors another matrix of the same size and bandwidths in the same memory, with the same boosting. After an
@@ -210,7 +260,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("sub-diagonals", self.kl, a.kl())?;
         check_size("super-diagonals", self.ku, a.ku())?;
-        if self.in_registers || self.measures_ahead() {
+        if self.way.measures_source() || self.measures_ahead() {
             return self.factor(Some(a), monitor);
         }
         for j in 0..self.n {
@@ -224,7 +274,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
 
     /// Whether columns are measured shortly before their steps; boosting begins with the norm of A.
     fn measures_ahead(&self) -> bool {
-        (self.in_registers || self.window.is_some()) && self.boosting.is_none()
+        self.way.reads_source() && self.boosting.is_none()
     }
 
     /// Factors `source`, or what is in the place of the factors.
@@ -308,7 +358,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let n = self.n;
         let arch = pulp::Arch::new();
         let mut found = Found::default();
-        if !(self.in_registers && self.measures_ahead()) {
+        if !(self.way.measures_source() && self.measures_ahead()) {
             self.rows.fill(zero());
         }
         if !self.measures_ahead() {
@@ -345,11 +395,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             min_pivot: if n == 0 { 0.0 } else { found.min_pivot.to_f64() },
             boosted_pivots: found.boosted,
             nnz: whole * (1 + kl + ku) + (whole..n).map(|j| 1 + widths(j).0 + widths(j).1).sum::<usize>(),
-            bytes: size_of_val(&*self.values)
-                + size_of_val(&*self.lower)
-                + size_of_val(&*self.rows)
-                + size_of_val(&*self.panel)
-                + self.window.as_ref().map_or(0, window::Workspace::bytes),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.lower) + size_of_val(&*self.rows) + self.way.bytes(),
             flops: (whole * kl * (2 * ku + 1)) as f64
                 + (whole..n).map(|j| (widths(j).0 * (2 * widths(j).1 + 1)) as f64).sum::<f64>(),
         };
@@ -484,7 +530,7 @@ impl<T: Scalar> Found<T> {
     }
 }
 
-/// The columns first..last, as work for a SIMD instruction set.
+/// The columns first..last.
 struct Strip<'a, T: Scalar> {
     lu: &'a mut BandLuNoPivot<T>,
     /// A, unless it is in the place of its factors.
@@ -496,32 +542,43 @@ struct Strip<'a, T: Scalar> {
     last: usize,
 }
 
-impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
+/// The elimination of a strip, as work for a SIMD instruction set.
+struct Elimination<'a, 'b, T: Scalar> {
+    strip: &'a mut Strip<'b, T>,
+    way: &'a mut Way<T>,
+}
+
+impl<T: Scalar> pulp::WithSimd for Elimination<'_, '_, T> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(mut self, s: S) {
-        self.found.stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
-            self.eliminate_all::<false, S>(s)
+    fn with_simd<S: pulp::Simd>(self, s: S) {
+        let Self { strip, way } = self;
+        strip.found.stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
+            strip.eliminate_all::<false, S>(s, way)
         } else {
-            self.eliminate_all::<true, S>(s)
+            strip.eliminate_all::<true, S>(s, way)
         };
     }
 }
 
 impl<T: Scalar> Strip<'_, T> {
     fn run(mut self, arch: pulp::Arch) {
-        #[cfg(target_arch = "x86_64")]
-        if self.lu.in_registers {
-            self.found.stopped = registers::eliminate(&mut self);
-            return;
+        // Put back below: a strip has the whole of the factors.
+        let mut way = std::mem::replace(&mut self.lu.way, Way::Columns);
+        match &mut way {
+            #[cfg(target_arch = "x86_64")]
+            Way::Registers => self.found.stopped = registers::eliminate(&mut self),
+            #[cfg(target_arch = "x86_64")]
+            Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
+            way => arch.dispatch(Elimination { strip: &mut self, way }),
         }
-        arch.dispatch(self);
+        self.lu.way = way;
     }
 
     /// Only what is in registers has its source elsewhere.
     fn measure(mut self, arch: pulp::Arch) {
         #[cfg(target_arch = "x86_64")]
-        if self.lu.in_registers {
+        if let Way::Registers = self.lu.way {
             registers::measure(&mut self);
             return;
         }
@@ -529,14 +586,11 @@ impl<T: Scalar> Strip<'_, T> {
     }
 
     #[inline(always)]
-    fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<Stop> {
-        if let Some(mut window) = self.lu.window.take() {
-            let stopped = self.eliminate_in_window::<FUSED, S>(s, &mut window);
-            self.lu.window = Some(window);
-            return stopped;
-        }
-        if !self.lu.panel.is_empty() {
-            return self.eliminate_panels::<FUSED, S>(s);
+    fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S, way: &mut Way<T>) -> Option<Stop> {
+        match way {
+            Way::Window(window) => return self.eliminate_in_window::<FUSED, S>(s, window),
+            Way::Panels(panel) => return self.eliminate_panels::<FUSED, S>(s, panel),
+            _ => {}
         }
         for j in self.first..self.last {
             let mut largest = zero();

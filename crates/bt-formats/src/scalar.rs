@@ -79,6 +79,9 @@ pub trait Scalar:
     /// The type's name as a value.
     const KIND: ScalarKind;
 
+    /// The type with as many parts in single precision.
+    type Single: Scalar;
+
     /// The real number `re` as a scalar.
     fn from_real(re: Self::Real) -> Self;
     /// `re + i·im` rounded to the type; a real type drops `im`.
@@ -102,6 +105,7 @@ pub trait Scalar:
     /// As [`Scalar::reals_mut`], to be read.
     fn reals(x: &[Self]) -> Option<Reals<'_>>;
     /// The number rounded to another scalar type (complex to real drops the imaginary part).
+    #[inline(always)]
     fn cast<U: Scalar>(self) -> U {
         U::from_parts(self.re().to_f64(), self.im().to_f64())
     }
@@ -174,6 +178,7 @@ macro_rules! real_scalar {
     ($t:ident, $c:ident, $kr:ident, $kc:ident) => {
         impl Scalar for $t {
             const KIND: ScalarKind = ScalarKind::$kr;
+            type Single = f32;
             #[inline(always)]
             fn from_real(re: $t) -> Self {
                 re
@@ -262,6 +267,7 @@ macro_rules! real_scalar {
 
         impl Scalar for $c {
             const KIND: ScalarKind = ScalarKind::$kc;
+            type Single = c32;
             #[inline(always)]
             fn from_real(re: $t) -> Self {
                 Self::new(re, 0.0)

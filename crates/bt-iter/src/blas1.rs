@@ -11,7 +11,7 @@ use bt_formats::{RealScalar, Scalar, ask_for_huge_pages, zero};
 /// Elements of a leaf of the tree.
 const LEAF: usize = 4096;
 /// Partial sums of a leaf: two AVX-512 vectors of f64.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 /// From this length on the halves go to different threads.
 const PARALLEL: usize = 1 << 16;
 

@@ -12,9 +12,15 @@
 //! ```
 //!
 //! GMRES keeps V only and applies M once more for x; FGMRES keeps Z, so that M may change in every step.
-//! Storage: (m + 3)·n scalars, FGMRES (2m + 3)·n; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one
+//!
+//! Either may keep V in single precision, which halves what orthogonalisation reads: J. I. Aliaga, H. Anzt, T. Grützmacher, E.
+//! S. Quintana-Ortí, A. E. Tomás, Compressed basis GMRES on high performance GPUs, Int. J. High Perform. Comput. Appl. 37 (2023)
+//! 82–100, doi:10.1177/10943420221115140. Vectors are rounded when they are stored and used as they are stored; all else stays in
+//! double. A·M⁻¹·V = V·H̄ then holds to the roundings of V, so that a cycle gains a factor of 10⁷ at most, and what it claims beyond that
+//! is left to the next one, which begins with the true residual.
+//! Storage: (m + 4)·n scalars, FGMRES (2m + 4)·n, of which (m + 1)·n may be in single precision; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one
 //! product, one application of M, 6(j + 1)·n flops and V read twice (8(j + 1)·n and three times where orthogonalised again),
-//! one copy, FGMRES two.
+//! two copies, FGMRES three.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
@@ -48,8 +54,8 @@ pub(crate) enum Basis {
 /// assert!(x.iter().zip([1.0f64, 2.0, 3.0]).all(|(x, e)| (x - e).abs() < 1e-14));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Gmres<T: Scalar> {
-    machine: Machine<T>,
+pub struct Gmres<T: Scalar, V: Scalar = T> {
+    machine: Machine<T, V>,
     input: Vec<T>,
     output: Vec<T>,
 }
@@ -64,7 +70,33 @@ impl<T: Scalar> Gmres<T> {
     pub fn flexible(n: usize, restart: usize) -> Self {
         Self::with_basis(n, restart, Basis::Flexible)
     }
+}
 
+impl<T: Scalar> Gmres<T, T::Single> {
+    /// GMRES(`restart`) whose basis is kept in single precision.
+    ///
+    /// ```
+    /// use bt_formats::{Csr, Outcome, StopCriterion};
+    /// use bt_iter::{Gmres, Identity};
+    /// let a = Csr::from_dense(faer::mat![[4.0, 1.0, 0.0], [1.0, 4.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
+    /// let (mut x, stop) = ([0.0; 3], StopCriterion { rtol: 1e-14, ..StopCriterion::default() });
+    /// let report =
+    ///     Gmres::single_basis(3, 30).solve(&a, &mut Identity::new(3), &[5.0, 6.0, 5.0], &mut x, &stop, &mut ())?;
+    /// assert_eq!(report.outcome, Outcome::Converged);
+    /// assert!(x.iter().all(|x: &f64| (x - 1.0).abs() < 1e-14));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn single_basis(n: usize, restart: usize) -> Self {
+        Self::with_basis(n, restart, Basis::Fixed)
+    }
+
+    /// FGMRES(`restart`) whose basis V is kept in single precision. Z is not: its range is that of M⁻¹.
+    pub fn flexible_single_basis(n: usize, restart: usize) -> Self {
+        Self::with_basis(n, restart, Basis::Flexible)
+    }
+}
+
+impl<T: Scalar, V: Scalar> Gmres<T, V> {
     fn with_basis(n: usize, restart: usize, basis: Basis) -> Self {
         Self { machine: Machine::new(n, restart, basis), input: vec![zero(); n], output: vec![zero(); n] }
     }
@@ -94,14 +126,16 @@ impl<T: Scalar> Gmres<T> {
 }
 
 /// The method but for the vectors of the products.
-pub(crate) struct Machine<T: Scalar> {
+pub(crate) struct Machine<T: Scalar, V: Scalar = T> {
     n: usize,
     restart: usize,
     basis: Basis,
     /// V, n × (m + 1) by columns.
-    v: Vec<T>,
+    v: Vec<V>,
     /// Z, n × m by columns, for FGMRES.
     z: Vec<T>,
+    /// The true residual at the start of a cycle.
+    residual: Vec<T>,
     gram_schmidt: GramSchmidt<T>,
     /// R, (m + 1) × m by columns: the Hessenberg matrix as the rotations leave it.
     r: Vec<T>,
@@ -116,7 +150,7 @@ pub(crate) struct Machine<T: Scalar> {
     steps: Option<usize>,
 }
 
-impl<T: Scalar> Machine<T> {
+impl<T: Scalar, V: Scalar> Machine<T, V> {
     pub fn new(n: usize, restart: usize, basis: Basis) -> Self {
         // More steps than unknowns there are not.
         let m = restart.clamp(1, n.max(1));
@@ -126,6 +160,7 @@ impl<T: Scalar> Machine<T> {
             basis,
             v: zeros(n * (m + 1)),
             z: zeros(if basis == Basis::Flexible { n * m } else { 0 }),
+            residual: vec![zero(); n],
             gram_schmidt: GramSchmidt::new(n, m),
             r: zeros((m + 1) * m),
             cosines: vec![zero(); m],
@@ -144,21 +179,21 @@ impl<T: Scalar> Machine<T> {
         }
     }
 
-    /// v₀ ← v₀/‖v₀‖₂ for the residual in v₀, g ← ‖v₀‖₂·e₁
-    fn start_cycle(&mut self) {
-        to_unit(self.truth, &mut self.v[..self.n]);
+    /// v₀ ← r/‖r‖₂ for the residual r, g ← ‖r‖₂·e₁
+    fn start_cycle(&mut self, v0: &mut [T]) {
+        v0.copy_from_slice(&self.residual);
+        to_unit(self.truth, v0);
+        keep(v0, &mut self.v[..self.n]);
         self.g.fill(zero());
         self.g[0] = T::from_parts(self.truth, 0.0);
         self.recurrence = self.truth;
     }
 
-    /// Step j with w = A·M⁻¹·vⱼ: nothing, or the end of the cycle by why (if it is not full) and the steps whose columns are usable.
-    fn step(&mut self, j: usize, w: &[T], watch: &mut Watch<'_>) -> Option<(Option<Outcome>, usize)> {
+    /// Step j with w = A·M⁻¹·vⱼ, w ← vⱼ₊₁: nothing, or the end of the cycle by why (if it is not full) and the steps whose columns are usable.
+    fn step(&mut self, j: usize, w: &mut [T], watch: &mut Watch<'_>) -> Option<(Option<Outcome>, usize)> {
         let (n, ld) = (self.n, self.restart + 1);
         let negligible = T::Real::EPSILON.to_f64();
         let (basis, rest) = self.v.split_at_mut((j + 1) * n);
-        rest[..n].copy_from_slice(w);
-        let w = &mut rest[..n];
         watch.operator_applications += 1;
         watch.preconditioner_applications += 1;
         let column = &mut self.r[j * ld..(j + 1) * ld];
@@ -170,6 +205,7 @@ impl<T: Scalar> Machine<T> {
             left = 0.0;
         } else {
             to_unit(left, w);
+            keep(w, &mut rest[..n]);
         }
         for i in 0..j {
             let (top, below) = (column[i], column[i + 1]);
@@ -193,37 +229,36 @@ impl<T: Scalar> Machine<T> {
         (verdict.is_some() || exhausted || j + 1 == self.restart).then_some((verdict, j + 1))
     }
 
-    /// The end of a cycle: x moves, v₀ ← its residual; whether to end there.
+    /// The end of a cycle: x moves, and its residual is taken; whether to end there.
     fn end_cycle(
         &mut self,
         (ended, steps): (Option<Outcome>, usize),
         system: &mut System<'_, T>,
         watch: &mut Watch<'_>,
         x: &mut [T],
-        [update, z]: [&mut [T]; 2],
+        [before_x, z]: [&mut [T]; 2],
     ) -> Option<Outcome> {
         let n = self.n;
         self.solve_for_y(steps);
         if self.basis == Basis::Fixed && steps > 0 {
             // z ← M⁻¹·(V·y)
-            update.fill(zero());
-            self.gram_schmidt.add(&self.v[..steps * n], &self.g[..steps], update);
-            system.precondition(update, z);
+            before_x.fill(zero());
+            self.gram_schmidt.add(&self.v[..steps * n], &self.g[..steps], before_x);
+            system.precondition(before_x, z);
             watch.preconditioner_applications += 1;
         }
-        // V is done with: x before the cycle goes into v₁.
-        self.v[n..2 * n].copy_from_slice(x);
+        before_x.copy_from_slice(x);
         match self.basis {
             Basis::Fixed if steps > 0 => axpy(one(), z, x),
             Basis::Fixed => {}
             Basis::Flexible => self.gram_schmidt.add(&self.z[..steps * n], &self.g[..steps], x),
         }
         let before = self.truth;
-        self.truth = system.residual(x, &mut self.v[..n]);
+        self.truth = system.residual(x, &mut self.residual);
         watch.operator_applications += 1;
         if !(self.truth <= before) {
             // R is singular to rounding: y was noise.
-            x.copy_from_slice(&self.v[n..2 * n]);
+            x.copy_from_slice(before_x);
             self.truth = before;
             let reason = if ended == Some(Outcome::Converged) { None } else { ended };
             return Some(reason.unwrap_or(Outcome::Breakdown(Breakdown::Stagnated)));
@@ -253,7 +288,7 @@ impl<T: Scalar> Machine<T> {
     }
 }
 
-impl<T: Scalar> Recurrence<T> for Machine<T> {
+impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
     fn check(&self, system: &System<'_, T>, x: &[T]) -> Result<(), Error> {
         system.check(self.n, x)?;
         if self.basis == Basis::Fixed { system.refuse_variable(self.method()) } else { Ok(()) }
@@ -266,8 +301,8 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         stop: &'a StopCriterion,
         monitor: &'a mut dyn Monitor,
     ) -> Watch<'a> {
-        // v₀ ← b − A·x
-        self.truth = system.residual(x, &mut self.v[..self.n]);
+        // r ← b − A·x
+        self.truth = system.residual(x, &mut self.residual);
         (self.recurrence, self.steps) = (self.truth, None);
         Watch::new(stop, monitor, norm(system.b), self.truth)
     }
@@ -285,7 +320,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                 if let Some(outcome) = watch.verdict(self.truth) {
                     return Some(outcome);
                 }
-                self.start_cycle();
+                self.start_cycle(output);
                 0
             }
             Some(j) => match self.step(j, output, watch) {
@@ -294,14 +329,14 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                     if let Some(outcome) = self.end_cycle(end, system, watch, x, [output, input]) {
                         return Some(outcome);
                     }
-                    self.start_cycle();
+                    self.start_cycle(output);
                     0
                 }
             },
         };
         // zⱼ ← M⁻¹·vⱼ
         let n = self.n;
-        system.precondition(&self.v[j * n..(j + 1) * n], input);
+        system.precondition(output, input);
         if self.basis == Basis::Flexible {
             self.z[j * n..(j + 1) * n].copy_from_slice(input);
         }
@@ -321,7 +356,8 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
     }
 
     fn bytes(&self) -> usize {
-        [&self.v, &self.z, &self.r, &self.sines, &self.g].map(|v| size_of_val(&**v)).iter().sum::<usize>()
+        size_of_val(&*self.v)
+            + [&self.z, &self.residual, &self.r, &self.sines, &self.g].map(|v| size_of_val(&**v)).iter().sum::<usize>()
             + size_of_val(&*self.cosines)
             + self.gram_schmidt.bytes()
     }
@@ -332,6 +368,21 @@ fn to_unit<T: Scalar>(norm: f64, v: &mut [T]) {
     // The reciprocal of a very small norm is not finite.
     let norm = norm * normalize(norm, v);
     scale(T::from_parts(norm.recip(), 0.0), v);
+}
+
+/// place ← v, and v as it is kept there.
+fn keep<T: Scalar, V: Scalar>(v: &mut [T], place: &mut [V]) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            for (place, v) in place.iter_mut().zip(v) {
+                *place = v.cast();
+                if size_of::<V>() < size_of::<T>() {
+                    *v = place.cast();
+                }
+            }
+        },
+    );
 }
 
 /// c, s and r of [c s; −s̄ c]·(f, g)ᵀ = (r, 0)ᵀ with real c and g ≥ 0.

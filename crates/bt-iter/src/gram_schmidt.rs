@@ -13,6 +13,8 @@
 //! The middle pass does both of its halves on strips of rows that stay in the second-level cache, so that it reads V once.
 //! Modified Gram–Schmidt reads each vector twice, and w and writes it for each of them.
 //!
+//! V may be kept in single precision: its numbers are widened as they are read, and w stays in double.
+//!
 //! Sums are taken strip by strip in pieces of rows that depend on n alone, then over the pieces: the same bits for any number
 //! of threads. Storage: (p + 1)(m + 1) scalars for p ≤ 64 pieces and m vectors, m more. Cost for k vectors: 6kn or 8kn flops, V read twice or
 //! three times.
@@ -21,7 +23,7 @@ use std::array::from_fn;
 
 use bt_formats::{Scalar, zero};
 
-use crate::blas1::{ConjValue, join, leaf, norm_of, square};
+use crate::blas1::{ConjValue, LANES, join, leaf, norm_of, square};
 
 /// Rows of a strip: 1 MiB of 32 vectors of f64. In shorter ones the hardware hardly begins to read ahead.
 const STRIP: usize = 4096;
@@ -53,7 +55,7 @@ impl<T: Scalar> GramSchmidt<T> {
     }
 
     /// w ← w − V·h, h ← Vᴴw for the columns of `basis`, as long as w; ‖w‖₂ before and after.
-    pub fn orthogonalize(&mut self, basis: &[T], w: &mut [T], h: &mut [T]) -> (f64, f64) {
+    pub fn orthogonalize<V: Scalar>(&mut self, basis: &[V], w: &mut [T], h: &mut [T]) -> (f64, f64) {
         let Self { rows, sums, coefficients } = self;
         let k = basis.len() / w.len().max(1);
         let c = &mut coefficients[..k];
@@ -83,7 +85,7 @@ impl<T: Scalar> GramSchmidt<T> {
     }
 
     /// x ← x + V·y for the columns of `basis`, as long as x.
-    pub fn add(&mut self, basis: &[T], y: &[T], x: &mut [T]) {
+    pub fn add<V: Scalar>(&mut self, basis: &[V], y: &[T], x: &mut [T]) {
         Sweep { basis, n: x.len(), rows: self.rows, c: y, dots: 0 }.pieces(0, x, &mut self.sums);
     }
 }
@@ -94,15 +96,15 @@ fn total<T: Scalar>(sums: &[T], each: usize, pieces: usize, i: usize) -> T {
 }
 
 /// w ← w + V·c, where there is a c; then the first `dots` of Vᴴw, and wᴴw.
-struct Sweep<'a, T> {
-    basis: &'a [T],
+struct Sweep<'a, T, V> {
+    basis: &'a [V],
     n: usize,
     rows: usize,
     c: &'a [T],
     dots: usize,
 }
 
-impl<T: Scalar> Sweep<'_, T> {
+impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
     /// The pieces of w from row `first` on, and their sums.
     fn pieces(&self, first: usize, w: &mut [T], sums: &mut [T]) {
         if w.len() <= self.rows {
@@ -138,29 +140,47 @@ impl<T: Scalar> Sweep<'_, T> {
             // Plain iterators: a pass over an array of vectors was compiled to gathers.
             let [a, b, c, d] = from_fn(|q| v(j + q).iter());
             for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *w = (*w + y[0] * *a + y[1] * *b) + (y[2] * *c + y[3] * *d);
+                *w = (*w + y[0] * a.cast::<T>() + y[1] * b.cast::<T>()) + (y[2] * c.cast::<T>() + y[3] * d.cast::<T>());
             }
             j += GROUP;
         }
         for (q, &y) in groups.remainder().iter().enumerate() {
-            w.iter_mut().zip(v(j + q)).for_each(|(w, v)| *w += y * *v);
+            w.iter_mut().zip(v(j + q)).for_each(|(w, v)| *w += y * v.cast::<T>());
         }
         let mut j = 0;
         while j + GROUP <= self.dots {
-            let [a, b, c, d] = from_fn(|q| v(j + q));
-            let terms = leaf(len, [a, b, c, d, &*w], [], &|[a, b, c, d, w], []| {
-                ([], [a, b, c, d].map(|v: T| v.conj_value() * w))
-            });
+            let terms = dots(from_fn::<_, GROUP, _>(|q| v(j + q)), w);
             (0..GROUP).for_each(|q| sums[j + q] += terms[q]);
             j += GROUP;
         }
         for j in j..self.dots {
-            let [term] = leaf(len, [v(j), &*w], [], &|[v, w], []| ([], [v.conj_value() * w]));
+            let [term] = dots([v(j)], w);
             sums[j] += term;
         }
         let [term] = leaf(len, [&*w], [], &|[w], []| ([], [square(w)]));
         sums[self.dots] += term;
     }
+}
+
+/// vᴴw for each v, as long as w.
+#[inline(always)]
+fn dots<T: Scalar, V: Scalar, const N: usize>(v: [&[V]; N], w: &[T]) -> [T; N] {
+    let whole = w.len() / LANES * LANES;
+    let mut sums = [[zero::<T>(); LANES]; N];
+    for i in (0..whole).step_by(LANES) {
+        let w: &[T; LANES] = w[i..].first_chunk().expect("whole lanes");
+        for n in 0..N {
+            let v: &[V; LANES] = v[n][i..].first_chunk().expect("as long as w");
+            for l in 0..LANES {
+                sums[n][l] += v[l].cast::<T>().conj_value() * w[l];
+            }
+        }
+    }
+    let mut sums = sums.map(|lanes| lanes.into_iter().sum::<T>());
+    for i in whole..w.len() {
+        (0..N).for_each(|n| sums[n] += v[n][i].cast::<T>().conj_value() * w[i]);
+    }
+    sums
 }
 
 #[cfg(test)]

@@ -65,12 +65,22 @@ impl<T: Scalar> Lockstep<T> {
 
     /// Of GMRES, [`crate::Gmres::new`].
     pub fn gmres(n: usize, nrhs: usize, restart: usize) -> Self {
-        Self::of(n, nrhs, || Box::new(gmres::Machine::new(n, restart, Basis::Fixed)))
+        Self::of(n, nrhs, || Box::new(gmres::Machine::<T>::new(n, restart, Basis::Fixed)))
     }
 
     /// Of FGMRES, [`crate::Gmres::flexible`].
     pub fn fgmres(n: usize, nrhs: usize, restart: usize) -> Self {
-        Self::of(n, nrhs, || Box::new(gmres::Machine::new(n, restart, Basis::Flexible)))
+        Self::of(n, nrhs, || Box::new(gmres::Machine::<T>::new(n, restart, Basis::Flexible)))
+    }
+
+    /// Of GMRES with its basis in single precision, [`crate::Gmres::single_basis`].
+    pub fn gmres_single_basis(n: usize, nrhs: usize, restart: usize) -> Self {
+        Self::of(n, nrhs, || Box::new(gmres::Machine::<T, T::Single>::new(n, restart, Basis::Fixed)))
+    }
+
+    /// Of FGMRES with V in single precision, [`crate::Gmres::flexible_single_basis`].
+    pub fn fgmres_single_basis(n: usize, nrhs: usize, restart: usize) -> Self {
+        Self::of(n, nrhs, || Box::new(gmres::Machine::<T, T::Single>::new(n, restart, Basis::Flexible)))
     }
 
     fn of(n: usize, nrhs: usize, machine: impl Fn() -> Box<dyn Recurrence<T>>) -> Self {

@@ -20,6 +20,8 @@ enum Method {
     Cg(Cg<f64>),
     BiCgStab(BiCgStab<f64>),
     Gmres(Gmres<f64>),
+    /// With its basis in single precision.
+    GmresSingle(Gmres<f64, f32>),
 }
 
 /// A preconditioner still to be made.
@@ -98,6 +100,7 @@ impl Contestant for Krylov<'_> {
             Method::Cg(cg) => cg.solve(a, m, b, x, stop, &mut ()),
             Method::BiCgStab(bicgstab) => bicgstab.solve(a, m, b, x, stop, &mut ()),
             Method::Gmres(gmres) => gmres.solve(a, m, b, x, stop, &mut ()),
+            Method::GmresSingle(gmres) => gmres.solve(a, m, b, x, stop, &mut ()),
         };
         self.report = Some(report?);
         self.seconds = start.elapsed().as_secs_f64();
@@ -135,6 +138,7 @@ pub fn contestants<'a>(
     let cg = || Method::Cg(Cg::new(n));
     let bicgstab = || Method::BiCgStab(BiCgStab::new(n));
     let gmres = || Method::Gmres(Gmres::new(n, 30));
+    let gmres_single = || Method::GmresSingle(Gmres::single_basis(n, 30));
     let mut out: Vec<Box<dyn Contestant + 'a>> = Vec::new();
     let mut add = |name: &'static str, method: &dyn Fn() -> Method, recipe, stop| {
         // Workspaces and solves of large cases take long: only what is asked for.
@@ -175,6 +179,7 @@ pub fn contestants<'a>(
         add("blocktri-bicgstab-jacobi", &bicgstab, Recipe::Jacobi, stop);
         add("blocktri-bicgstab-ilu0", &bicgstab, Recipe::Ilu0, stop);
         add("blocktri-gmres-ilu0", &gmres, Recipe::Ilu0, stop);
+        add("blocktri-gmres-ilu0-single-basis", &gmres_single, Recipe::Ilu0, stop);
         if partition.is_some() {
             add("blocktri-bicgstab-block-jacobi", &bicgstab, Recipe::Block(BlockForm::Jacobi), stop);
             add("blocktri-bicgstab-block-redblack", &bicgstab, Recipe::Block(BlockForm::RedBlack), stop);

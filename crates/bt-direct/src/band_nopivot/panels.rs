@@ -32,14 +32,14 @@ pub(super) fn scratch(kl: usize, ku: usize) -> usize {
 impl<T: Scalar> Strip<'_, T> {
     /// Eliminates the strip panel by panel.
     #[inline(always)]
-    pub(super) fn eliminate_panels<const FUSED: bool, S: Simd>(&mut self, s: S) -> Option<Stop> {
+    pub(super) fn eliminate_panels<const FUSED: bool, S: Simd>(&mut self, s: S, panel: &mut [T]) -> Option<Stop> {
         let mut first = self.first;
         while first < self.last {
             let end = (first + PANEL).min(self.last);
             let mut largest = [zero::<T::Real>(); PANEL];
-            let (last, stopped) = self.factor_panel::<FUSED>(first..end, &mut largest);
+            let (last, stopped) = self.factor_panel::<FUSED>(panel, first..end, &mut largest);
             // What comes before a column without a pivot may have gone wrong already.
-            self.apply_panel::<FUSED, S>(s, first, last, &mut largest);
+            self.apply_panel::<FUSED, S>(s, panel, first, last, &mut largest);
             let mut noted = (first..last).zip(largest);
             let stopped = noted.find_map(|(j, largest)| self.check(j, largest)).or(stopped);
             if stopped.is_some() {
@@ -55,6 +55,7 @@ impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn factor_panel<const FUSED: bool>(
         &mut self,
+        panel: &mut [T],
         columns: Range<usize>,
         largest: &mut [T::Real; PANEL],
     ) -> (usize, Option<Stop>) {
@@ -62,7 +63,7 @@ impl<T: Scalar> Strip<'_, T> {
         let (kl, first, nb) = (lu.kl, columns.start, columns.len());
         let (ld, m) = (stride(kl), (columns.end + kl).min(lu.n) - first);
         let at = |k: usize| (first + k) * lu.ld + lu.diagonal - k;
-        let panel = &mut lu.panel[..ld * nb];
+        let panel = &mut panel[..ld * nb];
         for (k, column) in panel.chunks_exact_mut(ld).enumerate() {
             let rows = m.min(k + kl + 1);
             column[..rows].copy_from_slice(&lu.values[at(k)..at(k) + rows]);
@@ -113,6 +114,7 @@ impl<T: Scalar> Strip<'_, T> {
     fn apply_panel<const FUSED: bool, S: Simd>(
         &mut self,
         s: S,
+        panel: &[T],
         first: usize,
         last: usize,
         largest: &mut [T::Real; PANEL],
@@ -120,7 +122,7 @@ impl<T: Scalar> Strip<'_, T> {
         let lu = &mut *self.lu;
         let (nb, step) = (last - first, lu.ld - 1);
         let (ld, rows) = (stride(lu.kl), (last + lu.kl).min(lu.n) - first);
-        let panel = Panel { values: &lu.panel, ld, columns: nb, rows };
+        let panel = Panel { values: panel, ld, columns: nb, rows };
         let end = (last + lu.ku).min(lu.n);
         let mut c = last;
         macro_rules! columns {

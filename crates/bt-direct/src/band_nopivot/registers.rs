@@ -64,7 +64,7 @@ pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>) -> Option<Stop> {
     }
 }
 
-fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> (V4, Strip<'a, f64>) {
+pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> (V4, Strip<'a, f64>) {
     let Strip { lu, source, found, threshold, first, last } = strip;
     let (lu, found): (&mut dyn Any, &mut dyn Any) = (&mut **lu, &mut **found);
     let strip = Strip {
@@ -80,7 +80,7 @@ fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> (V4, Strip<'a, f64>) {
 
 /// Eight numbers from `at` on; zeros where there are none.
 #[inline(always)]
-fn eight(values: &[f64], at: usize) -> __m512d {
+pub(super) fn eight(values: &[f64], at: usize) -> __m512d {
     if let Some(v) = values.get(at..).and_then(<[f64]>::first_chunk::<LANES>) {
         return cast(*v);
     }
@@ -117,14 +117,14 @@ fn quotients(column: __m512d, pivot: f64) -> __m512d {
 
 /// A, where it is or in the place of its factors.
 #[derive(Clone, Copy)]
-struct Source<'a> {
-    values: &'a [f64],
-    ld: usize,
-    diagonal: usize,
+pub(super) struct Source<'a> {
+    pub(super) values: &'a [f64],
+    pub(super) ld: usize,
+    pub(super) diagonal: usize,
 }
 
 impl<'a> Source<'a> {
-    fn of(lu: &'a BandLuNoPivot<f64>, source: Option<&'a Band<f64>>) -> Self {
+    pub(super) fn of(lu: &'a BandLuNoPivot<f64>, source: Option<&'a Band<f64>>) -> Self {
         match source {
             Some(a) => Self { values: a.values(), ld: a.ldab(), diagonal: lu.kl + lu.ku },
             None => Self { values: &lu.values, ld: lu.ld, diagonal: lu.diagonal },

@@ -351,10 +351,10 @@ impl<T: Scalar> Strip<'_, T> {
 }
 
 /// L₁₁ and U₁₁, the columns that have pivots, and how many pivots were boosted.
-struct Head<T> {
-    lu: [[T; LANES]; LANES],
-    done: usize,
-    boosted: usize,
+pub(super) struct Head<T> {
+    pub(super) lu: [[T; LANES]; LANES],
+    pub(super) done: usize,
+    pub(super) boosted: usize,
 }
 
 /// A₁₁ = L₁₁·U₁₁ and L₂₁ = A₂₁·U₁₁⁻¹ in these vectors of a group's columns, of which `columns` are in the matrix. None, and nothing
@@ -429,7 +429,7 @@ fn factor_tiles<T: Scalar, const FUSED: bool, const QUOTIENTS: bool>(
 
 #[cold]
 #[inline(never)]
-fn with_quotients<T: Scalar, const FUSED: bool>(
+pub(super) fn with_quotients<T: Scalar, const FUSED: bool>(
     group: &mut [[T; LANES]],
     height: usize,
     rows: Range<usize>,
@@ -567,7 +567,7 @@ fn below_diagonal<T: Scalar>(mut l: [T; LANES], k: usize) -> [T; LANES] {
 
 /// to ← from, as long, in whole vectors where that is possible.
 #[inline(always)]
-fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+pub(super) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     let Some(&last) = from.last_chunk::<LANES>() else {
         for (to, &from) in to.iter_mut().zip(from) {
             *to = from;

@@ -93,7 +93,7 @@ fn cast<A: Any, B: Any + Copy>(a: &A) -> Option<B> {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(crate) mod x86 {
     use std::arch::x86_64::{__m256, __m256d, __m512d};
 
     use pulp::bytemuck;
@@ -106,7 +106,7 @@ mod x86 {
     pub(super) fn transposed<S: Simd, T: Scalar>(simd: S, m: &[[T; 8]; 8]) -> Option<[[T; 8]; 8]> {
         if let Some(m) = cast::<_, [[f64; 8]; 8]>(m) {
             if let Some(v4) = cast::<_, V4>(&simd) {
-                return cast(&f64_v4(v4, m));
+                return cast(&bytemuck::cast::<_, [[f64; 8]; 8]>(transposed_v4(v4, bytemuck::cast(m))));
             }
             if let Some(v3) = cast::<_, V3>(&simd) {
                 return cast(&f64_v3(v3, m));
@@ -125,11 +125,10 @@ mod x86 {
 
     /// 24 shuffles: pairs of rows, then pairs of 128-bit quarters twice.
     #[inline(always)]
-    fn f64_v4(simd: V4, m: [[f64; 8]; 8]) -> [[f64; 8]; 8] {
+    pub(crate) fn transposed_v4(simd: V4, m: [__m512d; 8]) -> [__m512d; 8] {
         const EVEN: i32 = 0b10_00_10_00;
         const ODD: i32 = 0b11_01_11_01;
         let v = simd.avx512f;
-        let m: [__m512d; 8] = bytemuck::cast(m);
         // Quarter q of a[2p] holds column 2q of rows 2p and 2p + 1, of a[2p + 1] column 2q + 1.
         let a = [
             v._mm512_unpacklo_pd(m[0], m[1]),
@@ -152,7 +151,7 @@ mod x86 {
             v._mm512_shuffle_f64x2::<ODD>(a[4], a[6]),
             v._mm512_shuffle_f64x2::<ODD>(a[5], a[7]),
         ];
-        bytemuck::cast([
+        [
             v._mm512_shuffle_f64x2::<EVEN>(b[0], b[4]),
             v._mm512_shuffle_f64x2::<EVEN>(b[1], b[5]),
             v._mm512_shuffle_f64x2::<EVEN>(b[2], b[6]),
@@ -161,7 +160,7 @@ mod x86 {
             v._mm512_shuffle_f64x2::<ODD>(b[1], b[5]),
             v._mm512_shuffle_f64x2::<ODD>(b[2], b[6]),
             v._mm512_shuffle_f64x2::<ODD>(b[3], b[7]),
-        ])
+        ]
     }
 
     /// Four 4 × 4 blocks, the outer two exchanged.

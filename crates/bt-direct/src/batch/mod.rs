@@ -18,7 +18,7 @@
 mod band;
 mod careful;
 mod factors;
-mod lanes;
+pub(crate) mod lanes;
 mod shape;
 mod solve;
 mod systems;

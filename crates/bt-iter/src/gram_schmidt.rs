@@ -21,7 +21,7 @@
 
 use std::array::from_fn;
 
-use bt_formats::{Scalar, zero};
+use bt_formats::{Scalar, mul_add, zero};
 
 use crate::blas1::{ConjValue, LANES, join, leaf, norm_of, square};
 
@@ -110,17 +110,7 @@ impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
         if w.len() <= self.rows {
             let sums = &mut sums[..w.len().min(1) * (self.dots + 1)];
             sums.fill(zero());
-            // Moved in and taken apart there, or the closure would be one that can be called twice, and is then not inlined.
-            let vectors = (w, sums);
-            pulp::Arch::new().dispatch(
-                #[inline(always)]
-                move || {
-                    let (w, sums) = vectors;
-                    for (s, strip) in w.chunks_mut(STRIP).enumerate() {
-                        self.strip(first + s * STRIP, strip, sums);
-                    }
-                },
-            );
+            pulp::Arch::new().dispatch(Piece { sweep: self, first, w, sums });
             return;
         }
         let half = w.len().div_ceil(self.rows) / 2;
@@ -129,9 +119,9 @@ impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
         join(self.n, || self.pieces(first, w0, s0), || self.pieces(first + half * self.rows, w1, s1));
     }
 
-    /// The rows `first..` of one strip.
+    /// The rows `first..` of one strip; products and sums are fused where that is one instruction.
     #[inline(always)]
-    fn strip(&self, first: usize, w: &mut [T], sums: &mut [T]) {
+    fn strip<const FUSED: bool>(&self, first: usize, w: &mut [T], sums: &mut [T]) {
         let len = w.len();
         let v = |j: usize| &self.basis[j * self.n + first..][..len];
         let mut groups = self.c.chunks_exact(GROUP);
@@ -140,21 +130,23 @@ impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
             // Plain iterators: a pass over an array of vectors was compiled to gathers.
             let [a, b, c, d] = from_fn(|q| v(j + q).iter());
             for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *w = (*w + y[0] * a.cast::<T>() + y[1] * b.cast::<T>()) + (y[2] * c.cast::<T>() + y[3] * d.cast::<T>());
+                let (a, b, c, d): (T, T, T, T) = (a.cast(), b.cast(), c.cast(), d.cast());
+                let pair = mul_add::<T, FUSED>(y[3], d, y[2] * c);
+                *w = mul_add::<T, FUSED>(y[1], b, mul_add::<T, FUSED>(y[0], a, *w)) + pair;
             }
             j += GROUP;
         }
         for (q, &y) in groups.remainder().iter().enumerate() {
-            w.iter_mut().zip(v(j + q)).for_each(|(w, v)| *w += y * v.cast::<T>());
+            w.iter_mut().zip(v(j + q)).for_each(|(w, v)| *w = mul_add::<T, FUSED>(y, v.cast(), *w));
         }
         let mut j = 0;
         while j + GROUP <= self.dots {
-            let terms = dots(from_fn::<_, GROUP, _>(|q| v(j + q)), w);
+            let terms = dots::<T, V, FUSED, GROUP>(from_fn(|q| v(j + q)), w);
             (0..GROUP).for_each(|q| sums[j + q] += terms[q]);
             j += GROUP;
         }
         for j in j..self.dots {
-            let [term] = dots([v(j)], w);
+            let [term] = dots::<T, V, FUSED, 1>([v(j)], w);
             sums[j] += term;
         }
         let [term] = leaf(len, [&*w], [], &|[w], []| ([], [square(w)]));
@@ -162,9 +154,32 @@ impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
     }
 }
 
+/// The strips of a piece of w, from row `first` on, as work for a SIMD instruction set.
+struct Piece<'a, 'b, T, V> {
+    sweep: &'a Sweep<'b, T, V>,
+    first: usize,
+    w: &'a mut [T],
+    sums: &'a mut [T],
+}
+
+impl<T: Scalar, V: Scalar> pulp::WithSimd for Piece<'_, '_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self { sweep, first, w, sums } = self;
+        for (s, strip) in w.chunks_mut(STRIP).enumerate() {
+            if S::IS_SCALAR || cfg!(target_family = "wasm") {
+                sweep.strip::<false>(first + s * STRIP, strip, sums);
+            } else {
+                sweep.strip::<true>(first + s * STRIP, strip, sums);
+            }
+        }
+    }
+}
+
 /// vᴴw for each v, as long as w.
 #[inline(always)]
-fn dots<T: Scalar, V: Scalar, const N: usize>(v: [&[V]; N], w: &[T]) -> [T; N] {
+fn dots<T: Scalar, V: Scalar, const FUSED: bool, const N: usize>(v: [&[V]; N], w: &[T]) -> [T; N] {
     let whole = w.len() / LANES * LANES;
     let mut sums = [[zero::<T>(); LANES]; N];
     for i in (0..whole).step_by(LANES) {
@@ -172,7 +187,7 @@ fn dots<T: Scalar, V: Scalar, const N: usize>(v: [&[V]; N], w: &[T]) -> [T; N] {
         for n in 0..N {
             let v: &[V; LANES] = v[n][i..].first_chunk().expect("as long as w");
             for l in 0..LANES {
-                sums[n][l] += v[l].cast::<T>().conj_value() * w[l];
+                sums[n][l] = mul_add::<T, FUSED>(v[l].cast::<T>().conj_value(), w[l], sums[n][l]);
             }
         }
     }

@@ -84,10 +84,10 @@ pub(super) struct Workspace {
     largest_l: Vec<Vector>,
     /// The rows of each column that are in the band, a bit each.
     masks: Vec<[u8; LANES]>,
-    /// A column.
-    column: Vec<Vector>,
     /// Whether they are those of a group that has no end of the matrix nearby.
     inner: bool,
+    /// A column on its way to the band.
+    column: Vec<Vector>,
 }
 
 impl Workspace {
@@ -201,26 +201,7 @@ impl Groups<'_, '_> {
 
     /// Group g is the one that is worked on.
     fn begin(&mut self, g: usize) {
-        let (last, slot) = self.slot;
-        let slot = match g {
-            _ if g == last => slot,
-            _ if g == last + 1 => {
-                if slot == self.above {
-                    0
-                } else {
-                    slot + 1
-                }
-            }
-            _ if g + 1 == last => {
-                if slot == 0 {
-                    self.above
-                } else {
-                    slot - 1
-                }
-            }
-            _ => g % (self.above + 1),
-        };
-        self.slot = (g, slot);
+        self.slot = (g, g % (self.above + 1));
         self.set_masks(g);
     }
 
@@ -760,13 +741,27 @@ impl pulp::NullaryFnOnce for Check<'_, '_, '_> {
             return finite == !0;
         }
         // |l_ik|·max|u_k| is at most the product of the largest of both.
-        let shrunk =
-            f._mm512_mul_pd(f._mm512_set1_pd(f._mm512_reduce_max_pd(largest)), f._mm512_set1_pd(f64::EPSILON.sqrt()));
+        let limit = f._mm512_set1_pd(f64::EPSILON.sqrt());
+        let most = f._mm512_mul_pd(f._mm512_set1_pd(f._mm512_reduce_max_pd(largest)), limit);
         let mut fine = finite;
-        let tiles = &groups.largest_l[groups.tiles_of(h)..][..=groups.below];
-        let rows = groups.strip.lu.rows[h * LANES..].as_chunks::<LANES>().0;
-        for (l, rows) in tiles.iter().zip(rows) {
-            fine &= f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(f._mm512_mul_pd(cast(*l), shrunk), cast(*rows));
+        let first = groups.tiles_of(h);
+        let rows = &groups.strip.lu.rows[h * LANES..].as_chunks::<LANES>().0[..=groups.below];
+        for (l, rows) in groups.largest_l[first..].iter().zip(rows) {
+            fine &= f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(f._mm512_mul_pd(cast(*l), most), cast(*rows));
+        }
+        if fine == !0 || finite != !0 {
+            return fine == !0;
+        }
+        // Rows of different sizes need every product by itself.
+        fine = finite;
+        let shrunk: Vector = cast(f._mm512_mul_pd(largest, limit));
+        for (tile, rows) in groups.tiles[first..].iter().zip(rows) {
+            let mut grown: __m512i = cast([0.0; LANES]);
+            each!(|K| {
+                let product = f._mm512_mul_pd(cast(tile[K]), f._mm512_set1_pd(shrunk[K]));
+                grown = larger(groups.simd, grown, product);
+            });
+            fine &= f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(cast(grown), cast(*rows));
         }
         fine == !0
     }

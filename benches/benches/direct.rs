@@ -1,5 +1,5 @@
 //! Direct methods on the cases of the peers' harness: one tridiagonal system (t1), batches (t2), bands (b1), dense blocks
-//! (bt1) with their selected inverse, dense matrices (d1). Same shapes, own numbers.
+//! (bt1) with their selected inverse, cloud matrices as bands (bt2), dense matrices (d1). Same shapes, own numbers.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,11 +7,12 @@ use std::time::Duration;
 use blocktri::Band;
 use blocktri::direct::batch::{Layout, Pivoting, TridiagonalBatch};
 use blocktri::direct::{
-    BandLu, BlockLu, Elimination, Factorization, PartialPivotLu, Rbt, SelectedInverse, Thomas, TridiagonalLu,
-    TridiagonalOnce,
+    BandLu, BandLuNoPivot, BlockLu, Elimination, Factorization, NoPivotLu, PartialPivotLu, Rbt, SelectedInverse,
+    Thomas, TridiagonalLu, TridiagonalOnce,
 };
 use blocktri::faer::Mat;
 use blocktri::formats::{BlockTridiagonal, Par, Partition, Scalar, Tridiagonal, c64};
+use blocktri::queue::CloudCase;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -46,12 +47,18 @@ fn band(n: usize, half: usize) -> Band<f64> {
 
 fn bands(c: &mut Criterion) {
     let n = 100_000;
-    for half in [8, 32, 128] {
+    for half in [8, 16, 32, 64, 128] {
         let mut group = group(c, &format!("b1-{half}"));
-        let a = band(n, half);
+        let mut a = band(n, half);
         let mut lu = BandLu::new(&a).expect("regular");
         group.throughput(Throughput::Elements(lu.stats().flops as u64));
         group.bench_function("factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("regular")));
+        (0..n).for_each(|j| *a.get_mut(j, j) += 2.0 * half as f64);
+        let mut dominant = BandLuNoPivot::new(&a).expect("dominant");
+        group.throughput(Throughput::Elements(dominant.stats().flops as u64));
+        group.bench_function("no-pivoting/factor", |b| {
+            b.iter(|| dominant.refactor(black_box(&a)).expect("dominant"));
+        });
         for nrhs in [1, 64] {
             let rhs = Mat::from_fn(n, nrhs, |i, j| ((7 * i + j) % 11) as f64);
             let mut x = rhs.clone();
@@ -76,10 +83,15 @@ fn diagonals(n: usize, systems: usize) -> [Vec<f64>; 3] {
 }
 
 fn tridiagonal(c: &mut Criterion) {
-    let n = 1_000_000;
+    for (name, n) in [("t1-1e4", 10_000), ("t1-1e6", 1_000_000), ("t1-1e7", 10_000_000)] {
+        one_tridiagonal(c, name, n);
+    }
+}
+
+fn one_tridiagonal(c: &mut Criterion, name: &str, n: usize) {
     let [lower, diag, upper] = diagonals(n, 1);
     let a = Tridiagonal::new(lower, diag, upper).expect("lengths");
-    let mut group = group(c, "t1-1e6");
+    let mut group = group(c, name);
     group.throughput(Throughput::Elements(n as u64));
     let mut thomas = Thomas::new(&a).expect("dominant");
     let mut pivoted = TridiagonalLu::new(&a).expect("regular");
@@ -164,11 +176,39 @@ fn equal_blocks<T: Scalar>(c: &mut Criterion, name: &str, k: usize, m: usize) {
             lu.solve_vec_in_place(&mut x);
         });
     });
-    if k == 32 {
+    if k == 16 || k == 32 || k == 64 {
         let mut inverse = SelectedInverse::new(&lu).expect("memory");
         group.bench_function("selected-inverse", |b| b.iter(|| inverse.recompute(&lu).expect("factored")));
     }
     group.finish();
+}
+
+/// The cloud matrices in their own order: into the band, with and without pivoting.
+fn clouds(c: &mut Criterion) {
+    for (name, k, levels) in [("bt2-16", 16, 2000), ("bt2-32", 32, 1000), ("bt2-64", 64, 500), ("bt2-big", 16, 62_500)]
+    {
+        let sparse = CloudCase::family(k, levels, 1).and_then(|case| case.matrix()).expect("a matrix of the family");
+        let a = Band::from_csr(&sparse).expect("memory");
+        let n = a.n();
+        let mut group = group(c, name);
+        group.throughput(Throughput::Elements(n as u64));
+        group.bench_function("band", |b| b.iter(|| Band::from_csr(black_box(&sparse)).expect("memory")));
+        let mut pivoted = BandLu::new(&a).expect("regular");
+        group.bench_function("band-lu/factor", |b| b.iter(|| pivoted.refactor(black_box(&a)).expect("regular")));
+        let mut lu = BandLuNoPivot::new(&a).expect("no row loses its digits");
+        group.bench_function("no-pivoting/factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("as before")));
+        let rhs = vec![1.0; n];
+        let mut x = rhs.clone();
+        for (name, factors) in [("band-lu/solve", &pivoted as &dyn Factorization<f64>), ("no-pivoting/solve", &lu)] {
+            group.bench_function(name, |b| {
+                b.iter(|| {
+                    x.copy_from_slice(&rhs);
+                    factors.solve_vec_in_place(&mut x);
+                });
+            });
+        }
+        group.finish();
+    }
 }
 
 fn dense(c: &mut Criterion) {
@@ -179,11 +219,15 @@ fn dense(c: &mut Criterion) {
         group.throughput(Throughput::Elements((2 * n * n * n / 3) as u64));
         let mut rbt = Rbt::new(a.as_ref()).expect("regular");
         group.bench_function("rbt", |b| b.iter(|| rbt.refactor(black_box(a.as_ref())).expect("regular")));
+        // The diagonal of a random matrix is too small to go without butterflies.
+        let dominant = Mat::from_fn(n, n, |i, j| a[(i, j)] + if i == j { n as f64 } else { 0.0 });
+        let mut genp = NoPivotLu::new(dominant.as_ref()).expect("dominant");
+        group.bench_function("genp", |b| b.iter(|| genp.refactor(black_box(dominant.as_ref())).expect("dominant")));
         let mut lu = PartialPivotLu::new(a.as_ref()).expect("regular");
         group.bench_function("dense-lu", |b| b.iter(|| lu.refactor(black_box(a.as_ref())).expect("regular")));
         group.finish();
     }
 }
 
-criterion_group!(benches, tridiagonal, batches, bands, block_tridiagonal, dense);
+criterion_group!(benches, tridiagonal, batches, bands, block_tridiagonal, clouds, dense);
 criterion_main!(benches);

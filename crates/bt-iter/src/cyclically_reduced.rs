@@ -1,0 +1,184 @@
+//! A block-tridiagonal system without every other block: the odd ones' Schur complement, as an operator for Krylov methods.
+//!
+//! With the even blocks e eliminated and the odd ones o scaled by their own diagonal blocks from the right,
+//!
+//! ```text
+//! B·u = g,   B = I − Aₒₑ·Dₑ⁻¹·Aₑₒ·Dₒ⁻¹,   g = bₒ − Aₒₑ·Dₑ⁻¹·bₑ;   xₒ = Dₒ⁻¹·u,   xₑ = Dₑ⁻¹·(bₑ − Aₑₒ·xₒ)
+//! ```
+//!
+//! b − A·x vanishes in the rows of e, to rounding, and is g − B·u in those of o: a tolerance means the same for both systems. One
+//! product solves once with D and passes once over the couplings, what a sweep of `block-redblack` takes but for a third half of D,
+//! and there is no product with A beside it; vectors are half as long.
+//!
+//! H. C. Elman, G. H. Golub, Iterative methods for cyclically reduced non-self-adjoint linear systems, Math. Comp. 54 (1990)
+//! 671–700, doi:10.1090/S0025-5718-1990-1011442-X: there for points and lines of a grid. Departure: the reduced matrix is never formed.
+//!
+//! Storage: the factors of D, A in hybrid storage (shared), 3n + 2nₒ scalars. Cost of a product: a solve with D, the couplings once, and 2n
+//! numbers read and n/2 written besides.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bt_direct::Result;
+use bt_formats::{
+    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, Scalar, SolveReport, StopCriterion, certify, norm2,
+    zero,
+};
+use faer::MatRef;
+
+use crate::block_diagonal::check_finite;
+use crate::block_set::BlockSet;
+
+/// The reduced system of a matrix. As an operator it is B.
+///
+/// ```
+/// use bt_formats::{BlockTridiagonal, HybridLayout, Outcome, StopCriterion};
+/// use bt_iter::{BiCgStab, CyclicallyReduced, Identity};
+/// use bt_queue::CloudCase;
+/// let case = CloudCase::by_name("Cloud16-100")?;
+/// let a = BlockTridiagonal::from_csr(&case.matrix()?, case.partition()?, HybridLayout::default())?;
+/// let mut reduced = CyclicallyReduced::new(a)?;
+/// let (mut bicgstab, mut one) = (BiCgStab::new(reduced.order()), Identity::new(reduced.order()));
+/// let (b, mut x) = (vec![1.0; 1600], vec![0.0; 1600]);
+/// let report = reduced.solve(&b, &mut x, &StopCriterion::default(), &mut |operator, g, u, stop| {
+///     bicgstab.solve(operator, &mut one, g, u, stop, &mut ())
+/// })?;
+/// assert_eq!(report.outcome, Outcome::Converged);
+/// assert!(report.certificate.relative_residual <= 1e-8 && report.iterations < 40);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct CyclicallyReduced<T: Scalar> {
+    a: Arc<BlockTridiagonal<T>>,
+    even: BlockSet<T>,
+    odd: BlockSet<T>,
+    /// n zeros.
+    nothing: Vec<T>,
+    work: Mutex<Work<T>>,
+}
+
+struct Work<T> {
+    /// Of length n.
+    x: Vec<T>,
+    /// The rows of the even blocks, and of the odd ones.
+    even: Vec<T>,
+    odd: Vec<T>,
+    /// Right-hand side and solution of the reduced system.
+    g: Vec<T>,
+    u: Vec<T>,
+}
+
+/// A Krylov method on B·u = g from u = 0, with the tolerance of the whole system.
+pub type OnReduced<'a, T> =
+    dyn FnMut(&dyn LinearOperator<T>, &[T], &mut [T], &StopCriterion) -> bt_formats::Result<SolveReport> + 'a;
+
+impl<T: Scalar> CyclicallyReduced<T> {
+    /// Factors the diagonal blocks; tridiagonal ones with interchanges where a pivot vanishes.
+    ///
+    /// # Errors
+    /// [`bt_direct::FactorError::Singular`] naming a diagonal block that is singular; [`bt_direct::FactorError::Input`] on a NaN or
+    /// infinity.
+    ///
+    /// # Cost
+    /// Σ kⱼ for tridiagonal blocks, Σ kⱼ³ for dense ones.
+    pub fn new(a: impl Into<Arc<BlockTridiagonal<T>>>) -> Result<Self> {
+        let a = a.into();
+        check_finite(&a)?;
+        let [even, odd] = BlockSet::colours(&a)?;
+        let vector = |n: usize| vec![zero::<T>(); n];
+        let (n, rows, order) = (a.n(), even.partition().n(), odd.partition().n());
+        let work = Work { x: vector(n), even: vector(rows), odd: vector(order), g: vector(order), u: vector(order) };
+        Ok(Self { a, even, odd, nothing: vector(n), work: Mutex::new(work) })
+    }
+
+    /// Rows of the odd blocks: unknowns of the reduced system.
+    pub fn order(&self) -> usize {
+        self.odd.partition().n()
+    }
+
+    /// Bytes of the factors and vectors.
+    pub fn bytes(&self) -> usize {
+        let vectors = 3 * self.a.n() + 2 * self.order();
+        self.even.bytes() + self.odd.bytes() + vectors * size_of::<T>()
+    }
+
+    /// A·x = b from x = 0 by `method` on the reduced system. The report is that of the method, but for the certificate, which is that of
+    /// x and A, and the outcome where they contradict each other. Allocates nothing but its report.
+    ///
+    /// # Errors
+    /// Those of `method`.
+    ///
+    /// # Panics
+    /// When a length is not n.
+    pub fn solve(
+        &mut self,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        method: &mut OnReduced<'_, T>,
+    ) -> bt_formats::Result<SolveReport> {
+        let (n, order, par) = (self.a.n(), self.order(), self.parallel());
+        assert_eq!((b.len(), x.len()), (n, n), "lengths of b and x");
+        let Self { a, even, odd, work, .. } = self;
+        let (a, partition) = (&**a, a.partition());
+        let work = work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // The method's products want the other vectors. After a panic there these are gone.
+        let (mut g, mut u) = (std::mem::take(&mut work.g), std::mem::take(&mut work.u));
+        g.resize(order, zero());
+        u.resize(order, zero());
+        // g ← bₒ − Aₒₑ·Dₑ⁻¹·bₑ
+        even.gather(partition, b, &mut work.even);
+        even.solve_into(partition, &work.even, x, par);
+        odd.couple(a, b, x, &mut g, par);
+        u.fill(zero());
+        // x = 0 to start with: the residual there is b.
+        let threshold = stop.threshold(norm2(b), norm2(b));
+        let reduced = StopCriterion { rtol: 0.0, atol: threshold, ..*stop };
+        let report = method(self, &g, &mut u, &reduced);
+        // xₒ ← Dₒ⁻¹·u,  xₑ ← Dₑ⁻¹·(bₑ − Aₑₒ·xₒ)
+        let Self { a, even, odd, work, .. } = self;
+        let (a, partition) = (&**a, a.partition());
+        let work = work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        odd.solve_into(partition, &u, x, par);
+        even.couple(a, b, x, &mut work.even, par);
+        even.solve_into(partition, &work.even, x, par);
+        (work.g, work.u) = (g, u);
+        let mut report = report?;
+        let column = |v| MatRef::from_column_major_slice(v, n, 1);
+        report.certificate = certify(a, Op::Identity, column(x), column(b));
+        let residual = report.certificate.relative_residual * norm2(b);
+        if report.outcome == Outcome::Converged && !(residual <= 10.0 * threshold) {
+            report.outcome = Outcome::FalseConvergence;
+            report.notes.push(format!(
+                "the residual of the reduced system met {threshold:.3e}, that of A·x = b is {residual:.3e}"
+            ));
+        }
+        report.notes.push(format!("{order} of {n} unknowns, those of the odd blocks, were iterated on"));
+        Ok(report)
+    }
+
+    fn parallel(&self) -> Par {
+        Par::auto(Matrix::bytes(&*self.a))
+    }
+}
+
+impl<T: Scalar> LinearOperator<T> for CyclicallyReduced<T> {
+    fn nrows(&self) -> usize {
+        self.order()
+    }
+    fn ncols(&self) -> usize {
+        self.order()
+    }
+    fn apply(&self, alpha: T, u: &[T], beta: T, y: &mut [T]) {
+        assert_eq!((u.len(), y.len()), (self.order(), self.order()), "lengths of u and y");
+        let (par, partition) = (self.parallel(), self.a.partition());
+        let Work { x, even, odd, .. } = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        // xₒ ← Dₒ⁻¹·u,  xₑ ← −Dₑ⁻¹·Aₑₒ·xₒ,  w ← −Aₒₑ·xₑ,  B·u = u − w
+        self.odd.solve_into(partition, u, x, par);
+        self.even.couple(&self.a, &self.nothing, x, even, par);
+        self.even.solve_into(partition, even, x, par);
+        self.odd.couple(&self.a, &self.nothing, x, odd, par);
+        for ((y, u), w) in y.iter_mut().zip(u).zip(&*odd) {
+            let product = alpha * (*u - *w);
+            *y = if beta == zero() { product } else { product + beta * *y };
+        }
+    }
+}

@@ -16,6 +16,19 @@
 //! 4 MiB, bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost:
 //! 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 
+/// A step for each lane k, a constant in each: arrays of vectors stay in registers.
+macro_rules! each_lane {
+    (|$k:ident| $step:block) => {
+        each_lane!(|$k| $step 0 1 2 3 4 5 6 7)
+    };
+    (|$k:ident| $step:block $($lane:literal)*) => {
+        $({
+            const $k: usize = $lane;
+            $step
+        })*
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod groups;
 mod panels;

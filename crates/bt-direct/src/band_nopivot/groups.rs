@@ -28,7 +28,7 @@ use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::registers::{Source, doubles, eight};
-use super::window::{self, copy, with_quotients};
+use super::window::{copy, with_quotients};
 use super::{Stop, Strip, boost};
 use crate::band_lu::avx512::larger;
 use crate::band_lu::end::Place;
@@ -40,23 +40,10 @@ use crate::lines::{self, Lines};
 /// Bytes of a workspace, at most: tiles come from the second-level cache.
 const LARGEST: usize = 1 << 19;
 
-/// A step for each lane or column k, a constant in each: arrays of vectors stay in registers.
-macro_rules! each {
-    (|$k:ident| $step:block) => {
-        each!(|$k| $step 0 1 2 3 4 5 6 7)
-    };
-    (|$k:ident| $step:block $($lane:literal)*) => {
-        $({
-            const $k: usize = $lane;
-            $step
-        })*
-    };
-}
-
 /// A step for each lane or column behind k.
 macro_rules! each_behind {
     ($k:ident, |$c:ident| $step:block) => {
-        each!(|LATER| {
+        each_lane!(|LATER| {
             const $c: usize = LATER + 1;
             if LATER + 1 > $k {
                 $step
@@ -311,12 +298,12 @@ impl Groups<'_, '_> {
         let masks = self.masks[v];
         let step = a.ld - 1;
         if let Some(values) = a.values.get(at..).and_then(|values| values.get(..(LANES - 1) * step + LANES)) {
-            each!(|C| {
+            each_lane!(|C| {
                 let column: &Vector = values[C * step..].first_chunk().expect("as many were taken");
                 sums[C] = f._mm512_maskz_mov_pd(masks[C], cast(*column));
             });
         } else {
-            each!(|C| {
+            each_lane!(|C| {
                 sums[C] = f._mm512_maskz_mov_pd(masks[C], eight(a.values, at.wrapping_add(C * step)));
             });
         }
@@ -343,15 +330,9 @@ impl Groups<'_, '_> {
     /// sums ← sums − Σ_h L_rh·U_hg, by columns.
     #[inline(always)]
     fn subtract(&self, mut sums: Sums, g: usize, r: usize) -> Sums {
-        let f = self.simd.avx512f;
         for (h, from) in self.reaching(g, r) {
             let (tile, u) = (&self.tiles[self.tiles_of(h) + r - h], &self.rows[self.rows(g, h)]);
-            for k in from..LANES {
-                let l: __m512d = cast(tile[k]);
-                each!(|C| {
-                    sums[C] = f._mm512_fnmadd_pd(l, f._mm512_set1_pd(u[k][C]), sums[C]);
-                });
-            }
+            sums = minus_products(self.simd, sums, tile, u, from);
         }
         sums
     }
@@ -414,23 +395,13 @@ impl Groups<'_, '_> {
         // By columns.
         let rows = &mut self.columns[place + above..place + height];
         let mut group: Vec<Vector> = (0..LANES).flat_map(|c| rows.iter().map(move |row| row[c])).collect();
-        let window::Head { lu: head, done, boosted } =
-            with_quotients::<f64, true>(&mut group, below + 1, 0..below + 1, columns, self.strip.threshold)
-                .expect("quotients by all pivots");
+        let head = with_quotients::<f64, true>(&mut group, below + 1, 0..below + 1, columns, self.strip.threshold)
+            .expect("quotients by all pivots");
         for (v, row) in rows.iter_mut().enumerate() {
             *row = from_fn(|c| group[c * (below + 1) + v]);
         }
-        let found = &mut *self.strip.found;
-        found.boosted += boosted;
         let mut largest = [0.0; LANES];
-        for k in 0..done {
-            found.min_pivot = found.min_pivot.min_nan(head[k][k].abs());
-        }
-        for k in 0..columns {
-            for i in 0..=k {
-                largest[i] = largest[i].max_of_moduli(head[k][i].abs());
-            }
-        }
+        head.note(columns, self.strip.found, &mut largest);
         self.largest[self.slot.1] = largest;
         for (v, (tile, largest)) in
             (self.tiles[tiles..].iter_mut().zip(&mut self.largest_l[tiles..])).take(below + 1).enumerate()
@@ -438,7 +409,7 @@ impl Groups<'_, '_> {
             *largest = [0.0; LANES];
             for (k, l) in tile.iter_mut().enumerate() {
                 // Nothing is subtracted from the column without a pivot on.
-                *l = if k < done { group[k * (below + 1) + v] } else { [0.0; LANES] };
+                *l = if k < head.done { group[k * (below + 1) + v] } else { [0.0; LANES] };
                 if v == 0 {
                     l[..=k].fill(0.0);
                 }
@@ -447,7 +418,7 @@ impl Groups<'_, '_> {
                 }
             }
         }
-        done
+        head.done
     }
 
     /// Holds the rows of U of group h, `done` of them, against those of A.
@@ -462,6 +433,19 @@ impl Groups<'_, '_> {
         }
         (0..done).find_map(|k| self.strip.check(h * LANES + k, largest[k]))
     }
+}
+
+/// sumsᵢ ← sumsᵢ − Σ_k vₖ·xₖᵢ from the k-th vector on.
+#[inline(always)]
+fn minus_products(simd: V4, mut sums: Sums, v: &Tile, x: &Tile, from: usize) -> Sums {
+    let f = simd.avx512f;
+    for k in from..LANES {
+        let v: __m512d = cast(v[k]);
+        each_lane!(|I| {
+            sums[I] = f._mm512_fnmadd_pd(v, f._mm512_set1_pd(x[k][I]), sums[I]);
+        });
+    }
+    sums
 }
 
 /// to ← column c from row `top` on: two vectors side by side have eight of its rows.
@@ -526,7 +510,7 @@ impl pulp::NullaryFnOnce for Measure<'_, '_, '_> {
             let rows = &mut groups.strip.lu.rows[(g + v - groups.above) * LANES..];
             let rows = rows.first_chunk_mut::<LANES>().expect("zeros behind the last row");
             let mut maxima: __m512i = cast(*rows);
-            each!(|C| {
+            each_lane!(|C| {
                 let moduli = f._mm512_abs_pd(columns[C]);
                 sums[C] = f._mm512_add_pd(sums[C], moduli);
                 maxima = f._mm512_max_epu64(maxima, cast(moduli));
@@ -563,30 +547,25 @@ impl pulp::NullaryFnOnce for Upper<'_, '_, '_> {
             let mut u = transposed_v4(simd, groups.sums(source, g, v));
             for (h, from) in groups.reaching(g, r) {
                 let (tile, of_h) = (&groups.tiles[groups.tiles_of(h) + r - h], &groups.rows[groups.rows(g, h)]);
-                for k in from..LANES {
-                    let row: __m512d = cast(of_h[k]);
-                    each!(|I| {
-                        u[I] = f._mm512_fnmadd_pd(f._mm512_set1_pd(tile[k][I]), row, u[I]);
-                    });
-                }
+                u = minus_products(simd, u, of_h, tile, from);
             }
             // U_rg = L_rr⁻¹·(…)
             let tile = &groups.tiles[groups.tiles_of(r)];
-            each!(|K| {
+            each_lane!(|K| {
                 each_behind!(K, |I| {
                     u[I] = f._mm512_fnmadd_pd(f._mm512_set1_pd(tile[K][I]), u[K], u[I]);
                 });
             });
             let at = groups.rows(g, r);
             let row = &mut groups.rows[at];
-            each!(|I| {
+            each_lane!(|I| {
                 row[I] = cast(u[I]);
             });
             let u = transposed_v4(simd, u);
             let (slot, at) = (groups.slot(r), groups.place(g) + v);
             let columns = &mut groups.columns[at];
             let mut largest: __m512i = cast(groups.largest[slot]);
-            each!(|C| {
+            each_lane!(|C| {
                 largest = larger(simd, largest, u[C]);
                 columns[C] = cast(u[C]);
             });
@@ -618,7 +597,7 @@ impl<const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, BOOSTING> {
         let one = f._mm512_set1_pd(1.0);
         let (mut pivots, mut reciprocals) = (one, one);
         let mut boosted = 0;
-        each!(|K| {
+        each_lane!(|K| {
             // An index that is not known here: a permutation takes one instruction.
             let lane: __m512i = cast(groups.indices[K]);
             let mut pivot = f._mm512_permutexvar_pd(lane, head[K]);
@@ -648,10 +627,10 @@ impl<const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, BOOSTING> {
         if fine != !0 {
             return groups.with_quotients(g, columns);
         }
-        let (tile, at) = (groups.tiles_of(g), groups.place(g) + above);
-        let (tile, place) = (&mut groups.tiles[tile], &mut groups.columns[at]);
+        let (first, at) = (groups.tiles_of(g), groups.place(g) + above);
+        let (tile, place) = (&mut groups.tiles[first], &mut groups.columns[at]);
         let (mut largest, mut largest_l): (__m512i, __m512i) = (cast([0.0; LANES]), cast([0.0; LANES]));
-        each!(|C| {
+        each_lane!(|C| {
             let l = f._mm512_maskz_mov_pd(!0 << C << 1, head[C]);
             place[C] = cast(head[C]);
             tile[C] = cast(l);
@@ -659,7 +638,6 @@ impl<const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, BOOSTING> {
             largest = larger(simd, largest, f._mm512_maskz_mov_pd(!(!0 << C << 1), head[C]));
         });
         groups.largest[groups.slot.1] = cast(largest);
-        let first = groups.tiles_of(g);
         groups.largest_l[first] = cast(largest_l);
         *groups.reciprocals = Some(cast(reciprocals));
         let found = &mut *groups.strip.found;
@@ -705,14 +683,14 @@ impl pulp::NullaryFnOnce for Lower<'_, '_, '_> {
             let mut l = groups.subtract(groups.sums(source, g, v), g, r);
             let (head, rows) = groups.columns[place + above..].split_first_mut().expect("its own rows");
             let (rows, tile) = (&mut rows[r - g - 1], &mut groups.tiles[tiles + r - g]);
-            each!(|K| {
+            each_lane!(|K| {
                 l[K] = f._mm512_mul_pd(l[K], f._mm512_set1_pd(reciprocals[K]));
                 each_behind!(K, |C| {
                     l[C] = f._mm512_fnmadd_pd(l[K], f._mm512_set1_pd(head[C][K]), l[C]);
                 });
             });
             let mut largest: __m512i = cast([0.0; LANES]);
-            each!(|C| {
+            each_lane!(|C| {
                 rows[C] = cast(l[C]);
                 tile[C] = cast(l[C]);
                 largest = larger(simd, largest, l[C]);
@@ -757,7 +735,7 @@ impl pulp::NullaryFnOnce for Check<'_, '_, '_> {
         let shrunk: Vector = cast(f._mm512_mul_pd(largest, limit));
         for (tile, rows) in groups.tiles[first..].iter().zip(rows) {
             let mut grown: __m512i = cast([0.0; LANES]);
-            each!(|K| {
+            each_lane!(|K| {
                 let product = f._mm512_mul_pd(cast(tile[K]), f._mm512_set1_pd(shrunk[K]));
                 grown = larger(groups.simd, grown, product);
             });

@@ -19,26 +19,13 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Scalar, one, zero};
 use pulp::Simd;
 
-use super::{Stop, Strip, boost, plus_product};
+use super::{Found, Stop, Strip, boost, plus_product};
 use crate::band_lu::end::reciprocal;
 use crate::band_lu::kernels::{LANES, reduce};
 use crate::error::Result;
 use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::zeros;
-
-/// A step for each lane k, a constant in each: arrays of vectors stay in registers.
-macro_rules! each_lane {
-    (|$k:ident| $step:block) => {
-        each_lane!(|$k| $step 0 1 2 3 4 5 6 7)
-    };
-    (|$k:ident| $step:block $($lane:literal)*) => {
-        $({
-            const $k: usize = $lane;
-            $step
-        })*
-    };
-}
 
 /// Bytes of a window, at most: with larger ones panels are as fast.
 const LARGEST: usize = 1 << 22;
@@ -283,21 +270,12 @@ impl<T: Scalar> Strip<'_, T> {
         let b = b + h;
         let columns = LANES.min(self.lu.n - b * LANES);
         let rows = above..above + below;
-        let Head { lu: head, done, boosted } =
-            factor_tiles::<T, FUSED, false>(group, height, rows.clone(), columns, self.threshold)
-                .or_else(|| with_quotients::<T, FUSED>(group, height, rows, columns, self.threshold))
-                .expect("quotients by all pivots");
-        let stopped = (done < columns).then(|| Stop::pivot(b * LANES + done, head[done][done]));
-        self.found.boosted += boosted;
-        for k in 0..columns {
-            if k < done {
-                self.found.min_pivot = self.found.min_pivot.min_nan(head[k][k].abs());
-            }
-            for i in 0..LANES {
-                let u = if i <= k { head[k][i] } else { zero() };
-                largest[i] = largest[i].max_of_moduli(u.abs1());
-            }
-        }
+        let head = factor_tiles::<T, FUSED, false>(group, height, rows.clone(), columns, self.threshold)
+            .or_else(|| with_quotients::<T, FUSED>(group, height, rows, columns, self.threshold))
+            .expect("quotients by all pivots");
+        let done = head.done;
+        let stopped = (done < columns).then(|| Stop::pivot(b * LANES + done, head.lu[done][done]));
+        head.note(columns, self.found, largest);
         // Nothing is subtracted from the column without a pivot on.
         if done < LANES {
             for column in group.chunks_exact_mut(height).skip(done) {
@@ -352,9 +330,26 @@ impl<T: Scalar> Strip<'_, T> {
 
 /// L₁₁ and U₁₁, the columns that have pivots, and how many pivots were boosted.
 pub(super) struct Head<T> {
-    pub(super) lu: [[T; LANES]; LANES],
+    lu: [[T; LANES]; LANES],
     pub(super) done: usize,
-    pub(super) boosted: usize,
+    boosted: usize,
+}
+
+impl<T: Scalar> Head<T> {
+    /// Notes the pivots; `largest` ← the largest |u| in each row, of which `columns` are in the matrix.
+    #[inline(always)]
+    pub(super) fn note(&self, columns: usize, found: &mut Found<T>, largest: &mut [T::Real; LANES]) {
+        found.boosted += self.boosted;
+        for k in 0..columns {
+            if k < self.done {
+                found.min_pivot = found.min_pivot.min_nan(self.lu[k][k].abs());
+            }
+            for i in 0..LANES {
+                let u = if i <= k { self.lu[k][i] } else { zero() };
+                largest[i] = largest[i].max_of_moduli(u.abs1());
+            }
+        }
+    }
 }
 
 /// A₁₁ = L₁₁·U₁₁ and L₂₁ = A₂₁·U₁₁⁻¹ in these vectors of a group's columns, of which `columns` are in the matrix. None, and nothing

@@ -14,8 +14,9 @@ use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
 use crate::precondition::{Single, Split, preconditioner};
+use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
@@ -127,11 +128,13 @@ fn krylov<T: Scalar>(
         );
         return Err(Error::Usage { message });
     }
+    if options.precond == Precond::BlockReduced {
+        return reduced::solve(a, b, options, monitor);
+    }
     let start = Instant::now();
     let mut notes = Vec::new();
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
-    let n = work.nrows();
     let single = Single::of(&work, options.precision)?;
     let identity = transform.is_identity();
     let split = match &single {
@@ -153,20 +156,7 @@ fn krylov<T: Scalar>(
     let mut preconditioner = preconditioner(&work, split, &single, identity, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
-    let rounded = options.basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
-    if rounded && matches!(options.method, Method::Gmres | Method::Fgmres) {
-        notes.push("the basis is kept in single precision".into());
-    }
-    let lockstep = |nrhs| match (options.method, rounded) {
-        (Method::Cg, _) => Lockstep::cg(n, nrhs),
-        (Method::Fcg, _) => Lockstep::flexible_cg(n, nrhs),
-        (Method::BiCgStab, _) => Lockstep::bicgstab(n, nrhs),
-        (Method::Gmres, false) => Lockstep::gmres(n, nrhs, options.restart),
-        (Method::Gmres, true) => Lockstep::gmres_single_basis(n, nrhs, options.restart),
-        (_, false) => Lockstep::fgmres(n, nrhs, options.restart),
-        (_, true) => Lockstep::fgmres_single_basis(n, nrhs, options.restart),
-    };
-    let (x, mut report) = side_by_side(operator, &transform, m, b, options, &lockstep, monitor, &mut notes)?;
+    let (x, mut report) = side_by_side(operator, &transform, m, b, options, monitor, &mut notes)?;
     report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
@@ -186,6 +176,28 @@ fn krylov<T: Scalar>(
     })
 }
 
+/// The method asked for on `nrhs` columns, and a note where its basis is rounded.
+pub(crate) fn lockstep<T: Scalar>(
+    options: &SolveOptions,
+    n: usize,
+    nrhs: usize,
+    notes: &mut Vec<String>,
+) -> Lockstep<T> {
+    let rounded = options.basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
+    if rounded && matches!(options.method, Method::Gmres | Method::Fgmres) {
+        notes.push("the basis is kept in single precision".into());
+    }
+    match (options.method, rounded) {
+        (Method::Cg, _) => Lockstep::cg(n, nrhs),
+        (Method::Fcg, _) => Lockstep::flexible_cg(n, nrhs),
+        (Method::BiCgStab, _) => Lockstep::bicgstab(n, nrhs),
+        (Method::Gmres, false) => Lockstep::gmres(n, nrhs, options.restart),
+        (Method::Gmres, true) => Lockstep::gmres_single_basis(n, nrhs, options.restart),
+        (_, false) => Lockstep::fgmres(n, nrhs, options.restart),
+        (_, true) => Lockstep::fgmres_single_basis(n, nrhs, options.restart),
+    }
+}
+
 /// Columns side by side, at most.
 const COLUMNS: usize = 16;
 /// Bytes of their vectors, at most, where there is more than one.
@@ -199,13 +211,12 @@ fn side_by_side<T: Scalar>(
     m: &mut dyn Preconditioner<T>,
     b: MatRef<'_, T>,
     options: &SolveOptions,
-    lockstep: &dyn Fn(usize) -> Lockstep<T>,
     monitor: &mut dyn Monitor,
     notes: &mut Vec<String>,
 ) -> Result<(Mat<T>, SolveReport), Error> {
     let (n, nrhs) = (b.nrows(), b.ncols());
     let mut x = Mat::zeros(n, nrhs);
-    let mut workspace = lockstep(1);
+    let mut workspace = lockstep(options, n, 1, notes);
     let group = (COLUMN_BYTES / workspace.bytes().max(1)).clamp(1, COLUMNS).min(nrhs);
     if group > 1 {
         notes.push(format!("{nrhs} right-hand sides, {group} at a time: one product with the matrix for all of them"));
@@ -215,7 +226,7 @@ fn side_by_side<T: Scalar>(
     for first in (0..nrhs).step_by(group.max(1)) {
         let width = group.min(nrhs - first);
         if width != workspace.nrhs() {
-            workspace = lockstep(width);
+            workspace = lockstep(options, n, width, &mut Vec::new());
         }
         let (rhs, mut y) = (transform.gathered(b.subcols(first, width)), Mat::zeros(n, width));
         let mut told = |progress| match progress {

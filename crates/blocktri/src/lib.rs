@@ -9,6 +9,7 @@ mod iterate;
 mod options;
 mod plan;
 mod precondition;
+mod reduced;
 mod reordered;
 mod solve;
 

@@ -335,6 +335,8 @@ pub enum Precond {
     BlockSgs,
     /// The same with the even blocks before the odd ones, blocks of a colour in parallel.
     BlockRedBlack,
+    /// No preconditioner but the system without the even blocks, scaled by the odd diagonal blocks.
+    BlockReduced,
     /// One symmetric over-relaxation sweep by points.
     Ssor,
     /// The SSOR approximate inverse of order 1, its triangles stored.
@@ -375,7 +377,7 @@ pub enum Precond {
 
 impl Precond {
     /// All preconditioners, in the order of the help text.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Auto,
         Self::None,
         Self::Jacobi,
@@ -383,6 +385,7 @@ impl Precond {
         Self::BlockGs,
         Self::BlockSgs,
         Self::BlockRedBlack,
+        Self::BlockReduced,
         Self::Ssor,
         Self::SsorAi,
         Self::SsorAiFree,
@@ -413,6 +416,7 @@ impl Precond {
             Self::BlockGs => "block-gs",
             Self::BlockSgs => "block-sgs",
             Self::BlockRedBlack => "block-redblack",
+            Self::BlockReduced => "block-reduced",
             Self::Ssor => "ssor",
             Self::SsorAi => "ssor-ai",
             Self::SsorAiFree => "ssor-ai-free",

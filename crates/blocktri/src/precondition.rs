@@ -147,6 +147,7 @@ fn make<'a, T: Scalar>(
         Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
         Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
         Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, options, notes)),
+        Precond::BlockReduced => unreachable!("not a preconditioner: krylov() goes another way"),
         Precond::Auto => match Jacobi::new(a) {
             Ok(jacobi) => {
                 notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());

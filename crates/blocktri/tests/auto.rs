@@ -1,10 +1,12 @@
 //! The automatic choice: which method it takes, when it hands over, how it ends on singular and hopeless systems.
 
+use std::ops::ControlFlow;
+
 use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{Csr, Matrix, one, zero};
 use blocktri::{
-    Blocks, Breakdown, Coo, Error, FactorError, Method, Outcome, Precision, Precond, Refinement, Reorder, Scalar,
-    SingularKind, Solution, SolveOptions, StopCriterion, StopRule, c32, c64, solve,
+    Blocks, Breakdown, Coo, Error, FactorError, Method, Outcome, Precision, Precond, Progress, Refinement, Reorder,
+    Scalar, SingularKind, Solution, SolveOptions, StopCriterion, StopRule, c32, c64, solve,
 };
 
 fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
@@ -134,6 +136,7 @@ fn krylov_methods_go_through_the_same_report() {
                 && matches!(
                     precond,
                     Precond::BlockGs
+                        | Precond::BlockReduced
                         | Precond::Ilut
                         | Precond::Ras
                         | Precond::Arms
@@ -238,6 +241,60 @@ fn sweeps_over_blocks_converge_whether_or_not_they_hold_all_of_a() {
             assert!(far || (s.report.bytes.matrix > a.bytes()) == (precond == Precond::BlockJacobi), "{precond:?}");
         }
     }
+}
+
+/// The system without every other block: exact elimination, so nothing may lie outside the three block diagonals.
+#[test]
+fn the_reduced_system_answers_for_the_whole_one_or_refuses() {
+    let a = poisson(12);
+    let reduced = SolveOptions {
+        method: Method::BiCgStab,
+        precond: Precond::BlockReduced,
+        blocks: Blocks::Uniform(12),
+        ..SolveOptions::default()
+    };
+    let b = Mat::from_fn(144, 3, |i, j| ((i * (j + 2)) % 7) as f64 - 1.5);
+    for (method, basis) in [
+        (Method::BiCgStab, Precision::Working),
+        (Method::Gmres, Precision::Working),
+        (Method::Gmres, Precision::Single),
+        (Method::Fgmres, Precision::Single),
+    ] {
+        let mut told = Vec::new();
+        let mut monitor = |progress| {
+            if let Progress::Iteration { residual, .. } = progress {
+                told.push(residual);
+            }
+            ControlFlow::Continue(())
+        };
+        let options = SolveOptions { method, basis, restart: 40, ..reduced.clone() };
+        let s = solve(&a, b.as_ref(), &options, &mut monitor).unwrap();
+        assert_eq!(
+            (s.report.outcome, s.report.method, s.precond),
+            (Outcome::Converged, method.name(), "block-reduced")
+        );
+        let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
+        assert!(said("72 of 144 unknowns") && said("single precision") == (basis == Precision::Single));
+        assert_eq!(s.blocks.as_ref().unwrap().count, 12);
+        assert!(s.report.certificate.relative_residual <= 1e-8);
+        // Relative to ‖b‖, not to the right-hand side iterated with: the tolerance is where the last one ends.
+        let (last, before) = told.split_last().unwrap();
+        assert!(*last <= 1e-8 && before.last().unwrap() > &1e-8 && told[0] != 1.0, "{told:?}");
+        assert!(s.report.bytes.factors > 8 * 144 && s.report.bytes.workspace > 8 * 72);
+    }
+    let refused = |a: &Csr<f64>, options: &SolveOptions, why: &str| {
+        let error = answer(a, options).1.unwrap_err();
+        assert!(matches!(error, Error::Usage { .. }) && error.to_string().contains(why), "{error}");
+    };
+    refused(&a, &SolveOptions { method: Method::Cg, ..reduced.clone() }, "no symmetric form for --method cg");
+    refused(&a, &SolveOptions { precision: Precision::Single, ..reduced.clone() }, "not in single precision");
+    refused(&a, &SolveOptions { blocks: Blocks::Uniform(6), ..reduced.clone() }, "entry at row 0, column 12");
+    let singular = csr(4, [(0, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (3, 3, 1.0)]);
+    let error = answer(&singular, &SolveOptions { blocks: Blocks::Uniform(1), ..reduced.clone() }).1.unwrap_err();
+    assert!(error.to_string().contains("diagonal block 2 (from 0) is singular"), "{error}");
+    // One block: nothing is left to iterate on.
+    let s = answer(&a, &SolveOptions { blocks: Blocks::Uniform(144), ..reduced }).1.unwrap();
+    assert_eq!((s.report.outcome, s.report.iterations), (Outcome::Converged, 0));
 }
 
 #[test]

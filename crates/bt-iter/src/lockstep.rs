@@ -14,7 +14,8 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use bt_formats::{
-    Error, Matrix, Monitor, Op, Par, Progress, Scalar, SolveReport, StopCriterion, observe_column, one, zero,
+    Error, LinearOperator, Matrix, Monitor, Op, Par, Progress, Scalar, SolveReport, StopCriterion, observe_column, one,
+    zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
@@ -23,7 +24,7 @@ use crate::cg::{self, Form};
 use crate::gmres::{self, Basis};
 use crate::krylov::{System, Watch};
 use crate::preconditioner::Preconditioner;
-use crate::recurrence::Recurrence;
+use crate::recurrence::{self, Recurrence};
 
 /// Workspace for nrhs columns of one method.
 ///
@@ -164,6 +165,27 @@ impl<T: Scalar> Lockstep<T> {
             a.apply_many(Op::Identity, one(), input, zero(), self.output.as_mut().subcols_mut(0, k), par);
         }
         Ok(reports.into_iter().flatten().collect())
+    }
+
+    /// The method of one column on an operator, which need not have entries. The monitor is told no column.
+    ///
+    /// # Errors
+    /// As `solve`.
+    pub fn solve_one(
+        &mut self,
+        a: &dyn LinearOperator<T>,
+        m: &mut dyn Preconditioner<T>,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, Error> {
+        let [machine] = &mut *self.machines else {
+            let found = self.machines.len();
+            return Err(Error::DimensionMismatch { what: "right-hand sides", expected: 1, found });
+        };
+        let products = [self.input.col_as_slice_mut(0), self.output.col_as_slice_mut(0)];
+        recurrence::solve(&mut **machine, System { a, m, b }, products, x, stop, monitor)
     }
 }
 

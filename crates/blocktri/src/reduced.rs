@@ -1,0 +1,86 @@
+//! `--precond block-reduced`: a Krylov method on the system without the even blocks.
+
+use std::time::Instant;
+
+use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Progress, Scalar, norm2};
+use bt_iter::{CyclicallyReduced, Identity};
+use faer::MatRef;
+
+use crate::error::Error;
+use crate::factors::BlockSummary;
+use crate::iterate::{columns, lockstep, ordered};
+use crate::options::{DeviceChoice, Method, Precision, SolveOptions};
+use crate::precondition::{singular_block, sweep_blocks};
+use crate::solve::Solution;
+
+/// `bicgstab`, `gmres` or `fgmres`, one right-hand side after the other.
+///
+/// # Errors
+/// [`Error::Usage`] for another method, for single precision, and for an entry outside the three block diagonals; [`Error::Factor`]
+/// naming a singular diagonal block.
+pub(crate) fn solve<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let name = options.precond.name();
+    let refused = |message| Err(Error::Usage { message });
+    if matches!(options.method, Method::Cg | Method::Fcg) {
+        return refused(format!(
+            "{name} has no symmetric form for --method {}: use bicgstab, gmres, fgmres, or block-redblack",
+            options.method
+        ));
+    }
+    if options.precision != Precision::Working {
+        return refused(format!("{name} solves with the blocks exactly, not in single precision: use block-redblack"));
+    }
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let reorder_time = start.elapsed();
+    let partition = sweep_blocks(&work, transform.is_identity(), options, &mut notes)?;
+    let summary = BlockSummary::of(&partition);
+    let blocks = match BlockTridiagonal::from_csr(&work, partition, HybridLayout::default()) {
+        Err(outside @ InputError::OutsideStructure { .. }) => {
+            return refused(format!(
+                "{name} leaves nothing out, and the {outside}: use other blocks, or block-redblack"
+            ));
+        }
+        made => made?,
+    };
+    let matrix = work.bytes() + blocks.bytes();
+    let mut reduced = CyclicallyReduced::new(blocks).map_err(|e| singular_block(e, summary.count, options))?;
+    let mut method = lockstep(options, reduced.order(), 1, &mut notes);
+    let setup = start.elapsed().saturating_sub(reorder_time);
+    let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
+        let norm_b = norm2(rhs);
+        let report = reduced.solve(rhs, y, &options.stop, &mut |operator, g, u, stop| {
+            // Residuals are told relative to ‖b‖, where the method has them relative to ‖g‖.
+            let scale = if norm_b > 0.0 { norm2(g) / norm_b } else { 1.0 };
+            let mut told = |progress| match progress {
+                Progress::Iteration { index, residual } => {
+                    monitor.observe(Progress::Iteration { index, residual: residual * scale })
+                }
+                other => monitor.observe(other),
+            };
+            method.solve_one(operator, &mut Identity::new(g.len()), g, u, stop, &mut told)
+        });
+        Ok(report?)
+    };
+    let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+    (report.times.reorder, report.times.setup) = (reorder_time, setup);
+    (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
+    notes.append(&mut report.notes);
+    report.notes = notes;
+    Ok(Solution {
+        x,
+        report,
+        reorder,
+        precond: name,
+        blocks: Some(summary),
+        rcond: None,
+        device: DeviceChoice::Cpu,
+        warnings: Vec::new(),
+    })
+}

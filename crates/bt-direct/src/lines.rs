@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::tridiagonal_lu::zeros;
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Numbers of which the first begins a cache line. The allocator puts large arrays 16 bytes behind one, where every other vector of 32
 /// bytes, and every one of 64, is in two lines.

@@ -179,18 +179,19 @@ impl<'a, T: Scalar> Side<'a, T> {
         let (k, next) = (self.order.size(j), self.order.next_size(j));
         let following = self.following();
         let from = std::mem::replace(&mut self.from, following);
-        let Self { a, order, kernels, panels, g, pivots, records, previous, work, .. } = self;
-        let (panel, g) = (panels.split_off_mut(..(k + next) * k)?, g.split_off_mut(..k * next)?);
+        let Self { a, order, kernels, panels, g: gs, pivots, records, previous, work, .. } = self;
+        let (panel, g) = (panels.split_off_mut(..(k + next) * k)?, gs.split_off_mut(..k * next)?);
         let (pivots, record) = if self.down {
             (pivots.split_off_mut(..k)?, records.split_off_first_mut()?)
         } else {
             (pivots.split_off_mut(pivots.len() - k..)?, records.split_off_last_mut()?)
         };
-        let mut ahead = Ahead([&[][..]; 4]);
+        let mut ahead = Ahead([&[][..]; 5]);
         if let Some(d) = following
             && size_of_val(panel) <= Ahead::<T>::LARGEST
         {
-            ahead = Ahead([d.own, d.below, d.beside, &panels[..panels.len().min(panel.len())]]);
+            let (gs, panels) = (&gs[..gs.len().min(g.len())], &panels[..panels.len().min(panel.len())]);
+            ahead = Ahead([d.own, d.below, d.beside, gs, panels]);
         }
         let front = Front { k, next, panel, g, pivots };
         Some(Ready { a, order, kernels: *kernels, j, from, front, previous, ahead, record, work })

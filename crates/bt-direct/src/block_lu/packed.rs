@@ -26,8 +26,8 @@ use super::engine::Job;
 use super::factor::Record;
 use super::panel::{Dense, Done, Packed, exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::Ahead;
-use super::wide::{Real, Wide};
+use super::tiles::{Ahead, Lane, Steadily, apart, one_by_one};
+use super::wide::Wide;
 use crate::pivot::Pivot;
 
 /// Largest block.
@@ -104,16 +104,21 @@ macro_rules! strips {
 }
 
 /// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
-struct Largest<V> {
-    u: V,
-    h: V,
-    g: V,
+struct Largest<L> {
+    u: Lane<L>,
+    h: Lane<L>,
+    g: Lane<L>,
 }
+
+/// Blocks up to this size ask for the next one's memory a tile at a time.
+const SMALL: usize = 16;
 
 #[inline(always)]
 fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_, T>, k: usize) -> Option<Record> {
     let Job { front, from, previous, incoming, outgoing, ahead, space } = job;
-    let ahead = *ahead;
+    let nothing = Ahead([&[][..]; 5]);
+    let (bursts, steadily) = if k <= SMALL { (*ahead, nothing) } else { (nothing, *ahead) };
+    let ahead = &mut Steadily { left: steadily.0 };
     let w = T::Real::lanes::<S>();
     let (cell, tiles) = (T::PARTS * w, k.div_ceil(w));
     let rows = tiles * w;
@@ -133,27 +138,32 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
         return None;
     }
     let own = &from.own[..k * k];
-    match previous {
-        Some(done) => {
-            if done.packed == Packed::No {
-                pack::<T, S, R, C>(s, done, &mut space, k);
-            }
-            subtract::<T, S, R, C>(s, &mut space, own, k, rows, ahead);
-        }
-        None => subtract::<T, S, R, C>(s, &mut space, own, k, 0, ahead),
+    if let Some(done) = previous
+        && done.packed == Packed::No
+    {
+        pack::<T, S, R, C>(s, done, &mut space, k);
     }
-    let none = T::Real::splat(s, zero());
-    let mut largest = Largest { u: none, h: none, g: none };
+    let depth = if previous.is_some() { rows } else { 0 };
+    apart(s, true, Subtract::<T, R, C> { space: &mut space, own, k, depth, ahead });
+    let lane = || Aligned([zero::<T::Real>(); PADDED]);
+    let mut largest = Largest { u: lane(), h: lane(), g: lane() };
     let mut min_pivot = T::Real::INFINITY;
-    // A third of the next block with each third of the work on this one.
+    // Of complex numbers a tile takes four times as long: three parts of its share in three places, one of real ones.
+    let parts = 2 * T::PARTS - 1;
+    let burst = |p: usize, i: usize| {
+        if i < parts {
+            bursts.fetch(p * parts + i, parts * tiles);
+        }
+    };
     for p in 0..tiles {
-        ahead.fetch(tiles + p, 3 * tiles);
+        burst(p, 0);
         let (first, end) = (p * w, k.min((p + 1) * w));
         if p > 0 {
             strips!(v in p, tiles; N of R: { rows_in_columns::<T, S, N, C>(s, &mut space, tiles, p, v); });
         }
         let pivots = &mut front.pivots[first..end];
         min_pivot = min_pivot.min_nan(factor_tile(s, &mut space, tiles, p, pivots)?);
+        burst(p, 1);
         if !in_order(first, pivots) {
             let outside = (0..first).chain(first + w..rows);
             for column in outside.map(|c| c * tiles * cell) {
@@ -165,31 +175,32 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
                 exchange(column, first, pivots);
             }
         }
+        let mut max = T::Real::load::<S>(&largest.u.0);
         for c in first..end {
             let own = &space.d[(c * tiles + p) * cell..][..cell];
             let before = T::Real::load::<S>(&T::Real::BEFORE.0[c - first + 1]);
-            largest.u = T::Real::larger(s, T::modulus(s, T::scaled(s, T::load(s, own), before)), largest.u);
+            max = T::Real::larger(s, T::modulus(s, T::scaled(s, T::load(s, own), before)), max);
             let group = &mut space.u[c / C * C * rows * T::PARTS..];
             for r in first..=c {
                 T::put(group, r * C * T::PARTS + c % C, C, T::get(own, r - first, w));
             }
         }
-        rows_of_tile::<T, S, C>(s, &mut space, g, k, p, &mut largest);
+        T::Real::store::<S>(&mut largest.u.0, max);
+        burst(p, 2);
+        apart(s, true, RowsOfTile::<T, C> { space: &mut space, g, k, p, largest: &mut largest });
     }
-    strips!(v in 0, tiles; N of R: {
-        for i in 0..N {
-            ahead.fetch(2 * tiles + v + i, 3 * tiles);
-        }
-        rows_of_h::<T, S, N, C>(s, &mut space, panel, &from.below[..k * k], k, v, &mut largest.h);
-    });
+    let below = &from.below[..k * k];
+    apart(s, true, RowsOfH::<T, R, C> { space: &mut space, panel, below, k, max: &mut largest.h, ahead });
     for c in 0..k {
         let (column, d) = (&mut panel[2 * c * k..][..k], &space.d[c * tiles * cell..][..tiles * cell]);
         for (to, d) in column.chunks_mut(w).zip(d.chunks_exact(cell)) {
             T::write(s, to, T::load(s, d));
         }
     }
-    let (h, g) = (T::Real::largest(s, largest.h).to_f64(), T::Real::largest(s, largest.g).to_f64());
-    let growth = T::Real::largest(s, largest.u).to_f64().max(h * g);
+    let Largest { u, h, g } = &largest;
+    let (h, g) = (T::Real::load::<S>(&h.0), T::Real::load::<S>(&g.0));
+    let (h, g) = (T::Real::largest(s, h).to_f64(), T::Real::largest(s, g).to_f64());
+    let growth = T::Real::largest(s, T::Real::load::<S>(&u.0)).to_f64().max(h * g);
     growth.is_finite().then_some(Record { max_a, norm_one, growth, min_pivot: min_pivot.to_f64() })
 }
 
@@ -261,16 +272,18 @@ fn pack<T: Wide, S: Simd, const R: usize, const C: usize>(
     }
 }
 
-/// Σ `a`·`x` + `acc` for R vectors of rows and C columns, which stay in registers.
+/// Σ `a`·`x` + `acc` for R vectors of rows and C columns, which stay in registers; `lines` are asked for meanwhile.
 #[inline(always)]
 fn product<T: Wide, S: Simd, const R: usize, const C: usize>(
     s: S,
     a: &[T::Real],
     x: &[T::Real],
     mut acc: [[T::V<S>; R]; C],
+    lines: &[T],
 ) -> [[T::V<S>; R]; C] {
     let cell = T::PARTS * T::Real::lanes::<S>();
-    for (a, x) in a.chunks_exact(R * cell).zip(x.chunks_exact(C * T::PARTS)) {
+    for (q, (a, x)) in a.chunks_exact(R * cell).zip(x.chunks_exact(C * T::PARTS)).enumerate() {
+        Steadily::<T, true>::step(lines, q);
         let mut vectors = [T::splat(s, zero()); R];
         for v in 0..R {
             vectors[v] = T::load(s, &a[v * cell..]);
@@ -286,25 +299,25 @@ fn product<T: Wide, S: Simd, const R: usize, const C: usize>(
 }
 
 /// D̃ ← D − H·G from A and the copies of the block before; `depth` is how many columns these have, if there is one.
-#[inline(always)]
-fn subtract<T: Wide, S: Simd, const R: usize, const C: usize>(
-    s: S,
-    space: &mut Space<'_, T>,
-    own: &[T],
+struct Subtract<'a, 'w, 'd, T: Wide, const R: usize, const C: usize> {
+    space: &'a mut Space<'w, T>,
+    own: &'a [T],
     k: usize,
     depth: usize,
-    ahead: Ahead<'_, T>,
-) {
-    let w = T::Real::lanes::<S>();
-    let tiles = k.div_ceil(w);
-    strips!(v in 0, tiles; N of R: {
-        for i in 0..N {
-            ahead.fetch(v + i, 3 * tiles);
+    ahead: &'a mut Steadily<'d, T, true>,
+}
+
+impl<T: Wide, const R: usize, const C: usize> pulp::WithSimd for Subtract<'_, '_, '_, T, R, C> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { space, own, k, depth, ahead } = self;
+        let w = T::Real::lanes::<S>();
+        let tiles = k.div_ceil(w);
+        strips!(v in 0, tiles; N of R: { subtract_rows::<T, S, N, C>(s, space, own, k, depth, v, ahead); });
+        for c in k..tiles * w {
+            T::put(&mut space.d[(c * tiles + c / w) * T::PARTS * w..], c % w, w, T::from_parts(1.0, 0.0));
         }
-        subtract_rows::<T, S, N, C>(s, space, own, k, depth, v);
-    });
-    for c in k..tiles * w {
-        T::put(&mut space.d[(c * tiles + c / w) * T::PARTS * w..], c % w, w, T::from_parts(1.0, 0.0));
     }
 }
 
@@ -317,6 +330,7 @@ fn subtract_rows<T: Wide, S: Simd, const R: usize, const C: usize>(
     k: usize,
     depth: usize,
     v: usize,
+    ahead: &mut Steadily<'_, T, true>,
 ) {
     let w = T::Real::lanes::<S>();
     let (cell, tiles) = (T::PARTS * w, k.div_ceil(w));
@@ -335,7 +349,7 @@ fn subtract_rows<T: Wide, S: Simd, const R: usize, const C: usize>(
                 }
             }
         }
-        let acc = product::<T, S, R, C>(s, h, x, acc);
+        let acc = product::<T, S, R, C>(s, h, x, acc, ahead.take(depth));
         for i in 0..C {
             for j in 0..R {
                 T::store(s, &mut d[(i * tiles + v + j) * cell..], acc[i][j]);
@@ -482,56 +496,65 @@ fn inverse<T: Wide, S: Simd>(s: S, tile: &[T::Real], ld: usize, p: usize) -> [T:
 }
 
 /// The rows of tile p to the right of it in D̃, and in G.
-#[inline(always)]
-fn rows_of_tile<T: Wide, S: Simd, const C: usize>(
-    s: S,
-    space: &mut Space<'_, T>,
-    g: &mut [T],
+struct RowsOfTile<'a, 'w, T: Wide, const C: usize> {
+    space: &'a mut Space<'w, T>,
+    g: &'a mut [T],
     k: usize,
     p: usize,
-    largest: &mut Largest<Real<T, S>>,
-) {
-    let w = T::Real::lanes::<S>();
-    let (cell, tiles, first) = (T::PARTS * w, k.div_ceil(w), p * w);
-    let (ld, rows) = (tiles * cell, tiles * w);
-    let (left, right) = space.d.split_at_mut(first * ld);
-    let (tile, right) = right.split_at_mut(w * ld);
-    let minus = T::Real::splat(s, T::Real::from_f64(-1.0));
-    let l = &mut space.l[..first * cell];
-    for (q, to) in l.chunks_exact_mut(cell).enumerate() {
-        T::store(s, to, T::scaled(s, T::load(s, &left[q * ld + p * cell..]), minus));
-    }
-    let l = &*l;
-    let inverse = inverse::<T, S>(s, tile, ld, p);
-    for c in (first + w..rows).step_by(C) {
-        let d = &mut right[(c - first - w) * ld..][..C * ld];
-        let u = &mut space.u[c * rows * T::PARTS..][..C * rows * T::PARTS];
-        let mut acc = [[T::splat(s, zero()); 1]; C];
-        for i in 0..C {
-            acc[i][0] = T::load(s, &d[i * ld + p * cell..]);
+    largest: &'a mut Largest<T::Real>,
+}
+
+impl<T: Wide, const C: usize> pulp::WithSimd for RowsOfTile<'_, '_, T, C> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { space, g, k, p, largest } = self;
+        let w = T::Real::lanes::<S>();
+        let (cell, tiles, first) = (T::PARTS * w, k.div_ceil(w), p * w);
+        let (ld, rows) = (tiles * cell, tiles * w);
+        let (left, right) = space.d.split_at_mut(first * ld);
+        let (tile, right) = right.split_at_mut(w * ld);
+        let minus = T::Real::splat(s, T::Real::from_f64(-1.0));
+        let l = &mut space.l[..first * cell];
+        for (q, to) in l.chunks_exact_mut(cell).enumerate() {
+            T::store(s, to, T::scaled(s, T::load(s, &left[q * ld + p * cell..]), minus));
         }
-        let x = solve_rows::<T, S, C>(s, l, &inverse, acc, u, first);
-        for i in 0..C {
-            T::store(s, &mut d[i * ld + p * cell..], x[i]);
-            largest.u = T::Real::larger(s, T::modulus(s, x[i]), largest.u);
-        }
-    }
-    let end = k.min(first + w);
-    for c in (0..k).step_by(C) {
-        let packed = &mut space.g[c * rows * T::PARTS..][..C * rows * T::PARTS];
-        let mut acc = [[T::splat(s, zero()); 1]; C];
-        for i in 0..C {
-            if c + i < k {
-                acc[i][0] = T::read(s, &g[(c + i) * k + first..(c + i) * k + end]);
+        let l = &*l;
+        let inverse = inverse::<T, S>(s, tile, ld, p);
+        let mut x = Aligned([[zero::<T::Real>(); 2 * PADDED]; C]);
+        let (mut of_u, mut of_g) = (T::Real::load::<S>(&largest.u.0), T::Real::load::<S>(&largest.g.0));
+        for c in (first + w..rows).step_by(C) {
+            let d = &mut right[(c - first - w) * ld..][..C * ld];
+            let u = &mut space.u[c * rows * T::PARTS..][..C * rows * T::PARTS];
+            let mut acc = [[T::splat(s, zero()); 1]; C];
+            for i in 0..C {
+                acc[i][0] = T::load(s, &d[i * ld + p * cell..]);
+            }
+            let x = solve_rows::<T, S, C>(s, l, &inverse, acc, u, first, &mut x);
+            for i in 0..C {
+                T::store(s, &mut d[i * ld + p * cell..], x[i]);
+                of_u = T::Real::larger(s, T::modulus(s, x[i]), of_u);
             }
         }
-        let x = solve_rows::<T, S, C>(s, l, &inverse, acc, packed, first);
-        for i in 0..C {
-            if c + i < k {
-                T::write(s, &mut g[(c + i) * k + first..(c + i) * k + end], x[i]);
-                largest.g = T::Real::larger(s, T::modulus(s, x[i]), largest.g);
+        let end = k.min(first + w);
+        for c in (0..k).step_by(C) {
+            let packed = &mut space.g[c * rows * T::PARTS..][..C * rows * T::PARTS];
+            let mut acc = [[T::splat(s, zero()); 1]; C];
+            for i in 0..C {
+                if c + i < k {
+                    acc[i][0] = T::read(s, &g[(c + i) * k + first..(c + i) * k + end]);
+                }
+            }
+            let x = solve_rows::<T, S, C>(s, l, &inverse, acc, packed, first, &mut x);
+            for i in 0..C {
+                if c + i < k {
+                    T::write(s, &mut g[(c + i) * k + first..(c + i) * k + end], x[i]);
+                    of_g = T::Real::larger(s, T::modulus(s, x[i]), of_g);
+                }
             }
         }
+        T::Real::store::<S>(&mut largest.u.0, of_u);
+        T::Real::store::<S>(&mut largest.g.0, of_g);
     }
 }
 
@@ -544,29 +567,51 @@ fn solve_rows<T: Wide, S: Simd, const C: usize>(
     acc: [[T::V<S>; 1]; C],
     packed: &mut [T::Real],
     first: usize,
+    x: &mut Aligned<[[T::Real; 2 * PADDED]; C]>,
 ) -> [T::V<S>; C] {
     let w = T::Real::lanes::<S>();
     let (above, own) = packed.split_at_mut(first * C * T::PARTS);
-    let acc = product::<T, S, 1, C>(s, l, above, acc);
-    let mut x = Aligned([[zero::<T::Real>(); 2 * PADDED]; C]);
+    let acc = product::<T, S, 1, C>(s, l, above, acc, &[]);
     for i in 0..C {
         T::store(s, &mut x.0[i], acc[i][0]);
     }
     let mut solved = [T::splat(s, zero()); C];
+    let accumulated = &one_by_one(&*x).0;
     for d in 0..w {
         for i in 0..C {
-            solved[i] = T::plus_product(s, inverse[d], T::splat(s, T::get(&x.0[i], d, w)), solved[i]);
+            solved[i] = T::plus_product(s, inverse[d], T::splat(s, T::get(&accumulated[i], d, w)), solved[i]);
         }
     }
     for i in 0..C {
         T::store(s, &mut x.0[i], solved[i]);
     }
+    let x = one_by_one(&*x);
     for (d, own) in own[..w * C * T::PARTS].chunks_exact_mut(C * T::PARTS).enumerate() {
         for i in 0..C {
             T::put(own, i, C, T::get(&x.0[i], d, w));
         }
     }
     solved
+}
+
+/// H, R vectors of rows at a time.
+struct RowsOfH<'a, 'w, 'd, T: Wide, const R: usize, const C: usize> {
+    space: &'a mut Space<'w, T>,
+    panel: &'a mut [T],
+    below: &'a [T],
+    k: usize,
+    max: &'a mut Lane<T::Real>,
+    ahead: &'a mut Steadily<'d, T, true>,
+}
+
+impl<T: Wide, const R: usize, const C: usize> pulp::WithSimd for RowsOfH<'_, '_, '_, T, R, C> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { space, panel, below, k, max, ahead } = self;
+        let tiles = k.div_ceil(T::Real::lanes::<S>());
+        strips!(v in 0, tiles; N of R: { rows_of_h::<T, S, N, C>(s, space, panel, below, k, v, max, ahead); });
+    }
 }
 
 /// R vectors of rows of H from vector `v` on.
@@ -578,13 +623,15 @@ fn rows_of_h<T: Wide, S: Simd, const R: usize, const C: usize>(
     below: &[T],
     k: usize,
     v: usize,
-    max: &mut Real<T, S>,
+    max: &mut Lane<T::Real>,
+    ahead: &mut Steadily<'_, T, true>,
 ) {
     let w = T::Real::lanes::<S>();
     let (cell, tiles) = (T::PARTS * w, k.div_ceil(w));
     let rows = tiles * w;
     let minus = T::Real::splat(s, T::Real::from_f64(-1.0));
     let h = &mut space.h[v * rows * cell..][..rows * R * cell];
+    let mut largest = T::Real::load::<S>(&max.0);
     for first in (0..k).step_by(C) {
         let (done, next) = h.split_at_mut(first * R * cell);
         let mut acc = [[T::splat(s, zero()); R]; C];
@@ -597,7 +644,7 @@ fn rows_of_h<T: Wide, S: Simd, const R: usize, const C: usize>(
             }
         }
         // Lₚ − Σ H_q·Ũ_{qp}
-        let mut acc = product::<T, S, R, C>(s, done, &space.u[first * rows * T::PARTS..], acc);
+        let mut acc = product::<T, S, R, C>(s, done, &space.u[first * rows * T::PARTS..], acc, ahead.take(first));
         // (…)·Ũₚₚ⁻¹, column by column
         let u = &space.u[first * (rows + C) * T::PARTS..][..C * C * T::PARTS];
         for c in 0..C {
@@ -615,7 +662,7 @@ fn rows_of_h<T: Wide, S: Simd, const R: usize, const C: usize>(
         }
         for (acc, to) in acc.iter().zip(next.chunks_exact_mut(R * cell)) {
             for j in 0..R {
-                *max = T::Real::larger(s, T::modulus(s, acc[j]), *max);
+                largest = T::Real::larger(s, T::modulus(s, acc[j]), largest);
                 T::store(s, &mut to[j * cell..], T::scaled(s, acc[j], minus));
             }
         }
@@ -628,4 +675,5 @@ fn rows_of_h<T: Wide, S: Simd, const R: usize, const C: usize>(
             }
         }
     }
+    T::Real::store::<S>(&mut max.0, largest);
 }

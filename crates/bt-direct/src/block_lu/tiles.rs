@@ -35,8 +35,8 @@ const TALLEST: usize = 96;
 pub(super) struct Ahead<'d, T>(pub(super) [&'d [T]; 5]);
 
 impl<T> Ahead<'_, T> {
-    /// Bytes of a block's factors; with larger ones the time goes elsewhere.
-    pub(super) const LARGEST: usize = 160 << 10;
+    /// Bytes of a panel; larger ones do not stay in a second-level cache until they are wanted.
+    pub(super) const LARGEST: usize = 300 << 10;
 
     /// Part `i` of `n`.
     #[inline(always)]
@@ -49,8 +49,8 @@ impl<T> Ahead<'_, T> {
 
 /// The same with the work on a block. More lines at once than may be on their way make everything wait: of larger blocks (`LARGE`) a few
 /// are asked for with each step of the products, of small ones a column while one waits for its pivot.
-struct Steadily<'d, T, const LARGE: bool> {
-    left: [&'d [T]; 5],
+pub(super) struct Steadily<'d, T, const LARGE: bool> {
+    pub(super) left: [&'d [T]; 5],
 }
 
 impl<'d, T, const LARGE: bool> Steadily<'d, T, LARGE> {
@@ -71,7 +71,7 @@ impl<'d, T, const LARGE: bool> Steadily<'d, T, LARGE> {
 
     /// What so many steps are to ask for, of large blocks.
     #[inline(always)]
-    fn take(&mut self, steps: usize) -> &'d [T] {
+    pub(super) fn take(&mut self, steps: usize) -> &'d [T] {
         if !LARGE {
             return &[];
         }
@@ -85,7 +85,7 @@ impl<'d, T, const LARGE: bool> Steadily<'d, T, LARGE> {
     }
 
     #[inline(always)]
-    fn step(taken: &[T], step: usize) {
+    pub(super) fn step(taken: &[T], step: usize) {
         if LARGE {
             prefetch(taken, step * Self::STEP);
             prefetch(taken, step * Self::STEP + Self::STEP / 2);
@@ -123,7 +123,7 @@ impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, L> {
 }
 
 /// Numbers of a vector in memory, as kernels that are functions of their own hand them on.
-type Lane<L> = Aligned<[L; PADDED]>;
+pub(super) type Lane<L> = Aligned<[L; PADDED]>;
 
 /// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
 struct Largest<L> {
@@ -135,7 +135,7 @@ struct Largest<L> {
 /// A loop over a large block is a function of its own: the compiler then has registers for it, and not for all of them at once. What is
 /// constant in a small one would be lost by that.
 #[inline(always)]
-fn apart<S: Simd, W: pulp::WithSimd>(s: S, apart: bool, work: W) -> W::Output {
+pub(super) fn apart<S: Simd, W: pulp::WithSimd>(s: S, apart: bool, work: W) -> W::Output {
     if apart { never_inlined(s, work) } else { work.with_simd(s) }
 }
 
@@ -419,7 +419,7 @@ fn minus_inverse<L: Lanes, S: Simd>(
 /// Numbers that were stored by vectors, to be loaded one by one: the compiler takes them from the vectors otherwise, by moves between
 /// lanes that cost more than loads do.
 #[inline(always)]
-fn one_by_one<X>(x: &X) -> &X {
+pub(super) fn one_by_one<X>(x: &X) -> &X {
     std::hint::black_box(x)
 }
 

@@ -4,7 +4,7 @@
 
 use blocktri::direct::{BlockLu, Factorization};
 use blocktri::faer::Mat;
-use blocktri::formats::{BlockTridiagonal, Op, Partition, certify};
+use blocktri::formats::{BlockTridiagonal, Op, Partition, ask_for_huge_pages, certify};
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
@@ -54,6 +54,8 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let (lower, upper) = (problem.reals("lower")?, problem.reals("upper")?);
     let square = k * k;
     let mut couplings = Vec::with_capacity(lower.len() + upper.len());
+    // As NumPy does for the peers.
+    ask_for_huge_pages(&couplings);
     for j in 0..m {
         if j > 0 {
             couplings.extend_from_slice(&lower[(j - 1) * square..j * square]);

@@ -135,6 +135,31 @@ impl Shape {
     }
 }
 
+/// Rows of a block.
+const ROWS: usize = BLOCK * TILE;
+// Halves of systems in all lanes: one for a row.
+const _: () = assert!(2 * LANES == ROWS);
+
+/// The block that is wanted two blocks after the one that begins with row `i` of a group, in this group or one after it. There is one for
+/// systems of one size that have a block; others are read before they are worked on.
+pub(super) struct Later {
+    /// Its first row in the first lane, among all.
+    at: usize,
+    n: usize,
+    /// Rows of the present block, with which it is asked for; none if it is not.
+    rows: usize,
+}
+
+impl Later {
+    pub(super) fn new(shape: &Shape, group: &Range<usize>, i: usize) -> Self {
+        let &Shape::Equal { n, .. } = shape else { return Self { at: 0, n: 0, rows: 0 } };
+        let blocks = n.div_ceil(ROWS);
+        let later = i / ROWS + 2;
+        let rows = if n < ROWS { 0 } else { ROWS.min(n.next_multiple_of(TILE) - i) };
+        Self { at: (group.start + later / blocks * LANES) * n + later % blocks * ROWS, n, rows }
+    }
+}
+
 /// Values of a batch for reading.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a, T> {
@@ -163,8 +188,23 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// Before rows from `i` on are worked on: reads those of the group in order, a page of every system at a time. Groups of
-    /// short systems are read several at a time.
+    /// With a row of the present block, before it is worked on: asks for its share of what is wanted later.
+    #[inline(always)]
+    pub(super) fn ask(&self, later: &Later, row: usize) {
+        let &Self::Strided { values, base } = self else { return };
+        let halves = match later.rows {
+            0 => return,
+            ROWS => row..row + 1,
+            rows => ROWS * row / rows..ROWS * (row + 1) / rows,
+        };
+        for half in halves {
+            let at = (later.at + half / 2 * later.n + half % 2 * (ROWS / 2)).saturating_sub(base);
+            lines::fetch(values, at..at + ROWS / 2);
+        }
+    }
+
+    /// Before rows from `i` on are worked on, where there is nothing [`Later`]: reads those of the group in order, a page of every
+    /// system at a time. Groups of short systems are read several at a time.
     #[inline(always)]
     pub(super) fn read_ahead(&self, shape: &Shape, group: &Range<usize>, i: usize) {
         let (&Self::Strided { values, base }, page) = (self, PAGE / size_of::<T>()) else { return };
@@ -172,14 +212,15 @@ impl<'a, T: Scalar> Source<'a, T> {
             return;
         }
         match *shape {
-            Shape::Equal { n, .. } if n < page => {
+            Shape::Equal { n, .. } if n >= ROWS => {}
+            Shape::Equal { n, .. } => {
                 let groups = page / n.max(1);
                 if (group.start / LANES).is_multiple_of(groups) {
                     let at = (group.start * n - base).min(values.len());
                     lines::read(&values[at..(at + groups * LANES * n).min(values.len())]);
                 }
             }
-            _ => {
+            Shape::Offsets(_) | Shape::Spread { .. } => {
                 for s in group.clone() {
                     let system = &values[shape.start(s) - base..shape.start(s + 1) - base];
                     lines::read(system.get(i..(i + page).min(system.len())).unwrap_or_default());

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 
 use super::Pivoting;
 use super::lanes::{BLOCK, LANES, Lanes, TILE, block, max_with, reciprocal};
-use super::shape::{Part, Shape, Source};
+use super::shape::{Later, Part, Shape, Source};
 
 /// Rows of lanes that a group of `rows` rows keeps.
 pub(super) fn kept(pivoting: Pivoting, rows: usize) -> usize {
@@ -62,6 +62,7 @@ impl<T: Scalar> Solution<'_, '_, T> {
             for source in [lower, diag, upper, x.source()] {
                 source.read_ahead(shape, &group, i);
             }
+            let later = Later::new(shape, &group, i);
             lower.block(simd, shape, &group, i..rows, zero(), &mut l);
             diag.block(simd, shape, &group, i..rows, one(), &mut d);
             upper.block(simd, shape, &group, i..rows, zero(), &mut u);
@@ -69,6 +70,9 @@ impl<T: Scalar> Solution<'_, '_, T> {
             for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
                 let (ws, ys) = (&mut ws[i..i + TILE], &mut ys[i..i + TILE]);
                 for k in 0..TILE {
+                    for source in [lower, diag, upper, x.source()] {
+                        source.ask(&later, t * TILE + k);
+                    }
                     state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, limit, &mut ws[k].0, &mut ys[k].0);
                 }
             }
@@ -101,6 +105,7 @@ impl<T: Scalar> Solution<'_, '_, T> {
             for source in [lower, diag, upper, x.source()] {
                 source.read_ahead(shape, &group, i);
             }
+            let later = Later::new(shape, &group, i);
             lower.block(simd, shape, &group, i..rows, zero(), &mut l);
             diag.block(simd, shape, &group, i..rows, one(), &mut d);
             upper.block(simd, shape, &group, i..rows, zero(), &mut u);
@@ -111,6 +116,9 @@ impl<T: Scalar> Solution<'_, '_, T> {
             for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
                 // Step i − 1 eliminates row i; the first row has only to come in.
                 for k in usize::from(i == 0)..TILE {
+                    for source in [lower, diag, upper, x.source()] {
+                        source.ask(&later, t * TILE + k);
+                    }
                     let at = i + k - 1;
                     let out = [&mut us[at].0, &mut ss[at].0, &mut ys[at].0, &mut is[at].0];
                     state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, out);

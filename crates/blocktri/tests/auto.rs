@@ -394,7 +394,7 @@ fn a_stop_request_ends_every_direct_method() {
     for method in [Method::Auto, Method::BlockLu, Method::BandLu, Method::SparseLu] {
         let options = SolveOptions { method, ..SolveOptions::default() };
         let b = Mat::from_fn(400, 1, |_, _| 1.0);
-        let stop = &mut |_: blocktri::Progress| ControlFlow::Break(());
+        let stop = &mut |_: Progress| ControlFlow::Break(());
         let error = solve(&a, b.as_ref(), &options, stop).unwrap_err();
         assert!(matches!(error, Error::Factor(FactorError::Stopped)), "{method}: {error}");
     }

@@ -26,7 +26,7 @@ use super::engine::Job;
 use super::factor::Record;
 use super::panel::{Dense, Done, Packed, exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::{Ahead, Lane, Steadily, apart, one_by_one};
+use super::tiles::{Ahead, Lane, Largest, Steadily, apart, one_by_one};
 use super::wide::Wide;
 use crate::pivot::Pivot;
 
@@ -103,13 +103,6 @@ macro_rules! strips {
     };
 }
 
-/// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
-struct Largest<L> {
-    u: Lane<L>,
-    h: Lane<L>,
-    g: Lane<L>,
-}
-
 /// Blocks up to this size ask for the next one's memory a tile at a time.
 const SMALL: usize = 16;
 
@@ -145,8 +138,7 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
     }
     let depth = if previous.is_some() { rows } else { 0 };
     apart(s, true, Subtract::<T, R, C> { space: &mut space, own, k, depth, ahead });
-    let lane = || Aligned([zero::<T::Real>(); PADDED]);
-    let mut largest = Largest { u: lane(), h: lane(), g: lane() };
+    let mut largest = Largest::none();
     let mut min_pivot = T::Real::INFINITY;
     // Of complex numbers a tile takes four times as long: three parts of its share in three places, one of real ones.
     let parts = 2 * T::PARTS - 1;
@@ -197,10 +189,7 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
             T::write(s, to, T::load(s, d));
         }
     }
-    let Largest { u, h, g } = &largest;
-    let (h, g) = (T::Real::load::<S>(&h.0), T::Real::load::<S>(&g.0));
-    let (h, g) = (T::Real::largest(s, h).to_f64(), T::Real::largest(s, g).to_f64());
-    let growth = T::Real::largest(s, T::Real::load::<S>(&u.0)).to_f64().max(h * g);
+    let growth = largest.growth(s);
     growth.is_finite().then_some(Record { max_a, norm_one, growth, min_pivot: min_pivot.to_f64() })
 }
 

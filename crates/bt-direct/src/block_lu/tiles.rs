@@ -126,10 +126,26 @@ impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, L> {
 pub(super) type Lane<L> = Aligned<[L; PADDED]>;
 
 /// Largest moduli of the factors, vector by vector. A NaN may pass by these: the next block finds no pivot in a column or row of it.
-struct Largest<L> {
-    u: Lane<L>,
-    h: Lane<L>,
-    g: Lane<L>,
+pub(super) struct Largest<L> {
+    pub(super) u: Lane<L>,
+    pub(super) h: Lane<L>,
+    pub(super) g: Lane<L>,
+}
+
+impl<L: Lanes> Largest<L> {
+    #[inline(always)]
+    pub(super) fn none() -> Self {
+        let [u, h, g] = [[L::default(); PADDED]; 3];
+        Self { u: Aligned(u), h: Aligned(h), g: Aligned(g) }
+    }
+
+    /// max(|Ũ|, |H|·|G|), see [`Record`].
+    #[inline(always)]
+    pub(super) fn growth<S: Simd>(&self, s: S) -> f64 {
+        let (u, h, g) = (L::load(&self.u.0), L::load(&self.h.0), L::load(&self.g.0));
+        let (h, g) = (L::largest(s, h).to_f64(), L::largest(s, g).to_f64());
+        L::largest(s, u).to_f64().max(h * g)
+    }
 }
 
 /// A loop over a large block is a function of its own: the compiler then has registers for it, and not for all of them at once. What is
@@ -160,8 +176,7 @@ fn run<L: Lanes, S: Simd, const LARGE: bool>(s: S, job: &mut Job<'_, L>, k: usiz
         None => (&[][..], &[][..]),
     };
     apart(s, LARGE, Subtract { panel, d: own, h, g: of_previous, k, ahead });
-    let lane = || Aligned([L::default(); PADDED]);
-    let mut largest = Largest { u: lane(), h: lane(), g: lane() };
+    let mut largest = Largest::none();
     let mut reciprocals = Aligned([L::default(); TALLEST]);
     let mut inverse = Aligned([[L::default(); PADDED]; PADDED]);
     let mut min_pivot = L::INFINITY;
@@ -198,10 +213,7 @@ fn run<L: Lanes, S: Simd, const LARGE: bool>(s: S, job: &mut Job<'_, L>, k: usiz
         apart(s, LARGE, RowsOfH::<_, 1, LARGE> { panel, below, k, r, reciprocals, max: &mut largest.h, ahead });
         r += w;
     }
-    let Largest { u, h, g } = largest;
-    let (u, h, g) = (L::load(&u.0), L::load(&h.0), L::load(&g.0));
-    let (h, g) = (L::largest(s, h).to_f64(), L::largest(s, g).to_f64());
-    let growth = L::largest(s, u).to_f64().max(h * g);
+    let growth = largest.growth(s);
     growth.is_finite().then_some(Record { max_a, norm_one, growth, min_pivot: min_pivot.to_f64() })
 }
 

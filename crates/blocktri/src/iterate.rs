@@ -1,5 +1,6 @@
 //! The iterative methods as the facade runs them: order, blocks or preconditioner, right-hand sides side by side or in turn.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
-    Partition, PhaseTimes, Progress, Scalar, SolveReport, zero,
+    Partition, PhaseTimes, Progress, Scalar, SolveReport, c32, c64, zero,
 };
 use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
@@ -20,8 +21,35 @@ use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
-/// The iterative methods.
+/// [`of_scalar`] for the four scalars, compiled once, here: a generic function would be compiled again, with every method in it, by
+/// every crate that solves.
 pub(crate) fn iterate<T: Scalar>(
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    macro_rules! by_scalar {
+        ($($name:ident of $scalar:ty),+) => {{
+            $(
+                fn $name(a: &Csr<$scalar>, b: &Mat<$scalar>, o: &SolveOptions, m: &mut dyn Monitor) -> Result<Solution<$scalar>, Error> {
+                    of_scalar(a, b.as_ref(), o, m)
+                }
+            )+
+            let (a, b): (&dyn Any, &dyn Any) = (a, b);
+            $(
+                if let (Some(a), Some(b)) = (a.downcast_ref(), b.downcast_ref()) {
+                    let solution: Box<dyn Any> = Box::new($name(a, b, options, monitor)?);
+                    return Ok(*solution.downcast().expect("a solution of the same scalar"));
+                }
+            )+
+            unreachable!("there are four scalars")
+        }};
+    }
+    by_scalar!(single of f32, double of f64, single_complex of c32, double_complex of c64)
+}
+
+fn of_scalar<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     options: &SolveOptions,

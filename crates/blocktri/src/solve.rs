@@ -94,7 +94,7 @@ pub fn solve<T: Scalar>(
     check_shares(options)?;
     let b = check_rhs(a, b)?;
     let ordinal = match options.device {
-        DeviceChoice::Cpu => return on_processor(a, b.as_ref(), options, monitor),
+        DeviceChoice::Cpu => return on_processor(a, &b, options, monitor),
         DeviceChoice::Gpu(ordinal) => ordinal,
         DeviceChoice::Auto => {
             let (device, why) = gpu::choose(a, options);
@@ -106,7 +106,7 @@ pub fn solve<T: Scalar>(
     if !gpu::helps_processor(options) {
         return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
     }
-    let mut answer = on_processor(a, b.as_ref(), options, monitor)?;
+    let mut answer = on_processor(a, &b, options, monitor)?;
     answer.report.notes.insert(0, gpu::check(ordinal)?);
     answer.device = options.device;
     Ok(answer)
@@ -115,7 +115,7 @@ pub fn solve<T: Scalar>(
 /// Methods of the processor, parts of which may be on a device.
 fn on_processor<T: Scalar>(
     a: &Csr<T>,
-    b: MatRef<'_, T>,
+    b: &Mat<T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
@@ -123,7 +123,7 @@ fn on_processor<T: Scalar>(
         return iterate(a, b, options, monitor);
     }
     let mut solver = Solver::new(a, options, monitor)?;
-    let mut answer = solver.solve(b)?;
+    let mut answer = solver.solve(b.as_ref())?;
     // What the notes say is about the answer returned, then about the attempts around it.
     let mut attempts = Vec::new();
     if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
@@ -134,7 +134,7 @@ fn on_processor<T: Scalar>(
         ));
         solver.options.precision = Precision::Working;
         solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
-        answer = solver.solve(b)?;
+        answer = solver.solve(b.as_ref())?;
     }
     let mut tried = solver.factored.method;
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
@@ -158,7 +158,7 @@ fn on_processor<T: Scalar>(
                 continue;
             }
         }
-        let candidate = solver.solve(b)?;
+        let candidate = solver.solve(b.as_ref())?;
         let reached = candidate.report.certificate.backward_error;
         if reached < answer.report.certificate.backward_error || answer.report.certificate.backward_error.is_nan() {
             answer = candidate;

@@ -1,8 +1,10 @@
-//! Lines of memory: numbers that begin with one, and lines read or asked for before they are worked on.
+//! Lines of memory: numbers that begin with one, lines read or asked for before they are worked on; and loops that are functions of
+//! their own.
 
 use std::ops::{Deref, DerefMut, Range};
 
 use bt_formats::prefetch;
+use pulp::{Simd, WithSimd};
 
 use crate::error::Result;
 use crate::tridiagonal_lu::zeros;
@@ -80,4 +82,10 @@ pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
         prefetch(values, at);
         at += LINE / size_of::<T>();
     }
+}
+
+/// A loop as a function of its own: the compiler then has registers for it, and not for all of its surroundings at once.
+#[inline(never)]
+pub(crate) fn apart<S: Simd, W: WithSimd>(s: S, work: W) -> W::Output {
+    s.vectorize(work)
 }

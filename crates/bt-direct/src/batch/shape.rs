@@ -140,23 +140,46 @@ const ROWS: usize = BLOCK * TILE;
 // Halves of systems in all lanes: one for a row.
 const _: () = assert!(2 * LANES == ROWS);
 
-/// The block that is wanted two blocks after the one that begins with row `i` of a group, in this group or one after it. There is one for
-/// systems of one size that have a block; others are read before they are worked on.
-pub(super) struct Later {
-    /// Its first row in the first lane, among all.
-    at: usize,
+/// The block of some sources that is wanted two blocks after the one that begins with row `i` of a group, in this group or one after it:
+/// asked for by its share with every row of the present block, before it is worked on. Systems of one size that have a block are; others
+/// are read before they are worked on.
+pub(super) struct Ask<'a, T> {
+    /// Each with the place of the block's first row in the first lane.
+    sources: [(&'a [T], usize); 4],
     n: usize,
-    /// Rows of the present block, with which it is asked for; none if it is not.
-    rows: usize,
+    /// Halves of systems for a row.
+    share: usize,
 }
 
-impl Later {
-    pub(super) fn new(shape: &Shape, group: &Range<usize>, i: usize) -> Self {
-        let &Shape::Equal { n, .. } = shape else { return Self { at: 0, n: 0, rows: 0 } };
-        let blocks = n.div_ceil(ROWS);
-        let later = i / ROWS + 2;
-        let rows = if n < ROWS { 0 } else { ROWS.min(n.next_multiple_of(TILE) - i) };
-        Self { at: (group.start + later / blocks * LANES) * n + later % blocks * ROWS, n, rows }
+impl<'a, T: Scalar> Ask<'a, T> {
+    #[inline(always)]
+    pub(super) fn new(shape: &Shape, group: &Range<usize>, i: usize, sources: [Source<'a, T>; 4]) -> Self {
+        let (n, at, share) = match *shape {
+            Shape::Equal { n, .. } if n >= ROWS => {
+                let (blocks, later) = (n.div_ceil(ROWS), i / ROWS + 2);
+                let rows = ROWS.min(n.next_multiple_of(TILE) - i);
+                (n, (group.start + later / blocks * LANES) * n + later % blocks * ROWS, ROWS.div_ceil(rows))
+            }
+            _ => (0, 0, 0),
+        };
+        let sources = sources.map(
+            #[inline(always)]
+            |source| match source {
+                Source::Strided { values, base } => (values, at.saturating_sub(base)),
+                Source::Interleaved { .. } => (&[][..], 0),
+            },
+        );
+        Self { sources, n, share }
+    }
+
+    #[inline(always)]
+    pub(super) fn with_row(&self, row: usize) {
+        for half in row * self.share..((row + 1) * self.share).min(ROWS) {
+            for &(values, first) in &self.sources {
+                let at = first + half / 2 * self.n + half % 2 * (ROWS / 2);
+                lines::fetch(values, at..at + ROWS / 2);
+            }
+        }
     }
 }
 
@@ -188,22 +211,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         }
     }
 
-    /// With a row of the present block, before it is worked on: asks for its share of what is wanted later.
-    #[inline(always)]
-    pub(super) fn ask(&self, later: &Later, row: usize) {
-        let &Self::Strided { values, base } = self else { return };
-        let halves = match later.rows {
-            0 => return,
-            ROWS => row..row + 1,
-            rows => ROWS * row / rows..ROWS * (row + 1) / rows,
-        };
-        for half in halves {
-            let at = (later.at + half / 2 * later.n + half % 2 * (ROWS / 2)).saturating_sub(base);
-            lines::fetch(values, at..at + ROWS / 2);
-        }
-    }
-
-    /// Before rows from `i` on are worked on, where there is nothing [`Later`]: reads those of the group in order, a page of every
+    /// Before rows from `i` on are worked on, where nothing is asked for: reads those of the group in order, a page of every
     /// system at a time. Groups of short systems are read several at a time.
     #[inline(always)]
     pub(super) fn read_ahead(&self, shape: &Shape, group: &Range<usize>, i: usize) {

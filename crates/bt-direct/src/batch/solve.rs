@@ -9,18 +9,19 @@ use bt_formats::{RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
 use super::Pivoting;
-use super::lanes::{BLOCK, LANES, Lanes, TILE, block, max_with, reciprocal};
-use super::shape::{Later, Part, Shape, Source};
+use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, block, max_with, reciprocal};
+use super::shape::{Ask, Part, Shape, Source};
+use crate::lines::apart;
 
 /// Rows of lanes that a group of `rows` rows keeps.
 pub(super) fn kept(pivoting: Pivoting, rows: usize) -> usize {
     match pivoting {
         Pivoting::None => 2 * rows,
-        Pivoting::Partial => 4 * rows,
+        Pivoting::Partial => 4 * (rows + 1),
     }
 }
 
-/// x ← A⁻¹·x for one group.
+/// x ← A⁻¹·x for one group. What it does with a block is a function each, see [`apart`].
 pub(super) struct Solution<'a, 'x, T> {
     pub shape: &'a Shape,
     pub group: Range<usize>,
@@ -55,102 +56,209 @@ impl<T: Scalar> Solution<'_, '_, T> {
         let Self { shape, group, lower, diag, upper, x, kept, .. } = self;
         let rows = shape.padded(&group);
         let (ws, ys) = kept[..2 * rows].split_at_mut(rows);
-        let limit = T::Real::from_f64(6.0) * T::Real::EPSILON.sqrt();
         let mut state = Thomas::<T>::new();
-        let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
+        let mut blocks = [block::<T>(); 4];
         for i in (0..rows).step_by(BLOCK * TILE) {
-            for source in [lower, diag, upper, x.source()] {
-                source.read_ahead(shape, &group, i);
-            }
-            let later = Later::new(shape, &group, i);
-            lower.block(simd, shape, &group, i..rows, zero(), &mut l);
-            diag.block(simd, shape, &group, i..rows, one(), &mut d);
-            upper.block(simd, shape, &group, i..rows, zero(), &mut u);
-            x.source().block(simd, shape, &group, i..rows, zero(), &mut b);
-            for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
-                let (ws, ys) = (&mut ws[i..i + TILE], &mut ys[i..i + TILE]);
-                for k in 0..TILE {
-                    for source in [lower, diag, upper, x.source()] {
-                        source.ask(&later, t * TILE + k);
-                    }
-                    state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, limit, &mut ws[k].0, &mut ys[k].0);
-                }
-            }
+            let rows = i..(i + BLOCK * TILE).min(rows);
+            let sources = [lower, diag, upper, x.source()];
+            apart(simd, Read { sources, shape, group: &group, rows: rows.clone(), blocks: &mut blocks });
+            let ask = Ask::new(shape, &group, i, sources);
+            let (ws, ys) = (&mut ws[rows.clone()], &mut ys[rows]);
+            apart(simd, Eliminate { state: &mut state, blocks: &blocks, ws, ys, ask });
         }
         let doubtful = state.doubtful();
         let mut next = [zero::<T>(); LANES];
         for i in (0..rows).step_by(BLOCK * TILE).rev() {
             let rows = i..(i + BLOCK * TILE).min(rows);
-            for (k, out) in rows.clone().zip(b.as_flattened_mut()).rev() {
-                let (w, y) = (&ws[k].0, &ys[k].0);
-                for j in 0..LANES {
-                    next[j] = y[j] - w[j] * next[j];
-                }
-                out.0 = next;
-            }
-            x.store_block(simd, shape, &group, rows, &doubtful, &mut b);
+            let out = blocks[0].as_flattened_mut();
+            apart(simd, Back { next: &mut next, ws: &ws[rows.clone()], ys: &ys[rows.clone()], x: out });
+            apart(simd, Store { x, shape, group: &group, rows, doubtful: &doubtful, block: &mut blocks[0] });
         }
         doubtful
     }
 
-    /// Rows i and i + 1 exchanged where the pivot below is larger, by selection in each lane.
+    /// Rows i and i + 1 exchanged where the pivot below is larger, by selection in each lane. What step i keeps stands in row i + 1.
     #[inline(always)]
     fn pivoted<S: Simd>(self, simd: S) -> [bool; LANES] {
         let Self { shape, group, lower, diag, upper, x, kept, .. } = self;
         let rows = shape.padded(&group);
-        let (us, ss, ys, is) = quarters(&mut kept[..4 * rows]);
+        let kept = &mut kept[..4 * (rows + 1)];
         let mut state = Pivoted::<T>::new();
-        let (mut l, mut d, mut u, mut b) = (block::<T>(), block::<T>(), block::<T>(), block::<T>());
+        let mut blocks = [block::<T>(); 4];
         for i in (0..rows).step_by(BLOCK * TILE) {
-            for source in [lower, diag, upper, x.source()] {
-                source.read_ahead(shape, &group, i);
-            }
-            let later = Later::new(shape, &group, i);
-            lower.block(simd, shape, &group, i..rows, zero(), &mut l);
-            diag.block(simd, shape, &group, i..rows, one(), &mut d);
-            upper.block(simd, shape, &group, i..rows, zero(), &mut u);
-            x.source().block(simd, shape, &group, i..rows, zero(), &mut b);
+            let rows = i..(i + BLOCK * TILE).min(rows);
+            let sources = [lower, diag, upper, x.source()];
+            apart(simd, Read { sources, shape, group: &group, rows: rows.clone(), blocks: &mut blocks });
+            let ask = Ask::new(shape, &group, i, sources);
             if i == 0 {
+                let [_, d, u, b] = &blocks;
                 (state.d, state.u, state.y) = (d[0][0].0, u[0][0].0, b[0][0].0);
             }
-            for (t, i) in (i..rows).step_by(TILE).take(BLOCK).enumerate() {
-                // Step i − 1 eliminates row i; the first row has only to come in.
-                for k in usize::from(i == 0)..TILE {
-                    for source in [lower, diag, upper, x.source()] {
-                        source.ask(&later, t * TILE + k);
-                    }
-                    let at = i + k - 1;
-                    let out = [&mut us[at].0, &mut ss[at].0, &mut ys[at].0, &mut is[at].0];
-                    state.row(&l[t][k].0, &d[t][k].0, &u[t][k].0, &b[t][k].0, out);
-                }
-            }
+            let kept = &mut kept.as_chunks_mut::<4>().0[rows];
+            apart(simd, Exchange { state: &mut state, blocks: &blocks, first: usize::from(i == 0), kept, ask });
         }
+        let kept = kept.as_chunks_mut::<4>().0;
         if rows > 0 {
             let none = [zero::<T>(); LANES];
-            let at = rows - 1;
-            let out = [&mut us[at].0, &mut ss[at].0, &mut ys[at].0, &mut is[at].0];
-            state.row(&none, &none, &none, &none, out);
+            state.row(&none, &none, &none, &none, &mut kept[rows]);
         }
         let doubtful = state.doubtful();
-        let (mut x1, mut x2) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
+        let mut next = [[zero::<T>(); LANES]; 2];
         for i in (0..rows).step_by(BLOCK * TILE).rev() {
             let rows = i..(i + BLOCK * TILE).min(rows);
-            for (k, out) in rows.clone().zip(b.as_flattened_mut()).rev() {
-                let (u, s, y, inverse) = (&us[k].0, &ss[k].0, &ys[k].0, &is[k].0);
-                for j in 0..LANES {
-                    let v = (y[j] - s[j] * x2[j] - u[j] * x1[j]) * inverse[j];
-                    x2[j] = x1[j];
-                    x1[j] = v;
-                }
-                out.0 = x1;
-            }
-            x.store_block(simd, shape, &group, rows, &doubtful, &mut b);
+            let (kept, out) = (&kept[rows.start + 1..=rows.end], blocks[0].as_flattened_mut());
+            apart(simd, BackPivoted { next: &mut next, kept, x: out });
+            apart(simd, Store { x, shape, group: &group, rows, doubtful: &doubtful, block: &mut blocks[0] });
         }
         doubtful
     }
 }
 
+/// Rows of the three diagonals and of the right-hand sides into lanes.
+struct Read<'a, T> {
+    sources: [Source<'a, T>; 4],
+    shape: &'a Shape,
+    group: &'a Range<usize>,
+    rows: Range<usize>,
+    blocks: &'a mut [Block<T>; 4],
+}
+
+impl<T: Scalar> WithSimd for Read<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { sources, shape, group, rows, blocks } = self;
+        // Where a lane has no row, that of the identity.
+        for ((source, block), pad) in sources.iter().zip(blocks).zip([zero(), one(), zero(), zero()]) {
+            source.read_ahead(shape, group, rows.start);
+            source.block(simd, shape, group, rows.clone(), pad, block);
+        }
+    }
+}
+
+/// A block out of the lanes.
+struct Store<'a, 'x, T> {
+    x: &'a mut Part<'x, T>,
+    shape: &'a Shape,
+    group: &'a Range<usize>,
+    rows: Range<usize>,
+    doubtful: &'a [bool; LANES],
+    block: &'a mut Block<T>,
+}
+
+impl<T: Scalar> WithSimd for Store<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.x.store_block(simd, self.shape, self.group, self.rows, self.doubtful, self.block);
+    }
+}
+
+/// Rows of the Thomas algorithm.
+struct Eliminate<'a, T: Scalar> {
+    state: &'a mut Thomas<T>,
+    blocks: &'a [Block<T>; 4],
+    ws: &'a mut [Lanes<T>],
+    ys: &'a mut [Lanes<T>],
+    ask: Ask<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for Eliminate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { state, blocks, ws, ys, ask } = self;
+        let [l, d, u, b] = blocks.each_ref().map(|block| block.as_flattened());
+        let mut now = *state;
+        for (k, (w, y)) in ws.iter_mut().zip(ys).enumerate() {
+            ask.with_row(k);
+            now.row(&l[k].0, &d[k].0, &u[k].0, &b[k].0, &mut w.0, &mut y.0);
+        }
+        *state = now;
+    }
+}
+
+/// Their way back.
+struct Back<'a, T> {
+    next: &'a mut [T; LANES],
+    ws: &'a [Lanes<T>],
+    ys: &'a [Lanes<T>],
+    x: &'a mut [Lanes<T>],
+}
+
+impl<T: Scalar> WithSimd for Back<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let mut next = *self.next;
+        for ((w, y), x) in self.ws.iter().zip(self.ys).zip(self.x).rev() {
+            for j in 0..LANES {
+                next[j] = y.0[j] - w.0[j] * next[j];
+            }
+            x.0 = next;
+        }
+        *self.next = next;
+    }
+}
+
+/// Rows of the elimination with exchanges, from `first` on.
+struct Exchange<'a, T: Scalar> {
+    state: &'a mut Pivoted<T>,
+    blocks: &'a [Block<T>; 4],
+    first: usize,
+    kept: &'a mut [[Lanes<T>; 4]],
+    ask: Ask<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for Exchange<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { state, blocks, first, kept, ask } = self;
+        let [l, d, u, b] = blocks.each_ref().map(|block| block.as_flattened());
+        let mut now = *state;
+        for (k, out) in kept.iter_mut().enumerate() {
+            ask.with_row(k);
+            if k >= first {
+                now.row(&l[k].0, &d[k].0, &u[k].0, &b[k].0, out);
+            }
+        }
+        *state = now;
+    }
+}
+
+/// Their way back, with xᵢ₊₁ and xᵢ₊₂.
+struct BackPivoted<'a, T> {
+    next: &'a mut [[T; LANES]; 2],
+    kept: &'a [[Lanes<T>; 4]],
+    x: &'a mut [Lanes<T>],
+}
+
+impl<T: Scalar> WithSimd for BackPivoted<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let [mut x1, mut x2] = *self.next;
+        for ([u, s, y, inverse], x) in self.kept.iter().zip(self.x).rev() {
+            for j in 0..LANES {
+                let v = (y.0[j] - s.0[j] * x2[j] - u.0[j] * x1[j]) * inverse.0[j];
+                x2[j] = x1[j];
+                x1[j] = v;
+            }
+            x.0 = x1;
+        }
+        *self.next = [x1, x2];
+    }
+}
+
 /// What one row of the Thomas algorithm hands to the next.
+#[derive(Clone, Copy)]
 struct Thomas<T: Scalar> {
     /// 1/dᵢ₋₁, wᵢ₋₁, yᵢ₋₁.
     inverse: [T; LANES],
@@ -176,10 +284,10 @@ impl<T: Scalar> Thomas<T> {
         a: &[T; LANES],
         u: &[T; LANES],
         b: &[T; LANES],
-        limit: T::Real,
         w: &mut [T; LANES],
         y: &mut [T; LANES],
     ) {
+        let limit = T::Real::from_f64(6.0) * T::Real::EPSILON.sqrt();
         for j in 0..LANES {
             let product = l[j] * self.w[j];
             let inverse = reciprocal(a[j] - product);
@@ -207,6 +315,7 @@ impl<T: Scalar> Thomas<T> {
 }
 
 /// What one step of the pivoted elimination hands to the next: the row that is still to be eliminated.
+#[derive(Clone, Copy)]
 struct Pivoted<T: Scalar> {
     d: [T; LANES],
     u: [T; LANES],
@@ -226,7 +335,7 @@ impl<T: Scalar> Pivoted<T> {
     /// Eliminates the row (l, a, c) with right-hand side b by the row at hand, or that by it. `out` gets U's row beyond its
     /// pivot, the right-hand side beside it, and 1/pivot.
     #[inline(always)]
-    fn row(&mut self, l: &[T; LANES], a: &[T; LANES], c: &[T; LANES], b: &[T; LANES], out: [&mut [T; LANES]; 4]) {
+    fn row(&mut self, l: &[T; LANES], a: &[T; LANES], c: &[T; LANES], b: &[T; LANES], out: &mut [Lanes<T>; 4]) {
         let [u, s, y, inverses] = out;
         for j in 0..LANES {
             let exchange = l[j].abs1() > self.d[j].abs1();
@@ -237,7 +346,7 @@ impl<T: Scalar> Pivoted<T> {
             let (top, rest) = (pick(b[j], self.y[j]), pick(self.y[j], b[j]));
             let inverse = reciprocal(pivot);
             let m = other * inverse;
-            (u[j], s[j], y[j], inverses[j]) = (first, second, top, inverse);
+            (u.0[j], s.0[j], y.0[j], inverses.0[j]) = (first, second, top, inverse);
             self.d[j] = other_first - m * first;
             self.u[j] = other_second - m * second;
             self.y[j] = rest - m * top;
@@ -257,14 +366,4 @@ impl<T: Scalar> Pivoted<T> {
             },
         )
     }
-}
-
-/// Four arrays of the same length.
-#[inline(always)]
-fn quarters<V>(all: &mut [V]) -> (&mut [V], &mut [V], &mut [V], &mut [V]) {
-    let (ab, cd) = all.split_at_mut(all.len() / 2);
-    let middle = ab.len() / 2;
-    let (a, b) = ab.split_at_mut(middle);
-    let (c, d) = cd.split_at_mut(middle);
-    (a, b, c, d)
 }

@@ -152,12 +152,7 @@ impl<L: Lanes> Largest<L> {
 /// constant in a small one would be lost by that.
 #[inline(always)]
 pub(super) fn apart<S: Simd, W: pulp::WithSimd>(s: S, apart: bool, work: W) -> W::Output {
-    if apart { never_inlined(s, work) } else { work.with_simd(s) }
-}
-
-#[inline(never)]
-fn never_inlined<S: Simd, W: pulp::WithSimd>(s: S, work: W) -> W::Output {
-    s.vectorize(work)
+    if apart { lines::apart(s, work) } else { work.with_simd(s) }
 }
 
 #[inline(always)]

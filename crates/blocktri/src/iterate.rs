@@ -32,7 +32,12 @@ pub(crate) fn iterate<T: Scalar>(
     macro_rules! by_scalar {
         ($($name:ident of $scalar:ty),+) => {{
             $(
-                fn $name(a: &Csr<$scalar>, b: &Mat<$scalar>, o: &SolveOptions, m: &mut dyn Monitor) -> Result<Solution<$scalar>, Error> {
+                fn $name(
+                    a: &Csr<$scalar>,
+                    b: &Mat<$scalar>,
+                    o: &SolveOptions,
+                    m: &mut dyn Monitor,
+                ) -> Result<Solution<$scalar>, Error> {
                     of_scalar(a, b.as_ref(), o, m)
                 }
             )+

@@ -1,6 +1,5 @@
 //! From a sparse matrix to the factors of one method: order, scaling, format, factorization.
 
-use std::any::Any;
 use std::sync::OnceLock;
 
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
@@ -19,6 +18,7 @@ use bt_formats::{
 
 use faer::Mat;
 
+use crate::by_scalar::by_scalar;
 use crate::error::Error;
 use crate::gpu;
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
@@ -164,7 +164,7 @@ fn factor_once<T: Scalar>(
         permuted = transform.apply(a);
         &permuted
     };
-    let made = by_scalar(work, method, options, identity, monitor).map_err(|e| match e {
+    let made = in_precision(work, method, options, identity, monitor).map_err(|e| match e {
         // The place is told in the columns of A, not of its reordered form.
         Error::Singular(place) => {
             Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
@@ -176,39 +176,24 @@ fn factor_once<T: Scalar>(
     Ok(Factored { reorder, factors, ..made })
 }
 
-/// `factor_in_order` of the four scalars, compiled once, here: a generic function would be compiled again, with every
-/// method in it, by every crate that solves.
-#[allow(clippy::same_functions_in_if_condition)] // each branch is another scalar
-fn by_scalar<T: Scalar>(
+/// [`factor_in_order`] in the precision asked for.
+fn in_precision<T: Scalar>(
     work: &Csr<T>,
     method: Method,
     options: &SolveOptions,
     identity: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    fn single(a: &Csr<f32>, m: Method, o: &SolveOptions, i: bool, w: &mut dyn Monitor) -> Result<Factored<f32>, Error> {
-        factor_in_order(a, m, o, i, w)
-    }
-    fn double(a: &Csr<f64>, m: Method, o: &SolveOptions, i: bool, w: &mut dyn Monitor) -> Result<Factored<f64>, Error> {
-        factor_in_order(a, m, o, i, w)
-    }
-    fn single_complex(
-        a: &Csr<c32>,
-        m: Method,
-        o: &SolveOptions,
-        i: bool,
-        w: &mut dyn Monitor,
-    ) -> Result<Factored<c32>, Error> {
-        factor_in_order(a, m, o, i, w)
-    }
-    fn double_complex(
-        a: &Csr<c64>,
-        m: Method,
-        o: &SolveOptions,
-        i: bool,
-        w: &mut dyn Monitor,
-    ) -> Result<Factored<c64>, Error> {
-        factor_in_order(a, m, o, i, w)
+    fn of<T: Scalar>(
+        work: &Csr<T>,
+        method: Method,
+        options: &SolveOptions,
+        identity: bool,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Factored<T>, Error> {
+        by_scalar!(factor_in_order(
+            work: Csr; method: Method, options: &SolveOptions, identity: bool, monitor: &mut dyn Monitor
+        ) -> Factored)
     }
     fn lowered<T: Scalar, L: Scalar>(made: Factored<L>, exponent: i32) -> Factored<T> {
         Factored {
@@ -224,28 +209,16 @@ fn by_scalar<T: Scalar>(
     }
     match (options.precision, T::KIND) {
         (Precision::Single, ScalarKind::F64) => {
-            let a = Rounded::new(work)?;
-            return Ok(lowered(single(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+            let a = Rounded::<f32>::new(work)?;
+            return Ok(lowered(of(a.matrix(), method, options, identity, monitor)?, a.exponent()));
         }
         (Precision::Single, ScalarKind::C64) => {
-            let a = Rounded::new(work)?;
-            return Ok(lowered(single_complex(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+            let a = Rounded::<c32>::new(work)?;
+            return Ok(lowered(of(a.matrix(), method, options, identity, monitor)?, a.exponent()));
         }
         _ => {}
     }
-    let a: &dyn Any = work;
-    let made: Box<dyn Any> = if let Some(a) = a.downcast_ref() {
-        Box::new(double(a, method, options, identity, monitor)?)
-    } else if let Some(a) = a.downcast_ref() {
-        Box::new(single(a, method, options, identity, monitor)?)
-    } else if let Some(a) = a.downcast_ref() {
-        Box::new(double_complex(a, method, options, identity, monitor)?)
-    } else if let Some(a) = a.downcast_ref() {
-        Box::new(single_complex(a, method, options, identity, monitor)?)
-    } else {
-        unreachable!("there are four scalars")
-    };
-    Ok(*made.downcast::<Factored<T>>().expect("the factors of the same scalar"))
+    of(work, method, options, identity, monitor)
 }
 
 /// Factors the matrix as it stands.

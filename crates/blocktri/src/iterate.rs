@@ -1,6 +1,5 @@
 //! The iterative methods as the facade runs them: order, blocks or preconditioner, right-hand sides side by side or in turn.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +12,7 @@ use bt_formats::{
 use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
 
+use crate::by_scalar::by_scalar;
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
@@ -21,45 +21,23 @@ use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 
-/// [`of_scalar`] for the four scalars, compiled once, here: a generic function would be compiled again, with every method in it, by
-/// every crate that solves.
+/// The iterative methods.
 pub(crate) fn iterate<T: Scalar>(
     a: &Csr<T>,
     b: &Mat<T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    macro_rules! by_scalar {
-        ($($name:ident of $scalar:ty),+) => {{
-            $(
-                fn $name(
-                    a: &Csr<$scalar>,
-                    b: &Mat<$scalar>,
-                    o: &SolveOptions,
-                    m: &mut dyn Monitor,
-                ) -> Result<Solution<$scalar>, Error> {
-                    of_scalar(a, b.as_ref(), o, m)
-                }
-            )+
-            let (a, b): (&dyn Any, &dyn Any) = (a, b);
-            $(
-                if let (Some(a), Some(b)) = (a.downcast_ref(), b.downcast_ref()) {
-                    let solution: Box<dyn Any> = Box::new($name(a, b, options, monitor)?);
-                    return Ok(*solution.downcast().expect("a solution of the same scalar"));
-                }
-            )+
-            unreachable!("there are four scalars")
-        }};
-    }
-    by_scalar!(single of f32, double of f64, single_complex of c32, double_complex of c64)
+    by_scalar!(of_scalar(a: Csr, b: Mat; options: &SolveOptions, monitor: &mut dyn Monitor) -> Solution)
 }
 
 fn of_scalar<T: Scalar>(
     a: &Csr<T>,
-    b: MatRef<'_, T>,
+    b: &Mat<T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
+    let b = b.as_ref();
     match options.method {
         Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres => krylov(a, b, options, monitor),
         _ => block_iteration(a, b, options, monitor),

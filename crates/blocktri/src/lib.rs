@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod by_scalar;
 mod error;
 mod factors;
 mod gpu;

@@ -152,6 +152,7 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(())
     }
 
+    #[inline(never)]
     fn factor(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate_all(monitor);
         if outcome.is_err() {
@@ -320,6 +321,7 @@ impl<T: Scalar> Factorization<T> for BandCholesky<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         substitution::solve_hermitian(self.triangle(), op, x);

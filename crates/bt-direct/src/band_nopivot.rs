@@ -291,6 +291,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
     }
 
     /// Factors `source`, or what is in the place of the factors.
+    #[inline(never)]
     fn factor(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate_all(source, monitor);
         if outcome.is_err() {
@@ -706,6 +707,7 @@ impl<T: Scalar> Factorization<T> for BandLuNoPivot<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         substitution::solve(self.triangles(), op, x);

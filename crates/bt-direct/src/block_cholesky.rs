@@ -178,6 +178,7 @@ impl<T: Scalar> BlockCholesky<T> {
         values * size_of::<T>() as f64 + 8.0 * (partition.n() + partition.n_blocks() + 1) as f64
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let norms = measure(METHOD, a, &mut self.sums)?;
         self.load(a)?;
@@ -454,6 +455,7 @@ impl<T: Scalar> Factorization<T> for BlockCholesky<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         // Aᵀ·x = b is A·conj(x) = conj(b).

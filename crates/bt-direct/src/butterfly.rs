@@ -216,6 +216,7 @@ impl<T: Scalar> Butterfly<T> {
     }
 
     /// The same of the matrix whose columns `load` writes: column j into the `ld` values of its second argument.
+    #[inline(never)]
     pub(crate) fn load_transformed(
         &self,
         right: &Self,

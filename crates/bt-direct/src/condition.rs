@@ -19,6 +19,7 @@ const MAX_STEPS: usize = 5;
 ///
 /// # Cost
 /// Three to seven solves with A, two to five with Aᴴ.
+#[inline(never)]
 pub fn rcond<T: Scalar, F: Factorization<T> + ?Sized>(factors: &F) -> f64 {
     let n = factors.n();
     if n == 0 {

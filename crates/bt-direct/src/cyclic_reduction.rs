@@ -182,6 +182,7 @@ impl<T: Scalar> CyclicReduction<T> {
         outcome
     }
 
+    #[inline(never)]
     fn factor(&mut self, matrix: &Tridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let (norm_one, max_a) = input_norms(matrix)?;
         let method = self.method();
@@ -444,6 +445,7 @@ impl<T: Scalar> Factorization<T> for CyclicReduction<T> {
             Switch::Parallel { .. } => "cr-pcr",
         }
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));

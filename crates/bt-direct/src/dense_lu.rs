@@ -123,6 +123,7 @@ impl<T: Scalar> PartialPivotLu<T> {
         done
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.n;
         let norms = norms(METHOD, a, Par::Seq)?;
@@ -197,6 +198,7 @@ impl<T: Scalar> Factorization<T> for PartialPivotLu<T> {
         METHOD
     }
 
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         for_each_column(x.as_mut(), |x| {

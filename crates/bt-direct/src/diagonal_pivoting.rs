@@ -111,6 +111,7 @@ impl<T: Scalar> DiagonalPivoting<T> {
         or_void(outcome, &mut self.diag, &mut self.stats)
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: &Tridiagonal<T>) -> Result<()> {
         let n = a.diag().len();
         let (norm_one, max_a) = input_norms(a)?;
@@ -223,6 +224,7 @@ impl<T: Scalar> Factorization<T> for DiagonalPivoting<T> {
     fn method(&self) -> &'static str {
         Self::METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         let (lower, upper) = (&self.lower, &self.upper);

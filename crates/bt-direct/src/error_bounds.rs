@@ -54,6 +54,7 @@ pub struct ErrorBounds {
 /// assert!((0..3).all(|i| (x[(i, 0)] - 1.0f64).abs() <= bounds.forward));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
+#[inline(never)]
 pub fn error_bounds<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     a: &A,
     factors: &F,

@@ -84,6 +84,7 @@ impl Inertia {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor<T: Scalar>(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let norm = check_hermitian(a)?;
         let start = 8.0 * a.partition().min_max_size().1 as f64 * unit_roundoff::<T>() * norm;
@@ -95,6 +96,7 @@ impl Inertia {
     ///
     /// # Errors
     /// As [`Inertia::of_blocks`].
+    #[inline(never)]
     pub fn of_band<T: Scalar>(a: &Band<T>) -> Result<Self> {
         let partition = Partition::uniform(a.n(), a.kl().max(a.ku()).max(1))?;
         Self::of_blocks(&BlockTridiagonal::from_csr(&a.to_csr()?, partition, HybridLayout::default())?)
@@ -107,6 +109,7 @@ impl Inertia {
     ///
     /// # Cost
     /// 8n flops and 2n divisions.
+    #[inline(never)]
     pub fn of_tridiagonal<T: Scalar>(a: &Tridiagonal<T>) -> Result<Self> {
         let norm = check_hermitian(a)?;
         search::<T>(a.diag().len(), norm, 16.0 * unit_roundoff::<T>() * norm, |shift| Ok(sturm(a, norm, shift)))
@@ -129,6 +132,7 @@ impl Inertia {
 /// assert_eq!((count(0.5)?, count(2.5)?, count(3.5)?), (0, 1, 2));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
+#[inline(never)]
 pub fn eigenvalues_below<T: Scalar>(a: &BlockTridiagonal<T>, shift: f64) -> Result<Count> {
     let norm = check_hermitian(a)?;
     let count = Work::new(a)?.count(a, shift, &mut ())?;

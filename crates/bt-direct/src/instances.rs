@@ -1,7 +1,8 @@
-//! The generic methods compiled for the four scalars, in builds without optimization.
+//! The generic methods compiled for the four scalars, in builds without optimization and with the feature `compiled`.
 //!
-//! Such builds let a crate use the instances that the crates below it hold, so every test program and every crate above
-//! compiles its own lines only. Optimized builds share none, and leave this file out.
+//! The crates above, test programs among them, link with what they find here and compile their own lines only. Builds without
+//! optimization do so with every generic function; optimized ones with those that are `#[inline(never)]`, which is why functions
+//! that do the work of a method are.
 
 use std::hint::black_box;
 
@@ -23,6 +24,7 @@ macro_rules! compile {
 }
 
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
+#[inline(never)]
 pub fn scalars() {
     compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
 }
@@ -79,7 +81,13 @@ fn of<T: Scalar>() {
     compile!(TridiagonalSpike::<T>::with_options, TridiagonalSpike::<T>::refactor_with_monitor);
 
     compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
-    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place, BatchLu::<T>::solve_with);
+    compile!(
+        BatchLu::<T>::new,
+        BatchLu::<T>::refactor,
+        BatchLu::<T>::solve_in_place,
+        BatchLu::<T>::solve_with,
+        BatchLu::<T>::solve_into
+    );
     compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
     compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);
     compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);

@@ -64,7 +64,7 @@ mod error;
 mod error_bounds;
 mod factorization;
 mod inertia;
-#[cfg(all(debug_assertions, not(test)))]
+#[cfg(all(any(debug_assertions, feature = "compiled"), not(test)))]
 #[doc(hidden)]
 pub mod instances;
 mod lines;

@@ -59,6 +59,7 @@ impl<T: Scalar, L: Scalar> Factorization<T> for Lowered<L> {
     fn method(&self) -> &'static str {
         self.factors.method()
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         let n = self.factors.n();
         assert_eq!(x.nrows(), n, "rows of X");

@@ -136,6 +136,7 @@ impl<T: Scalar> NoPivotLu<T> {
         padded * (padded + lanes::<T>() as f64) * size_of::<T>() as f64
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let par = Par::auto(size_of::<T>() * self.n * self.n);
         let norms = norms(METHOD, a, par)?;
@@ -179,6 +180,7 @@ impl<T: Scalar> Factorization<T> for NoPivotLu<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         self.factors.solve(op, x, self.scale, |_, _| {}, |_, _| {});

@@ -150,6 +150,7 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
     }
 
     /// The levels of (a, b, c), whose rows came from rows of the given `sizes`; `origin` names them.
+    #[inline(never)]
     pub(crate) fn factor(
         &mut self,
         source: [&[T]; 3],
@@ -327,6 +328,7 @@ impl<T: Scalar> Factorization<T> for ParallelCyclicReduction<T> {
     fn method(&self) -> &'static str {
         "pcr"
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));

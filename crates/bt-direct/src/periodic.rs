@@ -64,6 +64,7 @@ impl<T: Scalar> Cyclic<T> {
     ///
     /// # Errors
     /// [`Error::NotSquare`], or [`Error::OutsideStructure`] naming the first non-zero beyond three diagonals and two corners.
+    #[inline(never)]
     pub fn from_csr(a: &Csr<T>) -> Result<Self, Error> {
         a.check_square()?;
         let n = a.nrows();
@@ -198,6 +199,7 @@ impl<T: Scalar> PeriodicTridiagonal<T> {
     ///
     /// # Errors
     /// As [`PeriodicTridiagonal::new`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_monitor(a: &Cyclic<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_finite(a)?;
@@ -214,6 +216,7 @@ impl<T: Scalar> PeriodicTridiagonal<T> {
     ///
     /// # Errors
     /// As [`PeriodicTridiagonal::new`], and [`FactorError::Input`] on another size.
+    #[inline(never)]
     pub fn refactor(&mut self, a: &Cyclic<T>) -> Result<()> {
         let n = self.band.n();
         check_size("size of the matrix", n, a.nrows())?;
@@ -275,6 +278,7 @@ impl<T: Scalar> Factorization<T> for PeriodicTridiagonal<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));

@@ -391,6 +391,7 @@ impl<T: Scalar> Rbt<T> {
         n * n * (2.0 / 3.0 * n + 6.0 * depth as f64 + 4.0)
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let par = Par::auto(size_of::<T>() * self.n * self.n);
         let norms = self.load(a, par)?;
@@ -508,6 +509,7 @@ impl<T: Scalar> Factorization<T> for Rbt<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         match self.pivoted() {

@@ -37,6 +37,7 @@ pub struct Refined {
 ///
 /// # Panics
 /// When shapes disagree or columns are not contiguous.
+#[inline(never)]
 pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     a: &A,
     factors: &F,

@@ -115,6 +115,7 @@ impl<T: Scalar> SelectedInverse<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn recompute_with_monitor(&mut self, lu: &BlockLu<T>, monitor: &mut dyn Monitor) -> Result<()> {
         if lu.order().partition != self.order.partition {
             return Err(bt_formats::Error::InvalidStructure {
@@ -274,6 +275,7 @@ fn leading<'a, T: Scalar>(order: &Order, t: usize, front: &'a [T]) -> MatRef<'a,
 /// assert_eq!(inverse_diagonal(&BlockLu::new(&a)?)?, [1.0, 2.0]);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
+#[inline(never)]
 pub fn inverse_diagonal<T: Scalar>(lu: &BlockLu<T>) -> Result<Vec<T>> {
     let order = lu.order();
     let m = order.n_blocks();

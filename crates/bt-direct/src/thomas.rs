@@ -104,6 +104,7 @@ impl<T: Scalar> Thomas<T> {
     }
 
     /// Factors `a`, or what stands where the factors will be: (lᵢ, dᵢ, uᵢ) is read before anything is written there.
+    #[inline(never)]
     fn factor(&mut self, (norm_one, max_a): (f64, f64), a: Option<&Tridiagonal<T>>) -> Result<()> {
         let n = self.pivots.len();
         let [l, d, w] = [&mut self.multipliers, &mut self.pivots, &mut self.ratios].map(|v| in_cells(v));
@@ -232,6 +233,7 @@ impl<T: Scalar> Factorization<T> for Thomas<T> {
     fn method(&self) -> &'static str {
         Self::METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));

@@ -106,6 +106,7 @@ impl<T: Scalar> TridiagonalLu<T> {
     }
 
     /// Factors `a`, or what stands where the factors will be: row i + 1 is read before row i is written.
+    #[inline(never)]
     fn factor(&mut self, (norm_one, max_a): (f64, f64), a: Option<&Tridiagonal<T>>) -> Result<()> {
         let n = self.diag.len();
         let [l, d, u] = [&mut self.multipliers, &mut self.diag, &mut self.upper].map(|v| in_cells(v));
@@ -197,6 +198,7 @@ impl<T: Scalar> Factorization<T> for TridiagonalLu<T> {
     fn method(&self) -> &'static str {
         "tridiagonal-lu"
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));

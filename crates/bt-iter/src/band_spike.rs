@@ -155,6 +155,7 @@ impl<T: Scalar> BandSpike<T> {
     ///
     /// # Cost
     /// Matching O(nnz) as a rule, RCM O(nnz), spectral O(nnz) an iteration of at most 100; SPIKE on the band.
+    #[inline(never)]
     pub fn new(a: &Csr<T>, options: &BandSpikeOptions) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -315,6 +316,7 @@ fn factor<T: Scalar>(band: &Band<T>, options: &SpikeOptions) -> Result<(Spike<T>
 impl<T: Scalar> Refactor<T> for BandSpike<T> {
     /// Keeps order, scalings, bandwidths and the way of factoring, and takes the band's memory for the time of the call. Entries
     /// beyond the band are left out, wherever they are.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.failed = true;
         check_refactor(self.y.len(), a)?;
@@ -338,6 +340,7 @@ impl<T: Scalar> Preconditioner<T> for BandSpike<T> {
     fn kind(&self) -> PreconditionerKind {
         PreconditionerKind::General
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.y.len(), r, z);
         if self.failed {

@@ -60,6 +60,7 @@ impl<T: Scalar> BiCgStab<T> {
     /// # Errors
     /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and [`Error::InvalidStructure`] for a preconditioner of
     /// kind `Variable`.
+    #[inline(never)]
     pub fn solve(
         &mut self,
         a: &dyn LinearOperator<T>,

@@ -131,6 +131,7 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
     fn kind(&self) -> PreconditionerKind {
         PreconditionerKind::General
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.partition.n(), r, z);
         if self.failed {

@@ -59,6 +59,7 @@ enum Factors<T: Scalar> {
 
 impl<T: Scalar> BlockSet<T> {
     /// Factors these blocks of `a`, whose entries are finite; tridiagonal ones with interchanges where [`BlockDiagonal::new`] does it.
+    #[inline(never)]
     pub fn new(a: &BlockTridiagonal<T>, blocks: Blocks) -> Result<Self> {
         let partition = Partition::from_sizes(blocks.of(a.n_blocks()).map(|j| a.partition().size(j)))?;
         let factors = match Factors::in_lanes(a, blocks, &partition)? {
@@ -74,6 +75,7 @@ impl<T: Scalar> BlockSet<T> {
     }
 
     /// As `new`, in the memory of the factors; the tridiagonal blocks are copied. After an error the factors are of no use.
+    #[inline(never)]
     pub fn refactor(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
         match &mut self.factors {
             Factors::Each(each) => each.refactor_of(a, self.blocks.of(a.n_blocks())),
@@ -274,6 +276,7 @@ impl<T: Scalar> SweepFactors<T> {
     }
 
     /// As they were made, in their memory.
+    #[inline(never)]
     pub fn refactor(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
         check_finite(a)?;
         match self {

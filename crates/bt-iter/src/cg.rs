@@ -79,6 +79,7 @@ impl<T: Scalar> Cg<T> {
     /// # Errors
     /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and [`Error::InvalidStructure`] for a preconditioner of
     /// kind `Variable`, which the flexible form takes.
+    #[inline(never)]
     pub fn solve(
         &mut self,
         a: &dyn LinearOperator<T>,

@@ -108,6 +108,7 @@ impl<T: Scalar> CyclicallyReduced<T> {
     ///
     /// # Panics
     /// When a length is not n.
+    #[inline(never)]
     pub fn solve(
         &mut self,
         b: &[T],
@@ -167,6 +168,7 @@ impl<T: Scalar> LinearOperator<T> for CyclicallyReduced<T> {
     fn ncols(&self) -> usize {
         self.order()
     }
+    #[inline(never)]
     fn apply(&self, alpha: T, u: &[T], beta: T, y: &mut [T]) {
         assert_eq!((u.len(), y.len()), (self.order(), self.order()), "lengths of u and y");
         let (par, partition) = (self.parallel(), self.a.partition());

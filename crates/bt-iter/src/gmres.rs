@@ -111,6 +111,7 @@ impl<T: Scalar, V: Scalar> Gmres<T, V> {
     /// # Errors
     /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and for GMRES [`Error::InvalidStructure`] with a
     /// preconditioner of kind `Variable`.
+    #[inline(never)]
     pub fn solve(
         &mut self,
         a: &dyn LinearOperator<T>,

@@ -44,6 +44,7 @@ pub struct Ic0<T> {
 /// # Errors
 /// [`bt_direct::FactorError::Input`] when A is not square, not finite or not Hermitian; [`bt_direct::FactorError::Breakdown`] naming a row whose
 /// diagonal entry is not positive, whose elements overflow, or whose pivot is not positive with the largest shift.
+#[inline(never)]
 pub fn ic0<T: Scalar>(a: &Csr<T>, dropped: DroppedFill) -> Result<Ic0<T>> {
     let name = match dropped {
         DroppedFill::Forgotten => "ic0",

@@ -33,6 +33,7 @@ use crate::pattern_lu::Pattern;
 /// # Errors
 /// [`bt_direct::FactorError::Input`] when A is not square or not finite, or the fill exceeds 32-bit pointers;
 /// [`bt_direct::FactorError::Breakdown`] naming the row where an element overflows.
+#[inline(never)]
 pub fn iluk<T: Scalar>(a: &Csr<T>, level: usize, dropped: DroppedFill) -> Result<IncompleteLu<T>> {
     a.check_square()?;
     a.check_finite()?;

@@ -48,6 +48,7 @@ impl Default for IlutOptions {
 /// # Errors
 /// [`FactorError::Input`] when A is not square or not finite, or τ is negative or NaN; [`FactorError::Breakdown`]
 /// naming the row where an element overflows.
+#[inline(never)]
 pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<T>> {
     a.check_square()?;
     a.check_finite()?;

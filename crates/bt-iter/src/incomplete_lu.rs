@@ -89,6 +89,7 @@ impl<T: Scalar> IncompleteLu<T> {
     }
 
     /// On a pattern, from `a`.
+    #[inline(never)]
     pub(crate) fn on_pattern(name: &'static str, rule: Rule, pattern: &Pattern<'_>, a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let [lower, upper] = pattern.triangles();
@@ -133,6 +134,7 @@ impl<T: Scalar> IncompleteLu<T> {
         (self.shift, self.breakdowns)
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: &Csr<T>, entries: Entries) -> Result<()> {
         self.failed = true;
         check_refactor(self.work.len(), a)?;
@@ -232,6 +234,7 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
     fn kind(&self) -> PreconditionerKind {
         self.kind
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.work.len(), r, z);
         if self.failed {

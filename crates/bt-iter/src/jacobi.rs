@@ -36,6 +36,7 @@ impl<T: Scalar> Jacobi<T> {
     ///
     /// # Cost
     /// One pass over the entries.
+    #[inline(never)]
     pub fn new<A: Matrix<T> + ?Sized>(a: &A) -> Result<Self> {
         let n = a.nrows();
         if n != a.ncols() {
@@ -84,6 +85,7 @@ impl<T: Scalar> Jacobi<T> {
 }
 
 impl<T: Scalar> Refactor<T> for Jacobi<T> {
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         let checked = check_refactor(self.reciprocals.len(), a);
         if checked.is_err() {
@@ -105,6 +107,7 @@ impl<T: Scalar> Preconditioner<T> for Jacobi<T> {
     fn kind(&self) -> PreconditionerKind {
         self.kind
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.reciprocals.len(), r, z);
         // zᵢ ← rᵢ/aᵢᵢ

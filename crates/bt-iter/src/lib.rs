@@ -18,6 +18,9 @@ mod ilu0;
 mod iluk;
 mod ilut;
 mod incomplete_lu;
+#[cfg(all(any(debug_assertions, feature = "compiled"), not(test)))]
+#[doc(hidden)]
+pub mod instances;
 mod jacobi;
 mod krylov;
 mod lockstep;

@@ -108,6 +108,7 @@ impl<T: Scalar> Lockstep<T> {
     ///
     /// # Panics
     /// When the columns of `b` or `x` are not contiguous.
+    #[inline(never)]
     pub fn solve(
         &mut self,
         a: &dyn Matrix<T>,

@@ -39,6 +39,7 @@ impl<'a, T: Scalar> QuasiBlockTridiagonal<'a, T> {
     ///
     /// # Cost
     /// O(nnz + values stored).
+    #[inline(never)]
     pub fn new(a: &'a Csr<T>, partition: Partition, layout: HybridLayout) -> Result<Self, Error> {
         a.check_square()?;
         a.check_finite()?;

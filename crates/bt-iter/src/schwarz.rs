@@ -119,6 +119,7 @@ impl<T: Scalar, P: Preconditioner<T>> Schwarz<T, P> {
 impl<T: Scalar, P: Refactor<T>> Refactor<T> for Schwarz<T, P> {
     /// Keeps the subdomains, and takes memory for one local matrix at a time. What the local solvers have no place for is refused;
     /// entries between rows that share no subdomain play no part.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.failed = true;
         check_refactor(self.n, a)?;
@@ -230,6 +231,7 @@ impl<T: Scalar, P: Preconditioner<T>> Preconditioner<T> for Schwarz<T, P> {
         let definite = self.subdomains.iter().all(|s| s.solver.kind() == PreconditionerKind::Spd);
         if definite && self.overlap == Overlap::Added { PreconditionerKind::Spd } else { PreconditionerKind::General }
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.n, r, z);
         if self.failed {
@@ -290,6 +292,7 @@ impl<F> Factored<F> {
 
 impl<T: Scalar> Refactor<T> for Factored<SparseLu<T>> {
     /// For a matrix of exactly the pattern that was factored; order of columns and memory are kept.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.factors.refactor(a)
     }
@@ -305,6 +308,7 @@ impl<T: Scalar, F: Factorization<T>> Preconditioner<T> for Factored<F> {
     fn kind(&self) -> PreconditionerKind {
         PreconditionerKind::General
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.factors.n(), r, z);
         z.copy_from_slice(r);

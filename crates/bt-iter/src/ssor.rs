@@ -35,6 +35,7 @@ use crate::preconditioner::PreconditionerKind;
 /// # Errors
 /// [`FactorError::Input`] when A is not square or not finite, or ω is not between 0 and 2; [`FactorError::Breakdown`] naming
 /// the row whose diagonal entry has no finite reciprocal.
+#[inline(never)]
 pub fn ssor<T: Scalar>(a: &Csr<T>, omega: f64) -> Result<IncompleteLu<T>> {
     check_omega(omega)?;
     let pattern = Pattern { ptr: a.row_ptr(), idx: a.col_idx() };

@@ -87,6 +87,7 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
     ///
     /// # Cost
     /// O(nnz).
+    #[inline(never)]
     pub fn new(a: &'a Csr<T>, omega: f64, series: Series, triangles: Triangles) -> Result<Self> {
         check_omega(omega)?;
         a.check_square()?;
@@ -155,6 +156,7 @@ fn triangle<T: Scalar>(a: &Csr<T>, side: Side) -> Result<Csr<T>> {
 impl<T: Scalar> Refactor<T> for SsorAi<'_, T> {
     /// Stored triangles keep their pattern, of which A may have less but not more. One that reads the triangles of its matrix
     /// refuses: a new one costs as little.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.failed = true;
         check_refactor(self.inverses.len(), a)?;
@@ -227,6 +229,7 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
     fn kind(&self) -> PreconditionerKind {
         PreconditionerKind::Spd
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.inverses.len(), r, z);
         if self.failed {

@@ -49,6 +49,7 @@ impl<T: Scalar> SsorAiMasked<T> {
     /// # Errors
     /// [`FactorError::Input`] when A is not square, not finite or not Hermitian, or ω is not between 0 and 2;
     /// [`FactorError::Breakdown`] naming a row whose diagonal entry is not positive, or when M̄_A is not definite.
+    #[inline(never)]
     pub fn new(a: &Csr<T>, omega: f64) -> Result<Self> {
         check_omega(omega)?;
         let mut m = Self { omega, product: a.clone(), kind: PreconditionerKind::Spd, failed: false };
@@ -77,6 +78,7 @@ impl<T: Scalar> SsorAiMasked<T> {
 
 impl<T: Scalar> Refactor<T> for SsorAiMasked<T> {
     /// Keeps the pattern, of which A may have less but not more; 3n values of work are taken for the time of the call.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.failed = true;
         check_refactor(self.product.nrows(), a)?;
@@ -155,6 +157,7 @@ impl<T: Scalar> Preconditioner<T> for SsorAiMasked<T> {
     fn kind(&self) -> PreconditionerKind {
         self.kind
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.product.nrows(), r, z);
         if self.failed {

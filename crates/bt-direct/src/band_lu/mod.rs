@@ -223,6 +223,7 @@ impl<T: Scalar> BandLu<T> {
         self.factor(Some(a.values()), monitor)
     }
 
+    #[inline(never)]
     fn factor(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate(source, monitor);
         if outcome.is_err() {
@@ -439,6 +440,7 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         match &self.parts[..] {

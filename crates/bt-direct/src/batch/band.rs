@@ -61,6 +61,7 @@ impl<T: Scalar> BandBatch<T> {
     ///
     /// # Cost
     /// See the head of the file; reading the entries is serial.
+    #[inline(never)]
     pub fn new<A: Matrix<T>>(systems: &[A]) -> Result<Self> {
         let n = systems.first().map_or(0, bt_formats::LinearOperator::nrows);
         let (mut kl, mut ku) = (0, 0);
@@ -98,6 +99,7 @@ impl<T: Scalar> BandBatch<T> {
     ///
     /// # Errors
     /// As [`BandBatch::new`], and [`crate::FactorError::Input`] naming an entry outside the band.
+    #[inline(never)]
     pub fn refactor<A: Matrix<T>>(&mut self, systems: &[A]) -> Result<()> {
         let mut failures = match self.read(systems) {
             Ok(failures) => failures,
@@ -209,6 +211,7 @@ impl<T: Scalar> BandBatch<T> {
     ///
     /// # Errors
     /// As [`BandBatch::solve_in_place`].
+    #[inline(never)]
     pub fn solve_with(&self, x: &mut [T], layout: Layout, par: Par) -> Result<()> {
         check_len("right-hand sides of the batch", &self.shape, x.len())?;
         let (n, ldab, shape) = (self.n, self.ldab(), &self.shape);

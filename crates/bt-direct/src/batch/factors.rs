@@ -64,6 +64,7 @@ impl<T: Scalar> BatchLu<T> {
     ///
     /// # Cost
     /// As [`crate::Thomas::new`] and [`crate::TridiagonalLu::new`]; [`BatchLu::bytes`].
+    #[inline(never)]
     pub fn new(a: &TridiagonalBatch<T>, pivoting: Pivoting) -> Result<Self> {
         let shape = a.shape.clone();
         let mut starts = Vec::new();
@@ -93,6 +94,7 @@ impl<T: Scalar> BatchLu<T> {
     ///
     /// # Errors
     /// [`crate::FactorError::Input`] on other sizes.
+    #[inline(never)]
     pub fn refactor(&mut self, a: &TridiagonalBatch<T>) -> Result<()> {
         check_size("systems of the batch", self.shape.n_systems(), a.shape.n_systems())?;
         if self.shape != a.shape {
@@ -223,6 +225,7 @@ impl<T: Scalar> BatchLu<T> {
     ///
     /// # Errors
     /// As [`BatchLu::solve_in_place`].
+    #[inline(never)]
     pub fn solve_with(&self, op: Op, x: &mut [T], layout: Layout, par: Par) -> Result<()> {
         check_len("right-hand sides of the batch", &self.shape, x.len())?;
         self.shape.check_layout(layout)?;
@@ -274,6 +277,7 @@ impl<T: Scalar> BatchLu<T> {
     ///
     /// # Errors
     /// [`crate::FactorError::Input`] when b has another length, x ends before the last place, or the places are of other systems.
+    #[inline(never)]
     pub fn solve_into(&self, op: Op, b: &[T], places: &Places, x: &mut [T], par: Par) -> Result<()> {
         let Places(places) = places;
         check_len("right-hand sides of the batch", &self.shape, b.len())?;

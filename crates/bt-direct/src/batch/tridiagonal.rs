@@ -85,6 +85,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
     ///
     /// # Errors
     /// [`crate::FactorError::Input`] when there is not the memory.
+    #[inline(never)]
     pub fn from_systems(systems: &[Tridiagonal<T>]) -> Result<Self> {
         let (mut sizes, mut arrays) = (Vec::new(), [const { Vec::new() }; 3]);
         reserve(&mut sizes, systems.len())?;
@@ -208,6 +209,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
     ///
     /// # Errors
     /// As [`TridiagonalBatch::solve_in_place`].
+    #[inline(never)]
     pub fn solve_with(&self, x: &mut [T], pivoting: Pivoting, par: Par) -> Result<Verdict> {
         check_len("right-hand sides of the batch", &self.shape, x.len())?;
         let shape = &self.shape;

@@ -87,6 +87,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         })
     }
 
+    #[inline(never)]
     fn run(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let Self { partition, values, starts, pivots, sums, workspaces, .. } = &mut *self;
         let m = partition.n_blocks();

@@ -323,6 +323,7 @@ impl<T: Scalar> Factorization<T> for BlockCyclicReduction<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.solve(op, x);
     }

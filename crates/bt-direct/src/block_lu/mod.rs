@@ -350,6 +350,7 @@ impl<T: Scalar> BlockLu<T> {
         values * size_of::<T>() as f64 + 4.0 * n + (size_of::<Record>() + size_of::<Place>()) as f64 * m
     }
 
+    #[inline(never)]
     fn run(&mut self, a: &BlockTridiagonal<T>, skip: [usize; 2], monitor: &mut dyn Monitor) -> Result<()> {
         (self.state, self.storage) = (State::Failed, Storage::of(a));
         let done = self.factor(a, skip, monitor).map_err(|e| match e {
@@ -437,6 +438,7 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.solve(op, x);
     }

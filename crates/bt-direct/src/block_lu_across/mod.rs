@@ -206,6 +206,7 @@ impl<T: Scalar> BlockLuAcross<T> {
         }
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let (m, n) = (self.partition.n_blocks(), self.partition.n());
         let norms = measure(METHOD, a, &mut self.sums)?;
@@ -294,6 +295,7 @@ impl<T: Scalar> Factorization<T> for BlockLuAcross<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         self.solve(op, x);

@@ -188,6 +188,7 @@ impl<T: Scalar> BlockRbt<T> {
             .sum()
     }
 
+    #[inline(never)]
     fn factor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let norms = measure(METHOD, a, &mut self.sums)?;
         self.scale = norms.scale::<T>();
@@ -320,6 +321,7 @@ impl<T: Scalar> Factorization<T> for BlockRbt<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         match self.pivoted() {

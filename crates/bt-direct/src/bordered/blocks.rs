@@ -63,6 +63,7 @@ impl<T: Scalar> BorderedBlocks<T> {
     /// # Cost
     /// Block LU of the inside and as many solves with it as the border is wide; the border is stored twice, in full. Half
     /// as much again when the inside is singular and has to be moved.
+    #[inline(never)]
     pub fn new(a: &Csr<T>, inside: Partition) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -123,6 +124,7 @@ impl<T: Scalar> BorderedBlocks<T> {
     ///
     /// # Errors
     /// As [`BorderedBlocks::new`], and [`FactorError::Input`] for an entry that has no place inside.
+    #[inline(never)]
     pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         let done = self.update(a);
         if done.is_err() {
@@ -227,6 +229,7 @@ impl<T: Scalar> Factorization<T> for BorderedBlocks<T> {
     fn method(&self) -> &'static str {
         self.factors.method()
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.factors.solve_op_in_place(op, x);
     }

@@ -458,6 +458,7 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
     fn method(&self) -> &'static str {
         METHOD
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n + self.q, "rows of X");
         let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);

@@ -119,6 +119,7 @@ impl<T: Scalar> SparseLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -163,6 +164,7 @@ impl<T: Scalar> SparseLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         a.check_square()?;
         a.check_finite()?;
@@ -355,6 +357,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         METHOD
     }
 
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
         let mut work = self.take_scratch();

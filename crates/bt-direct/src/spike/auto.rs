@@ -102,6 +102,7 @@ impl<T: Scalar> Spike<T> {
     ///
     /// # Errors
     /// As [`Spike::band`].
+    #[inline(never)]
     pub fn auto(a: &Band<T>, threads: usize) -> Result<Self> {
         let mut choice = Choice::new::<T>(a.n(), a.kl(), a.ku(), dominance(a), threads);
         let mut spike = Self::band(a, &choice.options);

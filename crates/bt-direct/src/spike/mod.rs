@@ -377,6 +377,7 @@ impl<T: Scalar> Spike<T> {
         self.reduced.dropped() == 0.0 && self.stats.boosted_pivots == 0
     }
 
+    #[inline(never)]
     fn run(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.failed = true;
         self.stats = self.stats.void();
@@ -493,6 +494,7 @@ impl<T: Scalar> Factorization<T> for Spike<T> {
     fn method(&self) -> &'static str {
         if matches!(self.options.reduced, ReducedSystem::Truncated { .. }) { TRUNCATED } else { METHOD }
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         if self.failed {

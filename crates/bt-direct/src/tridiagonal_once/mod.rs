@@ -191,6 +191,7 @@ impl<T: Scalar> TridiagonalOnce<T> {
     /// # Cost
     /// Allocates nothing unless more threads take part than the pool had at construction, or sequential elimination is
     /// called in ([`Solved::sequential`]).
+    #[inline(never)]
     pub fn solve_in_place(
         &mut self,
         a: &Tridiagonal<T>,

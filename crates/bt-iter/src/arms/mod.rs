@@ -231,6 +231,7 @@ impl<T: Scalar> Arms<T> {
         Ok(Self { given, ..made })
     }
 
+    #[inline(never)]
     fn make(a: &Csr<T>, options: ArmsOptions, given: &mut Option<LastFactors<T>>) -> Result<Self> {
         options.check()?;
         let scaling = Scaling::new(a, options.rows)?;
@@ -272,6 +273,7 @@ fn factor<T: Scalar>(
 
 impl<T: Scalar> Refactor<T> for Arms<T> {
     /// As it was made, in new memory: matching, pivots and what is dropped depend on the values, so that nothing can stay.
+    #[inline(never)]
     fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         let mut given = self.given.take();
         let made = check_refactor(self.scaling.n(), a).and_then(|()| Self::make(a, self.options, &mut given));
@@ -294,6 +296,7 @@ impl<T: Scalar> Preconditioner<T> for Arms<T> {
     fn kind(&self) -> PreconditionerKind {
         if self.options.inner_steps > 0 { PreconditionerKind::Variable } else { PreconditionerKind::General }
     }
+    #[inline(never)]
     fn apply(&mut self, r: &[T], z: &mut [T]) {
         check_lengths(self.n(), r, z);
         self.scaling.load(r, z);

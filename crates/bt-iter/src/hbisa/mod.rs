@@ -162,6 +162,7 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
     /// assert!(report.certificate.relative_residual <= 1e-8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline(never)]
     pub fn new(a: &'a BlockTridiagonal<T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
         Self::on(Splitting { blocks: a, quasi: None }, sweep, rule)
     }
@@ -225,6 +226,7 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
     ///
     /// # Panics
     /// When a length is not n.
+    #[inline(never)]
     pub fn solve(&mut self, b: &[T], x: &mut [T], stop: &StopCriterion, monitor: &mut dyn Monitor) -> SolveReport {
         let n = self.t.len();
         assert_eq!((b.len(), x.len()), (n, n), "lengths of b and x");

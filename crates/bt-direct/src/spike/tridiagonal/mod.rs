@@ -143,6 +143,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
     /// As [`TridiagonalSpike::new`]. Except with [`TridiagonalSolver::Givens`], [`FactorError::Breakdown`] naming the row
     /// whose pivot is zero or, in its row or partition, has lost half the digits: the matrix may well be regular.
     /// [`FactorError::Input`] for unusable partition sizes; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_options(
         a: &Tridiagonal<T>,
         partitions: &Partitions,
@@ -193,6 +194,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
     ///
     /// # Errors
     /// As [`TridiagonalSpike::refactor`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Tridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.rows.len(), a.diag().len())?;
         self.state = State::Failed;
@@ -449,6 +451,7 @@ impl<T: Scalar> Factorization<T> for TridiagonalSpike<T> {
     fn method(&self) -> &'static str {
         self.solver.method()
     }
+    #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         if self.state == State::Failed {

@@ -1,0 +1,65 @@
+//! The generic methods compiled for the four scalars, as `bt_direct::instances` are: whoever uses them links, and compiles its own
+//! lines only.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bt_direct::Result;
+use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar, c32, c64};
+
+use crate::{
+    Arms, BandSpike, BiCgStab, BlockForm, BlockPreconditioner, Cg, CyclicallyReduced, Gmres, Hbisa, Identity,
+    IncompleteLu, Jacobi, Lockstep, Preconditioner, QuasiBlockTridiagonal, Refactor, SsorAi, SsorAiMasked, ic0, ilu0,
+    iluk, ilut, ssor,
+};
+
+/// Mentions functions by address, so that they are compiled.
+macro_rules! compile {
+    ($($function:expr),+ $(,)?) => { $(black_box($function as *const ());)+ };
+}
+
+/// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
+#[inline(never)]
+pub fn scalars() {
+    compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
+}
+
+/// All that `dyn Preconditioner` calls.
+fn preconditioner<T: Scalar, P: Preconditioner<T> + 'static>() {
+    black_box(std::ptr::null::<P>() as *const dyn Preconditioner<T>);
+}
+
+/// And `dyn Refactor`.
+fn refactored<T: Scalar, P: Refactor<T> + 'static>() {
+    black_box(std::ptr::null::<P>() as *const dyn Refactor<T>);
+    preconditioner::<T, P>();
+}
+
+fn of<T: Scalar>() {
+    compile!(Cg::<T>::new, Cg::<T>::flexible, Cg::<T>::solve, BiCgStab::<T>::new, BiCgStab::<T>::solve);
+    compile!(Gmres::<T>::new, Gmres::<T>::solve, Gmres::<T, T::Single>::single_basis, Gmres::<T, T::Single>::solve);
+    compile!(Lockstep::<T>::cg, Lockstep::<T>::bicgstab, Lockstep::<T>::gmres, Lockstep::<T>::gmres_single_basis);
+    compile!(Lockstep::<T>::solve, Hbisa::<T>::new, Hbisa::<T>::solve, QuasiBlockTridiagonal::<T>::new);
+    compile!(reduced::<T>, CyclicallyReduced::<T>::solve);
+
+    preconditioner::<T, Identity>();
+    preconditioner::<T, BlockPreconditioner<T>>();
+    refactored::<T, Arms<T>>();
+    refactored::<T, BandSpike<T>>();
+    refactored::<T, IncompleteLu<T>>();
+    refactored::<T, Jacobi<T>>();
+    refactored::<T, SsorAi<'static, T>>();
+    refactored::<T, SsorAiMasked<T>>();
+    compile!(Arms::<T>::new, BandSpike::<T>::new, SsorAi::<T>::new, SsorAiMasked::<T>::new);
+    compile!(ic0::<T>, ilu0::<T>, iluk::<T>, ilut::<T>, ssor::<T>);
+    compile!(blocks::<T>);
+    compile!(Jacobi::<T>::new::<Csr<T>>, Jacobi::<T>::new::<dyn Matrix<T>>);
+}
+
+fn reduced<T: Scalar>(a: Arc<BlockTridiagonal<T>>) -> Result<CyclicallyReduced<T>> {
+    CyclicallyReduced::new(a)
+}
+
+fn blocks<T: Scalar>(a: Arc<BlockTridiagonal<T>>, form: BlockForm) -> Result<BlockPreconditioner<T>> {
+    BlockPreconditioner::new(a, form)
+}

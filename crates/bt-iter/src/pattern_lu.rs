@@ -44,8 +44,11 @@ impl Pattern<'_> {
         lower.idx.truncate(left);
         upper.idx.truncate(right);
         for part in &mut triangles {
-            part.idx.shrink_to_fit();
-            part.val = zeros(part.idx.len());
+            // With room for the entry that a triangle in segments adds.
+            let entries = part.idx.len();
+            part.idx.shrink_to(entries + 1);
+            part.val = zeros(entries + 1);
+            part.val.truncate(entries);
         }
         triangles
     }

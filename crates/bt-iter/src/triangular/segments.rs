@@ -3,9 +3,12 @@
 //! A run is a segment whose rows are each the row before it moved along the diagonal by one, as those of a line of a grid: its
 //! entries stand in diagonals, whose columns nobody has to look up. In a mixed segment rows wait for earlier segments and, all
 //! but the first or none, for the row just before. What it takes from earlier ones is one loop over its entries, which knows
-//! nothing of rows and has no branch that could be mispredicted; then the rows take from each other, by way of a register.
+//! nothing of rows and has no branch that could be mispredicted; then the rows take from each other, by way of a register. Where
+//! rows have few entries (narrow segments) each is done at once, with as many steps as the longest may need: those that a row lacks
+//! are an entry of zero.
 
 use std::cell::Cell;
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use bt_formats::{Scalar, mul_add, zero};
@@ -22,6 +25,8 @@ const LONGEST: usize = 1024;
 const SHORTEST: usize = 16;
 /// Entries of the rows of a run, at most, without one next to the diagonal.
 const WIDEST: usize = 4;
+/// Entries of the rows of a narrow segment, at most.
+const NARROW: usize = 3;
 /// Added to the places of entries that are not taken from earlier segments: sums that nobody asks for, one a row, since a
 /// single one would make all rows wait for each other.
 const ASIDE: u8 = 128;
@@ -34,9 +39,19 @@ pub(super) enum Wait {
     Chain,
 }
 
+impl Wait {
+    /// Of row k, when it waits for no row from `latest` on.
+    #[inline(always)]
+    fn of(k: usize, latest: usize) -> Self {
+        if k > 0 && latest == k { Self::Chain } else { Self::No }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Mixed,
+    /// As mixed, each row but the first waiting for the one before, with [`NARROW`] entries at most.
+    Narrow,
     Run,
 }
 
@@ -101,34 +116,49 @@ impl Segments {
         out
     }
 
-    /// Cuts rows `start..end` into mixed segments.
+    /// Cuts rows `start..end` into narrow and mixed segments.
     fn mix(&mut self, rows: &Strict<'_>, start: usize, end: usize) {
-        let (mut first, mut wait) = (start, Wait::No);
+        let (mut first, mut kind, mut wait) = (start, Kind::Narrow, Wait::No);
         for k in start..end {
-            // What row k waits for is done before row `ready`, but for the row just before where it waits for that.
             let [latest, second] = rows.latest(k);
-            let of_last = rows.wait(k);
+            let of_last = Wait::of(k, latest);
+            let fits = if rows.entries(k).len() <= NARROW { Kind::Narrow } else { Kind::Mixed };
+            // What row k waits for is done before row `ready`, but for the row just before where it waits for that.
             let ready = if of_last == Wait::Chain { second } else { latest };
             let len = k - first;
-            if len > 0 && (ready > first || len > 1 && of_last != wait || len == MIXED) {
-                self.all.push(Segment { end: k as u32, kind: Kind::Mixed, wait });
+            // Of one row, a segment is what the second makes of it.
+            let next = if of_last == Wait::Chain && kind == Kind::Narrow { fits } else { Kind::Mixed };
+            let goes_on = match if len > 1 { kind } else { next } {
+                Kind::Narrow => next == Kind::Narrow,
+                _ => ready <= first && (len < 2 || of_last == wait),
+            };
+            if len > 0 && (!goes_on || len == MIXED) {
+                self.close(rows, first..k, kind, wait);
                 first = k;
             }
             match k - first {
-                0 => wait = Wait::No,
-                1 => wait = of_last,
+                0 => (kind, wait) = (fits, Wait::No),
+                1 => (kind, wait) = (next, of_last),
                 _ => {}
-            }
-            let row = rows.entries(k);
-            for e in row.clone() {
-                self.places[e] = (k - first) as u8;
-            }
-            if k > first && wait == Wait::Chain {
-                self.places[if rows.triangle == Triangle::Lower { row.end - 1 } else { row.start }] += ASIDE;
             }
         }
         if end > first {
-            self.all.push(Segment { end: end as u32, kind: Kind::Mixed, wait });
+            self.close(rows, first..end, kind, wait);
+        }
+    }
+
+    fn close(&mut self, rows: &Strict<'_>, of: Range<usize>, kind: Kind, wait: Wait) {
+        let kind = if wait == Wait::Chain { kind } else { Kind::Mixed };
+        self.all.push(Segment { end: of.end as u32, kind, wait });
+        if kind == Kind::Narrow {
+            return;
+        }
+        for k in of.clone() {
+            let row = rows.entries(k);
+            self.places[row.clone()].fill((k - of.start) as u8);
+            if k > of.start && wait == Wait::Chain {
+                self.places[if rows.triangle == Triangle::Lower { row.end - 1 } else { row.start }] += ASIDE;
+            }
         }
     }
 
@@ -199,7 +229,7 @@ impl<'p> Strict<'p> {
     /// Whether row k waits for the one before.
     #[inline(always)]
     pub(super) fn wait(&self, k: usize) -> Wait {
-        if k > 0 && self.latest(k)[0] == k { Wait::Chain } else { Wait::No }
+        Wait::of(k, self.latest(k)[0])
     }
 
     /// Whether there is a row k and it is row j < k, moved along the diagonal.
@@ -316,13 +346,7 @@ impl<T: Scalar> Share<'_, T> {
             let (idx, val) = (&t.idx[entries.clone()], &t.val[entries.clone()]);
             match segment.kind {
                 Kind::Run => {
-                    // z ← D⁻¹·r
-                    if let Some(r) = r {
-                        own.iter().zip(&r[rows.clone()]).for_each(|(z, &r)| z.set(r));
-                    }
-                    if !t.reciprocals.is_empty() {
-                        own.iter().zip(&t.reciprocals[rows.clone()]).for_each(|(z, &d)| z.set(z.get() * d));
-                    }
+                    self.divided(own, &rows);
                     let columns = &idx[..idx.len() / rows.len()];
                     let run = Run { cells: z, first: rows.start, len: rows.len(), columns, val };
                     match (segment.wait, columns.len()) {
@@ -337,6 +361,11 @@ impl<T: Scalar> Share<'_, T> {
                         (Wait::Chain, 4) => run.solve::<FUSED, LOWER, true, 3>(),
                         (Wait::Chain, _) => run.solve::<FUSED, LOWER, true, WIDEST>(),
                     }
+                }
+                Kind::Narrow => {
+                    self.divided(own, &rows);
+                    let (idx, val) = (&t.idx[..t.val.len()], t.val);
+                    Narrow { cells: z, rows, ptr: t.ptr, idx, val }.solve::<FUSED, LOWER>();
                 }
                 Kind::Mixed => {
                     // s ← D⁻¹·r
@@ -388,6 +417,77 @@ impl<T: Scalar> Share<'_, T> {
             first = end;
         }
     }
+
+    /// z ← D⁻¹·r
+    #[inline(always)]
+    fn divided(&self, own: &[Cell<T>], rows: &Range<usize>) {
+        let Solve { t, r, .. } = *self.solve;
+        if let Some(r) = r {
+            own.iter().zip(&r[rows.clone()]).for_each(|(z, &r)| z.set(r));
+        }
+        if !t.reciprocals.is_empty() {
+            own.iter().zip(&t.reciprocals[rows.clone()]).for_each(|(z, &d)| z.set(z.get() * d));
+        }
+    }
+}
+
+/// Rows of a narrow segment, the result of each row in place of its right-hand side.
+struct Narrow<'n, T> {
+    cells: &'n [Cell<T>],
+    rows: Range<usize>,
+    ptr: &'n [u32],
+    idx: &'n [u32],
+    val: &'n [T],
+}
+
+impl<T: Scalar> Narrow<'_, T> {
+    #[inline(always)]
+    fn solve<const FUSED: bool, const LOWER: bool>(self) {
+        let Self { cells, rows, ptr, .. } = &self;
+        let steps = rows.clone().zip(&cells[rows.clone()]).zip(ptr[rows.start..=rows.end].windows(2));
+        if LOWER { self.steps::<FUSED, LOWER>(steps) } else { self.steps::<FUSED, LOWER>(steps.rev()) }
+    }
+
+    /// All but the first wait for the one before.
+    #[inline(always)]
+    fn steps<'s, const FUSED: bool, const LOWER: bool>(
+        &self,
+        mut steps: impl Iterator<Item = ((usize, &'s Cell<T>), &'s [u32])>,
+    ) where
+        T: 's,
+    {
+        let Some(first) = steps.next() else { return };
+        let mut last = self.row::<FUSED, LOWER, false>(first, zero());
+        for step in steps {
+            last = self.row::<FUSED, LOWER, true>(step, last);
+        }
+    }
+
+    /// zᵢ ← zᵢ − Σ nᵢⱼ·zⱼ, the nearest of them `last` in a chain
+    #[inline(always)]
+    fn row<const FUSED: bool, const LOWER: bool, const CHAIN: bool>(
+        &self,
+        ((i, z), ends): ((usize, &Cell<T>), &[u32]),
+        last: T,
+    ) -> T {
+        let Self { cells, idx, val, .. } = *self;
+        let (start, end) = (ends[0] as usize, ends[1] as usize);
+        // The entry so many places from the nearest one.
+        let place = |away: usize| if LOWER { end.wrapping_sub(1 + away) } else { start + away };
+        let mut sum = z.get();
+        for away in (usize::from(CHAIN)..NARROW).rev() {
+            // Chosen without a branch, since nobody can foresee which rows lack an entry: 0·zᵢ instead, of what no other thread writes.
+            let is_there = away < end - start;
+            let e = select_unpredictable(is_there, place(away), val.len() - 1);
+            let j = select_unpredictable(is_there, idx[e] as usize, i);
+            sum = mul_add::<T, FUSED>(-val[e], cells[j].get(), sum);
+        }
+        if CHAIN {
+            sum = mul_add::<T, FUSED>(-val[place(0)], last, sum);
+        }
+        z.set(sum);
+        sum
+    }
 }
 
 /// A run of rows, the result of each row in place of its right-hand side.
@@ -438,12 +538,12 @@ mod tests {
 
     #[test]
     fn segments_are_cut_where_rows_wait() {
-        // Rows 1 to 3 wait for the one before, 4 and 5 for row 0, 6 for 5 and 4.
-        let (ptr, idx) = ([0, 0, 1, 2, 4, 5, 6, 8], [0, 1, 0, 2, 0, 0, 4, 5]);
+        // Rows 1 to 3 wait for the one before, 4 and 5 for row 0, 6 for 5 and 4, 7 for four of them, 6 among them.
+        let (ptr, idx) = ([0, 0, 1, 2, 4, 5, 6, 8, 12], [0, 1, 0, 2, 0, 0, 4, 5, 0, 1, 2, 6]);
         let Segments { all, places, .. } = Segments::new(&Strict::new(&ptr, &idx, Triangle::Lower));
         let cuts: Vec<_> = all.iter().map(|s| (s.end, s.kind, s.wait)).collect();
-        assert_eq!(cuts, [(3, Kind::Mixed, Wait::Chain), (6, Kind::Mixed, Wait::No), (7, Kind::Mixed, Wait::No)]);
-        assert_eq!(places, [ASIDE + 1, ASIDE + 2, 0, 0, 1, 2, 0, 0]);
+        assert_eq!(cuts, [(4, Kind::Narrow, Wait::Chain), (6, Kind::Mixed, Wait::No), (8, Kind::Mixed, Wait::Chain)]);
+        assert_eq!(places, [0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, ASIDE + 1]);
     }
 
     #[test]

@@ -43,6 +43,9 @@
 //! assert_eq!(Inertia::of_blocks(&a)?.positive, 4);
 //! # Ok::<(), bt_direct::FactorError>(())
 //! ```
+//!
+//! Feature `compiled`: the methods are compiled with this crate, once for the four scalars, and programs link with them. Without it optimized
+//! builds compile what a program uses, with that program; with it this crate takes minutes.
 
 pub mod band_cholesky;
 pub mod band_lu;

@@ -1,4 +1,6 @@
 //! Floor 2 of blocktri: iterative solvers and preconditioners.
+//!
+//! Feature `compiled`: as that of [`bt_direct`].
 
 mod arms;
 mod band_spike;

@@ -13,12 +13,11 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32, c64,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
 };
 
 use faer::Mat;
 
-use crate::by_scalar::by_scalar;
 use crate::error::Error;
 use crate::gpu;
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
@@ -184,17 +183,6 @@ fn in_precision<T: Scalar>(
     identity: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    fn of<T: Scalar>(
-        work: &Csr<T>,
-        method: Method,
-        options: &SolveOptions,
-        identity: bool,
-        monitor: &mut dyn Monitor,
-    ) -> Result<Factored<T>, Error> {
-        by_scalar!(factor_in_order(
-            work: Csr; method: Method, options: &SolveOptions, identity: bool, monitor: &mut dyn Monitor
-        ) -> Factored)
-    }
     fn lowered<T: Scalar, L: Scalar>(made: Factored<L>, exponent: i32) -> Factored<T> {
         Factored {
             notes: made.notes,
@@ -210,19 +198,20 @@ fn in_precision<T: Scalar>(
     match (options.precision, T::KIND) {
         (Precision::Single, ScalarKind::F64) => {
             let a = Rounded::<f32>::new(work)?;
-            return Ok(lowered(of(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+            return Ok(lowered(factor_in_order(a.matrix(), method, options, identity, monitor)?, a.exponent()));
         }
         (Precision::Single, ScalarKind::C64) => {
             let a = Rounded::<c32>::new(work)?;
-            return Ok(lowered(of(a.matrix(), method, options, identity, monitor)?, a.exponent()));
+            return Ok(lowered(factor_in_order(a.matrix(), method, options, identity, monitor)?, a.exponent()));
         }
         _ => {}
     }
-    of(work, method, options, identity, monitor)
+    factor_in_order(work, method, options, identity, monitor)
 }
 
 /// Factors the matrix as it stands.
-fn factor_in_order<T: Scalar>(
+#[inline(never)]
+pub(crate) fn factor_in_order<T: Scalar>(
     work: &Csr<T>,
     method: Method,
     options: &SolveOptions,

@@ -7,12 +7,11 @@ use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
-    Partition, PhaseTimes, Progress, Scalar, SolveReport, c32, c64, zero,
+    Partition, PhaseTimes, Progress, Scalar, SolveReport, zero,
 };
 use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatRef};
 
-use crate::by_scalar::by_scalar;
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
@@ -22,16 +21,8 @@ use crate::reordered::Transform;
 use crate::solve::Solution;
 
 /// The iterative methods.
+#[inline(never)]
 pub(crate) fn iterate<T: Scalar>(
-    a: &Csr<T>,
-    b: &Mat<T>,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<Solution<T>, Error> {
-    by_scalar!(of_scalar(a: Csr, b: Mat; options: &SolveOptions, monitor: &mut dyn Monitor) -> Solution)
-}
-
-fn of_scalar<T: Scalar>(
     a: &Csr<T>,
     b: &Mat<T>,
     options: &SolveOptions,

@@ -2,10 +2,12 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
-mod by_scalar;
 mod error;
 mod factors;
 mod gpu;
+#[cfg(not(test))]
+#[doc(hidden)]
+pub mod instances;
 mod iterate;
 mod options;
 mod plan;

@@ -18,9 +18,11 @@ use crate::{
     refine,
 };
 
-/// Mentions functions by address, so that they are compiled.
+/// Mentions functions by address, so that they are compiled: for the crates above, too.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! compile {
-    ($($function:expr),+ $(,)?) => { $(black_box($function as *const ());)+ };
+    ($($function:expr),+ $(,)?) => { $(std::hint::black_box($function as *const ());)+ };
 }
 
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
@@ -81,13 +83,8 @@ fn of<T: Scalar>() {
     compile!(TridiagonalSpike::<T>::with_options, TridiagonalSpike::<T>::refactor_with_monitor);
 
     compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
-    compile!(
-        BatchLu::<T>::new,
-        BatchLu::<T>::refactor,
-        BatchLu::<T>::solve_in_place,
-        BatchLu::<T>::solve_with,
-        BatchLu::<T>::solve_into
-    );
+    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
+    compile!(BatchLu::<T>::solve_with, BatchLu::<T>::solve_into);
     compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
     compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);
     compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use bt_direct::Result;
+use bt_direct::{Result, compile};
 use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar, c32, c64};
 
 use crate::{
@@ -12,11 +12,6 @@ use crate::{
     IncompleteLu, Jacobi, Lockstep, Preconditioner, QuasiBlockTridiagonal, Refactor, SsorAi, SsorAiMasked, ic0, ilu0,
     iluk, ilut, ssor,
 };
-
-/// Mentions functions by address, so that they are compiled.
-macro_rules! compile {
-    ($($function:expr),+ $(,)?) => { $(black_box($function as *const ());)+ };
-}
 
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]

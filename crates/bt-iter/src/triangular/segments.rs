@@ -147,6 +147,7 @@ impl Segments {
         }
     }
 
+    /// Ends a segment; one without a row that waits for the one before is mixed.
     fn close(&mut self, rows: &Strict<'_>, of: Range<usize>, kind: Kind, wait: Wait) {
         let kind = if wait == Wait::Chain { kind } else { Kind::Mixed };
         self.all.push(Segment { end: of.end as u32, kind, wait });

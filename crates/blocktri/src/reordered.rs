@@ -38,6 +38,11 @@ impl<T: Scalar> Transform<T> {
         self.scaling.is_none() && self.rows.is_identity() && self.cols.is_identity()
     }
 
+    /// Whether rows and columns stay where they are, scaled or not.
+    pub fn keeps_order(&self) -> bool {
+        self.rows.is_identity() && self.cols.is_identity()
+    }
+
     pub fn apply(&self, a: &Csr<T>) -> Csr<T> {
         match &self.scaling {
             Some(s) => a.scale(&s.rows, &s.cols).permute(&self.rows, &self.cols),
@@ -92,6 +97,32 @@ impl<T: Scalar> Transform<T> {
     /// Then `p` on both sides: P·A'·Pᵀ.
     pub fn then(&self, p: &Permutation) -> Self {
         Self { rows: p.after(&self.rows), cols: p.after(&self.cols), scaling: self.scaling.clone() }
+    }
+}
+
+/// The factors of A, or of what a transform made of it.
+pub(crate) enum Factors<T: Scalar> {
+    Plain(Box<dyn Factorization<T>>),
+    Behind(Reordered<T>),
+}
+
+impl<T: Scalar> std::ops::Deref for Factors<T> {
+    type Target = dyn Factorization<T>;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Plain(factors) => &**factors,
+            Self::Behind(factors) => factors,
+        }
+    }
+}
+
+impl<T: Scalar> Factors<T> {
+    /// Of the matrix that was factored: units of rows and columns do not count where they were scaled away.
+    pub fn factored(&self) -> &dyn Factorization<T> {
+        match self {
+            Self::Plain(factors) => &**factors,
+            Self::Behind(factors) => &*factors.inner,
+        }
     }
 }
 

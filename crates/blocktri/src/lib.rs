@@ -15,6 +15,7 @@ mod precondition;
 mod reduced;
 mod reordered;
 mod solve;
+mod unit;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;

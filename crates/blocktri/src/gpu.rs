@@ -510,7 +510,7 @@ mod with_cuda {
         if made.persistent {
             notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
         }
-        let (x, mut report) = columns(a, b, &transform, monitor, &mut *made.solve)?;
+        let (x, mut report) = columns(a, b, &transform, options, monitor, &mut *made.solve)?;
         before(&mut report, reorder_time, setup, notes);
         Ok(Solution {
             x,

@@ -16,6 +16,7 @@ mod precondition;
 mod reduced;
 mod reordered;
 mod solve;
+mod unit;
 mod verdict;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};

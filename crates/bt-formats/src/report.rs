@@ -9,6 +9,9 @@ use std::time::Duration;
 pub enum Outcome {
     /// The true residual meets the criterion (iterative), or the backward error is at rounding level (direct).
     Converged,
+    /// The attainable accuracy is reached, and the target is not: the true residual is within 10 times of it, or at the level that
+    /// rounding in b − A·x leaves.
+    Loose,
     /// The recurrence claimed convergence, the recomputed residual is more than 10 times the target.
     FalseConvergence,
     /// `max_iters` reached.
@@ -65,6 +68,7 @@ impl Outcome {
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Loose => "loose",
             Self::FalseConvergence => "false-convergence",
             Self::IterationLimit => "iteration-limit",
             Self::TimeLimit => "time-limit",

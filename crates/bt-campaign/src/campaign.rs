@@ -14,7 +14,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::exact::Truth;
 use crate::family::{Family, system};
 use crate::judge::{Case, Finding, has_twin, judge_threads, judge_twins};
-use crate::run::{End, run, tasks};
+use crate::run::{End, THREAD, run, tasks};
 use crate::system::System;
 
 /// A run that did not do what it must.
@@ -59,7 +59,7 @@ impl Pools {
     /// # Errors
     /// When the system has no threads left.
     pub fn new() -> Result<Self, rayon::ThreadPoolBuildError> {
-        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| THREAD.to_owned()).build();
         Ok(Self { one: pool(1)?, two: pool(2)? })
     }
 }

@@ -712,6 +712,7 @@ impl Draw {
                 system.b[i] = [v[0] / 16.0 * size, v[1] / 16.0 * size];
             }
         }
+        system.b.iter_mut().flatten().for_each(|v| *v = rounded(kind, *v));
         // At an end of the range.
         if system.family == Family::Edges && self.chance(40) {
             let largest = system.b.iter().flatten().fold(0.0f64, |m, v| m.max(v.abs()));

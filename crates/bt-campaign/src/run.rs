@@ -258,10 +258,16 @@ fn run_as<T: Scalar>(system: &System, options: &SolveOptions) -> End {
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Panics are kept, not printed.
+/// Name of the threads that runs are on.
+pub const THREAD: &str = "run";
+
+/// Panics of runs are kept, not printed.
 pub fn keep_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        if let Ok(mut last) = LAST_PANIC.lock() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().name() != Some(THREAD) {
+            print(info);
+        } else if let Ok(mut last) = LAST_PANIC.lock() {
             *last = info.to_string().replace('\n', " ");
         }
     }));

@@ -4,7 +4,7 @@
 //! then lost by cancellation may be all of a row (A. van der Sluis, Numer. Math. 14 (1969) 14–23, doi:10.1007/BF02165096).
 //! Powers of two change nothing else. A matrix whose lines differ little keeps its values, and the bits of its answers.
 
-use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate, equilibrate_diagonal, zero};
+use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate, equilibrate_diagonal, one, zero};
 
 use crate::options::Method;
 use crate::reordered::Scaling;
@@ -12,29 +12,38 @@ use crate::reordered::Scaling;
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
 const SPREAD: f64 = (1u64 << 16) as f64;
 
-/// The scaling that `a` needs before `method` factors it, if any.
+/// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
+/// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Method) -> Option<Scaling<T::Real>> {
     let n = a.nrows();
     let mut rows = vec![zero::<T::Real>(); n];
-    if matches!(method, Method::BandCholesky | Method::BlockCholesky) {
+    let symmetric = matches!(method, Method::BandCholesky | Method::BlockCholesky);
+    let cols = if symmetric {
         equilibrate_diagonal(a, &mut rows);
-        return is_needed(&[&rows]).then(|| Scaling { cols: rows.clone(), rows });
+        rows.clone()
+    } else {
+        let mut cols = vec![zero::<T::Real>(); n];
+        equilibrate(a, &mut rows, &mut cols);
+        cols
+    };
+    let ranges = [range(&rows), range(&cols)];
+    if ranges.iter().any(|(least, most)| *most > SPREAD * least) {
+        return Some(Scaling { rows, cols });
     }
-    let mut cols = vec![zero::<T::Real>(); n];
-    equilibrate(a, &mut rows, &mut cols);
-    is_needed(&[&rows, &cols]).then_some(Scaling { rows, cols })
+    let far = T::Real::MAX.to_f64().log2() / 4.0;
+    let largest = ranges.iter().fold(0.0f64, |m, (least, most)| m.max(most.log2().abs()).max(least.log2().abs()));
+    if largest <= far {
+        return None;
+    }
+    let uniform = |factor: T::Real| vec![factor; n];
+    let scaling = if symmetric { uniform(rows[0]) } else { uniform(one()) };
+    Some(Scaling { rows: uniform(rows[0]), cols: scaling })
 }
 
-/// Whether factors of lines differ by more than `SPREAD`, or are near the ends of the range, where products leave it.
-fn is_needed<R: RealScalar>(factors: &[&[R]]) -> bool {
-    let far = R::MAX.to_f64().log2() / 4.0;
-    factors.iter().any(|factors| {
-        let (least, most) = factors.iter().fold((f64::INFINITY, 0.0f64), |(least, most), f| {
-            let f = f.to_f64();
-            (least.min(f), most.max(f))
-        });
-        most > SPREAD * least || most.log2() > far || least.log2() < -far
-    })
+/// The smallest and the largest factor.
+fn range<R: RealScalar>(factors: &[R]) -> (f64, f64) {
+    let factors = factors.iter().map(|f| f.to_f64());
+    factors.fold((f64::INFINITY, 0.0), |(least, most), f| (least.min(f), most.max(f)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bt_direct::condition::{rcond_of_large, rcond_refined};
+use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
@@ -14,7 +14,7 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32, equilibrate, zero,
 };
 
 use faer::Mat;
@@ -86,9 +86,17 @@ impl<T: Scalar> Factored<T> {
         })
     }
 
-    /// That of the matrix as it was factored, whose rows and columns have one size.
-    pub fn scaled_rcond(&self) -> f64 {
-        *self.scaled_rcond.get_or_init(|| self.factors.factored().rcond())
+    /// That of A with its rows and columns scaled to one size, which units cannot spoil.
+    pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {
+        *self.scaled_rcond.get_or_init(|| match &self.factors {
+            Factors::Behind(factors) if factors.is_scaled() => factors.inner().rcond(),
+            factors => {
+                let mut rows = vec![zero::<T::Real>(); a.nrows()];
+                let mut cols = rows.clone();
+                equilibrate(a, &mut rows, &mut cols);
+                rcond_scaled(a, &**factors, &rows, &cols)
+            }
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
-    Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
+    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
+    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
 };
 use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatMut, MatRef};
@@ -18,8 +18,9 @@ use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, 
 use crate::precondition::{Single, Split, preconditioner};
 use crate::reduced;
 use crate::reordered::Transform;
-use crate::solve::{Solution, at_rounding_level};
+use crate::solve::Solution;
 use crate::unit::Unit;
+use crate::verdict::at_rounding_level;
 
 /// The iterative methods.
 #[inline(never)]

@@ -116,16 +116,6 @@ impl<T: Scalar> std::ops::Deref for Factors<T> {
     }
 }
 
-impl<T: Scalar> Factors<T> {
-    /// Of the matrix that was factored: units of rows and columns do not count where they were scaled away.
-    pub fn factored(&self) -> &dyn Factorization<T> {
-        match self {
-            Self::Plain(factors) => &**factors,
-            Self::Behind(factors) => &*factors.inner,
-        }
-    }
-}
-
 /// Solves with A through factors of A'.
 pub(crate) struct Reordered<T: Scalar> {
     inner: Box<dyn Factorization<T>>,
@@ -136,6 +126,16 @@ pub(crate) struct Reordered<T: Scalar> {
 }
 
 impl<T: Scalar> Reordered<T> {
+    /// The factors of A'.
+    pub fn inner(&self) -> &dyn Factorization<T> {
+        &*self.inner
+    }
+
+    /// Whether rows and columns of A' have another size than those of A.
+    pub fn is_scaled(&self) -> bool {
+        self.transform.scaling.is_some()
+    }
+
     /// `norm_one` is ‖A‖₁ of the matrix before the transform.
     pub fn new(inner: Box<dyn Factorization<T>>, transform: Transform<T>, norm_one: f64) -> Self {
         let n = inner.n();

@@ -336,7 +336,7 @@ impl<T: Scalar> Solver<T> {
         let certificate = refined.certificate;
         let n = b.nrows();
         let rcond = self.factored.rcond(&self.a);
-        let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond().max(rcond));
+        let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
         let mut outcome = judge(&self.a, x.as_ref(), b.as_ref(), &certificate, || {
             scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
         });
@@ -441,12 +441,18 @@ impl<T: Scalar> Solver<T> {
     ) {
         /// Digits that are worth to be called so.
         const USEFUL: f64 = 1e-3;
+        if self.factored.scaled_rcond(&self.a) > working_precision::<T>(b.nrows()) {
+            notes.push(format!(
+                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {:.1e}",
+                self.factored.scaled_rcond(&self.a)
+            ));
+            return;
+        }
         let bounds = error_bounds(&self.a, &*self.factored.factors, Op::Identity, b, x);
         let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
         if forward <= USEFUL {
             notes.push(format!(
-                "rcond {rcond:.1e} is that of units or of a right-hand side that does not feel it: x is right to {forward:.0e}, \
-                 by a componentwise bound"
+                "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
             ));
         } else {
             warnings.push(format!(
@@ -556,7 +562,7 @@ fn automatic<T: Scalar>(
         };
         let failure = match factor(a, method, transform, options, monitor) {
             Ok(factored) => match suspected {
-                Some(place) if proves_singular(&factored) => return Err(Error::Singular(place)),
+                Some(place) if proves_singular(a, &factored) => return Err(Error::Singular(place)),
                 _ => return Ok(factored),
             },
             Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),

@@ -67,10 +67,10 @@ pub(crate) fn no_pivot<T: Scalar>(
         factor(a, Method::SparseLu, transform, &options, monitor)
     });
     let found = match strongest {
-        Ok(factored) if proves_singular(&factored) => return Error::Singular(place),
+        Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
         Ok(factored) => format!(
             "the matrix is regular, with a reciprocal condition number of {:.1e} after scaling by sparse-lu",
-            factored.scaled_rcond()
+            factored.scaled_rcond(a)
         ),
         Err(Error::Singular(_)) => return Error::Singular(place),
         Err(stopped @ Error::Factor(FactorError::Stopped)) => return stopped,
@@ -81,6 +81,6 @@ pub(crate) fn no_pivot<T: Scalar>(
 }
 
 /// Whether the strongest factors allow that the matrix is singular.
-pub(crate) fn proves_singular<T: Scalar>(strongest: &Factored<T>) -> bool {
-    !(strongest.scaled_rcond() > working_precision::<T>(strongest.factors.n()))
+pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
+    !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
 }

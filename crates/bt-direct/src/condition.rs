@@ -89,6 +89,32 @@ pub fn rcond_of_large<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?S
     })
 }
 
+/// As [`rcond`], of R·A·C for the diagonals of R and C given, which must not be zero.
+///
+/// # Cost
+/// As [`rcond`], and a pass over A.
+#[inline(never)]
+pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
+    a: &A,
+    factors: &F,
+    rows: &[T::Real],
+    cols: &[T::Real],
+) -> f64 {
+    let mut sums = vec![0.0f64; factors.n()];
+    a.for_each_entry(&mut |i, j, v| sums[j] += (v * T::from_real(rows[i]) * T::from_real(cols[j])).abs().to_f64());
+    let norm = sums.into_iter().fold(0.0, f64::max_nan);
+    if !(norm.is_finite() && norm > 0.0) {
+        return if factors.n() == 0 { 1.0 } else { 0.0 };
+    }
+    rcond_by(factors.n(), norm, |op, x: &mut [T]| {
+        // (R·A·C)⁻¹ = C⁻¹·A⁻¹·R⁻¹
+        let (before, after) = if op == Op::Identity { (rows, cols) } else { (cols, rows) };
+        x.iter_mut().zip(before).for_each(|(x, &f)| *x /= T::from_real(f));
+        factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, rows.len(), 1));
+        x.iter_mut().zip(after).for_each(|(x, &f)| *x /= T::from_real(f));
+    })
+}
+
 /// 1 / (‖A‖₁·est‖A⁻¹‖₁) with the solves given.
 fn rcond_by<T: Scalar>(n: usize, norm_a: f64, mut solve: impl FnMut(Op, &mut [T])) -> f64 {
     // A power of two s ≈ √‖A‖₁: solves of A·y = s·x pass through values of the size of s·κ, and end in y of the size

@@ -101,7 +101,7 @@ impl Row {
     }
 
     fn is_in_range(&self) -> bool {
-        let sums = [self.re.value(), self.im.value(), self.row_sum];
+        let sums = [self.re.value(), self.im.value(), self.re.value().hypot(self.im.value()), self.row_sum];
         sums.iter().all(|s| s.is_finite()) && self.denominator <= 2f64.powi(RANGE.1)
     }
 }

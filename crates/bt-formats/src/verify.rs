@@ -94,7 +94,7 @@ const NOT_FINITE: Certificate = Certificate {
 
 /// Of finite x and b, with the residuals that exceed `slack` times their row sum.
 fn certificate<T: Scalar>(residual: &Residual, x: &[T], b: &[T], slack: Scaled) -> Certificate {
-    let largest = |values: &[T]| Scaled::new(max_abs(values));
+    let largest = |values: &[T]| values.iter().map(|&v| modulus(v)).fold(Scaled::ZERO, Scaled::max);
     let (mut norm_r, mut norm_a, mut componentwise) = (Scaled::ZERO, Scaled::ZERO, 0.0f64);
     let beyond = |r: Scaled, s: Scaled| if slack.is_zero() || r > s * slack { r } else { Scaled::ZERO };
     for [r, d, s] in residual.moduli() {
@@ -104,13 +104,18 @@ fn certificate<T: Scalar>(residual: &Residual, x: &[T], b: &[T], slack: Scaled) 
         componentwise = componentwise.max(ratio(r, d));
     }
     let norm_r2 = norm2_scaled(|| residual.moduli().map(|[r, _, s]| beyond(r, s)));
-    let norm_b2 = norm2_scaled(|| b.iter().map(|v| Scaled::new(v.abs().to_f64())));
+    let norm_b2 = norm2_scaled(|| b.iter().map(|&v| modulus(v)));
     Certificate {
         relative_residual: ratio(norm_r2, norm_b2),
         // ‖r‖∞ / (‖A‖∞·‖x‖∞ + ‖b‖∞)
         backward_error: ratio(norm_r, norm_a * largest(x) + largest(b)),
         componentwise_backward_error: componentwise,
     }
+}
+
+/// |v| of a finite number, which may itself be too large for one.
+fn modulus<T: Scalar>(v: T) -> Scaled {
+    Scaled::with_exponent((v.re().to_f64() / 4.0).hypot(v.im().to_f64() / 4.0), 2)
 }
 
 /// 0/0 is 0.

@@ -121,7 +121,11 @@ fn on_processor<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     if options.method.is_iterative() {
-        return iterate(a, b, options, monitor);
+        return iterate(a, b, options, monitor).map_err(|e| match e {
+            // Of a block or a subdomain: A itself may be regular.
+            Error::Singular(place) => no_pivot(a, options.method, place, options, monitor),
+            other => other,
+        });
     }
     let mut solver = Solver::new(a, options, monitor)?;
     let mut answer = solver.solve(b.as_ref())?;
@@ -561,9 +565,10 @@ fn automatic<T: Scalar>(
             (None, reorder, _) => transform(a, method, reorder, notes)?,
         };
         let failure = match factor(a, method, transform, options, monitor) {
-            Ok(factored) => match suspected {
-                Some(place) if proves_singular(a, &factored) => return Err(Error::Singular(place)),
-                _ => return Ok(factored),
+            Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
+                None => return Ok(factored),
+                Some(place) if stronger_step((method, reorder)).is_none() => return Err(Error::Singular(place)),
+                Some(_) => format!("{method} finds the matrix singular to working precision"),
             },
             Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
             Err(Error::Singular(place)) if place.kind == SingularKind::Numerical => {

@@ -14,7 +14,7 @@ use bt_formats::{Certificate, Csr, Monitor, Op, Outcome, RealScalar, Scalar, cer
 use faer::MatRef;
 
 use crate::error::Error;
-use crate::factors::{Factored, factor, transform};
+use crate::factors::{Factored, factor, matching, transform};
 use crate::options::{Method, Precision, Reorder, SolveOptions};
 
 /// Normwise backward error of a few units of roundoff.
@@ -33,9 +33,13 @@ pub(crate) fn judge<T: Scalar>(
 ) -> Outcome {
     let rowwise = x.nrows().max(32) as f64 * unit_roundoff::<T>();
     let good = |c: &Certificate| at_rounding_level::<T>(c) && c.componentwise_backward_error <= rowwise;
+    // What underflow took from x must not be all of it.
+    let most = unit_roundoff::<T>().sqrt();
     let is_good = good(c)
         || (at_rounding_level::<T>(c) && !regular())
-        || (reaches_below_normal(x) && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
+        || (c.backward_error <= most
+            && reaches_below_normal(x)
+            && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
     if is_good { Outcome::Converged } else { Outcome::Inaccurate }
 }
 
@@ -50,8 +54,8 @@ pub(crate) fn working_precision<T: Scalar>(n: usize) -> f64 {
     n as f64 * unit_roundoff::<T>()
 }
 
-/// What follows when a method named by the caller found no pivot at `place`: the matrix is singular, or the method breaks
-/// down on it.
+/// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
+/// on it.
 pub(crate) fn no_pivot<T: Scalar>(
     a: &Csr<T>,
     method: Method,
@@ -59,8 +63,10 @@ pub(crate) fn no_pivot<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Error {
-    if place.kind == SingularKind::Structural {
-        return Error::Singular(place);
+    if place.kind == SingularKind::Structural
+        && let Err(proof) = matching(a)
+    {
+        return proof;
     }
     let strongest = transform(a, Method::SparseLu, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
         let options = SolveOptions { precision: Precision::Working, ..options.clone() };

@@ -6,11 +6,11 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
-    Partition, PhaseTimes, Progress, Scalar, SolveReport, zero,
+    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
+    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
 };
-use bt_iter::{Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
-use faer::{Mat, MatRef};
+use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
@@ -19,6 +19,8 @@ use crate::precondition::{Single, Split, preconditioner};
 use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
+use crate::unit::Unit;
+use crate::verdict::at_rounding_level;
 
 /// The iterative methods.
 #[inline(never)]
@@ -46,6 +48,7 @@ fn block_iteration<T: Scalar>(
     if (0..a.nrows()).any(|i| a.get(i, i) == zero()) {
         matching(a)?;
     }
+    let unit = Unit::of(a, b);
     let sweep = match options.method {
         Method::Hbisa => Sweep::Jacobi,
         Method::HbisaGs => Sweep::GaussSeidel,
@@ -55,7 +58,9 @@ fn block_iteration<T: Scalar>(
         _ => Sweep::Sor(options.omega.map_or(Relaxation::Tuned, Relaxation::Fixed)),
     };
     let mut notes = Vec::new();
-    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
+    unit.remove(work.values_mut());
+    let stop = unit.criterion(&options.stop);
     let partition = blocks_of(&work, options, transform.is_identity())?;
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
@@ -85,8 +90,10 @@ fn block_iteration<T: Scalar>(
         },
         other => other,
     })?;
-    let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| Ok(method.solve(rhs, y, &options.stop, monitor));
-    let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+    let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
+        Ok(unit.without(rhs, |rhs| method.solve(rhs, y, &stop, monitor)))
+    };
+    let (x, mut report) = columns(a, b, &transform, options, monitor, &mut step)?;
     report.times.reorder = reorder_time;
     notes.append(&mut report.notes);
     report.notes = notes;
@@ -135,7 +142,12 @@ fn krylov<T: Scalar>(
     }
     let start = Instant::now();
     let mut notes = Vec::new();
+    if matches!(options.method, Method::Cg | Method::Fcg) {
+        check_hermitian(a, options.method, &mut notes)?;
+    }
+    let unit = Unit::of(a, b);
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
+    unit.remove(work.values_mut());
     let reorder_time = start.elapsed();
     let single = Single::of(&work, options.precision)?;
     let identity = transform.is_identity();
@@ -158,8 +170,7 @@ fn krylov<T: Scalar>(
     let mut preconditioner = preconditioner(&work, split, &single, identity, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
-    let (x, mut report) = side_by_side(operator, &transform, m, b, options, monitor, &mut notes)?;
-    report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
+    let (x, mut report) = side_by_side(a, operator, (&transform, unit), m, b, options, monitor, &mut notes)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
     // What the preconditioner shares is among its bytes.
@@ -205,11 +216,12 @@ const COLUMNS: usize = 16;
 /// Bytes of their vectors, at most, where there is more than one.
 const COLUMN_BYTES: usize = 1 << 30;
 
-/// All right-hand sides from a zero start, in groups that share the products with A.
+/// All right-hand sides from a zero start, in groups that share the products with A. Each is judged with the A of the caller.
 #[allow(clippy::too_many_arguments)] // the system, the method, and what watches it
 fn side_by_side<T: Scalar>(
+    a: &Csr<T>,
     work: &dyn Matrix<T>,
-    transform: &Transform<T>,
+    (transform, unit): (&Transform<T>, Unit),
     m: &mut dyn Preconditioner<T>,
     b: MatRef<'_, T>,
     options: &SolveOptions,
@@ -225,18 +237,38 @@ fn side_by_side<T: Scalar>(
     }
     let mut total: Option<SolveReport> = None;
     let start = Instant::now();
+    let stop = unit.criterion(&options.stop);
     for first in (0..nrhs).step_by(group.max(1)) {
         let width = group.min(nrhs - first);
         if width != workspace.nrhs() {
             workspace = lockstep(options, n, width, &mut Vec::new());
         }
-        let (rhs, mut y) = (transform.gathered(b.subcols(first, width)), Mat::zeros(n, width));
+        let (mut rhs, mut y) = (transform.gathered(b.subcols(first, width)), Mat::zeros(n, width));
+        (0..width).for_each(|j| unit.remove(rhs.col_as_slice_mut(j)));
         let mut told = |progress| match progress {
             Progress::Column(j) => monitor.observe(Progress::Column(first + j)),
             other => monitor.observe(other),
         };
-        let reports = workspace.solve(work, m, rhs.as_ref(), y.as_mut(), &options.stop, &mut told)?;
+        let mut reports = workspace.solve(work, m, rhs.as_ref(), y.as_mut(), &stop, &mut told)?;
         transform.scatter_columns(&y, x.as_mut().subcols_mut(first, width));
+        for (j, report) in reports.iter_mut().enumerate() {
+            let (of, mut at) = (b.col(first + j), x.as_mut().subcols_mut(first + j, 1));
+            let mut tighter = stop;
+            for left in (0..=FURTHER).rev() {
+                let claimed = report.outcome == Outcome::Converged;
+                judge_column(a, at.as_mut(), of.as_mat(), options, report);
+                if !claimed || left == 0 || report.outcome == Outcome::Converged {
+                    break;
+                }
+                // The order of the terms, or a sharper evaluation, put it beyond the target: a step further.
+                (tighter.rtol, tighter.atol) = (0.5 * tighter.rtol, 0.5 * tighter.atol);
+                let mut alone = lockstep(options, n, 1, &mut Vec::new());
+                let more = alone.solve_one(work, m, rhs.col_as_slice(j), y.col_as_slice_mut(j), &tighter, &mut ())?;
+                transform.scatter_columns(&y.as_ref().subcols(j, 1).to_owned(), at.as_mut());
+                let (outcome, iterations) = (more.outcome, report.iterations + more.iterations);
+                *report = SolveReport { outcome, iterations, ..merge(report.clone(), more) };
+            }
+        }
         let stopped = reports.iter().any(|report| report.outcome == Outcome::Stopped);
         total = total.into_iter().chain(reports).reduce(merge);
         if stopped {
@@ -246,6 +278,52 @@ fn side_by_side<T: Scalar>(
     let mut report = total.ok_or_else(no_right_hand_side)?;
     (report.times.solve, report.bytes.workspace) = (start.elapsed(), workspace.bytes());
     Ok((x, report))
+}
+
+/// Runs that go on from a claim which the certificate does not bear out, at most.
+const FURTHER: usize = 3;
+
+/// The certificate of a column with the A of the caller, and the outcome that follows from it: the last word. Zero, where every
+/// column starts, takes the place of an x that is worse.
+fn judge_column<T: Scalar>(
+    a: &Csr<T>,
+    mut x: MatMut<'_, T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    report: &mut SolveReport,
+) {
+    let mut certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
+    if !(certificate.relative_residual <= 1.0) {
+        x.fill(zero());
+        certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
+        if report.outcome == Outcome::Converged && certificate.relative_residual > 0.0 {
+            report.outcome = Outcome::Breakdown(Breakdown::Diverged);
+        }
+    }
+    report.certificate = certificate;
+    if options.stop_rule == StopRule::Residual {
+        let reached = certificate.relative_residual;
+        let norm_b = norm2(b.col(0).try_as_col_major().expect("contiguous columns").as_slice());
+        let absolute = if options.stop.atol > 0.0 { options.stop.atol / norm_b } else { 0.0 };
+        let attainable = if at_rounding_level::<T>(&certificate) { reached } else { 0.0 };
+        report.outcome = bt_iter::judge(report.outcome, reached, options.stop.rtol.max(absolute), attainable);
+    }
+}
+
+/// Conjugate gradients take half of A for granted: what is off by more than rounding and printing explain is refused.
+fn check_hermitian<T: Scalar>(a: &Csr<T>, method: Method, notes: &mut Vec<String>) -> Result<(), Error> {
+    let Some(worst) = bt_iter::asymmetry(a) else { return Ok(()) };
+    let epsilon = T::Real::EPSILON.to_f64();
+    let Asymmetry { row, col, entry, mirror, relative } = worst;
+    let pair = format!("a({row}, {col}) = {entry} and a({col}, {row}) = {mirror} (from 0)");
+    if relative > epsilon.sqrt() {
+        let why = format!("{method} needs a Hermitian matrix, but {pair}; use bicgstab, gmres, or auto");
+        return Err(InputError::InvalidStructure { what: "matrix", why }.into());
+    }
+    if relative > 8.0 * epsilon {
+        notes.push(format!("{method} takes the matrix as Hermitian, though {pair} differ by a part of {relative:.1e}"));
+    }
+    Ok(())
 }
 
 /// A in the order asked for. Krylov methods and block iterations hardly feel a scaling, but the norm of the residual
@@ -272,6 +350,7 @@ pub(crate) fn columns<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     transform: &Transform<T>,
+    options: &SolveOptions,
     monitor: &mut dyn Monitor,
     step: &mut Step<'_, T>,
 ) -> Result<(Mat<T>, SolveReport), Error> {
@@ -282,12 +361,13 @@ pub(crate) fn columns<T: Scalar>(
     for j in 0..b.ncols() {
         transform.gather(Op::Identity, b.col(j).try_as_col_major().expect("an owned matrix").as_slice(), &mut rhs);
         y.fill(zero());
-        let report = step(&rhs, &mut y, monitor)?;
+        let mut report = step(&rhs, &mut y, monitor)?;
         transform.scatter(
             Op::Identity,
             &y,
             x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut(),
         );
+        judge_column(a, x.as_mut().subcols_mut(j, 1), b.subcols(j, 1), options, &mut report);
         let stopped = report.outcome == Outcome::Stopped;
         total = Some(match total {
             None => report,
@@ -297,27 +377,39 @@ pub(crate) fn columns<T: Scalar>(
             break;
         }
     }
-    let mut report = total.ok_or_else(no_right_hand_side)?;
-    report.certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
-    Ok((x, report))
+    Ok((x, total.ok_or_else(no_right_hand_side)?))
 }
 
 pub(crate) fn no_right_hand_side() -> Error {
     Error::Usage { message: "there is no right-hand side".into() }
 }
 
-/// The report of several columns: work added up, the first failure's outcome and notes.
+/// The report of several columns: work added up, the first failure's outcome and notes, the largest errors.
 pub(crate) fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
     let (worse, better) = if before.outcome == Outcome::Converged && last.outcome != Outcome::Converged {
         (last, before)
     } else {
         (before, last)
     };
+    let certificate = Certificate {
+        relative_residual: larger(worse.certificate.relative_residual, better.certificate.relative_residual),
+        backward_error: larger(worse.certificate.backward_error, better.certificate.backward_error),
+        componentwise_backward_error: larger(
+            worse.certificate.componentwise_backward_error,
+            better.certificate.componentwise_backward_error,
+        ),
+    };
     SolveReport {
+        certificate,
         iterations: worse.iterations.max(better.iterations),
         operator_applications: worse.operator_applications + better.operator_applications,
         preconditioner_applications: worse.preconditioner_applications + better.preconditioner_applications,
         times: PhaseTimes { solve: worse.times.solve + better.times.solve, ..worse.times },
         ..worse
     }
+}
+
+/// The larger of two errors; NaN where one is.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
 }

@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod equilibrated;
 mod error;
 mod factors;
 mod gpu;
@@ -15,6 +16,8 @@ mod precondition;
 mod reduced;
 mod reordered;
 mod solve;
+mod unit;
+mod verdict;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Progress, Scalar, norm2};
-use bt_iter::{CyclicallyReduced, Identity};
+use bt_iter::{Balanced, CyclicallyReduced, Identity};
 use faer::MatRef;
 
 use crate::error::Error;
@@ -12,6 +12,7 @@ use crate::iterate::{columns, lockstep, ordered};
 use crate::options::{DeviceChoice, Method, Precision, SolveOptions};
 use crate::precondition::{singular_block, sweep_blocks};
 use crate::solve::Solution;
+use crate::unit::Unit;
 
 /// `bicgstab`, `gmres` or `fgmres`, one right-hand side after the other.
 ///
@@ -37,7 +38,10 @@ pub(crate) fn solve<T: Scalar>(
     }
     let start = Instant::now();
     let mut notes = Vec::new();
-    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let unit = Unit::of(a, b);
+    let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
+    unit.remove(work.values_mut());
+    let stop = unit.criterion(&options.stop);
     let reorder_time = start.elapsed();
     let partition = sweep_blocks(&work, transform.is_identity(), options, &mut notes)?;
     let summary = BlockSummary::of(&partition);
@@ -54,8 +58,10 @@ pub(crate) fn solve<T: Scalar>(
     let mut method = lockstep(options, reduced.order(), 1, &mut notes);
     let setup = start.elapsed().saturating_sub(reorder_time);
     let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
-        let norm_b = norm2(rhs);
-        let report = reduced.solve(rhs, y, &options.stop, &mut |operator, g, u, stop| {
+        let balanced = unit.without(rhs, |rhs| Balanced::new(rhs).into_owned());
+        let norm_b = norm2(&balanced.b);
+        balanced.enter(y);
+        let report = reduced.solve(&balanced.b, y, &balanced.criterion(&stop), &mut |operator, g, u, stop| {
             // Residuals are told relative to ‖b‖, where the method has them relative to ‖g‖.
             let scale = if norm_b > 0.0 { norm2(g) / norm_b } else { 1.0 };
             let mut told = |progress| match progress {
@@ -66,9 +72,11 @@ pub(crate) fn solve<T: Scalar>(
             };
             method.solve_one(operator, &mut Identity::new(g.len()), g, u, stop, &mut told)
         });
-        Ok(report?)
+        let mut report = report?;
+        balanced.leave(y, &mut report);
+        Ok(report)
     };
-    let (x, mut report) = columns(a, b, &transform, monitor, &mut step)?;
+    let (x, mut report) = columns(a, b, &transform, options, monitor, &mut step)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
     notes.append(&mut report.notes);

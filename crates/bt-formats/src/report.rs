@@ -9,6 +9,9 @@ use std::time::Duration;
 pub enum Outcome {
     /// The true residual meets the criterion (iterative), or the backward error is at rounding level (direct).
     Converged,
+    /// The attainable accuracy is reached, and the target is not: the true residual is within 10 times of it, or at the level that
+    /// rounding in b − A·x leaves.
+    Loose,
     /// The recurrence claimed convergence, the recomputed residual is more than 10 times the target.
     FalseConvergence,
     /// `max_iters` reached.
@@ -41,7 +44,7 @@ pub enum Breakdown {
     RhoZero,
     /// A·s is zero or orthogonal to s (ω = 0).
     OmegaZero,
-    /// The Krylov space is exhausted without a solution in it: A (or A·M⁻¹) is singular.
+    /// The Krylov space is exhausted without a solution in it: A (or A·M⁻¹) is singular to working precision.
     SingularOperator,
 }
 
@@ -55,7 +58,7 @@ impl fmt::Display for Breakdown {
             Self::IndefinitePreconditioner => "the preconditioner is not positive definite",
             Self::RhoZero => "rho = 0: the residual became orthogonal to the shadow residual, also after restarts",
             Self::OmegaZero => "omega = 0: the stabilizing step vanished",
-            Self::SingularOperator => "the Krylov space is exhausted without a solution in it: the matrix is singular",
+            Self::SingularOperator => "the Krylov space is exhausted without a solution in it: A, or A with its preconditioner, is singular to working precision",
         })
     }
 }
@@ -65,6 +68,7 @@ impl Outcome {
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Loose => "loose",
             Self::FalseConvergence => "false-convergence",
             Self::IterationLimit => "iteration-limit",
             Self::TimeLimit => "time-limit",

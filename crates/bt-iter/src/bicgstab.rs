@@ -16,7 +16,7 @@ use bt_formats::{
 };
 
 use crate::blas1::{ConjValue, divide, norm, norm_of, over, pass, square};
-use crate::krylov::{Best, Next, System, Watch, normalize};
+use crate::krylov::{Best, Next, System, Watch, meets, normalize};
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
 
@@ -164,9 +164,9 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
     ) -> Watch<'a> {
         self.residual = system.residual(x, &mut self.r);
         self.scale = normalize(self.residual, &mut self.r);
-        self.best.reset();
+        self.best.begin(x, self.residual);
         (self.fresh, self.restarts, self.awaits, self.pending) = (true, 0, Awaits::Nothing, false);
-        Watch::new(stop, monitor, norm(system.b), self.residual)
+        Watch::of::<T>(stop, monitor, norm(system.b), self.residual)
     }
 
     fn advance(
@@ -232,7 +232,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                 self.best.leave(x, self.residual, next);
                 (self.residual, self.next_rho, self.pending) = (next, rho, true);
                 watch.iterations += 1;
-                if self.omega == zero() && !(self.residual <= watch.threshold) {
+                if self.omega == zero() && !meets(self.residual, watch.threshold) {
                     self.move_x(input, x);
                     return Some(Outcome::Breakdown(Breakdown::OmegaZero));
                 }
@@ -292,7 +292,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         x: &mut [T],
         workspace: usize,
     ) -> SolveReport {
-        watch.finish(METHOD, outcome, self.residual, system, &self.best, x, &mut self.r, workspace)
+        watch.finish(METHOD, outcome, self.residual, system, &mut self.best, x, &mut self.r, workspace)
     }
 
     fn bytes(&self) -> usize {

@@ -73,8 +73,10 @@ impl<T: Scalar> Cg<T> {
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
     ///
-    /// On every exit `x` is the iterate of the smallest residual seen, and its residual is recomputed. The backward
-    /// errors of the report's certificate are NaN, since an operator has no norm: see [`bt_formats::certify`].
+    /// On every exit `x` is the iterate of the smallest residual seen, the start included, and its residual is recomputed: that
+    /// decides on the outcome. The backward errors of the report's certificate are NaN, since an operator has no norm: see
+    /// [`bt_formats::certify`]. A start other than zero is kept for the time of the call, n scalars more, and so is a right-hand side
+    /// at an end of the range, times a power of two ([`crate::Balanced`]).
     ///
     /// # Errors
     /// [`Error::NotSquare`], [`Error::DimensionMismatch`], and [`Error::InvalidStructure`] for a preconditioner of
@@ -163,9 +165,9 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         // r ← b − A·x
         self.residual = system.residual(x, &mut self.r);
         self.scale = normalize(self.residual, &mut self.r);
-        self.best.reset();
+        self.best.begin(x, self.residual);
         (self.fresh, self.asked, self.pending) = (true, false, None);
-        Watch::new(stop, monitor, norm(system.b), self.residual)
+        Watch::of::<T>(stop, monitor, norm(system.b), self.residual)
     }
 
     fn advance(
@@ -251,7 +253,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         x: &mut [T],
         workspace: usize,
     ) -> SolveReport {
-        watch.finish(self.method(), outcome, self.residual, system, &self.best, x, &mut self.r, workspace)
+        watch.finish(self.method(), outcome, self.residual, system, &mut self.best, x, &mut self.r, workspace)
     }
 
     fn bytes(&self) -> usize {

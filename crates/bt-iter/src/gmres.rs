@@ -28,7 +28,7 @@ use bt_formats::{
 
 use crate::blas1::{axpy, divide, norm, over, scale, zeros};
 use crate::gram_schmidt::GramSchmidt;
-use crate::krylov::{System, Watch, normalize};
+use crate::krylov::{System, Watch, finite, meets, normalize};
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
 
@@ -257,7 +257,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
         let before = self.truth;
         self.truth = system.residual(x, &mut self.residual);
         watch.operator_applications += 1;
-        if !(self.truth <= before) {
+        if !(self.truth <= before && finite(x)) {
             // R is singular to rounding: y was noise.
             x.copy_from_slice(before_x);
             self.truth = before;
@@ -267,7 +267,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
         match ended {
             Some(Outcome::Converged) => watch.claim(self.truth),
             Some(other) => Some(other),
-            None if self.truth <= watch.threshold => Some(Outcome::Converged),
+            None if meets(self.truth, watch.threshold) => Some(Outcome::Converged),
             // The next cycle would start from the same residual and do the same.
             None if self.basis == Basis::Fixed && self.truth >= before * (1.0 - 1e-12) => {
                 Some(Outcome::Breakdown(Breakdown::Stagnated))
@@ -305,7 +305,7 @@ impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
         // r ← b − A·x
         self.truth = system.residual(x, &mut self.residual);
         (self.recurrence, self.steps) = (self.truth, None);
-        Watch::new(stop, monitor, norm(system.b), self.truth)
+        Watch::of::<T>(stop, monitor, norm(system.b), self.truth)
     }
 
     fn advance(

@@ -84,6 +84,50 @@ pub fn positive_diagonal<T: Scalar>(a: &Csr<T>, method: &'static str) -> Result<
     Ok((0..a.nrows()).map(|i| a.get(i, i).re()).collect())
 }
 
+/// The entry of a matrix that is farthest from the conjugate of its mirror.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asymmetry<T> {
+    /// Row, from 0.
+    pub row: usize,
+    /// Column, from 0.
+    pub col: usize,
+    /// a(row, col).
+    pub entry: T,
+    /// a(col, row).
+    pub mirror: T,
+    /// |entry − conj(mirror)| beside the larger of |entry|, |mirror| and √|a(row, row)·a(col, col)|, which is no less than them
+    /// where A is definite: the unit of A, and one of each unknown, do not matter.
+    pub relative: f64,
+}
+
+/// How far a square matrix is from a Hermitian one; none where every entry is the conjugate of its mirror. O(nnz·log) for rows of
+/// many entries.
+///
+/// ```
+/// use bt_formats::Csr;
+/// let a = Csr::from_dense(faer::mat![[4.0, 1.0], [0.5, 4.0]].as_ref())?;
+/// let worst = bt_iter::asymmetry(&a).unwrap();
+/// assert_eq!((worst.row, worst.col, worst.mirror, worst.relative), (0, 1, 0.5, 0.125));
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn asymmetry<T: Scalar>(a: &Csr<T>) -> Option<Asymmetry<T>> {
+    let roots: Vec<f64> = (0..a.nrows()).map(|i| a.get(i, i).abs().to_f64().sqrt()).collect();
+    let mut worst: Option<Asymmetry<T>> = None;
+    for row in 0..a.nrows() {
+        let (cols, vals) = a.row(row);
+        for (&col, &entry) in cols.iter().zip(vals) {
+            let col = col as usize;
+            let mirror = a.get(col, row);
+            let off = Scalar::abs(entry - Scalar::conj(mirror)).to_f64();
+            let relative = off / entry.abs().to_f64().max(mirror.abs().to_f64()).max(roots[row] * roots[col]);
+            if off > 0.0 && worst.as_ref().is_none_or(|w| relative > w.relative) {
+                worst = Some(Asymmetry { row, col, entry, mirror, relative });
+            }
+        }
+    }
+    worst
+}
+
 /// # Errors
 /// [`Error::InvalidStructure`] unless 0 < ω < 2.
 pub(crate) fn check_omega(omega: f64) -> Result<()> {

@@ -3,6 +3,7 @@
 //! Feature `compiled`: as that of [`bt_direct`].
 
 mod arms;
+mod balanced;
 mod band_spike;
 mod bicgstab;
 mod blas1;
@@ -38,6 +39,7 @@ mod ssor_ai_masked;
 mod triangular;
 
 pub use arms::{Arms, ArmsOptions, LastFactors, LastLevel, LastSolver, LevelFacts, RowOrder};
+pub use balanced::Balanced;
 pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, BandWidth, Diagonal};
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::{BlockDiagonal, for_blocks};
@@ -46,14 +48,14 @@ pub use cg::Cg;
 pub use cyclically_reduced::{CyclicallyReduced, OnReduced};
 pub use gmres::Gmres;
 pub use hbisa::{Hbisa, Radius, Rate, Relaxation, StopRule, Sweep};
-pub use hermitian::positive_diagonal;
+pub use hermitian::{Asymmetry, asymmetry, positive_diagonal};
 pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;
 pub use ilut::{IlutOptions, ilut};
 pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
-pub use krylov::Watch;
+pub use krylov::{Watch, judge, meets};
 pub use lockstep::Lockstep;
 pub use mixed_precision::MixedPrecision;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};

@@ -19,6 +19,7 @@ use bt_formats::{
 };
 use faer::{Mat, MatMut, MatRef};
 
+use crate::balanced::Balanced;
 use crate::bicgstab;
 use crate::cg::{self, Form};
 use crate::gmres::{self, Basis};
@@ -126,11 +127,15 @@ impl<T: Scalar> Lockstep<T> {
         }
         let shared = RefCell::new(monitor);
         let mut monitors: Vec<_> = (0..nrhs).map(|column| Told { shared: &shared, column }).collect();
+        let balanced: Vec<_> = (0..nrhs).map(|j| Balanced::new(column(b, j))).collect();
+        let stops: Vec<_> = balanced.iter().map(|b| b.criterion(stop)).collect();
         let mut watches: Vec<Option<Watch<'_>>> = Vec::with_capacity(nrhs);
         for (j, (machine, monitor)) in self.machines.iter_mut().zip(&mut monitors).enumerate() {
-            let system = System { a, m: &mut *m, b: column(b, j) };
-            machine.check(&system, column(x.as_ref(), j))?;
-            watches.push(Some(machine.begin(&system, column(x.as_ref(), j), stop, monitor)));
+            let system = System { a, m: &mut *m, b: &balanced[j].b };
+            let x = column_mut(&mut x, j);
+            machine.check(&system, x)?;
+            balanced[j].enter(x);
+            watches.push(Some(machine.begin(&system, x, &stops[j], monitor)));
         }
         let workspace = self.bytes() / nrhs.max(1);
         let mut reports: Vec<Option<SolveReport>> = (0..nrhs).map(|_| None).collect();
@@ -141,7 +146,7 @@ impl<T: Scalar> Lockstep<T> {
             let mut place = 0;
             while place < self.running.len() {
                 let j = self.running[place];
-                let mut system = System { a, m: &mut *m, b: column(b, j) };
+                let mut system = System { a, m: &mut *m, b: &balanced[j].b };
                 let (x, machine) = (column_mut(&mut x, j), &mut self.machines[j]);
                 let (mut input, mut output) = (self.input.as_mut(), self.output.as_mut());
                 let Some(watch) = &mut watches[j] else { unreachable!("a column that runs is watched") };
@@ -150,7 +155,9 @@ impl<T: Scalar> Lockstep<T> {
                     None => place += 1,
                     Some(outcome) => {
                         if let Some(watch) = watches[j].take() {
-                            reports[j] = Some(machine.finish(outcome, watch, &system, x, workspace));
+                            let mut report = machine.finish(outcome, watch, &system, x, workspace);
+                            balanced[j].leave(x, &mut report);
+                            reports[j] = Some(report);
                         }
                         // The last takes its place, with what its method left there.
                         self.running.swap_remove(place);

@@ -2,6 +2,7 @@
 
 use bt_formats::{Error, Monitor, Outcome, Scalar, SolveReport, StopCriterion, one, zero};
 
+use crate::balanced::Balanced;
 use crate::krylov::{System, Watch};
 
 /// One right-hand side of a method.
@@ -45,14 +46,18 @@ pub(crate) trait Recurrence<T: Scalar>: Send {
 /// Runs one machine on its own; `products` are the vectors that A maps from and to.
 pub(crate) fn solve<T: Scalar>(
     machine: &mut dyn Recurrence<T>,
-    mut system: System<'_, T>,
+    System { a, m, b }: System<'_, T>,
     [input, output]: [&mut [T]; 2],
     x: &mut [T],
     stop: &StopCriterion,
     monitor: &mut dyn Monitor,
 ) -> Result<SolveReport, Error> {
+    let balanced = Balanced::new(b);
+    let stop = balanced.criterion(stop);
+    let mut system = System { a, m, b: &balanced.b };
     machine.check(&system, x)?;
-    let mut watch = machine.begin(&system, x, stop, monitor);
+    balanced.enter(x);
+    let mut watch = machine.begin(&system, x, &stop, monitor);
     let outcome = loop {
         if let Some(outcome) = machine.advance(&mut system, &mut watch, x, input, output) {
             break outcome;
@@ -60,5 +65,7 @@ pub(crate) fn solve<T: Scalar>(
         system.a.apply(one(), input, zero(), output);
     };
     let workspace = machine.bytes() + size_of_val(input) + size_of_val(output);
-    Ok(machine.finish(outcome, watch, &system, x, workspace))
+    let mut report = machine.finish(outcome, watch, &system, x, workspace);
+    balanced.leave(x, &mut report);
+    Ok(report)
 }

@@ -14,7 +14,7 @@
 //! iteration with the relaxation found is slower than predicted, its own λ give better μ² (the adaptive scheme of L. A.
 //! Hageman, D. M. Young, Applied Iterative Methods, Academic Press 1981, ch. 9).
 
-use bt_formats::{RealScalar, Scalar, c64};
+use bt_formats::{Scalar, c64};
 
 /// Signed sums of an update.
 const LANES: usize = 16;
@@ -140,8 +140,7 @@ impl Tuner {
             }
         }
         self.sketches[self.seen % FITTED] = sketch;
-        let square: f64 = x.iter().zip(previous).map(|(&x, &p)| (x - p).abs_sq().to_f64()).sum();
-        self.norms = [self.norms[1], square.sqrt()];
+        self.norms = [self.norms[1], super::distance2(x, previous)];
         self.seen += 1;
     }
 
@@ -216,7 +215,7 @@ impl Tuner {
         for k in 0..FITTED - 2 {
             for l in 0..LANES {
                 // Each triple on its own scale, so that early ones do not count for more.
-                let size = at(k).iter().map(|v| v.norm()).fold(0.0, f64::max).max(1e-300);
+                let size = at(k).iter().map(|v| v.norm()).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
                 let (q, p, r) = (at(k)[l] / size, at(k + 1)[l] / size, at(k + 2)[l] / size);
                 pp += p.conj() * p;
                 pq += p.conj() * q;
@@ -230,7 +229,7 @@ impl Tuner {
             return None;
         }
         // What is left of r by a·p + b·q: ‖r‖² − ā·(p, r) − b̄·(q, r)
-        let misfit = |a: c64, b: c64| (rr - (a.conj() * pr + b.conj() * qr).re).max(0.0) / rr.max(1e-300);
+        let misfit = |a: c64, b: c64| (rr - (a.conj() * pr + b.conj() * qr).re).max(0.0) / rr.max(f64::MIN_POSITIVE);
         let single = Fit { larger: pr / pp, smaller: zero, misfit: misfit(pr / pp, zero) };
         // [pp pq; p̄q̄ qq]·(a, b) = (pr, qr); singular when one eigenvalue is all there is.
         let determinant = pp * qq - pq * pq.conj();

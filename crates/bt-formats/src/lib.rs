@@ -11,6 +11,7 @@ mod coo;
 mod csr;
 pub mod detect;
 mod dia;
+mod doubled;
 mod equilibrate;
 mod error;
 pub mod harwell_boeing;
@@ -42,6 +43,7 @@ pub use block_tridiagonal::{
 pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::Dia;
+pub use doubled::Doubled;
 pub use equilibrate::{equilibrate, equilibrate_diagonal};
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch};

@@ -808,7 +808,7 @@ impl Draw {
             if largest > 0.0 {
                 let shift = exponent - largest.log2().ceil() as i32;
                 for v in system.b.iter_mut().flatten() {
-                    *v = *v * 2f64.powi(shift / 2) * 2f64.powi(shift - shift / 2);
+                    *v = *v * 2f64.powi(shift / 3) * 2f64.powi(shift / 3) * 2f64.powi(shift - 2 * (shift / 3));
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `panic` | anything that panics |
 //! | `false-singular` | "singular" by any method with κ < 1/(n·u); "structurally" with a full structural rank |
-//! | `false-success` | converged, and x not finite, or the exact backward error of a direct method above 64·n·u, or the exact relative residual of an iteration above its tolerance |
+//! | `false-success` | converged, and x not finite, or the exact backward error of a direct method above 64·n·u, or the exact relative residual of an iteration above its tolerance; near the bottom of the range also what the smallest number of the type is worth |
 //! | `no-digit` | converged by a direct method without a warning, \|dᵢ\| > \|xᵢ\|/2 somewhere that the componentwise condition cannot excuse |
 //! | `certificate` | a figure below half its exact value, or far above it |
 //! | `rcond` | 100 times too large and above n·u |
@@ -133,7 +133,7 @@ impl Case<'_> {
         let u = unit_roundoff(self.system.kind);
         let nu = self.nu();
         if task.options.method.is_iterative() {
-            let bound = rtol(self.system.kind) * 1.05 + 4.0 * u;
+            let bound = rtol(self.system.kind) * 1.05 + 4.0 * u + 2.0 * exact.grain[0];
             if task.options.stop_rule == StopRule::Residual && exact.relative_residual > bound {
                 let detail = format!(
                     "relative residual {:.1e}, reported {:.1e}, after {} iterations",
@@ -143,7 +143,7 @@ impl Case<'_> {
             }
             return;
         }
-        if exact.backward_error > 64.0 * nu {
+        if exact.backward_error > 64.0 * nu + 2.0 * exact.grain[1] {
             let detail = format!(
                 "backward error {:.1e}, reported {:.1e}, by {}",
                 exact.backward_error, answer.certificate.backward_error, answer.method
@@ -197,15 +197,18 @@ impl Case<'_> {
     fn judge_certificate(&self, answer: &Answer, exact: &Measures) -> Option<Finding> {
         let nu = self.nu() + 4.0 * unit_roundoff(self.system.kind);
         let c = &answer.certificate;
+        let largest = |v: &[[f64; 2]]| v.iter().flatten().fold(0.0f64, |m, v| m.max(v.abs()));
+        let bottom = if is_single(self.system.kind) { -100f64 } else { -960f64 }.exp2();
+        let tiny = [&self.system.b, &answer.x].iter().any(|v| largest(v) > 0.0 && largest(v) < bottom);
         let figures = [
             ("relative residual", c.relative_residual, exact.relative_residual, exact.resolution),
             ("backward error", c.backward_error, exact.backward_error, 1.0),
             ("componentwise backward error", c.componentwise_backward_error, exact.componentwise, 1.0),
         ];
         figures.into_iter().find_map(|(name, reported, exact, resolution)| {
-            // Nobody needs a residual to the last digit of u.
+            // Nobody needs a residual to the last digit of u, nor one of numbers below the range.
             let low = exact > 2.0 * reported + 2.0 * nu;
-            let high = !(reported <= 8.0 * exact + 8.0 * nu * resolution);
+            let high = !(reported <= 8.0 * exact + 8.0 * nu * resolution) && !(tiny && reported.is_finite());
             (low || high).then(|| {
                 let detail = format!("{name} reported as {reported:.1e} is {exact:.1e}");
                 finding(if low { "certificate-low" } else { "certificate-high" }, detail)

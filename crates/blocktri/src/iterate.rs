@@ -6,8 +6,8 @@ use std::time::Instant;
 use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Op, Outcome,
-    Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
+    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
+    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
 };
 use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use faer::{Mat, MatMut, MatRef};

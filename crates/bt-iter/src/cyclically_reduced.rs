@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::Result;
 use bt_formats::{
-    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion, certify,
-    norm2, one, zero,
+    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion,
+    certify, norm2, one, zero,
 };
 use faer::MatRef;
 

@@ -30,6 +30,9 @@ pub fn run() -> Result<()> {
     });
     steps.run("test", || test(&mut tally));
     steps.run("examples", examples);
+    steps.run("campaign", || {
+        must_succeed(&mut cargo(["run", "--quiet", "--package", "bt-campaign", "--", "--seconds=60"]))
+    });
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);

@@ -1,9 +1,10 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `build-kernels`,
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-kernels`,
 //! `pack-gpu`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
 
+mod campaign;
 mod ci;
 mod corpus;
 mod docs;
@@ -34,6 +35,8 @@ enum Chore {
     Docs,
     /// Solve every system of a folder with an index and judge the answers
     Corpus(corpus::Options),
+    /// Solve random small systems by every method and judge the answers exactly
+    Campaign(campaign::Options),
     /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
     BuildKernels(kernels::Options),
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Chore::Ci => ci::run(),
         Chore::Docs => docs::run(),
         Chore::Corpus(options) => corpus::run(&options),
+        Chore::Campaign(options) => campaign::run(&options),
         Chore::BuildKernels(options) => kernels::run(&options),
         Chore::PackGpu(options) => pack::run(&options),
     };

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
@@ -13,16 +14,17 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32, equilibrate, zero,
 };
 
 use faer::Mat;
 
+use crate::equilibrated;
 use crate::error::Error;
 use crate::gpu;
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Candidate, plan};
-use crate::reordered::{Reordered, Scaling, Transform};
+use crate::reordered::{Factors, Reordered, Scaling, Transform};
 
 /// The blocks a method worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +51,53 @@ pub(crate) struct Factored<T: Scalar> {
     pub method: Method,
     pub reorder: Reorder,
     pub blocks: Option<BlockSummary>,
-    pub factors: Box<dyn Factorization<T>>,
+    pub factors: Factors<T>,
     pub matrix_bytes: usize,
     /// Of the factors.
     pub precision: Precision,
-    /// Estimated at the first solve: it depends on the factors alone.
-    pub rcond: OnceLock<f64>,
+    /// Estimates, made when they are asked for: they depend on the factors alone.
+    rcond: OnceLock<Option<f64>>,
+    scaled_rcond: OnceLock<f64>,
+}
+
+impl<T: Scalar> Factored<T> {
+    fn new(factors: Factors<T>, method: Method, matrix_bytes: usize) -> Self {
+        Self {
+            notes: Vec::new(),
+            method,
+            reorder: Reorder::None,
+            blocks: None,
+            factors,
+            matrix_bytes,
+            precision: Precision::Working,
+            rcond: OnceLock::new(),
+            scaled_rcond: OnceLock::new(),
+        }
+    }
+
+    /// Reciprocal condition number of A in the 1-norm; `None` where factors in single precision cannot tell.
+    pub fn rcond(&self, a: &Csr<T>) -> Option<f64> {
+        *self.rcond.get_or_init(|| match self.precision {
+            Precision::Working if self.factors.stats().norm_one.is_infinite() => {
+                Some(rcond_of_large(a, &*self.factors))
+            }
+            Precision::Working => Some(self.factors.rcond()),
+            Precision::Single => rcond_refined(a, &*self.factors),
+        })
+    }
+
+    /// That of A with its rows and columns scaled to one size, which units cannot spoil.
+    pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {
+        *self.scaled_rcond.get_or_init(|| match &self.factors {
+            Factors::Behind(factors) if factors.is_scaled() => factors.inner().rcond(),
+            factors => {
+                let mut rows = vec![zero::<T::Real>(); a.nrows()];
+                let mut cols = rows.clone();
+                equilibrate(a, &mut rows, &mut cols);
+                rcond_scaled(a, &**factors, &rows, &cols)
+            }
+        })
+    }
 }
 
 /// # Errors
@@ -155,24 +198,34 @@ fn factor_once<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
+    let scaling = if transform.scaling.is_none() { equilibrated::scaling(a, method) } else { None };
+    let equilibrated = scaling.is_some();
+    let transform = if equilibrated { Transform { scaling, ..transform } } else { transform };
     let permuted;
-    let identity = transform.is_identity();
-    let work = if identity {
+    let work = if transform.is_identity() {
         a
     } else {
         permuted = transform.apply(a);
         &permuted
     };
-    let made = in_precision(work, method, options, identity, monitor).map_err(|e| match e {
+    let made = in_precision(work, method, options, transform.keeps_order(), monitor).map_err(|e| match e {
         // The place is told in the columns of A, not of its reordered form.
         Error::Singular(place) => {
             Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
         }
         other => other,
     })?;
-    let Factored { factors, .. } = made;
-    let factors = if identity { factors } else { Box::new(Reordered::new(factors, transform, a.norm_one().to_f64())) };
-    Ok(Factored { reorder, factors, ..made })
+    let mut made = Factored { reorder, ..made };
+    if equilibrated {
+        made.notes.push("rows and columns were scaled by powers of two to one size".into());
+    }
+    made.factors = match made.factors {
+        Factors::Plain(factors) if !transform.is_identity() => {
+            Factors::Behind(Reordered::new(factors, transform, a.norm_one().to_f64()))
+        }
+        factors => factors,
+    };
+    Ok(made)
 }
 
 /// [`factor_in_order`] in the precision asked for.
@@ -184,15 +237,13 @@ fn in_precision<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     fn lowered<T: Scalar, L: Scalar>(made: Factored<L>, exponent: i32) -> Factored<T> {
+        let Factors::Plain(factors) = made.factors else { unreachable!("factored as it stands") };
+        let factors = Factors::Plain(Box::new(Lowered::new(factors, exponent)));
         Factored {
             notes: made.notes,
-            method: made.method,
-            reorder: made.reorder,
             blocks: made.blocks,
-            factors: Box::new(Lowered::new(made.factors, exponent)),
-            matrix_bytes: made.matrix_bytes,
             precision: Precision::Single,
-            rcond: OnceLock::new(),
+            ..Factored::new(factors, made.method, made.matrix_bytes)
         }
     }
     match (options.precision, T::KIND) {
@@ -328,16 +379,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
         Method::SparseLu => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
         other => unreachable!("{other} is resolved to a factorization, or iterates"),
     };
-    Ok(Factored {
-        notes,
-        method,
-        reorder: Reorder::None,
-        blocks: summary,
-        factors,
-        matrix_bytes,
-        precision: Precision::Working,
-        rcond: OnceLock::new(),
-    })
+    Ok(Factored { notes, blocks: summary, ..Factored::new(Factors::Plain(factors), method, matrix_bytes) })
 }
 
 /// SPIKE on given blocks, otherwise on the band.

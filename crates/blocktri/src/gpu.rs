@@ -112,7 +112,8 @@ mod with_cuda {
     use crate::iterate::{blocks_of, columns, merge, no_right_hand_side, ordered};
     use crate::options::{Blocks, HostBlocks, Precision};
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
-    use crate::solve::{at_rounding_level, order_asked, prepared};
+    use crate::solve::{order_asked, prepared};
+    use crate::verdict::at_rounding_level;
 
     impl From<DeviceError> for Error {
         fn from(error: DeviceError) -> Self {

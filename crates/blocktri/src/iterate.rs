@@ -18,8 +18,9 @@ use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, 
 use crate::precondition::{Single, Split, preconditioner};
 use crate::reduced;
 use crate::reordered::Transform;
-use crate::solve::{Solution, at_rounding_level};
+use crate::solve::Solution;
 use crate::unit::Unit;
+use crate::verdict::at_rounding_level;
 
 /// The iterative methods.
 #[inline(never)]

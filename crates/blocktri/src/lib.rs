@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod equilibrated;
 mod error;
 mod factors;
 mod gpu;
@@ -16,6 +17,7 @@ mod reduced;
 mod reordered;
 mod solve;
 mod unit;
+mod verdict;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;

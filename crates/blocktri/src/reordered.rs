@@ -38,6 +38,11 @@ impl<T: Scalar> Transform<T> {
         self.scaling.is_none() && self.rows.is_identity() && self.cols.is_identity()
     }
 
+    /// Whether rows and columns stay where they are, scaled or not.
+    pub fn keeps_order(&self) -> bool {
+        self.rows.is_identity() && self.cols.is_identity()
+    }
+
     pub fn apply(&self, a: &Csr<T>) -> Csr<T> {
         match &self.scaling {
             Some(s) => a.scale(&s.rows, &s.cols).permute(&self.rows, &self.cols),
@@ -95,6 +100,22 @@ impl<T: Scalar> Transform<T> {
     }
 }
 
+/// The factors of A, or of what a transform made of it.
+pub(crate) enum Factors<T: Scalar> {
+    Plain(Box<dyn Factorization<T>>),
+    Behind(Reordered<T>),
+}
+
+impl<T: Scalar> std::ops::Deref for Factors<T> {
+    type Target = dyn Factorization<T>;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Plain(factors) => &**factors,
+            Self::Behind(factors) => factors,
+        }
+    }
+}
+
 /// Solves with A through factors of A'.
 pub(crate) struct Reordered<T: Scalar> {
     inner: Box<dyn Factorization<T>>,
@@ -105,6 +126,16 @@ pub(crate) struct Reordered<T: Scalar> {
 }
 
 impl<T: Scalar> Reordered<T> {
+    /// The factors of A'.
+    pub fn inner(&self) -> &dyn Factorization<T> {
+        &*self.inner
+    }
+
+    /// Whether rows and columns of A' have another size than those of A.
+    pub fn is_scaled(&self) -> bool {
+        self.transform.scaling.is_some()
+    }
+
     /// `norm_one` is ‖A‖₁ of the matrix before the transform.
     pub fn new(inner: Box<dyn Factorization<T>>, transform: Transform<T>, norm_one: f64) -> Self {
         let n = inner.n();

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, Factorization, Refinement, refine};
+use bt_direct::{FactorError, Factorization, Refined, Refinement, SingularKind, Singularity, error_bounds, refine};
 use bt_formats::{
-    Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, Scalar,
-    SolveReport, zero,
+    Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, RealScalar,
+    Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatRef};
 
@@ -17,6 +17,7 @@ use crate::iterate::iterate;
 use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
+use crate::verdict::{at_rounding_level, judge, no_pivot, proves_singular, working_precision};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -136,46 +137,81 @@ fn on_processor<T: Scalar>(
         solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
         answer = solver.solve(b.as_ref())?;
     }
-    let mut tried = solver.factored.method;
+    let mut tried = (solver.factored.method, solver.factored.reorder);
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
-        let Some(next) = stronger(tried) else { break };
+        let Some(next) = stronger_step(tried) else { break };
         tried = next;
+        let (method, reorder) = next;
         attempts.push(format!(
-            "{} reached a backward error of {:.1e} only, above rounding level: {next} was tried",
-            answer.report.method, answer.report.certificate.backward_error
+            "{} reached {} only, above rounding level: {method} was tried",
+            answer.report.method,
+            too_large::<T>(&answer.report.certificate)
         ));
-        let reorder = match next {
-            Method::TridiagonalLu => Reorder::None,
-            Method::BandLu => solver.factored.reorder,
-            _ => Reorder::Matching,
-        };
-        match solver.replace(next, reorder, monitor) {
+        match solver.replace(method, reorder, monitor) {
             Ok(()) => {}
-            // Singular for stronger pivoting: the weak answer is worth nothing.
-            Err(end @ (Error::Singular(_) | Error::Factor(FactorError::Stopped))) => return Err(end),
+            Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
+            // Singular for the strongest pivoting: the weak answer is worth nothing.
+            Err(singular @ Error::Singular(_)) if stronger_step(next).is_none() => return Err(singular),
             Err(failed) => {
-                attempts.push(format!("{next}: {failed}"));
+                attempts.push(format!("{method}: {failed}"));
                 continue;
             }
         }
         let candidate = solver.solve(b.as_ref())?;
-        let reached = candidate.report.certificate.backward_error;
-        if reached < answer.report.certificate.backward_error || answer.report.certificate.backward_error.is_nan() {
+        if is_better(&candidate, &answer) {
             answer = candidate;
         } else {
-            attempts.push(format!("{next} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
+            let reached = candidate.report.certificate.backward_error;
+            attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
         }
     }
     answer.report.notes.append(&mut attempts);
     Ok(answer)
 }
 
+/// Closer to an answer at rounding level, first in the norm, then row by row.
+fn is_better<T: Scalar>(new: &Solution<T>, old: &Solution<T>) -> bool {
+    if new.report.outcome != old.report.outcome {
+        return new.report.outcome == Outcome::Converged;
+    }
+    let (new, old) = (new.report.certificate, old.report.certificate);
+    if at_rounding_level::<T>(&new) && at_rounding_level::<T>(&old) {
+        new.componentwise_backward_error < old.componentwise_backward_error
+    } else {
+        new.backward_error < old.backward_error
+    }
+}
+
+/// Which of the two errors is too large, of an answer that is not at rounding level.
+fn too_large<T: Scalar>(c: &Certificate) -> String {
+    if at_rounding_level::<T>(c) {
+        format!("a componentwise backward error of {:.1e}", c.componentwise_backward_error)
+    } else {
+        format!("a backward error of {:.1e}", c.backward_error)
+    }
+}
+
+/// The step after `tried` on the way of `auto`: at its end sparse LU, in its own order and then with the rows matched.
+fn stronger_step((method, reorder): (Method, Reorder)) -> Option<(Method, Reorder)> {
+    match (stronger(method), method, reorder) {
+        (Some(next @ Method::TridiagonalLu), ..) => Some((next, Reorder::None)),
+        (Some(Method::SparseLu), ..) => Some((Method::SparseLu, Reorder::None)),
+        (Some(next), _, order) => Some((next, order)),
+        (None, Method::SparseLu, Reorder::Matching) => None,
+        (None, Method::SparseLu, _) => Some((Method::SparseLu, Reorder::Matching)),
+        (None, ..) => None,
+    }
+}
+
 /// The method to fall back on when `weak` gives no good answer.
 fn stronger(weak: Method) -> Option<Method> {
     match weak {
-        Method::Thomas | Method::CyclicReduction | Method::Pcr | Method::SpikeLu | Method::SpikeDiagonalPivoting => {
-            Some(Method::TridiagonalLu)
-        }
+        Method::Thomas
+        | Method::CyclicReduction
+        | Method::Pcr
+        | Method::DiagonalPivoting
+        | Method::SpikeLu
+        | Method::SpikeDiagonalPivoting => Some(Method::TridiagonalLu),
         Method::BlockCholesky => Some(Method::BlockLu),
         Method::BlockRbt => Some(Method::BlockLuAcross),
         Method::BlockLu
@@ -290,17 +326,20 @@ impl<T: Scalar> Solver<T> {
     pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes, precision, rcond, notes: made } = &self.factored;
-        let mut x = b.clone();
-        factors.solve_in_place(x.as_mut());
+        let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
         let refinement = match (*precision, self.options.refinement) {
             (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
             (_, asked) => asked,
         };
-        let refined = refine(&self.a, &**factors, Op::Identity, b.as_ref(), &mut x, refinement);
+        let (x, refined) = self.refined(&b, refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
-        let rcond = *rcond.get_or_init(|| factors.rcond());
+        let n = b.nrows();
+        let rcond = self.factored.rcond(&self.a);
+        let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
+        let mut outcome = judge(&self.a, x.as_ref(), b.as_ref(), &certificate, || {
+            scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
+        });
 
         let mut notes = self.notes.clone();
         notes.extend_from_slice(made);
@@ -317,14 +356,23 @@ impl<T: Scalar> Solver<T> {
         if stats.growth > 1e6 {
             notes.push(format!("element growth of the factorization: {:.1e}", stats.growth));
         }
-        let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
-        if outcome == Outcome::Inaccurate {
-            notes.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
+        match rcond {
+            None => {
+                outcome = Outcome::Inaccurate;
+                notes.push(
+                    "the condition number is beyond what factors in single precision can tell, and no digit of x is certain"
+                        .into(),
+                );
+            }
+            Some(rcond) if rcond < 2.0 * unit_roundoff::<T>() && is_finite(&x) => {
+                self.tell_condition(rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
+            }
+            _ => {}
         }
-        if rcond < 2.0 * unit_roundoff::<T>() {
-            warnings.push(format!(
-                "the matrix is singular to working precision (rcond {rcond:.1e}): x solves a nearby system exactly, but may have no correct digit"
-            ));
+        if !is_finite(&x) {
+            notes.push("the solution is larger than the largest number of its type, and overflows".into());
+        } else if outcome == Outcome::Inaccurate && rcond.is_some() {
+            notes.push(format!("{} is not at rounding level", too_large::<T>(&certificate)));
         }
         notes.extend(warnings.iter().cloned());
         let report = SolveReport {
@@ -349,10 +397,69 @@ impl<T: Scalar> Solver<T> {
             reorder: *reorder,
             precond: "none",
             blocks: *blocks,
-            rcond: Some(rcond),
+            rcond,
             device: DeviceChoice::Cpu,
             warnings,
         })
+    }
+
+    /// X from the factors, refined. Right-hand sides near the ends of the range are brought to its middle and back.
+    fn refined(&self, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
+        let factors = &*self.factored.factors;
+        let middle = |j: usize| middle_exponent::<T>(b.col_as_slice(j));
+        let exponents: Vec<i32> = (0..b.ncols()).map(middle).collect();
+        if exponents.iter().all(|&e| e == 0) {
+            let mut x = b.clone();
+            factors.solve_in_place(x.as_mut());
+            let refined = refine(&self.a, factors, Op::Identity, b.as_ref(), &mut x, refinement);
+            return (x, refined);
+        }
+        let times_powers = |m: &mut Mat<T>, sign: i32| {
+            for (j, e) in exponents.iter().enumerate() {
+                let source = m.col_as_slice(j).to_vec();
+                bt_formats::rounded::widen(sign * e, &source, m.col_as_slice_mut(j));
+            }
+        };
+        let mut scaled = b.clone();
+        times_powers(&mut scaled, -1);
+        let mut x = scaled.clone();
+        factors.solve_in_place(x.as_mut());
+        let refined = refine(&self.a, factors, Op::Identity, scaled.as_ref(), &mut x, refinement);
+        times_powers(&mut x, 1);
+        let certificate = certify(&self.a, Op::Identity, x.as_ref(), b.as_ref());
+        (x, Refined { certificate, ..refined })
+    }
+
+    /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
+    fn tell_condition(
+        &self,
+        rcond: f64,
+        b: MatRef<'_, T>,
+        x: MatRef<'_, T>,
+        notes: &mut Vec<String>,
+        warnings: &mut Vec<String>,
+    ) {
+        /// Digits that are worth to be called so.
+        const USEFUL: f64 = 1e-3;
+        if self.factored.scaled_rcond(&self.a) > working_precision::<T>(b.nrows()) {
+            notes.push(format!(
+                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {:.1e}",
+                self.factored.scaled_rcond(&self.a)
+            ));
+            return;
+        }
+        let bounds = error_bounds(&self.a, &*self.factored.factors, Op::Identity, b, x);
+        let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
+        if forward <= USEFUL {
+            notes.push(format!(
+                "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
+            ));
+        } else {
+            warnings.push(format!(
+                "the matrix is singular to working precision (rcond {rcond:.1e}): x solves a nearby system exactly, but may \
+                 have no correct digit"
+            ));
+        }
     }
 
     /// The factors, as solvers with A, Aᵀ, Aᴴ, determinant and condition estimate.
@@ -393,9 +500,15 @@ pub(crate) fn order_asked(options: &SolveOptions) -> Reorder {
     }
 }
 
-/// Normwise backward error of a few units of roundoff.
-pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
-    c.backward_error <= 32.0 * unit_roundoff::<T>()
+fn is_finite<T: Scalar>(x: &Mat<T>) -> bool {
+    (0..x.ncols()).all(|j| x.col_as_slice(j).iter().all(|v| Scalar::is_finite(*v)))
+}
+
+/// e with 2⁻ᵉ·b half as far from the middle of the range as b, and x with it wherever it is; 0 where b is not near its ends.
+fn middle_exponent<T: Scalar>(b: &[T]) -> i32 {
+    let range = <T::Real as RealScalar>::MAX.to_f64().log2();
+    let exponent = max_abs(b).log2();
+    if exponent.is_finite() && exponent.abs() > range / 2.0 { (exponent / 2.0).floor() as i32 } else { 0 }
 }
 
 /// The method asked for; where it meets a pivot that only it cannot use, the next stronger one in the same order.
@@ -406,14 +519,18 @@ fn named<T: Scalar>(
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    match factor(a, options.method, transform.clone(), options, monitor) {
-        Err(Error::Factor(failure @ FactorError::Breakdown { .. })) => {
-            // What a pivoting method cannot factor, another cannot in the same order.
-            let next = stronger(options.method).filter(|next| *next != Method::SparseLu);
-            let Some(next) = next else { return Err(Error::Factor(failure)) };
-            notes.push(format!("{failure}; handed over to {next}"));
-            factor(a, next, transform, options, monitor)
-        }
+    let mut method = options.method;
+    let mut result = factor(a, method, transform.clone(), options, monitor);
+    if let Err(Error::Factor(failure @ FactorError::Breakdown { .. })) = &result
+        // What a pivoting method cannot factor, another cannot in the same order.
+        && let Some(next) = stronger(method).filter(|next| *next != Method::SparseLu)
+    {
+        notes.push(format!("{failure}; handed over to {next}"));
+        method = next;
+        result = factor(a, method, transform, options, monitor);
+    }
+    match result {
+        Err(Error::Singular(place)) => Err(no_pivot(a, method, place, options, monitor)),
         result => result,
     }
 }
@@ -433,9 +550,10 @@ fn automatic<T: Scalar>(
         });
     };
     notes.push(explain(&plan.candidates));
-    let mut method = best.method;
-    let mut reorder = best.reorder;
+    let (mut method, mut reorder) = (best.method, best.reorder);
     let mut order = plan.rcm;
+    // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
+    let mut suspected: Option<Singularity> = None;
     loop {
         let transform = match (&fixed, reorder, order.take()) {
             (Some(given), ..) => given.clone(),
@@ -443,15 +561,27 @@ fn automatic<T: Scalar>(
             (None, reorder, _) => transform(a, method, reorder, notes)?,
         };
         let failure = match factor(a, method, transform, options, monitor) {
-            Ok(factored) => return Ok(factored),
-            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e,
+            Ok(factored) => match suspected {
+                Some(place) if proves_singular(a, &factored) => return Err(Error::Singular(place)),
+                _ => return Ok(factored),
+            },
+            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
+            Err(Error::Singular(place)) if place.kind == SingularKind::Numerical => {
+                suspected = suspected.or(Some(place));
+                format!("{method} finds no pivot in column {} (from 0)", place.column)
+            }
             Err(other) => return Err(other),
         };
-        let Some(next) = stronger(method) else { return Err(Error::Factor(failure)) };
+        let Some((next, order)) = stronger_step((method, reorder)) else {
+            return Err(match suspected {
+                Some(place) => Error::Singular(place),
+                None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
+            });
+        };
         notes.push(format!("{failure}; handed over to {next}"));
-        method = next;
+        (method, reorder) = (next, order);
         if method == Method::SparseLu {
-            (fixed, reorder) = (None, Reorder::Matching);
+            fixed = None;
         }
     }
 }

@@ -14,7 +14,7 @@
 use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, or_void, reserve, zeros};
@@ -81,8 +81,7 @@ impl<T: Scalar> DiagonalPivoting<T> {
     /// Factors `a`.
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the row at which both orders fail; [`FactorError::Breakdown`] when elimination
-    /// overflows; [`FactorError::Input`] on a NaN or infinity.
+    /// [`FactorError::Breakdown`] with the row at which both orders fail, and when elimination overflows; [`FactorError::Input`] on a NaN or infinity.
     ///
     /// # Cost
     /// 3n flops, n divisions, 3n values.
@@ -137,8 +136,13 @@ impl<T: Scalar> DiagonalPivoting<T> {
             let coupled = if sigma == zero() { zero() } else { kappa * above.abs1() * (below.abs1() / sigma) };
             if d[i].abs1() >= coupled {
                 if d[i] == zero() {
-                    let place = Singularity { kind: SingularKind::Numerical, column: i, block: None };
-                    return Err(FactorError::Singular(place));
+                    return Err(FactorError::Breakdown {
+                        method: Self::METHOD,
+                        reason: format!(
+                            "row {i} (from 0) has no pivot of order 1 or 2: the matrix is singular or needs row interchanges, \
+                             which tridiagonal-lu has"
+                        ),
+                    });
                 }
                 if i + 1 < n {
                     // dᵢ₊₁ ← dᵢ₊₁ − (lᵢ₊₁/dᵢ)·uᵢ
@@ -280,13 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn singular_rows_and_columns_are_named_and_the_object_lives_on() {
+    fn rows_without_a_pivot_are_named_and_the_object_lives_on() {
         let good = Tridiagonal::new(vec![0.0, 1.0, 1.0], vec![0.0, 0.5, 2.0], vec![1.0, 1.0, 0.0]).unwrap();
         let mut lu = DiagonalPivoting::new(&good).unwrap();
         // Column 0 is empty.
         let bad = Tridiagonal::new(vec![0.0, 0.0, 1.0], vec![0.0, 1.0, 2.0], vec![1.0, 1.0, 0.0]).unwrap();
-        let Err(FactorError::Singular(place)) = lu.refactor(&bad) else { panic!("singular") };
-        assert_eq!(place.column, 0);
+        let Err(FactorError::Breakdown { reason, .. }) = lu.refactor(&bad) else { panic!("no pivot") };
+        assert!(reason.contains("row 0"), "{reason}");
         let mut x = [1.0f64; 3];
         lu.solve_vec_in_place(&mut x);
         assert!(x.iter().all(|v| v.is_nan()));

@@ -1,10 +1,12 @@
-//! Iterative refinement of a direct solution, in the working precision, until the backward error stops improving.
+//! Iterative refinement of a direct solution, with the residual in twice the working precision, until the backward error
+//! stops improving.
 //!
-//! Fixed-precision refinement makes a solve backward stable even when the factors are not quite (Skeel,
-//! Math. Comp. 35, 1980, doi:10.1090/S0025-5718-1980-0572859-4). A step that does not improve is undone. Several
-//! right-hand sides are refined together and judged by the worst. Memory: one copy of X, taken when a step is made.
+//! Refinement makes a solve backward stable even when the factors are not quite (Skeel, Math. Comp. 35, 1980,
+//! doi:10.1090/S0025-5718-1980-0572859-4), componentwise too. The residual is the one that the certificate was computed
+//! from, so that a step costs a solve and one pass over A. A step that does not improve is undone. Several right-hand sides
+//! are refined together and judged by the worst. Memory: one copy of B for the residual, and two of X when a step is made.
 
-use bt_formats::{Certificate, Matrix, Op, Par, Scalar, certify, one};
+use bt_formats::{Certificate, Matrix, Op, Scalar, certify_with_residual};
 use faer::{Mat, MatRef};
 
 use crate::factorization::Factorization;
@@ -46,7 +48,6 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     x: &mut Mat<T>,
     refinement: Refinement,
 ) -> Refined {
-    let par = Par::auto(a.bytes());
     let max_steps = match refinement {
         Refinement::Auto => 3,
         Refinement::Stagnation => 50,
@@ -54,8 +55,10 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     };
     // Below a few units of roundoff nothing is left to improve.
     let goal = 2.0 * unit_roundoff::<T>();
-    let mut done =
-        Refined { steps: 0, certificate: certify(a, op, x.as_ref(), b), operator_applications: b.ncols(), solves: 0 };
+    // r ← B − op(A)·X
+    let mut r = b.to_owned();
+    let certificate = certify_with_residual(a, op, x.as_ref(), b, r.as_mut());
+    let mut done = Refined { steps: 0, certificate, operator_applications: b.ncols(), solves: 0 };
     let auto = !matches!(refinement, Refinement::Steps(_));
     let mut candidate = Mat::zeros(0, 0);
     for _ in 0..max_steps {
@@ -63,17 +66,16 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
         if auto && c.backward_error <= goal && c.componentwise_backward_error <= 8.0 * goal {
             break;
         }
-        // r ← B − op(A)·X;  d ← op(F)⁻¹·r;  X' ← X + d
+        // d ← op(F)⁻¹·r;  X' ← X + d;  r ← B − op(A)·X'
         if candidate.nrows() == 0 {
-            candidate = b.to_owned();
+            candidate = r.clone();
         } else {
-            candidate.copy_from(b);
+            candidate.copy_from(&r);
         }
-        a.apply_many(op, -one::<T>(), x.as_ref(), one(), candidate.as_mut(), par);
         factors.solve_op_in_place(op, candidate.as_mut());
         candidate += &*x;
-        let certificate = certify(a, op, candidate.as_ref(), b);
-        done.operator_applications += 2 * b.ncols();
+        let certificate = certify_with_residual(a, op, candidate.as_ref(), b, r.as_mut());
+        done.operator_applications += b.ncols();
         done.solves += b.ncols();
         if !better(&certificate, &c, goal) {
             break;

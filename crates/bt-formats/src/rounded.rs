@@ -106,7 +106,7 @@ pub fn widen<T: Scalar, L: Scalar>(exponent: i32, y: &[L], x: &mut [T]) {
 }
 
 /// ⌊log₂ x⌋ of a positive finite number.
-fn exponent_of(x: f64) -> i32 {
+pub(crate) fn exponent_of(x: f64) -> i32 {
     let biased = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
     // Subnormal numbers are brought into the normal range first.
     if x < f64::MIN_POSITIVE { biased(x * 2f64.powi(54)) - 54 } else { biased(x) }
@@ -114,14 +114,14 @@ fn exponent_of(x: f64) -> i32 {
 
 /// A power of two as two factors, each in range where the power need not be.
 #[derive(Clone, Copy)]
-struct Power(f64, f64);
+pub(crate) struct Power(f64, f64);
 
 impl Power {
-    fn of(exponent: i32) -> Self {
+    pub(crate) fn of(exponent: i32) -> Self {
         let half = exponent / 2;
         Self(2f64.powi(half), 2f64.powi(exponent - half))
     }
-    fn times(self, x: f64) -> f64 {
+    pub(crate) fn times(self, x: f64) -> f64 {
         x * self.0 * self.1
     }
 }

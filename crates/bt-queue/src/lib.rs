@@ -11,10 +11,11 @@ mod first_passage;
 mod generator;
 pub mod meshes;
 mod model;
-mod scaled;
 mod stationary;
 mod sweep;
 mod transient;
+
+use bt_formats::scaled;
 
 pub use capacity::{Capacity, Costs, Marginals};
 pub use cases::{CloudCase, CloudParameters, CloudVariant};
@@ -25,7 +26,7 @@ pub use error::{Error, Result};
 pub use first_passage::mean_first_passage;
 pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
-pub use scaled::Scaled;
+pub use bt_formats::Scaled;
 pub use stationary::Stationary;
 pub use sweep::sweep;
 pub use transient::transient;

@@ -32,6 +32,22 @@ impl System {
     }
 }
 
+/// Folders, this one and those in it, whose index has all of these columns.
+pub(super) fn folders_with(dir: &Path, columns: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in std::iter::once(dir.to_owned()).chain(subfolders(dir)?) {
+        let index = folder.join("index.csv");
+        if index.is_file() {
+            let mut reader = csv::Reader::from_path(&index).context(index.display())?;
+            let headers = reader.headers().context(index.display())?;
+            if columns.iter().all(|column| headers.iter().any(|h| h == *column)) {
+                found.push(folder);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Systems of the folder's index and of those of its subfolders. A folder without one is looked up in its parent's.
 pub(super) fn read(dir: &Path) -> Result<Vec<System>> {
     let mut systems = Vec::new();

@@ -21,7 +21,7 @@ use crate::process::Result;
 /// Backward error allowed to a direct method.
 const BACKWARD_ERROR: f64 = 1e-14;
 /// The command's default `--rtol`, which the relative residual of an iterative method has to meet.
-const RELATIVE_RESIDUAL: f64 = 1e-8;
+pub(super) const RELATIVE_RESIDUAL: f64 = 1e-8;
 
 /// Methods that find a pivot whenever there is one: nothing but the wrong structure excuses them.
 const PIVOTED: [&str; 7] =
@@ -32,7 +32,7 @@ const PIVOTED: [&str; 7] =
 const ROUNDED: [&str; 3] = ["g-spike", "spike-lu", "spike-diagonal-pivoting"];
 
 /// Methods that stop at a tolerance.
-fn is_iterative(method: &str) -> bool {
+pub(super) fn is_iterative(method: &str) -> bool {
     method.starts_with("hbisa") || ["cg", "fcg", "bicgstab", "gmres", "fgmres"].contains(&method)
 }
 

@@ -1,10 +1,17 @@
 //! `cargo xtask corpus DIR`: the command against a folder of systems with an index, and a judgement of every answer.
 //!
+//! Three kinds of index are known by their columns: systems with condition numbers ([`index`]), reports on solvers
+//! ([`reports`]), reports on chains and files ([`chains`]); those of subfolders are read too.
+//!
 //! The chore knows the command only from outside: its options, its exit codes and its JSON. Forward errors are computed
 //! here, from the solution file against the reference solution, so that no code under test judges itself.
 
+mod chains;
+mod decimal;
 mod index;
 mod judge;
+mod reports;
+mod residual;
 mod vector;
 
 use std::fs::{self, File};
@@ -36,9 +43,15 @@ pub struct Options {
     /// Only systems whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// The blocktri program to judge [default: built here in release mode]
+    /// The blocktri program to judge [default: built here]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// How it is built
+    #[arg(long, value_name = "dev|release", default_value = "release", conflicts_with = "program")]
+    profile: String,
+    /// Leave out the large systems of reports
+    #[arg(long)]
+    quick: bool,
     /// Seconds that one run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
@@ -51,13 +64,19 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn solve(options: &Options, bench: &Bench) -> Result<()> {
+    let mut table = Vec::new();
+    for folder in index::folders_with(&options.dir, &reports::COLUMNS)? {
+        reports::run(&folder, &options.only, options.quick, bench, &mut table)?;
+    }
+    for folder in index::folders_with(&options.dir, &chains::COLUMNS)? {
+        chains::run(&folder, &options.only, bench, &mut table)?;
+    }
     let mut systems = index::read(&options.dir)?;
     systems.retain(|s| s.name.contains(&options.only));
-    if systems.is_empty() {
-        return Err(Failure(format!("{}: no system to solve", options.dir.display())));
+    if systems.is_empty() && table.is_empty() {
+        return Err(Failure(format!("{}: nothing to judge", options.dir.display())));
     }
-    let mut table = Vec::new();
-    for method in &options.methods {
+    for method in options.methods.iter().filter(|_| !systems.is_empty()) {
         println!(
             "\nmethod {method}\n{:<28} {:>7} {:>8} {:<15} {:<17} {:>8} {:>8} {:>8} {:>8} {:>8}  verdict",
             "system", "n", "nnz", "method", "outcome", "normwise", "compon.", "forward", "rcond", "seconds"
@@ -185,9 +204,10 @@ struct Bench {
 impl Bench {
     fn new(options: &Options) -> Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        let program = options.program.clone().unwrap_or_else(|| target.join("release").join("blocktri"));
+        let folder = if options.profile == "dev" { "debug" } else { &options.profile };
+        let program = options.program.clone().unwrap_or_else(|| target.join(folder).join("blocktri"));
         if options.program.is_none() {
-            must_succeed(&mut cargo(["build", "--release", "--package", "blocktri-cli"]))?;
+            must_succeed(&mut cargo(["build", "--profile", &options.profile, "--package", "blocktri-cli"]))?;
         }
         // A folder of our own, so that two corpora may run at once.
         let scratch = target.join("corpus").join(std::process::id().to_string());

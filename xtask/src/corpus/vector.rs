@@ -12,6 +12,23 @@ pub(super) struct Dense {
     values: Vec<[f64; 2]>,
 }
 
+impl Dense {
+    /// One real column.
+    pub fn column(values: Vec<f64>) -> Self {
+        Self { nrows: values.len(), values: values.into_iter().map(|v| [v, 0.0]).collect() }
+    }
+
+    /// Its first column.
+    pub fn first_column(&self) -> &[[f64; 2]] {
+        self.values.get(..self.nrows).unwrap_or_default()
+    }
+
+    /// Rows.
+    pub fn nrows(&self) -> usize {
+        self.nrows
+    }
+}
+
 /// Reads `%%MatrixMarket matrix array real|integer|complex general`.
 pub(super) fn read(file: &Path) -> Result<Dense> {
     let text = fs::read_to_string(file).context(file.display())?;
@@ -56,6 +73,19 @@ pub(super) fn relative_difference(x: &Dense, y: &Dense) -> f64 {
     worst
 }
 
+/// max |x − y|ᵢ/|y|ᵢ; what is zero in y counts by its size beside the largest entry. Infinite as above.
+pub(super) fn entrywise_difference(x: &Dense, y: &Dense) -> f64 {
+    if x.nrows != y.nrows || x.values.len() != y.values.len() || !x.values.iter().flatten().all(|v| v.is_finite()) {
+        return f64::INFINITY;
+    }
+    let largest = y.values.iter().map(|v| v[0].hypot(v[1])).fold(0.0, f64::max);
+    let off = |(x, y): (&[f64; 2], &[f64; 2])| {
+        let (difference, size) = ((x[0] - y[0]).hypot(x[1] - y[1]), y[0].hypot(y[1]));
+        if difference == 0.0 { 0.0 } else { difference / if size == 0.0 { largest } else { size } }
+    };
+    x.values.iter().zip(&y.values).map(off).fold(0.0, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +106,8 @@ mod tests {
         assert_eq!(relative_difference(&x, &y), 1.0 / 20.0);
         assert_eq!(relative_difference(&file("1 2 NaN 20"), &y), f64::INFINITY);
         assert_eq!(relative_difference(&y, &y), 0.0);
+        assert_eq!(entrywise_difference(&file("1 2.5 10 20"), &y), 0.25);
+        assert_eq!(entrywise_difference(&Dense::column(vec![1.0, 1e-3]), &Dense::column(vec![1.0, 0.0])), 1e-3);
+        assert_eq!(entrywise_difference(&file("1 inf 10 20"), &y), f64::INFINITY);
     }
 }

@@ -17,7 +17,7 @@ const FLOORS: [(&str, u32); 9] = [
     ("blocktri-cli", 5),
 ];
 /// Beside the tower: they may depend on every floor.
-const BESIDE: [&str; 4] = ["bt-testkit", "bt-ptx-emulator", "bt-benches", "xtask"];
+const BESIDE: [&str; 5] = ["bt-testkit", "bt-ptx-emulator", "bt-campaign", "bt-benches", "xtask"];
 /// Of those, the ones that tests of the tower may use.
 const TEST_ONLY: [&str; 2] = ["bt-testkit", "bt-ptx-emulator"];
 

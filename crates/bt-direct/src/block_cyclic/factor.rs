@@ -301,8 +301,8 @@ impl<T: Scalar> Level<'_, T> {
 fn no_pivot<T: Scalar>(a: &BlockTridiagonal<T>, at: &NoPivot) -> FactorError {
     let NoPivot { block, row } = *at;
     let column = a.partition().range(block).start + row;
-    // The root comes last: all other pivots were nonsingular, so that A is singular if and only if it is.
-    if block == 0 {
+    // Rows are not exchanged across blocks: without a pivot in the root of several, A may still be regular.
+    if a.n_blocks() == 1 {
         return FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: Some(block) });
     }
     FactorError::Breakdown {

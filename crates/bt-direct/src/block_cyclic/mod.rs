@@ -142,7 +142,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
     ///
     /// # Errors
     /// [`FactorError::Breakdown`] naming the block when a pivot inside it is zero or elements grow beyond 1/√u (use
-    /// `band-lu`); [`FactorError::Singular`] when that is the last block left, so that A itself is singular;
+    /// `band-lu`); [`FactorError::Singular`] when there is one block only, and no pivot in all its rows;
     /// [`FactorError::Input`] for NaN and infinity, and when there is not the memory.
     ///
     /// # Cost

@@ -49,7 +49,7 @@ use bt_formats::{
 };
 use faer::{MatMut, MatRef};
 
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines::Lines;
 use crate::tridiagonal_lu::reserve;
@@ -145,6 +145,23 @@ enum State {
     Failed,
 }
 
+/// The last of several blocks without a pivot is what cancellation in the others may leave of a regular matrix, since rows
+/// are not exchanged across blocks: a breakdown.
+fn unproved(error: FactorError, n_blocks: usize) -> FactorError {
+    match error {
+        FactorError::Singular(Singularity { column, block: Some(block), .. }) if n_blocks > 1 => {
+            FactorError::Breakdown {
+                method: METHOD,
+                reason: format!(
+                    "no pivot inside block {block}, the last one eliminated, for column {column} of the matrix (from 0), which is \
+                 singular or needs pivoting across blocks: band-lu tells"
+                ),
+            }
+        }
+        other => other,
+    }
+}
+
 impl<T: Scalar> std::fmt::Debug for BlockLu<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BlockLu")
@@ -158,9 +175,9 @@ impl<T: Scalar> BlockLu<T> {
     /// Factors a block-tridiagonal matrix.
     ///
     /// # Errors
-    /// [`FactorError::Breakdown`] naming the block when a pivot inside it is zero or elements grow beyond 1/√u;
-    /// [`FactorError::Singular`] when that is the last block, so that A itself is singular; [`FactorError::Input`]
-    /// for NaN and infinity, and when there is not the memory.
+    /// [`FactorError::Breakdown`] naming the block when a pivot inside it is zero or elements grow beyond 1/√u, which says
+    /// nothing about A; [`FactorError::Singular`] when there is one block only, and no pivot in all its rows;
+    /// [`FactorError::Input`] for NaN and infinity, and when there is not the memory.
     ///
     /// # Cost
     /// [`BlockLu::flops`] and [`BlockLu::bytes`].
@@ -201,9 +218,11 @@ impl<T: Scalar> BlockLu<T> {
     /// As [`BlockLu::with_monitor`].
     pub fn with_kernels(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
         Self::in_order(a, Order::new(a.partition().clone()), kernels, monitor)
+            .map_err(|e| unproved(e, a.partition().n_blocks()))
     }
 
-    /// Eliminated from the first block to the last, for methods that need to know which block comes last.
+    /// Eliminated from the first block to the last, for methods that need to know which block comes last:
+    /// [`FactorError::Singular`] when that is the one without a pivot, also of several.
     pub(crate) fn forwards(a: &BlockTridiagonal<T>) -> Result<Self> {
         Self::in_order(a, Order::forwards(a.partition().clone()), Kernels::Auto, &mut ())
     }
@@ -248,6 +267,11 @@ impl<T: Scalar> BlockLu<T> {
     /// # Errors
     /// Also [`FactorError::Stopped`].
     pub fn refactor_with_monitor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_forwards(a, monitor).map_err(|e| unproved(e, self.order.n_blocks()))
+    }
+
+    /// Like [`BlockLu::refactor_with_monitor`], with the errors of [`BlockLu::forwards`].
+    pub(crate) fn refactor_forwards(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.check_partition(a)?;
         self.run(a, [0; 2], monitor)
     }
@@ -286,7 +310,7 @@ impl<T: Scalar> BlockLu<T> {
         // Blocks stored otherwise may go through other kernels, whose last bits differ.
         let same = self.state == State::Factored && self.storage == Storage::of(a);
         let skip = if same { self.unchanged(j) } else { [0; 2] };
-        self.run(a, skip, &mut ())
+        self.run(a, skip, &mut ()).map_err(|e| unproved(e, self.order.n_blocks()))
     }
 
     fn check_partition(&self, a: &BlockTridiagonal<T>) -> Result<()> {
@@ -463,7 +487,7 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{SingularKind, Singularity};
+    use crate::error::SingularKind;
     use bt_formats::Csr;
 
     fn blocks(sizes: &[usize], rows: &[&[f64]]) -> BlockTridiagonal<f64> {
@@ -502,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_singular_block_is_a_breakdown_and_the_last_one_a_proof() {
+    fn a_singular_block_is_a_breakdown_and_a_proof_only_where_it_is_all() {
         // [[0, 1], [1, 0]] in blocks of one needs a pivot from the other block.
         let a = blocks(&[1, 1], &[&[0.0, 1.0], &[1.0, 0.0]]);
         let Err(FactorError::Breakdown { method, reason }) = BlockLu::new(&a) else { panic!() };
@@ -510,11 +534,30 @@ mod tests {
         assert!(reason.contains("block 0") && reason.contains("band-lu"), "{reason}");
         let singular = blocks(&[1, 2], &[&[1.0, 1.0, 0.0], &[0.0, 1.0, 2.0], &[0.0, 2.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let Err(FactorError::Singular(s)) = BlockLu::with_kernels(&singular, kernels, &mut ()) else { panic!() };
-            assert_eq!(s, Singularity { kind: SingularKind::Numerical, column: 2, block: Some(1) });
+            let Err(FactorError::Breakdown { reason, .. }) = BlockLu::with_kernels(&singular, kernels, &mut ()) else {
+                panic!()
+            };
+            assert!(reason.contains("block 1") && reason.contains("column 2"), "{reason}");
         }
+        let Err(FactorError::Singular(s)) = BlockLu::forwards(&singular) else { panic!() };
+        assert_eq!(s, Singularity { kind: SingularKind::Numerical, column: 2, block: Some(1) });
         let zero = blocks(&[2], &[&[0.0, 0.0], &[0.0, 1.0]]);
         assert!(matches!(BlockLu::new(&zero), Err(FactorError::Singular(Singularity { column: 0, .. }))));
+    }
+
+    #[test]
+    fn cancellation_in_near_singular_blocks_does_not_make_a_matrix_singular() {
+        // det = 4e-20 − 1 − … : the condition number is below 4, and 1/1e-9 swallows what the middle block holds.
+        let t = 1e-9;
+        let a = blocks(&[1, 1, 1], &[&[t, 1.0, 0.0], &[1.0, 1.0, 1.0], &[0.0, -1.0, t]]);
+        let exact_zero = blocks(&[1, 1, 1], &[&[t, 1.0, 0.0], &[1.0, 0.0, 1.0], &[0.0, -1.0, t]]);
+        for a in [a, exact_zero] {
+            assert!(!matches!(BlockLu::new(&a), Err(FactorError::Singular(_))));
+            let mut lu =
+                BlockLu::new(&blocks(&[1, 1, 1], &[&[4.0, 1.0, 0.0], &[1.0, 4.0, 1.0], &[0.0, 1.0, 4.0]])).unwrap();
+            assert!(!matches!(lu.refactor(&a), Err(FactorError::Singular(_))));
+            assert!(!matches!(lu.update_block(1, &a), Err(FactorError::Singular(_))));
+        }
     }
 
     #[test]

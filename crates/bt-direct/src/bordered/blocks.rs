@@ -55,8 +55,8 @@ impl<T: Scalar> BorderedBlocks<T> {
     /// are the border (they may be full).
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the column when A is; [`FactorError::Breakdown`] when block LU breaks down inside the
-    /// border, and when what is inside stays nearly singular with its last block moved (use `sparse-lu`);
+    /// [`FactorError::Breakdown`] when block LU breaks down inside the border, when what is inside stays nearly singular with
+    /// its last block moved, and when the border's Schur complement has no pivot (`sparse-lu` tells whether A is singular);
     /// [`FactorError::Input`] for entries outside the structure, for NaN and infinity with their place, for a partition
     /// larger than A, and when there is not the memory.
     ///
@@ -98,7 +98,7 @@ impl<T: Scalar> BorderedBlocks<T> {
                     Ok(()) => factors,
                     Err(FactorError::Breakdown { .. }) => {
                         let how = deflate(&rows, &border, &mut moved)?;
-                        factors.inner.refactor(&moved)?;
+                        factors.inner.refactor_forwards(&moved, &mut ())?;
                         factors.assemble(&blocks, border, Some(how))?;
                         factors
                     }
@@ -161,7 +161,7 @@ impl<T: Scalar> BorderedBlocks<T> {
         fill_border(a, n, &mut self.e, &mut self.f, &mut self.c);
         let border = Border { e: self.e.as_ref(), f: self.f.as_ref(), c: self.c.as_ref() };
         self.blocks.update_values(&self.rows)?;
-        let plain = self.factors.inner.refactor(&self.blocks);
+        let plain = self.factors.inner.refactor_forwards(&self.blocks, &mut ());
         match plain {
             Ok(()) => match self.factors.assemble(&self.rows, border, None) {
                 Err(FactorError::Breakdown { .. }) => {}
@@ -171,7 +171,7 @@ impl<T: Scalar> BorderedBlocks<T> {
             Err(e) => return Err(advice(e)),
         }
         let how = deflate(&self.rows, &border, &mut self.blocks)?;
-        self.factors.inner.refactor(&self.blocks).map_err(advice)?;
+        self.factors.inner.refactor_forwards(&self.blocks, &mut ()).map_err(advice)?;
         self.factors.assemble(&self.rows, border, Some(how))
     }
 }

@@ -40,7 +40,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::block_cyclic::front::{Front, FrontMut, Workspace, largest};
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
@@ -123,8 +123,8 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
     /// `e` is n × q, `f` is q × n, `c` is q × q.
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the column when S is singular, so that A is; [`FactorError::Breakdown`] when T is so
-    /// nearly singular that half the digits are lost (A may be regular: [`BorderedBlocks`] or `sparse-lu`);
+    /// [`FactorError::Breakdown`] when T is so nearly singular that half the digits are lost (A may be regular:
+    /// [`BorderedBlocks`] or `sparse-lu`), and when S has no pivot (A is singular or needs pivoting across the border);
     /// [`FactorError::Input`] for shapes that disagree, for NaN and infinity with their place, and when there is not the
     /// memory.
     ///
@@ -318,9 +318,16 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
             None => inner.min_pivot,
             Some(Ok(m)) => m.min_pivot.min_nan(inner.min_pivot),
             Some(Err(row)) => {
-                // det S = σʳ·det A / det T̂: A is singular. A row of the deflation belongs to a column of T.
+                // det S = σʳ·det A / det T̂, but S carries the rounding of the inside, where rows of the border were no
+                // candidates for pivots. A row of the deflation belongs to a column of T.
                 let column = if row < q { n + row } else { n - r + (row - q) };
-                return Err(FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None }));
+                return Err(FactorError::Breakdown {
+                    method: METHOD,
+                    reason: format!(
+                        "the Schur complement of the border has no pivot for column {column} of the matrix (from 0), which is \
+                         singular or needs pivoting across the border: sparse-lu tells"
+                    ),
+                });
             }
         };
         if !norm_one.is_finite() {

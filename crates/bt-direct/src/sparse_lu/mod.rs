@@ -1,6 +1,6 @@
 //! Sparse LU with partial pivoting of a matrix without narrow structure: R·A·C equilibrated, P·(R·A·C)·Q = L·U.
 //!
-//! Steps: refuse NaN and infinity; scale rows and columns by powers of two (`scaling`); prove by a maximum matching
+//! Steps: refuse NaN and infinity; scale rows and columns by powers of two ([`bt_formats::equilibrate`]); prove by a maximum matching
 //! (`matching`) that the pattern is not singular; order the columns by AMD or COLAMD (`ordering`); eliminate
 //! column by column with threshold pivoting (`simplicial`) as long as there is little fill; as soon as the flops
 //! exceed a multiple of the non-zeros, hand over to faer's supernodal LU (`supernodal`), whose factors are accepted
@@ -17,13 +17,14 @@
 
 mod matching;
 mod ordering;
-mod scaling;
 mod simplicial;
 mod supernodal;
 
 use std::sync::Mutex;
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
+use bt_formats::{
+    Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, equilibrate, is_odd, one, zero,
+};
 use faer::MatMut;
 
 use self::ordering::Ordering;
@@ -176,7 +177,7 @@ impl<T: Scalar> SparseLu<T> {
     /// Takes the values of `a`, scaled, into the columns.
     fn load(&mut self, a: &Csr<T>) {
         let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
-        scaling::equilibrate(a, rows, cols);
+        equilibrate(a, rows, cols);
         // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
         self.norm_max = 0.0;
         let Csc { col_ptr, values, .. } = &mut self.a;

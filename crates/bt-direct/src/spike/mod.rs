@@ -194,8 +194,8 @@ impl<T: Scalar> Spike<T> {
     /// # Errors
     /// [`FactorError::Breakdown`] naming the partition or the cut when a partition is singular (A need not be), when the
     /// spikes or the elements grow beyond 1/√u, when truncation drops too much or an iterative reduced system does not
-    /// converge; [`FactorError::Singular`] with the column when A is seen to be singular; [`FactorError::Input`] for
-    /// NaN and infinity, for unusable partition sizes (each must have at least 2·max(kl, ku) rows), and when memory is
+    /// converge, and when the reduced system has no pivot: never [`FactorError::Singular`], since the cuts would decide it;
+    /// [`FactorError::Input`] for NaN and infinity, for unusable partition sizes (each must have at least 2·max(kl, ku) rows), and when memory is
     /// short.
     ///
     /// # Cost

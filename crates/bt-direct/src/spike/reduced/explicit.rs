@@ -87,27 +87,19 @@ impl<T: Scalar> Explicit<T> {
             Some(lu) => lu.refactor(&self.blocks),
             None => BlockLu::new(&self.blocks).map(|lu| self.lu = Some(lu)),
         };
-        done.map_err(|e| self.name(e, layout))?;
+        done.map_err(|e| self.name(e))?;
         check_pivots::<T>(self.lu().stats(), layout.n(), 0)?;
         Ok(self.lu().stats().growth)
     }
 
-    fn name(&self, error: FactorError, layout: &Layout) -> FactorError {
-        // Block LU calls S̃ singular only when all else is eliminated.
-        let (column, cut) = match &error {
-            FactorError::Singular(place) => {
-                let block = self.blocks.partition().block_of(place.column);
-                let first = self.blocks.partition().range(block).start;
-                (Some(layout.interfaces[block].rows().start + place.column - first), block)
-            }
-            _ => (None, 0),
-        };
+    fn name(&self, error: FactorError) -> FactorError {
         match error {
             FactorError::Breakdown { reason, .. } => FactorError::Breakdown {
                 method: super::METHOD,
                 reason: format!("its reduced system, factored by block-lu: {reason}"),
             },
-            other => named(other, column, cut),
+            // One block, one cut.
+            other => named(other, 0),
         }
     }
 

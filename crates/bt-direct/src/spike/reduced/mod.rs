@@ -17,7 +17,7 @@ use super::factor::{Part, Wanted};
 use super::partition::{Interface, Layout};
 use super::{METHOD, ReducedSystem};
 use crate::band_lu::BandLu;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::refine::unit_roundoff;
 use explicit::Explicit;
@@ -173,20 +173,17 @@ fn check_pivots<T: Scalar>(stats: FactorStats, n: usize, cut: usize) -> Result<(
     })
 }
 
-/// An error of the reduced system in terms of A: `column` of A for a column of the system that has no pivot, none when
-/// the system is only a part of S̃, which may be singular though A is not.
-fn named(error: FactorError, column: Option<usize>, cut: usize) -> FactorError {
-    match (error, column) {
-        (FactorError::Singular(_), Some(column)) => {
-            FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None })
-        }
-        (FactorError::Singular(_) | FactorError::Breakdown { .. }, _) => FactorError::Breakdown {
+/// An error of the reduced system. Rows were no candidates for pivots across cuts before, so that a system without a pivot
+/// does not prove that A is singular.
+fn named(error: FactorError, cut: usize) -> FactorError {
+    match error {
+        FactorError::Singular(_) | FactorError::Breakdown { .. } => FactorError::Breakdown {
             method: METHOD,
             reason: format!(
-                "the reduced system has no usable pivot at the cut after partition {cut} (from 0); band-lu pivots \
-                 across partitions"
+                "the reduced system has no usable pivot at the cut after partition {cut} (from 0): the matrix is singular or \
+                 needs pivoting across partitions, which band-lu does"
             ),
         },
-        (other, _) => other,
+        other => other,
     }
 }

@@ -20,7 +20,7 @@ use super::super::partition::Layout;
 use super::super::sweep::subtract;
 use super::{check_pivots, factor_pair, named, pair};
 use crate::band_lu::BandLu;
-use crate::error::{FactorError, Result};
+use crate::error::Result;
 use crate::factorization::{FactorStats, Factorization};
 
 /// The union of the partitions lo..hi, cut after partition `cut`.
@@ -90,15 +90,7 @@ impl<T: Scalar> Recursive<T> {
         let (merge, after) = rest.split_first_mut().expect("a merge for every cut");
         let a = if i == lo { &parts[lo].tips } else { &before[cut(lo, i + 1)].tips };
         let b = if i + 2 == hi { &parts[i + 1].tips } else { &after[cut(i + 1, hi) - i - 1].tips };
-        let whole = lo == 0 && hi == layout.p();
-        factor_pair(&mut merge.lu, &own, a.vb.as_ref(), b.wt.as_ref()).map_err(|e| {
-            // Only the last merge has all other unknowns of A eliminated before it.
-            let column = match &e {
-                FactorError::Singular(place) if whole => Some(own.rows().start + place.column),
-                _ => None,
-            };
-            named(e, column, i)
-        })?;
+        factor_pair(&mut merge.lu, &own, a.vb.as_ref(), b.wt.as_ref()).map_err(|e| named(e, i))?;
         check_pivots::<T>(merge.lu.stats(), layout.n(), i)?;
         let Merge { lu, v, w, tips } = merge;
         v.as_mut().subrows_mut(0, own.nb).fill(zero());

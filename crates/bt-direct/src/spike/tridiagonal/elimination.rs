@@ -52,6 +52,8 @@ pub(super) trait Rule<T: Scalar>: Default {
     fn eliminate(&mut self, rows: &mut [Wide<T>; 3], ahead: T) -> Option<Self::Step>;
     /// Whether row c must keep its digits by itself, as nothing in the rule sees to it.
     const WATCHED: bool;
+    /// Whether a column without a pivot proves that A is singular: only where no step can have lost anything.
+    const PROVES: bool;
 }
 
 /// [c s; −s̄ c], c² + |s|² = 1.
@@ -129,6 +131,7 @@ pub(super) struct Givens;
 impl<T: Scalar> Rule<T> for Givens {
     type Step = Rotations<T>;
     const WATCHED: bool = false;
+    const PROVES: bool = true;
     #[inline(always)]
     fn eliminate(&mut self, rows: &mut [Wide<T>; 3], _: T) -> Option<Rotations<T>> {
         let [a, b, c] = rows;
@@ -189,6 +192,7 @@ pub(super) struct NoPivoting;
 impl<T: Scalar> Rule<T> for NoPivoting {
     type Step = Multipliers<T>;
     const WATCHED: bool = true;
+    const PROVES: bool = false;
     #[inline(always)]
     fn eliminate(&mut self, rows: &mut [Wide<T>; 3], _: T) -> Option<Multipliers<T>> {
         Multipliers::eliminate(rows, false)
@@ -206,6 +210,7 @@ pub(super) struct Diagonal {
 impl<T: Scalar> Rule<T> for Diagonal {
     type Step = Multipliers<T>;
     const WATCHED: bool = false;
+    const PROVES: bool = false;
     #[inline(always)]
     fn eliminate(&mut self, rows: &mut [Wide<T>; 3], ahead: T) -> Option<Multipliers<T>> {
         let [_, b, c] = rows;

@@ -3,10 +3,16 @@
 //! Powers of two make the scaling exact (barring underflow), so that it changes the choice of pivots and nothing
 //! else. Rows first, then columns, as LAPACK's xGEEQUB does. Cost: two passes over the entries.
 
-use bt_formats::{Csr, Matrix, RealScalar, Scalar, one, zero};
+use crate::csr::Csr;
+use crate::operator::{LinearOperator, Matrix, one, zero};
+use crate::scalar::{RealScalar, Scalar};
 
-/// Fills `rows` and `cols` with powers of two. Lines without a nonzero get 1.
+/// Fills `rows` and `cols`, the diagonals of R and C, with powers of two. Lines without a nonzero get 1.
+///
+/// # Panics
+/// When their lengths are not the rows and columns of A.
 pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::Real]) {
+    assert_eq!((rows.len(), cols.len()), (a.nrows(), a.ncols()), "lengths of R and C");
     // rᵢ ← 2^−⌈log₂ maxⱼ|aᵢⱼ|⌉
     for (i, r) in rows.iter_mut().enumerate() {
         let max = a.row(i).1.iter().fold(zero::<T::Real>(), |m, v| m.max_nan(v.abs1()));
@@ -17,6 +23,20 @@ pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::R
     a.for_each_entry(&mut |i, j, v| cols[j] = cols[j].max_nan((v * T::from_real(rows[i])).abs1()));
     for c in cols {
         *c = inverse_power_of_two(*c);
+    }
+}
+
+/// Fills `s` with powers of two for which S·A·S has its diagonal moduli in [½, 2], as Hermitian positive definite matrices need
+/// it. A diagonal entry of zero gets 1.
+///
+/// # Panics
+/// When its length is not the rows of A.
+pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
+    assert_eq!(s.len(), a.nrows(), "length of S");
+    for (i, s) in s.iter_mut().enumerate() {
+        let d = a.get(i, i).abs1().to_f64();
+        // The root of a number in the range is far from its ends.
+        *s = if d > 0.0 && d.is_finite() { T::Real::from_f64((-d.log2() / 2.0).round().exp2()) } else { one() };
     }
 }
 

@@ -1,4 +1,4 @@
-//! Positive numbers with an exponent of their own: m·2ᵉ, 1 ≤ m < 2, for probabilities far below 1e−308.
+//! Positive numbers with an exponent of their own: m·2ᵉ, 1 ≤ m < 2, for probabilities far below 1e−308 and norms that overflow.
 //!
 //! Storage: 16 bytes. Every operation rounds once, as in f64, and none overflows or underflows while exponents stay
 //! below 2⁶².
@@ -9,7 +9,7 @@ use std::ops::{Add, Div, Mul};
 /// Zero or a positive number m·2ᵉ.
 ///
 /// ```
-/// use bt_queue::Scaled;
+/// use bt_formats::Scaled;
 /// let tiny = Scaled::new(1e-300) * Scaled::new(1e-300);
 /// assert_eq!(tiny.to_f64(), 0.0);
 /// assert!((tiny.log10() + 600.0).abs() < 1e-12);
@@ -41,9 +41,9 @@ impl Scaled {
         Self::with_exponent(x, 0)
     }
 
-    /// x·2ᵉ.
+    /// |x|·2ᵉ of a finite x.
     #[inline]
-    pub(crate) fn with_exponent(x: f64, exponent: i64) -> Self {
+    pub fn with_exponent(x: f64, exponent: i64) -> Self {
         // The sign belongs to a negative zero, the sum of no numbers.
         let bits = x.abs().to_bits();
         let power = (bits >> MANTISSA_BITS) as i64;
@@ -57,7 +57,7 @@ impl Scaled {
 
     /// The number times 2^−`exponent`, flushed to zero below the smallest normal double; infinite above the largest.
     #[inline]
-    pub(crate) fn relative_to(self, exponent: i64) -> f64 {
+    pub fn relative_to(self, exponent: i64) -> f64 {
         let power = self.exponent - exponent;
         if power < -1022 || self.mantissa == 0.0 {
             0.0
@@ -96,7 +96,8 @@ impl Scaled {
     }
 
     /// The larger.
-    pub(crate) fn max(self, other: Self) -> Self {
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
         if other > self { other } else { self }
     }
 }

@@ -1,0 +1,86 @@
+//! When an answer is good, and when a matrix may be called singular.
+//!
+//! An answer of a direct method is good when it solves a nearby system: normwise (32u), and row by row, max(n, 32)·u
+//! componentwise, which no unit of a row or column can hide. The second is asked only of matrices that are regular to
+//! working precision after scaling: below that no method has the digits, and the report warns.
+//!
+//! A matrix is called singular when no pattern of pivots exists, or when elimination with pivoting over all rows finds no
+//! pivot and the strongest method does not contradict: sparse LU of the matched and scaled matrix fails as well, or has a
+//! reciprocal condition number of at most n·u.
+
+use bt_direct::refine::unit_roundoff;
+use bt_direct::{FactorError, SingularKind, Singularity};
+use bt_formats::{Certificate, Csr, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow};
+use faer::MatRef;
+
+use crate::error::Error;
+use crate::factors::{Factored, factor, transform};
+use crate::options::{Method, Precision, Reorder, SolveOptions};
+
+/// Normwise backward error of a few units of roundoff.
+pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
+    c.backward_error <= 32.0 * unit_roundoff::<T>()
+}
+
+/// The outcome of a direct method with the answer `x`; `regular` says whether the matrix is that to working precision, in the
+/// best units.
+pub(crate) fn judge<T: Scalar>(
+    a: &Csr<T>,
+    x: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    c: &Certificate,
+    regular: impl FnOnce() -> bool,
+) -> Outcome {
+    let rowwise = x.nrows().max(32) as f64 * unit_roundoff::<T>();
+    let good = |c: &Certificate| at_rounding_level::<T>(c) && c.componentwise_backward_error <= rowwise;
+    let is_good = good(c)
+        || (at_rounding_level::<T>(c) && !regular())
+        || (reaches_below_normal(x) && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
+    if is_good { Outcome::Converged } else { Outcome::Inaccurate }
+}
+
+/// Whether some number of x is so small that its type has fewer digits for it.
+fn reaches_below_normal<T: Scalar>(x: MatRef<'_, T>) -> bool {
+    let small = T::Real::MIN_POSITIVE.to_f64() / unit_roundoff::<T>();
+    x.col_iter().any(|x| x.iter().any(|v| v.abs1().to_f64() < small))
+}
+
+/// n·u: the reciprocal condition number below which rounding may have made the matrix singular, or regular.
+pub(crate) fn working_precision<T: Scalar>(n: usize) -> f64 {
+    n as f64 * unit_roundoff::<T>()
+}
+
+/// What follows when a method named by the caller found no pivot at `place`: the matrix is singular, or the method breaks
+/// down on it.
+pub(crate) fn no_pivot<T: Scalar>(
+    a: &Csr<T>,
+    method: Method,
+    place: Singularity,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Error {
+    if place.kind == SingularKind::Structural {
+        return Error::Singular(place);
+    }
+    let strongest = transform(a, Method::SparseLu, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
+        let options = SolveOptions { precision: Precision::Working, ..options.clone() };
+        factor(a, Method::SparseLu, transform, &options, monitor)
+    });
+    let found = match strongest {
+        Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
+        Ok(factored) => format!(
+            "the matrix is regular, with a reciprocal condition number of {:.1e} after scaling by sparse-lu",
+            factored.scaled_rcond(a)
+        ),
+        Err(Error::Singular(_)) => return Error::Singular(place),
+        Err(stopped @ Error::Factor(FactorError::Stopped)) => return stopped,
+        Err(other) => format!("whether the matrix is singular could not be found out: {other}"),
+    };
+    let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
+    Error::Factor(FactorError::Breakdown { method: method.name(), reason })
+}
+
+/// Whether the strongest factors allow that the matrix is singular.
+pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
+    !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
+}

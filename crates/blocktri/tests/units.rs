@@ -1,7 +1,5 @@
 //! Every method and every preconditioner of the facade on the same system in other units, on its twins, and at the ends of the range.
 
-use std::str::FromStr;
-
 use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{Csr, Scalar};
 use blocktri::{Method, Outcome, Precond, Solution, SolveOptions, StopCriterion, StopRule, solve};
@@ -110,7 +108,7 @@ fn matrices_at_the_small_end_are_solved() {
         assert!((0..6).all(|i| (found.x[(i, 0)] - 1.0).abs() < 1e-6), "{what}: {:?}", found.x);
     }
     let one = csr(1, |_, _| 5e-324);
-    let masked = options(Method::Cg, Precond::from_str("ssor-ai-masked").unwrap());
+    let masked = options(Method::Cg, Precond::SsorAiMasked);
     let found = run(&one, &[5e-324], &masked).unwrap();
     assert_eq!((found.report.outcome, found.x[(0, 0)]), (Outcome::Converged, 1.0));
     // An answer beyond the range is none.

@@ -64,6 +64,31 @@ fn iterations_follow_the_units_of_the_system_and_solve_its_twins() {
 }
 
 #[test]
+fn direct_methods_follow_the_units_of_the_system_and_solve_its_twins() {
+    let (a, b) = sample();
+    let chain = csr(24, |i, j| if i == j { 4.0 + (i % 3) as f64 } else if i.abs_diff(j) == 1 { -1.0 } else { 0.0 });
+    let mut tried = Vec::new();
+    for method in Method::ALL.into_iter().filter(|method| !method.is_iterative()) {
+        for (a, b) in [(&a, &b[..]), (&chain, &b[..24])] {
+            let options = options(method, Precond::Auto);
+            let mut solve = |a: &Csr<f64>, b: &[f64]| answer(a, b, &options);
+            // Not every method is for a grid.
+            if solve(a, b).is_err() {
+                continue;
+            }
+            tried.push(method);
+            assert_eq!(method_units_contract(a, b, &mut solve), Ok(()), "{method}");
+            if matches!(method, Method::Auto | Method::SparseLu | Method::DenseLu | Method::BandLu | Method::BlockLu) {
+                assert_eq!(method_twins_contract(a, b, 1e-13, 1e-12, &mut solve), Ok(()), "{method}");
+            }
+        }
+    }
+    tried.dedup();
+    let direct = Method::ALL.into_iter().filter(|method| !method.is_iterative()).count();
+    assert_eq!(tried.len(), direct, "{tried:?}");
+}
+
+#[test]
 fn norms_that_overflow_are_no_success_and_no_failure() {
     // ‖b‖₂ exceeds the largest number, and so do the row sums of A; x is (1, …).
     let huge = csr(10, |i, j| {

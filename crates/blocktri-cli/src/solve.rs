@@ -312,6 +312,10 @@ fn why_not(report: &SolveReport, options: &SolveOptions) -> String {
             "raise --max-iters, or use --method auto for a direct solution",
         ),
         Outcome::TimeLimit => (format!("the time is up: {asked}"), "allow more time"),
+        Outcome::Loose => (
+            format!("the attainable accuracy is reached: {asked}"),
+            "raise --rtol, or use --method auto for a direct solution",
+        ),
         Outcome::FalseConvergence => (
             format!("the method believed it had converged, but recomputed from A, {asked}"),
             "raise --rtol, or use --method auto for a direct solution",

@@ -17,6 +17,7 @@ mod transient;
 
 use bt_formats::scaled;
 
+pub use bt_formats::Scaled;
 pub use capacity::{Capacity, Costs, Marginals};
 pub use cases::{CloudCase, CloudParameters, CloudVariant};
 pub use classes::{Classes, closed_classes};
@@ -26,7 +27,6 @@ pub use error::{Error, Result};
 pub use first_passage::mean_first_passage;
 pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
-pub use bt_formats::Scaled;
 pub use stationary::Stationary;
 pub use sweep::sweep;
 pub use transient::transient;

@@ -105,6 +105,20 @@ pub enum Error {
         /// What is wrong with it, and where.
         why: String,
     },
+    /// Memory that would be needed and is not there, found by [`crate::memory::ask`] before it was taken.
+    #[error(
+        "not enough memory: {what} needs about {}, {} available",
+        crate::memory::in_words(*needed),
+        crate::memory::in_words(*available)
+    )]
+    NotEnoughMemory {
+        /// What the memory is for.
+        what: String,
+        /// Bytes needed, by estimate.
+        needed: u64,
+        /// Bytes that may be taken.
+        available: u64,
+    },
     /// Sizes beyond 32-bit indices, or beyond the memory that could be had.
     #[error("{what} needs {needed}, more than {limit}")]
     TooLarge {
@@ -159,6 +173,9 @@ impl Error {
             Self::TooLarge { limit, .. } if limit.contains("32-bit") => {
                 Some("indices are 32-bit: at most 4294967294 rows, columns and entries")
             }
+            Self::NotEnoughMemory { .. } => Some(
+                "take a method that needs less, a smaller problem, or a higher limit (80 % of what is available by default)",
+            ),
             Self::TooLarge { .. } => Some("take another method or order (auto counts the memory), or smaller blocks"),
             _ => None,
         }

@@ -16,6 +16,7 @@ pub mod harwell_boeing;
 pub mod interop;
 mod kernels;
 pub mod matrix_market;
+pub mod memory;
 mod monitor;
 mod operator;
 mod partition;

@@ -217,8 +217,19 @@ fn json_wanted() -> bool {
 fn internal_error() -> Failure {
     let panic = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
     let what = panic.unwrap_or_else(|| "the work ended without a result".into());
+    if is_lack_of_memory(&what) {
+        return Failure::usage(format!("not enough memory: more was needed than was estimated ({what})"))
+            .help("take a method that needs less, a smaller problem, fewer --threads, or more memory");
+    }
     Failure::new(Exit::Bug, format!("internal error: {what}"))
         .help(format!("this is a bug, please report it with the input at {}/issues", env!("CARGO_PKG_REPOSITORY")))
+}
+
+/// Whether a panic of a library below says that memory, or a thread with its stack, could not be had.
+fn is_lack_of_memory(panic: &str) -> bool {
+    const WORDS: [&str; 5] =
+        ["Cannot allocate memory", "memory alloc", "OutOfMemory", "AllocError", "Resource temporarily unavailable"];
+    WORDS.iter().any(|word| panic.contains(word))
 }
 
 /// The only writer of stdout, save for clap's own help.

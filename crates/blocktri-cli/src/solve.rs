@@ -20,7 +20,7 @@ use crate::needs;
 use crate::output::{self, Format, Output};
 use crate::plot::{self, Picture};
 use crate::progress::{Curve, Line, Watch};
-use crate::report::{Facts, Seconds};
+use crate::report::{Facts, Seconds, plural};
 use serde_json::json;
 
 /// Runs the command.
@@ -49,8 +49,8 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
         Some(columns.values)
     } else {
         notes.extend(rhs.as_ref().map(|b| {
-            let which = if b.ncols() == 1 { "the right-hand side" } else { "the right-hand sides" };
-            format!("{which} in the file of the matrix: {} of {n} numbers", b.ncols())
+            let which = plural(b.ncols(), "right-hand side");
+            format!("b is the {which} in the file of the matrix; --rhs would take another")
         }));
         rhs
     };

@@ -95,7 +95,8 @@ fn a_limited_address_space_is_no_crash() {
     let sandbox = Sandbox::new();
     sandbox.run("generate tridiagonal --n 200000 -o A.mtx").expect(0);
     for precond in ["jacobi", "ilu0", "ilut"] {
-        let script = format!("\"$BT\" solve A.mtx --method gmres --restart 500 --precond {precond} --threads 1 -o x.mtx");
+        let script =
+            format!("\"$BT\" solve A.mtx --method gmres --restart 500 --precond {precond} --threads 1 -o x.mtx");
         let Some(run) = limited(&sandbox, "-v 700000", &script) else { return };
         let run = run.expect(2);
         assert!(run.stderr.contains("not enough memory: gmres with --precond "), "{}", run.stderr);

@@ -164,7 +164,7 @@ impl Error {
                     "the first line must read: %%MatrixMarket matrix coordinate|array real|integer|complex|pattern general|symmetric|skew-symmetric|hermitian"
                 }
                 ParseKind::TooFewEntries => "the file is cut off, or its size line declares too many entries",
-                ParseKind::TooManyEntries => "the size line declares too few entries",
+                ParseKind::TooManyEntries => "the sizes declare or imply fewer entries than the file holds",
                 ParseKind::IndexOutOfRange => "Matrix Market counts rows and columns from 1",
                 ParseKind::NonFinite => "replace the value: no solver can use NaN or infinity",
                 _ => return None,

@@ -3,6 +3,7 @@
 mod queue;
 mod reproduce;
 
+use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,7 +14,7 @@ use blocktri::{
     TriangularSolves,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
 pub use reproduce::ReproduceArgs;
 
@@ -51,18 +52,32 @@ impl Cli {
     /// # Errors
     /// What clap has to say, help and version included.
     pub fn read() -> Result<Self, clap::Error> {
-        fn with_negative_numbers(command: clap::Command) -> clap::Command {
-            let names: Vec<_> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-            let command = command.mut_args(|arg| {
-                let takes_value = arg.get_action().takes_values() && !arg.is_positional();
-                if takes_value { arg.allow_negative_numbers(true) } else { arg }
-            });
-            names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_negative_numbers))
-        }
-        let mut command = with_negative_numbers(Self::command());
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-        Self::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+        Self::try_parse_from(with_negative_numbers(std::env::args_os()))
     }
+}
+
+/// `--rtol -1e-3` becomes `--rtol=-1e-3`.
+fn with_negative_numbers(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    for arg in args {
+        let text = arg.to_string_lossy();
+        let negative = text.strip_prefix('-').is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+        let literal = all.iter().any(|before| before == "--");
+        match all.last_mut() {
+            Some(option) if negative && !literal && is_long_option(option) => {
+                option.push("=");
+                option.push(arg);
+            }
+            _ => all.push(arg),
+        }
+    }
+    all
+}
+
+/// An option by its long name, without a value yet.
+fn is_long_option(arg: &OsStr) -> bool {
+    let text = arg.to_string_lossy();
+    text.len() > 2 && text.starts_with("--") && !text.contains('=')
 }
 
 /// Options of all commands.
@@ -726,6 +741,7 @@ fn probability(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn definitions_are_consistent() {
@@ -754,6 +770,17 @@ mod tests {
         assert_eq!(count("0").unwrap_err(), "a whole number from 1 to 4294967294 is needed");
         assert_eq!((size("0"), count("4294967294")), (Ok(0), Ok(4_294_967_294)));
         assert!(seed("-1").is_err() && iterations("18446744073709551615").is_err() && threads("1025").is_err());
+    }
+
+    #[test]
+    fn negative_numbers_belong_to_the_option_before_them() {
+        let joined = |line: &str| {
+            let args = with_negative_numbers(line.split(' ').map(OsString::from));
+            args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(joined("b solve A --rtol -1e-3 -o x"), "b solve A --rtol=-1e-3 -o x");
+        assert_eq!(joined("b --lower -.5 --upper=2 -1 -b - -q"), "b --lower=-.5 --upper=2 -1 -b - -q");
+        assert_eq!(joined("b solve -- --rtol -1"), "b solve -- --rtol -1");
     }
 
     #[test]

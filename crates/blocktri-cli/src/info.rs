@@ -1,13 +1,14 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
 use blocktri::formats::detect::{Dominance, Places};
-use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System};
+use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
 use blocktri::{Analysis, CancelToken, Csr, HybridSummary, Partition, Scalar};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
+use crate::needs;
 use crate::output;
 use crate::plot::{self, Pattern, Picture};
 use crate::progress::{Line, Watch};
@@ -35,6 +36,7 @@ pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Rep
 }
 
 fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>, notes: &[String]) -> Result<Reply> {
+    memory::ask(needs::of_analysis(a), "the analysis of the matrix").map_err(|e| Failure::input(&e, &args.matrix))?;
     // Only a square matrix with rows has a structure to speak of.
     let analysis = if a.nrows() == a.ncols() && a.nrows() > 0 {
         Some(blocktri::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix))?)

@@ -6,7 +6,12 @@
 use blocktri::formats::Matrix;
 use blocktri::{Csr, Method, Precision, Precond, Scalar, SolveOptions};
 
-/// Bytes, and what they are for.
+/// Bytes of a look at the structure: the pattern of Aᵀ, orders, A in another order.
+pub fn of_analysis<T: Scalar>(a: &Csr<T>) -> u64 {
+    Matrix::bytes(a) as u64 + 16 * (a.row_ptr().len() as u64) + 8 * (a.values().len() as u64)
+}
+
+/// Bytes of a solve, and what they are for.
 pub fn before<T: Scalar>(a: &Csr<T>, nrhs: usize, options: &SolveOptions) -> (u64, String) {
     let n = a.row_ptr().len() as u64 - 1;
     let nnz = a.values().len() as u64;
@@ -15,9 +20,7 @@ pub fn before<T: Scalar>(a: &Csr<T>, nrhs: usize, options: &SolveOptions) -> (u6
     // b, x, the columns in the order of the method, and what the certificate is computed with.
     let columns = (4 * nrhs as u64 + 4).saturating_mul(n).saturating_mul(number);
     if !options.method.is_iterative() {
-        // The structure is looked at: the pattern of Aᵀ, orders, A in another order.
-        let bytes = columns + matrix + 16 * n + 8 * nnz;
-        return (bytes, "a copy of the matrix and its analysis".into());
+        return (columns + of_analysis(a), "the analysis of the matrix".into());
     }
     let basis = if options.basis == Precision::Single { number / 2 } else { number };
     let restart = (options.restart as u64).min(n).saturating_add(1);

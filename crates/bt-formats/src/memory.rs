@@ -8,7 +8,7 @@
 //! process on its address space and its data (`ulimit -v`, `-d`) less their use. Elsewhere it is unknown and only an
 //! explicit limit counts.
 //!
-//! Cost: some ten small files of `/proc` and `/sys`, less than a millisecond; requests below 1 MiB are granted
+//! Cost: some ten small files of `/proc` and `/sys`, less than a millisecond; requests below 4 MiB are granted
 //! without a look.
 
 use std::path::Path;
@@ -103,7 +103,7 @@ fn under(limit: Limit, available: Option<u64>, held: impl FnOnce() -> u64) -> Op
 /// # Errors
 /// [`Error::NotEnoughMemory`] when there is less.
 pub fn ask(bytes: u64, what: &str) -> Result<()> {
-    const SMALL: u64 = 1 << 20;
+    const SMALL: u64 = 4 << 20;
     if bytes < SMALL {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, SweepArg};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
-use crate::output::Output;
+use crate::output::{self, Format, Output};
 use crate::plot::{self, Picture, Series};
 use crate::progress::{Line, Watch};
 use crate::report::{Page, bytes};
@@ -29,9 +29,18 @@ const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// # Errors
 /// On parameters and files that make no chain, on several closed classes, and on unwritable outputs.
 pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
-    if args.output.is_some() && args.output == args.plot {
-        return Err(Failure::usage("--output and --plot name the same file"));
-    }
+    let blocks = match &args.blocks {
+        Some(BlocksArg::File(file)) => Some(file.as_path()),
+        _ => None,
+    };
+    let inputs = [
+        ("--generator", args.generator.as_deref()),
+        ("--transitions", args.transitions.as_deref()),
+        ("--blocks", blocks),
+    ];
+    output::check_names(global, &inputs, &[("--output", args.output.as_deref()), ("--plot", args.plot.as_deref())])?;
+    let formats = if args.sweep.is_some() { &FORMATS[1..] } else { &FORMATS[..] };
+    args.output.as_deref().map(|name| Format::of(name, formats)).transpose()?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     let picture = args.plot.as_deref().map(Picture::create).transpose()?;
     let targets = Targets { output, picture };
@@ -68,6 +77,9 @@ pub fn failure(error: &Error, file: Option<&Path>) -> Failure {
     }
 }
 
+/// Formats of distributions; of tables the last.
+const FORMATS: [Format; 2] = [Format::MatrixMarket, Format::Csv];
+
 /// Files to write.
 struct Targets {
     output: Option<Output>,
@@ -76,7 +88,7 @@ struct Targets {
 
 impl Targets {
     fn is_table(&self) -> bool {
-        self.output.as_ref().is_some_and(|o| o.name().extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")))
+        self.output.as_ref().is_some_and(|o| Format::of(o.name(), &FORMATS).is_ok_and(|f| f == Format::Csv))
     }
 
     /// Writes both, and only then lets them appear.
@@ -383,6 +395,7 @@ fn chain(
     let AnyMatrix::Real(q) = load::matrix(file, cancel)? else {
         return Err(Failure::io(file, &"rates are real numbers: the file is complex"));
     };
+    line.say(format!("eliminating the states of {}", file.display()));
     let q = check(q).map_err(|e| failure(&e, Some(file)))?;
     let levels = match &args.blocks {
         None => None,

@@ -14,14 +14,17 @@ mod dia;
 mod doubled;
 mod equilibrate;
 mod error;
+mod foreign;
 pub mod harwell_boeing;
 pub mod interop;
 mod kernels;
 pub mod matrix_market;
+pub mod memory;
 mod monitor;
 mod operator;
 mod partition;
 mod permutation;
+mod petsc;
 mod products;
 mod read;
 pub mod reorder;
@@ -35,7 +38,7 @@ mod stop;
 mod tridiagonal;
 mod verify;
 
-pub use atomic_file::write_atomically;
+pub use atomic_file::{PartialFile, write_atomically};
 pub use band::Band;
 pub use block_tridiagonal::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals,
@@ -51,7 +54,10 @@ pub use monitor::{CancelToken, Monitor, Progress, observe_column};
 pub use operator::{LinearOperator, Matrix, Op, Par, mul_add, one, zero};
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
-pub use read::{AnyMatrix, read_matrix, read_matrix_with};
+pub use read::{
+    AnyDense, AnyMatrix, Columns, RhsInFile, System, read_columns, read_columns_from, read_matrix, read_matrix_with,
+    read_system, read_system_from,
+};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use rounded::Rounded;
 pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};

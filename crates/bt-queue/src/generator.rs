@@ -116,6 +116,7 @@ impl Generator {
             needed: format!("up to {} entries", 5 * n),
             limit: "the memory there is".into(),
         };
+        bt_formats::memory::ask((n as u64).saturating_mul(4 + 5 * 12), "the generator")?;
         let (mut row_ptr, mut col_idx, mut values) = (Vec::new(), Vec::new(), Vec::<f64>::new());
         row_ptr.try_reserve_exact(n + 1).map_err(too_large)?;
         col_idx.try_reserve_exact(5 * n).map_err(too_large)?;

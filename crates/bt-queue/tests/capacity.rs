@@ -150,7 +150,7 @@ fn losses_are_sums_of_the_full_states() {
 /// A loss below every double, and none where nothing arrives.
 #[test]
 fn losses_beyond_the_range() {
-    let c = capacity(200, 30, [0.01, 1.0, 1.0, 1.0], Form::Repaired, Order::TaskMajor);
+    let c = capacity(3, 100, [0.01, 1.0, 1.0, 1.0], Form::Repaired, Order::TaskMajor);
     assert!(c.loss == 0.0 && c.log10_loss() < -330.0 && c.log10_loss().is_finite(), "{}", c.log10_loss());
     let c = capacity(3, 2, [0.0, 1.0, 1.0, 1.0], Form::Repaired, Order::TaskMajor);
     assert_eq!((c.loss, c.waiting, c.log10_loss()), (0.0, 0.0, f64::NEG_INFINITY));

@@ -450,7 +450,7 @@ fn normalise(x: &mut [f64]) {
 }
 
 /// Σx, compensated (Neumaier), relative to the largest: two roundings or so for any n.
-fn sum(x: &[Scaled]) -> Scaled {
+pub(crate) fn sum(x: &[Scaled]) -> Scaled {
     let largest = x.iter().copied().fold(Scaled::ZERO, Scaled::max);
     let (mut sum, mut lost) = (0.0, 0.0);
     for &x in x {

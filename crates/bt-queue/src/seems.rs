@@ -28,20 +28,34 @@ pub enum Seems {
 }
 
 impl Seems {
-    /// What is seen, and what to do about it.
-    pub fn in_words(self) -> &'static str {
+    /// What is seen.
+    pub fn seen(self) -> &'static str {
         match self {
-            Self::Transitions => {
-                "the rows sum to 1, as those of a matrix of transition probabilities do: take it as one"
-            }
+            Self::Transitions => "the rows sum to 1, as those of a matrix of transition probabilities do",
             Self::TransposedTransitions => {
                 "the columns sum to 1: this is the transpose of a matrix of transition probabilities"
             }
-            Self::Generator => "the rows sum to zero, as those of a generator do: take it as one",
+            Self::Generator => "the rows sum to zero, as those of a generator do",
             Self::TransposedGenerator => "the columns sum to zero: this is the transpose of a generator",
-            Self::RatesAlone => "the diagonal is missing: take the rates alone, the diagonal follows from them",
-            Self::Counts => "the entries are whole numbers, counts of transitions perhaps: divide each row by its sum",
-            Self::Rounded => "the sums miss by no more than the rounding of a few printed digits: normalise the rows",
+            Self::RatesAlone => "the diagonal is missing: these are rates alone",
+            Self::Counts => "the entries are whole numbers, counts of transitions perhaps",
+            Self::Rounded => "the sums miss by no more than the rounding of a few printed digits",
+        }
+    }
+
+    /// What is seen, and what to do about it.
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Transitions => {
+                "the rows sum to 1, as those of a matrix of transition probabilities do: Generator::from_stochastic"
+            }
+            Self::Generator => "the rows sum to zero, as those of a generator do: Generator::new",
+            Self::RatesAlone => "the diagonal is missing: Generator::from_rates_alone takes the rates without it",
+            Self::Counts => "the entries are whole numbers, counts of transitions perhaps: Generator::from_weights",
+            Self::Rounded => {
+                "the sums miss by no more than the rounding of a few printed digits: Generator::from_rounded, from_weights"
+            }
+            Self::TransposedTransitions | Self::TransposedGenerator => self.seen(),
         }
     }
 }

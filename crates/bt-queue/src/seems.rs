@@ -37,7 +37,7 @@ impl Seems {
             }
             Self::Generator => "the rows sum to zero, as those of a generator do",
             Self::TransposedGenerator => "the columns sum to zero: this is the transpose of a generator",
-            Self::RatesAlone => "the diagonal is missing: these are rates alone",
+            Self::RatesAlone => "the diagonal is missing: these are rates alone, perhaps",
             Self::Counts => "the entries are whole numbers, counts of transitions perhaps",
             Self::Rounded => "the sums miss by no more than the rounding of a few printed digits",
         }
@@ -146,7 +146,7 @@ impl<'a> Sums<'a> {
             Some(Seems::TransposedGenerator)
         } else if self.are_counts() {
             Some(Seems::Counts)
-        } else if self.has_no_diagonal() && self.rows.iter().any(|&s| s > 1.0 + PRINTED) {
+        } else if self.has_no_diagonal() && self.a.values().iter().any(|&v| v > 1.0) {
             Some(Seems::RatesAlone)
         } else {
             None

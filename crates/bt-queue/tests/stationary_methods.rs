@@ -162,6 +162,26 @@ fn groups_across_the_order() {
     }
 }
 
+/// Down to 1e-900: with exponents where doubles end.
+#[test]
+fn sweeps_reach_below_the_smallest_double() {
+    let n = 300;
+    let q = chain(n, (0..n - 1).flat_map(|i| [(i, i + 1, 1e-3), (i + 1, i, 1.0)]));
+    let model = model(100, 16, [50.0, 1.0, 1.0, 1.0], Form::Repaired);
+    let cloud = model.generator(Order::LevelMajor).unwrap();
+    for (q, least) in [(q, -890.0), (cloud, -399.0)] {
+        let gth = Stationary::gth(&q).unwrap();
+        for pi in [Stationary::hbisa(&q, None, &stop(1e-8), &mut ()), Stationary::block_lu(&q, None)] {
+            let pi = pi.unwrap();
+            assert_eq!(pi.outcome(), Outcome::Converged, "{}: {:?}", pi.method(), pi.notes());
+            assert!(pi.least().log10() < least);
+            for (a, b) in pi.probabilities().iter().zip(gth.probabilities()) {
+                assert!(((*a / *b).to_f64() - 1.0).abs() <= pi.error_bound().unwrap(), "{}", pi.method());
+            }
+        }
+    }
+}
+
 /// Every state a tie, and rings that are periodic.
 #[test]
 fn ties_do_not_stop_block_lu() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blocktri::formats::{AnyMatrix, Matrix, matrix_market};
-use blocktri::queue::{Generator, Seems};
+use blocktri::queue::{Error, Generator, Seems};
 use blocktri::{CancelToken, Csr};
 
 use super::failure;
@@ -49,9 +49,12 @@ pub fn chain(file: &Path, kind: Kind, args: &QueueArgs, cancel: &CancelToken) ->
     };
     let q = q.map_err(|e| {
         let told = failure(&e, Some(file));
-        match e.seems().and_then(|seems| remedy(seems, kind)) {
-            Some(help) => told.help(help),
-            None => told,
+        match (e.seems().and_then(|seems| remedy(seems, kind)), e) {
+            (Some(help), _) => told.help(help),
+            (None, Error::ProbabilitySum { .. }) => {
+                told.help("each row must sum to 1; --normalize divides it by its sum")
+            }
+            (None, _) => told,
         }
     })?;
     Ok((q, note.map(str::to_owned)))

@@ -13,7 +13,7 @@ use bt_formats::{BlockTridiagonal, Csr, HybridLayout, Partition};
 
 use super::certificate::Certificate;
 use super::sweeps::Sweeps;
-use super::{ENTRYWISE, Solved};
+use super::{ENTRYWISE, Solved, scaled};
 use crate::error::Result;
 use crate::generator::Generator;
 use crate::scaled::Scaled;
@@ -74,8 +74,7 @@ pub(super) fn solve(q: &Generator, levels: &Partition, notes: &mut Vec<String>) 
         pinned = mode;
     }
     let told = told.unwrap_or_else(|| format!("no state stayed among the most probable ones in {ATTEMPTS} attempts"));
-    let start = start.into_iter().map(|x| Scaled::new(x.max(0.0))).collect();
-    let (x, error_bound, refined) = refine(q, &mut sweeps, start)?;
+    let (x, error_bound, refined) = refine(q, &mut sweeps, scaled(&start))?;
     notes.push(format!("block-lu: {told}; {refined} {} of refinement", if refined == 1 { "sweep" } else { "sweeps" }));
     Ok(Solved { x, bytes, error_bound, goal: ENTRYWISE, ..Solved::direct() })
 }

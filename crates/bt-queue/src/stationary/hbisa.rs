@@ -10,16 +10,20 @@
 //!
 //! **Departures.** Σx = 1 fixes one of the weights of the levels only; here all of them are renormalised before each sweep, so
 //! that the flows between neighbouring levels balance, and every second sweep goes downwards. The solves with D subtract nothing. See
-//! [`Sweeps`]. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
+//! [`Sweeps`]. Probabilities below 1e−290 get exponents, all of them. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
 //!
 //! Storage: that of [`Sweeps`] and 3n doubles. Cost of an iteration: a sweep and a product with Q.
 
 use bt_formats::{Monitor, Partition, StopCriterion};
 
 use super::sweeps::Sweeps;
-use super::{Iteration, Solved, normalise};
+use super::{Iteration, Solved, normalise, scaled, sum};
 use crate::error::{Error, Result};
 use crate::generator::Generator;
+use crate::scaled::Scaled;
+
+/// Products with smaller probabilities lose digits.
+const SAFE: f64 = 1e-290;
 
 pub(super) fn solve(
     q: &Generator,
@@ -33,14 +37,33 @@ pub(super) fn solve(
     }
     let mut sweeps = Sweeps::new(q, levels)?;
     let mut x = vec![1.0 / q.n() as f64; q.n()];
+    let mut exact: Option<Vec<Scaled>> = None;
     let mut iteration = Iteration::new(q, stop, monitor);
     let outcome = loop {
-        if let Some(outcome) = iteration.observe(&x)? {
+        if let Some(outcome) = iteration.observe(&x, exact.as_deref())? {
             break outcome;
         }
-        sweeps.step(&mut x);
-        normalise(&mut x);
+        // Doubles until they do not reach far enough down.
+        match &mut exact {
+            None => {
+                let before = x.clone();
+                sweeps.step(&mut x);
+                normalise(&mut x);
+                if x.iter().any(|x| *x < SAFE) {
+                    x = before;
+                    exact = Some(scaled(&x));
+                }
+            }
+            Some(exact) => {
+                sweeps.step(exact);
+                let total = sum(exact);
+                for (x, exact) in x.iter_mut().zip(exact) {
+                    *exact = *exact / total;
+                    *x = exact.to_f64();
+                }
+            }
+        }
     };
     let bytes = sweeps.bytes();
-    iteration.finish(&x, outcome, bytes)
+    iteration.finish(outcome, bytes)
 }

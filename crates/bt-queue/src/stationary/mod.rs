@@ -315,7 +315,7 @@ struct Iteration<'a> {
     monitor: &'a mut dyn Monitor,
     started: Instant,
     residual: Vec<f64>,
-    best: Vec<f64>,
+    best: Vec<Scaled>,
     best_norm: f64,
     first: Option<f64>,
     count: usize,
@@ -342,7 +342,7 @@ impl<'a> Iteration<'a> {
             monitor,
             started: Instant::now(),
             residual: vec![0.0; q.n()],
-            best: vec![0.0; q.n()],
+            best: vec![Scaled::ZERO; q.n()],
             best_norm: f64::INFINITY,
             first: None,
             count: 0,
@@ -357,8 +357,8 @@ impl<'a> Iteration<'a> {
         self.stop.rtol.max(ENTRYWISE)
     }
 
-    /// Looks at an iterate with Σx = 1; the outcome once it is time to end.
-    fn observe(&mut self, x: &[f64]) -> Result<Option<Outcome>> {
+    /// Looks at an iterate with Σx = 1, `exact` with the exponents where there are any; the outcome once it is time to end.
+    fn observe(&mut self, x: &[f64], exact: Option<&[Scaled]>) -> Result<Option<Outcome>> {
         // r = xQ
         self.transposed.apply(1.0, x, 0.0, &mut self.residual);
         let norm: f64 = self.residual.iter().map(|r| r.abs()).sum();
@@ -369,14 +369,14 @@ impl<'a> Iteration<'a> {
         // Until there is a bound to go by.
         if norm < self.best_norm && self.least.0.is_infinite() {
             self.best_norm = norm;
-            self.best.copy_from_slice(x);
+            self.keep(x, exact);
         }
         let threshold = self.stop.threshold(flow, *self.first.get_or_insert(norm));
         let index = self.count;
         self.count += 1;
         let residual = if flow > 0.0 { norm / flow } else { 0.0 };
         let stopped = self.monitor.observe(Progress::Iteration { index, residual }).is_break();
-        Ok(if norm <= threshold && self.is_certified(x, norm)? {
+        Ok(if norm <= threshold && self.is_certified(x, exact, norm)? {
             Some(Outcome::Converged)
         } else if stopped {
             Some(Outcome::Stopped)
@@ -394,36 +394,54 @@ impl<'a> Iteration<'a> {
     }
 
     /// Whether every probability has the accuracy asked for. Where the answer takes sweeps it is asked for less often.
-    fn is_certified(&mut self, x: &[f64], norm: f64) -> Result<bool> {
+    fn is_certified(&mut self, x: &[f64], exact: Option<&[Scaled]>, norm: f64) -> Result<bool> {
         if norm > self.ask_at && !self.certificate.is_cheap() {
             return Ok(false);
         }
-        let Some(bound) = self.bound(x)? else {
+        let sweeps = self.sweeps();
+        let bound = match exact {
+            Some(exact) => self.certificate.bound(exact, sweeps)?,
+            None => self.certificate.bound(&scaled(x), sweeps)?,
+        };
+        let Some(bound) = bound else {
             (self.unanswered, self.ask_at) = (self.unanswered + 1, 0.01 * norm);
             return Ok(false);
         };
         self.ask_at = norm * (0.5 * self.goal() / bound).min(0.5);
-        if bound < self.least.0 {
+        // One that is certified is the last one, and kept.
+        if bound < self.least.0 || bound <= self.goal() {
             self.least = (bound, self.count);
-            self.best.copy_from_slice(x);
+            self.keep(x, exact);
         }
         Ok(bound <= self.goal())
     }
 
-    fn bound(&mut self, x: &[f64]) -> Result<Option<f64>> {
-        // Rounding may leave a zero with a sign.
-        let x: Vec<Scaled> = x.iter().map(|x| Scaled::new(x.max(0.0))).collect();
-        self.certificate.bound(&x, 2 * self.count + 200)
+    /// What a bound by jumps may cost: as much as the iteration did.
+    fn sweeps(&self) -> usize {
+        2 * self.count + 200
     }
 
-    fn finish(mut self, x: &[f64], outcome: Outcome, bytes: usize) -> Result<Solved> {
-        let x = if outcome == Outcome::Converged { x.to_vec() } else { std::mem::take(&mut self.best) };
-        let error_bound = if outcome == Outcome::Stopped { None } else { self.bound(&x)? };
+    fn keep(&mut self, x: &[f64], exact: Option<&[Scaled]>) {
+        match exact {
+            Some(exact) => self.best.copy_from_slice(exact),
+            None => self.best.iter_mut().zip(x).for_each(|(best, &x)| *best = Scaled::new(x.max(0.0))),
+        }
+    }
+
+    /// With the best iterate, which is the last one of an iteration that converged.
+    fn finish(mut self, outcome: Outcome, bytes: usize) -> Result<Solved> {
+        let sweeps = self.sweeps();
+        let error_bound =
+            if outcome == Outcome::Stopped { None } else { self.certificate.bound(&self.best, sweeps)? };
         let note = Some(self.certificate.in_words().to_owned());
         let (iterations, goal) = (self.count.saturating_sub(1), self.goal());
-        let x = x.iter().map(|x| Scaled::new(x.max(0.0))).collect();
-        Ok(Solved { x, outcome, iterations, error_bound, goal, note, bytes })
+        Ok(Solved { x: self.best, outcome, iterations, error_bound, goal, note, bytes })
     }
+}
+
+/// With exponents; rounding may have left a zero with a sign.
+fn scaled(x: &[f64]) -> Vec<Scaled> {
+    x.iter().map(|x| Scaled::new(x.max(0.0))).collect()
 }
 
 /// The levels of the states of a class.

@@ -19,7 +19,7 @@ pub(super) fn solve(q: &Generator, stop: &StopCriterion, monitor: &mut dyn Monit
     let mut next = vec![0.0; q.n()];
     let mut iteration = Iteration::new(q, stop, monitor);
     let outcome = loop {
-        if let Some(outcome) = iteration.observe(&x)? {
+        if let Some(outcome) = iteration.observe(&x, None)? {
             break outcome;
         }
         // xᵀ ← Pᵀxᵀ
@@ -27,5 +27,5 @@ pub(super) fn solve(q: &Generator, stop: &StopCriterion, monitor: &mut dyn Monit
         std::mem::swap(&mut x, &mut next);
         normalise(&mut x);
     };
-    iteration.finish(&x, outcome, p.bytes())
+    iteration.finish(outcome, p.bytes())
 }

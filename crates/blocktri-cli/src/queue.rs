@@ -20,7 +20,7 @@ use crate::plot::{self, Picture, Series};
 use crate::progress::{Line, Watch};
 use crate::report::{Page, bytes, plural};
 use given::Kind;
-use words::{given_time, number, share, time};
+use words::{elapsed, given_time, number, share, time, tiny};
 
 mod given;
 mod words;
@@ -195,10 +195,10 @@ fn accuracy(page: &mut Page, pi: &Stationary, seconds: f64) {
     }
     page.line(
         "residual",
-        format_args!("{:.2e}   ‖πQ‖₁; worst balance of one state {:.1e}", pi.residual(), pi.balance()),
+        format_args!("{}   ‖πQ‖₁; worst balance of one state {}", tiny(pi.residual()), tiny(pi.balance())),
     );
     page.line("accuracy", certified(pi));
-    page.line("time, memory", format_args!("{seconds:.3} s, {}", bytes(pi.bytes())));
+    page.line("time, memory", format_args!("{}, {}", elapsed(seconds), bytes(pi.bytes())));
     for note in pi.notes() {
         page.line("note", note);
     }
@@ -340,7 +340,7 @@ fn cloud(
     page.line(
         "waiting, lost",
         format_args!(
-            "of the tasks that are admitted {} wait, of all tasks {} are lost",
+            "{} of the tasks admitted wait, {} of all are lost",
             share(capacity.waiting, capacity.waiting.log10()),
             share(capacity.loss, capacity.log10_loss())
         ),
@@ -629,7 +629,7 @@ fn swept(
             ),
         );
     }
-    page.line("time", format_args!("{seconds:.3} s"));
+    page.line("time", elapsed(seconds));
     written(&mut page, args, "the table of plans", "resources by the plans");
     let warnings = args.unread_options().iter().map(|option| format!("{option} is not read here")).collect();
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings })

@@ -176,7 +176,8 @@ pub struct QueueArgs {
     #[arg(long, value_name = "P.mtx", conflicts_with_all = OF_A_MODEL, conflicts_with = "sweep")]
     pub transitions: Option<PathBuf>,
     /// Whether the diagonal of the generator is in the file
-    #[arg(long, value_name = "WHERE", default_value = "given", requires = "generator")]
+    #[arg(long, value_name = "WHERE", default_value = "given", requires = "generator", conflicts_with_all = OF_A_MODEL,
+        conflicts_with_all = ["transitions", "sweep"])]
     pub diagonal: DiagonalArg,
     /// Divide each row of --transitions by its sum (counts, few digits); make the diagonal of --generator from the rates
     #[arg(long, conflicts_with_all = OF_A_MODEL, conflicts_with = "sweep")]

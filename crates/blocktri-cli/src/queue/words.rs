@@ -51,9 +51,20 @@ pub fn time(t: Scaled, unit: TimeUnit) -> String {
     format!("{} {name}", number(seconds / size))
 }
 
-/// A time as it was given: `1 hour`, `2.5 hours`.
+/// Seconds of a clock.
+pub fn elapsed(seconds: f64) -> String {
+    time(Scaled::new(seconds), TimeUnit::Second)
+}
+
+/// A time as it was given: `1 hour`, `2.5 hours`, `1e7 hours`.
 pub fn given_time(t: f64, unit: TimeUnit) -> String {
-    format!("{t} {}{}", unit.name(), if t == 1.0 { "" } else { "s" })
+    let number = if t == 0.0 || (1e-3..1e6).contains(&t) { t.to_string() } else { format!("{t:e}") };
+    format!("{number} {}{}", unit.name(), if t == 1.0 { "" } else { "s" })
+}
+
+/// A residual or a bound.
+pub fn tiny(x: f64) -> String {
+    if x == 0.0 { "0".into() } else { format!("{x:.1e}") }
 }
 
 #[cfg(test)]
@@ -85,9 +96,8 @@ mod tests {
         assert_eq!(time(Scaled::new(3.155_76e16), TimeUnit::Second), "1.000e9 years");
         let long = Scaled::new(1e300) * Scaled::new(1e300);
         assert_eq!(time(long, TimeUnit::Day), "10^597.44 years");
-        assert_eq!(
-            (given_time(1.0, TimeUnit::Hour), given_time(2.5, TimeUnit::Day)),
-            ("1 hour".into(), "2.5 days".into())
-        );
+        let given = [0.0, 1.0, 2.5, 1e7].map(|t| given_time(t, TimeUnit::Day));
+        assert_eq!(given, ["0 days", "1 day", "2.5 days", "1e7 days"]);
+        assert_eq!((tiny(0.0), tiny(2e-16), elapsed(0.0)), ("0".into(), "2.0e-16".into(), "0 microseconds".into()));
     }
 }

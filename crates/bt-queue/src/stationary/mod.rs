@@ -71,7 +71,9 @@ impl Stationary {
                 notes.push("rates span more than doubles can hold: every rate carries an exponent of its own".into());
             }
             let (flops, widest) = elimination.work();
-            notes.push(format!("gth: at most {widest} states coupled below each, {flops:.2e} flops"));
+            let states = if widest == 1 { "state" } else { "states" };
+            let flops = if flops < 1e6 { flops.to_string() } else { format!("{flops:.2e}") };
+            notes.push(format!("gth: at most {widest} {states} coupled below each, {flops} flops"));
             let (bytes, error_bound) = (elimination.bytes(), Some(elimination.error_bound()));
             Ok(Solved { x: elimination.substitute(), error_bound, bytes, ..Solved::direct() })
         })

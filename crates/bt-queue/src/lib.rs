@@ -13,6 +13,7 @@ pub mod meshes;
 mod model;
 mod scaled;
 mod seems;
+mod squaring;
 mod stationary;
 mod sweep;
 mod transient;

@@ -13,14 +13,18 @@
 //! mixture with its own masses of the classes as the tolerance, and the rounding of k products, allow, the mixture takes the
 //! place of all that follows.
 //!
+//! A chain of few states that is not steady after as many products as [squaring](crate::squaring) e^{Qh} takes is squared: nearly
+//! decomposable chains become steady late.
+//!
 //! Storage: P transposed and four vectors. Cost: about Λt + 6√(Λt) + 30 products for the time from one of the given times to the
 //! next, or as many as it takes to be steady, and the elimination of [`Stationary::gth`](crate::Stationary::gth).
 
-use bt_formats::{LinearOperator, Matrix, Monitor, Progress};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Progress};
 
 use crate::classes::closed_classes;
 use crate::error::{Error, Result};
 use crate::generator::Generator;
+use crate::squaring;
 use crate::stationary::gth::Elimination;
 use crate::stationary::sum;
 
@@ -70,35 +74,66 @@ pub fn transient(
     }
     let products = times.last().map_or(0.0, |t| t * rate);
     let steady = SteadyStates::new(q, (2.0 * products * p.nnz() as f64).min(MOST_FLOPS))?;
-    // Of a product, relative: as many terms as a column has, and one for the entry of P.
-    let rounding = (0..q.n()).map(|j| p.row(j).0.len() + 1).max().unwrap_or(1) as f64 * f64::EPSILON / 2.0;
+    // Of a product, relative: as many terms as a column has, and those of the diagonal of P.
+    let rounding = (0..q.n()).map(|j| 2 * p.row(j).0.len() + 3).max().unwrap_or(1) as f64 * f64::EPSILON / 2.0;
+    let mut chain = Uniformisation { p, steady, rounding, done: 0.0, next: vec![0.0; q.n()], limit: vec![0.0; q.n()] };
     let mut x = initial.to_vec();
-    let (mut next, mut sum, mut limit) = (vec![0.0; q.n()], vec![0.0; q.n()], vec![0.0; q.n()]);
-    let (mut now, mut done) = (0.0, 0.0);
+    let mut now = 0.0;
     let mut distributions = Vec::with_capacity(times.len());
     for &time in times {
-        let weights = Weights::new(rate * (time - now), 0.5 * tolerance);
+        chain.advance(&mut x, rate * (time - now), tolerance, monitor)?;
+        now = time;
+        distributions.push(x.clone());
+    }
+    Ok(distributions)
+}
+
+/// A chain in steps of 1/Λ.
+struct Uniformisation {
+    /// P transposed.
+    p: Csr<f64>,
+    steady: Option<SteadyStates>,
+    /// Of a product.
+    rounding: f64,
+    /// Products so far.
+    done: f64,
+    next: Vec<f64>,
+    limit: Vec<f64>,
+}
+
+impl Uniformisation {
+    /// x ← x·e^{Qt} for Λt = `events`.
+    fn advance(&mut self, x: &mut Vec<f64>, events: f64, tolerance: f64, monitor: &mut dyn Monitor) -> Result<()> {
+        let weights = Weights::new(events, 0.5 * tolerance);
         let total = weights.first + weights.values.len();
         let weight = |k: usize| k.checked_sub(weights.first).map_or(0.0, |i| weights.values[i]);
-        sum.fill(0.0);
+        // A chain that is not steady after as many products as squaring takes is squared.
+        let patience = squaring::in_products(&self.p, events).filter(|&most| 2.0 * most < total as f64);
+        let start = patience.map(|_| x.clone());
+        let mut sum = vec![0.0; x.len()];
         for k in 0..total {
-            let w = weight(k);
-            let near = 0.5 * tolerance + done * rounding;
-            if k % LOOK == 0 && steady.as_ref().is_some_and(|s| s.distance(&x, &mut limit) <= near) {
+            if let (Some(most), Some(start)) = (patience, &start)
+                && k as f64 > most
+            {
+                x.copy_from_slice(start);
+                return squaring::advance(&self.p, x, events, monitor);
+            }
+            let near = 0.5 * tolerance + self.done * self.rounding;
+            if k % LOOK == 0 && self.steady.as_ref().is_some_and(|s| s.distance(x, &mut self.limit) <= near) {
                 // No product more: what is left of the weights is all that counts.
                 let rest: f64 = (k.max(weights.first)..total).map(weight).sum();
-                add(&mut sum, rest, &limit);
-                x.copy_from_slice(&limit);
+                add(&mut sum, rest, &self.limit);
                 break;
             }
+            let w = weight(k);
             if w > 0.0 {
-                add(&mut sum, w, &x);
+                add(&mut sum, w, x);
             }
             if k + 1 < total {
                 // xᵀ ← Pᵀxᵀ
-                p.apply(1.0, &x, 0.0, &mut next);
-                std::mem::swap(&mut x, &mut next);
-                done += 1.0;
+                self.p.apply(1.0, x, 0.0, &mut self.next);
+                std::mem::swap(x, &mut self.next);
+                self.done += 1.0;
             }
             if monitor.observe(Progress::Step { phase: "uniformisation", done: k + 1, total }).is_break() {
                 return Err(Error::Stopped);
@@ -109,10 +144,8 @@ pub fn transient(
         for (x, s) in x.iter_mut().zip(&sum) {
             *x = s / mass;
         }
-        now = time;
-        distributions.push(x.clone());
+        Ok(())
     }
-    Ok(distributions)
 }
 
 /// x ← x + w·y

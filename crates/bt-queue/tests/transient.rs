@@ -197,3 +197,68 @@ fn a_gambler_is_ruined_in_good_time() {
     assert!((p[0][0] - 0.7).abs() < 1e-11 && (p[0][10] - 0.3).abs() < 1e-11, "{:?}", p[0]);
     assert!(products < 2000, "{products}");
 }
+
+/// Pairs that change places once in 1e7 events or so, after 1e8 events: squared, for products would take minutes.
+#[test]
+fn slow_chains_are_squared() {
+    for epsilon in [1e-6, 1e-8, 1e-10] {
+        let mut coo = bt_formats::Coo::new(4, 4).unwrap();
+        let pairs = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0 * epsilon), (2, 1, epsilon), (2, 3, 1.0), (3, 2, 1.0)];
+        for (i, j, rate) in pairs {
+            coo.push(i, j, rate).unwrap();
+            coo.push(i, i, -rate).unwrap();
+        }
+        let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+        let (mut squarings, mut products) = (0, 0);
+        let mut count = |p: Progress| {
+            match p {
+                Progress::Step { phase: "squaring", .. } => squarings += 1,
+                _ => products += 1,
+            }
+            ControlFlow::Continue(())
+        };
+        let times = [1e4, 1e6, 3e7, 1e8];
+        let p = transient(&q, &empty(4), &times, 1e-12, &mut count).unwrap();
+        assert!(squarings > 10 && products < 200_000, "{squarings} {products}");
+        // Between the pairs at rates ε and ε/2, but for terms of order ε.
+        for (p, t) in p.iter().zip(times) {
+            let exact = 2.0 / 3.0 * (1.0 - f64::exp(-1.5 * epsilon * t));
+            let ours = p[2] + p[3];
+            assert!((ours - exact).abs() < 2.0 * epsilon + 1e-11, "{epsilon} {t}: {ours} {exact}");
+        }
+    }
+}
+
+/// Squaring and products agree where both can be done: a birth and death chain that is not steady at the end.
+#[test]
+fn squaring_agrees_with_products() {
+    let n = 8;
+    let chain = |extra: usize| {
+        let mut coo = bt_formats::Coo::new(n + extra, n + extra).unwrap();
+        for i in 0..n + extra - 1 {
+            let (up, down) = if i == 3 { (2e-5, 1e-5) } else { (1.0 + i as f64 / 8.0, 1.5) };
+            // The states added make the matrix too large to square, and are never reached.
+            for (a, b, rate) in [(i, i + 1, if i + 1 < n { up } else { 0.0 }), (i + 1, i, down)] {
+                coo.push(a, b, rate).unwrap();
+                coo.push(a, a, -rate).unwrap();
+            }
+        }
+        Generator::new(coo.to_csr().unwrap()).unwrap()
+    };
+    let run = |q: &Generator| {
+        let mut squared = false;
+        let mut watch = |p: Progress| {
+            squared |= matches!(p, Progress::Step { phase: "squaring", .. });
+            ControlFlow::Continue(())
+        };
+        let p = transient(q, &empty(q.n()), &[400.0, 1600.0], 1e-13, &mut watch).unwrap();
+        (p, squared)
+    };
+    let ((squared, yes), (products, no)) = (run(&chain(0)), run(&chain(3000)));
+    assert!(yes && !no);
+    for (a, b) in squared.iter().zip(&products) {
+        for i in 0..n {
+            assert!((a[i] - b[i]).abs() < 1e-11, "{i}: {} {}", a[i], b[i]);
+        }
+    }
+}

@@ -15,7 +15,7 @@ use blocktri::{
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
+pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
 pub use reproduce::ReproduceArgs;
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.

@@ -117,7 +117,7 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
 }
 
 fn queue(args: &GenerateQueueArgs) -> Result<Made> {
-    let parameters = args.model.parameters()?;
+    let parameters = args.model.parameters(None)?;
     let order = args.order.into();
     let name = match order {
         Order::LevelMajor => "level",

@@ -30,6 +30,7 @@ pub fn run() -> Result<()> {
     });
     steps.run("test", || test(&mut tally));
     steps.run("examples", examples);
+    steps.run("docs", docs::check);
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);

@@ -32,13 +32,6 @@ impl Line {
         self.bar.as_ref().map(ProgressBar::message).unwrap_or_default()
     }
 
-    /// Says something else from now on.
-    pub fn say(&self, message: String) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(message);
-        }
-    }
-
     /// Turns into a bar, filled by a fraction.
     pub fn show(&self, fraction: f64, message: String) {
         let Some(bar) = &self.bar else { return };

@@ -395,7 +395,6 @@ fn chain(
     let AnyMatrix::Real(q) = load::matrix(file, cancel)? else {
         return Err(Failure::io(file, &"rates are real numbers: the file is complex"));
     };
-    line.say(format!("eliminating the states of {}", file.display()));
     let q = check(q).map_err(|e| failure(&e, Some(file)))?;
     let levels = match &args.blocks {
         None => None,

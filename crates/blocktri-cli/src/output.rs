@@ -133,7 +133,9 @@ pub fn check_names(global: &Global, inputs: &[(&str, Option<&Path>)], outputs: &
         if place == Some(Place::Standard) && read.iter().any(|(_, other)| *other == Place::Standard) {
             return Err(Failure::usage("standard input can be read once only: two inputs are -"));
         }
-        read.extend(place.map(|place| (what, place)));
+        // Standard input may be a file, too.
+        let file = is_standard(name).then(|| Place::of(Path::new("/dev/stdin"))).flatten();
+        read.extend([place, file].into_iter().flatten().map(|place| (what, place)));
     }
     let mut written: Vec<(&str, Place)> = Vec::new();
     for &(what, name) in outputs {

@@ -27,11 +27,9 @@ impl Line {
         Self { bar: Some(bar) }
     }
 
-    /// Says something else from now on.
-    pub fn say(&self, message: String) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(message);
-        }
+    /// What it says.
+    fn message(&self) -> String {
+        self.bar.as_ref().map(ProgressBar::message).unwrap_or_default()
     }
 
     /// Turns into a bar, filled by a fraction.
@@ -95,22 +93,22 @@ impl Throttle {
     }
 }
 
-/// How far it is, from 0 to 1, and in words.
-fn frame(progress: Progress, column: Option<usize>, tolerance: f64) -> Option<(f64, String)> {
+/// How far it is, from 0 to 1, and in words where the line does not say already what goes on.
+fn frame(progress: Progress, column: Option<usize>, tolerance: f64) -> Option<(f64, Option<String>)> {
     match progress {
         Progress::Iteration { index, residual } => {
             // Residuals fall geometrically: the bar is linear in the logarithm.
             let fraction = residual.ln() / tolerance.ln();
             let which = column.filter(|j| *j > 0).map(|j| format!("right-hand side {}, ", j + 1)).unwrap_or_default();
-            Some((fraction, format!("{which}iteration {index}, residual {residual:.1e} of {tolerance:.0e}")))
+            Some((fraction, Some(format!("{which}iteration {index}, residual {residual:.1e} of {tolerance:.0e}"))))
         }
         Progress::Step { phase, done, total } => {
             let what = match phase {
-                "read" => "reading",
-                "factor" | "setup" => "factoring",
-                other => other,
+                "read" => None,
+                "factor" | "setup" => Some("factoring"),
+                other => Some(other),
             };
-            Some((done as f64 / total.max(1) as f64, what.to_owned()))
+            Some((done as f64 / total.max(1) as f64, what.map(str::to_owned)))
         }
         _ => None,
     }
@@ -150,6 +148,7 @@ impl Monitor for Watch {
             && self.throttle.lets_through(progress, Instant::now())
             && let Some((fraction, message)) = frame(progress, self.column, self.tolerance)
         {
+            let message = message.unwrap_or_else(|| self.line.message());
             self.line.show(fraction, message);
         }
         self.cancel.observe(progress)
@@ -195,9 +194,11 @@ mod tests {
         assert_eq!(shown, [iteration(2), iteration(4)]);
         let (fraction, text) = frame(shown[0], Some(1), 1e-8).unwrap();
         assert!((fraction - 0.5).abs() < 1e-12);
-        assert_eq!(text, "right-hand side 2, iteration 2, residual 1.0e-4 of 1e-8");
+        assert_eq!(text.as_deref(), Some("right-hand side 2, iteration 2, residual 1.0e-4 of 1e-8"));
         let step = Progress::Step { phase: "setup", done: 1, total: 4 };
-        assert_eq!(frame(step, None, 1e-8), Some((0.25, "factoring".into())));
+        assert_eq!(frame(step, None, 1e-8), Some((0.25, Some("factoring".into()))));
+        let read = Progress::Step { phase: "read", done: 1, total: 2 };
+        assert_eq!(frame(read, None, 1e-8), Some((0.5, None)), "the line names the file");
         assert_eq!(frame(Progress::Column(0), None, 1e-8), None);
     }
 

@@ -66,6 +66,12 @@ fn an_output_is_no_input_and_no_other_output() {
         let run = sandbox.run(line).expect(2);
         assert!(run.stderr.contains(" name the same file"), "{line}: {}", run.stderr);
     }
+    #[cfg(target_os = "linux")]
+    {
+        let input = std::fs::File::open(sandbox.path("A.mtx")).unwrap();
+        let run = Run::from(sandbox.command("solve - -o A.mtx").stdin(input).output().unwrap()).expect(2);
+        assert!(run.stderr.contains("the matrix and --output name the same file"), "{}", run.stderr);
+    }
     assert_eq!((sandbox.read("A.mtx"), sandbox.read("b.mtx")), (SMALL.into(), SMALL_RHS.into()));
     assert_eq!(sandbox.names(), before);
     // Two inputs may be one file, and no device is a file.

@@ -58,7 +58,7 @@ mod tests {
         let units = Csr::from_dense(mat![[1.0, 1e20], [1.0, 2.0]].as_ref()).unwrap();
         let s = scaling(&units, Method::BandLu).unwrap();
         let scaled = units.scale(&s.rows, &s.cols);
-        assert!(scaled.values().iter().all(|v| v.abs() <= 1.0) && scaled.get(1, 1) > 0.25);
+        assert!(scaled.values().iter().all(|v| Scalar::abs(*v) <= 1.0) && scaled.get(1, 1) > 0.25);
         let tiny = Csr::from_dense(mat![[1e-300, 0.0], [0.0, 2e-300]].as_ref()).unwrap();
         assert!(scaling(&tiny, Method::BandLu).is_some());
     }

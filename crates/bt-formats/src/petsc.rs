@@ -175,7 +175,7 @@ impl<'f> File<'f> {
             piece.chunks_exact(width).try_for_each(&mut take)?;
             left -= wanted;
             self.done += wanted;
-            let progress = Progress::Step { phase: "read", done: self.done, total: self.done + left };
+            let progress = Progress::Step { phase: "read", done: self.done, total: self.done.saturating_add(left) };
             if self.monitor.observe(progress) == ControlFlow::Break(()) {
                 return Err(io_error(io::Error::new(io::ErrorKind::Interrupted, "reading was stopped")));
             }

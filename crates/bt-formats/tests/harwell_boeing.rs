@@ -149,7 +149,10 @@ fn full_right_hand_sides_are_read_and_what_follows_is_named() {
         assert!(system(&one[..end], RhsInFile::Read).is_err(), "{end}");
         assert!(system(&one[..end], RhsInFile::Skip).is_ok(), "{end}");
     }
-    assert!(system(&head(1, "Q  1 0"), RhsInFile::Read).is_err());
+    // Sizes that nothing can hold are refused, not multiplied.
+    for line in ["Q  1 0", "F -1 0", "F 18446744073709551615 0", "M 1 18446744073709551615", "F 4000000000 0"] {
+        assert!(system(&(head(1, line) + matrix + "  5.0  6.0\n"), RhsInFile::Read).is_err(), "{line}");
+    }
     assert!(system(SMALL, RhsInFile::Read).unwrap().rhs.is_none());
 }
 

@@ -140,9 +140,14 @@ impl RhsHeader {
         let sizes: Vec<&[u8]> = words.collect();
         let size = |k: usize, what| careful_size(sizes.get(k).copied().unwrap_or(b"0"), what).map_err(|f| f.1);
         let count = size(0, "the number of right-hand sides")?;
+        crate::csr::check_nnz(count).map_err(|e| e.to_string())?;
         let storage = match code.first() {
             Some(b'F') => RhsStorage::Full,
-            Some(b'M') => RhsStorage::Sparse { entries: size(1, "the number of entries of the right-hand sides")? },
+            Some(b'M') => {
+                let entries = size(1, "the number of entries of the right-hand sides")?;
+                crate::csr::check_nnz(entries).map_err(|e| e.to_string())?;
+                RhsStorage::Sparse { entries }
+            }
             _ => return Err(format!("expected F or M, the storage of right-hand sides, found {}", shown(text))),
         };
         let (guesses, solutions) = (code.contains(&b'G'), code.contains(&b'X'));
@@ -155,7 +160,8 @@ impl RhsHeader {
         let vectors = 1 + usize::from(guesses) + usize::from(solutions);
         let (numbers, each) = (nrows * field.numbers(), format.fields.len());
         let lines = |numbers: usize| numbers.div_ceil(each.max(1));
-        let (joined, apart) = (vectors * lines(numbers * count), vectors * count * lines(numbers));
+        let joined = lines(numbers.saturating_mul(count)).saturating_mul(vectors);
+        let apart = lines(numbers).saturating_mul(vectors * count);
         Ok(Self { storage, count, format, on_new_lines: cards == apart && apart != joined, rest })
     }
 

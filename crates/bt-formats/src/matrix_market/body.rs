@@ -92,7 +92,7 @@ pub(super) fn coordinate<T: Scalar>(
         total += piece.len();
         if total > asked + ASK_EVERY {
             // What is read so far must become a matrix beside its entries.
-            memory::ask(assembled_bytes::<T>(h.nrows, total), "the matrix in the file")?;
+            memory::ask(assembled_bytes::<T>(h.nrows, total), "the matrix in the file, as far as it is read,")?;
             asked = total;
         }
         if piece.len() > 0 {
@@ -119,7 +119,7 @@ pub(super) fn array<T: Scalar>(
             if all.capacity() - all.len() < piece.len() {
                 // It is about to double, and all of it is to be unpacked beside it.
                 let count = 2 * all.len() + piece.len();
-                memory::ask((count * size_of::<T>()) as u64, "the array in the file")?;
+                memory::ask((count * size_of::<T>()) as u64, "the array in the file, as far as it is read,")?;
             }
             all.try_reserve(piece.len()).map_err(|_| Error::TooLarge {
                 what: "an array from file",

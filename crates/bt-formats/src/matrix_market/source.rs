@@ -311,7 +311,7 @@ mod tests {
         };
         let (one, two) = (packed(b"one\n"), packed(b"two\n"));
         assert_eq!(read(&[&one[..], &two].concat()).unwrap(), b"one\ntwo\n");
-        assert_eq!(read(&[&one[..], &[0; 1 << 19]].concat()).unwrap(), b"one\n");
+        assert_eq!(read(&[&one[..], &vec![0; 1 << 19]].concat()).unwrap(), b"one\n");
         assert_eq!(read(&[&one[..], &[0; 7], &two].concat()).unwrap(), b"one\ntwo\n");
         let told = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
         assert!(told(&[&one[..], &[0; 3], b"x"].concat()).contains("follows the gzip data"));

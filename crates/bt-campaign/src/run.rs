@@ -95,8 +95,7 @@ impl End {
                 };
                 format!("{}{reason} by {} after {}", a.outcome.name(), a.method, a.iterations)
             }
-            Self::Singular(_, text) => format!("error: {text}"),
-            Self::Refused(text) | Self::Failed(text) => format!("error: {text}"),
+            Self::Singular(_, text) | Self::Refused(text) | Self::Failed(text) => format!("error: {text}"),
             Self::Panic(text) => format!("panic: {text}"),
         }
     }
@@ -161,17 +160,17 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
 
 /// Method, preconditioner and what changes the arithmetic.
 fn label(options: &SolveOptions) -> String {
-    let mut label = options.method.name().to_owned();
+    let mut words = vec![options.method.name()];
     if options.method.reads().contains(&"--precond") {
-        label += &format!(" --precond {}", options.precond.name());
+        words.extend(["--precond", options.precond.name()]);
     }
     if options.precision == Precision::Single {
-        label += " --precision single";
+        words.push("--precision single");
     }
     if options.stop_rule == StopRule::Update {
-        label += " --stop update";
+        words.push("--stop update");
     }
-    label
+    words.join(" ")
 }
 
 fn blocks(n: usize, rng: &mut Rng) -> Blocks {

@@ -6,9 +6,9 @@ use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, DiagonalPivoting, FactorError, Factorization, Lowered, NoPivotLu, ParallelCyclicReduction,
-    PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu, Spike, Switch, Thomas,
-    TridiagonalLu, TridiagonalSpike,
+    CyclicReduction, DiagonalPivoting, DoubledLu, FactorError, Factorization, Lowered, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu,
+    Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
@@ -362,6 +362,10 @@ pub(crate) fn factor_in_order<T: Scalar>(
         Method::DenseLu => {
             let dense = dense(work, method)?;
             (Box::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
+        }
+        Method::DenseLuDoubled => {
+            let dense = dense(work, method)?;
+            (Box::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
         }
         Method::Genp => {
             let dense = dense(work, method)?;

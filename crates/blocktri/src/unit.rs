@@ -36,12 +36,16 @@ impl Unit {
 
     /// v ← v/2ᵉ
     pub fn remove<T: Scalar>(self, values: &mut [T]) {
-        // 2ᵉ itself may be out of range.
-        let half = -self.exponent / 2;
-        for part in [half, -self.exponent - half].into_iter().filter(|part| *part != 0) {
-            let factor = T::from_parts(f64::from(part).exp2(), 0.0);
+        for factor in self.factors().into_iter().filter(|factor| *factor != 1.0) {
+            let factor = T::from_parts(factor, 0.0);
             values.iter_mut().for_each(|v| *v *= factor);
         }
+    }
+
+    /// 2⁻ᵉ, which itself may be out of range.
+    fn factors(self) -> [f64; 2] {
+        let half = -self.exponent / 2;
+        [half, -self.exponent - half].map(|part| f64::from(part).exp2())
     }
 
     /// `f` of b/2ᵉ.
@@ -56,7 +60,8 @@ impl Unit {
 
     /// The criterion for (b − A·x)/2ᵉ.
     pub fn criterion(self, stop: &StopCriterion) -> StopCriterion {
-        StopCriterion { atol: (stop.atol * f64::from(-self.exponent).exp2()).min(f64::MAX), ..*stop }
+        let [first, second] = self.factors();
+        StopCriterion { atol: (stop.atol * first * second).min(f64::MAX), ..*stop }
     }
 }
 
@@ -77,6 +82,7 @@ mod tests {
         assert_eq!(exponent([f64::MAX, 2f64.powi(-1000)], 1.0), 22);
         assert_eq!(exponent([2f64.powi(-1030), 0.0], 2f64.powi(-1000)), -1030);
         assert_eq!(exponent([2f64.powi(-1030), 0.0], 1.0), -1021);
+        assert_eq!(Unit { exponent: -1074 }.criterion(&StopCriterion::default()).atol, 0.0);
         let mut values = [5e-324, 1e-310];
         let unit = Unit { exponent: -1030 };
         unit.remove(&mut values);

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::Result;
 use bt_formats::{
-    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion, certify,
-    norm2, one, zero,
+    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion,
+    certify, norm2, one, zero,
 };
 use faer::MatRef;
 
@@ -168,7 +168,12 @@ impl<T: Scalar> CyclicallyReduced<T> {
         let (mut total, mut residual, mut ended) = (None::<SolveReport>, f64::INFINITY, Ok(()));
         for _ in 0..=CLAIMS {
             match method(self, &g, &mut u, &reduced) {
-                Ok(report) => total = Some(total.take().map_or_else(|| report.clone(), |before| then(before, &report))),
+                Ok(report) => {
+                    total = Some(match total.take() {
+                        None => report,
+                        Some(before) => then(before, &report),
+                    });
+                }
                 Err(error) => {
                     ended = Err(error);
                     break;

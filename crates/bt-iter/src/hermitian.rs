@@ -100,6 +100,21 @@ pub struct Asymmetry<T> {
     pub relative: f64,
 }
 
+/// ω/d for the positive diagonal entry d of a row.
+///
+/// # Errors
+/// [`FactorError::Breakdown`] naming the row whose d is too small for that.
+pub(crate) fn relaxed_inverse<T: Scalar>(omega: f64, d: T::Real, row: usize, method: &'static str) -> Result<T> {
+    let inverse = T::from_parts(omega / d.to_f64(), 0.0);
+    if Scalar::is_finite(inverse) {
+        return Ok(inverse);
+    }
+    let reason = format!(
+        "the diagonal entry {d} of row {row} (from 0) has no finite reciprocal; multiply A and b by a power of two"
+    );
+    Err(FactorError::Breakdown { method, reason })
+}
+
 /// How far a square matrix is from a Hermitian one; none where every entry is the conjugate of its mirror. O(nnz·log) for rows of
 /// many entries.
 ///

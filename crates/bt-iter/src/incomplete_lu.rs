@@ -269,21 +269,21 @@ impl<T: Scalar> Preconditioner<T> for IncompleteLu<T> {
     }
 }
 
-/// A pivot below this, relative to the largest entry of its row of A, is replaced.
-const SMALLEST: f64 = 1e-10;
-/// By this, relative to the same.
+/// A pivot below this, in units of ε and relative to the terms that made it, is what rounding left of them.
+const CANCELLED: f64 = 64.0;
+/// It is replaced by this, relative to the same.
 const REPLACEMENT: f64 = 1e-4;
 
-/// The rule for pivots: one of modulus at most 10⁻¹⁰·maxⱼ|aᵢⱼ| becomes 10⁻⁴·maxⱼ|aᵢⱼ| with the same sign (phase; + at
-/// zero). Smaller ones would fill the preconditioner with noise. Returns the pivot and whether it was replaced.
-pub(crate) fn usable_pivot<T: Scalar>(pivot: T, largest: T::Real) -> (T, bool) {
+/// The rule for pivots: one of modulus at most 64ε·s, s = |aᵢᵢ| + Σ|lᵢₖ·uₖᵢ| the `terms` that were added up to make it, has been
+/// cancelled and becomes 10⁻⁴·s with the same sign (phase; + at zero); where there are no terms, 10⁻⁴ of the `largest` entry of its
+/// row. It would fill the preconditioner with noise. A pivot that is small beside its row alone is none such: its unknown may be
+/// counted in another unit. Returns the pivot and whether it was replaced.
+pub(crate) fn usable_pivot<T: Scalar>(pivot: T, terms: T::Real, largest: T::Real) -> (T, bool) {
     let size = pivot.abs();
-    let scale = if largest > T::Real::default() { largest.to_f64() } else { 1.0 };
-    // Within the range of f32 too: a few hundred units of its roundoff.
-    let smallest = SMALLEST.max(T::Real::EPSILON.to_f64());
-    if size.to_f64() > smallest * scale {
+    if size.to_f64() > CANCELLED * T::Real::EPSILON.to_f64() * terms.to_f64() {
         return (pivot, false);
     }
+    let scale = [terms, largest].into_iter().map(RealScalar::to_f64).find(|scale| *scale > 0.0).unwrap_or(1.0);
     let phase = if size == T::Real::default() { bt_formats::one() } else { over(pivot, size) };
     (phase * T::from_parts(REPLACEMENT * scale, 0.0), true)
 }

@@ -125,7 +125,10 @@ pub(crate) fn eliminate<T: Scalar>(
         }
         w[own] *= T::from_parts(1.0 + shift, 0.0);
         let mut lost = zero::<T>();
+        // |aᵢᵢ| + Σ|lᵢₖ·uₖᵢ|
+        let mut terms = w[own].abs();
         for e in left {
+            let before = w[own];
             // lᵢₖ ← wₖ/dₖ;  wⱼ ← wⱼ − wₖ·uₖⱼ on the pattern
             let k = upper.position(lower.row_at(lower.idx[e] as usize));
             let w_k = w[k];
@@ -138,12 +141,14 @@ pub(crate) fn eliminate<T: Scalar>(
                     lost -= product;
                 }
             }
+            terms += (w[own] - before).abs();
             lower.val[e] = w_k * upper.reciprocals[k];
         }
         if dropped == DroppedFill::ToDiagonal {
             w[own] += lost;
+            terms += lost.abs();
         }
-        let (pivot, was_replaced) = usable_pivot(w[own], largest);
+        let (pivot, was_replaced) = usable_pivot(w[own], terms, largest);
         if pivots == Pivots::Positive && (was_replaced || !(w[own].re() > zero())) {
             return Ok(Eliminated::Stopped { row: i });
         }

@@ -20,10 +20,10 @@
 //! for order 2.
 
 use bt_direct::Result;
-use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, Par, Scalar, one, zero};
 use rayon::prelude::*;
 
-use crate::hermitian::{check_omega, check_positive};
+use crate::hermitian::{check_omega, check_positive, relaxed_inverse};
 use crate::incomplete_lu::{check_refactor, spread};
 use crate::preconditioner::{Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
@@ -106,7 +106,7 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
     fn fill(&mut self, a: &Csr<T>) -> Result<()> {
         check_positive(a, "ssor-ai")?;
         for (i, inverse) in self.inverses.iter_mut().enumerate() {
-            *inverse = T::from_parts(self.omega / a.get(i, i).re().to_f64(), 0.0);
+            *inverse = relaxed_inverse(self.omega, a.get(i, i).re(), i, "ssor-ai")?;
         }
         let Factors::Stored(triangles) = &mut self.factors else { return Ok(()) };
         let [lower, upper] = &mut **triangles;

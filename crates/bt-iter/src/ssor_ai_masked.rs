@@ -12,10 +12,10 @@
 //! Storage: the pattern of A and as many values. Cost: setup Σ (entries of a row)² over the rows of A; 2 flops an entry.
 
 use bt_direct::{FactorError, Result};
-use bt_formats::{Breakdown, Csr, LinearOperator, Matrix, Outcome, RealScalar, Scalar, StopCriterion, one, zero};
+use bt_formats::{Breakdown, Csr, LinearOperator, Matrix, Outcome, Scalar, StopCriterion, one, zero};
 
 use crate::cg::Cg;
-use crate::hermitian::{check_omega, positive_diagonal};
+use crate::hermitian::{check_omega, positive_diagonal, relaxed_inverse};
 use crate::incomplete_lu::{check_refactor, spread};
 use crate::preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor, check_lengths};
 
@@ -65,9 +65,14 @@ impl<T: Scalar> SsorAiMasked<T> {
     /// M̄_A from A, and what it is.
     fn fill(&mut self, a: &Csr<T>) -> Result<()> {
         let diagonal = positive_diagonal(a, "ssor-ai-masked")?;
-        let inverses: Vec<T> = diagonal.iter().map(|d| T::from_parts(self.omega / d.to_f64(), 0.0)).collect();
+        let inverse = |(i, d)| relaxed_inverse(self.omega, d, i, "ssor-ai-masked");
+        let inverses = diagonal.into_iter().enumerate().map(inverse).collect::<Result<Vec<T>>>()?;
         masked(a, &inverses, T::from_parts(2.0 - self.omega, 0.0), &mut self.product)?;
-        self.product.check_finite()?;
+        self.product.check_finite().map_err(|_| FactorError::Breakdown {
+            method: "ssor-ai-masked",
+            reason: "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two"
+                .into(),
+        })?;
         self.kind = if dominates(&self.product) { PreconditionerKind::Spd } else { PreconditionerKind::General };
         if self.kind == PreconditionerKind::General {
             probe(&self.product, self.omega)?;

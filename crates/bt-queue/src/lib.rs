@@ -11,12 +11,15 @@ mod first_passage;
 mod generator;
 pub mod meshes;
 mod model;
+mod seems;
+mod squaring;
 mod stationary;
 mod sweep;
 mod transient;
 
 use bt_formats::scaled;
 
+pub use bt_formats::Scaled;
 pub use capacity::{Capacity, Costs, Marginals};
 pub use cases::{CloudCase, CloudParameters, CloudVariant};
 pub use classes::{Classes, closed_classes};
@@ -26,7 +29,7 @@ pub use error::{Error, Result};
 pub use first_passage::mean_first_passage;
 pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
-pub use bt_formats::Scaled;
+pub use seems::Seems;
 pub use stationary::Stationary;
 pub use sweep::sweep;
 pub use transient::transient;

@@ -235,13 +235,15 @@ fn costs<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
 /// nothing, so that a power of two in front of A changes no decision.
 fn log2_abs<T: Scalar>(z: T) -> f64 {
     const DIGITS: f64 = (1u64 << 32) as f64;
-    let modulus = (z.re().to_f64() / 2.0).hypot(z.im().to_f64() / 2.0);
+    let (re, im) = (z.re().to_f64(), z.im().to_f64());
+    let whole = re.hypot(im);
+    let (modulus, halved) = if whole.is_finite() { (whole, 0) } else { ((re / 2.0).hypot(im / 2.0), 1) };
     if modulus == 0.0 {
         return f64::NEG_INFINITY;
     }
     let exponent = exponent_of(modulus);
     let fraction = Power::of(-exponent).times(modulus).log2();
-    f64::from(exponent + 1) + (fraction * DIGITS).round() / DIGITS
+    f64::from(exponent + halved) + (fraction * DIGITS).round() / DIGITS
 }
 
 /// A partial assignment and dual variables: c̄ᵢⱼ = cᵢⱼ − uᵢ − vⱼ ≥ 0, = 0 where i and j are matched.

@@ -6,10 +6,15 @@
 mod factorization;
 mod operator;
 mod preconditioner;
+mod units;
 
 pub use factorization::{factorization_contract, refactor_contract};
 pub use operator::operator_contract;
 pub use preconditioner::{Claim, preconditioner_contract, preconditioner_contract_to};
+pub use units::{
+    Answer, Apply, Solve, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
+    preconditioner_units_contract,
+};
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

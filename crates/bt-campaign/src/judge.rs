@@ -11,7 +11,7 @@
 //! | `no-digit` | converged by a direct method without a warning, \|dᵢ\| > \|xᵢ\|/2 somewhere that the componentwise condition cannot excuse |
 //! | `certificate` | a figure below half its exact value, or far above it |
 //! | `rcond` | 100 times too large and above n·u |
-//! | `warning` | "singular to working precision" with 1/κ above 100·n·u |
+//! | `warning` | "singular to working precision" with an rcond above 100·n·u once rows and columns are of one size |
 //! | `silence` | det(A) = 0, converged by a direct method, no warning |
 //! | `unsolved` | `auto` without a converged answer with κ < 1/(n·u) and x inside the range of the type |
 //! | `componentwise` | `auto` in mixed units: componentwise backward error above 32·n·u, and \|dᵢ\| beyond what it explains |
@@ -230,8 +230,10 @@ impl Case<'_> {
             });
         };
         let scaled = Wide::new(1.0) / known.scaled_condition;
-        if warned && scaled.to_f64() > 100.0 * nu {
-            return Some(finding("warning", format!("{:?}; condition {}", answer.warnings, condition(known))));
+        if warned && known.equilibrated_rcond.to_f64() > 100.0 * nu {
+            let detail =
+                format!("{:?}; rcond {:.1e} after scaling", answer.warnings, known.equilibrated_rcond.to_f64());
+            return Some(finding("warning", detail));
         }
         let bound = 100.0 * known.rcond.max(scaled).to_f64().max(nu);
         let reported = answer.rcond.filter(|r| !(*r <= bound))?;

@@ -19,6 +19,7 @@
 //! | `threads` | another kind of end on two threads (for iterations: of singularity) |
 //! | `units` | another kind of end, or other iterations, for 2^α·A·y = 2^β·b |
 
+use blocktri::formats::ScalarKind;
 use blocktri::{Blocks, Method, Outcome, Reorder, SingularKind, StopRule};
 
 use crate::exact::{Known, Measures, Truth, Wide, measure};
@@ -270,14 +271,21 @@ pub fn judge_twins((alpha, beta): (i32, i32), one: &End, twin: &End) -> Option<F
     differ.then(|| finding("units-digits", format!("{units}: x has other digits")))
 }
 
-/// Whether the twin is a fair one: nothing leaves the range.
+/// Whether a twin is a fair one: nothing leaves the range, squares of residuals included, and no component is refined towards a
+/// zero that it never reaches in one unit and underflows to in another.
 pub fn has_twin(system: &System, truth: &Truth) -> bool {
     let Some(known) = &truth.solution else { return false };
-    let reach = if is_single(system.kind) { 20.0 } else { 200.0 };
-    let b = system.b.iter().map(|v| Wide::new(v[0]).max(Wide::new(v[1])));
-    let small =
-        [&truth.a, &known.x].into_iter().flatten().copied().chain(b).all(|v| v.is_zero() || v.log2().abs() < reach);
-    small && known.scaled_condition.to_f64() * unit_roundoff(system.kind) * (system.n as f64) < 1.0
+    let reach = if is_single(system.kind) { 8.0 } else { 100.0 };
+    let b = system.b.iter().flatten().map(|&v| Wide::new(v));
+    let moderate = |v: Wide| v.is_zero() || v.log2().abs() < reach;
+    truth.a.iter().chain(&known.x).copied().chain(b).all(moderate)
+        && known.component.iter().all(|v| !v.is_zero())
+        && known.scaled_condition.to_f64() * unit_roundoff(system.kind) * (system.n as f64) < 1.0
+}
+
+/// Exponent of the units of twins, see [`has_twin`].
+pub fn twin_shift(kind: ScalarKind) -> i32 {
+    if is_single(kind) { 16 } else { 60 }
 }
 
 fn condition(known: &Known) -> String {

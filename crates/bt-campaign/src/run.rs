@@ -12,6 +12,7 @@ use blocktri::{
 use fastrand::Rng;
 use rayon::ThreadPool;
 
+use crate::judge::twin_shift;
 use crate::system::{System, is_single};
 
 /// A method with its options.
@@ -118,7 +119,7 @@ pub enum Reach {
 /// `auto` in several ways; then every method, and every preconditioner with one of the Krylov methods.
 pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     let mut tasks = Vec::new();
-    let shift = if is_single(system.kind) { 30 } else { 60 };
+    let shift = twin_shift(system.kind);
     let mut push = |label: String, options: SolveOptions, rng: &mut Rng, percent: u32| {
         let exponents = [(shift, 0), (-shift, 0), (0, shift), (0, -shift), (shift, -shift), (-shift, -shift)];
         let twin = (rng.u32(..100) < percent).then(|| exponents[rng.usize(..exponents.len())]);

@@ -33,6 +33,7 @@ pub fn run() -> Result<()> {
     steps.run("campaign", || {
         must_succeed(&mut cargo(["run", "--quiet", "--package", "bt-campaign", "--", "--seconds=60"]))
     });
+    steps.run("docs", docs::check);
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);

@@ -31,8 +31,8 @@ enum Chore {
     Tidy,
     /// Run every check a change must pass, as `.ci/run` does
     Ci,
-    /// Build the book into target/book and the API documentation into target/doc
-    Docs,
+    /// Build the book into target/book and the API documentation into target/doc, or check the output that the pages show
+    Docs(docs::Options),
     /// Solve every system of a folder with an index and judge the answers
     Corpus(corpus::Options),
     /// Solve random small systems by every method and judge the answers exactly
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().chore {
         Chore::Tidy => tidy::run(),
         Chore::Ci => ci::run(),
-        Chore::Docs => docs::run(),
+        Chore::Docs(options) => docs::run(&options),
         Chore::Corpus(options) => corpus::run(&options),
         Chore::Campaign(options) => campaign::run(&options),
         Chore::BuildKernels(options) => kernels::run(&options),

@@ -16,7 +16,7 @@ use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, SweepArg}
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
 use crate::output::{self, Format, Output};
-use crate::plot::{self, Picture, Series};
+use crate::plot::{self, Axis, Chart, Picture, Scale, Series, Shape};
 use crate::progress::{Line, Watch};
 use crate::report::{Page, plural};
 use given::Kind;
@@ -137,11 +137,10 @@ fn stationary(
     Ok((pi, started.elapsed().as_secs_f64()))
 }
 
-/// log₁₀ of the probabilities as a curve.
+/// The probabilities as bars.
 fn picture(title: &str, subtitle: &str, what: &str, d: &Distribution) -> String {
-    let points = d.iter().map(|(k, p)| (k as f64, p.log10())).collect();
-    let series = [Series { name: format!("log₁₀ P({what})"), points }];
-    plot::curves(title, subtitle, [what, "log₁₀ of the probability"], &series)
+    let states: Vec<_> = d.iter().map(|(k, p)| (k, p.log10())).collect();
+    plot::probabilities(title, subtitle, what, &states)
 }
 
 fn cloud(
@@ -356,6 +355,7 @@ fn chain(
     let levels = partition.as_ref().map(|p| of(p, &|i| pi.probability(i).to_f64()));
 
     let name = file.display().to_string();
+    let title = format!("π of {}", file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
     let table = targets.is_table();
     targets.write(
         |output| {
@@ -364,12 +364,10 @@ fn chain(
         },
         || {
             if let Some(levels) = &levels {
-                return picture(&name, &format!("mean level {:.2}", levels.mean()), "level (from 0)", levels);
+                return picture(&title, &format!("mean level {:.2}", levels.mean()), "level (from 0)", levels);
             }
-            let points = pi.probabilities().iter().enumerate().map(|(i, p)| (i as f64, p.log10())).collect();
-            let series = [Series { name: "log₁₀ π".into(), points }];
-            let labels = ["state (from 0)", "log₁₀ of the probability"];
-            plot::curves(&name, &format!("{} states", q.n()), labels, &series)
+            let states: Vec<_> = pi.probabilities().iter().map(|p| p.log10()).enumerate().collect();
+            plot::probabilities(&title, &format!("{} states", q.n()), "state (from 0)", &states)
         },
     )?;
 
@@ -460,16 +458,24 @@ fn swept(
     targets.write(
         |output| output.write(table),
         || {
-            let curve = |name: &str, y: &dyn Fn(&Capacity) -> f64| Series {
+            let curve = |k: usize, name: &str, y: &dyn Fn(&Capacity) -> f64| Series {
                 name: name.into(),
+                shape: Shape::line(k),
                 points: rows().map(|(&x, c)| (x, y(c))).collect(),
             };
-            let series = [
-                curve("most probable need", &|c| c.in_advance() as f64),
-                curve("mean", &|c| c.marginals.level.mean()),
-                curve("95 % quantile", &|c| c.marginals.level.quantile(0.95) as f64),
+            let series = vec![
+                curve(0, "to turn on in advance", &|c| c.in_advance() as f64),
+                curve(1, "mean on", &|c| c.marginals.level.mean()),
+                curve(2, "95 % quantile", &|c| c.marginals.level.quantile(0.95) as f64),
             ];
-            plot::curves(&title, &p.as_options_of(Some(over)), [&over.name, "resources"], &series)
+            let scale = if over.values.iter().all(|v| v.fract() == 0.0) { Scale::Whole } else { Scale::Linear };
+            plot::chart(&Chart {
+                title: title.clone(),
+                subtitle: p.as_options_of(Some(over)),
+                x: Axis::new(over.quantity(unit), scale),
+                y: Axis::new("resources", Scale::FromZero),
+                series,
+            })
         },
     )?;
 

@@ -145,7 +145,9 @@ impl Targets {
             written.push(output);
         }
         if let Some(picture) = self.plot {
-            let title = format!("{} on {}", facts.report.method, facts.file);
+            let file = Path::new(facts.file);
+            let file = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+            let title = format!("{} on {file}", facts.report.method);
             let report = facts.report;
             let subtitle = format!(
                 "n = {}, {} after {} iterations, relative residual {:.2e}",

@@ -78,6 +78,6 @@ fn main() -> Result<(), blocktri::FactorError> {
         points: spline.x.iter().copied().zip(spline.y.iter().copied()).collect(),
     };
     let curves = [polygon, curve("function", "#c03030", &f), curve("spline", "#2050c0", &|x| spline.value(x))];
-    plot("cubic_spline", "Clamped cubic spline through 11 knots", &curves);
+    plot("cubic_spline", "Clamped cubic spline through 11 knots", ["x", "y"], &curves);
     Ok(())
 }

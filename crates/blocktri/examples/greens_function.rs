@@ -100,6 +100,7 @@ fn main() -> Result<(), FactorError> {
         Curve { name: "edge atom", colour: "#2050c0", points: edge },
         Curve { name: "centre atom", colour: "#c03030", points: centre },
     ];
-    plot("greens_function", "Local density of states of a ribbon, five atoms wide", &curves);
+    let labels = ["energy, in units of the hopping", "states per atom and unit of energy"];
+    plot("greens_function", "Local density of states of a ribbon, five atoms wide", labels, &curves);
     Ok(())
 }

@@ -143,6 +143,6 @@ fn main() -> Result<(), FactorError> {
         curve("± 2 standard deviations", "#80a0e0", &|k| states[k][(0, 0)] + 2.0 * deviation(k)),
         curve("", "#80a0e0", &|k| states[k][(0, 0)] - 2.0 * deviation(k)),
     ];
-    plot("kalman_smoother", "Kalman smoother by block LU and selected inverse", &curves);
+    plot("kalman_smoother", "Kalman smoother by block LU and selected inverse", ["time", "position"], &curves);
     Ok(())
 }

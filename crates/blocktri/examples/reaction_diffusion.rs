@@ -99,6 +99,6 @@ fn main() -> Result<(), FactorError> {
         curve("v", "#c03030", &|i| x[2 * i + 1]),
         curve("u + v, exact", "#209050", &|i| exact(place(i))),
     ];
-    plot("reaction_diffusion", "Steady state of a cubic autocatalysis", &curves);
+    plot("reaction_diffusion", "Steady state of a cubic autocatalysis", ["place", "concentration"], &curves);
     Ok(())
 }

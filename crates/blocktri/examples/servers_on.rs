@@ -93,12 +93,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         },
         Curve { name: "mean on", colour: "#1f5fa8", points: over_hours(&|p| p.marginals.level.mean()) },
         Curve {
-            name: "λ/μ",
+            name: "λ/μ, the least that would do",
             colour: "#5f6b7a",
             points: hours.iter().enumerate().map(|(h, n)| (h as f64, n / mu)).collect(),
         },
     ];
-    plot("servers_on", "Servers on by the hour of a synthetic day", &curves);
+    plot("servers_on", "Servers on by the hour of a synthetic day", ["hour of the day", "servers"], &curves);
     Ok(())
 }
 

@@ -428,6 +428,18 @@ impl FromStr for SweepArg {
 }
 
 impl SweepArg {
+    /// What changes, with its unit.
+    pub fn quantity(&self, unit: TimeUnit) -> String {
+        let rate = |name: &str| format!("{name} per {}", unit.name());
+        match self.over {
+            SweepOver::Lambda => rate("λ, tasks that arrive"),
+            SweepOver::Mu => rate("μ, tasks that a resource finishes"),
+            SweepOver::Eta => rate("η, resources turned on"),
+            SweepOver::Nu => rate("ν, resources turned off"),
+            SweepOver::Resources => "resources there are".into(),
+            SweepOver::Threshold => "tasks that a resource may hold".into(),
+        }
+    }
     /// The parameters with one of the values.
     pub fn apply(&self, mut to: Parameters, value: f64) -> Parameters {
         match self.over {

@@ -3,17 +3,21 @@
 //! The SVG is written here and not by a plotting library because a spy plot of millions of entries must stay small:
 //! runs of equal pixels become one path each colour.
 
-mod curves;
+mod axis;
+mod chart;
 mod figure;
 mod history;
+mod probabilities;
 mod spy;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub use curves::{Series, curves};
-pub use figure::{Ground, figure};
+pub use axis::{Axis, Scale};
+pub use chart::{Chart, Series, Shape, chart};
+pub use figure::figure;
 pub use history::residual_history;
+pub use probabilities::probabilities;
 pub use spy::{Pattern, spy};
 
 use crate::exit::{Failure, Result};
@@ -114,12 +118,31 @@ const NAMES: [(&str, &str); 10] = [
     (PALETTE[5], "teal"),
 ];
 
+/// What a picture stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A file of its own, on white.
+    White,
+    /// A page whose style sets the colours.
+    Page,
+}
+
 /// Where a text is fastened to its point.
 #[derive(Clone, Copy)]
 enum Anchor {
     Start,
     Middle,
     End,
+}
+
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
 }
 
 /// An SVG document.
@@ -155,14 +178,20 @@ impl Svg {
     }
 
     fn label(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, colour: &str, label: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
-        let label = escape(label);
+        let (anchor, label) = (anchor.name(), escape(label));
         self.push(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{label}</text>"
+        ));
+    }
+
+    /// 10ᵏ with a raised exponent.
+    fn power(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, colour: &str, exponent: i32) {
+        let (anchor, exponent) = (anchor.name(), exponent.to_string().replace('-', "−"));
+        self.push(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{colour}\">10<tspan \
+             dy=\"-{:.1}\" font-size=\"{}\">{exponent}</tspan></text>",
+            0.42 * f64::from(size),
+            size - 3
         ));
     }
 

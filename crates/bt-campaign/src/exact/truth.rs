@@ -25,6 +25,8 @@ pub struct Known {
     denominator: Exact,
     /// |xᵢ|.
     pub x: Vec<Wide>,
+    /// (|A||x| + |b|)ᵢ.
+    pub bound: Vec<Wide>,
     /// (|A⁻¹|(|A||x| + |b|))ᵢ: the error of xᵢ is at most the componentwise backward error times this, to first order.
     pub component: Vec<Wide>,
     /// ρ(|A⁻¹||A|): the smallest condition number in the ∞-norm that scaling of rows and columns can reach (Bauer 1963).
@@ -124,6 +126,7 @@ fn known(system: &System, a: &[Wide]) -> Option<Known> {
         numerators,
         denominator: d,
         x,
+        bound: residual_bound,
     })
 }
 

@@ -195,6 +195,8 @@ fn structural_rank(n: usize, a: &[Wide]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
 
     fn truth(n: usize, a: &[f64], b: &[f64]) -> Truth {
@@ -228,14 +230,10 @@ mod tests {
         // [1 -1 -1 …] has no entry to scale, and an inverse of 2ⁿ⁻².
         let n = 12;
         let wilkinson: Vec<f64> = (0..n * n)
-            .map(|k| {
-                if k / n == k % n {
-                    1.0
-                } else if k / n < k % n {
-                    -1.0
-                } else {
-                    0.0
-                }
+            .map(|k| match (k / n).cmp(&(k % n)) {
+                Ordering::Equal => 1.0,
+                Ordering::Less => -1.0,
+                Ordering::Greater => 0.0,
             })
             .collect();
         let known = truth(n, &wilkinson, &vec![1.0; n]).solution.unwrap();

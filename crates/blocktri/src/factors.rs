@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
+use bt_direct::refine::unit_roundoff;
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
@@ -16,12 +17,13 @@ use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
     Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
 };
-
+use bt_iter::asymmetry;
 use faer::Mat;
 
 use crate::equilibrated;
 use crate::error::Error;
 use crate::gpu;
+use crate::memory::{ask_for, ask_for_blocks};
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Candidate, plan};
 use crate::reordered::{Factors, Reordered, Scaling, Transform};
@@ -275,6 +277,10 @@ pub(crate) fn factor_in_order<T: Scalar>(
     identity: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
+    if matches!(method, Method::BandCholesky | Method::BlockCholesky) {
+        check_hermitian(work)?;
+    }
+    ask_for(work, method)?;
     let mut summary = None;
     let mut notes = Vec::new();
     let (factors, matrix_bytes): (Box<dyn Factorization<T>>, usize) = match method {
@@ -317,20 +323,21 @@ pub(crate) fn factor_in_order<T: Scalar>(
         Method::BlockLu => {
             let partition = partition(work, &options.blocks, identity)?;
             summary = Some(BlockSummary::of(&partition));
+            ask_for_blocks::<T>(&partition, method)?;
             let layout = BlockLu::<T>::layout(&partition);
             let hybrid = BlockTridiagonal::from_csr(work, partition, layout)?;
             (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
         Method::BlockLuAcross => {
-            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let hybrid = blocks(work, method, options, identity, &mut summary)?;
             (Box::new(BlockLuAcross::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
         Method::BlockCholesky => {
-            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let hybrid = blocks(work, method, options, identity, &mut summary)?;
             (Box::new(BlockCholesky::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
         Method::BlockRbt => {
-            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let hybrid = blocks(work, method, options, identity, &mut summary)?;
             let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
             let rbt = BlockRbt::with_options(&hybrid, butterflies, monitor)?;
             if let Some(reason) = rbt.fallback() {
@@ -339,7 +346,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
             (Box::new(rbt), hybrid.bytes())
         }
         Method::BlockCyclicReduction => {
-            let hybrid = blocks(work, options, identity, &mut summary)?;
+            let hybrid = blocks(work, method, options, identity, &mut summary)?;
             (Box::new(BlockCyclicReduction::with_monitor(&hybrid, monitor)?), hybrid.bytes())
         }
         Method::GSpike | Method::SpikeLu | Method::SpikeDiagonalPivoting => {
@@ -392,6 +399,24 @@ pub(crate) fn factor_in_order<T: Scalar>(
     Ok(Factored { notes, blocks: summary, ..Factored::new(Factors::Plain(factors), method, matrix_bytes) })
 }
 
+/// Before a band or blocks are made of A, which may be far larger.
+///
+/// # Errors
+/// [`InputError::InvalidStructure`] with the entry farthest from its mirror, unless rounding can have moved it there.
+fn check_hermitian<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
+    match asymmetry(a) {
+        Some(worst) if worst.relative > 64.0 * unit_roundoff::<T>() => Err(InputError::InvalidStructure {
+            what: "matrix",
+            why: format!(
+                "it is not Hermitian: row {}, column {} is {}, its mirror {}",
+                worst.row, worst.col, worst.entry, worst.mirror
+            ),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 /// SPIKE on given blocks, otherwise on the band.
 fn spike<T: Scalar>(
     work: &Csr<T>,
@@ -408,7 +433,7 @@ fn spike<T: Scalar>(
         ..SpikeOptions::default()
     };
     if options.blocks != Blocks::Detect {
-        let hybrid = blocks(work, options, identity, summary)?;
+        let hybrid = blocks(work, method, options, identity, summary)?;
         return Ok((Spike::blocks_with_monitor(&hybrid, &chosen, monitor)?, hybrid.bytes()));
     }
     let band = Band::from_csr(work)?;
@@ -446,11 +471,13 @@ pub(crate) fn partition_note(sizes: &[usize]) -> String {
 /// A in the blocks asked for, which `summary` describes.
 pub(crate) fn blocks<T: Scalar>(
     work: &Csr<T>,
+    method: Method,
     options: &SolveOptions,
     identity: bool,
     summary: &mut Option<BlockSummary>,
 ) -> Result<BlockTridiagonal<T>, Error> {
     let partition = partition(work, &options.blocks, identity)?;
+    ask_for_blocks::<T>(&partition, method)?;
     *summary = Some(BlockSummary::of(&partition));
     Ok(BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?)
 }

@@ -373,7 +373,7 @@ mod with_cuda {
                 on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
             }
             Method::BlockLu => {
-                let hybrid = blocks(work, options, identity, &mut summary)?;
+                let hybrid = blocks(work, options.method, options, identity, &mut summary)?;
                 let lu = DeviceBlockLu::new(device, &[&hybrid])?;
                 let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
                 reports.and_then(only).map(|report| (report, hybrid.bytes(), lu.bytes(), setup))
@@ -390,7 +390,7 @@ mod with_cuda {
                     band = Band::from_csr(work)?;
                     (DeviceSpike::band(device, &band, options.partitions)?, band.bytes())
                 } else {
-                    hybrid = blocks(work, options, identity, &mut summary)?;
+                    hybrid = blocks(work, options.method, options, identity, &mut summary)?;
                     (DeviceSpike::blocks(device, &hybrid, options.partitions)?, hybrid.bytes())
                 };
                 notes.push(partition_note(spike.partitions()));

@@ -10,6 +10,7 @@ mod gpu;
 #[doc(hidden)]
 pub mod instances;
 mod iterate;
+mod memory;
 mod options;
 mod plan;
 mod precondition;

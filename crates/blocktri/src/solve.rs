@@ -17,7 +17,7 @@ use crate::iterate::iterate;
 use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
-use crate::verdict::{DOUBLED_ROWS, at_rounding_level, judge, no_pivot, proves_singular, working_precision};
+use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, proves_singular, working_precision};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -167,6 +167,17 @@ fn on_processor<T: Scalar>(
         } else {
             let reached = candidate.report.certificate.backward_error;
             attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
+        }
+    }
+    if options.method == Method::Auto && solver.is_doubtful() {
+        // Rounding may have made it so: twice the precision tells, and has the digits.
+        let (found, reorder) = (answer.report.method, Reorder::Matching);
+        if solver.replace(Method::DenseLuDoubled, reorder, monitor).is_ok() {
+            let candidate = solver.solve(b.as_ref())?;
+            if candidate.report.outcome == Outcome::Converged {
+                answer = candidate;
+                attempts.push(format!("{found} found the matrix nearly singular: factored in twice the precision"));
+            }
         }
     }
     answer.report.notes.append(&mut attempts);
@@ -372,7 +383,7 @@ impl<T: Scalar> Solver<T> {
                         .into(),
                 );
             }
-            Some(rcond) if rcond < 2.0 * unit_roundoff::<T>() && is_finite(&x) => {
+            Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
                 self.tell_condition(rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
             }
             _ => {}
@@ -443,6 +454,20 @@ impl<T: Scalar> Solver<T> {
         let refine = |x: &mut Mat<T>, refinement| {
             refine(&self.a, &*self.factored.factors, Op::Identity, b.as_ref(), x, refinement)
         };
+        if !is_finite(x) {
+            // Numbers of x that overflow may matter little: without them the others may solve the system.
+            let mut without =
+                Mat::from_fn(
+                    x.nrows(),
+                    x.ncols(),
+                    |i, j| if Scalar::is_finite(x[(i, j)]) { x[(i, j)] } else { zero() },
+                );
+            let refined = refine(&mut without, Refinement::Auto);
+            if is_finite(&without) && at_rounding_level::<T>(&refined.certificate) {
+                *x = without;
+                return refined;
+            }
+        }
         let first = refine(x, refinement);
         let good = judge(&self.a, x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
         if good || refinement != Refinement::Auto {
@@ -457,6 +482,16 @@ impl<T: Scalar> Solver<T> {
         }
     }
 
+    /// Whether a small system seems singular to working precision, to factors of less than twice the precision.
+    fn is_doubtful(&self) -> bool {
+        let n = self.a.nrows();
+        let limit = doubtful::<T>(n);
+        n <= DOUBLED_ROWS
+            && self.factored.method != Method::DenseLuDoubled
+            && self.factored.rcond(&self.a).is_some_and(|r| r < limit)
+            && self.factored.scaled_rcond(&self.a) < limit
+    }
+
     /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
     fn tell_condition(
         &self,
@@ -468,10 +503,13 @@ impl<T: Scalar> Solver<T> {
     ) {
         /// Digits that are worth to be called so.
         const USEFUL: f64 = 1e-3;
-        if self.factored.scaled_rcond(&self.a) > working_precision::<T>(b.nrows()) {
+        let scaled_rcond = self.factored.scaled_rcond(&self.a);
+        if scaled_rcond > doubtful::<T>(b.nrows()) {
+            if rcond >= 2.0 * unit_roundoff::<T>() {
+                return;
+            }
             notes.push(format!(
-                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {:.1e}",
-                self.factored.scaled_rcond(&self.a)
+                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {scaled_rcond:.1e}"
             ));
             return;
         }

@@ -57,6 +57,11 @@ pub(crate) fn working_precision<T: Scalar>(n: usize) -> f64 {
     n as f64 * unit_roundoff::<T>()
 }
 
+/// A reciprocal condition number that rounding may have made of a singular matrix: estimates of 1/κ are up to ten times too large.
+pub(crate) fn doubtful<T: Scalar>(n: usize) -> f64 {
+    (16.0 * working_precision::<T>(n)).min(unit_roundoff::<T>().sqrt())
+}
+
 /// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
 /// on it.
 pub(crate) fn no_pivot<T: Scalar>(

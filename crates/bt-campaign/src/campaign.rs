@@ -79,7 +79,7 @@ pub fn run_case(
     let mut sightings = Vec::new();
     let mut runs = 0;
     // A system by `auto` takes a tenth of the time of one by every method, and `auto` has to solve all of them.
-    let reach = if case % 4 == 0 { Reach::All } else { Reach::Auto };
+    let reach = if case.is_multiple_of(4) { Reach::All } else { Reach::Auto };
     for task in tasks(&system, reach, &mut rng) {
         let mut see = |finding| sightings.push(Sighting { case, label: task.label.clone(), finding });
         let end = run(&system, &task.options, &pools.one);

@@ -91,7 +91,9 @@ fn replay(args: &Args, case: u64) -> Result<bool, Box<dyn std::error::Error>> {
     for (i, [re, im]) in system.b.iter().enumerate() {
         println!("  b[{i}] = {re:e}{}", imaginary(*im));
     }
-    ends.iter().for_each(|end| println!("{end}"));
+    for end in &ends {
+        println!("{end}");
+    }
     println!("\n{runs} runs, {} findings", sightings.len());
     for s in &sightings {
         println!("{}: {}: {}", s.finding.kind, s.label, s.finding.detail);

@@ -12,6 +12,7 @@ use blocktri::{
 use fastrand::Rng;
 use rayon::ThreadPool;
 
+use crate::judge::twin_shift;
 use crate::system::{System, is_single};
 
 /// A method with its options.
@@ -95,8 +96,7 @@ impl End {
                 };
                 format!("{}{reason} by {} after {}", a.outcome.name(), a.method, a.iterations)
             }
-            Self::Singular(_, text) => format!("error: {text}"),
-            Self::Refused(text) | Self::Failed(text) => format!("error: {text}"),
+            Self::Singular(_, text) | Self::Refused(text) | Self::Failed(text) => format!("error: {text}"),
             Self::Panic(text) => format!("panic: {text}"),
         }
     }
@@ -119,7 +119,7 @@ pub enum Reach {
 /// `auto` in several ways; then every method, and every preconditioner with one of the Krylov methods.
 pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     let mut tasks = Vec::new();
-    let shift = if is_single(system.kind) { 30 } else { 60 };
+    let shift = twin_shift(system.kind);
     let mut push = |label: String, options: SolveOptions, rng: &mut Rng, percent: u32| {
         let exponents = [(shift, 0), (-shift, 0), (0, shift), (0, -shift), (shift, -shift), (-shift, -shift)];
         let twin = (rng.u32(..100) < percent).then(|| exponents[rng.usize(..exponents.len())]);
@@ -161,17 +161,17 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
 
 /// Method, preconditioner and what changes the arithmetic.
 fn label(options: &SolveOptions) -> String {
-    let mut label = options.method.name().to_owned();
+    let mut words = vec![options.method.name()];
     if options.method.reads().contains(&"--precond") {
-        label += &format!(" --precond {}", options.precond.name());
+        words.extend(["--precond", options.precond.name()]);
     }
     if options.precision == Precision::Single {
-        label += " --precision single";
+        words.push("--precision single");
     }
     if options.stop_rule == StopRule::Update {
-        label += " --stop update";
+        words.push("--stop update");
     }
-    label
+    words.join(" ")
 }
 
 fn blocks(n: usize, rng: &mut Rng) -> Blocks {

@@ -25,12 +25,17 @@ pub struct Known {
     denominator: Exact,
     /// |xᵢ|.
     pub x: Vec<Wide>,
+    /// (|A||x| + |b|)ᵢ.
+    pub bound: Vec<Wide>,
     /// (|A⁻¹|(|A||x| + |b|))ᵢ: the error of xᵢ is at most the componentwise backward error times this, to first order.
     pub component: Vec<Wide>,
     /// ρ(|A⁻¹||A|): the smallest condition number in the ∞-norm that scaling of rows and columns can reach (Bauer 1963).
     pub scaled_condition: Wide,
     /// 1/(‖A‖₁‖A⁻¹‖₁).
     pub rcond: Wide,
+    /// The same after rows and columns are scaled by powers of two until their largest entries are near one: what a program can
+    /// reach, where the best scaling may be a limit that none attains.
+    pub equilibrated_rcond: Wide,
 }
 
 impl Truth {
@@ -117,9 +122,11 @@ fn known(system: &System, a: &[Wide]) -> Option<Known> {
         component: (0..n).map(|i| (0..n).map(|j| inverse[i * n + j] * residual_bound[j]).sum()).collect(),
         scaled_condition: spectral_radius(n, product).max(Wide::new(1.0)),
         rcond: Wide::new(1.0) / (norm1(n, a) * norm1(n, &inverse)),
+        equilibrated_rcond: equilibrated_rcond(n, a, &inverse),
         numerators,
         denominator: d,
         x,
+        bound: residual_bound,
     })
 }
 
@@ -135,6 +142,22 @@ fn norm1(n: usize, a: &[Wide]) -> Wide {
 
 fn multiply(n: usize, a: &[Wide], b: &[Wide]) -> Vec<Wide> {
     (0..n * n).map(|k| (0..n).map(|l| a[k / n * n + l] * b[l * n + k % n]).sum()).collect()
+}
+
+/// Ten sweeps over rows and columns in turn.
+fn equilibrated_rcond(n: usize, a: &[Wide], inverse: &[Wide]) -> Wide {
+    let (mut rows, mut columns) = (vec![0i64; n], vec![0i64; n]);
+    for sweep in 0..20 {
+        for k in 0..n {
+            let line = (0..n).map(|l| if sweep % 2 == 0 { (k, l) } else { (l, k) });
+            let largest = line.map(|(i, j)| a[i * n + j].shifted(rows[i] + columns[j])).fold(Wide::ZERO, Wide::max);
+            let scale = if sweep % 2 == 0 { &mut rows } else { &mut columns };
+            scale[k] -= largest.log2().floor() as i64;
+        }
+    }
+    let scaled: Vec<Wide> = (0..n * n).map(|k| a[k].shifted(rows[k / n] + columns[k % n])).collect();
+    let inverse: Vec<Wide> = (0..n * n).map(|k| inverse[k].shifted(-columns[k / n] - rows[k % n])).collect();
+    Wide::new(1.0) / (norm1(n, &scaled) * norm1(n, &inverse))
 }
 
 /// tr(M^128)^(1/128) of M = |A⁻¹||A|: the spectral radius to a factor of n^(1/128), whatever the units. M ≥ I entry by entry, so
@@ -172,6 +195,8 @@ fn structural_rank(n: usize, a: &[Wide]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
 
     fn truth(n: usize, a: &[f64], b: &[f64]) -> Truth {
@@ -198,9 +223,22 @@ mod tests {
         let ratio = scaled.scaled_condition / plain.scaled_condition;
         assert!((ratio.to_f64() - 1.0).abs() < 1e-9);
         assert!(scaled.rcond.to_f64() < 1e-200);
+        assert!(scaled.equilibrated_rcond.to_f64() > 0.05);
         // A triangular matrix can be scaled towards a diagonal one.
         let triangular = truth(2, &[1.0, 1e9, 0.0, 1.0], &[1.0, 1.0]).solution.unwrap();
         assert!(triangular.scaled_condition.to_f64() < 1.3);
+        // [1 -1 -1 …] has no entry to scale, and an inverse of 2ⁿ⁻².
+        let n = 12;
+        let wilkinson: Vec<f64> = (0..n * n)
+            .map(|k| match (k / n).cmp(&(k % n)) {
+                Ordering::Equal => 1.0,
+                Ordering::Less => -1.0,
+                Ordering::Greater => 0.0,
+            })
+            .collect();
+        let known = truth(n, &wilkinson, &vec![1.0; n]).solution.unwrap();
+        assert!(known.scaled_condition.to_f64() < 1.1);
+        assert!(known.equilibrated_rcond.to_f64() < 1e-3);
     }
 
     #[test]

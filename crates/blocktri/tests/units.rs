@@ -66,7 +66,15 @@ fn iterations_follow_the_units_of_the_system_and_solve_its_twins() {
 #[test]
 fn direct_methods_follow_the_units_of_the_system_and_solve_its_twins() {
     let (a, b) = sample();
-    let chain = csr(24, |i, j| if i == j { 4.0 + (i % 3) as f64 } else if i.abs_diff(j) == 1 { -1.0 } else { 0.0 });
+    let chain = csr(24, |i, j| {
+        if i == j {
+            4.0 + (i % 3) as f64
+        } else if i.abs_diff(j) == 1 {
+            -1.0
+        } else {
+            0.0
+        }
+    });
     let mut tried = Vec::new();
     for method in Method::ALL.into_iter().filter(|method| !method.is_iterative()) {
         for (a, b) in [(&a, &b[..]), (&chain, &b[..24])] {

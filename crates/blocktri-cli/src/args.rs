@@ -3,16 +3,19 @@
 mod queue;
 mod reproduce;
 
+use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use blocktri::formats::memory::Limit;
 use blocktri::{
     DeviceChoice, HostBlocks, IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule,
     TriangularSolves,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use queue::{GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, SweepArg};
+pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
 pub use reproduce::ReproduceArgs;
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
@@ -42,6 +45,41 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Parses the command line. A negative number is a value of the option before it, so that the option can say why it
+    /// is refused, not an option of its own.
+    ///
+    /// # Errors
+    /// What clap has to say, help and version included.
+    pub fn read() -> Result<Self, clap::Error> {
+        Self::try_parse_from(with_negative_numbers(std::env::args_os()))
+    }
+}
+
+/// `--rtol -1e-3` becomes `--rtol=-1e-3`.
+fn with_negative_numbers(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    for arg in args {
+        let text = arg.to_string_lossy();
+        let negative = text.strip_prefix('-').is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+        let literal = all.iter().any(|before| before == "--");
+        match all.last_mut() {
+            Some(option) if negative && !literal && is_long_option(option) => {
+                option.push("=");
+                option.push(arg);
+            }
+            _ => all.push(arg),
+        }
+    }
+    all
+}
+
+/// An option by its long name, without a value yet.
+fn is_long_option(arg: &OsStr) -> bool {
+    let text = arg.to_string_lossy();
+    text.len() > 2 && text.starts_with("--") && !text.contains('=')
+}
+
 /// Options of all commands.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -49,6 +87,10 @@ pub struct Global {
     /// Threads to work with [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
+    /// Memory that may be taken, as a size (8G) of the whole program or a share (80%) of what is available: what needs more is refused
+    /// [default: 80%]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = str::parse::<Limit>)]
+    pub memory: Option<Limit>,
     /// Print one JSON object on stdout, and nothing else there
     #[arg(long, global = true)]
     pub json: bool,
@@ -105,13 +147,15 @@ Examples:
   blocktri solve A.mtx --method hbisa-gs --stop update --rtol 0 --atol 1e-6
   blocktri solve A.mtx --json --repeat 5 --threads 1")]
 pub struct SolveArgs {
-    /// Matrix A (Matrix Market, .mtx or .mtx.gz; Harwell-Boeing, .rua or .rsa)
+    /// Matrix A (Matrix Market, .mtx; Harwell-Boeing, .rua, .rsa and others; PETSc binary; each also .gz), - is standard input
     #[arg(value_name = "A.mtx")]
     pub matrix: PathBuf,
-    /// Right-hand sides, n × s; without it b = A·x*, x*_i = 1 + ((7·i) mod 11)/11
+    /// Right-hand sides, n × s (Matrix Market or a PETSc vector), - is standard input; without it those in the file of A, or else
+    /// b = A·x*, x*_i = 1 + ((7·i) mod 11)/11
     #[arg(short = 'b', long, value_name = "FILE")]
     pub rhs: Option<PathBuf>,
-    /// Where the solution goes, written atomically
+    /// Where the solution goes (.mtx, .csv or .json, each also .gz), written atomically; - is standard output, the report then goes to
+    /// stderr
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Method of solution
@@ -136,13 +180,13 @@ pub struct SolveArgs {
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub atol: Option<f64>,
     /// Iterations at most [default: 10000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = iterations)]
     pub max_iters: Option<usize>,
     /// What the tolerances of the hbisa methods are held against [default: residual]
     #[arg(long, value_name = "RULE")]
     pub stop: Option<Stop>,
     /// Refinement steps of a direct method [default: until the backward error stops improving, at most 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size)]
     pub refine: Option<usize>,
     /// Steps between two restarts of gmres and fgmres [default: 30]
     #[arg(long, value_name = "N", value_parser = count)]
@@ -160,29 +204,29 @@ pub struct SolveArgs {
     #[arg(long, value_name = "W", value_parser = relaxation)]
     pub omega: Option<f64>,
     /// Level of fill of iluk [default: 1], levels of arms above the last at most [default: 10]
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", value_parser = size)]
     pub levels: Option<usize>,
     /// Steps of an inner iteration on the last level of arms, for fgmres [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size)]
     pub inner: Option<usize>,
     /// Jacobi sweeps in place of the triangular solves of ssor, ilu0, iluk, ilut, ic0 [default: exact solves, level by level]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = size)]
     pub sweeps: Option<usize>,
     /// Half-bandwidth of the preconditioners spike and spike-truncated [default: 0.999 of the Frobenius norm]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = size)]
     pub bandwidth: Option<usize>,
     /// Partitions of SPIKE [default: left to the method; 4 for the preconditioner spike-truncated], subdomains of schwarz and ras
     /// [default: 4]
     #[arg(long, value_name = "P", value_parser = count)]
     pub partitions: Option<usize>,
     /// Layers of overlap of schwarz and ras [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size)]
     pub overlap: Option<usize>,
     /// Solver of a subdomain of schwarz and ras [default: ilu0]
     #[arg(long, value_name = "S", value_parser = local())]
     pub local: Option<Local>,
     /// Seed of a randomized method [default: 1]
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = seed)]
     pub seed: Option<u64>,
     /// Where to compute; on the GPU there are cg and bicgstab, hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and
     /// the dense factors of rbt and of --precond arms-rbt; auto takes it where it is there and worth the copies
@@ -196,7 +240,7 @@ pub struct SolveArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub repeat: usize,
     /// Residual of every iteration, as a table
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv|json")]
     pub history: Option<PathBuf>,
     /// Residual of every iteration, as a picture
     #[arg(long, value_name = "FILE.svg|png")]
@@ -285,7 +329,7 @@ Examples:
   blocktri info A.mtx --spy A.svg
   blocktri info A.mtx --json")]
 pub struct InfoArgs {
-    /// Matrix A (Matrix Market, .mtx or .mtx.gz; Harwell-Boeing, .rua or .rsa)
+    /// Matrix A (Matrix Market, .mtx; Harwell-Boeing, .rua, .rsa and others; PETSc binary; each also .gz), - is standard input
     #[arg(value_name = "A.mtx")]
     pub matrix: PathBuf,
     /// Picture of the non-zeros and of the blocks found
@@ -314,7 +358,7 @@ pub struct GenerateArgs {
 /// Where the matrix goes.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// File to write (.mtx or .mtx.gz), atomically
+    /// File to write (.mtx or .mtx.gz), atomically; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -323,7 +367,7 @@ pub struct Target {
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Seed {
     /// Seed of the random numbers; the same seed gives the same file
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", value_parser = seed)]
     pub seed: u64,
 }
 
@@ -377,7 +421,7 @@ pub struct CloudArgs {
     #[arg(long, value_name = "M", requires = "block_size", value_parser = count)]
     pub levels: Option<usize>,
     /// Seed of the random numbers [default: 1]
-    #[arg(long, requires = "block_size")]
+    #[arg(long, requires = "block_size", value_parser = seed)]
     pub seed: Option<u64>,
     /// Where it goes.
     #[command(flatten)]
@@ -400,7 +444,7 @@ pub struct TridiagonalArgs {
     #[arg(long, default_value = "-1", allow_negative_numbers = true, value_parser = real)]
     pub upper: f64,
     /// Random entries, uniform in (−1, 1), from this seed
-    #[arg(long, conflicts_with_all = ["lower", "diag", "upper"])]
+    #[arg(long, conflicts_with_all = ["lower", "diag", "upper"], value_parser = seed)]
     pub seed: Option<u64>,
     /// Added to each random diagonal entry: its sign times this multiple of the row's other moduli
     #[arg(long, default_value = "0", requires = "seed", value_parser = tolerance)]
@@ -417,10 +461,10 @@ pub struct BandRandomArgs {
     #[arg(long, value_parser = count)]
     pub n: usize,
     /// Sub-diagonals
-    #[arg(long)]
+    #[arg(long, value_parser = size)]
     pub kl: usize,
     /// Super-diagonals
-    #[arg(long)]
+    #[arg(long, value_parser = size)]
     pub ku: usize,
     /// Probability of an entry off the diagonal
     #[arg(long, default_value = "1", value_parser = probability)]
@@ -618,7 +662,7 @@ fn host_blocks(text: &str) -> Result<HostBlocks, String> {
     match text {
         "none" => Ok(HostBlocks::None),
         "measured" => Ok(HostBlocks::Measured),
-        _ => text.parse().map(HostBlocks::Count).map_err(|_| "none, measured or a number of blocks is needed".into()),
+        _ => size(text).map(HostBlocks::Count).map_err(|_| "none, measured or a number of blocks is needed".into()),
     }
 }
 
@@ -647,16 +691,35 @@ fn reorder() -> impl TypedValueParser<Value = Reorder> {
         .try_map(|name| Reorder::ALL.into_iter().find(|r| r.name() == name).ok_or("unknown reordering"))
 }
 
+/// Rows, columns and entries at most: indices are 32-bit. Nothing that is counted in them can be more.
+const MOST: usize = u32::MAX as usize - 1;
+
+fn whole(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|n| range.contains(n))
+        .ok_or_else(|| format!("a whole number from {} to {} is needed", range.start(), range.end()))
+}
+
 fn count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "a whole number of at least 1 is needed".into())
+    whole(text, 1..=MOST)
+}
+
+/// A number of things that may be none.
+fn size(text: &str) -> Result<usize, String> {
+    whole(text, 0..=MOST)
+}
+
+fn iterations(text: &str) -> Result<usize, String> {
+    whole(text, 0..=1_000_000_000_000_000)
 }
 
 fn threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
-    text.parse()
-        .ok()
-        .filter(|n| (1..=MOST).contains(n))
-        .ok_or_else(|| format!("a whole number from 1 to {MOST} is needed"))
+    whole(text, 1..=1024)
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", u64::MAX))
 }
 
 fn real(text: &str) -> Result<f64, String> {
@@ -699,6 +762,25 @@ mod tests {
         assert_eq!(host_blocks("3"), Ok(HostBlocks::Count(3)));
         assert_eq!(host_blocks("measured"), Ok(HostBlocks::Measured));
         assert!(host_blocks("-1").is_err() && host_blocks("all").is_err());
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told_the_range() {
+        assert_eq!(size("18446744073709551615").unwrap_err(), "a whole number from 0 to 4294967294 is needed");
+        assert_eq!(count("0").unwrap_err(), "a whole number from 1 to 4294967294 is needed");
+        assert_eq!((size("0"), count("4294967294")), (Ok(0), Ok(4_294_967_294)));
+        assert!(seed("-1").is_err() && iterations("18446744073709551615").is_err() && threads("1025").is_err());
+    }
+
+    #[test]
+    fn negative_numbers_belong_to_the_option_before_them() {
+        let joined = |line: &str| {
+            let args = with_negative_numbers(line.split(' ').map(OsString::from));
+            args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(joined("b solve A --rtol -1e-3 -o x"), "b solve A --rtol=-1e-3 -o x");
+        assert_eq!(joined("b --lower -.5 --upper=2 -1 -b - -q"), "b --lower=-.5 --upper=2 -1 -b - -q");
+        assert_eq!(joined("b solve -- --rtol -1"), "b solve -- --rtol -1");
     }
 
     #[test]

@@ -104,6 +104,15 @@ impl Failure {
             Error::Io { file: place, source } => {
                 Self::io(if place.as_os_str().is_empty() { file } else { place }, source)
             }
+            Error::NotEnoughMemory { needed, available, .. } => {
+                return Self::io(file, error)
+                    .detail("needed_bytes", *needed)
+                    .detail("available_bytes", *available)
+                    .help(
+                        "take a method or preconditioner that needs less, a smaller problem, or raise the limit with --memory (80% of \
+                         what is available by default)",
+                    );
+            }
             Error::NonFinite { row, col, .. } | Error::OutsideStructure { row, col, .. } => {
                 Self::io(file, error).detail("row", *row).detail("column", *col)
             }

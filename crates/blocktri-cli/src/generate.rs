@@ -1,18 +1,21 @@
 //! `blocktri generate`: matrices of known kinds, written with the command that made them in their comments.
 
+use std::path::Path;
+
 use blocktri::faer::MatRef;
+use blocktri::formats::memory;
 use blocktri::queue::{CloudCase, CloudVariant, Order, UnitDisk, meshes};
 use blocktri::{Csr, Partition};
 use serde_json::json;
 
 use crate::args::{
     BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, GenerateArgs,
-    GenerateQueueArgs, Kind, MatrixArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
+    GenerateQueueArgs, Global, Kind, MatrixArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
     VariantArg,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
-use crate::output::Output;
+use crate::output::{self, Format, Output};
 
 /// A matrix made, and how.
 struct Made {
@@ -29,7 +32,7 @@ struct Made {
 ///
 /// # Errors
 /// On parameters that make no matrix, and when the file cannot be written.
-pub fn run(args: &GenerateArgs) -> Result<Reply> {
+pub fn run(args: &GenerateArgs, global: &Global) -> Result<Reply> {
     let (target, make): (&Target, Box<dyn FnOnce() -> Result<Made> + '_>) = match &args.kind {
         Kind::Cloud(args) => (&args.target, Box::new(|| cloud(args))),
         Kind::Queue(args) => (&args.target, Box::new(|| queue(args))),
@@ -44,14 +47,21 @@ pub fn run(args: &GenerateArgs) -> Result<Reply> {
         Kind::Epb3(args) => (&args.target, Box::new(|| copies("epb3", args, meshes::epb3))),
         Kind::ConvectionDiffusion(args) => (&args.target, Box::new(|| convection_diffusion(args))),
     };
-    let mut output = Output::create(&target.output)?;
     let load_file = match &args.kind {
-        Kind::PoissonDisk(DiskArgs { rhs: Some(file), .. }) if *file == target.output => {
-            return Err(Failure::usage("--output and --rhs name the same file"));
-        }
-        Kind::PoissonDisk(disk) => disk.rhs.as_deref().map(Output::create).transpose()?,
+        Kind::PoissonDisk(disk) => disk.rhs.as_deref(),
         _ => None,
     };
+    let sizes = match &args.kind {
+        Kind::BlockRandom(BlockRandomArgs { blocks: BlocksArg::File(file), .. }) => Some(file.as_path()),
+        _ => None,
+    };
+    let outputs = [("--output", Some(target.output.as_path())), ("--rhs", load_file)];
+    output::check_names(global, &[("--blocks", sizes)], &outputs)?;
+    for (_, name) in outputs {
+        name.map(|name| Format::of(name, &[Format::MatrixMarket])).transpose()?;
+    }
+    let mut output = Output::create(&target.output)?;
+    let load_file = load_file.map(Output::create).transpose()?;
     let Made { kind, matrix, how, seed, load } = make()?;
     let comments = [format!("blocktri {} generate {how}", env!("CARGO_PKG_VERSION"))];
     load::write_matrix(&mut output, &matrix, &comments)?;
@@ -107,7 +117,7 @@ fn cloud(args: &CloudArgs) -> Result<Made> {
 }
 
 fn queue(args: &GenerateQueueArgs) -> Result<Made> {
-    let parameters = args.model.parameters()?;
+    let parameters = args.model.parameters(None)?;
     let order = args.order.into();
     let name = match order {
         Order::LevelMajor => "level",
@@ -308,6 +318,8 @@ fn by_rows(n: usize, entries: usize, mut fill: impl FnMut(usize, &mut Vec<(usize
     if n >= u32::MAX as usize || entries >= u32::MAX as usize {
         return Err(too_large());
     }
+    let bytes = (n as u64 + 1) * 4 + entries as u64 * 12;
+    memory::ask(bytes, "the matrix").map_err(|e| Failure::input(&e, Path::new("generate")))?;
     let out_of_memory = |_| Failure::usage(format!("not enough memory for {entries} entries in {n} rows"));
     let (mut row_ptr, mut col_idx, mut values) = (Vec::new(), Vec::new(), Vec::new());
     row_ptr.try_reserve_exact(n + 1).map_err(out_of_memory)?;

@@ -1,15 +1,17 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
 use blocktri::formats::detect::{Dominance, Places};
-use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix};
+use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
 use blocktri::{Analysis, CancelToken, Csr, HybridSummary, Partition, Scalar};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
+use crate::needs;
+use crate::output;
 use crate::plot::{self, Pattern, Picture};
-use crate::progress::Line;
+use crate::progress::{Line, Watch};
 use crate::report::{Page, bytes};
 
 /// Runs the command.
@@ -17,20 +19,24 @@ use crate::report::{Page, bytes};
 /// # Errors
 /// On unreadable input and unwritable pictures.
 pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
+    let matrix = args.matrix.as_path();
+    output::check_names(global, &[("the matrix", Some(matrix))], &[("--spy", args.spy.as_deref())])?;
     let picture = args.spy.as_deref().map(Picture::create).transpose()?;
     let line = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
-    let a = load::matrix(&args.matrix, cancel)?;
-    drop(line);
+    let mut watch = Watch::new(cancel.clone(), line, 1.0);
+    let System { matrix, notes, .. } = load::system(matrix, RhsInFile::Skip, &mut watch, cancel)?;
+    drop(watch);
     let line = Line::spinner(!global.quiet, format!("analysing {}", args.matrix.display()));
-    let reply = match a {
-        AnyMatrix::Real(a) => describe(args, &a, picture),
-        AnyMatrix::Complex(a) => describe(args, &a, picture),
+    let reply = match matrix {
+        AnyMatrix::Real(a) => describe(args, &a, picture, &notes),
+        AnyMatrix::Complex(a) => describe(args, &a, picture, &notes),
     };
     drop(line);
     reply
 }
 
-fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) -> Result<Reply> {
+fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>, notes: &[String]) -> Result<Reply> {
+    memory::ask(needs::of_analysis(a), "the analysis of the matrix").map_err(|e| Failure::input(&e, &args.matrix))?;
     // Only a square matrix with rows has a structure to speak of.
     let analysis = if a.nrows() == a.ncols() && a.nrows() > 0 {
         Some(blocktri::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix))?)
@@ -44,6 +50,7 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) ->
     let (nrows, ncols, nnz) = (a.nrows(), a.ncols(), a.nnz());
     let mut json = json!({
         "schema": 1, "file": file, "scalar": T::KIND.to_string(), "nrows": nrows, "ncols": ncols, "nnz": nnz,
+        "notes": notes,
     });
     let mut page = Page::new(format!("{file}: {nrows} × {ncols}, {}, {}", entries(nnz), T::KIND));
     match &analysis {
@@ -55,6 +62,9 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>) ->
             tell(analysis, &mut page);
         }
         None => page.line("note", "not a square matrix with rows: there is no system to solve"),
+    }
+    for note in notes {
+        page.line("note", note);
     }
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
 }

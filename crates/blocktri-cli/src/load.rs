@@ -2,25 +2,27 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::matrix_market::{self, Field};
-use blocktri::formats::{AnyMatrix, read_matrix_with};
-use blocktri::{CancelToken, Csr, Scalar, c64};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use blocktri::formats::{
+    AnyMatrix, Columns, Error as InputError, RhsInFile, ScalarKind, System, matrix_market, read_columns,
+    read_columns_from, read_system, read_system_from,
+};
+use blocktri::{CancelToken, Csr, Monitor, Scalar};
 
 use crate::exit::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Format, Output, is_standard};
 use crate::report::plural;
 
-/// Right-hand sides as a file has them.
-pub enum AnyDense {
-    /// Real, integer or pattern.
-    Real(Mat<f64>),
-    /// Complex.
-    Complex(Mat<c64>),
+/// A name as it is shown in messages on inputs.
+fn label(file: &Path) -> PathBuf {
+    if is_standard(file) { "standard input".into() } else { file.to_owned() }
+}
+
+/// What an error of a reader means here.
+fn failure(error: &InputError, file: &Path, cancel: &CancelToken) -> Failure {
+    if cancel.is_cancelled() { Failure::interrupted() } else { Failure::input(error, &label(file)) }
 }
 
 /// Reads a matrix of any shape.
@@ -28,33 +30,51 @@ pub enum AnyDense {
 /// # Errors
 /// With file and line; when `cancel` is raised.
 pub fn matrix(file: &Path, cancel: &CancelToken) -> Result<AnyMatrix> {
-    read_matrix_with(file, &mut cancel.clone())
-        .map_err(|e| if cancel.is_cancelled() { Failure::interrupted() } else { Failure::input(&e, file) })
+    Ok(system(file, RhsInFile::Skip, &mut cancel.clone(), cancel)?.matrix)
 }
 
-/// Reads right-hand sides for a matrix of `n` rows.
+/// Reads a matrix of any shape and the right-hand sides beside it; `-` is standard input. `watch` is told how far it is
+/// and stops when `cancel` is raised.
+///
+/// # Errors
+/// As [`matrix`].
+pub fn system(file: &Path, wanted: RhsInFile, watch: &mut dyn Monitor, cancel: &CancelToken) -> Result<System> {
+    if is_standard(file) {
+        read_system_from(io::stdin(), label(file), wanted, watch)
+    } else {
+        read_system(file, wanted, watch)
+    }
+    .map_err(|e| failure(&e, file, cancel))
+}
+
+/// Reads right-hand sides for a matrix of `n` rows; `-` is standard input.
 ///
 /// # Errors
 /// With file and line; when there are not n rows, or no columns.
-pub fn rhs(file: &Path, n: usize) -> Result<AnyDense> {
-    let header = matrix_market::read_header(file).map_err(|e| Failure::input(&e, file))?;
+pub fn rhs(file: &Path, n: usize, watch: &mut dyn Monitor, cancel: &CancelToken) -> Result<Columns> {
     // Before the body: a matrix named by mistake should not be expanded to a dense one.
-    if header.nrows != n {
-        return Err(Failure::io(
-            file,
-            &format_args!("the right-hand side has {}, the matrix has {n}", plural(header.nrows, "row")),
+    let accept = |rows: usize, columns: usize| match (rows == n, columns) {
+        (false, _) => Err(InputError::DimensionMismatch { what: "the rows", expected: n, found: rows }),
+        (true, 0) => Err(InputError::DimensionMismatch { what: "the columns", expected: 1, found: 0 }),
+        (true, _) => Ok(()),
+    };
+    let read = if is_standard(file) {
+        read_columns_from(io::stdin(), label(file), &accept, watch)
+    } else {
+        read_columns(file, &accept, watch)
+    };
+    read.map_err(|e| match e {
+        InputError::DimensionMismatch { what: "the columns", .. } => {
+            Failure::io(&label(file), &"there is no right-hand side: the file has 0 columns")
+        }
+        InputError::DimensionMismatch { found, .. } => Failure::io(
+            &label(file),
+            &format_args!("the right-hand side has {}, the matrix has {n}", plural(found, "row")),
         )
         .detail("expected", n)
-        .detail("found", header.nrows));
-    }
-    if header.ncols == 0 {
-        return Err(Failure::io(file, &"there is no right-hand side: the file has 0 columns"));
-    }
-    match header.field {
-        Field::Complex => matrix_market::read_dense(file).map(AnyDense::Complex),
-        _ => matrix_market::read_dense(file).map(AnyDense::Real),
-    }
-    .map_err(|e| Failure::input(&e, file))
+        .detail("found", found),
+        other => failure(&other, file, cancel),
+    })
 }
 
 /// Reads block sizes, one a line; blank lines and what follows `#` or `%` do not count. With `n`, they must sum to it.
@@ -64,14 +84,16 @@ pub fn rhs(file: &Path, n: usize) -> Result<AnyDense> {
 pub fn block_sizes(file: &Path, n: Option<usize>) -> Result<Vec<usize>> {
     /// No number is longer; a binary file is recognised by it.
     const LONGEST_LINE: u64 = 4096;
-    let failed = |e: &dyn std::fmt::Display| Failure::io(file, e);
+    let failed = |e: &dyn std::fmt::Display| Failure::io(&label(file), e);
     let at = |line: u64, what: String| {
-        Failure::usage(format!("{}:{line}: {what}", file.display()))
+        Failure::usage(format!("{}:{line}: {what}", label(file).display()))
             .help("a file of blocks has one whole number of at least 1 on each line")
             .detail("file", file.display().to_string())
             .detail("line", line)
     };
-    let mut reader = BufReader::new(File::open(file).map_err(|e| {
+    let opened: io::Result<Box<dyn Read>> =
+        if is_standard(file) { Ok(Box::new(io::stdin())) } else { File::open(file).map(|f| Box::new(f) as _) };
+    let mut reader = BufReader::new(opened.map_err(|e| {
         let failure = failed(&e);
         if e.kind() == io::ErrorKind::NotFound {
             failure.help("--blocks takes a whole number or the name of a file of block sizes")
@@ -110,32 +132,78 @@ pub fn block_sizes(file: &Path, n: Option<usize>) -> Result<Vec<usize>> {
     }
 }
 
-/// Writes a sparse matrix; gzip when the name ends in `.gz`.
+/// Writes a sparse matrix as Matrix Market.
 ///
 /// # Errors
 /// With the system's reason.
 pub fn write_matrix<T: Scalar>(output: &mut Output, a: &Csr<T>, comments: &[String]) -> Result<()> {
-    write(output, |w| matrix_market::write_csr(a, w, comments))
+    output.write(|w| matrix_market::write_csr(a, w, comments))
 }
 
-/// Writes the columns of a dense matrix; gzip when the name ends in `.gz`.
+/// Writes the columns of a dense matrix as Matrix Market.
 ///
 /// # Errors
 /// With the system's reason.
 pub fn write_dense<T: Scalar>(output: &mut Output, x: MatRef<'_, T>, comments: &[String]) -> Result<()> {
-    write(output, |w| matrix_market::write_dense(x, w, comments))
+    output.write(|w| matrix_market::write_dense(x, w, comments))
 }
 
-fn write(output: &mut Output, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let gzip = output.name().extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-    output.write(|w| {
-        if !gzip {
-            return fill(w);
+/// Formats of solutions.
+pub const SOLUTIONS: [Format; 3] = [Format::MatrixMarket, Format::Csv, Format::Json];
+
+/// Writes a solution in the format that the name asks for: Matrix Market; a table with a line for each row (from 0) and
+/// a column for each right-hand side, or two where it is complex; a JSON object whose `x` lists the columns, complex
+/// numbers as \[re, im\].
+///
+/// # Errors
+/// With the system's reason.
+pub fn write_solution<T: Scalar>(output: &mut Output, x: MatRef<'_, T>, comments: &[String]) -> Result<()> {
+    match Format::of(output.name(), &SOLUTIONS)? {
+        Format::MatrixMarket => write_dense(output, x, comments),
+        Format::Csv => output.write(|w| write_table(x, w)),
+        Format::Json => output.write(|w| write_json(x, w)),
+    }
+}
+
+fn is_complex<T: Scalar>() -> bool {
+    matches!(T::KIND, ScalarKind::C32 | ScalarKind::C64)
+}
+
+fn write_table<T: Scalar>(x: MatRef<'_, T>, w: &mut dyn Write) -> io::Result<()> {
+    let parts: &[&str] = if is_complex::<T>() { &["_re", "_im"] } else { &[""] };
+    write!(w, "row")?;
+    for j in 1..=x.ncols() {
+        for part in parts {
+            write!(w, ",x{j}{part}")?;
         }
-        let mut packed = GzEncoder::new(w, Compression::default());
-        fill(&mut packed)?;
-        packed.finish().map(drop)
-    })
+    }
+    writeln!(w)?;
+    for i in 0..x.nrows() {
+        write!(w, "{i}")?;
+        for j in 0..x.ncols() {
+            let (re, im) = (x[(i, j)].re(), x[(i, j)].im());
+            write!(w, ",{re:e}")?;
+            if is_complex::<T>() {
+                write!(w, ",{im:e}")?;
+            }
+        }
+        writeln!(w)?;
+    }
+    Ok(())
+}
+
+fn write_json<T: Scalar>(x: MatRef<'_, T>, w: &mut dyn Write) -> io::Result<()> {
+    write!(w, "{{\"schema\":1,\"n\":{},\"nrhs\":{},\"x\":[", x.nrows(), x.ncols())?;
+    for j in 0..x.ncols() {
+        write!(w, "{}[", if j > 0 { "," } else { "" })?;
+        for i in 0..x.nrows() {
+            let (re, im) = (x[(i, j)].re(), x[(i, j)].im());
+            write!(w, "{}", if i > 0 { "," } else { "" })?;
+            if is_complex::<T>() { write!(w, "[{re:e},{im:e}]")? } else { write!(w, "{re:e}")? }
+        }
+        write!(w, "]")?;
+    }
+    writeln!(w, "]}}")
 }
 
 /// The same numbers in another type.

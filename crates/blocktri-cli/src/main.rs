@@ -9,12 +9,14 @@ mod generate;
 mod info;
 mod load;
 mod manual;
+mod needs;
 mod output;
 mod plot;
 mod progress;
 mod queue;
 mod report;
 mod reproduce;
+mod signals;
 mod solve;
 
 use std::io::{self, Write};
@@ -26,7 +28,8 @@ use std::time::Duration;
 use crate::args::{Cli, Command, Global};
 use crate::exit::{Exit, Failure, Reply, Result};
 use blocktri::CancelToken;
-use clap::{CommandFactory, Parser};
+use blocktri::formats::memory;
+use clap::CommandFactory;
 
 /// How long a cancelled solve may take to return before the program ends without it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -75,6 +78,9 @@ fn run() -> Exit {
 /// Runs the command on a thread of its own and waits for its end or a signal.
 fn work(cli: Cli) -> Result<Reply> {
     let Cli { global, command } = cli;
+    if let Some(limit) = global.memory {
+        memory::set_limit(limit);
+    }
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(threads) = global.threads {
         pool = pool.num_threads(threads);
@@ -88,8 +94,8 @@ fn work(cli: Cli) -> Result<Reply> {
     };
     let cancel = CancelToken::new();
     let (sender, events) = mpsc::channel();
-    let signals = sender.clone();
-    ctrlc::set_handler(move || drop(signals.send(Event::Signal)))
+    let told = sender.clone();
+    signals::listen(move || drop(told.send(Event::Signal)))
         .map_err(|e| Failure::usage(format!("cannot handle signals: {e}")))?;
     let token = cancel.clone();
     std::thread::Builder::new()
@@ -130,7 +136,7 @@ fn dispatch(command: Command, global: &Global, cancel: &CancelToken) -> Result<R
         Command::Solve(args) => solve::run(&args, global, cancel),
         Command::Info(args) => info::run(&args, global, cancel),
         Command::Queue(args) => queue::run(&args, global, cancel),
-        Command::Generate(args) => generate::run(&args),
+        Command::Generate(args) => generate::run(&args, global),
         Command::Reproduce(args) => reproduce::run(&args, global, cancel),
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { dir } => manual::man(dir.as_deref()),
@@ -145,6 +151,9 @@ fn answer(reply: &Reply, global: &Global) -> Exit {
     let printed = if global.json {
         print(&format!("{}\n", reply.json))
     } else if global.quiet {
+        Ok(())
+    } else if output::stdout_is_taken() {
+        complain(&reply.text);
         Ok(())
     } else {
         print(&reply.text)
@@ -208,8 +217,19 @@ fn json_wanted() -> bool {
 fn internal_error() -> Failure {
     let panic = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
     let what = panic.unwrap_or_else(|| "the work ended without a result".into());
+    if is_lack_of_memory(&what) {
+        return Failure::usage(format!("not enough memory: more was needed than was estimated ({what})"))
+            .help("take a method that needs less, a smaller problem, fewer --threads, or more memory");
+    }
     Failure::new(Exit::Bug, format!("internal error: {what}"))
         .help(format!("this is a bug, please report it with the input at {}/issues", env!("CARGO_PKG_REPOSITORY")))
+}
+
+/// Whether a panic of a library below says that memory, or a thread with its stack, could not be had.
+fn is_lack_of_memory(panic: &str) -> bool {
+    const WORDS: [&str; 5] =
+        ["Cannot allocate memory", "memory alloc", "OutOfMemory", "AllocError", "Resource temporarily unavailable"];
+    WORDS.iter().any(|word| panic.contains(word))
 }
 
 /// The only writer of stdout, save for clap's own help.

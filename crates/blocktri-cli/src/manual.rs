@@ -22,10 +22,10 @@ pub fn completions(shell: clap_complete::Shell) -> Reply {
     }
 }
 
-/// The man page, or with a folder one page for each command.
+/// The man page, or with a folder, made where it is missing, one page for each command.
 ///
 /// # Errors
-/// When a page cannot be written.
+/// When the folder cannot be made or a page cannot be written.
 pub fn man(folder: Option<&Path>) -> Result<Reply> {
     let reply = |text: String| Reply {
         exit: Exit::Done,
@@ -35,6 +35,7 @@ pub fn man(folder: Option<&Path>) -> Result<Reply> {
     };
     let failed = |e: io::Error| Failure::io(folder.unwrap_or(Path::new("man page")), &e);
     if let Some(folder) = folder {
+        std::fs::create_dir_all(folder).map_err(failed)?;
         clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
         return Ok(reply(format!("{}: man pages of blocktri and its commands\n", folder.display())));
     }

@@ -1,19 +1,26 @@
 //! Output files that appear whole or not at all: written beside their target and renamed onto it.
 //!
 //! A target is opened before the work starts, so that a missing folder costs nobody an hour of computing. Devices
-//! and pipes (`/dev/full`, `/dev/stdout`) are written directly: they cannot be replaced.
+//! and pipes (`/dev/full`, `/dev/stdout`) are written directly: they cannot be replaced. `-` is standard output; the
+//! report then goes to stderr.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tempfile::NamedTempFile;
+use blocktri::formats::PartialFile;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
+use crate::args::Global;
 use crate::exit::{Failure, Result};
 
 /// Temporary files that exist now; removed when a signal ends the program.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Whether an output is standard output.
+static STDOUT_TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -23,8 +30,128 @@ fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
 pub fn remove_temporary_files() {
     for path in temporary().drain(..) {
         // It may be gone already: finished or removed by its owner.
-        let _ = std::fs::remove_file(path);
+        let _ = fs::remove_file(path);
     }
+}
+
+/// Whether standard output holds an output file, so that nothing else may be written there.
+pub fn stdout_is_taken() -> bool {
+    STDOUT_TAKEN.load(Ordering::Relaxed)
+}
+
+/// Whether a name stands for standard input or output.
+pub fn is_standard(name: &Path) -> bool {
+    name.as_os_str() == "-"
+}
+
+/// What is written into a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    MatrixMarket,
+    Csv,
+    Json,
+}
+
+impl Format {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::MatrixMarket => "mtx",
+            Self::Csv => "csv",
+            Self::Json => "json",
+        }
+    }
+
+    /// The format that a name asks for by its ending, before which `.gz` stands for packing: one of `known`, the first
+    /// of them where the name has no ending (`-`, `/dev/null`).
+    ///
+    /// # Errors
+    /// On any other ending.
+    pub fn of(name: &Path, known: &[Self]) -> Result<Self> {
+        let plain = if is_packed(name) { Path::new(name.file_stem().unwrap_or_default()) } else { name };
+        let Some(ending) = plain.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()) else {
+            return Ok(known[0]);
+        };
+        known.iter().copied().find(|format| format.ending() == ending).ok_or_else(|| {
+            let list: Vec<_> = known.iter().map(|format| format!(".{}", format.ending())).collect();
+            Failure::io(name, &format_args!("the ending .{ending} is none of the formats written here"))
+                .help(format!("known endings: {}, each also followed by .gz", list.join(", ")))
+        })
+    }
+}
+
+fn is_packed(name: &Path) -> bool {
+    name.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"))
+}
+
+/// What a name stands for: two names of one file are equal.
+#[derive(PartialEq, Eq)]
+enum Place {
+    Standard,
+    /// A file that exists, by its number in the file system where there are such.
+    #[cfg(unix)]
+    Numbered(u64, u64),
+    /// A file by its path, all links followed.
+    Named(PathBuf),
+}
+
+impl Place {
+    /// `None` for devices and pipes, which any number of outputs may name.
+    fn of(name: &Path) -> Option<Self> {
+        if is_standard(name) {
+            return Some(Self::Standard);
+        }
+        let Ok(metadata) = fs::metadata(name) else {
+            // Not there yet, or the end of a link that leads nowhere.
+            let target = PartialFile::target_of(name).unwrap_or_else(|_| name.to_owned());
+            let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+            return Some(Self::Named(folder.join(target.file_name().unwrap_or_default())));
+        };
+        if !metadata.is_file() && !metadata.is_dir() {
+            return None;
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(Self::Numbered(metadata.dev(), metadata.ino()))
+        }
+        #[cfg(not(unix))]
+        Some(Self::Named(fs::canonicalize(name).unwrap_or_else(|_| name.to_owned())))
+    }
+}
+
+/// Refuses an output that is an input or another output, by whatever path, before anything is read or written. Each
+/// name comes with what the user calls it.
+///
+/// # Errors
+/// Naming both; also when standard output is to hold both an output and the report of `--json`.
+pub fn check_names(global: &Global, inputs: &[(&str, Option<&Path>)], outputs: &[(&str, Option<&Path>)]) -> Result<()> {
+    let mut read: Vec<(&str, Place)> = Vec::new();
+    for &(what, name) in inputs {
+        let Some(name) = name else { continue };
+        let place = Place::of(name);
+        if place == Some(Place::Standard) && read.iter().any(|(_, other)| *other == Place::Standard) {
+            return Err(Failure::usage("standard input can be read once only: two inputs are -"));
+        }
+        read.extend(place.map(|place| (what, place)));
+    }
+    let mut written: Vec<(&str, Place)> = Vec::new();
+    for &(what, name) in outputs {
+        let Some(name) = name else { continue };
+        let Some(place) = Place::of(name) else { continue };
+        if place == Place::Standard && global.json {
+            return Err(Failure::usage(format!("{what} and --json both take standard output"))
+                .help("give the output a file, or leave --json out"));
+        }
+        let other = if place == Place::Standard { &written } else { &read };
+        let clash = other.iter().chain(&written).find(|(_, other)| *other == place);
+        if let Some((other, _)) = clash {
+            return Err(Failure::io(name, &format_args!("{other} and {what} name the same file"))
+                .help("nothing was read or written; give the output another name"));
+        }
+        written.push((what, place));
+    }
+    Ok(())
 }
 
 /// A file to be.
@@ -38,9 +165,11 @@ pub struct Output {
 #[derive(Debug)]
 enum Sink {
     /// Renamed onto the target when complete.
-    Renamed { file: NamedTempFile, target: PathBuf },
+    Renamed(PartialFile),
     /// A device or pipe.
     Direct(File),
+    /// Standard output.
+    Standard,
 }
 
 impl Output {
@@ -50,27 +179,26 @@ impl Output {
     /// When the folder is missing or cannot be written to, or the name is a folder or a read-only file.
     pub fn create(name: &Path) -> Result<Self> {
         let failed = |e: io::Error| Failure::io(name, &e);
-        let existing = match std::fs::metadata(name) {
-            Ok(metadata) => Some(metadata),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => return Err(failed(e)),
-        };
-        let sink = match existing {
-            Some(metadata) if metadata.is_dir() => return Err(Failure::io(name, &"it is a folder, not a file")),
-            Some(metadata) if !metadata.is_file() => {
+        let sink = match fs::metadata(name) {
+            _ if is_standard(name) => {
+                STDOUT_TAKEN.store(true, Ordering::Relaxed);
+                Sink::Standard
+            }
+            Ok(metadata) if metadata.is_dir() => return Err(Failure::io(name, &"it is a folder, not a file")),
+            Ok(metadata) if !metadata.is_file() => {
                 Sink::Direct(File::options().write(true).open(name).map_err(failed)?)
             }
-            Some(metadata) if metadata.permissions().readonly() => {
+            Ok(metadata) if metadata.permissions().readonly() => {
                 return Err(Failure::io(name, &"the file exists and is read-only"));
             }
-            existing => {
-                let target = follow_links(name).map_err(failed)?;
-                let file = create_beside(&target, existing.map(|m| m.permissions())).map_err(|e| {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+            _ => {
+                let partial = PartialFile::create(name).map_err(|e| {
                     Failure::io(name, &format_args!("cannot create a file there: {}", reason(&e)))
                         .help("the folder must exist and be writable")
                 })?;
-                temporary().push(file.path().to_owned());
-                Sink::Renamed { file, target }
+                temporary().push(partial.path().to_owned());
+                Sink::Renamed(partial)
             }
         };
         Ok(Self { name: name.to_owned(), sink })
@@ -81,18 +209,24 @@ impl Output {
         &self.name
     }
 
-    /// Writes the contents: `fill` is given a buffered writer.
+    /// Writes the contents: `fill` is given a buffered writer, which packs when the name ends in `.gz`.
     ///
     /// # Errors
-    /// With the system's reason, the disk being full for example.
+    /// With the system's reason, the disk being full for example. A reader of standard output that has seen enough is
+    /// no error.
     pub fn write(&mut self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        let file = match &mut self.sink {
-            Sink::Renamed { file, .. } => file.as_file_mut(),
-            Sink::Direct(file) => file,
+        let packed = is_packed(&self.name);
+        let standard = matches!(self.sink, Sink::Standard);
+        let done = match &mut self.sink {
+            Sink::Renamed(partial) => fill_buffered(partial.file_mut(), packed, fill),
+            Sink::Direct(file) => fill_buffered(file, packed, fill),
+            Sink::Standard => fill_buffered(&mut io::stdout().lock(), packed, fill),
         };
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
-        let done = fill(&mut writer).and_then(|()| writer.flush());
-        done.map_err(|e| Failure::io(&self.name, &reason(&e)))
+        match done {
+            Err(e) if standard && e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(e) => Err(Failure::io(&label(&self.name), &reason(&e))),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Makes the file appear under its name.
@@ -103,14 +237,10 @@ impl Output {
         let name = std::mem::take(&mut self.name);
         match self.sink {
             Sink::Direct(mut file) => file.flush().map_err(|e| Failure::io(&name, &e)),
-            Sink::Renamed { file, target } => {
-                let path = file.path().to_owned();
-                // Network and quota'd file systems report a full disk here at the latest.
-                let result = file
-                    .as_file()
-                    .sync_data()
-                    .and_then(|()| file.persist(&target).map(drop).map_err(|e| e.error))
-                    .map_err(|e| Failure::io(&name, &reason(&e)));
+            Sink::Standard => Ok(()),
+            Sink::Renamed(partial) => {
+                let path = partial.path().to_owned();
+                let result = partial.persist().map_err(|e| Failure::io(&name, &reason(&e)));
                 temporary().retain(|p| *p != path);
                 result
             }
@@ -118,39 +248,25 @@ impl Output {
     }
 }
 
-/// An empty temporary file in the folder of `target`, with the permissions a new file gets or the old one has.
-fn create_beside(target: &Path, permissions: Option<std::fs::Permissions>) -> io::Result<NamedTempFile> {
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".blocktri-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The umask applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder)?;
-    if let Some(permissions) = permissions {
-        file.as_file().set_permissions(permissions)?;
-    }
-    Ok(file)
+/// A name as it is shown in messages on outputs.
+fn label(name: &Path) -> PathBuf {
+    if is_standard(name) { "standard output".into() } else { name.to_owned() }
 }
 
-/// The file that a chain of symbolic links ends at, which need not exist: it is replaced and not the link.
-fn follow_links(name: &Path) -> io::Result<PathBuf> {
-    const LONGEST_CHAIN: usize = 40;
-    let mut at = name.to_owned();
-    for _ in 0..LONGEST_CHAIN {
-        if !at.is_symlink() {
-            return Ok(at);
-        }
-        let next = std::fs::read_link(&at)?;
-        at = at.parent().map_or(next.clone(), |folder| folder.join(&next));
+fn fill_buffered(
+    sink: &mut dyn Write,
+    packed: bool,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(1 << 16, sink);
+    if packed {
+        let mut encoder = GzEncoder::new(&mut writer, Compression::default());
+        fill(&mut encoder)?;
+        encoder.finish()?;
+    } else {
+        fill(&mut writer)?;
     }
-    Err(io::Error::other("too many symbolic links"))
+    writer.flush()
 }
 
 /// The system's reason without the temporary name that `tempfile` adds.
@@ -167,19 +283,19 @@ mod tests {
     use super::*;
 
     fn entries(folder: &Path) -> usize {
-        std::fs::read_dir(folder).unwrap().count()
+        fs::read_dir(folder).unwrap().count()
     }
 
     #[test]
     fn appears_whole_and_only_when_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.mtx");
-        std::fs::write(&path, "old").unwrap();
+        fs::write(&path, "old").unwrap();
         let mut output = Output::create(&path).unwrap();
         output.write(|w| w.write_all(b"new")).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
         output.finish().unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(entries(folder.path()), 1);
     }
 
@@ -203,17 +319,72 @@ mod tests {
         assert!(!failure.message.contains(".blocktri-"), "{}", failure.message);
     }
 
+    #[test]
+    fn endings_decide_formats() {
+        use Format::{Csv, Json, MatrixMarket};
+        let of = |name: &str| Format::of(Path::new(name), &[MatrixMarket, Csv, Json]).ok();
+        for (name, format) in [
+            ("x.mtx", Some(MatrixMarket)),
+            ("x.MTX.gz", Some(MatrixMarket)),
+            ("a.b/x.csv", Some(Csv)),
+            ("x.csv.gz", Some(Csv)),
+            ("x.json", Some(Json)),
+            ("-", Some(MatrixMarket)),
+            ("/dev/null", Some(MatrixMarket)),
+            ("a.b/x", Some(MatrixMarket)),
+            ("x.txt", None),
+            ("x.txt.gz", None),
+            ("x.mtx.xz", None),
+        ] {
+            assert_eq!(of(name), format, "{name}");
+        }
+        let failure = Format::of(Path::new("x.txt"), &[Csv, Json]).unwrap_err();
+        assert_eq!(failure.help.as_deref(), Some("known endings: .csv, .json, each also followed by .gz"));
+    }
+
+    fn checked(inputs: &[&Path], outputs: &[&Path]) -> Result<()> {
+        let global = Global { threads: None, json: false, quiet: false, memory: None };
+        fn named<'p>(names: [&'static str; 2], paths: &[&'p Path]) -> Vec<(&'static str, Option<&'p Path>)> {
+            names.into_iter().zip(paths.iter().map(|p| Some(*p))).collect()
+        }
+        check_names(&global, &named(["the matrix", "--rhs"], inputs), &named(["--output", "--plot"], outputs))
+    }
+
+    #[test]
+    fn one_file_by_two_names_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("sub")).unwrap();
+        fs::write(path("a.mtx"), "").unwrap();
+        let message = |inputs: &[&Path], outputs: &[&Path]| checked(inputs, outputs).map_err(|f| f.message);
+        for same in ["a.mtx", "./a.mtx", "sub/../a.mtx"] {
+            let told = message(&[&path("a.mtx")], &[&path(same)]).unwrap_err();
+            assert!(told.ends_with("the matrix and --output name the same file"), "{told}");
+        }
+        // Neither is there yet.
+        assert!(checked(&[], &[&path("new.csv"), &path("sub/.././new.csv")]).is_err());
+        assert!(checked(&[], &[&path("new.csv"), &path("other.csv")]).is_ok());
+        assert!(checked(&[&path("a.mtx"), &path("a.mtx")], &[&path("sub/a.mtx")]).is_ok());
+        let standard = Path::new("-");
+        assert!(checked(&[standard], &[standard]).is_ok());
+        assert!(checked(&[standard, standard], &[]).is_err());
+        assert!(checked(&[], &[standard, standard]).is_err());
+    }
+
     #[cfg(unix)]
     #[test]
-    fn a_link_keeps_being_a_link() {
+    fn links_are_seen_and_devices_are_no_files() {
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-        std::fs::write(&real, "old").unwrap();
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        let mut output = Output::create(&link).unwrap();
-        output.write(|w| w.write_all(b"new")).unwrap();
-        output.finish().unwrap();
-        assert!(link.symlink_metadata().unwrap().file_type().is_symlink());
-        assert_eq!(std::fs::read(&real).unwrap(), b"new");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a.mtx"), "").unwrap();
+        fs::hard_link(path("a.mtx"), path("hard.mtx")).unwrap();
+        std::os::unix::fs::symlink("a.mtx", path("soft.mtx")).unwrap();
+        std::os::unix::fs::symlink("new.mtx", path("ahead.mtx")).unwrap();
+        for same in ["hard.mtx", "soft.mtx"] {
+            assert!(checked(&[&path("a.mtx")], &[&path(same)]).is_err(), "{same}");
+        }
+        assert!(checked(&[], &[&path("ahead.mtx"), &path("new.mtx")]).is_err(), "a link to what is not there yet");
+        let null = Path::new("/dev/null");
+        assert!(checked(&[null, null], &[null, null]).is_ok());
     }
 }

@@ -27,6 +27,13 @@ impl Line {
         Self { bar: Some(bar) }
     }
 
+    /// Says something else from now on.
+    pub fn say(&self, message: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(message);
+        }
+    }
+
     /// Turns into a bar, filled by a fraction.
     pub fn show(&self, fraction: f64, message: String) {
         let Some(bar) = &self.bar else { return };
@@ -62,7 +69,7 @@ pub struct Watch {
     curves: Option<Vec<Curve>>,
     /// The right-hand side being told of, where the method says which.
     column: Option<usize>,
-    drawn: Instant,
+    throttle: Throttle,
 }
 
 /// Terminals need no more than this.
@@ -70,10 +77,49 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// Length of the bar, in steps.
 const STEPS: u64 = 1000;
 
+/// Lets what can be drawn through, ten times a second at most.
+struct Throttle {
+    drawn: Instant,
+}
+
+impl Throttle {
+    /// Whether this is to be drawn now. Which right-hand side it is about is no picture: it must not use up the turn of
+    /// the iteration that follows.
+    fn lets_through(&mut self, progress: Progress, now: Instant) -> bool {
+        let drawable = matches!(progress, Progress::Iteration { .. } | Progress::Step { .. });
+        let due = drawable && now.saturating_duration_since(self.drawn) >= REDRAW;
+        if due {
+            self.drawn = now;
+        }
+        due
+    }
+}
+
+/// How far it is, from 0 to 1, and in words.
+fn frame(progress: Progress, column: Option<usize>, tolerance: f64) -> Option<(f64, String)> {
+    match progress {
+        Progress::Iteration { index, residual } => {
+            // Residuals fall geometrically: the bar is linear in the logarithm.
+            let fraction = residual.ln() / tolerance.ln();
+            let which = column.filter(|j| *j > 0).map(|j| format!("right-hand side {}, ", j + 1)).unwrap_or_default();
+            Some((fraction, format!("{which}iteration {index}, residual {residual:.1e} of {tolerance:.0e}")))
+        }
+        Progress::Step { phase, done, total } => {
+            let what = match phase {
+                "read" => "reading",
+                "factor" | "setup" => "factoring",
+                other => other,
+            };
+            Some((done as f64 / total.max(1) as f64, what.to_owned()))
+        }
+        _ => None,
+    }
+}
+
 impl Watch {
     /// Stops when `cancel` says so.
     pub fn new(cancel: CancelToken, line: Line, tolerance: f64) -> Self {
-        Self { cancel, line, tolerance, curves: None, column: None, drawn: Instant::now() }
+        Self { cancel, line, tolerance, curves: None, column: None, throttle: Throttle { drawn: Instant::now() } }
     }
 
     /// Records the residuals from now on.
@@ -84,19 +130,6 @@ impl Watch {
     /// The residuals recorded.
     pub fn into_curves(self) -> Vec<Curve> {
         self.curves.unwrap_or_default()
-    }
-
-    fn draw(&self, progress: Progress) {
-        let (fraction, message) = match progress {
-            Progress::Iteration { index, residual } => {
-                // Residuals fall geometrically: the bar is linear in the logarithm.
-                let done = residual.ln() / self.tolerance.ln();
-                (done, format!("iteration {index}, residual {residual:.1e} of {:.0e}", self.tolerance))
-            }
-            Progress::Step { phase, done, total } => (done as f64 / total.max(1) as f64, phase.to_owned()),
-            _ => return,
-        };
-        self.line.show(fraction, message);
     }
 }
 
@@ -113,9 +146,11 @@ impl Monitor for Watch {
             }
             _ => {}
         }
-        if self.line.bar.is_some() && self.drawn.elapsed() >= REDRAW {
-            self.drawn = Instant::now();
-            self.draw(progress);
+        if self.line.bar.is_some()
+            && self.throttle.lets_through(progress, Instant::now())
+            && let Some((fraction, message)) = frame(progress, self.column, self.tolerance)
+        {
+            self.line.show(fraction, message);
         }
         self.cancel.observe(progress)
     }
@@ -144,6 +179,26 @@ mod tests {
             assert!(watch.observe(Progress::Iteration { index, residual }).is_continue());
         }
         assert_eq!(watch.into_curves(), [vec![(0, 1.0), (1, 0.1)], vec![(0, 2.0), (1, 0.2)]]);
+    }
+
+    #[test]
+    fn a_bar_shows_between_columns() {
+        let start = Instant::now();
+        let mut throttle = Throttle { drawn: start };
+        let iteration = |index| Progress::Iteration { index, residual: 1e-4 };
+        // What a Krylov method tells: a column, then its iteration, every 60 ms.
+        let shown: Vec<_> = (1..=5u32)
+            .flat_map(|k| [(k, Progress::Column(1)), (k, iteration(k as usize))])
+            .filter(|&(k, progress)| throttle.lets_through(progress, start + k * Duration::from_millis(60)))
+            .map(|(_, progress)| progress)
+            .collect();
+        assert_eq!(shown, [iteration(2), iteration(4)]);
+        let (fraction, text) = frame(shown[0], Some(1), 1e-8).unwrap();
+        assert!((fraction - 0.5).abs() < 1e-12);
+        assert_eq!(text, "right-hand side 2, iteration 2, residual 1.0e-4 of 1e-8");
+        let step = Progress::Step { phase: "setup", done: 1, total: 4 };
+        assert_eq!(frame(step, None, 1e-8), Some((0.25, "factoring".into())));
+        assert_eq!(frame(Progress::Column(0), None, 1e-8), None);
     }
 
     #[test]

@@ -5,42 +5,56 @@ use std::path::Path;
 use std::time::Instant;
 
 use blocktri::faer::MatRef;
-use blocktri::formats::AnyMatrix;
 use blocktri::queue::{
-    Capacity, CloudModel, Costs, Distribution, Error, Generator, Marginals, Order, Scaled, State, Stationary, TimeUnit,
+    Capacity, CloudModel, Distribution, Error, Generator, Marginals, Order, Scaled, State, Stationary, TimeUnit,
     mean_first_passage, sweep, transient,
 };
-use blocktri::{CancelToken, Csr, Outcome, Partition};
-use serde_json::{Map, Value, json};
+use blocktri::{CancelToken, Outcome, Partition};
+use serde_json::{Value, json};
 
 use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, SweepArg};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
-use crate::output::Output;
+use crate::output::{self, Format, Output};
 use crate::plot::{self, Picture, Series};
 use crate::progress::{Line, Watch};
-use crate::report::{Page, bytes};
+use crate::report::{Page, plural};
+use given::Kind;
+use report::{accuracy, distribution, facts, finite, in_words, model_as_json, plan, size_in_words, verdict, written};
+use words::{elapsed, given_time, number, share, time};
 
-/// Levels of the quantiles shown.
-const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+mod given;
+mod report;
+mod words;
 
 /// Runs the command.
 ///
 /// # Errors
 /// On parameters and files that make no chain, on several closed classes, and on unwritable outputs.
 pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
-    if args.output.is_some() && args.output == args.plot {
-        return Err(Failure::usage("--output and --plot name the same file"));
-    }
+    let blocks = match &args.blocks {
+        Some(BlocksArg::File(file)) => Some(file.as_path()),
+        _ => None,
+    };
+    let inputs = [
+        ("--generator", args.generator.as_deref()),
+        ("--transitions", args.transitions.as_deref()),
+        ("--blocks", blocks),
+    ];
+    output::check_names(global, &inputs, &[("--output", args.output.as_deref()), ("--plot", args.plot.as_deref())])?;
+    let formats = if args.sweep.is_some() { &FORMATS[1..] } else { &FORMATS[..] };
+    args.output.as_deref().map(|name| Format::of(name, formats)).transpose()?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     let picture = args.plot.as_deref().map(Picture::create).transpose()?;
     let targets = Targets { output, picture };
     let unit = args.time_unit.into();
     match (&args.generator, &args.transitions, &args.sweep) {
-        (None, None, Some(over)) => swept(args.model.parameters()?, over, args, unit, (global, cancel), targets),
-        (None, None, None) => cloud(args.model.parameters()?, args, unit, (global, cancel), targets),
-        (Some(file), ..) => chain(file, Generator::new, args, (global, cancel), targets),
-        (None, Some(file), _) => chain(file, |p| Generator::from_stochastic(&p), args, (global, cancel), targets),
+        (None, None, Some(over)) => {
+            swept(args.model.parameters(Some(over))?, over, args, unit, (global, cancel), targets)
+        }
+        (None, None, None) => cloud(args.model.parameters(None)?, args, unit, (global, cancel), targets),
+        (Some(file), ..) => chain(file, Kind::Generator, args, (global, cancel), targets),
+        (None, Some(file), _) => chain(file, Kind::Transitions, args, (global, cancel), targets),
     }
 }
 
@@ -58,8 +72,13 @@ pub fn failure(error: &Error, file: Option<&Path>) -> Failure {
                 .detail("outcome", "singular")
                 .detail("closed_classes", json!({ "count": count, "first": classes }))
         }
-        Error::NegativeRate { from, to, .. } => Failure::usage(message).detail("row", *from).detail("column", *to),
-        Error::RowSum { row, .. } => Failure::usage(message).detail("row", *row),
+        Error::NegativeRate { from, to, .. } | Error::NegativeProbability { from, to, .. } => {
+            Failure::usage(message).detail("row", *from).detail("column", *to)
+        }
+        Error::RowSum { row, sum, .. } | Error::ProbabilitySum { row, sum, .. } => {
+            Failure::usage(message).detail("row", *row).detail("sum", finite(*sum))
+        }
+        Error::EmptyRow { row, .. } => Failure::usage(message).detail("row", *row),
         _ => Failure::usage(message),
     };
     match error.help() {
@@ -67,6 +86,9 @@ pub fn failure(error: &Error, file: Option<&Path>) -> Failure {
         None => failure,
     }
 }
+
+/// Formats of distributions; of tables the last.
+const FORMATS: [Format; 2] = [Format::MatrixMarket, Format::Csv];
 
 /// Files to write.
 struct Targets {
@@ -76,7 +98,7 @@ struct Targets {
 
 impl Targets {
     fn is_table(&self) -> bool {
-        self.output.as_ref().is_some_and(|o| o.name().extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")))
+        self.output.as_ref().is_some_and(|o| Format::of(o.name(), &FORMATS).is_ok_and(|f| f == Format::Csv))
     }
 
     /// Writes both, and only then lets them appear.
@@ -115,89 +137,11 @@ fn stationary(
     Ok((pi, started.elapsed().as_secs_f64()))
 }
 
-/// The code, and what stderr has to say.
-fn verdict(pi: &Stationary, args: &QueueArgs) -> (Exit, Vec<String>) {
-    let unread = args.unread_options();
-    let mut warnings: Vec<String> = unread.iter().map(|option| format!("{option} is not read here")).collect();
-    if pi.outcome() == Outcome::Converged {
-        return (Exit::Done, warnings);
-    }
-    warnings.push(format!(
-        "{} ended as {} with a relative residual of {:.2e}; --method gth has no tolerance and cannot diverge",
-        pi.method(),
-        pi.outcome().name(),
-        pi.relative_residual()
-    ));
-    (Exit::NotConverged, warnings)
-}
-
-/// Facts about π whatever the chain.
-fn facts(q: &Generator, pi: &Stationary, seconds: f64) -> Map<String, Value> {
-    let value = json!({
-        "n": q.n(),
-        "nnz": q.matrix().values().len(),
-        "recurrent": pi.recurrent(),
-        "method": pi.method(),
-        "outcome": pi.outcome().name(),
-        "iterations": pi.iterations(),
-        "residual": pi.residual(),
-        "relative_residual": pi.relative_residual(),
-        "balance": pi.balance(),
-        "error_bound": pi.error_bound(),
-        "log10_min": pi.least().log10(),
-        "seconds": { "solve": seconds },
-        "bytes": { "factors": pi.bytes() },
-        "notes": pi.notes(),
-    });
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
-}
-
-/// The end of the page, the same for every chain.
-fn accuracy(page: &mut Page, pi: &Stationary, seconds: f64) {
-    let iterations = match pi.iterations() {
-        0 => String::new(),
-        count => format!(" after {count} iterations"),
-    };
-    page.line("method, outcome", format_args!("{}, {}{iterations}", pi.method(), pi.outcome().name()));
-    page.line("least probable", format_args!("10^{:.2}", pi.least().log10()));
-    page.line(
-        "residual",
-        format_args!("{:.2e}   ‖πQ‖₁; worst balance of one state {:.1e}", pi.residual(), pi.balance()),
-    );
-    if let Some(bound) = pi.error_bound() {
-        page.line("accuracy", format_args!("every probability to a relative error of at most {bound:.1e}"));
-    }
-    page.line("time, memory", format_args!("{seconds:.3} s, {}", bytes(pi.bytes())));
-    for note in pi.notes() {
-        page.line("note", note);
-    }
-}
-
-fn distribution(d: &Distribution) -> Value {
-    let quantiles: Map<String, Value> = QUANTILES.iter().map(|&q| (q.to_string(), d.quantile(q).into())).collect();
-    json!({ "mean": d.mean(), "standard_deviation": d.variance().sqrt(), "most_probable": d.mode(), "quantiles": quantiles })
-}
-
-fn in_words(d: &Distribution) -> String {
-    let quantiles: Vec<String> = QUANTILES.iter().map(|&q| format!("{} % ≤ {}", 100.0 * q, d.quantile(q))).collect();
-    format!("mean {:.4}, most probable {}, {}", d.mean(), d.mode(), quantiles.join(", "))
-}
-
 /// log₁₀ of the probabilities as a curve.
 fn picture(title: &str, subtitle: &str, what: &str, d: &Distribution) -> String {
     let points = d.iter().map(|(k, p)| (k as f64, p.log10())).collect();
     let series = [Series { name: format!("log₁₀ P({what})"), points }];
     plot::curves(title, subtitle, [what, "log₁₀ of the probability"], &series)
-}
-
-fn model_as_json(p: &Parameters, unit: TimeUnit) -> Value {
-    json!({
-        "resources": p.resources, "threshold": p.threshold, "lambda": p.rates.arrival, "mu": p.rates.service,
-        "eta": p.rates.turn_on, "nu": p.rates.turn_off, "form": p.form_name(), "time_unit": unit.name(),
-    })
 }
 
 fn cloud(
@@ -208,7 +152,7 @@ fn cloud(
     targets: Targets,
 ) -> Result<Reply> {
     let order = args.method.order();
-    let line = Line::spinner(!global.quiet, format!("{} resources of {} tasks", p.resources, p.threshold));
+    let line = Line::spinner(!global.quiet, size_in_words(&p));
     let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
     let wrong = |e: Error| failure(&e, None);
     let model = p.model().map_err(wrong)?;
@@ -227,7 +171,7 @@ fn cloud(
     drop(watch);
     let Capacity { marginals, .. } = &capacity;
     let mode = model.space().state(pi.mode(), order);
-    let title = format!("cloud model, {} resources of {} tasks, {}", p.resources, p.threshold, p.form_name());
+    let title = format!("cloud model, {}, {}", size_in_words(&p), p.form_name());
 
     let table = targets.is_table();
     let comment = format!("stationary distribution by level: blocktri queue {}", p.as_options());
@@ -244,7 +188,7 @@ fn cloud(
     )?;
 
     let costs = args.costs();
-    let mut json = json!({ "schema": 1, "model": model_as_json(&p, unit) });
+    let mut json = json!({ "schema": 1, "model": model_as_json(&p, None, unit) });
     if let Value::Object(object) = &mut json {
         object.extend(facts(&q, &pi, seconds));
         object.insert("method_requested".into(), args.method.name().into());
@@ -260,12 +204,28 @@ fn cloud(
         });
         object.insert("times".into(), rows.collect());
     }
-    let mut page = Page::new(format!("{title}: {} states", q.n()));
+    let mut page = Page::new(format!("{title}: {}", plural(q.n(), "state")));
     let State { tasks, level } = mode;
-    page.line("rates", format_args!("{} per {}", p.as_options(), unit.name()));
+    let rates = p.rates;
+    page.line(
+        "rates",
+        format_args!(
+            "arrivals λ = {}, service μ = {}, turning on η = {} and off ν = {} per {}",
+            rates.arrival,
+            rates.service,
+            rates.turn_on,
+            rates.turn_off,
+            unit.name()
+        ),
+    );
     page.line(
         "most probable",
-        format_args!("{tasks} tasks, {level} resources on: {:.4}", pi.probability(pi.mode()).to_f64()),
+        format_args!(
+            "{}, {} on: {}",
+            plural(tasks, "task"),
+            plural(level, "resource"),
+            number(pi.probability(pi.mode()).to_f64())
+        ),
     );
     page.line("tasks", in_words(&marginals.tasks));
     page.line("resources on", in_words(&marginals.level));
@@ -275,32 +235,42 @@ fn cloud(
     );
     page.line(
         "waiting, lost",
-        format_args!("{:.3e} of the tasks wait, {:.3e} are lost", capacity.waiting, capacity.loss),
+        format_args!(
+            "{} of the tasks admitted wait, {} of all are lost",
+            share(capacity.waiting, capacity.waiting.log10()),
+            share(capacity.loss, capacity.log10_loss())
+        ),
     );
-    page.line("utilisation", format_args!("{:.4}", capacity.utilisation));
-    page.line("time in system", format_args!("{:.4} {}s", capacity.time, unit.name()));
+    page.line("utilisation", format_args!("{} %", number(100.0 * capacity.utilisation)));
+    page.line("time in system", time(Scaled::new(capacity.time), unit));
     page.line(
         "switches",
-        format_args!("{:.4} on and {:.4} off per {}", capacity.turn_on_rate, capacity.turn_off_rate, unit.name()),
+        format_args!(
+            "{} on and {} off per {}",
+            number(capacity.turn_on_rate),
+            number(capacity.turn_off_rate),
+            unit.name()
+        ),
     );
     match first_wait {
-        Some(t) => page.line("first wait", format_args!("10^{:.3} {}s from empty, on average", t.log10(), unit.name())),
+        Some(t) => page.line("first wait", format_args!("{} from empty, on average", time(t, unit))),
         None => page.line("first wait", "perhaps never"),
     }
     if let Some(costs) = &costs {
         let (cheapest, cost) = capacity.cheapest_in_advance(costs);
-        page.line("cost per hour", format_args!("{:.4}", capacity.cost_per_hour(costs, unit)));
+        page.line("cost per hour", number(capacity.cost_per_hour(costs, unit)));
         page.line(
             "cheapest fixed",
-            format_args!("{cheapest} resources in advance, {cost:.4} per hour with these tasks"),
+            format_args!("{} in advance, {} per hour with these tasks", plural(cheapest, "resource"), number(cost)),
         );
     }
-    for (time, m) in &at_times {
+    for (t, m) in &at_times {
         page.line(
-            &format!("at {time}"),
-            format_args!("tasks {:.4}, resources on {:.4}", m.tasks.mean(), m.level.mean()),
+            &format!("at {}", given_time(*t, unit)),
+            format_args!("tasks {}, resources on {}", number(m.tasks.mean()), number(m.level.mean())),
         );
     }
+    written(&mut page, args, "π by level", "π by tasks");
     accuracy(&mut page, &pi, seconds);
     let (exit, warnings) = verdict(&pi, args);
     Ok(Reply { exit, json, text: page.finish(), warnings })
@@ -324,24 +294,6 @@ fn at_times(model: &CloudModel, q: &Generator, args: &QueueArgs, watch: &mut Wat
     let distributions = transient(q, &start, &args.times, LEFT_OUT, watch).map_err(|e| failure(&e, None))?;
     let marginals = distributions.iter().map(|p| Marginals::new(model.space(), order, p));
     Ok(args.times.iter().copied().zip(marginals).collect())
-}
-
-/// A number that JSON can hold.
-fn finite(x: f64) -> Value {
-    if x.is_finite() { x.into() } else { Value::Null }
-}
-
-fn plan(c: &Capacity, costs: Option<&Costs>, unit: TimeUnit) -> Value {
-    let costs = costs.map(|costs| {
-        let (resources, cost) = c.cheapest_in_advance(costs);
-        json!({ "per_hour": c.cost_per_hour(costs, unit), "cheapest_in_advance": resources, "its_cost_per_hour": cost })
-    });
-    json!({
-        "in_advance": c.in_advance(), "mean_on": c.marginals.level.mean(), "on_95": c.marginals.level.quantile(0.95),
-        "utilisation": c.utilisation, "waiting": c.waiting, "waiting_tasks": c.waiting_tasks, "loss": c.loss,
-        "throughput": c.throughput, "time_in_system": c.time, "turn_on_rate": c.turn_on_rate,
-        "turn_off_rate": c.turn_off_rate, "cost": costs,
-    })
 }
 
 /// States with their probabilities, by level.
@@ -374,30 +326,34 @@ fn write_pi(output: &mut Output, table: bool, comment: &str, states: &[(Option<S
 /// A chain from a file.
 fn chain(
     file: &Path,
-    check: impl FnOnce(Csr<f64>) -> Result<Generator, Error>,
+    kind: Kind,
     args: &QueueArgs,
     (global, cancel): (&Global, &CancelToken),
     targets: Targets,
 ) -> Result<Reply> {
     let line = Line::spinner(!global.quiet, format!("reading {}", file.display()));
-    let AnyMatrix::Real(q) = load::matrix(file, cancel)? else {
-        return Err(Failure::io(file, &"rates are real numbers: the file is complex"));
-    };
-    let q = check(q).map_err(|e| failure(&e, Some(file)))?;
+    let (q, note) = given::chain(file, kind, args, cancel)?;
+    let start = given::start(args, q.n())?;
+    drop(line);
     let levels = match &args.blocks {
         None => None,
         Some(BlocksArg::Uniform(k)) => Some(Partition::uniform(q.n(), *k)),
         Some(BlocksArg::File(sizes)) => Some(Partition::from_sizes(load::block_sizes(sizes, Some(q.n()))?)),
     };
     let levels = levels.transpose().map_err(|e| Failure::usage(e.to_string()))?;
+    let line = Line::spinner(!global.quiet, format!("{}: {}", args.method.name(), plural(q.n(), "state")));
     let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
     let (pi, seconds) = stationary(&q, levels.as_ref(), args, &mut watch, Some(file))?;
-    drop(watch);
-    let of = |p: &Partition| {
-        let sums = (0..p.n_blocks()).map(|j| p.range(j).map(|i| pi.probability(i).to_f64()).sum());
-        Distribution::new(0, sums.collect())
+    let at_times = match &args.times[..] {
+        [] => Vec::new(),
+        times => transient(&q, &start, times, LEFT_OUT, &mut watch).map_err(|e| failure(&e, None))?,
     };
-    let levels = levels.as_ref().map(of);
+    drop(watch);
+    let of = |p: &Partition, probability: &dyn Fn(usize) -> f64| {
+        Distribution::new(0, (0..p.n_blocks()).map(|j| p.range(j).map(probability).sum()).collect())
+    };
+    let partition = levels;
+    let levels = partition.as_ref().map(|p| of(p, &|i| pi.probability(i).to_f64()));
 
     let name = file.display().to_string();
     let table = targets.is_table();
@@ -421,18 +377,50 @@ fn chain(
     let mut json = json!({ "schema": 1, "file": name });
     if let Value::Object(object) = &mut json {
         object.extend(facts(&q, &pi, seconds));
+        if let (Some(note), Some(Value::Array(notes))) = (&note, object.get_mut("notes")) {
+            notes.insert(0, note.clone().into());
+        }
         object.insert("method_requested".into(), args.method.name().into());
         object.insert("mode".into(), json!({ "state": mode, "probability": pi.probability(mode).to_f64() }));
         object.insert("levels".into(), levels.as_ref().map_or(Value::Null, distribution));
+        let rows = args.times.iter().zip(&at_times).map(|(&t, p)| {
+            let mode = largest(p);
+            let levels = partition.as_ref().map(|levels| distribution(&of(levels, &|i| p[i])));
+            let all = (p.len() <= MOST_LISTED).then_some(p);
+            json!({ "time": t, "mode": { "state": mode, "probability": p[mode] }, "levels": levels, "probabilities": all })
+        });
+        object.insert("times".into(), rows.collect());
     }
-    let mut page = Page::new(format!("{name}: {} states, {} recurrent", q.n(), pi.recurrent()));
-    page.line("most probable", format_args!("state {mode} (from 0): {:.6}", pi.probability(mode).to_f64()));
+    let recurrent = if pi.recurrent() == q.n() { "all".into() } else { pi.recurrent().to_string() };
+    let mut page = Page::new(format!("{name}: {}, {recurrent} recurrent", plural(q.n(), "state")));
+    page.line("most probable", format_args!("state {mode} (from 0): {}", number(pi.probability(mode).to_f64())));
     if let Some(levels) = &levels {
         page.line("levels (from 0)", in_words(levels));
     }
+    for (&t, p) in args.times.iter().zip(&at_times) {
+        let mode = largest(p);
+        let levels = partition.as_ref().map(|levels| of(levels, &|i| p[i]).mean());
+        let levels = levels.map_or(String::new(), |mean| format!(", mean level {}", number(mean)));
+        page.line(
+            &format!("at {}", given_time(t, args.time_unit.into())),
+            format_args!("most probable state {mode}: {}{levels}", number(p[mode])),
+        );
+    }
+    if let Some(note) = &note {
+        page.line("note", note);
+    }
+    written(&mut page, args, "π in the order of the file", if levels.is_some() { "π by level" } else { "π" });
     accuracy(&mut page, &pi, seconds);
     let (exit, warnings) = verdict(&pi, args);
     Ok(Reply { exit, json, text: page.finish(), warnings })
+}
+
+/// Distributions of more states are not listed.
+const MOST_LISTED: usize = 1000;
+
+/// The first of the largest.
+fn largest(p: &[f64]) -> usize {
+    (1..p.len()).fold(0, |m, i| if p[i] > p[m] { i } else { m })
 }
 
 /// A plan for each value of one parameter.
@@ -445,7 +433,7 @@ fn swept(
     targets: Targets,
 ) -> Result<Reply> {
     let started = Instant::now();
-    let line = Line::spinner(!global.quiet, format!("{} plans", over.values.len()));
+    let line = Line::spinner(!global.quiet, plural(over.values.len(), "plan"));
     let mut watch = Watch::new(cancel.clone(), line, 1.0);
     let plans = sweep(&over.values, &mut watch, |value| over.apply(p, value).model()).map_err(|e| failure(&e, None))?;
     drop(watch);
@@ -481,7 +469,7 @@ fn swept(
                 curve("mean", &|c| c.marginals.level.mean()),
                 curve("95 % quantile", &|c| c.marginals.level.quantile(0.95) as f64),
             ];
-            plot::curves(&title, &p.as_options(), [&over.name, "resources"], &series)
+            plot::curves(&title, &p.as_options_of(Some(over)), [&over.name, "resources"], &series)
         },
     )?;
 
@@ -493,10 +481,10 @@ fn swept(
         })
         .collect();
     let json = json!({
-        "schema": 1, "model": model_as_json(&p, unit), "sweep": over.name, "plans": json_rows,
+        "schema": 1, "model": model_as_json(&p, Some(over), unit), "sweep": over.name, "plans": json_rows,
         "seconds": { "total": seconds },
     });
-    let mut page = Page::new(format!("{title}: {}", p.as_options()));
+    let mut page = Page::new(format!("{title}: {}", p.as_options_of(Some(over))));
     page.line(
         &over.name,
         format_args!(
@@ -506,19 +494,20 @@ fn swept(
     );
     for (value, c) in rows() {
         let level = &c.marginals.level;
-        let cost = costs.as_ref().map_or("–".into(), |costs| format!("{:.4}", c.cost_per_hour(costs, unit)));
+        let cost = costs.as_ref().map_or("–".into(), |costs| number(c.cost_per_hour(costs, unit)));
         let (in_advance, quantile) = (c.in_advance(), level.quantile(0.95));
         page.line(
             &format!("{}", (value * 1e9).round() / 1e9),
             format_args!(
-                "{in_advance:>10} {:>10.2} {quantile:>10} {:>12.3e} {:>12.3e} {cost:>12}",
+                "{in_advance:>10} {:>10.2} {quantile:>10} {:>12} {:>12} {cost:>12}",
                 level.mean(),
-                c.waiting,
-                c.loss
+                share(c.waiting, c.waiting.log10()),
+                share(c.loss, c.log10_loss())
             ),
         );
     }
-    page.line("time", format_args!("{seconds:.3} s"));
+    page.line("time", elapsed(seconds));
+    written(&mut page, args, "the table of plans", "resources by the plans");
     let warnings = args.unread_options().iter().map(|option| format!("{option} is not read here")).collect();
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings })
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::{AnyMatrix, Matrix, Op, Par, max_abs, one, zero};
+use blocktri::formats::{
+    AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
+};
 use blocktri::kernels as gpu;
 use blocktri::{
     Blocks, CancelToken, Csr, DeviceChoice, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64,
@@ -13,18 +15,20 @@ use blocktri::{
 
 use crate::args::{BlocksArg, Global, SolveArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
-use crate::load::{self, AnyDense};
-use crate::output::Output;
+use crate::load;
+use crate::needs;
+use crate::output::{self, Format, Output};
 use crate::plot::{self, Picture};
 use crate::progress::{Curve, Line, Watch};
-use crate::report::{Facts, Seconds};
+use crate::report::{Facts, Seconds, plural};
+use serde_json::json;
 
 /// Runs the command.
 ///
 /// # Errors
 /// On unusable input and options, a singular matrix, a method that cannot factor it, an unwritable output.
 pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
-    check_options(args)?;
+    check_options(args, global)?;
     // Open until the end: a GPU that is not there should not cost the reading of a large file.
     let _device = match args.device {
         DeviceChoice::Cpu | DeviceChoice::Auto => None,
@@ -34,24 +38,45 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let targets = Targets::create(args)?;
     let job = Job { args, global, cancel };
     let started = Instant::now();
-    let reading = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
-    let a = load::matrix(&args.matrix, cancel)?;
+    let line = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
+    let mut watch = Watch::new(cancel.clone(), line, 1.0);
+    let wanted = if args.rhs.is_some() { RhsInFile::Skip } else { RhsInFile::Read };
+    let System { matrix: a, rhs, mut notes } = load::system(&args.matrix, wanted, &mut watch, cancel)?;
     let n = job.check_shape(&a)?;
-    let b = args.rhs.as_deref().map(|file| load::rhs(file, n)).transpose()?;
+    let b = if let Some(file) = args.rhs.as_deref() {
+        let mut columns = load::rhs(file, n, &mut watch, cancel)?;
+        notes.append(&mut columns.notes);
+        Some(columns.values)
+    } else {
+        notes.extend(rhs.as_ref().map(|b| {
+            let which = plural(b.ncols(), "right-hand side");
+            format!("b is the {which} in the file of the matrix; --rhs would take another")
+        }));
+        rhs
+    };
     let blocks = job.blocks(n)?;
-    drop(reading);
-    let read = started.elapsed().as_secs_f64();
+    drop(watch);
+    let given = Given { blocks, notes, read: started.elapsed().as_secs_f64() };
     match (a, b) {
-        (AnyMatrix::Real(a), None) => job.solve(&a, None, blocks, read, targets),
-        (AnyMatrix::Real(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(b), blocks, read, targets),
-        (AnyMatrix::Real(a), Some(AnyDense::Complex(b))) => job.solve(&a.cast::<c64>(), Some(b), blocks, read, targets),
-        (AnyMatrix::Complex(a), None) => job.solve(&a, None, blocks, read, targets),
-        (AnyMatrix::Complex(a), Some(AnyDense::Complex(b))) => job.solve(&a, Some(b), blocks, read, targets),
-        (AnyMatrix::Complex(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(load::cast(&b)), blocks, read, targets),
+        (AnyMatrix::Real(a), None) => job.solve(&a, None, given, targets),
+        (AnyMatrix::Real(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(b), given, targets),
+        (AnyMatrix::Real(a), Some(AnyDense::Complex(b))) => job.solve(&a.cast::<c64>(), Some(b), given, targets),
+        (AnyMatrix::Complex(a), None) => job.solve(&a, None, given, targets),
+        (AnyMatrix::Complex(a), Some(AnyDense::Complex(b))) => job.solve(&a, Some(b), given, targets),
+        (AnyMatrix::Complex(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(load::cast(&b)), given, targets),
     }
 }
 
-fn check_options(args: &SolveArgs) -> Result<()> {
+/// What belongs to a system beside its numbers.
+struct Given {
+    blocks: Blocks,
+    /// What the readers had to say.
+    notes: Vec<String>,
+    /// Seconds of reading.
+    read: f64,
+}
+
+fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {
@@ -63,26 +88,24 @@ fn check_options(args: &SolveArgs) -> Result<()> {
         ))
         .help(format!("iterative methods: {}", iterative.join(", "))));
     }
-    different_files(args)
-}
-
-/// Two outputs under one name would leave only the last.
-fn different_files(args: &SolveArgs) -> Result<()> {
-    let outputs = [("--output", &args.output), ("--history", &args.history), ("--plot", &args.plot)];
-    let given: Vec<_> =
-        outputs.iter().filter_map(|(option, file)| file.as_deref().map(|file| (option, file))).collect();
-    for (k, (option, file)) in given.iter().enumerate() {
-        // A device takes them one after the other.
-        if let Some((first, _)) = given[..k].iter().find(|(_, other)| other == file && !is_device(file)) {
-            return Err(Failure::io(file, &format_args!("{first} and {option} name the same file")));
-        }
-    }
+    let blocks = match &args.blocks {
+        Some(BlocksArg::File(file)) => Some(file.as_path()),
+        _ => None,
+    };
+    let inputs = [("the matrix", Some(args.matrix.as_path())), ("--rhs", args.rhs.as_deref()), ("--blocks", blocks)];
+    let outputs = [
+        ("--output", args.output.as_deref()),
+        ("--history", args.history.as_deref()),
+        ("--plot", args.plot.as_deref()),
+    ];
+    output::check_names(global, &inputs, &outputs)?;
+    args.output.as_deref().map(|name| Format::of(name, &load::SOLUTIONS)).transpose()?;
+    args.history.as_deref().map(|name| Format::of(name, &HISTORIES)).transpose()?;
     Ok(())
 }
 
-fn is_device(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|m| !m.is_file() && !m.is_dir())
-}
+/// Formats of histories.
+const HISTORIES: [Format; 2] = [Format::Csv, Format::Json];
 
 /// Files to write.
 struct Targets {
@@ -110,11 +133,15 @@ impl Targets {
                 facts.report.method,
                 facts.report.certificate.backward_error
             );
-            load::write_dense(&mut output, x, &[comment])?;
+            load::write_solution(&mut output, x, &[comment])?;
             written.push(output);
         }
         if let Some(mut output) = self.history {
-            output.write(|w| write_history(w, facts.options.stop_rule, curves))?;
+            let write = match Format::of(output.name(), &HISTORIES)? {
+                Format::Json => history_as_json,
+                _ => history_as_table,
+            };
+            output.write(|w| write(w, facts.options.stop_rule, curves))?;
             written.push(output);
         }
         if let Some(picture) = self.plot {
@@ -140,12 +167,15 @@ impl Targets {
     }
 }
 
-fn write_history(w: &mut dyn Write, rule: StopRule, curves: &[Curve]) -> std::io::Result<()> {
-    let norm = match rule {
+fn norm_of(rule: StopRule) -> &'static str {
+    match rule {
         StopRule::Residual => "relative_residual",
         StopRule::Update => "update",
-    };
-    writeln!(w, "iteration,{norm},rhs")?;
+    }
+}
+
+fn history_as_table(w: &mut dyn Write, rule: StopRule, curves: &[Curve]) -> std::io::Result<()> {
+    writeln!(w, "iteration,{},rhs", norm_of(rule))?;
     for (rhs, curve) in curves.iter().enumerate() {
         // Before the first iteration there is no update.
         for (iteration, residual) in curve.iter().filter(|&&(i, r)| i > 0 || r.is_finite()) {
@@ -153,6 +183,11 @@ fn write_history(w: &mut dyn Write, rule: StopRule, curves: &[Curve]) -> std::io
         }
     }
     Ok(())
+}
+
+/// `curves` has a list of \[iteration, norm\] for each right-hand side; a norm that is no number is null.
+fn history_as_json(w: &mut dyn Write, rule: StopRule, curves: &[Curve]) -> std::io::Result<()> {
+    writeln!(w, "{}", json!({ "schema": 1, "norm": norm_of(rule), "curves": curves }))
 }
 
 struct Job<'a> {
@@ -193,12 +228,14 @@ impl Job<'_> {
         &self,
         a: &Csr<T>,
         b: Option<Mat<T>>,
-        blocks: Blocks,
-        read: f64,
+        Given { blocks, notes, read }: Given,
         targets: Targets,
     ) -> Result<Reply> {
         let n = a.row_ptr().len() - 1;
         let options = SolveOptions { blocks, ..self.args.solve_options() };
+        let nrhs = b.as_ref().map_or(1, Mat::ncols);
+        let (bytes, what) = needs::before(a, nrhs, &options);
+        memory::ask(bytes, &what).map_err(|e| Failure::input(&e, self.file()))?;
         let (b, x_star) = if let Some(b) = b {
             (b, None)
         } else {
@@ -231,7 +268,7 @@ impl Job<'_> {
             solved = Some(solution);
         }
         let Some(solution) = solved else { return Err(Failure::usage("--repeat must be at least 1")) };
-        self.finish(a, &b, x_star.as_ref(), &solution, seconds, &curves, targets)
+        self.finish(a, &b, x_star.as_ref(), &solution, seconds, notes, &curves, targets)
     }
 
     fn finish<T: Scalar>(
@@ -241,16 +278,19 @@ impl Job<'_> {
         x_star: Option<&Mat<T>>,
         solution: &Solution<T>,
         seconds: Seconds,
+        mut notes: Vec<String>,
         curves: &[Curve],
-        targets: Targets,
+        mut targets: Targets,
     ) -> Result<Reply> {
         let report = &solution.report;
         let mut warnings = solution.warnings.clone();
-        let mut notes = report.notes.clone();
+        notes.extend_from_slice(&report.notes);
         let options = self.args.solve_options();
-        let exit = if report.outcome == Outcome::Converged { Exit::Done } else { Exit::NotConverged };
-        if exit == Exit::NotConverged {
-            let sentence = why_not(report, &options);
+        let overflow = not_a_number(&solution.x);
+        let converged = report.outcome == Outcome::Converged && overflow.is_none();
+        let exit = if converged { Exit::Done } else { Exit::NotConverged };
+        if !converged {
+            let sentence = overflow.clone().unwrap_or_else(|| why_not(report, &options));
             notes.push(sentence.clone());
             warnings.push(sentence);
         }
@@ -277,8 +317,12 @@ impl Job<'_> {
             options: &options,
             seconds,
             notes,
-            output: self.args.output.as_deref(),
+            output: self.args.output.as_deref().filter(|_| overflow.is_none()),
         };
+        if overflow.is_some() {
+            // No reader takes such numbers.
+            targets.solution = None;
+        }
         targets.write(solution.x.as_ref(), curves, &facts)?;
         Ok(Reply { exit, json: facts.to_json(), text: facts.to_text(), warnings })
     }
@@ -295,6 +339,24 @@ fn forward_error<T: Scalar>(x: &Mat<T>, x_star: &Mat<T>) -> f64 {
     let (x, x_star) = (column(x), column(x_star));
     let difference: Vec<T> = x.iter().zip(&x_star).map(|(&x, &s)| x - s).collect();
     max_abs(&difference) / max_abs(&x_star)
+}
+
+/// What to say where x is not finite.
+fn not_a_number<T: Scalar>(x: &Mat<T>) -> Option<String> {
+    let places = (0..x.ncols()).flat_map(|j| (0..x.nrows()).map(move |i| (i, j)));
+    let (row, column) = places.into_iter().find(|&at| !Scalar::is_finite(x[at]))?;
+    let value = x[(row, column)];
+    let infinite = value.re().to_f64().is_infinite() || value.im().to_f64().is_infinite();
+    let why = if infinite {
+        let largest = match T::KIND {
+            ScalarKind::F32 | ScalarKind::C32 => f64::from(f32::MAX),
+            ScalarKind::F64 | ScalarKind::C64 => f64::MAX,
+        };
+        format!("the solution itself exceeds the largest number, {largest:.1e}; scale b down, or the unit of x up")
+    } else {
+        "the method broke down; use --method auto".into()
+    };
+    Some(format!("not converged: row {row} (from 0) of x is {value}: {why}; x is not written"))
 }
 
 /// Why there is no convergence, and what to try.
@@ -343,6 +405,15 @@ mod tests {
         assert_eq!([x[(0, 0)], x[(1, 0)], x[(2, 0)], x[(11, 0)]], [1.0, 1.0 + 7.0 / 11.0, 1.0 + 3.0 / 11.0, 1.0]);
         let y = known_solution::<c64>(2);
         assert_eq!(y[(1, 0)], c64::new(1.0 + 7.0 / 11.0, 0.0));
+    }
+
+    #[test]
+    fn an_x_that_overflows_is_explained() {
+        assert_eq!(not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::MAX][i])), None);
+        let text = not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::NEG_INFINITY][i])).unwrap();
+        assert!(text.contains("row 1 (from 0) of x is -inf: the solution itself exceeds the largest number, 1.8e308"));
+        let text = not_a_number(&Mat::from_fn(1, 2, |_, j| [1.0, f64::NAN][j])).unwrap();
+        assert!(text.contains("row 0 (from 0) of x is NaN: the method broke down"), "{text}");
     }
 
     #[test]

@@ -6,15 +6,15 @@ use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, DiagonalPivoting, FactorError, Factorization, Lowered, NoPivotLu, ParallelCyclicReduction,
-    PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu, Spike, Switch, Thomas,
-    TridiagonalLu, TridiagonalSpike,
+    CyclicReduction, DiagonalPivoting, DoubledLu, FactorError, Factorization, Lowered, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, RbtOptions, SingularKind, Singularity, SparseLu,
+    Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32, equilibrate, zero,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
 };
 
 use faer::Mat;
@@ -86,15 +86,21 @@ impl<T: Scalar> Factored<T> {
         })
     }
 
-    /// That of A with its rows and columns scaled to one size, which units cannot spoil.
+    /// That of A in units that bring a product of as large entries as can be to 1 and all others below (see
+    /// [`maximum_product_matching`]): what the units of rows and columns cannot spoil.
     pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {
-        *self.scaled_rcond.get_or_init(|| match &self.factors {
-            Factors::Behind(factors) if factors.is_scaled() => factors.inner().rcond(),
-            factors => {
-                let mut rows = vec![zero::<T::Real>(); a.nrows()];
-                let mut cols = rows.clone();
-                equilibrate(a, &mut rows, &mut cols);
-                rcond_scaled(a, &**factors, &rows, &cols)
+        *self.scaled_rcond.get_or_init(|| {
+            let made;
+            let (factored, factors) = match &self.factors {
+                Factors::Plain(factors) => (a, &**factors),
+                Factors::Behind(factors) => {
+                    made = factors.transform().apply(a);
+                    (&made, factors.inner())
+                }
+            };
+            match maximum_product_matching(factored) {
+                Ok(m) => rcond_scaled(factored, factors, &m.row_scale, &m.col_scale),
+                Err(_) => factors.rcond(),
             }
         })
     }
@@ -356,6 +362,10 @@ pub(crate) fn factor_in_order<T: Scalar>(
         Method::DenseLu => {
             let dense = dense(work, method)?;
             (Box::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
+        }
+        Method::DenseLuDoubled => {
+            let dense = dense(work, method)?;
+            (Box::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
         }
         Method::Genp => {
             let dense = dense(work, method)?;

@@ -57,6 +57,8 @@ pub enum Method {
     SparseLu,
     /// Dense LU with partial pivoting.
     DenseLu,
+    /// Dense LU with partial pivoting in twice the precision of a double, for small systems.
+    DenseLuDoubled,
     /// Dense LU without pivoting.
     Genp,
     /// Dense LU without pivoting after random butterflies, checked.
@@ -87,7 +89,7 @@ pub enum Method {
 
 impl Method {
     /// All methods there are, in the order of the help text.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Auto,
         Self::Thomas,
         Self::TridiagonalLu,
@@ -110,6 +112,7 @@ impl Method {
         Self::BandCholesky,
         Self::SparseLu,
         Self::DenseLu,
+        Self::DenseLuDoubled,
         Self::Genp,
         Self::Rbt,
         Self::Hbisa,
@@ -235,6 +238,7 @@ impl Method {
             Self::BandCholesky => ("band-cholesky", "band Cholesky, for Hermitian positive definite matrices", ORDERED),
             Self::SparseLu => ("sparse-lu", "sparse LU with partial pivoting", ORDERED),
             Self::DenseLu => ("dense-lu", "dense LU with partial pivoting", ORDERED),
+            Self::DenseLuDoubled => ("dense-lu-doubled", "the same in twice the precision, for small systems", ORDERED),
             Self::Genp => ("genp", "dense LU without pivoting", ORDERED),
             Self::Rbt => ("rbt", "random butterflies, then dense LU without pivoting, checked", SEEDED),
             Self::Hbisa => ("hbisa", "block Jacobi iteration", SHARED),

@@ -131,9 +131,9 @@ impl<T: Scalar> Reordered<T> {
         &*self.inner
     }
 
-    /// Whether rows and columns of A' have another size than those of A.
-    pub fn is_scaled(&self) -> bool {
-        self.transform.scaling.is_some()
+    /// What made A' of A.
+    pub fn transform(&self) -> &Transform<T> {
+        &self.transform
     }
 
     /// `norm_one` is ‖A‖₁ of the matrix before the transform.

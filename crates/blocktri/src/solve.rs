@@ -17,7 +17,7 @@ use crate::iterate::iterate;
 use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
-use crate::verdict::{at_rounding_level, judge, no_pivot, proves_singular, working_precision};
+use crate::verdict::{DOUBLED_ROWS, at_rounding_level, judge, no_pivot, proves_singular, working_precision};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -121,7 +121,11 @@ fn on_processor<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     if options.method.is_iterative() {
-        return iterate(a, b, options, monitor);
+        return iterate(a, b, options, monitor).map_err(|e| match e {
+            // Of a block or a subdomain: A itself may be regular.
+            Error::Singular(place) => no_pivot(a, options.method, place, options, monitor),
+            other => other,
+        });
     }
     let mut solver = Solver::new(a, options, monitor)?;
     let mut answer = solver.solve(b.as_ref())?;
@@ -139,7 +143,7 @@ fn on_processor<T: Scalar>(
     }
     let mut tried = (solver.factored.method, solver.factored.reorder);
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
-        let Some(next) = stronger_step(tried) else { break };
+        let Some(next) = stronger_step(tried, a.nrows()) else { break };
         tried = next;
         let (method, reorder) = next;
         attempts.push(format!(
@@ -151,7 +155,7 @@ fn on_processor<T: Scalar>(
             Ok(()) => {}
             Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
             // Singular for the strongest pivoting: the weak answer is worth nothing.
-            Err(singular @ Error::Singular(_)) if stronger_step(next).is_none() => return Err(singular),
+            Err(singular @ Error::Singular(_)) if stronger_step(next, a.nrows()).is_none() => return Err(singular),
             Err(failed) => {
                 attempts.push(format!("{method}: {failed}"));
                 continue;
@@ -191,12 +195,16 @@ fn too_large<T: Scalar>(c: &Certificate) -> String {
     }
 }
 
-/// The step after `tried` on the way of `auto`: at its end sparse LU, in its own order and then with the rows matched.
-fn stronger_step((method, reorder): (Method, Reorder)) -> Option<(Method, Reorder)> {
+/// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
+/// matched, and for small systems dense LU in twice the precision.
+fn stronger_step((method, reorder): (Method, Reorder), n: usize) -> Option<(Method, Reorder)> {
     match (stronger(method), method, reorder) {
         (Some(next @ Method::TridiagonalLu), ..) => Some((next, Reorder::None)),
         (Some(Method::SparseLu), ..) => Some((Method::SparseLu, Reorder::None)),
         (Some(next), _, order) => Some((next, order)),
+        (None, Method::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
+            Some((Method::DenseLuDoubled, Reorder::Matching))
+        }
         (None, Method::SparseLu, Reorder::Matching) => None,
         (None, Method::SparseLu, _) => Some((Method::SparseLu, Reorder::Matching)),
         (None, ..) => None,
@@ -403,7 +411,8 @@ impl<T: Scalar> Solver<T> {
         })
     }
 
-    /// X from the factors, refined. Right-hand sides near the ends of the range are brought to its middle and back.
+    /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
+    /// near the ends of the range are brought to its middle and back.
     fn refined(&self, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
         let factors = &*self.factored.factors;
         let middle = |j: usize| middle_exponent::<T>(b.col_as_slice(j));
@@ -411,7 +420,7 @@ impl<T: Scalar> Solver<T> {
         if exponents.iter().all(|&e| e == 0) {
             let mut x = b.clone();
             factors.solve_in_place(x.as_mut());
-            let refined = refine(&self.a, factors, Op::Identity, b.as_ref(), &mut x, refinement);
+            let refined = self.refine(b, &mut x, refinement);
             return (x, refined);
         }
         let times_powers = |m: &mut Mat<T>, sign: i32| {
@@ -424,10 +433,28 @@ impl<T: Scalar> Solver<T> {
         times_powers(&mut scaled, -1);
         let mut x = scaled.clone();
         factors.solve_in_place(x.as_mut());
-        let refined = refine(&self.a, factors, Op::Identity, scaled.as_ref(), &mut x, refinement);
+        let refined = self.refine(&scaled, &mut x, refinement);
         times_powers(&mut x, 1);
         let certificate = certify(&self.a, Op::Identity, x.as_ref(), b.as_ref());
         (x, Refined { certificate, ..refined })
+    }
+
+    fn refine(&self, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> Refined {
+        let refine = |x: &mut Mat<T>, refinement| {
+            refine(&self.a, &*self.factored.factors, Op::Identity, b.as_ref(), x, refinement)
+        };
+        let first = refine(x, refinement);
+        let good = judge(&self.a, x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
+        if good || refinement != Refinement::Auto {
+            return first;
+        }
+        let more = refine(x, Refinement::Stagnation);
+        Refined {
+            steps: first.steps + more.steps,
+            operator_applications: first.operator_applications + more.operator_applications,
+            solves: first.solves + more.solves,
+            ..more
+        }
     }
 
     /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
@@ -561,9 +588,12 @@ fn automatic<T: Scalar>(
             (None, reorder, _) => transform(a, method, reorder, notes)?,
         };
         let failure = match factor(a, method, transform, options, monitor) {
-            Ok(factored) => match suspected {
-                Some(place) if proves_singular(a, &factored) => return Err(Error::Singular(place)),
-                _ => return Ok(factored),
+            Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
+                None => return Ok(factored),
+                Some(place) if stronger_step((method, reorder), a.nrows()).is_none() => {
+                    return Err(Error::Singular(place));
+                }
+                Some(_) => format!("{method} finds the matrix singular to working precision"),
             },
             Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
             Err(Error::Singular(place)) if place.kind == SingularKind::Numerical => {
@@ -572,7 +602,7 @@ fn automatic<T: Scalar>(
             }
             Err(other) => return Err(other),
         };
-        let Some((next, order)) = stronger_step((method, reorder)) else {
+        let Some((next, order)) = stronger_step((method, reorder), a.nrows()) else {
             return Err(match suspected {
                 Some(place) => Error::Singular(place),
                 None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),

@@ -5,16 +5,19 @@
 //! working precision after scaling: below that no method has the digits, and the report warns.
 //!
 //! A matrix is called singular when no pattern of pivots exists, or when elimination with pivoting over all rows finds no
-//! pivot and the strongest method does not contradict: sparse LU of the matched and scaled matrix fails as well, or has a
-//! reciprocal condition number of at most n·u.
+//! pivot and the strongest method does not contradict. That is, of the matched and scaled matrix, dense LU in twice the
+//! precision up to 512 rows, which must find no pivot either; beyond, sparse LU, whose reciprocal condition number must be at
+//! most n·u.
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{FactorError, SingularKind, Singularity};
-use bt_formats::{Certificate, Csr, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow};
+use bt_formats::{
+    Certificate, Csr, LinearOperator, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow,
+};
 use faer::MatRef;
 
 use crate::error::Error;
-use crate::factors::{Factored, factor, transform};
+use crate::factors::{Factored, factor, matching, transform};
 use crate::options::{Method, Precision, Reorder, SolveOptions};
 
 /// Normwise backward error of a few units of roundoff.
@@ -33,9 +36,13 @@ pub(crate) fn judge<T: Scalar>(
 ) -> Outcome {
     let rowwise = x.nrows().max(32) as f64 * unit_roundoff::<T>();
     let good = |c: &Certificate| at_rounding_level::<T>(c) && c.componentwise_backward_error <= rowwise;
+    // What underflow took from x must not be all of it.
+    let most = unit_roundoff::<T>().sqrt();
     let is_good = good(c)
         || (at_rounding_level::<T>(c) && !regular())
-        || (reaches_below_normal(x) && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
+        || (c.backward_error <= most
+            && reaches_below_normal(x)
+            && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
     if is_good { Outcome::Converged } else { Outcome::Inaccurate }
 }
 
@@ -50,8 +57,8 @@ pub(crate) fn working_precision<T: Scalar>(n: usize) -> f64 {
     n as f64 * unit_roundoff::<T>()
 }
 
-/// What follows when a method named by the caller found no pivot at `place`: the matrix is singular, or the method breaks
-/// down on it.
+/// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
+/// on it.
 pub(crate) fn no_pivot<T: Scalar>(
     a: &Csr<T>,
     method: Method,
@@ -59,17 +66,20 @@ pub(crate) fn no_pivot<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Error {
-    if place.kind == SingularKind::Structural {
-        return Error::Singular(place);
+    if place.kind == SingularKind::Structural
+        && let Err(proof) = matching(a)
+    {
+        return proof;
     }
-    let strongest = transform(a, Method::SparseLu, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
+    let method_of_proof = if a.nrows() <= DOUBLED_ROWS { Method::DenseLuDoubled } else { Method::SparseLu };
+    let strongest = transform(a, method_of_proof, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
         let options = SolveOptions { precision: Precision::Working, ..options.clone() };
-        factor(a, Method::SparseLu, transform, &options, monitor)
+        factor(a, method_of_proof, transform, &options, monitor)
     });
     let found = match strongest {
         Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
         Ok(factored) => format!(
-            "the matrix is regular, with a reciprocal condition number of {:.1e} after scaling by sparse-lu",
+            "by {method_of_proof} it is regular, with a reciprocal condition number of {:.1e} after scaling",
             factored.scaled_rcond(a)
         ),
         Err(Error::Singular(_)) => return Error::Singular(place),
@@ -80,7 +90,11 @@ pub(crate) fn no_pivot<T: Scalar>(
     Error::Factor(FactorError::Breakdown { method: method.name(), reason })
 }
 
-/// Whether the strongest factors allow that the matrix is singular.
+/// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
+pub(crate) const DOUBLED_ROWS: usize = 512;
+
+/// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision, it is not.
 pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
-    !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
+    strongest.method != Method::DenseLuDoubled
+        && !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
 }

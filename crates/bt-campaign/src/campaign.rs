@@ -14,7 +14,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::exact::Truth;
 use crate::family::{Family, system};
 use crate::judge::{Case, Finding, has_twin, judge_threads, judge_twins};
-use crate::run::{End, THREAD, run, tasks};
+use crate::run::{End, Reach, THREAD, run, tasks};
 use crate::system::System;
 
 /// A run that did not do what it must.
@@ -78,7 +78,9 @@ pub fn run_case(
     let mut rng = Rng::with_seed(seed ^ case.rotate_left(32) ^ 0x5eed);
     let mut sightings = Vec::new();
     let mut runs = 0;
-    for task in tasks(&system, &mut rng) {
+    // A system by `auto` takes a tenth of the time of one by every method, and `auto` has to solve all of them.
+    let reach = if case % 4 == 0 { Reach::All } else { Reach::Auto };
+    for task in tasks(&system, reach, &mut rng) {
         let mut see = |finding| sightings.push(Sighting { case, label: task.label.clone(), finding });
         let end = run(&system, &task.options, &pools.one);
         each(&task.label, &end);

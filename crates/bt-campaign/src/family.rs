@@ -90,7 +90,10 @@ impl Family {
 /// The system of a case: the same for the same seed and number.
 pub fn system(seed: u64, case: u64) -> System {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ case.wrapping_mul(0xd134_2543_de82_ef95));
-    let family = Family::ALL[rng.usize(..Family::ALL.len())];
+    // Chains, units of their own and the ends of the range have found most: they are drawn three times as often.
+    let often = [Family::Chain, Family::Units, Family::Edges];
+    let place = rng.usize(..Family::ALL.len() + 2 * often.len());
+    let family = Family::ALL.get(place).copied().unwrap_or_else(|| often[place % often.len()]);
     let kinds = [ScalarKind::F64, ScalarKind::F64, ScalarKind::F64, ScalarKind::C64, ScalarKind::F32, ScalarKind::C32];
     let kind = kinds[rng.usize(..kinds.len())];
     let mut draw = Draw { rng, kind };
@@ -124,6 +127,17 @@ impl Grid {
         for i in 0..self.n {
             for j in 0..self.n {
                 *to.at(i, j) = self.get(rows[i], columns[j]);
+            }
+        }
+        to
+    }
+
+    /// A·A of a real matrix.
+    fn squared(&self) -> Self {
+        let mut to = Self::zeros(self.n);
+        for i in 0..self.n {
+            for j in 0..self.n {
+                *to.at(i, j) = [(0..self.n).map(|k| self.get(i, k)[0] * self.get(k, j)[0]).sum(), 0.0];
             }
         }
         to
@@ -213,8 +227,8 @@ impl Draw {
 
     fn matrix(&mut self, family: Family) -> Grid {
         match family {
-            Family::Integers => self.scattered(16, Palette::Integers),
-            Family::Powers => self.scattered(12, Palette::Powers),
+            Family::Integers => self.dense(16, Palette::Integers),
+            Family::Powers => self.dense(12, Palette::Powers),
             Family::Chain => self.chain(),
             Family::Band => self.band(),
             Family::Arrow => self.arrow(),
@@ -242,6 +256,40 @@ impl Draw {
                     *a.at(i, j) = self.entry(palette);
                 }
             }
+        }
+        a
+    }
+
+    /// Of no structure, Hermitian, skew-Hermitian, or Wilkinson's example of growth.
+    fn dense(&mut self, largest: usize, palette: Palette) -> Grid {
+        let mut a = self.scattered(largest, palette);
+        let n = a.n;
+        let sign = match self.rng.u32(..20) {
+            0..=12 => return a,
+            13 => {
+                for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                    let v = if i == j || j + 1 == n {
+                        1.0
+                    } else if i > j {
+                        -1.0
+                    } else {
+                        0.0
+                    };
+                    *a.at(i, j) = [v, 0.0];
+                }
+                return a;
+            }
+            14..=17 => 1.0,
+            _ => -1.0,
+        };
+        for i in 0..n {
+            for j in 0..=i {
+                let v = a.get(i, j);
+                *a.at(j, i) = [sign * v[0], -sign * v[1]];
+            }
+            // What is its own mirror.
+            let v = a.at(i, i);
+            *v = if sign > 0.0 { [v[0], 0.0] } else { [0.0, v[1]] };
         }
         a
     }
@@ -378,7 +426,8 @@ impl Draw {
         };
         let reach = if is_single(self.kind) { 7.0 } else { 20.0 };
         let n = a.n;
-        let tens = self.chance(60);
+        // Powers of ten are no small integers times a power of two: exact arithmetic takes long with them.
+        let tens = n <= 16 && self.chance(60);
         let mut units = |percent: u32| -> Vec<f64> {
             let per = [1, 2, 3][self.rng.usize(..3)];
             let choices: Vec<f64> =
@@ -412,7 +461,8 @@ impl Draw {
 
     /// Cells of 2 to 4 unknowns coupled to their neighbours, well conditioned as a rule.
     fn cells(&mut self) -> Grid {
-        let (size, count) = (self.rng.usize(2..=4), self.rng.usize(2..=4));
+        let size = self.rng.usize(2..=4);
+        let count = if self.chance(10) { 9 } else { self.rng.usize(2..=4) };
         let n = size * count;
         let mut a = Grid::zeros(n);
         for i in 0..n {
@@ -573,7 +623,31 @@ impl Draw {
         a
     }
 
+    /// Dorr's matrix: diagonally dominant, and ill-conditioned for a small θ.
+    fn dorr(&mut self) -> Grid {
+        let n = self.size(32).max(2);
+        let theta = 2f64.powi(-self.rng.i32(2..=10));
+        let h = 1.0 / (n + 1) as f64;
+        let term = theta / (h * h);
+        let mut a = Grid::zeros(n);
+        for i in 0..n {
+            let slope = (0.5 - (i + 1) as f64 * h) / h;
+            let (below, above) = if i < n.div_ceil(2) { (-term, -term - slope) } else { (-term + slope, -term) };
+            *a.at(i, i) = [-(below + above), 0.0];
+            if i > 0 {
+                *a.at(i, i - 1) = [below, 0.0];
+            }
+            if i + 1 < n {
+                *a.at(i, i + 1) = [above, 0.0];
+            }
+        }
+        a
+    }
+
     fn tridiagonal(&mut self) -> Grid {
+        if self.chance(8) {
+            return self.dorr();
+        }
         let n = self.size(32);
         let palette = self.palette();
         let diagonal = [Palette::Tiny, Palette::Integers, palette, palette][self.rng.usize(..4)];
@@ -609,10 +683,14 @@ impl Draw {
         let symbol: Vec<[f64; 2]> = (0..2 * n)
             .map(|k| if k.abs_diff(n) <= width && self.chance(80) { self.entry(palette) } else { [0.0; 2] })
             .collect();
+        let circulant = self.chance(30);
         let mut a = Grid::zeros(n);
         for i in 0..n {
             for j in 0..n {
-                *a.at(i, j) = symbol[n + i - j];
+                let k = n + i - j;
+                let around = if k < n { k + n } else { k - n };
+                let (u, v) = (symbol[k], symbol.get(around).copied().unwrap_or_default());
+                *a.at(i, j) = if circulant && k != n { [u[0] + v[0], u[1] + v[1]] } else { u };
             }
         }
         a
@@ -647,7 +725,7 @@ impl Draw {
             let sum: f64 = (0..n).filter(|&j| j != i).map(|j| -a.get(i, j)[0]).sum();
             a.at(i, i)[0] += sum;
         }
-        a
+        if n <= 16 && self.chance(15) { a.squared() } else { a }
     }
 
     /// Rounds to the scalar type, turns some matrices over, adds a right-hand side.
@@ -677,7 +755,16 @@ impl Draw {
                 }
             }
         }
-        let mut system = System { family, kind, n, entries, b: vec![[0.0; 2]; n] };
+        let mut zeros = Vec::new();
+        if self.chance(8) {
+            for _ in 0..self.rng.usize(1..=n) {
+                let (i, j) = (self.rng.usize(..n), self.rng.usize(..n));
+                if a.get(i, j) == [0.0; 2] && !zeros.contains(&(i, j)) {
+                    zeros.push((i, j));
+                }
+            }
+        }
+        let mut system = System { family, kind, n, entries, zeros, b: vec![[0.0; 2]; n] };
         self.right_hand_side(&mut system);
         system
     }
@@ -721,12 +808,14 @@ impl Draw {
             if largest > 0.0 {
                 let shift = exponent - largest.log2().ceil() as i32;
                 for v in system.b.iter_mut().flatten() {
-                    *v = *v * 2f64.powi(shift / 2) * 2f64.powi(shift - shift / 2);
+                    *v = *v * 2f64.powi(shift / 3) * 2f64.powi(shift / 3) * 2f64.powi(shift - 2 * (shift / 3));
                 }
             }
         }
         system.b.iter_mut().flatten().for_each(|v| *v = rounded(kind, *v));
-        if system.b.iter().all(|v| *v == [0.0; 2]) {
+        if self.chance(2) {
+            system.b.fill([0.0; 2]);
+        } else if system.b.iter().all(|v| *v == [0.0; 2]) {
             let i = self.rng.usize(..system.n);
             system.b[i] = [1.0, 0.0];
         }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `panic` | anything that panics |
 //! | `false-singular` | "singular" by any method with κ < 1/(n·u); "structurally" with a full structural rank |
-//! | `false-success` | converged, and x not finite, or the exact backward error of a direct method above 64·n·u, or the exact relative residual of an iteration above its tolerance |
+//! | `false-success` | converged, and x not finite, or the exact backward error of a direct method above 64·n·u, or the exact relative residual of an iteration above its tolerance; near the bottom of the range also what the smallest number of the type is worth |
 //! | `no-digit` | converged by a direct method without a warning, \|dᵢ\| > \|xᵢ\|/2 somewhere that the componentwise condition cannot excuse |
 //! | `certificate` | a figure below half its exact value, or far above it |
 //! | `rcond` | 100 times too large and above n·u |
@@ -133,7 +133,7 @@ impl Case<'_> {
         let u = unit_roundoff(self.system.kind);
         let nu = self.nu();
         if task.options.method.is_iterative() {
-            let bound = rtol(self.system.kind) * 1.05 + 4.0 * u;
+            let bound = rtol(self.system.kind) * 1.05 + 4.0 * u + 2.0 * exact.grain[0];
             if task.options.stop_rule == StopRule::Residual && exact.relative_residual > bound {
                 let detail = format!(
                     "relative residual {:.1e}, reported {:.1e}, after {} iterations",
@@ -143,14 +143,15 @@ impl Case<'_> {
             }
             return;
         }
-        if exact.backward_error > 64.0 * nu {
+        if exact.backward_error > 64.0 * nu + 2.0 * exact.grain[1] {
             let detail = format!(
                 "backward error {:.1e}, reported {:.1e}, by {}",
                 exact.backward_error, answer.certificate.backward_error, answer.method
             );
             findings.push(finding("false-success", detail));
         }
-        let Some(known) = self.truth.solution.as_ref() else { return };
+        // Digits of numbers below the range are lost to everybody.
+        let Some(known) = self.truth.solution.as_ref().filter(|known| self.in_range(known)) else { return };
         let lost = |i: &usize| {
             let (error, x) = (known.error(*i, answer.x[*i]), known.x[*i]);
             error > x * Wide::new(0.5) && known.component[*i] * Wide::new(1e3 * nu) < x
@@ -196,15 +197,18 @@ impl Case<'_> {
     fn judge_certificate(&self, answer: &Answer, exact: &Measures) -> Option<Finding> {
         let nu = self.nu() + 4.0 * unit_roundoff(self.system.kind);
         let c = &answer.certificate;
+        let largest = |v: &[[f64; 2]]| v.iter().flatten().fold(0.0f64, |m, v| m.max(v.abs()));
+        let bottom = if is_single(self.system.kind) { -100f64 } else { -960f64 }.exp2();
+        let tiny = [&self.system.b, &answer.x].iter().any(|v| largest(v) > 0.0 && largest(v) < bottom);
         let figures = [
             ("relative residual", c.relative_residual, exact.relative_residual, exact.resolution),
             ("backward error", c.backward_error, exact.backward_error, 1.0),
             ("componentwise backward error", c.componentwise_backward_error, exact.componentwise, 1.0),
         ];
         figures.into_iter().find_map(|(name, reported, exact, resolution)| {
-            // Nobody needs a residual to the last digit of u.
+            // Nobody needs a residual to the last digit of u, nor one of numbers below the range.
             let low = exact > 2.0 * reported + 2.0 * nu;
-            let high = !(reported <= 8.0 * exact + 8.0 * nu * resolution);
+            let high = !(reported <= 8.0 * exact + 8.0 * nu * resolution) && !(tiny && reported.is_finite());
             (low || high).then(|| {
                 let detail = format!("{name} reported as {reported:.1e} is {exact:.1e}");
                 finding(if low { "certificate-low" } else { "certificate-high" }, detail)
@@ -255,8 +259,8 @@ pub fn judge_twins((alpha, beta): (i32, i32), one: &End, twin: &End) -> Option<F
         let detail = format!("{} iterations; {units}: {}", one.iterations, twin.iterations);
         return Some(finding("units-iterations", detail));
     }
-    let shift = 2f64.powi((beta - alpha) / 2);
-    let shifted = |v: f64| v * shift * shift;
+    let shift = beta - alpha;
+    let shifted = |v: f64| v * 2f64.powi(shift / 2) * 2f64.powi(shift - shift / 2);
     let differ = one.x.iter().flatten().zip(twin.x.iter().flatten()).any(|(x, y)| shifted(*x) != *y);
     differ.then(|| finding("units-digits", format!("{units}: x has other digits")))
 }
@@ -273,4 +277,171 @@ pub fn has_twin(system: &System, truth: &Truth) -> bool {
 
 fn condition(known: &Known) -> String {
     format!("{:.1e} after scaling", known.scaled_condition.to_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use blocktri::{Breakdown, Certificate, SolveOptions};
+
+    use super::*;
+
+    fn task(method: Method) -> Task {
+        let options = SolveOptions { method, ..SolveOptions::default() };
+        Task { label: method.name().into(), options, on_two_threads: false, twin: None }
+    }
+
+    fn answer(x: &[f64]) -> Answer {
+        Answer {
+            x: x.iter().map(|&v| [v, 0.0]).collect(),
+            outcome: Outcome::Converged,
+            method: "band-lu",
+            iterations: 1,
+            certificate: Certificate::default(),
+            rcond: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn kinds(system: &System, method: Method, end: &End) -> Vec<&'static str> {
+        let truth = Truth::of(system);
+        let case = Case { system, truth: &truth };
+        case.judge(&task(method), end).iter().map(|f| f.kind).collect()
+    }
+
+    fn rotation() -> System {
+        System::dense(2, &[1.0, 1.0, 1.0, -1.0], &[3.0, 1.0])
+    }
+
+    fn singular() -> System {
+        System::dense(2, &[1.0, 1.0, 1.0, 1.0], &[2.0, 2.0])
+    }
+
+    #[test]
+    fn a_right_answer_has_no_finding() {
+        for method in [Method::Auto, Method::BandLu, Method::Gmres] {
+            assert_eq!(kinds(&rotation(), method, &End::Answer(answer(&[2.0, 1.0]))), [""; 0]);
+        }
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Refused("no band".into())), [""; 0]);
+    }
+
+    #[test]
+    fn singular_is_said_of_singular_matrices_only() {
+        let end = |kind| End::Singular(kind, "the matrix is singular".into());
+        let numerical = end(SingularKind::Numerical);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &numerical), ["false-singular"]);
+        assert_eq!(kinds(&rotation(), Method::Auto, &numerical), ["false-singular", "unsolved"]);
+        assert_eq!(kinds(&singular(), Method::Auto, &numerical), [""; 0]);
+        assert_eq!(kinds(&singular(), Method::Auto, &end(SingularKind::Structural)), ["false-singular"]);
+        // 1 + 2⁻⁵² is regular, but no double-precision elimination has to see it.
+        let near = System::dense(2, &[1.0, 1.0, 1.0, 1.0 + f64::EPSILON], &[2.0, 2.0]);
+        assert_eq!(kinds(&near, Method::Auto, &numerical), [""; 0]);
+        let mut exhausted = answer(&[0.0, 0.0]);
+        exhausted.outcome = Outcome::Breakdown(Breakdown::SingularOperator);
+        exhausted.certificate = certificate(1.0, 1.0, 1.0);
+        let said = Breakdown::SingularOperator.to_string().contains("matrix is singular");
+        let expected: &[&str] = if said { &["false-singular"] } else { &[] };
+        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(exhausted)), expected);
+    }
+
+    fn certificate(relative_residual: f64, backward_error: f64, componentwise_backward_error: f64) -> Certificate {
+        Certificate { relative_residual, backward_error, componentwise_backward_error }
+    }
+
+    #[test]
+    fn success_needs_a_small_residual() {
+        // x₁ is off by 10⁻⁶: residuals (1, 1)·10⁻⁶.
+        let mut off = answer(&[2.0 + 1e-6, 1.0]);
+        off.certificate = certificate(5e-7, 2e-7, 5e-7);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(off.clone())), ["false-success"]);
+        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(off.clone())), ["false-success"]);
+        off.outcome = Outcome::Inaccurate;
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(off.clone())), [""; 0]);
+        assert_eq!(kinds(&rotation(), Method::Auto, &End::Answer(off)), ["unsolved"]);
+        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(answer(&[f64::NAN, 0.0]))), ["false-success"]);
+        let mut zero = answer(&[0.0, 0.0]);
+        zero.certificate = certificate(f64::INFINITY, 1.0, 1.0);
+        assert_eq!(kinds(&rotation(), Method::Cg, &End::Answer(zero)), ["false-success", "certificate-high"]);
+    }
+
+    #[test]
+    fn certificates_are_neither_low_nor_high() {
+        let mut lying = answer(&[2.5, 1.0]);
+        lying.outcome = Outcome::Inaccurate;
+        lying.certificate = certificate(1e-3, 0.1, 0.15);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(lying)), ["certificate-low"]);
+        let mut modest = answer(&[2.0, 1.0]);
+        modest.certificate = certificate(1e-16, f64::INFINITY, 1e-16);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(modest.clone())), ["certificate-high"]);
+        modest.certificate = certificate(1e-16, 2e-16, 3e-16);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(modest)), [""; 0]);
+    }
+
+    #[test]
+    fn digits_are_lost_only_where_the_condition_says_so() {
+        // Row 2 is in units of its own: a normwise backward error does not see it.
+        let mut units = System::dense(2, &[1.0, 1.0, 1e-20, -1e-20], &[3.0, 1e-20]);
+        units.family = Family::Units;
+        let mut lost = answer(&[3.0, 0.0]);
+        lost.certificate = certificate(1e-20, 1e-20, 1.0);
+        assert_eq!(kinds(&units, Method::BandLu, &End::Answer(lost.clone())), [""; 0]);
+        assert_eq!(kinds(&units, Method::Auto, &End::Answer(lost.clone())), ["no-digit", "componentwise"]);
+        lost.x = vec![[-5.0, 0.0], [8.0, 0.0]];
+        assert_eq!(kinds(&units, Method::BandLu, &End::Answer(lost)), ["no-digit"]);
+    }
+
+    #[test]
+    fn conditions_and_warnings() {
+        let warned = |x: &[f64]| {
+            let mut answer = answer(x);
+            answer.warnings = vec!["the matrix is singular to working precision".into()];
+            End::Answer(answer)
+        };
+        assert_eq!(kinds(&rotation(), Method::BandLu, &warned(&[2.0, 1.0])), ["warning"]);
+        assert_eq!(kinds(&singular(), Method::BandLu, &warned(&[1.0, 1.0])), [""; 0]);
+        let mut silent = answer(&[1.0, 1.0]);
+        silent.rcond = Some(1e-9);
+        assert_eq!(kinds(&singular(), Method::BandLu, &End::Answer(silent.clone())), ["silence"]);
+        silent.rcond = Some(1e-17);
+        assert_eq!(kinds(&singular(), Method::BandLu, &End::Answer(silent.clone())), [""; 0]);
+        let near = System::dense(2, &[1.0, 1.0, 1.0, 1.0 + f64::EPSILON], &[2.0, 2.0]);
+        silent.rcond = Some(1e-9);
+        silent.x = vec![[2.0, 0.0], [0.0, 0.0]];
+        assert_eq!(kinds(&near, Method::BandLu, &End::Answer(silent)), ["rcond"]);
+    }
+
+    #[test]
+    fn iterations_end_no_worse_than_they_began() {
+        let mut worse = answer(&[2.0, 9.0]);
+        worse.outcome = Outcome::IterationLimit;
+        worse.certificate = certificate(3.6, 0.4, 0.7);
+        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(worse.clone())), ["worse-than-zero"]);
+        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(worse)), [""; 0]);
+    }
+
+    #[test]
+    fn overflowing_solutions_are_not_asked_of_auto() {
+        let beyond = System::dense(1, &[1e-300], &[1e300]);
+        let end = End::Failed("overflow".into());
+        assert_eq!(kinds(&beyond, Method::Auto, &end), [""; 0]);
+        assert_eq!(kinds(&System::dense(1, &[1e-300], &[1.0]), Method::Auto, &end), ["unsolved"]);
+        assert_eq!(kinds(&beyond, Method::Auto, &End::Panic("index".into())), ["panic"]);
+    }
+
+    #[test]
+    fn twins_and_threads() {
+        let end = |x: &[f64]| End::Answer(answer(x));
+        let broken = End::Failed("breakdown".into());
+        assert_eq!(judge_threads(&task(Method::Spike), &end(&[1.0]), &end(&[1.0])), None);
+        assert!(judge_threads(&task(Method::Spike), &end(&[1.0]), &broken).is_some());
+        assert_eq!(judge_threads(&task(Method::Gmres), &end(&[1.0]), &broken), None);
+        let kind = |one: &End, twin: &End| judge_twins((60, 0), one, twin).map(|f| f.kind);
+        assert_eq!(kind(&end(&[3.0, 5.0]), &end(&[3.0 * (-60f64).exp2(), 5.0 * (-60f64).exp2()])), None);
+        assert_eq!(kind(&end(&[3.0]), &end(&[3.0])), Some("units-digits"));
+        assert_eq!(kind(&end(&[3.0]), &broken), Some("units"));
+        let mut longer = answer(&[3.0 * (-60f64).exp2()]);
+        longer.iterations = 2;
+        assert_eq!(kind(&end(&[3.0]), &End::Answer(longer)), Some("units-iterations"));
+        let odd = judge_twins((0, 61), &end(&[3.0]), &end(&[3.0 * 61f64.exp2()]));
+        assert_eq!(odd, None);
+    }
 }

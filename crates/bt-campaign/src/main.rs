@@ -85,6 +85,9 @@ fn replay(args: &Args, case: u64) -> Result<bool, Box<dyn std::error::Error>> {
     for (i, j, [re, im]) in &system.entries {
         println!("  a[{i}, {j}] = {re:e}{}", imaginary(*im));
     }
+    for (i, j) in &system.zeros {
+        println!("  a[{i}, {j}] = 0, stored");
+    }
     for (i, [re, im]) in system.b.iter().enumerate() {
         println!("  b[{i}] = {re:e}{}", imaginary(*im));
     }

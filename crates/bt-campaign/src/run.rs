@@ -107,8 +107,17 @@ pub fn rtol(kind: ScalarKind) -> f64 {
     if is_single(kind) { 1e-4 } else { 1e-8 }
 }
 
-/// `auto` in several ways, every method, every preconditioner with one of the Krylov methods.
-pub fn tasks(system: &System, rng: &mut Rng) -> Vec<Task> {
+/// What of the methods is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// `auto` alone.
+    Auto,
+    /// Every method.
+    All,
+}
+
+/// `auto` in several ways; then every method, and every preconditioner with one of the Krylov methods.
+pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     let mut tasks = Vec::new();
     let shift = if is_single(system.kind) { 30 } else { 60 };
     let mut push = |label: String, options: SolveOptions, rng: &mut Rng, percent: u32| {
@@ -127,6 +136,9 @@ pub fn tasks(system: &System, rng: &mut Rng) -> Vec<Task> {
     push(format!("auto --reorder {reorder}"), SolveOptions { reorder, ..base.clone() }, rng, 30);
     push("auto --blocks".into(), SolveOptions { blocks: blocks(system.n, rng), ..base.clone() }, rng, 30);
 
+    if reach == Reach::Auto {
+        return tasks;
+    }
     for method in Method::ALL.into_iter().filter(|m| *m != Method::Auto) {
         let krylov = method.reads().contains(&"--precond");
         let mut options = vary(&SolveOptions { method, ..base.clone() }, system.n, rng);

@@ -18,6 +18,8 @@ pub struct System {
     pub n: usize,
     /// Entries (row, column, [re, im]) that are not zero, sorted, each place once.
     pub entries: Vec<(usize, usize, [f64; 2])>,
+    /// Places where a zero is stored.
+    pub zeros: Vec<(usize, usize)>,
     /// Right-hand side.
     pub b: Vec<[f64; 2]>,
 }
@@ -28,7 +30,7 @@ impl System {
         let entries =
             a.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(k, &v)| (k / n, k % n, [v, 0.0])).collect();
         let b = b.iter().map(|&v| [v, 0.0]).collect();
-        Self { family: Family::Integers, kind: ScalarKind::F64, n, entries, b }
+        Self { family: Family::Integers, kind: ScalarKind::F64, n, entries, zeros: Vec::new(), b }
     }
 
     /// The matrix in a scalar type.
@@ -39,6 +41,9 @@ impl System {
         let mut a = Coo::new(self.n, self.n)?;
         for &(i, j, [re, im]) in &self.entries {
             a.push(i, j, T::from_parts(re, im))?;
+        }
+        for &(i, j) in &self.zeros {
+            a.push(i, j, T::from_parts(0.0, 0.0))?;
         }
         a.to_csr()
     }

@@ -139,8 +139,8 @@ impl<T: Scalar> DiagonalPivoting<T> {
                     return Err(FactorError::Breakdown {
                         method: Self::METHOD,
                         reason: format!(
-                            "row {i} (from 0) has no pivot of order 1 or 2: the matrix is singular or needs row interchanges, \
-                             which tridiagonal-lu has"
+                            "row {i} (from 0) has no pivot of order 1 or 2: tridiagonal-lu, which exchanges rows, tells \
+                             whether there is any"
                         ),
                     });
                 }

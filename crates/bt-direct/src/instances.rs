@@ -12,7 +12,7 @@ use faer::{c32, c64};
 use crate::batch::{BandBatch, BatchLu, TridiagonalBatch};
 use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-    BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, Factorization, Inertia, NoPivotLu,
+    BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, Inertia, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseLu, Spike, Thomas,
     TridiagonalLu, TridiagonalOnce, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal,
     refine,
@@ -56,6 +56,8 @@ fn of<T: Scalar>() {
     compile!(BlockRbt::<T>::with_options, BlockRbt::<T>::refactor_with_monitor);
     methods::<T, BorderedBlocks<T>>();
     compile!(BorderedBlocks::<T>::new, BorderedBlocks::<T>::refactor);
+    methods::<T, DoubledLu<T>>();
+    compile!(DoubledLu::<T>::with_monitor);
     methods::<T, CyclicReduction<T>>();
     compile!(CyclicReduction::<T>::with_monitor, CyclicReduction::<T>::refactor_with_monitor);
     methods::<T, DiagonalPivoting<T>>();

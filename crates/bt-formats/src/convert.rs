@@ -6,11 +6,13 @@
 use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::kernels::ask_for_huge_pages;
+use crate::memory;
 use crate::operator::{Matrix, zero};
 use crate::scalar::Scalar;
 
 /// `len` default values (zeros), or an error when the memory cannot be had.
 pub(crate) fn try_zeros<T: Copy + Default>(len: usize, what: &'static str) -> Result<Vec<T>> {
+    memory::ask((len as u64).saturating_mul(size_of::<T>() as u64), what)?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| too_large(what, len))?;
     ask_for_huge_pages(&values);

@@ -77,6 +77,11 @@ impl<T: Scalar> Csr<T> {
     /// [`Error::InvalidStructure`] naming the row when pointers decrease, a column is out of range, unsorted or
     /// repeated; [`Error::TooLarge`] beyond 32-bit indices.
     pub fn new(nrows: usize, ncols: usize, row_ptr: Vec<u32>, col_idx: Vec<u32>, values: Vec<T>) -> Result<Self> {
+        Self::check_parts(nrows, ncols, &row_ptr, &col_idx, &values)?;
+        Ok(Self { nrows, ncols, row_ptr, col_idx, values, index: None })
+    }
+
+    fn check_parts(nrows: usize, ncols: usize, row_ptr: &[u32], col_idx: &[u32], values: &[T]) -> Result<()> {
         check_shape(nrows, ncols)?;
         check_nnz(values.len())?;
         if row_ptr.len() != nrows + 1 || row_ptr[0] != 0 || row_ptr[nrows] as usize != col_idx.len() {
@@ -101,7 +106,7 @@ impl<T: Scalar> Csr<T> {
                 return Err(invalid("col_idx", format!("row {i} has a column beyond {ncols}")));
             }
         }
-        Ok(Self { nrows, ncols, row_ptr, col_idx, values, index: None })
+        Ok(())
     }
 
     /// From triplets in any order whose indices are known to be in range; duplicates are summed in file order.
@@ -163,7 +168,7 @@ impl<T: Scalar> Csr<T> {
         col_idx: Vec<u32>,
         values: Vec<T>,
     ) -> Self {
-        debug_assert!(Self::new(nrows, ncols, row_ptr.clone(), col_idx.clone(), values.clone()).is_ok());
+        debug_assert!(Self::check_parts(nrows, ncols, &row_ptr, &col_idx, &values).is_ok());
         Self { nrows, ncols, row_ptr, col_idx, values, index: None }
     }
 

@@ -105,6 +105,20 @@ pub enum Error {
         /// What is wrong with it, and where.
         why: String,
     },
+    /// Memory that would be needed and is not there, found by [`crate::memory::ask`] before it was taken.
+    #[error(
+        "not enough memory: {what} needs about {}, {} available",
+        crate::memory::in_words(*needed),
+        crate::memory::in_words(*available)
+    )]
+    NotEnoughMemory {
+        /// What the memory is for.
+        what: String,
+        /// Bytes needed, by estimate.
+        needed: u64,
+        /// Bytes that may be taken.
+        available: u64,
+    },
     /// Sizes beyond 32-bit indices, or beyond the memory that could be had.
     #[error("{what} needs {needed}, more than {limit}")]
     TooLarge {
@@ -150,7 +164,7 @@ impl Error {
                     "the first line must read: %%MatrixMarket matrix coordinate|array real|integer|complex|pattern general|symmetric|skew-symmetric|hermitian"
                 }
                 ParseKind::TooFewEntries => "the file is cut off, or its size line declares too many entries",
-                ParseKind::TooManyEntries => "the size line declares too few entries",
+                ParseKind::TooManyEntries => "the sizes declare or imply fewer entries than the file holds",
                 ParseKind::IndexOutOfRange => "Matrix Market counts rows and columns from 1",
                 ParseKind::NonFinite => "replace the value: no solver can use NaN or infinity",
                 _ => return None,
@@ -159,6 +173,9 @@ impl Error {
             Self::TooLarge { limit, .. } if limit.contains("32-bit") => {
                 Some("indices are 32-bit: at most 4294967294 rows, columns and entries")
             }
+            Self::NotEnoughMemory { .. } => Some(
+                "take a method that needs less, a smaller problem, or a higher limit (80 % of what is available by default)",
+            ),
             Self::TooLarge { .. } => Some("take another method or order (auto counts the memory), or smaller blocks"),
             _ => None,
         }

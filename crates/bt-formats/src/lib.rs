@@ -11,16 +11,20 @@ mod coo;
 mod csr;
 pub mod detect;
 mod dia;
+mod doubled;
 mod equilibrate;
 mod error;
+mod foreign;
 pub mod harwell_boeing;
 pub mod interop;
 mod kernels;
 pub mod matrix_market;
+pub mod memory;
 mod monitor;
 mod operator;
 mod partition;
 mod permutation;
+mod petsc;
 mod products;
 mod read;
 pub mod reorder;
@@ -34,7 +38,7 @@ mod stop;
 mod tridiagonal;
 mod verify;
 
-pub use atomic_file::write_atomically;
+pub use atomic_file::{PartialFile, write_atomically};
 pub use band::Band;
 pub use block_tridiagonal::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals,
@@ -42,6 +46,7 @@ pub use block_tridiagonal::{
 pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::Dia;
+pub use doubled::Doubled;
 pub use equilibrate::{equilibrate, equilibrate_diagonal};
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch};
@@ -49,7 +54,10 @@ pub use monitor::{CancelToken, Monitor, Progress, observe_column};
 pub use operator::{LinearOperator, Matrix, Op, Par, mul_add, one, zero};
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
-pub use read::{AnyMatrix, read_matrix, read_matrix_with};
+pub use read::{
+    AnyDense, AnyMatrix, Columns, RhsInFile, System, read_columns, read_columns_from, read_matrix, read_matrix_with,
+    read_system, read_system_from,
+};
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use rounded::Rounded;
 pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};

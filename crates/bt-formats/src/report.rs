@@ -44,7 +44,7 @@ pub enum Breakdown {
     RhoZero,
     /// A·s is zero or orthogonal to s (ω = 0).
     OmegaZero,
-    /// The Krylov space is exhausted without a solution in it: A (or A·M⁻¹) is singular.
+    /// The Krylov space is exhausted without a solution in it: A (or A·M⁻¹) is singular to working precision.
     SingularOperator,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Breakdown {
             Self::IndefinitePreconditioner => "the preconditioner is not positive definite",
             Self::RhoZero => "rho = 0: the residual became orthogonal to the shadow residual, also after restarts",
             Self::OmegaZero => "omega = 0: the stabilizing step vanished",
-            Self::SingularOperator => "the Krylov space is exhausted without a solution in it: the matrix is singular",
+            Self::SingularOperator => "the Krylov space is exhausted without a solution in it: A, or A with its preconditioner, is singular to working precision",
         })
     }
 }

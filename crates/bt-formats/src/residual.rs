@@ -14,6 +14,7 @@
 //! Storage: five doubles a row (seven for complex scalars) and four a column. Cost: one pass over A of about thirty flops an
 //! entry; two more passes where some row leaves the range.
 
+use crate::doubled::split;
 use crate::operator::{Matrix, Op};
 use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar, ScalarKind, c64};
@@ -33,10 +34,8 @@ struct Split {
 impl Split {
     #[inline(always)]
     fn new(value: f64) -> Self {
-        // 2²⁷ + 1
-        let t = 134_217_729.0 * value;
-        let high = t - (t - value);
-        Self { value, high, low: value - high }
+        let (high, low) = split(value);
+        Self { value, high, low }
     }
 }
 

@@ -115,7 +115,9 @@ fn certificate<T: Scalar>(residual: &Residual, x: &[T], b: &[T], slack: Scaled) 
 
 /// |v| of a finite number, which may itself be too large for one.
 fn modulus<T: Scalar>(v: T) -> Scaled {
-    Scaled::with_exponent((v.re().to_f64() / 4.0).hypot(v.im().to_f64() / 4.0), 2)
+    let (re, im) = (v.re().to_f64(), v.im().to_f64());
+    let modulus = re.hypot(im);
+    if modulus.is_finite() { Scaled::new(modulus) } else { Scaled::with_exponent((re / 4.0).hypot(im / 4.0), 2) }
 }
 
 /// 0/0 is 0.

@@ -224,8 +224,11 @@ fn duplicates_sum_and_explicit_zeros_stay() {
 fn sizes_are_checked_before_memory_is_taken() {
     // Two far corners: 4·10⁹ diagonals of band storage each.
     let n = 4_000_000_000 - 1;
-    assert!(matches!(Band::<f64>::zeros(n, n - 1, n - 1), Err(Error::TooLarge { .. })));
-    assert!(matches!(Band::<f64>::zeros(n, usize::MAX, 1), Err(Error::TooLarge { .. })));
+    for (kl, ku) in [(n - 1, n - 1), (usize::MAX, 1)] {
+        // Which of the two depends on whether the system says what is available.
+        let refused = Band::<f64>::zeros(n, kl, ku);
+        assert!(matches!(refused, Err(Error::TooLarge { .. } | Error::NotEnoughMemory { .. })));
+    }
 }
 
 #[test]

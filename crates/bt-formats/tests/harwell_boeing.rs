@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use bt_formats::{AnyMatrix, Error, ParseKind, c64, harwell_boeing, matrix_market, read_matrix};
+use bt_formats::{
+    AnyDense, AnyMatrix, Error, ParseKind, RhsInFile, System, c64, harwell_boeing, matrix_market, read_matrix,
+    read_system_from,
+};
 
 fn ours(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
@@ -109,4 +112,62 @@ fn shared_files_hold_what_is_expected() {
         let expected = matrix_market::read(folder.join(format!("{stem}.expected.mtx"))).unwrap();
         assert_eq!(read_matrix(folder.join(name)).unwrap(), expected, "{name}");
     }
+}
+
+fn system(text: &str, wanted: RhsInFile) -> Result<System, Error> {
+    read_system_from(text.as_bytes(), "case.rua", wanted, &mut ())
+}
+
+/// Columns of the right-hand sides of a real file, and the notes.
+fn right_hand_sides(text: &str) -> (Vec<Vec<f64>>, Vec<String>) {
+    let System { rhs: Some(AnyDense::Real(b)), notes, .. } = system(text, RhsInFile::Read).unwrap() else { panic!() };
+    ((0..b.ncols()).map(|j| (0..b.nrows()).map(|i| b[(i, j)]).collect()).collect(), notes)
+}
+
+#[test]
+fn full_right_hand_sides_are_read_and_what_follows_is_named() {
+    let matrix = "  1  3  4\n  1  2  2\n  1.0  2.0  3.0\n";
+    let head = |cards: usize, line: &str| {
+        format!("title\n 9 1 1 1 {cards}\nRUA 2 2 3 0\n(3I3) (3I3) (3F5.1) (3F5.1)\n{line}\n")
+    };
+    let one = head(1, "F             1             0") + matrix + "  5.0  6.0\n";
+    assert_eq!(right_hand_sides(&one), (vec![vec![5.0, 6.0]], vec![]));
+    // Two vectors as one list over two lines, then guesses and solutions.
+    let joined = head(6, "FGX           2             0")
+        + matrix
+        + "  5.0  6.0  7.0\n  8.0\n  0.1  0.2  0.3\n  0.4\n  0.5  0.6  0.7\n  0.8\n";
+    let (b, notes) = right_hand_sides(&joined);
+    assert_eq!(b, [[5.0, 6.0], [7.0, 8.0]]);
+    assert_eq!(notes, ["starting guesses and exact solutions in the file not used"]);
+    // Three vectors, each on a line of its own: three lines where a list would take two.
+    let apart = head(3, "F             3             0") + matrix + "  5.0  6.0\n  7.0  8.0\n  9.0 10.0\n";
+    assert_eq!(right_hand_sides(&apart).0, [[5.0, 6.0], [7.0, 8.0], [9.0, 10.0]]);
+    let skipped = system(&one, RhsInFile::Skip).unwrap();
+    assert_eq!((skipped.rhs, &skipped.notes[..]), (None, &["the right-hand side in the file not used".to_owned()][..]));
+    // A file that ends too early is no file without right-hand sides.
+    for end in [one.len() - 12, one.len() - 5] {
+        assert!(system(&one[..end], RhsInFile::Read).is_err(), "{end}");
+        assert!(system(&one[..end], RhsInFile::Skip).is_ok(), "{end}");
+    }
+    assert!(system(&head(1, "Q  1 0"), RhsInFile::Read).is_err());
+    assert!(system(SMALL, RhsInFile::Read).unwrap().rhs.is_none());
+}
+
+#[test]
+fn sparse_right_hand_sides_and_those_of_patterns_and_complex_matrices() {
+    let sparse = "title\n 9 1 1 1 3\nRUA 2 2 3 0\n(3I3)           (3I3)           (3F5.1)             (3F5.1)\n\
+        M                          2             3\n  1  3  4\n  1  2  2\n  1.0  2.0  3.0\n\
+        \x20 1  2  4\n  2  1  2\n  7.0  8.0  9.0\n";
+    assert_eq!(right_hand_sides(sparse).0, [[0.0, 7.0], [8.0, 9.0]]);
+    let outside = sparse.replace("  2  1  2\n", "  2  3  2\n");
+    assert!(system(&outside, RhsInFile::Read).unwrap_err().to_string().contains("row 3 lies outside 1 to 2"));
+    // No values, so no format for them: that of the right-hand side is where it belongs, or the last.
+    for formats in ["(3I3)           (3I3)                               (2F5.1)", "(3I3) (3I3) (2F5.1)"] {
+        let pattern = format!("title\n 9 1 1 0 1\nPUA 2 2 3 0\n{formats}\nF 1 0\n  1  3  4\n  1  2  2\n  4.0  5.0\n");
+        assert_eq!(right_hand_sides(&pattern).0, [[4.0, 5.0]], "{formats}");
+    }
+    let complex =
+        "title\n 9 1 1 1 1\nCUA 1 1 1 0\n(3I3) (3I3) (2F5.1) (2F5.1)\nF 1 0\n  1  2\n  1\n  1.0  2.0\n  3.0 -4.0\n";
+    let System { rhs: Some(AnyDense::Complex(b)), .. } = system(complex, RhsInFile::Read).unwrap() else { panic!() };
+    assert_eq!(b[(0, 0)], c64::new(3.0, -4.0));
 }

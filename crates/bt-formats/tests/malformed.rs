@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bt_formats::matrix_market::{read, read_csr, read_dense, read_from};
-use bt_formats::{AnyMatrix, Error, ParseKind, Result, c64};
+use bt_formats::matrix_market::{read, read_csr, read_dense, read_from, read_header};
+use bt_formats::{AnyMatrix, Error, ParseKind, Result, RhsInFile, c64, read_columns_from, read_system_from};
 
 /// Rows of a dense real matrix, or why not.
 fn rows(text: &[u8]) -> Result<Vec<Vec<f64>>> {
@@ -220,6 +220,64 @@ fn the_first_fault_counts_wherever_the_text_is_cut() {
     assert_eq!((kind, at), (ParseKind::TooManyEntries, 2 + 100_000 + 100 + 1));
     let more = text.replacen(&format!("{n} {n} {n}\n"), &format!("{n} {n} {}\n", n + 1), 1);
     assert_eq!(refusal(more.as_bytes()).0, ParseKind::TooFewEntries);
+}
+
+#[test]
+fn integers_that_are_rounded_are_counted() {
+    let notes = |text: &str| read_system_from(text.as_bytes(), "case", RhsInFile::Skip, &mut ()).unwrap().notes;
+    let head = "%%MatrixMarket matrix coordinate integer general\n";
+    assert!(notes(&format!("{head}1 2 2\n1 1 9007199254740992\n1 2 -9007199254740994\n")).is_empty());
+    let one = notes(&format!("{head}% c\n2 2 2\n1 1 5\n2 2 9007199254740993\n"));
+    assert_eq!(one, ["an integer beyond 2^53, in line 5, was rounded to the nearest double"]);
+    // Over several pieces of text; the first is in the second half.
+    let mut text = format!("{head}100000 1 100000\n");
+    for k in 1..=100_000u64 {
+        let value = if k % 30_000 == 0 { (1 << 60) + 1 } else { k };
+        writeln!(text, "{k} 1 {value}").unwrap();
+    }
+    let three = "3 integers beyond 2^53 were rounded to the nearest doubles, the first of them in line 30002";
+    assert_eq!(notes(&text), [three]);
+    let array = "%%MatrixMarket matrix array integer general\n2 1\n18014398509481985\n1\n";
+    let columns = read_columns_from(array.as_bytes(), "case", &|_, _| Ok(()), &mut ()).unwrap();
+    assert_eq!(columns.notes.len(), 1);
+}
+
+#[test]
+fn arrays_with_a_triangle_too_many_are_explained() {
+    let skew = "%%MatrixMarket matrix array real skew-symmetric\n3 3\n0\n1\n2\n0\n3\n0\n";
+    let (kind, line, message) = refusal(skew.as_bytes());
+    assert_eq!((kind, line), (ParseKind::TooManyEntries, 6));
+    assert!(message.contains("the 3 values: a skew-symmetric array has those below the diagonal"), "{message}");
+    let full = "%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n2\n3\n";
+    let (_, _, message) = refusal(full.as_bytes());
+    assert!(message.contains("on and below the diagonal"), "{message}");
+}
+
+#[test]
+fn comments_cost_no_memory_and_have_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mtx");
+    let banner = "%%MatrixMarket matrix coordinate real general\n";
+    std::fs::write(&path, format!("{banner}% first\n{}1 1 1\n1 1 2\n", "%\n".repeat(200_000))).unwrap();
+    let comments = read_header(&path).unwrap().comments;
+    assert!((40_000..50_000).contains(&comments.len()), "{}: they fill 1 MiB with their places", comments.len());
+    assert_eq!(comments[0], "first");
+    // 70 MiB of comments are no header.
+    let line = format!("%{}\n", "x".repeat((1 << 16) - 2));
+    let (kind, _, message) = refusal(format!("{banner}{}1 1 1\n1 1 2\n", line.repeat(1120)).as_bytes());
+    assert_eq!(kind, ParseKind::BadSize);
+    assert!(message.contains("no size line within 64 MiB"), "{message}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named() {
+    let (kind, line, message) = refusal(b"PK\x03\x04\x14\0\0\0\x08\0");
+    assert_eq!((kind, line), (ParseKind::Unsupported, 0));
+    assert!(message.contains("a zip archive") && message.contains("unzip"), "{message}");
+    // Packed once more.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, b"\xFD7zXZ\0 and so on").unwrap();
+    assert!(refusal(&packed.finish().unwrap()).2.contains("xz"));
 }
 
 #[test]

@@ -167,6 +167,10 @@ fn grown<T: Scalar>(
     let mut first = 0;
     for _ in 0..layers {
         let end = rows.len();
+        if first == end {
+            // Nothing is left to grow into.
+            break;
+        }
         for k in first..end {
             let i = rows[k] as usize;
             for &j in a.row(i).0.iter().chain(transpose.row(i).0) {

@@ -213,6 +213,8 @@ impl CloudCase {
         let noise = |kind: u64, j: usize, r: usize| 1.0 + eps * (2.0 * uniform(seed, kind, j as u64, r as u64) - 1.0);
 
         let n = k * m;
+        // A list of entries, and the rows made of it.
+        bt_formats::memory::ask(nnz as u64 * (16 + 12), "the matrix")?;
         let mut coo = Coo::new(n, n)?;
         for j in 0..m {
             for r in 0..k {

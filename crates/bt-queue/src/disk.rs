@@ -72,6 +72,8 @@ impl UnitDisk {
                 limit: "32-bit indices of its entries".into(),
             });
         }
+        // Some 18 contributions to a row in a list, and the seven sums of them.
+        bt_formats::memory::ask(n as u64 * (18 * 16 + 7 * 12 + 32), "the mesh")?;
         let mesh = Mesh::new(n);
         let mut matrix = Coo::new(n, n)?;
         let mut load = vec![0.0; n];

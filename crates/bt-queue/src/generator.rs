@@ -7,6 +7,7 @@ use bt_formats::{BlockTridiagonal, Csr, HybridLayout, LinearOperator, Matrix, Pa
 
 use crate::error::{Error, Result};
 use crate::model::{Moves, Order, State, StateSpace};
+use crate::seems::{Seems, Sums};
 
 /// A checked generator.
 ///
@@ -35,6 +36,8 @@ pub struct Uniformised {
 
 /// A row sum is rounding when it is below this times the rate out of the row: files carry ten digits at least.
 const ROW_SUM: f64 = 1e-9;
+/// What few printed digits may leave of it where the user says so.
+const FEW_DIGITS: f64 = 1e-2;
 
 impl Generator {
     /// From a matrix whose rows hold the rates out of the states, the diagonal included.
@@ -45,23 +48,70 @@ impl Generator {
     ///
     /// # Cost
     /// O(n + nnz).
-    pub fn new(mut q: Csr<f64>) -> Result<Self> {
+    pub fn new(q: Csr<f64>) -> Result<Self> {
+        Self::within(q, ROW_SUM)
+    }
+
+    /// The same from a matrix printed with few digits: a row may miss zero by a hundredth of its rates.
+    ///
+    /// # Errors
+    /// As [`Generator::new`], and for any row that misses zero by more than rounding where the columns sum to zero, or the rows
+    /// to 1: the matrix is another one then.
+    ///
+    /// # Cost
+    /// O(n + nnz).
+    pub fn from_rounded(q: Csr<f64>) -> Result<Self> {
+        match Self::within(q.clone(), ROW_SUM) {
+            Err(Error::RowSum { seems: None | Some(Seems::Rounded), .. }) => Self::within(q, FEW_DIGITS),
+            result => result,
+        }
+    }
+
+    /// From the rates alone: the diagonal, where there is one, is not read.
+    ///
+    /// ```
+    /// use bt_formats::Csr;
+    /// use bt_queue::Generator;
+    /// let rates = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![3.0, 1.0])?;
+    /// assert!(Generator::new(rates.clone()).is_err());
+    /// assert_eq!(Generator::from_rates_alone(rates)?.rate_out(0), 3.0);
+    /// # Ok::<(), bt_queue::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`bt_formats::Error::NotSquare`], [`bt_formats::Error::NonFinite`]; [`Error::NegativeRate`]; [`Error::BadParameter`] where
+    /// the rates out of a state overflow.
+    ///
+    /// # Cost
+    /// O(n + nnz).
+    pub fn from_rates_alone(q: Csr<f64>) -> Result<Self> {
         q.check_square()?;
         q.check_finite()?;
         for row in 0..q.nrows() {
-            let (cols, values) = q.row(row);
-            let mut rates = 0.0;
-            for (&col, &v) in cols.iter().zip(values).filter(|e| *e.0 as usize != row) {
-                if v < 0.0 {
-                    return Err(Error::NegativeRate { from: row, to: col as usize, rate: v });
-                }
-                rates += v;
-            }
-            let sum = rates + q.get(row, row);
-            if !(rates.is_finite() && sum.abs() <= ROW_SUM * rates) {
-                return Err(Error::RowSum { row, sum, seems: seems(&q) });
+            let value = rates_out(&q, row)?;
+            if !value.is_finite() {
+                let (name, why) = ("the rate out of a state", "the sum overflows");
+                return Err(Error::BadParameter { name, value, why });
             }
         }
+        Self::finished(q)
+    }
+
+    fn within(q: Csr<f64>, tolerance: f64) -> Result<Self> {
+        q.check_square()?;
+        q.check_finite()?;
+        for row in 0..q.nrows() {
+            let rates = rates_out(&q, row)?;
+            let sum = rates + q.get(row, row);
+            if !(rates.is_finite() && sum.abs() <= tolerance * rates) {
+                return Err(Error::RowSum { row, sum, seems: Sums::new(&q).no_generator() });
+            }
+        }
+        Self::finished(q)
+    }
+
+    /// With its diagonal stored and recomputed.
+    fn finished(mut q: Csr<f64>) -> Result<Self> {
         if (0..q.nrows()).any(|row| q.row(row).0.binary_search(&(row as u32)).is_err()) {
             // An absorbing state may have an empty row; the diagonal is stored all the same.
             q = with_diagonal(&q)?;
@@ -73,23 +123,48 @@ impl Generator {
     /// From a stochastic matrix P: Q = P − I, with the same stationary distribution.
     ///
     /// # Errors
-    /// As [`Generator::new`], with [`Error::RowSum`] for rows that do not sum to 1.
+    /// [`bt_formats::Error::NotSquare`], [`bt_formats::Error::NonFinite`]; [`Error::NegativeProbability`]; [`Error::EmptyRow`];
+    /// [`Error::ProbabilitySum`] for rows that miss 1 by more than 1e-9.
+    ///
+    /// # Cost
+    /// O(n + nnz).
     pub fn from_stochastic(p: &Csr<f64>) -> Result<Self> {
-        p.check_square()?;
-        p.check_finite()?;
+        check_probabilities(p, |sum| (sum - 1.0).abs() <= ROW_SUM)?;
+        Self::finished(p.clone())
+    }
+
+    /// From counts of transitions or probabilities printed with few digits: each row is divided by its sum.
+    ///
+    /// ```
+    /// use bt_formats::Csr;
+    /// use bt_queue::Generator;
+    /// let counts = Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 0], vec![10.0, 5.0, 3.0])?;
+    /// let q = Generator::from_weights(counts)?;
+    /// assert_eq!((q.rate_out(0), q.rate_out(1)), (5.0 / 15.0, 1.0));
+    /// # Ok::<(), bt_queue::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Generator::from_stochastic`], where a sum may be any positive number; but when the columns sum to 1, or rows or columns to
+    /// zero, the matrix is another one, and rows that do not sum to 1 are refused.
+    ///
+    /// # Cost
+    /// O(n + nnz).
+    pub fn from_weights(mut p: Csr<f64>) -> Result<Self> {
+        let other = |seems| !matches!(seems, None | Some(Seems::Rounded | Seems::Counts | Seems::RatesAlone));
+        match check_probabilities(&p, |sum| (sum - 1.0).abs() <= ROW_SUM) {
+            Err(Error::ProbabilitySum { seems, .. }) if !other(seems) => {}
+            result => result?,
+        }
+        check_probabilities(&p, |sum| sum > 0.0 && sum.is_finite())?;
         for row in 0..p.nrows() {
-            let (cols, values) = p.row(row);
-            if let Some(k) = values.iter().position(|&v| v < 0.0) {
-                return Err(Error::NegativeRate { from: row, to: cols[k] as usize, rate: values[k] });
-            }
-            let sum = values.iter().sum::<f64>() - 1.0;
-            if !(sum.abs() <= ROW_SUM) {
-                return Err(Error::RowSum { row, sum, seems: None });
+            let entries = p.row_ptr()[row] as usize..p.row_ptr()[row + 1] as usize;
+            let sum: f64 = p.values()[entries.clone()].iter().sum();
+            for v in &mut p.values_mut()[entries] {
+                *v /= sum;
             }
         }
-        let mut q = with_diagonal(p)?;
-        set_diagonal(&mut q);
-        Ok(Self { q })
+        Self::finished(p)
     }
 
     /// From the rates of the four moves out of every state; moves that leave the state space are dropped, from the rates and
@@ -116,6 +191,7 @@ impl Generator {
             needed: format!("up to {} entries", 5 * n),
             limit: "the memory there is".into(),
         };
+        bt_formats::memory::ask((n as u64).saturating_mul(4 + 5 * 12), "the generator")?;
         let (mut row_ptr, mut col_idx, mut values) = (Vec::new(), Vec::new(), Vec::<f64>::new());
         row_ptr.try_reserve_exact(n + 1).map_err(too_large)?;
         col_idx.try_reserve_exact(5 * n).map_err(too_large)?;
@@ -288,19 +364,41 @@ fn set_diagonal(q: &mut Csr<f64>) {
     }
 }
 
-/// What a matrix that is no generator may have been meant as.
-fn seems(q: &Csr<f64>) -> Option<&'static str> {
-    let close = |sums: Vec<f64>, to: f64| sums.iter().all(|s| (s - to).abs() <= 1e-6);
-    let rows: Vec<f64> = (0..q.nrows()).map(|i| q.row(i).1.iter().sum()).collect();
-    let mut columns = vec![0.0; q.ncols()];
-    q.for_each_entry(&mut |_, j, v| columns[j] += v);
-    if close(rows, 1.0) {
-        Some("the rows sum to 1, as those of a matrix of transition probabilities do: take it as one")
-    } else if close(columns, 0.0) {
-        Some("the columns sum to zero: this is the transpose of a generator")
-    } else {
-        None
+/// Σ_{j≠i} q_ij.
+fn rates_out(q: &Csr<f64>, row: usize) -> Result<f64> {
+    let (cols, values) = q.row(row);
+    let mut rates = 0.0;
+    for (&col, &rate) in cols.iter().zip(values).filter(|e| *e.0 as usize != row) {
+        if rate < 0.0 {
+            return Err(Error::NegativeRate { from: row, to: col as usize, rate });
+        }
+        rates += rate;
     }
+    Ok(rates)
+}
+
+/// Rows of numbers that are not negative, with the sums they should have.
+fn check_probabilities(p: &Csr<f64>, right: impl Fn(f64) -> bool) -> Result<()> {
+    p.check_square()?;
+    p.check_finite()?;
+    for row in 0..p.nrows() {
+        let (cols, values) = p.row(row);
+        if let Some(k) = values.iter().position(|&v| v < 0.0) {
+            let (to, value, seems) = (cols[k] as usize, values[k], Sums::new(p).no_transitions());
+            return Err(Error::NegativeProbability { from: row, to, value, seems });
+        }
+        let sum: f64 = values.iter().sum();
+        if values.iter().all(|&v| v == 0.0) {
+            return Err(Error::EmptyRow {
+                row,
+                seems: Sums::new(p).no_transitions().filter(|s| *s != Seems::RatesAlone),
+            });
+        }
+        if !right(sum) {
+            return Err(Error::ProbabilitySum { row, sum, seems: Sums::new(p).no_transitions() });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -347,6 +445,36 @@ mod tests {
         let q = Generator::from_stochastic(&p).unwrap();
         assert_eq!((q.rate_out(0), q.rate_out(1)), (0.75, 1.0));
         assert!(Generator::from_stochastic(&csr(1, &[(0, 0, 0.9)])).is_err());
+    }
+
+    #[test]
+    fn sums_are_those_of_the_file() {
+        let of =
+            |entries: &[(usize, usize, f64)]| Generator::from_stochastic(&csr(3, entries)).unwrap_err().to_string();
+        assert!(of(&[(0, 2, 0.5)]).starts_with("row 0 (from 0) sums to 0.5, not to 1"));
+        assert!(of(&[(0, 0, 0.500_001), (0, 1, 0.5)]).starts_with("row 0 (from 0) sums to 1.000001, not to 1"));
+        assert!(of(&[(0, 0, 10.0), (0, 1, 5.0)]).starts_with("row 0 (from 0) sums to 15, not"));
+        assert!(of(&[(0, 1, 1.0), (1, 0, 1.0)]).starts_with("row 2 (from 0) is empty"));
+        assert!(
+            of(&[(0, 0, 1.1), (0, 1, -0.1)])
+                .contains("the probability of going from state 0 to state 1 (from 0) is -0.1")
+        );
+        let rate = Generator::new(csr(2, &[(0, 1, 2.0)])).unwrap_err().to_string();
+        assert!(rate.starts_with("row 0 (from 0) sums to 2, not to zero"), "{rate}");
+        let rounded = Generator::new(csr(2, &[(0, 0, -0.666_667), (0, 1, 0.666_666)])).unwrap_err();
+        assert!(rounded.to_string().starts_with("row 0 (from 0) sums to -1e-6, not to zero"), "{rounded}");
+        assert_eq!(rounded.seems(), Some(Seems::Rounded));
+    }
+
+    /// Six digits: 1/3, 1/3 and −2/3 miss zero by 1e-6, and the rates are all that counts.
+    #[test]
+    fn few_digits_are_normalised() {
+        let printed = csr(2, &[(0, 0, -0.666_667), (0, 1, 0.666_666), (1, 0, 0.111_111), (1, 1, -0.111_11)]);
+        let q = Generator::from_rounded(printed).unwrap();
+        assert_eq!((q.rate_out(0), q.rate_out(1)), (0.666_666, 0.111_111));
+        assert!(Generator::from_rounded(csr(2, &[(0, 0, -0.7), (0, 1, 0.6)])).is_err());
+        let q = Generator::from_weights(csr(2, &[(0, 0, 0.333_333), (0, 1, 0.666_666), (1, 0, 2.0)])).unwrap();
+        assert_eq!((q.rate_out(0), q.rate_out(1)), (0.666_666 / 0.999_999, 1.0));
     }
 
     #[test]

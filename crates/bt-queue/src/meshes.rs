@@ -31,6 +31,7 @@ impl Rows {
         if n > limit || entries > limit {
             return Err(too_large(format!("the {limit} of 32-bit indices")));
         }
+        bt_formats::memory::ask((n as u64 + 1) * 4 + entries as u64 * 12, "the mesh")?;
         let mut rows = Self { row_ptr: Vec::new(), col_idx: Vec::new(), values: Vec::new() };
         let memory = |_| too_large("the memory there is".into());
         rows.row_ptr.try_reserve_exact(n + 1).map_err(memory)?;

@@ -128,3 +128,137 @@ fn targets_that_may_be_missed_take_forever() {
         mean_first_passage(&q, |s| s == 2 || s == 0).unwrap().iter().map(|h| h.map(Scaled::to_f64)).collect();
     assert_eq!(h, [Some(0.0), Some(0.5), Some(0.0), Some(1.5), Some(1.0)]);
 }
+
+/// Events without end: once the chain is steady no product follows, and the monitor sees few of them.
+#[test]
+fn a_steady_chain_needs_no_products() {
+    for (m, k, arrival) in [(6, 4, 2.0), (40, 16, 10.0)] {
+        let (_, q) = cloud(m, k, arrival);
+        let rate = q.uniformise(1.0).unwrap().rate;
+        let pi = Stationary::gth(&q).unwrap().to_f64();
+        let mut products = 0;
+        let mut count = |p: Progress| {
+            assert!(matches!(p, Progress::Step { phase: "uniformisation", .. }));
+            products += 1;
+            ControlFlow::Continue(())
+        };
+        let p = transient(&q, &empty(q.n()), &[1e7 / rate, 1e8 / rate], 1e-12, &mut count).unwrap();
+        for p in &p {
+            let distance: f64 = p.iter().zip(&pi).map(|(a, b)| (a - b).abs()).sum();
+            assert!(distance < 1e-9, "{m}: {distance:e}");
+        }
+        assert!(products < 100_000, "{m}: {products}");
+    }
+}
+
+/// What the detection leaves is what the products give: the same chain with so many more that it does not pay, and one without.
+#[test]
+fn the_steady_state_is_not_taken_too_early() {
+    // Two states that change at 1e-3 beside one that turns at rate 1: slow against Λ.
+    let mut coo = bt_formats::Coo::new(3, 3).unwrap();
+    for (i, j, rate) in [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1e-3), (2, 1, 3e-3)] {
+        coo.push(i, j, rate).unwrap();
+        coo.push(i, i, -rate).unwrap();
+    }
+    let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+    // p₂(t) by the eigenvalues of the three states: a tenth of the way for t = 30 and all of it for 30 000.
+    let times = [30.0, 300.0, 3000.0, 30_000.0];
+    let p = transient(&q, &empty(3), &times, 1e-13, &mut ()).unwrap();
+    // σ² − (2 + 1e-3 + 3e-3)σ + (3·2e-3 + 1e-3) = 0 for the decays, π = (3, 3, 1)/7
+    let (sum, product) = (2.0 + 4e-3, 2.0 * 3e-3 + 1e-3);
+    let slow = 2.0 * product / (sum + f64::sqrt(sum * sum - 4.0 * product));
+    let fast = product / slow;
+    for (p, t) in p.iter().zip(times) {
+        let exact = (1.0 - (fast * f64::exp(-slow * t) - slow * f64::exp(-fast * t)) / (fast - slow)) / 7.0;
+        assert!((p[2] - exact).abs() < 1e-11, "{t}: {} {exact}", p[2]);
+    }
+}
+
+/// Several closed classes: the limit depends on the start, and is found all the same.
+#[test]
+fn a_gambler_is_ruined_in_good_time() {
+    // A fair game between 0 and 10 from 3, Λ = 1: ruined with probability 7/10.
+    let n = 11;
+    let mut coo = bt_formats::Coo::new(n, n).unwrap();
+    for i in 1..n - 1 {
+        coo.push(i, i - 1, 0.5).unwrap();
+        coo.push(i, i + 1, 0.5).unwrap();
+        coo.push(i, i, -1.0).unwrap();
+    }
+    let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+    let mut start = vec![0.0; n];
+    start[3] = 1.0;
+    let mut products = 0;
+    let mut count = |_: Progress| {
+        products += 1;
+        ControlFlow::Continue(())
+    };
+    let p = transient(&q, &start, &[1e8], 1e-12, &mut count).unwrap();
+    assert!((p[0][0] - 0.7).abs() < 1e-11 && (p[0][10] - 0.3).abs() < 1e-11, "{:?}", p[0]);
+    assert!(products < 2000, "{products}");
+}
+
+/// Pairs that change places once in 1e7 events or so, after 1e8 events: squared, for products would take minutes.
+#[test]
+fn slow_chains_are_squared() {
+    for epsilon in [1e-6, 1e-8, 1e-10] {
+        let mut coo = bt_formats::Coo::new(4, 4).unwrap();
+        let pairs = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0 * epsilon), (2, 1, epsilon), (2, 3, 1.0), (3, 2, 1.0)];
+        for (i, j, rate) in pairs {
+            coo.push(i, j, rate).unwrap();
+            coo.push(i, i, -rate).unwrap();
+        }
+        let q = Generator::new(coo.to_csr().unwrap()).unwrap();
+        let (mut squarings, mut products) = (0, 0);
+        let mut count = |p: Progress| {
+            match p {
+                Progress::Step { phase: "squaring", .. } => squarings += 1,
+                _ => products += 1,
+            }
+            ControlFlow::Continue(())
+        };
+        let times = [1e4, 1e6, 3e7, 1e8];
+        let p = transient(&q, &empty(4), &times, 1e-12, &mut count).unwrap();
+        assert!(squarings > 10 && products < 200_000, "{squarings} {products}");
+        // Between the pairs at rates ε and ε/2, but for terms of order ε.
+        for (p, t) in p.iter().zip(times) {
+            let exact = 2.0 / 3.0 * (1.0 - f64::exp(-1.5 * epsilon * t));
+            let ours = p[2] + p[3];
+            assert!((ours - exact).abs() < 2.0 * epsilon + 1e-11, "{epsilon} {t}: {ours} {exact}");
+        }
+    }
+}
+
+/// Squaring and products agree where both can be done: a birth and death chain that is not steady at the end.
+#[test]
+fn squaring_agrees_with_products() {
+    let n = 8;
+    let chain = |extra: usize| {
+        let mut coo = bt_formats::Coo::new(n + extra, n + extra).unwrap();
+        for i in 0..n + extra - 1 {
+            let (up, down) = if i == 3 { (2e-5, 1e-5) } else { (1.0 + i as f64 / 8.0, 1.5) };
+            // The states added make the matrix too large to square, and are never reached.
+            for (a, b, rate) in [(i, i + 1, if i + 1 < n { up } else { 0.0 }), (i + 1, i, down)] {
+                coo.push(a, b, rate).unwrap();
+                coo.push(a, a, -rate).unwrap();
+            }
+        }
+        Generator::new(coo.to_csr().unwrap()).unwrap()
+    };
+    let run = |q: &Generator| {
+        let mut squared = false;
+        let mut watch = |p: Progress| {
+            squared |= matches!(p, Progress::Step { phase: "squaring", .. });
+            ControlFlow::Continue(())
+        };
+        let p = transient(q, &empty(q.n()), &[400.0, 1600.0], 1e-13, &mut watch).unwrap();
+        (p, squared)
+    };
+    let ((squared, yes), (products, no)) = (run(&chain(0)), run(&chain(3000)));
+    assert!(yes && !no);
+    for (a, b) in squared.iter().zip(&products) {
+        for i in 0..n {
+            assert!((a[i] - b[i]).abs() < 1e-11, "{i}: {} {}", a[i], b[i]);
+        }
+    }
+}

@@ -68,7 +68,7 @@ pub(super) fn relative(entries: &[(usize, usize, [f64; 2])], x: &Dense, b: &Dens
         if largest == 0.0 { 0.0 } else { largest * v.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt() }
     };
     let residual = norm(&mut sums.iter().flatten().map(|s| s.0 + s.1));
-    residual / norm(&mut b.iter().map(|v| shift(shift(*v, -size_b), down_rhs)).flatten())
+    residual / norm(&mut b.iter().flat_map(|v| shift(shift(*v, -size_b), down_rhs)))
 }
 
 fn power(e: i32) -> f64 {

@@ -14,53 +14,84 @@ use crate::exit::{Failure, Result as CommandResult};
 #[derive(Clone, Debug, Args)]
 pub struct ModelArgs {
     /// Resources, m
-    #[arg(long, value_name = "M", value_parser = count, requires_all = ["threshold", "lambda"])]
+    #[arg(long, value_name = "M", value_parser = count)]
     pub resources: Option<usize>,
     /// Tasks that a resource may hold, K
-    #[arg(long, value_name = "K", value_parser = count, requires = "resources")]
+    #[arg(long, value_name = "K", value_parser = count)]
     pub threshold: Option<usize>,
     /// Arrival rate λ
-    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub lambda: Option<f64>,
     /// Service rate μ of a resource [default: 1]
-    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub mu: Option<f64>,
     /// Rate η of turning on [default: 1]
-    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub eta: Option<f64>,
     /// Rate ν of turning off [default: 1]
-    #[arg(long, value_name = "RATE", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub nu: Option<f64>,
     /// Form of the rates [default: repaired]
-    #[arg(long, value_name = "FORM", requires = "resources")]
+    #[arg(long, value_name = "FORM")]
     pub form: Option<FormArg>,
 }
 
+/// What gives a chain.
+const GIVEN: [&str; 2] = ["generator", "transitions"];
+/// All that a model is given by; a given chain takes none of it.
+const OF_A_MODEL: [&str; 7] = ["resources", "threshold", "lambda", "mu", "eta", "nu", "form"];
+
 impl ModelArgs {
-    /// The parameters with their defaults.
+    /// The parameters with their defaults; what a sweep goes over need not be given.
     ///
     /// # Errors
     /// When resources, threshold or λ are missing.
-    pub fn parameters(&self) -> CommandResult<Parameters> {
-        match (self.resources, self.threshold, self.lambda) {
-            (Some(resources), Some(threshold), Some(lambda)) => Ok(Parameters {
-                resources,
-                threshold,
-                rates: Rates {
-                    arrival: lambda,
-                    service: self.mu.unwrap_or(1.0),
-                    turn_on: self.eta.unwrap_or(1.0),
-                    turn_off: self.nu.unwrap_or(1.0),
-                },
-                form: match self.form {
-                    None | Some(FormArg::Repaired) => Form::Repaired,
-                    Some(FormArg::Literal) => Form::Literal,
-                },
-            }),
-            _ => Err(Failure::usage("no model is given")
-                .help("--resources M --threshold K --lambda RATE, or --generator Q.mtx")),
+    pub fn parameters(&self, sweep: Option<&SweepArg>) -> CommandResult<Parameters> {
+        let swept = |over: SweepOver| sweep.filter(|s| s.over == over).and_then(|s| s.values.first().copied());
+        let resources = self.resources.or(swept(SweepOver::Resources).map(|m| m as usize));
+        let threshold = self.threshold.or(swept(SweepOver::Threshold).map(|k| k as usize));
+        let lambda = self.lambda.or(swept(SweepOver::Lambda));
+        if let (Some(resources), Some(threshold), Some(arrival)) = (resources, threshold, lambda) {
+            let rates = Rates {
+                arrival,
+                service: self.mu.unwrap_or(1.0),
+                turn_on: self.eta.unwrap_or(1.0),
+                turn_off: self.nu.unwrap_or(1.0),
+            };
+            let form = match self.form {
+                None | Some(FormArg::Repaired) => Form::Repaired,
+                Some(FormArg::Literal) => Form::Literal,
+            };
+            return Ok(Parameters { resources, threshold, rates, form });
         }
+        let given = [resources.is_some(), threshold.is_some(), lambda.is_some()];
+        let missing: Vec<&str> = ["--resources M", "--threshold K", "--lambda RATE"]
+            .into_iter()
+            .zip(given)
+            .filter(|e| !e.1)
+            .map(|e| e.0)
+            .collect();
+        let failure = match missing.len() {
+            3 => Failure::usage("no model is given"),
+            _ => Failure::usage(format!("the model is not complete without {}", missing.join(" and "))),
+        };
+        Err(failure.help("--resources M --threshold K --lambda RATE, or --generator Q.mtx, or --transitions P.mtx"))
     }
+}
+
+/// A rate.
+fn rate(text: &str) -> Result<f64, String> {
+    tolerance(text).map_err(|_| "a rate is a finite number of at least 0".into())
+}
+
+/// A time.
+fn time(text: &str) -> Result<f64, String> {
+    tolerance(text).map_err(|_| "a time is a finite number of at least 0".into())
+}
+
+/// A cost.
+fn cost(text: &str) -> Result<f64, String> {
+    tolerance(text).map_err(|_| "a cost is a finite number of at least 0".into())
 }
 
 /// Parameters of a cloud model.
@@ -95,13 +126,23 @@ impl Parameters {
 
     /// As options of the command.
     pub fn as_options(&self) -> String {
+        self.as_options_of(None)
+    }
+
+    /// The same, what a sweep goes over being its range.
+    pub fn as_options_of(&self, sweep: Option<&SweepArg>) -> String {
         let Rates { arrival, service, turn_on, turn_off } = self.rates;
-        format!(
-            "--resources {} --threshold {} --lambda {arrival} --mu {service} --eta {turn_on} --nu {turn_off} --form {}",
-            self.resources,
-            self.threshold,
-            self.form_name()
-        )
+        let options = [
+            (SweepOver::Resources, "resources", self.resources.to_string()),
+            (SweepOver::Threshold, "threshold", self.threshold.to_string()),
+            (SweepOver::Lambda, "lambda", arrival.to_string()),
+            (SweepOver::Mu, "mu", service.to_string()),
+            (SweepOver::Eta, "eta", turn_on.to_string()),
+            (SweepOver::Nu, "nu", turn_off.to_string()),
+        ];
+        let swept = |over: SweepOver| sweep.is_some_and(|s| s.over == over);
+        let fixed = options.into_iter().filter(|o| !swept(o.0)).map(|(_, name, value)| format!("--{name} {value} "));
+        format!("{}--form {}", fixed.collect::<String>(), self.form_name())
     }
 }
 
@@ -121,32 +162,52 @@ Examples:
   blocktri queue --resources 40 --threshold 16 --lambda 10
   blocktri queue --resources 40 --threshold 16 --lambda 10 --sweep lambda=1:30:1 --plot plan.svg
   blocktri queue --resources 40 --threshold 16 --lambda 10 --cost-resource 0.4 --cost-waiting 0.05 --time-unit minute
-  blocktri queue --generator Q.mtx -o pi.mtx --json")]
+  blocktri queue --generator Q.mtx -o pi.mtx --json
+  blocktri queue --generator rates.mtx --diagonal missing --times 1,10,100 --start 3
+  blocktri queue --transitions counts.mtx --normalize")]
 pub struct QueueArgs {
     /// Parameters.
     #[command(flatten)]
     pub model: ModelArgs,
     /// Generator of any chain: rates out of a state in its row, rows that sum to zero
-    #[arg(long, value_name = "Q.mtx", conflicts_with_all = ["resources", "transitions"])]
+    #[arg(long, value_name = "Q.mtx", conflicts_with_all = OF_A_MODEL, conflicts_with_all = ["transitions", "sweep"])]
     pub generator: Option<PathBuf>,
     /// Transition probabilities of any chain: rows that sum to one
-    #[arg(long, value_name = "P.mtx", conflicts_with = "resources")]
+    #[arg(long, value_name = "P.mtx", conflicts_with_all = OF_A_MODEL, conflicts_with = "sweep")]
     pub transitions: Option<PathBuf>,
+    /// Whether the diagonal of the generator is in the file
+    #[arg(long, value_name = "WHERE", default_value = "given", requires = "generator", conflicts_with_all = OF_A_MODEL,
+        conflicts_with_all = ["transitions", "sweep"])]
+    pub diagonal: DiagonalArg,
+    /// Divide each row of --transitions by its sum (counts, few digits); make the diagonal of --generator from the rates
+    #[arg(long, conflicts_with_all = OF_A_MODEL, conflicts_with = "sweep")]
+    pub normalize: bool,
     /// Levels of a given chain: uniform size, or a file with one size a line
-    #[arg(long, value_name = "K|FILE", conflicts_with = "resources")]
+    #[arg(long, value_name = "K|FILE", conflicts_with_all = OF_A_MODEL)]
     pub blocks: Option<BlocksArg>,
     /// Method
     #[arg(long, value_name = "METHOD", default_value = "auto")]
     pub method: MethodArg,
-    /// Tolerance of hbisa and power on ‖πQ‖₁, relative to the flow Σπ_i|q_ii| [default: 1e-8]
-    #[arg(long, value_name = "TOL", value_parser = tolerance)]
+    /// Tolerance of hbisa and power on ‖πQ‖₁, relative to the flow Σπ_i|q_ii|; every probability is certified to it, or to
+    /// 1e-8 where that is larger [default: 1e-8]
+    #[arg(long, value_name = "TOL", value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: Option<f64>,
     /// Iterations of hbisa and power at most [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Times, one or more, at which the distribution is wanted, from an empty start
-    #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = tolerance, requires = "resources", conflicts_with = "sweep")]
+    /// Times, one or more, at which the distribution is wanted, from an empty start or --start
+    #[arg(
+        long,
+        value_name = "T,..",
+        value_delimiter = ',',
+        value_parser = time,
+        allow_negative_numbers = true,
+        conflicts_with = "sweep"
+    )]
     pub times: Vec<f64>,
+    /// Where a given chain starts: a state, from 0, or a file with a probability for each state [default: 0]
+    #[arg(long, value_name = "STATE|FILE.mtx", requires = "times", conflicts_with_all = OF_A_MODEL)]
+    pub start: Option<StartArg>,
     /// Where π goes: .mtx (n × 1, by level or in the order of the file), or .csv with log10 π; with --sweep the table
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -154,19 +215,19 @@ pub struct QueueArgs {
     #[arg(long, value_name = "FILE.svg|png")]
     pub plot: Option<PathBuf>,
     /// A plan for each value of lambda, mu, eta, nu, resources or threshold
-    #[arg(long, value_name = "NAME=FROM:TO:STEP", requires = "resources")]
+    #[arg(long, value_name = "NAME=FROM:TO:STEP")]
     pub sweep: Option<SweepArg>,
     /// Unit of time of the rates
     #[arg(long, value_name = "UNIT", default_value = "second")]
     pub time_unit: TimeUnitArg,
     /// Cost of a resource on for an hour
-    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "COST", value_parser = cost, allow_negative_numbers = true, conflicts_with_all = GIVEN)]
     pub cost_resource: Option<f64>,
     /// Cost of turning a resource on or off
-    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "COST", value_parser = cost, allow_negative_numbers = true, conflicts_with_all = GIVEN)]
     pub cost_switch: Option<f64>,
     /// Cost of a task waiting for an hour
-    #[arg(long, value_name = "COST", value_parser = tolerance, requires = "resources")]
+    #[arg(long, value_name = "COST", value_parser = cost, allow_negative_numbers = true, conflicts_with_all = GIVEN)]
     pub cost_waiting: Option<f64>,
 }
 
@@ -243,6 +304,39 @@ impl MethodArg {
         match self {
             Self::BlockLu | Self::Hbisa => Order::LevelMajor,
             _ => Order::TaskMajor,
+        }
+    }
+}
+
+/// Where the diagonal of a generator is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiagonalArg {
+    /// In the file: rows sum to zero, and are checked
+    Given,
+    /// Nowhere: the entries are rates, and what is on the diagonal is not read
+    Missing,
+    /// In the file where any entry of it is not zero, else nowhere
+    Auto,
+}
+
+/// Where a chain starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartArg {
+    /// In a state, from 0.
+    State(usize),
+    /// With the probabilities in a file.
+    File(PathBuf),
+}
+
+impl FromStr for StartArg {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(state) => Ok(Self::State(state)),
+            Err(_) if text.is_empty() || text.parse::<f64>().is_ok() => {
+                Err("a state is a whole number from 0; or the name of a file".into())
+            }
+            Err(_) => Ok(Self::File(text.into())),
         }
     }
 }

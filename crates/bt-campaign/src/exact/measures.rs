@@ -3,7 +3,7 @@
 use super::dyadic::Exact;
 use super::truth::{Truth, residual_bound};
 use super::wide::Wide;
-use crate::system::System;
+use crate::system::{System, is_single};
 
 /// Figures of an answer.
 #[derive(Clone, Debug)]
@@ -14,6 +14,9 @@ pub struct Measures {
     pub backward_error: f64,
     /// maxᵢ |b − Ax|ᵢ/(|A||x| + |b|)ᵢ
     pub componentwise: f64,
+    /// What an x that is off by the smallest number of the type in every entry may be off by in the relative residual, and in the
+    /// backward error: all that can be asked of an x near the bottom of the range.
+    pub grain: [f64; 2],
     /// ‖|A||x| + |b|‖₂/‖b‖₂: what rounding in the residual, in units of n·u, is worth in the relative residual.
     pub resolution: f64,
 }
@@ -32,9 +35,13 @@ pub fn measure(system: &System, truth: &Truth, x: &[[f64; 2]]) -> Measures {
     let b: Vec<Wide> = system.b.iter().map(|&v| Exact::new(v).wide()).collect();
     let norm_a = (0..n).map(|i| truth.a[i * n..(i + 1) * n].iter().copied().sum()).fold(Wide::ZERO, Wide::max);
     let componentwise = residual.iter().zip(&bound).map(|(r, w)| *r / *w).fold(Wide::ZERO, Wide::max);
+    let smallest = Wide::scaled(1.0, if is_single(system.kind) { -149 } else { -1074 });
+    let grains: Vec<Wide> = (0..n).map(|i| truth.a[i * n..(i + 1) * n].iter().map(|a| *a * smallest).sum()).collect();
+    let scale = norm_a * norm_max(&moduli) + norm_max(&b);
     Measures {
+        grain: [(norm2(&grains) / norm2(&b)).to_f64(), (norm_max(&grains) / scale).to_f64()],
         relative_residual: (norm2(&residual) / norm2(&b)).to_f64(),
-        backward_error: (norm_max(&residual) / (norm_a * norm_max(&moduli) + norm_max(&b))).to_f64(),
+        backward_error: (norm_max(&residual) / scale).to_f64(),
         componentwise: componentwise.to_f64(),
         resolution: (norm2(&bound) / norm2(&b)).to_f64(),
     }
@@ -67,6 +74,15 @@ mod tests {
         assert!((m.componentwise - 2.0 / 14.0).abs() < 1e-16);
         let exact = measures(2, &[2.0, 1.0, 0.0, 4.0], &[4.0, 8.0], &[1.0, 2.0]);
         assert_eq!((exact.relative_residual, exact.backward_error, exact.componentwise), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn grains_of_tiny_solutions() {
+        let smallest = (-1074f64).exp2();
+        // x = b/3 lies between two numbers of the type.
+        let m = measures(1, &[3.0], &[4.0 * smallest], &[smallest]);
+        assert_eq!((m.relative_residual, m.grain), (0.25, [0.75, 3.0 / 7.0]));
+        assert!(measures(1, &[3.0], &[1.0], &[1.0 / 3.0]).grain[0] < 1e-300);
     }
 
     #[test]

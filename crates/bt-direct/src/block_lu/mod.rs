@@ -153,8 +153,8 @@ fn unproved(error: FactorError, n_blocks: usize) -> FactorError {
             FactorError::Breakdown {
                 method: METHOD,
                 reason: format!(
-                    "no pivot inside block {block}, the last one eliminated, for column {column} of the matrix (from 0), which is \
-                 singular or needs pivoting across blocks: band-lu tells"
+                    "no pivot inside block {block}, the last one eliminated, for column {column} of the matrix (from 0): \
+                 band-lu, which pivots across blocks, tells whether there is any"
                 ),
             }
         }

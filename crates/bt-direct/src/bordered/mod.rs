@@ -324,8 +324,8 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
                 return Err(FactorError::Breakdown {
                     method: METHOD,
                     reason: format!(
-                        "the Schur complement of the border has no pivot for column {column} of the matrix (from 0), which is \
-                         singular or needs pivoting across the border: sparse-lu tells"
+                        "the Schur complement of the border has no pivot for column {column} of the matrix (from 0): \
+                         sparse-lu, which pivots across the border, tells whether there is any"
                     ),
                 });
             }

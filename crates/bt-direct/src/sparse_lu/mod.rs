@@ -41,6 +41,9 @@ const GROWTH_LIMIT: f64 = 1e6;
 /// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed.
 const COLUMN_FLOPS: (f64, f64) = (100.0, 1e6);
 
+/// Counted flops up to which elimination by columns takes a few tenths of a second.
+const COUNTED_FLOPS: f64 = 1e8;
+
 /// Right-hand sides that share one sweep over the factors.
 const WIDE: usize = 4;
 
@@ -90,8 +93,6 @@ pub struct SparseLu<T: Scalar> {
     a: Csc<T>,
     row_factors: Vec<T::Real>,
     col_factors: Vec<T::Real>,
-    /// The row matched with each column.
-    row_of: Vec<u32>,
     ordering: Ordering,
     factors: Simplicial<T>,
     /// faer's factors, where fill makes them worth it; then `factors` is empty.
@@ -132,8 +133,7 @@ impl<T: Scalar> SparseLu<T> {
             a: Csc { col_ptr, row_idx, values },
             row_factors: vec![one(); n],
             col_factors: vec![one(); n],
-            row_of: Vec::new(),
-            ordering: Ordering { col_order: Vec::new(), threshold: 1.0 },
+            ordering: Ordering { col_order: Vec::new(), row_of: Vec::new(), threshold: 1.0, flops: f64::INFINITY },
             factors: Simplicial::default(),
             supernodal: None,
             norm_one: 0.0,
@@ -141,10 +141,10 @@ impl<T: Scalar> SparseLu<T> {
             scratch: Mutex::new(Vec::with_capacity(64)),
         };
         lu.load(a);
-        lu.row_of = matching::match_rows(&lu.a).map_err(|column| {
+        let row_of = matching::match_rows(&lu.a).map_err(|column| {
             FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
         })?;
-        lu.ordering = ordering::order(&lu.a, &lu.row_of)?;
+        lu.ordering = ordering::order(&lu.a, &row_of)?;
         lu.eliminate(monitor)?;
         lu.put_scratch(vec![zero(); WIDE * n]);
         Ok(lu)
@@ -228,10 +228,11 @@ impl<T: Scalar> SparseLu<T> {
         let (a, (per_entry, always)) = (&self.a, COLUMN_FLOPS);
         // Once supernodal, always so: the pattern is the same.
         if self.supernodal.is_none() {
-            let budget = always.max(per_entry * a.row_idx.len() as f64);
-            if by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, budget, monitor)?
-                == Elimination::Done
-            {
+            let per_entry = per_entry * a.row_idx.len() as f64;
+            // What was counted without interchanges may be left a few times over before dense kernels are tried.
+            let counted = if self.ordering.flops <= COUNTED_FLOPS { 4.0 * self.ordering.flops } else { 0.0 };
+            let budget = always.max(per_entry).max(counted);
+            if by_columns(&mut self.factors, a, &self.ordering, self.norm_max, budget, monitor)? == Elimination::Done {
                 return Ok(());
             }
             self.supernodal = Supernodal::new(a, WIDE);
@@ -246,8 +247,7 @@ impl<T: Scalar> SparseLu<T> {
                 Ok(())
             };
         }
-        by_columns(&mut self.factors, a, &self.ordering, &self.row_of, self.norm_max, f64::INFINITY, monitor)
-            .map(|_| ())
+        by_columns(&mut self.factors, a, &self.ordering, self.norm_max, f64::INFINITY, monitor).map(|_| ())
     }
 
     fn take_scratch(&self) -> Vec<T> {
@@ -317,13 +317,12 @@ fn by_columns<T: Scalar>(
     factors: &mut Simplicial<T>,
     a: &Csc<T>,
     ordering: &Ordering,
-    row_of: &[u32],
     norm_max: f64,
     budget: f64,
     monitor: &mut dyn Monitor,
 ) -> Result<Elimination> {
     let threshold = ordering.threshold::<T::Real>();
-    let outcome = factors.factor(a, &ordering.col_order, row_of, threshold, budget, monitor);
+    let outcome = factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, budget, monitor);
     let grown = match &outcome {
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
@@ -331,7 +330,7 @@ fn by_columns<T: Scalar>(
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
     if grown && threshold < one() {
-        return factors.factor(a, &ordering.col_order, row_of, one(), budget, monitor);
+        return factors.factor(a, &ordering.col_order, &ordering.row_of, one(), budget, monitor);
     }
     outcome
 }
@@ -408,7 +407,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         } else {
             let mut columns = Simplicial::default();
             let (a, unlimited) = (&self.a, f64::INFINITY);
-            match by_columns(&mut columns, a, &self.ordering, &self.row_of, self.norm_max, unlimited, &mut ()) {
+            match by_columns(&mut columns, a, &self.ordering, self.norm_max, unlimited, &mut ()) {
                 Ok(_) => again = columns,
                 // Singular after all, by another order of operations.
                 Err(_) => return LogDet { sign: zero(), log_abs: f64::NEG_INFINITY },

@@ -1,9 +1,11 @@
 //! The order in which columns are eliminated, and how far pivoting may leave it.
 //!
-//! Two strategies, as in UMFPACK (T. A. Davis, ACM TOMS 30 (2004) 165–195, doi:10.1145/992200.992205). With the
-//! matched rows moved to the diagonal, a pattern that is nearly symmetric is ordered by approximate minimum degree on
-//! A + Aᵀ and the diagonal is preferred as the pivot; any other pattern is ordered by COLAMD, whose bound on fill
-//! holds for every choice of pivots. Both orderings are faer's.
+//! Strategies as in UMFPACK (T. A. Davis, ACM TOMS 30 (2004) 165–195, doi:10.1145/992200.992205). A pattern that is nearly
+//! symmetric is ordered by approximate minimum degree on A + Aᵀ and the diagonal is preferred as the pivot, also where it is
+//! zero and filled later, as in the borders of saddle point problems: rows matched with other columns would break the
+//! symmetry. Where the diagonal is mostly zero, or the pattern is nearly symmetric only with the matched rows on the diagonal,
+//! those are ordered so; of two such orders the one with the fewer counted flops is taken. Any other pattern is ordered by
+//! COLAMD, whose bound on fill holds for every choice of pivots. Both orderings are faer's.
 
 use bt_formats::{RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -13,34 +15,78 @@ use faer::sparse::linalg::{amd, colamd};
 use super::{Csc, METHOD};
 use crate::error::{FactorError, Result};
 
-/// A column order and the threshold of the preferred pivots.
+/// A column order and the preferred pivots.
 #[derive(Clone, Debug)]
 pub struct Ordering {
     /// `col_order[k]`: the column of A that is eliminated as number k.
     pub col_order: Vec<u32>,
+    /// The preferred row of each column.
+    pub row_of: Vec<u32>,
     /// The preferred pivot is taken down to this fraction of the largest candidate.
     pub threshold: f64,
+    /// Flops with the preferred pivots; infinite where no count bounds them.
+    pub flops: f64,
 }
 
 /// Orders the columns of a structurally nonsingular A whose rows are matched with columns by `row_of`.
 pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
     let n = a.n();
-    let b = matched_pattern(a, row_of);
-    let symmetric = symmetry(&b, n) >= 0.5;
-    let (ptr, idx) = if symmetric { (&b.0, &b.1) } else { (&a.col_ptr, &a.row_idx) };
-    let pattern = SymbolicSparseColMatRef::new_checked(n, n, ptr, None, idx);
-    let scratch =
-        if symmetric { amd::order_scratch::<u32>(n, idx.len()) } else { colamd::order_scratch::<u32>(n, n, idx.len()) };
-    let mut memory = MemBuffer::try_new(scratch).map_err(|_| too_large(n))?;
-    let stack = MemStack::new(&mut memory);
-    let (mut forward, mut inverse) = (vec![0u32; n], vec![0u32; n]);
-    if symmetric {
-        amd::order(&mut forward, &mut inverse, pattern, amd::Control::default(), stack).map(|_| ())
-    } else {
-        colamd::order(&mut forward, &mut inverse, pattern, colamd::Control::default(), stack)
+    let identity: Vec<u32> = (0..n as u32).collect();
+    let mut best: Option<Ordering> = None;
+    let mut consider = |rows: &[u32]| -> Result<()> {
+        let pattern = matched_pattern(a, rows);
+        if symmetry(&pattern, n) >= 0.5 {
+            let found = minimum_degree(&pattern, rows)?;
+            if best.as_ref().is_none_or(|best| found.flops < best.flops) {
+                best = Some(found);
+            }
+        }
+        Ok(())
+    };
+    let diagonal = (0..n).filter(|&j| a.col(j).any(|(i, v)| i == j && v != zero())).count();
+    if 2 * diagonal >= n {
+        consider(&identity)?;
     }
-    .map_err(|e| FactorError::Failed { method: METHOD, reason: format!("faer's ordering: {e}") })?;
-    Ok(Ordering { col_order: forward, threshold: if symmetric { 0.1 } else { 1.0 } })
+    if row_of != identity {
+        consider(row_of)?;
+    }
+    match best {
+        Some(best) => Ok(best),
+        None => {
+            Ok(Ordering { col_order: colamd_order(a)?, row_of: row_of.to_vec(), threshold: 1.0, flops: f64::INFINITY })
+        }
+    }
+}
+
+/// Approximate minimum degree on the pattern and its transpose.
+fn minimum_degree((ptr, idx): &(Vec<u32>, Vec<u32>), rows: &[u32]) -> Result<Ordering> {
+    let n = rows.len();
+    let pattern = SymbolicSparseColMatRef::new_checked(n, n, ptr, None, idx);
+    let mut memory = MemBuffer::try_new(amd::order_scratch::<u32>(n, idx.len())).map_err(|_| too_large(n))?;
+    let (mut forward, mut inverse) = (vec![0u32; n], vec![0u32; n]);
+    let count = amd::order(&mut forward, &mut inverse, pattern, amd::Control::default(), MemStack::new(&mut memory))
+        .map_err(|e| failed(&e))?;
+    Ok(Ordering {
+        col_order: forward,
+        row_of: rows.to_vec(),
+        threshold: 0.1,
+        flops: count.n_div + 2.0 * count.n_mult_subs_lu,
+    })
+}
+
+fn colamd_order<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {
+    let n = a.n();
+    let pattern = SymbolicSparseColMatRef::new_checked(n, n, &a.col_ptr, None, &a.row_idx);
+    let mut memory =
+        MemBuffer::try_new(colamd::order_scratch::<u32>(n, n, a.row_idx.len())).map_err(|_| too_large(n))?;
+    let (mut forward, mut inverse) = (vec![0u32; n], vec![0u32; n]);
+    colamd::order(&mut forward, &mut inverse, pattern, colamd::Control::default(), MemStack::new(&mut memory))
+        .map_err(|e| failed(&e))?;
+    Ok(forward)
+}
+
+fn failed(error: &dyn std::fmt::Display) -> FactorError {
+    FactorError::Failed { method: METHOD, reason: format!("faer's ordering: {error}") }
 }
 
 fn too_large(n: usize) -> FactorError {
@@ -52,7 +98,7 @@ fn too_large(n: usize) -> FactorError {
     .into()
 }
 
-/// Pattern of B = P·A with the matched rows on the diagonal, sorted, without stored zeros.
+/// Pattern of B = P·A with the preferred rows on the diagonal, sorted, without stored zeros.
 fn matched_pattern<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut position = vec![0u32; a.n()];
     for (j, &i) in row_of.iter().enumerate() {

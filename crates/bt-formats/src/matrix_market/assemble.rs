@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::csr::Csr;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::operator::zero;
 use crate::scalar::Scalar;
 
@@ -87,6 +88,11 @@ impl<T: Scalar> Piece<T> {
     }
 }
 
+/// Bytes of compressed rows.
+pub(crate) fn assembled_bytes<T>(nrows: usize, nnz: usize) -> u64 {
+    nrows as u64 * 4 + nnz as u64 * (4 + size_of::<T>() as u64)
+}
+
 /// A vector of `n` copies, or the error that the memory is not there.
 pub(crate) fn try_filled<U: Clone>(n: usize, value: U, what: &'static str) -> Result<Vec<U>> {
     // The trial reservation is given back at once: `vec!` then takes untouched zero pages from the system.
@@ -103,6 +109,7 @@ pub(crate) fn assemble<T: Scalar>(nrows: usize, ncols: usize, pieces: &[Piece<T>
     let buckets = Buckets::of(nrows);
     let nnz: usize = pieces.iter().map(Piece::len).sum();
     crate::csr::check_nnz(nnz)?;
+    memory::ask(assembled_bytes::<T>(nrows, nnz), "the matrix in the file")?;
     let mut row_ptr = try_filled(nrows + 1, 0u32, "a matrix from file")?;
     let mut col_idx = try_filled(nnz, 0u32, "a matrix from file")?;
     let mut values = try_filled(nnz, zero::<T>(), "a matrix from file")?;

@@ -10,23 +10,60 @@ use std::ops::ControlFlow;
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
 
-use super::assemble::{Buckets, Entry, Piece};
+use super::assemble::{Buckets, Entry, Piece, assembled_bytes};
 use super::header::{Field, Header, Layout, Symmetry};
 use super::source::Lines;
 use super::token::{
-    Fault, blanks, careful_index, careful_integer, careful_number, digits, integer, line_end, number, shown,
-    skip_blanks, tokens,
+    Fault, blanks, careful_index, careful_integer, careful_number, digits, integer, is_no_double, line_end, number,
+    shown, skip_blanks, tokens,
 };
 use crate::error::{Error, ParseKind, Result};
+use crate::memory;
 use crate::monitor::{Monitor, Progress};
 use crate::scalar::Scalar;
 
 /// Bytes of text that one task parses: its entries stay in the second-level cache.
 const PIECE: usize = 192 << 10;
 
+/// Integers that are no double: they were rounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RoundedIntegers {
+    count: usize,
+    /// Line of the first one, from 1.
+    line: u64,
+}
+
+impl RoundedIntegers {
+    /// Counts one more in this line.
+    fn add(&mut self, line: u64) {
+        self.join(Self { count: 1, line }, 0);
+    }
+
+    /// Adds those that follow after `lines` lines.
+    fn join(&mut self, next: Self, lines: u64) {
+        if self.count == 0 {
+            self.line = next.line + lines;
+        }
+        self.count += next.count;
+    }
+
+    /// A sentence about them, if there are any.
+    pub(super) fn note(self) -> Option<String> {
+        let line = self.line;
+        match self.count {
+            0 => None,
+            1 => Some(format!("an integer beyond 2^53, in line {line}, was rounded to the nearest double")),
+            k => Some(format!(
+                "{k} integers beyond 2^53 were rounded to the nearest doubles, the first of them in line {line}"
+            )),
+        }
+    }
+}
+
 /// What came out of a piece of text.
 struct Parsed<P> {
     data: P,
+    rounded: RoundedIntegers,
     /// Entries of the file, before the fault if there is one.
     entries: usize,
     /// Lines, before the fault if there is one.
@@ -34,33 +71,56 @@ struct Parsed<P> {
     fault: Option<Fault>,
 }
 
+/// Entries between two questions for memory.
+const ASK_EVERY: usize = 1 << 20;
+
 /// All entries of a coordinate file.
-pub(super) fn coordinate<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<Vec<Piece<T>>> {
+pub(super) fn coordinate<T: Scalar>(
+    lines: Lines<'_>,
+    h: &Header,
+    monitor: &mut dyn Monitor,
+) -> Result<(Vec<Piece<T>>, RoundedIntegers)> {
     let buckets = Buckets::of(h.nrows);
     let mut pieces: Vec<Piece<T>> = Vec::new();
-    let mut total = 0;
+    let (mut total, mut asked) = (0, 0);
     let parse = |text: &[u8]| match h.field {
         Field::Real | Field::Complex => entries(text, h, buckets, number::<T>),
         Field::Integer => entries(text, h, buckets, integer::<T>),
         Field::Pattern => entries(text, h, buckets, |_| None),
     };
-    each_piece(lines, h, monitor, parse, |piece| {
+    let rounded = each_piece(lines, h, monitor, parse, |piece| {
         total += piece.len();
-        pieces.push(piece);
+        if total > asked + ASK_EVERY {
+            // What is read so far must become a matrix beside its entries.
+            memory::ask(assembled_bytes::<T>(h.nrows, total), "the matrix in the file")?;
+            asked = total;
+        }
+        if piece.len() > 0 {
+            pieces.push(piece);
+        }
         crate::csr::check_nnz(total)
     })?;
-    Ok(pieces)
+    Ok((pieces, rounded))
 }
 
 /// All values of an array file, in the file's order.
-pub(super) fn array<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<Vec<T>> {
+pub(super) fn array<T: Scalar>(
+    lines: Lines<'_>,
+    h: &Header,
+    monitor: &mut dyn Monitor,
+) -> Result<(Vec<T>, RoundedIntegers)> {
     let mut all = Vec::new();
-    each_piece(
+    let rounded = each_piece(
         lines,
         h,
         monitor,
         |text| values(text, h),
         |piece: Vec<T>| {
+            if all.capacity() - all.len() < piece.len() {
+                // It is about to double, and all of it is to be unpacked beside it.
+                let count = 2 * all.len() + piece.len();
+                memory::ask((count * size_of::<T>()) as u64, "the array in the file")?;
+            }
             all.try_reserve(piece.len()).map_err(|_| Error::TooLarge {
                 what: "an array from file",
                 needed: format!("{} values", h.entries),
@@ -70,7 +130,7 @@ pub(super) fn array<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn M
             Ok(())
         },
     )?;
-    Ok(all)
+    Ok((all, rounded))
 }
 
 /// Runs `parse` over the pieces of the text and `absorb` over its results in file order.
@@ -80,9 +140,10 @@ fn each_piece<P: Send>(
     monitor: &mut dyn Monitor,
     parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
     mut absorb: impl FnMut(P) -> Result<()>,
-) -> Result<()> {
+) -> Result<RoundedIntegers> {
     let (mut source, mut chunk, start, mut line) = lines.into_rest();
     let (mut text, mut spare, mut entries) = (start..chunk.len(), Vec::new(), 0);
+    let mut rounded = RoundedIntegers::default();
     loop {
         let pieces = cut(&chunk[text.clone()]);
         let (next, parsed) = rayon::join(
@@ -92,13 +153,13 @@ fn each_piece<P: Send>(
         for (piece, p) in pieces.into_iter().zip(parsed) {
             let left = h.entries - entries;
             if p.entries > left || (p.entries == left && p.fault.is_some()) {
-                let message = format!("data after the {} {} declared", h.entries, h.layout.unit());
-                return Err(Error::parse(line + nth_data_line(piece, left), ParseKind::TooManyEntries, message));
+                return Err(Error::parse(line + nth_data_line(piece, left), ParseKind::TooManyEntries, too_many(h)));
             }
             if let Some((kind, message)) = p.fault {
                 return Err(Error::parse(line + p.lines + 1, kind, message));
             }
             absorb(p.data)?;
+            rounded.join(p.rounded, line);
             entries += p.entries;
             line += p.lines;
         }
@@ -114,10 +175,28 @@ fn each_piece<P: Send>(
         text = 0..chunk.len();
     }
     if entries < h.entries {
-        let message = format!("the file ends after {entries} of {} {} declared", h.entries, h.layout.unit());
+        let message = format!("the file ends after {entries} of {} {}", h.entries, how_many(h));
         return Err(Error::parse(line, ParseKind::TooFewEntries, message));
     }
-    Ok(())
+    Ok(rounded)
+}
+
+/// What the number of entries is the number of.
+fn how_many(h: &Header) -> &'static str {
+    match (h.layout, h.symmetry) {
+        (Layout::Coordinate, _) => "entries declared",
+        (Layout::Array, Symmetry::General) => "values declared",
+        (Layout::Array, Symmetry::SkewSymmetric) => {
+            "values: a skew-symmetric array has those below the diagonal, without its zeros, column by column"
+        }
+        (Layout::Array, Symmetry::Symmetric | Symmetry::Hermitian) => {
+            "values: a symmetric or hermitian array has those on and below the diagonal, column by column"
+        }
+    }
+}
+
+fn too_many(h: &Header) -> String {
+    format!("data after the {} {}", h.entries, how_many(h))
 }
 
 /// Pieces of whole lines.
@@ -165,6 +244,7 @@ fn entries<T: Scalar>(
     let copies = if h.symmetry == Symmetry::General { 1 } else { 2 };
     let mut out: Vec<Entry<T>> = Vec::with_capacity(copies * bound(text, 4));
     let (mut count, mut lines, mut fault) = (0, 0, None);
+    let mut rounded = RoundedIntegers::default();
     while !text.is_empty() {
         let (i, j, v) = if let Some((entry, rest)) = quick_entry(text, h, &part) {
             text = rest;
@@ -182,6 +262,9 @@ fn entries<T: Scalar>(
                         lines += 1;
                         continue;
                     };
+                    if h.field == Field::Integer && tokens(line).nth(2).is_some_and(is_no_double) {
+                        rounded.add(lines + 1);
+                    }
                     entry
                 }
             }
@@ -198,7 +281,7 @@ fn entries<T: Scalar>(
             }
         }
     }
-    Parsed { data: Piece::new(out, buckets), entries: count, lines, fault }
+    Parsed { data: Piece::new(out, buckets), rounded, entries: count, lines, fault }
 }
 
 /// The entry at the start of the text and the text of the next line, if it is as plain as almost all are.
@@ -286,6 +369,7 @@ fn careful_value<T: Scalar>(words: &[&[u8]], field: Field) -> Result<T, Fault> {
 fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
     let mut out = Vec::with_capacity(bound(text, 2));
     let (mut lines, mut fault) = (0, None);
+    let mut rounded = RoundedIntegers::default();
     let quick = |text| {
         let (re, s) = number::<T>(skip_blanks(text))?;
         Some((T::from_parts(re, 0.0), line_end(s)?))
@@ -301,7 +385,12 @@ fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
         }
         let (line, rest) = split_line(text);
         match careful_array_line::<T>(line, h) {
-            Ok(value) => out.extend(value),
+            Ok(value) => {
+                out.extend(value);
+                if h.field == Field::Integer && tokens(line).next().is_some_and(is_no_double) {
+                    rounded.add(lines + 1);
+                }
+            }
             Err(f) => {
                 fault = Some(f);
                 break;
@@ -310,7 +399,7 @@ fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
         text = rest;
         lines += 1;
     }
-    Parsed { entries: out.len(), data: out, lines, fault }
+    Parsed { entries: out.len(), data: out, rounded, lines, fault }
 }
 
 fn careful_array_line<T: Scalar>(line: &[u8], h: &Header) -> Result<Option<T>, Fault> {
@@ -324,13 +413,4 @@ fn careful_array_line<T: Scalar>(line: &[u8], h: &Header) -> Result<Option<T>, F
         return Err((ParseKind::BadEntry, format!("expected {count} numbers ({form}), found {found}")));
     }
     careful_value(&words, h.field).map(Some)
-}
-
-impl Layout {
-    fn unit(self) -> &'static str {
-        match self {
-            Self::Coordinate => "entries",
-            Self::Array => "values",
-        }
-    }
 }

@@ -54,31 +54,46 @@ pub struct Header {
     pub ncols: usize,
     /// Entries that the file is to hold: declared (coordinate) or implied by the sizes (array).
     pub entries: usize,
-    /// Comment lines without their `%`, in order; at most 1 MiB of them is kept.
+    /// Comment lines without their `%`, in order, as many as fit into 1 MiB; none where only the matrix is read.
     pub comments: Vec<String>,
 }
 
 /// Rows and columns that need no entries to be believed: 512 MiB of row pointers.
 const FREE_ROWS: usize = 1 << 27;
+/// Memory that comments may take.
 const KEPT_COMMENTS: usize = 1 << 20;
+/// Comments before the size line, at most: a small packed file can hold far more, and nobody writes them.
+const LONGEST_HEADER: usize = 64 << 20;
+
+/// What becomes of the comments in a header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comments {
+    Kept,
+    Skipped,
+}
 
 impl Header {
     /// Reads up to and including the size line.
-    pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Self> {
+    pub(super) fn parse(lines: &mut Lines<'_>, wanted: Comments) -> Result<Self> {
         let (layout, field, symmetry) = match lines.next_line()? {
             Some(line) => banner(line)?,
             None => return Err(bad_banner("the file is empty")),
         };
         let mut comments = Vec::new();
-        let mut kept = 0;
+        let (mut kept, mut seen) = (0, 0);
         let [nrows, ncols, declared] = loop {
             let Some(line) = lines.next_line()? else {
                 let message = "the file ends before its size line".to_owned();
                 return Err(Error::parse(lines.number(), ParseKind::BadSize, message));
             };
+            seen += line.len() + 1;
+            if seen > LONGEST_HEADER {
+                let message = format!("no size line within {} MiB of comments and blank lines", LONGEST_HEADER >> 20);
+                return Err(Error::parse(lines.number(), ParseKind::BadSize, message));
+            }
             if let Some(comment) = line.trim_ascii_start().strip_prefix(b"%") {
-                kept += comment.len();
-                if kept <= KEPT_COMMENTS {
+                kept += comment.len() + size_of::<String>();
+                if wanted == Comments::Kept && kept <= KEPT_COMMENTS {
                     comments.push(String::from_utf8_lossy(comment.trim_ascii()).into_owned());
                 }
             } else if tokens(line).next().is_some() {

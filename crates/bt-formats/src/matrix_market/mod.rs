@@ -13,7 +13,8 @@
 //! doi:10.6028/NIST.IR.5935. Numbers: Lemire, *Number parsing at a gigabyte per second*, 2021,
 //! doi:10.1002/spe.2984 (crate fast-float2).
 //!
-//! Memory: the text of two chunks, and (8 + size of T) bytes per entry beside the matrix while it is assembled.
+//! Memory: the text of two chunks, and (8 + size of T) bytes per entry beside the matrix while it is assembled; asked
+//! for ([`crate::memory`]) as entries arrive. Comments are not kept, and at most 64 MiB of them may precede the sizes.
 //! Cost: O(bytes + nrows).
 
 pub(crate) mod assemble;
@@ -29,12 +30,15 @@ use std::path::Path;
 use faer::Mat;
 
 use self::assemble::{Buckets, Piece, assemble};
+use self::body::RoundedIntegers;
+use self::header::Comments;
 use self::source::{Lines, Source};
 use crate::csr::Csr;
 use crate::error::{Error, ParseKind, Result};
+use crate::memory;
 use crate::monitor::Monitor;
 use crate::operator::zero;
-use crate::read::AnyMatrix;
+use crate::read::{AnyDense, AnyMatrix, Columns, System};
 use crate::scalar::{Scalar, ScalarKind};
 
 pub(crate) use body::check_diagonal;
@@ -44,7 +48,8 @@ pub use write::{write_csr, write_csr_file, write_dense, write_dense_file};
 /// Reads a matrix; its header decides between `f64` and `c64`. Exact zeros of an array file are not stored.
 ///
 /// # Errors
-/// [`Error::Io`] naming the file, [`Error::Parse`] with file, line and what was expected, [`Error::TooLarge`].
+/// [`Error::Io`] naming the file, [`Error::Parse`] with file, line and what was expected, [`Error::TooLarge`],
+/// [`Error::NotEnoughMemory`].
 pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
     read_with(path, &mut ())
 }
@@ -54,7 +59,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
 /// # Errors
 /// As [`read`]; [`Error::Io`] of kind `Interrupted` when the monitor breaks.
 pub fn read_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<AnyMatrix> {
-    named(path.as_ref(), || any_from(Lines::new(Source::open(path.as_ref())?)?, monitor))
+    named(path.as_ref(), || Ok(any_from(Lines::new(Source::open(path.as_ref())?)?, monitor)?.matrix))
 }
 
 /// [`read`] from anything; `name` stands for the file in errors. Gzip is recognised here, too.
@@ -70,7 +75,7 @@ pub fn read_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<An
 /// # Errors
 /// As [`read`].
 pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<AnyMatrix> {
-    named(name.as_ref(), || any_from(Lines::new(Source::new(reader, name.as_ref(), 0)?)?, &mut ()))
+    named(name.as_ref(), || Ok(any_from(Lines::new(Source::new(reader, name.as_ref(), 0)?)?, &mut ())?.matrix))
 }
 
 /// Reads a matrix in a scalar type of the caller's choice; every number is rounded once.
@@ -80,8 +85,8 @@ pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<Any
 pub fn read_csr<T: Scalar>(path: impl AsRef<Path>) -> Result<Csr<T>> {
     named(path.as_ref(), || {
         let mut lines = Lines::new(Source::open(path.as_ref())?)?;
-        let header = Header::parse(&mut lines)?;
-        csr_body(lines, &header, &mut ())
+        let header = Header::parse(&mut lines, Comments::Skipped)?;
+        Ok(csr_body(lines, &header, &mut ())?.0)
     })
 }
 
@@ -92,8 +97,8 @@ pub fn read_csr<T: Scalar>(path: impl AsRef<Path>) -> Result<Csr<T>> {
 pub fn read_dense<T: Scalar>(path: impl AsRef<Path>) -> Result<Mat<T>> {
     named(path.as_ref(), || {
         let mut lines = Lines::new(Source::open(path.as_ref())?)?;
-        let header = Header::parse(&mut lines)?;
-        dense_body(lines, &header)
+        let header = Header::parse(&mut lines, Comments::Skipped)?;
+        Ok(dense_body(lines, &header, &mut ())?.0)
     })
 }
 
@@ -102,7 +107,7 @@ pub fn read_dense<T: Scalar>(path: impl AsRef<Path>) -> Result<Mat<T>> {
 /// # Errors
 /// As [`read`].
 pub fn read_header(path: impl AsRef<Path>) -> Result<Header> {
-    named(path.as_ref(), || Header::parse(&mut Lines::new(Source::open(path.as_ref())?)?))
+    named(path.as_ref(), || Header::parse(&mut Lines::new(Source::open(path.as_ref())?)?, Comments::Kept))
 }
 
 /// Puts the file's name into an error that has none.
@@ -113,12 +118,34 @@ pub(crate) fn named<R>(name: &Path, run: impl FnOnce() -> Result<R>) -> Result<R
     })
 }
 
-pub(crate) fn any_from(mut lines: Lines<'_>, monitor: &mut dyn Monitor) -> Result<AnyMatrix> {
-    let header = Header::parse(&mut lines)?;
-    Ok(match header.field {
-        Field::Complex => AnyMatrix::Complex(csr_body(lines, &header, monitor)?),
-        _ => AnyMatrix::Real(csr_body(lines, &header, monitor)?),
-    })
+pub(crate) fn any_from(mut lines: Lines<'_>, monitor: &mut dyn Monitor) -> Result<System> {
+    let header = Header::parse(&mut lines, Comments::Skipped)?;
+    let (matrix, rounded) = if header.field == Field::Complex {
+        let (a, rounded) = csr_body(lines, &header, monitor)?;
+        (AnyMatrix::Complex(a), rounded)
+    } else {
+        let (a, rounded) = csr_body(lines, &header, monitor)?;
+        (AnyMatrix::Real(a), rounded)
+    };
+    Ok(System { matrix, rhs: None, notes: rounded.note().into_iter().collect() })
+}
+
+/// Right-hand sides whose rows and columns are accepted before the rest of the file is read.
+pub(crate) fn columns_from(
+    mut lines: Lines<'_>,
+    accept: &dyn Fn(usize, usize) -> Result<()>,
+    monitor: &mut dyn Monitor,
+) -> Result<Columns> {
+    let header = Header::parse(&mut lines, Comments::Skipped)?;
+    accept(header.nrows, header.ncols)?;
+    let (values, rounded) = if header.field == Field::Complex {
+        let (x, rounded) = dense_body(lines, &header, monitor)?;
+        (AnyDense::Complex(x), rounded)
+    } else {
+        let (x, rounded) = dense_body(lines, &header, monitor)?;
+        (AnyDense::Real(x), rounded)
+    };
+    Ok(Columns { values, notes: rounded.note().into_iter().collect() })
 }
 
 fn check_field<T: Scalar>(h: &Header) -> Result<()> {
@@ -129,12 +156,14 @@ fn check_field<T: Scalar>(h: &Header) -> Result<()> {
     Ok(())
 }
 
-fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<Csr<T>> {
+fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Csr<T>, RoundedIntegers)> {
     check_field::<T>(h)?;
-    let pieces = match h.layout {
+    let (pieces, rounded) = match h.layout {
         Layout::Coordinate => body::coordinate(lines, h, monitor)?,
         Layout::Array => {
-            let packed = body::array::<T>(lines, h, monitor)?;
+            let (packed, rounded) = body::array::<T>(lines, h, monitor)?;
+            let cells = h.nrows as u64 * h.ncols as u64;
+            memory::ask(cells * (8 + size_of::<T>() as u64), "the entries of the array")?;
             let mut entries = Vec::new();
             unpack(h, &packed, |i, j, v| {
                 if v != zero() {
@@ -142,28 +171,28 @@ fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) 
                 }
             })?;
             crate::csr::check_nnz(entries.len())?;
-            vec![Piece::new(entries, Buckets::of(h.nrows))]
+            (vec![Piece::new(entries, Buckets::of(h.nrows))], rounded)
         }
     };
-    assemble(h.nrows, h.ncols, &pieces)
+    Ok((assemble(h.nrows, h.ncols, &pieces)?, rounded))
 }
 
-fn dense_body<T: Scalar>(lines: Lines<'_>, h: &Header) -> Result<Mat<T>> {
+fn dense_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Mat<T>, RoundedIntegers)> {
     check_field::<T>(h)?;
     match h.layout {
         Layout::Array => {
-            let packed = body::array::<T>(lines, h, &mut ())?;
+            let (packed, rounded) = body::array::<T>(lines, h, monitor)?;
             let mut a = try_zeros(h)?;
             unpack(h, &packed, |i, j, v| a[(i, j)] = v)?;
-            Ok(a)
+            Ok((a, rounded))
         }
         Layout::Coordinate => {
-            let pieces = body::coordinate::<T>(lines, h, &mut ())?;
+            let (pieces, rounded) = body::coordinate::<T>(lines, h, monitor)?;
             let mut a = try_zeros(h)?;
             for &(i, j, v) in pieces.iter().flat_map(Piece::entries) {
                 a[(i as usize, j as usize)] += v;
             }
-            Ok(a)
+            Ok((a, rounded))
         }
     }
 }
@@ -181,6 +210,7 @@ fn try_zeros<T: Scalar>(h: &Header) -> Result<Mat<T>> {
             limit: "the memory that could be had".into(),
         });
     }
+    memory::ask((cells * size_of::<T>()) as u64, "the dense matrix in the file")?;
     Ok(Mat::zeros(h.nrows, h.ncols))
 }
 

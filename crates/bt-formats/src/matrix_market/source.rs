@@ -1,18 +1,20 @@
 //! Text input as chunks of whole lines: plain or gzip, file or any reader, bounded memory.
 //!
 //! A chunk is cut at its last line end; what follows moves to the front of the next one. Memory is two chunks
-//! (one being parsed, one being read), whatever the length of the input.
+//! (one being parsed, one being read), whatever the length of the input. An input is opened once and never rewound,
+//! so that pipes will do. Archives and other kinds of files are named, not parsed.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use memchr::{memchr, memrchr};
 
 use crate::error::{Error, ParseKind, Result};
+use crate::foreign;
 
 /// The first chunk is small, so that headers and small files cost little.
 const FIRST_CHUNK: usize = 64 << 10;
@@ -35,9 +37,61 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// The members of a gzip file, one after the other; zeros after the last one are padding, as for gzip itself.
+struct Members<R: BufRead> {
+    current: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.current {
+            let n = decoder.read(buf).map_err(|e| match e.kind() {
+                io::ErrorKind::UnexpectedEof => io::Error::new(e.kind(), "the gzip data is cut off"),
+                _ => e,
+            })?;
+            if n > 0 || buf.is_empty() {
+                return Ok(n);
+            }
+            // The member ended, and its checksum was right.
+            let next = self.current.take().map(GzDecoder::into_inner).map(after_zeros).transpose()?.flatten();
+            self.current = next.map(GzDecoder::new);
+        }
+        Ok(0)
+    }
+}
+
+/// The reader at the next member, or `None` at the end of the input.
+fn after_zeros<R: BufRead>(mut reader: R) -> io::Result<Option<R>> {
+    loop {
+        let text = reader.fill_buf()?;
+        let zeros = text.iter().take_while(|c| **c == 0).count();
+        match text.get(zeros) {
+            None if text.is_empty() => return Ok(None),
+            None => reader.consume(zeros),
+            Some(0x1f) => {
+                reader.consume(zeros);
+                return Ok(Some(reader));
+            }
+            Some(_) => {
+                let what = "something that is neither gzip nor padding follows the gzip data";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+    }
+}
+
+/// Up to [`foreign::HEAD`] bytes.
+fn read_head(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(foreign::HEAD);
+    input.take(foreign::HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// Input cut into chunks of whole lines.
 pub(crate) struct Source<'r> {
     input: Box<dyn Read + Send + 'r>,
+    /// The first bytes, unpacked, which are still to come.
+    head: Vec<u8>,
     name: PathBuf,
     tail: Vec<u8>,
     chunk: usize,
@@ -58,17 +112,39 @@ impl Source<'static> {
 
 impl<'r> Source<'r> {
     /// Any reader; `total` bytes are expected, 0 if unknown.
+    ///
+    /// # Errors
+    /// Those of the reader; `Unsupported`, with what to do, for archives and other kinds of files.
     pub(crate) fn new(reader: impl Read + Send + 'r, name: &Path, total: u64) -> Result<Self> {
+        let io = |source| Error::Io { file: name.to_owned(), source };
+        let known = |head: &[u8]| match foreign::describe(head) {
+            Some(message) => Err(Error::parse(0, ParseKind::Unsupported, message)),
+            None => Ok(()),
+        };
         let bytes = Arc::new(AtomicU64::new(0));
         let mut raw = Counted { inner: reader, bytes: bytes.clone() };
-        let mut magic = Vec::with_capacity(2);
-        let io = |source| Error::Io { file: name.to_owned(), source };
-        raw.by_ref().take(2).read_to_end(&mut magic).map_err(io)?;
-        let gzip = magic == [0x1f, 0x8b];
-        let raw = Cursor::new(magic).chain(raw);
-        let input: Box<dyn Read + Send + 'r> =
-            if gzip { Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, raw))) } else { Box::new(raw) };
-        Ok(Self { input, name: name.to_owned(), tail: Vec::new(), chunk: 0, ended: false, bytes, total })
+        let mut head = read_head(&mut raw).map_err(io)?;
+        known(&head)?;
+        let input: Box<dyn Read + Send + 'r> = if head.starts_with(&[0x1f, 0x8b]) {
+            let packed = BufReader::with_capacity(1 << 18, Cursor::new(head).chain(raw));
+            let mut members = Members { current: Some(GzDecoder::new(packed)) };
+            head = read_head(&mut members).map_err(io)?;
+            known(&head)?;
+            Box::new(Cursor::new(head.clone()).chain(members))
+        } else {
+            Box::new(Cursor::new(head.clone()).chain(raw))
+        };
+        Ok(Self { input, head, name: name.to_owned(), tail: Vec::new(), chunk: 0, ended: false, bytes, total })
+    }
+
+    /// The first bytes, at most [`foreign::HEAD`] of them, as long as nothing was read.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The whole input, unpacked, as long as no chunk was taken.
+    pub(crate) fn into_bytes(self) -> Box<dyn Read + Send + 'r> {
+        self.input
     }
 
     /// Name of the file, for errors.
@@ -215,6 +291,35 @@ mod tests {
         assert_eq!(lines.next_line().unwrap(), Some(&b"b"[..]));
         assert_eq!(lines.number(), 3);
         assert_eq!(lines.next_line().unwrap(), None);
+    }
+
+    #[test]
+    fn zeros_after_gzip_are_padding_and_anything_else_is_named() {
+        use std::io::Write;
+        let packed = |text: &[u8]| {
+            let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            out.write_all(text).unwrap();
+            out.finish().unwrap()
+        };
+        let read = |bytes: &[u8]| {
+            let mut all = Vec::new();
+            let mut s = Source::new(bytes, Path::new("t"), 0)?;
+            while let Some(chunk) = s.next_chunk(Vec::new())? {
+                all.extend_from_slice(&chunk);
+            }
+            Ok::<_, Error>(all)
+        };
+        let (one, two) = (packed(b"one\n"), packed(b"two\n"));
+        assert_eq!(read(&[&one[..], &two].concat()).unwrap(), b"one\ntwo\n");
+        assert_eq!(read(&[&one[..], &[0; 1 << 19]].concat()).unwrap(), b"one\n");
+        assert_eq!(read(&[&one[..], &[0; 7], &two].concat()).unwrap(), b"one\ntwo\n");
+        let told = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+        assert!(told(&[&one[..], &[0; 3], b"x"].concat()).contains("follows the gzip data"));
+        assert!(told(&one[..one.len() - 9]).contains("cut off"));
+        let mut wrong = one.clone();
+        let crc = wrong.len() - 8;
+        wrong[crc] ^= 1;
+        assert!(told(&wrong).contains("checksum"), "{}", told(&wrong));
     }
 
     #[test]

@@ -141,7 +141,8 @@ pub(super) fn integer<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, s),
     };
-    let (value, s) = digits(s)?;
+    // Larger ones may have to be rounded, which the careful reader notes.
+    let (value, s) = digits(s).filter(|(value, _)| *value <= 1 << 53)?;
     let value = match T::KIND {
         ScalarKind::F64 | ScalarKind::C64 => value as f64,
         ScalarKind::F32 | ScalarKind::C32 => f64::from(value as f32),
@@ -199,6 +200,14 @@ fn integer_token(token: &[u8]) -> Option<(bool, &[u8])> {
         _ => (false, token),
     };
     (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some((negative, digits))
+}
+
+/// Whether an integer in decimal is no double, so that reading it rounds it.
+pub(super) fn is_no_double(token: &[u8]) -> bool {
+    let Some((_, digits)) = integer_token(token) else { return false };
+    let value = digits.iter().try_fold(0u128, |v, c| v.checked_mul(10)?.checked_add(u128::from(c - b'0')));
+    // Beyond 128 bits only powers of two times few digits would be doubles; nobody writes them out.
+    value.is_none_or(|v| v as f64 as u128 != v)
 }
 
 /// One token as an integer value.
@@ -284,7 +293,18 @@ mod tests {
         assert_eq!(careful_number::<f32>(b"1e39").unwrap_err().0, ParseKind::NonFinite);
         assert_eq!(careful_integer::<f64>(b"1.5").unwrap_err().0, ParseKind::BadNumber);
         assert_eq!(careful_integer::<f64>(b"9007199254740993"), Ok(9007199254740992.0));
-        assert_eq!(integer::<f64>(b"-9007199254740993\n"), Some((-9007199254740992.0, &b"\n"[..])));
+        assert_eq!(integer::<f64>(b"-9007199254740993\n"), None, "rounded by the careful reader, which says so");
+        assert_eq!(integer::<f64>(b"-9007199254740992\n"), Some((-9007199254740992.0, &b"\n"[..])));
+        for (token, rounded) in [
+            (&b"9007199254740993"[..], true),
+            (b"-9007199254740994", false),
+            (b"18014398509481985", true),
+            (b"100000000000000000000", false),
+            (b"100000000000000000001", true),
+            (b"12", false),
+        ] {
+            assert_eq!(is_no_double(token), rounded, "{}", String::from_utf8_lossy(token));
+        }
         assert_eq!(integer::<f32>(b"16777217"), Some((16777216.0, &b""[..])));
     }
 

@@ -25,6 +25,7 @@ use crate::csr::Csr;
 use crate::error::Error;
 use crate::operator::LinearOperator;
 use crate::permutation::Permutation;
+use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar, ScalarKind};
 
 /// No partner.
@@ -230,11 +231,19 @@ fn costs<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
     (log_max, cost)
 }
 
-/// log₂ |z|, −∞ for zero; finite for every finite z ≠ 0.
+/// log₂ |z|, −∞ for zero; finite for every finite z ≠ 0. The exponent and 32 binary digits: sums of such numbers round
+/// nothing, so that a power of two in front of A changes no decision.
 fn log2_abs<T: Scalar>(z: T) -> f64 {
+    const DIGITS: f64 = (1u64 << 32) as f64;
     let (re, im) = (z.re().to_f64(), z.im().to_f64());
-    let modulus = re.hypot(im);
-    if modulus.is_infinite() { (re / 2.0).hypot(im / 2.0).log2() + 1.0 } else { modulus.log2() }
+    let whole = re.hypot(im);
+    let (modulus, halved) = if whole.is_finite() { (whole, 0) } else { ((re / 2.0).hypot(im / 2.0), 1) };
+    if modulus == 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    let exponent = exponent_of(modulus);
+    let fraction = Power::of(-exponent).times(modulus).log2();
+    f64::from(exponent + halved) + (fraction * DIGITS).round() / DIGITS
 }
 
 /// A partial assignment and dual variables: c̄ᵢⱼ = cᵢⱼ − uᵢ − vⱼ ≥ 0, = 0 where i and j are matched.

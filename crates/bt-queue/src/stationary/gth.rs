@@ -49,6 +49,8 @@ pub(crate) trait Rate: Copy + Sized {
     fn mul(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
     fn scaled(self) -> Scaled;
+    /// Flushed to zero where it is too small.
+    fn from_scaled(x: Scaled) -> Self;
     fn approximately(self) -> f64;
     /// [`eliminate`], with the vector instructions that there are.
     fn eliminate(envelope: &Envelope, values: &mut [Self], border: Option<&mut Border<Self>>) -> Result<(), Underflow>;
@@ -76,6 +78,10 @@ impl Rate for f64 {
     #[inline(always)]
     fn scaled(self) -> Scaled {
         Scaled::new(self)
+    }
+    #[inline(always)]
+    fn from_scaled(x: Scaled) -> Self {
+        x.to_f64()
     }
     #[inline(always)]
     fn approximately(self) -> f64 {
@@ -117,6 +123,9 @@ impl Rate for Scaled {
     }
     fn scaled(self) -> Scaled {
         self
+    }
+    fn from_scaled(x: Scaled) -> Self {
+        x
     }
     fn approximately(self) -> f64 {
         self.to_f64()
@@ -206,7 +215,7 @@ impl Envelope {
     }
     /// The state after the last that row i has a place for.
     #[inline(always)]
-    fn end(&self, i: usize) -> usize {
+    pub(crate) fn end(&self, i: usize) -> usize {
         self.low[i] as usize + self.start[i + 1] - self.start[i]
     }
 
@@ -254,6 +263,19 @@ impl Elimination {
     /// backwards.
     pub(crate) fn new(q: &Generator) -> Result<Self> {
         let (order, low) = cheapest_order(q)?;
+        Self::on_envelope(q, order, low)
+    }
+
+    /// The same where it takes no more than so many flops.
+    pub(crate) fn within(q: &Generator, flops: f64) -> Result<Option<Self>> {
+        let (order, low) = cheapest_order(q)?;
+        if Envelope::flops(&low) > flops {
+            return Ok(None);
+        }
+        Self::on_envelope(q, order, low).map(Some)
+    }
+
+    fn on_envelope(q: &Generator, order: Option<Permutation>, low: Vec<u32>) -> Result<Self> {
         let envelope = Envelope::new(low);
         let mut plain = filled::<f64>(q, order.as_ref(), &envelope)?;
         let done = f64::eliminate(&envelope, &mut plain, None);
@@ -331,6 +353,16 @@ pub(crate) fn cheapest_order(q: &Generator) -> Result<(Option<Permutation>, Vec<
 
 /// The rates of Q in their places.
 pub(crate) fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelope: &Envelope) -> Result<Vec<T>> {
+    filled_where(q, order, envelope, |_, _| true)
+}
+
+/// Those rates of Q in their places that are `kept`, by source and target.
+pub(crate) fn filled_where<T: Rate>(
+    q: &Generator,
+    order: Option<&Permutation>,
+    envelope: &Envelope,
+    kept: impl Fn(usize, usize) -> bool,
+) -> Result<Vec<T>> {
     let places = envelope.places();
     let mut values = Vec::new();
     values.try_reserve_exact(places).map_err(|_| bt_formats::Error::TooLarge {
@@ -342,7 +374,7 @@ pub(crate) fn filled<T: Rate>(q: &Generator, order: Option<&Permutation>, envelo
     let place = |i: usize| order.map_or(i, |p| p.position()[i] as usize);
     for i in 0..q.n() {
         let pi = place(i);
-        for (j, rate) in q.rates(i) {
+        for (j, rate) in q.rates(i).filter(|e| kept(i, e.0)) {
             values[envelope.at(pi, place(j))] = T::new(rate);
         }
     }

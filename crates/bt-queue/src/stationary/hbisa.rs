@@ -3,22 +3,27 @@
 //! Yang, Li & Li, J. Supercomput. 73 (2017), doi:10.1007/s11227-016-1881-x, Eq. (7) for A = −Qᵀ and b = 0:
 //!
 //! ```text
-//! (D + L)·xⁱ⁺¹ = −U·xⁱ,   xⁱ⁺¹ ← xⁱ⁺¹/Σxⁱ⁺¹
+//! (D + L)·xⁱ⁺¹ = −U·xⁱ
 //! ```
 //!
-//! The block Jacobi form of Eq. (6) does not converge here: its iteration has the eigenvalue −1 beside 1. All terms of the sum
-//! are positive, so that the iterates are, but sweeps reach small probabilities late: the stopping rule, ‖xQ‖₁ relative to the
-//! flow Σxᵢ|q_ii|, does not see them.
+//! The block Jacobi form of Eq. (6) does not converge here: its iteration has the eigenvalue −1 beside 1.
 //!
-//! Storage: the factors of D and 3n doubles. Cost of a sweep: one product with U, L and Q, and a solve with D.
+//! **Departures.** Σx = 1 fixes one of the weights of the levels only; here all of them are renormalised before each sweep, so
+//! that the flows between neighbouring levels balance, and every second sweep goes downwards. The solves with D subtract nothing. See
+//! [`Sweeps`]. Probabilities below 1e−290 get exponents, all of them. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
+//!
+//! Storage: that of [`Sweeps`] and 3n doubles. Cost of an iteration: a sweep and a product with Q.
 
-use bt_direct::FactorError;
-use bt_formats::{BlockTridiagonal, HybridLayout, Matrix, Monitor, Partition, StopCriterion};
-use bt_iter::BlockDiagonal;
+use bt_formats::{Monitor, Partition, StopCriterion};
 
-use super::{Iteration, Solved};
+use super::sweeps::Sweeps;
+use super::{Iteration, Solved, normalise, scaled, sum};
 use crate::error::{Error, Result};
 use crate::generator::Generator;
+use crate::scaled::Scaled;
+
+/// Products with smaller probabilities lose digits.
+const SAFE: f64 = 1e-290;
 
 pub(super) fn solve(
     q: &Generator,
@@ -26,39 +31,39 @@ pub(super) fn solve(
     stop: &StopCriterion,
     monitor: &mut dyn Monitor,
 ) -> Result<Solved> {
-    let failed = |reason: String| Error::Failed { method: "hbisa", reason };
     if levels.n_blocks() < 2 {
-        return Err(failed("one block is the whole chain, and singular".into()));
+        let reason = "one block is the whole chain, and singular".into();
+        return Err(Error::Failed { method: "hbisa", reason });
     }
-    let mut a = q.matrix().transpose();
-    for v in a.values_mut() {
-        *v = -*v;
-    }
-    let a = BlockTridiagonal::from_csr(&a, levels.clone(), HybridLayout::default())?;
-    let factors = BlockDiagonal::new(&a).map_err(|e| match e {
-        FactorError::Input(input) => Error::Input(input),
-        other => failed(other.to_string()),
-    })?;
+    let mut sweeps = Sweeps::new(q, levels)?;
     let mut x = vec![1.0 / q.n() as f64; q.n()];
-    let mut block = vec![0.0; levels.min_max_size().1];
+    let mut exact: Option<Vec<Scaled>> = None;
     let mut iteration = Iteration::new(q, stop, monitor);
     let outcome = loop {
-        if let Some(outcome) = iteration.observe(&x) {
+        if let Some(outcome) = iteration.observe(&x, exact.as_deref())? {
             break outcome;
         }
-        for j in 0..levels.n_blocks() {
-            // D_j x_j ← −L_j x_{j−1} − U_j x_{j+1}, x_{j−1} being new
-            let r = &mut block[..levels.size(j)];
-            r.fill(0.0);
-            a.subtract_couplings(j, &x, r);
-            factors.solve_block(j, r);
-            x[levels.range(j)].copy_from_slice(r);
-        }
-        let sum: f64 = x.iter().sum();
-        for x in &mut x {
-            *x /= sum;
+        // Doubles until they do not reach far enough down.
+        match &mut exact {
+            None => {
+                let before = x.clone();
+                sweeps.step(&mut x);
+                normalise(&mut x);
+                if x.iter().any(|x| *x < SAFE) {
+                    x = before;
+                    exact = Some(scaled(&x));
+                }
+            }
+            Some(exact) => {
+                sweeps.step(exact);
+                let total = sum(exact);
+                for (x, exact) in x.iter_mut().zip(exact) {
+                    *exact = *exact / total;
+                    *x = exact.to_f64();
+                }
+            }
         }
     };
-    let bytes = factors.bytes() + a.bytes();
-    Ok(iteration.finish(&x, outcome, bytes))
+    let bytes = sweeps.bytes();
+    iteration.finish(outcome, bytes)
 }

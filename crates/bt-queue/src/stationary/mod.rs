@@ -2,12 +2,15 @@
 //!
 //! The chain is reduced to its closed class first; several closed classes are an error that names them, and transient states
 //! have probability zero exactly. `gth` is the method to use: the others solve the same equations with cancellation or to a
-//! tolerance, and are here to be compared with it.
+//! tolerance, and are here to be compared with it. No answer is called converged without a bound of the relative error of each
+//! of its probabilities.
 
 mod block_lu;
+mod certificate;
 pub(crate) mod gth;
 mod hbisa;
 mod power;
+mod sweeps;
 
 use std::time::Instant;
 
@@ -19,6 +22,7 @@ use crate::classes::closed_classes;
 use crate::error::{Error, Result};
 use crate::generator::Generator;
 use crate::scaled::Scaled;
+use certificate::Certificate;
 use gth::Elimination;
 
 /// π, and how good it is.
@@ -47,8 +51,8 @@ pub struct Stationary {
     notes: Vec<String>,
 }
 
-/// Relative residual up to which an answer without a bound counts as solved to rounding level.
-const ROUNDING: f64 = 64.0 * f64::EPSILON;
+/// Largest relative error of a probability in an answer that counts as converged, unless a tolerance asks for less.
+const ENTRYWISE: f64 = 1e-8;
 
 impl Stationary {
     /// By elimination without subtraction on the envelope of Q in its cheapest order: every probability to a relative error
@@ -67,13 +71,16 @@ impl Stationary {
                 notes.push("rates span more than doubles can hold: every rate carries an exponent of its own".into());
             }
             let (flops, widest) = elimination.work();
-            notes.push(format!("gth: at most {widest} states coupled below each, {flops:.2e} flops"));
+            let states = if widest == 1 { "state" } else { "states" };
+            let flops = if flops < 1e6 { flops.to_string() } else { format!("{flops:.2e}") };
+            notes.push(format!("gth: at most {widest} {states} coupled below each, {flops} flops"));
             let (bytes, error_bound) = (elimination.bytes(), Some(elimination.error_bound()));
             Ok(Solved { x: elimination.substitute(), error_bound, bytes, ..Solved::direct() })
         })
     }
 
-    /// By block LU on the levels, the probability of the most likely state pinned. Small probabilities may have no correct digit.
+    /// By block LU on the levels, the probability of a likely state pinned, and refinement by sweeps. The outcome is `Inaccurate`
+    /// unless every probability is certified to a relative error of 1e-8.
     ///
     /// Without levels the finest block-tridiagonal partition is taken.
     ///
@@ -87,7 +94,8 @@ impl Stationary {
         Self::on_closed_class(q, levels, "block-lu", block_lu::solve)
     }
 
-    /// By the block Gauss–Seidel sweeps of HBISA on the levels, renormalised, until ‖πQ‖₁ ≤ max(atol, rtol·Σπᵢ|q_ii|).
+    /// By the block Gauss–Seidel sweeps of HBISA on the levels, renormalised, until ‖πQ‖₁ ≤ max(atol, rtol·Σπᵢ|q_ii|) and every
+    /// probability is certified to a relative error of max(rtol, 1e-8).
     ///
     /// Without levels the finest block-tridiagonal partition is taken.
     ///
@@ -105,7 +113,8 @@ impl Stationary {
         Self::on_closed_class(q, levels, "hbisa", |q, levels, _| hbisa::solve(q, levels, stop, monitor))
     }
 
-    /// By power iteration, until ‖πQ‖₁ ≤ max(atol, rtol·Σπᵢ|q_ii|).
+    /// By power iteration, until ‖πQ‖₁ ≤ max(atol, rtol·Σπᵢ|q_ii|) and every probability is certified to a relative error of
+    /// max(rtol, 1e-8).
     ///
     /// # Errors
     /// As [`Stationary::gth`]. Not converging is an [`outcome`](Self::outcome).
@@ -170,20 +179,11 @@ impl Stationary {
         }
         let Residuals { norm: residual, flow, balance } = Residuals::new(q, &states);
         let relative_residual = if flow > 0.0 { residual / flow } else { 0.0 };
-        let Solved { outcome, iterations, error_bound, bytes, .. } = solved;
-        // The truth decides: for a bounded error every balance, otherwise the norm.
-        let sound = match (error_bound, iterations) {
-            // Each of the two flows of a balance is a sum of as many terms as the state has rates.
-            (Some(bound), _) => balance <= bound + 1e-14,
-            (None, None) => relative_residual <= ROUNDING,
-            (None, Some((_, target))) => relative_residual <= 10.0 * target,
-        };
-        let outcome = match outcome {
-            Outcome::Converged if !sound && iterations.is_some() => Outcome::FalseConvergence,
-            Outcome::Converged if !sound => Outcome::Inaccurate,
-            other => other,
-        };
-        let iterations = iterations.map_or(0, |i| i.0);
+        let Solved { outcome, iterations, error_bound, goal, bytes, .. } = solved;
+        // The truth decides. Each of the two flows of a balance is a sum of as many terms as the state has rates.
+        let sound = error_bound.is_some_and(|bound| bound <= goal && balance <= bound + 1e-14);
+        let outcome = if outcome == Outcome::Converged && !sound { Outcome::Inaccurate } else { outcome };
+        notes.extend(solved.note);
         Ok(Self {
             states,
             method,
@@ -270,7 +270,9 @@ impl Stationary {
         self.balance
     }
 
-    /// Bound of the relative error of every single probability, to first order in the unit roundoff, where the method has one.
+    /// Bound of the relative error of every single probability, to first order in the unit roundoff, where one is known: `gth` has
+    /// one of its own, the answers of the other methods are compared with it, or bounded by jumps of the reversed chain where
+    /// that would take long. With [`Outcome::Converged`] there always is one.
     pub fn error_bound(&self) -> Option<f64> {
         self.error_bound
     }
@@ -291,16 +293,19 @@ struct Solved {
     /// A positive multiple of π.
     x: Vec<Scaled>,
     outcome: Outcome,
-    /// How many, and the relative residual aimed at.
-    iterations: Option<(usize, f64)>,
+    iterations: usize,
     error_bound: Option<f64>,
+    /// The bound up to which the answer is what was asked for.
+    goal: f64,
+    note: Option<String>,
     bytes: usize,
 }
 
 impl Solved {
     /// Of a direct method, to be filled in.
     fn direct() -> Self {
-        Self { x: Vec::new(), outcome: Outcome::Converged, iterations: None, error_bound: None, bytes: 0 }
+        let (outcome, goal) = (Outcome::Converged, f64::INFINITY);
+        Self { x: Vec::new(), outcome, iterations: 0, error_bound: None, goal, note: None, bytes: 0 }
     }
 }
 
@@ -312,16 +317,26 @@ struct Iteration<'a> {
     monitor: &'a mut dyn Monitor,
     started: Instant,
     residual: Vec<f64>,
-    best: Vec<f64>,
+    best: Vec<Scaled>,
     best_norm: f64,
-    /// Threshold over flow, of the last iterate.
-    target: f64,
     first: Option<f64>,
     count: usize,
+    certificate: Certificate<'a>,
+    /// The norm at which the certificate is asked again.
+    ask_at: f64,
+    /// How often it had no answer.
+    unanswered: usize,
+    /// The least bound, and when it was found.
+    least: (f64, usize),
 }
 
+/// Times that a certificate may have no answer.
+const UNANSWERED: usize = 3;
+/// Iterations without a better bound before the method gives up.
+const PATIENCE: usize = 1000;
+
 impl<'a> Iteration<'a> {
-    fn new(q: &Generator, stop: &'a StopCriterion, monitor: &'a mut dyn Monitor) -> Self {
+    fn new(q: &'a Generator, stop: &'a StopCriterion, monitor: &'a mut dyn Monitor) -> Self {
         Self {
             transposed: q.matrix().transpose(),
             out: (0..q.n()).map(|i| q.rate_out(i)).collect(),
@@ -329,34 +344,41 @@ impl<'a> Iteration<'a> {
             monitor,
             started: Instant::now(),
             residual: vec![0.0; q.n()],
-            best: vec![0.0; q.n()],
+            best: vec![Scaled::ZERO; q.n()],
             best_norm: f64::INFINITY,
-            target: 0.0,
             first: None,
             count: 0,
+            certificate: Certificate::new(q),
+            ask_at: f64::INFINITY,
+            unanswered: 0,
+            least: (f64::INFINITY, 0),
         }
     }
 
-    /// Looks at an iterate with Σx = 1; the outcome once it is time to end.
-    fn observe(&mut self, x: &[f64]) -> Option<Outcome> {
+    fn goal(&self) -> f64 {
+        self.stop.rtol.max(ENTRYWISE)
+    }
+
+    /// Looks at an iterate with Σx = 1, `exact` with the exponents where there are any; the outcome once it is time to end.
+    fn observe(&mut self, x: &[f64], exact: Option<&[Scaled]>) -> Result<Option<Outcome>> {
         // r = xQ
         self.transposed.apply(1.0, x, 0.0, &mut self.residual);
         let norm: f64 = self.residual.iter().map(|r| r.abs()).sum();
         let flow: f64 = x.iter().zip(&self.out).map(|(x, out)| x * out).sum();
         if !norm.is_finite() {
-            return Some(Outcome::Breakdown(Breakdown::NonFinite));
+            return Ok(Some(Outcome::Breakdown(Breakdown::NonFinite)));
         }
-        if norm < self.best_norm {
+        // Until there is a bound to go by.
+        if norm < self.best_norm && self.least.0.is_infinite() {
             self.best_norm = norm;
-            self.best.copy_from_slice(x);
+            self.keep(x, exact);
         }
         let threshold = self.stop.threshold(flow, *self.first.get_or_insert(norm));
-        self.target = if flow > 0.0 { threshold / flow } else { 0.0 };
         let index = self.count;
         self.count += 1;
         let residual = if flow > 0.0 { norm / flow } else { 0.0 };
         let stopped = self.monitor.observe(Progress::Iteration { index, residual }).is_break();
-        if norm <= threshold {
+        Ok(if norm <= threshold && self.is_certified(x, exact, norm)? {
             Some(Outcome::Converged)
         } else if stopped {
             Some(Outcome::Stopped)
@@ -364,18 +386,64 @@ impl<'a> Iteration<'a> {
             Some(Outcome::IterationLimit)
         } else if self.stop.time_limit.is_some_and(|limit| self.started.elapsed() >= limit) {
             Some(Outcome::TimeLimit)
+        } else if self.unanswered >= UNANSWERED {
+            Some(Outcome::Inaccurate)
+        } else if self.least.0.is_finite() && index > self.least.1 + PATIENCE {
+            Some(Outcome::Breakdown(Breakdown::Stagnated))
         } else {
             None
+        })
+    }
+
+    /// Whether every probability has the accuracy asked for. Where the answer takes sweeps it is asked for less often.
+    fn is_certified(&mut self, x: &[f64], exact: Option<&[Scaled]>, norm: f64) -> Result<bool> {
+        if norm > self.ask_at && !self.certificate.is_cheap() {
+            return Ok(false);
+        }
+        let sweeps = self.sweeps();
+        let bound = match exact {
+            Some(exact) => self.certificate.bound(exact, sweeps)?,
+            None => self.certificate.bound(&scaled(x), sweeps)?,
+        };
+        let Some(bound) = bound else {
+            (self.unanswered, self.ask_at) = (self.unanswered + 1, 0.01 * norm);
+            return Ok(false);
+        };
+        self.ask_at = norm * (0.5 * self.goal() / bound).min(0.5);
+        // One that is certified is the last one, and kept.
+        if bound < self.least.0 || bound <= self.goal() {
+            self.least = (bound, self.count);
+            self.keep(x, exact);
+        }
+        Ok(bound <= self.goal())
+    }
+
+    /// What a bound by jumps may cost: as much as the iteration did.
+    fn sweeps(&self) -> usize {
+        2 * self.count + 200
+    }
+
+    fn keep(&mut self, x: &[f64], exact: Option<&[Scaled]>) {
+        match exact {
+            Some(exact) => self.best.copy_from_slice(exact),
+            None => self.best.iter_mut().zip(x).for_each(|(best, &x)| *best = Scaled::new(x.max(0.0))),
         }
     }
 
-    fn finish(self, x: &[f64], outcome: Outcome, bytes: usize) -> Solved {
-        let x = if outcome == Outcome::Converged { x } else { &self.best };
-        let iterations = Some((self.count.saturating_sub(1), self.target));
-        // Rounding of the solves may leave a zero with a sign.
-        let x = x.iter().map(|x| Scaled::new(x.max(0.0))).collect();
-        Solved { x, outcome, iterations, error_bound: None, bytes }
+    /// With the best iterate, which is the last one of an iteration that converged.
+    fn finish(mut self, outcome: Outcome, bytes: usize) -> Result<Solved> {
+        let sweeps = self.sweeps();
+        let error_bound =
+            if outcome == Outcome::Stopped { None } else { self.certificate.bound(&self.best, sweeps)? };
+        let note = Some(self.certificate.in_words().to_owned());
+        let (iterations, goal) = (self.count.saturating_sub(1), self.goal());
+        Ok(Solved { x: self.best, outcome, iterations, error_bound, goal, note, bytes })
     }
+}
+
+/// With exponents; rounding may have left a zero with a sign.
+fn scaled(x: &[f64]) -> Vec<Scaled> {
+    x.iter().map(|x| Scaled::new(x.max(0.0))).collect()
 }
 
 /// The levels of the states of a class.
@@ -393,8 +461,16 @@ fn several(closed: &[Vec<u32>]) -> Error {
     Error::SeveralClosedClasses { count: closed.len(), classes }
 }
 
+/// x ← x/Σx
+fn normalise(x: &mut [f64]) {
+    let sum: f64 = x.iter().sum();
+    for x in x {
+        *x /= sum;
+    }
+}
+
 /// Σx, compensated (Neumaier), relative to the largest: two roundings or so for any n.
-fn sum(x: &[Scaled]) -> Scaled {
+pub(crate) fn sum(x: &[Scaled]) -> Scaled {
     let largest = x.iter().copied().fold(Scaled::ZERO, Scaled::max);
     let (mut sum, mut lost) = (0.0, 0.0);
     for &x in x {

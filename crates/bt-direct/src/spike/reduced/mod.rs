@@ -167,7 +167,7 @@ fn check_pivots<T: Scalar>(stats: FactorStats, n: usize, cut: usize) -> Result<(
         method: METHOD,
         reason: format!(
             "a pivot of {:.1e} in the reduced system, at or near the cut after partition {cut} (from 0), is no more than \
-             rounding: the matrix is singular or close to it; band-lu tells",
+             rounding: band-lu, which pivots across partitions, tells whether A is regular",
             stats.min_pivot
         ),
     })
@@ -180,8 +180,8 @@ fn named(error: FactorError, cut: usize) -> FactorError {
         FactorError::Singular(_) | FactorError::Breakdown { .. } => FactorError::Breakdown {
             method: METHOD,
             reason: format!(
-                "the reduced system has no usable pivot at the cut after partition {cut} (from 0): the matrix is singular or \
-                 needs pivoting across partitions, which band-lu does"
+                "the reduced system has no usable pivot at the cut after partition {cut} (from 0): band-lu, which pivots \
+                 across partitions, tells whether there is any"
             ),
         },
         other => other,

@@ -289,8 +289,8 @@ impl<T: Scalar> TridiagonalSpike<T> {
             FactorError::Singular(place) => FactorError::Breakdown {
                 method: self.solver.method(),
                 reason: format!(
-                    "the reduced system has no pivot for column {} of the matrix (from 0), which is singular or needs pivoting \
-                     across partitions: g-spike and tridiagonal-lu tell",
+                    "the reduced system has no pivot for column {} of the matrix (from 0): tridiagonal-lu, which \
+                     pivots across partitions, tells whether there is any",
                     row(place.column)
                 ),
             },

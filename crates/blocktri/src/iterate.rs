@@ -264,8 +264,10 @@ fn side_by_side<T: Scalar>(
                 }
                 // The order of the terms, or a sharper evaluation, put it beyond the target: a step further.
                 (tighter.rtol, tighter.atol) = (0.5 * tighter.rtol, 0.5 * tighter.atol);
+                tighter.max_iters = stop.max_iters.saturating_sub(report.iterations);
+                tighter.time_limit = stop.time_limit.map(|limit| limit.saturating_sub(start.elapsed()));
                 let mut alone = lockstep(options, n, 1, &mut Vec::new());
-                let more = alone.solve_one(work, m, rhs.col_as_slice(j), y.col_as_slice_mut(j), &tighter, &mut ())?;
+                let more = alone.solve_one(work, m, rhs.col_as_slice(j), y.col_as_slice_mut(j), &tighter, &mut told)?;
                 transform.scatter_columns(&y.as_ref().subcols(j, 1).to_owned(), at.as_mut());
                 let (outcome, iterations) = (more.outcome, report.iterations + more.iterations);
                 *report = SolveReport { outcome, iterations, ..merge(report.clone(), more) };
@@ -298,7 +300,7 @@ fn judge_column<T: Scalar>(
     if !(certificate.relative_residual <= 1.0) {
         x.fill(zero());
         certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
-        if report.outcome == Outcome::Converged && certificate.relative_residual > 0.0 {
+        if options.stop_rule == StopRule::Update && report.outcome == Outcome::Converged {
             report.outcome = Outcome::Breakdown(Breakdown::Diverged);
         }
     }
@@ -317,13 +319,16 @@ fn check_hermitian<T: Scalar>(a: &Csr<T>, method: Method, notes: &mut Vec<String
     let Some(worst) = bt_iter::asymmetry(a) else { return Ok(()) };
     let epsilon = T::Real::EPSILON.to_f64();
     let Asymmetry { row, col, entry, mirror, relative } = worst;
-    let pair = format!("a({row}, {col}) = {entry} and a({col}, {row}) = {mirror} (from 0)");
+    let pair = match row == col {
+        true => format!("a({row}, {row}) = {} (from 0) is not real", number(entry)),
+        false => format!("a({row}, {col}) = {} and a({col}, {row}) = {} (from 0)", number(entry), number(mirror)),
+    };
     if relative > epsilon.sqrt() {
         let why = format!("{method} needs a Hermitian matrix, but {pair}; use bicgstab, gmres, or auto");
         return Err(InputError::InvalidStructure { what: "matrix", why }.into());
     }
     if relative > 8.0 * epsilon {
-        notes.push(format!("{method} takes the matrix as Hermitian, though {pair} differ by a part of {relative:.1e}"));
+        notes.push(format!("{method} takes the matrix as Hermitian to a part of {relative:.1e}: {pair}"));
     }
     Ok(())
 }
@@ -409,6 +414,12 @@ pub(crate) fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
         times: PhaseTimes { solve: worse.times.solve + better.times.solve, ..worse.times },
         ..worse
     }
+}
+
+/// A number at any end of the range, in few characters.
+fn number<T: Scalar>(v: T) -> String {
+    let (re, im) = (v.re().to_f64(), v.im().to_f64());
+    if im == 0.0 { format!("{re:e}") } else { format!("{re:e}{im:+e}i") }
 }
 
 /// The larger of two errors; NaN where one is.

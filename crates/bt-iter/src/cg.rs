@@ -182,12 +182,11 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             // q = A·p;  α ← ρ/pᴴq
             watch.operator_applications += 1;
             self.curvature = dot(p, q).re();
+            if !self.curvature.to_f64().is_finite() {
+                return Some(Outcome::Breakdown(Breakdown::NonFinite));
+            }
             if !(self.curvature > zero()) {
-                return Some(Outcome::Breakdown(if self.curvature.to_f64().is_nan() {
-                    Breakdown::NonFinite
-                } else {
-                    Breakdown::IndefiniteOperator
-                }));
+                return Some(Outcome::Breakdown(Breakdown::IndefiniteOperator));
             }
             let alpha = T::from_real(self.rho / self.curvature);
             // r ← r − α·q
@@ -222,12 +221,12 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             system.precondition(&self.r, &mut self.z);
             (&self.z, dot(&self.r, &self.z).re())
         };
-        if !(next > zero()) {
+        if !(next > zero() && next.to_f64().is_finite()) {
             self.move_x(p, x);
-            return Some(Outcome::Breakdown(if next.to_f64().is_nan() {
-                Breakdown::NonFinite
-            } else {
+            return Some(Outcome::Breakdown(if next.to_f64().is_finite() {
                 Breakdown::IndefinitePreconditioner
+            } else {
+                Breakdown::NonFinite
             }));
         }
         // x ← x + α·p;  p ← z + β·p,  β = ρ/ρ' or −(A·p)ᴴz/pᴴA·p

@@ -269,7 +269,7 @@ impl<'a> Watch<'a> {
     ) -> SolveReport {
         let mut of = |x: &[T]| if finite(x) { system.residual(x, r) } else { f64::INFINITY };
         // A claim was checked against the truth.
-        let mut truth = if outcome == Outcome::Converged { residual } else { of(x) };
+        let mut truth = if outcome == Outcome::Converged && finite(x) { residual } else { of(x) };
         if !meets(truth, self.threshold) {
             if best.norm.is_finite() {
                 let aside = of(&best.x);

@@ -81,6 +81,47 @@ fn divergence_is_an_outcome_and_keeps_the_best_iterate() {
 }
 
 #[test]
+fn an_update_that_diverges_is_no_success() {
+    // ρ of every splitting is far above 1: the iterates overflow before the alarm has 32 sweeps to look at.
+    let a = bt_testkit::csr(40, |i, j| {
+        if i == j {
+            1.0
+        } else if i.abs_diff(j) == 1 {
+            1e30
+        } else {
+            0.0
+        }
+    });
+    let a = BlockTridiagonal::from_csr(&a, Partition::uniform(40, 1).unwrap(), HybridLayout::default()).unwrap();
+    let sweeps = [Sweep::Jacobi, Sweep::GaussSeidel, Sweep::Symmetric, Sweep::RedBlack];
+    for (sweep, rule) in sweeps.iter().flat_map(|s| [(*s, StopRule::Update), (*s, StopRule::Residual)]) {
+        let (x, report) = run(&a, sweep, rule, &StopCriterion::default());
+        assert!(matches!(report.outcome, Outcome::Breakdown(_)), "{sweep:?} {rule:?}: {report:?}");
+        assert!(x.iter().all(|v| v.is_finite()) && report.certificate.relative_residual <= 1.0, "{sweep:?} {rule:?}");
+    }
+}
+
+#[test]
+fn right_hand_sides_at_the_ends_of_the_range() {
+    let a = BlockTridiagonal::from_csr(&nine(), Partition::uniform(9, 3).unwrap(), HybridLayout::default()).unwrap();
+    for sweep in [Sweep::GaussSeidel, Sweep::Chebyshev] {
+        let (x, report) = run(&a, sweep, StopRule::Residual, &StopCriterion::default());
+        let largest = x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        for size in [1.7e308 / largest, 1e-310] {
+            let mut y = vec![0.0; 9];
+            let mut method = Hbisa::new(&a, sweep, StopRule::Residual).unwrap();
+            let found = method.solve(&[size; 9], &mut y, &StopCriterion::default(), &mut ());
+            assert_eq!(
+                (found.outcome, found.iterations),
+                (Outcome::Converged, report.iterations),
+                "{sweep:?} {size:e}"
+            );
+            assert!(x.iter().zip(&y).all(|(x, y)| (y / size - x).abs() <= 1e-9 * largest), "{sweep:?}: {y:?}");
+        }
+    }
+}
+
+#[test]
 fn limits_and_cancellation_are_outcomes() {
     let a = BlockTridiagonal::from_csr(&nine(), Partition::uniform(9, 3).unwrap(), HybridLayout::default()).unwrap();
     let stop = StopCriterion { max_iters: 50, ..StopCriterion::default() };

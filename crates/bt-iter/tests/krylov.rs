@@ -254,6 +254,82 @@ fn scales_of_matrix_and_right_hand_side_do_not_matter() {
 }
 
 #[test]
+fn norms_that_overflow_are_solved_and_never_met() {
+    // ‖b‖₂ exceeds the largest number: entries of A at the end of the range, and of b and x alone.
+    let huge = csr(10, |i, j| match (i, j) {
+        _ if i == j => 8e307,
+        _ if j == i + 1 => 3e307,
+        _ if i == j + 1 => 1.5e307,
+        _ => 0.0,
+    });
+    let b: Vec<f64> = (0..10).map(|i| [8e307, 6e307, 4e307][i % 3]).collect();
+    let plain = csr(2, |i, j| [[2.0, 1.0], [1.0, 3.0]][i][j]);
+    for kind in ALL {
+        let mut x = vec![0.0; 2];
+        let report = run(kind, &plain, &mut Identity::new(2), &[1.7e308; 2], &mut x, &StopCriterion::default());
+        assert_eq!(report.outcome, Outcome::Converged, "{kind:?}");
+        assert!((x[0] / 0.68e308 - 1.0).abs() < 1e-7 && (x[1] / 0.34e308 - 1.0).abs() < 1e-7, "{kind:?}: {x:?}");
+        // From a good start, which is scaled too.
+        let report = run(kind, &plain, &mut Identity::new(2), &[1.7e308; 2], &mut x, &StopCriterion::default());
+        assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 0), "{kind:?}");
+        if matches!(kind, Kind::Cg | Kind::Fcg) {
+            continue;
+        }
+        let mut x = vec![0.0; 10];
+        let report = run(kind, &huge, &mut Jacobi::new(&huge).unwrap(), &b, &mut x, &StopCriterion::default());
+        assert_eq!(report.outcome, Outcome::Converged, "{kind:?}");
+        let mut r: Vec<f64> = b.iter().map(|b| b / 1e308).collect();
+        let scaled = csr(10, |i, j| huge.get(i, j) / 1e308);
+        scaled.apply(-1.0, &x, 1.0, &mut r);
+        assert!(norm2(&r) <= 2e-8, "{kind:?}: {x:?}");
+    }
+    // An operator that overflows whatever it is applied to.
+    for kind in ALL {
+        let all = csr(6, |i, j| if i == j { 1.7e308 } else { 1.6e308 });
+        let mut x = vec![0.0; 6];
+        let report = run(kind, &all, &mut Identity::new(6), &[1.0; 6], &mut x, &StopCriterion::default());
+        assert!(report.outcome != Outcome::Converged || norm2(&x) > 0.0, "{kind:?}: {report:?}");
+        assert!(x.iter().all(|v| v.is_finite()), "{kind:?}");
+    }
+    // No residual meets an infinite target.
+    let stop = StopCriterion { rtol: f64::INFINITY, max_iters: 1, ..StopCriterion::default() };
+    for kind in ALL {
+        let report = run(kind, &plain, &mut Identity::new(2), &[1.0; 2], &mut [0.0; 2], &stop);
+        assert_ne!(report.outcome, Outcome::Converged, "{kind:?}");
+    }
+}
+
+/// Recurrences that lose the residual: M of 10¹⁵ and A with rounding of its own. What is returned is never worse than the start.
+#[test]
+fn the_start_is_an_iterate() {
+    let n = 40;
+    let a = csr(n, |i, j| {
+        if i == j {
+            1.0
+        } else if i.abs_diff(j) == 1 {
+            3.0
+        } else {
+            0.0
+        }
+    });
+    let b = rhs(&a);
+    let wild: Vec<f64> = (0..n).map(|i| [1e-15, 1.0, 1e15][i % 3]).collect();
+    let near: Vec<f64> = (0..n).map(|i| 1.0 + ((7 * i) % 11) as f64 / 11.0 + 1e-3).collect();
+    for kind in ALL {
+        for start in [vec![0.0; n], near.clone()] {
+            for max_iters in [1, 3, 10, 300] {
+                let stop = StopCriterion { max_iters, ..StopCriterion::default() };
+                let mut x = start.clone();
+                let report = run(kind, &a, &mut Jacobi::from_diagonal(&wild).unwrap(), &b, &mut x, &stop);
+                let (truth, before) = (true_residual(&a, &x, &b), true_residual(&a, &start, &b));
+                assert!(truth <= before, "{kind:?}, {max_iters}: {truth:e} after {before:e}");
+                assert_eq!(report.outcome == Outcome::Converged, truth <= 1e-8, "{kind:?}, {max_iters}: {truth:e}");
+            }
+        }
+    }
+}
+
+#[test]
 fn singular_and_impossible_systems_never_succeed() {
     // Row and column 3 are zero; b has a component there.
     let a = csr(12, |i, j| if i == j && i != 3 { 2.0 + i as f64 } else { 0.0 });

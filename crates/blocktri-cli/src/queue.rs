@@ -40,13 +40,17 @@ pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let targets = Targets { output, picture };
     let unit = args.time_unit.into();
     match (&args.generator, &args.transitions, &args.sweep) {
-        (None, None, Some(over)) => {
-            swept(args.model.parameters(Some(over))?, over, args, unit, (global, cancel), targets)
-        }
-        (None, None, None) => cloud(args.model.parameters(None)?, args, unit, (global, cancel), targets),
+        (None, None, Some(over)) => swept(model(args)?, over, args, unit, (global, cancel), targets),
+        (None, None, None) => cloud(model(args)?, args, unit, (global, cancel), targets),
         (Some(file), ..) => chain(file, Kind::Generator, args, (global, cancel), targets),
         (None, Some(file), _) => chain(file, Kind::Transitions, args, (global, cancel), targets),
     }
+}
+
+/// The model asked for; what is not given may have been meant as a chain.
+fn model(args: &QueueArgs) -> Result<Parameters> {
+    let model = args.model.parameters(args.sweep.as_ref());
+    model.map_err(|e| e.help("--resources M --threshold K --lambda RATE, or --generator Q.mtx, or --transitions P.mtx"))
 }
 
 /// An error of the library; `file` is named where one was read.

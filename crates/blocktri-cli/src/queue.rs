@@ -21,10 +21,12 @@ use crate::progress::{Line, Watch};
 use crate::report::{Page, plural};
 use given::Kind;
 use report::{accuracy, distribution, facts, finite, in_words, model_as_json, plan, size_in_words, verdict, written};
+use times::{Times, by_level};
 use words::{elapsed, given_time, number, share, time};
 
 mod given;
 mod report;
+mod times;
 mod words;
 
 /// Runs the command.
@@ -49,13 +51,17 @@ pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let targets = Targets { output, picture };
     let unit = args.time_unit.into();
     match (&args.generator, &args.transitions, &args.sweep) {
-        (None, None, Some(over)) => {
-            swept(args.model.parameters(Some(over))?, over, args, unit, (global, cancel), targets)
-        }
-        (None, None, None) => cloud(args.model.parameters(None)?, args, unit, (global, cancel), targets),
+        (None, None, Some(over)) => swept(model(args)?, over, args, unit, (global, cancel), targets),
+        (None, None, None) => cloud(model(args)?, args, unit, (global, cancel), targets),
         (Some(file), ..) => chain(file, Kind::Generator, args, (global, cancel), targets),
         (None, Some(file), _) => chain(file, Kind::Transitions, args, (global, cancel), targets),
     }
+}
+
+/// The model asked for; what is not given may have been meant as a chain.
+fn model(args: &QueueArgs) -> Result<Parameters> {
+    let model = args.model.parameters(args.sweep.as_ref());
+    model.map_err(|e| e.help("--resources M --threshold K --lambda RATE, or --generator Q.mtx, or --transitions P.mtx"))
 }
 
 /// An error of the library; `file` is named where one was read.
@@ -332,7 +338,6 @@ fn chain(
 ) -> Result<Reply> {
     let line = Line::spinner(!global.quiet, format!("reading {}", file.display()));
     let (q, note) = given::chain(file, kind, args, cancel)?;
-    let start = given::start(args, q.n())?;
     drop(line);
     let levels = match &args.blocks {
         None => None,
@@ -342,17 +347,13 @@ fn chain(
     let levels = levels.transpose().map_err(|e| Failure::usage(e.to_string()))?;
     let line = Line::spinner(!global.quiet, format!("{}: {}", args.method.name(), plural(q.n(), "state")));
     let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
-    let (pi, seconds) = stationary(&q, levels.as_ref(), args, &mut watch, Some(file))?;
-    let at_times = match &args.times[..] {
-        [] => Vec::new(),
-        times => transient(&q, &start, times, LEFT_OUT, &mut watch).map_err(|e| failure(&e, None))?,
+    let times = Times::new(&q, levels.as_ref(), args, &mut watch)?;
+    let (pi, seconds) = match stationary(&q, levels.as_ref(), args, &mut watch, Some(file)) {
+        Err(failure) if failure.exit == Exit::Singular && !times.is_empty() => return Ok(only(&times, args, failure)),
+        result => result?,
     };
     drop(watch);
-    let of = |p: &Partition, probability: &dyn Fn(usize) -> f64| {
-        Distribution::new(0, (0..p.n_blocks()).map(|j| p.range(j).map(probability).sum()).collect())
-    };
-    let partition = levels;
-    let levels = partition.as_ref().map(|p| of(p, &|i| pi.probability(i).to_f64()));
+    let levels = levels.as_ref().map(|levels| by_level(levels, |i| pi.probability(i).to_f64()));
 
     let name = file.display().to_string();
     let title = format!("π of {}", file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
@@ -381,13 +382,7 @@ fn chain(
         object.insert("method_requested".into(), args.method.name().into());
         object.insert("mode".into(), json!({ "state": mode, "probability": pi.probability(mode).to_f64() }));
         object.insert("levels".into(), levels.as_ref().map_or(Value::Null, distribution));
-        let rows = args.times.iter().zip(&at_times).map(|(&t, p)| {
-            let mode = largest(p);
-            let levels = partition.as_ref().map(|levels| distribution(&of(levels, &|i| p[i])));
-            let all = (p.len() <= MOST_LISTED).then_some(p);
-            json!({ "time": t, "mode": { "state": mode, "probability": p[mode] }, "levels": levels, "probabilities": all })
-        });
-        object.insert("times".into(), rows.collect());
+        object.insert("times".into(), times.to_json());
     }
     let recurrent = if pi.recurrent() == q.n() { "all".into() } else { pi.recurrent().to_string() };
     let mut page = Page::new(format!("{name}: {}, {recurrent} recurrent", plural(q.n(), "state")));
@@ -395,15 +390,7 @@ fn chain(
     if let Some(levels) = &levels {
         page.line("levels (from 0)", in_words(levels));
     }
-    for (&t, p) in args.times.iter().zip(&at_times) {
-        let mode = largest(p);
-        let levels = partition.as_ref().map(|levels| of(levels, &|i| p[i]).mean());
-        let levels = levels.map_or(String::new(), |mean| format!(", mean level {}", number(mean)));
-        page.line(
-            &format!("at {}", given_time(t, args.time_unit.into())),
-            format_args!("most probable state {mode}: {}{levels}", number(p[mode])),
-        );
-    }
+    times.lines(&mut page, args.time_unit.into());
     if let Some(note) = &note {
         page.line("note", note);
     }
@@ -413,12 +400,14 @@ fn chain(
     Ok(Reply { exit, json, text: page.finish(), warnings })
 }
 
-/// Distributions of more states are not listed.
-const MOST_LISTED: usize = 1000;
-
-/// The first of the largest.
-fn largest(p: &[f64]) -> usize {
-    (1..p.len()).fold(0, |m, i| if p[i] > p[m] { i } else { m })
+/// The times of a chain that has no stationary distribution to give; π is not written.
+fn only(times: &Times, args: &QueueArgs, failure: Failure) -> Reply {
+    let mut json = failure.to_json();
+    json["times"] = times.to_json();
+    let mut page = Page::new("the chain at the times asked for".into());
+    times.lines(&mut page, args.time_unit.into());
+    let help = failure.help.map_or(String::new(), |help| format!("; {help}"));
+    Reply { exit: failure.exit, json, text: page.finish(), warnings: vec![format!("{}{help}", failure.message)] }
 }
 
 /// A plan for each value of one parameter.

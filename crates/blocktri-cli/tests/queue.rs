@@ -209,7 +209,8 @@ fn block_lu_of_a_ring() {
     let sandbox = Sandbox::new();
     let mut ring = format!("{HEADER}64 64 128\n");
     for i in 0..64 {
-        ring += &format!("{} {} 1\n{} {} 1\n", i + 1, (i + 1) % 64 + 1, (i + 1) % 64 + 1, i + 1);
+        let (a, b) = (i + 1, (i + 1) % 64 + 1);
+        ring.extend([format!("{a} {b} 1\n"), format!("{b} {a} 1\n")]);
     }
     sandbox.write("ring.mtx", ring);
     sandbox.run("queue --generator ring.mtx --diagonal missing --method block-lu -o pi.mtx").expect(0);
@@ -360,6 +361,20 @@ fn times_of_a_given_chain() {
     assert!(run.stderr.contains("half_start.mtx") && run.stderr.contains("sum to 0.5"), "{}", run.stderr);
     let run = sandbox.run("queue --generator q.mtx --times 1 --start q.mtx").expect(2);
     assert!(run.stderr.contains("2 × 2"), "{}", run.stderr);
+}
+
+/// A fair game for 4 from 1: no stationary distribution, and ruined with probability 3/4 all the same.
+#[test]
+fn times_of_a_chain_with_several_ends() {
+    let sandbox = Sandbox::new();
+    sandbox.write("game.mtx", format!("{HEADER}5 5 6\n2 1 1\n2 3 1\n3 2 1\n3 4 1\n4 3 1\n4 5 1\n"));
+    let line = "queue --generator game.mtx --diagonal missing --start 1 --times 1e6 -o pi.mtx";
+    let run = sandbox.run(&format!("{line} --json")).expect(4);
+    let ruined = run.json()["times"][0]["probabilities"][0].as_f64().unwrap();
+    assert!((ruined - 0.75).abs() < 1e-11 && run.json()["closed_classes"]["count"] == 2, "{run:?}");
+    let run = sandbox.run(line).expect(4);
+    assert!(run.stdout.contains("most probable state 0: 0.7500") && run.stderr.contains("2 closed classes"), "{run:?}");
+    assert!(!sandbox.path("pi.mtx").exists());
 }
 
 /// 1e8 events: the chain has long been steady.

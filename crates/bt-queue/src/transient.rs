@@ -107,8 +107,9 @@ impl Uniformisation {
         let weights = Weights::new(events, 0.5 * tolerance);
         let total = weights.first + weights.values.len();
         let weight = |k: usize| k.checked_sub(weights.first).map_or(0.0, |i| weights.values[i]);
-        // A chain that is not steady after as many products as squaring takes is squared.
-        let patience = squaring::in_products(&self.p, events).filter(|&most| 2.0 * most < total as f64);
+        // A chain that is not steady after a quarter of the time of squaring is squared.
+        let squared = squaring::in_products(&self.p, events).filter(|&most| 2.0 * most < total as f64);
+        let patience = squared.map(|most| 0.25 * most);
         let start = patience.map(|_| x.clone());
         let mut sum = vec![0.0; x.len()];
         for k in 0..total {

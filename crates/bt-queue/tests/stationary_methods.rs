@@ -182,6 +182,25 @@ fn sweeps_reach_below_the_smallest_double() {
     }
 }
 
+/// Rates near the ends of the range neither panic nor end as converged and wrong.
+#[test]
+fn rates_at_the_ends_of_the_range() {
+    for scale in [1e307, 1e150, 1e-150, 1e-300] {
+        let n = 6;
+        let q = chain(n, (0..n - 1).flat_map(|i| [(i, i + 1, 0.5 * scale), (i + 1, i, (i + 1) as f64 * scale)]));
+        let gth = Stationary::gth(&q).unwrap();
+        let stop = StopCriterion { max_iters: 500, ..StopCriterion::default() };
+        let runs = [
+            Stationary::block_lu(&q, None),
+            Stationary::hbisa(&q, None, &stop, &mut ()),
+            Stationary::power(&q, &stop, &mut ()),
+        ];
+        for pi in runs.into_iter().flatten() {
+            judged(&pi, |i| gth.probability(i).to_f64());
+        }
+    }
+}
+
 /// Every state a tie, and rings that are periodic.
 #[test]
 fn ties_do_not_stop_block_lu() {

@@ -75,7 +75,7 @@ impl ModelArgs {
             3 => Failure::usage("no model is given"),
             _ => Failure::usage(format!("the model is not complete without {}", missing.join(" and "))),
         };
-        Err(failure.help("--resources M --threshold K --lambda RATE, or --generator Q.mtx, or --transitions P.mtx"))
+        Err(failure.help("a model is given by --resources M --threshold K --lambda RATE"))
     }
 }
 

@@ -76,9 +76,8 @@ fn remedy(seems: Seems, kind: Kind) -> Option<String> {
         }
         (Seems::RatesAlone, Kind::Generator) => "--diagonal missing takes the rates alone",
         (Seems::RatesAlone, Kind::Transitions) => "--generator with --diagonal missing takes rates",
-        (Seems::Counts, Kind::Transitions) => "--normalize divides each row by its sum",
         (Seems::Counts, Kind::Generator) => "--transitions with --normalize divides each row by its sum",
-        (Seems::Rounded, Kind::Transitions) => "--normalize divides each row by its sum",
+        (Seems::Counts | Seems::Rounded, Kind::Transitions) => "--normalize divides each row by its sum",
         (Seems::Rounded, Kind::Generator) => "--normalize makes the diagonal from the rates, which are all that counts",
         _ => return None,
     };

@@ -40,11 +40,10 @@ pub(super) fn solve(q: &Generator, levels: &Partition, notes: &mut Vec<String>) 
         &halves
     };
     let mut sweeps = Sweeps::new(q, swept)?;
-    let mut guess = vec![1.0 / q.n() as f64; q.n()];
-    (0..GUESS).for_each(|_| sweeps.step(&mut guess));
-    let largest = |x: &[f64]| (1..x.len()).fold(0, |m, i| if x[i] > x[m] { i } else { m });
-    let mut pinned = largest(&guess);
-    let (mut start, mut bytes, mut told) = (guess, 0, None);
+    let mut start = vec![Scaled::ONE; q.n()];
+    (0..GUESS).for_each(|_| sweeps.step(&mut start));
+    let mut pinned = largest(&start);
+    let (mut bytes, mut told) = (0, None);
     for attempt in 1..=ATTEMPTS {
         let (a, mut x) = without(q, pinned)?;
         let a = BlockTridiagonal::from_csr(&a, shortened(levels, pinned)?, HybridLayout::default())?;
@@ -67,16 +66,21 @@ pub(super) fn solve(q: &Generator, levels: &Partition, notes: &mut Vec<String>) 
         let mode = overflow.unwrap_or_else(|| largest(&x));
         // A state nearly as probable as the mode does as well: ties are common.
         if overflow.is_none() && x[mode] <= NEAR {
-            start = x;
+            start = scaled(&x);
             told = Some(format!("state {pinned} pinned, attempt {attempt}"));
             break;
         }
         pinned = mode;
     }
     let told = told.unwrap_or_else(|| format!("no state stayed among the most probable ones in {ATTEMPTS} attempts"));
-    let (x, error_bound, refined) = refine(q, &mut sweeps, scaled(&start))?;
+    let (x, error_bound, refined) = refine(q, &mut sweeps, start)?;
     notes.push(format!("block-lu: {told}; {refined} {} of refinement", if refined == 1 { "sweep" } else { "sweeps" }));
     Ok(Solved { x, bytes, error_bound, goal: ENTRYWISE, ..Solved::direct() })
+}
+
+/// The first of the largest.
+fn largest<T: PartialOrd>(x: &[T]) -> usize {
+    (1..x.len()).fold(0, |m, i| if x[i] > x[m] { i } else { m })
 }
 
 /// Sweeps from an answer until its bound does not get better; the best one, its bound, and after how many sweeps it was found.

@@ -136,7 +136,8 @@ fn by_jumps(q: &Generator, into: &Csr<f64>, x: &[f64], sweeps: usize) -> Option<
         let rounding = (into.row(j).0.len() + 4) as f64 * U;
         let delta = ((inflow(j, &ones) - flow_out[j]) / flow_out[j]).abs() + 2.0 * rounding;
         let w = v[j] - inflow(j, &v) / flow_out[j] - 2.0 * rounding * v[j];
-        if !(w > 0.0) {
+        // Flows that overflow prove nothing.
+        if !(w > 0.0 && delta.is_finite()) {
             return None;
         }
         theta = theta.max(delta / w);

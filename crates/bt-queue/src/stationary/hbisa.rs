@@ -10,7 +10,7 @@
 //!
 //! **Departures.** Σx = 1 fixes one of the weights of the levels only; here all of them are renormalised before each sweep, so
 //! that the flows between neighbouring levels balance, and every second sweep goes downwards. The solves with D subtract nothing. See
-//! [`Sweeps`]. Probabilities below 1e−290 get exponents, all of them. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
+//! [`Sweeps`]. Where one of them is below 1e−290 all probabilities get exponents. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
 //!
 //! Storage: that of [`Sweeps`] and 3n doubles. Cost of an iteration: a sweep and a product with Q.
 
@@ -20,10 +20,11 @@ use super::sweeps::Sweeps;
 use super::{Iteration, Solved, normalise, scaled, sum};
 use crate::error::{Error, Result};
 use crate::generator::Generator;
-use crate::scaled::Scaled;
 
 /// Products with smaller probabilities lose digits.
 const SAFE: f64 = 1e-290;
+/// Sums of larger rates may overflow.
+const LARGE: f64 = 1e200;
 
 pub(super) fn solve(
     q: &Generator,
@@ -37,7 +38,8 @@ pub(super) fn solve(
     }
     let mut sweeps = Sweeps::new(q, levels)?;
     let mut x = vec![1.0 / q.n() as f64; q.n()];
-    let mut exact: Option<Vec<Scaled>> = None;
+    let largest = q.matrix().values().iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let mut exact = (largest > LARGE).then(|| scaled(&x));
     let mut iteration = Iteration::new(q, stop, monitor);
     let outcome = loop {
         if let Some(outcome) = iteration.observe(&x, exact.as_deref())? {
@@ -49,7 +51,7 @@ pub(super) fn solve(
                 let before = x.clone();
                 sweeps.step(&mut x);
                 normalise(&mut x);
-                if x.iter().any(|x| *x < SAFE) {
+                if !x.iter().all(|x| (SAFE..=1.0).contains(x)) {
                     x = before;
                     exact = Some(scaled(&x));
                 }

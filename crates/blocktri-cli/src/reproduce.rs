@@ -61,12 +61,16 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
             .help(format!("experiments: {names}")));
     }
     let folder = args.folder();
+    let mut device = gpu.as_ref().map(Gpu::name);
+    let mut setting = setting(scale, device.as_deref());
+    if args.render {
+        setting = setting_of(&folder, &setting)?;
+        device = setting["device"].as_str().filter(|d| *d != "cpu").map(str::to_owned);
+    }
     fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, &e))?;
-    let device = gpu.as_ref().map(Gpu::name);
-    let setting = setting(scale, device.as_deref());
     let mut warnings = Vec::new();
     let (mut results, sessions) = if args.fresh { Default::default() } else { kept(&folder, &setting, &mut warnings) };
-    let missing: Vec<_> = wanted.into_iter().filter(|e| !results.contains(e.id())).collect();
+    let missing: Vec<_> = wanted.into_iter().filter(|e| !args.render && !results.contains(e.id())).collect();
 
     let mut edition = Edition {
         title: format!("{}{}", args.name(), if args.quick { ", quick run" } else { "" }),
@@ -166,6 +170,18 @@ fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
+}
+
+/// The setting that made the folder's results, which must be of this schema and scale.
+fn setting_of(folder: &Path, setting: &Value) -> Result<Value> {
+    let path = folder.join(RESULTS);
+    let text = fs::read_to_string(&path).map_err(|e| Failure::io(&path, &e))?;
+    let old: Value = serde_json::from_str(&text).map_err(|e| Failure::io(&path, &e))?;
+    let wanted = [(&json!(SCHEMA), &old["schema"], "schema"), (&setting["scale"], &old["setting"]["scale"], "scale")];
+    match wanted.into_iter().find(|(wanted, found, _)| wanted != found) {
+        Some((wanted, found, what)) => Err(Failure::io(&path, &format!("its {what} is {found}, not {wanted}"))),
+        None => Ok(old["setting"].clone()),
+    }
 }
 
 /// Results of an earlier run of the same setting, and the sessions that made them.

@@ -86,6 +86,24 @@ fn a_report_is_a_folder_and_goes_on() {
 }
 
 #[test]
+fn a_report_is_written_anew_from_results_of_another_build() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("reproduce hbisa {SMALL} -o r")).expect(0);
+    let old = sandbox.read("r/results.json").replace("\"build\": \"", "\"build\": \"of another ");
+    sandbox.write("r/results.json", &old);
+    std::fs::remove_file(sandbox.path("r/report.md")).unwrap();
+    let json = sandbox.run("reproduce hbisa --quick --render -o r --json").expect(0).json();
+    assert_eq!((&json["ran"], &json["finished"]), (&0.into(), &2.into()));
+    assert!(json["setting"]["build"].as_str().unwrap().starts_with("of another "), "{json}");
+    assert!(sandbox.read("r/report.md").contains("| 10 | 10 | 10.93 | 12 |"));
+    // The scale must be that of the results, and there must be some.
+    let run = sandbox.run("reproduce hbisa --render -o r").expect(2);
+    assert!(run.stderr.contains("scale"), "{}", run.stderr);
+    sandbox.run("reproduce hbisa --quick --render -o nothing").expect(2);
+    assert!(!sandbox.path("nothing").exists());
+}
+
+#[test]
 fn wrong_words_are_usage_errors() {
     let sandbox = Sandbox::new();
     let run = sandbox.run("reproduce hbisa --only Cloud17 -o r").expect(2);

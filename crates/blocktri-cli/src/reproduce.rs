@@ -5,6 +5,7 @@
 
 mod html;
 mod markdown;
+mod sessions;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use blocktri::{CancelToken, DeviceChoice};
-use bt_reproduce::{Error, Experiment, Gpu, Item, Report, Results, Scale, Verdict, experiments, report};
+use bt_reproduce::{Claim, Error, Experiment, Gpu, Item, Origin, Report, Results, Scale, Verdict, experiments, report};
 use serde_json::{Value, json};
 
 use crate::args::{Global, ReproduceArgs};
@@ -22,8 +23,11 @@ use crate::output::Output;
 use crate::plot::{self, Ground};
 use crate::progress::Line;
 use crate::report::{Page, plural};
+use sessions::Moment;
 
 const RESULTS: &str = "results.json";
+/// Of that file. 2: `runs` of five rounds, `sessions`, `origin` of claims.
+const SCHEMA: u64 = 2;
 
 /// A report, and what it was made by.
 struct Edition {
@@ -31,6 +35,8 @@ struct Edition {
     scale: Scale,
     setting: Value,
     parts: Vec<Report>,
+    /// Runs of the command that made results.
+    sessions: Vec<Value>,
     /// Experiments that have a result, of those there are.
     finished: (usize, usize),
 }
@@ -55,20 +61,26 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
             .help(format!("experiments: {names}")));
     }
     let folder = args.folder();
+    let mut device = gpu.as_ref().map(Gpu::name);
+    let mut setting = setting(scale, device.as_deref());
+    if args.render {
+        setting = setting_of(&folder, &setting)?;
+        device = setting["device"].as_str().filter(|d| *d != "cpu").map(str::to_owned);
+    }
     fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, &e))?;
-    let device = gpu.as_ref().map(Gpu::name);
-    let setting = setting(scale, device.as_deref());
     let mut warnings = Vec::new();
-    let mut results = if args.fresh { Results::default() } else { kept(&folder, &setting, &mut warnings) };
-    let missing: Vec<_> = wanted.into_iter().filter(|e| !results.contains(e.id())).collect();
+    let (mut results, sessions) = if args.fresh { Default::default() } else { kept(&folder, &setting, &mut warnings) };
+    let missing: Vec<_> = wanted.into_iter().filter(|e| !args.render && !results.contains(e.id())).collect();
 
     let mut edition = Edition {
         title: format!("{}{}", args.name(), if args.quick { ", quick run" } else { "" }),
         scale,
         setting,
         parts: Vec::new(),
+        sessions: sessions.clone(),
         finished: (0, all.len()),
     };
+    let began = Moment::now();
     let update = |edition: &mut Edition, results: &Results| {
         edition.parts =
             args.studies().into_iter().map(|study| report(study, scale, device.as_deref(), results)).collect();
@@ -96,6 +108,7 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
                 warnings.push(format!("{}: {why}", experiment.id()));
             }
         }
+        edition.sessions = [&sessions[..], &[began.session(done + 1 - failed.len())]].concat();
         update(&mut edition, &results);
         write(&folder.join(RESULTS), &format!("{:#}\n", edition.to_json(&results)))?;
     }
@@ -159,12 +172,34 @@ fn processor() -> String {
     model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
 }
 
-/// Results of an earlier run of the same setting.
-fn kept(folder: &Path, setting: &Value, warnings: &mut Vec<String>) -> Results {
+/// The setting that made the folder's results, which must be of this schema and scale.
+fn setting_of(folder: &Path, setting: &Value) -> Result<Value> {
+    let path = folder.join(RESULTS);
+    let text = fs::read_to_string(&path).map_err(|e| Failure::io(&path, &e))?;
+    let old: Value = serde_json::from_str(&text).map_err(|e| Failure::io(&path, &e))?;
+    let wanted = [(&json!(SCHEMA), &old["schema"], "schema"), (&setting["scale"], &old["setting"]["scale"], "scale")];
+    match wanted.into_iter().find(|(wanted, found, _)| wanted != found) {
+        Some((wanted, found, what)) => Err(Failure::io(&path, &format!("its {what} is {found}, not {wanted}"))),
+        None => Ok(old["setting"].clone()),
+    }
+}
+
+/// Results of an earlier run of the same setting, and the sessions that made them.
+fn kept(folder: &Path, setting: &Value, warnings: &mut Vec<String>) -> (Results, Vec<Value>) {
     let path: PathBuf = folder.join(RESULTS);
-    let Ok(text) = fs::read_to_string(&path) else { return Results::default() };
+    let Ok(text) = fs::read_to_string(&path) else { return Default::default() };
     match serde_json::from_str::<Value>(&text) {
-        Ok(old) if old["setting"] == *setting => Results::from_json(&old["experiments"]),
+        Ok(old) if old["schema"] != SCHEMA => {
+            warnings.push(format!(
+                "{}: not taken over, its schema is {} and not {SCHEMA}: its times are of single runs",
+                path.display(),
+                old["schema"]
+            ));
+            Default::default()
+        }
+        Ok(old) if old["setting"] == *setting => {
+            (Results::from_json(&old["experiments"]), old["sessions"].as_array().cloned().unwrap_or_default())
+        }
         Ok(old) => {
             let differs = setting
                 .as_object()
@@ -173,12 +208,21 @@ fn kept(folder: &Path, setting: &Value, warnings: &mut Vec<String>) -> Results {
                 .filter(|(key, value)| old["setting"][key.as_str()] != **value);
             let keys = differs.map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
             warnings.push(format!("{}: not taken over, made with other {keys}", path.display()));
-            Results::default()
+            Default::default()
         }
         Err(why) => {
             warnings.push(format!("{}: not taken over: {why}", path.display()));
-            Results::default()
+            Default::default()
         }
+    }
+}
+
+/// 1 holds, 2 hold.
+fn plural_label(verdict: Verdict, origin: Origin, count: usize) -> &'static str {
+    match verdict.label(origin) {
+        "holds" if count != 1 => "hold",
+        "does not hold" if count != 1 => "do not hold",
+        label => label,
     }
 }
 
@@ -197,10 +241,25 @@ impl Edition {
         format!("{kind}.{missing}")
     }
 
-    /// Claims by verdict, in the order of [`Verdict`].
-    fn tally(&self) -> [(Verdict, usize); 4] {
-        [Verdict::Reproduced, Verdict::NotReproduced, Verdict::NotComparable, Verdict::NotRun]
-            .map(|v| (v, self.parts.iter().flat_map(Report::claims).filter(|c| c.verdict == v).count()))
+    fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.parts.iter().flat_map(Report::claims)
+    }
+
+    /// Claims of the papers, then those of our own, by verdict.
+    fn tally(&self) -> Vec<(Origin, Verdict, usize)> {
+        let pairs = [Origin::Paper, Origin::Ours].into_iter().flat_map(|o| Verdict::ALL.map(|v| (o, v)));
+        pairs
+            .map(|(o, v)| (o, v, self.claims().filter(|c| (c.origin, c.verdict) == (o, v)).count()))
+            .filter(|&(_, _, count)| count > 0)
+            .collect()
+    }
+
+    /// "12 reproduced, 3 not decided" of the claims of somebody.
+    fn tally_in_words(&self, origin: Origin) -> String {
+        let tally = self.tally();
+        let own = tally.iter().filter(|(o, ..)| *o == origin);
+        let words: Vec<_> = own.map(|(_, v, count)| format!("{count} {}", plural_label(*v, origin, *count))).collect();
+        if words.is_empty() { "none".into() } else { words.join(", ") }
     }
 
     fn to_json(&self, results: &Results) -> Value {
@@ -209,6 +268,7 @@ impl Edition {
                 json!({
                     "study": part.title,
                     "what": c.what,
+                    "origin": c.origin.name(),
                     "paper": c.paper,
                     "ours": c.ours,
                     "verdict": c.verdict.name(),
@@ -217,8 +277,9 @@ impl Edition {
             })
         });
         json!({
-            "schema": 1,
+            "schema": SCHEMA,
             "setting": self.setting,
+            "sessions": self.sessions,
             "finished": self.finished.0,
             "of": self.finished.1,
             "claims": claims.collect::<Vec<_>>(),
@@ -230,16 +291,11 @@ impl Edition {
         let mut page = Page::new(format!("{}: {}", self.title, folder.join("report.html").display()));
         let (done, all) = self.finished;
         page.line("experiments", format_args!("{done} of {all} have results, {ran} run now in {seconds:.1} s"));
-        for (verdict, count) in self.tally() {
-            page.line(verdict.name(), plural(count, "claim"));
-        }
-        for part in &self.parts {
-            for claim in part.claims().filter(|c| c.verdict == Verdict::NotReproduced) {
-                page.line(
-                    "not reproduced",
-                    format_args!("{} (paper: {}; here: {})", claim.what, claim.paper, claim.ours),
-                );
-            }
+        page.line("claims of papers", self.tally_in_words(Origin::Paper));
+        page.line("claims of our own", self.tally_in_words(Origin::Ours));
+        for claim in self.claims().filter(|c| matches!(c.verdict, Verdict::NotReproduced | Verdict::NotDecided)) {
+            let Claim { what, paper, ours, .. } = claim;
+            page.line(claim.label(), format_args!("{what} (paper: {paper}; here: {ours})"));
         }
         page.finish()
     }

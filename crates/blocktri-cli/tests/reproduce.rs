@@ -23,7 +23,7 @@ fn a_report_is_a_folder_and_goes_on() {
     let json = sandbox.run(&line).expect(0).json();
     assert_eq!(
         (&json["schema"], &json["ran"], &json["finished"], &json["of"]),
-        (&1.into(), &2.into(), &2.into(), &12.into())
+        (&2.into(), &2.into(), &2.into(), &12.into())
     );
     assert_eq!((&json["setting"]["scale"], &json["failed"]), (&"quick".into(), &Value::Array(Vec::new())));
     let claims = json["claims"].as_array().unwrap();
@@ -32,14 +32,17 @@ fn a_report_is_a_folder_and_goes_on() {
         let is_example = claim["what"].as_str().unwrap().contains("9 × 9");
         assert_eq!(verdict, if is_example { "reproduced" } else { "not run" }, "{claim}");
         assert!(
-            ["study", "paper", "ours", "why"].iter().all(|key| !claim[key].as_str().unwrap().is_empty()),
+            ["study", "origin", "paper", "ours", "why"].iter().all(|key| !claim[key].as_str().unwrap().is_empty()),
             "{claim}"
         );
     }
     assert_eq!(claims.iter().filter(|c| c["verdict"] == "reproduced").count(), 1);
 
     let kept = results(&sandbox, "r");
-    assert_eq!((&kept["schema"], &kept["claims"]), (&1.into(), &json["claims"]));
+    assert_eq!((&kept["schema"], &kept["claims"]), (&2.into(), &json["claims"]));
+    // When, and how busy the machine was.
+    let session = &kept["sessions"][0];
+    assert!(session["ran"] == 2 && session["from"].as_str().unwrap().ends_with(" UTC"), "{session}");
     let plans = &kept["experiments"]["hbisa/plans"]["rows"];
     let in_advance: Vec<_> = plans.as_array().unwrap().iter().map(|r| r["in_advance"].as_u64().unwrap()).collect();
     assert_eq!(in_advance, [2, 5, 10, 21, 33]);
@@ -61,6 +64,15 @@ fn a_report_is_a_folder_and_goes_on() {
     let run = sandbox.run(&format!("{line} --threads 3")).expect(0);
     assert!(run.stderr.contains("not taken over, made with other threads"), "{}", run.stderr);
     assert_eq!(run.json()["ran"], 2);
+    // What is not in the papers is counted apart.
+    let of_our_own = claims.iter().filter(|c| c["origin"] == "ours").count();
+    assert!(of_our_own >= 3 && claims.iter().all(|c| (c["origin"] == "ours") || c["paper"] != "–"), "{of_our_own}");
+    assert!(html.contains("claims of papers") && markdown.contains("claims of our own: 1 holds"), "{markdown}");
+    // Files of an earlier schema are left alone, and said to be.
+    let old = sandbox.read("r/results.json").replace("\"schema\": 2", "\"schema\": 1");
+    sandbox.write("r/results.json", &old);
+    let run = sandbox.run(&format!("{line} --threads 3")).expect(0);
+    assert!(run.stderr.contains("its schema is 1") && run.json()["ran"] == 2, "{}", run.stderr);
     sandbox.write("r/results.json", "{");
     let run = sandbox.run(&format!("{line} --threads 3")).expect(0);
     assert!(run.stderr.contains("not taken over") && run.json()["ran"] == 2, "{}", run.stderr);
@@ -71,6 +83,24 @@ fn a_report_is_a_folder_and_goes_on() {
             .to_string_lossy()
             .starts_with('.'))
     );
+}
+
+#[test]
+fn a_report_is_written_anew_from_results_of_another_build() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("reproduce hbisa {SMALL} -o r")).expect(0);
+    let old = sandbox.read("r/results.json").replace("\"build\": \"", "\"build\": \"of another ");
+    sandbox.write("r/results.json", &old);
+    std::fs::remove_file(sandbox.path("r/report.md")).unwrap();
+    let json = sandbox.run("reproduce hbisa --quick --render -o r --json").expect(0).json();
+    assert_eq!((&json["ran"], &json["finished"]), (&0.into(), &2.into()));
+    assert!(json["setting"]["build"].as_str().unwrap().starts_with("of another "), "{json}");
+    assert!(sandbox.read("r/report.md").contains("| 10 | 10 | 10.93 | 12 |"));
+    // The scale must be that of the results, and there must be some.
+    let run = sandbox.run("reproduce hbisa --render -o r").expect(2);
+    assert!(run.stderr.contains("scale"), "{}", run.stderr);
+    sandbox.run("reproduce hbisa --quick --render -o nothing").expect(2);
+    assert!(!sandbox.path("nothing").exists());
 }
 
 #[test]

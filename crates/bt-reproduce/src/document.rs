@@ -50,6 +50,8 @@ pub enum Item {
 pub struct Claim {
     /// What is stated.
     pub what: String,
+    /// Who states it.
+    pub origin: Origin,
     /// The published figure.
     pub paper: String,
     /// The figure measured here.
@@ -63,10 +65,25 @@ pub struct Claim {
 impl Claim {
     /// The verdict in words, which differ where the statement is not the paper's.
     pub fn label(&self) -> &'static str {
-        match (self.paper.as_str(), self.verdict) {
-            ("–", Verdict::Reproduced) => "holds",
-            ("–", Verdict::NotReproduced) => "does not hold",
-            (_, verdict) => verdict.name(),
+        self.verdict.label(self.origin)
+    }
+}
+
+/// Who states a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A paper.
+    Paper,
+    /// Nobody but this library: counted apart.
+    Ours,
+}
+
+impl Origin {
+    /// In files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Ours => "ours",
         }
     }
 }
@@ -80,11 +97,31 @@ pub enum Verdict {
     NotReproduced,
     /// The figures are of different things: another machine, another matrix.
     NotComparable,
+    /// Times of five runs whose quartiles lie on both sides of what is claimed.
+    NotDecided,
     /// The experiment has no result yet.
     NotRun,
 }
 
 impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Reproduced, Self::NotReproduced, Self::NotDecided, Self::NotComparable, Self::NotRun];
+
+    /// Of a claim that all of some things hold: one that does not decides it.
+    pub fn of_all(verdicts: impl IntoIterator<Item = Self>) -> Self {
+        let all: Vec<Self> = verdicts.into_iter().collect();
+        let worst = [Self::NotReproduced, Self::NotDecided, Self::NotComparable, Self::Reproduced];
+        worst.into_iter().find(|v| all.contains(v)).unwrap_or(Self::NotRun)
+    }
+    /// In words, which differ where the statement is not a paper's.
+    pub fn label(self, origin: Origin) -> &'static str {
+        match (origin, self) {
+            (Origin::Ours, Self::Reproduced) => "holds",
+            (Origin::Ours, Self::NotReproduced) => "does not hold",
+            _ => self.name(),
+        }
+    }
     /// Reproduced or not.
     pub fn of(holds: bool) -> Self {
         if holds { Self::Reproduced } else { Self::NotReproduced }
@@ -95,6 +132,7 @@ impl Verdict {
             Self::Reproduced => "reproduced",
             Self::NotReproduced => "not reproduced",
             Self::NotComparable => "not comparable",
+            Self::NotDecided => "not decided",
             Self::NotRun => "not run",
         }
     }

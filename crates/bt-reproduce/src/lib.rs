@@ -11,9 +11,10 @@ mod hbisa;
 mod measure;
 mod parms;
 mod spike;
+mod spread;
 mod ssor_ai;
 
-pub use document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
+pub use document::{Axis, Claim, Curve, Figure, Item, Origin, Report, Scaling, Section, Stroke, Table, Verdict};
 pub use experiment::{Error, Experiment, Facts, Results};
 pub use gpu::Gpu;
 

@@ -24,6 +24,16 @@ pub enum Runs {
     Fastest,
 }
 
+impl Runs {
+    /// The seconds that count, and what that run gave.
+    pub fn of<T, E>(self, mut run: impl FnMut() -> Result<T, E>) -> Result<(f64, T), E> {
+        match self {
+            Self::One => timed(&mut run),
+            Self::Fastest => fastest(run),
+        }
+    }
+}
+
 /// The fastest of a few runs, in seconds, and what it gave.
 pub fn fastest<T, E>(mut run: impl FnMut() -> Result<T, E>) -> Result<(f64, T), E> {
     let begin = Instant::now();
@@ -149,10 +159,7 @@ pub fn krylov(
         stopped(&report)?;
         Ok::<_, Error>((report, a.seconds(), m.seconds()))
     };
-    let (seconds, (report, products, applications)) = match runs {
-        Runs::One => timed(&mut run)?,
-        Runs::Fastest => fastest(run)?,
-    };
+    let (seconds, (report, products, applications)) = runs.of(&mut run)?;
     let mut facts = outcome(&report, seconds);
     facts["products_seconds"] = json!(products);
     facts["preconditioner_seconds"] = json!(applications);
@@ -179,9 +186,10 @@ pub fn outcome(report: &SolveReport, seconds: f64) -> Value {
 pub fn direct<F: Factorization<f64>, A: Matrix<f64>>(
     a: &A,
     b: &[f64],
+    runs: Runs,
     mut factor: impl FnMut() -> bt_direct::Result<F>,
 ) -> Result<Value, Error> {
-    let made = fastest(|| match factor() {
+    let made = runs.of(|| match factor() {
         Ok(factors) => Ok(Ok(factors)),
         Err(bt_direct::FactorError::Stopped) => Err(Error::Stopped),
         Err(why) => Ok(Err(why.to_string())),
@@ -191,7 +199,7 @@ pub fn direct<F: Factorization<f64>, A: Matrix<f64>>(
         (_, Err(why)) => return Ok(json!({ "error": why })),
     };
     let mut x = vec![0.0; b.len()];
-    let (solve, ()) = fastest(|| {
+    let (solve, ()) = runs.of(|| {
         x.copy_from_slice(b);
         factors.solve_vec_in_place(&mut x);
         Ok::<_, Error>(())

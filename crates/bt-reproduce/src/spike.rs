@@ -15,7 +15,7 @@ use bt_queue::{cases::uniform, meshes};
 use serde_json::{Value, json};
 
 use crate::Scale;
-use crate::document::{Axis, Claim, Curve, Figure, Item, Report, Scaling, Section, Stroke, Table, Verdict};
+use crate::document::{Axis, Claim, Curve, Figure, Item, Origin, Report, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
 use crate::gpu::Gpu;
 use crate::measure::{Krylov, Runs, count, direct, iterations, krylov, ratio, rhs, seconds, small};
@@ -96,7 +96,7 @@ fn partitions(n: usize, delta: f64, p: usize, cancel: &CancelToken) -> Result<Fa
     let a = random_band(n, HALF, delta)?;
     let b = rhs(&a);
     let mut facts = Facts::new();
-    facts.insert("band-lu".into(), direct(&a, &b, || BandLu::with_monitor(&a, &mut cancel.clone()))?);
+    facts.insert("band-lu".into(), direct(&a, &b, Runs::Fastest, || BandLu::with_monitor(&a, &mut cancel.clone()))?);
     for (key, _) in VARIANTS {
         let reduced = match key {
             "recursive" => ReducedSystem::Recursive,
@@ -106,7 +106,7 @@ fn partitions(n: usize, delta: f64, p: usize, cancel: &CancelToken) -> Result<Fa
         };
         let options = SpikeOptions { partitions: Partitions::Balanced(p), reduced, ..SpikeOptions::default() };
         let mut dropped = 0.0;
-        let mut result = direct(&a, &b, || {
+        let mut result = direct(&a, &b, Runs::Fastest, || {
             let spike = Spike::band_with_monitor(&a, &options, &mut cancel.clone())?;
             dropped = spike.report().dropped;
             Ok(spike)
@@ -132,8 +132,8 @@ fn boosting(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
     let b = rhs(&a);
     let monitor = || cancel.clone();
     let mut facts = Facts::from_iter([
-        ("pivoted".to_owned(), direct(&a, &b, || BandLu::with_monitor(&a, &mut monitor()))?),
-        ("plain".to_owned(), direct(&a, &b, || BandLuNoPivot::with_monitor(&a, None, &mut monitor()))?),
+        ("pivoted".to_owned(), direct(&a, &b, Runs::Fastest, || BandLu::with_monitor(&a, &mut monitor()))?),
+        ("plain".to_owned(), direct(&a, &b, Runs::Fastest, || BandLuNoPivot::with_monitor(&a, None, &mut monitor()))?),
     ]);
     let mut rows = Vec::new();
     for eps in BOOSTS {
@@ -144,7 +144,7 @@ fn boosting(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
             ..SpikeOptions::default()
         };
         let mut boosted = 0;
-        let mut result = direct(&a, &b, || {
+        let mut result = direct(&a, &b, Runs::Fastest, || {
             let spike = Spike::band_with_monitor(&a, &options, &mut monitor())?;
             boosted = spike.report().boosted_pivots;
             Ok(spike)
@@ -197,7 +197,9 @@ fn tridiagonal(n: usize, key: &str, cancel: &CancelToken) -> Result<Facts, Error
         for (name, solver) in SOLVERS {
             row.insert(
                 name.into(),
-                direct(&csr, &b, || TridiagonalSpike::with_options(&a, &sizes, solver, &mut cancel.clone()))?,
+                direct(&csr, &b, Runs::Fastest, || {
+                    TridiagonalSpike::with_options(&a, &sizes, solver, &mut cancel.clone())
+                })?,
             );
         }
         facts.insert(p.to_string(), Value::Object(row));
@@ -308,6 +310,7 @@ fn exact(results: &Results) -> Claim {
     }));
     Claim {
         what: "The exact variants give the same answer to working accuracy for any number of partitions".into(),
+        origin: Origin::Paper,
         paper: "backward error near u".into(),
         ours: if run.is_empty() { "–".into() } else { format!("≤ {}", small(Some(error))) },
         verdict: if run.is_empty() { Verdict::NotRun } else { Verdict::of(error <= STABLE) },
@@ -326,6 +329,7 @@ fn on_the_fly(results: &Results) -> Claim {
         .count();
     Claim {
         what: "The reduced system need not be formed: an iteration with products on the fly solves it".into(),
+        origin: Origin::Paper,
         paper: "for large p".into(),
         ours: if run.is_empty() {
             "–".into()
@@ -344,6 +348,7 @@ fn truncated(results: &Results) -> Claim {
     let error = worst(run.iter().map(|&(i, p)| at(results, i, p, "/truncated/refined_backward_error")));
     Claim {
         what: "For diagonally dominant matrices the far tips can be dropped (truncated SPIKE)".into(),
+        origin: Origin::Paper,
         paper: "valid for dominant A".into(),
         ours: if run.is_empty() { "–".into() } else { format!("≤ {}", small(Some(error))) },
         verdict: if run.is_empty() { Verdict::NotRun } else { Verdict::of(error <= STABLE) },
@@ -363,6 +368,7 @@ fn not_dominant(results: &Results) -> Claim {
         .count();
     Claim {
         what: "Without dominance truncation has no ground; it must be refused or repaired, never silently wrong".into(),
+        origin: Origin::Paper,
         paper: "assumes dominance".into(),
         ours: if run.is_empty() {
             "–".into()
@@ -385,6 +391,7 @@ fn boosted(results: &Results) -> Claim {
     Claim {
         what: "Zero pivots are boosted instead of exchanged; the factors are inexact, and refinement repairs that"
             .into(),
+        origin: Origin::Paper,
         paper: "boost, then iterate outside".into(),
         ours: count.map_or_else(
             || "–".into(),
@@ -407,6 +414,7 @@ fn givens(results: &Results) -> Claim {
     };
     Claim {
         what: "g-Spike (Givens QR) survives singular partitions, LU in the partitions does not".into(),
+        origin: Origin::Paper,
         paper: "doi:10.1016/j.parco.2015.03.008".into(),
         ours: if results.contains(id) {
             let lu = results.text(id, "/4/spike-lu/error").map_or("solves", |_| "breaks down by name");
@@ -445,6 +453,7 @@ fn bands(results: &Results) -> Claim {
             WIDTHS[0],
             WIDTHS[WIDTHS.len() - 1]
         ),
+        origin: Origin::Paper,
         paper: "fewer (doi:10.1137/080713409)".into(),
         ours: if run.is_empty() { "–".into() } else { text.join(", ") },
         verdict: if run.is_empty() { Verdict::NotRun } else { Verdict::of(holds) },

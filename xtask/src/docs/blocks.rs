@@ -12,6 +12,7 @@
 //! Every block whose language is `text` must be one of the first three.
 
 use std::ops::Range;
+use std::path::Path;
 
 use crate::process::{Failure, Result};
 
@@ -105,7 +106,8 @@ fn find(lines: &[&str], from: usize, what: &str) -> Result<usize> {
 /// Pictures that a page shows: `![…](NAME.svg)`, files beside it.
 pub(super) fn pictures(text: &str) -> Vec<String> {
     let names = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    names.filter(|name| name.ends_with(".svg") && !name.contains('/')).map(str::to_owned).collect()
+    let beside = |name: &&str| !name.contains('/') && Path::new(name).extension().is_some_and(|e| e == "svg");
+    names.filter(beside).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

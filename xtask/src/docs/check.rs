@@ -190,8 +190,7 @@ mod tests {
         );
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&lines.join(" ")), words(&line));
-        let long = "x".repeat(300);
-        assert_eq!(wrapped(&long), [long.clone()]);
+        assert_eq!(wrapped(&"x".repeat(300)), ["x".repeat(300)]);
         assert_eq!(wrapped(""), [""]);
     }
 

@@ -13,7 +13,8 @@ Examples:
   blocktri reproduce hbisa --quick             seconds; the report is in reproduce-hbisa-quick
   blocktri reproduce all --out papers          the published sizes; Ctrl-C keeps what is finished
   blocktri reproduce ssor-ai --only 8047       one size, beside what the folder has
-  blocktri reproduce all --quick --device gpu  what a GPU has is run there too")]
+  blocktri reproduce all --quick --device gpu  what a GPU has is run there too
+  blocktri reproduce all --out papers --render the report of what the folder has, by this version of the program")]
 pub struct ReproduceArgs {
     /// Whose experiments
     #[arg(value_name = "STUDY")]
@@ -34,6 +35,9 @@ pub struct ReproduceArgs {
     /// Run everything again, also what the folder has results of
     #[arg(long)]
     pub fresh: bool,
+    /// Run nothing: write the report anew from the folder's results, whatever build and machine made them
+    #[arg(long, conflicts_with_all = ["fresh", "only", "device"])]
+    pub render: bool,
 }
 
 impl ReproduceArgs {

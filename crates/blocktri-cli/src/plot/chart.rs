@@ -79,7 +79,7 @@ const FILE: Layout = Layout {
 };
 /// Small enough for a phone.
 const FIGURE: Layout = Layout {
-    area: Area { x: 66.0, y: 36.0, width: 358.0, height: 230.0 },
+    area: Area { x: 66.0, y: 46.0, width: 358.0, height: 230.0 },
     margins: (16.0, 60.0),
     letters: [14, 12],
     row: 20.0,

@@ -1,11 +1,13 @@
 //! The residual of every iteration, on a logarithmic scale.
 
 use super::axis::{Axis, Scale};
-use super::chart::{Chart, Series, Shape, chart};
+use super::chart::{Chart, Dashes, Points, Series, Shape, chart};
 use crate::progress::Curve;
 
 /// More curves than this are not told apart.
 const MOST_NAMED: usize = 6;
+/// Longer curves are lines without points.
+const MOST_MARKED: usize = 60;
 
 /// A curve of (iteration, relative residual) for each right-hand side, and the tolerance asked for.
 ///
@@ -15,7 +17,12 @@ pub fn residual_history(title: &str, subtitle: &str, label: &str, curves: &[Curv
     let named = curves.len() <= MOST_NAMED;
     let curve = |(k, curve): (usize, &Curve)| Series {
         name: format!("right-hand side {}", k + 1),
-        shape: Shape::line(if named { k } else { 0 }),
+        // Few points are worth seeing one by one.
+        shape: Shape::Line {
+            style: if named { k } else { 0 },
+            dashes: Dashes::ByStyle,
+            points: if curve.len() <= MOST_MARKED { Points::Marked } else { Points::Bare },
+        },
         points: curve.iter().map(|&(i, r)| (i as f64, r)).collect(),
     };
     let level =

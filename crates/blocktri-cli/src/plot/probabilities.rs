@@ -30,8 +30,12 @@ pub fn probabilities(title: &str, subtitle: &str, what: &str, states: &[(usize, 
     }
     let (least, largest) = points.iter().fold((f64::INFINITY, 0.0f64), |(l, h), p| (l.min(p.1), h.max(p.1)));
     let scale = if largest > WIDE * least { Scale::Logarithmic } else { Scale::FromZero };
-    // The ends have their places even where they are not drawn.
-    points.extend([held.first(), held.last()].into_iter().flatten().map(|s| (s.0 as f64, f64::NAN)));
+    // The ends have their places even where they are not drawn, and so has a neighbour or two of a state alone.
+    let spare = 3usize.saturating_sub(held.len());
+    let above = spare.div_ceil(2).min(states.len() - last);
+    let around = &states[first.saturating_sub(spare - above)..last + above];
+    let ends = [around.first(), around.last()];
+    points.extend(ends.into_iter().flatten().map(|s| (s.0 as f64, f64::NAN)));
     chart(&Chart {
         title: title.into(),
         subtitle: notes.join("; "),
@@ -82,7 +86,11 @@ mod tests {
 
     #[test]
     fn one_state_is_a_bar_between_numbers() {
-        for (states, marks) in [(logs(&[1.0]), ["0", "1", "2"]), (logs(&[0.0, 0.0, 1.0, 0.0]), ["1", "2", "3"])] {
+        for (states, marks) in [
+            (logs(&[1.0]), ["0", "1", "2"]),
+            (logs(&[0.0, 0.0, 1.0, 0.0]), ["1", "2", "3"]),
+            (logs(&[0.0, 0.0, 0.0, 1.0]), ["1", "2", "3"]),
+        ] {
             let svg = probabilities("t", "", "state (from 0)", &states);
             assert_eq!(bars(&svg), 1, "{svg}");
             for mark in marks {

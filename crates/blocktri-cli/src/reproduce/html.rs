@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use bt_reproduce::{Claim, Item, Table, Verdict};
+use bt_reproduce::{Claim, Item, Origin, Table, Verdict};
 
-use super::Edition;
+use super::{Edition, plural_label, sessions};
 use crate::plot::{self, Ground, escape};
 
 /// Colours of the page and, by [`Ground::Page`], of its figures.
@@ -22,14 +22,15 @@ a{color:var(--blue)}
 .source,.meta,.caption{color:var(--grey);font-size:.9rem}
 .tally{display:flex;flex-wrap:wrap;gap:.5rem;padding:0;list-style:none}
 .tally li,.badge{border:1px solid currentColor;border-radius:1rem;padding:.1rem .7rem;font-size:.85rem;white-space:nowrap}
-.yes{color:var(--green)}.no{color:var(--red)}.other{color:var(--grey)}
+.yes{color:var(--green)}.no{color:var(--red)}.open{color:var(--ochre)}.other{color:var(--grey)}
+.tally .whose{border:0;padding-left:0;color:var(--grey);flex-basis:100%}
 .claim{background:var(--card);border-radius:.5rem;padding:.8rem 1rem;margin:.7rem 0;border-left:.3rem solid var(--line)}
-.claim.yes-edge{border-left-color:var(--green)}.claim.no-edge{border-left-color:var(--red)}
+.claim.yes-edge{border-left-color:var(--green)}.claim.no-edge{border-left-color:var(--red)}.claim.open-edge{border-left-color:var(--ochre)}
 .claim p{margin:.4rem 0}.claim .what{font-weight:600}
 .claim dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.4rem 0}.claim dt{color:var(--grey)}\
 .claim dd{margin:0}
 .claim .why{color:var(--grey);font-size:.9rem}
-.wide{overflow-x:auto;margin:1rem 0}
+.wide{overflow-x:auto;max-width:100%;margin:1rem 0;border-right:1px solid var(--faint)}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 .caption{margin:1.5rem 0 -.5rem}
 th,td{padding:.3rem .7rem;border-bottom:1px solid var(--faint);text-align:right;white-space:nowrap;overflow-wrap:normal}
@@ -49,10 +50,23 @@ pub fn page(edition: &Edition) -> String {
         escape(&edition.scope())
     );
     // Writing to a String cannot fail.
-    for (verdict, count) in edition.tally() {
-        let _ = writeln!(text, "<li class=\"{}\">{count} {}</li>", class(verdict), verdict.name());
+    for origin in [Origin::Paper, Origin::Ours] {
+        let whose = if origin == Origin::Paper { "claims of papers" } else { "our own" };
+        let _ = writeln!(text, "<li class=\"whose\">{whose}</li>");
+        for (_, verdict, count) in edition.tally().into_iter().filter(|(o, ..)| *o == origin) {
+            let _ = writeln!(
+                text,
+                "<li class=\"{}\">{count} {}</li>",
+                class(verdict),
+                plural_label(verdict, origin, count)
+            );
+        }
     }
-    text.push_str("</ul>\n<p class=\"meta\">");
+    text.push_str("</ul>\n");
+    for session in &edition.sessions {
+        let _ = writeln!(text, "<p class=\"meta\">{}</p>", escape(&sessions::in_words(session)));
+    }
+    text.push_str("<p class=\"meta\">");
     let setting = edition.setting.as_object().into_iter().flatten().map(|(key, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("{}: {}", escape(key), escape(&value))
@@ -93,6 +107,7 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "yes",
         Verdict::NotReproduced => "no",
+        Verdict::NotDecided => "open",
         Verdict::NotComparable | Verdict::NotRun => "other",
     }
 }
@@ -115,7 +130,7 @@ fn table(table: &Table, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "<p class=\"caption\">{}</p>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>",
+        "<p class=\"caption\">{}</p>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table, scrolls\"><table>\n<thead><tr>",
         escape(&table.caption)
     );
     let cells = |tag: &str, cells: &[String]| {

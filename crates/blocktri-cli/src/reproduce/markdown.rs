@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use bt_reproduce::{Item, Table};
+use bt_reproduce::{Item, Origin, Table};
 
-use super::Edition;
+use super::{Edition, sessions};
 
 /// The whole page.
 pub fn page(edition: &Edition) -> String {
@@ -14,8 +14,11 @@ pub fn page(edition: &Edition) -> String {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let _ = writeln!(text, "- {key}: {}", escape(&value));
     }
-    for (verdict, count) in edition.tally() {
-        let _ = writeln!(text, "- claims {}: {count}", verdict.name());
+    for session in &edition.sessions {
+        let _ = writeln!(text, "- {}", sessions::in_words(session));
+    }
+    for (origin, whose) in [(Origin::Paper, "papers"), (Origin::Ours, "our own")] {
+        let _ = writeln!(text, "- claims of {whose}: {}", edition.tally_in_words(origin));
     }
     for part in &edition.parts {
         let _ = write!(text, "\n## {}\n\n{}\n\n{}\n", part.title, escape(&part.source), escape(&part.scope));

@@ -2,7 +2,7 @@
 //!
 //! A solve there has three times. `setup_seconds`: A is copied and the preconditioner made; the kernels are compiled before.
 //! `copies_seconds`: a call without iterations, which copies b and x and recomputes the residual on the host. `seconds`: a whole call
-//! less that, the iterations alone. The last two are the fastest of a few runs. What the device refuses is `error`.
+//! less that, the iterations alone: the medians of five runs of both in turn, which `runs` has. What the device refuses is `error`.
 
 #[cfg(feature = "cuda")]
 mod with_cuda;
@@ -15,7 +15,7 @@ use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, StopCriterion};
 use bt_iter::{Arms, ArmsOptions, StopRule, Sweep};
 use serde_json::Value;
 
-use crate::document::{Claim, Table, Verdict};
+use crate::document::{Claim, Origin, Table, Verdict};
 use crate::experiment::{Error, Results};
 use crate::measure::{converged, iterations, ratio, seconds};
 
@@ -237,6 +237,7 @@ pub(crate) fn same_counts(what: &str, why: &str, results: &Results, pairs: &[Pai
     let ours = format!("{good} of {}{exceptions}{apart}", run.len());
     Claim {
         what: what.into(),
+        origin: Origin::Ours,
         paper: "–".into(),
         ours: if run.is_empty() { "–".into() } else { ours },
         verdict: if run.is_empty() { Verdict::NotRun } else { Verdict::of(off.is_empty()) },
@@ -250,6 +251,6 @@ pub(crate) fn preface(gpu: &str) -> String {
         "Computed on {gpu}, the same systems and rules as on the processor. Seconds of the processor are of whole solves on all its \
          threads; those of the GPU are of the iterations: a call without iterations, which copies b and x and recomputes the residual \
          on the host, is taken off, and stands beside them as copies and checks. Copying A and making the preconditioner is setup; \
-         compiling the kernels is not counted. Solves are repeated, and the fastest counts."
+         compiling the kernels is not counted. Solves are repeated: medians of five runs on the GPU, the fastest of a few on the processor."
     )
 }

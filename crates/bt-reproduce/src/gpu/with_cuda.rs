@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::{Inverse, Share, Solvers};
 use crate::experiment::Error;
 use crate::measure::{fastest, outcome, stopped};
+use crate::spread::{ROUNDS, Spread};
 
 /// Why a solve has no numbers.
 enum Fault {
@@ -66,19 +67,28 @@ fn timed<S>(
     let mut solver = make()?;
     let setup = start.elapsed().as_secs_f64();
     let mut x = vec![0.0; b.len()];
-    let mut run = |stop: &StopCriterion| {
-        fastest(|| -> Result<SolveReport, Fault> {
-            x.fill(0.0);
-            let report = solve(&mut solver, b, &mut x, stop, &mut cancel.clone())?;
-            stopped(&report)?;
-            Ok(report)
-        })
+    let mut run = |stop: &StopCriterion| -> Result<(f64, SolveReport), Fault> {
+        x.fill(0.0);
+        let start = Instant::now();
+        let report = solve(&mut solver, b, &mut x, stop, &mut cancel.clone())?;
+        let seconds = start.elapsed().as_secs_f64();
+        stopped(&report)?;
+        Ok((seconds, report))
     };
-    let (whole, report) = run(stop)?;
-    let (copies, _) = run(&StopCriterion { max_iters: 0, ..*stop })?;
-    let mut facts = outcome(&report, whole - copies);
-    facts["copies_seconds"] = json!(copies);
+    let without = StopCriterion { max_iters: 0, ..*stop };
+    let (mut runs, mut copies, mut first) = (Vec::new(), Vec::new(), None);
+    for _ in 0..ROUNDS {
+        let (whole, report) = run(stop)?;
+        let (copied, _) = run(&without)?;
+        runs.push(whole - copied);
+        copies.push(copied);
+        first.get_or_insert(report);
+    }
+    let median = |runs: &[f64]| Spread::of(runs.iter().copied()).map_or(f64::NAN, |s| s.median);
+    let mut facts = first.map_or_else(Value::default, |report| outcome(&report, median(&runs)));
+    facts["copies_seconds"] = json!(median(&copies));
     facts["setup_seconds"] = json!(setup);
+    facts["runs"] = json!(runs);
     Ok((facts, solver))
 }
 

@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use crate::Scale;
 use crate::experiment::{Error, Experiment, Facts};
 use crate::gpu::Gpu;
-use crate::measure::{Krylov, Runs, direct, fastest, krylov, outcome, stopped};
+use crate::measure::{Krylov, Runs, direct, krylov, outcome, stopped};
+use crate::spread::rounds;
 pub use report::report;
 
 /// A row of the paper: name, n as printed, k, NNZ; iterations of HBISA, CG, BiCGSTAB; seconds of these on a K20c, and of cuSolverSP.
@@ -118,7 +119,7 @@ fn sweeps(
     b: &[f64],
     sweep: Sweep,
     rule: StopRule,
-    max_iters: usize,
+    (max_iters, runs): (usize, Runs),
     cancel: &CancelToken,
 ) -> Result<Value, Error> {
     let stop = match rule {
@@ -127,7 +128,7 @@ fn sweeps(
     };
     let mut hbisa = Hbisa::new(a, sweep, rule)?;
     let mut x = vec![0.0; b.len()];
-    let (seconds, report) = fastest(|| {
+    let (seconds, report) = runs.of(|| {
         x.fill(0.0);
         let report = hbisa.solve(b, &mut x, &stop, &mut cancel.clone());
         stopped(&report).map(|()| report)
@@ -143,7 +144,7 @@ fn sweeps(
 fn textbook_cg(a: &Csr<f64>, b: &[f64], max_iters: usize, cancel: &CancelToken) -> Result<Value, Error> {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let n = b.len();
-    let (seconds, (x, steps)) = fastest(|| {
+    let (seconds, (x, steps)) = Runs::One.of(|| {
         let (mut x, mut r, mut p, mut q) = (vec![0.0; n], b.to_vec(), b.to_vec(), vec![0.0; n]);
         let mut rho = dot(&r, &r);
         let target = TOLERANCE * rho.sqrt();
@@ -187,35 +188,38 @@ fn cloud(case: &CloudCase, cancel: &CancelToken) -> Result<Facts, Error> {
     let blocks = BlockTridiagonal::from_csr(&a, case.partition()?, HybridLayout::default())?;
     let b = vec![1.0; n];
     let stop = StopCriterion { rtol: TOLERANCE, max_iters: MAX_ITERS, ..StopCriterion::default() };
-    let by = |sweep| sweeps(&blocks, &b, sweep, StopRule::Update, MAX_ITERS, cancel);
-    let plain = |method| krylov(method, &a, &mut Identity::new(n), &b, &stop, Runs::Fastest, cancel);
+    let by = |sweep| sweeps(&blocks, &b, sweep, StopRule::Update, (MAX_ITERS, Runs::One), cancel);
+    let plain = |method| krylov(method, &a, &mut Identity::new(n), &b, &stop, Runs::One, cancel);
     let with_blocks = |method| {
         let mut d = BlockPreconditioner::new(blocks.clone(), BlockForm::Jacobi)?;
-        krylov(method, &a, &mut d, &b, &stop, Runs::Fastest, cancel)
+        krylov(method, &a, &mut d, &b, &stop, Runs::One, cancel)
     };
     let (order, by_tasks) = by_tasks(case, &a)?;
     let half = half_bandwidth(&by_tasks);
     let mut permuted = vec![0.0; n];
     order.gather(&b, &mut permuted);
-    Ok(facts(json!({
+    let mut found = rounds(vec![
+        ("hbisa", Box::new(|| by(Sweep::Jacobi))),
+        ("gs", Box::new(|| by(Sweep::GaussSeidel))),
+        ("cg", Box::new(|| textbook_cg(&a, &b, MAX_ITERS, cancel))),
+        ("bicgstab", Box::new(|| plain(Krylov::BiCgStab))),
+        ("gmres", Box::new(|| plain(Krylov::Gmres(30)))),
+        ("band-lu", Box::new(|| direct(&by_tasks, &permuted, Runs::One, || BandLu::new(&Band::from_csr(&by_tasks)?)))),
+        ("block-lu", Box::new(|| direct(&a, &b, Runs::One, || BlockLu::new(&blocks)))),
+        ("sparse-lu", Box::new(|| direct(&a, &b, Runs::One, || SparseLu::new(&a)))),
+    ])?;
+    found.append(&mut facts(json!({
         "n": n,
         "nnz": a.nnz(),
         "half_bandwidth": half,
-        "hbisa": by(Sweep::Jacobi)?,
-        "gs": by(Sweep::GaussSeidel)?,
         "redblack": by(Sweep::RedBlack)?,
         "sor": by(Sweep::Sor(Relaxation::Tuned))?,
         "chebyshev": by(Sweep::Chebyshev)?,
-        "cg": textbook_cg(&a, &b, MAX_ITERS, cancel)?,
         "cg_checked": plain(Krylov::Cg)?,
-        "bicgstab": plain(Krylov::BiCgStab)?,
-        "gmres": plain(Krylov::Gmres(30))?,
         "bicgstab_d": with_blocks(Krylov::BiCgStab)?,
         "gmres_d": with_blocks(Krylov::Gmres(30))?,
-        "band-lu": direct(&by_tasks, &permuted, || BandLu::new(&Band::from_csr(&by_tasks)?))?,
-        "block-lu": direct(&a, &b, || BlockLu::new(&blocks))?,
-        "sparse-lu": direct(&a, &b, || SparseLu::new(&a))?,
-    })))
+    })));
+    Ok(found)
 }
 
 /// The states ordered by tasks, then level. State (j, r) has s_j + r tasks, s_j = ⌊j·S/(m−1)⌋ (see [`bt_queue::cases`]).
@@ -264,7 +268,7 @@ fn example(cancel: &CancelToken) -> Result<Facts, Error> {
     let (a, blocks) = example_matrix()?;
     let b = vec![1.0; 9];
     let stop = StopCriterion { rtol: TOLERANCE, max_iters: 500, ..StopCriterion::default() };
-    let by = |sweep, rule| sweeps(&blocks, &b, sweep, rule, MAX_ITERS, cancel);
+    let by = |sweep, rule| sweeps(&blocks, &b, sweep, rule, (MAX_ITERS, Runs::One), cancel);
     let plain = |method| krylov(method, &a, &mut Identity::new(9), &b, &stop, Runs::One, cancel);
     Ok(facts(json!({
         "hbisa": by(Sweep::Jacobi, StopRule::Update)?,

@@ -5,7 +5,7 @@ use bt_formats::CancelToken;
 
 use super::{DOMINANCE, HALF, PARTITIONS, STABLE, order, random_band, worst};
 use crate::Scale;
-use crate::document::{Claim, Item, Section, Table, Verdict};
+use crate::document::{Claim, Item, Origin, Section, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
 use crate::gpu::Gpu;
 use crate::measure::{count, ratio, rhs, seconds, small};
@@ -103,6 +103,7 @@ fn exact(results: &Results) -> Claim {
     };
     Claim {
         what: "On the GPU, too, the exact variant gives the same answer to working accuracy for any number of partitions".into(),
+        origin: Origin::Paper,
         paper: "backward error near u".into(),
         ours: if all.is_empty() { "–".into() } else { ours() },
         verdict: if solved.is_empty() { Verdict::NotRun } else { Verdict::of(error <= STABLE && host == 0) },

@@ -20,14 +20,22 @@ pub fn verdict(pi: &Stationary, args: &QueueArgs) -> (Exit, Vec<String>) {
         return (Exit::Done, warnings);
     }
     warnings.push(format!(
-        "{} ended as {} after {} with a relative residual of {:.2e}: {}; --method gth has no tolerance and cannot diverge",
+        "{} ended as {}{} with a relative residual of {}: {}; --method gth has no tolerance and cannot diverge",
         pi.method(),
         pi.outcome().name(),
-        plural(pi.iterations(), "iteration"),
-        pi.relative_residual(),
+        after(pi),
+        tiny(pi.relative_residual()),
         certified(pi),
     ));
     (Exit::NotConverged, warnings)
+}
+
+/// ` after 7 iterations`; nothing for a direct method.
+fn after(pi: &Stationary) -> String {
+    match pi.iterations() {
+        0 => String::new(),
+        count => format!(" after {}", plural(count, "iteration")),
+    }
 }
 
 /// What is known of the error of each probability.
@@ -69,11 +77,7 @@ pub fn facts(q: &Generator, pi: &Stationary, seconds: f64) -> Map<String, Value>
 
 /// The end of the page, the same for every chain.
 pub fn accuracy(page: &mut Page, pi: &Stationary, seconds: f64) {
-    let iterations = match pi.iterations() {
-        0 => String::new(),
-        count => format!(" after {}", plural(count, "iteration")),
-    };
-    page.line("method, outcome", format_args!("{}, {}{iterations}", pi.method(), pi.outcome().name()));
+    page.line("method, outcome", format_args!("{}, {}{}", pi.method(), pi.outcome().name(), after(pi)));
     let least = pi.least();
     match least.to_f64() {
         0.0 => page.line("least probable", format_args!("10^{:.2}", least.log10())),

@@ -64,7 +64,7 @@ pub fn given_time(t: f64, unit: TimeUnit) -> String {
 
 /// A residual or a bound.
 pub fn tiny(x: f64) -> String {
-    if x == 0.0 { "0".into() } else { format!("{x:.1e}") }
+    if x == 0.0 || x >= 1e-3 { number(x) } else { format!("{x:.1e}") }
 }
 
 #[cfg(test)]

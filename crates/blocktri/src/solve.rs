@@ -132,11 +132,11 @@ fn on_processor<T: Scalar>(
     // What the notes say is about the answer returned, then about the attempts around it.
     let mut attempts = Vec::new();
     if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
-        attempts.push(format!(
-            "refinement with factors in single precision stagnated at a backward error of {:.1e}: factored in {} instead",
-            answer.report.certificate.backward_error,
-            T::KIND
-        ));
+        let why = match answer.rcond {
+            None => "do not tell the condition number".to_owned(),
+            Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
+        };
+        attempts.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
         solver.options.precision = Precision::Working;
         solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
         answer = solver.solve(b.as_ref())?;

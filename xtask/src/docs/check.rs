@@ -63,6 +63,14 @@ pub(super) fn run(mode: Mode, programs: &Path) -> Result<()> {
                 continue;
             }
             let new = compare::refreshed(block, &printed);
+            if new.iter().all(|l| compare::is_gap(l)) {
+                return Err(Failure(format!(
+                    "{}:{}: `{}` prints none of these lines any longer; write the block by hand",
+                    name.display(),
+                    shown.lines.start + 1,
+                    shown.command
+                )));
+            }
             println!("{}:{}: $ {}", name.display(), shown.lines.start + 1, shown.command);
             block.iter().filter(|l| !new.contains(l)).for_each(|l| println!("- {l}"));
             new.iter().filter(|l| !block.contains(l)).for_each(|l| println!("+ {l}"));

@@ -138,7 +138,8 @@ pub(super) fn line_agrees(shown: &str, printed: &str) -> bool {
     fits(&tokens(shown), &tokens(printed), |t| *t == Token::LeftOut, Token::agrees)
 }
 
-fn is_gap(line: &str) -> bool {
+/// Whether a line stands for any lines.
+pub(super) fn is_gap(line: &str) -> bool {
     line.trim() == "…"
 }
 

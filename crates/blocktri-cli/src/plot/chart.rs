@@ -318,8 +318,8 @@ mod tests {
     use super::super::axis::Scale;
     use super::*;
 
-    fn example(shape: Shape, points: Vec<(f64, f64)>) -> Chart {
-        let series = (0..2).map(|k| Series { name: format!("a<b {k}"), shape, points: points.clone() }).collect();
+    fn example(shape: Shape, points: &[(f64, f64)]) -> Chart {
+        let series = (0..2).map(|k| Series { name: format!("a<b {k}"), shape, points: points.to_vec() }).collect();
         Chart {
             title: "t".into(),
             subtitle: "s".into(),
@@ -338,16 +338,16 @@ mod tests {
                 vec![(0.0, 1.0)],
                 vec![(0.0, 1e-300), (1.0, 1e300), (2.0, f64::INFINITY)],
             ] {
-                let svg = chart(&example(shape, points));
+                let svg = chart(&example(shape, &points));
                 assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("a<b"), "{svg}");
             }
         }
-        assert!(chart(&example(Shape::Bars, Vec::new())).contains("nothing to show yet"));
+        assert!(chart(&example(Shape::Bars, &[])).contains("nothing to show yet"));
     }
 
     #[test]
     fn lines_differ_by_more_than_colour_and_a_logarithmic_axis_says_so() {
-        let mut c = example(Shape::line(0), vec![(0.0, 1.0), (1.0, 2.0)]);
+        let mut c = example(Shape::line(0), &[(0.0, 1.0), (1.0, 2.0)]);
         c.series[1].shape = Shape::line(1);
         let svg = chart(&c);
         // The curve, and its sample in the legend.
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn long_names_take_rows_of_their_own() {
-        let mut c = example(Shape::line(0), vec![(0.0, 1.0), (1.0, 2.0)]);
+        let mut c = example(Shape::line(0), &[(0.0, 1.0), (1.0, 2.0)]);
         for s in &mut c.series {
             s.name = "n".repeat(60);
         }
@@ -381,7 +381,8 @@ mod tests {
 
     #[test]
     fn many_bars_make_a_small_file() {
-        let svg = chart(&example(Shape::Bars, (0..200_000).map(|i| (f64::from(i), 1.0)).collect()));
+        let points: Vec<_> = (0..200_000).map(|i| (f64::from(i), 1.0)).collect();
+        let svg = chart(&example(Shape::Bars, &points));
         assert!(svg.len() < 150_000, "{}", svg.len());
     }
 }

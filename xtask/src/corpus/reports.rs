@@ -308,10 +308,9 @@ fn verdict(must: &str, asked: &Named, run: &Run, error: Option<(f64, f64)>) -> V
         }
         // Not converged, and a good x: a method that disowns it. An iteration may be close.
         ("solve", Some(3)) if !auto && (iterative || !right) => {}
-        ("solve", Some(2)) if !auto && !said.is_empty() => {}
         ("solve", Some(3)) if !auto => complaints.push("exit 3 although x is right".into()),
         ("singular" | "singular_or_warn", Some(4)) | ("solve", Some(0)) => {}
-        ("singular" | "singular_or_warn", Some(2 | 3)) if !auto && !said.is_empty() => {}
+        ("solve", Some(2)) | ("singular" | "singular_or_warn", Some(2 | 3)) if !auto && !said.is_empty() => {}
         ("singular_or_warn", Some(0)) if warned || (iterative && residual <= RELATIVE_RESIDUAL) => {}
         _ => complaints.push(format!("exit {} for '{must}': {said}", run.exit_name())),
     }

@@ -1,6 +1,7 @@
 //! ILU(0) and IC(0) on the device: the factorization, and the solves with L and U.
 //!
-//! Rows, rules for pivots and results are those of [`bt_iter::ilu0`] and [`bt_iter::ic0`] to the bit (Y. Saad, Iterative Methods for
+//! Rows and results are those of [`bt_iter::ilu0`] and [`bt_iter::ic0`] to the bit where no pivot is replaced; here one is by its size
+//! beside the largest entry of its row, on the host by that beside the terms that made it (Y. Saad, Iterative Methods for
 //! Sparse Linear Systems, 2nd ed., Algorithm 10.4, doi:10.1137/1.9780898718003). The factorization is one launch, a solve with each
 //! triangle another (`kernels/ilu0.cu`): rows in the order of their levels, each waiting for the values it needs and for nothing else. A
 //! barrier a level would cost as many waits for the whole device, or launches, as there are levels, which are many and small where the

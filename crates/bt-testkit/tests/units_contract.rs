@@ -3,7 +3,7 @@
 use bt_direct::Factorization;
 use bt_formats::{Csr, Outcome};
 use bt_testkit::contract::{
-    Answer, Apply, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
+    Answer, Apply, Make, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
     preconditioner_units_contract,
 };
 use bt_testkit::{DenseLu, random_vector, stencil};
@@ -15,11 +15,14 @@ fn dense(a: &Csr<f64>, b: &[f64]) -> Answer<f64> {
     Answer { x, iterations: 1, outcome: Outcome::Converged }
 }
 
+/// What spoils an answer to A·x = b.
+type Fault<'a> = dyn FnMut(&Csr<f64>, &[f64], &mut Answer<f64>) + 'a;
+
 #[test]
 fn methods_with_a_unit_are_found_out() {
     let (a, b) = (stencil::<f64>(4, 0.3), random_vector::<f64>(16, 3));
     assert_eq!(method_units_contract(&a, &b, &mut |a, b| Ok(dense(a, b))), Ok(()));
-    let reject = |what: &str, fault: &mut dyn FnMut(&Csr<f64>, &[f64], &mut Answer<f64>)| {
+    let reject = |what: &str, fault: &mut Fault<'_>| {
         let mut solve = |a: &Csr<f64>, b: &[f64]| {
             let mut answer = dense(a, b);
             fault(a, b, &mut answer);
@@ -37,7 +40,7 @@ fn methods_with_a_unit_are_found_out() {
     });
     reject("other bits", &mut |_, _, answer| answer.x[0] += 1e-30);
     reject("other bits", &mut |_, _, answer| {
-        answer.x.iter_mut().for_each(|v| *v = if v.abs() < 1e-12 { 0.0 } else { *v })
+        answer.x.iter_mut().for_each(|v| *v = if v.abs() < 1e-12 { 0.0 } else { *v });
     });
     assert!(method_units_contract(&a, &b, &mut |_, _| Err("no memory".into())).unwrap_err().contains("no memory"));
 }
@@ -93,7 +96,7 @@ fn preconditioners_with_a_unit_are_found_out() {
     for units in [Units::Whole, Units::Rows, Units::Symmetric, Units::Both] {
         assert_eq!(preconditioner_units_contract(&a, units, &mut spoilt(|_, _, _| ())), Ok(()));
     }
-    let reject = |units, what: &str, make: &mut dyn FnMut(&Csr<f64>) -> Result<Apply<f64>, String>| {
+    let reject = |units, what: &str, make: &mut Make<'_, f64>| {
         let verdict = preconditioner_units_contract(&a, units, make).unwrap_err();
         assert!(verdict.contains(what), "{verdict}");
     };

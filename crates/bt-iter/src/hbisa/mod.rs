@@ -274,7 +274,7 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         let mut iterations = 0;
         // What sweeps have to claim, and their claims that the truth did not follow.
         let (mut claimed, mut claims) = (threshold, 0);
-        let outcome = loop {
+        let mut outcome = loop {
             let target = match self.rule {
                 StopRule::Residual => claimed,
                 StopRule::Update => stop.atol.max(stop.rtol * bt_formats::max_abs(current)),
@@ -326,7 +326,6 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         }
         let believed = norm;
         let mut truth = if finite(current) { self.residual(b, current, next_x, par) } else { f64::INFINITY };
-        let mut outcome = outcome;
         if !(truth <= norm_r0 && truth.is_finite()) {
             match &first {
                 Some(first) if norm_r0.is_finite() => current.copy_from_slice(first),

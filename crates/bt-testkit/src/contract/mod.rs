@@ -12,7 +12,7 @@ pub use factorization::{factorization_contract, refactor_contract};
 pub use operator::operator_contract;
 pub use preconditioner::{Claim, preconditioner_contract, preconditioner_contract_to};
 pub use units::{
-    Answer, Apply, Solve, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
+    Answer, Apply, Make, Solve, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
     preconditioner_units_contract,
 };
 

@@ -22,6 +22,9 @@ pub type Solve<'a, T> = dyn FnMut(&Csr<T>, &[T]) -> Result<Answer<T>, String> + 
 /// z ← M⁻¹·r.
 pub type Apply<T> = Box<dyn FnMut(&[T], &mut [T])>;
 
+/// What makes M from a matrix, or why it cannot.
+pub type Make<'a, T> = dyn FnMut(&Csr<T>) -> Result<Apply<T>, String> + 'a;
+
 /// Powers of two that units are changed by; with f32 their squares have to stay in the range.
 fn powers<T: Scalar>() -> [i32; 3] {
     if size_of::<T::Real>() == 4 { [0, 20, -20] } else { [0, 60, -60] }
@@ -138,7 +141,7 @@ pub enum Units {
 pub fn preconditioner_units_contract<T: Scalar>(
     a: &Csr<T>,
     units: Units,
-    make: &mut dyn FnMut(&Csr<T>) -> Result<Apply<T>, String>,
+    make: &mut Make<'_, T>,
 ) -> Result<(), String> {
     let n = a.nrows();
     let r = random_vector::<T>(n, 31);
@@ -162,7 +165,7 @@ pub fn preconditioner_units_contract<T: Scalar>(
     }
     // One unknown in five, one equation in three, in other units.
     let size = powers::<T>()[1] / 2;
-    let unit = |every: usize| move |i: usize| if i % every == 0 { size } else { 0 };
+    let unit = |every: usize| move |i: usize| if i.is_multiple_of(every) { size } else { 0 };
     if matches!(units, Units::Rows | Units::Both) {
         check("equations in other units", &unit(3), &|_| 0, 0)?;
         check("equations in smaller units", &|i| -unit(3)(i), &|_| 0, 0)?;
@@ -182,10 +185,7 @@ pub fn preconditioner_units_contract<T: Scalar>(
 ///
 /// # Errors
 /// The first breach, or why `make` failed.
-pub fn preconditioner_adjoint_contract<T: Scalar>(
-    a: &Csr<T>,
-    make: &mut dyn FnMut(&Csr<T>) -> Result<Apply<T>, String>,
-) -> Result<(), String> {
+pub fn preconditioner_adjoint_contract<T: Scalar>(a: &Csr<T>, make: &mut Make<'_, T>) -> Result<(), String> {
     let n = a.nrows();
     let (x, y) = (random_vector::<T>(n, 41), random_vector::<T>(n, 42));
     let mut solve = |a: &Csr<T>, r: &[T]| {

@@ -1,0 +1,268 @@
+//! What is said of answers and matrices: singular only where it is proved, right only where each row says so.
+//!
+//! The systems are of kinds that other solvers had reports about: chains whose blocks are nearly singular, rows in units of their own,
+//! numbers at the ends of the range, borders. The right answers are small integers.
+
+use blocktri::faer::Mat;
+use blocktri::formats::{Csr, Matrix, Op, Par, one, zero};
+use blocktri::{
+    Blocks, Coo, Error, FactorError, Method, Outcome, Precision, Scalar, SingularKind, Solution, SolveOptions, c64,
+    solve,
+};
+
+fn csr<T: Scalar>(n: usize, entries: &[(usize, usize, T)]) -> Csr<T> {
+    let mut coo = Coo::new(n, n).unwrap();
+    for &(i, j, v) in entries {
+        coo.push(i, j, v).unwrap();
+    }
+    coo.to_csr().unwrap()
+}
+
+fn by<T: Scalar>(a: &Csr<T>, b: &[T], method: Method) -> Result<Solution<T>, Error> {
+    let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
+    solve(a, b.as_ref(), &SolveOptions { method, ..SolveOptions::default() }, &mut ())
+}
+
+/// By `auto`: converged, and right to `digits` in every component.
+fn solved(a: &Csr<f64>, b: &[f64], x: &[f64]) -> Solution<f64> {
+    let s = by(a, b, Method::Auto).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+    for (i, x) in x.iter().enumerate() {
+        assert!(
+            (s.x[(i, 0)] - x).abs() <= 1e-13 * x.abs(),
+            "x[{i}] = {:e} for {x:e}: {:?}",
+            s.x[(i, 0)],
+            s.report.notes
+        );
+    }
+    s
+}
+
+/// Methods that work on a block-tridiagonal matrix.
+const BLOCKED: [Method; 4] = [Method::BlockLu, Method::BlockCyclicReduction, Method::BlockLuAcross, Method::Spike];
+
+/// A chain with missing bonds: the middle block looks singular once its tiny neighbours have been divided by.
+fn chain(t: f64) -> Csr<f64> {
+    csr(
+        6,
+        &[
+            (0, 0, -1.0),
+            (0, 1, -1.0),
+            (0, 2, 1.0),
+            (1, 0, t),
+            (1, 2, -1.0),
+            (1, 3, -1.0),
+            (2, 0, 1.0),
+            (3, 1, -1.0),
+            (4, 5, 1.0),
+            (5, 4, -1.0),
+        ],
+    )
+}
+
+#[test]
+fn tiny_pivots_do_not_make_a_regular_chain_singular() {
+    let x = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0];
+    for t in [1e-9, 1e-17, 1e-20, 1e-300] {
+        let a = chain(t);
+        let b = [0.0, t - 4.0, 1.0, -2.0, 3.0, -2.0];
+        solved(&a, &b, &x);
+        for method in BLOCKED {
+            for blocks in [Blocks::Uniform(2), Blocks::Detect] {
+                let options = SolveOptions { method, blocks, ..SolveOptions::default() };
+                let rhs = Mat::from_fn(6, 1, |i, _| b[i]);
+                match solve(&a, rhs.as_ref(), &options, &mut ()) {
+                    Ok(s) => {
+                        assert!(s.report.outcome != Outcome::Converged || (s.x[(0, 0)] - 1.0).abs() < 1e-13, "{method}")
+                    }
+                    Err(e) => assert!(!matches!(e, Error::Singular(_)), "{method}: {e}"),
+                }
+            }
+        }
+    }
+    // Three rows whose condition number is 9, and five whose is 4.
+    let t = 1e-17;
+    let three = csr(3, &[(0, 0, t), (0, 1, 2.0), (1, 0, 0.5), (1, 1, t), (1, 2, -1.0), (2, 1, 1.0), (2, 2, 1.0)]);
+    solved(&three, &[t + 4.0, -2.5, 5.0], &[1.0, 2.0, 3.0]);
+    let five = csr(
+        5,
+        &[(0, 1, 1.0), (1, 0, 1.0), (1, 1, 1e-20), (1, 2, 1.0), (2, 1, 1.0), (2, 2, -1.0), (3, 3, -1.0), (4, 4, -1.0)],
+    );
+    let b = [2.0, 4.0, -1.0, -1.0, -2.0];
+    solved(&five, &b, &[1.0, 2.0, 3.0, 1.0, 2.0]);
+    for method in [Method::BlockCyclicReduction, Method::DiagonalPivoting, Method::SpikeLu] {
+        assert!(!matches!(by(&five, &b, method), Err(Error::Singular(_))), "{method}");
+    }
+}
+
+#[test]
+fn rows_in_large_units_do_not_hide_the_others() {
+    let x = [1.0, 2.0, 3.0];
+    for s in [1e12, 1e20, 1e100] {
+        let rows = [[s, s, s], [1.0, 1.0, 2.0], [1.0, 2.0, 1.0]];
+        let entries: Vec<_> = (0..9).map(|k| (k / 3, k % 3, rows[k / 3][k % 3])).collect();
+        let mut entries = entries;
+        entries[0].2 = 1.0;
+        let a = csr(3, &entries);
+        let b = [5.0 * s, 9.0, 8.0];
+        let found = solved(&a, &b, &x);
+        assert!(found.report.certificate.componentwise_backward_error <= 3.0 * f64::EPSILON);
+        assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+        for method in [Method::BandLu, Method::DenseLu, Method::BlockLuAcross, Method::SparseLu] {
+            let found = by(&a, &b, method).unwrap_or_else(|e| panic!("{method}: {e}"));
+            assert_eq!(found.report.outcome, Outcome::Converged, "{method}");
+            assert!((0..3).all(|i| (found.x[(i, 0)] - x[i]).abs() < 1e-13), "{method}");
+        }
+    }
+}
+
+#[test]
+fn columns_in_small_units_keep_their_digits() {
+    // [4 1; 1 3] with columns in units of 1e-12 and 1e12, and x in the opposite ones.
+    let a = csr(2, &[(0, 0, 4e-12), (0, 1, 1e12), (1, 0, 1e-12), (1, 1, 3e12)]);
+    let s = solved(&a, &[6.0, 7.0], &[11.0 / 11.0 * 1e12, 2e-12]);
+    assert!(s.warnings.is_empty() && s.rcond.unwrap() < 1e-16, "{:?}", s.warnings);
+}
+
+#[test]
+fn singular_matrices_are_named_by_proof() {
+    // The third row is the sum of the others; the structure has full rank.
+    let sum = csr(3, &[(0, 0, 1.0), (0, 1, 2.0), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
+    let b = [3.0, 7.0, 10.0];
+    for method in
+        [Method::Auto, Method::BandLu, Method::DenseLu, Method::SparseLu, Method::DenseLuDoubled, Method::BlockLu]
+    {
+        let Err(Error::Singular(place)) = by(&sum, &b, method) else { panic!("{method}") };
+        assert_eq!(place.kind, SingularKind::Numerical, "{method}");
+    }
+    // In other units too, where doubles lose it or not.
+    let units = csr(3, &[(0, 0, 1e20), (0, 1, 2e20), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
+    assert!(matches!(by(&units, &[3e20, 7.0, 10.0], Method::Auto), Err(Error::Singular(_))));
+    let empty = csr(2, &[(0, 0, 1.0), (1, 0, 1.0)]);
+    let Err(Error::Singular(place)) = by(&empty, &[1.0, 1.0], Method::Auto) else { panic!() };
+    assert_eq!((place.kind, place.column), (SingularKind::Structural, 1));
+}
+
+#[test]
+fn a_pivot_that_rounding_hides_is_found_in_twice_the_precision() {
+    // A saddle point whose multiplier block is −1e-17: doubles cancel it.
+    let dense = [[5.0, -4.0, -1.0, 1.0], [-4.0, 7.0, 1.0, -1.0], [-1.0, 1.0, -1e-17, 0.0], [1.0, -1.0, 0.0, 0.0]];
+    let entries: Vec<_> = (0..16).map(|k| (k / 4, k % 4, dense[k / 4][k % 4])).filter(|e| e.2 != 0.0).collect();
+    let a = csr(4, &entries);
+    let b = [-2.0, 9.0, 1.0, -1.0];
+    let s = solved(&a, &b, &[1.0, 2.0]);
+    assert_eq!(s.report.method, "dense-lu-doubled");
+    // Named methods say what they met, and no more.
+    let Err(Error::Factor(FactorError::Breakdown { reason, .. })) = by(&a, &b, Method::DenseLu) else { panic!() };
+    assert!(reason.contains("column 3") && reason.contains("regular"), "{reason}");
+}
+
+#[test]
+fn numbers_at_the_ends_of_the_range_are_solved_and_certified() {
+    let one_by_one = csr(1, &[(0, 0, f64::MAX)]);
+    assert_eq!(solved(&one_by_one, &[f64::MAX], &[1.0]).report.certificate.backward_error, 0.0);
+    // ‖b‖₂ overflows.
+    let two = csr(2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 1, 2.0)]);
+    solved(&two, &[1.7e308, 1.7e308], &[4.25e307, 8.5e307]);
+    // Row sums overflow.
+    let n = 10;
+    let mut entries: Vec<_> = (0..n).map(|j| (0, j, 1e308)).collect();
+    entries.extend((1..n).map(|i| (i, i, 1.0)));
+    let mut b = [0.0; 10];
+    b[0] = 1e308;
+    let s = solved(&csr(n, &entries), &b, &[1.0]);
+    assert!(s.warnings.is_empty(), "{:?}", s.warnings);
+    // Below the normal numbers, A and b alike: the answer is exact, and the error is that of x.
+    let t = 2f64.powi(-1000) * 2f64.powi(-50);
+    let small = csr(2, &[(0, 0, 2.0 * t), (0, 1, t), (1, 0, t), (1, 1, 3.0 * t)]);
+    solved(&small, &[4.0 * t, 7.0 * t], &[1.0, 2.0]);
+    // x itself is too large: no answer, and no backward error.
+    let tiny = csr(1, &[(0, 0, 1e-310)]);
+    let s = by(&tiny, &[1.0], Method::Auto).unwrap();
+    assert_eq!((s.report.outcome, s.report.certificate.backward_error), (Outcome::Inaccurate, f64::INFINITY));
+    assert!(s.report.notes.iter().any(|n| n.contains("overflows")), "{:?}", s.report.notes);
+    assert!(!s.warnings.iter().any(|w| w.contains("exactly")), "{:?}", s.warnings);
+}
+
+#[test]
+fn the_number_of_threads_and_partitions_does_not_decide() {
+    // −ε·u″ + u′ on a mesh that is too coarse: odd partitions lose all digits.
+    let (n, e) = (400, 1e-6);
+    let h = 1.0 / 401.0;
+    let entries: Vec<_> = (0..n)
+        .flat_map(|i| {
+            [(i, i.wrapping_sub(1), -e / h / h - 0.5 / h), (i, i, 2.0 * e / h / h), (i, i + 1, -e / h / h + 0.5 / h)]
+        })
+        .filter(|entry| entry.1 < n)
+        .collect();
+    let a = csr(n, &entries);
+    let mut b = Mat::<f64>::zeros(n, 1);
+    let x = Mat::from_fn(n, 1, |i, _| 1.0 + f64::from(u8::from(i % 3 == 0)));
+    a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
+    for partitions in [None, Some(1), Some(2), Some(3), Some(5)] {
+        let options = SolveOptions { method: Method::Spike, partitions, ..SolveOptions::default() };
+        let verdict = solve(&a, b.as_ref(), &options, &mut ());
+        assert!(!matches!(verdict, Err(Error::Singular(_))), "{partitions:?}");
+        let s = verdict.unwrap_or_else(|e| panic!("{partitions:?}: {e}"));
+        assert_eq!(s.report.outcome, Outcome::Converged, "{partitions:?}");
+    }
+}
+
+#[test]
+fn single_precision_does_not_certify_what_it_cannot_tell() {
+    // A path whose ends are nearly free: the condition number is 4·n²·1e12, beyond what f32 can see.
+    let n = 64;
+    let d = |i: usize| if i == 0 || i + 1 == n { 1.0 + 1e-13 } else { 2.0 };
+    let entries: Vec<_> = (0..n)
+        .flat_map(|i| [(i, i.wrapping_sub(1), -1.0), (i, i, d(i)), (i, i + 1, -1.0)])
+        .filter(|entry| entry.1 < n)
+        .collect();
+    let a = csr(n, &entries);
+    let x = Mat::from_fn(n, 1, |i, _| if i % 2 == 0 { 1.0 } else { -1.0 });
+    let mut b = Mat::<f64>::zeros(n, 1);
+    a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
+    let working = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ()).unwrap();
+    let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
+    let s = solve(&a, b.as_ref(), &single, &mut ()).unwrap();
+    let (found, right) = (s.rcond.unwrap(), working.rcond.unwrap());
+    assert!(found < 1e-12 && found / right < 3.0 && right / found < 3.0, "{found:e} for {right:e}");
+    assert!(s.report.notes.iter().any(|n| n.contains("f64 instead")), "{:?}", s.report.notes);
+}
+
+#[test]
+fn a_border_with_zeros_on_its_diagonal_costs_what_was_planned() {
+    // A path of 3000 and 20 rows of multipliers, each on 50 of its places.
+    let (n, q) = (3000, 20);
+    let mut entries = Vec::new();
+    for i in 0..n {
+        entries.push((i, i, 3.0));
+        if i > 0 {
+            entries.extend([(i, i - 1, -1.0), (i - 1, i, -1.0)]);
+        }
+    }
+    for k in 0..q * 50 {
+        let (row, place) = (n + k % q, (k * 7919) % n);
+        let v = [1.0, 2.0, -1.0][k % 3];
+        entries.extend([(row, place, v), (place, row, v)]);
+    }
+    let a = csr(n + q, &entries);
+    let x = Mat::from_fn(n + q, 1, |i, _| 1.0 + (i % 3) as f64);
+    let mut b = Mat::<f64>::zeros(n + q, 1);
+    a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
+    let s = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ()).unwrap();
+    assert_eq!((s.report.method, s.report.outcome), ("sparse-lu", Outcome::Converged));
+    // Twelve bytes a number of L and U, which by columns are few.
+    assert!(s.report.bytes.factors > 0 && s.report.bytes.factors < 12 * 40 * (n + q), "{}", s.report.bytes.factors);
+}
+
+#[test]
+fn complex_chains_are_treated_alike() {
+    let t = c64::new(0.0, 1e-20);
+    let i = c64::new(0.0, 1.0);
+    let r = |v: f64| c64::new(v, 0.0);
+    let a = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t)]);
+    // det = −t·1 − i·i·t = 0 + …: the two tiny corners cancel unless they differ.
+    let b = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t * 2.0)]);
+    assert!(matches!(by(&a, &[r(1.0); 3], Method::Auto), Err(Error::Singular(_))));
+    assert!(by(&b, &[r(1.0); 3], Method::Auto).is_ok());
+}

@@ -19,6 +19,7 @@ mod reordered;
 mod solve;
 mod unit;
 mod verdict;
+mod zeros;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct as direct;

@@ -18,6 +18,7 @@ use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorde
 use crate::plan::{Plan, explain, plan};
 use crate::reordered::Transform;
 use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, proves_singular, working_precision};
+use crate::zeros::set_unreached;
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -474,6 +475,8 @@ impl<T: Scalar> Solver<T> {
             return first;
         }
         let more = refine(x, Refinement::Stagnation);
+        let still = judge(&self.a, x.as_ref(), b.as_ref(), &more.certificate, || true) != Outcome::Converged;
+        let more = if still && set_unreached(&self.a, b.as_ref(), x) { refine(x, Refinement::Steps(0)) } else { more };
         Refined {
             steps: first.steps + more.steps,
             operator_applications: first.operator_applications + more.operator_applications,
@@ -634,8 +637,11 @@ fn automatic<T: Scalar>(
                 Some(_) => format!("{method} finds the matrix singular to working precision"),
             },
             Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
-            Err(Error::Singular(place)) if place.kind == SingularKind::Numerical => {
-                suspected = suspected.or(Some(place));
+            Err(Error::Singular(place)) => {
+                // The pattern has a matching: where scaling broke it, entries have left the range.
+                if place.kind == SingularKind::Numerical {
+                    suspected = suspected.or(Some(place));
+                }
                 format!("{method} finds no pivot in column {} (from 0)", place.column)
             }
             Err(other) => return Err(other),

@@ -76,6 +76,7 @@ pub(crate) fn no_pivot<T: Scalar>(
     {
         return proof;
     }
+    let place = Singularity { kind: SingularKind::Numerical, ..place };
     let method_of_proof = if a.nrows() <= DOUBLED_ROWS { Method::DenseLuDoubled } else { Method::SparseLu };
     let strongest = transform(a, method_of_proof, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
         let options = SolveOptions { precision: Precision::Working, ..options.clone() };

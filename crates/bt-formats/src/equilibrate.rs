@@ -5,6 +5,7 @@
 
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, Matrix, one, zero};
+use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar};
 
 /// Fills `rows` and `cols`, the diagonals of R and C, with powers of two. Lines without a nonzero get 1.
@@ -26,7 +27,7 @@ pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::R
     }
 }
 
-/// Fills `s` with powers of two for which S·A·S has its diagonal moduli in [½, 2], as Hermitian positive definite matrices need
+/// Fills `s` with powers of two for which S·A·S has its diagonal moduli in [1, 4), as Hermitian positive definite matrices need
 /// it. A diagonal entry of zero gets 1.
 ///
 /// # Panics
@@ -35,8 +36,9 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     assert_eq!(s.len(), a.nrows(), "length of S");
     for (i, s) in s.iter_mut().enumerate() {
         let d = a.get(i, i).abs1().to_f64();
-        // The root of a number in the range is far from its ends.
-        *s = if d > 0.0 && d.is_finite() { T::Real::from_f64((-d.log2() / 2.0).round().exp2()) } else { one() };
+        // The root of a number in the range is far from its ends; with exponents 2e and 2e + 1 alike S·A·S has [1, 4).
+        let power = |d: f64| 2f64.powi(-exponent_of(d).div_euclid(2));
+        *s = if d > 0.0 && d.is_finite() { T::Real::from_f64(power(d)) } else { one() };
     }
 }
 
@@ -47,7 +49,10 @@ fn inverse_power_of_two<R: RealScalar>(x: R) -> R {
         return one();
     }
     let range = if size_of::<R>() == 4 { 125 } else { 1020 };
-    let exponent = (x.log2().ceil() as i32).clamp(-range, range);
+    // ⌈log₂ x⌉ from the bits: a logarithm would round.
+    let below = exponent_of(x);
+    let is_power = x == Power::of(below).times(1.0);
+    let exponent = (if is_power { below } else { below + 1 }).clamp(-range, range);
     R::from_f64(2f64.powi(-exponent))
 }
 

@@ -470,13 +470,14 @@ fn powers_of_two<T: Scalar>(rows: &[f64], cols: &[f64]) -> (Vec<T::Real>, Vec<T:
     let range = |x: &[f64]| x.iter().fold((0.0f64, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
     let ((r_min, r_max), (c_min, c_max)) = (range(rows), range(cols));
     // Least maximum of r_max + t, −(r_min + t), c_max − t, −(c_min − t).
-    let t = ((-r_min).max(c_max) - r_max.max(-c_min)) / 2.0;
+    // A whole number, and ties upwards, so that a power of two in front of A moves exponents and changes no choice.
+    let t = (((-r_min).max(c_max) - r_max.max(-c_min)) / 2.0).floor();
     let limit = match T::KIND {
         ScalarKind::F32 | ScalarKind::C32 => 126.0,
         ScalarKind::F64 | ScalarKind::C64 => 1022.0,
     };
     let power = |x: f64| {
-        let exponent = x.round().clamp(-limit, limit) as i64;
+        let exponent = (x + 0.5).floor().clamp(-limit, limit) as i64;
         T::Real::from_f64(f64::from_bits(((exponent + 1023) as u64) << 52))
     };
     (rows.iter().map(|r| power(r + t)).collect(), cols.iter().map(|c| power(c - t)).collect())

@@ -109,7 +109,7 @@ mod with_cuda {
         Scalar, Solution, SolveOptions,
     };
     use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
-    use crate::iterate::{blocks_of, columns, merge, no_right_hand_side, ordered};
+    use crate::iterate::{blocks_of, check_hermitian, columns, merge, no_right_hand_side, ordered};
     use crate::options::{Blocks, HostBlocks, Precision};
     use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
     use crate::solve::{order_asked, prepared};
@@ -479,6 +479,9 @@ mod with_cuda {
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
         let mut notes = Vec::new();
+        if options.method == Method::Cg {
+            check_hermitian(a, options.method, &mut notes)?;
+        }
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
         let stop = &options.stop;

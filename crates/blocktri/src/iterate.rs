@@ -315,13 +315,14 @@ fn judge_column<T: Scalar>(
 }
 
 /// Conjugate gradients take half of A for granted: what is off by more than rounding and printing explain is refused.
-fn check_hermitian<T: Scalar>(a: &Csr<T>, method: Method, notes: &mut Vec<String>) -> Result<(), Error> {
+pub(crate) fn check_hermitian<T: Scalar>(a: &Csr<T>, method: Method, notes: &mut Vec<String>) -> Result<(), Error> {
     let Some(worst) = bt_iter::asymmetry(a) else { return Ok(()) };
     let epsilon = T::Real::EPSILON.to_f64();
     let Asymmetry { row, col, entry, mirror, relative } = worst;
-    let pair = match row == col {
-        true => format!("a({row}, {row}) = {} (from 0) is not real", number(entry)),
-        false => format!("a({row}, {col}) = {} and a({col}, {row}) = {} (from 0)", number(entry), number(mirror)),
+    let pair = if row == col {
+        format!("a({row}, {row}) = {} (from 0) is not real", number(entry))
+    } else {
+        format!("a({row}, {col}) = {} and a({col}, {row}) = {} (from 0)", number(entry), number(mirror))
     };
     if relative > epsilon.sqrt() {
         let why = format!("{method} needs a Hermitian matrix, but {pair}; use bicgstab, gmres, or auto");

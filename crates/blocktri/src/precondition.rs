@@ -243,7 +243,8 @@ fn schwarz<T: Scalar>(
         };
         replaced += factors.replaced_pivots();
         Ok(Box::new(factors))
-    })?;
+    })
+    .map_err(|e| singular_block(e, parts, options))?;
     let (least, most) = m.min_max_rows();
     notes.push(format!(
         "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {}, each by {}",

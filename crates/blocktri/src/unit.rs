@@ -38,7 +38,9 @@ impl Unit {
     pub fn remove<T: Scalar>(self, values: &mut [T]) {
         for factor in self.factors().into_iter().filter(|factor| *factor != 1.0) {
             let factor = T::from_parts(factor, 0.0);
-            values.iter_mut().for_each(|v| *v *= factor);
+            for v in &mut *values {
+                *v *= factor;
+            }
         }
     }
 

@@ -213,6 +213,16 @@ fn an_outcome_is_what_the_residual_says() {
 }
 
 #[test]
+fn a_singular_part_does_not_make_a_matrix_singular() {
+    // Two halves without a diagonal, coupled by identities.
+    let swapped = csr(8, |i, j| if i.abs_diff(j) == 4 { 1.0 } else { 0.0 });
+    let mut schwarz = options(Method::Gmres, Precond::Schwarz);
+    (schwarz.partitions, schwarz.local, schwarz.overlap) = (Some(2), blocktri::Local::Direct, 0);
+    let error = run(&swapped, &[1.0; 8], &schwarz).unwrap_err();
+    assert!(error.contains("block 0 (from 0) is singular") && !error.contains("matrix is"), "{error}");
+}
+
+#[test]
 fn every_column_counts() {
     let (a, b) = sample();
     let columns = Mat::from_fn(49, 3, |i, j| b[i] * [1.0, 1e-200, 1e200][j]);

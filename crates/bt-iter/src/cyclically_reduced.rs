@@ -191,7 +191,7 @@ impl<T: Scalar> CyclicallyReduced<T> {
             a.apply_op(Op::Identity, -one::<T>(), x, one(), &mut work.x, par);
             residual = if finite(x) { norm2(&work.x) } else { f64::INFINITY };
             let claimed = total.as_ref().is_some_and(|report| report.outcome == Outcome::Converged);
-            if !claimed || !(residual > threshold && residual < before) {
+            if !(claimed && residual > threshold && residual < before) {
                 break;
             }
             // The rows of the even blocks have residuals too, of rounding: less is left for the others.

@@ -1,7 +1,7 @@
 //! Units and the order of unknowns decide nothing: every preconditioner and every method under the suites of the test kit.
 
-use bt_direct::SparseLu;
 use bt_direct::spike::{Partitions, SpikeOptions};
+use bt_direct::{RbtOptions, SparseLu};
 use bt_formats::{
     BlockTridiagonal, Csr, HybridLayout, LinearOperator, Outcome, Partition, Scalar, SolveReport, StopCriterion, c64,
     zero,
@@ -73,7 +73,7 @@ fn all<T: Scalar>() -> [Vec<Entry<T>>; 2] {
         entry("arms", Units::Whole, false, |a| boxed(Arms::new(a, arms(LastSolver::Dense)))),
         entry("arms ilut", Units::Whole, false, |a| boxed(Arms::new(a, arms(LastSolver::Ilut)))),
         entry("arms-rbt", Units::Whole, false, |a| {
-            boxed(Arms::new(a, arms(LastSolver::Butterflies(Default::default()))))
+            boxed(Arms::new(a, arms(LastSolver::Butterflies(RbtOptions::default()))))
         }),
         entry("spike", Units::Whole, false, |a| boxed(BandSpike::new(a, &BandSpikeOptions::default()))),
         entry("spike-truncated", Units::Whole, false, |a| boxed(BandSpike::new(a, &truncated()))),

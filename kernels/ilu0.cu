@@ -61,15 +61,16 @@ template <class T> struct Pattern {
     // A, overwritten; L and U at the same places, and 1 / the diagonal of U, all marks before.
     T *w, *lu, *reciprocal;
     Status *status;
-    // A + shift*diag(A) is factored. Pivots below `smallest` of the largest of their row of A are replaced.
-    double shift, smallest;
+    // A + shift*diag(A) is factored. Pivots of at most `cancelled` of the terms that made them are replaced.
+    double shift, cancelled;
 };
 
-// A pivot that can be divided by: too small a one becomes 1e-4 of the largest of its row of A, with its sign.
-template <class T> DEVICE T usable(T pivot, T largest, double smallest, bool &replaced) {
+// A pivot that can be divided by: one that terms |a(i,i)| + sum |l(i,k)*u(k,i)| have cancelled to rounding becomes 1e-4 of them, with its
+// sign; without terms 1e-4 of the largest of its row of A.
+template <class T> DEVICE T usable(T pivot, T terms, T largest, double cancelled, bool &replaced) {
     const T size = magnitude(pivot);
-    const double scale = largest > 0 ? (double)largest : 1;
-    replaced = !((double)size > smallest * scale);
+    const double scale = terms > 0 ? (double)terms : largest > 0 ? (double)largest : 1;
+    replaced = !((double)size > cancelled * (double)terms);
     const T sign = size == 0 ? (T)1 : pivot / size;
     return replaced ? sign * (T)(1e-4 * scale) : pivot;
 }
@@ -88,6 +89,8 @@ template <class T, u32 LANES> DEVICE void eliminate(const Pattern<T> &s, u32 i) 
     if (LANES > 1) __nvvm_bar_warp_sync(same);
     if (lane == 0) s.w[diag] *= (T)(1 + s.shift);
     if (LANES > 1) __nvvm_bar_warp_sync(same);
+    // What this lane adds to the diagonal, in moduli.
+    T terms = lane == 0 ? magnitude(s.w[diag]) : (T)0;
 #pragma unroll 1
     for (u32 e = s.ptr[i]; e < diag; e++) {
         const u32 k = s.col[e];
@@ -102,15 +105,17 @@ template <class T, u32 LANES> DEVICE void eliminate(const Pattern<T> &s, u32 i) 
                 // In two roundings.
                 const T product = l * await(s.lu + f);
                 s.w[at] -= product;
+                if (at == diag) terms += magnitude(product);
             }
         }
         if (lane == 0) publish(s.lu + e, l);
         if (LANES > 1) __nvvm_bar_warp_sync(same);
     }
+    for (u32 mask = LANES / 2; mask > 0; mask /= 2) terms += across(terms, mask, same);
     for (u32 e = diag + 1 + lane; e < end; e += LANES) publish(s.lu + e, s.w[e]);
     if (lane > 0) return;
     bool replaced;
-    const T found = s.w[diag], pivot = usable(found, largest, s.smallest, replaced), reciprocal = (T)1 / pivot;
+    const T found = s.w[diag], pivot = usable(found, terms, largest, s.cancelled, replaced), reciprocal = (T)1 / pivot;
     if (replaced) __nvvm_atom_add_gen_i((int *)&s.status->replaced, 1);
     if (s.positive && (replaced || !(found > 0))) __nvvm_atom_min_gen_ui(&s.status->stopped, i);
     if (!(magnitude(reciprocal) < __builtin_inf())) __nvvm_atom_min_gen_ui(&s.status->overflowed, i);

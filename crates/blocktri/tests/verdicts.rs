@@ -190,7 +190,7 @@ fn the_number_of_threads_and_partitions_does_not_decide() {
     let (n, e) = (400, 1e-6);
     let h = 1.0 / 401.0;
     let entries: Vec<_> = (0..n)
-        .flat_map(|i| {
+        .flat_map(|i: usize| {
             [(i, i.wrapping_sub(1), -e / h / h - 0.5 / h), (i, i, 2.0 * e / h / h), (i, i + 1, -e / h / h + 0.5 / h)]
         })
         .filter(|entry| entry.1 < n)
@@ -214,7 +214,7 @@ fn single_precision_does_not_certify_what_it_cannot_tell() {
     let n = 64;
     let d = |i: usize| if i == 0 || i + 1 == n { 1.0 + 1e-13 } else { 2.0 };
     let entries: Vec<_> = (0..n)
-        .flat_map(|i| [(i, i.wrapping_sub(1), -1.0), (i, i, d(i)), (i, i + 1, -1.0)])
+        .flat_map(|i: usize| [(i, i.wrapping_sub(1), -1.0), (i, i, d(i)), (i, i + 1, -1.0)])
         .filter(|entry| entry.1 < n)
         .collect();
     let a = csr(n, &entries);

@@ -130,14 +130,17 @@ fn scalar_blocks_of(rows: &[&[f64]]) -> BlockTridiagonal<f64> {
 }
 
 #[test]
-fn a_singular_block_is_a_breakdown_and_the_root_a_proof() {
+fn a_singular_block_is_a_breakdown_and_a_proof_only_where_it_is_all() {
     // Regular, but the pivot of block 1 is zero.
     let a = scalar_blocks_of(&[&[1.0, 1.0, 0.0], &[1.0, 0.0, 1.0], &[0.0, 1.0, 2.0]]);
     let Err(FactorError::Breakdown { method, reason }) = BlockCyclicReduction::new(&a) else { panic!() };
     assert_eq!(method, "block-cyclic-reduction");
     assert!(reason.contains("block 1") && reason.contains("band-lu"), "{reason}");
-    // D̃₀ = 1 − 1·1 = 0
+    // D̃₀ = 1 − 1·1 = 0: of several blocks no proof, since rows are not exchanged across them.
     let a = scalar_blocks_of(&[&[1.0, 1.0], &[1.0, 1.0]]);
+    let Err(FactorError::Breakdown { reason, .. }) = BlockCyclicReduction::new(&a) else { panic!() };
+    assert!(reason.contains("block 0"), "{reason}");
+    let a = scalar_blocks_of(&[&[0.0]]);
     let Err(FactorError::Singular(s)) = BlockCyclicReduction::new(&a) else { panic!() };
     assert_eq!((s.kind, s.column, s.block), (SingularKind::Numerical, 0, Some(0)));
     // 1/pivot = 1e12 enters the neighbours.

@@ -137,7 +137,9 @@ fn over_any_factors() {
     let corner = Mat::from_fn(2, 2, |i, _| c[(i, 0)]);
     let same = factors.refactor(&t, |lu| lu.refactor(&t), twice.as_ref(), f, corner.as_ref());
     match same {
-        Err(FactorError::Singular(s)) => assert_eq!(s.column, n + 1),
+        Err(FactorError::Breakdown { reason, .. }) => {
+            assert!(reason.contains(&format!("column {}", n + 1)), "{reason}")
+        }
         // Rounding may leave a pivot of the size of u.
         Ok(()) => assert!(factors.rcond() < 1e-14),
         Err(e) => panic!("{e}"),

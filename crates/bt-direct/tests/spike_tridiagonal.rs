@@ -111,10 +111,16 @@ fn a_singular_matrix_is_named() {
     let a = Tridiagonal::new(a.0, a.1, a.2).unwrap();
     for sizes in [vec![9], vec![4, 5], vec![5, 4], vec![3, 3, 3]] {
         for solver in SOLVERS {
-            let Err(FactorError::Singular(place)) = factor(&a, sizes.clone(), solver) else {
-                panic!("{sizes:?} {solver:?}")
-            };
-            assert_eq!(place.column, 4, "{sizes:?} {solver:?}");
+            // Rotations lose nothing and prove it; the others say where they met it.
+            match factor(&a, sizes.clone(), solver) {
+                Err(FactorError::Singular(place)) if solver == TridiagonalSolver::Givens => {
+                    assert_eq!(place.column, 4, "{sizes:?}");
+                }
+                Err(FactorError::Breakdown { reason, .. }) if solver != TridiagonalSolver::Givens => {
+                    assert!(reason.contains("row 4") || reason.contains("column 4"), "{sizes:?} {solver:?}: {reason}");
+                }
+                _ => panic!("{sizes:?} {solver:?}"),
+            }
         }
     }
 }

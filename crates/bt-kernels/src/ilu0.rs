@@ -1,11 +1,10 @@
 //! ILU(0) and IC(0) on the device: the factorization, and the solves with L and U.
 //!
-//! Rows and results are those of [`bt_iter::ilu0`] and [`bt_iter::ic0`] to the bit where no pivot is replaced; here one is by its size
-//! beside the largest entry of its row, on the host by that beside the terms that made it (Y. Saad, Iterative Methods for
-//! Sparse Linear Systems, 2nd ed., Algorithm 10.4, doi:10.1137/1.9780898718003). The factorization is one launch, a solve with each
-//! triangle another (`kernels/ilu0.cu`): rows in the order of their levels, each waiting for the values it needs and for nothing else. A
-//! barrier a level would cost as many waits for the whole device, or launches, as there are levels, which are many and small where the
-//! order of A is a band's.
+//! Rows and results are those of [`bt_iter::ilu0`] and [`bt_iter::ic0`] to the bit, but where a pivot is replaced, whose terms are added
+//! up in another order (Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 10.4,
+//! doi:10.1137/1.9780898718003). The factorization is one launch, a solve with each triangle another (`kernels/ilu0.cu`): rows in the
+//! order of their levels, each waiting for the values it needs and for nothing else. A barrier a level would cost as many waits for the
+//! whole device, or launches, as there are levels, which are many and small where the order of A is a band's.
 //!
 //! Solves read copies of L and U by levels, whose neighbours lie side by side. Jacobi sweeps (H. Anzt, E. Chow, J. Dongarra, Euro-Par
 //! 2015, doi:10.1007/978-3-662-48096-0_50) need no order and read the factors where they were made.
@@ -25,7 +24,7 @@ use crate::sweep::{Rows, Step, Sweep, SweepKernel};
 /// What becomes of a pivot that cannot be divided by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pivots {
-    /// One below 10⁻¹⁰ of the largest entry of its row of A is replaced by 10⁻⁴ of it: ILU(0).
+    /// One of at most 64ε of the terms that were added up to make it is replaced by 10⁻⁴ of them: ILU(0).
     Replaced,
     /// All have to be positive, of A + α·diag(A) with α the first of 0, 10⁻³, 2·10⁻³, … that works: IC(0).
     Positive,
@@ -412,7 +411,7 @@ impl<T: DeviceScalar> Ilu0<T> {
             self.reciprocals(),
             self.status.address(),
             shift.to_bits(),
-            epsilon.max(1e-10).to_bits(),
+            (64.0 * epsilon).to_bits(),
         ];
         self.factor.launch(self.shape, &[Arg::Struct(&pattern)])?;
         let mut status = [0; 4];

@@ -31,7 +31,7 @@ pub fn run() -> Result<()> {
     steps.run("test", || test(&mut tally));
     steps.run("examples", examples);
     steps.run("campaign", || {
-        must_succeed(&mut cargo(["run", "--quiet", "--package", "bt-campaign", "--", "--seconds=60"]))
+        must_succeed(&mut cargo(["run", "--quiet", "--package", "bt-campaign", "--", "--cases=4000"]))
     });
     steps.run("docs", docs::check);
     steps.run("tidy", tidy::run);

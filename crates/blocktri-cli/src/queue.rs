@@ -12,7 +12,7 @@ use blocktri::queue::{
 use blocktri::{CancelToken, Outcome, Partition};
 use serde_json::{Value, json};
 
-use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, SweepArg};
+use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
 use crate::output::{self, Format, Output};
@@ -38,10 +38,15 @@ pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Re
         Some(BlocksArg::File(file)) => Some(file.as_path()),
         _ => None,
     };
+    let start = match &args.start {
+        Some(StartArg::File(file)) => Some(file.as_path()),
+        _ => None,
+    };
     let inputs = [
         ("--generator", args.generator.as_deref()),
         ("--transitions", args.transitions.as_deref()),
         ("--blocks", blocks),
+        ("--start", start),
     ];
     output::check_names(global, &inputs, &[("--output", args.output.as_deref()), ("--plot", args.plot.as_deref())])?;
     let formats = if args.sweep.is_some() { &FORMATS[1..] } else { &FORMATS[..] };

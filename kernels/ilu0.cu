@@ -87,10 +87,14 @@ template <class T, u32 LANES> DEVICE void eliminate(const Pattern<T> &s, u32 i) 
         largest = other > largest ? other : largest;
     }
     if (LANES > 1) __nvvm_bar_warp_sync(same);
-    if (lane == 0) s.w[diag] *= (T)(1 + s.shift);
-    if (LANES > 1) __nvvm_bar_warp_sync(same);
     // What this lane adds to the diagonal, in moduli.
-    T terms = lane == 0 ? magnitude(s.w[diag]) : (T)0;
+    T terms = 0;
+    if (lane == 0) {
+        const T own = s.w[diag] * (T)(1 + s.shift);
+        s.w[diag] = own;
+        terms = magnitude(own);
+    }
+    if (LANES > 1) __nvvm_bar_warp_sync(same);
 #pragma unroll 1
     for (u32 e = s.ptr[i]; e < diag; e++) {
         const u32 k = s.col[e];

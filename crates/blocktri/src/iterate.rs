@@ -14,7 +14,6 @@ use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::memory::ask_for_blocks;
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
 use crate::precondition::{Single, Split, preconditioner};
 use crate::reduced;
@@ -63,7 +62,6 @@ fn block_iteration<T: Scalar>(
     unit.remove(work.values_mut());
     let stop = unit.criterion(&options.stop);
     let partition = blocks_of(&work, options, transform.is_identity())?;
-    ask_for_blocks::<T>(&partition, options.method)?;
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
         notes.push("the whole matrix is one block: the iteration is a direct solve".into());

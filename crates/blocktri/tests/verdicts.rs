@@ -100,11 +100,10 @@ fn rows_in_large_units_do_not_hide_the_others() {
     let x = [1.0, 2.0, 3.0];
     for s in [1e12, 1e20, 1e100] {
         let rows = [[s, s, s], [1.0, 1.0, 2.0], [1.0, 2.0, 1.0]];
-        let entries: Vec<_> = (0..9).map(|k| (k / 3, k % 3, rows[k / 3][k % 3])).collect();
-        let mut entries = entries;
+        let mut entries: Vec<_> = (0..9).map(|k| (k / 3, k % 3, rows[k / 3][k % 3])).collect();
         entries[0].2 = 1.0;
         let a = csr(3, &entries);
-        let b = [5.0 * s, 9.0, 8.0];
+        let b = [5.0 * s + 1.0, 9.0, 8.0];
         let found = solved(&a, &b, &x);
         assert!(found.report.certificate.componentwise_backward_error <= 3.0 * f64::EPSILON);
         assert!(found.warnings.is_empty(), "{:?}", found.warnings);

@@ -21,8 +21,8 @@ mod split;
 use std::time::Instant;
 
 use bt_formats::{
-    Baseline, BlockTridiagonal, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor, Op,
-    Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
+    Op, Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
 use faer::{Mat, MatMut, MatRef};
@@ -364,6 +364,20 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
             v.columns as u64 | u64::from(self.solver.code()) << 32,
         ]
+    }
+
+    /// x ← the start where its residual is smaller, whatever the rule looked at: it is an iterate too.
+    fn not_worse_than(&self, first: &[T], b: &[T], x: &mut [T], outcome: &mut Outcome) {
+        let relative = |x: &[T]| {
+            let column = |v| MatRef::from_column_major_slice(v, b.len(), 1);
+            certify(self.a, Op::Identity, column(x), column(b)).relative_residual
+        };
+        if !(relative(x) <= relative(first)) {
+            x.copy_from_slice(first);
+            if *outcome == Outcome::Converged {
+                *outcome = Outcome::Breakdown(Breakdown::Diverged);
+            }
+        }
     }
 
     fn report(

@@ -218,8 +218,10 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         step: u32,
         start: Instant,
     ) -> Result<SolveReport> {
+        let first = run.x.to_vec();
         let norm = if step == 0 { run.newest.1 } else { self.take_best(j, run, state, step)? };
-        let outcome = if norm.is_nan() { Outcome::Breakdown(Breakdown::NonFinite) } else { outcome };
+        let mut outcome = if norm.is_nan() { Outcome::Breakdown(Breakdown::NonFinite) } else { outcome };
+        self.not_worse_than(&first, run.b, run.x, &mut outcome);
         let iterations = run.newest.0 as usize;
         Ok(self.report(run.b, run.x, outcome, iterations, norm, run.threshold, &run.rate, start))
     }

@@ -151,6 +151,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
             outcome = judge(newest, target, stop, &mut rate, baseline, monitor, start);
         }
         let mut norm = newest.1;
+        let first = x.to_vec();
         if step > 0 {
             let answer = if norm <= best.0 || best.1.is_empty() {
                 self.gather(host, &vectors, newest.0)?
@@ -165,10 +166,11 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 norm = f64::NAN;
             }
         }
-        let outcome = match outcome {
+        let mut outcome = match outcome {
             Some(outcome) if !norm.is_nan() => outcome,
             _ => Outcome::Breakdown(Breakdown::NonFinite),
         };
+        self.not_worse_than(&first, b, x, &mut outcome);
         let mut report = self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start);
         let m = self.a.n_blocks();
         report.notes.push(format!("{} of {m} blocks were swept by the processor", m - host.cut));

@@ -26,7 +26,9 @@ pub(crate) fn set_unreached<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>, x: &mut Mat
     for col in 0..b.ncols() {
         let mut reached = vec![false; n];
         let mut stack: Vec<usize> = (0..n).filter(|&i| b[(i, col)] != zero()).map(|i| column_of[i] as usize).collect();
-        stack.iter().for_each(|&k| reached[k] = true);
+        for &k in &stack {
+            reached[k] = true;
+        }
         while let Some(j) = stack.pop() {
             // Rows with an entry in column j.
             for &row in columns.row(j).0 {

@@ -73,7 +73,10 @@ fn tiny_pivots_do_not_make_a_regular_chain_singular() {
                 let rhs = Mat::from_fn(6, 1, |i, _| b[i]);
                 match solve(&a, rhs.as_ref(), &options, &mut ()) {
                     Ok(s) => {
-                        assert!(s.report.outcome != Outcome::Converged || (s.x[(0, 0)] - 1.0).abs() < 1e-13, "{method}")
+                        assert!(
+                            s.report.outcome != Outcome::Converged || (s.x[(0, 0)] - 1.0).abs() < 1e-13,
+                            "{method}"
+                        );
                     }
                     Err(e) => assert!(!matches!(e, Error::Singular(_)), "{method}: {e}"),
                 }

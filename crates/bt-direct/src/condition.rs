@@ -84,7 +84,9 @@ pub fn rcond_of_large<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?S
     // (2⁻⁶⁴·A)⁻¹ = A⁻¹·2⁶⁴
     let large = T::from_parts(1.0 / small, 0.0);
     rcond_by(n, norm, |op, x| {
-        x.iter_mut().for_each(|v| *v *= large);
+        for v in x.iter_mut() {
+            *v *= large;
+        }
         factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1));
     })
 }

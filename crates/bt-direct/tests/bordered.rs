@@ -138,7 +138,7 @@ fn over_any_factors() {
     let same = factors.refactor(&t, |lu| lu.refactor(&t), twice.as_ref(), f, corner.as_ref());
     match same {
         Err(FactorError::Breakdown { reason, .. }) => {
-            assert!(reason.contains(&format!("column {}", n + 1)), "{reason}")
+            assert!(reason.contains(&format!("column {}", n + 1)), "{reason}");
         }
         // Rounding may leave a pivot of the size of u.
         Ok(()) => assert!(factors.rcond() < 1e-14),

@@ -81,14 +81,14 @@ struct Row {
     re: Sum,
     im: Sum,
     denominator: f64,
-    row_sum: f64,
+    sum: f64,
 }
 
 impl Row {
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, v: T, x: &Component) {
         let modulus = v.abs().to_f64();
-        self.row_sum += modulus;
+        self.sum += modulus;
         self.denominator += modulus * x.modulus;
         let (re, im) = (v.re().to_f64(), v.im().to_f64());
         self.re.add_product(-re, x.re);
@@ -100,7 +100,7 @@ impl Row {
     }
 
     fn is_in_range(&self) -> bool {
-        let sums = [self.re.value(), self.im.value(), self.re.value().hypot(self.im.value()), self.row_sum];
+        let sums = [self.re.value(), self.im.value(), self.re.value().hypot(self.im.value()), self.sum];
         sums.iter().all(|s| s.is_finite()) && self.denominator <= 2f64.powi(RANGE.1)
     }
 }
@@ -112,7 +112,7 @@ struct Outside {
     im: f64,
     exponent: i32,
     denominator: Scaled,
-    row_sum: Scaled,
+    sum: Scaled,
 }
 
 /// Residual, denominators and row sums of one right-hand side.
@@ -170,9 +170,9 @@ impl Residual {
         self.rows.iter().enumerate().map(move |(i, row)| match outside.next_if(|o| o.row == i) {
             Some(o) => {
                 let modulus = Scaled::with_exponent(o.re.hypot(o.im), i64::from(o.exponent));
-                [modulus, o.denominator, o.row_sum]
+                [modulus, o.denominator, o.sum]
             }
-            None => [row.re.value().hypot(row.im.value()), row.denominator, row.row_sum].map(Scaled::new),
+            None => [row.re.value().hypot(row.im.value()), row.denominator, row.sum].map(Scaled::new),
         })
     }
 }
@@ -185,7 +185,7 @@ fn component<T: Scalar>(v: T) -> Component {
 fn starting_with<T: Scalar>(b: T) -> Row {
     let part = |high: f64| Sum { high, low: 0.0 };
     let (re, im) = (part(b.re().to_f64()), part(b.im().to_f64()));
-    Row { re, im, denominator: b.abs().to_f64(), row_sum: 0.0 }
+    Row { re, im, denominator: b.abs().to_f64(), sum: 0.0 }
 }
 
 /// Entries of op(A).
@@ -248,12 +248,12 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         let (term, entry) = largest[k];
         let m = times_power(v, -ev);
         if ev - entry >= LEAST {
-            row.row_sum += m.norm() * 2f64.powi(ev - entry);
+            row.sum += m.norm() * 2f64.powi(ev - entry);
         }
         if let Some(ex) = exponent(x[j]).filter(|ex| ev + ex - term >= LEAST) {
-            let sum = row.row_sum;
+            let sum = row.sum;
             row.subtract(m, &component(times_power(x[j], ev - term)));
-            row.row_sum = sum;
+            row.sum = sum;
             debug_assert!(ev + ex <= term);
         }
     });
@@ -264,7 +264,7 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         im: row.im.value(),
         exponent: term,
         denominator: scaled(row.denominator, term),
-        row_sum: scaled(row.row_sum, entry),
+        sum: scaled(row.sum, entry),
     });
     Some(outside.collect())
 }

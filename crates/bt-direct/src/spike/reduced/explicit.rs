@@ -87,20 +87,9 @@ impl<T: Scalar> Explicit<T> {
             Some(lu) => lu.refactor(&self.blocks),
             None => BlockLu::new(&self.blocks).map(|lu| self.lu = Some(lu)),
         };
-        done.map_err(|e| self.name(e))?;
+        done.map_err(in_reduced)?;
         check_pivots::<T>(self.lu().stats(), layout.n(), 0)?;
         Ok(self.lu().stats().growth)
-    }
-
-    fn name(&self, error: FactorError) -> FactorError {
-        match error {
-            FactorError::Breakdown { reason, .. } => FactorError::Breakdown {
-                method: super::METHOD,
-                reason: format!("its reduced system, factored by block-lu: {reason}"),
-            },
-            // One block, one cut.
-            other => named(other, 0),
-        }
     }
 
     fn lu(&self) -> &BlockLu<T> {
@@ -138,5 +127,17 @@ impl<T: Scalar> Explicit<T> {
         let stats = self.lu().stats();
         let copies = Matrix::bytes(&self.rows) + Matrix::bytes(&self.blocks) + self.scratch.bytes();
         FactorStats { bytes: stats.bytes + copies, ..stats }
+    }
+}
+
+/// In terms of SPIKE.
+fn in_reduced(error: FactorError) -> FactorError {
+    match error {
+        FactorError::Breakdown { reason, .. } => FactorError::Breakdown {
+            method: super::METHOD,
+            reason: format!("its reduced system, factored by block-lu: {reason}"),
+        },
+        // One block, one cut.
+        other => named(other, 0),
     }
 }

@@ -185,8 +185,10 @@ pub(crate) fn factor<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    if options.precision == Precision::Working {
-        return factor_once(a, method, transform, options, monitor);
+    // Twice the precision of a rounded matrix would be that of another one.
+    if options.precision == Precision::Working || method == Method::DenseLuDoubled {
+        let working = SolveOptions { precision: Precision::Working, ..options.clone() };
+        return factor_once(a, method, transform, &working, monitor);
     }
     match factor_once(a, method, transform.clone(), options, monitor) {
         Err(failure @ (Error::Singular(_) | Error::Input(_) | Error::Factor(FactorError::Breakdown { .. }))) => {

@@ -357,8 +357,10 @@ impl<T: Scalar> Solver<T> {
         let n = b.nrows();
         let rcond = self.factored.rcond(&self.a);
         let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
+        // Factors in single precision do not tell whether the matrix is regular in double.
+        let single = *precision == Precision::Single;
         let mut outcome = judge(&self.a, x.as_ref(), b.as_ref(), &certificate, || {
-            scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
+            single || scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
         });
 
         let mut notes = self.notes.clone();

@@ -8,10 +8,11 @@
 //! |rᵢ − (b − op(A)·x)ᵢ| ≤ u·|rᵢ| + γ²·dᵢ,   γ = mu/(1 − mu), m entries in the row, u = 2⁻⁵³
 //! ```
 //!
-//! so that a residual is right in its first digits down to 10⁻³⁰ of dᵢ. Rows whose sums overflow, or whose products may
+//! so that a residual is right in its first digits down to 10⁻³⁰ of dᵢ, and the second term, bounded by what rounding took, is added
+//! to its modulus. Rows whose sums overflow, or whose products may
 //! underflow, are summed a second time with an exponent of their own.
 //!
-//! Storage: five doubles a row (seven for complex scalars) and four a column. Cost: one pass over A of about thirty flops an
+//! Storage: nine doubles a row and seven a column. Cost: one pass over A of about thirty flops an
 //! entry; two more passes where some row leaves the range.
 
 use crate::doubled::split;
@@ -44,6 +45,8 @@ impl Split {
 struct Sum {
     high: f64,
     low: f64,
+    /// Σ|what was taken|: the sum of that rounds, too.
+    taken: f64,
 }
 
 impl Sum {
@@ -60,6 +63,7 @@ impl Sum {
         let t = (self.high - (s - z)) + (p - z);
         self.high = s;
         self.low += e + t;
+        self.taken += e.abs() + t.abs();
     }
 
     fn value(self) -> f64 {
@@ -82,13 +86,22 @@ struct Row {
     im: Sum,
     denominator: f64,
     sum: f64,
+    entries: u32,
 }
 
 impl Row {
+    /// At least |r|: with what the evaluation cannot resolve, nothing where every step of it was exact.
+    fn modulus(&self) -> f64 {
+        // u·(m + 2) for m terms, twice over.
+        let resolution = (f64::from(self.entries) + 2.0) * f64::EPSILON * (self.re.taken + self.im.taken);
+        self.re.value().hypot(self.im.value()) + resolution
+    }
+
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, v: T, x: &Component) {
         let modulus = v.abs().to_f64();
         self.sum += modulus;
+        self.entries += 1;
         self.denominator += modulus * x.modulus;
         let (re, im) = (v.re().to_f64(), v.im().to_f64());
         self.re.add_product(-re, x.re);
@@ -110,6 +123,7 @@ struct Outside {
     row: usize,
     re: f64,
     im: f64,
+    modulus: f64,
     exponent: i32,
     denominator: Scaled,
     sum: Scaled,
@@ -169,10 +183,10 @@ impl Residual {
         let mut outside = self.outside.iter().peekable();
         self.rows.iter().enumerate().map(move |(i, row)| match outside.next_if(|o| o.row == i) {
             Some(o) => {
-                let modulus = Scaled::with_exponent(o.re.hypot(o.im), i64::from(o.exponent));
+                let modulus = Scaled::with_exponent(o.modulus, i64::from(o.exponent));
                 [modulus, o.denominator, o.sum]
             }
-            None => [row.re.value().hypot(row.im.value()), row.denominator, row.sum].map(Scaled::new),
+            None => [row.modulus(), row.denominator, row.sum].map(Scaled::new),
         })
     }
 }
@@ -183,9 +197,9 @@ fn component<T: Scalar>(v: T) -> Component {
 }
 
 fn starting_with<T: Scalar>(b: T) -> Row {
-    let part = |high: f64| Sum { high, low: 0.0 };
+    let part = |high: f64| Sum { high, low: 0.0, taken: 0.0 };
     let (re, im) = (part(b.re().to_f64()), part(b.im().to_f64()));
-    Row { re, im, denominator: b.abs().to_f64(), sum: 0.0 }
+    Row { re, im, denominator: b.abs().to_f64(), sum: 0.0, entries: 0 }
 }
 
 /// Entries of op(A).
@@ -262,6 +276,7 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         row: i,
         re: row.re.value(),
         im: row.im.value(),
+        modulus: row.modulus(),
         exponent: term,
         denominator: scaled(row.denominator, term),
         sum: scaled(row.sum, entry),

@@ -285,6 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn what_the_evaluation_cannot_resolve_is_counted() {
+        // 10⁶⁰·(1 − 1) + 1·1: the last term is lost in 106 bits, and so is b. Without the large terms all is exact.
+        let a = Csr::from_dense(faer::mat![[0.1, -0.1, 1.0]].as_ref()).unwrap();
+        let certificate = |large: f64| {
+            let x = faer::mat![[large], [large], [1.0]];
+            certify(&a, Op::Identity, x.as_ref(), faer::mat![[1.0]].as_ref()).relative_residual
+        };
+        assert!(certificate(1e60) > 1e20);
+        assert_eq!(certificate(0.0), 0.0);
+    }
+
+    #[test]
     fn transposed_complex_and_single_systems() {
         use crate::scalar::{c32, c64};
         let c = c64::new;

@@ -74,21 +74,9 @@ pub fn rcond_refined<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Si
 /// As [`rcond`], and two passes over A.
 #[inline(never)]
 pub fn rcond_of_large<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(a: &A, factors: &F) -> f64 {
-    let (n, small) = (factors.n(), (-64f64).exp2());
-    let mut sums = vec![0.0f64; n];
-    a.for_each_entry(&mut |_, j, v| sums[j] += v.abs().to_f64() * small);
-    let norm = sums.into_iter().fold(0.0, f64::max_nan);
-    if !(norm.is_finite() && norm > 0.0) {
-        return 0.0;
-    }
-    // (2⁻⁶⁴·A)⁻¹ = A⁻¹·2⁶⁴
-    let large = T::from_parts(1.0 / small, 0.0);
-    rcond_by(n, norm, |op, x| {
-        for v in x.iter_mut() {
-            *v *= large;
-        }
-        factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1));
-    })
+    let n = factors.n();
+    let rows = vec![T::Real::from_f64((-64f64).exp2()); n];
+    rcond_scaled(a, factors, &rows, &vec![one(); n])
 }
 
 /// As [`rcond`], of R·A·C for the diagonals of R and C given, which must not be zero.

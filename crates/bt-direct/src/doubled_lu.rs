@@ -5,7 +5,7 @@
 //! zero, or of the size of what this precision cannot tell, is a proof in practice: a double matrix that is regular has a
 //! reciprocal condition number above 10⁻³⁰ in all but contrived cases.
 //!
-//! Storage: 16·n² bytes (32·n² for complex scalars), 16·n more a solve. Cost: some 20n³ flops on the calling thread, thirty to
+//! Storage: 32·n² bytes, imaginary parts of real matrices included, and 32·n a thread that solves. Cost: some 20n³ flops on the calling thread, thirty to
 //! fifty times that of dense LU; for small systems only.
 
 use std::marker::PhantomData;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blocktri::formats::{PhaseTimes, ScalarKind};
+use blocktri::formats::{PhaseTimes, ScalarKind, memory};
 use blocktri::{BlockSummary, DeviceChoice, Method, Outcome, Reorder, SolveOptions, SolveReport};
 use serde_json::{Map, Value, json};
 
@@ -224,14 +224,7 @@ pub fn plural(count: usize, thing: &str) -> String {
 
 /// Bytes with a unit: powers of 1024.
 pub fn bytes(count: usize) -> String {
-    let mut value = count as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if value < 1024.0 {
-            return if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TiB")
+    memory::in_words(count as u64)
 }
 
 /// Seconds with a unit, three digits.

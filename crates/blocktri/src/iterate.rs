@@ -397,13 +397,11 @@ pub(crate) fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
     } else {
         (before, last)
     };
+    let (a, b) = (worse.certificate, better.certificate);
     let certificate = Certificate {
-        relative_residual: larger(worse.certificate.relative_residual, better.certificate.relative_residual),
-        backward_error: larger(worse.certificate.backward_error, better.certificate.backward_error),
-        componentwise_backward_error: larger(
-            worse.certificate.componentwise_backward_error,
-            better.certificate.componentwise_backward_error,
-        ),
+        relative_residual: a.relative_residual.max_nan(b.relative_residual),
+        backward_error: a.backward_error.max_nan(b.backward_error),
+        componentwise_backward_error: a.componentwise_backward_error.max_nan(b.componentwise_backward_error),
     };
     SolveReport {
         certificate,
@@ -419,9 +417,4 @@ pub(crate) fn merge(before: SolveReport, last: SolveReport) -> SolveReport {
 fn number<T: Scalar>(v: T) -> String {
     let (re, im) = (v.re().to_f64(), v.im().to_f64());
     if im == 0.0 { format!("{re:e}") } else { format!("{re:e}{im:+e}i") }
-}
-
-/// The larger of two errors; NaN where one is.
-fn larger(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a > b { a } else { b }
 }

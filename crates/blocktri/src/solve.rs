@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{FactorError, Factorization, Refined, Refinement, SingularKind, Singularity, error_bounds, refine};
+use bt_formats::rounded::scale_by_power;
 use bt_formats::{
     Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, RealScalar,
     Scalar, SolveReport, certify, max_abs, zero,
@@ -439,8 +440,7 @@ impl<T: Scalar> Solver<T> {
         }
         let times_powers = |m: &mut Mat<T>, sign: i32| {
             for (j, e) in exponents.iter().enumerate() {
-                let source = m.col_as_slice(j).to_vec();
-                bt_formats::rounded::widen(sign * e, &source, m.col_as_slice_mut(j));
+                scale_by_power(sign * e, m.col_as_slice_mut(j));
             }
         };
         let mut scaled = b.clone();

@@ -4,6 +4,7 @@
 //! A/2ᵉ do not. The middle half of the exponents is left alone, and nothing is rounded: e is less where a small entry of A would lose
 //! digits, and where b would overflow.
 
+use bt_formats::rounded::scale_by_power;
 use bt_formats::{Csr, RealScalar, Scalar, StopCriterion};
 use faer::MatRef;
 
@@ -36,18 +37,7 @@ impl Unit {
 
     /// v ← v/2ᵉ
     pub fn remove<T: Scalar>(self, values: &mut [T]) {
-        for factor in self.factors().into_iter().filter(|factor| *factor != 1.0) {
-            let factor = T::from_parts(factor, 0.0);
-            for v in &mut *values {
-                *v *= factor;
-            }
-        }
-    }
-
-    /// 2⁻ᵉ, which itself may be out of range.
-    fn factors(self) -> [f64; 2] {
-        let half = -self.exponent / 2;
-        [half, -self.exponent - half].map(|part| f64::from(part).exp2())
+        scale_by_power(-self.exponent, values);
     }
 
     /// `f` of b/2ᵉ.
@@ -62,8 +52,9 @@ impl Unit {
 
     /// The criterion for (b − A·x)/2ᵉ.
     pub fn criterion(self, stop: &StopCriterion) -> StopCriterion {
-        let [first, second] = self.factors();
-        StopCriterion { atol: (stop.atol * first * second).min(f64::MAX), ..*stop }
+        let mut atol = [stop.atol];
+        self.remove(&mut atol);
+        StopCriterion { atol: atol[0].min(f64::MAX), ..*stop }
     }
 }
 

@@ -4,7 +4,7 @@ use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{Csr, Scalar};
 use blocktri::{Method, Outcome, Precond, Solution, SolveOptions, StopCriterion, StopRule, solve};
 use bt_testkit::contract::{Answer, method_twins_contract, method_units_contract};
-use bt_testkit::{csr, stencil};
+use bt_testkit::{chain, csr, stencil};
 
 fn column<T: Scalar>(b: &[T]) -> MatRef<'_, T> {
     MatRef::from_column_major_slice(b, b.len(), 1)
@@ -99,15 +99,7 @@ fn direct_methods_follow_the_units_of_the_system_and_solve_its_twins() {
 #[test]
 fn norms_that_overflow_are_no_success_and_no_failure() {
     // ‖b‖₂ exceeds the largest number, and so do the row sums of A; x is (1, …).
-    let huge = csr(10, |i, j| {
-        if i == j {
-            8e307
-        } else if i.abs_diff(j) == 1 {
-            2e307
-        } else {
-            0.0
-        }
-    });
+    let huge = chain(10, 8e307, 2e307);
     let b: Vec<f64> = (0..10).map(|i| if i == 0 || i == 9 { 1e308 } else { 1.2e308 }).collect();
     // The entries of A are ordinary, those of b and x at the end.
     let plain = csr(2, |i, j| [[2.0, 1.0], [1.0, 3.0]][i][j]);
@@ -128,11 +120,7 @@ fn norms_that_overflow_are_no_success_and_no_failure() {
 #[test]
 fn matrices_at_the_small_end_are_solved() {
     // Below the normal numbers: no entry has a finite reciprocal, and all are multiples of the smallest number there is.
-    let tiny = csr(6, |i: usize, j| match i.abs_diff(j) {
-        0 => 4e-310,
-        1 => -1e-310,
-        _ => 0.0,
-    });
+    let tiny = chain(6, 4e-310, -1e-310);
     let b: Vec<f64> = (0..6).map(|i| (0..6).map(|j| tiny.get(i, j)).sum()).collect();
     for (method, precond) in iterations() {
         let what = format!("{method} {}", precond.name());
@@ -153,15 +141,7 @@ fn matrices_at_the_small_end_are_solved() {
 #[test]
 fn a_run_that_fails_returns_nothing_worse_than_zero() {
     // A hyperbolic chain: spectral radius 3 of every splitting, indefinite; and a matrix that no M is good for.
-    let chain = csr(30, |i, j| {
-        if i == j {
-            1.0
-        } else if i.abs_diff(j) == 1 {
-            3.0
-        } else {
-            0.0
-        }
-    });
+    let hyperbolic = chain(30, 1.0, 3.0);
     let b: Vec<f64> = (0..30).map(|i| 1.0 + (i % 3) as f64).collect();
     for (method, precond) in iterations() {
         for stop_rule in [StopRule::Residual, StopRule::Update] {
@@ -169,7 +149,7 @@ fn a_run_that_fails_returns_nothing_worse_than_zero() {
             options.stop.max_iters = 25;
             options.restart = 5;
             options.blocks = blocktri::Blocks::Uniform(1);
-            let Ok(found) = run(&chain, &b, &options) else { continue };
+            let Ok(found) = run(&hyperbolic, &b, &options) else { continue };
             let (what, report) = (format!("{method} {} {stop_rule:?}", precond.name()), &found.report);
             let residual = report.certificate.relative_residual;
             assert!(

@@ -105,6 +105,17 @@ pub fn widen<T: Scalar, L: Scalar>(exponent: i32, y: &[L], x: &mut [T]) {
     }
 }
 
+/// x ← 2^e·x. Exact but for numbers that leave the range or become subnormal.
+pub fn scale_by_power<T: Scalar>(exponent: i32, x: &mut [T]) {
+    if exponent == 0 {
+        return;
+    }
+    let scale = Power::of(exponent);
+    for x in x {
+        *x = T::from_parts(scale.times(x.re().to_f64()), scale.times(x.im().to_f64()));
+    }
+}
+
 /// ⌊log₂ x⌋ of a positive finite number.
 pub(crate) fn exponent_of(x: f64) -> i32 {
     let biased = |x: f64| (x.to_bits() >> 52) as i32 - 1023;

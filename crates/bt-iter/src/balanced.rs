@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use bt_formats::rounded::scale_by_power;
 use bt_formats::{Breakdown, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, max_abs, zero};
 
 /// s·b, copied only where s is not 1.
@@ -32,7 +33,7 @@ impl<'a, T: Scalar> Balanced<'a, T> {
         }
         let exponent = (exponent.signum() * middle - exponent) as i32;
         let mut scaled = b.to_vec();
-        scale(exponent, &mut scaled);
+        scale_by_power(exponent, &mut scaled);
         Self { b: Cow::Owned(scaled), exponent }
     }
 
@@ -48,7 +49,7 @@ impl<'a, T: Scalar> Balanced<'a, T> {
 
     /// x ← s·x
     pub fn enter(&self, x: &mut [T]) {
-        scale(self.exponent, x);
+        scale_by_power(self.exponent, x);
     }
 
     /// x ← x/s, and the report as one on A·x = b. An x that leaves the range becomes zero, and a breakdown.
@@ -56,7 +57,7 @@ impl<'a, T: Scalar> Balanced<'a, T> {
         if self.exponent == 0 {
             return;
         }
-        scale(-self.exponent, x);
+        scale_by_power(-self.exponent, x);
         let unscale = f64::from(-self.exponent).exp2();
         report.recurrence_residual = report.recurrence_residual.map(|r| r * unscale).filter(|r| r.is_finite());
         if !x.iter().all(|v| Scalar::is_finite(*v)) {
@@ -65,14 +66,6 @@ impl<'a, T: Scalar> Balanced<'a, T> {
             report.certificate.relative_residual = 1.0;
             report.notes.push("the solution exceeds the largest number: x = 0 is returned".into());
         }
-    }
-}
-
-/// x ← 2ᵉ·x, in two factors where 2ᵉ itself is out of range.
-pub(crate) fn scale<T: Scalar>(exponent: i32, x: &mut [T]) {
-    let half = exponent / 2;
-    for part in [half, exponent - half].into_iter().filter(|part| *part != 0) {
-        crate::blas1::scale(T::from_parts(f64::from(part).exp2(), 0.0), x);
     }
 }
 
@@ -90,7 +83,7 @@ mod tests {
                 "{size}"
             );
             let mut back = balanced.b.to_vec();
-            scale(-balanced.exponent, &mut back);
+            scale_by_power(-balanced.exponent, &mut back);
             assert_eq!(back, b);
         }
         let single = [3e38f32, 1e-45];

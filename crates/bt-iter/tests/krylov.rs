@@ -6,7 +6,7 @@ use bt_formats::{
 use bt_iter::{BiCgStab, Cg, DroppedFill, Gmres, Identity, Jacobi, Preconditioner, PreconditionerKind, ilu0};
 use bt_testkit::alloc::{CountingAllocator, count_allocations};
 use bt_testkit::strategies::{self, well_conditioned};
-use bt_testkit::{csr, stencil};
+use bt_testkit::{chain, csr, stencil};
 use proptest::prelude::*;
 
 #[global_allocator]
@@ -303,15 +303,7 @@ fn norms_that_overflow_are_solved_and_never_met() {
 #[test]
 fn the_start_is_an_iterate() {
     let n = 40;
-    let a = csr(n, |i, j| {
-        if i == j {
-            1.0
-        } else if i.abs_diff(j) == 1 {
-            3.0
-        } else {
-            0.0
-        }
-    });
+    let a = chain(n, 1.0, 3.0);
     let b = rhs(&a);
     let wild: Vec<f64> = (0..n).map(|i| [1e-15, 1.0, 1e15][i % 3]).collect();
     let near: Vec<f64> = (0..n).map(|i| 1.0 + ((7 * i) % 11) as f64 / 11.0 + 1e-3).collect();

@@ -402,11 +402,11 @@ fn check_probabilities(p: &Csr<f64>, right: impl Fn(f64) -> bool) -> Result<()> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::model::{CloudModel, Form, Rates};
 
-    fn csr(n: usize, entries: &[(usize, usize, f64)]) -> Csr<f64> {
+    pub(crate) fn csr(n: usize, entries: &[(usize, usize, f64)]) -> Csr<f64> {
         let mut coo = bt_formats::Coo::new(n, n).unwrap();
         for &(i, j, v) in entries {
             coo.push(i, j, v).unwrap();

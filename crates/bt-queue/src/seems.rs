@@ -158,14 +158,7 @@ impl<'a> Sums<'a> {
 mod tests {
     use super::*;
     use crate::generator::Generator;
-
-    fn csr(n: usize, entries: &[(usize, usize, f64)]) -> Csr<f64> {
-        let mut coo = bt_formats::Coo::new(n, n).unwrap();
-        for &(i, j, v) in entries {
-            coo.push(i, j, v).unwrap();
-        }
-        coo.to_csr().unwrap()
-    }
+    use crate::generator::tests::csr;
 
     /// Small matrices that users take for another kind, and what they are told.
     #[test]

@@ -20,5 +20,5 @@ mod vectors;
 
 pub use catalogue::{Expect, PAPER_B, System, catalogue};
 pub use dense_lu::DenseLu;
-pub use matrices::{csr, stencil};
+pub use matrices::{chain, csr, stencil};
 pub use vectors::{random_vector, x_star};

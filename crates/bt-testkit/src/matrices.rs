@@ -18,6 +18,15 @@ pub fn csr<T: Scalar>(n: usize, mut entry: impl FnMut(usize, usize) -> T) -> Csr
     Csr::new(n, n, ptr, idx, val).expect("columns increase")
 }
 
+/// The n × n tridiagonal matrix of `own` on the diagonal and `beside` on either side.
+pub fn chain<T: Scalar>(n: usize, own: T, beside: T) -> Csr<T> {
+    csr(n, |i, j| match i.abs_diff(j) {
+        0 => own,
+        1 => beside,
+        _ => T::default(),
+    })
+}
+
 /// Five-point Laplacian on a k × k grid with a first-order term of size `wind` in x: 4 on the diagonal, −1 ± wind beside
 /// it, −1 above and below. Positive definite for `wind` = 0.
 pub fn stencil<T: Scalar>(k: usize, wind: f64) -> Csr<T> {

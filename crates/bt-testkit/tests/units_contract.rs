@@ -118,8 +118,11 @@ fn preconditioners_with_a_unit_are_found_out() {
         })(a)
     };
     assert_eq!(preconditioner_units_contract(&a, Units::Rows, &mut { of_row }), Ok(()));
-    // Units of unknowns show, alone or with those of the equations, whichever is tried first.
-    reject(Units::Both, "has other bits", &mut { of_row });
+    reject(Units::Both, "D·A·D", &mut { of_row });
+    // Neither every third equation nor every fifth line changes what 4 and 5 are to each other; every fifth unknown does.
+    let of_pair =
+        |a: &Csr<f64>| spoilt(|a, _, z| z[4] *= if a.get(4, 5).abs() > 1e3 * a.get(5, 4).abs() { 2.0 } else { 1.0 })(a);
+    reject(Units::Both, "unknowns", &mut { of_pair });
     // M⁻¹ without a unit is no M⁻¹ of A, and the other way round.
     let unitless =
         |a: &Csr<f64>| spoilt(|a, r, z| (0..r.len()).for_each(|i| z[i] = r[i] * a.get(0, 1) / a.get(i, i)))(a);

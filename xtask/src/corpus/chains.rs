@@ -11,6 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::decimal::Decimal;
+use super::index::records;
 use super::judge::Run;
 use super::{Bench, vector};
 use crate::process::{Context, Result};
@@ -87,10 +88,8 @@ pub(super) fn run(dir: &Path, only: &str, bench: &Bench, table: &mut Vec<Value>)
 }
 
 fn read(dir: &Path) -> Result<Vec<Row>> {
-    let index = dir.join("index.csv");
     let mut rows = Vec::new();
-    for record in csv::Reader::from_path(&index).context(index.display())?.deserialize::<HashMap<String, String>>() {
-        let row = record.context(index.display())?;
+    for row in records(dir)? {
         let field = |name: &str| row.get(name).map(|v| v.trim().to_owned()).unwrap_or_default();
         let file = dir.join(field("file"));
         fs::metadata(&file).context(file.display())?;

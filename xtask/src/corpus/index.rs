@@ -93,6 +93,13 @@ fn read_index(index: &Path) -> Result<Vec<System>> {
     Ok(systems)
 }
 
+/// The rows of the folder's index.csv by column.
+pub(super) fn records(dir: &Path) -> Result<Vec<HashMap<String, String>>> {
+    let index = dir.join("index.csv");
+    let mut reader = csv::Reader::from_path(&index).context(index.display())?;
+    reader.deserialize().map(|record| record.context(index.display())).collect()
+}
+
 fn system(folder: &Path, row: &HashMap<String, String>) -> System {
     let field = |column: &str| row.get(column).map(|v| v.trim()).filter(|v| !v.is_empty());
     let name = field("name").unwrap_or_default().to_owned();

@@ -12,7 +12,6 @@
 //! right-hand side the command's x*_i = 1 + (7i mod 11)/11 is the reference; without a reference the residual decides. A relative
 //! residual reported at less than half of what it is in doubled precision is a failure whatever the row.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +19,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::Bench;
+use super::index::records;
 use super::judge::{RELATIVE_RESIDUAL, Run, is_iterative};
 use super::residual;
 use super::vector::{self, Dense};
@@ -146,10 +146,8 @@ pub(super) fn run(dir: &Path, only: &str, quick: bool, bench: &Bench, table: &mu
 }
 
 fn read(dir: &Path) -> Result<Vec<Row>> {
-    let index = dir.join("index.csv");
     let mut rows = Vec::new();
-    for record in csv::Reader::from_path(&index).context(index.display())?.deserialize::<HashMap<String, String>>() {
-        let row = record.context(index.display())?;
+    for row in records(dir)? {
         let field = |name: &str| row.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
         let text = |name: &str| field(name).unwrap_or_default().to_owned();
         let file = |name: &str| field(name).map(|f| dir.join(f));

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-use blocktri::{FactorError, Singularity};
+use blocktri::{FactorError, Method, Singularity};
 use serde_json::{Map, Value, json};
 
 /// Exit codes of the contract.
@@ -129,8 +129,8 @@ impl Failure {
         Self::new(Exit::NoDevice, reason.to_string()).help("use --device cpu")
     }
 
-    /// A solve of the matrix in `file` that ended in an error.
-    pub fn solve(error: &blocktri::Error, file: &Path) -> Self {
+    /// A solve of the matrix in `file` by the method `asked` for that ended in an error.
+    pub fn solve(error: &blocktri::Error, file: &Path, asked: Method) -> Self {
         let failure = match error {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
@@ -142,6 +142,9 @@ impl Failure {
             other => Self::usage(other.to_string()),
         };
         match error.help() {
+            Some(_) if asked == Method::Auto && matches!(error, blocktri::Error::Factor(_)) => {
+                failure.help(advice(asked))
+            }
             Some(help) if failure.help.is_none() => failure.help(help),
             _ => failure,
         }
@@ -201,6 +204,15 @@ pub struct Reply {
     pub warnings: Vec<String>,
 }
 
+/// What to try where a direct method did not do.
+pub fn advice(asked: Method) -> &'static str {
+    if asked == Method::Auto {
+        "other units for rows or columns that differ by many powers of ten; every stronger method was tried"
+    } else {
+        "use --method auto, which goes to stronger methods"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +221,7 @@ mod tests {
     #[test]
     fn failures_carry_their_place() {
         let at = Singularity { kind: SingularKind::Numerical, column: 4, block: Some(1) };
-        let failure = Failure::solve(&blocktri::Error::Singular(at), Path::new("A.mtx"));
+        let failure = Failure::solve(&blocktri::Error::Singular(at), Path::new("A.mtx"), Method::Auto);
         assert_eq!(failure.exit.code(), 4);
         assert!(failure.to_text().starts_with("error: A.mtx: the matrix is singular: no pivot in column 4"));
         let json = failure.to_json();
@@ -223,7 +235,7 @@ mod tests {
     #[test]
     fn a_method_that_breaks_down_is_not_a_usage_error() {
         let error = FactorError::Breakdown { method: "thomas", reason: "zero pivot in row 2".into() };
-        let failure = Failure::solve(&error.into(), Path::new("A.mtx"));
+        let failure = Failure::solve(&error.into(), Path::new("A.mtx"), Method::Thomas);
         assert_eq!(failure.exit.code(), 3);
         assert!(failure.help.is_some_and(|h| h.contains("--method")));
     }

@@ -10,11 +10,11 @@ use blocktri::formats::{
 };
 use blocktri::kernels as gpu;
 use blocktri::{
-    Blocks, CancelToken, Csr, DeviceChoice, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64,
+    Blocks, CancelToken, Csr, DeviceChoice, Method, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64,
 };
 
 use crate::args::{BlocksArg, Global, SolveArgs};
-use crate::exit::{Exit, Failure, Reply, Result};
+use crate::exit::{self, Exit, Failure, Reply, Result};
 use crate::load;
 use crate::needs;
 use crate::output::{self, Format, Output};
@@ -80,8 +80,7 @@ fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {
-        let iterative: Vec<_> =
-            blocktri::Method::ALL.into_iter().filter(|m| m.is_iterative()).map(blocktri::Method::name).collect();
+        let iterative: Vec<_> = Method::ALL.into_iter().filter(|m| m.is_iterative()).map(Method::name).collect();
         return Err(Failure::usage(format!(
             "{option} records the residual of every iteration, but --method {} is direct and has none",
             args.method
@@ -264,7 +263,7 @@ impl Job<'_> {
             if self.cancel.is_cancelled() {
                 return Err(Failure::interrupted());
             }
-            let solution = solution.map_err(|e| Failure::solve(&e, self.file()))?;
+            let solution = solution.map_err(|e| Failure::solve(&e, self.file(), options.method))?;
             seconds.push(&solution.report.times, elapsed);
             curves = watch.into_curves();
             solved = Some(solution);
@@ -288,7 +287,7 @@ impl Job<'_> {
         let mut warnings = solution.warnings.clone();
         notes.extend_from_slice(&report.notes);
         let options = self.args.solve_options();
-        let overflow = not_a_number(&solution.x);
+        let overflow = not_a_number(&solution.x, options.method);
         let converged = report.outcome == Outcome::Converged && overflow.is_none();
         let exit = if converged { Exit::Done } else { Exit::NotConverged };
         if !converged {
@@ -344,7 +343,7 @@ fn forward_error<T: Scalar>(x: &Mat<T>, x_star: &Mat<T>) -> f64 {
 }
 
 /// What to say where x is not finite.
-fn not_a_number<T: Scalar>(x: &Mat<T>) -> Option<String> {
+fn not_a_number<T: Scalar>(x: &Mat<T>, asked: Method) -> Option<String> {
     let places = (0..x.ncols()).flat_map(|j| (0..x.nrows()).map(move |i| (i, j)));
     let (row, column) = places.into_iter().find(|&at| !Scalar::is_finite(x[at]))?;
     let value = x[(row, column)];
@@ -356,9 +355,20 @@ fn not_a_number<T: Scalar>(x: &Mat<T>) -> Option<String> {
         };
         format!("the solution itself exceeds the largest number, {largest:.1e}; scale b down, or the unit of x up")
     } else {
-        "the method broke down; use --method auto".into()
+        format!("the method broke down; to try: {}", exit::advice(asked))
     };
     Some(format!("not converged: row {row} (from 0) of x is {value}: {why}; x is not written"))
+}
+
+/// The error of the answer of a direct method that is above rounding level: row by row, where the norm does not see it.
+fn larger_error(report: &SolveReport) -> String {
+    let c = report.certificate;
+    // 32u
+    if c.backward_error <= 16.0 * f64::EPSILON {
+        format!("componentwise backward error {:.2e}", c.componentwise_backward_error)
+    } else {
+        format!("backward error {:.2e}", c.backward_error)
+    }
 }
 
 /// Why there is no convergence, and what to try.
@@ -388,17 +398,18 @@ fn why_not(report: &SolveReport, options: &SolveOptions) -> String {
             format!("{} broke down after {} iterations: {reason}; {asked}", report.method, report.iterations),
             "use --method auto for a direct solution, or larger --blocks",
         ),
-        Outcome::Inaccurate => (
-            format!("the backward error {:.2e} is above rounding level", report.certificate.backward_error),
-            "use --method auto or sparse-lu, which pivot across the whole matrix",
-        ),
-        other => (format!("the solve ended as {}", other.name()), "use --method auto"),
+        Outcome::Inaccurate => {
+            (format!("the {} is above rounding level", larger_error(report)), exit::advice(options.method))
+        }
+        other => (format!("the solve ended as {}", other.name()), exit::advice(options.method)),
     };
     format!("not converged: {why}; to try: {then}")
 }
 
 #[cfg(test)]
 mod tests {
+    use blocktri::formats::{Bytes, PhaseTimes};
+
     use super::*;
 
     #[test]
@@ -410,11 +421,37 @@ mod tests {
     }
 
     #[test]
+    fn auto_is_not_told_to_use_auto() {
+        let certificate = |normwise, rowwise| blocktri::Certificate {
+            relative_residual: 0.0,
+            backward_error: normwise,
+            componentwise_backward_error: rowwise,
+        };
+        let report = |certificate| SolveReport {
+            method: "band-lu",
+            outcome: Outcome::Inaccurate,
+            iterations: 0,
+            recurrence_residual: None,
+            certificate,
+            operator_applications: 0,
+            preconditioner_applications: 0,
+            times: PhaseTimes::default(),
+            bytes: Bytes::default(),
+            notes: Vec::new(),
+        };
+        let by = |method| SolveOptions { method, ..SolveOptions::default() };
+        let text = why_not(&report(certificate(1e-17, 0.5)), &by(Method::Auto));
+        assert!(text.contains("componentwise backward error 5.00e-1") && !text.contains("--method"), "{text}");
+        let text = why_not(&report(certificate(1e-9, 0.5)), &by(Method::BandLu));
+        assert!(text.contains("the backward error 1.00e-9") && text.contains("--method auto"), "{text}");
+    }
+
+    #[test]
     fn an_x_that_overflows_is_explained() {
-        assert_eq!(not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::MAX][i])), None);
-        let text = not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::NEG_INFINITY][i])).unwrap();
+        assert_eq!(not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::MAX][i]), Method::Auto), None);
+        let text = not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::NEG_INFINITY][i]), Method::Auto).unwrap();
         assert!(text.contains("row 1 (from 0) of x is -inf: the solution itself exceeds the largest number, 1.8e308"));
-        let text = not_a_number(&Mat::from_fn(1, 2, |_, j| [1.0, f64::NAN][j])).unwrap();
+        let text = not_a_number(&Mat::from_fn(1, 2, |_, j| [1.0, f64::NAN][j]), Method::Thomas).unwrap();
         assert!(text.contains("row 0 (from 0) of x is NaN: the method broke down"), "{text}");
     }
 

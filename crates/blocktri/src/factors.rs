@@ -15,7 +15,7 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition,
-    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal, c32,
+    Permutation, RealScalar, Rounded, Scalar, ScalarKind, Tridiagonal,
 };
 use bt_iter::asymmetry;
 use faer::Mat;
@@ -256,18 +256,111 @@ fn in_precision<T: Scalar>(
             ..Factored::new(factors, made.method, made.matrix_bytes)
         }
     }
-    match (options.precision, T::KIND) {
-        (Precision::Single, ScalarKind::F64) => {
-            let a = Rounded::<f32>::new(work)?;
-            return Ok(lowered(factor_in_order(a.matrix(), method, options, identity, monitor)?, a.exponent()));
-        }
-        (Precision::Single, ScalarKind::C64) => {
-            let a = Rounded::<c32>::new(work)?;
-            return Ok(lowered(factor_in_order(a.matrix(), method, options, identity, monitor)?, a.exponent()));
-        }
-        _ => {}
+    let is_double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
+    if options.precision == Precision::Working || !is_double {
+        return factor_in_order(work, method, options, identity, monitor);
     }
-    factor_in_order(work, method, options, identity, monitor)
+    if !IN_SINGLE.contains(&method) {
+        // A candidate of `auto`: a named one was refused.
+        let mut made = factor_in_order(work, method, options, identity, monitor)?;
+        made.notes.push(format!("{method} factors in {}: {}", T::KIND, in_single_there_are()));
+        return Ok(made);
+    }
+    let a = Rounded::<T::Single>::new(work)?;
+    Ok(lowered(in_single(a.matrix(), method, options, identity, monitor)?, a.exponent()))
+}
+
+/// The methods whose factors gain by single precision, and which are compiled for it.
+const IN_SINGLE: [Method; 5] = [Method::BlockLu, Method::BandLu, Method::SparseLu, Method::DenseLu, Method::Rbt];
+
+fn in_single_there_are() -> String {
+    format!("in single precision there are {}", IN_SINGLE.map(Method::name).join(", "))
+}
+
+/// # Errors
+/// [`Error::Usage`] where factors in single precision are asked for of a method that has none for matrices in double.
+pub(crate) fn check_precision<T: Scalar>(options: &SolveOptions) -> Result<(), Error> {
+    let method = options.method;
+    let is_double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
+    let there = method == Method::Auto || IN_SINGLE.contains(&method);
+    if options.precision == Precision::Working || !is_double || there {
+        return Ok(());
+    }
+    Err(Error::Usage { message: format!("{method} has no factors in single precision; {}", in_single_there_are()) })
+}
+
+/// The matrix, which was rounded, factored as it stands by one of [`IN_SINGLE`].
+fn in_single<L: Scalar>(
+    work: &Csr<L>,
+    method: Method,
+    options: &SolveOptions,
+    identity: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<L>, Error> {
+    ask_for(work, method)?;
+    let (mut summary, mut notes) = (None, Vec::new());
+    let (factors, bytes) = match method {
+        Method::BlockLu => block_lu(work, options, identity, monitor, &mut summary)?,
+        Method::BandLu => band_lu(work, monitor)?,
+        Method::SparseLu => sparse_lu(work, monitor)?,
+        Method::DenseLu => dense_lu(work, monitor)?,
+        Method::Rbt => rbt(work, options, monitor, &mut notes)?,
+        other => unreachable!("{other} is not among those in single precision"),
+    };
+    Ok(Factored { notes, blocks: summary, ..Factored::new(Factors::Plain(factors), method, bytes) })
+}
+
+/// Factors, and the bytes of the matrix in the format they are made from.
+type Made<T> = (Box<dyn Factorization<T>>, usize);
+
+fn block_lu<T: Scalar>(
+    work: &Csr<T>,
+    options: &SolveOptions,
+    identity: bool,
+    monitor: &mut dyn Monitor,
+    summary: &mut Option<BlockSummary>,
+) -> Result<Made<T>, Error> {
+    let partition = partition(work, &options.blocks, identity)?;
+    *summary = Some(BlockSummary::of(&partition));
+    ask_for_blocks::<T>(&partition, Method::BlockLu)?;
+    let layout = BlockLu::<T>::layout(&partition);
+    let hybrid = BlockTridiagonal::from_csr(work, partition, layout)?;
+    Ok((Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes()))
+}
+
+fn band_lu<T: Scalar>(work: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+    let band = Band::from_csr(work)?;
+    Ok((Box::new(BandLu::with_monitor(&band, monitor)?), band.bytes()))
+}
+
+fn sparse_lu<T: Scalar>(work: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+    Ok((Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()))
+}
+
+fn dense_lu<T: Scalar>(work: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+    let dense = dense(work, Method::DenseLu)?;
+    Ok((Box::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work)))
+}
+
+fn rbt<T: Scalar>(
+    work: &Csr<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+    notes: &mut Vec<String>,
+) -> Result<Made<T>, Error> {
+    let dense = dense(work, Method::Rbt)?;
+    let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
+    let (rbt, reason): (Box<dyn Factorization<T>>, _) = match options.device {
+        DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
+        DeviceChoice::Cpu | DeviceChoice::Auto => {
+            let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
+            let reason = rbt.fallback();
+            (Box::new(rbt), reason)
+        }
+    };
+    let place = if matches!(options.device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
+    notes.extend(reason.map(|why| format!("rbt factored with partial pivoting{place} instead: {why}")));
+    Ok((rbt, dense_bytes(work)))
 }
 
 /// Factors the matrix as it stands.
@@ -310,10 +403,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
             let a = Cyclic::from_csr(work).map_err(|e| wrong_structure(e, method, "periodic tridiagonal"))?;
             (Box::new(PeriodicTridiagonal::with_monitor(&a, monitor)?), a.bytes())
         }
-        Method::BandLu => {
-            let band = Band::from_csr(work)?;
-            (Box::new(BandLu::with_monitor(&band, monitor)?), band.bytes())
-        }
+        Method::BandLu => band_lu(work, monitor)?,
         Method::BandLuNoPivot => {
             let band = Band::from_csr(work)?;
             (Box::new(BandLuNoPivot::with_monitor(&band, None, monitor)?), band.bytes())
@@ -322,14 +412,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
             let band = Band::from_csr(work)?;
             (Box::new(BandCholesky::with_monitor(&band, monitor)?), band.bytes())
         }
-        Method::BlockLu => {
-            let partition = partition(work, &options.blocks, identity)?;
-            summary = Some(BlockSummary::of(&partition));
-            ask_for_blocks::<T>(&partition, method)?;
-            let layout = BlockLu::<T>::layout(&partition);
-            let hybrid = BlockTridiagonal::from_csr(work, partition, layout)?;
-            (Box::new(BlockLu::with_monitor(&hybrid, monitor)?), hybrid.bytes())
-        }
+        Method::BlockLu => block_lu(work, options, identity, monitor, &mut summary)?,
         Method::BlockLuAcross => {
             let hybrid = blocks(work, method, options, identity, &mut summary)?;
             (Box::new(BlockLuAcross::with_monitor(&hybrid, monitor)?), hybrid.bytes())
@@ -368,10 +451,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
             notes.extend(spike_notes(&spike.report()));
             (Box::new(spike), bytes)
         }
-        Method::DenseLu => {
-            let dense = dense(work, method)?;
-            (Box::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
-        }
+        Method::DenseLu => dense_lu(work, monitor)?,
         Method::DenseLuDoubled => {
             let dense = dense(work, method)?;
             (Box::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
@@ -380,22 +460,8 @@ pub(crate) fn factor_in_order<T: Scalar>(
             let dense = dense(work, method)?;
             (Box::new(NoPivotLu::with_monitor(dense.as_ref(), monitor)?), dense_bytes(work))
         }
-        Method::Rbt => {
-            let dense = dense(work, method)?;
-            let butterflies = RbtOptions { seed: options.seed, ..RbtOptions::default() };
-            let (rbt, reason): (Box<dyn Factorization<T>>, _) = match options.device {
-                DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
-                DeviceChoice::Cpu | DeviceChoice::Auto => {
-                    let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
-                    let reason = rbt.fallback();
-                    (Box::new(rbt), reason)
-                }
-            };
-            let place = if matches!(options.device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
-            notes.extend(reason.map(|why| format!("rbt factored with partial pivoting{place} instead: {why}")));
-            (rbt, dense_bytes(work))
-        }
-        Method::SparseLu => (Box::new(SparseLu::with_monitor(work, monitor)?), work.bytes()),
+        Method::Rbt => rbt(work, options, monitor, &mut notes)?,
+        Method::SparseLu => sparse_lu(work, monitor)?,
         other => unreachable!("{other} is resolved to a factorization, or iterates"),
     };
     Ok(Factored { notes, blocks: summary, ..Factored::new(Factors::Plain(factors), method, matrix_bytes) })

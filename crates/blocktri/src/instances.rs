@@ -1,7 +1,7 @@
-//! The methods behind `solve` and `Solver` compiled for the four scalars, as `bt_direct::instances` are.
+//! The methods behind `solve` and `Solver` compiled for the scalars that features name, as `bt_direct::instances` are.
 
 use bt_direct::compile;
-use bt_formats::{Scalar, c32, c64};
+use bt_formats::Scalar;
 
 use crate::factors::factor_in_order;
 use crate::iterate::iterate;
@@ -9,7 +9,13 @@ use crate::iterate::iterate;
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]
 pub fn scalars() {
-    compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
+    compile!(of::<f64>);
+    #[cfg(feature = "c64")]
+    compile!(of::<bt_formats::c64>);
+    #[cfg(feature = "f32")]
+    compile!(of::<f32>);
+    #[cfg(feature = "c32")]
+    compile!(of::<bt_formats::c32>);
 }
 
 fn of<T: Scalar>() {

@@ -15,7 +15,7 @@ use faer::{Mat, MatMut, MatRef};
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
-use crate::precondition::{Single, Split, preconditioner};
+use crate::precondition::{Split, preconditioner, single};
 use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
@@ -149,12 +149,9 @@ fn krylov<T: Scalar>(
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     unit.remove(work.values_mut());
     let reorder_time = start.elapsed();
-    let single = Single::of(&work, options.precision)?;
+    let single = single(&work, options)?;
     let identity = transform.is_identity();
-    let split = match &single {
-        Single::Not => Split::of(&work, identity, options, &mut notes)?,
-        _ => None,
-    };
+    let split = if single.is_none() { Split::of(&work, identity, options, &mut notes)? } else { None };
     // The format of the fastest products; without the memory for it A as it is will do.
     let diagonals = Dia::where_full(&work).unwrap_or_default();
     let whole = split.as_ref().filter(|split| split.outside == 0).map(|split| Arc::clone(&split.blocks));

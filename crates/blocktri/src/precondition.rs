@@ -7,7 +7,6 @@ use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
-    c32,
 };
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
@@ -24,24 +23,42 @@ use crate::options::{Blocks, DeviceChoice, Local, Method, Precision, Precond, Re
 /// ω of the SSOR preconditioners: that of Helfenstein & Koko.
 pub(crate) const OMEGA: f64 = 1.1;
 
-/// The matrix that a preconditioner is made from, where that is not A itself.
-pub(crate) enum Single {
-    Not,
-    Real(Rounded<f32>),
-    Complex(Rounded<c32>),
+/// A rounded, where the preconditioner is to be made in single precision.
+pub(crate) type Single<T> = Option<Rounded<<T as Scalar>::Single>>;
+
+/// A rounded, if that was asked for and is less than A has.
+///
+/// # Errors
+/// [`Error::Usage`] for preconditioners that are not made in single precision; [`Error::Input`] naming a row or column that vanishes
+/// in it.
+pub(crate) fn single<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Single<T>, Error> {
+    if options.precision == Precision::Working || !matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64) {
+        return Ok(None);
+    }
+    if !IN_SINGLE.contains(&options.precond) {
+        let (asked, there) = (options.precond.name(), IN_SINGLE.map(Precond::name).join(", "));
+        return Err(Error::Usage { message: format!("{asked} is not made in single precision; there are {there}") });
+    }
+    Ok(Some(Rounded::new(a)?))
 }
 
-impl Single {
-    /// # Errors
-    /// [`Error::Input`] naming a row or column that vanishes in single precision.
-    pub fn of<T: Scalar>(a: &Csr<T>, precision: Precision) -> Result<Self, Error> {
-        Ok(match (precision, T::KIND) {
-            (Precision::Single, ScalarKind::F64) => Self::Real(Rounded::new(a)?),
-            (Precision::Single, ScalarKind::C64) => Self::Complex(Rounded::new(a)?),
-            _ => Self::Not,
-        })
-    }
-}
+/// The preconditioners that are large beside A, or dense, and so gain by half the memory.
+const IN_SINGLE: [Precond; 14] = [
+    Precond::Auto,
+    Precond::None,
+    Precond::Jacobi,
+    Precond::BlockJacobi,
+    Precond::BlockGs,
+    Precond::BlockSgs,
+    Precond::BlockRedBlack,
+    Precond::Ilu0,
+    Precond::Milu0,
+    Precond::Iluk,
+    Precond::Ilut,
+    Precond::Ic0,
+    Precond::Mic0,
+    Precond::Ras,
+];
 
 /// A by the blocks of a block sweep.
 pub(crate) struct Split<T: Scalar> {
@@ -85,30 +102,64 @@ impl<T: Scalar> Split<T> {
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
     split: Option<Split<T>>,
-    single: &'a Single,
+    single: &'a Single<T>,
     identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
-    // Compiled once, here, not by every crate that solves.
-    type Made<'a, L> = Result<Box<dyn Preconditioner<L> + 'a>, Error>;
-    fn real<'a>(a: &'a Csr<f32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, f32> {
-        make(a, Split::of(a, i, o, notes)?, o, notes)
+    let Some(single) = single else { return make(a, split, options, notes) };
+    notes.push("the preconditioner is in single precision".into());
+    let made = in_single(single.matrix(), identity, options, notes)?;
+    Ok(Box::new(MixedPrecision::new(made, single.exponent())))
+}
+
+/// One of [`IN_SINGLE`].
+fn in_single<'a, L: Scalar>(
+    a: &'a Csr<L>,
+    identity: bool,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn Preconditioner<L> + 'a>, Error> {
+    if let Some(split) = Split::of(a, identity, options, notes)? {
+        return Ok(block_sweep(split, options, notes)?);
     }
-    fn complex<'a>(a: &'a Csr<c32>, i: bool, o: &SolveOptions, notes: &mut Vec<String>) -> Made<'a, c32> {
-        make(a, Split::of(a, i, o, notes)?, o, notes)
-    }
-    Ok(match single {
-        Single::Not => return make(a, split, options, notes),
-        Single::Real(f) => {
-            notes.push("the preconditioner is in single precision".into());
-            Box::new(MixedPrecision::new(real(f.matrix(), identity, options, notes)?, f.exponent()))
-        }
-        Single::Complex(f) => {
-            notes.push("the preconditioner is in single precision".into());
-            Box::new(MixedPrecision::new(complex(f.matrix(), identity, options, notes)?, f.exponent()))
-        }
+    Ok(match options.precond {
+        Precond::None => Box::new(Identity::new(a.nrows())),
+        Precond::Jacobi => Box::new(Jacobi::new(a)?),
+        Precond::Auto => jacobi_or_none(a, notes),
+        Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
+        _ => Box::new(incomplete(a, options, notes)?),
     })
+}
+
+/// Incomplete LU and Cholesky factors, and what happened while they were made.
+fn incomplete<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<IncompleteLu<T>, Error> {
+    Ok(match options.precond {
+        Precond::Ilu0 => counted(ilu0(a, DroppedFill::Forgotten)?, options, notes),
+        Precond::Milu0 => counted(ilu0(a, DroppedFill::ToDiagonal)?, options, notes),
+        Precond::Iluk => counted(iluk(a, options.levels, DroppedFill::Forgotten)?, options, notes),
+        Precond::Ilut => counted(ilut(a, options.ilut)?, options, notes),
+        Precond::Ic0 => shifted(ic0(a, DroppedFill::Forgotten)?, options, notes),
+        Precond::Mic0 => shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes),
+        other => unreachable!("{} has no incomplete factors", other.name()),
+    })
+}
+
+fn jacobi_or_none<'a, T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Box<dyn Preconditioner<T> + 'a> {
+    match Jacobi::new(a) {
+        Ok(jacobi) => {
+            notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
+            Box::new(jacobi)
+        }
+        Err(why) => {
+            notes.push(format!("no preconditioner: {why}"));
+            Box::new(Identity::new(a.nrows()))
+        }
+    }
 }
 
 fn make<'a, T: Scalar>(
@@ -126,17 +177,12 @@ fn make<'a, T: Scalar>(
         Precond::BlockJacobi | Precond::BlockGs | Precond::BlockSgs | Precond::BlockRedBlack => {
             block_sweep(split.expect("a sweep over blocks has A by them"), options, notes)?
         }
-        Precond::Ilu0 => Box::new(counted(ilu0(a, DroppedFill::Forgotten)?, options, notes)),
         Precond::Ssor => Box::new(ssor(a, omega)?.solved_by(options.triangular)),
         Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
         Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
         Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
         Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
         Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
-        Precond::Milu0 => Box::new(counted(ilu0(a, DroppedFill::ToDiagonal)?, options, notes)),
-        Precond::Iluk => Box::new(counted(iluk(a, options.levels, DroppedFill::Forgotten)?, options, notes)),
-        Precond::Ic0 => Box::new(shifted(ic0(a, DroppedFill::Forgotten)?, options, notes)),
-        Precond::Mic0 => Box::new(shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes)),
         Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
         Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
         Precond::Arms => Box::new(arms(a, options.arms, DeviceChoice::Cpu, notes)?),
@@ -146,18 +192,11 @@ fn make<'a, T: Scalar>(
         }
         Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
         Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
-        Precond::Ilut => Box::new(counted(ilut(a, options.ilut)?, options, notes)),
+        Precond::Ilu0 | Precond::Milu0 | Precond::Iluk | Precond::Ilut | Precond::Ic0 | Precond::Mic0 => {
+            Box::new(incomplete(a, options, notes)?)
+        }
         Precond::BlockReduced => unreachable!("not a preconditioner: krylov() goes another way"),
-        Precond::Auto => match Jacobi::new(a) {
-            Ok(jacobi) => {
-                notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
-                Box::new(jacobi)
-            }
-            Err(why) => {
-                notes.push(format!("no preconditioner: {why}"));
-                Box::new(Identity::new(n))
-            }
-        },
+        Precond::Auto => jacobi_or_none(a, notes),
     })
 }
 

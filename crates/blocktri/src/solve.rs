@@ -12,7 +12,7 @@ use bt_formats::{
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
-use crate::factors::{BlockSummary, Factored, factor, matching, transform};
+use crate::factors::{BlockSummary, Factored, check_precision, factor, matching, transform};
 use crate::gpu;
 use crate::iterate::iterate;
 use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
@@ -305,6 +305,7 @@ impl<T: Scalar> Solver<T> {
                 message: format!("{} is iterative and has no factors; call solve", options.method),
             });
         }
+        check_precision::<T>(options)?;
         let start = Instant::now();
         let mut notes = Vec::new();
         let a = prepared(a, &mut notes)?;

@@ -1,4 +1,5 @@
-//! The generic methods compiled for the four scalars, in builds without optimization and with the feature `compiled`.
+//! The generic methods compiled for f64 and for the scalars that features name, in builds without optimization and with the feature
+//! `compiled`.
 //!
 //! The crates above, test programs among them, link with what they find here and compile their own lines only. Builds without
 //! optimization do so with every generic function; optimized ones with those that are `#[inline(never)]`, which is why functions
@@ -7,14 +8,16 @@
 use std::hint::black_box;
 
 use bt_formats::{Band, BlockTridiagonal, Csr, Matrix, Scalar, Tridiagonal};
-use faer::{c32, c64};
 
+#[cfg(feature = "batch")]
 use crate::batch::{BandBatch, BatchLu, TridiagonalBatch};
+#[cfg(feature = "batch")]
+use crate::tridiagonal_once::TridiagonalOnce;
 use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, Inertia, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseLu, Spike, Thomas,
-    TridiagonalLu, TridiagonalOnce, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal,
+    TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal,
     refine,
 };
 
@@ -28,7 +31,32 @@ macro_rules! compile {
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]
 pub fn scalars() {
-    compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
+    compile!(of::<f64>);
+    #[cfg(feature = "c64")]
+    compile!(of::<faer::c64>);
+    #[cfg(feature = "f32")]
+    compile!(of::<f32>);
+    #[cfg(feature = "c32")]
+    compile!(of::<faer::c32>);
+    #[cfg(feature = "single")]
+    compile!(in_single::<f32>);
+    #[cfg(all(feature = "single", feature = "c64"))]
+    compile!(in_single::<faer::c32>);
+}
+
+/// The methods that factor in single precision for matrices in double: those whose kernels gain by it.
+#[cfg(feature = "single")]
+fn in_single<T: Scalar>() {
+    methods::<T, BandLu<T>>();
+    compile!(BandLu::<T>::with_monitor);
+    methods::<T, BlockLu<T>>();
+    compile!(BlockLu::<T>::with_monitor);
+    methods::<T, PartialPivotLu<T>>();
+    compile!(PartialPivotLu::<T>::with_monitor);
+    methods::<T, Rbt<T>>();
+    compile!(Rbt::<T>::with_options);
+    methods::<T, SparseLu<T>>();
+    compile!(SparseLu::<T>::with_monitor);
 }
 
 /// All that `dyn Factorization` calls.
@@ -84,11 +112,8 @@ fn of<T: Scalar>() {
     methods::<T, TridiagonalSpike<T>>();
     compile!(TridiagonalSpike::<T>::with_options, TridiagonalSpike::<T>::refactor_with_monitor);
 
-    compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
-    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
-    compile!(BatchLu::<T>::solve_with, BatchLu::<T>::solve_into);
-    compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
-    compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);
+    #[cfg(feature = "batch")]
+    batches::<T>();
     compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);
     compile!(Inertia::with_monitor::<T>, Inertia::of_band::<T>, Inertia::of_tridiagonal::<T>, eigenvalues_below::<T>);
     of_matrix::<T, Band<T>>();
@@ -96,6 +121,16 @@ fn of<T: Scalar>() {
     of_matrix::<T, Csr<T>>();
     of_matrix::<T, Tridiagonal<T>>();
     of_matrix::<T, dyn Matrix<T>>();
+}
+
+/// One system solved once, and many small ones.
+#[cfg(feature = "batch")]
+fn batches<T: Scalar>() {
+    compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
+    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
+    compile!(BatchLu::<T>::solve_with, BatchLu::<T>::solve_into);
+    compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
+    compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);
 }
 
 fn of_matrix<T: Scalar, A: Matrix<T> + ?Sized>() {

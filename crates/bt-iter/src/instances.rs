@@ -1,11 +1,11 @@
-//! The generic methods compiled for the four scalars, as `bt_direct::instances` are: whoever uses them links, and compiles its own
+//! The generic methods compiled for the scalars that features name, as `bt_direct::instances` are: whoever uses them links, and compiles its own
 //! lines only.
 
 use std::hint::black_box;
 use std::sync::Arc;
 
 use bt_direct::{Result, compile};
-use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar, c32, c64};
+use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar};
 
 use crate::{
     Arms, BandSpike, BiCgStab, BlockForm, BlockPreconditioner, Cg, CyclicallyReduced, Gmres, Hbisa, Identity,
@@ -16,7 +16,25 @@ use crate::{
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]
 pub fn scalars() {
-    compile!(of::<f32>, of::<f64>, of::<c32>, of::<c64>);
+    compile!(of::<f64>);
+    #[cfg(feature = "c64")]
+    compile!(of::<bt_formats::c64>);
+    #[cfg(feature = "f32")]
+    compile!(of::<f32>);
+    #[cfg(feature = "c32")]
+    compile!(of::<bt_formats::c32>);
+    #[cfg(feature = "single")]
+    compile!(in_single::<f32>);
+    #[cfg(all(feature = "single", feature = "c64"))]
+    compile!(in_single::<bt_formats::c32>);
+}
+
+/// The preconditioners that are made in single precision for matrices in double.
+#[cfg(feature = "single")]
+fn in_single<T: Scalar>() {
+    preconditioner::<T, BlockPreconditioner<T>>();
+    refactored::<T, IncompleteLu<T>>();
+    compile!(ic0::<T>, ilu0::<T>, iluk::<T>, ilut::<T>, blocks::<T>);
 }
 
 /// All that `dyn Preconditioner` calls.

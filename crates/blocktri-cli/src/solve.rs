@@ -8,9 +8,9 @@ use blocktri::faer::{Mat, MatRef};
 use blocktri::formats::{
     AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
 };
-use blocktri::kernels as gpu;
 use blocktri::{
-    Blocks, CancelToken, Csr, DeviceChoice, Method, Outcome, Scalar, Solution, SolveOptions, SolveReport, StopRule, c64,
+    Blocks, CancelToken, Csr, DeviceChoice, Method, OpenDevice, Outcome, Scalar, Solution, SolveOptions, SolveReport,
+    StopRule, c64,
 };
 
 use crate::args::{BlocksArg, Global, SolveArgs};
@@ -32,7 +32,7 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     // Open until the end: a GPU that is not there should not cost the reading of a large file.
     let _device = match args.device {
         DeviceChoice::Cpu | DeviceChoice::Auto => None,
-        DeviceChoice::Gpu(ordinal) => Some(gpu::Device::open(ordinal).map_err(|e| Failure::no_device(&e))?),
+        DeviceChoice::Gpu(ordinal) => Some(OpenDevice::open(ordinal).map_err(|e| Failure::no_device(&e))?),
     };
     // Before the work: a folder that cannot be written to should not cost an hour of computing.
     let targets = Targets::create(args)?;

@@ -256,34 +256,37 @@ fn in_precision<T: Scalar>(
             ..Factored::new(factors, made.method, made.matrix_bytes)
         }
     }
-    let is_double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
-    if options.precision == Precision::Working || !is_double {
+    if options.precision == Precision::Working || T::KIND == ScalarKind::F32 || T::KIND == ScalarKind::C32 {
         return factor_in_order(work, method, options, identity, monitor);
     }
-    if !IN_SINGLE.contains(&method) {
-        // A candidate of `auto`: a named one was refused.
-        let mut made = factor_in_order(work, method, options, identity, monitor)?;
-        made.notes.push(format!("{method} factors in {}: {}", T::KIND, in_single_there_are()));
-        return Ok(made);
+    // By the constant alone, so that nothing is compiled for complex numbers.
+    if T::IS_REAL && IN_SINGLE.contains(&method) {
+        let a = Rounded::<T::Single>::new(work)?;
+        return Ok(lowered(in_single(a.matrix(), method, options, identity, monitor)?, a.exponent()));
     }
-    let a = Rounded::<T::Single>::new(work)?;
-    Ok(lowered(in_single(a.matrix(), method, options, identity, monitor)?, a.exponent()))
+    // A candidate of `auto`: a named one was refused.
+    let mut made = factor_in_order(work, method, options, identity, monitor)?;
+    made.notes.push(format!("{method} factors in {}: {}", T::KIND, in_single_there_are()));
+    Ok(made)
 }
 
 /// The methods whose factors gain by single precision, and which are compiled for it.
 const IN_SINGLE: [Method; 5] = [Method::BlockLu, Method::BandLu, Method::SparseLu, Method::DenseLu, Method::Rbt];
 
 fn in_single_there_are() -> String {
-    format!("in single precision there are {}", IN_SINGLE.map(Method::name).join(", "))
+    format!("in single precision there are {}, for real matrices", IN_SINGLE.map(Method::name).join(", "))
 }
 
 /// # Errors
 /// [`Error::Usage`] where factors in single precision are asked for of a method that has none for matrices in double.
 pub(crate) fn check_precision<T: Scalar>(options: &SolveOptions) -> Result<(), Error> {
     let method = options.method;
-    let is_double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
-    let there = method == Method::Auto || IN_SINGLE.contains(&method);
-    if options.precision == Precision::Working || !is_double || there {
+    let there = match T::KIND {
+        ScalarKind::F64 => method == Method::Auto || IN_SINGLE.contains(&method),
+        ScalarKind::C64 => false,
+        ScalarKind::F32 | ScalarKind::C32 => true,
+    };
+    if options.precision == Precision::Working || there {
         return Ok(());
     }
     Err(Error::Usage { message: format!("{method} has no factors in single precision; {}", in_single_there_are()) })

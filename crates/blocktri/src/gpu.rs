@@ -56,7 +56,7 @@ fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
 
 #[cfg(not(feature = "cuda"))]
 fn absent(ordinal: u32) -> Error {
-    Error::Device(format!("no GPU {ordinal}: this build of the library is without the feature cuda"))
+    Error::Device(format!("no GPU {ordinal}: this build is without the feature cuda"))
 }
 
 /// Random butterflies and elimination on device `ordinal`.
@@ -81,6 +81,28 @@ pub(crate) fn solve<T: Scalar>(
     _: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     Err(absent(ordinal))
+}
+
+/// A GPU held open: solves on it need not open it again.
+#[derive(Debug)]
+pub struct OpenDevice(
+    /// Closes it when dropped.
+    #[cfg(feature = "cuda")]
+    #[allow(dead_code)]
+    bt_kernels::Device,
+);
+
+impl OpenDevice {
+    /// The NVIDIA GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it is not there, and always without the feature `cuda`.
+    pub fn open(ordinal: u32) -> Result<Self, Error> {
+        #[cfg(feature = "cuda")]
+        return Ok(Self(bt_kernels::Device::open(ordinal)?));
+        #[cfg(not(feature = "cuda"))]
+        return Err(absent(ordinal));
+    }
 }
 
 #[cfg(feature = "cuda")]

@@ -38,6 +38,7 @@ pub use bt_formats::{
 pub use bt_iter::{ArmsOptions, IlutOptions, StopRule, TriangularSolves};
 pub use error::Error;
 pub use factors::BlockSummary;
+pub use gpu::OpenDevice;
 pub use options::{Blocks, DeviceChoice, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use solve::{Solution, Solver, solve};

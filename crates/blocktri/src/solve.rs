@@ -3,13 +3,16 @@
 use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, Factorization, Refined, Refinement, SingularKind, Singularity, error_bounds, refine};
+use bt_direct::{
+    FactorError, FactorStats, Factorization, LogDet, Refined, Refinement, SingularKind, Singularity, error_bounds,
+    refine,
+};
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
     Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, RealScalar,
     Scalar, SolveReport, certify, max_abs, zero,
 };
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, check_precision, factor, matching, transform};
@@ -131,18 +134,19 @@ fn on_processor<T: Scalar>(
     }
     let mut solver = Solver::new(a, options, monitor)?;
     let mut answer = solver.solve(b.as_ref())?;
-    // What the notes say is about the answer returned, then about the attempts around it.
-    let mut attempts = Vec::new();
     if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
         let why = match answer.rcond {
             None => "do not tell the condition number".to_owned(),
             Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
         };
-        attempts.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
-        solver.options.precision = Precision::Working;
-        solver.replace(solver.factored.method, solver.factored.reorder, monitor)?;
-        answer = solver.solve(b.as_ref())?;
+        drop(solver);
+        let working = SolveOptions { precision: Precision::Working, ..options.clone() };
+        let mut answer = on_processor(a, b, &working, monitor)?;
+        answer.report.notes.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
+        return Ok(answer);
     }
+    // What the notes say is about the answer returned, then about the attempts around it.
+    let mut attempts = Vec::new();
     let mut tried = (solver.factored.method, solver.factored.reorder);
     while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
         let Some(next) = stronger_step(tried, a.nrows()) else { break };
@@ -460,13 +464,11 @@ impl<T: Scalar> Solver<T> {
         };
         if !is_finite(x) {
             // Numbers of x that overflow may matter little: without them the others may solve the system.
-            let mut without =
-                Mat::from_fn(
-                    x.nrows(),
-                    x.ncols(),
-                    |i, j| if Scalar::is_finite(x[(i, j)]) { x[(i, j)] } else { zero() },
-                );
-            let refined = refine(&mut without, Refinement::Auto);
+            let mut without = x.clone();
+            finite_only(without.as_mut());
+            let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
+            let refined =
+                bt_direct::refine(&self.a, factors, Op::Identity, b.as_ref(), &mut without, Refinement::Stagnation);
             if is_finite(&without) && at_rounding_level::<T>(&refined.certificate) {
                 *x = without;
                 return refined;
@@ -545,6 +547,35 @@ impl<T: Scalar> Solver<T> {
         self.factored = factor(&self.a, method, transform, &self.options, monitor)?;
         self.times.setup += start.elapsed();
         Ok(())
+    }
+}
+
+/// Factors whose solutions have zeros where numbers overflow.
+struct FiniteOnly<'a, T: Scalar>(&'a dyn Factorization<T>);
+
+impl<T: Scalar> Factorization<T> for FiniteOnly<'_, T> {
+    fn n(&self) -> usize {
+        self.0.n()
+    }
+    fn method(&self) -> &'static str {
+        self.0.method()
+    }
+    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
+        self.0.solve_op_in_place(op, x.as_mut());
+        finite_only(x);
+    }
+    fn stats(&self) -> FactorStats {
+        self.0.stats()
+    }
+    fn log_det(&self) -> LogDet<T> {
+        self.0.log_det()
+    }
+}
+
+/// Zeros in the place of what is not finite.
+fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
+    for column in x.as_mut().col_iter_mut() {
+        column.iter_mut().filter(|v| !Scalar::is_finite(**v)).for_each(|v| *v = zero());
     }
 }
 

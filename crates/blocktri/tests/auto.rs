@@ -171,13 +171,23 @@ fn single_precision_is_refined_or_replaced() {
     let a = poisson(12);
     let said = |s: &Solution<f64>, what: &str| s.report.notes.iter().any(|n| n.contains(what));
     let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
-    for method in [Method::Auto, Method::BandLu, Method::BlockLu, Method::Spike, Method::SparseLu, Method::Rbt] {
+    for method in [Method::Auto, Method::BandLu, Method::BlockLu, Method::SparseLu, Method::Rbt] {
         let options = SolveOptions { method, ..single.clone() };
         let (x, solution) = answer(&a, &options);
         let s = solution.unwrap();
         assert!(s.report.certificate.backward_error < 1e-15 && (s.x.clone() - x).norm_max() < 1e-12, "{method}");
         assert!(said(&s, "factors in single precision") && s.report.iterations >= 1, "{method} {:?}", s.report.notes);
     }
+    // Methods that gain nothing by it say so.
+    let spike = SolveOptions { method: Method::Spike, ..single.clone() };
+    assert!(answer(&a, &spike).1.unwrap_err().to_string().contains("spike has no factors in single precision"));
+    let line = csr(
+        9,
+        (0..9).flat_map(|i: usize| {
+            (0..9).filter(move |j| i.abs_diff(*j) < 2).map(move |j| (i, j, if i == j { 4.0 } else { -1.0 }))
+        }),
+    );
+    assert!(said(&answer(&line, &single).1.unwrap(), "thomas factors in f64"));
     // 1/(i + j + 1): far beyond the condition that f32 can be refined at, and singular there for some orders.
     let hilbert = |n: usize| {
         csr(n, (0..n).flat_map(|i| (0..n).map(move |j| (i, j, 1.0 / (i + j + 1) as f64))).collect::<Vec<_>>())
@@ -195,15 +205,17 @@ fn single_precision_is_refined_or_replaced() {
     assert!(answer(&wide, &gmres).1.unwrap_err().to_string().contains("row 1 (from 0) vanishes in f32"));
     for (method, precond) in [
         (Method::Cg, Precond::Ic0),
-        (Method::Fcg, Precond::SsorAiFree),
+        (Method::Fcg, Precond::Jacobi),
         (Method::BiCgStab, Precond::BlockJacobi),
         (Method::Fgmres, Precond::Ras),
-        (Method::Fgmres, Precond::Spike),
+        (Method::Fgmres, Precond::Ilut),
     ] {
         let s = answer(&a, &SolveOptions { method, precond, ..single.clone() }).1.unwrap();
         assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond.name()), "{method}");
         assert!(said(&s, "preconditioner is in single precision"));
     }
+    let arms = SolveOptions { method: Method::Fgmres, precond: Precond::Arms, ..single };
+    assert!(answer(&a, &arms).1.unwrap_err().to_string().contains("arms is not made in single precision"));
 }
 
 /// Sweeps over blocks: products are taken with A by these blocks where they hold all of it and are smaller.

@@ -186,6 +186,52 @@ fn numbers_at_the_ends_of_the_range_are_solved_and_certified() {
     assert!(!s.warnings.iter().any(|w| w.contains("exactly")), "{:?}", s.warnings);
 }
 
+/// The column of an unknown that is zero is in units in which rounding errors of the right-hand side overflow.
+#[test]
+fn an_unknown_that_overflows_by_rounding_does_not_spoil_the_others() {
+    let column = 2f64.powi(-1016);
+    let entries = [
+        (0, 0, 3.0),
+        (0, 1, -1.0),
+        (0, 2, column),
+        (1, 0, -1.0),
+        (1, 1, 7.0),
+        (1, 2, -3.0 * column),
+        (2, 0, 1.0),
+        (2, 1, 3.0),
+        (2, 2, 2.0 * column),
+    ];
+    // x = (1, 3, 0)·2¹⁰¹⁵/3, and what rounding makes of b.
+    let x = 2f64.powi(1015) / 3.0;
+    let b = [0.0, 20.0 * x, 10.0 * x];
+    let s = by(&csr(3, &entries), &b, Method::Auto).unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report.notes);
+    assert!((s.x[(0, 0)] / x - 1.0).abs() < 1e-15 && (s.x[(1, 0)] / (3.0 * x) - 1.0).abs() < 1e-15);
+}
+
+/// Factors in single precision find a pivot where those in double find none.
+#[test]
+fn weak_factors_in_single_precision_leave_the_choice_to_auto() {
+    let text = "1 1 1|1 3 1|1 4 1|1 5 1|1 8 1|1 9 -1|1 10 1|2 1 -9.313225746154785e-10|2 3 1|2 8 1|3 4 -2.220446049250313e-16|4 1 1|\
+                5 4 1|5 5 1e-20|5 6 -1|5 9 1e-9|5 11 1|6 6 -1|6 7 -1|6 9 1|6 10 -1|7 1 -1|7 3 -1e-9|7 5 1|8 3 1|8 4 -1|8 5 -1|\
+                8 6 1e-16|8 8 1|8 10 -1|9 4 -1|9 7 1|9 8 2.220446049250313e-16|9 10 1e-9|9 11 2.220446049250313e-16|9 12 -1|10 1 1|\
+                10 8 -9.313225746154785e-10|10 9 -1|11 8 -1|12 1 -1|12 2 -1|12 3 -1|12 4 1|12 6 1|12 8 1|12 9 -1|12 12 1";
+    let entries: Vec<(usize, usize, f64)> = text
+        .split('|')
+        .map(|entry| {
+            let parts: Vec<&str> = entry.split_whitespace().collect();
+            (parts[0].parse::<usize>().unwrap() - 1, parts[1].parse::<usize>().unwrap() - 1, parts[2].parse().unwrap())
+        })
+        .collect();
+    let a = csr(12, &entries);
+    let x = Mat::from_fn(12, 1, |i, _| [1.0, -2.0, 3.0][i % 3]);
+    let mut b = Mat::<f64>::zeros(12, 1);
+    a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
+    let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
+    let s = solve(&a, b.as_ref(), &single, &mut ()).unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report.notes);
+}
+
 #[test]
 fn the_number_of_threads_and_partitions_does_not_decide() {
     // −ε·u″ + u′ on a mesh that is too coarse: odd partitions lose all digits.

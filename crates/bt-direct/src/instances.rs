@@ -17,8 +17,7 @@ use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, Inertia, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseLu, Spike, Thomas,
-    TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal,
-    refine,
+    TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal, refine,
 };
 
 /// Mentions functions by address, so that they are compiled: for the crates above, too.
@@ -40,8 +39,6 @@ pub fn scalars() {
     compile!(of::<faer::c32>);
     #[cfg(feature = "single")]
     compile!(in_single::<f32>);
-    #[cfg(all(feature = "single", feature = "c64"))]
-    compile!(in_single::<faer::c32>);
 }
 
 /// The methods that factor in single precision for matrices in double: those whose kernels gain by it.

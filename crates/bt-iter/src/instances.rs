@@ -25,8 +25,6 @@ pub fn scalars() {
     compile!(of::<bt_formats::c32>);
     #[cfg(feature = "single")]
     compile!(in_single::<f32>);
-    #[cfg(all(feature = "single", feature = "c64"))]
-    compile!(in_single::<bt_formats::c32>);
 }
 
 /// The preconditioners that are made in single precision for matrices in double.

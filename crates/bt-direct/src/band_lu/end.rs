@@ -21,7 +21,7 @@ use super::{Tuning, overflow, vectors};
 use super::{avx512, panel_registers, registers};
 use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::tridiagonal_lu::reserve;
 
 /// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
@@ -529,22 +529,38 @@ impl<T: Scalar> pulp::WithSimd for Work<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, s: S) {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false, S>(s) } else { self.run::<true, S>(s) }
+        // A function for each, which the compiler is done with sooner than with all in one.
+        match self.end.tuning {
+            Tuning::Narrow { registers: 1, .. } => lines::apart(s, Narrow::<_, 1>(self)),
+            Tuning::Narrow { registers: 2, .. } => lines::apart(s, Narrow::<_, 2>(self)),
+            Tuning::Narrow { .. } => lines::apart(s, Narrow::<_, 4>(self)),
+            Tuning::Wide { .. } if S::IS_SCALAR || cfg!(target_family = "wasm") => self.panel::<false, S>(s),
+            Tuning::Wide { .. } => self.panel::<true, S>(s),
+        }
+    }
+}
+
+/// A strip of a narrow band, in windows of V vectors.
+struct Narrow<'a, T: Scalar, const V: usize>(Work<'a, T>);
+
+impl<T: Scalar, const V: usize> pulp::WithSimd for Narrow<'_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Work { end, source, first, last } = self.0;
+        if S::IS_SCALAR || cfg!(target_family = "wasm") {
+            end.eliminate_strip::<V>(Loops::<false>, source, first, last);
+        } else {
+            end.eliminate_strip::<V>(Loops::<true>, source, first, last);
+        }
     }
 }
 
 impl<T: Scalar> Work<'_, T> {
     #[inline(always)]
-    fn run<const FUSED: bool, S: pulp::Simd>(self, s: S) {
+    fn panel<const FUSED: bool, S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;
-        match end.tuning {
-            Tuning::Narrow { registers: 1, .. } => end.eliminate_strip::<1>(Loops::<FUSED>, source, first, last),
-            Tuning::Narrow { registers: 2, .. } => end.eliminate_strip::<2>(Loops::<FUSED>, source, first, last),
-            Tuning::Narrow { .. } => end.eliminate_strip::<4>(Loops::<FUSED>, source, first, last),
-            Tuning::Wide { .. } => {
-                end.eliminate_panel::<FUSED, S, _>(s, Loops::<FUSED>, source.unwrap_or_default(), first, last);
-                end.finish_columns(first, last);
-            }
-        }
+        end.eliminate_panel::<FUSED, S, _>(s, Loops::<FUSED>, source.unwrap_or_default(), first, last);
+        end.finish_columns(first, last);
     }
 }

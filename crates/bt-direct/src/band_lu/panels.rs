@@ -157,7 +157,7 @@ impl<T: Scalar> End<T> {
                                 x[i] = right[base + i * ldp + k];
                             }
                         }
-                        panel.apply::<$columns, FUSED, S, K>(s, kernels, &mut x[..end - group], right, base, ldp, |_| 0);
+                        panel.apply::<$columns, FUSED, S, K>(s, kernels, &mut x[..end - group], right, base, ldp, [0; GROUP]);
                         c += $columns;
                     }
                 )*};
@@ -260,7 +260,7 @@ impl<T: Scalar> End<T> {
             }
         }
         let panel = Panel { values: panel, ld: ldp, columns: nb, rows: m };
-        panel.apply::<C, FUSED, S, K>(s, kernels, x, values, base, stride, absent);
+        panel.apply::<C, FUSED, S, K>(s, kernels, x, values, base, stride, from_fn(absent));
         let mut max_u = self.found.max_u;
         for x in &*x {
             for i in 0..GROUP {
@@ -339,7 +339,8 @@ pub(crate) struct Panel<'a, T> {
 
 impl<T: Scalar> Panel<'_, T> {
     /// X ← L₁₁⁻¹·X, which goes to C columns of `values`, `stride` apart, whose row of the panel's first is at `base`; the first
-    /// `absent(i)` rows of column i are not stored. Then Y ← Y − L₂₁·X below them.
+    /// `absent[i]` rows of column i are not stored. Then Y ← Y − L₂₁·X below them. A function of its own, since the whole of a panel in
+    /// one takes the compiler ten times as long.
     #[inline(always)]
     pub(crate) fn apply<const C: usize, const FUSED: bool, S: Simd, K: PanelKernels<T>>(
         self,
@@ -349,29 +350,9 @@ impl<T: Scalar> Panel<'_, T> {
         values: &mut [T],
         base: usize,
         stride: usize,
-        absent: impl Fn(usize) -> usize,
+        absent: [usize; GROUP],
     ) {
-        let Self { values: panel, ld: ldp, columns: nb, rows: m } = self;
-        // X ← L₁₁⁻¹·X
-        kernels.solve(x, panel, ldp);
-        // The last column has the fewest rows.
-        let mut k = 0;
-        if C == GROUP && absent(C - 1) == 0 {
-            for block in x.as_chunks().0 {
-                kernels.write(block, &mut values[base + k..], stride);
-                k += GROUP;
-            }
-        }
-        for i in 0..C {
-            let (start, absent) = (base + i * stride, absent(i).max(k));
-            for (to, x) in values[start..start + nb].iter_mut().zip(&*x).skip(absent) {
-                *to = x[i];
-            }
-        }
-        // Y ← Y − L₂₁·X
-        if m > nb {
-            self.subtract_product::<C, FUSED, S>(s, nb, x, &mut values[base + nb..], stride);
-        }
+        lines::apart(s, Apply::<_, _, C, FUSED> { panel: self, kernels, x, values, base, stride, absent });
     }
 
     /// Y ← Y − L·X with the rows of the panel from `first` on: C columns of `y`, `stride` apart.
@@ -402,6 +383,46 @@ impl<T: Scalar> Panel<'_, T> {
         rows_by!(8);
         rows_by!(4);
         rows_by!(1);
+    }
+}
+
+/// See [`Panel::apply`].
+struct Apply<'a, T, K, const C: usize, const FUSED: bool> {
+    panel: Panel<'a, T>,
+    kernels: K,
+    x: &'a mut [[T; GROUP]],
+    values: &'a mut [T],
+    base: usize,
+    stride: usize,
+    absent: [usize; GROUP],
+}
+
+impl<T: Scalar, K: PanelKernels<T>, const C: usize, const FUSED: bool> pulp::WithSimd for Apply<'_, T, K, C, FUSED> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { panel, kernels, x, values, base, stride, absent } = self;
+        let Panel { values: l, ld, columns: nb, rows: m } = panel;
+        // X ← L₁₁⁻¹·X
+        kernels.solve(x, l, ld);
+        // The last column has the fewest rows.
+        let mut k = 0;
+        if C == GROUP && absent[C - 1] == 0 {
+            for block in x.as_chunks().0 {
+                kernels.write(block, &mut values[base + k..], stride);
+                k += GROUP;
+            }
+        }
+        for i in 0..C {
+            let (start, absent) = (base + i * stride, absent[i].max(k));
+            for (to, x) in values[start..start + nb].iter_mut().zip(&*x).skip(absent) {
+                *to = x[i];
+            }
+        }
+        // Y ← Y − L₂₁·X
+        if m > nb {
+            panel.subtract_product::<C, FUSED, S>(s, nb, x, &mut values[base + nb..], stride);
+        }
     }
 }
 

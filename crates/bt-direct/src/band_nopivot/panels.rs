@@ -139,7 +139,7 @@ impl<T: Scalar> Strip<'_, T> {
                             x[i] = v;
                         }
                     }
-                    panel.apply::<$columns, FUSED, S, _>(s, Loops::<FUSED>, &mut x[..nb], &mut lu.values, base, step, absent);
+                    panel.apply::<$columns, FUSED, S, _>(s, Loops::<FUSED>, &mut x[..nb], &mut lu.values, base, step, std::array::from_fn(absent));
                     for (largest, x) in largest.iter_mut().zip(&x[..nb]) {
                         *largest = largest.max_nan(reduce(x.map(Scalar::abs1), RealScalar::max_nan));
                     }

@@ -189,13 +189,9 @@ impl<T: Scalar> Run<'_, T> {
                     }
                 }
                 Direction::Outwards => {
-                    if step == 0 {
-                        b.take::<FUSED>(op, &mut x[rows.clone()], mid);
-                    } else {
-                        let (after, x) = pair(x, next, rows.clone());
-                        b.take::<FUSED>(op, x, after);
-                    }
-                    b.outwards::<FUSED>(op, &mut x[rows]);
+                    let (after, x) = if step == 0 { (mid, &mut x[rows]) } else { pair(x, next, rows) };
+                    b.take::<FUSED>(op, x, after);
+                    b.outwards::<FUSED>(op, x);
                 }
             }
         }

@@ -113,17 +113,11 @@ impl<'a, L: Lanes> Chain<'a, L> {
             if !in_order(0, pivots) {
                 exchange(&mut self.x[rows.clone()], 0, pivots);
             }
-            if step + 1 < m {
-                let (x, next) = pair_mut(self.x, rows, next);
-                inwards(s, panel, ahead, k, x, next);
-            } else {
-                inwards(s, panel, ahead, k, &mut self.x[rows], &mut []);
-            }
-        } else if step > 0 {
-            let (next, x) = pair(self.x, next, rows);
-            outwards(s, panel, g, ahead, k, x, next);
+            let (x, next) = if step + 1 < m { pair_mut(self.x, rows, next) } else { (&mut self.x[rows], &mut [][..]) };
+            inwards(s, panel, ahead, k, x, next);
         } else {
-            outwards(s, panel, g, ahead, k, &mut self.x[rows], self.middle);
+            let (next, x) = if step > 0 { pair(self.x, next, rows) } else { (self.middle, &mut self.x[rows]) };
+            outwards(s, panel, g, ahead, k, x, next);
         }
     }
 }

@@ -1,0 +1,381 @@
+//! Methods as values: what solves, with all that it reads and nothing else.
+
+use std::fmt;
+
+use bt_direct::Refinement;
+use bt_formats::StopCriterion;
+use bt_iter::{Relaxation, StopRule, Sweep};
+
+use crate::direct::{DIRECT, Direct};
+use crate::error::Error;
+use crate::options::HostBlocks;
+use crate::preconditioners::Precond;
+
+/// A method of solution, with its options. A name parses into one with default options, and prints back.
+///
+/// ```
+/// use blocktri::{Direct, Krylov, KrylovMethod, Method, Precond};
+/// let spike = Method::from(Direct::Spike { partitions: Some(4) });
+/// assert_eq!(spike.to_string(), "spike");
+/// let gmres = Krylov::new(KrylovMethod::Gmres { restart: 50, basis: Default::default() }, "ilut".parse::<Precond>()?);
+/// assert_eq!(Method::from(gmres).to_string(), "gmres");
+/// assert_eq!("band-lu".parse::<Method>()?, Direct::BandLu.into());
+/// # Ok::<(), blocktri::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// The cheapest direct method for the structure found, verified, replaced by a stronger one when it fails.
+    Auto(Factoring),
+    /// A direct method.
+    Direct(Direct, Factoring),
+    /// A Krylov method.
+    Krylov(Krylov),
+    /// A hybrid block iteration (HBISA).
+    Blocks(BlockIteration),
+}
+
+impl Default for Method {
+    fn default() -> Self {
+        Self::Auto(Factoring::default())
+    }
+}
+
+/// How factors are made and used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factoring {
+    /// Precision of the factors.
+    pub precision: Precision,
+    /// Refinement of what they answer.
+    pub refinement: Refinement,
+}
+
+impl Default for Factoring {
+    /// In the precision of the matrix, refined as long as that helps, at most three steps.
+    fn default() -> Self {
+        Self { precision: Precision::Working, refinement: Refinement::Auto }
+    }
+}
+
+/// The precision of factors and preconditioners, or of a Krylov basis; matrices, residuals and answers keep that of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// That of the matrix.
+    #[default]
+    Working,
+    /// f32, for real matrices (of a basis: complex f32, too). Factors are refined until the backward error stagnates. `solve` replaces
+    /// them by ones in the precision of the matrix where that is not at rounding level; a `Solver` reports
+    /// [`Outcome::Inaccurate`](crate::Outcome::Inaccurate).
+    Single,
+}
+
+impl Precision {
+    /// Both, in the order of help texts.
+    pub const ALL: [Self; 2] = [Self::Working, Self::Single];
+
+    /// Name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Single => "single",
+        }
+    }
+}
+
+/// A Krylov method with its preconditioner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Krylov {
+    /// The method.
+    pub method: KrylovMethod,
+    /// The preconditioner.
+    pub precond: Precond,
+    /// Precision of the preconditioner.
+    pub precision: Precision,
+    /// Tolerance and limits.
+    pub stop: StopCriterion,
+}
+
+impl Krylov {
+    /// To a relative residual of 10⁻⁸, the preconditioner in the precision of the matrix.
+    pub fn new(method: KrylovMethod, precond: Precond) -> Self {
+        Self { method, precond, precision: Precision::Working, stop: StopCriterion::default() }
+    }
+}
+
+/// Which Krylov method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KrylovMethod {
+    /// Conjugate gradients, for Hermitian positive definite matrices.
+    Cg,
+    /// Flexible conjugate gradients, for preconditioners that change from step to step.
+    Fcg,
+    /// Stabilized bi-conjugate gradients.
+    BiCgStab,
+    /// Restarted generalized minimal residuals.
+    Gmres {
+        /// Steps between two restarts.
+        restart: usize,
+        /// Precision in which V is kept: `Single` halves what orthogonalisation reads.
+        basis: Precision,
+    },
+    /// GMRES for preconditioners that change from step to step.
+    Fgmres {
+        /// As of GMRES.
+        restart: usize,
+        /// As of GMRES.
+        basis: Precision,
+    },
+}
+
+/// Steps between two restarts where nothing else is said.
+const RESTART: usize = 30;
+
+impl KrylovMethod {
+    /// All of them, with default options, in the order of help texts.
+    pub const ALL: [Self; 5] = [
+        Self::Cg,
+        Self::Fcg,
+        Self::BiCgStab,
+        Self::Gmres { restart: RESTART, basis: Precision::Working },
+        Self::Fgmres { restart: RESTART, basis: Precision::Working },
+    ];
+
+    /// Name in commands and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cg => "cg",
+            Self::Fcg => "fcg",
+            Self::BiCgStab => "bicgstab",
+            Self::Gmres { .. } => "gmres",
+            Self::Fgmres { .. } => "fgmres",
+        }
+    }
+
+    /// Whether it takes A for Hermitian.
+    pub fn is_symmetric(self) -> bool {
+        matches!(self, Self::Cg | Self::Fcg)
+    }
+
+    /// What it is, in a line.
+    fn summary(self) -> &'static str {
+        match self {
+            Self::Cg => "conjugate gradients, for Hermitian positive definite matrices",
+            Self::Fcg => "flexible conjugate gradients",
+            Self::BiCgStab => "stabilized bi-conjugate gradients",
+            Self::Gmres { .. } => "generalized minimal residuals",
+            Self::Fgmres { .. } => "flexible GMRES",
+        }
+    }
+}
+
+impl fmt::Display for KrylovMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A hybrid block iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockIteration {
+    /// Which blocks a sweep takes from the current iterate, and how it is accelerated.
+    pub sweep: Sweep,
+    /// Tolerance and limits.
+    pub stop: StopCriterion,
+    /// What the tolerance is held against.
+    pub rule: StopRule,
+    /// The processor's part on a GPU, for Jacobi and red–black sweeps; anything but `None` is refused elsewhere.
+    pub host_blocks: HostBlocks,
+}
+
+impl BlockIteration {
+    /// To a relative residual of 10⁻⁸.
+    pub fn new(sweep: Sweep) -> Self {
+        Self { sweep, stop: StopCriterion::default(), rule: StopRule::Residual, host_blocks: HostBlocks::None }
+    }
+}
+
+/// All sweeps, in the order of help texts.
+const SWEEPS: [Sweep; 6] = [
+    Sweep::Jacobi,
+    Sweep::GaussSeidel,
+    Sweep::Symmetric,
+    Sweep::RedBlack,
+    Sweep::Sor(Relaxation::Tuned),
+    Sweep::Chebyshev,
+];
+
+fn sweep_summary(sweep: Sweep) -> &'static str {
+    match sweep {
+        Sweep::Jacobi => "block Jacobi iteration",
+        Sweep::GaussSeidel => "block Gauss–Seidel iteration",
+        Sweep::Symmetric => "symmetric block Gauss–Seidel iteration",
+        Sweep::RedBlack => "block Gauss–Seidel in red–black order, parallel",
+        Sweep::Sor(_) => "the same with over-relaxation, tuned unless ω is given",
+        Sweep::Chebyshev => "the same with Chebyshev acceleration, tuned",
+    }
+}
+
+impl Method {
+    /// All methods there are, with default options, in the order of help texts.
+    pub fn all() -> Vec<Self> {
+        let direct = DIRECT.iter().map(|row| row.method.into());
+        let blocks = SWEEPS.map(|sweep| BlockIteration::new(sweep).into());
+        let krylov = KrylovMethod::ALL.map(|method| Krylov::new(method, Precond::Auto).into());
+        [Self::default()].into_iter().chain(direct).chain(blocks).chain(krylov).collect()
+    }
+
+    /// Name in commands and reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Auto(_) => "auto",
+            Self::Direct(direct, _) => direct.name(),
+            Self::Krylov(krylov) => krylov.method.name(),
+            Self::Blocks(blocks) => blocks.sweep.name(),
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn summary(&self) -> &'static str {
+        match self {
+            Self::Auto(_) => "cheapest direct method for the structure found",
+            Self::Direct(direct, _) => direct.row().summary,
+            Self::Krylov(krylov) => krylov.method.summary(),
+            Self::Blocks(blocks) => sweep_summary(blocks.sweep),
+        }
+    }
+
+    /// Whether it is [`Method::Auto`].
+    pub fn is_auto(&self) -> bool {
+        matches!(self, Self::Auto(_))
+    }
+
+    /// Whether it iterates to a tolerance.
+    pub fn is_iterative(&self) -> bool {
+        matches!(self, Self::Krylov(_) | Self::Blocks(_))
+    }
+
+    /// The seed that its result depends on.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Self::Direct(direct, _) => direct.seed(),
+            Self::Krylov(krylov) => krylov.precond.seed(),
+            _ => None,
+        }
+    }
+
+    /// How factors are made and used; `None` for methods without factors of A.
+    pub fn factoring(&self) -> Option<Factoring> {
+        match self {
+            Self::Auto(factoring) | Self::Direct(_, factoring) => Some(*factoring),
+            _ => None,
+        }
+    }
+
+    /// The same with factors made in another way. Methods without factors stay as they are.
+    pub fn with_factoring(mut self, new: Factoring) -> Self {
+        if let Self::Auto(factoring) | Self::Direct(_, factoring) = &mut self {
+            *factoring = new;
+        }
+        self
+    }
+
+    /// Tolerance and limits of an iterative method.
+    pub fn stop(&self) -> Option<&StopCriterion> {
+        match self {
+            Self::Krylov(krylov) => Some(&krylov.stop),
+            Self::Blocks(blocks) => Some(&blocks.stop),
+            _ => None,
+        }
+    }
+
+    /// The same to another tolerance. Methods that do not iterate stay as they are.
+    pub fn with_stop(mut self, new: StopCriterion) -> Self {
+        match &mut self {
+            Self::Krylov(Krylov { stop, .. }) | Self::Blocks(BlockIteration { stop, .. }) => *stop = new,
+            _ => {}
+        }
+        self
+    }
+}
+
+impl From<Direct> for Method {
+    fn from(direct: Direct) -> Self {
+        Self::Direct(direct, Factoring::default())
+    }
+}
+
+impl From<Krylov> for Method {
+    fn from(krylov: Krylov) -> Self {
+        Self::Krylov(krylov)
+    }
+}
+
+impl From<KrylovMethod> for Method {
+    /// With the preconditioner left to it.
+    fn from(method: KrylovMethod) -> Self {
+        Krylov::new(method, Precond::Auto).into()
+    }
+}
+
+impl From<BlockIteration> for Method {
+    fn from(blocks: BlockIteration) -> Self {
+        Self::Blocks(blocks)
+    }
+}
+
+impl From<Sweep> for Method {
+    fn from(sweep: Sweep) -> Self {
+        BlockIteration::new(sweep).into()
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Method {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::all()
+            .into_iter()
+            .find(|m| m.name() == name)
+            .ok_or_else(|| Error::UnknownName { what: "method", name: name.into(), known: names(&Self::all(), Self::name) })
+    }
+}
+
+/// Names, for messages.
+pub(crate) fn names<T>(all: &[T], name: impl Fn(&T) -> &'static str) -> String {
+    all.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_parses_into_its_method_and_prints_back() {
+        let all = Method::all();
+        assert_eq!(all.len(), 36);
+        for method in all {
+            let name = method.to_string();
+            assert_eq!(name.parse::<Method>().unwrap(), method);
+            assert!(!method.summary().is_empty());
+        }
+        let unknown = "band".parse::<Method>().unwrap_err();
+        assert!(unknown.help().unwrap().contains("band-lu, band-lu-nopivot"), "{unknown}");
+    }
+
+    #[test]
+    fn what_a_method_does_not_read_it_does_not_take() {
+        let single = Factoring { precision: Precision::Single, ..Factoring::default() };
+        assert_eq!(Method::from(Direct::BandLu).with_factoring(single).factoring(), Some(single));
+        assert_eq!(Method::from(KrylovMethod::Cg).with_factoring(single), KrylovMethod::Cg.into());
+        let tight = StopCriterion { rtol: 1e-12, ..StopCriterion::default() };
+        assert_eq!(Method::from(Sweep::Jacobi).with_stop(tight).stop().unwrap().rtol, 1e-12);
+        assert_eq!(Method::default().with_stop(tight), Method::default());
+        assert_eq!(Method::from(Direct::Rbt { seed: 7 }).seed(), Some(7));
+    }
+}

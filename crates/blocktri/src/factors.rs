@@ -261,7 +261,7 @@ fn in_precision<T: Scalar>(
     }
     // By the constant alone, so that nothing is compiled for complex numbers.
     if T::IS_REAL && IN_SINGLE.contains(&method) {
-        let a = Rounded::<T::Single>::new(work)?;
+        let a = Rounded::<f32>::new(work)?;
         return Ok(lowered(in_single(a.matrix(), method, options, identity, monitor)?, a.exponent()));
     }
     // A candidate of `auto`: a named one was refused.
@@ -293,13 +293,13 @@ pub(crate) fn check_precision<T: Scalar>(options: &SolveOptions) -> Result<(), E
 }
 
 /// The matrix, which was rounded, factored as it stands by one of [`IN_SINGLE`].
-fn in_single<L: Scalar>(
-    work: &Csr<L>,
+fn in_single(
+    work: &Csr<f32>,
     method: Method,
     options: &SolveOptions,
     identity: bool,
     monitor: &mut dyn Monitor,
-) -> Result<Factored<L>, Error> {
+) -> Result<Factored<f32>, Error> {
     ask_for(work, method)?;
     let (mut summary, mut notes) = (None, Vec::new());
     let (factors, bytes) = match method {

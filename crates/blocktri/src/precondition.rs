@@ -24,14 +24,14 @@ use crate::options::{Blocks, DeviceChoice, Local, Method, Precision, Precond, Re
 pub(crate) const OMEGA: f64 = 1.1;
 
 /// A rounded, where the preconditioner is to be made in single precision.
-pub(crate) type Single<T> = Option<Rounded<<T as Scalar>::Single>>;
+pub(crate) type Single = Option<Rounded<f32>>;
 
 /// A rounded, if that was asked for and is less than A has.
 ///
 /// # Errors
 /// [`Error::Usage`] for preconditioners that are not made in single precision; [`Error::Input`] naming a row or column that vanishes
 /// in it.
-pub(crate) fn single<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Single<T>, Error> {
+pub(crate) fn single<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Single, Error> {
     if options.precision == Precision::Working || !matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64) {
         return Ok(None);
     }
@@ -103,7 +103,7 @@ impl<T: Scalar> Split<T> {
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
     split: Option<Split<T>>,
-    single: &'a Single<T>,
+    single: &'a Single,
     identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
@@ -120,12 +120,12 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
 }
 
 /// One of [`IN_SINGLE`].
-fn in_single<'a, L: Scalar>(
-    a: &'a Csr<L>,
+fn in_single<'a>(
+    a: &'a Csr<f32>,
     identity: bool,
     options: &SolveOptions,
     notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<L> + 'a>, Error> {
+) -> Result<Box<dyn Preconditioner<f32> + 'a>, Error> {
     if let Some(split) = Split::of(a, identity, options, notes)? {
         return Ok(block_sweep(split, options, notes)?);
     }

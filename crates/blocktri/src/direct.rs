@@ -212,7 +212,9 @@ impl Direct {
     /// The same method, whatever options it has.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::TridiagonalSpike { interior, .. }, Self::TridiagonalSpike { interior: other, .. }) => interior == other,
+            (Self::TridiagonalSpike { interior, .. }, Self::TridiagonalSpike { interior: other, .. }) => {
+                interior == other
+            }
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -300,8 +302,8 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
             }
             Direct::PeriodicLu => {
-                let a = Cyclic::from_csr(self.work)
-                    .map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
+                let a =
+                    Cyclic::from_csr(self.work).map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
                 Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::TridiagonalSpike { interior, partitions } => {
@@ -323,9 +325,8 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::BlockRbt { seed } => {
                 let a = self.blocks()?;
                 let rbt = BlockRbt::with_options(&a, RbtOptions { seed, ..RbtOptions::default() }, monitor)?;
-                let note = rbt
-                    .fallback()
-                    .map(|why| format!("block-rbt factored with pivoting across blocks instead: {why}"));
+                let note =
+                    rbt.fallback().map(|why| format!("block-rbt factored with pivoting across blocks instead: {why}"));
                 Ok(Made::new(rbt, a.bytes()).on(a.partition()).noted(note))
             }
             Direct::BlockCyclicReduction => {
@@ -333,9 +334,7 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(BlockCyclicReduction::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
             }
             Direct::Spike { partitions } => self.spike(ReducedSystem::Recursive, partitions, monitor),
-            Direct::SpikeTruncated { partitions } => {
-                self.spike(ReducedSystem::truncated::<T>(), partitions, monitor)
-            }
+            Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
             Direct::BandLu => self.band_lu(monitor),
             Direct::BandLuNoPivot => {
                 let band = Band::from_csr(self.work)?;
@@ -528,7 +527,13 @@ mod tests {
                 steps += 1;
                 assert!(steps < 4, "{} goes in a circle", row.name);
             }
-            let last = [Direct::SparseLu, Direct::DenseLu, Direct::DenseLuDoubled, Direct::PeriodicLu, Direct::Rbt { seed: SEED }];
+            let last = [
+                Direct::SparseLu,
+                Direct::DenseLu,
+                Direct::DenseLuDoubled,
+                Direct::PeriodicLu,
+                Direct::Rbt { seed: SEED },
+            ];
             assert!(last.contains(&at.method), "{} ends at {}", row.name, at.name);
         }
     }

@@ -6,7 +6,7 @@
 
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate, equilibrate_diagonal, one, zero};
 
-use crate::options::Method;
+use crate::direct::{Direct, Needs};
 use crate::reordered::Scaling;
 
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
@@ -14,10 +14,10 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
-pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Method) -> Option<Scaling<T::Real>> {
+pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
     let n = a.nrows();
     let mut rows = vec![zero::<T::Real>(); n];
-    let symmetric = matches!(method, Method::BandCholesky | Method::BlockCholesky);
+    let symmetric = method.row().needs == Needs::PositiveDefinite;
     let cols = if symmetric {
         equilibrate_diagonal(a, &mut rows);
         rows.clone()
@@ -54,19 +54,19 @@ mod tests {
     #[test]
     fn lines_of_one_size_stay_and_others_are_brought_to_it() {
         let plain = Csr::from_dense(mat![[1.0, 1e-3], [1e3, 2.0]].as_ref()).unwrap();
-        assert!(scaling(&plain, Method::BandLu).is_none());
+        assert!(scaling(&plain, Direct::BandLu).is_none());
         let units = Csr::from_dense(mat![[1.0, 1e20], [1.0, 2.0]].as_ref()).unwrap();
-        let s = scaling(&units, Method::BandLu).unwrap();
+        let s = scaling(&units, Direct::BandLu).unwrap();
         let scaled = units.scale(&s.rows, &s.cols);
         assert!(scaled.values().iter().all(|v| Scalar::abs(*v) <= 1.0) && scaled.get(1, 1) > 0.25);
         let tiny = Csr::from_dense(mat![[1e-300, 0.0], [0.0, 2e-300]].as_ref()).unwrap();
-        assert!(scaling(&tiny, Method::BandLu).is_some());
+        assert!(scaling(&tiny, Direct::BandLu).is_some());
     }
 
     #[test]
     fn hermitian_matrices_stay_hermitian() {
         let a = Csr::from_dense(mat![[4e12, 1e3], [1e3, 1e-4]].as_ref()).unwrap();
-        let s = scaling(&a, Method::BandCholesky).unwrap();
+        let s = scaling(&a, Direct::BandCholesky).unwrap();
         assert_eq!(s.rows, s.cols);
         let scaled = a.scale(&s.rows, &s.cols);
         assert!((0..2).all(|i| (1.0..4.0).contains(&scaled.get(i, i))));

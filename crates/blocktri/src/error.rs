@@ -2,8 +2,6 @@
 
 use bt_direct::{FactorError, Singularity};
 
-use crate::options::Method;
-
 /// Why there is no answer. Non-convergence is no error: it is an outcome in the report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,11 +24,15 @@ pub enum Error {
     /// The GPU is not there, or it failed.
     #[error("{0}")]
     Device(String),
-    /// No method of that name.
-    #[error("unknown method '{name}'")]
-    UnknownMethod {
+    /// No method or preconditioner of that name.
+    #[error("unknown {what} '{name}'")]
+    UnknownName {
+        /// What it was to be the name of.
+        what: &'static str,
         /// The name given.
         name: String,
+        /// The names there are.
+        known: String,
     },
 }
 
@@ -50,7 +52,7 @@ impl Error {
         match self {
             Self::Input(e) => e.help().map(str::to_owned),
             Self::Device(_) => Some("use --device cpu".into()),
-            Self::UnknownMethod { .. } => Some(format!("methods: {}", Method::ALL.map(Method::name).join(", "))),
+            Self::UnknownName { what, known, .. } => Some(format!("{what}s: {known}")),
             Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
                 Some("use --method auto or band-lu".into())
             }

@@ -2,10 +2,14 @@
 
 use bt_direct::{Factorization, FallbackReason, RbtOptions};
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Scalar};
+use bt_iter::{ArmsOptions, LastSolver};
 use faer::{Mat, MatRef};
 
+use crate::direct::Direct;
 use crate::error::Error;
-use crate::options::{DeviceChoice, Method, Precond, SolveOptions};
+use crate::method::Method;
+use crate::options::{DeviceChoice, SolveOptions};
+use crate::preconditioners::Precond;
 use crate::solve::Solution;
 
 /// Factors of a dense matrix, and why they are those of the processor, if they are.
@@ -13,8 +17,16 @@ type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
 
 /// Whether the method is the processor's, with dense factors on the device: rbt, or the last level of arms-rbt.
 pub(crate) fn helps_processor(options: &SolveOptions) -> bool {
-    let krylov = matches!(options.method, Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres);
-    options.method == Method::Rbt || (krylov && options.precond == Precond::ArmsRbt)
+    match &options.method {
+        Method::Direct(direct, _) => matches!(direct, Direct::Rbt { .. }),
+        Method::Krylov(krylov) => is_arms_rbt(krylov.precond),
+        _ => false,
+    }
+}
+
+/// Whether the last level of ARMS is by butterflies.
+fn is_arms_rbt(precond: Precond) -> bool {
+    matches!(precond, Precond::Arms(ArmsOptions { last: LastSolver::Butterflies(_), .. }))
 }
 
 /// Bytes of A from which on iterations are the device's: the caches of a processor hold less.
@@ -36,14 +48,16 @@ pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceCh
 
 /// Whether the work outweighs the copies to a device.
 fn worthwhile<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, String> {
-    let (bytes, n, method) = (a.bytes(), a.nrows(), options.method);
-    match method {
-        Method::Rbt if n >= MANY => Ok(format!("a dense matrix of {n} rows is factored")),
-        Method::Rbt => Err(format!("the matrix has fewer than {MANY} rows")),
-        _ if !method.is_iterative() => {
+    let (bytes, n) = (a.bytes(), a.nrows());
+    match &options.method {
+        Method::Direct(Direct::Rbt { .. }, _) if n >= MANY => Ok(format!("a dense matrix of {n} rows is factored")),
+        Method::Direct(Direct::Rbt { .. }, _) => Err(format!("the matrix has fewer than {MANY} rows")),
+        method if !method.is_iterative() => {
             Err(format!("a GPU has {method} too, but it reads A once, as the copy to it does"))
         }
-        _ if options.precond == Precond::ArmsRbt => Err("only the last level of arms-rbt would be the GPU's".into()),
+        Method::Krylov(krylov) if is_arms_rbt(krylov.precond) => {
+            Err("only the last level of arms-rbt would be the GPU's".into())
+        }
         _ if bytes >= LARGE => Ok(format!("the matrix has {} MB", bytes >> 20)),
         _ => Err(format!("the matrix has {} KB, which its caches hold", bytes >> 10)),
     }
@@ -84,7 +98,7 @@ pub(crate) fn solve<T: Scalar>(
 }
 
 /// A GPU held open: solves on it need not open it again.
-#[derive(Debug)]
+#[allow(missing_debug_implementations)]
 pub struct OpenDevice(
     /// Closes it when dropped.
     #[cfg(feature = "cuda")]
@@ -119,7 +133,7 @@ mod with_cuda {
     use bt_formats::{
         Band, BlockTridiagonal, Bytes, Error as InputError, HybridLayout, Op, Outcome, PhaseTimes, SolveReport, certify,
     };
-    use bt_iter::{Series, StopRule, Sweep, Triangles};
+    use bt_iter::{BlockForm, DroppedFill, StopRule, Sweep};
     use bt_kernels::{
         Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner,
         DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, HostShare, InverseFacts, Schedule,
@@ -127,13 +141,15 @@ mod with_cuda {
     };
 
     use super::{
-        Csr, Dense, DeviceChoice, Error, LinearOperator, Mat, MatRef, Matrix, Method, Monitor, Precond, RbtOptions,
-        Scalar, Solution, SolveOptions,
+        Csr, Dense, DeviceChoice, Direct, Error, LinearOperator, Mat, MatRef, Matrix, Method, Monitor, Precond,
+        RbtOptions, Scalar, Solution, SolveOptions,
     };
-    use crate::factors::{BlockSummary, blocks, partition_note, transform, tridiagonal};
+    use crate::direct::{blocks, partition_note, tridiagonal};
+    use crate::factors::{BlockSummary, transform};
     use crate::iterate::{blocks_of, check_hermitian, columns, merge, no_right_hand_side, ordered};
-    use crate::options::{Blocks, HostBlocks, Precision};
-    use crate::precondition::{OMEGA, incomplete_notes, shift_note, singular_block, sweep_blocks};
+    use crate::method::{self, BlockIteration, Factoring, KrylovMethod, Precision, names};
+    use crate::options::{Blocks, HostBlocks};
+    use crate::precondition::{incomplete_notes, shift_note, singular_block, sweep_blocks};
     use crate::solve::{order_asked, prepared};
     use crate::verdict::at_rounding_level;
 
@@ -169,7 +185,7 @@ mod with_cuda {
         if T::reals(&[]).is_none() {
             return Err(complex());
         }
-        let needed = if options.method == Method::Rbt {
+        let needed = if matches!(options.method, Method::Direct(Direct::Rbt { .. }, _)) {
             2 * size_of::<T>() * a.nrows() * a.nrows()
         } else {
             supported(options)?;
@@ -238,54 +254,54 @@ mod with_cuda {
         solved.downcast().ok().map(|solved| *solved)
     }
 
-    const PRECONDITIONERS: [Precond; 10] = [
-        Precond::None,
-        Precond::Jacobi,
-        Precond::BlockJacobi,
-        Precond::Ilu0,
-        Precond::Ic0,
-        Precond::SsorAi,
-        Precond::SsorAiFree,
-        Precond::SsorAiMasked,
-        Precond::SsorAi2,
-        Precond::Ip,
-    ];
+    /// Whether the preconditioner exists on the device.
+    fn is_there(precond: &Precond) -> bool {
+        matches!(
+            precond,
+            Precond::Auto
+                | Precond::None
+                | Precond::Jacobi
+                | Precond::Blocks(BlockForm::Jacobi)
+                | Precond::Ilu0 { fill: DroppedFill::Forgotten, .. }
+                | Precond::Ic0 { fill: DroppedFill::Forgotten, .. }
+                | Precond::SsorAi { .. }
+                | Precond::SsorAiMasked { .. }
+        )
+    }
 
     /// Whether all that is asked for exists on the device.
     fn supported(options: &SolveOptions) -> Result<(), Error> {
-        let no =
-            |what: String| Err(Error::Usage { message: format!("{what} is not on the GPU yet; use --device cpu") });
-        match options.method {
-            Method::Hbisa | Method::HbisaRedBlack => return Ok(()),
-            Method::TridiagonalLu | Method::BlockLu | Method::BandLu | Method::Spike => {
-                if options.precision != Precision::Working {
+        let no = |what: String| {
+            Err(Error::Usage { message: format!("{what} is not on the GPU yet; use the processor (--device cpu)") })
+        };
+        match &options.method {
+            Method::Blocks(BlockIteration { sweep: Sweep::Jacobi | Sweep::RedBlack, .. }) => Ok(()),
+            Method::Direct(
+                Direct::TridiagonalLu | Direct::BlockLu | Direct::BandLu | Direct::Spike { .. },
+                Factoring { precision, refinement },
+            ) => {
+                if *precision != Precision::Working {
                     return no("--precision single for direct methods".into());
                 }
-                if options.refinement != Refinement::Auto {
+                if *refinement != Refinement::Auto {
                     return no("--refine N".into());
                 }
-                return Ok(());
+                Ok(())
             }
-            Method::Cg | Method::BiCgStab => {}
-            other => {
-                return no(format!(
-                    "--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
-                ));
+            Method::Krylov(krylov) if matches!(krylov.method, KrylovMethod::Cg | KrylovMethod::BiCgStab) => {
+                if krylov.precision != Precision::Working {
+                    return no("a preconditioner in single precision under one in double".into());
+                }
+                if is_there(&krylov.precond) {
+                    return Ok(());
+                }
+                let mut all = Precond::all();
+                all.retain(is_there);
+                no(format!("--precond {} (there are {})", krylov.precond, names(&all, Precond::name)))
             }
-        }
-        if options.stop_rule == StopRule::Update {
-            return Err(Error::Usage { message: format!("{} stops on the residual only", options.method) });
-        }
-        if options.precision != Precision::Working {
-            return no("a preconditioner in single precision under one in double".into());
-        }
-        match options.precond {
-            Precond::Auto => Ok(()),
-            precond if PRECONDITIONERS.contains(&precond) => Ok(()),
-            other => {
-                let there = PRECONDITIONERS.map(Precond::name).join(", ");
-                no(format!("--precond {} (there are {there})", other.name()))
-            }
+            other => no(format!(
+                "--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
+            )),
         }
     }
 
@@ -296,10 +312,11 @@ mod with_cuda {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Solution<T>, Error> {
-        let mut solution = match options.method {
-            Method::Hbisa | Method::HbisaRedBlack => hbisa(device, a, b, options, monitor)?,
-            Method::TridiagonalLu | Method::BlockLu | Method::BandLu | Method::Spike => direct(device, a, b, options)?,
-            _ => krylov(device, a, b, options, monitor)?,
+        let mut solution = match &options.method {
+            Method::Blocks(given) => hbisa(device, a, b, given, options, monitor)?,
+            Method::Krylov(given) => krylov(device, a, b, given, options, monitor)?,
+            Method::Direct(method, _) => direct(device, a, b, *method, options)?,
+            Method::Auto(_) => unreachable!("auto is not on the GPU"),
         };
         solution.report.notes.insert(0, format!("computed on {}", name(device)));
         Ok(solution)
@@ -317,11 +334,11 @@ mod with_cuda {
         device: &Device,
         a: &Csr<T>,
         b: MatRef<'_, T>,
+        given: &BlockIteration,
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
-        let sweep = if options.method == Method::Hbisa { Sweep::Jacobi } else { Sweep::RedBlack };
         let mut notes = Vec::new();
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let partition = blocks_of(&work, options, transform.is_identity())?;
@@ -334,14 +351,14 @@ mod with_cuda {
         })?;
         let reorder_time = start.elapsed();
         let mut method =
-            DeviceHbisa::new(device, &blocks, sweep, options.stop_rule, Schedule::Auto)?.shared(share(options))?;
+            DeviceHbisa::new(device, &blocks, given.sweep, given.rule, Schedule::Auto)?.shared(share(given))?;
         let setup = start.elapsed().saturating_sub(reorder_time);
         if method.is_persistent() {
             notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
         }
         let solving = Instant::now();
         let mut y = Mat::zeros(b.nrows(), b.ncols());
-        let reports = method.solve_many(transform.gathered(b).as_ref(), y.as_mut(), &options.stop, monitor)?;
+        let reports = method.solve_many(transform.gathered(b).as_ref(), y.as_mut(), &given.stop, monitor)?;
         let mut x = Mat::zeros(b.nrows(), b.ncols());
         transform.scatter_columns(&y, x.as_mut());
         let mut report = reports.into_iter().reduce(merge).ok_or_else(no_right_hand_side)?;
@@ -352,7 +369,7 @@ mod with_cuda {
             x,
             report,
             reorder,
-            precond: "none",
+            precond: Precond::None,
             blocks: Some(summary),
             rcond: None,
             device: place(device),
@@ -361,8 +378,8 @@ mod with_cuda {
     }
 
     /// The processor's part.
-    fn share(options: &SolveOptions) -> HostShare {
-        match options.host_blocks {
+    fn share(given: &BlockIteration) -> HostShare {
+        match given.host_blocks {
             HostBlocks::None => HostShare::None,
             HostBlocks::Measured => HostShare::Measured,
             HostBlocks::Count(count) => HostShare::Blocks(count),
@@ -374,12 +391,13 @@ mod with_cuda {
         device: &Device,
         a: &Csr<T>,
         b: MatRef<'_, T>,
+        method: Direct,
         options: &SolveOptions,
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
         let (mut notes, mut summary) = (Vec::new(), None);
         let a = &prepared(a, &mut notes)?;
-        let (transform, reorder) = transform(a, options.method, order_asked(options), &mut notes)?;
+        let (transform, reorder) = transform(a, Some(method), order_asked(options), &mut notes)?;
         let identity = transform.is_identity();
         let permuted = if identity { None } else { Some(transform.apply(a)) };
         let work = permuted.as_ref().unwrap_or(a);
@@ -387,20 +405,21 @@ mod with_cuda {
         let mut y = transform.gathered(b);
         let setup = || start.elapsed().saturating_sub(reorder_time);
         // The report, bytes of the matrix and of the device, and the time that the factorization took.
-        let solved = match options.method {
-            Method::TridiagonalLu => {
-                let t = tridiagonal(work, options.method)?;
+        let solved = match method {
+            Direct::TridiagonalLu => {
+                let t = tridiagonal(work, method)?;
                 let mut on_device = DeviceTridiagonal::new(device, &t)?;
                 let setup = setup();
                 on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
             }
-            Method::BlockLu => {
-                let hybrid = blocks(work, options.method, options, identity, &mut summary)?;
+            Direct::BlockLu => {
+                let hybrid = blocks(work, method, &options.blocks, identity)?;
+                summary = Some(BlockSummary::of(hybrid.partition()));
                 let lu = DeviceBlockLu::new(device, &[&hybrid])?;
                 let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
                 reports.and_then(only).map(|report| (report, hybrid.bytes(), lu.bytes(), setup))
             }
-            Method::BandLu => {
+            Direct::BandLu => {
                 let band = Band::from_csr(work)?;
                 let lu = DeviceBandLu::new(device, &[&band])?;
                 let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
@@ -408,12 +427,14 @@ mod with_cuda {
             }
             _ => {
                 let (hybrid, band);
+                let partitions = if let Direct::Spike { partitions } = method { partitions } else { None };
                 let (spike, bytes) = if options.blocks == Blocks::Detect {
                     band = Band::from_csr(work)?;
-                    (DeviceSpike::band(device, &band, options.partitions)?, band.bytes())
+                    (DeviceSpike::band(device, &band, partitions)?, band.bytes())
                 } else {
-                    hybrid = blocks(work, options.method, options, identity, &mut summary)?;
-                    (DeviceSpike::blocks(device, &hybrid, options.partitions)?, hybrid.bytes())
+                    hybrid = blocks(work, method, &options.blocks, identity)?;
+                    summary = Some(BlockSummary::of(hybrid.partition()));
+                    (DeviceSpike::blocks(device, &hybrid, partitions)?, hybrid.bytes())
                 };
                 notes.push(partition_note(spike.partitions()));
                 let setup = setup();
@@ -427,7 +448,7 @@ mod with_cuda {
             }
             other => other.into(),
         })?;
-        if matches!(options.method, Method::BlockLu | Method::BandLu) {
+        if matches!(method, Direct::BlockLu | Direct::BandLu) {
             notes.push("one system is one thread block: --method spike uses all multiprocessors".into());
         }
         notes.push(format!(
@@ -439,8 +460,7 @@ mod with_cuda {
         if done.solved_by == SolvedBy::Host {
             let reached = done.device_error;
             warnings.push(format!(
-                "the GPU reached a backward error of {reached:.1e} only: {} on the processor solved the system",
-                options.method
+                "the GPU reached a backward error of {reached:.1e} only: {method} on the processor solved the system"
             ));
         }
         let mut x = Mat::zeros(b.nrows(), b.ncols());
@@ -453,7 +473,7 @@ mod with_cuda {
         notes.extend(warnings.iter().cloned());
         let solve = start.elapsed().saturating_sub(reorder_time + setup);
         let report = SolveReport {
-            method: options.method.name(),
+            method: method.name(),
             outcome,
             iterations: done.steps,
             recurrence_residual: None,
@@ -468,7 +488,7 @@ mod with_cuda {
             x,
             report,
             reorder,
-            precond: "none",
+            precond: Precond::None,
             blocks: summary,
             rcond: None,
             device: place(device),
@@ -496,19 +516,20 @@ mod with_cuda {
         device: &Device,
         a: &Csr<T>,
         b: MatRef<'_, T>,
+        given: &method::Krylov,
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
         let mut notes = Vec::new();
-        if options.method == Method::Cg {
-            check_hermitian(a, options.method, &mut notes)?;
+        if given.method.is_symmetric() {
+            check_hermitian(a, given.method, &mut notes)?;
         }
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
-        let stop = &options.stop;
+        let stop = &given.stop;
         let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
-            if options.method == Method::Cg {
+            if given.method == KrylovMethod::Cg {
                 let mut cg = DeviceCg::new(device, &work, precond, Schedule::Auto)?;
                 let (facts, persistent) = (cg.preconditioner(), cg.is_persistent());
                 return Ok(Krylov { solve: Box::new(move |b, x, m| Ok(cg.solve(b, x, stop, m)?)), facts, persistent });
@@ -517,25 +538,25 @@ mod with_cuda {
             let (facts, persistent) = (bicgstab.preconditioner(), bicgstab.is_persistent());
             Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent })
         };
-        let wanted = wanted(&work, transform.is_identity(), options, &mut notes)?;
-        let (mut made, precond) = match (new(&wanted), options.precond) {
-            (Ok(made), Precond::Auto) => (made, "jacobi"),
+        let wanted = wanted(&work, transform.is_identity(), given.precond, &options.blocks, &mut notes)?;
+        let (mut made, precond) = match (new(&wanted), given.precond) {
+            (Ok(made), Precond::Auto) => (made, Precond::Jacobi),
             (Err(DeviceError::Factor(why)), Precond::Auto) => {
                 notes.push(format!("no preconditioner: {why}"));
-                (new(&DevicePreconditioner::Identity)?, "none")
+                (new(&DevicePreconditioner::Identity)?, Precond::None)
             }
             (Err(DeviceError::Factor(why)), _) => {
                 let blocks = if let DevicePreconditioner::BlockJacobi(p) = &wanted { p.n_blocks() } else { 1 };
-                return Err(singular_block(why, blocks, options).into());
+                return Err(singular_block(why, blocks, given.precond).into());
             }
-            (made, precond) => (made?, precond.name()),
+            (made, precond) => (made?, precond),
         };
-        tell(made.facts, precond, options, &mut notes);
+        tell(made.facts, precond, &mut notes);
         let setup = start.elapsed().saturating_sub(reorder_time);
         if made.persistent {
             notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
         }
-        let (x, mut report) = columns(a, b, &transform, options, monitor, &mut *made.solve)?;
+        let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
         before(&mut report, reorder_time, setup, notes);
         Ok(Solution {
             x,
@@ -553,30 +574,29 @@ mod with_cuda {
     fn wanted<T: Scalar>(
         work: &Csr<T>,
         identity: bool,
-        options: &SolveOptions,
+        precond: Precond,
+        blocks: &Blocks,
         notes: &mut Vec<String>,
     ) -> Result<DevicePreconditioner, Error> {
-        let omega = options.omega.unwrap_or(OMEGA);
-        let approximate = |series, triangles| DevicePreconditioner::SsorAi { omega, series, triangles };
-        Ok(match options.precond {
+        Ok(match precond {
             Precond::None => DevicePreconditioner::Identity,
-            Precond::BlockJacobi => DevicePreconditioner::BlockJacobi(sweep_blocks(work, identity, options, notes)?),
-            Precond::Ilu0 => DevicePreconditioner::Ilu0(options.triangular),
-            Precond::Ic0 => DevicePreconditioner::Ic0(options.triangular),
-            Precond::SsorAi => approximate(Series::First, Triangles::Stored),
-            Precond::SsorAiFree => approximate(Series::First, Triangles::OfMatrix),
-            Precond::SsorAi2 => approximate(Series::Second, Triangles::Stored),
-            Precond::Ip => approximate(Series::IncompletePoisson, Triangles::Stored),
-            Precond::SsorAiMasked => DevicePreconditioner::SsorAiMasked { omega },
+            Precond::Blocks(_) => {
+                DevicePreconditioner::BlockJacobi(sweep_blocks(work, identity, precond, blocks, notes)?)
+            }
+            Precond::Ilu0 { solves, .. } => DevicePreconditioner::Ilu0(solves),
+            Precond::Ic0 { solves, .. } => DevicePreconditioner::Ic0(solves),
+            Precond::SsorAi { omega, series, triangles } => DevicePreconditioner::SsorAi { omega, series, triangles },
+            Precond::SsorAiMasked { omega } => DevicePreconditioner::SsorAiMasked { omega },
             _ => DevicePreconditioner::Jacobi,
         })
     }
 
     /// What the preconditioner is made of, as on the processor.
-    fn tell(facts: InverseFacts, precond: &str, options: &SolveOptions, notes: &mut Vec<String>) {
+    fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<String>) {
+        let (Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. }) = precond else { return };
         if let Some(levels) = facts.levels {
-            shift_note(precond, facts.breakdowns, facts.shift, notes);
-            incomplete_notes(precond, facts.nnz, facts.replaced_pivots, || levels, options, notes);
+            shift_note(precond.name(), facts.breakdowns, facts.shift, notes);
+            incomplete_notes(precond.name(), facts.nnz, facts.replaced_pivots, || levels, solves, notes);
         }
     }
 }
@@ -584,22 +604,24 @@ mod with_cuda {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::method::{Krylov, KrylovMethod};
 
-    fn of(n: usize, method: Method, precond: Precond) -> Result<String, String> {
+    fn of(n: usize, method: impl Into<Method>) -> Result<String, String> {
         let ptr = (0..=n as u32).collect();
         let a = Csr::<f64>::new(n, n, ptr, (0..n as u32).collect(), vec![1.0; n]).expect("a diagonal matrix");
-        worthwhile(&a, &SolveOptions { method, precond, ..SolveOptions::default() })
+        worthwhile(&a, &SolveOptions::by(method))
     }
 
     #[test]
     fn the_work_has_to_outweigh_the_copies() {
-        let none = Precond::None;
         // 16 bytes a row with one entry
-        assert_eq!(of(LARGE / 16, Method::Cg, none), Ok("the matrix has 32 MB".into()));
-        assert_eq!(of(64, Method::Cg, none), Err("the matrix has 1 KB, which its caches hold".into()));
-        assert!(of(LARGE / 16, Method::BandLu, none).is_err_and(|why| why.contains("reads A once")));
-        assert!(of(LARGE / 16, Method::Gmres, Precond::ArmsRbt).is_err());
-        assert!(of(MANY, Method::Rbt, none).is_ok());
-        assert!(of(MANY - 1, Method::Rbt, none).is_err());
+        assert_eq!(of(LARGE / 16, KrylovMethod::Cg), Ok("the matrix has 32 MB".into()));
+        assert_eq!(of(64, KrylovMethod::Cg), Err("the matrix has 1 KB, which its caches hold".into()));
+        assert!(of(LARGE / 16, Direct::BandLu).is_err_and(|why| why.contains("reads A once")));
+        let gmres = "gmres".parse::<Method>().unwrap();
+        let Method::Krylov(gmres) = gmres else { panic!("a Krylov method") };
+        assert!(of(LARGE / 16, Krylov { precond: "arms-rbt".parse().unwrap(), ..gmres }).is_err());
+        assert!(of(MANY, Direct::Rbt { seed: 1 }).is_ok());
+        assert!(of(MANY - 1, Direct::Rbt { seed: 1 }).is_err());
     }
 }

@@ -7,15 +7,17 @@ use bt_direct::{FactorError, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
-    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, norm2, zero,
+    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, StopCriterion, norm2, zero,
 };
-use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
+use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, StopRule};
 use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
-use crate::options::{Blocks, DeviceChoice, Method, Precision, Precond, Reorder, SolveOptions};
+use crate::method::{BlockIteration, Krylov, KrylovMethod, Method, Precision};
+use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
 use crate::precondition::{Split, preconditioner, single};
+use crate::preconditioners::Precond;
 use crate::reduced;
 use crate::reordered::Transform;
 use crate::solve::Solution;
@@ -31,9 +33,10 @@ pub(crate) fn iterate<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     let b = b.as_ref();
-    match options.method {
-        Method::Cg | Method::Fcg | Method::BiCgStab | Method::Gmres | Method::Fgmres => krylov(a, b, options, monitor),
-        _ => block_iteration(a, b, options, monitor),
+    match &options.method {
+        Method::Krylov(given) => krylov(a, b, given, options, monitor),
+        Method::Blocks(given) => block_iteration(a, b, given, options, monitor),
+        direct => unreachable!("{direct} does not iterate"),
     }
 }
 
@@ -41,6 +44,7 @@ pub(crate) fn iterate<T: Scalar>(
 fn block_iteration<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
+    given: &BlockIteration,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
@@ -49,18 +53,10 @@ fn block_iteration<T: Scalar>(
         matching(a)?;
     }
     let unit = Unit::of(a, b);
-    let sweep = match options.method {
-        Method::Hbisa => Sweep::Jacobi,
-        Method::HbisaGs => Sweep::GaussSeidel,
-        Method::HbisaSgs => Sweep::Symmetric,
-        Method::HbisaRedBlack => Sweep::RedBlack,
-        Method::HbisaChebyshev => Sweep::Chebyshev,
-        _ => Sweep::Sor(options.omega.map_or(Relaxation::Tuned, Relaxation::Fixed)),
-    };
     let mut notes = Vec::new();
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     unit.remove(work.values_mut());
-    let stop = unit.criterion(&options.stop);
+    let stop = unit.criterion(&given.stop);
     let partition = blocks_of(&work, options, transform.is_identity())?;
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
@@ -72,13 +68,13 @@ fn block_iteration<T: Scalar>(
         Ok(blocks) => {
             hybrid = blocks;
             reorder_time = start.elapsed();
-            Hbisa::new(&hybrid, sweep, options.stop_rule)
+            Hbisa::new(&hybrid, given.sweep, given.rule)
         }
         // Given blocks that do not hold everything.
         Err(InputError::OutsideStructure { .. }) => {
             quasi = QuasiBlockTridiagonal::new(&work, partition, HybridLayout::default())?;
             reorder_time = start.elapsed();
-            Hbisa::quasi(&quasi, sweep, options.stop_rule)
+            Hbisa::quasi(&quasi, given.sweep, given.rule)
         }
         Err(other) => return Err(other.into()),
     };
@@ -93,7 +89,7 @@ fn block_iteration<T: Scalar>(
     let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
         Ok(unit.without(rhs, |rhs| method.solve(rhs, y, &stop, monitor)))
     };
-    let (x, mut report) = columns(a, b, &transform, options, monitor, &mut step)?;
+    let (x, mut report) = columns(a, b, &transform, (given.rule, &given.stop), monitor, &mut step)?;
     report.times.reorder = reorder_time;
     notes.append(&mut report.notes);
     report.notes = notes;
@@ -101,7 +97,7 @@ fn block_iteration<T: Scalar>(
         x,
         report,
         reorder,
-        precond: "none",
+        precond: Precond::None,
         blocks: Some(summary),
         rcond: None,
         device: DeviceChoice::Cpu,
@@ -127,31 +123,26 @@ pub(crate) fn blocks_of<T: Scalar>(
 fn krylov<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
+    given: &Krylov,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    if options.stop_rule == StopRule::Update {
-        let message = format!(
-            "{} stops on the residual only; --stop update is for hbisa, hbisa-gs and their like",
-            options.method
-        );
-        return Err(Error::Usage { message });
-    }
-    if options.precond == Precond::BlockReduced {
-        return reduced::solve(a, b, options, monitor);
+    if given.precond == Precond::BlockReduced {
+        return reduced::solve(a, b, given, options, monitor);
     }
     let start = Instant::now();
     let mut notes = Vec::new();
-    if matches!(options.method, Method::Cg | Method::Fcg) {
-        check_hermitian(a, options.method, &mut notes)?;
+    if given.method.is_symmetric() {
+        check_hermitian(a, given.method, &mut notes)?;
     }
     let unit = Unit::of(a, b);
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     unit.remove(work.values_mut());
     let reorder_time = start.elapsed();
-    let single = single(&work, options)?;
+    let single = single(&work, given)?;
     let identity = transform.is_identity();
-    let split = if single.is_none() { Split::of(&work, identity, options, &mut notes)? } else { None };
+    let split =
+        if single.is_none() { Split::of(&work, identity, given.precond, &options.blocks, &mut notes)? } else { None };
     // The format of the fastest products; without the memory for it A as it is will do.
     let diagonals = Dia::where_full(&work).unwrap_or_default();
     let whole = split.as_ref().filter(|split| split.outside == 0).map(|split| Arc::clone(&split.blocks));
@@ -164,10 +155,10 @@ fn krylov<T: Scalar>(
         (None, Some(blocks)) => &**blocks,
         (None, None) => &work,
     };
-    let mut preconditioner = preconditioner(&work, split, &single, identity, options, &mut notes)?;
+    let (mut preconditioner, precond) = preconditioner(&work, split, &single, identity, given, options, &mut notes)?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
-    let (x, mut report) = side_by_side(a, operator, (&transform, unit), m, b, options, monitor, &mut notes)?;
+    let (x, mut report) = side_by_side(a, operator, (&transform, unit), m, b, given, monitor, &mut notes)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
     // What the preconditioner shares is among its bytes.
@@ -178,7 +169,7 @@ fn krylov<T: Scalar>(
         x,
         report,
         reorder,
-        precond: preconditioner.name(),
+        precond,
         blocks: None,
         rcond: None,
         device: DeviceChoice::Cpu,
@@ -187,24 +178,22 @@ fn krylov<T: Scalar>(
 }
 
 /// The method asked for on `nrhs` columns, and a note where its basis is rounded.
-pub(crate) fn lockstep<T: Scalar>(
-    options: &SolveOptions,
-    n: usize,
-    nrhs: usize,
-    notes: &mut Vec<String>,
-) -> Lockstep<T> {
-    let rounded = options.basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
-    if rounded && matches!(options.method, Method::Gmres | Method::Fgmres) {
-        notes.push("the basis is kept in single precision".into());
-    }
-    match (options.method, rounded) {
-        (Method::Cg, _) => Lockstep::cg(n, nrhs),
-        (Method::Fcg, _) => Lockstep::flexible_cg(n, nrhs),
-        (Method::BiCgStab, _) => Lockstep::bicgstab(n, nrhs),
-        (Method::Gmres, false) => Lockstep::gmres(n, nrhs, options.restart),
-        (Method::Gmres, true) => Lockstep::gmres_single_basis(n, nrhs, options.restart),
-        (_, false) => Lockstep::fgmres(n, nrhs, options.restart),
-        (_, true) => Lockstep::fgmres_single_basis(n, nrhs, options.restart),
+pub(crate) fn lockstep<T: Scalar>(method: KrylovMethod, n: usize, nrhs: usize, notes: &mut Vec<String>) -> Lockstep<T> {
+    let mut is_rounded = |basis: Precision| {
+        let rounded = basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
+        if rounded {
+            notes.push("the basis is kept in single precision".into());
+        }
+        rounded
+    };
+    match method {
+        KrylovMethod::Cg => Lockstep::cg(n, nrhs),
+        KrylovMethod::Fcg => Lockstep::flexible_cg(n, nrhs),
+        KrylovMethod::BiCgStab => Lockstep::bicgstab(n, nrhs),
+        KrylovMethod::Gmres { restart, basis } if is_rounded(basis) => Lockstep::gmres_single_basis(n, nrhs, restart),
+        KrylovMethod::Gmres { restart, .. } => Lockstep::gmres(n, nrhs, restart),
+        KrylovMethod::Fgmres { restart, basis } if is_rounded(basis) => Lockstep::fgmres_single_basis(n, nrhs, restart),
+        KrylovMethod::Fgmres { restart, .. } => Lockstep::fgmres(n, nrhs, restart),
     }
 }
 
@@ -221,24 +210,24 @@ fn side_by_side<T: Scalar>(
     (transform, unit): (&Transform<T>, Unit),
     m: &mut dyn Preconditioner<T>,
     b: MatRef<'_, T>,
-    options: &SolveOptions,
+    given: &Krylov,
     monitor: &mut dyn Monitor,
     notes: &mut Vec<String>,
 ) -> Result<(Mat<T>, SolveReport), Error> {
     let (n, nrhs) = (b.nrows(), b.ncols());
     let mut x = Mat::zeros(n, nrhs);
-    let mut workspace = lockstep(options, n, 1, notes);
+    let mut workspace = lockstep(given.method, n, 1, notes);
     let group = (COLUMN_BYTES / workspace.bytes().max(1)).clamp(1, COLUMNS).min(nrhs);
     if group > 1 {
         notes.push(format!("{nrhs} right-hand sides, {group} at a time: one product with the matrix for all of them"));
     }
     let mut total: Option<SolveReport> = None;
     let start = Instant::now();
-    let stop = unit.criterion(&options.stop);
+    let stop = unit.criterion(&given.stop);
     for first in (0..nrhs).step_by(group.max(1)) {
         let width = group.min(nrhs - first);
         if width != workspace.nrhs() {
-            workspace = lockstep(options, n, width, &mut Vec::new());
+            workspace = lockstep(given.method, n, width, &mut Vec::new());
         }
         let (mut rhs, mut y) = (transform.gathered(b.subcols(first, width)), Mat::zeros(n, width));
         (0..width).for_each(|j| unit.remove(rhs.col_as_slice_mut(j)));
@@ -253,7 +242,7 @@ fn side_by_side<T: Scalar>(
             let mut tighter = stop;
             for left in (0..=FURTHER).rev() {
                 let claimed = report.outcome == Outcome::Converged;
-                judge_column(a, at.as_mut(), of.as_mat(), options, report);
+                judge_column(a, at.as_mut(), of.as_mat(), (StopRule::Residual, &given.stop), report);
                 if !claimed || left == 0 || report.outcome == Outcome::Converged {
                     break;
                 }
@@ -261,7 +250,7 @@ fn side_by_side<T: Scalar>(
                 (tighter.rtol, tighter.atol) = (0.5 * tighter.rtol, 0.5 * tighter.atol);
                 tighter.max_iters = stop.max_iters.saturating_sub(report.iterations);
                 tighter.time_limit = stop.time_limit.map(|limit| limit.saturating_sub(start.elapsed()));
-                let mut alone = lockstep(options, n, 1, &mut Vec::new());
+                let mut alone = lockstep(given.method, n, 1, &mut Vec::new());
                 let more = alone.solve_one(work, m, rhs.col_as_slice(j), y.col_as_slice_mut(j), &tighter, &mut told)?;
                 transform.scatter_columns(&y.as_ref().subcols(j, 1).to_owned(), at.as_mut());
                 let (outcome, iterations) = (more.outcome, report.iterations + more.iterations);
@@ -288,29 +277,33 @@ fn judge_column<T: Scalar>(
     a: &Csr<T>,
     mut x: MatMut<'_, T>,
     b: MatRef<'_, T>,
-    options: &SolveOptions,
+    (rule, stop): (StopRule, &StopCriterion),
     report: &mut SolveReport,
 ) {
     let mut certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
     if !(certificate.relative_residual <= 1.0) {
         x.fill(zero());
         certificate = bt_formats::certify(a, Op::Identity, x.as_ref(), b);
-        if options.stop_rule == StopRule::Update && report.outcome == Outcome::Converged {
+        if rule == StopRule::Update && report.outcome == Outcome::Converged {
             report.outcome = Outcome::Breakdown(Breakdown::Diverged);
         }
     }
     report.certificate = certificate;
-    if options.stop_rule == StopRule::Residual {
+    if rule == StopRule::Residual {
         let reached = certificate.relative_residual;
         let norm_b = norm2(b.col(0).try_as_col_major().expect("contiguous columns").as_slice());
-        let absolute = if options.stop.atol > 0.0 { options.stop.atol / norm_b } else { 0.0 };
+        let absolute = if stop.atol > 0.0 { stop.atol / norm_b } else { 0.0 };
         let attainable = if at_rounding_level::<T>(&certificate) { reached } else { 0.0 };
-        report.outcome = bt_iter::judge(report.outcome, reached, options.stop.rtol.max(absolute), attainable);
+        report.outcome = bt_iter::judge(report.outcome, reached, stop.rtol.max(absolute), attainable);
     }
 }
 
 /// Conjugate gradients take half of A for granted: what is off by more than rounding and printing explain is refused.
-pub(crate) fn check_hermitian<T: Scalar>(a: &Csr<T>, method: Method, notes: &mut Vec<String>) -> Result<(), Error> {
+pub(crate) fn check_hermitian<T: Scalar>(
+    a: &Csr<T>,
+    method: KrylovMethod,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
     let Some(worst) = bt_iter::asymmetry(a) else { return Ok(()) };
     let epsilon = T::Real::EPSILON.to_f64();
     let Asymmetry { row, col, entry, mirror, relative } = worst;
@@ -338,7 +331,7 @@ pub(crate) fn ordered<T: Scalar>(
 ) -> Result<(Csr<T>, Transform<T>, Reorder), Error> {
     let (transform, reorder) = match options.reorder {
         Reorder::Auto => (Transform::identity(a.nrows()), Reorder::None),
-        other => transform(a, options.method, other, notes)?,
+        other => transform(a, None, other, notes)?,
     };
     let transform = Transform { scaling: None, ..transform };
     let work = if transform.is_identity() { a.clone() } else { transform.apply(a) };
@@ -353,7 +346,7 @@ pub(crate) fn columns<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     transform: &Transform<T>,
-    options: &SolveOptions,
+    rule: (StopRule, &StopCriterion),
     monitor: &mut dyn Monitor,
     step: &mut Step<'_, T>,
 ) -> Result<(Mat<T>, SolveReport), Error> {
@@ -370,7 +363,7 @@ pub(crate) fn columns<T: Scalar>(
             &y,
             x.col_mut(j).try_as_col_major_mut().expect("an owned matrix").as_slice_mut(),
         );
-        judge_column(a, x.as_mut().subcols_mut(j, 1), b.subcols(j, 1), options, &mut report);
+        judge_column(a, x.as_mut().subcols_mut(j, 1), b.subcols(j, 1), rule, &mut report);
         let stopped = report.outcome == Outcome::Stopped;
         total = Some(match total {
             None => report,

@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod direct;
 mod equilibrated;
 mod error;
 mod factors;
@@ -11,9 +12,11 @@ mod gpu;
 pub mod instances;
 mod iterate;
 mod memory;
+mod method;
 mod options;
 mod plan;
 mod precondition;
+mod preconditioners;
 mod reduced;
 mod reordered;
 mod solve;
@@ -21,24 +24,25 @@ mod unit;
 mod verdict;
 mod zeros;
 
-pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
-pub use bt_direct as direct;
-pub use bt_formats as formats;
-pub use bt_iter as iter;
-#[cfg(feature = "cuda")]
-pub use bt_kernels as kernels;
-pub use bt_queue as queue;
 pub use faer;
 
-pub use bt_direct::{FactorError, Factorization, Refinement, SingularKind, Singularity};
+pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
+pub use bt_direct::spike::TridiagonalSolver;
+pub use bt_direct::{FactorError, Factorization, RbtOptions, Refinement, SingularKind, Singularity};
 pub use bt_formats::{
-    Band, Baseline, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Outcome, Partition, Progress, Scalar,
-    SolveReport, StopCriterion, Tridiagonal, c32, c64,
+    Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,
+    Progress, Scalar, SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
-pub use bt_iter::{ArmsOptions, IlutOptions, StopRule, TriangularSolves};
+pub use bt_iter::{
+    ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Relaxation, Series, StopRule, Sweep,
+    Triangles, TriangularSolves,
+};
+pub use direct::{DIRECT, Direct, DirectRow, Family, Needs};
 pub use error::Error;
 pub use factors::BlockSummary;
 pub use gpu::OpenDevice;
-pub use options::{Blocks, DeviceChoice, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
+pub use method::{BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
+pub use options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
+pub use preconditioners::{CentralBand, Local, Precond};
 pub use solve::{Solution, Solver, solve};

@@ -7,27 +7,85 @@ use bt_direct::BlockLu;
 use bt_formats::reorder::bandwidth;
 use bt_formats::{Csr, LinearOperator, Matrix, Partition, Scalar, memory};
 
+use crate::direct::Direct;
 use crate::error::Error;
-use crate::options::Method;
 
-/// Bytes of a band of n rows and of its factors, with room for the fill that interchanges cause.
-fn band_bytes<T>(n: usize, kl: usize, ku: usize, method: Method) -> u64 {
-    let diagonals = (kl + ku + 1) as u64;
-    let factors = match method {
-        Method::BandCholesky => kl as u64 + 1,
-        Method::BandLuNoPivot => diagonals,
-        // Partitions and their spikes.
-        Method::Spike | Method::SpikeTruncated => 2 * diagonals,
-        _ => diagonals + kl as u64,
-    };
-    (n as u64).saturating_mul(diagonals + factors).saturating_mul(size_of::<T>() as u64)
+/// What counts rest on.
+pub(crate) struct Extent {
+    n: u64,
+    /// Sub- and super-diagonals.
+    band: (u64, u64),
+    /// Bytes of a number, and of the matrix in compressed rows.
+    number: u64,
+    matrix: u64,
+}
+
+impl Extent {
+    fn of<T: Scalar>(a: &Csr<T>) -> Self {
+        let (kl, ku) = bandwidth(a);
+        Self {
+            n: a.nrows() as u64,
+            band: (kl as u64, ku as u64),
+            number: size_of::<T>() as u64,
+            matrix: a.bytes() as u64,
+        }
+    }
+
+    /// So many numbers a row.
+    fn columns(&self, columns: u64) -> u64 {
+        self.n.saturating_mul(columns).saturating_mul(self.number)
+    }
+
+    fn diagonals(&self) -> u64 {
+        self.band.0 + self.band.1 + 1
+    }
+
+    /// A few numbers a row.
+    pub fn rows(&self) -> u64 {
+        self.columns(16)
+    }
+
+    /// A band and factors as wide.
+    pub fn band(&self) -> u64 {
+        self.columns(2 * self.diagonals())
+    }
+
+    /// The same with room for the fill that interchanges cause.
+    pub fn band_with_fill(&self) -> u64 {
+        self.columns(2 * self.diagonals() + self.band.0)
+    }
+
+    /// A band and one half of it.
+    pub fn half_band(&self) -> u64 {
+        self.columns(self.diagonals() + self.band.0 + 1)
+    }
+
+    /// Partitions and their spikes.
+    pub fn band_with_spikes(&self) -> u64 {
+        self.columns(3 * self.diagonals())
+    }
+
+    /// The matrix, and as much again; the fill is asked for by the method, once its order has counted it.
+    pub fn matrix_twice(&self) -> u64 {
+        2 * self.matrix
+    }
+
+    /// All numbers and their factors.
+    pub fn dense_twice(&self) -> u64 {
+        self.columns(2 * self.n)
+    }
+
+    /// All numbers, and factors of two doubles for each part.
+    pub fn dense_doubled(&self) -> u64 {
+        (self.number + 32).saturating_mul(self.n).saturating_mul(self.n)
+    }
 }
 
 /// Bytes of dense blocks and of their factors.
-fn block_bytes<T: Scalar>(partition: &Partition, method: Method) -> u64 {
+fn block_bytes<T: Scalar>(partition: &Partition, method: Direct) -> u64 {
     let factors = BlockLu::<T>::bytes(partition);
     let copies = match method {
-        Method::BlockLu | Method::BlockCholesky => 1.0,
+        Direct::BlockLu | Direct::BlockCholesky => 1.0,
         // Rows that fill across blocks, butterflies, fronts of several levels.
         _ => 2.0,
     };
@@ -39,26 +97,15 @@ fn block_bytes<T: Scalar>(partition: &Partition, method: Method) -> u64 {
 ///
 /// # Errors
 /// [`bt_formats::Error::NotEnoughMemory`] with what is needed and what there is.
-pub(crate) fn ask_for<T: Scalar>(a: &Csr<T>, method: Method) -> Result<(), Error> {
-    let (n, size) = (a.nrows(), size_of::<T>() as u64);
-    let bytes = match method {
-        Method::BandLu | Method::BandLuNoPivot | Method::BandCholesky | Method::Spike | Method::SpikeTruncated => {
-            let (kl, ku) = bandwidth(a);
-            band_bytes::<T>(n, kl, ku, method)
-        }
-        Method::DenseLu | Method::Genp | Method::Rbt => 2 * size * (n as u64).saturating_mul(n as u64),
-        Method::DenseLuDoubled => (size + 32) * (n as u64).saturating_mul(n as u64),
-        Method::SparseLu => 2 * a.bytes() as u64,
-        _ => 16 * size * n as u64,
-    };
-    Ok(memory::ask(bytes, &format!("the factors of {method}"))?)
+pub(crate) fn ask_for<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<(), Error> {
+    Ok(memory::ask((method.row().bytes)(&Extent::of(a)), &format!("the factors of {method}"))?)
 }
 
 /// [`ask_for`] of a method on blocks.
 ///
 /// # Errors
 /// As there.
-pub(crate) fn ask_for_blocks<T: Scalar>(partition: &Partition, method: Method) -> Result<(), Error> {
+pub(crate) fn ask_for_blocks<T: Scalar>(partition: &Partition, method: Direct) -> Result<(), Error> {
     Ok(memory::ask(block_bytes::<T>(partition, method), &format!("the blocks and factors of {method}"))?)
 }
 
@@ -68,12 +115,14 @@ mod tests {
 
     #[test]
     fn bands_and_blocks_are_counted_by_formula() {
+        let extent = Extent { n: 10, band: (2, 2), number: 8, matrix: 0 };
         // 5 diagonals of the band, and 7 or 3 of the factors.
-        assert_eq!(band_bytes::<f64>(10, 2, 2, Method::BandLu), 10 * 12 * 8);
-        assert_eq!(band_bytes::<f64>(10, 2, 2, Method::BandCholesky), 10 * 8 * 8);
-        assert_eq!(band_bytes::<f32>(usize::MAX, 2, 2, Method::BandLu), u64::MAX);
+        assert_eq!((Direct::BandLu.row().bytes)(&extent), 10 * 12 * 8);
+        assert_eq!((Direct::BandCholesky.row().bytes)(&extent), 10 * 8 * 8);
+        let endless = Extent { n: u64::MAX, ..extent };
+        assert_eq!((Direct::BandLu.row().bytes)(&endless), u64::MAX);
         let blocks = Partition::uniform(1000, 100).unwrap();
         let once = BlockLu::<f64>::bytes(&blocks) as u64;
-        assert_eq!(block_bytes::<f64>(&blocks, Method::BlockLu), 2 * once);
+        assert_eq!(block_bytes::<f64>(&blocks, Direct::BlockLu), 2 * once);
     }
 }

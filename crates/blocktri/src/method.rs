@@ -339,10 +339,11 @@ impl fmt::Display for Method {
 impl std::str::FromStr for Method {
     type Err = Error;
     fn from_str(name: &str) -> Result<Self, Error> {
-        Self::all()
-            .into_iter()
-            .find(|m| m.name() == name)
-            .ok_or_else(|| Error::UnknownName { what: "method", name: name.into(), known: names(&Self::all(), Self::name) })
+        Self::all().into_iter().find(|m| m.name() == name).ok_or_else(|| Error::UnknownName {
+            what: "method",
+            name: name.into(),
+            known: names(&Self::all(), Self::name),
+        })
     }
 }
 

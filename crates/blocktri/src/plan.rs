@@ -13,15 +13,16 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
 
+use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::partition;
-use crate::options::{Blocks, Method, Reorder};
+use crate::options::{Blocks, Reorder};
 
 /// A way to solve: method, order, and what it costs.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Direct method.
-    pub method: Method,
+    pub method: Direct,
     /// Order it works in.
     pub reorder: Reorder,
     /// Counted floating-point operations of factorization and one solve.
@@ -34,7 +35,7 @@ impl Candidate {
     /// Flops weighted by the method's rate: sparse elimination runs at about a quarter of the band kernel's.
     fn cost(&self) -> f64 {
         match self.method {
-            Method::SparseLu => 4.0 * self.flops,
+            Direct::SparseLu => 4.0 * self.flops,
             _ => self.flops,
         }
     }
@@ -90,7 +91,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     }
     if natural && !cheap(&candidates) {
         candidates.push(Candidate {
-            method: Method::SparseLu,
+            method: Direct::SparseLu,
             reorder: Reorder::None,
             flops: minimum_degree_flops(a) + 4.0 * a.nnz() as f64,
             structure: format!("{} non-zeros, minimum degree order", a.nnz()),
@@ -113,13 +114,13 @@ fn push_narrow<T: Scalar>(
     let n = a.nrows();
     if kl <= 1 && ku <= 1 {
         // Without pivoting half the work, but only where dominance makes the pivots safe.
-        let method = if dominant(a) { Method::Thomas } else { Method::TridiagonalLu };
+        let method = if dominant(a) { Direct::Thomas } else { Direct::TridiagonalLu };
         candidates.push(Candidate { method, reorder, flops: 10.0 * n as f64, structure: "tridiagonal".into() });
         return;
     }
     if n as f64 * (2 * kl + ku + 1) as f64 <= MAX_VALUES {
         candidates.push(Candidate {
-            method: Method::BandLu,
+            method: Direct::BandLu,
             reorder,
             flops: band_flops(n, kl, ku),
             structure: format!("{kl} sub- and {ku} super-diagonals"),
@@ -128,7 +129,7 @@ fn push_narrow<T: Scalar>(
     let (min, max) = partition.min_max_size();
     if partition.n_blocks() > 1 && BlockLu::<f64>::bytes(partition) <= 8.0 * MAX_VALUES {
         candidates.push(Candidate {
-            method: Method::BlockLu,
+            method: Direct::BlockLu,
             reorder,
             flops: block_flops(partition),
             structure: format!("{} diagonal blocks of {min} to {max}", partition.n_blocks()),

@@ -3,25 +3,25 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::spike::Partitions;
-use bt_direct::{FactorError, RbtOptions, Singularity, SparseLu};
+use bt_direct::{FactorError, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
 };
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
-    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision, Overlap,
-    Preconditioner, QuasiBlockTridiagonal, Schwarz, Series, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0,
-    ilu0, iluk, ilut, ssor,
+    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision,
+    Preconditioner, QuasiBlockTridiagonal, Schwarz, SsorAi, SsorAiMasked, TriangularSolves, ic0, ilu0, iluk, ilut,
+    ssor,
 };
 
+use crate::direct::spike_notes;
 use crate::error::Error;
-use crate::factors::{partition, spike_notes};
+use crate::factors::partition;
 use crate::gpu;
-use crate::options::{Blocks, DeviceChoice, Local, Method, Precision, Precond, Reorder, SolveOptions};
-
-/// ω of the SSOR preconditioners: that of Helfenstein & Koko.
-pub(crate) const OMEGA: f64 = 1.1;
+use crate::method::{Krylov, Precision, names};
+use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
+use crate::preconditioners::{CentralBand, Local, Precond};
 
 /// A rounded, where the preconditioner is to be made in single precision.
 pub(crate) type Single = Option<Rounded<f32>>;
@@ -31,35 +31,19 @@ pub(crate) type Single = Option<Rounded<f32>>;
 /// # Errors
 /// [`Error::Usage`] for preconditioners that are not made in single precision; [`Error::Input`] naming a row or column that vanishes
 /// in it.
-pub(crate) fn single<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Single, Error> {
-    if options.precision == Precision::Working || !matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64) {
+pub(crate) fn single<T: Scalar>(a: &Csr<T>, given: &Krylov) -> Result<Single, Error> {
+    if given.precision == Precision::Working || !matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64) {
         return Ok(None);
     }
-    if T::IS_REAL && IN_SINGLE.contains(&options.precond) {
+    if T::IS_REAL && given.precond.is_in_single() {
         return Ok(Some(Rounded::new(a)?));
     }
-    let (asked, there) = (options.precond.name(), IN_SINGLE.map(Precond::name).join(", "));
+    let mut all = Precond::all();
+    all.retain(Precond::is_in_single);
+    let (asked, there) = (given.precond, names(&all, Precond::name));
     let message = format!("{asked} is not made in single precision; there are {there}, for real matrices");
     Err(Error::Usage { message })
 }
-
-/// The preconditioners that are large beside A, or dense, and so gain by half the memory.
-const IN_SINGLE: [Precond; 14] = [
-    Precond::Auto,
-    Precond::None,
-    Precond::Jacobi,
-    Precond::BlockJacobi,
-    Precond::BlockGs,
-    Precond::BlockSgs,
-    Precond::BlockRedBlack,
-    Precond::Ilu0,
-    Precond::Milu0,
-    Precond::Iluk,
-    Precond::Ilut,
-    Precond::Ic0,
-    Precond::Mic0,
-    Precond::Ras,
-];
 
 /// A by the blocks of a block sweep.
 pub(crate) struct Split<T: Scalar> {
@@ -74,17 +58,12 @@ impl<T: Scalar> Split<T> {
     pub fn of(
         a: &Csr<T>,
         identity: bool,
-        options: &SolveOptions,
+        precond: Precond,
+        blocks: &Blocks,
         notes: &mut Vec<String>,
     ) -> Result<Option<Self>, Error> {
-        let form = match options.precond {
-            Precond::BlockJacobi => BlockForm::Jacobi,
-            Precond::BlockGs => BlockForm::GaussSeidel,
-            Precond::BlockSgs => BlockForm::Symmetric,
-            Precond::BlockRedBlack => BlockForm::RedBlack,
-            _ => return Ok(None),
-        };
-        let partition = sweep_blocks(a, identity, options, notes)?;
+        let Precond::Blocks(form) = precond else { return Ok(None) };
+        let partition = sweep_blocks(a, identity, precond, blocks, notes)?;
         let (blocks, outside) = match BlockTridiagonal::from_csr(a, partition.clone(), HybridLayout::default()) {
             Ok(blocks) => (blocks, 0),
             Err(InputError::OutsideStructure { .. }) => {
@@ -98,112 +77,89 @@ impl<T: Scalar> Split<T> {
     }
 }
 
-/// The preconditioner asked for, in the precision of `single` or of A. `identity`: A is in the order given; `split`: A by the blocks
-/// that a sweep over them is for.
+/// The preconditioner asked for, in the precision of `single` or of A, and which it is. `identity`: A is in the order given; `split`: A
+/// by the blocks that a sweep over them is for.
 pub(crate) fn preconditioner<'a, T: Scalar>(
     a: &'a Csr<T>,
     split: Option<Split<T>>,
     single: &'a Single,
     identity: bool,
+    given: &Krylov,
     options: &SolveOptions,
     notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
+) -> Result<(Box<dyn Preconditioner<T> + 'a>, Precond), Error> {
     // By the constant alone, so that nothing is compiled for complex numbers.
     if T::IS_REAL
         && let Some(single) = single
     {
         notes.push("the preconditioner is in single precision".into());
-        let made = in_single(single.matrix(), identity, options, notes)?;
-        return Ok(Box::new(MixedPrecision::new(made, single.exponent())));
+        let (made, precond) = in_single(single.matrix(), identity, given, options, notes)?;
+        return Ok((Box::new(MixedPrecision::new(made, single.exponent())), precond));
     }
-    make(a, split, options, notes)
+    let made: Box<dyn Preconditioner<T> + 'a> = match given.precond {
+        Precond::Auto => return Ok(jacobi_or_none(a, notes)),
+        Precond::None => Box::new(Identity::new(a.nrows())),
+        Precond::Jacobi => Box::new(Jacobi::new(a)?),
+        Precond::Blocks(_) => block_sweep(split.expect("a sweep over blocks has A by them"), given.precond, notes)?,
+        Precond::Ssor { omega, solves } => Box::new(ssor(a, omega)?.solved_by(solves)),
+        Precond::SsorAi { omega, series, triangles } => Box::new(SsorAi::new(a, omega, series, triangles)?),
+        Precond::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
+        Precond::Ilu0 { .. } | Precond::Iluk { .. } | Precond::Ilut { .. } | Precond::Ic0 { .. } => {
+            Box::new(incomplete(a, given.precond, notes)?)
+        }
+        Precond::Schwarz { .. } => Box::new(schwarz(a, given.precond, notes)?),
+        Precond::Arms(arms) => Box::new(self::arms(a, arms, options.device, notes)?),
+        Precond::Spike(band) => Box::new(band_spike(a, BandSpikeOptions::default(), band, given, options, notes)?),
+        Precond::SpikeTruncated(band) => Box::new(band_spike(a, truncated(), band, given, options, notes)?),
+        Precond::BlockReduced => unreachable!("not a preconditioner: krylov() goes another way"),
+    };
+    Ok((made, given.precond))
 }
 
-/// One of [`IN_SINGLE`].
+/// One of those that are made in single precision.
 fn in_single<'a>(
     a: &'a Csr<f32>,
     identity: bool,
+    given: &Krylov,
     options: &SolveOptions,
     notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<f32> + 'a>, Error> {
-    if let Some(split) = Split::of(a, identity, options, notes)? {
-        return Ok(block_sweep(split, options, notes)?);
+) -> Result<(Box<dyn Preconditioner<f32> + 'a>, Precond), Error> {
+    let precond = given.precond;
+    if let Some(split) = Split::of(a, identity, precond, &options.blocks, notes)? {
+        return Ok((block_sweep(split, precond, notes)?, precond));
     }
-    Ok(match options.precond {
+    let made: Box<dyn Preconditioner<f32>> = match precond {
+        Precond::Auto => return Ok(jacobi_or_none(a, notes)),
         Precond::None => Box::new(Identity::new(a.nrows())),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::Auto => jacobi_or_none(a, notes),
-        Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
-        _ => Box::new(incomplete(a, options, notes)?),
-    })
+        Precond::Schwarz { .. } => Box::new(schwarz(a, precond, notes)?),
+        _ => Box::new(incomplete(a, precond, notes)?),
+    };
+    Ok((made, precond))
 }
 
 /// Incomplete LU and Cholesky factors, and what happened while they were made.
-fn incomplete<T: Scalar>(
-    a: &Csr<T>,
-    options: &SolveOptions,
-    notes: &mut Vec<String>,
-) -> Result<IncompleteLu<T>, Error> {
-    Ok(match options.precond {
-        Precond::Ilu0 => counted(ilu0(a, DroppedFill::Forgotten)?, options, notes),
-        Precond::Milu0 => counted(ilu0(a, DroppedFill::ToDiagonal)?, options, notes),
-        Precond::Iluk => counted(iluk(a, options.levels, DroppedFill::Forgotten)?, options, notes),
-        Precond::Ilut => counted(ilut(a, options.ilut)?, options, notes),
-        Precond::Ic0 => shifted(ic0(a, DroppedFill::Forgotten)?, options, notes),
-        Precond::Mic0 => shifted(ic0(a, DroppedFill::ToDiagonal)?, options, notes),
-        other => unreachable!("{} has no incomplete factors", other.name()),
+fn incomplete<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) -> Result<IncompleteLu<T>, Error> {
+    Ok(match precond {
+        Precond::Ilu0 { fill, solves } => counted(ilu0(a, fill)?, solves, notes),
+        Precond::Iluk { levels, solves } => counted(iluk(a, levels, DroppedFill::Forgotten)?, solves, notes),
+        Precond::Ilut { options, solves } => counted(ilut(a, options)?, solves, notes),
+        Precond::Ic0 { fill, solves } => shifted(ic0(a, fill)?, solves, notes),
+        other => unreachable!("{other} has no incomplete factors"),
     })
 }
 
-fn jacobi_or_none<'a, T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Box<dyn Preconditioner<T> + 'a> {
+fn jacobi_or_none<'a, T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> (Box<dyn Preconditioner<T> + 'a>, Precond) {
     match Jacobi::new(a) {
         Ok(jacobi) => {
             notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
-            Box::new(jacobi)
+            (Box::new(jacobi), Precond::Jacobi)
         }
         Err(why) => {
             notes.push(format!("no preconditioner: {why}"));
-            Box::new(Identity::new(a.nrows()))
+            (Box::new(Identity::new(a.nrows())), Precond::None)
         }
     }
-}
-
-fn make<'a, T: Scalar>(
-    a: &'a Csr<T>,
-    split: Option<Split<T>>,
-    options: &SolveOptions,
-    notes: &mut Vec<String>,
-) -> Result<Box<dyn Preconditioner<T> + 'a>, Error> {
-    let n = a.nrows();
-    let omega = options.omega.unwrap_or(OMEGA);
-    let approximate = |series, triangles| SsorAi::new(a, omega, series, triangles);
-    Ok(match options.precond {
-        Precond::None => Box::new(Identity::new(n)),
-        Precond::Jacobi => Box::new(Jacobi::new(a)?),
-        Precond::BlockJacobi | Precond::BlockGs | Precond::BlockSgs | Precond::BlockRedBlack => {
-            block_sweep(split.expect("a sweep over blocks has A by them"), options, notes)?
-        }
-        Precond::Ssor => Box::new(ssor(a, omega)?.solved_by(options.triangular)),
-        Precond::SsorAi => Box::new(approximate(Series::First, Triangles::Stored)?),
-        Precond::SsorAiFree => Box::new(approximate(Series::First, Triangles::OfMatrix)?),
-        Precond::SsorAi2 => Box::new(approximate(Series::Second, Triangles::Stored)?),
-        Precond::Ip => Box::new(approximate(Series::IncompletePoisson, Triangles::Stored)?),
-        Precond::SsorAiMasked => Box::new(SsorAiMasked::new(a, omega)?),
-        Precond::Schwarz => Box::new(schwarz(a, Overlap::Added, options, notes)?),
-        Precond::Ras => Box::new(schwarz(a, Overlap::Restricted, options, notes)?),
-        Precond::Arms => Box::new(arms(a, options.arms, DeviceChoice::Cpu, notes)?),
-        Precond::ArmsRbt => {
-            let last = LastSolver::Butterflies(RbtOptions { seed: options.seed, ..RbtOptions::default() });
-            Box::new(arms(a, ArmsOptions { last, ..options.arms }, options.device, notes)?)
-        }
-        Precond::Spike => Box::new(band_spike(a, BandSpikeOptions::default(), options, notes)?),
-        Precond::SpikeTruncated => Box::new(band_spike(a, truncated(), options, notes)?),
-        Precond::Ilu0 | Precond::Milu0 | Precond::Iluk | Precond::Ilut | Precond::Ic0 | Precond::Mic0 => {
-            Box::new(incomplete(a, options, notes)?)
-        }
-        Precond::BlockReduced => unreachable!("not a preconditioner: krylov() goes another way"),
-        Precond::Auto => jacobi_or_none(a, notes),
-    })
 }
 
 /// Largest block of the natural partition that is worth factoring as a dense one.
@@ -214,12 +170,12 @@ const UNIFORM: usize = 64;
 /// A sweep over the blocks.
 fn block_sweep<T: Scalar>(
     split: Split<T>,
-    options: &SolveOptions,
+    precond: Precond,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
     let Split { form, blocks: a, outside } = split;
     let blocks = a.n_blocks();
-    let m = BlockPreconditioner::new(a, form).map_err(|e| singular_block(e, blocks, options))?;
+    let m = BlockPreconditioner::new(a, form).map_err(|e| singular_block(e, blocks, precond))?;
     if outside > 0 && form != BlockForm::Jacobi {
         notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
     }
@@ -233,21 +189,21 @@ fn block_sweep<T: Scalar>(
 pub(crate) fn sweep_blocks<T: Scalar>(
     a: &Csr<T>,
     identity: bool,
-    options: &SolveOptions,
+    precond: Precond,
+    blocks: &Blocks,
     notes: &mut Vec<String>,
 ) -> Result<Partition, Error> {
-    let partition =
-        if options.blocks == Blocks::Detect { detected(a)? } else { partition(a, &options.blocks, identity)? };
-    let ((min, max), blocks) = (partition.min_max_size(), partition.n_blocks());
-    notes.push(format!("preconditioner: {} on {blocks} blocks of {min} to {max} rows", options.precond.name()));
+    let partition = if *blocks == Blocks::Detect { detected(a)? } else { partition(a, blocks, identity)? };
+    let ((min, max), count) = (partition.min_max_size(), partition.n_blocks());
+    notes.push(format!("preconditioner: {precond} on {count} blocks of {min} to {max} rows"));
     Ok(partition)
 }
 
 /// What a singular block out of several means: A itself may be regular.
-pub(crate) fn singular_block(error: FactorError, blocks: usize, options: &SolveOptions) -> FactorError {
+pub(crate) fn singular_block(error: FactorError, blocks: usize, precond: Precond) -> FactorError {
     match error {
         FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
-            method: options.precond.name(),
+            method: precond.name(),
             reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
         },
         other => other,
@@ -267,35 +223,32 @@ fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
 const PARTS: usize = 4;
 
 /// Subdomains of contiguous rows, four unless told otherwise.
-fn schwarz<T: Scalar>(
-    a: &Csr<T>,
-    overlap: Overlap,
-    options: &SolveOptions,
-    notes: &mut Vec<String>,
-) -> Result<Schwarz<T>, Error> {
+fn schwarz<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) -> Result<Schwarz<T>, Error> {
+    let Precond::Schwarz { values, layers, subdomains, local } = precond else {
+        unreachable!("{precond} has no subdomains")
+    };
     let n = a.nrows();
-    let parts = options.partitions.unwrap_or(PARTS).clamp(1, n.max(1));
+    let parts = subdomains.unwrap_or(PARTS).clamp(1, n.max(1));
     // Sizes that differ by one row at most.
     let partition = Partition::from_sizes((0..parts).map(|i| (i + 1) * n / parts - i * n / parts))?;
     let mut replaced = 0;
-    let m = Schwarz::new(a, &partition, options.overlap, overlap, |local| -> Result<Box<dyn Preconditioner<T>>, _> {
-        let factors = match options.local {
-            Local::Ilu0 => ilu0(local, DroppedFill::Forgotten)?,
-            Local::Iluk => iluk(local, options.levels, DroppedFill::Forgotten)?,
-            Local::Ilut => ilut(local, options.ilut)?,
-            Local::Ic0 => ic0(local, DroppedFill::Forgotten)?.factors,
-            Local::Direct => return Ok(Box::new(Factored::new(SparseLu::new(local)?))),
+    let m = Schwarz::new(a, &partition, layers, values, |part| -> Result<Box<dyn Preconditioner<T>>, _> {
+        let factors = match local {
+            Local::Ilu0 => ilu0(part, DroppedFill::Forgotten)?,
+            Local::Iluk(levels) => iluk(part, levels, DroppedFill::Forgotten)?,
+            Local::Ilut(options) => ilut(part, options)?,
+            Local::Ic0 => ic0(part, DroppedFill::Forgotten)?.factors,
+            Local::Direct => return Ok(Box::new(Factored::new(SparseLu::new(part)?))),
         };
         replaced += factors.replaced_pivots();
         Ok(Box::new(factors))
     })
-    .map_err(|e| singular_block(e, parts, options))?;
+    .map_err(|e| singular_block(e, parts, precond))?;
     let (least, most) = m.min_max_rows();
     notes.push(format!(
-        "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {}, each by {}",
+        "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {layers}, each by {}",
         m.name(),
-        options.overlap,
-        options.local.name()
+        local.name()
     ));
     if replaced > 0 {
         notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
@@ -375,20 +328,22 @@ fn truncated() -> BandSpikeOptions {
 fn band_spike<T: Scalar>(
     a: &Csr<T>,
     mut chosen: BandSpikeOptions,
+    band: CentralBand,
+    given: &Krylov,
     options: &SolveOptions,
     notes: &mut Vec<String>,
 ) -> Result<BandSpike<T>, Error> {
     if options.reorder != Reorder::Auto {
         chosen.order = BandOrder::Given;
     }
-    let symmetric = matches!(options.method, Method::Cg | Method::Fcg);
+    let symmetric = given.method.is_symmetric();
     if symmetric || matches!(options.reorder, Reorder::None | Reorder::Rcm | Reorder::Spectral) {
         chosen.diagonal = Diagonal::Given;
     }
-    if let Some(k) = options.bandwidth {
+    if let Some(k) = band.bandwidth {
         chosen.width = BandWidth::Half(k);
     }
-    if let Some(p) = options.partitions {
+    if let Some(p) = band.partitions {
         chosen.spike.partitions = Partitions::Balanced(p);
     }
     let m = BandSpike::new(a, &chosen)?;
@@ -408,9 +363,9 @@ fn band_spike<T: Scalar>(
 }
 
 /// Incomplete factors, and what happened while they were made.
-fn counted<T: Scalar>(m: IncompleteLu<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
-    incomplete_notes(m.name(), m.nnz(), m.replaced_pivots(), || m.levels(), options, notes);
-    m.solved_by(options.triangular)
+fn counted<T: Scalar>(m: IncompleteLu<T>, solves: TriangularSolves, notes: &mut Vec<String>) -> IncompleteLu<T> {
+    incomplete_notes(m.name(), m.nnz(), m.replaced_pivots(), || m.levels(), solves, notes);
+    m.solved_by(solves)
 }
 
 /// Size of incomplete factors, pivots replaced, and sweeps in place of solves on their levels.
@@ -419,23 +374,23 @@ pub(crate) fn incomplete_notes(
     nnz: usize,
     replaced: usize,
     levels: impl FnOnce() -> (usize, usize),
-    options: &SolveOptions,
+    solves: TriangularSolves,
     notes: &mut Vec<String>,
 ) {
     notes.push(format!("preconditioner: {name} with {nnz} entries"));
     if replaced > 0 {
         notes.push(format!("{replaced} small pivots of {name} were replaced"));
     }
-    if let TriangularSolves::Sweeps(sweeps) = options.triangular {
+    if let TriangularSolves::Sweeps(sweeps) = solves {
         let (lower, upper) = levels();
         notes.push(format!("{sweeps} Jacobi sweeps in place of triangular solves on {lower} and {upper} levels"));
     }
 }
 
 /// Incomplete Cholesky factors, and the shift they took.
-fn shifted<T: Scalar>(m: Ic0<T>, options: &SolveOptions, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn shifted<T: Scalar>(m: Ic0<T>, solves: TriangularSolves, notes: &mut Vec<String>) -> IncompleteLu<T> {
     shift_note(m.factors.name(), m.breakdowns, m.shift, notes);
-    counted(m.factors, options, notes)
+    counted(m.factors, solves, notes)
 }
 
 /// The shift that incomplete Cholesky factors took, if any.

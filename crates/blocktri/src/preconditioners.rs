@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use bt_iter::{ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Series, Triangles, TriangularSolves};
+use bt_iter::{
+    ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Series, Triangles, TriangularSolves,
+};
 
 use crate::error::Error;
 use crate::method::names;

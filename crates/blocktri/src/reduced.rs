@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Progress, Scalar, norm2};
-use bt_iter::{Balanced, CyclicallyReduced, Identity};
+use bt_iter::{Balanced, CyclicallyReduced, Identity, StopRule};
 use faer::MatRef;
 
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::iterate::{columns, lockstep, ordered};
-use crate::options::{DeviceChoice, Method, Precision, SolveOptions};
+use crate::method::{Krylov, Precision};
+use crate::options::{DeviceChoice, SolveOptions};
 use crate::precondition::{singular_block, sweep_blocks};
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -22,18 +23,19 @@ use crate::unit::Unit;
 pub(crate) fn solve<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
+    given: &Krylov,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let name = options.precond.name();
+    let name = given.precond.name();
     let refused = |message| Err(Error::Usage { message });
-    if matches!(options.method, Method::Cg | Method::Fcg) {
+    if given.method.is_symmetric() {
         return refused(format!(
-            "{name} has no symmetric form for --method {}: use bicgstab, gmres, fgmres, or block-redblack",
-            options.method
+            "{name} has no symmetric form for {}: use bicgstab, gmres, fgmres, or block-redblack",
+            given.method
         ));
     }
-    if options.precision != Precision::Working {
+    if given.precision != Precision::Working {
         return refused(format!("{name} solves with the blocks exactly, not in single precision: use block-redblack"));
     }
     let start = Instant::now();
@@ -41,9 +43,9 @@ pub(crate) fn solve<T: Scalar>(
     let unit = Unit::of(a, b);
     let (mut work, transform, reorder) = ordered(a, options, &mut notes)?;
     unit.remove(work.values_mut());
-    let stop = unit.criterion(&options.stop);
+    let stop = unit.criterion(&given.stop);
     let reorder_time = start.elapsed();
-    let partition = sweep_blocks(&work, transform.is_identity(), options, &mut notes)?;
+    let partition = sweep_blocks(&work, transform.is_identity(), given.precond, &options.blocks, &mut notes)?;
     let summary = BlockSummary::of(&partition);
     let blocks = match BlockTridiagonal::from_csr(&work, partition, HybridLayout::default()) {
         Err(outside @ InputError::OutsideStructure { .. }) => {
@@ -54,8 +56,8 @@ pub(crate) fn solve<T: Scalar>(
         made => made?,
     };
     let matrix = work.bytes() + blocks.bytes();
-    let mut reduced = CyclicallyReduced::new(blocks).map_err(|e| singular_block(e, summary.count, options))?;
-    let mut method = lockstep(options, reduced.order(), 1, &mut notes);
+    let mut reduced = CyclicallyReduced::new(blocks).map_err(|e| singular_block(e, summary.count, given.precond))?;
+    let mut method = lockstep(given.method, reduced.order(), 1, &mut notes);
     let setup = start.elapsed().saturating_sub(reorder_time);
     let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
         let balanced = unit.without(rhs, |rhs| Balanced::new(rhs).into_owned());
@@ -76,7 +78,7 @@ pub(crate) fn solve<T: Scalar>(
         balanced.leave(y, &mut report);
         Ok(report)
     };
-    let (x, mut report) = columns(a, b, &transform, options, monitor, &mut step)?;
+    let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, &given.stop), monitor, &mut step)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
     notes.append(&mut report.notes);
@@ -85,7 +87,7 @@ pub(crate) fn solve<T: Scalar>(
         x,
         report,
         reorder,
-        precond: name,
+        precond: given.precond,
         blocks: Some(summary),
         rcond: None,
         device: DeviceChoice::Cpu,

@@ -12,14 +12,18 @@ use bt_formats::{
     Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, RealScalar,
     Scalar, SolveReport, certify, max_abs, zero,
 };
+use bt_iter::Sweep;
 use faer::{Mat, MatMut, MatRef};
 
+use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, check_precision, factor, matching, transform};
 use crate::gpu;
 use crate::iterate::iterate;
-use crate::options::{Blocks, DeviceChoice, HostBlocks, Method, Precision, Reorder, SolveOptions};
-use crate::plan::{Plan, explain, plan};
+use crate::method::{Factoring, Method, Precision};
+use crate::options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
+use crate::plan::{Candidate, Plan, explain, plan};
+use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, proves_singular, working_precision};
 use crate::zeros::set_unreached;
@@ -33,8 +37,8 @@ pub struct Solution<T> {
     pub report: SolveReport,
     /// The reordering that was used.
     pub reorder: Reorder,
-    /// The preconditioner that was used; "none" for methods without one.
-    pub precond: &'static str,
+    /// The preconditioner that was used; `None` of them for methods without one.
+    pub precond: Precond,
     /// The blocks that were used, for methods on blocks.
     pub blocks: Option<BlockSummary>,
     /// Reciprocal condition number of A in the 1-norm, direct methods only.
@@ -62,8 +66,10 @@ pub struct Solution<T> {
 pub struct Solver<T: Scalar> {
     a: Csr<T>,
     factored: Factored<T>,
-    /// What is left to try, strongest last.
+    factoring: Factoring,
     options: SolveOptions,
+    /// What `auto` counted, cheapest first.
+    candidates: Vec<Candidate>,
     notes: Vec<String>,
     times: PhaseTimes,
 }
@@ -128,7 +134,7 @@ fn on_processor<T: Scalar>(
     if options.method.is_iterative() {
         return iterate(a, b, options, monitor).map_err(|e| match e {
             // Of a block or a subdomain: A itself may be regular.
-            Error::Singular(place) => no_pivot(a, options.method, place, options, monitor),
+            Error::Singular(place) => no_pivot(a, options.method.name(), place, options, monitor),
             other => other,
         });
     }
@@ -139,8 +145,9 @@ fn on_processor<T: Scalar>(
             None => "do not tell the condition number".to_owned(),
             Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
         };
+        let factoring = Factoring { precision: Precision::Working, ..solver.factoring };
         drop(solver);
-        let working = SolveOptions { precision: Precision::Working, ..options.clone() };
+        let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
         let mut answer = on_processor(a, b, &working, monitor)?;
         answer.report.notes.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
         return Ok(answer);
@@ -148,7 +155,7 @@ fn on_processor<T: Scalar>(
     // What the notes say is about the answer returned, then about the attempts around it.
     let mut attempts = Vec::new();
     let mut tried = (solver.factored.method, solver.factored.reorder);
-    while options.method == Method::Auto && answer.report.outcome == Outcome::Inaccurate {
+    while options.method.is_auto() && answer.report.outcome == Outcome::Inaccurate {
         let Some(next) = stronger_step(tried, a.nrows()) else { break };
         tried = next;
         let (method, reorder) = next;
@@ -175,10 +182,10 @@ fn on_processor<T: Scalar>(
             attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
         }
     }
-    if options.method == Method::Auto && solver.is_doubtful() {
+    if options.method.is_auto() && solver.is_doubtful() {
         // Rounding may have made it so: twice the precision tells, and has the digits.
         let (found, reorder) = (answer.report.method, Reorder::Matching);
-        if solver.replace(Method::DenseLuDoubled, reorder, monitor).is_ok() {
+        if solver.replace(Direct::DenseLuDoubled, reorder, monitor).is_ok() {
             let candidate = solver.solve(b.as_ref())?;
             if candidate.report.outcome == Outcome::Converged {
                 answer = candidate;
@@ -214,54 +221,30 @@ fn too_large<T: Scalar>(c: &Certificate) -> String {
 
 /// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
 /// matched, and for small systems dense LU in twice the precision.
-fn stronger_step((method, reorder): (Method, Reorder), n: usize) -> Option<(Method, Reorder)> {
-    match (stronger(method), method, reorder) {
-        (Some(next @ Method::TridiagonalLu), ..) => Some((next, Reorder::None)),
-        (Some(Method::SparseLu), ..) => Some((Method::SparseLu, Reorder::None)),
+fn stronger_step((method, reorder): (Direct, Reorder), n: usize) -> Option<(Direct, Reorder)> {
+    match (method.row().stronger, method, reorder) {
+        (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
+        (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
         (Some(next), _, order) => Some((next, order)),
-        (None, Method::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
-            Some((Method::DenseLuDoubled, Reorder::Matching))
+        (None, Direct::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
+            Some((Direct::DenseLuDoubled, Reorder::Matching))
         }
-        (None, Method::SparseLu, Reorder::Matching) => None,
-        (None, Method::SparseLu, _) => Some((Method::SparseLu, Reorder::Matching)),
+        (None, Direct::SparseLu, Reorder::Matching) => None,
+        (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
         (None, ..) => None,
-    }
-}
-
-/// The method to fall back on when `weak` gives no good answer.
-fn stronger(weak: Method) -> Option<Method> {
-    match weak {
-        Method::Thomas
-        | Method::CyclicReduction
-        | Method::Pcr
-        | Method::DiagonalPivoting
-        | Method::SpikeLu
-        | Method::SpikeDiagonalPivoting => Some(Method::TridiagonalLu),
-        Method::BlockCholesky => Some(Method::BlockLu),
-        Method::BlockRbt => Some(Method::BlockLuAcross),
-        Method::BlockLu
-        | Method::BlockCyclicReduction
-        | Method::BandLuNoPivot
-        | Method::BandCholesky
-        | Method::Spike
-        | Method::SpikeTruncated => Some(Method::BandLu),
-        Method::Genp => Some(Method::DenseLu),
-        Method::TridiagonalLu | Method::GSpike | Method::BandLu | Method::BlockLuAcross => Some(Method::SparseLu),
-        _ => None,
     }
 }
 
 /// The processor has a part of one kind of iteration only.
 fn check_shares(options: &SolveOptions) -> Result<(), Error> {
-    let shared = matches!(options.method, Method::Hbisa | Method::HbisaRedBlack);
+    let Method::Blocks(blocks) = &options.method else { return Ok(()) };
+    let shared = matches!(blocks.sweep, Sweep::Jacobi | Sweep::RedBlack);
     let on_gpu = matches!(options.device, DeviceChoice::Gpu(_));
-    if options.host_blocks == HostBlocks::None || (shared && on_gpu) {
+    if blocks.host_blocks == HostBlocks::None || (shared && on_gpu) {
         return Ok(());
     }
-    let wrong = if shared { format!("--device {}", options.device) } else { format!("--method {}", options.method) };
-    Err(Error::Usage {
-        message: format!("--host-blocks is for hbisa and hbisa-redblack with --device gpu, not for {wrong}"),
-    })
+    let wrong = if shared { format!("device {}", options.device) } else { format!("method {}", options.method) };
+    Err(Error::Usage { message: format!("host blocks are for hbisa and hbisa-redblack on a GPU, not for {wrong}") })
 }
 
 fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
@@ -304,22 +287,27 @@ impl<T: Scalar> Solver<T> {
     /// As [`solve`]; [`Error::Usage`] for an iterative method, which has no factors.
     pub fn new(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
         check_matrix(a)?;
-        if options.method.is_iterative() {
-            return Err(Error::Usage {
-                message: format!("{} is iterative and has no factors; call solve", options.method),
-            });
-        }
-        check_precision::<T>(options)?;
+        let Some(factoring) = options.method.factoring() else {
+            let message = format!("{} is iterative and has no factors; call solve", options.method);
+            return Err(Error::Usage { message });
+        };
+        check_precision::<T>(&options.method)?;
         let start = Instant::now();
         let mut notes = Vec::new();
         let a = prepared(a, &mut notes)?;
         let mut times = PhaseTimes::default();
         let reorder = order_asked(options);
+        let mut candidates = Vec::new();
         let factored = match options.method {
-            Method::Auto => {
+            Method::Direct(method, _) => {
+                let transform = transform(&a, Some(method), reorder, &mut notes)?;
+                times.reorder = start.elapsed();
+                named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?
+            }
+            _ => {
                 let fixed = match reorder {
                     Reorder::None | Reorder::Rcm | Reorder::Auto => None,
-                    given => Some(transform(&a, Method::Auto, given, &mut notes)?),
+                    given => Some(transform(&a, None, given, &mut notes)?),
                 };
                 let plan = match &fixed {
                     Some((transform, given)) => {
@@ -330,19 +318,15 @@ impl<T: Scalar> Solver<T> {
                     None => plan(&a, reorder, &options.blocks)?,
                 };
                 times.reorder = start.elapsed();
-                automatic(&a, options, plan, fixed, &mut notes, monitor)?
-            }
-            method => {
-                let transform = transform(&a, method, reorder, &mut notes)?;
-                times.reorder = start.elapsed();
-                named(&a, options, transform, &mut notes, monitor)?
+                candidates.clone_from(&plan.candidates);
+                automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?
             }
         };
         if options.blocks != Blocks::Detect && factored.blocks.is_none() {
             notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
         }
         times.setup = start.elapsed().saturating_sub(times.reorder);
-        Ok(Self { a, factored, options: options.clone(), notes, times })
+        Ok(Self { a, factored, factoring, options: options.clone(), candidates, notes, times })
     }
 
     /// Solves for the columns of `b`, refines, and certifies the answer.
@@ -353,7 +337,7 @@ impl<T: Scalar> Solver<T> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
-        let refinement = match (*precision, self.options.refinement) {
+        let refinement = match (*precision, self.factoring.refinement) {
             (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
             (_, asked) => asked,
         };
@@ -372,8 +356,10 @@ impl<T: Scalar> Solver<T> {
         let mut notes = self.notes.clone();
         notes.extend_from_slice(made);
         let mut warnings = Vec::new();
-        if !matches!(self.options.method, Method::Auto) && self.options.method != *method {
-            warnings.push(format!("{} could not factor the matrix: {method} solved the system", self.options.method));
+        if let Method::Direct(asked, _) = &self.options.method
+            && !asked.is_like(method)
+        {
+            warnings.push(format!("{asked} could not factor the matrix: {method} solved the system"));
         }
         if *precision == Precision::Single {
             notes.push("factors in single precision".into());
@@ -423,7 +409,7 @@ impl<T: Scalar> Solver<T> {
             x,
             report,
             reorder: *reorder,
-            precond: "none",
+            precond: Precond::None,
             blocks: *blocks,
             rcond,
             device: DeviceChoice::Cpu,
@@ -495,7 +481,7 @@ impl<T: Scalar> Solver<T> {
         let n = self.a.nrows();
         let limit = doubtful::<T>(n);
         n <= DOUBLED_ROWS
-            && self.factored.method != Method::DenseLuDoubled
+            && self.factored.method != Direct::DenseLuDoubled
             && self.factored.rcond(&self.a).is_some_and(|r| r < limit)
             && self.factored.scaled_rcond(&self.a) < limit
     }
@@ -540,11 +526,11 @@ impl<T: Scalar> Solver<T> {
         &*self.factored.factors
     }
 
-    /// Factors again by another method, or in another order or precision.
-    fn replace(&mut self, method: Method, reorder: Reorder, monitor: &mut dyn Monitor) -> Result<(), Error> {
+    /// Factors again by another method, or in another order.
+    fn replace(&mut self, method: Direct, reorder: Reorder, monitor: &mut dyn Monitor) -> Result<(), Error> {
         let start = Instant::now();
-        let transform = transform(&self.a, method, reorder, &mut self.notes)?;
-        self.factored = factor(&self.a, method, transform, &self.options, monitor)?;
+        let transform = transform(&self.a, Some(method), reorder, &mut self.notes)?;
+        self.factored = factor(&self.a, method, transform, self.factoring.precision, &self.options, monitor)?;
         self.times.setup += start.elapsed();
         Ok(())
     }
@@ -613,26 +599,29 @@ fn middle_exponent<T: Scalar>(b: &[T]) -> i32 {
     if exponent.is_finite() && exponent.abs() > range / 2.0 { (exponent / 2.0).floor() as i32 } else { 0 }
 }
 
-/// The method asked for; where it meets a pivot that only it cannot use, the next stronger one in the same order.
+/// The method asked for; where it meets a pivot that only it cannot use, and another may take its place, the next stronger one in the
+/// same order.
 fn named<T: Scalar>(
     a: &Csr<T>,
+    mut method: Direct,
+    precision: Precision,
     options: &SolveOptions,
     transform: (Transform<T>, Reorder),
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    let mut method = options.method;
-    let mut result = factor(a, method, transform.clone(), options, monitor);
+    let mut result = factor(a, method, transform.clone(), precision, options, monitor);
     if let Err(Error::Factor(failure @ FactorError::Breakdown { .. })) = &result
+        && options.fallback == Fallback::Stronger
         // What a pivoting method cannot factor, another cannot in the same order.
-        && let Some(next) = stronger(method).filter(|next| *next != Method::SparseLu)
+        && let Some(next) = method.row().stronger.filter(|next| *next != Direct::SparseLu)
     {
         notes.push(format!("{failure}; handed over to {next}"));
         method = next;
-        result = factor(a, method, transform, options, monitor);
+        result = factor(a, method, transform, precision, options, monitor);
     }
     match result {
-        Err(Error::Singular(place)) => Err(no_pivot(a, method, place, options, monitor)),
+        Err(Error::Singular(place)) => Err(no_pivot(a, method.name(), place, options, monitor)),
         result => result,
     }
 }
@@ -640,6 +629,7 @@ fn named<T: Scalar>(
 /// The candidates of a plan in turn, then stronger methods, until one factors.
 fn automatic<T: Scalar>(
     a: &Csr<T>,
+    precision: Precision,
     options: &SolveOptions,
     plan: Plan,
     mut fixed: Option<(Transform<T>, Reorder)>,
@@ -660,9 +650,9 @@ fn automatic<T: Scalar>(
         let transform = match (&fixed, reorder, order.take()) {
             (Some(given), ..) => given.clone(),
             (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
-            (None, reorder, _) => transform(a, method, reorder, notes)?,
+            (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
         };
-        let failure = match factor(a, method, transform, options, monitor) {
+        let failure = match factor(a, method, transform, precision, options, monitor) {
             Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
                 None => return Ok(factored),
                 Some(place) if stronger_step((method, reorder), a.nrows()).is_none() => {
@@ -688,7 +678,7 @@ fn automatic<T: Scalar>(
         };
         notes.push(format!("{failure}; handed over to {next}"));
         (method, reorder) = (next, order);
-        if method == Method::SparseLu {
+        if method == Direct::SparseLu {
             fixed = None;
         }
     }

@@ -16,9 +16,11 @@ use bt_formats::{
 };
 use faer::MatRef;
 
+use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{Factored, factor, matching, transform};
-use crate::options::{Method, Precision, Reorder, SolveOptions};
+use crate::method::Precision;
+use crate::options::{Reorder, SolveOptions};
 
 /// Normwise backward error of a few units of roundoff.
 pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
@@ -66,7 +68,7 @@ pub(crate) fn doubtful<T: Scalar>(n: usize) -> f64 {
 /// on it.
 pub(crate) fn no_pivot<T: Scalar>(
     a: &Csr<T>,
-    method: Method,
+    method: &'static str,
     place: Singularity,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
@@ -77,11 +79,9 @@ pub(crate) fn no_pivot<T: Scalar>(
         return proof;
     }
     let place = Singularity { kind: SingularKind::Numerical, ..place };
-    let method_of_proof = if a.nrows() <= DOUBLED_ROWS { Method::DenseLuDoubled } else { Method::SparseLu };
-    let strongest = transform(a, method_of_proof, Reorder::Matching, &mut Vec::new()).and_then(|transform| {
-        let options = SolveOptions { precision: Precision::Working, ..options.clone() };
-        factor(a, method_of_proof, transform, &options, monitor)
-    });
+    let method_of_proof = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
+    let strongest = transform(a, None, Reorder::Matching, &mut Vec::new())
+        .and_then(|transform| factor(a, method_of_proof, transform, Precision::Working, options, monitor));
     let found = match strongest {
         Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
         Ok(factored) => format!(
@@ -93,7 +93,7 @@ pub(crate) fn no_pivot<T: Scalar>(
         Err(other) => format!("whether the matrix is singular could not be found out: {other}"),
     };
     let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
-    Error::Factor(FactorError::Breakdown { method: method.name(), reason })
+    Error::Factor(FactorError::Breakdown { method, reason })
 }
 
 /// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
@@ -101,6 +101,6 @@ pub(crate) const DOUBLED_ROWS: usize = 512;
 
 /// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision, it is not.
 pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
-    strongest.method != Method::DenseLuDoubled
+    strongest.method != Direct::DenseLuDoubled
         && !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
 }

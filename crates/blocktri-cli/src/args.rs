@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
 
+pub mod method;
 mod queue;
 mod reproduce;
 
@@ -8,11 +9,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::formats::memory::Limit;
-use blocktri::{
-    DeviceChoice, HostBlocks, IlutOptions, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule,
-    TriangularSolves,
-};
+use blocktri::{DeviceChoice, Fallback, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
+use bt_formats::memory::Limit;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
@@ -159,8 +157,11 @@ pub struct SolveArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Method of solution
-    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = method())]
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = method_name())]
     pub method: Method,
+    /// Let the next stronger method take the place of the one named where it meets a pivot that it cannot use (auto always does)
+    #[arg(long)]
+    pub fallback: bool,
     /// Preconditioner
     #[arg(long, value_name = "P", default_value = "auto", value_parser = precond())]
     pub precond: Precond,
@@ -248,76 +249,15 @@ pub struct SolveArgs {
 }
 
 impl SolveArgs {
-    /// Options given that the method does not read. The list of what it reads is the one its help text prints.
-    pub fn unread_options(&self) -> Vec<&'static str> {
-        let reads = self.method.reads();
-        [
-            ("--reorder", !matches!(self.reorder, Reorder::Auto | Reorder::None)),
-            ("--blocks", self.blocks.is_some()),
-            ("--rtol", self.rtol.is_some()),
-            ("--atol", self.atol.is_some()),
-            ("--max-iters", self.max_iters.is_some()),
-            ("--stop", self.stop.is_some()),
-            ("--refine", self.refine.is_some()),
-            ("--precond", self.precond != Precond::Auto),
-            ("--precision", self.precision != Precision::Working),
-            ("--fill", self.fill.is_some()),
-            ("--drop-tol", self.drop_tol.is_some()),
-            ("--omega", self.omega.is_some()),
-            ("--levels", self.levels.is_some()),
-            ("--inner", self.inner.is_some()),
-            ("--restart", self.restart.is_some()),
-            ("--basis", self.basis != Precision::Working),
-            ("--overlap", self.overlap.is_some()),
-            ("--local", self.local.is_some()),
-            ("--sweeps", self.sweeps.is_some()),
-            ("--bandwidth", self.bandwidth.is_some()),
-            ("--partitions", self.partitions.is_some()),
-            ("--seed", self.seed.is_some() && !self.precond.is_randomized()),
-        ]
-        .into_iter()
-        .filter(|(name, given)| *given && !reads.contains(name))
-        .map(|(name, _)| name)
-        .collect()
-    }
-
     /// The options without the blocks, which need the matrix.
     pub fn solve_options(&self) -> SolveOptions {
-        let mut options = SolveOptions { method: self.method, reorder: self.reorder, ..SolveOptions::default() };
-        options.stop.rtol = self.rtol.unwrap_or(options.stop.rtol);
-        options.stop.atol = self.atol.unwrap_or(options.stop.atol);
-        options.stop.max_iters = self.max_iters.unwrap_or(options.stop.max_iters);
-        options.stop_rule = match self.stop {
-            None | Some(Stop::Residual) => StopRule::Residual,
-            Some(Stop::Update) => StopRule::Update,
-        };
-        options.precond = self.precond;
-        options.precision = self.precision;
-        options.basis = self.basis;
-        options.ilut.fill = self.fill.unwrap_or(options.ilut.fill);
-        options.ilut.drop_tolerance = self.drop_tol.unwrap_or(options.ilut.drop_tolerance);
-        let part = options.arms.schur;
-        options.arms = options.arms.with_dropping(IlutOptions {
-            fill: self.fill.unwrap_or(part.fill),
-            drop_tolerance: self.drop_tol.unwrap_or(part.drop_tolerance),
-        });
-        options.arms.levels = self.levels.unwrap_or(options.arms.levels);
-        options.arms.inner_steps = self.inner.unwrap_or(options.arms.inner_steps);
-        options.omega = self.omega;
-        options.overlap = self.overlap.unwrap_or(options.overlap);
-        options.local = self.local.unwrap_or(options.local);
-        options.levels = self.levels.unwrap_or(options.levels);
-        options.restart = self.restart.unwrap_or(options.restart);
-        options.triangular = self.sweeps.map_or(TriangularSolves::Levels, TriangularSolves::Sweeps);
-        options.bandwidth = self.bandwidth;
-        options.partitions = self.partitions;
-        options.seed = self.seed.unwrap_or(options.seed);
-        options.device = self.device;
-        options.host_blocks = self.host_blocks;
-        if let Some(steps) = self.refine {
-            options.refinement = blocktri::Refinement::Steps(steps);
+        SolveOptions {
+            method: method::with_options(self),
+            reorder: self.reorder,
+            fallback: if self.fallback { Fallback::Stronger } else { Fallback::Never },
+            device: self.device,
+            ..SolveOptions::default()
         }
-        options
     }
 }
 
@@ -666,14 +606,13 @@ fn host_blocks(text: &str) -> Result<HostBlocks, String> {
     }
 }
 
-fn method() -> impl TypedValueParser<Value = Method> {
-    PossibleValuesParser::new(Method::ALL.map(|m| PossibleValue::new(m.name()).help(m.summary())))
-        .try_map(|name| name.parse::<Method>())
+fn method_name() -> impl TypedValueParser<Value = Method> {
+    let names = Method::all().into_iter().map(|m| PossibleValue::new(m.name()).help(method::summary(&m)));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Method>())
 }
 
 fn precond() -> impl TypedValueParser<Value = Precond> {
-    PossibleValuesParser::new(Precond::ALL.map(Precond::name))
-        .try_map(|name| Precond::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown preconditioner"))
+    PossibleValuesParser::new(Precond::all().iter().map(Precond::name)).try_map(|name| name.parse::<Precond>())
 }
 
 fn precision() -> impl TypedValueParser<Value = Precision> {
@@ -682,8 +621,8 @@ fn precision() -> impl TypedValueParser<Value = Precision> {
 }
 
 fn local() -> impl TypedValueParser<Value = Local> {
-    PossibleValuesParser::new(Local::ALL.map(Local::name))
-        .try_map(|name| Local::ALL.into_iter().find(|l| l.name() == name).ok_or("unknown local solver"))
+    PossibleValuesParser::new(Local::all().iter().map(Local::name))
+        .try_map(|name| Local::all().into_iter().find(|l| l.name() == name).ok_or("unknown local solver"))
 }
 
 fn reorder() -> impl TypedValueParser<Value = Reorder> {
@@ -786,7 +725,7 @@ mod tests {
     #[test]
     fn options_a_method_does_not_read_are_found() {
         let parse = |line: &str| match Cli::parse_from(line.split(' ')).command {
-            Command::Solve(args) => args.unread_options(),
+            Command::Solve(args) => method::unread(&args),
             other => panic!("{other:?}"),
         };
         assert_eq!(parse("blocktri solve A.mtx --method band-lu --rtol 1e-3 --refine 2"), ["--rtol"]);
@@ -794,5 +733,9 @@ mod tests {
         assert!(parse("blocktri solve A.mtx --reorder rcm --blocks 4").is_empty());
         assert!(parse("blocktri solve A.mtx --method hbisa-gs --reorder rcm --stop update").is_empty());
         assert_eq!(parse("blocktri solve A.mtx --stop update"), ["--stop"]);
+        let krylov = "blocktri solve A.mtx --method gmres --restart 5 --levels 2 --overlap 1 --precond";
+        assert_eq!(parse(&format!("{krylov} iluk")), ["--overlap"]);
+        assert_eq!(parse(&format!("{krylov} ras --local iluk")), [""; 0]);
+        assert_eq!(parse("blocktri solve A.mtx --method sparse-lu --fallback"), ["--fallback"]);
     }
 }

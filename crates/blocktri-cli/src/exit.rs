@@ -88,8 +88,8 @@ impl Failure {
     }
 
     /// An input error; `file` is named where the error itself does not name one.
-    pub fn input(error: &blocktri::formats::Error, file: &Path) -> Self {
-        use blocktri::formats::Error;
+    pub fn input(error: &bt_formats::Error, file: &Path) -> Self {
+        use bt_formats::Error;
         let failure = match error {
             Error::Parse { file: place, line, .. } => {
                 let named = if place.as_os_str().is_empty() { file } else { place };
@@ -130,7 +130,7 @@ impl Failure {
     }
 
     /// A solve of the matrix in `file` by the method `asked` for that ended in an error.
-    pub fn solve(error: &blocktri::Error, file: &Path, asked: Method) -> Self {
+    pub fn solve(error: &blocktri::Error, file: &Path, asked: &Method) -> Self {
         let failure = match error {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
@@ -142,9 +142,7 @@ impl Failure {
             other => Self::usage(other.to_string()),
         };
         match error.help() {
-            Some(_) if asked == Method::Auto && matches!(error, blocktri::Error::Factor(_)) => {
-                failure.help(advice(asked))
-            }
+            Some(_) if asked.is_auto() && matches!(error, blocktri::Error::Factor(_)) => failure.help(advice(asked)),
             Some(help) if failure.help.is_none() => failure.help(help),
             _ => failure,
         }
@@ -205,8 +203,8 @@ pub struct Reply {
 }
 
 /// What to try where a direct method did not do.
-pub fn advice(asked: Method) -> &'static str {
-    if asked == Method::Auto {
+pub fn advice(asked: &Method) -> &'static str {
+    if asked.is_auto() {
         "other units for rows or columns that differ by many powers of ten; every stronger method was tried"
     } else {
         "use --method auto, which goes to stronger methods"
@@ -216,12 +214,12 @@ pub fn advice(asked: Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blocktri::SingularKind;
+    use blocktri::{Direct, SingularKind};
 
     #[test]
     fn failures_carry_their_place() {
         let at = Singularity { kind: SingularKind::Numerical, column: 4, block: Some(1) };
-        let failure = Failure::solve(&blocktri::Error::Singular(at), Path::new("A.mtx"), Method::Auto);
+        let failure = Failure::solve(&blocktri::Error::Singular(at), Path::new("A.mtx"), &Method::default());
         assert_eq!(failure.exit.code(), 4);
         assert!(failure.to_text().starts_with("error: A.mtx: the matrix is singular: no pivot in column 4"));
         let json = failure.to_json();
@@ -235,7 +233,7 @@ mod tests {
     #[test]
     fn a_method_that_breaks_down_is_not_a_usage_error() {
         let error = FactorError::Breakdown { method: "thomas", reason: "zero pivot in row 2".into() };
-        let failure = Failure::solve(&error.into(), Path::new("A.mtx"), Method::Thomas);
+        let failure = Failure::solve(&error.into(), Path::new("A.mtx"), &Direct::Thomas.into());
         assert_eq!(failure.exit.code(), 3);
         assert!(failure.help.is_some_and(|h| h.contains("--method")));
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use blocktri::faer::MatRef;
-use blocktri::formats::memory;
-use blocktri::queue::{CloudCase, CloudVariant, Order, UnitDisk, meshes};
 use blocktri::{Csr, Partition};
+use bt_formats::memory;
+use bt_queue::{CloudCase, CloudVariant, Order, UnitDisk, meshes};
 use serde_json::json;
 
 use crate::args::{
@@ -71,7 +71,7 @@ pub fn run(args: &GenerateArgs, global: &Global) -> Result<Reply> {
         rhs.finish()?;
     }
     output.finish()?;
-    let (n, nnz) = (blocktri::formats::LinearOperator::nrows(&matrix), matrix.values().len());
+    let (n, nnz) = (bt_formats::LinearOperator::nrows(&matrix), matrix.values().len());
     Ok(Reply {
         exit: Exit::Done,
         json: json!({ "schema": 1, "file": file, "kind": kind, "n": n, "nnz": nnz, "seed": seed }),
@@ -80,7 +80,7 @@ pub fn run(args: &GenerateArgs, global: &Global) -> Result<Reply> {
     })
 }
 
-fn bad(error: &blocktri::formats::Error) -> Failure {
+fn bad(error: &bt_formats::Error) -> Failure {
     let failure = Failure::usage(error.to_string());
     match error.help() {
         Some(help) => failure.help(help),
@@ -223,11 +223,7 @@ fn poisson_disk(args: &DiskArgs) -> Result<Made> {
     Ok(Made { kind: "poisson-disk", matrix, how: format!("poisson-disk --n {}", args.n), seed: None, load: Some(load) })
 }
 
-fn copies(
-    kind: &'static str,
-    args: &CopiesArgs,
-    make: fn(usize) -> blocktri::formats::Result<Csr<f64>>,
-) -> Result<Made> {
+fn copies(kind: &'static str, args: &CopiesArgs, make: fn(usize) -> bt_formats::Result<Csr<f64>>) -> Result<Made> {
     let matrix = make(args.copies).map_err(|e| bad(&e))?;
     Ok(Made { kind, matrix, how: format!("{kind} --copies {}", args.copies), seed: None, load: None })
 }

@@ -1,8 +1,8 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
-use blocktri::formats::detect::{Dominance, Places};
-use blocktri::formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
 use blocktri::{Analysis, CancelToken, Csr, HybridSummary, Method, Partition, Scalar};
+use bt_formats::detect::{Dominance, Places};
+use bt_formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
@@ -39,7 +39,7 @@ fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>, no
     memory::ask(needs::of_analysis(a), "the analysis of the matrix").map_err(|e| Failure::input(&e, &args.matrix))?;
     // Only a square matrix with rows has a structure to speak of.
     let analysis = if a.nrows() == a.ncols() && a.nrows() > 0 {
-        Some(blocktri::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix, Method::Auto))?)
+        Some(blocktri::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix, &Method::default()))?)
     } else {
         None
     };

@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::{
+use blocktri::{CancelToken, Csr, Monitor, Scalar};
+use bt_formats::{
     AnyMatrix, Columns, Error as InputError, RhsInFile, ScalarKind, System, matrix_market, read_columns,
     read_columns_from, read_system, read_system_from,
 };
-use blocktri::{CancelToken, Csr, Monitor, Scalar};
 
 use crate::exit::{Failure, Result};
 use crate::output::{Format, Output, is_standard};

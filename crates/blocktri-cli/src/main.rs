@@ -28,7 +28,7 @@ use std::time::Duration;
 use crate::args::{Cli, Command, Global};
 use crate::exit::{Exit, Failure, Reply, Result};
 use blocktri::CancelToken;
-use blocktri::formats::memory;
+use bt_formats::memory;
 use clap::CommandFactory;
 
 /// How long a cancelled solve may take to return before the program ends without it.

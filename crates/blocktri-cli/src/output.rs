@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blocktri::formats::PartialFile;
+use bt_formats::PartialFile;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use blocktri::faer::MatRef;
-use blocktri::queue::{
+use blocktri::{CancelToken, Outcome, Partition};
+use bt_queue::{
     Capacity, CloudModel, Distribution, Error, Generator, Marginals, Order, Scaled, State, Stationary, TimeUnit,
     mean_first_passage, sweep, transient,
 };
-use blocktri::{CancelToken, Outcome, Partition};
 use serde_json::{Value, json};
 
 use crate::args::{BlocksArg, Global, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};

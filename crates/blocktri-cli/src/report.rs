@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blocktri::formats::{PhaseTimes, ScalarKind, memory};
-use blocktri::{BlockSummary, DeviceChoice, Method, Outcome, Reorder, SolveOptions, SolveReport};
+use blocktri::{BlockSummary, DeviceChoice, Method, Outcome, Precond, Reorder, SolveReport};
+use bt_formats::{PhaseTimes, ScalarKind, memory};
 use serde_json::{Map, Value, json};
 
 /// Everything the report says.
@@ -15,14 +15,13 @@ pub struct Facts<'a> {
     pub nnz: usize,
     pub nrhs: usize,
     pub blocks: Option<BlockSummary>,
-    pub method_requested: Method,
+    pub method_requested: &'a Method,
     pub reorder: Reorder,
-    pub precond: &'a str,
+    pub precond: Precond,
     pub report: &'a SolveReport,
     pub forward_error: Option<f64>,
     pub rcond: Option<f64>,
     pub device: DeviceChoice,
-    pub options: &'a SolveOptions,
     pub seconds: Seconds,
     pub notes: Vec<String>,
     pub output: Option<&'a Path>,
@@ -108,7 +107,7 @@ impl Facts<'_> {
             "blocks": self.blocks.map(|b| json!({ "count": b.count, "min": b.min, "max": b.max })),
             "method": report.method,
             "method_requested": self.method_requested.name(),
-            "precond": self.precond,
+            "precond": self.precond.name(),
             "reorder": self.reorder.name(),
             "device": self.device.to_string(),
             "threads": rayon::current_num_threads(),
@@ -126,8 +125,7 @@ impl Facts<'_> {
                 "factors": report.bytes.factors,
                 "workspace": report.bytes.workspace,
             },
-            "seed": (self.method_requested.is_randomized() || self.options.precond.is_randomized())
-                .then_some(self.options.seed),
+            "seed": self.method_requested.seed(),
             "notes": self.notes,
         })
     }
@@ -145,7 +143,7 @@ impl Facts<'_> {
             plural(self.nrhs, "right-hand side")
         ));
         let requested = match self.method_requested {
-            Method::Auto => " (chosen by auto)",
+            Method::Auto(_) => " (chosen by auto)",
             asked if asked.name() != report.method => " (after the method asked for)",
             _ => "",
         };
@@ -192,7 +190,7 @@ impl Facts<'_> {
     }
 
     fn is_iterative(&self) -> bool {
-        self.report.method.parse::<Method>().is_ok_and(Method::is_iterative)
+        self.report.method.parse::<Method>().is_ok_and(|m| m.is_iterative())
     }
 }
 

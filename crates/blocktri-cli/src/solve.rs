@@ -5,15 +5,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::{
-    AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
-};
 use blocktri::{
     Blocks, CancelToken, Csr, DeviceChoice, Method, OpenDevice, Outcome, Scalar, Solution, SolveOptions, SolveReport,
-    StopRule, c64,
+    StopCriterion, StopRule, c64,
+};
+use bt_formats::{
+    AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
 };
 
-use crate::args::{BlocksArg, Global, SolveArgs};
+use crate::args::{BlocksArg, Global, SolveArgs, method};
 use crate::exit::{self, Exit, Failure, Reply, Result};
 use crate::load;
 use crate::needs;
@@ -80,7 +80,8 @@ fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
     let wants_history =
         [("--history", &args.history), ("--plot", &args.plot)].into_iter().find(|(_, file)| file.is_some());
     if let Some((option, _)) = wants_history.filter(|_| !args.method.is_iterative()) {
-        let iterative: Vec<_> = Method::ALL.into_iter().filter(|m| m.is_iterative()).map(Method::name).collect();
+        let all = Method::all();
+        let iterative: Vec<_> = all.iter().filter(|m| m.is_iterative()).map(Method::name).collect();
         return Err(Failure::usage(format!(
             "{option} records the residual of every iteration, but --method {} is direct and has none",
             args.method
@@ -124,6 +125,7 @@ impl Targets {
     /// Writes all of them, and only then lets them appear.
     fn write<T: Scalar>(self, x: MatRef<'_, T>, curves: &[Curve], facts: &Facts<'_>) -> Result<()> {
         let mut written = Vec::new();
+        let (rule, stop) = stop_of(facts.method_requested);
         if let Some(mut output) = self.solution {
             let comment = format!(
                 "solution of {} by blocktri {}, method {}, backward error {:.2e}",
@@ -140,7 +142,7 @@ impl Targets {
                 Format::Json => history_as_json,
                 _ => history_as_table,
             };
-            output.write(|w| write(w, facts.options.stop_rule, curves))?;
+            output.write(|w| write(w, rule, curves))?;
             written.push(output);
         }
         if let Some(picture) = self.plot {
@@ -155,17 +157,21 @@ impl Targets {
                 report.iterations,
                 report.certificate.relative_residual
             );
-            let (label, tolerance) = match facts.options.stop_rule {
-                StopRule::Residual => ("relative residual", Some(facts.options.stop.rtol)),
+            let (label, tolerance) = match rule {
+                StopRule::Residual => ("relative residual", Some(stop.rtol)),
                 // rtol is relative to x, which is no line.
-                StopRule::Update => {
-                    ("update", Some(facts.options.stop.atol).filter(|_| facts.options.stop.rtol == 0.0))
-                }
+                StopRule::Update => ("update", Some(stop.atol).filter(|_| stop.rtol == 0.0)),
             };
             written.push(picture.draw(&plot::residual_history(&title, &subtitle, label, curves, tolerance))?);
         }
         written.into_iter().try_for_each(Output::finish)
     }
+}
+
+/// What an iterative method stops on; what it would, of others.
+fn stop_of(method: &Method) -> (StopRule, StopCriterion) {
+    let rule = if let Method::Blocks(blocks) = method { blocks.rule } else { StopRule::Residual };
+    (rule, method.stop().copied().unwrap_or_default())
 }
 
 fn norm_of(rule: StopRule) -> &'static str {
@@ -253,7 +259,7 @@ impl Job<'_> {
             // The memory of the last answer is for the next.
             drop(solved.take());
             let line = Line::spinner(!self.global.quiet, format!("solving {}", self.file().display()));
-            let mut watch = Watch::new(self.cancel.clone(), line, options.stop.rtol);
+            let mut watch = Watch::new(self.cancel.clone(), line, stop_of(&options.method).1.rtol);
             if repetition == self.args.repeat && (targets.history.is_some() || targets.plot.is_some()) {
                 watch.record();
             }
@@ -263,7 +269,7 @@ impl Job<'_> {
             if self.cancel.is_cancelled() {
                 return Err(Failure::interrupted());
             }
-            let solution = solution.map_err(|e| Failure::solve(&e, self.file(), options.method))?;
+            let solution = solution.map_err(|e| Failure::solve(&e, self.file(), &options.method))?;
             seconds.push(&solution.report.times, elapsed);
             curves = watch.into_curves();
             solved = Some(solution);
@@ -287,15 +293,15 @@ impl Job<'_> {
         let mut warnings = solution.warnings.clone();
         notes.extend_from_slice(&report.notes);
         let options = self.args.solve_options();
-        let overflow = not_a_number(&solution.x, options.method);
+        let overflow = not_a_number(&solution.x, &options.method);
         let converged = report.outcome == Outcome::Converged && overflow.is_none();
         let exit = if converged { Exit::Done } else { Exit::NotConverged };
         if !converged {
-            let sentence = overflow.clone().unwrap_or_else(|| why_not(report, &options));
+            let sentence = overflow.clone().unwrap_or_else(|| why_not(report, &options.method));
             notes.push(sentence.clone());
             warnings.push(sentence);
         }
-        for option in self.args.unread_options() {
+        for option in method::unread(self.args) {
             let sentence = format!("{option} is not read by --method {}", self.args.method);
             notes.push(sentence.clone());
             warnings.push(sentence);
@@ -308,14 +314,13 @@ impl Job<'_> {
             nnz: a.values().len(),
             nrhs: b.ncols(),
             blocks: solution.blocks,
-            method_requested: self.args.method,
+            method_requested: &options.method,
             reorder: solution.reorder,
             precond: solution.precond,
             report,
             forward_error: x_star.map(|x_star| forward_error(&solution.x, x_star)),
             rcond: solution.rcond,
             device: solution.device,
-            options: &options,
             seconds,
             notes,
             output: self.args.output.as_deref().filter(|_| overflow.is_none()),
@@ -343,7 +348,7 @@ fn forward_error<T: Scalar>(x: &Mat<T>, x_star: &Mat<T>) -> f64 {
 }
 
 /// What to say where x is not finite.
-fn not_a_number<T: Scalar>(x: &Mat<T>, asked: Method) -> Option<String> {
+fn not_a_number<T: Scalar>(x: &Mat<T>, asked: &Method) -> Option<String> {
     let places = (0..x.ncols()).flat_map(|j| (0..x.nrows()).map(move |i| (i, j)));
     let (row, column) = places.into_iter().find(|&at| !Scalar::is_finite(x[at]))?;
     let value = x[(row, column)];
@@ -372,10 +377,11 @@ fn larger_error(report: &SolveReport) -> String {
 }
 
 /// Why there is no convergence, and what to try.
-fn why_not(report: &SolveReport, options: &SolveOptions) -> String {
+fn why_not(report: &SolveReport, method: &Method) -> String {
     let residual = report.certificate.relative_residual;
-    let asked = match options.stop_rule {
-        StopRule::Residual => format!("the relative residual is {residual:.2e}, not {:.0e}", options.stop.rtol),
+    let (rule, stop) = stop_of(method);
+    let asked = match rule {
+        StopRule::Residual => format!("the relative residual is {residual:.2e}, not {:.0e}", stop.rtol),
         StopRule::Update => {
             format!("the update did not fall to the tolerance, the relative residual is {residual:.2e}")
         }
@@ -398,17 +404,16 @@ fn why_not(report: &SolveReport, options: &SolveOptions) -> String {
             format!("{} broke down after {} iterations: {reason}; {asked}", report.method, report.iterations),
             "use --method auto for a direct solution, or larger --blocks",
         ),
-        Outcome::Inaccurate => {
-            (format!("the {} is above rounding level", larger_error(report)), exit::advice(options.method))
-        }
-        other => (format!("the solve ended as {}", other.name()), exit::advice(options.method)),
+        Outcome::Inaccurate => (format!("the {} is above rounding level", larger_error(report)), exit::advice(method)),
+        other => (format!("the solve ended as {}", other.name()), exit::advice(method)),
     };
     format!("not converged: {why}; to try: {then}")
 }
 
 #[cfg(test)]
 mod tests {
-    use blocktri::formats::{Bytes, PhaseTimes};
+    use blocktri::Direct;
+    use bt_formats::{Bytes, PhaseTimes};
 
     use super::*;
 
@@ -439,19 +444,18 @@ mod tests {
             bytes: Bytes::default(),
             notes: Vec::new(),
         };
-        let by = |method| SolveOptions { method, ..SolveOptions::default() };
-        let text = why_not(&report(certificate(1e-17, 0.5)), &by(Method::Auto));
+        let text = why_not(&report(certificate(1e-17, 0.5)), &Method::default());
         assert!(text.contains("componentwise backward error 5.00e-1") && !text.contains("--method"), "{text}");
-        let text = why_not(&report(certificate(1e-9, 0.5)), &by(Method::BandLu));
+        let text = why_not(&report(certificate(1e-9, 0.5)), &Direct::BandLu.into());
         assert!(text.contains("the backward error 1.00e-9") && text.contains("--method auto"), "{text}");
     }
 
     #[test]
     fn an_x_that_overflows_is_explained() {
-        assert_eq!(not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::MAX][i]), Method::Auto), None);
-        let text = not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::NEG_INFINITY][i]), Method::Auto).unwrap();
+        assert_eq!(not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::MAX][i]), &Method::default()), None);
+        let text = not_a_number(&Mat::from_fn(2, 1, |i, _| [1.0, f64::NEG_INFINITY][i]), &Method::default()).unwrap();
         assert!(text.contains("row 1 (from 0) of x is -inf: the solution itself exceeds the largest number, 1.8e308"));
-        let text = not_a_number(&Mat::from_fn(1, 2, |_, j| [1.0, f64::NAN][j]), Method::Thomas).unwrap();
+        let text = not_a_number(&Mat::from_fn(1, 2, |_, j| [1.0, f64::NAN][j]), &Direct::Thomas.into()).unwrap();
         assert!(text.contains("row 0 (from 0) of x is NaN: the method broke down"), "{text}");
     }
 

@@ -251,7 +251,7 @@ fn history_and_plot() {
 #[test]
 fn every_iterative_method_has_a_history() {
     let sandbox = generated("poisson2d --nx 9");
-    for method in blocktri::Method::ALL.into_iter().filter(|m| m.is_iterative()) {
+    for method in blocktri::Method::all().into_iter().filter(|m| m.is_iterative()) {
         // Short cycles: the count of gmres goes on across them.
         let krylov =
             if method.name().starts_with("hbisa") { "" } else { "--precond ilu0 --sweeps 2 --precision single" };
@@ -351,7 +351,9 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
         assert!(run.stderr.contains("help: "), "{}", run.stderr);
     }
     for (method, by) in [("thomas", "tridiagonal-lu"), ("block-lu", "band-lu")] {
-        let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json")).expect(0);
+        let named = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --json")).expect(3);
+        assert!(named.stderr.contains("breaks down") && named.stderr.contains("--fallback"), "{}", named.stderr);
+        let run = sandbox.run(&format!("solve A.mtx --method {method} --blocks 1 --fallback --json")).expect(0);
         let json = run.json();
         assert_eq!((&json["method"], &json["method_requested"]), (&by.into(), &method.into()));
         assert!(run.stderr.contains(&format!("{method} could not factor")), "{}", run.stderr);

@@ -54,7 +54,7 @@ impl Error {
             Self::Device(_) => Some("use --device cpu".into()),
             Self::UnknownName { what, known, .. } => Some(format!("{what}s: {known}")),
             Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
-                Some("use --method auto or band-lu".into())
+                Some("use --method auto or band-lu, or allow a stronger method with --fallback".into())
             }
             _ => None,
         }

@@ -28,7 +28,9 @@ pub use faer;
 
 pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
 pub use bt_direct::spike::TridiagonalSolver;
-pub use bt_direct::{FactorError, Factorization, RbtOptions, Refinement, SingularKind, Singularity};
+pub use bt_direct::{
+    FactorError, Factorization, Inertia, LogDet, RbtOptions, Refinement, SelectedInverse, SingularKind, Singularity,
+};
 pub use bt_formats::{
     Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,
     Progress, Scalar, SolveReport, StopCriterion, Tridiagonal, c32, c64,

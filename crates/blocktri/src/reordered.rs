@@ -106,6 +106,18 @@ pub(crate) enum Factors<T: Scalar> {
     Behind(Reordered<T>),
 }
 
+impl<T: Scalar> Factors<T> {
+    /// The order of rows and columns alike that A was factored in; `None` where they have orders of their own.
+    pub fn symmetric_order(&self) -> Option<Permutation> {
+        match self {
+            Self::Plain(factors) => Some(Permutation::identity(factors.n())),
+            Self::Behind(Reordered { transform: Transform { rows, cols, .. }, .. }) => {
+                (rows.order() == cols.order()).then(|| rows.clone())
+            }
+        }
+    }
+}
+
 impl<T: Scalar> std::ops::Deref for Factors<T> {
     type Target = dyn Factorization<T>;
     fn deref(&self) -> &Self::Target {

@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    FactorError, FactorStats, Factorization, LogDet, Refined, Refinement, SingularKind, Singularity, error_bounds,
-    refine,
+    BlockLu, FactorError, FactorStats, Factorization, Inertia, LogDet, Refined, Refinement, SelectedInverse,
+    SingularKind, Singularity, error_bounds, refine,
 };
+use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes, RealScalar,
-    Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome,
+    PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
 };
 use bt_iter::Sweep;
 use faer::{Mat, MatMut, MatRef};
@@ -20,6 +21,7 @@ use crate::error::Error;
 use crate::factors::{BlockSummary, Factored, check_precision, factor, matching, transform};
 use crate::gpu;
 use crate::iterate::iterate;
+use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 use crate::plan::{Candidate, Plan, explain, plan};
@@ -329,11 +331,42 @@ impl<T: Scalar> Solver<T> {
         Ok(Self { a, factored, factoring, options: options.clone(), candidates, notes, times })
     }
 
-    /// Solves for the columns of `b`, refines, and certifies the answer.
+    /// Solves A·X = B for the columns of `b`, refines, and certifies the answer.
     ///
     /// # Errors
     /// [`Error::Input`] when `b` has not n rows or is not finite.
     pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
+        self.solve_op(Op::Identity, b)
+    }
+
+    /// Solves Aᵀ·X = B.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`].
+    pub fn solve_transposed(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
+        self.solve_op(Op::Transpose, b)
+    }
+
+    /// Solves A·X = B into `x`, n × nrhs, and reports.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`], and when `x` has another shape than `b`; `x` is untouched then.
+    pub fn solve_into(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<SolveReport, Error> {
+        for (what, expected, found) in [("rows of X", b.nrows(), x.nrows()), ("columns of X", b.ncols(), x.ncols())] {
+            if expected != found {
+                return Err(InputError::DimensionMismatch { what, expected, found }.into());
+            }
+        }
+        let solution = self.solve(b)?;
+        x.copy_from(solution.x);
+        Ok(solution.report)
+    }
+
+    /// Solves op(A)·X = B.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`].
+    pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
         let b = check_rhs(&self.a, b)?;
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
@@ -341,7 +374,7 @@ impl<T: Scalar> Solver<T> {
             (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
             (_, asked) => asked,
         };
-        let (x, refined) = self.refined(&b, refinement);
+        let (x, refined) = self.refined(op, &b, refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
         let n = b.nrows();
@@ -349,7 +382,7 @@ impl<T: Scalar> Solver<T> {
         let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
         // Factors in single precision do not tell whether the matrix is regular in double.
         let single = *precision == Precision::Single;
-        let mut outcome = judge(&self.a, x.as_ref(), b.as_ref(), &certificate, || {
+        let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || {
             single || scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
         });
 
@@ -379,7 +412,7 @@ impl<T: Scalar> Solver<T> {
                 );
             }
             Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
-                self.tell_condition(rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
+                self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
             }
             _ => {}
         }
@@ -419,14 +452,14 @@ impl<T: Scalar> Solver<T> {
 
     /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
     /// near the ends of the range are brought to its middle and back.
-    fn refined(&self, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
+    fn refined(&self, op: Op, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
         let factors = &*self.factored.factors;
         let middle = |j: usize| middle_exponent::<T>(b.col_as_slice(j));
         let exponents: Vec<i32> = (0..b.ncols()).map(middle).collect();
         if exponents.iter().all(|&e| e == 0) {
             let mut x = b.clone();
-            factors.solve_in_place(x.as_mut());
-            let refined = self.refine(b, &mut x, refinement);
+            factors.solve_op_in_place(op, x.as_mut());
+            let refined = self.refine(op, b, &mut x, refinement);
             return (x, refined);
         }
         let times_powers = |m: &mut Mat<T>, sign: i32| {
@@ -437,17 +470,16 @@ impl<T: Scalar> Solver<T> {
         let mut scaled = b.clone();
         times_powers(&mut scaled, -1);
         let mut x = scaled.clone();
-        factors.solve_in_place(x.as_mut());
-        let refined = self.refine(&scaled, &mut x, refinement);
+        factors.solve_op_in_place(op, x.as_mut());
+        let refined = self.refine(op, &scaled, &mut x, refinement);
         times_powers(&mut x, 1);
-        let certificate = certify(&self.a, Op::Identity, x.as_ref(), b.as_ref());
+        let certificate = certify(&self.a, op, x.as_ref(), b.as_ref());
         (x, Refined { certificate, ..refined })
     }
 
-    fn refine(&self, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> Refined {
-        let refine = |x: &mut Mat<T>, refinement| {
-            refine(&self.a, &*self.factored.factors, Op::Identity, b.as_ref(), x, refinement)
-        };
+    fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> Refined {
+        let refine =
+            |x: &mut Mat<T>, refinement| refine(&self.a, &*self.factored.factors, op, b.as_ref(), x, refinement);
         if !is_finite(x) {
             // Numbers of x that overflow may matter little: without them the others may solve the system.
             let mut without = x.clone();
@@ -461,13 +493,17 @@ impl<T: Scalar> Solver<T> {
             }
         }
         let first = refine(x, refinement);
-        let good = judge(&self.a, x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
+        let good = judge((&self.a, op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
         if good || refinement != Refinement::Auto {
             return first;
         }
         let more = refine(x, Refinement::Stagnation);
-        let still = judge(&self.a, x.as_ref(), b.as_ref(), &more.certificate, || true) != Outcome::Converged;
-        let more = if still && set_unreached(&self.a, b.as_ref(), x) { refine(x, Refinement::Steps(0)) } else { more };
+        let still = judge((&self.a, op), x.as_ref(), b.as_ref(), &more.certificate, || true) != Outcome::Converged;
+        let more = if still && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
+            refine(x, Refinement::Steps(0))
+        } else {
+            more
+        };
         Refined {
             steps: first.steps + more.steps,
             operator_applications: first.operator_applications + more.operator_applications,
@@ -489,6 +525,7 @@ impl<T: Scalar> Solver<T> {
     /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
     fn tell_condition(
         &self,
+        op: Op,
         rcond: f64,
         b: MatRef<'_, T>,
         x: MatRef<'_, T>,
@@ -507,7 +544,7 @@ impl<T: Scalar> Solver<T> {
             ));
             return;
         }
-        let bounds = error_bounds(&self.a, &*self.factored.factors, Op::Identity, b, x);
+        let bounds = error_bounds(&self.a, &*self.factored.factors, op, b, x);
         let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
         if forward <= USEFUL {
             notes.push(format!(
@@ -524,6 +561,104 @@ impl<T: Scalar> Solver<T> {
     /// The factors, as solvers with A, Aᵀ, Aᴴ, determinant and condition estimate.
     pub fn factors(&self) -> &dyn Factorization<T> {
         &*self.factored.factors
+    }
+
+    /// Factors new values: the same method, in the same order where the pattern has not changed. Of [`Method::Auto`] a method that
+    /// the new values break down leads to another choice.
+    ///
+    /// # Errors
+    /// As [`Solver::new`], and [`Error::Input`] when the size has changed. The solver stays as it was then.
+    ///
+    /// # Example
+    /// ```
+    /// use blocktri::{Csr, SolveOptions, Solver, faer::mat};
+    /// let mut solver = Solver::new(&Csr::from_dense(mat![[2.0, 1.0], [1.0, 2.0]].as_ref())?, &SolveOptions::default(), &mut ())?;
+    /// solver.refactor(&Csr::from_dense(mat![[4.0, 1.0], [1.0, 2.0]].as_ref())?, &mut ())?;
+    /// assert!((solver.log_det().log_abs - 7f64.ln()).abs() < 1e-15);
+    /// # Ok::<(), blocktri::Error>(())
+    /// ```
+    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        check_matrix(a)?;
+        if a.nrows() != self.a.nrows() {
+            let (expected, found) = (self.a.nrows(), a.nrows());
+            return Err(InputError::DimensionMismatch { what: "rows of the matrix", expected, found }.into());
+        }
+        let start = Instant::now();
+        let mut notes = Vec::new();
+        let new = prepared(a, &mut notes)?;
+        let Factored { method, reorder, ref factors, .. } = self.factored;
+        let same_pattern = new.row_ptr() == self.a.row_ptr() && new.col_idx() == self.a.col_idx();
+        let kept = factors.symmetric_order().filter(|_| same_pattern);
+        let transform = match kept {
+            Some(order) => (Transform::symmetric(order), reorder),
+            None => transform(&new, Some(method), reorder, &mut notes)?,
+        };
+        let reorder_time = start.elapsed();
+        match factor(&new, method, transform, self.factoring.precision, &self.options, monitor) {
+            Ok(factored) => {
+                let setup = start.elapsed().saturating_sub(reorder_time);
+                self.times = PhaseTimes { reorder: reorder_time, setup, ..self.times };
+                (self.a, self.factored, self.notes) = (new, factored, notes);
+                Ok(())
+            }
+            Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
+                if self.options.method.is_auto() =>
+            {
+                *self = Self::new(a, &self.options, monitor)?;
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// log|det A| and the sign.
+    pub fn log_det(&self) -> LogDet<T> {
+        self.factored.factors.log_det()
+    }
+
+    /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); `None` where factors in single precision cannot tell.
+    pub fn rcond(&self) -> Option<f64> {
+        self.factored.rcond(&self.a)
+    }
+
+    /// The blocks of A⁻¹ on and beside the diagonal, for the natural block-tridiagonal partition of A.
+    ///
+    /// # Errors
+    /// [`Error::Factor`] when block LU meets a singular block.
+    ///
+    /// # Cost
+    /// A factorization by block LU, and about as much again.
+    pub fn selected_inverse(&self) -> Result<SelectedInverse<T>, Error> {
+        let lu = BlockLu::new(&self.in_natural_blocks()?)?;
+        Ok(SelectedInverse::new(&lu)?)
+    }
+
+    /// How many eigenvalues of a Hermitian A are positive, negative and zero.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when A is not Hermitian; [`Error::Factor`] when elimination breaks down.
+    ///
+    /// # Cost
+    /// A factorization without row interchanges across blocks.
+    pub fn inertia(&self) -> Result<Inertia, Error> {
+        Ok(Inertia::of_blocks(&self.in_natural_blocks()?)?)
+    }
+
+    fn in_natural_blocks(&self) -> Result<BlockTridiagonal<T>, Error> {
+        let partition = natural_partition(&self.a)?;
+        ask_for_blocks::<T>(&partition, Direct::BlockLu)?;
+        let layout = BlockLu::<T>::layout(&partition);
+        Ok(BlockTridiagonal::from_csr(&self.a, partition, layout)?)
+    }
+
+    /// The method that factored A.
+    pub fn method(&self) -> Direct {
+        self.factored.method
+    }
+
+    /// What `auto` counted for the methods that it weighed, cheapest first; empty for a method asked for by name.
+    pub fn explain(&self) -> &[Candidate] {
+        &self.candidates
     }
 
     /// Factors again by another method, or in another order.

@@ -27,10 +27,10 @@ pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 
-/// The outcome of a direct method with the answer `x`; `regular` says whether the matrix is that to working precision, in the
+/// The outcome of a direct method with the answer `x` of op(A)·X = B; `regular` says whether the matrix is that to working precision, in the
 /// best units.
 pub(crate) fn judge<T: Scalar>(
-    a: &Csr<T>,
+    (a, op): (&Csr<T>, Op),
     x: MatRef<'_, T>,
     b: MatRef<'_, T>,
     c: &Certificate,
@@ -42,9 +42,7 @@ pub(crate) fn judge<T: Scalar>(
     let most = unit_roundoff::<T>().sqrt();
     let is_good = good(c)
         || (at_rounding_level::<T>(c) && !regular())
-        || (c.backward_error <= most
-            && reaches_below_normal(x)
-            && good(&certify_beyond_underflow(a, Op::Identity, x, b)));
+        || (c.backward_error <= most && reaches_below_normal(x) && good(&certify_beyond_underflow(a, op, x, b)));
     if is_good { Outcome::Converged } else { Outcome::Inaccurate }
 }
 

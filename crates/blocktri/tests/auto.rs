@@ -1,13 +1,17 @@
 //! The automatic choice: which method it takes, when it hands over, how it ends on singular and hopeless systems.
 
+mod common;
+
 use std::ops::ControlFlow;
 
 use blocktri::faer::{Mat, MatRef};
-use blocktri::formats::{Csr, Matrix, one, zero};
 use blocktri::{
-    Blocks, Breakdown, Coo, Error, FactorError, Method, Outcome, Precision, Precond, Progress, Refinement, Reorder,
-    Scalar, SingularKind, Solution, SolveOptions, StopCriterion, StopRule, c32, c64, solve,
+    BlockForm, Blocks, Breakdown, Coo, Direct, Error, FactorError, Factoring, Fallback, Krylov, KrylovMethod, Method,
+    Outcome, Precision, Precond, Progress, Refinement, Reorder, Scalar, SingularKind, Solution, SolveOptions,
+    StopCriterion, Sweep, TridiagonalSolver, c32, c64, solve,
 };
+use bt_formats::{Csr, Matrix, one, zero};
+use common::{in_single, krylov, named};
 
 fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
     let mut coo = Coo::new(n, n).unwrap();
@@ -44,7 +48,7 @@ fn answer<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Mat<T>, Result<Solu
     let n = a.row_ptr().len() - 1;
     let x = Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64 / 11.0, 0.0));
     let mut b = Mat::zeros(n, 2);
-    a.apply_many(blocktri::formats::Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), blocktri::formats::Par::Seq);
+    a.apply_many(bt_formats::Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), bt_formats::Par::Seq);
     let solution = solve(a, b.as_ref(), options, &mut ());
     (x, solution)
 }
@@ -78,12 +82,12 @@ fn structure_decides_the_method() {
 #[test]
 fn every_direct_method_gives_the_same_answer() {
     let a = tridiagonal(50, 1.0, 4.0, -2.0);
-    for method in Method::ALL.into_iter().filter(|m| *m != Method::Auto && !m.is_iterative()) {
-        if matches!(method, Method::BandCholesky | Method::BlockCholesky) {
+    for method in blocktri::DIRECT.map(|row| row.method) {
+        if method.row().needs == blocktri::Needs::PositiveDefinite {
             continue; // for definite matrices
         }
         for reorder in Reorder::ALL {
-            let options = SolveOptions { method, reorder, ..SolveOptions::default() };
+            let options = SolveOptions { reorder, ..SolveOptions::by(method) };
             let (x, solution) = answer(&a, &options);
             match solution {
                 Ok(s) => {
@@ -103,9 +107,8 @@ fn every_direct_method_gives_the_same_answer() {
 fn methods_on_blocks_and_partitions_take_their_options() {
     let a = poisson(12);
     let blocks = Blocks::Uniform(12);
-    for method in [Method::BlockLu, Method::BlockLuAcross, Method::BlockCholesky, Method::BlockRbt] {
-        let options =
-            SolveOptions { method, blocks: blocks.clone(), reorder: Reorder::None, ..SolveOptions::default() };
+    for method in [Direct::BlockLu, Direct::BlockLuAcross, Direct::BlockCholesky, Direct::BlockRbt { seed: 3 }] {
+        let options = SolveOptions { blocks: blocks.clone(), reorder: Reorder::None, ..SolveOptions::by(method) };
         let (x, solution) = answer(&a, &options);
         let s = solution.unwrap();
         assert!(s.report.certificate.backward_error < 1e-15 && (s.x - x).norm_max() < 1e-12, "{method}");
@@ -113,8 +116,13 @@ fn methods_on_blocks_and_partitions_take_their_options() {
     }
     // Partitions of 5 rows of a matrix with a zero diagonal: each is singular.
     let a = tridiagonal(40, 1.0, 0.0, 1.0);
-    for (method, solves) in [(Method::GSpike, true), (Method::SpikeLu, false), (Method::SpikeDiagonalPivoting, true)] {
-        let options = SolveOptions { method, partitions: Some(8), reorder: Reorder::None, ..SolveOptions::default() };
+    for (interior, solves) in
+        [(TridiagonalSolver::Givens, true), (TridiagonalSolver::Lu, false), (TridiagonalSolver::DiagonalPivoting, true)]
+    {
+        let method = Direct::TridiagonalSpike { interior, partitions: Some(8) };
+        let never = SolveOptions { reorder: Reorder::None, ..SolveOptions::by(method) };
+        assert_eq!(answer(&a, &never).1.is_ok(), solves, "{method} is not replaced unless that is asked for");
+        let options = SolveOptions { fallback: Fallback::Stronger, ..never };
         let s = answer(&a, &options).1.unwrap();
         let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
         assert!(s.report.certificate.backward_error < 1e-15);
@@ -128,40 +136,31 @@ fn methods_on_blocks_and_partitions_take_their_options() {
 #[test]
 fn krylov_methods_go_through_the_same_report() {
     let a = poisson(12);
-    for method in [Method::Cg, Method::Fcg, Method::BiCgStab, Method::Gmres, Method::Fgmres] {
-        let preconds = Precond::ALL.map(|p| (p, if p == Precond::Auto { "jacobi" } else { p.name() }));
-        for (precond, name) in preconds {
+    for mut method in KrylovMethod::ALL {
+        if let KrylovMethod::Gmres { restart, .. } | KrylovMethod::Fgmres { restart, .. } = &mut method {
+            *restart = 10;
+        }
+        for precond in Precond::all() {
             // Not Hermitian.
-            if matches!(method, Method::Cg | Method::Fcg)
-                && matches!(
-                    precond,
-                    Precond::BlockGs
-                        | Precond::BlockReduced
-                        | Precond::Ilut
-                        | Precond::Ras
-                        | Precond::Arms
-                        | Precond::ArmsRbt
-                        | Precond::SpikeTruncated
-                )
-            {
+            let unsymmetric = ["block-gs", "block-reduced", "ilut", "ras", "arms", "arms-rbt", "spike-truncated"];
+            if method.is_symmetric() && unsymmetric.contains(&precond.name()) {
                 continue;
             }
+            let used = if precond == Precond::Auto { Precond::Jacobi } else { precond };
             for reorder in [Reorder::None, Reorder::Rcm] {
-                let options = SolveOptions { method, reorder, precond, restart: 10, ..SolveOptions::default() };
+                let options = SolveOptions { reorder, ..SolveOptions::by(Krylov::new(method, precond)) };
                 let (x, solution) = answer(&a, &options);
                 let s = solution.unwrap();
-                assert_eq!((s.report.outcome, s.report.method, s.precond), (Outcome::Converged, method.name(), name));
+                assert_eq!((s.report.outcome, s.report.method, s.precond), (Outcome::Converged, method.name(), used));
                 assert!(s.report.certificate.relative_residual <= 1e-8, "{method}");
                 assert!(s.report.certificate.backward_error <= 1e-8, "{method}");
                 assert!((s.x - x).norm_max() < 1e-5, "{method}");
             }
         }
     }
-    let update = SolveOptions { method: Method::Cg, stop_rule: StopRule::Update, ..SolveOptions::default() };
-    assert!(matches!(answer(&a, &update).1, Err(Error::Usage { .. })));
     // 1, 2, … of both signs: not definite, and said so.
     let mixed = csr(6, (0..6).map(|i| (i, i, if i % 2 == 0 { 1.0 } else { -2.0 })));
-    let options = SolveOptions { method: Method::Cg, precond: Precond::None, ..SolveOptions::default() };
+    let options = SolveOptions::by(krylov("cg", "none"));
     let (_, solution) = answer(&mixed, &options);
     assert_eq!(solution.unwrap().report.outcome, Outcome::Breakdown(Breakdown::IndefiniteOperator));
 }
@@ -170,52 +169,54 @@ fn krylov_methods_go_through_the_same_report() {
 fn single_precision_is_refined_or_replaced() {
     let a = poisson(12);
     let said = |s: &Solution<f64>, what: &str| s.report.notes.iter().any(|n| n.contains(what));
-    let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
-    for method in [Method::Auto, Method::BandLu, Method::BlockLu, Method::SparseLu, Method::Rbt] {
-        let options = SolveOptions { method, ..single.clone() };
-        let (x, solution) = answer(&a, &options);
+    for method in ["auto", "band-lu", "block-lu", "sparse-lu", "rbt"] {
+        let (x, solution) = answer(&a, &in_single(method));
         let s = solution.unwrap();
         assert!(s.report.certificate.backward_error < 1e-15 && (s.x.clone() - x).norm_max() < 1e-12, "{method}");
         assert!(said(&s, "factors in single precision") && s.report.iterations >= 1, "{method} {:?}", s.report.notes);
     }
     // Methods that gain nothing by it say so.
-    let spike = SolveOptions { method: Method::Spike, ..single.clone() };
-    assert!(answer(&a, &spike).1.unwrap_err().to_string().contains("spike has no factors in single precision"));
+    assert!(
+        answer(&a, &in_single("spike")).1.unwrap_err().to_string().contains("spike has no factors in single precision")
+    );
     let line = csr(
         9,
         (0..9).flat_map(|i: usize| {
             (0..9).filter(move |j| i.abs_diff(*j) < 2).map(move |j| (i, j, if i == j { 4.0 } else { -1.0 }))
         }),
     );
-    assert!(said(&answer(&line, &single).1.unwrap(), "thomas factors in f64"));
+    assert!(said(&answer(&line, &in_single("auto")).1.unwrap(), "thomas factors in f64"));
     // 1/(i + j + 1): far beyond the condition that f32 can be refined at, and singular there for some orders.
     let hilbert = |n: usize| {
         csr(n, (0..n).flat_map(|i| (0..n).map(move |j| (i, j, 1.0 / (i + j + 1) as f64))).collect::<Vec<_>>())
     };
     for n in [8, 10] {
-        let s = answer(&hilbert(n), &SolveOptions { method: Method::DenseLu, ..single.clone() }).1.unwrap();
+        let s = answer(&hilbert(n), &in_single("dense-lu")).1.unwrap();
         assert_eq!(s.report.outcome, Outcome::Converged);
         assert!(said(&s, "f64 instead") && s.report.certificate.backward_error < 1e-15, "{:?}", s.report.notes);
     }
     // A row that f32 cannot hold beside the others: an error for a preconditioner, another unit for factors.
     let wide = csr(2, [(0, 0, 1.0), (1, 1, 1e-60)]);
-    let s = answer(&wide, &SolveOptions { method: Method::BandLu, ..single.clone() }).1.unwrap();
+    let s = answer(&wide, &in_single("band-lu")).1.unwrap();
     assert!(said(&s, "scaled by powers of two") && s.report.certificate.componentwise_backward_error < 1e-15);
-    let gmres = SolveOptions { method: Method::Gmres, ..single.clone() };
-    assert!(answer(&wide, &gmres).1.unwrap_err().to_string().contains("row 1 (from 0) vanishes in f32"));
-    for (method, precond) in [
-        (Method::Cg, Precond::Ic0),
-        (Method::Fcg, Precond::Jacobi),
-        (Method::BiCgStab, Precond::BlockJacobi),
-        (Method::Fgmres, Precond::Ras),
-        (Method::Fgmres, Precond::Ilut),
-    ] {
-        let s = answer(&a, &SolveOptions { method, precond, ..single.clone() }).1.unwrap();
-        assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond.name()), "{method}");
+    let single = |method, precond| SolveOptions::by(Krylov { precision: Precision::Single, ..krylov(method, precond) });
+    assert!(
+        answer(&wide, &single("gmres", "auto")).1.unwrap_err().to_string().contains("row 1 (from 0) vanishes in f32")
+    );
+    for (method, precond) in
+        [("cg", "ic0"), ("fcg", "jacobi"), ("bicgstab", "block-jacobi"), ("fgmres", "ras"), ("fgmres", "ilut")]
+    {
+        let s = answer(&a, &single(method, precond)).1.unwrap();
+        assert_eq!((s.report.outcome, s.precond.name()), (Outcome::Converged, precond), "{method}");
         assert!(said(&s, "preconditioner is in single precision"));
     }
-    let arms = SolveOptions { method: Method::Fgmres, precond: Precond::Arms, ..single };
-    assert!(answer(&a, &arms).1.unwrap_err().to_string().contains("arms is not made in single precision"));
+    assert!(
+        answer(&a, &single("fgmres", "arms"))
+            .1
+            .unwrap_err()
+            .to_string()
+            .contains("arms is not made in single precision")
+    );
 }
 
 /// Sweeps over blocks: products are taken with A by these blocks where they hold all of it and are smaller.
@@ -236,21 +237,18 @@ fn sweeps_over_blocks_converge_whether_or_not_they_hold_all_of_a() {
     };
     for far in [false, true] {
         let a = csr(n, entries(far));
-        for precond in [Precond::BlockJacobi, Precond::BlockGs, Precond::BlockSgs, Precond::BlockRedBlack] {
-            let options = SolveOptions {
-                method: Method::BiCgStab,
-                precond,
-                blocks: Blocks::Uniform(16),
-                ..SolveOptions::default()
-            };
+        for form in [BlockForm::Jacobi, BlockForm::GaussSeidel, BlockForm::Symmetric, BlockForm::RedBlack] {
+            let precond = Precond::Blocks(form);
+            let method = Krylov::new(KrylovMethod::BiCgStab, precond);
+            let options = SolveOptions { blocks: Blocks::Uniform(16), ..SolveOptions::by(method) };
             let (x, solution) = answer(&a, &options);
             let s = solution.unwrap();
-            assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond.name()));
+            assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond));
             assert!(s.report.certificate.relative_residual <= 1e-8 && (s.x - x).norm_max() < 1e-6, "{precond:?}");
             let left_out = s.report.notes.iter().any(|n| n.contains("left out"));
-            assert_eq!(left_out, far && precond != Precond::BlockJacobi, "{precond:?}");
+            assert_eq!(left_out, far && form != BlockForm::Jacobi, "{precond:?}");
             // Block-jacobi has no use for the couplings itself; the others share theirs.
-            assert!(far || (s.report.bytes.matrix > a.bytes()) == (precond == Precond::BlockJacobi), "{precond:?}");
+            assert!(far || (s.report.bytes.matrix > a.bytes()) == (form == BlockForm::Jacobi), "{precond:?}");
         }
     }
 }
@@ -259,18 +257,17 @@ fn sweeps_over_blocks_converge_whether_or_not_they_hold_all_of_a() {
 #[test]
 fn the_reduced_system_answers_for_the_whole_one_or_refuses() {
     let a = poisson(12);
-    let reduced = SolveOptions {
-        method: Method::BiCgStab,
-        precond: Precond::BlockReduced,
-        blocks: Blocks::Uniform(12),
-        ..SolveOptions::default()
+    let reduced = |method: Krylov, block: usize| SolveOptions {
+        blocks: Blocks::Uniform(block),
+        ..SolveOptions::by(Krylov { precond: Precond::BlockReduced, ..method })
     };
+    let by = |method| Krylov::new(method, Precond::BlockReduced);
     let b = Mat::from_fn(144, 3, |i, j| ((i * (j + 2)) % 7) as f64 - 1.5);
     for (method, basis) in [
-        (Method::BiCgStab, Precision::Working),
-        (Method::Gmres, Precision::Working),
-        (Method::Gmres, Precision::Single),
-        (Method::Fgmres, Precision::Single),
+        (KrylovMethod::BiCgStab, Precision::Working),
+        (KrylovMethod::Gmres { restart: 40, basis: Precision::Working }, Precision::Working),
+        (KrylovMethod::Gmres { restart: 40, basis: Precision::Single }, Precision::Single),
+        (KrylovMethod::Fgmres { restart: 40, basis: Precision::Single }, Precision::Single),
     ] {
         let mut told = Vec::new();
         let mut monitor = |progress| {
@@ -279,11 +276,11 @@ fn the_reduced_system_answers_for_the_whole_one_or_refuses() {
             }
             ControlFlow::Continue(())
         };
-        let options = SolveOptions { method, basis, restart: 40, ..reduced.clone() };
+        let options = reduced(by(method), 12);
         let s = solve(&a, b.as_ref(), &options, &mut monitor).unwrap();
         assert_eq!(
             (s.report.outcome, s.report.method, s.precond),
-            (Outcome::Converged, method.name(), "block-reduced")
+            (Outcome::Converged, method.name(), Precond::BlockReduced)
         );
         let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
         assert!(said("72 of 144 unknowns") && said("single precision") == (basis == Precision::Single));
@@ -298,14 +295,15 @@ fn the_reduced_system_answers_for_the_whole_one_or_refuses() {
         let error = answer(a, options).1.unwrap_err();
         assert!(matches!(error, Error::Usage { .. }) && error.to_string().contains(why), "{error}");
     };
-    refused(&a, &SolveOptions { method: Method::Cg, ..reduced.clone() }, "no symmetric form for --method cg");
-    refused(&a, &SolveOptions { precision: Precision::Single, ..reduced.clone() }, "not in single precision");
-    refused(&a, &SolveOptions { blocks: Blocks::Uniform(6), ..reduced.clone() }, "entry at row 0, column 12");
+    refused(&a, &reduced(by(KrylovMethod::Cg), 12), "no symmetric form for cg");
+    let single = Krylov { precision: Precision::Single, ..by(KrylovMethod::BiCgStab) };
+    refused(&a, &reduced(single, 12), "not in single precision");
+    refused(&a, &reduced(by(KrylovMethod::BiCgStab), 6), "entry at row 0, column 12");
     let singular = csr(4, [(0, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (3, 3, 1.0)]);
-    let error = answer(&singular, &SolveOptions { blocks: Blocks::Uniform(1), ..reduced.clone() }).1.unwrap_err();
+    let error = answer(&singular, &reduced(by(KrylovMethod::BiCgStab), 1)).1.unwrap_err();
     assert!(error.to_string().contains("diagonal block 2 (from 0) is singular"), "{error}");
     // One block: nothing is left to iterate on.
-    let s = answer(&a, &SolveOptions { blocks: Blocks::Uniform(144), ..reduced }).1.unwrap();
+    let s = answer(&a, &reduced(by(KrylovMethod::BiCgStab), 144)).1.unwrap();
     assert_eq!((s.report.outcome, s.report.iterations), (Outcome::Converged, 0));
 }
 
@@ -321,7 +319,7 @@ fn auto_works_in_every_order_and_with_given_blocks() {
         }
     }
     let blocks = Blocks::Uniform(10);
-    let (_, s) = answer(&poisson(10), &SolveOptions { method: Method::BlockLu, blocks, ..SolveOptions::default() });
+    let (_, s) = answer(&poisson(10), &SolveOptions { blocks, ..SolveOptions::by(Direct::BlockLu) });
     assert_eq!(s.unwrap().blocks.unwrap().count, 10);
 }
 
@@ -338,20 +336,23 @@ fn a_broken_down_method_hands_over_and_says_so() {
             row
         }),
     );
-    let forced = SolveOptions {
-        method: Method::BlockLu,
+    let forced = |method: Method| SolveOptions {
         blocks: Blocks::Uniform(2),
         reorder: Reorder::None,
-        ..SolveOptions::default()
+        fallback: Fallback::Stronger,
+        ..SolveOptions::by(method)
     };
-    let handed = answer(&a, &forced).1.unwrap();
+    let block_lu = forced(Direct::BlockLu.into());
+    let error = answer(&a, &SolveOptions { fallback: Fallback::Never, ..block_lu.clone() }).1.unwrap_err();
+    assert!(matches!(error, Error::Factor(FactorError::Breakdown { method: "block-lu", .. })), "{error}");
+    let handed = answer(&a, &block_lu).1.unwrap();
     assert_eq!(handed.report.method, "band-lu");
     assert!(handed.report.certificate.backward_error < 1e-15);
     assert!(handed.report.notes.iter().any(|n| n.contains("handed over to band-lu")), "{:?}", handed.report.notes);
     assert!(handed.warnings[0].contains("block-lu"), "{:?}", handed.warnings);
     // The iteration with these blocks does not exist; nobody may conclude that A is singular.
-    for method in [Method::Hbisa, Method::HbisaGs] {
-        let error = answer(&a, &SolveOptions { method, ..forced.clone() }).1.unwrap_err();
+    for sweep in [Sweep::Jacobi, Sweep::GaussSeidel] {
+        let error = answer(&a, &forced(sweep.into())).1.unwrap_err();
         assert!(matches!(error, Error::Factor(FactorError::Breakdown { .. })), "{error}");
         assert!(error.to_string().contains("block 0"), "{error}");
         assert!(error.help().unwrap().contains("band-lu"));
@@ -373,8 +374,8 @@ fn a_scaled_order_does_not_loosen_the_tolerance() {
             [(i, i.wrapping_sub(1), s), (i, i, 4.0 * s), (i, i + 1, s)].into_iter().filter(move |e| e.1 < n)
         }),
     );
-    for (method, reorder) in [(Method::Hbisa, Reorder::Matching), (Method::HbisaGs, Reorder::MatchingRcm)] {
-        let options = SolveOptions { method, reorder, stop: StopCriterion::default(), ..SolveOptions::default() };
+    for (method, reorder) in [("hbisa", Reorder::Matching), ("hbisa-gs", Reorder::MatchingRcm)] {
+        let options = SolveOptions { reorder, ..SolveOptions::by(named(method)) };
         let b = Mat::from_fn(n, 1, |i, _| if i % 13 == 0 { 1.0 } else { 0.0 });
         let solution = solve(&a, b.as_ref(), &options, &mut ()).unwrap();
         assert_ne!(solution.report.outcome, Outcome::FalseConvergence);
@@ -389,8 +390,8 @@ fn a_scaled_order_does_not_loosen_the_tolerance() {
 #[test]
 fn given_blocks_keep_the_given_order() {
     let a = poisson(12);
-    for method in [Method::Auto, Method::BlockLu] {
-        let options = SolveOptions { method, blocks: Blocks::Uniform(12), ..SolveOptions::default() };
+    for method in ["auto", "block-lu"] {
+        let options = SolveOptions { blocks: Blocks::Uniform(12), ..SolveOptions::by(named(method)) };
         let solution = answer(&a, &options).1.unwrap();
         assert_eq!((solution.report.outcome, solution.reorder), (Outcome::Converged, Reorder::None), "{method}");
         match solution.blocks {
@@ -403,8 +404,8 @@ fn given_blocks_keep_the_given_order() {
 #[test]
 fn a_stop_request_ends_every_direct_method() {
     let a = poisson(20);
-    for method in [Method::Auto, Method::BlockLu, Method::BandLu, Method::SparseLu] {
-        let options = SolveOptions { method, ..SolveOptions::default() };
+    for method in ["auto", "block-lu", "band-lu", "sparse-lu"] {
+        let options = SolveOptions::by(named(method));
         let b = Mat::from_fn(400, 1, |_, _| 1.0);
         let stop = &mut |_: Progress| ControlFlow::Break(());
         let error = solve(&a, b.as_ref(), &options, stop).unwrap_err();
@@ -424,8 +425,8 @@ fn singular_systems_name_the_place() {
     assert_eq!((p.kind, p.column), (SingularKind::Structural, 1));
     // two rows that say the same
     let numerical = csr(2, [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0)]);
-    for method in [Method::Auto, Method::TridiagonalLu, Method::BandLu, Method::SparseLu] {
-        let p = place(&numerical, &SolveOptions { method, ..SolveOptions::default() });
+    for method in ["auto", "tridiagonal-lu", "band-lu", "sparse-lu"] {
+        let p = place(&numerical, &SolveOptions::by(named(method)));
         assert_eq!((p.kind, p.column), (SingularKind::Numerical, 1), "{method}");
     }
     // the zero matrix
@@ -433,7 +434,7 @@ fn singular_systems_name_the_place() {
     assert_eq!(p.kind, SingularKind::Structural);
     // a column behind a permutation is told in the given numbering
     let hidden = csr(4, [(0, 3, 1.0), (3, 0, 1.0), (1, 1, 1.0), (1, 2, 1.0), (2, 1, 1.0), (2, 2, 1.0)]);
-    let p = place(&hidden, &SolveOptions { method: Method::BandLu, reorder: Reorder::Rcm, ..SolveOptions::default() });
+    let p = place(&hidden, &SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::by(Direct::BandLu) });
     assert!(p.column == 1 || p.column == 2, "{p:?}");
 }
 
@@ -459,23 +460,19 @@ fn unusable_input_is_refused_by_name() {
     let wide = Coo::<f64>::new(2, 3).unwrap().to_csr().unwrap();
     assert!(refuse(&wide, Mat::zeros(2, 1).as_ref()).contains("2 × 3"));
     assert!(refuse(&csr(0, []), Mat::zeros(0, 1).as_ref()).contains("0 × 0"));
-    let sizes = SolveOptions {
-        method: Method::BlockLu,
-        reorder: Reorder::None,
-        blocks: Blocks::Sizes(vec![1, 2]),
-        ..options.clone()
-    };
+    let sizes =
+        SolveOptions { reorder: Reorder::None, blocks: Blocks::Sizes(vec![1, 2]), ..SolveOptions::by(Direct::BlockLu) };
     let message = solve(&two, Mat::zeros(2, 1).as_ref(), &sizes, &mut ()).unwrap_err().to_string();
     assert!(message.contains("sum of the block sizes"), "{message}");
     let outside =
-        SolveOptions { method: Method::HbisaRedBlack, reorder: Reorder::None, blocks: Blocks::Uniform(1), ..options };
+        SolveOptions { reorder: Reorder::None, blocks: Blocks::Uniform(1), ..SolveOptions::by(Sweep::RedBlack) };
     let corner = csr(3, [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (0, 2, 1.0)]);
     let message = solve(&corner, Mat::zeros(3, 1).as_ref(), &outside, &mut ()).unwrap_err().to_string();
     assert!(message.contains("two colours") && message.contains("1 entries lie outside"), "{message}");
     let s = solve(
         &corner,
         Mat::from_fn(3, 1, |_, _| 1.0).as_ref(),
-        &SolveOptions { method: Method::Hbisa, ..outside },
+        &SolveOptions { method: Sweep::Jacobi.into(), ..outside },
         &mut (),
     );
     let s = s.unwrap();
@@ -486,8 +483,8 @@ fn unusable_input_is_refused_by_name() {
 
 #[test]
 fn a_zero_right_hand_side_has_the_zero_solution() {
-    for method in Method::ALL {
-        let options = SolveOptions { method, ..SolveOptions::default() };
+    for method in Method::all() {
+        let options = SolveOptions::by(method.clone());
         let s = solve(&tridiagonal(9, 1.0, 4.0, 1.0), Mat::zeros(9, 1).as_ref(), &options, &mut ()).unwrap();
         assert_eq!(s.report.outcome, Outcome::Converged, "{method}");
         assert_eq!(s.x.norm_max(), 0.0);
@@ -500,8 +497,8 @@ fn every_scalar_reaches_its_rounding_level() {
     fn check<T: Scalar>(level: f64) {
         for a in [poisson(12), tridiagonal(40, 1.0, 0.3, -2.0)] {
             let a: Csr<T> = a.cast();
-            for method in [Method::Auto, Method::BandLu, Method::SparseLu, Method::BlockLu] {
-                let (_, s) = answer(&a, &SolveOptions { method, ..SolveOptions::default() });
+            for method in ["auto", "band-lu", "sparse-lu", "block-lu"] {
+                let (_, s) = answer(&a, &SolveOptions::by(named(method)));
                 let s = s.unwrap();
                 assert_eq!(s.report.outcome, Outcome::Converged, "{method} {}", T::KIND);
                 assert!(s.report.certificate.backward_error < level, "{method} {}", T::KIND);
@@ -519,8 +516,8 @@ fn extreme_scales_solve_without_overflow() {
     for scale in [1e300, 1e-300] {
         let mut a = tridiagonal(30, 1.0, 2.5, -1.0);
         a.values_mut().iter_mut().for_each(|v| *v *= scale);
-        for method in [Method::Auto, Method::TridiagonalLu, Method::BandLu, Method::BlockLu, Method::SparseLu] {
-            let (x, s) = answer(&a, &SolveOptions { method, ..SolveOptions::default() });
+        for method in ["auto", "tridiagonal-lu", "band-lu", "block-lu", "sparse-lu"] {
+            let (x, s) = answer(&a, &SolveOptions::by(named(method)));
             let s = s.unwrap();
             assert_eq!(s.report.outcome, Outcome::Converged, "{method} {scale:e} {:?}", s.report);
             assert!((s.x - x).norm_max() < 1e-12, "{method} {scale:e}");
@@ -531,14 +528,10 @@ fn extreme_scales_solve_without_overflow() {
 #[test]
 fn refinement_steps_are_counted_and_iterations_report() {
     let a = tridiagonal(30, 1.0, 4.0, 1.0);
-    let none = SolveOptions { refinement: Refinement::Steps(0), ..SolveOptions::default() };
+    let none = SolveOptions::by(Method::Auto(Factoring { refinement: Refinement::Steps(0), ..Factoring::default() }));
     assert_eq!(answer(&a, &none).1.unwrap().report.iterations, 0);
-    let loose = SolveOptions {
-        method: Method::HbisaGs,
-        blocks: Blocks::Uniform(5),
-        stop: StopCriterion { rtol: 1e-3, ..StopCriterion::default() },
-        ..SolveOptions::default()
-    };
+    let stop = StopCriterion { rtol: 1e-3, ..StopCriterion::default() };
+    let loose = SolveOptions { blocks: Blocks::Uniform(5), ..SolveOptions::by(named("hbisa-gs").with_stop(stop)) };
     let s = answer(&a, &loose).1.unwrap();
     assert_eq!((s.report.outcome, s.blocks.unwrap().count), (Outcome::Converged, 6));
     assert!(s.report.certificate.relative_residual <= 1e-3 && s.report.iterations > 0);

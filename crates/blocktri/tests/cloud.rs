@@ -1,8 +1,8 @@
 //! The ten cloud matrices solved by `auto`, b = ones, against the reference solutions in
 //! `../shared/reference/golden_cloud.json`.
 
-use blocktri::queue::CloudCase;
 use blocktri::{Outcome, SolveOptions, faer::Mat, solve};
+use bt_queue::CloudCase;
 
 #[test]
 fn solutions_match_the_reference() {

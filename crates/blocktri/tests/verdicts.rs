@@ -3,12 +3,14 @@
 //! The systems are of kinds that other solvers had reports about: chains whose blocks are nearly singular, rows in units of their own,
 //! numbers at the ends of the range, borders. The right answers are small integers.
 
+mod common;
+
 use blocktri::faer::Mat;
-use blocktri::formats::{Csr, Matrix, Op, Par, one, zero};
 use blocktri::{
-    Blocks, Coo, Error, FactorError, Method, Outcome, Precision, Scalar, SingularKind, Solution, SolveOptions, c64,
-    solve,
+    Blocks, Coo, Direct, Error, FactorError, Outcome, Scalar, SingularKind, Solution, SolveOptions, c64, solve,
 };
+use bt_formats::{Csr, Matrix, Op, Par, one, zero};
+use common::{in_single, named};
 
 fn csr<T: Scalar>(n: usize, entries: &[(usize, usize, T)]) -> Csr<T> {
     let mut coo = Coo::new(n, n).unwrap();
@@ -18,14 +20,14 @@ fn csr<T: Scalar>(n: usize, entries: &[(usize, usize, T)]) -> Csr<T> {
     coo.to_csr().unwrap()
 }
 
-fn by<T: Scalar>(a: &Csr<T>, b: &[T], method: Method) -> Result<Solution<T>, Error> {
+fn by<T: Scalar>(a: &Csr<T>, b: &[T], method: &str) -> Result<Solution<T>, Error> {
     let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
-    solve(a, b.as_ref(), &SolveOptions { method, ..SolveOptions::default() }, &mut ())
+    solve(a, b.as_ref(), &SolveOptions::by(named(method)), &mut ())
 }
 
 /// By `auto`: converged, and right to `digits` in every component.
 fn solved(a: &Csr<f64>, b: &[f64], x: &[f64]) -> Solution<f64> {
-    let s = by(a, b, Method::Auto).unwrap_or_else(|e| panic!("{e}"));
+    let s = by(a, b, "auto").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
     for (i, x) in x.iter().enumerate() {
         assert!(
@@ -39,7 +41,7 @@ fn solved(a: &Csr<f64>, b: &[f64], x: &[f64]) -> Solution<f64> {
 }
 
 /// Methods that work on a block-tridiagonal matrix.
-const BLOCKED: [Method; 4] = [Method::BlockLu, Method::BlockCyclicReduction, Method::BlockLuAcross, Method::Spike];
+const BLOCKED: [&str; 4] = ["block-lu", "block-cyclic-reduction", "block-lu-across", "spike"];
 
 /// A chain with missing bonds: the middle block looks singular once its tiny neighbours have been divided by.
 fn chain(t: f64) -> Csr<f64> {
@@ -69,7 +71,7 @@ fn tiny_pivots_do_not_make_a_regular_chain_singular() {
         solved(&a, &b, &x);
         for method in BLOCKED {
             for blocks in [Blocks::Uniform(2), Blocks::Detect] {
-                let options = SolveOptions { method, blocks, ..SolveOptions::default() };
+                let options = SolveOptions { blocks, ..SolveOptions::by(named(method)) };
                 let rhs = Mat::from_fn(6, 1, |i, _| b[i]);
                 match solve(&a, rhs.as_ref(), &options, &mut ()) {
                     Ok(s) => {
@@ -93,7 +95,7 @@ fn tiny_pivots_do_not_make_a_regular_chain_singular() {
     );
     let b = [2.0, 4.0, -1.0, -1.0, -2.0];
     solved(&five, &b, &[1.0, 2.0, 3.0, 1.0, 2.0]);
-    for method in [Method::BlockCyclicReduction, Method::DiagonalPivoting, Method::SpikeLu] {
+    for method in ["block-cyclic-reduction", "diagonal-pivoting", "spike-lu"] {
         assert!(!matches!(by(&five, &b, method), Err(Error::Singular(_))), "{method}");
     }
 }
@@ -110,7 +112,7 @@ fn rows_in_large_units_do_not_hide_the_others() {
         let found = solved(&a, &b, &x);
         assert!(found.report.certificate.componentwise_backward_error <= 3.0 * f64::EPSILON);
         assert!(found.warnings.is_empty(), "{:?}", found.warnings);
-        for method in [Method::BandLu, Method::DenseLu, Method::BlockLuAcross, Method::SparseLu] {
+        for method in ["band-lu", "dense-lu", "block-lu-across", "sparse-lu"] {
             let found = by(&a, &b, method).unwrap_or_else(|e| panic!("{method}: {e}"));
             assert_eq!(found.report.outcome, Outcome::Converged, "{method}");
             assert!((0..3).all(|i| (found.x[(i, 0)] - x[i]).abs() < 1e-13), "{method}");
@@ -131,17 +133,15 @@ fn singular_matrices_are_named_by_proof() {
     // The third row is the sum of the others; the structure has full rank.
     let sum = csr(3, &[(0, 0, 1.0), (0, 1, 2.0), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
     let b = [3.0, 7.0, 10.0];
-    for method in
-        [Method::Auto, Method::BandLu, Method::DenseLu, Method::SparseLu, Method::DenseLuDoubled, Method::BlockLu]
-    {
+    for method in ["auto", "band-lu", "dense-lu", "sparse-lu", "dense-lu-doubled", "block-lu"] {
         let Err(Error::Singular(place)) = by(&sum, &b, method) else { panic!("{method}") };
         assert_eq!(place.kind, SingularKind::Numerical, "{method}");
     }
     // In other units too, where doubles lose it or not.
     let units = csr(3, &[(0, 0, 1e20), (0, 1, 2e20), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
-    assert!(matches!(by(&units, &[3e20, 7.0, 10.0], Method::Auto), Err(Error::Singular(_))));
+    assert!(matches!(by(&units, &[3e20, 7.0, 10.0], "auto"), Err(Error::Singular(_))));
     let empty = csr(2, &[(0, 0, 1.0), (1, 0, 1.0)]);
-    let Err(Error::Singular(place)) = by(&empty, &[1.0, 1.0], Method::Auto) else { panic!() };
+    let Err(Error::Singular(place)) = by(&empty, &[1.0, 1.0], "auto") else { panic!() };
     assert_eq!((place.kind, place.column), (SingularKind::Structural, 1));
 }
 
@@ -155,7 +155,7 @@ fn a_pivot_that_rounding_hides_is_found_in_twice_the_precision() {
     let s = solved(&a, &b, &[1.0, 2.0]);
     assert_eq!(s.report.method, "dense-lu-doubled");
     // Named methods say what they met, and no more.
-    let Err(Error::Factor(FactorError::Breakdown { reason, .. })) = by(&a, &b, Method::DenseLu) else { panic!() };
+    let Err(Error::Factor(FactorError::Breakdown { reason, .. })) = by(&a, &b, "dense-lu") else { panic!() };
     assert!(reason.contains("column 3") && reason.contains("regular"), "{reason}");
 }
 
@@ -180,7 +180,7 @@ fn numbers_at_the_ends_of_the_range_are_solved_and_certified() {
     solved(&small, &[4.0 * t, 7.0 * t], &[1.0, 2.0]);
     // x itself is too large: no answer, and no backward error.
     let tiny = csr(1, &[(0, 0, 1e-310)]);
-    let s = by(&tiny, &[1.0], Method::Auto).unwrap();
+    let s = by(&tiny, &[1.0], "auto").unwrap();
     assert_eq!((s.report.outcome, s.report.certificate.backward_error), (Outcome::Inaccurate, f64::INFINITY));
     assert!(s.report.notes.iter().any(|n| n.contains("overflows")), "{:?}", s.report.notes);
     assert!(!s.warnings.iter().any(|w| w.contains("exactly")), "{:?}", s.warnings);
@@ -204,7 +204,7 @@ fn an_unknown_that_overflows_by_rounding_does_not_spoil_the_others() {
     // x = (1, 3, 0)·2¹⁰¹⁵/3, and what rounding makes of b.
     let x = 2f64.powi(1015) / 3.0;
     let b = [0.0, 20.0 * x, 10.0 * x];
-    let s = by(&csr(3, &entries), &b, Method::Auto).unwrap();
+    let s = by(&csr(3, &entries), &b, "auto").unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report.notes);
     assert!((s.x[(0, 0)] / x - 1.0).abs() < 1e-15 && (s.x[(1, 0)] / (3.0 * x) - 1.0).abs() < 1e-15);
 }
@@ -227,7 +227,7 @@ fn weak_factors_in_single_precision_leave_the_choice_to_auto() {
     let x = Mat::from_fn(12, 1, |i, _| [1.0, -2.0, 3.0][i % 3]);
     let mut b = Mat::<f64>::zeros(12, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
-    let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
+    let single = in_single("auto");
     let s = solve(&a, b.as_ref(), &single, &mut ()).unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report.notes);
 }
@@ -248,7 +248,7 @@ fn the_number_of_threads_and_partitions_does_not_decide() {
     let x = Mat::from_fn(n, 1, |i, _| 1.0 + f64::from(u8::from(i % 3 == 0)));
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
     for partitions in [None, Some(1), Some(2), Some(3), Some(5)] {
-        let options = SolveOptions { method: Method::Spike, partitions, ..SolveOptions::default() };
+        let options = SolveOptions::by(Direct::Spike { partitions });
         let verdict = solve(&a, b.as_ref(), &options, &mut ());
         assert!(!matches!(verdict, Err(Error::Singular(_))), "{partitions:?}");
         let s = verdict.unwrap_or_else(|e| panic!("{partitions:?}: {e}"));
@@ -270,7 +270,7 @@ fn single_precision_does_not_certify_what_it_cannot_tell() {
     let mut b = Mat::<f64>::zeros(n, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
     let working = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ()).unwrap();
-    let single = SolveOptions { precision: Precision::Single, ..SolveOptions::default() };
+    let single = in_single("auto");
     let s = solve(&a, b.as_ref(), &single, &mut ()).unwrap();
     let (found, right) = (s.rcond.unwrap(), working.rcond.unwrap());
     assert!(found < 1e-12 && found / right < 3.0 && right / found < 3.0, "{found:e} for {right:e}");
@@ -312,6 +312,6 @@ fn complex_chains_are_treated_alike() {
     let a = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t)]);
     // det = −t·1 − i·i·t = 0 + …: the two tiny corners cancel unless they differ.
     let b = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t * 2.0)]);
-    assert!(matches!(by(&a, &[r(1.0); 3], Method::Auto), Err(Error::Singular(_))));
-    assert!(by(&b, &[r(1.0); 3], Method::Auto).is_ok());
+    assert!(matches!(by(&a, &[r(1.0); 3], "auto"), Err(Error::Singular(_))));
+    assert!(by(&b, &[r(1.0); 3], "auto").is_ok());
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use blocktri::StopCriterion;
-use blocktri::queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
+use bt_queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
 use clap::{Args, ValueEnum};
 
 use super::{BlocksArg, Target, count, real, tolerance};
@@ -112,7 +112,7 @@ impl Parameters {
     ///
     /// # Errors
     /// As [`CloudModel::new`].
-    pub fn model(&self) -> blocktri::queue::Result<CloudModel> {
+    pub fn model(&self) -> bt_queue::Result<CloudModel> {
         CloudModel::new(self.resources, self.threshold, self.rates, self.form)
     }
 

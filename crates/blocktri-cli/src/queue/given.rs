@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use blocktri::formats::{AnyMatrix, Matrix, matrix_market};
-use blocktri::queue::{Error, Generator, Seems};
 use blocktri::{CancelToken, Csr};
+use bt_formats::{AnyMatrix, Matrix, matrix_market};
+use bt_queue::{Error, Generator, Seems};
 
 use super::failure;
 use crate::args::{DiagonalArg, QueueArgs, StartArg};

@@ -1,7 +1,7 @@
 //! What the reports of `queue` say, for scripts and for people.
 
 use blocktri::Outcome;
-use blocktri::queue::{Capacity, Costs, Distribution, Generator, Stationary, TimeUnit};
+use bt_queue::{Capacity, Costs, Distribution, Generator, Stationary, TimeUnit};
 use serde_json::{Map, Value, json};
 
 use super::words::{elapsed, number, tiny};

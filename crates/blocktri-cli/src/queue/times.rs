@@ -1,7 +1,7 @@
 //! Distributions of a given chain at the times asked for.
 
 use blocktri::Partition;
-use blocktri::queue::{Distribution, Generator, TimeUnit, transient};
+use bt_queue::{Distribution, Generator, TimeUnit, transient};
 use serde_json::{Value, json};
 
 use super::report::distribution;

@@ -1,6 +1,6 @@
 //! Numbers for people: shares, times and counts in words.
 
-use blocktri::queue::{Scaled, TimeUnit};
+use bt_queue::{Scaled, TimeUnit};
 
 /// Four significant digits; a power of ten only where zeros would be many.
 pub fn number(x: f64) -> String {

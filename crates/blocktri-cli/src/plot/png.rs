@@ -1,8 +1,8 @@
 //! PNG: the SVG of a picture, its texts turned into outlines of glyphs, rasterised with resvg.
 //!
-//! resvg lays texts out by itself with its feature `text`, which shapes every script and takes longer to build than all that it
-//! takes to draw. The texts of pictures are names and numbers that read from left to right: a glyph for each character, from
-//! the first font that has one, and kerning between neighbours.
+//! resvg lays texts out by itself with its feature `text`, which knows every script and takes four times as long to build as all the
+//! rest (`docs/adr/0002-own-svg-writer.md`). The texts of pictures are names and numbers that read from left to right: a glyph for each
+//! character, from the first font that has one, and kerning between neighbours.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ impl Fonts {
         found.unwrap_or((&self.0[0], GlyphId(0)))
     }
 
-    /// A `<path>` that shows what the `<text>` does.
+    /// A `<path>` that shows what the `<text>` does, from the attributes that the writer gives each: it leaves nothing to be inherited.
     fn path(&self, text: Node<'_, '_>) -> String {
         let mut line = Line { path: String::new(), pen: (0.0, 0.0), scale: 1.0 };
         for piece in text.descendants().filter(Node::is_text) {

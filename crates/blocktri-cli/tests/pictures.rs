@@ -29,7 +29,27 @@ fn a_chain_with_one_recurrent_state_is_a_bar() {
     assert!(marks(&svg, "end").len() >= 3, "{svg}");
     assert!(svg.contains("π of absorbed.mtx") && !svg.contains("folder"), "{svg}");
     assert!(svg.contains(">probability<") && svg.contains(">state (from 0)<"));
-    sandbox.run("queue --generator folder/absorbed.mtx --plot pi.png").expect(0);
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn names_that_end_in_png_make_pixels() {
+    let sandbox = Sandbox::new();
+    sandbox.run("queue --resources 3 --threshold 2 --lambda 1 --plot pi.png").expect(0);
+    sandbox.run("generate poisson2d --nx 6 -o A.mtx").expect(0);
+    sandbox.run("info A.mtx --spy A.PNG").expect(0);
+    for name in ["pi.png", "A.PNG"] {
+        assert_eq!(&std::fs::read(sandbox.path(name)).unwrap()[..8], b"\x89PNG\r\n\x1a\n", "{name}");
+    }
+}
+
+#[cfg(not(feature = "png"))]
+#[test]
+fn a_build_without_png_says_so_and_writes_nothing() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run("queue --resources 3 --threshold 2 --lambda 1 --plot pi.png").expect(2);
+    assert!(run.stderr.contains("pi.png: this build writes pictures as .svg only"), "{}", run.stderr);
+    assert!(sandbox.names().is_empty(), "{:?}", sandbox.names());
 }
 
 #[test]

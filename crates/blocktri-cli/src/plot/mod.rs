@@ -1,4 +1,4 @@
-//! Pictures: a small SVG writer, and PNG by rasterising the same SVG with fonts that travel in the binary.
+//! Pictures: a small SVG writer, and, with the feature `png`, the same rasterised with fonts that travel in the binary.
 //!
 //! The SVG is written here and not by a plotting library because a spy plot of millions of entries must stay small:
 //! runs of equal pixels become one path each colour.
@@ -7,6 +7,8 @@ mod axis;
 mod chart;
 mod figure;
 mod history;
+#[cfg(feature = "png")]
+mod png;
 mod probabilities;
 mod spy;
 
@@ -27,8 +29,16 @@ use crate::output::Output;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Svg,
+    #[cfg(feature = "png")]
     Png,
 }
+
+/// What is wrong with another ending, and what to do about it.
+const ENDINGS: (&str, &str) = if cfg!(feature = "png") {
+    ("a picture is written as .svg or .png", "end the file's name in .svg or .png")
+} else {
+    ("this build writes pictures as .svg only", "end the file's name in .svg, or build with the feature png")
+};
 
 /// A picture file to be.
 #[derive(Debug)]
@@ -41,16 +51,14 @@ impl Picture {
     /// Prepares to write `name`, in the format of its ending.
     ///
     /// # Errors
-    /// On an ending other than `.svg` and `.png`, and when the file cannot be created.
+    /// On an ending other than `.svg` and `.png`, on `.png` without the feature of that name, and when the file cannot be created.
     pub fn create(name: &Path) -> Result<Self> {
         let ending = name.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         let format = match ending.as_deref() {
             Some("svg") => Format::Svg,
+            #[cfg(feature = "png")]
             Some("png") => Format::Png,
-            _ => {
-                return Err(Failure::io(name, &"a picture is written as .svg or .png")
-                    .help("end the file's name in .svg or .png"));
-            }
+            _ => return Err(Failure::io(name, &ENDINGS.0).help(ENDINGS.1)),
         };
         Ok(Self { output: Output::create(name)?, format })
     }
@@ -62,32 +70,14 @@ impl Picture {
     pub fn draw(mut self, svg: &str) -> Result<Output> {
         match self.format {
             Format::Svg => self.output.write(|w| w.write_all(svg.as_bytes()))?,
+            #[cfg(feature = "png")]
             Format::Png => {
-                let png = rasterise(svg).map_err(|reason| Failure::io(self.output.name(), &reason))?;
+                let png = png::rasterise(svg).map_err(|reason| Failure::io(self.output.name(), &reason))?;
                 self.output.write(|w| w.write_all(&png))?;
             }
         }
         Ok(self.output)
     }
-}
-
-/// Pixels of a PNG for each unit of the SVG.
-const SCALE: f32 = 2.0;
-
-fn rasterise(svg: &str) -> Result<Vec<u8>, String> {
-    use resvg::{tiny_skia, usvg};
-    let mut options = usvg::Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
-    fonts.load_font_data(epaint_default_fonts::HACK_REGULAR.to_vec());
-    let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
-    fonts.set_sans_serif_family(family.unwrap_or_default());
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
-    let size = tree.size().to_int_size().scale_by(SCALE).ok_or("the picture has no size")?;
-    let mut pixels =
-        tiny_skia::Pixmap::new(size.width(), size.height()).ok_or("the picture is too large for memory")?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|e| e.to_string())
 }
 
 /// Dark text.
@@ -314,17 +304,5 @@ mod tests {
         assert_eq!(shorten("abcdef", 4), "…def");
         assert_eq!(shorten("abcd", 4), "abcd");
         assert_eq!(grouped(1_234_567), "1\u{a0}234\u{a0}567");
-    }
-
-    #[test]
-    fn png_has_its_size_and_ink() {
-        let mut svg = Svg::new(100.0, 50.0);
-        svg.label((50.0, 30.0), 20, Anchor::Middle, INK, "abc");
-        let png = rasterise(&svg.finish()).unwrap();
-        assert_eq!(&png[1..4], b"PNG");
-        let pixels = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
-        assert_eq!((pixels.width(), pixels.height()), (200, 100));
-        // The text is there: a font was found.
-        assert!(pixels.pixels().iter().any(|p| p.red() < 100));
     }
 }

@@ -39,7 +39,7 @@ mod window;
 
 use std::ops::Range;
 
-use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
+use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, ScalarKind, zero};
 use faer::MatMut;
 
 use crate::band_lu::end::{Place, divide};
@@ -47,6 +47,7 @@ use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
@@ -575,6 +576,25 @@ impl<T: Scalar> pulp::WithSimd for Elimination<'_, '_, T> {
     }
 }
 
+/// The same in a window.
+struct InWindow<'a, 'b, T: Scalar> {
+    strip: &'a mut Strip<'b, T>,
+    window: &'a mut window::Workspace<T>,
+}
+
+impl<T: Scalar> pulp::WithSimd for InWindow<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, s: S) {
+        let Self { strip, window } = self;
+        strip.found.stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
+            strip.eliminate_in_window::<false, S>(s, window)
+        } else {
+            strip.eliminate_in_window::<true, S>(s, window)
+        };
+    }
+}
+
 impl<T: Scalar> Strip<'_, T> {
     fn run(mut self, arch: pulp::Arch) {
         // Put back below: a strip has the whole of the factors.
@@ -584,6 +604,15 @@ impl<T: Scalar> Strip<'_, T> {
             Way::Registers => self.found.stopped = registers::eliminate(&mut self),
             #[cfg(target_arch = "x86_64")]
             Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
+            Way::Window(window) => {
+                let work = InWindow { strip: &mut self, window };
+                // On AVX-512 bands of doubles are there only if they are triangles.
+                if const { lines::is::<T>(ScalarKind::F64) } {
+                    lines::dispatch_short(work);
+                } else {
+                    arch.dispatch(work);
+                }
+            }
             way => arch.dispatch(Elimination { strip: &mut self, way }),
         }
         self.lu.way = way;
@@ -601,10 +630,8 @@ impl<T: Scalar> Strip<'_, T> {
 
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S, way: &mut Way<T>) -> Option<Stop> {
-        match way {
-            Way::Window(window) => return self.eliminate_in_window::<FUSED, S>(s, window),
-            Way::Panels(panel) => return self.eliminate_panels::<FUSED, S>(s, panel),
-            _ => {}
+        if let Way::Panels(panel) = way {
+            return self.eliminate_panels::<FUSED, S>(s, panel);
         }
         for j in self.first..self.last {
             let mut largest = zero();

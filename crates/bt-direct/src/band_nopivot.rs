@@ -39,7 +39,7 @@ mod window;
 
 use std::ops::Range;
 
-use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, ScalarKind, zero};
+use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::end::{Place, divide};
@@ -47,7 +47,6 @@ use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::lines;
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
@@ -605,13 +604,7 @@ impl<T: Scalar> Strip<'_, T> {
             #[cfg(target_arch = "x86_64")]
             Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
             Way::Window(window) => {
-                let work = InWindow { strip: &mut self, window };
-                // On AVX-512 bands of doubles are there only if they are triangles.
-                if const { lines::is::<T>(ScalarKind::F64) } {
-                    lines::dispatch_short(work);
-                } else {
-                    arch.dispatch(work);
-                }
+                arch.dispatch(InWindow { strip: &mut self, window });
             }
             way => arch.dispatch(Elimination { strip: &mut self, way }),
         }

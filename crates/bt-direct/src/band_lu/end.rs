@@ -346,8 +346,7 @@ impl<T: Scalar> End<T> {
     pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
         self.measure(source, last + self.shape.kv())?;
         if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
-            let work = Work { end: self, source, first, last };
-            if T::IS_REAL { pulp::Arch::new().dispatch(work) } else { lines::dispatch_short(work) }
+            lines::dispatch::<T, _>(Work { end: self, source, first, last });
         }
         Ok(())
     }

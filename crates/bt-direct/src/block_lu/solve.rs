@@ -90,7 +90,7 @@ impl<T: Scalar> BlockLu<T> {
             Run { pass: side(true, Direction::Inwards), x: top, mid: &[] },
             Run { pass: side(false, Direction::Inwards), x: bottom, mid: &[] },
         ]);
-        lines::dispatch_short(Middle { lu: self, op, top, mid, bottom });
+        lines::dispatch::<T, _>(Middle { lu: self, op, top, mid, bottom });
         join([
             Run { pass: side(true, Direction::Outwards), x: top, mid },
             Run { pass: side(false, Direction::Outwards), x: bottom, mid },
@@ -121,7 +121,7 @@ fn solve_real<L: Lanes>(lu: &BlockLu<L>, x: &mut [L]) -> bool {
     if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, top, bottom, &[])) {
         return false;
     }
-    lines::dispatch_short(Middle { lu, op: Op::Identity, top, mid, bottom });
+    lines::dispatch::<L, _>(Middle { lu, op: Op::Identity, top, mid, bottom });
     substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, top, bottom, mid))
 }
 

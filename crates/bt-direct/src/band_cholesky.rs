@@ -16,6 +16,7 @@ use crate::band_lu::kernels::axpy_minus;
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
 
@@ -206,7 +207,6 @@ impl<T: Scalar> BandCholesky<T> {
 
     fn eliminate_all(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let (n, k) = (self.n, self.k);
-        let arch = pulp::Arch::new();
         let (norm, _) = self.measure()?;
         let mut min_pivot = T::Real::INFINITY;
         let strip = (WORK_BETWEEN_REPORTS / (k * k + 8)).max(1);
@@ -216,7 +216,8 @@ impl<T: Scalar> BandCholesky<T> {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);
-            let failed = arch.dispatch(Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, first, last });
+            let failed =
+                lines::dispatch::<T, _>(Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, first, last });
             if let Some((row, pivot)) = failed {
                 let reason = format!(
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \

@@ -575,6 +575,25 @@ impl<T: Scalar> pulp::WithSimd for Elimination<'_, '_, T> {
     }
 }
 
+/// The same in a window.
+struct InWindow<'a, 'b, T: Scalar> {
+    strip: &'a mut Strip<'b, T>,
+    window: &'a mut window::Workspace<T>,
+}
+
+impl<T: Scalar> pulp::WithSimd for InWindow<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, s: S) {
+        let Self { strip, window } = self;
+        strip.found.stopped = if S::IS_SCALAR || cfg!(target_family = "wasm") {
+            strip.eliminate_in_window::<false, S>(s, window)
+        } else {
+            strip.eliminate_in_window::<true, S>(s, window)
+        };
+    }
+}
+
 impl<T: Scalar> Strip<'_, T> {
     fn run(mut self, arch: pulp::Arch) {
         // Put back below: a strip has the whole of the factors.
@@ -584,6 +603,9 @@ impl<T: Scalar> Strip<'_, T> {
             Way::Registers => self.found.stopped = registers::eliminate(&mut self),
             #[cfg(target_arch = "x86_64")]
             Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
+            Way::Window(window) => {
+                arch.dispatch(InWindow { strip: &mut self, window });
+            }
             way => arch.dispatch(Elimination { strip: &mut self, way }),
         }
         self.lu.way = way;
@@ -601,10 +623,8 @@ impl<T: Scalar> Strip<'_, T> {
 
     #[inline(always)]
     fn eliminate_all<const FUSED: bool, S: pulp::Simd>(&mut self, s: S, way: &mut Way<T>) -> Option<Stop> {
-        match way {
-            Way::Window(window) => return self.eliminate_in_window::<FUSED, S>(s, window),
-            Way::Panels(panel) => return self.eliminate_panels::<FUSED, S>(s, panel),
-            _ => {}
+        if let Way::Panels(panel) = way {
+            return self.eliminate_panels::<FUSED, S>(s, panel);
         }
         for j in self.first..self.last {
             let mut largest = zero();

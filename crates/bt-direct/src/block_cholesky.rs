@@ -29,6 +29,7 @@ use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::spike::sweep::join;
 use crate::tridiagonal_lu::{for_each_column, reserve, zeros};
@@ -349,7 +350,7 @@ fn not_definite(order: &Order, block: usize, at: usize) -> FactorError {
 /// The lower half of D̃ ← D̃ − H·Hᴴ: H below the `from_k` rows of the panel `from`, D̃ the first `k` of k + `next` rows.
 fn subtract<T: Scalar>(from: &[T], from_k: usize, to: &mut [T], k: usize, next: usize) {
     if from_k.max(k) < BLOCKED_FROM {
-        pulp::Arch::new().dispatch(Subtract { from, from_k, to, k, next });
+        lines::dispatch::<T, _>(Subtract { from, from_k, to, k, next });
         return;
     }
     let h = MatRef::from_column_major_slice(from, from_k + k, from_k).subrows(from_k, k);
@@ -361,7 +362,7 @@ fn subtract<T: Scalar>(from: &[T], from_k: usize, to: &mut [T], k: usize, next: 
 /// [D̃; A(t, j)] → [L; H]; the smallest pivot, or the row of the block whose pivot is not positive.
 fn panel<T: Scalar>(values: &mut [T], k: usize, next: usize, work: &mut Work<T>) -> Result<f64, usize> {
     if k < BLOCKED_FROM {
-        return pulp::Arch::new().dispatch(Panel { values, k, next });
+        return lines::dispatch::<T, _>(Panel { values, k, next });
     }
     let (mut d, mut h) = MatMut::from_column_major_slice_mut(values, k + next, k).split_at_row_mut(k);
     let (stack, parameters) = (MemStack::new(&mut work.memory), faer::prelude::default());
@@ -468,8 +469,7 @@ impl<T: Scalar> Factorization<T> for BlockCholesky<T> {
         if x.ncols() >= MANY && self.order.partition.min_max_size().1 >= BLOCKED_FROM {
             self.solve_many(x.as_mut());
         } else {
-            let arch = pulp::Arch::new();
-            for_each_column(x.as_mut(), |x| arch.dispatch(Column { cholesky: self, x }));
+            for_each_column(x.as_mut(), |x| lines::dispatch::<T, _>(Column { cholesky: self, x }));
         }
         conjugate(x);
     }

@@ -21,6 +21,7 @@ use faer::MatMut;
 
 use crate::dense::join;
 use crate::error::Result;
+use crate::lines;
 use crate::nopivot::times;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
@@ -127,7 +128,7 @@ impl<T: Scalar> Butterfly<T> {
     /// When `x` has not n elements.
     pub fn apply(&self, op: Op, x: &mut [T]) {
         assert_eq!(x.len(), self.n, "length of x");
-        pulp::Arch::new().dispatch(|| match op {
+        lines::dispatch::<T, _>(|| match op {
             Op::Identity => self.forward(x),
             Op::Transpose | Op::Adjoint => self.transposed(x),
         });
@@ -278,7 +279,7 @@ impl<T: Scalar, L: Fn(usize, &mut [T]) + Sync> Work<'_, T, L> {
             join(par, || self.run(first, columns, par), || self.run(first + count / 2, rest, par));
             return;
         }
-        pulp::Arch::new().dispatch(|| {
+        lines::dispatch::<T, _>(|| {
             for j in 0..count {
                 self.group(first, j, &mut columns);
             }

@@ -29,7 +29,7 @@ pub fn rcond<T: Scalar, F: Factorization<T> + ?Sized>(factors: &F) -> f64 {
     if !(norm_a.is_finite() && norm_a > 0.0) {
         return 0.0;
     }
-    rcond_by(n, norm_a, |op, x| factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1)))
+    rcond_by(n, norm_a, &mut |op, x| factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1)))
 }
 
 /// As [`rcond`], of `a`, for factors that are only near those of A: every solve is refined with A, twice. `None` where
@@ -50,7 +50,7 @@ pub fn rcond_refined<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Si
     let par = Par::auto(a.bytes());
     let solve = |op: Op, x: &mut [T]| factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1));
     let mut contracts = true;
-    let rcond = rcond_by(n, norm_a, |op, x| {
+    let rcond = rcond_by(n, norm_a, &mut |op, x| {
         let b = x.to_vec();
         solve(op, x);
         let mut last = max_abs(x);
@@ -96,7 +96,7 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
     if !(norm.is_finite() && norm > 0.0) {
         return if factors.n() == 0 { 1.0 } else { 0.0 };
     }
-    rcond_by(factors.n(), norm, |op, x: &mut [T]| {
+    rcond_by(factors.n(), norm, &mut |op, x: &mut [T]| {
         // (R·A·C)⁻¹ = C⁻¹·A⁻¹·R⁻¹
         let (before, after) = if op == Op::Identity { (rows, cols) } else { (cols, rows) };
         x.iter_mut().zip(before).for_each(|(x, &f)| *x /= T::from_real(f));
@@ -106,12 +106,12 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
 }
 
 /// 1 / (‖A‖₁·est‖A⁻¹‖₁) with the solves given.
-fn rcond_by<T: Scalar>(n: usize, norm_a: f64, mut solve: impl FnMut(Op, &mut [T])) -> f64 {
+fn rcond_by<T: Scalar>(n: usize, norm_a: f64, solve: &mut dyn FnMut(Op, &mut [T])) -> f64 {
     // A power of two s ≈ √‖A‖₁: solves of A·y = s·x pass through values of the size of s·κ, and end in y of the size
     // of κ/s, both as far from over- and underflow as can be.
     let scale = 2f64.powi((norm_a.log2() / 2.0).floor() as i32);
     let s = T::from_parts(scale, 0.0);
-    let estimate = norm_one_estimate(n, |op, x| {
+    let estimate = estimate(n, &mut |op, x: &mut [T]| {
         for v in x.iter_mut() {
             *v *= s;
         }
@@ -124,6 +124,12 @@ fn rcond_by<T: Scalar>(n: usize, norm_a: f64, mut solve: impl FnMut(Op, &mut [T]
 /// Lower bound of ‖B‖₁ for an n × n operator known by x ← B·x and x ← Bᴴ·x. Infinite or NaN when a product is;
 /// 0 for n = 0.
 pub fn norm_one_estimate<T: Scalar>(n: usize, mut apply: impl FnMut(Op, &mut [T])) -> f64 {
+    estimate(n, &mut apply)
+}
+
+/// [`norm_one_estimate`], compiled once for all operators.
+#[inline(never)]
+fn estimate<T: Scalar>(n: usize, apply: &mut dyn FnMut(Op, &mut [T])) -> f64 {
     let norm = |x: &[T]| x.iter().map(|v| v.abs().to_f64()).sum::<f64>();
     let mut x = vec![T::from_parts(1.0 / n as f64, 0.0); n];
     apply(Op::Identity, &mut x);

@@ -28,6 +28,7 @@ use faer::MatMut;
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::parallel_cyclic_reduction::ParallelCyclicReduction;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, zeros};
@@ -419,7 +420,7 @@ fn update<T: Scalar>(
         let half = n / 2;
         let [before, after] = [x[(half - 1) * stride], x[half * stride]];
         let (left, right) = x.split_at_mut(half * stride);
-        rayon::join(
+        lines::join(
             || update(left, stride, start, half, parity, [beside[0], after], par, f),
             || update(right, stride, start + half, n - half, parity, [before, beside[1]], par, f),
         );

@@ -10,6 +10,7 @@ use bt_formats::{Error, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, zer
 use faer::{Accum, Conj, MatMut, MatRef};
 
 use crate::error::{FactorError, Result};
+use crate::lines;
 use crate::tridiagonal_lu::check_size;
 
 /// Columns measured, and rows multiplied, by one task.
@@ -114,7 +115,7 @@ pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, op: Op, alpha: T, x: MatRef<'
 /// Both, on the current rayon pool or one after the other.
 pub(crate) fn join<A: Send, B: Send>(par: Par, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     match par {
-        Par::Rayon => rayon::join(a, b),
+        Par::Rayon => lines::join(a, b),
         Par::Seq => (a(), b()),
     }
 }
@@ -168,7 +169,7 @@ fn measure<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Norms {
         return Norms { one: l.one.max_nan(r.one), max: l.max.max_nan(r.max) };
     }
     let mut found = Norms { one: 0.0, max: 0.0 };
-    pulp::Arch::new().dispatch(|| {
+    lines::dispatch::<T, _>(|| {
         for j in 0..n {
             let (sum, max) = match a.col(j).try_as_col_major() {
                 Some(column) => sum_and_largest(column.as_slice()),

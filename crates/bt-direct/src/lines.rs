@@ -1,9 +1,9 @@
 //! Lines of memory: numbers that begin with one, lines read or asked for before they are worked on; and loops that are functions of
-//! their own.
+//! their own, or run on two threads.
 
 use std::ops::{Deref, DerefMut, Range};
 
-use bt_formats::prefetch;
+use bt_formats::{Scalar, ScalarKind, prefetch};
 use pulp::{Simd, WithSimd};
 
 use crate::error::Result;
@@ -84,8 +84,45 @@ pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
     }
 }
 
+/// Runs loops over arrays of T on the instruction sets that they gain by: for real numbers all there are. Complex numbers are taken
+/// apart by shuffles, of which vectors of 512 bits make so many that loops take up to eight times as long with them (measured).
+#[inline(always)]
+pub(crate) fn dispatch<T: Scalar, W: WithSimd>(work: W) -> W::Output {
+    if T::IS_REAL { pulp::Arch::new().dispatch(work) } else { dispatch_short(work) }
+}
+
+/// Runs `work` on vectors of 256 bits at most: what longer ones gain nothing by is not compiled for them.
+#[inline(always)]
+pub(crate) fn dispatch_short<W: WithSimd>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    return match pulp::x86::V3::try_new() {
+        Some(simd) => Simd::vectorize(simd, work),
+        None => Simd::vectorize(pulp::Scalar::new(), work),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    pulp::Arch::new().dispatch(work)
+}
+
+/// Whether T is of this kind: a constant, so that what it rules out is not compiled.
+pub(crate) const fn is<T: Scalar>(kind: ScalarKind) -> bool {
+    T::KIND as u8 == kind as u8
+}
+
 /// A loop as a function of its own: the compiler then has registers for it, and not for all of its surroundings at once.
 #[inline(never)]
 pub(crate) fn apart<S: Simd, W: WithSimd>(s: S, work: W) -> W::Output {
     s.vectorize(work)
+}
+
+/// Both on the current rayon pool, compiled once for all that is run so.
+pub(crate) fn join<A: Send, B: Send>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B + Send) -> (A, B) {
+    let (mut first, mut second) = (Some(first), Some(second));
+    let (mut a, mut b) = (None, None);
+    both(&mut || a = first.take().map(|f| f()), &mut || b = second.take().map(|f| f()));
+    a.zip(b).expect("both have been run")
+}
+
+#[inline(never)]
+fn both(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+    rayon::join(first, second);
 }

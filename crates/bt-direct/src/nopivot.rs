@@ -41,7 +41,7 @@ use crate::band_lu::kernels::{axpy_minus, block_update, dot};
 use crate::dense::{join, norms};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
@@ -143,7 +143,7 @@ impl<T: Scalar> NoPivotLu<T> {
         self.scale = norms.scale::<T>();
         let (columns, ld) = self.factors.columns_mut();
         let scale = self.scale;
-        pulp::Arch::new().dispatch(|| {
+        lines::dispatch::<T, _>(|| {
             columns
                 .chunks_exact_mut(ld)
                 .enumerate()
@@ -465,12 +465,11 @@ pub(crate) fn substitute<T: Scalar>(op: Op, values: &[T], ld: usize, mut x: MatM
     let n = x.nrows();
     let lu = MatRef::from_column_major_slice_with_stride(values, n, n, ld);
     if x.ncols() < 4 {
-        let arch = pulp::Arch::new();
         for_each_column(x, |x| {
-            arch.dispatch(|| match op {
+            lines::dispatch::<T, _>(|| match op {
                 Op::Identity => substitute_column(values, ld, x),
-                Op::Transpose => substitute_column_transposed(lu, x, |v| v),
-                Op::Adjoint => substitute_column_transposed(lu, x, Scalar::conj),
+                Op::Adjoint if !T::IS_REAL => substitute_column_transposed(lu, x, Scalar::conj),
+                Op::Transpose | Op::Adjoint => substitute_column_transposed(lu, x, |v| v),
             });
         });
         return;

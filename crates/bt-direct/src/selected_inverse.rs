@@ -31,6 +31,7 @@ use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::order::Order;
 use crate::block_lu::{Block, BlockLu};
 use crate::error::{FactorError, Result};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::reserve;
 
@@ -325,7 +326,7 @@ fn step<T: Scalar>(b: &Block<'_, T>, s: MatRef<'_, T>, front: &mut [T]) {
     if k >= BLOCKED_FROM || next >= BLOCKED_FROM {
         step_blocked(b, s, panel, upper);
     } else {
-        pulp::Arch::new().dispatch(
+        lines::dispatch::<T, _>(
             #[inline(always)]
             || step_in_loops(b, s, panel, upper),
         );

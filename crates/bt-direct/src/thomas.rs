@@ -134,8 +134,8 @@ impl<T: Scalar> Thomas<T> {
         match op {
             Op::Identity => sweep(x, l, d, w, |v| v),
             // Aᵀ = Wᵀ·D·Lᵀ: the same sweeps with shifted arrays.
-            Op::Transpose => sweep_transposed(x, l, d, w, |v| v),
-            Op::Adjoint => sweep_transposed(x, l, d, w, Scalar::conj),
+            Op::Adjoint if !T::IS_REAL => sweep_transposed(x, l, d, w, Scalar::conj),
+            Op::Transpose | Op::Adjoint => sweep_transposed(x, l, d, w, |v| v),
         }
     }
 }

@@ -139,8 +139,8 @@ impl<T: Scalar> TridiagonalLu<T> {
     fn solve_column(&self, op: Op, x: &mut [T]) {
         match op {
             Op::Identity => self.solve_plain(x),
-            Op::Transpose => self.solve_transposed(x, |v| v),
-            Op::Adjoint => self.solve_transposed(x, Scalar::conj),
+            Op::Adjoint if !T::IS_REAL => self.solve_transposed(x, Scalar::conj),
+            Op::Transpose | Op::Adjoint => self.solve_transposed(x, |v| v),
         }
     }
 

@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, zero};
+use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, zero};
 
 use super::kernels::{LANES, reduce, sum_and_max};
 use super::narrow::{COLUMNS, Loops};
@@ -346,7 +346,7 @@ impl<T: Scalar> End<T> {
     pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
         self.measure(source, last + self.shape.kv())?;
         if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
-            pulp::Arch::new().dispatch(Work { end: self, source, first, last });
+            lines::dispatch::<T, _>(Work { end: self, source, first, last });
         }
         Ok(())
     }
@@ -529,15 +529,28 @@ impl<T: Scalar> pulp::WithSimd for Work<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, s: S) {
-        // A function for each, which the compiler is done with sooner than with all in one.
-        match self.end.tuning {
-            Tuning::Narrow { registers: 1, .. } => lines::apart(s, Narrow::<_, 1>(self)),
-            Tuning::Narrow { registers: 2, .. } => lines::apart(s, Narrow::<_, 2>(self)),
-            Tuning::Narrow { .. } => lines::apart(s, Narrow::<_, 4>(self)),
-            Tuning::Wide { .. } if S::IS_SCALAR || cfg!(target_family = "wasm") => self.panel::<false, S>(s),
-            Tuning::Wide { .. } => self.panel::<true, S>(s),
+        // A function for each, which the compiler is done with sooner than with all in one. Vectors of real numbers have kernels
+        // that come before these, see [`End::eliminate_reals`].
+        let Tuning::Narrow { registers, .. } = self.end.tuning else {
+            if const { on_avx512::<T, S>() } {
+                unreachable!("panels in registers");
+            }
+            return self.panels(s);
+        };
+        if const { T::IS_REAL && size_of::<S::f64s>() > size_of::<[f64; 2]>() } {
+            unreachable!("strips in explicit vectors");
+        }
+        match registers {
+            1 => lines::apart(s, Narrow::<_, 1>(self)),
+            2 => lines::apart(s, Narrow::<_, 2>(self)),
+            _ => lines::apart(s, Narrow::<_, 4>(self)),
         }
     }
+}
+
+/// Whether there is `panel_registers.rs`.
+const fn on_avx512<T: Scalar, S: pulp::Simd>() -> bool {
+    cfg!(target_arch = "x86_64") && lines::is::<T>(ScalarKind::F64) && size_of::<S::f64s>() == size_of::<[f64; 8]>()
 }
 
 /// A strip of a narrow band, in windows of V vectors.
@@ -557,6 +570,11 @@ impl<T: Scalar, const V: usize> pulp::WithSimd for Narrow<'_, T, V> {
 }
 
 impl<T: Scalar> Work<'_, T> {
+    #[inline(always)]
+    fn panels<S: pulp::Simd>(self, s: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.panel::<false, S>(s) } else { self.panel::<true, S>(s) }
+    }
+
     #[inline(always)]
     fn panel<const FUSED: bool, S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;

@@ -2,7 +2,7 @@
 //! for the instruction set of the function they are inlined into; call them under `pulp::Arch::dispatch`.
 
 pub(crate) use bt_formats::mul_add;
-use bt_formats::{RealScalar, Scalar, zero};
+use bt_formats::{Op, RealScalar, Scalar, zero};
 
 /// y ← y − a·x.
 #[inline(always)]
@@ -37,6 +37,12 @@ pub(crate) fn dot<T: Scalar, const FUSED: bool>(x: &[T], y: &[T], map: impl Fn(T
         }
     }
     reduce(lanes, |a, b| a + b)
+}
+
+/// [`dot`] with xᵢ, or with its conjugate for the adjoint.
+#[inline(always)]
+pub(crate) fn dot_as<T: Scalar, const FUSED: bool>(op: Op, x: &[T], y: &[T]) -> T {
+    if T::IS_REAL || op != Op::Adjoint { dot::<T, FUSED>(x, y, |v| v) } else { dot::<T, FUSED>(x, y, Scalar::conj) }
 }
 
 /// Values worked on together; 8 doubles are an AVX-512 register.

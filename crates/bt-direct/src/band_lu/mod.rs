@@ -40,6 +40,7 @@ use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::tridiagonal_lu::{check_size, reserve};
 use end::{Direction, End, Place, Shape};
 use substitution::{Factor, Multipliers, Step, Triangles, reverse};
@@ -260,7 +261,7 @@ impl<T: Scalar> BandLu<T> {
             match ends {
                 [one] => run(one, source, first, first + round)?,
                 [one, other] => {
-                    let (one, other) = rayon::join(
+                    let (one, other) = lines::join(
                         || run(one, source, first, first + round),
                         || run(other, source, first, first + round),
                     );
@@ -392,7 +393,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
     // Rows between the ends' belong to neither; they come with the far end, behind its own.
     let both = |step: Step, x: MatMut<'_, T>| {
         let (head, tail) = x.split_at_row_mut(top.rows);
-        rayon::join(|| top.apply(step, head), || bottom.apply_from(Direction::Backward, step, tail));
+        lines::join(|| top.apply(step, head), || bottom.apply_from(Direction::Backward, step, tail));
     };
     if op == Op::Identity {
         both(Step::Lower, x.as_mut());
@@ -400,7 +401,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
         let (mut head, rest) = x.split_at_row_mut(top.cols);
         let (inner, mut tail) = rest.split_at_row_mut(k);
         let inner = inner.as_ref();
-        rayon::join(
+        lines::join(
             || {
                 let last = head.as_mut().subrows_mut(top.cols - top.reached(), top.reached());
                 top.subtract_beyond(last, inner, |c| c);
@@ -418,7 +419,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
         let upper = Step::UpperTransposed(op);
         let (mut head, rest) = x.as_mut().split_at_row_mut(top.cols);
         let (mut inner, mut tail) = rest.split_at_row_mut(k);
-        rayon::join(
+        lines::join(
             || top.apply(upper, head.as_mut()),
             || bottom.apply_from(Direction::Backward, upper, tail.as_mut()),
         );

@@ -14,6 +14,7 @@ use super::kernels::{axpy_minus, dot};
 use super::substitution::Triangles;
 use super::{BandLu, End, Place, Tuning};
 use crate::error::Result;
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
 
@@ -50,7 +51,7 @@ impl<T: Scalar> BandLu<T> {
 /// sums or maxima alike. X as in [`solve_tail`]. Rounding aside, with M(U) the comparison matrix,
 /// |U⁻¹y| ≤ M(U)⁻¹|y|: one substitution with moduli.
 pub(crate) fn bound_above<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, w: usize, bounds: &mut [T::Real]) {
-    pulp::Arch::new().dispatch(
+    lines::dispatch::<T, _>(
         #[inline(always)]
         || {
             let first = lu.rows - w;
@@ -85,8 +86,7 @@ pub(crate) fn bound_above<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, w: u
 /// The last w rows of A⁻¹·[0; X] for A = L·U, or A = L·Lᴴ when `hermitian`. With exchanges, the first kl rows of X must
 /// be zero unless it has all n rows: step j takes a row from as far as j + kl.
 pub(crate) fn solve_tail<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, x: MatMut<'_, T>) {
-    let arch = pulp::Arch::new();
-    for_each_column(x, |x| arch.dispatch(Tail { lu, hermitian, x }));
+    for_each_column(x, |x| lines::dispatch::<T, _>(Tail { lu, hermitian, x }));
 }
 
 /// One right-hand side, as work for a SIMD instruction set.

@@ -9,7 +9,7 @@ use bt_formats::{Reals, RealsMut};
 use faer::{MatMut, MatRef};
 
 use super::end::Direction;
-use super::kernels::{axpy_minus, dot};
+use super::kernels::{axpy_minus, dot_as};
 use super::packed::{self, Packed};
 #[cfg(target_arch = "x86_64")]
 use super::single;
@@ -137,7 +137,6 @@ impl<'a, T: Scalar> Triangles<'a, T> {
 
     /// The same with rows of `x` that count from `direction`.
     pub(super) fn apply_from(self, direction: Direction, step: Step, x: MatMut<'_, T>) {
-        let arch = pulp::Arch::new();
         let mut rest = x;
         if packed::fits(self.above.max(self.below)) {
             while rest.ncols() >= 4 * GROUP {
@@ -159,14 +158,14 @@ impl<'a, T: Scalar> Triangles<'a, T> {
         let all = 0..self.cols;
         while left.ncols() >= GROUP {
             let (group, after) = left.split_at_col_mut(GROUP);
-            arch.dispatch(Group { lu: self, step, x: columns::<T, GROUP>(group), columns: all.clone() });
+            lines::dispatch::<T, _>(Group { lu: self, step, x: columns::<T, GROUP>(group), columns: all.clone() });
             left = after;
         }
         while left.ncols() > 0 {
             let (column, after) = left.split_at_col_mut(1);
             let [x] = columns::<T, 1>(column);
             let columns = self.columns_left(step, x);
-            arch.dispatch(Group { lu: self, step, x: [x], columns });
+            lines::dispatch::<T, _>(Group { lu: self, step, x: [x], columns });
             left = after;
         }
         if backward {
@@ -220,9 +219,7 @@ impl<'a, T: Scalar> Triangles<'a, T> {
             for c in self.cols..self.ncols {
                 let (top, u) = self.u(c);
                 let x = &x[top - first..top - first + u.len()];
-                let sum =
-                    if op == Op::Adjoint { dot::<T, false>(u, x, Scalar::conj) } else { dot::<T, false>(u, x, |v| v) };
-                y[(row(c - self.cols), j)] -= sum;
+                y[(row(c - self.cols), j)] -= dot_as::<T, false>(op, u, x);
             }
         }
     }
@@ -291,10 +288,8 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
         match self.step {
             Step::Lower => self.lower::<FUSED>(),
             Step::Upper => self.upper::<FUSED>(),
-            Step::UpperTransposed(Op::Adjoint) => self.upper_transposed::<FUSED>(Scalar::conj),
-            Step::UpperTransposed(_) => self.upper_transposed::<FUSED>(|v| v),
-            Step::LowerTransposed(Op::Adjoint) => self.lower_transposed::<FUSED>(Scalar::conj),
-            Step::LowerTransposed(_) => self.lower_transposed::<FUSED>(|v| v),
+            Step::UpperTransposed(op) => self.upper_transposed::<FUSED>(op),
+            Step::LowerTransposed(op) => self.lower_transposed::<FUSED>(op),
         }
     }
 
@@ -329,25 +324,27 @@ impl<T: Scalar, const G: usize> Group<'_, '_, T, G> {
     }
 
     #[inline(always)]
-    fn upper_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
+    fn upper_transposed<const FUSED: bool>(&mut self, op: Op) {
+        let map = |v: T| if op == Op::Adjoint { v.conj() } else { v };
         for j in self.columns.clone() {
             self.lu.fetch(j + AHEAD, Factor::Upper);
             let (top, u) = self.lu.u(j);
             let pivot = Pivot::new(map(self.lu.pivot(j)));
             for x in &mut self.x {
-                x[j] = pivot.divide(x[j] - dot::<T, FUSED>(u, &x[top..j], &map));
+                x[j] = pivot.divide(x[j] - dot_as::<T, FUSED>(op, u, &x[top..j]));
             }
         }
     }
 
     #[inline(always)]
-    fn lower_transposed<const FUSED: bool>(&mut self, map: impl Fn(T) -> T) {
+    fn lower_transposed<const FUSED: bool>(&mut self, op: Op) {
+        let map = |v: T| if op == Op::Adjoint { v.conj() } else { v };
         for j in self.columns.clone().rev() {
             self.lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let (l, p) = (self.lu.l(j), self.lu.exchanged(j));
             let pivot = (self.lu.diagonal_of == Factor::Lower).then(|| Pivot::new(map(self.lu.pivot(j))));
             for x in &mut self.x {
-                let sum = dot::<T, FUSED>(l, &x[j + 1..=j + l.len()], &map);
+                let sum = dot_as::<T, FUSED>(op, l, &x[j + 1..=j + l.len()]);
                 x[j] -= sum;
                 if let Some(pivot) = pivot {
                     x[j] = pivot.divide(x[j]);

@@ -102,15 +102,23 @@ impl<L: Real> pulp::WithSimd for Strip<'_, L> {
     fn with_simd<S: Simd>(self, s: S) -> bool {
         let Self { end, source, first, last } = self;
         let Tuning::Narrow { registers, .. } = end.tuning else { return false };
-        match (registers, L::lanes::<S>()) {
-            (1, 8) => end.eliminate_strip::<1>(Vectors::<S, 1>(s), source, first, last),
-            (2, 8) => end.eliminate_strip::<2>(Vectors::<S, 2>(s), source, first, last),
-            (4, 8) => end.eliminate_strip::<4>(Vectors::<S, 4>(s), source, first, last),
-            (1, 4) => end.eliminate_strip::<1>(Vectors::<S, 2>(s), source, first, last),
-            (2, 4) => end.eliminate_strip::<2>(Vectors::<S, 4>(s), source, first, last),
-            (4, 4) => end.eliminate_strip::<4>(Vectors::<S, 8>(s), source, first, last),
-            _ => return false,
+        // Constants, so that those of other vectors are not compiled.
+        if const { size_of::<L::V<S>>() == 8 * size_of::<L>() } {
+            match registers {
+                1 => end.eliminate_strip::<1>(Vectors::<S, 1>(s), source, first, last),
+                2 => end.eliminate_strip::<2>(Vectors::<S, 2>(s), source, first, last),
+                _ => end.eliminate_strip::<4>(Vectors::<S, 4>(s), source, first, last),
+            }
+            return true;
         }
-        true
+        if const { size_of::<L::V<S>>() == 4 * size_of::<L>() } {
+            match registers {
+                1 => end.eliminate_strip::<1>(Vectors::<S, 2>(s), source, first, last),
+                2 => end.eliminate_strip::<2>(Vectors::<S, 4>(s), source, first, last),
+                _ => end.eliminate_strip::<4>(Vectors::<S, 8>(s), source, first, last),
+            }
+            return true;
+        }
+        false
     }
 }

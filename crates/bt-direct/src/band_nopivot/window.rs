@@ -464,7 +464,7 @@ impl<T: Scalar> Window<'_, T> {
         largest: &mut [[T::Real; LANES]; 2],
     ) {
         // As many sums as there are registers for.
-        if size_of::<S::f64s>() == size_of::<[f64; LANES]>() {
+        if const { size_of::<S::f64s>() == size_of::<[f64; LANES]>() } {
             s.vectorize(Apply::<T, FUSED, 8> { window: self, b, g, halves, largest });
         } else {
             s.vectorize(Apply::<T, FUSED, 4> { window: self, b, g, halves, largest });

@@ -630,7 +630,7 @@ pub(super) fn pieces<P: Send>(
     }
     let middle = groups.start + groups.len() / 2;
     let (a, b) = cut(part, middle);
-    rayon::join(
+    lines::join(
         || pieces(shape, groups.start..middle, par, a, cut, piece),
         || pieces(shape, middle..groups.end, par, b, cut, piece),
     );

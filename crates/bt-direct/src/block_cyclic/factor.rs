@@ -12,6 +12,7 @@ use super::{
 use crate::band_lu::kernels::{LANES, sum_and_max};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
+use crate::lines;
 use crate::refine::unit_roundoff;
 
 /// Observations a factorization, about.
@@ -195,7 +196,7 @@ impl<T: Scalar> Level<'_, T> {
                 self.lens(i).iter().zip(&mut lens).for_each(|(l, sum)| *sum += l);
             }
             let (first, second) = pieces.split(lens);
-            let (left, right) = rayon::join(|| self.eliminate(left, first), || self.eliminate(right, second));
+            let (left, right) = lines::join(|| self.eliminate(left, first), || self.eliminate(right, second));
             return Ok(left?.and(right?));
         }
         let lock = || self.workspaces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -256,7 +257,7 @@ impl<T: Scalar> Level<'_, T> {
                 g.fill(zero());
             }
         }
-        pulp::Arch::new().dispatch(
+        lines::dispatch::<T, _>(
             #[inline(always)]
             || {
                 let columns = panel.chunks_exact(ld).chain(g.chunks_exact(k));

@@ -9,6 +9,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes};
 use crate::error::Result;
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::reserve;
 
@@ -99,7 +100,7 @@ pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row
         matmul(y, Accum::Add, h, g, -one::<T>(), Par::Seq);
         return;
     }
-    pulp::Arch::new().dispatch(
+    lines::dispatch::<T, _>(
         #[inline(always)]
         || {
             let ld = front.k + front.ka + front.kc;
@@ -151,12 +152,12 @@ impl<T: Scalar> FrontMut<'_, T> {
         if blocked(self.k, self.around) {
             self.eliminate_blocked(workspace)?;
         } else {
-            pulp::Arch::new().dispatch(
+            lines::dispatch::<T, _>(
                 #[inline(always)]
                 || self.eliminate_in_loops(),
             )?;
         }
-        Ok(pulp::Arch::new().dispatch(
+        Ok(lines::dispatch::<T, _>(
             #[inline(always)]
             || self.measure(),
         ))

@@ -12,6 +12,7 @@ use faer::MatMut;
 use super::front::Front;
 use super::{BlockCyclicReduction, halves, levels};
 use crate::band_lu::kernels::{axpy_minus, dot};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
 
@@ -28,11 +29,8 @@ struct Pass {
 impl<T: Scalar> BlockCyclicReduction<T> {
     pub(super) fn solve(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.partition.n(), "rows of X");
-        match op {
-            Op::Identity => self.substitute(x, |v| v, false),
-            Op::Transpose => self.substitute(x, |v| v, true),
-            Op::Adjoint => self.substitute(x, Scalar::conj, true),
-        }
+        let adjoint = op == Op::Adjoint;
+        self.substitute(x, move |v: T| if adjoint { v.conj() } else { v }, op != Op::Identity);
     }
 
     /// With A = L·U: L⁻¹ in the order of elimination, then U⁻¹ backwards; for Aᵀ = Uᵀ·Lᵀ the same with Uᵀ and Lᵀ.
@@ -82,7 +80,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         let (root, pivots) = (self.front(0), self.pivots_of(0));
         for_each_column(x.as_mut(), |x| {
             let x = &mut x[..root.k];
-            pulp::Arch::new().dispatch(
+            lines::dispatch::<T, _>(
                 #[inline(always)]
                 || {
                     if transposed {
@@ -146,11 +144,11 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         if pass.par == Par::Rayon && pairs.len() > 1 && x.nrows() * x.ncols() > GRAIN {
             let (left, right) = halves(&pairs);
             let (first, second) = x.split_at_row_mut(row(right.start) - row(left.start));
-            rayon::join(|| self.split(pass, left, first, f), || self.split(pass, right, second, f));
+            lines::join(|| self.split(pass, left, first, f), || self.split(pass, right, second, f));
             return;
         }
         let origin = row(pairs.start);
-        pulp::Arch::new().dispatch(
+        lines::dispatch::<T, _>(
             #[inline(always)]
             || {
                 for u in pairs {

@@ -296,7 +296,9 @@ impl<L: Lanes> pulp::WithSimd for Subtract<'_, '_, '_, L> {
         let Self { front, done } = self;
         let (k, last) = (done.k, done.last);
         let ld = front.k + front.next;
-        simd::update(s, front.panel, ld, k, k, &done.panel[last..], last + k, done.g, last, last);
+        let (l, ldl, x, depth) = (&done.panel[last..], last + k, done.g, last);
+        let update = simd::Update { y: front.panel, ldy: ld, rows: k, width: k, l, ldl, x, ldx: last, depth };
+        lines::apart(s, update);
     }
 }
 
@@ -356,8 +358,9 @@ impl<L: Lanes> pulp::WithSimd for Eliminate<'_, '_, L> {
                     exchange(column, first, pivots);
                 }
             }
-            update_right(s, tile, first, end, ld, right, ld, ld);
-            update_right(s, tile, first, end, ld, g, k, k);
+            for (right, rows) in [(right, ld), (&mut **g, k)] {
+                update_right(s, tile, first, end, ld, right, rows, rows);
+            }
             first = end;
         }
         None
@@ -537,7 +540,8 @@ fn update_right<L: Lanes, S: Simd>(
         }
         if end < rows {
             let x = x.as_flattened();
-            simd::update(s, &mut group[end..], ldr, rows - end, width, &tile[end..], ld, x, PADDED, depth);
+            let (y, l, ldx) = (&mut group[end..], &tile[end..], PADDED);
+            lines::apart(s, simd::Update { y, ldy: ldr, rows: rows - end, width, l, ldl: ld, x, ldx, depth });
         }
     }
 }

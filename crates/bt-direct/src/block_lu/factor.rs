@@ -10,12 +10,12 @@ use faer::dyn_stack::MemBuffer;
 use super::engine::{Chain, Complexes, Engine, Job, Vectors};
 use super::order::Order;
 use super::packed;
-use super::panel::{self, Dense, Done, Front, Packed, Plain};
+use super::panel::{self, Dense, Done, Front, Packed};
 use super::tiles::Ahead;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::reserve;
 
@@ -367,13 +367,16 @@ impl<T: Scalar> BlockLu<T> {
         let (this, matrix): (&mut dyn Any, &dyn Any) = (self, a);
         macro_rules! engines {
             ($($t:ty: $engine:ty),*) => {$(
-                if let (Some(this), Some(a)) = (this.downcast_mut::<BlockLu<$t>>(), matrix.downcast_ref()) {
+                // A constant first, so that other types are not compiled.
+                if const { lines::is::<T>(<$t as Scalar>::KIND) }
+                    && let (Some(this), Some(a)) = (this.downcast_mut::<BlockLu<$t>>(), matrix.downcast_ref())
+                {
                     return this.eliminate_all::<$engine>(a, skip, monitor);
                 }
             )*};
         }
         engines!(f64: Vectors, f32: Vectors, c64: Complexes, c32: Complexes);
-        self.eliminate_all::<Plain>(a, skip, monitor)
+        unreachable!("one of the four types")
     }
 
     fn eliminate_all<E: Engine<T>>(

@@ -26,8 +26,9 @@ use super::engine::Job;
 use super::factor::Record;
 use super::panel::{Dense, Done, Packed, exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::{Ahead, Lane, Largest, Steadily, apart, one_by_one};
+use super::tiles::{Ahead, Lane, Largest, Steadily, one_by_one};
 use super::wide::Wide;
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// Largest block.
@@ -56,16 +57,21 @@ impl<T: Wide> pulp::WithSimd for Elimination<'_, '_, T> {
     type Output = Option<Record>;
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) -> Option<Record> {
-        let (k, w) = (self.0.front.k, T::Real::lanes::<S>());
-        if w < 4 {
+        // Constants, so that those of other vectors and numbers are not compiled.
+        if const { size_of::<<T::Real as Lanes>::V<S>>() < 4 * size_of::<T::Real>() } {
             return None;
         }
-        match (T::PARTS == 1, S::REGISTER_COUNT >= 32) {
-            (true, true) => run::<T, S, 2, 8>(s, self.0, k),
-            (true, false) => run::<T, S, 2, 4>(s, self.0, k),
-            (false, true) => run::<T, S, 1, 8>(s, self.0, k),
-            (false, false) => run::<T, S, 1, 4>(s, self.0, k),
+        let k = self.0.front.k;
+        if const { T::PARTS == 1 && S::REGISTER_COUNT >= 32 } {
+            return run::<T, S, 2, 8>(s, self.0, k);
         }
+        if const { T::PARTS == 1 } {
+            return run::<T, S, 2, 4>(s, self.0, k);
+        }
+        if const { S::REGISTER_COUNT >= 32 } {
+            return run::<T, S, 1, 8>(s, self.0, k);
+        }
+        run::<T, S, 1, 4>(s, self.0, k)
     }
 }
 
@@ -137,7 +143,7 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
         pack::<T, S, R, C>(s, done, &mut space, k);
     }
     let depth = if previous.is_some() { rows } else { 0 };
-    apart(s, true, Subtract::<T, R, C> { space: &mut space, own, k, depth, ahead });
+    lines::apart(s, Subtract::<T, R, C> { space: &mut space, own, k, depth, ahead });
     let mut largest = Largest::none();
     let mut min_pivot = T::Real::INFINITY;
     // Of complex numbers a tile takes four times as long: three parts of its share in three places, one of real ones.
@@ -179,10 +185,10 @@ fn run<T: Wide, S: Simd, const R: usize, const C: usize>(s: S, job: &mut Job<'_,
         }
         T::Real::store::<S>(&mut largest.u.0, max);
         burst(p, 2);
-        apart(s, true, RowsOfTile::<T, C> { space: &mut space, g, k, p, largest: &mut largest });
+        lines::apart(s, RowsOfTile::<T, C> { space: &mut space, g, k, p, largest: &mut largest });
     }
     let below = &from.below[..k * k];
-    apart(s, true, RowsOfH::<T, R, C> { space: &mut space, panel, below, k, max: &mut largest.h, ahead });
+    lines::apart(s, RowsOfH::<T, R, C> { space: &mut space, panel, below, k, max: &mut largest.h, ahead });
     for c in 0..k {
         let (column, d) = (&mut panel[2 * c * k..][..k], &space.d[c * tiles * cell..][..tiles * cell]);
         for (to, d) in column.chunks_mut(w).zip(d.chunks_exact(cell)) {

@@ -14,6 +14,7 @@ use super::Kernels;
 use super::engine::Engine;
 use super::order::Order;
 use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes, mul_add, sum_and_max};
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// Blocks with more rows than this (and the next block too) are faster in faer's kernels than in own loops.
@@ -147,16 +148,16 @@ impl<T: Scalar> Engine<T> for Plain {
         Self::norms(front, incoming, outgoing)
     }
     fn norms(front: &Front<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
-        pulp::Arch::new().dispatch(Norms { front, incoming, outgoing })
+        lines::dispatch_short(Norms { front, incoming, outgoing })
     }
     fn subtract(front: &mut Front<'_, T>, done: &Done<'_, T>) {
-        pulp::Arch::new().dispatch(Subtract { front, done });
+        lines::dispatch_short(Subtract { front, done });
     }
     fn eliminate(front: &mut Front<'_, T>) -> Option<usize> {
-        pulp::Arch::new().dispatch(Eliminate(front))
+        lines::dispatch_short(Eliminate(front))
     }
     fn measure(front: &Front<'_, T>) -> (f64, f64) {
-        pulp::Arch::new().dispatch(Measure(front))
+        lines::dispatch_short(Measure(front))
     }
 }
 
@@ -225,15 +226,11 @@ struct Subtract<'f, 'a, 'd, T> {
 impl<T: Scalar> pulp::WithSimd for Subtract<'_, '_, '_, T> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
+    fn with_simd<S: pulp::Simd>(self, s: S) {
         let Self { front, done } = self;
         let (k, last) = (done.k, done.last);
-        let (ld, ldh) = (front.k + front.next, last + k);
-        if S::IS_SCALAR || cfg!(target_family = "wasm") {
-            update::<T, false>(front.panel, ld, k, k, &done.panel[last..], ldh, done.g, last, last);
-        } else {
-            update::<T, true>(front.panel, ld, k, k, &done.panel[last..], ldh, done.g, last, last);
-        }
+        let (ldy, ldl, l, x) = (front.k + front.next, last + k, &done.panel[last..], done.g);
+        lines::apart(s, Update { y: front.panel, ldy, rows: k, width: k, l, ldl, x, ldx: last, depth: last });
     }
 }
 
@@ -243,11 +240,11 @@ struct Eliminate<'f, 'a, T>(&'f mut Front<'a, T>);
 impl<T: Scalar> pulp::WithSimd for Eliminate<'_, '_, T> {
     type Output = Option<usize>;
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> Option<usize> {
+    fn with_simd<S: pulp::Simd>(self, s: S) -> Option<usize> {
         if S::IS_SCALAR || cfg!(target_family = "wasm") {
-            self.0.eliminate_loops::<false>()
+            self.0.eliminate_loops::<false, S>(s)
         } else {
-            self.0.eliminate_loops::<true>()
+            self.0.eliminate_loops::<true, S>(s)
         }
     }
 }
@@ -255,29 +252,42 @@ impl<T: Scalar> pulp::WithSimd for Eliminate<'_, '_, T> {
 /// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
 ///
 /// X is read element by element and L by vectors of rows, so that the loops over columns are not taken for vectors.
-#[inline(always)]
-fn update<T: Scalar, const FUSED: bool>(
-    y: &mut [T],
+struct Update<'a, T> {
+    y: &'a mut [T],
     ldy: usize,
     rows: usize,
     width: usize,
-    l: &[T],
+    l: &'a [T],
     ldl: usize,
-    x: &[T],
+    x: &'a [T],
     ldx: usize,
     depth: usize,
-) {
-    let mut c = 0;
-    macro_rules! columns {
-        ($($columns:literal)*) => {$(
-            while width - c >= $columns {
-                let x: [&[T]; $columns] = std::array::from_fn(|i| &x[(c + i) * ldx..(c + i) * ldx + depth]);
-                update_columns::<T, $columns, FUSED>(&mut y[c * ldy..], ldy, rows, l, ldl, x);
-                c += $columns;
-            }
-        )*};
+}
+
+impl<T: Scalar> pulp::WithSimd for Update<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
     }
-    columns!(8 4 1);
+}
+
+impl<T: Scalar> Update<'_, T> {
+    #[inline(always)]
+    fn run<const FUSED: bool>(self) {
+        let Self { y, ldy, rows, width, l, ldl, x, ldx, depth } = self;
+        let mut c = 0;
+        macro_rules! columns {
+            ($($columns:literal)*) => {$(
+                while width - c >= $columns {
+                    let x: [&[T]; $columns] = std::array::from_fn(|i| &x[(c + i) * ldx..(c + i) * ldx + depth]);
+                    update_columns::<T, $columns, FUSED>(&mut y[c * ldy..], ldy, rows, l, ldl, x);
+                    c += $columns;
+                }
+            )*};
+        }
+        columns!(8 4 1);
+    }
 }
 
 #[inline(always)]
@@ -371,7 +381,7 @@ impl<T: Scalar> Front<'_, T> {
     }
 
     #[inline(always)]
-    fn eliminate_loops<const FUSED: bool>(&mut self) -> Option<usize> {
+    fn eliminate_loops<const FUSED: bool, S: pulp::Simd>(&mut self, s: S) -> Option<usize> {
         let (k, ld) = (self.k, self.k + self.next);
         let mut first = 0;
         while first < k {
@@ -386,8 +396,9 @@ impl<T: Scalar> Front<'_, T> {
                 exchange(column, first, pivots);
             }
             let (tile, right) = rest.split_at_mut((end - first) * ld);
-            update_right::<T, FUSED>(tile, first, end, ld, pivots, right, ld, ld);
-            update_right::<T, FUSED>(tile, first, end, ld, pivots, self.g, k, k);
+            for (right, rows) in [(right, ld), (&mut *self.g, k)] {
+                update_right::<T, FUSED, S>(s, tile, first, end, ld, pivots, right, rows, rows);
+            }
             first = end;
         }
         None
@@ -448,7 +459,8 @@ impl<T: Scalar> Front<'_, T> {
 /// The columns of `right`, `ldr` apart with `rows` rows: exchanges, triangular solve in the rows of the tile, product
 /// below them.
 #[inline(always)]
-fn update_right<T: Scalar, const FUSED: bool>(
+fn update_right<T: Scalar, const FUSED: bool, S: pulp::Simd>(
+    s: S,
     tile: &[T],
     first: usize,
     end: usize,
@@ -482,7 +494,8 @@ fn update_right<T: Scalar, const FUSED: bool>(
         }
         if end < rows {
             let x = x.as_flattened();
-            update::<T, FUSED>(&mut group[end..], ldr, rows - end, width, &tile[end..], ld, x, TILE, depth);
+            let (y, l, ldx) = (&mut group[end..], &tile[end..], TILE);
+            lines::apart(s, Update { y, ldy: ldr, rows: rows - end, width, l, ldl: ld, x, ldx, depth });
         }
     }
 }

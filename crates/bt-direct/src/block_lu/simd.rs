@@ -318,40 +318,45 @@ impl<L: Copy, const W: usize, const C: usize> Multipliers<L, C> for RowsOf<'_, L
 }
 
 /// Y ← Y − L·X for `rows` rows, `width` columns and inner dimension `depth`, all column-major.
-#[inline(always)]
-pub(crate) fn update<L: Lanes, S: Simd>(
-    s: S,
-    y: &mut [L],
-    ldy: usize,
-    rows: usize,
-    width: usize,
-    l: &[L],
-    ldl: usize,
-    x: &[L],
-    ldx: usize,
-    depth: usize,
-) {
-    let mut c = 0;
-    macro_rules! columns {
-        ($columns:literal) => {
-            while width - c >= $columns {
-                let mut xs: [&[L]; $columns] = [&[]; $columns];
-                for (i, part) in xs.iter_mut().enumerate() {
-                    *part = &x[(c + i) * ldx..(c + i) * ldx + depth];
-                }
-                update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, xs);
-                c += $columns;
-            }
-        };
-    }
-    if S::REGISTER_COUNT >= 32 {
-        columns!(8);
-    }
-    columns!(4);
-    columns!(1);
+pub(crate) struct Update<'a, L> {
+    pub(crate) y: &'a mut [L],
+    pub(crate) ldy: usize,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    pub(crate) l: &'a [L],
+    pub(crate) ldl: usize,
+    pub(crate) x: &'a [L],
+    pub(crate) ldx: usize,
+    pub(crate) depth: usize,
 }
 
-/// As [`update`] for the first `width` of eight columns, X by rows.
+impl<L: Lanes> pulp::WithSimd for Update<'_, L> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { y, ldy, rows, width, l, ldl, x, ldx, depth } = self;
+        let mut c = 0;
+        macro_rules! columns {
+            ($columns:literal) => {
+                while width - c >= $columns {
+                    let mut xs: [&[L]; $columns] = [&[]; $columns];
+                    for (i, part) in xs.iter_mut().enumerate() {
+                        *part = &x[(c + i) * ldx..(c + i) * ldx + depth];
+                    }
+                    update_columns::<L, S, $columns>(s, &mut y[c * ldy..], ldy, rows, l, ldl, xs);
+                    c += $columns;
+                }
+            };
+        }
+        if S::REGISTER_COUNT >= 32 {
+            columns!(8);
+        }
+        columns!(4);
+        columns!(1);
+    }
+}
+
+/// As [`Update`] for the first `width` of eight columns, X by rows.
 #[inline(always)]
 pub(crate) fn update_eight<L: Lanes, S: Simd>(
     s: S,

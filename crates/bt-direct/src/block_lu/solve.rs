@@ -15,8 +15,9 @@ use super::panel::TILE;
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
 use super::{BlockLu, Place, Reciprocals, many};
-use crate::band_lu::kernels::{LANES, axpy_minus, dot};
+use crate::band_lu::kernels::{LANES, axpy_minus, dot_as};
 use crate::band_lu::substitution::columns;
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// The factors of one block.
@@ -83,19 +84,17 @@ impl<T: Scalar> BlockLu<T> {
         let (top, rest) = x.split_at_mut(before);
         let (mid, bottom) = rest.split_at_mut(own);
         let par = self.par();
-        let arch = pulp::Arch::new();
         let side = |down, direction| Pass { lu: self, op, down, direction };
-        join(
-            par,
-            || arch.dispatch(Run { pass: side(true, Direction::Inwards), x: top, mid: &[] }),
-            || arch.dispatch(Run { pass: side(false, Direction::Inwards), x: bottom, mid: &[] }),
-        );
-        arch.dispatch(Middle { lu: self, op, top, mid, bottom });
-        join(
-            par,
-            || arch.dispatch(Run { pass: side(true, Direction::Outwards), x: top, mid }),
-            || arch.dispatch(Run { pass: side(false, Direction::Outwards), x: bottom, mid }),
-        );
+        let join = |[first, second]: [Run<'_, T>; 2]| join(par, || first.dispatch(), || second.dispatch());
+        join([
+            Run { pass: side(true, Direction::Inwards), x: top, mid: &[] },
+            Run { pass: side(false, Direction::Inwards), x: bottom, mid: &[] },
+        ]);
+        lines::dispatch::<T, _>(Middle { lu: self, op, top, mid, bottom });
+        join([
+            Run { pass: side(true, Direction::Outwards), x: top, mid },
+            Run { pass: side(false, Direction::Outwards), x: bottom, mid },
+        ]);
     }
 
     /// The number of the first block before or after the middle.
@@ -122,7 +121,7 @@ fn solve_real<L: Lanes>(lu: &BlockLu<L>, x: &mut [L]) -> bool {
     if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, top, bottom, &[])) {
         return false;
     }
-    pulp::Arch::new().dispatch(Middle { lu, op: Op::Identity, top, mid, bottom });
+    lines::dispatch::<L, _>(Middle { lu, op: Op::Identity, top, mid, bottom });
     substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, top, bottom, mid))
 }
 
@@ -155,14 +154,28 @@ impl<T: Scalar> Pass<'_, T> {
     }
 }
 
-/// A pass over the rows `x` of its side, as work for a SIMD instruction set; outwards, `mid` is the solution in the middle.
+/// A pass over the rows `x` of its side; outwards, `mid` is the solution in the middle.
 struct Run<'a, T: Scalar> {
     pass: Pass<'a, T>,
     x: &'a mut [T],
     mid: &'a [T],
 }
 
-impl<T: Scalar> pulp::WithSimd for Run<'_, T> {
+impl<T: Scalar> Run<'_, T> {
+    #[inline(never)]
+    fn dispatch(self) {
+        if self.pass.op == Op::Identity {
+            pulp::Arch::new().dispatch(As::<_, true>(self));
+        } else {
+            lines::dispatch_short(As::<_, false>(self));
+        }
+    }
+}
+
+/// A pass with A itself, or with its transpose or adjoint, as work for a SIMD instruction set.
+struct As<'a, T: Scalar, const ITSELF: bool>(Run<'a, T>);
+
+impl<T: Scalar, const ITSELF: bool> pulp::WithSimd for As<'_, T, ITSELF> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
@@ -170,10 +183,10 @@ impl<T: Scalar> pulp::WithSimd for Run<'_, T> {
     }
 }
 
-impl<T: Scalar> Run<'_, T> {
+impl<T: Scalar, const ITSELF: bool> As<'_, T, ITSELF> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        let Self { pass, x, mid } = self;
+        let Run { pass, x, mid } = self.0;
         let Pass { lu, op, down, direction } = pass;
         let m = lu.side(down).0.len();
         for step in 0..m {
@@ -182,16 +195,16 @@ impl<T: Scalar> Run<'_, T> {
             let next = b.neighbour(&rows, down);
             match direction {
                 Direction::Inwards => {
-                    b.inwards::<FUSED>(op, &mut x[rows.clone()]);
+                    b.inwards::<FUSED, ITSELF>(op, &mut x[rows.clone()]);
                     if step + 1 < m {
                         let (x, after) = pair(x, rows, next);
-                        b.hand_over::<FUSED>(op, x, after);
+                        b.hand_over::<FUSED, ITSELF>(op, x, after);
                     }
                 }
                 Direction::Outwards => {
                     let (after, x) = if step == 0 { (mid, &mut x[rows]) } else { pair(x, next, rows) };
-                    b.take::<FUSED>(op, x, after);
-                    b.outwards::<FUSED>(op, x);
+                    b.take::<FUSED, ITSELF>(op, x, after);
+                    b.outwards::<FUSED, ITSELF>(op, x);
                 }
             }
         }
@@ -211,26 +224,29 @@ impl<T: Scalar> pulp::WithSimd for Middle<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
+        match (S::IS_SCALAR || cfg!(target_family = "wasm"), self.op == Op::Identity) {
+            (true, true) => self.run::<false, true>(),
+            (true, false) => self.run::<false, false>(),
+            (false, true) => self.run::<true, true>(),
+            (false, false) => self.run::<true, false>(),
+        }
     }
 }
 
 impl<T: Scalar> Middle<'_, T> {
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn run<const FUSED: bool, const ITSELF: bool>(self) {
         let Self { lu, op, top, mid, bottom } = self;
         let middle = lu.order.middle;
-        if middle > 0 {
-            let last = lu.block(middle - 1);
-            last.hand_over::<FUSED>(op, &top[top.len() - last.k..], mid);
-        }
-        if middle + 1 < lu.order.n_blocks() {
-            let last = lu.block(middle + 1);
-            last.hand_over::<FUSED>(op, &bottom[..last.k], mid);
+        let before = middle.checked_sub(1).map(|j| (lu.block(j), true));
+        let after = (middle + 1 < lu.order.n_blocks()).then(|| (lu.block(middle + 1), false));
+        for (last, down) in [before, after].into_iter().flatten() {
+            let x = if down { &top[top.len() - last.k..] } else { &bottom[..last.k] };
+            last.hand_over::<FUSED, ITSELF>(op, x, mid);
         }
         let block = lu.block(middle);
-        block.inwards::<FUSED>(op, mid);
-        block.outwards::<FUSED>(op, mid);
+        block.inwards::<FUSED, ITSELF>(op, mid);
+        block.outwards::<FUSED, ITSELF>(op, mid);
     }
 }
 
@@ -249,7 +265,7 @@ pub(super) fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) ->
 /// Both, on two threads where that pays.
 pub(super) fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     if par == Par::Rayon {
-        rayon::join(first, second);
+        lines::join(first, second);
     } else {
         first();
         second();
@@ -279,77 +295,89 @@ impl<T: Scalar> Block<'_, T> {
 
     /// x ← L̃⁻¹·P·x;  of Aᵀ: x ← Ũ⁻ᵀ·x
     #[inline(always)]
-    fn inwards<const FUSED: bool>(&self, op: Op, x: &mut [T]) {
-        match op {
-            Op::Identity => {
-                for (r, &p) in self.pivots.iter().enumerate() {
-                    x.swap(r, p as usize);
-                }
-                if self.tiled() {
-                    return self.inwards_by_tiles::<FUSED>(x);
-                }
-                for c in 0..self.k {
-                    axpy_minus::<_, FUSED>(x[c], &self.column(c).0[c + 1..], &mut x[c + 1..]);
-                }
+    fn inwards<const FUSED: bool, const ITSELF: bool>(&self, op: Op, x: &mut [T]) {
+        if !ITSELF {
+            for c in 0..self.k {
+                let column = self.column(c).0;
+                let sum = dot_as::<_, FUSED>(op, &column[..c], &x[..c]);
+                let pivot = if op == Op::Adjoint { column[c].conj() } else { column[c] };
+                x[c] = Pivot::new(pivot).divide(x[c] - sum);
             }
-            Op::Transpose => self.divide_transposed::<FUSED>(x, |v| v),
-            Op::Adjoint => self.divide_transposed::<FUSED>(x, Scalar::conj),
+            return;
+        }
+        for (r, &p) in self.pivots.iter().enumerate() {
+            x.swap(r, p as usize);
+        }
+        if !T::IS_REAL && self.tiled() {
+            return self.inwards_by_tiles::<FUSED>(x);
+        }
+        for c in 0..self.k {
+            axpy_minus::<_, FUSED>(x[c], &self.column(c).0[c + 1..], &mut x[c + 1..]);
         }
     }
 
     /// `after` ← `after` − H·x;  of Aᵀ: `after` ← `after` − Gᵀ·x
     #[inline(always)]
-    fn hand_over<const FUSED: bool>(&self, op: Op, x: &[T], after: &mut [T]) {
-        match op {
-            Op::Identity if self.tiled() => {
-                subtract_product::<_, FUSED>(after, &self.panel[self.k..], self.k + self.next, x);
+    fn hand_over<const FUSED: bool, const ITSELF: bool>(&self, op: Op, x: &[T], after: &mut [T]) {
+        if !ITSELF {
+            for (c, y) in after.iter_mut().enumerate() {
+                *y -= dot_as::<_, FUSED>(op, self.coupling(c), x);
             }
-            Op::Identity => {
-                for (c, &xc) in x.iter().enumerate() {
-                    axpy_minus::<_, FUSED>(xc, self.column(c).1, after);
-                }
-            }
-            Op::Transpose => self.minus_g_transposed::<FUSED>(after, x, |v| v),
-            Op::Adjoint => self.minus_g_transposed::<FUSED>(after, x, Scalar::conj),
+            return;
+        }
+        if !T::IS_REAL && self.tiled() {
+            return subtract_product::<_, FUSED>(after, &self.panel[self.k..], self.k + self.next, x);
+        }
+        for (c, &xc) in x.iter().enumerate() {
+            axpy_minus::<_, FUSED>(xc, self.column(c).1, after);
         }
     }
 
     /// x ← x − G·`after`;  of Aᵀ: x ← x − Hᵀ·`after`
     #[inline(always)]
-    fn take<const FUSED: bool>(&self, op: Op, x: &mut [T], after: &[T]) {
-        match op {
-            Op::Identity if self.tiled() => subtract_product::<_, FUSED>(x, self.g, self.k, after),
-            Op::Identity => {
-                for (c, &y) in after.iter().enumerate() {
-                    axpy_minus::<_, FUSED>(y, self.coupling(c), x);
-                }
+    fn take<const FUSED: bool, const ITSELF: bool>(&self, op: Op, x: &mut [T], after: &[T]) {
+        if !ITSELF {
+            for (c, y) in x.iter_mut().enumerate() {
+                *y -= dot_as::<_, FUSED>(op, self.column(c).1, after);
             }
-            Op::Transpose => self.minus_h_transposed::<FUSED>(x, after, |v| v),
-            Op::Adjoint => self.minus_h_transposed::<FUSED>(x, after, Scalar::conj),
+            return;
+        }
+        if !T::IS_REAL && self.tiled() {
+            return subtract_product::<_, FUSED>(x, self.g, self.k, after);
+        }
+        for (c, &y) in after.iter().enumerate() {
+            axpy_minus::<_, FUSED>(y, self.coupling(c), x);
         }
     }
 
     /// x ← Ũ⁻¹·x;  of Aᵀ: x ← Pᵀ·L̃⁻ᵀ·x
     #[inline(always)]
-    fn outwards<const FUSED: bool>(&self, op: Op, x: &mut [T]) {
-        match op {
-            Op::Identity if self.tiled() => self.outwards_by_tiles::<FUSED>(x),
-            Op::Identity => {
-                for c in (0..self.k).rev() {
-                    let column = self.column(c).0;
-                    x[c] = Pivot::new(column[c]).divide(x[c]);
-                    axpy_minus::<_, FUSED>(x[c], &column[..c], &mut x[..c]);
-                }
+    fn outwards<const FUSED: bool, const ITSELF: bool>(&self, op: Op, x: &mut [T]) {
+        if !ITSELF {
+            for c in (0..self.k).rev() {
+                let sum = dot_as::<_, FUSED>(op, &self.column(c).0[c + 1..], &x[c + 1..]);
+                x[c] -= sum;
             }
-            Op::Transpose => self.undo_exchanges::<FUSED>(x, |v| v),
-            Op::Adjoint => self.undo_exchanges::<FUSED>(x, Scalar::conj),
+            for (r, &p) in self.pivots.iter().enumerate().rev() {
+                x.swap(r, p as usize);
+            }
+            return;
+        }
+        if !T::IS_REAL && self.tiled() {
+            return self.outwards_by_tiles::<FUSED>(x);
+        }
+        for c in (0..self.k).rev() {
+            let column = self.column(c).0;
+            x[c] = Pivot::new(column[c]).divide(x[c]);
+            axpy_minus::<_, FUSED>(x[c], &column[..c], &mut x[..c]);
         }
     }
 
-    /// Whether products are taken for tiles of columns at once. (Real blocks that would gain have [`super::substitution`].)
+    /// Whether products of complex numbers are taken for tiles of columns at once. (Real blocks that would gain have
+    /// [`super::substitution`].)
     #[inline(always)]
     fn tiled(&self) -> bool {
-        !T::IS_REAL && self.k >= TILE
+        self.k >= TILE
     }
 
     /// x ← L̃⁻¹·x
@@ -383,40 +411,6 @@ impl<T: Scalar> Block<'_, T> {
             }
             let (above, x) = x.split_at_mut(first);
             subtract_product::<_, FUSED>(above, &self.panel[first * ld..], ld, &x[..end - first]);
-        }
-    }
-
-    #[inline(always)]
-    fn minus_g_transposed<const FUSED: bool>(&self, after: &mut [T], x: &[T], map: impl Fn(T) -> T) {
-        for (c, y) in after.iter_mut().enumerate() {
-            *y -= dot::<_, FUSED>(self.coupling(c), x, &map);
-        }
-    }
-
-    #[inline(always)]
-    fn minus_h_transposed<const FUSED: bool>(&self, x: &mut [T], after: &[T], map: impl Fn(T) -> T) {
-        for (c, y) in x.iter_mut().enumerate() {
-            *y -= dot::<_, FUSED>(self.column(c).1, after, &map);
-        }
-    }
-
-    #[inline(always)]
-    fn divide_transposed<const FUSED: bool>(&self, x: &mut [T], map: impl Fn(T) -> T) {
-        for c in 0..self.k {
-            let column = self.column(c).0;
-            let sum = dot::<_, FUSED>(&column[..c], &x[..c], &map);
-            x[c] = Pivot::new(map(column[c])).divide(x[c] - sum);
-        }
-    }
-
-    #[inline(always)]
-    fn undo_exchanges<const FUSED: bool>(&self, x: &mut [T], map: impl Fn(T) -> T) {
-        for c in (0..self.k).rev() {
-            let sum = dot::<_, FUSED>(&self.column(c).0[c + 1..], &x[c + 1..], &map);
-            x[c] -= sum;
-        }
-        for (r, &p) in self.pivots.iter().enumerate().rev() {
-            x.swap(r, p as usize);
         }
     }
 }

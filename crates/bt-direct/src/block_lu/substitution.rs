@@ -57,8 +57,11 @@ impl<L: Lanes> pulp::WithSimd for Steps<'_, '_, L> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) -> bool {
         let Self(chains) = self;
+        if const { size_of::<L::V<S>>() < 4 * size_of::<L>() } {
+            return false;
+        }
         let (k, w) = (chains[0].k, L::lanes::<S>());
-        if w < 4 || !k.is_multiple_of(w) {
+        if !k.is_multiple_of(w) {
             return false;
         }
         // The sizes as constants: loops over the tiles of small blocks vanish.

@@ -109,8 +109,11 @@ impl<L: Lanes> pulp::WithSimd for Tiles<'_, '_, L> {
     type Output = Option<Record>;
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) -> Option<Record> {
+        if const { size_of::<L::V<S>>() < 4 * size_of::<L>() } {
+            return None;
+        }
         let (k, w) = (self.0.front.k, L::lanes::<S>());
-        if w < 4 || !k.is_multiple_of(w) {
+        if !k.is_multiple_of(w) {
             return None;
         }
         // The sizes as constants: loops over the tiles of small blocks vanish.
@@ -151,8 +154,8 @@ impl<L: Lanes> Largest<L> {
 /// A loop over a large block is a function of its own: the compiler then has registers for it, and not for all of them at once. What is
 /// constant in a small one would be lost by that.
 #[inline(always)]
-pub(super) fn apart<S: Simd, W: pulp::WithSimd>(s: S, apart: bool, work: W) -> W::Output {
-    if apart { lines::apart(s, work) } else { work.with_simd(s) }
+pub(super) fn apart<const APART: bool, S: Simd, W: pulp::WithSimd>(s: S, work: W) -> W::Output {
+    if APART { lines::apart(s, work) } else { work.with_simd(s) }
 }
 
 #[inline(always)]
@@ -170,14 +173,15 @@ fn run<L: Lanes, S: Simd, const LARGE: bool>(s: S, job: &mut Job<'_, L>, k: usiz
         Some(done) => (&done.panel[k..], &done.g[..k * k]),
         None => (&[][..], &[][..]),
     };
-    apart(s, LARGE, Subtract { panel, d: own, h, g: of_previous, k, ahead });
+    apart::<LARGE, _, _>(s, Subtract { panel, d: own, h, g: of_previous, k, ahead });
     let mut largest = Largest::none();
     let mut reciprocals = Aligned([L::default(); TALLEST]);
     let mut inverse = Aligned([[L::default(); PADDED]; PADDED]);
     let mut min_pivot = L::INFINITY;
     for first in (0..k).step_by(w) {
         let pivots = &mut front.pivots[first..first + w];
-        let factored = apart(s, LARGE, FactorTile { panel, k, first, pivots, reciprocals: &mut reciprocals.0, ahead });
+        let factored =
+            apart::<LARGE, _, _>(s, FactorTile { panel, k, first, pivots, reciprocals: &mut reciprocals.0, ahead });
         min_pivot = min_pivot.min_nan(factored?);
         let (left, rest) = panel.split_at_mut(first * ld);
         let (tile, right) = rest.split_at_mut(w * ld);
@@ -191,21 +195,24 @@ fn run<L: Lanes, S: Simd, const LARGE: bool>(s: S, job: &mut Job<'_, L>, k: usiz
         }
         minus_inverse(s, tile, ld, first, &mut inverse.0, &mut largest.u);
         let inverse = &inverse.0;
-        apart(s, LARGE, RightOfTile { tile, first, inverse, right, k, max: &mut largest.u });
-        apart(s, LARGE, RowsOfG { left, first, inverse, g, k, max: &mut largest.g, ahead });
+        apart::<LARGE, _, _>(s, RightOfTile { tile, first, inverse, right, k, max: &mut largest.u });
+        apart::<LARGE, _, _>(s, RowsOfG { left, first, inverse, g, k, max: &mut largest.g, ahead });
     }
     let below = &from.below[..k * k];
     let mut r = 0;
-    if w <= 8 {
+    if const { size_of::<L::V<S>>() <= 8 * size_of::<L>() } {
         while r + 2 * w <= k {
             let reciprocals = &reciprocals.0;
-            apart(s, LARGE, RowsOfH::<_, 2, LARGE> { panel, below, k, r, reciprocals, max: &mut largest.h, ahead });
+            apart::<LARGE, _, _>(
+                s,
+                RowsOfH::<_, 2, LARGE> { panel, below, k, r, reciprocals, max: &mut largest.h, ahead },
+            );
             r += 2 * w;
         }
     }
     while r < k {
         let reciprocals = &reciprocals.0;
-        apart(s, LARGE, RowsOfH::<_, 1, LARGE> { panel, below, k, r, reciprocals, max: &mut largest.h, ahead });
+        apart::<LARGE, _, _>(s, RowsOfH::<_, 1, LARGE> { panel, below, k, r, reciprocals, max: &mut largest.h, ahead });
         r += w;
     }
     let growth = largest.growth(s);
@@ -477,7 +484,9 @@ impl<L: Lanes> pulp::WithSimd for RightOfTile<'_, L> {
             }
             let x = one_by_one(&x).0.as_flattened();
             if below < k {
-                simd::update(s, &mut group[below..], ld, k - below, C, &tile[below..], ld, x, PADDED, w);
+                let (y, l, rows, ldx) = (&mut group[below..], &tile[below..], k - below, PADDED);
+                let update = simd::Update { y, ldy: ld, rows, width: C, l, ldl: ld, x, ldx, depth: w };
+                pulp::WithSimd::with_simd(update, s);
             }
         }
         L::store(&mut max.0, largest);

@@ -9,6 +9,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::panel::{exchanges, usable};
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// Blocks of this many columns are faster in faer's kernels than in own loops.
@@ -53,7 +54,7 @@ impl<T: Scalar> Panel<'_, T> {
     pub(super) fn eliminate(&mut self, permutation: &mut [u32], memory: &mut MemBuffer) -> Result<Measured, Stop> {
         let (k, rows) = (self.k, self.k + self.next);
         let failed = if k < BLOCKED_FROM {
-            pulp::Arch::new().dispatch(Loops { panel: self.values, rows, pivots: self.pivots })
+            lines::dispatch::<T, _>(Loops { panel: self.values, rows, pivots: self.pivots })
         } else {
             let (forward, rest) = permutation.split_at_mut(rows);
             let (inverse, rest) = rest.split_at_mut(rows);
@@ -92,7 +93,7 @@ impl<T: Scalar> Panel<'_, T> {
         }
         if k < BLOCKED_FROM {
             let panel = &*self.values;
-            pulp::Arch::new().dispatch(Update { panel, k, next, top: &mut *top, bottom: &mut *bottom, ld });
+            lines::dispatch::<T, _>(Update { panel, k, next, top: &mut *top, bottom: &mut *bottom, ld });
         } else {
             let (l, h) = MatRef::from_column_major_slice(&*self.values, k + next, k).split_at_row(k);
             let mut g = MatMut::from_column_major_slice_mut(&mut *top, k, columns);

@@ -10,6 +10,7 @@ use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::{Block, BlockLuAcross};
 use crate::band_lu::kernels::{axpy_minus, dot};
+use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
 
@@ -27,8 +28,7 @@ impl<T: Scalar> BlockLuAcross<T> {
             }
             return;
         }
-        let arch = pulp::Arch::new();
-        for_each_column(x, |x| arch.dispatch(Column { lu: self, op, x }));
+        for_each_column(x, |x| lines::dispatch::<T, _>(Column { lu: self, op, x }));
     }
 
     /// The rows of block j and the two after it, and the rest of these.
@@ -119,8 +119,8 @@ impl<T: Scalar> Column<'_, T> {
     fn run<const FUSED: bool>(self) {
         match self.op {
             Op::Identity => self.plain::<FUSED>(),
-            Op::Transpose => self.transposed::<FUSED>(|v| v),
-            Op::Adjoint => self.transposed::<FUSED>(Scalar::conj),
+            Op::Adjoint if !T::IS_REAL => self.transposed::<FUSED>(Scalar::conj),
+            Op::Transpose | Op::Adjoint => self.transposed::<FUSED>(|v| v),
         }
     }
 

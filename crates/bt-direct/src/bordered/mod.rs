@@ -42,6 +42,7 @@ use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::block_cyclic::front::{Front, FrontMut, Workspace, largest};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::lines;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
@@ -471,7 +472,6 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
         let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let pooled = lock().pop();
         let mut y = pooled.unwrap_or_else(|| vec![zero(); self.q + self.r]);
-        let arch = pulp::Arch::new();
         let solve_inner = |mut x: MatMut<'_, T>| {
             let first = x.as_mut().subrows_mut(0, self.n);
             self.inner.solve_op_in_place(op, first);
@@ -479,15 +479,17 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
         match op {
             Op::Identity => {
                 solve_inner(x.as_mut());
-                for_each_column(x, |x| arch.dispatch(|| self.border_column(x, &mut y)));
+                for_each_column(x, |x| lines::dispatch::<T, _>(|| self.border_column(x, &mut y)));
             }
-            Op::Transpose => {
-                for_each_column(x.as_mut(), |x| arch.dispatch(|| self.border_column_transposed(x, &mut y, |v| v)));
+            Op::Adjoint if !T::IS_REAL => {
+                for_each_column(x.as_mut(), |x| {
+                    lines::dispatch::<T, _>(|| self.border_column_transposed(x, &mut y, Scalar::conj));
+                });
                 solve_inner(x);
             }
-            Op::Adjoint => {
+            Op::Transpose | Op::Adjoint => {
                 for_each_column(x.as_mut(), |x| {
-                    arch.dispatch(|| self.border_column_transposed(x, &mut y, Scalar::conj));
+                    lines::dispatch::<T, _>(|| self.border_column_transposed(x, &mut y, |v| v));
                 });
                 solve_inner(x);
             }

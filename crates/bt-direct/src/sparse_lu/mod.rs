@@ -281,8 +281,8 @@ impl<T: Scalar> SparseLu<T> {
         }
         match op {
             Op::Identity => self.factors.solve(y),
-            Op::Transpose => self.factors.solve_transpose(y, |v| v),
-            Op::Adjoint => self.factors.solve_transpose(y, Scalar::conj),
+            Op::Adjoint if !T::IS_REAL => self.factors.solve_transpose(y, Scalar::conj),
+            Op::Transpose | Op::Adjoint => self.factors.solve_transpose(y, |v| v),
         }
         for w in 0..W {
             let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();

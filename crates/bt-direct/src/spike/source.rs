@@ -8,6 +8,7 @@ use faer::MatMut;
 use super::partition::Interface;
 use crate::band_lu::kernels::{LANES, reduce, sum_and_max};
 use crate::error::{FactorError, Result};
+use crate::lines;
 
 /// Where values come from.
 #[derive(Clone, Copy)]
@@ -82,7 +83,7 @@ impl<T: Scalar> Source<'_, T> {
 
 /// The largest column sum of |A| among some columns; the place of the first NaN or infinity if they have one.
 pub(super) fn measure_columns<T: Scalar>(a: &Band<T>, columns: Range<usize>) -> Result<f64> {
-    let (norm, largest) = pulp::Arch::new().dispatch(
+    let (norm, largest) = lines::dispatch::<T, _>(
         #[inline(always)]
         || {
             let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);

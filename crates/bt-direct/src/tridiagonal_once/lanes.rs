@@ -173,10 +173,9 @@ pub(crate) use avx512::Avx512;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use std::any::Any;
     use std::arch::x86_64::{__m512d, _CMP_LT_OQ};
 
-    use bt_formats::Scalar;
+    use bt_formats::{Reals, RealsMut, Scalar};
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
 
@@ -186,10 +185,11 @@ mod avx512 {
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(pub V4);
 
-    // The comparisons of types fold to nothing once T is known.
+    // These fold to nothing once T is known, and do so at once: a call by `dyn Any` would be in the compiler's way.
     #[inline(always)]
-    fn doubles<T: 'static>(from: &[T; W]) -> &[f64; W] {
-        (from as &dyn Any).downcast_ref().expect("only f64 comes here")
+    fn doubles<T: Scalar>(from: &[T; W]) -> &[f64; W] {
+        let Some(Reals::F64(from)) = T::reals(from) else { unreachable!("only f64 comes here") };
+        from.first_chunk().expect("eight numbers")
     }
 
     impl<T: Scalar> Isa<T> for Avx512 {
@@ -201,7 +201,8 @@ mod avx512 {
         }
         #[inline(always)]
         fn store(self, v: __m512d, to: &mut [T; W]) {
-            *(to as &mut dyn Any).downcast_mut::<[f64; W]>().expect("only f64 comes here") = cast(v);
+            let Some(RealsMut::F64(to)) = T::reals_mut(to) else { unreachable!("only f64 comes here") };
+            *to.first_chunk_mut().expect("eight numbers") = cast::<__m512d, [f64; W]>(v);
         }
         #[inline(always)]
         fn splat(self, v: T) -> __m512d {

@@ -494,7 +494,7 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
 
     fn run(self) -> Self::Output {
         #[cfg(target_arch = "x86_64")]
-        if T::KIND == bt_formats::ScalarKind::F64
+        if const { lines::is::<T>(bt_formats::ScalarKind::F64) }
             && let Some(simd) = pulp::x86::V4::try_new()
         {
             return pulp::Simd::vectorize(
@@ -503,7 +503,7 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
                 || self.with(lanes::Avx512(simd)),
             );
         }
-        pulp::Arch::new().dispatch(
+        lines::dispatch_short(
             #[inline(always)]
             || self.with(Plain),
         )

@@ -312,8 +312,8 @@ impl<T: Scalar> TridiagonalSpike<T> {
                 self.reduced.solve_vec_in_place(reduced);
                 sweep.partitions(x, ends, &|j, rows, _, x, _| backward(rows, x, reduced, j));
             }
-            Op::Transpose => self.solve_transposed(&sweep, op, x, ends, reduced, |v| v),
-            Op::Adjoint => self.solve_transposed(&sweep, op, x, ends, reduced, Scalar::conj),
+            Op::Adjoint if !T::IS_REAL => self.solve_transposed(&sweep, op, x, ends, reduced, Scalar::conj),
+            Op::Transpose | Op::Adjoint => self.solve_transposed(&sweep, op, x, ends, reduced, |v| v),
         }
     }
 

@@ -4,17 +4,17 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use blocktri::Band;
-use blocktri::direct::batch::{Layout, Pivoting, TridiagonalBatch};
-use blocktri::direct::{
+use bt_direct::batch::{Layout, Pivoting, TridiagonalBatch};
+use bt_direct::{
     BandLu, BandLuNoPivot, BlockLu, Elimination, Factorization, NoPivotLu, PartialPivotLu, Rbt, SelectedInverse,
     Thomas, TridiagonalLu, TridiagonalOnce,
 };
-use blocktri::faer::Mat;
-use blocktri::formats::{BlockTridiagonal, Par, Partition, Scalar, Tridiagonal, c64};
-use blocktri::queue::CloudCase;
+use bt_formats::Band;
+use bt_formats::{BlockTridiagonal, Par, Partition, Scalar, Tridiagonal, c64};
+use bt_queue::CloudCase;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use faer::Mat;
 
 /// Ten samples of about a tenth of a second.
 fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {

@@ -5,13 +5,13 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use blocktri::StopCriterion;
-use blocktri::formats::{Coo, Csr, Dia, Matrix};
-use blocktri::iter::{
+use bt_benches::cloud;
+use bt_formats::StopCriterion;
+use bt_formats::{Coo, Csr, Dia, Matrix};
+use bt_iter::{
     BiCgStab, Cg, DroppedFill, Gmres, Identity, IncompleteLu, Jacobi, Preconditioner, Series, SsorAi, Triangles, ic0,
     ilu0, ssor,
 };
-use bt_benches::cloud;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const STEPS: usize = 20;

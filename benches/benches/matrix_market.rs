@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use blocktri::formats::matrix_market::{read_from, write_csr};
-use blocktri::formats::{AnyMatrix, Matrix as _};
+use bt_formats::matrix_market::{read_from, write_csr};
+use bt_formats::{AnyMatrix, Matrix as _};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Rows of the test matrices.

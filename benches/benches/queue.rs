@@ -6,8 +6,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use blocktri::queue::{CloudModel, Form, Generator, Order, Rates, Stationary, sweep};
-use blocktri::{Coo, Partition, StopCriterion};
+use bt_formats::{Coo, Partition, StopCriterion};
+use bt_queue::{CloudModel, Form, Generator, Order, Rates, Stationary, sweep};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 /// m resources of K tasks at a load of a quarter.

@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use blocktri::faer::Mat;
-use blocktri::formats::{BlockTridiagonal, Coo, CouplingKind, DiagonalKind, HybridLayout, Matrix, Op, Par};
 use bt_benches::cloud;
+use bt_formats::{BlockTridiagonal, Coo, CouplingKind, DiagonalKind, HybridLayout, Matrix, Op, Par};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use faer::Mat;
 
 const BLOCK_SIZE: usize = 16;
 const N_BLOCKS: usize = 62_500;

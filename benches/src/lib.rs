@@ -1,6 +1,6 @@
 //! What the benchmarks and the harness share: matrices of the cloud type, made here.
 
-use blocktri::formats::{Coo, Csr, Error, Partition};
+use bt_formats::{Coo, Csr, Error, Partition};
 
 /// A matrix of the cloud type on m blocks of k rows, with its partition: tridiagonal diagonal blocks; in each
 /// off-diagonal block one shifted diagonal and, on 30 % of the rows, a second one; row dominant by 2 %.

@@ -17,7 +17,7 @@ use std::f64::consts::PI;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use blocktri::direct::batch::{BatchLu, Layout, Pivoting, TridiagonalBatch};
+use bt_direct::batch::{BatchLu, Layout, Pivoting, TridiagonalBatch};
 
 /// Interior points in each direction.
 const N: usize = 200;

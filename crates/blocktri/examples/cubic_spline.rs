@@ -5,9 +5,8 @@
 #[path = "support/svg.rs"]
 mod svg;
 
-use blocktri::Factorization;
-use blocktri::direct::Thomas;
-use blocktri::formats::Tridiagonal;
+use blocktri::{FactorError, Factorization, Tridiagonal};
+use bt_direct::Thomas;
 use svg::{Curve, plot};
 
 /// What is interpolated, and its derivative.
@@ -27,7 +26,7 @@ struct Spline {
 
 impl Spline {
     /// Through the values of `f` at the knots, with its slopes at both ends.
-    fn new(x: Vec<f64>) -> Result<Self, blocktri::FactorError> {
+    fn new(x: Vec<f64>) -> Result<Self, FactorError> {
         let n = x.len();
         let y: Vec<f64> = x.iter().map(|&x| f(x)).collect();
         let h = |i: usize| x[i + 1] - x[i];
@@ -60,7 +59,7 @@ fn knots(n: usize) -> Vec<f64> {
     (0..=n).map(|i| i as f64 / n as f64).map(|t| 4.0 * (0.6 * t + 0.4 * t * t)).collect()
 }
 
-fn main() -> Result<(), blocktri::FactorError> {
+fn main() -> Result<(), FactorError> {
     let samples = || (0..=4000).map(|i| f64::from(i) / 1000.0);
     let error = |s: &Spline| samples().map(|x| (s.value(x) - f(x)).abs()).fold(0.0, f64::max);
     let errors = [80, 160].map(|n| Spline::new(knots(n)).map(|s| error(&s)));

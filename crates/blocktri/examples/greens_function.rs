@@ -16,9 +16,9 @@ mod svg;
 
 use std::f64::consts::PI;
 
-use blocktri::direct::{BlockLu, SelectedInverse};
-use blocktri::formats::{BlockTridiagonal, CouplingKind, DiagonalKind, HybridLayout};
-use blocktri::{Coo, Csr, FactorError, Partition, c64};
+use blocktri::{BlockTridiagonal, Coo, Csr, FactorError, Partition, c64};
+use bt_direct::{BlockLu, SelectedInverse};
+use bt_formats::{CouplingKind, DiagonalKind, HybridLayout};
 use svg::{Curve, plot};
 
 const W: usize = 5;

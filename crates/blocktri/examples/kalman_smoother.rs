@@ -11,10 +11,10 @@
 #[path = "support/svg.rs"]
 mod svg;
 
-use blocktri::direct::{BlockLu, SelectedInverse};
 use blocktri::faer::{Mat, mat};
-use blocktri::formats::{BlockTridiagonal, HybridLayout};
-use blocktri::{Coo, FactorError, Factorization, Partition};
+use blocktri::{BlockTridiagonal, Coo, FactorError, Factorization, Partition};
+use bt_direct::{BlockLu, SelectedInverse};
+use bt_formats::HybridLayout;
 use svg::{Curve, plot};
 
 const STEPS: usize = 200;

@@ -11,10 +11,9 @@
 #[path = "support/svg.rs"]
 mod svg;
 
-use blocktri::Factorization;
-use blocktri::direct::BlockLu;
-use blocktri::formats::{BlockTridiagonal, CouplingKind, DiagonalKind, HybridLayout};
-use blocktri::{Coo, Csr, FactorError, Partition};
+use blocktri::{BlockTridiagonal, Coo, Csr, FactorError, Factorization, Partition};
+use bt_direct::BlockLu;
+use bt_formats::{CouplingKind, DiagonalKind, HybridLayout};
 use svg::{Curve, plot};
 
 const N: usize = 999;

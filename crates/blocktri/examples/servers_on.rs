@@ -13,9 +13,7 @@ mod svg;
 
 use std::error::Error;
 
-use blocktri::queue::{
-    Capacity, CloudModel, Costs, Form, Marginals, Order, Rates, Stationary, TimeUnit, sweep, transient,
-};
+use bt_queue::{Capacity, CloudModel, Costs, Form, Marginals, Order, Rates, Stationary, TimeUnit, sweep, transient};
 use svg::{Curve, plot};
 
 const TRACE: &str = include_str!("../../../examples/data/load-trace.csv");
@@ -38,7 +36,7 @@ fn trace() -> Result<Vec<[f64; 3]>, Box<dyn Error>> {
     .collect()
 }
 
-fn model(arrival: f64, service: f64) -> blocktri::queue::Result<CloudModel> {
+fn model(arrival: f64, service: f64) -> bt_queue::Result<CloudModel> {
     let rates = Rates { arrival, service, turn_on: TURN_ON, turn_off: TURN_OFF };
     CloudModel::new(SERVERS, TASKS, rates, Form::Repaired)
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use blocktri::formats::Error;
+use bt_formats::Error;
 use fastrand::Rng;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 

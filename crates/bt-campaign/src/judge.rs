@@ -19,12 +19,12 @@
 //! | `threads` | another kind of end on two threads (for iterations: of singularity) |
 //! | `units` | another kind of end, or other iterations, for 2^α·A·y = 2^β·b |
 
-use blocktri::formats::ScalarKind;
-use blocktri::{Blocks, Method, Outcome, Reorder, SingularKind, StopRule};
+use blocktri::{Blocks, Outcome, Reorder, SingularKind};
+use bt_formats::ScalarKind;
 
 use crate::exact::{Known, Measures, Truth, Wide, measure};
 use crate::family::Family;
-use crate::run::{Answer, Class, End, Task, rtol};
+use crate::run::{Answer, Class, End, Task, by_updates, rtol};
 use crate::system::{System, is_single, unit_roundoff};
 
 /// What is wrong with a run.
@@ -66,7 +66,7 @@ impl Case<'_> {
     /// All that is wrong with one run.
     pub fn judge(&self, task: &Task, end: &End) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let auto = task.options.method == Method::Auto;
+        let auto = task.options.method.is_auto();
         match end {
             End::Panic(text) => findings.push(finding("panic", text.clone())),
             End::Singular(kind, text) => findings.extend(self.false_singular(*kind, text)),
@@ -141,7 +141,7 @@ impl Case<'_> {
         let nu = self.nu();
         if task.options.method.is_iterative() {
             let bound = rtol(self.system.kind) * 1.05 + 4.0 * u + 2.0 * exact.grain[0];
-            if task.options.stop_rule == StopRule::Residual && exact.relative_residual > bound {
+            if !by_updates(&task.options.method) && exact.relative_residual > bound {
                 let detail = format!(
                     "relative residual {:.1e}, reported {:.1e}, after {} iterations",
                     exact.relative_residual, answer.certificate.relative_residual, answer.iterations
@@ -172,7 +172,7 @@ impl Case<'_> {
         let steady = !(0..n).any(moved);
         // A component may be lost in one that is far larger: `auto` alone promises every component.
         let largest = known.x.iter().copied().fold(Wide::ZERO, Wide::max);
-        let auto = task.options.method == Method::Auto;
+        let auto = task.options.method.is_auto();
         if answer.warnings.is_empty()
             && steady
             && let Some(i) = (0..self.system.n).filter(|&i| auto || known.x[i] == largest).find(lost)
@@ -306,13 +306,13 @@ fn condition(known: &Known) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blocktri::{Breakdown, Certificate, SolveOptions};
+    use blocktri::{Breakdown, Certificate, Method, SolveOptions};
 
     use super::*;
 
-    fn task(method: Method) -> Task {
-        let options = SolveOptions { method, ..SolveOptions::default() };
-        Task { label: method.name().into(), options, on_two_threads: false, twin: None }
+    fn task(method: &str) -> Task {
+        let options = SolveOptions::by(method.parse::<Method>().unwrap());
+        Task { label: method.into(), options, on_two_threads: false, twin: None }
     }
 
     fn answer(x: &[f64]) -> Answer {
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    fn kinds(system: &System, method: Method, end: &End) -> Vec<&'static str> {
+    fn kinds(system: &System, method: &str, end: &End) -> Vec<&'static str> {
         let truth = Truth::of(system);
         let case = Case { system, truth: &truth };
         case.judge(&task(method), end).iter().map(|f| f.kind).collect()
@@ -343,29 +343,29 @@ mod tests {
 
     #[test]
     fn a_right_answer_has_no_finding() {
-        for method in [Method::Auto, Method::BandLu, Method::Gmres] {
+        for method in ["auto", "band-lu", "gmres"] {
             assert_eq!(kinds(&rotation(), method, &End::Answer(answer(&[2.0, 1.0]))), [""; 0]);
         }
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Refused("no band".into())), [""; 0]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Refused("no band".into())), [""; 0]);
     }
 
     #[test]
     fn singular_is_said_of_singular_matrices_only() {
         let end = |kind| End::Singular(kind, "the matrix is singular".into());
         let numerical = end(SingularKind::Numerical);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &numerical), ["false-singular"]);
-        assert_eq!(kinds(&rotation(), Method::Auto, &numerical), ["false-singular", "unsolved"]);
-        assert_eq!(kinds(&singular(), Method::Auto, &numerical), [""; 0]);
-        assert_eq!(kinds(&singular(), Method::Auto, &end(SingularKind::Structural)), ["false-singular"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &numerical), ["false-singular"]);
+        assert_eq!(kinds(&rotation(), "auto", &numerical), ["false-singular", "unsolved"]);
+        assert_eq!(kinds(&singular(), "auto", &numerical), [""; 0]);
+        assert_eq!(kinds(&singular(), "auto", &end(SingularKind::Structural)), ["false-singular"]);
         // 1 + 2⁻⁵² is regular, but no double-precision elimination has to see it.
         let near = System::dense(2, &[1.0, 1.0, 1.0, 1.0 + f64::EPSILON], &[2.0, 2.0]);
-        assert_eq!(kinds(&near, Method::Auto, &numerical), [""; 0]);
+        assert_eq!(kinds(&near, "auto", &numerical), [""; 0]);
         let mut exhausted = answer(&[0.0, 0.0]);
         exhausted.outcome = Outcome::Breakdown(Breakdown::SingularOperator);
         exhausted.certificate = certificate(1.0, 1.0, 1.0);
         let said = Breakdown::SingularOperator.to_string().contains("matrix is singular");
         let expected: &[&str] = if said { &["false-singular"] } else { &[] };
-        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(exhausted)), expected);
+        assert_eq!(kinds(&rotation(), "gmres", &End::Answer(exhausted)), expected);
     }
 
     fn certificate(relative_residual: f64, backward_error: f64, componentwise_backward_error: f64) -> Certificate {
@@ -388,8 +388,8 @@ mod tests {
             System::dense(n, &(0..n * n).map(entry).collect::<Vec<_>>(), &vec![1.0; n])
         };
         let end = End::Singular(SingularKind::Numerical, "the matrix is singular".into());
-        assert_eq!(kinds(&chain(4), Method::BandLu, &end), ["false-singular"]);
-        assert_eq!(kinds(&chain(12), Method::BandLu, &end), [""; 0]);
+        assert_eq!(kinds(&chain(4), "band-lu", &end), ["false-singular"]);
+        assert_eq!(kinds(&chain(12), "band-lu", &end), [""; 0]);
     }
 
     #[test]
@@ -397,15 +397,15 @@ mod tests {
         // x₁ is off by 10⁻⁶: residuals (1, 1)·10⁻⁶.
         let mut off = answer(&[2.0 + 1e-6, 1.0]);
         off.certificate = certificate(5e-7, 2e-7, 5e-7);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(off.clone())), ["false-success"]);
-        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(off.clone())), ["false-success"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(off.clone())), ["false-success"]);
+        assert_eq!(kinds(&rotation(), "gmres", &End::Answer(off.clone())), ["false-success"]);
         off.outcome = Outcome::Inaccurate;
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(off.clone())), [""; 0]);
-        assert_eq!(kinds(&rotation(), Method::Auto, &End::Answer(off)), ["unsolved"]);
-        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(answer(&[f64::NAN, 0.0]))), ["false-success"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(off.clone())), [""; 0]);
+        assert_eq!(kinds(&rotation(), "auto", &End::Answer(off)), ["unsolved"]);
+        assert_eq!(kinds(&rotation(), "gmres", &End::Answer(answer(&[f64::NAN, 0.0]))), ["false-success"]);
         let mut zero = answer(&[0.0, 0.0]);
         zero.certificate = certificate(f64::INFINITY, 1.0, 1.0);
-        assert_eq!(kinds(&rotation(), Method::Cg, &End::Answer(zero)), ["false-success", "certificate-high"]);
+        assert_eq!(kinds(&rotation(), "cg", &End::Answer(zero)), ["false-success", "certificate-high"]);
     }
 
     #[test]
@@ -413,12 +413,12 @@ mod tests {
         let mut lying = answer(&[2.5, 1.0]);
         lying.outcome = Outcome::Inaccurate;
         lying.certificate = certificate(1e-3, 0.1, 0.15);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(lying)), ["certificate-low"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(lying)), ["certificate-low"]);
         let mut modest = answer(&[2.0, 1.0]);
         modest.certificate = certificate(1e-16, f64::INFINITY, 1e-16);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(modest.clone())), ["certificate-high"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(modest.clone())), ["certificate-high"]);
         modest.certificate = certificate(1e-16, 2e-16, 3e-16);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(modest)), [""; 0]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(modest)), [""; 0]);
     }
 
     #[test]
@@ -428,10 +428,10 @@ mod tests {
         units.family = Family::Units;
         let mut lost = answer(&[3.0, 0.0]);
         lost.certificate = certificate(1e-20, 1e-20, 1.0);
-        assert_eq!(kinds(&units, Method::BandLu, &End::Answer(lost.clone())), [""; 0]);
-        assert_eq!(kinds(&units, Method::Auto, &End::Answer(lost.clone())), ["no-digit", "componentwise"]);
+        assert_eq!(kinds(&units, "band-lu", &End::Answer(lost.clone())), [""; 0]);
+        assert_eq!(kinds(&units, "auto", &End::Answer(lost.clone())), ["no-digit", "componentwise"]);
         lost.x = vec![[-5.0, 0.0], [8.0, 0.0]];
-        assert_eq!(kinds(&units, Method::BandLu, &End::Answer(lost)), ["no-digit"]);
+        assert_eq!(kinds(&units, "band-lu", &End::Answer(lost)), ["no-digit"]);
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
         let system = System::dense(4, &a, &[1e40, 2.0, 1.0, 1.0]);
         let mut gone = answer(&[1e24, 1e8, -1e24, 1.0]);
         gone.certificate = certificate(1e-16, 1e-16, 1e-16);
-        assert_eq!(kinds(&system, Method::Auto, &End::Answer(gone)), [""; 0]);
+        assert_eq!(kinds(&system, "auto", &End::Answer(gone)), [""; 0]);
     }
 
     #[test]
@@ -451,17 +451,17 @@ mod tests {
             answer.warnings = vec!["the matrix is singular to working precision".into()];
             End::Answer(answer)
         };
-        assert_eq!(kinds(&rotation(), Method::BandLu, &warned(&[2.0, 1.0])), ["warning"]);
-        assert_eq!(kinds(&singular(), Method::BandLu, &warned(&[1.0, 1.0])), [""; 0]);
+        assert_eq!(kinds(&rotation(), "band-lu", &warned(&[2.0, 1.0])), ["warning"]);
+        assert_eq!(kinds(&singular(), "band-lu", &warned(&[1.0, 1.0])), [""; 0]);
         let mut silent = answer(&[1.0, 1.0]);
         silent.rcond = Some(1e-9);
-        assert_eq!(kinds(&singular(), Method::BandLu, &End::Answer(silent.clone())), ["silence"]);
+        assert_eq!(kinds(&singular(), "band-lu", &End::Answer(silent.clone())), ["silence"]);
         silent.rcond = Some(1e-17);
-        assert_eq!(kinds(&singular(), Method::BandLu, &End::Answer(silent.clone())), [""; 0]);
+        assert_eq!(kinds(&singular(), "band-lu", &End::Answer(silent.clone())), [""; 0]);
         let near = System::dense(2, &[1.0, 1.0, 1.0, 1.0 + f64::EPSILON], &[2.0, 2.0]);
         silent.rcond = Some(1e-9);
         silent.x = vec![[2.0, 0.0], [0.0, 0.0]];
-        assert_eq!(kinds(&near, Method::BandLu, &End::Answer(silent)), ["rcond"]);
+        assert_eq!(kinds(&near, "band-lu", &End::Answer(silent)), ["rcond"]);
     }
 
     #[test]
@@ -469,26 +469,26 @@ mod tests {
         let mut worse = answer(&[2.0, 9.0]);
         worse.outcome = Outcome::IterationLimit;
         worse.certificate = certificate(3.6, 0.4, 0.7);
-        assert_eq!(kinds(&rotation(), Method::Gmres, &End::Answer(worse.clone())), ["worse-than-zero"]);
-        assert_eq!(kinds(&rotation(), Method::BandLu, &End::Answer(worse)), [""; 0]);
+        assert_eq!(kinds(&rotation(), "gmres", &End::Answer(worse.clone())), ["worse-than-zero"]);
+        assert_eq!(kinds(&rotation(), "band-lu", &End::Answer(worse)), [""; 0]);
     }
 
     #[test]
     fn overflowing_solutions_are_not_asked_of_auto() {
         let beyond = System::dense(1, &[1e-300], &[1e300]);
         let end = End::Failed("overflow".into());
-        assert_eq!(kinds(&beyond, Method::Auto, &end), [""; 0]);
-        assert_eq!(kinds(&System::dense(1, &[1e-300], &[1.0]), Method::Auto, &end), ["unsolved"]);
-        assert_eq!(kinds(&beyond, Method::Auto, &End::Panic("index".into())), ["panic"]);
+        assert_eq!(kinds(&beyond, "auto", &end), [""; 0]);
+        assert_eq!(kinds(&System::dense(1, &[1e-300], &[1.0]), "auto", &end), ["unsolved"]);
+        assert_eq!(kinds(&beyond, "auto", &End::Panic("index".into())), ["panic"]);
     }
 
     #[test]
     fn twins_and_threads() {
         let end = |x: &[f64]| End::Answer(answer(x));
         let broken = End::Failed("breakdown".into());
-        assert_eq!(judge_threads(&task(Method::Spike), &end(&[1.0]), &end(&[1.0])), None);
-        assert!(judge_threads(&task(Method::Spike), &end(&[1.0]), &broken).is_some());
-        assert_eq!(judge_threads(&task(Method::Gmres), &end(&[1.0]), &broken), None);
+        assert_eq!(judge_threads(&task("spike"), &end(&[1.0]), &end(&[1.0])), None);
+        assert!(judge_threads(&task("spike"), &end(&[1.0]), &broken).is_some());
+        assert_eq!(judge_threads(&task("gmres"), &end(&[1.0]), &broken), None);
         let kind = |one: &End, twin: &End| judge_twins((60, 0), one, twin).map(|f| f.kind);
         assert_eq!(kind(&end(&[3.0, 5.0]), &end(&[3.0 * (-60f64).exp2(), 5.0 * (-60f64).exp2()])), None);
         assert_eq!(kind(&end(&[3.0]), &end(&[3.0])), Some("units-digits"));

@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use blocktri::formats::ScalarKind;
 use blocktri::{
-    Blocks, Certificate, Error, FactorError, Local, Method, Outcome, Precision, Precond, Reorder, Scalar, SingularKind,
-    SolveOptions, StopRule, TriangularSolves, c32, c64, solve,
+    ArmsOptions, BlockIteration, Blocks, CentralBand, Certificate, Direct, Error, FactorError, Factoring, Fallback,
+    Krylov, KrylovMethod, LastSolver, Local, Method, Outcome, Precision, Precond, RbtOptions, Relaxation, Reorder,
+    Scalar, SingularKind, SolveOptions, StopCriterion, StopRule, Sweep, TriangularSolves, c32, c64, solve,
 };
+use bt_formats::ScalarKind;
 use fastrand::Rng;
 use rayon::ThreadPool;
 
@@ -120,40 +121,40 @@ pub enum Reach {
 pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     let mut tasks = Vec::new();
     let shift = twin_shift(system.kind);
+    let exponents = [(shift, 0), (-shift, 0), (0, shift), (0, -shift), (shift, -shift), (-shift, -shift)];
     let mut push = |label: String, options: SolveOptions, rng: &mut Rng, percent: u32| {
-        let exponents = [(shift, 0), (-shift, 0), (0, shift), (0, -shift), (shift, -shift), (-shift, -shift)];
         let twin = (rng.u32(..100) < percent).then(|| exponents[rng.usize(..exponents.len())]);
         tasks.push(Task { label, options, on_two_threads: rng.u32(..100) < percent, twin });
     };
-    let mut base = SolveOptions::default();
-    base.stop.rtol = rtol(system.kind);
-    base.stop.max_iters = 200;
-    base.stop.time_limit = Some(Duration::from_secs(20));
 
-    push("auto".into(), base.clone(), rng, 100);
-    push("auto --precision single".into(), SolveOptions { precision: Precision::Single, ..base.clone() }, rng, 30);
+    let auto = SolveOptions::default();
+    push("auto".into(), auto.clone(), rng, 100);
+    if system.kind != ScalarKind::C64 {
+        let method = Method::Auto(Factoring { precision: Precision::Single, ..Factoring::default() });
+        push("auto --precision single".into(), SolveOptions::by(method), rng, 30);
+    }
     let reorder = Reorder::ALL[rng.usize(..Reorder::ALL.len())];
-    push(format!("auto --reorder {reorder}"), SolveOptions { reorder, ..base.clone() }, rng, 30);
-    push("auto --blocks".into(), SolveOptions { blocks: blocks(system.n, rng), ..base.clone() }, rng, 30);
-
+    push(format!("auto --reorder {reorder}"), SolveOptions { reorder, ..auto.clone() }, rng, 30);
+    push("auto --blocks".into(), SolveOptions { blocks: blocks(system.n, rng), ..auto }, rng, 30);
     if reach == Reach::Auto {
         return tasks;
     }
-    for method in Method::ALL.into_iter().filter(|m| *m != Method::Auto) {
-        let krylov = method.reads().contains(&"--precond");
-        let mut options = vary(&SolveOptions { method, ..base.clone() }, system.n, rng);
-        if krylov {
-            options.precond = Precond::ALL[rng.usize(..Precond::ALL.len())];
+
+    let rtol = rtol(system.kind);
+    let stop = StopCriterion { rtol, max_iters: 200, time_limit: Some(Duration::from_secs(20)), ..Default::default() };
+    let preconds = Precond::all();
+    for mut method in Method::all().into_iter().filter(|method| !method.is_auto()) {
+        match &mut method {
+            Method::Krylov(krylov) => krylov.precond = preconds[rng.usize(..preconds.len())],
+            Method::Blocks(blocks) if rng.u32(..4) == 0 => blocks.rule = StopRule::Update,
+            _ => {}
         }
-        if method.name().starts_with("hbisa") && rng.u32(..4) == 0 {
-            options.stop_rule = StopRule::Update;
-        }
+        let options = Draw { rng, system }.options(method.with_stop(stop));
         push(label(&options), options, rng, 25);
     }
-    let krylov = [Method::Cg, Method::Fcg, Method::BiCgStab, Method::Gmres, Method::Fgmres];
-    for precond in Precond::ALL {
-        let method = krylov[rng.usize(..krylov.len())];
-        let options = vary(&SolveOptions { method, precond, ..base.clone() }, system.n, rng);
+    for precond in preconds {
+        let method = KrylovMethod::ALL[rng.usize(..KrylovMethod::ALL.len())];
+        let options = Draw { rng, system }.options(Method::from(Krylov::new(method, precond)).with_stop(stop));
         push(label(&options), options, rng, 15);
     }
     tasks
@@ -162,16 +163,32 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
 /// Method, preconditioner and what changes the arithmetic.
 fn label(options: &SolveOptions) -> String {
     let mut words = vec![options.method.name()];
-    if options.method.reads().contains(&"--precond") {
-        words.extend(["--precond", options.precond.name()]);
+    if let Method::Krylov(krylov) = &options.method {
+        words.extend(["--precond", krylov.precond.name()]);
     }
-    if options.precision == Precision::Single {
+    if precision(&options.method) == Precision::Single {
         words.push("--precision single");
     }
-    if options.stop_rule == StopRule::Update {
+    if by_updates(&options.method) {
         words.push("--stop update");
     }
+    if options.fallback == Fallback::Stronger {
+        words.push("--fallback");
+    }
     words.join(" ")
+}
+
+/// Of factors, or of the preconditioner.
+fn precision(method: &Method) -> Precision {
+    match method {
+        Method::Krylov(krylov) => krylov.precision,
+        other => other.factoring().map_or(Precision::Working, |factoring| factoring.precision),
+    }
+}
+
+/// Whether its tolerance is held against updates of x, which bound no residual.
+pub fn by_updates(method: &Method) -> bool {
+    matches!(method, Method::Blocks(blocks) if blocks.rule == StopRule::Update)
 }
 
 fn blocks(n: usize, rng: &mut Rng) -> Blocks {
@@ -191,39 +208,124 @@ fn blocks(n: usize, rng: &mut Rng) -> Blocks {
     }
 }
 
-/// Other values of what methods read, half of the time.
-fn vary(options: &SolveOptions, n: usize, rng: &mut Rng) -> SolveOptions {
-    let mut options = options.clone();
-    if rng.bool() {
-        return options;
+/// Draws other values of what methods read.
+struct Draw<'a> {
+    rng: &'a mut Rng,
+    system: &'a System,
+}
+
+impl Draw<'_> {
+    /// The method with other values, half of the time.
+    fn options(&mut self, method: Method) -> SolveOptions {
+        let mut options = SolveOptions::by(method);
+        if self.rng.bool() {
+            return options;
+        }
+        if self.rng.bool() {
+            options.blocks = blocks(self.system.n, self.rng);
+        }
+        if self.rng.u32(..3) == 0 {
+            options.reorder = Reorder::ALL[self.rng.usize(..Reorder::ALL.len())];
+        }
+        options.method = match options.method {
+            Method::Direct(direct, factoring) => {
+                if direct.row().stronger.is_some() && self.rng.bool() {
+                    options.fallback = Fallback::Stronger;
+                }
+                let precision = self.precision(direct.is_in_single());
+                Method::Direct(self.direct(direct), Factoring { precision, ..factoring })
+            }
+            Method::Krylov(given) => {
+                let precision = self.precision(given.precond.is_in_single());
+                let (method, precond) = (self.krylov(given.method), self.precond(given.precond));
+                Krylov { method, precond, precision, ..given }.into()
+            }
+            Method::Blocks(given) => BlockIteration { sweep: self.sweep(given.sweep), ..given }.into(),
+            other => other,
+        };
+        options
     }
-    if rng.bool() {
-        options.blocks = blocks(n, rng);
+
+    /// Single at times where it is there to be asked for. In f32 it is the precision of the matrix, and changes nothing.
+    fn precision(&mut self, is_in_single: bool) -> Precision {
+        let there = is_in_single && self.system.kind != ScalarKind::C64;
+        if there && self.rng.u32(..4) == 0 { Precision::Single } else { Precision::Working }
     }
-    if rng.u32(..4) == 0 {
-        options.precision = Precision::Single;
+
+    fn partitions(&mut self) -> Option<usize> {
+        self.rng.bool().then(|| self.rng.usize(1..=4))
     }
-    if rng.u32(..3) == 0 {
-        options.reorder = Reorder::ALL[rng.usize(..Reorder::ALL.len())];
+
+    /// ω inside (0, 2).
+    fn omega(&mut self) -> Option<f64> {
+        (self.rng.u32(..4) == 0).then(|| 0.25 + 1.5 * self.rng.f64())
     }
-    if rng.bool() {
-        options.partitions = Some(rng.usize(1..=4));
+
+    fn direct(&mut self, method: Direct) -> Direct {
+        match method {
+            Direct::TridiagonalSpike { interior, .. } => {
+                Direct::TridiagonalSpike { interior, partitions: self.partitions() }
+            }
+            Direct::Spike { .. } => Direct::Spike { partitions: self.partitions() },
+            Direct::SpikeTruncated { .. } => Direct::SpikeTruncated { partitions: self.partitions() },
+            Direct::BlockRbt { .. } => Direct::BlockRbt { seed: self.rng.u64(..) },
+            Direct::Rbt { .. } => Direct::Rbt { seed: self.rng.u64(..) },
+            other => other,
+        }
     }
-    options.seed = rng.u64(..);
-    options.levels = rng.usize(0..=3);
-    options.local = Local::ALL[rng.usize(..Local::ALL.len())];
-    options.overlap = rng.usize(0..=2);
-    options.restart = [30, 5, 2, 1][rng.usize(..4)];
-    if rng.u32(..4) == 0 {
-        options.basis = Precision::Single;
+
+    fn sweep(&mut self, sweep: Sweep) -> Sweep {
+        match (sweep, self.omega()) {
+            (Sweep::Sor(_), Some(omega)) => Sweep::Sor(Relaxation::Fixed(omega)),
+            _ => sweep,
+        }
     }
-    if rng.u32(..4) == 0 {
-        options.triangular = TriangularSolves::Sweeps(rng.usize(1..=6));
+
+    fn krylov(&mut self, method: KrylovMethod) -> KrylovMethod {
+        let restart = [30, 5, 2, 1][self.rng.usize(..4)];
+        let basis = if self.rng.u32(..4) == 0 { Precision::Single } else { Precision::Working };
+        match method {
+            KrylovMethod::Gmres { .. } => KrylovMethod::Gmres { restart, basis },
+            KrylovMethod::Fgmres { .. } => KrylovMethod::Fgmres { restart, basis },
+            other => other,
+        }
     }
-    if rng.u32(..4) == 0 {
-        options.omega = Some(0.25 + 1.5 * rng.f64());
+
+    fn precond(&mut self, mut precond: Precond) -> Precond {
+        match &mut precond {
+            Precond::Ssor { omega, solves } => {
+                *omega = self.omega().unwrap_or(*omega);
+                *solves = self.solves();
+            }
+            Precond::SsorAi { omega, .. } | Precond::SsorAiMasked { omega } => *omega = self.omega().unwrap_or(*omega),
+            Precond::Iluk { levels, solves } => (*levels, *solves) = (self.levels(), self.solves()),
+            Precond::Ilu0 { solves, .. } | Precond::Ilut { solves, .. } | Precond::Ic0 { solves, .. } => {
+                *solves = self.solves();
+            }
+            Precond::Schwarz { layers, subdomains, local, .. } => {
+                (*layers, *subdomains) = (self.rng.usize(0..=2), self.partitions());
+                *local = match Local::all()[self.rng.usize(..Local::all().len())] {
+                    Local::Iluk(_) => Local::Iluk(self.levels()),
+                    other => other,
+                };
+            }
+            Precond::Arms(ArmsOptions { last: LastSolver::Butterflies(RbtOptions { seed, .. }), .. }) => {
+                *seed = self.rng.u64(..);
+            }
+            Precond::Spike(CentralBand { partitions, .. })
+            | Precond::SpikeTruncated(CentralBand { partitions, .. }) => *partitions = self.partitions(),
+            _ => {}
+        }
+        precond
     }
-    options
+
+    fn levels(&mut self) -> usize {
+        self.rng.usize(0..=3)
+    }
+
+    fn solves(&mut self) -> TriangularSolves {
+        if self.rng.u32(..4) == 0 { TriangularSolves::Sweeps(self.rng.usize(1..=6)) } else { TriangularSolves::Levels }
+    }
 }
 
 /// Runs it in a pool of threads.
@@ -287,4 +389,90 @@ pub fn keep_panics() {
 
 fn last_panic() -> String {
     LAST_PANIC.lock().map_or_else(|_| String::new(), |last| last.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Tasks of 200 systems in a scalar type.
+    fn drawn(kind: ScalarKind) -> Vec<Task> {
+        let system = System { kind, ..System::dense(3, &[2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 0.0, 1.0, 4.0], &[1.0; 3]) };
+        let mut rng = Rng::with_seed(1);
+        (0..200).flat_map(|_| tasks(&system, Reach::All, &mut rng)).collect()
+    }
+
+    #[test]
+    fn every_method_and_every_preconditioner_is_run_on_every_system() {
+        let system = System::dense(1, &[1.0], &[1.0]);
+        for seed in 0..20 {
+            let all = tasks(&system, Reach::All, &mut Rng::with_seed(seed));
+            let runs = |name: &str| all.iter().any(|task| task.options.method.name() == name);
+            assert!(Method::all().iter().all(|method| runs(method.name())));
+            let with = |name: &str| {
+                all.iter()
+                    .any(|task| matches!(&task.options.method, Method::Krylov(krylov) if krylov.precond.name() == name))
+            };
+            assert!(Precond::all().iter().all(|precond| with(precond.name())));
+            let auto = tasks(&system, Reach::Auto, &mut Rng::with_seed(seed));
+            assert!(auto.iter().all(|task| task.options.method.is_auto()));
+        }
+    }
+
+    #[test]
+    fn single_precision_is_asked_for_where_it_is() {
+        let single = |kind| {
+            let asked = drawn(kind).into_iter().filter(|task| precision(&task.options.method) == Precision::Single);
+            asked.map(|task| match task.options.method {
+                Method::Krylov(krylov) => format!("krylov {}", krylov.precond),
+                method => method.name().to_owned(),
+            })
+        };
+        let preconds = Precond::all().into_iter().filter(Precond::is_in_single).map(|p| format!("krylov {p}"));
+        let direct = blocktri::DIRECT.iter().filter(|row| row.method.is_in_single()).map(|row| row.name.to_owned());
+        let there: BTreeSet<_> = preconds.chain(direct).chain(["auto".to_owned()]).collect();
+        assert_eq!(single(ScalarKind::F64).collect::<BTreeSet<_>>(), there);
+        assert_eq!(single(ScalarKind::C64).count(), 0);
+    }
+
+    #[test]
+    fn what_has_values_is_run_with_other_ones() {
+        let (mut methods, mut preconds) = (BTreeSet::new(), BTreeSet::new());
+        for task in drawn(ScalarKind::F64) {
+            let given = task.options.method;
+            let is_other = match (&given, given.name().parse::<Method>().unwrap()) {
+                (Method::Direct(drawn, _), Method::Direct(plain, _)) => *drawn != plain,
+                (Method::Krylov(drawn), Method::Krylov(plain)) => drawn.method != plain.method,
+                (Method::Blocks(drawn), Method::Blocks(plain)) => drawn.sweep != plain.sweep,
+                _ => false,
+            };
+            methods.extend(is_other.then(|| given.name()));
+            if let Method::Krylov(Krylov { precond, .. }) = given {
+                preconds.extend((precond != precond.name().parse().unwrap()).then(|| precond.name()));
+            }
+        }
+        let of_spike = ["g-spike", "spike", "spike-diagonal-pivoting", "spike-lu", "spike-truncated"];
+        let others = ["block-rbt", "fgmres", "gmres", "hbisa-sor", "rbt"];
+        assert_eq!(methods, of_spike.into_iter().chain(others).collect());
+        let solves = ["ssor", "ilu0", "milu0", "iluk", "ilut", "ic0", "mic0"];
+        let omegas = ["ssor-ai", "ssor-ai-free", "ssor-ai-masked", "ssor-ai2", "ip"];
+        let others = ["schwarz", "ras", "arms-rbt", "spike", "spike-truncated"];
+        assert_eq!(preconds, solves.into_iter().chain(omegas).chain(others).collect());
+    }
+
+    #[test]
+    fn labels_name_what_is_run() {
+        let krylov = Krylov { precision: Precision::Single, ..Krylov::new(KrylovMethod::Cg, "ic0".parse().unwrap()) };
+        assert_eq!(label(&SolveOptions::by(krylov)), "cg --precond ic0 --precision single");
+        let updates = BlockIteration { rule: StopRule::Update, ..BlockIteration::new(Sweep::Jacobi) };
+        assert_eq!(label(&SolveOptions::by(updates)), "hbisa --stop update");
+        let thomas = SolveOptions { fallback: Fallback::Stronger, ..SolveOptions::by(Direct::Thomas) };
+        assert_eq!(label(&thomas), "thomas --fallback");
+        let handed = |task: &Task| task.options.fallback == Fallback::Stronger;
+        let all = drawn(ScalarKind::F32);
+        assert!(all.iter().any(handed));
+        assert!(all.iter().filter(|task| handed(task)).all(|task| task.label.ends_with(" --fallback")));
+    }
 }

@@ -1,8 +1,8 @@
 //! A system as the campaign keeps it: entries as pairs of doubles that its scalar type holds exactly.
 
-use blocktri::formats::matrix_market::{write_csr_file, write_dense_file};
-use blocktri::formats::{Error, ScalarKind};
 use blocktri::{Coo, Csr, Scalar, c32, c64, faer::Mat};
+use bt_formats::matrix_market::{write_csr_file, write_dense_file};
+use bt_formats::{Error, ScalarKind};
 use std::path::Path;
 
 use crate::family::Family;

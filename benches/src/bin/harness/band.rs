@@ -4,9 +4,9 @@
 
 use std::hint::black_box;
 
-use blocktri::direct::{BandLu, BandLuNoPivot, FactorError, Factorization};
-use blocktri::faer::{Mat, MatMut};
-use blocktri::formats::{Band, Csr, Op, certify};
+use bt_direct::{BandLu, BandLuNoPivot, FactorError, Factorization};
+use bt_formats::{Band, Csr, Op, certify};
+use faer::{Mat, MatMut};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};

@@ -1,9 +1,9 @@
 //! Cases of kind tridiag with more than one system: x ← A⁻¹·b for all of them. Contestants `blocktri-batch` (Thomas in
 //! lanes), `blocktri-batch-pivoted` (the semantics of gtsv), and the same with factors kept: `blocktri-batch-lu`.
 
-use blocktri::direct::batch::{BatchLu, Layout, Pivoting, TridiagonalBatch};
-use blocktri::faer::MatRef;
-use blocktri::formats::{Op, certify};
+use bt_direct::batch::{BatchLu, Layout, Pivoting, TridiagonalBatch};
+use bt_formats::{Op, certify};
+use faer::MatRef;
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;

@@ -2,9 +2,9 @@
 //!
 //! The factorization is a refactorisation, in memory taken before; the matrix is not overwritten.
 
-use blocktri::direct::{BlockLu, Factorization};
-use blocktri::faer::Mat;
-use blocktri::formats::{BlockTridiagonal, Op, Partition, ask_for_huge_pages, certify};
+use bt_direct::{BlockLu, Factorization};
+use bt_formats::{BlockTridiagonal, Op, Partition, ask_for_huge_pages, certify};
+use faer::Mat;
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;

@@ -1,12 +1,12 @@
 //! Cases of kind dense: A·x = b, factored and solved. Contestants `blocktri-rbt`, `blocktri-genp`, `blocktri-dense-lu`
 //! and, timed beside them, `faer-lu`.
 
-use blocktri::direct::{Factorization, NoPivotLu, PartialPivotLu, Rbt};
-use blocktri::faer::dyn_stack::{MemBuffer, MemStack};
-use blocktri::faer::linalg::lu::partial_pivoting::{factor, solve};
-use blocktri::faer::perm::PermRef;
-use blocktri::faer::prelude::default;
-use blocktri::faer::{Conj, Mat, MatMut, MatRef, Par};
+use bt_direct::{Factorization, NoPivotLu, PartialPivotLu, Rbt};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::{factor, solve};
+use faer::perm::PermRef;
+use faer::prelude::default;
+use faer::{Conj, Mat, MatMut, MatRef, Par};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};
@@ -66,7 +66,7 @@ impl Contestant for Dense<'_> {
 
 struct Own<F> {
     factors: F,
-    refactor: fn(&mut F, MatRef<'_, f64>) -> blocktri::direct::Result<()>,
+    refactor: fn(&mut F, MatRef<'_, f64>) -> bt_direct::Result<()>,
     notes: fn(&F) -> Map<String, Value>,
 }
 

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use blocktri::formats::detect::{Symmetry, symmetry};
-use blocktri::formats::{BlockTridiagonal, Csr, HybridLayout, Matrix, Partition};
-use blocktri::iter::{
+use bt_formats::detect::{Symmetry, symmetry};
+use bt_formats::{BlockTridiagonal, Csr, HybridLayout, Matrix, Partition};
+use bt_formats::{SolveReport, StopCriterion};
+use bt_iter::{
     BiCgStab, BlockForm, BlockPreconditioner, Cg, CyclicallyReduced, DroppedFill, Gmres, Identity, Jacobi,
     Preconditioner, Series, SsorAi, Triangles, ic0, ilu0, ssor,
 };
-use blocktri::{SolveReport, StopCriterion};
 use serde_json::{Map, Value};
 
 use crate::measure::Contestant;

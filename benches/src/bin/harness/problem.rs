@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use blocktri::formats::{Csr, ask_for_huge_pages};
+use bt_formats::{Csr, ask_for_huge_pages};
 use serde_json::Value;
 
 use crate::Result;

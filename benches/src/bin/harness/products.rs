@@ -1,7 +1,7 @@
 //! Cases of kind csr: y ← A·x, contestants `blocktri-csr`, `blocktri-dia` where diagonals are full, and, where blocks are
 //! given, `blocktri-hybrid`; there band factorizations too, of the matrix in its own order; then the Krylov methods.
 
-use blocktri::formats::{Band, BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
+use bt_formats::{Band, BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};

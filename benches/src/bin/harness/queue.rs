@@ -3,8 +3,8 @@
 //! One phase: everything from the checked generator to π with its residual. The error is the largest relative imbalance of a
 //! state.
 
-use blocktri::Coo;
-use blocktri::queue::{Generator, Stationary};
+use bt_formats::Coo;
+use bt_queue::{Generator, Stationary};
 
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;

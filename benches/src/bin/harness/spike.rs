@@ -1,9 +1,9 @@
 //! SPIKE in the races of kind band: `blocktri-spike-P` with P partitions and a recursive reduced system,
 //! `blocktri-spike-truncated-P`. What truncation drops shows in the error, which is that of one solve, not refined.
 
-use blocktri::direct::spike::{PartitionSolver, Partitions, ReducedSystem};
-use blocktri::direct::{FactorError, Spike, SpikeOptions};
-use blocktri::formats::Band;
+use bt_direct::spike::{PartitionSolver, Partitions, ReducedSystem};
+use bt_direct::{FactorError, Spike, SpikeOptions};
+use bt_formats::Band;
 
 use crate::band::Refactor;
 

@@ -1,9 +1,9 @@
 //! Cases of kind tridiag with one system: solved once. Contestants `blocktri-thomas`, `blocktri-tridiagonal-lu` (factors,
 //! then solves), `blocktri-once-dominant`, `blocktri-once-pivoted` (in place, without factors).
 
-use blocktri::direct::{Elimination, Factorization, Thomas, TridiagonalLu, TridiagonalOnce};
-use blocktri::faer::MatRef;
-use blocktri::formats::{Op, Par, Tridiagonal, certify};
+use bt_direct::{Elimination, Factorization, Thomas, TridiagonalLu, TridiagonalOnce};
+use bt_formats::{Op, Par, Tridiagonal, certify};
+use faer::MatRef;
 use serde_json::{Map, Value};
 
 use crate::measure::{Contestant, Floor, race};

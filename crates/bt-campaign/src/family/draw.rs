@@ -1,6 +1,6 @@
 //! Random sizes, entries and orders.
 
-use blocktri::formats::ScalarKind;
+use bt_formats::ScalarKind;
 use fastrand::Rng;
 
 use crate::system::{is_complex, is_single};

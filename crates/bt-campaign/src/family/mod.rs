@@ -5,7 +5,7 @@ mod grid;
 mod hostile;
 mod structured;
 
-use blocktri::formats::ScalarKind;
+use bt_formats::ScalarKind;
 use fastrand::Rng;
 
 use draw::{Draw, Palette};

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::docs;
+use crate::outside;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
 use crate::tidy;
 
@@ -19,6 +20,9 @@ struct Tally {
     failed: u64,
 }
 
+/// The command with a GPU; without one the README's first command builds it.
+const CUDA: &str = "--features=blocktri-cli/cuda";
+
 /// Runs all steps.
 pub fn run() -> Result<()> {
     let mut steps = Steps::default();
@@ -26,7 +30,8 @@ pub fn run() -> Result<()> {
     steps.run("format", || must_succeed(&mut cargo(["fmt", "--all", "--", "--check"])));
     steps.run("clippy", || {
         let warnings = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        must_succeed(&mut cargo(warnings))
+        must_succeed(&mut cargo(warnings))?;
+        must_succeed(&mut cargo(["clippy", "--package", "blocktri-cli", "--all-targets", CUDA, "--", "-D", "warnings"]))
     });
     steps.run("test", || test(&mut tally));
     steps.run("examples", examples);
@@ -37,6 +42,7 @@ pub fn run() -> Result<()> {
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);
+    steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
 }
 
@@ -68,7 +74,7 @@ impl Steps {
 
 /// `cargo test` of everything, doctests included, its output passed on line by line and counted.
 fn test(tally: &mut Tally) -> Result<()> {
-    let mut command = cargo(["test", "--workspace", "--no-fail-fast"]);
+    let mut command = cargo(["test", "--workspace", CUDA, "--no-fail-fast"]);
     let mut child = command.stdout(Stdio::piped()).spawn().context("cargo test")?;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).split(b'\n') {

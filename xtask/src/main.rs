@@ -1,14 +1,16 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-kernels`,
+//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
 //! `pack-gpu`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
 
+mod budget;
 mod campaign;
 mod ci;
 mod corpus;
 mod docs;
 mod kernels;
+mod outside;
 mod pack;
 mod process;
 mod tidy;
@@ -37,6 +39,10 @@ enum Chore {
     Corpus(corpus::Options),
     /// Solve random small systems by every method and judge the answers exactly
     Campaign(campaign::Options),
+    /// Measure what building costs beside what it may cost: minutes
+    BuildBudget(budget::Options),
+    /// Build and run programs outside the workspace that depend on its crates
+    Outside(outside::Options),
     /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
     BuildKernels(kernels::Options),
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Chore::Docs(options) => docs::run(&options),
         Chore::Corpus(options) => corpus::run(&options),
         Chore::Campaign(options) => campaign::run(&options),
+        Chore::BuildBudget(options) => budget::run(&options),
+        Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
         Chore::PackGpu(options) => pack::run(&options),
     };

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{
-    Blocks, CancelToken, Csr, DeviceChoice, Method, OpenDevice, Outcome, Scalar, Solution, SolveOptions, SolveReport,
-    StopCriterion, StopRule, c64,
+    Blocks, CancelToken, Csr, DeviceChoice, HostBlocks, Method, OpenDevice, Outcome, Scalar, Solution, SolveOptions,
+    SolveReport, StopCriterion, StopRule, Sweep, c64,
 };
 use bt_formats::{
     AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
@@ -88,6 +88,7 @@ fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
         ))
         .help(format!("iterative methods: {}", iterative.join(", "))));
     }
+    check_host_blocks(args)?;
     let blocks = match &args.blocks {
         Some(BlocksArg::File(file)) => Some(file.as_path()),
         _ => None,
@@ -102,6 +103,16 @@ fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
     args.output.as_deref().map(|name| Format::of(name, &load::SOLUTIONS)).transpose()?;
     args.history.as_deref().map(|name| Format::of(name, &HISTORIES)).transpose()?;
     Ok(())
+}
+
+/// The processor has a part of two methods on a GPU only.
+fn check_host_blocks(args: &SolveArgs) -> Result<()> {
+    let shared = matches!(&args.method, Method::Blocks(b) if matches!(b.sweep, Sweep::Jacobi | Sweep::RedBlack));
+    if args.host_blocks == HostBlocks::None || (shared && matches!(args.device, DeviceChoice::Gpu(_))) {
+        return Ok(());
+    }
+    let wrong = if shared { format!("--device {}", args.device) } else { format!("--method {}", args.method) };
+    Err(Failure::usage(format!("--host-blocks is for hbisa and hbisa-redblack with --device gpu, not for {wrong}")))
 }
 
 /// Formats of histories.

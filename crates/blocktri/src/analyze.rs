@@ -69,7 +69,7 @@ pub struct Analysis {
 ///
 /// # Example
 /// ```
-/// use blocktri::{analyze, faer::mat, formats::Csr};
+/// use blocktri::{Csr, analyze, faer::mat};
 /// let a = Csr::from_dense(mat![[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
 /// let analysis = analyze(&a)?;
 /// assert_eq!((analysis.structure.kl, analysis.structure.ku), (1, 1));

@@ -55,8 +55,7 @@ pub struct Solution<T> {
 /// A factored system: factor once, solve as often as wanted, every answer refined and certified.
 ///
 /// ```
-/// use blocktri::{SolveOptions, Solver, faer::mat};
-/// use blocktri::formats::Csr;
+/// use blocktri::{Csr, SolveOptions, Solver, faer::mat};
 /// let a = Csr::from_dense(mat![[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
 /// let solver = Solver::new(&a, &SolveOptions::default(), &mut ())?;
 /// let b = mat![[3.0], [5.0], [5.0]];
@@ -89,8 +88,7 @@ pub struct Solver<T: Scalar> {
 ///
 /// # Example
 /// ```
-/// use blocktri::{Outcome, SolveOptions, faer::mat, solve};
-/// use blocktri::formats::Csr;
+/// use blocktri::{Csr, Outcome, SolveOptions, faer::mat, solve};
 /// let a = Csr::from_dense(mat![[0.0, 2.0], [1.0, 0.0]].as_ref())?;
 /// let b = mat![[2.0], [3.0]];
 /// let answer = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ())?;
@@ -300,29 +298,15 @@ impl<T: Scalar> Solver<T> {
         let mut times = PhaseTimes::default();
         let reorder = order_asked(options);
         let mut candidates = Vec::new();
-        let factored = match options.method {
-            Method::Direct(method, _) => {
-                let transform = transform(&a, Some(method), reorder, &mut notes)?;
-                times.reorder = start.elapsed();
-                named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?
-            }
-            _ => {
-                let fixed = match reorder {
-                    Reorder::None | Reorder::Rcm | Reorder::Auto => None,
-                    given => Some(transform(&a, None, given, &mut notes)?),
-                };
-                let plan = match &fixed {
-                    Some((transform, given)) => {
-                        let mut plan = plan(&transform.apply(&a), Reorder::None, &Blocks::Detect)?;
-                        plan.candidates.iter_mut().for_each(|c| c.reorder = *given);
-                        plan
-                    }
-                    None => plan(&a, reorder, &options.blocks)?,
-                };
-                times.reorder = start.elapsed();
-                candidates.clone_from(&plan.candidates);
-                automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?
-            }
+        let factored = if let Method::Direct(method, _) = options.method {
+            let transform = transform(&a, Some(method), reorder, &mut notes)?;
+            times.reorder = start.elapsed();
+            named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?
+        } else {
+            let (plan, fixed) = planned(&a, reorder, options, &mut notes)?;
+            times.reorder = start.elapsed();
+            candidates.clone_from(&plan.candidates);
+            automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?
         };
         if options.blocks != Blocks::Detect && factored.blocks.is_none() {
             notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
@@ -741,7 +725,7 @@ fn named<T: Scalar>(
     mut method: Direct,
     precision: Precision,
     options: &SolveOptions,
-    transform: (Transform<T>, Reorder),
+    transform: Ordered<T>,
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
@@ -761,13 +745,32 @@ fn named<T: Scalar>(
     }
 }
 
+/// What makes the matrix of a method of A, and the order that it stands for.
+type Ordered<T> = (Transform<T>, Reorder);
+
+/// What `auto` may do, in the order given where one is, which comes with the plan.
+fn planned<T: Scalar>(
+    a: &Csr<T>,
+    reorder: Reorder,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<(Plan, Option<Ordered<T>>), Error> {
+    if let Reorder::None | Reorder::Rcm | Reorder::Auto = reorder {
+        return Ok((plan(a, reorder, &options.blocks)?, None));
+    }
+    let (transform, given) = transform(a, None, reorder, notes)?;
+    let mut plan = plan(&transform.apply(a), Reorder::None, &Blocks::Detect)?;
+    plan.candidates.iter_mut().for_each(|c| c.reorder = given);
+    Ok((plan, Some((transform, given))))
+}
+
 /// The candidates of a plan in turn, then stronger methods, until one factors.
 fn automatic<T: Scalar>(
     a: &Csr<T>,
     precision: Precision,
     options: &SolveOptions,
     plan: Plan,
-    mut fixed: Option<(Transform<T>, Reorder)>,
+    mut fixed: Option<Ordered<T>>,
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {

@@ -104,8 +104,9 @@ pub fn with_options(args: &SolveArgs) -> Method {
 
 fn set_direct(direct: &mut Direct, args: &SolveArgs) {
     match direct {
-        Direct::Spike { partitions } | Direct::SpikeTruncated { partitions } => *partitions = args.partitions,
-        Direct::TridiagonalSpike { partitions, .. } => *partitions = args.partitions,
+        Direct::Spike { partitions }
+        | Direct::SpikeTruncated { partitions }
+        | Direct::TridiagonalSpike { partitions, .. } => *partitions = args.partitions,
         Direct::BlockRbt { seed } | Direct::Rbt { seed } => *seed = args.seed.unwrap_or(*seed),
         _ => {}
     }

@@ -52,20 +52,20 @@ impl Family {
 
     fn ptx(self) -> &'static str {
         match self {
-            Self::Blas1 => include_str!("../../../../kernels/ptx/blas1.ptx"),
-            Self::Spmv => include_str!("../../../../kernels/ptx/spmv.ptx"),
-            Self::Cg => include_str!("../../../../kernels/ptx/cg.ptx"),
-            Self::Hbisa => include_str!("../../../../kernels/ptx/hbisa.ptx"),
-            Self::Tridiagonal => include_str!("../../../../kernels/ptx/tridiagonal.ptx"),
-            Self::BiCgStab => include_str!("../../../../kernels/ptx/bicgstab.ptx"),
-            Self::Sweep => include_str!("../../../../kernels/ptx/sweep.ptx"),
-            Self::Ilu0 => include_str!("../../../../kernels/ptx/ilu0.ptx"),
-            Self::BlockJacobi => include_str!("../../../../kernels/ptx/block_jacobi.ptx"),
-            Self::Dense => include_str!("../../../../kernels/ptx/dense.ptx"),
-            Self::TridiagonalOnce => include_str!("../../../../kernels/ptx/tridiagonal_once.ptx"),
-            Self::BlockLu => include_str!("../../../../kernels/ptx/block_lu.ptx"),
-            Self::BandLu => include_str!("../../../../kernels/ptx/band_lu.ptx"),
-            Self::Spike => include_str!("../../../../kernels/ptx/spike.ptx"),
+            Self::Blas1 => include_str!("../../ptx/blas1.ptx"),
+            Self::Spmv => include_str!("../../ptx/spmv.ptx"),
+            Self::Cg => include_str!("../../ptx/cg.ptx"),
+            Self::Hbisa => include_str!("../../ptx/hbisa.ptx"),
+            Self::Tridiagonal => include_str!("../../ptx/tridiagonal.ptx"),
+            Self::BiCgStab => include_str!("../../ptx/bicgstab.ptx"),
+            Self::Sweep => include_str!("../../ptx/sweep.ptx"),
+            Self::Ilu0 => include_str!("../../ptx/ilu0.ptx"),
+            Self::BlockJacobi => include_str!("../../ptx/block_jacobi.ptx"),
+            Self::Dense => include_str!("../../ptx/dense.ptx"),
+            Self::TridiagonalOnce => include_str!("../../ptx/tridiagonal_once.ptx"),
+            Self::BlockLu => include_str!("../../ptx/block_lu.ptx"),
+            Self::BandLu => include_str!("../../ptx/band_lu.ptx"),
+            Self::Spike => include_str!("../../ptx/spike.ptx"),
         }
     }
 }

@@ -1,0 +1,161 @@
+//! `cargo xtask build-budget`: what building costs, from nothing and after a change, beside what it may cost.
+//!
+//! Wall seconds and bytes of the command, on this machine with nothing else running; limits are for two cores. The table of single
+//! crates comes from cargo's own timings.
+
+use std::fs::{self, File, FileTimes};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::outside::{Scratch, Source};
+use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+
+/// Options of the chore.
+#[derive(Args)]
+pub struct Options {
+    /// Leave out what takes longest: the tests of the workspace
+    #[arg(long)]
+    quick: bool,
+    /// Crates in the table of the command's build
+    #[arg(long, default_value_t = 16)]
+    crates: usize,
+}
+
+/// Something measured, and its limit.
+struct Line {
+    what: &'static str,
+    measured: f64,
+    limit: f64,
+    unit: &'static str,
+}
+
+impl Line {
+    fn seconds(what: &'static str, limit: f64, work: impl FnOnce() -> Result<()>) -> Result<Self> {
+        println!("\n==> {what}");
+        let start = Instant::now();
+        work()?;
+        Ok(Self { what, measured: start.elapsed().as_secs_f64(), limit, unit: "s" })
+    }
+
+    fn is_over(&self) -> bool {
+        self.measured > self.limit
+    }
+}
+
+/// Measures all of it in a target folder of its own.
+///
+/// # Errors
+/// When something does not build, and when a limit is passed.
+pub fn run(options: &Options) -> Result<()> {
+    let target = root().join("target/budget");
+    let of = |mut command: Command| {
+        // As a release is: without symbols.
+        command.env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+        command
+    };
+    let emptied = || match fs::remove_dir_all(&target) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure(format!("{}: {e}", target.display()))),
+        _ => Ok(()),
+    };
+    emptied()?;
+    let mut lines = Vec::new();
+    let command = ["build", "--release", "--package", "blocktri-cli"];
+    lines
+        .push(Line::seconds("the command, from nothing", 300.0, || must_succeed(of(cargo(command)).arg("--timings")))?);
+    let program = target.join("release").join(format!("blocktri{}", std::env::consts::EXE_SUFFIX));
+    let bytes = fs::metadata(&program).context("the command")?.len() as f64;
+    lines.push(Line { what: "the command, without symbols", measured: bytes / 1e6, limit: 20.0, unit: "MB" });
+    let table = slowest(&target.join("cargo-timings/cargo-timing.html"), options.crates)?;
+    lines.push(Line::seconds("the command, after a change in a direct method", 90.0, || {
+        touch(&root().join("crates/bt-direct/src/thomas.rs"))?;
+        must_succeed(&mut of(cargo(command)))
+    })?);
+    let tests = ["test", "--package", "bt-direct"];
+    must_succeed(of(cargo(tests)).arg("--no-run"))?;
+    lines.push(Line::seconds("cargo test -p bt-direct, after a change in it", 60.0, || {
+        touch(&root().join("crates/bt-direct/src/thomas.rs"))?;
+        must_succeed(&mut of(cargo(tests)))
+    })?);
+    for (what, limit, scratch) in [
+        ("a program that solves by the facade, from nothing", 120.0, Scratch::Facade),
+        ("a program that solves by bt-direct alone, from nothing", 60.0, Scratch::Direct),
+    ] {
+        let program = scratch.create(Source::Checkout)?;
+        lines.push(Line::seconds(what, limit, || must_succeed(&mut program.cargo(&["build", "--release"])))?);
+    }
+    if !options.quick {
+        emptied()?;
+        lines.push(Line::seconds("cargo test --workspace, from nothing", 720.0, || {
+            must_succeed(&mut of(cargo(["test", "--workspace"])))
+        })?);
+    }
+    report(&lines, &table)
+}
+
+fn report(lines: &[Line], table: &[(f64, String)]) -> Result<()> {
+    println!("\nthe command by crates, wall seconds, several at a time:");
+    for (seconds, name) in table {
+        println!("  {seconds:>7.1} s  {name}");
+    }
+    println!("\n{:<56} {:>10} {:>10}", "", "measured", "limit");
+    for line in lines {
+        let verdict = if line.is_over() { "OVER" } else { "" };
+        println!(
+            "{:<56} {:>7.1} {:<2} {:>7.0} {:<2} {verdict}",
+            line.what, line.measured, line.unit, line.limit, line.unit
+        );
+    }
+    let over: Vec<_> = lines.iter().filter(|line| line.is_over()).map(|line| line.what).collect();
+    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over the budget: {}", over.join("; ")))) }
+}
+
+/// As an editor leaves a file that was saved.
+fn touch(file: &Path) -> Result<()> {
+    let name = || file.display().to_string();
+    let opened = File::options().append(true).open(file).context(name())?;
+    opened.set_times(FileTimes::new().set_modified(SystemTime::now())).context(name())
+}
+
+/// The crates that took longest, from the page that cargo writes.
+fn slowest(page: &Path, count: usize) -> Result<Vec<(f64, String)>> {
+    let text = fs::read_to_string(page).context(page.display())?;
+    let mut units = units_of(&text).ok_or_else(|| Failure(format!("{}: no timings of crates", page.display())))?;
+    units.sort_by(|a, b| b.0.total_cmp(&a.0));
+    units.truncate(count);
+    Ok(units)
+}
+
+/// Seconds and names: `const UNIT_DATA = [{"name": …, "duration": …}, …];`
+fn units_of(page: &str) -> Option<Vec<(f64, String)>> {
+    let list = page.split_once("UNIT_DATA = ")?.1;
+    let list: Vec<Value> = serde_json::Deserializer::from_str(list).into_iter().next()?.ok()?;
+    let unit = |u: &Value| Some((u["duration"].as_f64()?, format!("{}{}", u["name"].as_str()?, u["target"].as_str()?)));
+    list.iter().map(unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_of_crates_are_read_from_the_page() {
+        let page = r#"<script>const UNIT_DATA = [
+            {"i": 0, "name": "faer", "target": "", "duration": 37.5},
+            {"i": 1, "name": "bt-direct", "target": " lib", "duration": 90.25}
+        ];
+        const CONCURRENCY_DATA = [];</script>"#;
+        assert_eq!(units_of(page), Some(vec![(37.5, "faer".into()), (90.25, "bt-direct lib".into())]));
+        assert_eq!(units_of("<html>"), None);
+    }
+
+    #[test]
+    fn what_is_over_its_limit_is_an_error() {
+        let line = |measured| Line { what: "the command", measured, limit: 20.0, unit: "MB" };
+        assert!(report(&[line(19.9)], &[]).is_ok());
+        assert!(report(&[line(20.1)], &[]).unwrap_err().0.contains("the command"));
+    }
+}

@@ -1,0 +1,188 @@
+//! `cargo xtask outside`: programs outside the workspace that depend on its crates, as they are here or as they are packaged.
+//!
+//! What such a program needs and the workspace hides: versions of dependencies, patches, features, files left out of a package.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use tempfile::TempDir;
+
+use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+
+/// Options of the chore.
+#[derive(Args)]
+pub struct Options {
+    /// Depend on the packages that `cargo package` makes, not on the checkout
+    #[arg(long)]
+    packaged: bool,
+}
+
+/// Builds the packages if they are asked for, then builds and runs the programs.
+///
+/// # Errors
+/// When one does not package, build, or give the right answers.
+pub fn run(source: Source) -> Result<()> {
+    if source == Source::Packages {
+        package()?;
+    }
+    for scratch in [Scratch::Direct, Scratch::Facade] {
+        let program = scratch.create(source)?;
+        println!("$ cargo run   # {}", scratch.name());
+        must_succeed(&mut program.cargo(&["run", "--quiet"]))?;
+    }
+    Ok(())
+}
+
+/// The crates in the order in which they are published. `bt-kernels` needs CUDA to be built outside the workspace (ADR 3).
+pub const PUBLISHED: [&str; 9] = [
+    "bt-formats",
+    "bt-direct",
+    "bt-iter",
+    "bt-queue",
+    "bt-cuda-driver",
+    "bt-kernels",
+    "blocktri",
+    "bt-reproduce",
+    "blocktri-cli",
+];
+
+/// Makes all packages; the programs are what builds them.
+fn package() -> Result<()> {
+    let mut command = cargo(["package", "--allow-dirty", "--no-verify"]);
+    for name in PUBLISHED {
+        command.args(["--package", name]);
+    }
+    must_succeed(&mut command)
+}
+
+impl Options {
+    /// What they ask for.
+    pub fn source(&self) -> Source {
+        if self.packaged { Source::Packages } else { Source::Checkout }
+    }
+}
+
+/// Where the crates come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The folders here.
+    Checkout,
+    /// What `cargo package` packs.
+    Packages,
+}
+
+/// A program by what it depends on.
+#[derive(Clone, Copy)]
+pub enum Scratch {
+    /// The facade, as a user of all formats.
+    Facade,
+    /// `bt-direct` alone.
+    Direct,
+}
+
+/// A program in a folder of its own.
+pub struct Program {
+    folder: TempDir,
+}
+
+impl Scratch {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Facade => "blocktri",
+            Self::Direct => "bt-direct",
+        }
+    }
+
+    /// Writes the program.
+    ///
+    /// # Errors
+    /// With the system's reason.
+    pub fn create(self, source: Source) -> Result<Program> {
+        let folder = TempDir::new().context("a folder for a program")?;
+        let dependencies: &[&str] = match self {
+            Self::Facade => &["blocktri", "bt-formats", "sprs"],
+            Self::Direct => &["bt-direct", "bt-formats"],
+        };
+        let mut manifest = vec![
+            "[package]".to_owned(),
+            format!("name = \"outside-{}\"", self.name()),
+            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]".to_owned(),
+        ];
+        for &name in dependencies {
+            manifest.push(match name {
+                "sprs" => "sprs = { version = \"0.11\", default-features = false }".to_owned(),
+                name => format!("{name} = {}", toml_path(source, name)?),
+            });
+        }
+        if source == Source::Packages {
+            manifest.push("\n[patch.crates-io]".to_owned());
+            for name in PUBLISHED {
+                manifest.push(format!("{name} = {}", toml_path(source, name)?));
+            }
+        }
+        let program = match self {
+            Self::Facade => include_str!("outside/facade.rs"),
+            Self::Direct => include_str!("outside/direct.rs"),
+        };
+        let path = folder.path();
+        fs::create_dir(path.join("src")).context("src")?;
+        fs::write(path.join("Cargo.toml"), manifest.join("\n") + "\n").context("Cargo.toml")?;
+        fs::write(path.join("src/main.rs"), program).context("main.rs")?;
+        // The versions that the workspace is tested with.
+        fs::copy(root().join("Cargo.lock"), path.join("Cargo.lock")).context("Cargo.lock")?;
+        Ok(Program { folder })
+    }
+}
+
+impl Program {
+    /// A cargo command on it, in a target folder of its own.
+    pub fn cargo(&self, args: &[&str]) -> Command {
+        let mut command = cargo(args.iter().copied());
+        let target = self.folder.path().join("target");
+        command.current_dir(self.folder.path()).env("CARGO_TARGET_DIR", target);
+        command
+    }
+}
+
+/// `{ path = "…" }` of a crate.
+fn toml_path(source: Source, name: &str) -> Result<String> {
+    let folder: PathBuf = match source {
+        Source::Checkout => root().join("crates").join(name),
+        Source::Packages => unpacked(name)?,
+    };
+    let path = serde_json::to_string(&folder.to_string_lossy()).context("a path")?;
+    Ok(format!("{{ path = {path} }}"))
+}
+
+/// The folder of a package, unpacked beside it.
+fn unpacked(name: &str) -> Result<PathBuf> {
+    let packages = root().join("target/package");
+    let folder = packages.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
+    let packed = folder.with_file_name(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+    if !packed.is_file() {
+        return Err(Failure(format!("{}: not there; run cargo package", packed.display())));
+    }
+    let bytes = fs::metadata(&packed).and_then(|m| m.modified()).context(packed.display())?;
+    let fresh = fs::metadata(&folder).and_then(|m| m.modified()).is_ok_and(|at| at >= bytes);
+    if !fresh {
+        let _ = fs::remove_dir_all(&folder);
+        must_succeed(Command::new("tar").arg("-xzf").arg(&packed).arg("-C").arg(&packages))?;
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_names_the_crates_of_the_checkout() {
+        let program = Scratch::Direct.create(Source::Checkout).unwrap();
+        let manifest = fs::read_to_string(program.folder.path().join("Cargo.toml")).unwrap();
+        let line = manifest.lines().find(|line| line.starts_with("bt-direct = ")).unwrap();
+        assert!(line.contains("crates/bt-direct"), "{line}");
+        assert!(program.folder.path().join("src/main.rs").is_file());
+    }
+}

@@ -260,10 +260,10 @@ unsafe fn halves(a: __m512d, b: __m512d) -> __m512d {
     unsafe { _mm512_add_pd(_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b)) }
 }
 
-/// Bit t of each byte of `rows`, byte q to bit q.
+/// Bit t of each byte of `rows`, byte q to bit q. SAFETY: the machine has bmi2, which is among the features of `has_features`.
 #[inline(always)]
-pub(super) fn column_mask(rows: u64, t: usize) -> u8 {
-    // SAFETY: bmi2 is among the features of `has_features`.
+pub(super) unsafe fn column_mask(rows: u64, t: usize) -> u8 {
+    // SAFETY: as the function's.
     unsafe { _pext_u64(rows, 0x0101_0101_0101_0101 << t) as u8 }
 }
 

@@ -29,7 +29,24 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    pub const COUNT: usize = 14;
+    /// All of them, in the order above.
+    pub const ALL: [Self; 14] = [
+        Self::Blas1,
+        Self::Spmv,
+        Self::Cg,
+        Self::Hbisa,
+        Self::Tridiagonal,
+        Self::BiCgStab,
+        Self::Sweep,
+        Self::Ilu0,
+        Self::BlockJacobi,
+        Self::Dense,
+        Self::TridiagonalOnce,
+        Self::BlockLu,
+        Self::BandLu,
+        Self::Spike,
+    ];
+    pub const COUNT: usize = Self::ALL.len();
 
     fn name(self) -> &'static str {
         match self {
@@ -86,6 +103,14 @@ impl From<u32> for Arg<'_> {
 }
 
 impl Arg<'_> {
+    /// Whether a parameter of so many bytes can be read from it.
+    fn fits(&self, bytes: usize) -> bool {
+        match self {
+            Self::Word(_) => bytes <= size_of::<u64>(),
+            Self::Struct(words) => bytes <= size_of_val(*words),
+        }
+    }
+
     fn place(&self) -> *mut c_void {
         match self {
             // Little-endian, as every host of a CUDA device: a shorter number is at the same address.
@@ -120,10 +145,30 @@ impl Shape {
     }
 }
 
+/// Bytes of the parameters of an entry, from its PTX: `.param .u64 NAME_param_0` or `.param .align 8 .b8 NAME_param_1[48]`.
+fn parameters_of(ptx: &str, name: &str) -> Option<Vec<usize>> {
+    let (_, from) = ptx.split_once(&format!(".entry {name}("))?;
+    let (list, _) = from.split_once(')')?;
+    list.split(',').filter(|parameter| parameter.contains(".param")).map(bytes_of).collect()
+}
+
+fn bytes_of(parameter: &str) -> Option<usize> {
+    let kind = parameter.split_whitespace().rev().nth(1)?;
+    // .u64, .f32, .b8: the bits of one element
+    let bits: usize = kind.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()?;
+    let count = match parameter.split_once('[') {
+        Some((_, count)) => count.trim().trim_end_matches(']').parse().ok()?,
+        None => 1,
+    };
+    Some(bits / 8 * count)
+}
+
 /// A kernel of a device.
 pub(crate) struct Kernel {
     function: CUfunction,
     name: String,
+    /// Bytes of its parameters, in order.
+    parameters: Vec<usize>,
     device: Device,
 }
 
@@ -149,12 +194,16 @@ impl Device {
             cell.get_or_init(|| module)
         };
         let function = module.get_function(name).map_err(failed(name))?.to_raw();
-        Ok(Kernel { function, name: name.to_owned(), device: self.clone() })
+        let parameters = parameters_of(family.ptx(), name).unwrap_or_default();
+        Ok(Kernel { function, name: name.to_owned(), parameters, device: self.clone() })
     }
 }
 
 impl Kernel {
     /// Starts it. The arguments are those of the kernel, in order, with lengths that the vectors among them have.
+    ///
+    /// # Panics
+    /// When their number or sizes are not those of the kernel's parameters.
     pub fn launch(&self, shape: Shape, args: &[Arg<'_>]) -> Result<()> {
         self.start(shape, args, false)
     }
@@ -165,6 +214,11 @@ impl Kernel {
     }
 
     fn start(&self, shape: Shape, args: &[Arg<'_>], together: bool) -> Result<()> {
+        let name = &self.name;
+        assert_eq!(args.len(), self.parameters.len(), "arguments of {name}");
+        for (i, (arg, bytes)) in args.iter().zip(&self.parameters).enumerate() {
+            assert!(arg.fits(*bytes), "argument {i} of {name}, which has {bytes} bytes");
+        }
         self.device.make_current()?;
         let mut places: Vec<*mut c_void> = args.iter().map(Arg::place).collect();
         let Shape { blocks, threads, shared } = shape;
@@ -196,5 +250,39 @@ impl Kernel {
 
     fn check(&self, code: u32) -> Result<()> {
         if code == 0 { Ok(()) } else { Err(DeviceError::launch(&self.name, code)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_from_the_entry() {
+        let ptx = ".visible .entry other(\n\t.param .u32 other_param_0\n)\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .f32 \
+                   f_param_1,\n\t.param .align 8 .b8 f_param_2[48]\n)\n{ }";
+        assert_eq!(parameters_of(ptx, "f"), Some(vec![8, 4, 48]));
+        assert_eq!(parameters_of(ptx, "other"), Some(vec![4]));
+        assert_eq!(parameters_of(ptx, "g"), None);
+        assert!(Arg::Word(1).fits(4) && Arg::Word(1).fits(8) && !Arg::Word(1).fits(48));
+        assert!(Arg::Struct(&[0; 6]).fits(48) && !Arg::Struct(&[0; 5]).fits(48));
+    }
+
+    #[test]
+    fn every_entry_of_every_family_has_parameters_that_are_read() {
+        for family in Family::ALL {
+            let mut entries = 0;
+            for (_, rest) in
+                family.ptx().match_indices(".entry ").map(|(at, word)| family.ptx().split_at(at + word.len()))
+            {
+                let name = rest.split('(').next().expect("a name");
+                assert!(
+                    parameters_of(family.ptx(), name).is_some_and(|list| list.iter().all(|bytes| *bytes > 0)),
+                    "{name}"
+                );
+                entries += 1;
+            }
+            assert!(entries > 0, "{}", family.name());
+        }
     }
 }

@@ -43,11 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if let Some(new) = new {
                 solver.refactor(&new, &mut ())?;
             }
-            for (b, found) in [
-                (dense * &x, Solver::solve as fn(&Solver<f64>, _) -> _),
-                (dense.transpose() * &x, Solver::solve_transposed),
-            ] {
-                let answer = found(&solver, b.as_ref())?;
+            let (b, transposed) = (dense * &x, dense.transpose() * &x);
+            for answer in [solver.solve(b.as_ref())?, solver.solve_transposed(transposed.as_ref())?] {
                 assert_eq!(answer.report.outcome, Outcome::Converged, "{name}");
                 assert!((answer.x - &x).norm_max() < 1e-13, "{name}");
             }

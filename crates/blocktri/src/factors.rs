@@ -261,7 +261,11 @@ pub(crate) fn check_precision<T: Scalar>(method: &Method) -> Result<(), Error> {
     if !single || there {
         return Ok(());
     }
-    let message = format!("{method} has no factors in single precision; {}", in_single_there_are());
+    let message = if T::IS_REAL {
+        format!("{method} has no factors in single precision; {}", in_single_there_are())
+    } else {
+        "factors in single precision are those of real matrices, and this one is complex".into()
+    };
     Err(Error::Usage { message })
 }
 

@@ -179,6 +179,8 @@ fn single_precision_is_refined_or_replaced() {
     assert!(
         answer(&a, &in_single("spike")).1.unwrap_err().to_string().contains("spike has no factors in single precision")
     );
+    let complex: Csr<c64> = a.cast();
+    assert!(answer(&complex, &in_single("auto")).1.unwrap_err().to_string().contains("complex"));
     let line = csr(
         9,
         (0..9).flat_map(|i: usize| {

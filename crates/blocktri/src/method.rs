@@ -339,12 +339,20 @@ impl fmt::Display for Method {
 impl std::str::FromStr for Method {
     type Err = Error;
     fn from_str(name: &str) -> Result<Self, Error> {
-        Self::all().into_iter().find(|m| m.name() == name).ok_or_else(|| Error::UnknownName {
-            what: "method",
-            name: name.into(),
-            known: names(&Self::all(), Self::name),
-        })
+        by_name("method", Self::all(), Self::name, name)
     }
+}
+
+/// The one of this name.
+pub(crate) fn by_name<T>(
+    what: &'static str,
+    all: Vec<T>,
+    name_of: impl Fn(&T) -> &'static str,
+    name: &str,
+) -> Result<T, Error> {
+    let known = names(&all, &name_of);
+    let found = all.into_iter().find(|one| name_of(one) == name);
+    found.ok_or_else(|| Error::UnknownName { what, name: name.into(), known })
 }
 
 /// Names, for messages.

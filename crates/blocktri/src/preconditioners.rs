@@ -7,7 +7,7 @@ use bt_iter::{
 };
 
 use crate::error::Error;
-use crate::method::names;
+use crate::method::by_name;
 
 /// ω of the SSOR preconditioners where nothing else is said: that of Helfenstein & Koko.
 pub(crate) const OMEGA: f64 = 1.1;
@@ -251,11 +251,7 @@ impl fmt::Display for Precond {
 impl std::str::FromStr for Precond {
     type Err = Error;
     fn from_str(name: &str) -> Result<Self, Error> {
-        Self::all().into_iter().find(|p| p.name() == name).ok_or_else(|| Error::UnknownName {
-            what: "preconditioner",
-            name: name.into(),
-            known: names(&Self::all(), Self::name),
-        })
+        by_name("preconditioner", Self::all(), Self::name, name)
     }
 }
 

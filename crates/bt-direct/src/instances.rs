@@ -27,16 +27,25 @@ macro_rules! compile {
     ($($function:expr),+ $(,)?) => { $(std::hint::black_box($function as *const ());)+ };
 }
 
+/// [`compile!`](crate::compile) of a function for f64 and for the scalars that features of the calling crate name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! compile_scalars {
+    ($function:ident) => {
+        $crate::compile!($function::<f64>);
+        #[cfg(feature = "c64")]
+        $crate::compile!($function::<faer::c64>);
+        #[cfg(feature = "f32")]
+        $crate::compile!($function::<f32>);
+        #[cfg(feature = "c32")]
+        $crate::compile!($function::<faer::c32>);
+    };
+}
+
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]
 pub fn scalars() {
-    compile!(of::<f64>);
-    #[cfg(feature = "c64")]
-    compile!(of::<faer::c64>);
-    #[cfg(feature = "f32")]
-    compile!(of::<f32>);
-    #[cfg(feature = "c32")]
-    compile!(of::<faer::c32>);
+    compile_scalars!(of);
     #[cfg(feature = "single")]
     compile!(in_single::<f32>);
 }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use bt_direct::{Result, compile};
+use bt_direct::{Result, compile, compile_scalars};
 use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar};
 
 use crate::{
@@ -16,13 +16,7 @@ use crate::{
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
 #[inline(never)]
 pub fn scalars() {
-    compile!(of::<f64>);
-    #[cfg(feature = "c64")]
-    compile!(of::<bt_formats::c64>);
-    #[cfg(feature = "f32")]
-    compile!(of::<f32>);
-    #[cfg(feature = "c32")]
-    compile!(of::<bt_formats::c32>);
+    compile_scalars!(of);
     #[cfg(feature = "single")]
     compile!(in_single::<f32>);
 }

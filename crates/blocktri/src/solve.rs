@@ -28,7 +28,7 @@ use crate::plan::{Candidate, Plan, explain, plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, proves_singular, working_precision};
-use crate::zeros::set_unreached;
+use crate::zeros::{set_unreached, set_unresolved};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ fn on_processor<T: Scalar>(
     }
     let mut solver = Solver::new(a, options, monitor)?;
     let mut answer = solver.solve(b.as_ref())?;
-    if solver.factored.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
+    if solver.factoring.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
         let why = match answer.rcond {
             None => "do not tell the condition number".to_owned(),
             Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
@@ -491,13 +491,22 @@ impl<T: Scalar> Solver<T> {
         if good || refinement != Refinement::Auto {
             return first;
         }
-        let more = refine(x, Refinement::Stagnation);
-        let still = judge((&self.a, op), x.as_ref(), b.as_ref(), &more.certificate, || true) != Outcome::Converged;
-        let more = if still && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
-            refine(x, Refinement::Steps(0))
-        } else {
-            more
+        let is_good = |x: &Mat<T>, refined: &Refined| {
+            judge((&self.a, op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
         };
+        let mut more = refine(x, Refinement::Stagnation);
+        if !is_good(x, &more) && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
+            more = refine(x, Refinement::Steps(0));
+        }
+        if !is_good(x, &more) {
+            let mut zeroed = x.clone();
+            if set_unresolved(&self.a, &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
+                let other = refine(&mut zeroed, Refinement::Auto);
+                if is_good(&zeroed, &other) {
+                    (*x, more) = (zeroed, other);
+                }
+            }
+        }
         Refined {
             steps: first.steps + more.steps,
             operator_applications: first.operator_applications + more.operator_applications,

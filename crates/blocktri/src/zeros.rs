@@ -1,13 +1,17 @@
-//! Unknowns that are zero whatever the values of A: those that no nonzero of b reaches.
+//! Unknowns that are zero, where elimination leaves noise, which is then all of the residual of their rows: a componentwise
+//! backward error of 1.
 //!
-//! Match rows with columns, aᵣ₍ₖ₎ₖ ≠ 0, and let j lead to k where row r(k) has an entry in column j. Let U be the unknowns that
+//! **Whatever the values of A**: those that no nonzero of b reaches. Match rows with columns, aᵣ₍ₖ₎ₖ ≠ 0, and let j lead to k where row r(k) has an entry in column j. Let U be the unknowns that
 //! cannot be reached from any k with b_r(k) ≠ 0. Their rows have entries in U alone and no right-hand side: A(r(U), U)·x_U = 0, and
 //! x_U = 0 since A is regular (J. R. Gilbert, SIAM J. Matrix Anal. Appl. 15 (1994) 62–79, doi:10.1137/S0895479889139455).
 //!
-//! Elimination in another order leaves noise there, which is all of such rows' residual. Cost: a matching and a pass over A a
-//! column.
+//! Cost: a matching and a pass over A a column.
+//!
+//! **By cancellation**: those that a step of refinement would change wholly, |dᵢ| ≥ |xᵢ|/2 with d = F⁻¹(b − A·x), have no digit
+//! that the factors resolve. Zero is as near as what stands there, and the certificate says whether it is right.
 
-use bt_formats::{Csr, LinearOperator, Scalar, zero};
+use bt_direct::Factorization;
+use bt_formats::{Csr, LinearOperator, Op, RealScalar, Scalar, certify_with_residual, zero};
 use faer::{Mat, MatRef};
 
 use crate::factors::matching;
@@ -41,6 +45,31 @@ pub(crate) fn set_unreached<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>, x: &mut Mat
         for j in (0..n).filter(|&j| !reached[j]) {
             changed |= x[(j, col)] != zero();
             x[(j, col)] = zero();
+        }
+    }
+    changed
+}
+
+/// Sets the unknowns to zero that the factors do not resolve. Whether that changed a number of `x`.
+pub(crate) fn set_unresolved<T: Scalar>(
+    a: &Csr<T>,
+    factors: &dyn Factorization<T>,
+    op: Op,
+    b: MatRef<'_, T>,
+    x: &mut Mat<T>,
+) -> bool {
+    // d ← op(F)⁻¹·(b − op(A)·x)
+    let mut d = b.to_owned();
+    certify_with_residual(a, op, x.as_ref(), b, d.as_mut());
+    factors.solve_op_in_place(op, d.as_mut());
+    let mut changed = false;
+    for j in 0..x.ncols() {
+        for (x, d) in x.col_as_slice_mut(j).iter_mut().zip(d.col_as_slice(j)) {
+            let unresolved = *x != zero() && d.abs1().to_f64() >= 0.5 * x.abs1().to_f64();
+            if unresolved {
+                *x = zero();
+            }
+            changed |= unresolved;
         }
     }
     changed

@@ -146,6 +146,51 @@ fn singular_matrices_are_named_by_proof() {
 }
 
 #[test]
+fn zeros_are_found_where_a_condition_number_of_1e12_hides_them() {
+    // x₀ = x₁ = x₃ = 0: a step of refinement wins four digits of x₃, of which row 0, 10⁻²⁰x₀ = x₃, needs thirty-six.
+    let entries = [
+        (0, 0, 1e-20),
+        (0, 3, -1.0),
+        (1, 1, 1e-12),
+        (1, 4, 1.0),
+        (2, 2, -1e-16),
+        (2, 5, 1.0),
+        (3, 0, -1.0),
+        (3, 3, -1.0),
+        (3, 4, 1.0),
+        (3, 5, -1.0),
+        (3, 6, 1.0),
+        (3, 7, 1.0),
+        (4, 1, 1.0),
+        (4, 3, -1.0),
+        (4, 4, 1.0),
+        (4, 5, 1.0),
+        (4, 6, -1.0),
+        (4, 8, 1.0),
+        (5, 2, 1.0),
+        (5, 3, 1.0),
+        (5, 4, -1.0),
+        (5, 5, 1.0),
+        (5, 6, 1.0),
+        (6, 3, 1.0),
+        (6, 4, -1.0),
+        (6, 5, 1.0),
+        (6, 6, 1.0),
+        (7, 3, 1.0),
+        (7, 7, 1.0),
+        (7, 8, 1.0),
+        (8, 4, -1.0),
+        (8, 7, 1.0),
+        (8, 8, 1.0),
+    ];
+    let b = [0.0, -8.0, 1.9999999999999991, -5.0, -15.0, 24.0, 15.0, -4.0, 4.0];
+    let s = by(&csr(9, &entries), &b, "auto").unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+    assert!((s.x[(3, 0)] - 1e-20 * s.x[(0, 0)]).abs() <= 1e-35 * s.x[(0, 0)].abs());
+    assert!((s.x[(2, 0)] - 9.0).abs() < 1e-3);
+}
+
+#[test]
 fn a_pivot_that_rounding_hides_is_found_in_twice_the_precision() {
     // A saddle point whose multiplier block is −1e-17: doubles cancel it.
     let dense = [[5.0, -4.0, -1.0, 1.0], [-4.0, 7.0, 1.0, -1.0], [-1.0, 1.0, -1e-17, 0.0], [1.0, -1.0, 0.0, 0.0]];
@@ -187,6 +232,17 @@ fn numbers_at_the_ends_of_the_range_are_solved_and_certified() {
 }
 
 /// The column of an unknown that is zero is in units in which rounding errors of the right-hand side overflow.
+#[test]
+fn numbers_whose_parts_add_up_beyond_the_range_are_scaled() {
+    // |re| + |im| overflows, and so do the sums of elimination: a power of two in front changes nothing else.
+    let h = f64::MAX / 2.0 + f64::MAX / 2.0 * f64::EPSILON / 2.0;
+    let a = csr(2, &[(0, 0, c64::new(-h, h)), (0, 1, c64::new(h, h)), (1, 0, c64::new(h, h)), (1, 1, c64::new(h, h))]);
+    for method in ["auto", "band-lu", "block-lu"] {
+        let s = by(&a, &[c64::new(0.0, 1e300), c64::new(2e300, 0.0)], method).unwrap();
+        assert_eq!(s.report.outcome, Outcome::Converged, "{method}: {:?}", s.report);
+    }
+}
+
 #[test]
 fn an_unknown_that_overflows_by_rounding_does_not_spoil_the_others() {
     let column = 2f64.powi(-1016);

@@ -6,7 +6,7 @@
 //! from, so that a step costs a solve and one pass over A. A step that does not improve is undone. Several right-hand sides
 //! are refined together and judged by the worst. Memory: one copy of B for the residual, and two of X when a step is made.
 
-use bt_formats::{Certificate, Matrix, Op, Scalar, certify_with_residual};
+use bt_formats::{Certificate, Matrix, Op, RealScalar, Scalar, certify_with_residual};
 use faer::{Mat, MatRef};
 
 use crate::factorization::Factorization;
@@ -17,6 +17,8 @@ pub enum Refinement {
     /// Until the backward error stops improving, at most three steps.
     Auto,
     /// As `Auto` with no other limit than fifty steps, for factors that are far from those of A: in lower precision, boosted.
+    /// Where a row says nothing yet (a componentwise error near 1: its unknowns are far below the others), as long as some
+    /// unknown's correction is half of the one before.
     Stagnation,
     /// Exactly this many, each kept only if it improves.
     Steps(usize),
@@ -61,6 +63,7 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     let mut done = Refined { steps: 0, certificate, operator_applications: b.ncols(), solves: 0 };
     let auto = !matches!(refinement, Refinement::Steps(_));
     let mut candidate = Mat::zeros(0, 0);
+    let mut corrections = (refinement == Refinement::Stagnation).then(|| Corrections::new(x));
     for _ in 0..max_steps {
         let c = done.certificate;
         if auto && c.backward_error <= goal && c.componentwise_backward_error <= 8.0 * goal {
@@ -73,11 +76,15 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
             candidate.copy_from(&r);
         }
         factors.solve_op_in_place(op, candidate.as_mut());
+        let shrinks = corrections.as_mut().is_some_and(|before| before.replace(candidate.as_ref(), x.as_ref()));
         candidate += &*x;
         let certificate = certify_with_residual(a, op, candidate.as_ref(), b, r.as_mut());
         done.operator_applications += b.ncols();
         done.solves += b.ncols();
-        if !better(&certificate, &c, goal) {
+        let silent =
+            c.componentwise_backward_error > SILENT && certificate.backward_error <= c.backward_error.max(goal);
+        let blind = silent && shrinks;
+        if !blind && !better(&certificate, &c, goal) {
             break;
         }
         std::mem::swap(x, &mut candidate);
@@ -86,11 +93,37 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
         // Progress by less than a factor two is the end of it.
         let slow = |new: f64, old: f64| new > 0.5 * old;
         let normwise = refinement == Refinement::Auto || slow(certificate.backward_error, c.backward_error);
-        if auto && normwise && slow(certificate.componentwise_backward_error, c.componentwise_backward_error) {
+        if auto && !blind && normwise && slow(certificate.componentwise_backward_error, c.componentwise_backward_error)
+        {
             break;
         }
     }
     done
+}
+
+/// A componentwise backward error that tells nothing about progress: an unknown far below the others has no digit yet.
+const SILENT: f64 = 0.1;
+
+/// |dᵢ| of the step before, by columns.
+struct Corrections(Vec<f64>);
+
+impl Corrections {
+    fn new<T: Scalar>(x: &Mat<T>) -> Self {
+        Self(vec![f64::INFINITY; x.nrows() * x.ncols()])
+    }
+
+    /// Takes the corrections `d` of `x`. Whether one of them that still changes its unknown is half of the one before.
+    fn replace<T: Scalar>(&mut self, d: MatRef<'_, T>, x: MatRef<'_, T>) -> bool {
+        let settled = 4.0 * unit_roundoff::<T>();
+        let mut shrinks = false;
+        for (k, before) in self.0.iter_mut().enumerate() {
+            let (i, j) = (k % x.nrows(), k / x.nrows());
+            let size = d[(i, j)].abs1().to_f64();
+            shrinks |= size > settled * x[(i, j)].abs1().to_f64() && size <= 0.5 * *before;
+            *before = size;
+        }
+        shrinks
+    }
 }
 
 /// Better in the componentwise sense without being worse in the normwise sense, beyond the noise of rounding.
@@ -105,6 +138,5 @@ fn better(new: &Certificate, old: &Certificate, noise: f64) -> bool {
 
 /// u: half the distance from 1 to the next number.
 pub fn unit_roundoff<T: Scalar>() -> f64 {
-    use bt_formats::RealScalar;
     <T::Real as RealScalar>::EPSILON.to_f64() / 2.0
 }

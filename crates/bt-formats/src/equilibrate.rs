@@ -42,12 +42,13 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     }
 }
 
-/// The power of two p with p·x in (½, 1], kept in the range where p and 1/p are normal; 1 for x = 0.
+/// The power of two p with p·x in (½, 1], kept in the range where p and 1/p are normal; 1 for x = 0. Infinity is the |re| + |im| of
+/// a number near the end of the range.
 fn inverse_power_of_two<R: RealScalar>(x: R) -> R {
-    let x = x.to_f64();
-    if x == 0.0 || !x.is_finite() {
+    if x == zero() {
         return one();
     }
+    let x = x.to_f64().min(R::MAX.to_f64());
     let range = if size_of::<R>() == 4 { 125 } else { 1020 };
     // ⌈log₂ x⌉ from the bits: a logarithm would round.
     let below = exponent_of(x);
@@ -76,6 +77,7 @@ mod tests {
     #[test]
     fn powers_stay_normal() {
         assert_eq!(inverse_power_of_two(0.0f64), 1.0);
+        assert_eq!(inverse_power_of_two(f64::INFINITY), (-1020f64).exp2());
         assert_eq!(inverse_power_of_two(1.0f64), 1.0);
         assert_eq!(inverse_power_of_two(3.0f32), 0.25);
         for x in [5e-324, f64::MAX] {

@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod auto;
 mod direct;
 mod equilibrated;
 mod error;
@@ -20,6 +21,7 @@ mod preconditioners;
 mod reduced;
 mod reordered;
 mod solve;
+mod solver;
 mod unit;
 mod verdict;
 mod zeros;
@@ -47,4 +49,5 @@ pub use method::{BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precis
 pub use options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use preconditioners::{CentralBand, Local, Precond};
-pub use solve::{Solution, Solver, solve};
+pub use solve::{Solution, solve};
+pub use solver::Solver;

@@ -1,34 +1,19 @@
-//! One call: choose a method, factor, solve, verify, and go to a stronger method when the answer is not good enough.
+//! One call: check, go to the device or the processor, solve, certify.
 
-use std::time::Instant;
-
-use bt_direct::refine::unit_roundoff;
-use bt_direct::{
-    BlockLu, FactorError, FactorStats, Factorization, Inertia, LogDet, Refined, Refinement, SelectedInverse,
-    SingularKind, Singularity, error_bounds, refine,
-};
-use bt_formats::detect::natural_partition;
-use bt_formats::rounded::scale_by_power;
-use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome,
-    PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
-};
+use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport};
 use bt_iter::Sweep;
-use faer::{Mat, MatMut, MatRef};
+use faer::{Mat, MatRef};
 
-use crate::direct::Direct;
+use crate::auto;
 use crate::error::Error;
-use crate::factors::{BlockSummary, Factored, check_precision, factor, matching, transform};
+use crate::factors::BlockSummary;
 use crate::gpu;
 use crate::iterate::iterate;
-use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
-use crate::options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, Plan, explain, plan};
+use crate::options::{DeviceChoice, HostBlocks, Reorder, SolveOptions};
 use crate::preconditioners::Precond;
-use crate::reordered::Transform;
-use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, proves_singular, working_precision};
-use crate::zeros::{set_unreached, set_unresolved};
+use crate::solver::Solver;
+use crate::verdict::{no_pivot, too_large};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -50,29 +35,6 @@ pub struct Solution<T> {
     /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
     /// method replaced by another.
     pub warnings: Vec<String>,
-}
-
-/// A factored system: factor once, solve as often as wanted, every answer refined and certified.
-///
-/// ```
-/// use blocktri::{Csr, SolveOptions, Solver, faer::mat};
-/// let a = Csr::from_dense(mat![[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
-/// let solver = Solver::new(&a, &SolveOptions::default(), &mut ())?;
-/// let b = mat![[3.0], [5.0], [5.0]];
-/// let answer = solver.solve(b.as_ref())?;
-/// assert!(answer.report.certificate.backward_error < 1e-15);
-/// assert!((answer.x[(0, 0)] - 1.0f64).abs() < 1e-15);
-/// # Ok::<(), blocktri::Error>(())
-/// ```
-pub struct Solver<T: Scalar> {
-    a: Csr<T>,
-    factored: Factored<T>,
-    factoring: Factoring,
-    options: SolveOptions,
-    /// What `auto` counted, cheapest first.
-    candidates: Vec<Candidate>,
-    notes: Vec<String>,
-    times: PhaseTimes,
 }
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
@@ -125,114 +87,58 @@ pub fn solve<T: Scalar>(
 }
 
 /// Methods of the processor, parts of which may be on a device.
-fn on_processor<T: Scalar>(
+pub(crate) fn on_processor<T: Scalar>(
     a: &Csr<T>,
     b: &Mat<T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    if options.method.is_iterative() {
-        return iterate(a, b, options, monitor).map_err(|e| match e {
+    match options.method {
+        Method::Auto(_) => auto::solve(a, b, options, monitor),
+        Method::Direct(..) => direct(a, b, options, monitor),
+        Method::Krylov(_) | Method::Blocks(_) => iterate(a, b, options, monitor).map_err(|e| match e {
             // Of a block or a subdomain: A itself may be regular.
             Error::Singular(place) => no_pivot(a, options.method.name(), place, options, monitor),
             other => other,
-        });
+        }),
     }
-    let mut solver = Solver::new(a, options, monitor)?;
-    let mut answer = solver.solve(b.as_ref())?;
-    if solver.factoring.precision == Precision::Single && answer.report.outcome == Outcome::Inaccurate {
-        let why = match answer.rcond {
-            None => "do not tell the condition number".to_owned(),
-            Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
-        };
-        let factoring = Factoring { precision: Precision::Working, ..solver.factoring };
-        drop(solver);
-        let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
-        let mut answer = on_processor(a, b, &working, monitor)?;
-        answer.report.notes.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
+}
+
+/// The direct method asked for; where factors in single precision are too weak, the whole again in the precision of the matrix.
+fn direct<T: Scalar>(
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let answer = Solver::new(a, options, monitor)?.solve(b.as_ref())?;
+    again_in_working_precision(answer, a, b, options, monitor)
+}
+
+/// `answer`, unless factors in single precision were asked for and did not do: then the whole is done again in the precision of the
+/// matrix.
+pub(crate) fn again_in_working_precision<T: Scalar>(
+    answer: Solution<T>,
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let single = |factoring: &Factoring| factoring.precision == Precision::Single;
+    let Some(factoring) = options.method.factoring().filter(single) else { return Ok(answer) };
+    if answer.report.outcome != Outcome::Inaccurate {
         return Ok(answer);
     }
-    // What the notes say is about the answer returned, then about the attempts around it.
-    let mut attempts = Vec::new();
-    let mut tried = (solver.factored.method, solver.factored.reorder);
-    while options.method.is_auto() && answer.report.outcome == Outcome::Inaccurate {
-        let Some(next) = stronger_step(tried, a.nrows()) else { break };
-        tried = next;
-        let (method, reorder) = next;
-        attempts.push(format!(
-            "{} reached {} only, above rounding level: {method} was tried",
-            answer.report.method,
-            too_large::<T>(&answer.report.certificate)
-        ));
-        match solver.replace(method, reorder, monitor) {
-            Ok(()) => {}
-            Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
-            // Singular for the strongest pivoting: the weak answer is worth nothing.
-            Err(singular @ Error::Singular(_)) if stronger_step(next, a.nrows()).is_none() => return Err(singular),
-            Err(failed) => {
-                attempts.push(format!("{method}: {failed}"));
-                continue;
-            }
-        }
-        let candidate = solver.solve(b.as_ref())?;
-        if is_better(&candidate, &answer) {
-            answer = candidate;
-        } else {
-            let reached = candidate.report.certificate.backward_error;
-            attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
-        }
-    }
-    if options.method.is_auto() && solver.is_doubtful() {
-        // Rounding may have made it so: twice the precision tells, and has the digits.
-        let (found, reorder) = (answer.report.method, Reorder::Matching);
-        if solver.replace(Direct::DenseLuDoubled, reorder, monitor).is_ok() {
-            let candidate = solver.solve(b.as_ref())?;
-            if candidate.report.outcome == Outcome::Converged {
-                answer = candidate;
-                attempts.push(format!("{found} found the matrix nearly singular: factored in twice the precision"));
-            }
-        }
-    }
-    answer.report.notes.append(&mut attempts);
+    let why = match answer.rcond {
+        None => "do not tell the condition number".to_owned(),
+        Some(_) => format!("reached {} only", too_large::<T>(&answer.report.certificate)),
+    };
+    drop(answer);
+    let factoring = Factoring { precision: Precision::Working, ..factoring };
+    let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
+    let mut answer = on_processor(a, b, &working, monitor)?;
+    answer.report.notes.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
     Ok(answer)
-}
-
-/// Closer to an answer at rounding level, first in the norm, then row by row.
-fn is_better<T: Scalar>(new: &Solution<T>, old: &Solution<T>) -> bool {
-    if new.report.outcome != old.report.outcome {
-        return new.report.outcome == Outcome::Converged;
-    }
-    let (new, old) = (new.report.certificate, old.report.certificate);
-    if at_rounding_level::<T>(&new) && at_rounding_level::<T>(&old) {
-        new.componentwise_backward_error < old.componentwise_backward_error
-    } else {
-        new.backward_error < old.backward_error
-    }
-}
-
-/// Which of the two errors is too large, of an answer that is not at rounding level.
-fn too_large<T: Scalar>(c: &Certificate) -> String {
-    if at_rounding_level::<T>(c) {
-        format!("a componentwise backward error of {:.1e}", c.componentwise_backward_error)
-    } else {
-        format!("a backward error of {:.1e}", c.backward_error)
-    }
-}
-
-/// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
-/// matched, and for small systems dense LU in twice the precision.
-fn stronger_step((method, reorder): (Direct, Reorder), n: usize) -> Option<(Direct, Reorder)> {
-    match (method.row().stronger, method, reorder) {
-        (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
-        (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
-        (Some(next), _, order) => Some((next, order)),
-        (None, Direct::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
-            Some((Direct::DenseLuDoubled, Reorder::Matching))
-        }
-        (None, Direct::SparseLu, Reorder::Matching) => None,
-        (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
-        (None, ..) => None,
-    }
 }
 
 /// The processor has a part of one kind of iteration only.
@@ -247,7 +153,7 @@ fn check_shares(options: &SolveOptions) -> Result<(), Error> {
     Err(Error::Usage { message: format!("host blocks are for hbisa and hbisa-redblack on a GPU, not for {wrong}") })
 }
 
-fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
+pub(crate) fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
     a.check_square()?;
     if a.nrows() == 0 {
         return Err(Error::Usage { message: "the matrix is 0 × 0: there is nothing to solve".into() });
@@ -257,7 +163,7 @@ fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
 }
 
 /// Checks the right-hand sides and gives them contiguous columns.
-fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
+pub(crate) fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
     if b.nrows() != a.nrows() {
         return Err(InputError::DimensionMismatch {
             what: "rows of the right-hand side",
@@ -278,565 +184,4 @@ fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
         return Err(Error::Usage { message: "there is no right-hand side".into() });
     }
     Ok(b.to_owned())
-}
-
-impl<T: Scalar> Solver<T> {
-    /// Chooses (with `Method::Auto`) and factors.
-    ///
-    /// # Errors
-    /// As [`solve`]; [`Error::Usage`] for an iterative method, which has no factors.
-    pub fn new(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
-        check_matrix(a)?;
-        let Some(factoring) = options.method.factoring() else {
-            let message = format!("{} is iterative and has no factors; call solve", options.method);
-            return Err(Error::Usage { message });
-        };
-        check_precision::<T>(&options.method)?;
-        let start = Instant::now();
-        let mut notes = Vec::new();
-        let a = prepared(a, &mut notes)?;
-        let mut times = PhaseTimes::default();
-        let reorder = order_asked(options);
-        let mut candidates = Vec::new();
-        let factored = if let Method::Direct(method, _) = options.method {
-            let transform = transform(&a, Some(method), reorder, &mut notes)?;
-            times.reorder = start.elapsed();
-            named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?
-        } else {
-            let (plan, fixed) = planned(&a, reorder, options, &mut notes)?;
-            times.reorder = start.elapsed();
-            candidates.clone_from(&plan.candidates);
-            automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?
-        };
-        if options.blocks != Blocks::Detect && factored.blocks.is_none() {
-            notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
-        }
-        times.setup = start.elapsed().saturating_sub(times.reorder);
-        Ok(Self { a, factored, factoring, options: options.clone(), candidates, notes, times })
-    }
-
-    /// Solves A·X = B for the columns of `b`, refines, and certifies the answer.
-    ///
-    /// # Errors
-    /// [`Error::Input`] when `b` has not n rows or is not finite.
-    pub fn solve(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        self.solve_op(Op::Identity, b)
-    }
-
-    /// Solves Aᵀ·X = B.
-    ///
-    /// # Errors
-    /// As [`Solver::solve`].
-    pub fn solve_transposed(&self, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        self.solve_op(Op::Transpose, b)
-    }
-
-    /// Solves A·X = B into `x`, n × nrhs, and reports.
-    ///
-    /// # Errors
-    /// As [`Solver::solve`], and when `x` has another shape than `b`; `x` is untouched then.
-    pub fn solve_into(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<SolveReport, Error> {
-        for (what, expected, found) in [("rows of X", b.nrows(), x.nrows()), ("columns of X", b.ncols(), x.ncols())] {
-            if expected != found {
-                return Err(InputError::DimensionMismatch { what, expected, found }.into());
-            }
-        }
-        let solution = self.solve(b)?;
-        x.copy_from(solution.x);
-        Ok(solution.report)
-    }
-
-    /// Solves op(A)·X = B.
-    ///
-    /// # Errors
-    /// As [`Solver::solve`].
-    pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        let b = check_rhs(&self.a, b)?;
-        let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
-        let refinement = match (*precision, self.factoring.refinement) {
-            (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
-            (_, asked) => asked,
-        };
-        let (x, refined) = self.refined(op, &b, refinement);
-        let solve_time = start.elapsed();
-        let certificate = refined.certificate;
-        let n = b.nrows();
-        let rcond = self.factored.rcond(&self.a);
-        let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
-        // Factors in single precision do not tell whether the matrix is regular in double.
-        let single = *precision == Precision::Single;
-        let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || {
-            single || scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
-        });
-
-        let mut notes = self.notes.clone();
-        notes.extend_from_slice(made);
-        let mut warnings = Vec::new();
-        if let Method::Direct(asked, _) = &self.options.method
-            && !asked.is_like(method)
-        {
-            warnings.push(format!("{asked} could not factor the matrix: {method} solved the system"));
-        }
-        if *precision == Precision::Single {
-            notes.push("factors in single precision".into());
-        }
-        let steps = refined.steps;
-        notes.push(format!("{steps} step{} of iterative refinement kept", if steps == 1 { "" } else { "s" }));
-        let stats = factors.stats();
-        if stats.growth > 1e6 {
-            notes.push(format!("element growth of the factorization: {:.1e}", stats.growth));
-        }
-        match rcond {
-            None => {
-                outcome = Outcome::Inaccurate;
-                notes.push(
-                    "the condition number is beyond what factors in single precision can tell, and no digit of x is certain"
-                        .into(),
-                );
-            }
-            Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
-                self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
-            }
-            _ => {}
-        }
-        if !is_finite(&x) {
-            notes.push("the solution is larger than the largest number of its type, and overflows".into());
-        } else if outcome == Outcome::Inaccurate && rcond.is_some() {
-            notes.push(format!("{} is not at rounding level", too_large::<T>(&certificate)));
-        }
-        notes.extend(warnings.iter().cloned());
-        let report = SolveReport {
-            method: method.name(),
-            outcome,
-            iterations: steps,
-            recurrence_residual: None,
-            certificate,
-            operator_applications: refined.operator_applications,
-            preconditioner_applications: refined.solves + b.ncols(),
-            times: PhaseTimes { solve: solve_time, ..self.times },
-            bytes: Bytes {
-                matrix: *matrix_bytes,
-                factors: stats.bytes,
-                workspace: 2 * size_of::<T>() * b.nrows() * b.ncols(),
-            },
-            notes,
-        };
-        Ok(Solution {
-            x,
-            report,
-            reorder: *reorder,
-            precond: Precond::None,
-            blocks: *blocks,
-            rcond,
-            device: DeviceChoice::Cpu,
-            warnings,
-        })
-    }
-
-    /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
-    /// near the ends of the range are brought to its middle and back.
-    fn refined(&self, op: Op, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
-        let as_given = || {
-            let mut x = b.clone();
-            self.factored.factors.solve_op_in_place(op, x.as_mut());
-            let refined = self.refine(op, b, &mut x, refinement);
-            (x, refined)
-        };
-        let exponents: Vec<i32> = (0..b.ncols()).map(|j| middle_exponent::<T>(b.col_as_slice(j))).collect();
-        if exponents.iter().all(|&e| e == 0) {
-            return as_given();
-        }
-        let times_powers = |m: &mut Mat<T>, sign: i32| {
-            for (j, e) in exponents.iter().enumerate() {
-                scale_by_power(sign * e, m.col_as_slice_mut(j));
-            }
-        };
-        let mut scaled = b.clone();
-        times_powers(&mut scaled, -1);
-        let mut x = scaled.clone();
-        self.factored.factors.solve_op_in_place(op, x.as_mut());
-        let refined = self.refine(op, &scaled, &mut x, refinement);
-        times_powers(&mut x, 1);
-        let certificate = certify(&self.a, op, x.as_ref(), b.as_ref());
-        let is_good = |x: &Mat<T>, c: &Certificate| {
-            is_finite(x) && judge((&self.a, op), x.as_ref(), b.as_ref(), c, || true) == Outcome::Converged
-        };
-        if !is_good(&x, &certificate) {
-            // Unknowns that are small beside the others may have left the range with the scaling.
-            let (other, found) = as_given();
-            if is_good(&other, &found.certificate) {
-                return (other, found);
-            }
-        }
-        (x, Refined { certificate, ..refined })
-    }
-
-    fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> Refined {
-        let refine =
-            |x: &mut Mat<T>, refinement| refine(&self.a, &*self.factored.factors, op, b.as_ref(), x, refinement);
-        if !is_finite(x) {
-            // Numbers of x that overflow may matter little: without them the others may solve the system.
-            let mut without = x.clone();
-            finite_only(without.as_mut());
-            let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
-            let refined = bt_direct::refine(&self.a, factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
-            if is_finite(&without) && at_rounding_level::<T>(&refined.certificate) {
-                *x = without;
-                return refined;
-            }
-        }
-        let first = refine(x, refinement);
-        let good = judge((&self.a, op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
-        if good || refinement != Refinement::Auto {
-            return first;
-        }
-        let is_good = |x: &Mat<T>, refined: &Refined| {
-            judge((&self.a, op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
-        };
-        let mut more = refine(x, Refinement::Stagnation);
-        if !is_good(x, &more) && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
-            more = refine(x, Refinement::Steps(0));
-        }
-        if !is_good(x, &more) {
-            let mut zeroed = x.clone();
-            if set_unresolved(&self.a, &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
-                let other = refine(&mut zeroed, Refinement::Auto);
-                if is_good(&zeroed, &other) {
-                    (*x, more) = (zeroed, other);
-                }
-            }
-        }
-        Refined {
-            steps: first.steps + more.steps,
-            operator_applications: first.operator_applications + more.operator_applications,
-            solves: first.solves + more.solves,
-            ..more
-        }
-    }
-
-    /// Whether a small system seems singular to working precision, to factors of less than twice the precision.
-    fn is_doubtful(&self) -> bool {
-        let n = self.a.nrows();
-        let limit = doubtful::<T>(n);
-        n <= DOUBLED_ROWS
-            && self.factored.method != Direct::DenseLuDoubled
-            && self.factored.rcond(&self.a).is_some_and(|r| r < limit)
-            && self.factored.scaled_rcond(&self.a) < limit
-    }
-
-    /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
-    fn tell_condition(
-        &self,
-        op: Op,
-        rcond: f64,
-        b: MatRef<'_, T>,
-        x: MatRef<'_, T>,
-        notes: &mut Vec<String>,
-        warnings: &mut Vec<String>,
-    ) {
-        /// Digits that are worth to be called so.
-        const USEFUL: f64 = 1e-3;
-        let scaled_rcond = self.factored.scaled_rcond(&self.a);
-        if scaled_rcond > doubtful::<T>(b.nrows()) {
-            if rcond >= 2.0 * unit_roundoff::<T>() {
-                return;
-            }
-            notes.push(format!(
-                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {scaled_rcond:.1e}"
-            ));
-            return;
-        }
-        let bounds = error_bounds(&self.a, &*self.factored.factors, op, b, x);
-        let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
-        if forward <= USEFUL {
-            notes.push(format!(
-                "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
-            ));
-        } else {
-            warnings.push(format!(
-                "the matrix is singular to working precision (rcond {rcond:.1e}): x solves a nearby system exactly, but may \
-                 have no correct digit"
-            ));
-        }
-    }
-
-    /// The factors, as solvers with A, Aᵀ, Aᴴ, determinant and condition estimate.
-    pub fn factors(&self) -> &dyn Factorization<T> {
-        &*self.factored.factors
-    }
-
-    /// Factors new values: the same method, in the same order where the pattern has not changed. Of [`Method::Auto`] a method that
-    /// the new values break down leads to another choice.
-    ///
-    /// # Errors
-    /// As [`Solver::new`], and [`Error::Input`] when the size has changed. The solver stays as it was then.
-    ///
-    /// # Example
-    /// ```
-    /// use blocktri::{Csr, SolveOptions, Solver, faer::mat};
-    /// let mut solver = Solver::new(&Csr::from_dense(mat![[2.0, 1.0], [1.0, 2.0]].as_ref())?, &SolveOptions::default(), &mut ())?;
-    /// solver.refactor(&Csr::from_dense(mat![[4.0, 1.0], [1.0, 2.0]].as_ref())?, &mut ())?;
-    /// assert!((solver.log_det().log_abs - 7f64.ln()).abs() < 1e-15);
-    /// # Ok::<(), blocktri::Error>(())
-    /// ```
-    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
-        check_matrix(a)?;
-        if a.nrows() != self.a.nrows() {
-            let (expected, found) = (self.a.nrows(), a.nrows());
-            return Err(InputError::DimensionMismatch { what: "rows of the matrix", expected, found }.into());
-        }
-        let start = Instant::now();
-        let mut notes = Vec::new();
-        let new = prepared(a, &mut notes)?;
-        let Factored { method, reorder, ref factors, .. } = self.factored;
-        let same_pattern = new.row_ptr() == self.a.row_ptr() && new.col_idx() == self.a.col_idx();
-        let kept = factors.symmetric_order().filter(|_| same_pattern);
-        let transform = match kept {
-            Some(order) => (Transform::symmetric(order), reorder),
-            None => transform(&new, Some(method), reorder, &mut notes)?,
-        };
-        let reorder_time = start.elapsed();
-        match factor(&new, method, transform, self.factoring.precision, &self.options, monitor) {
-            Ok(factored) => {
-                let setup = start.elapsed().saturating_sub(reorder_time);
-                self.times = PhaseTimes { reorder: reorder_time, setup, ..self.times };
-                (self.a, self.factored, self.notes) = (new, factored, notes);
-                Ok(())
-            }
-            Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
-                if self.options.method.is_auto() =>
-            {
-                *self = Self::new(a, &self.options, monitor)?;
-                Ok(())
-            }
-            Err(other) => Err(other),
-        }
-    }
-
-    /// log|det A| and the sign.
-    pub fn log_det(&self) -> LogDet<T> {
-        self.factored.factors.log_det()
-    }
-
-    /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); `None` where factors in single precision cannot tell.
-    pub fn rcond(&self) -> Option<f64> {
-        self.factored.rcond(&self.a)
-    }
-
-    /// The blocks of A⁻¹ on and beside the diagonal, for the natural block-tridiagonal partition of A.
-    ///
-    /// # Errors
-    /// [`Error::Factor`] when block LU meets a singular block.
-    ///
-    /// # Cost
-    /// A factorization by block LU, and about as much again.
-    pub fn selected_inverse(&self) -> Result<SelectedInverse<T>, Error> {
-        let lu = BlockLu::new(&self.in_natural_blocks()?)?;
-        Ok(SelectedInverse::new(&lu)?)
-    }
-
-    /// How many eigenvalues of a Hermitian A are positive, negative and zero.
-    ///
-    /// # Errors
-    /// [`Error::Input`] when A is not Hermitian; [`Error::Factor`] when elimination breaks down.
-    ///
-    /// # Cost
-    /// A factorization without row interchanges across blocks.
-    pub fn inertia(&self) -> Result<Inertia, Error> {
-        Ok(Inertia::of_blocks(&self.in_natural_blocks()?)?)
-    }
-
-    fn in_natural_blocks(&self) -> Result<BlockTridiagonal<T>, Error> {
-        let partition = natural_partition(&self.a)?;
-        ask_for_blocks::<T>(&partition, Direct::BlockLu)?;
-        let layout = BlockLu::<T>::layout(&partition);
-        Ok(BlockTridiagonal::from_csr(&self.a, partition, layout)?)
-    }
-
-    /// The method that factored A.
-    pub fn method(&self) -> Direct {
-        self.factored.method
-    }
-
-    /// What `auto` counted for the methods that it weighed, cheapest first; empty for a method asked for by name.
-    pub fn explain(&self) -> &[Candidate] {
-        &self.candidates
-    }
-
-    /// Factors again by another method, or in another order.
-    fn replace(&mut self, method: Direct, reorder: Reorder, monitor: &mut dyn Monitor) -> Result<(), Error> {
-        let start = Instant::now();
-        let transform = transform(&self.a, Some(method), reorder, &mut self.notes)?;
-        self.factored = factor(&self.a, method, transform, self.factoring.precision, &self.options, monitor)?;
-        self.times.setup += start.elapsed();
-        Ok(())
-    }
-}
-
-/// Factors whose solutions have zeros where numbers overflow.
-struct FiniteOnly<'a, T: Scalar>(&'a dyn Factorization<T>);
-
-impl<T: Scalar> Factorization<T> for FiniteOnly<'_, T> {
-    fn n(&self) -> usize {
-        self.0.n()
-    }
-    fn method(&self) -> &'static str {
-        self.0.method()
-    }
-    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
-        self.0.solve_op_in_place(op, x.as_mut());
-        finite_only(x);
-    }
-    fn stats(&self) -> FactorStats {
-        self.0.stats()
-    }
-    fn log_det(&self) -> LogDet<T> {
-        self.0.log_det()
-    }
-}
-
-/// Zeros in the place of what is not finite.
-fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
-    for column in x.as_mut().col_iter_mut() {
-        column.iter_mut().filter(|v| !Scalar::is_finite(**v)).for_each(|v| *v = zero());
-    }
-}
-
-/// A without stored zeros, which must not widen the structure; structurally regular.
-pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result<Csr<T>, Error> {
-    let kept = if a.values().contains(&zero()) {
-        let kept = a.without_zeros();
-        notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
-        kept
-    } else {
-        a.clone()
-    };
-    if (0..kept.nrows()).any(|i| kept.get(i, i) == zero()) {
-        matching(&kept)?;
-    }
-    Ok(kept)
-}
-
-/// The reordering that direct methods are asked for: given blocks are blocks of the given order.
-pub(crate) fn order_asked(options: &SolveOptions) -> Reorder {
-    match (&options.blocks, options.reorder) {
-        (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
-        (_, reorder) => reorder,
-    }
-}
-
-fn is_finite<T: Scalar>(x: &Mat<T>) -> bool {
-    (0..x.ncols()).all(|j| x.col_as_slice(j).iter().all(|v| Scalar::is_finite(*v)))
-}
-
-/// e with 2⁻ᵉ·b half as far from the middle of the range as b, and x with it wherever it is; 0 where b is not near its ends.
-fn middle_exponent<T: Scalar>(b: &[T]) -> i32 {
-    let range = <T::Real as RealScalar>::MAX.to_f64().log2();
-    let exponent = max_abs(b).log2();
-    if exponent.is_finite() && exponent.abs() > range / 2.0 { (exponent / 2.0).floor() as i32 } else { 0 }
-}
-
-/// The method asked for; where it meets a pivot that only it cannot use, and another may take its place, the next stronger one in the
-/// same order.
-fn named<T: Scalar>(
-    a: &Csr<T>,
-    mut method: Direct,
-    precision: Precision,
-    options: &SolveOptions,
-    transform: Ordered<T>,
-    notes: &mut Vec<String>,
-    monitor: &mut dyn Monitor,
-) -> Result<Factored<T>, Error> {
-    let mut result = factor(a, method, transform.clone(), precision, options, monitor);
-    if let Err(Error::Factor(failure @ FactorError::Breakdown { .. })) = &result
-        && options.fallback == Fallback::Stronger
-        // What a pivoting method cannot factor, another cannot in the same order.
-        && let Some(next) = method.row().stronger.filter(|next| *next != Direct::SparseLu)
-    {
-        notes.push(format!("{failure}; handed over to {next}"));
-        method = next;
-        result = factor(a, method, transform, precision, options, monitor);
-    }
-    match result {
-        Err(Error::Singular(place)) => Err(no_pivot(a, method.name(), place, options, monitor)),
-        result => result,
-    }
-}
-
-/// What makes the matrix of a method of A, and the order that it stands for.
-type Ordered<T> = (Transform<T>, Reorder);
-
-/// What `auto` may do, in the order given where one is, which comes with the plan.
-fn planned<T: Scalar>(
-    a: &Csr<T>,
-    reorder: Reorder,
-    options: &SolveOptions,
-    notes: &mut Vec<String>,
-) -> Result<(Plan, Option<Ordered<T>>), Error> {
-    if let Reorder::None | Reorder::Rcm | Reorder::Auto = reorder {
-        return Ok((plan(a, reorder, &options.blocks)?, None));
-    }
-    let (transform, given) = transform(a, None, reorder, notes)?;
-    let mut plan = plan(&transform.apply(a), Reorder::None, &Blocks::Detect)?;
-    plan.candidates.iter_mut().for_each(|c| c.reorder = given);
-    Ok((plan, Some((transform, given))))
-}
-
-/// The candidates of a plan in turn, then stronger methods, until one factors.
-fn automatic<T: Scalar>(
-    a: &Csr<T>,
-    precision: Precision,
-    options: &SolveOptions,
-    plan: Plan,
-    mut fixed: Option<Ordered<T>>,
-    notes: &mut Vec<String>,
-    monitor: &mut dyn Monitor,
-) -> Result<Factored<T>, Error> {
-    let Some(best) = plan.candidates.first().cloned() else {
-        return Err(Error::Usage {
-            message: format!("no direct method fits memory in the order '{}'; try --reorder auto", options.reorder),
-        });
-    };
-    notes.push(explain(&plan.candidates));
-    let (mut method, mut reorder) = (best.method, best.reorder);
-    let mut order = plan.rcm;
-    // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
-    let mut suspected: Option<Singularity> = None;
-    loop {
-        let transform = match (&fixed, reorder, order.take()) {
-            (Some(given), ..) => given.clone(),
-            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
-            (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
-        };
-        let failure = match factor(a, method, transform, precision, options, monitor) {
-            Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
-                None => return Ok(factored),
-                Some(place) if stronger_step((method, reorder), a.nrows()).is_none() => {
-                    return Err(Error::Singular(place));
-                }
-                Some(_) => format!("{method} finds the matrix singular to working precision"),
-            },
-            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
-            Err(Error::Singular(place)) => {
-                // The pattern has a matching: where scaling broke it, entries have left the range.
-                if place.kind == SingularKind::Numerical {
-                    suspected = suspected.or(Some(place));
-                }
-                format!("{method} finds no pivot in column {} (from 0)", place.column)
-            }
-            Err(other) => return Err(other),
-        };
-        let Some((next, order)) = stronger_step((method, reorder), a.nrows()) else {
-            return Err(match suspected {
-                Some(place) => Error::Singular(place),
-                None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
-            });
-        };
-        notes.push(format!("{failure}; handed over to {next}"));
-        (method, reorder) = (next, order);
-        if method == Direct::SparseLu {
-            fixed = None;
-        }
-    }
 }

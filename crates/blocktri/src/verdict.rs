@@ -27,6 +27,15 @@ pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 
+/// Which of the two errors is too large, of an answer that is not at rounding level.
+pub(crate) fn too_large<T: Scalar>(c: &Certificate) -> String {
+    if at_rounding_level::<T>(c) {
+        format!("a componentwise backward error of {:.1e}", c.componentwise_backward_error)
+    } else {
+        format!("a backward error of {:.1e}", c.backward_error)
+    }
+}
+
 /// The outcome of a direct method with the answer `x` of op(A)·X = B; `regular` says whether the matrix is that to working precision, in the
 /// best units.
 pub(crate) fn judge<T: Scalar>(

@@ -1,0 +1,182 @@
+//! `Method::Auto` as it runs: the candidates of the plan in turn, and stronger methods until the answer is good.
+
+use bt_direct::{FactorError, SingularKind, Singularity};
+use bt_formats::{Csr, LinearOperator, Monitor, Outcome, Scalar};
+use faer::Mat;
+
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::factors::{Factored, factor, transform};
+use crate::method::Precision;
+use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::plan::{Plan, explain, plan};
+use crate::reordered::Transform;
+use crate::solve::{Solution, again_in_working_precision};
+use crate::solver::Solver;
+use crate::verdict::{DOUBLED_ROWS, at_rounding_level, proves_singular, too_large};
+
+/// A·X = B by the method chosen, then by stronger ones until the answer is good.
+pub(crate) fn solve<T: Scalar>(
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let mut solver = Solver::new(a, options, monitor)?;
+    let first = solver.solve(b.as_ref())?;
+    let single = options.method.factoring().is_some_and(|f| f.precision == Precision::Single);
+    if single && first.report.outcome == Outcome::Inaccurate {
+        drop(solver);
+        return again_in_working_precision(first, a, b, options, monitor);
+    }
+    let mut answer = first;
+    // What the notes say is about the answer returned, then about the attempts around it.
+    let mut attempts = Vec::new();
+    let mut tried = (solver.factored.method, solver.factored.reorder);
+    while answer.report.outcome == Outcome::Inaccurate {
+        let Some(next) = stronger_step(tried, a.nrows()) else { break };
+        tried = next;
+        let (method, reorder) = next;
+        attempts.push(format!(
+            "{} reached {} only, above rounding level: {method} was tried",
+            answer.report.method,
+            too_large::<T>(&answer.report.certificate)
+        ));
+        match solver.replace(method, reorder, monitor) {
+            Ok(()) => {}
+            Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
+            // Singular for the strongest pivoting: the weak answer is worth nothing.
+            Err(singular @ Error::Singular(_)) if stronger_step(next, a.nrows()).is_none() => return Err(singular),
+            Err(failed) => {
+                attempts.push(format!("{method}: {failed}"));
+                continue;
+            }
+        }
+        let candidate = solver.solve(b.as_ref())?;
+        if is_better(&candidate, &answer) {
+            answer = candidate;
+        } else {
+            let reached = candidate.report.certificate.backward_error;
+            attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
+        }
+    }
+    if solver.is_doubtful() {
+        // Rounding may have made it so: twice the precision tells, and has the digits.
+        let (found, reorder) = (answer.report.method, Reorder::Matching);
+        if solver.replace(Direct::DenseLuDoubled, reorder, monitor).is_ok() {
+            let candidate = solver.solve(b.as_ref())?;
+            if candidate.report.outcome == Outcome::Converged {
+                answer = candidate;
+                attempts.push(format!("{found} found the matrix nearly singular: factored in twice the precision"));
+            }
+        }
+    }
+    answer.report.notes.append(&mut attempts);
+    Ok(answer)
+}
+
+/// Closer to an answer at rounding level, first in the norm, then row by row.
+fn is_better<T: Scalar>(new: &Solution<T>, old: &Solution<T>) -> bool {
+    if new.report.outcome != old.report.outcome {
+        return new.report.outcome == Outcome::Converged;
+    }
+    let (new, old) = (new.report.certificate, old.report.certificate);
+    if at_rounding_level::<T>(&new) && at_rounding_level::<T>(&old) {
+        new.componentwise_backward_error < old.componentwise_backward_error
+    } else {
+        new.backward_error < old.backward_error
+    }
+}
+
+/// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
+/// matched, and for small systems dense LU in twice the precision.
+fn stronger_step((method, reorder): (Direct, Reorder), n: usize) -> Option<(Direct, Reorder)> {
+    match (method.row().stronger, method, reorder) {
+        (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
+        (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
+        (Some(next), _, order) => Some((next, order)),
+        (None, Direct::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
+            Some((Direct::DenseLuDoubled, Reorder::Matching))
+        }
+        (None, Direct::SparseLu, Reorder::Matching) => None,
+        (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
+        (None, ..) => None,
+    }
+}
+
+/// What makes the matrix of a method of A, and the order that it stands for.
+pub(crate) type Ordered<T> = (Transform<T>, Reorder);
+
+/// What `auto` may do, in the order given where one is, which comes with the plan.
+pub(crate) fn planned<T: Scalar>(
+    a: &Csr<T>,
+    reorder: Reorder,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<(Plan, Option<Ordered<T>>), Error> {
+    if let Reorder::None | Reorder::Rcm | Reorder::Auto = reorder {
+        return Ok((plan(a, reorder, &options.blocks)?, None));
+    }
+    let (transform, given) = transform(a, None, reorder, notes)?;
+    let mut plan = plan(&transform.apply(a), Reorder::None, &Blocks::Detect)?;
+    plan.candidates.iter_mut().for_each(|c| c.reorder = given);
+    Ok((plan, Some((transform, given))))
+}
+
+/// The candidates of a plan in turn, then stronger methods, until one factors.
+pub(crate) fn automatic<T: Scalar>(
+    a: &Csr<T>,
+    precision: Precision,
+    options: &SolveOptions,
+    plan: Plan,
+    mut fixed: Option<Ordered<T>>,
+    notes: &mut Vec<String>,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let Some(best) = plan.candidates.first().cloned() else {
+        return Err(Error::Usage {
+            message: format!("no direct method fits memory in the order '{}'; try --reorder auto", options.reorder),
+        });
+    };
+    notes.push(explain(&plan.candidates));
+    let (mut method, mut reorder) = (best.method, best.reorder);
+    let mut order = plan.rcm;
+    // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
+    let mut suspected: Option<Singularity> = None;
+    loop {
+        let transform = match (&fixed, reorder, order.take()) {
+            (Some(given), ..) => given.clone(),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
+            (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
+        };
+        let failure = match factor(a, method, transform, precision, options, monitor) {
+            Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
+                None => return Ok(factored),
+                Some(place) if stronger_step((method, reorder), a.nrows()).is_none() => {
+                    return Err(Error::Singular(place));
+                }
+                Some(_) => format!("{method} finds the matrix singular to working precision"),
+            },
+            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
+            Err(Error::Singular(place)) => {
+                // The pattern has a matching: where scaling broke it, entries have left the range.
+                if place.kind == SingularKind::Numerical {
+                    suspected = suspected.or(Some(place));
+                }
+                format!("{method} finds no pivot in column {} (from 0)", place.column)
+            }
+            Err(other) => return Err(other),
+        };
+        let Some((next, order)) = stronger_step((method, reorder), a.nrows()) else {
+            return Err(match suspected {
+                Some(place) => Error::Singular(place),
+                None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
+            });
+        };
+        notes.push(format!("{failure}; handed over to {next}"));
+        (method, reorder) = (next, order);
+        if method == Direct::SparseLu {
+            fixed = None;
+        }
+    }
+}

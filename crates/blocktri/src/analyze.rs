@@ -53,7 +53,7 @@ pub struct Analysis {
     pub hybrid: Option<HybridSummary>,
     /// Bytes in each format, in the given order.
     pub bytes: Vec<FormatBytes>,
-    /// What `auto` would try, cheapest first, with counted operations.
+    /// What `auto` weighs, the fastest first, what is out of the question last.
     pub candidates: Vec<Candidate>,
     /// The choice and its reason as a sentence.
     pub choice: String,
@@ -104,11 +104,12 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
         ("hybrid block-tridiagonal", hybrid.as_ref().map(|h| h.bytes() as u128)),
         ("dense", Some(n * n * value)),
     ];
-    let candidates = plan(a, Reorder::Auto, &Blocks::Detect)?.candidates;
-    let choice = match candidates.first() {
-        Some(_) => explain(&candidates),
-        None => "no direct method fits memory".into(),
+    let plan = plan(a, Reorder::Auto, &Blocks::Detect)?;
+    let choice = match plan.possible().next() {
+        Some(chosen) => explain(chosen, &plan.candidates),
+        None => "no method fits memory".into(),
     };
+    let candidates = plan.candidates;
     Ok(Analysis {
         structure,
         rcm: RcmStructure { kl, ku, blocks, order },

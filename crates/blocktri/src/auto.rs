@@ -1,18 +1,21 @@
 //! `Method::Auto` as it runs: the candidates of the plan in turn, and stronger methods until the answer is good.
 
+use std::time::Instant;
+
 use bt_direct::{FactorError, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Monitor, Outcome, Scalar};
 use faer::Mat;
 
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::{Factored, factor, transform};
-use crate::method::Precision;
+use crate::factors::{Factored, check_precision, factor, transform};
+use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Plan, explain, plan};
+use crate::plan::{Candidate, Plan, explain, plan};
+use crate::probe::{self, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
-use crate::solver::Solver;
+use crate::solver::{Planned, Solver, order_asked, prepared};
 use crate::verdict::{DOUBLED_ROWS, at_rounding_level, proves_singular, too_large};
 
 /// A·X = B by the method chosen, then by stronger ones until the answer is good.
@@ -22,7 +25,24 @@ pub(crate) fn solve<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let mut solver = Solver::new(a, options, monitor)?;
+    let Method::Auto(Auto { factoring, accuracy }) = options.method else {
+        unreachable!("{} was asked for by name", options.method)
+    };
+    check_precision::<T>(&options.method)?;
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    let kept = prepared(a, &mut notes)?;
+    let (plan, fixed) = planned(&kept, order_asked(options), options, &mut notes)?;
+    match probe::iterated(&kept, b.as_ref(), &plan, accuracy, options, monitor)? {
+        Probed::Solved(mut answer) => {
+            answer.report.times.reorder = start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
+            answer.report.notes.splice(0..0, notes);
+            return Ok(*answer);
+        }
+        Probed::GivenUp(why) => notes.push(why),
+        Probed::NotTried => {}
+    }
+    let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
     let first = solver.solve(b.as_ref())?;
     let single = options.method.factoring().is_some_and(|f| f.precision == Precision::Single);
     if single && first.report.outcome == Outcome::Inaccurate {
@@ -70,6 +90,12 @@ pub(crate) fn solve<T: Scalar>(
                 attempts.push(format!("{found} found the matrix nearly singular: factored in twice the precision"));
             }
         }
+    }
+    if let Accuracy::Residual(rtol) = accuracy
+        && answer.report.outcome == Outcome::Inaccurate
+        && answer.report.certificate.relative_residual <= rtol
+    {
+        answer.report.outcome = Outcome::Converged;
     }
     answer.report.notes.append(&mut attempts);
     Ok(answer)
@@ -133,13 +159,11 @@ pub(crate) fn automatic<T: Scalar>(
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    let Some(best) = plan.candidates.first().cloned() else {
-        return Err(Error::Usage {
-            message: format!("no direct method fits memory in the order '{}'; try --reorder auto", options.reorder),
-        });
+    let Some((mut method, mut reorder)) = plan.direct() else {
+        return Err(does_not_fit(&plan.candidates));
     };
-    notes.push(explain(&plan.candidates));
-    let (mut method, mut reorder) = (best.method, best.reorder);
+    let chosen = plan.possible().find(|c| c.direct().is_some()).expect("there is one");
+    notes.push(explain(chosen, &plan.candidates));
     let mut order = plan.rcm;
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;
@@ -179,4 +203,13 @@ pub(crate) fn automatic<T: Scalar>(
             fixed = None;
         }
     }
+}
+
+/// No method fits: how much each would take, the least first.
+fn does_not_fit(candidates: &[Candidate]) -> Error {
+    let mut candidates: Vec<_> = candidates.iter().collect();
+    candidates.sort_by_key(|c| c.bytes);
+    let needs = |c: &&Candidate| format!("{} {}", c.method, c.refused.as_deref().unwrap_or("does not factor"));
+    let listed: Vec<_> = candidates.iter().map(needs).collect();
+    Error::Usage { message: format!("no method fits memory: {}; allow more with --memory", listed.join("; ")) }
 }

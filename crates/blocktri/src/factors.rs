@@ -145,7 +145,8 @@ pub(crate) fn transform<T: Scalar>(
         // A named method with the order left open: the cheaper of the given and the RCM order.
         Reorder::Auto => {
             let best = plan(a, Reorder::Auto, &Blocks::Detect)?;
-            let alike = |c: &&Candidate| method.is_some_and(|m| m.row().family == c.method.row().family);
+            let family = |c: &Candidate| c.direct().map(|direct| direct.row().family);
+            let alike = |c: &&Candidate| method.is_some_and(|m| Some(m.row().family) == family(c));
             let chosen = best.candidates.iter().find(alike).map_or(Reorder::None, |c| c.reorder);
             match best.rcm {
                 Some(p) if chosen == Reorder::Rcm => {

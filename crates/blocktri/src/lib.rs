@@ -3,6 +3,8 @@
 
 mod analyze;
 mod auto;
+mod cost;
+mod deadline;
 mod direct;
 mod equilibrated;
 mod error;
@@ -18,6 +20,7 @@ mod options;
 mod plan;
 mod precondition;
 mod preconditioners;
+mod probe;
 mod reduced;
 mod reordered;
 mod solve;
@@ -41,11 +44,12 @@ pub use bt_iter::{
     ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Relaxation, Series, StopRule, Sweep,
     Triangles, TriangularSolves,
 };
+pub use cost::{Kernel, Machine, Rate, Work};
 pub use direct::{DIRECT, Direct, DirectRow, Family, Needs};
 pub use error::Error;
 pub use factors::BlockSummary;
 pub use gpu::OpenDevice;
-pub use method::{BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
+pub use method::{Accuracy, Auto, BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
 pub use options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use preconditioners::{CentralBand, Local, Precond};

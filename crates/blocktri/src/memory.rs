@@ -22,13 +22,11 @@ pub(crate) struct Extent {
 
 impl Extent {
     fn of<T: Scalar>(a: &Csr<T>) -> Self {
-        let (kl, ku) = bandwidth(a);
-        Self {
-            n: a.nrows() as u64,
-            band: (kl as u64, ku as u64),
-            number: size_of::<T>() as u64,
-            matrix: a.bytes() as u64,
-        }
+        Self { matrix: a.bytes() as u64, ..Self::of_band::<T>(a.nrows(), bandwidth(a)) }
+    }
+
+    fn of_band<T: Scalar>(n: usize, (kl, ku): (usize, usize)) -> Self {
+        Self { n: n as u64, band: (kl as u64, ku as u64), number: size_of::<T>() as u64, matrix: 0 }
     }
 
     /// So many numbers a row.
@@ -81,8 +79,13 @@ impl Extent {
     }
 }
 
+/// Bytes of a band of so many sub- and super-diagonals (or of all numbers) and of its factors by `method`.
+pub(crate) fn bytes_of<T: Scalar>(n: usize, band: (usize, usize), method: Direct) -> u64 {
+    (method.row().bytes)(&Extent::of_band::<T>(n, band))
+}
+
 /// Bytes of dense blocks and of their factors.
-fn block_bytes<T: Scalar>(partition: &Partition, method: Direct) -> u64 {
+pub(crate) fn bytes_of_blocks<T: Scalar>(partition: &Partition, method: Direct) -> u64 {
     let factors = BlockLu::<T>::bytes(partition);
     let copies = match method {
         Direct::BlockLu | Direct::BlockCholesky => 1.0,
@@ -106,7 +109,7 @@ pub(crate) fn ask_for<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<(), Error
 /// # Errors
 /// As there.
 pub(crate) fn ask_for_blocks<T: Scalar>(partition: &Partition, method: Direct) -> Result<(), Error> {
-    Ok(memory::ask(block_bytes::<T>(partition, method), &format!("the blocks and factors of {method}"))?)
+    Ok(memory::ask(bytes_of_blocks::<T>(partition, method), &format!("the blocks and factors of {method}"))?)
 }
 
 #[cfg(test)]
@@ -123,6 +126,6 @@ mod tests {
         assert_eq!((Direct::BandLu.row().bytes)(&endless), u64::MAX);
         let blocks = Partition::uniform(1000, 100).unwrap();
         let once = BlockLu::<f64>::bytes(&blocks) as u64;
-        assert_eq!(block_bytes::<f64>(&blocks, Direct::BlockLu), 2 * once);
+        assert_eq!(bytes_of_blocks::<f64>(&blocks, Direct::BlockLu), 2 * once);
     }
 }

@@ -25,8 +25,8 @@ use crate::preconditioners::Precond;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Method {
-    /// The cheapest direct method for the structure found, verified, replaced by a stronger one when it fails.
-    Auto(Factoring),
+    /// The method predicted to be fastest for the structure found, verified, replaced by a stronger one when it fails.
+    Auto(Auto),
     /// A direct method.
     Direct(Direct, Factoring),
     /// A Krylov method.
@@ -37,8 +37,28 @@ pub enum Method {
 
 impl Default for Method {
     fn default() -> Self {
-        Self::Auto(Factoring::default())
+        Self::Auto(Auto::default())
     }
+}
+
+/// What `auto` aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Auto {
+    /// How factors are made and used, where a direct method is chosen.
+    pub factoring: Factoring,
+    /// When an answer is good.
+    pub accuracy: Accuracy,
+}
+
+/// When an answer of `auto` is good.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Accuracy {
+    /// When its backward error, normwise and row by row, is that of rounding.
+    #[default]
+    Rounding,
+    /// When ‖b − A·x‖₂ ≤ rtol·‖b‖₂, too: iterations may end there.
+    Residual(f64),
 }
 
 /// How factors are made and used.
@@ -238,7 +258,7 @@ impl Method {
     /// What it is, in a line.
     pub fn summary(&self) -> &'static str {
         match self {
-            Self::Auto(_) => "cheapest direct method for the structure found",
+            Self::Auto(_) => "the method predicted to be fastest for the structure found",
             Self::Direct(direct, _) => direct.row().summary,
             Self::Krylov(krylov) => krylov.method.summary(),
             Self::Blocks(blocks) => sweep_summary(blocks.sweep),
@@ -267,15 +287,23 @@ impl Method {
     /// How factors are made and used; `None` for methods without factors of A.
     pub fn factoring(&self) -> Option<Factoring> {
         match self {
-            Self::Auto(factoring) | Self::Direct(_, factoring) => Some(*factoring),
+            Self::Auto(Auto { factoring, .. }) | Self::Direct(_, factoring) => Some(*factoring),
             _ => None,
         }
     }
 
     /// The same with factors made in another way. Methods without factors stay as they are.
     pub fn with_factoring(mut self, new: Factoring) -> Self {
-        if let Self::Auto(factoring) | Self::Direct(_, factoring) = &mut self {
+        if let Self::Auto(Auto { factoring, .. }) | Self::Direct(_, factoring) = &mut self {
             *factoring = new;
+        }
+        self
+    }
+
+    /// `auto` to another accuracy. Named methods stay as they are.
+    pub fn with_accuracy(mut self, new: Accuracy) -> Self {
+        if let Self::Auto(Auto { accuracy, .. }) = &mut self {
+            *accuracy = new;
         }
         self
     }

@@ -1,6 +1,7 @@
 //! What the caller asks for beside the method: order, blocks, device, and what may take the method's place.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::method::Method;
 
@@ -124,6 +125,9 @@ pub struct SolveOptions {
     pub fallback: Fallback,
     /// Where to compute.
     pub device: DeviceChoice,
+    /// Wall time at most; `None` for any. What is not done by then ends with the best x so far and
+    /// [`Outcome::TimeLimit`](crate::Outcome::TimeLimit).
+    pub time_limit: Option<Duration>,
 }
 
 impl SolveOptions {

@@ -1,52 +1,267 @@
-//! The automatic choice: counted work of every direct method in every order worth trying, the cheapest first.
+//! The candidates of `Method::Auto`: methods in every order worth trying, with counts, predicted seconds and bytes, the fastest first.
 //!
-//! Counts are floating-point operations of factorization and one solve, weighted by how far each kernel is from the
-//! band kernel's rate. Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku); block LU by
-//! its block sizes; sparse LU by the fill of an approximate minimum degree order of A + Aᵀ, which is what elimination
-//! without interchanges would do (a lower bound when it has to pivot).
+//! Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku); block LU by its block sizes; sparse factors by
+//! the fill of an approximate minimum degree order of A + Aᵀ, which is that of elimination without interchanges (a lower bound for LU,
+//! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
+//!
+//! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
+//! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
+//! factors hold at least the entries of A.
 
 use bt_direct::BlockLu;
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
-use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, zero};
+use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, memory, zero};
+use bt_iter::DroppedFill;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
 
+use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::partition;
+use crate::memory::{bytes_of, bytes_of_blocks};
+use crate::method::{Krylov, KrylovMethod, Method};
 use crate::options::{Blocks, Reorder};
+use crate::preconditioners::Precond;
 
 /// A way to solve: method, order, and what it costs.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Direct method.
-    pub method: Direct,
+    /// The method.
+    pub method: Method,
     /// Order it works in.
     pub reorder: Reorder,
-    /// Counted floating-point operations of factorization and one solve.
-    pub flops: f64,
+    /// Counted work; of an iteration that of its setup and of the least number of steps.
+    pub work: Work,
+    /// Predicted seconds of one solve from end to end; of an iteration at least so many.
+    pub seconds: f64,
+    /// Bytes of the matrix in the method's format, of factors and of work vectors.
+    pub bytes: u64,
     /// Structure that the count rests on, for reports: "half-bandwidths 4 and 4", "100 blocks of at most 16".
     pub structure: String,
+    /// Why it is out of the question.
+    pub refused: Option<String>,
 }
 
 impl Candidate {
-    /// Flops weighted by the method's rate: sparse elimination runs at about a quarter of the band kernel's.
-    fn cost(&self) -> f64 {
+    /// The direct method, if it is one.
+    pub fn direct(&self) -> Option<Direct> {
         match self.method {
-            Direct::SparseLu => 4.0 * self.flops,
-            _ => self.flops,
+            Method::Direct(direct, _) => Some(direct),
+            _ => None,
         }
     }
 }
 
 /// What was found out about the matrix while choosing.
 pub(crate) struct Plan {
-    /// Cheapest first.
+    /// The fastest first, those that are out of the question last.
     pub candidates: Vec<Candidate>,
     /// Reverse Cuthill–McKee order, when it was computed.
     pub rcm: Option<Permutation>,
+}
+
+impl Plan {
+    /// The fastest direct method, and the order for it.
+    pub fn direct(&self) -> Option<(Direct, Reorder)> {
+        self.possible().find_map(|c| Some((c.direct()?, c.reorder)))
+    }
+
+    /// What is not out of the question, the fastest first.
+    pub fn possible(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter().filter(|c| c.refused.is_none())
+    }
+}
+
+/// Steps that an iteration to rounding level takes at least.
+pub(crate) const LEAST_STEPS: f64 = 12.0;
+
+/// Rows below which iterations are not thought of: direct methods take milliseconds.
+const SMALL: usize = 2000;
+
+/// Ranks the methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
+pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
+    let mut list = List { a, machine: Machine::here(), candidates: Vec::new() };
+    let natural = matches!(reorder, Reorder::None | Reorder::Auto);
+    if natural {
+        list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+    }
+    let mut order = None;
+    if reorder == Reorder::Rcm || (reorder == Reorder::Auto && list.may_gain(list.least_of_bands())) {
+        let p = rcm(a)?;
+        let narrow = bandwidth_under(a, &p);
+        list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
+        order = Some(p);
+    }
+    if natural {
+        list.push_dense();
+    }
+    if natural && list.may_gain(list.least_of_sparse()) {
+        list.push_sparse();
+    }
+    if reorder == Reorder::Auto && a.nrows() > SMALL {
+        list.push_iterations();
+    }
+    let mut candidates = list.candidates;
+    candidates.sort_by(|a, b| {
+        let refused = a.refused.is_some().cmp(&b.refused.is_some());
+        refused.then(a.seconds.total_cmp(&b.seconds))
+    });
+    Ok(Plan { candidates, rcm: order })
+}
+
+/// Candidates while they are gathered.
+struct List<'a, T: Scalar> {
+    a: &'a Csr<T>,
+    machine: &'static Machine,
+    candidates: Vec<Candidate>,
+}
+
+impl<T: Scalar> List<'_, T> {
+    fn seconds(&self, work: &Work) -> f64 {
+        self.machine.seconds::<T>(self.a.nnz(), work)
+    }
+
+    fn push(&mut self, method: impl Into<Method>, reorder: Reorder, work: Work, bytes: u64, structure: String) {
+        let seconds = self.seconds(&work);
+        let refused = memory::allowed().filter(|allowed| bytes > *allowed).map(|allowed| {
+            format!("needs {}, and {} may be taken", memory::in_words(bytes), memory::in_words(allowed))
+        });
+        self.candidates.push(Candidate { method: method.into(), reorder, work, seconds, bytes, structure, refused });
+    }
+
+    /// Whether something that takes `least` seconds at least may be faster than all so far.
+    fn may_gain(&self, least: f64) -> bool {
+        self.candidates.iter().filter(|c| c.refused.is_none()).all(|c| least < c.seconds)
+    }
+
+    /// Seconds of a band or of blocks in the best order there may be.
+    fn least_of_bands(&self) -> f64 {
+        let (n, nnz) = (self.a.nrows() as f64, self.a.nnz() as f64);
+        // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less.
+        let half = ((nnz / n) - 1.0).max(0.0) / 2.0;
+        let flops = arithmetic::<T>() * n * (2.0 * half * half + 6.0 * half);
+        let least = |kernel| {
+            let ordered = nnz;
+            self.seconds(&Work { kernel, steps: n, flops, moved: 0.0, ordered })
+        };
+        least(Kernel::Band).min(least(Kernel::Blocks))
+    }
+
+    /// Seconds of sparse factors without fill.
+    fn least_of_sparse(&self) -> f64 {
+        let nnz = self.a.nnz() as f64;
+        let per_column = nnz / (2 * self.a.nrows()).max(1) as f64;
+        let flops = arithmetic::<T>() * nnz * per_column;
+        self.seconds(&Work { kernel: Kernel::SparseCholesky, steps: nnz / 2.0, flops, moved: 0.0, ordered: nnz })
+    }
+
+    /// Methods on three diagonals, on the band, and on blocks.
+    fn push_narrow(
+        &mut self,
+        reorder: Reorder,
+        (kl, ku): (usize, usize),
+        partition: impl FnOnce() -> Result<Partition, Error>,
+    ) -> Result<(), Error> {
+        let (n, unit) = (self.a.nrows(), arithmetic::<T>());
+        let rows = n as f64;
+        let work = |kernel, flops: f64, values: f64| Work {
+            kernel,
+            steps: rows,
+            flops: unit * flops,
+            // Factors are written once and read once by a solve.
+            moved: 2.0 * values * size_of::<T>() as f64,
+            ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 },
+        };
+        if kl <= 1 && ku <= 1 {
+            // Without pivoting half the work, but only where dominance makes the pivots safe.
+            let method = if dominant(self.a) { Direct::Thomas } else { Direct::TridiagonalLu };
+            let work = work(Kernel::Tridiagonal, 10.0 * rows, 4.0 * rows);
+            self.push(method, reorder, work, 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
+            return Ok(());
+        }
+        let band = work(Kernel::Band, band_flops(n, kl, ku), rows * (2 * kl + ku + 1) as f64);
+        let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
+        self.push(Direct::BandLu, reorder, band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
+        let half = work(Kernel::BandCholesky, rows * ((kl * kl) as f64 + 4.0 * kl as f64), rows * (kl + 1) as f64);
+        if kl == ku && self.may_gain(self.seconds(&half)) && self.is_definite() {
+            let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandCholesky);
+            self.push(Direct::BandCholesky, reorder, half, bytes, format!("{kl} sub-diagonals, Hermitian"));
+        }
+        let partition = partition()?;
+        if partition.n_blocks() > 1 {
+            let (min, max) = partition.min_max_size();
+            let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
+            let values = BlockLu::<f64>::bytes(&partition) / 8.0;
+            let blocks = work(Kernel::Blocks, block_flops(&partition), values);
+            let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockLu);
+            self.push(Direct::BlockLu, reorder, blocks, bytes, structure.clone());
+            let half = work(Kernel::BlockCholesky, block_flops(&partition) / 2.0, values / 2.0);
+            if self.may_gain(self.seconds(&half)) && self.is_definite() {
+                let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockCholesky);
+                self.push(Direct::BlockCholesky, reorder, half, bytes, format!("{structure}, Hermitian"));
+            }
+        }
+        Ok(())
+    }
+
+    fn push_dense(&mut self) {
+        let n = self.a.nrows();
+        let rows = n as f64;
+        let flops = arithmetic::<T>() * (2.0 / 3.0 * rows.powi(3) + 2.0 * rows * rows);
+        let moved = 2.0 * rows * rows * size_of::<T>() as f64;
+        let work = Work { kernel: Kernel::Dense, steps: rows, flops, moved, ordered: 0.0 };
+        // Where others are faster by far, nobody wants to read of it.
+        if self.may_gain(0.1 * self.seconds(&work)) {
+            let bytes = bytes_of::<T>(n, (n, n), Direct::DenseLu);
+            self.push(Direct::DenseLu, Reorder::None, work, bytes, format!("all {n} × {n} numbers"));
+        }
+    }
+
+    fn push_sparse(&mut self) {
+        let Some(fill) = Fill::of(self.a) else { return };
+        let (unit, nnz, number) = (arithmetic::<T>(), self.a.nnz() as f64, size_of::<T>() as f64);
+        let work = |kernel, steps: f64, flops: f64| Work {
+            kernel,
+            steps,
+            flops: unit * (flops + 4.0 * steps),
+            moved: 2.0 * steps * number,
+            ordered: nnz,
+        };
+        let lu = work(Kernel::Sparse, fill.lu_entries(), fill.lu_flops);
+        let structure = format!("{nnz} entries, {:.2e} of factors in minimum degree order", fill.lu_entries());
+        self.push(Direct::SparseLu, Reorder::None, lu, fill.lu_bytes::<T>(), structure);
+    }
+
+    fn push_iterations(&mut self) {
+        let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
+        let definite = self.is_definite();
+        // A product with A and a solve with factors of its pattern, once or twice a step, and vectors.
+        let (method, precond, visits) = if definite {
+            (KrylovMethod::Cg, Precond::Ic0 { fill: DroppedFill::Forgotten, solves: Default::default() }, 1.0)
+        } else {
+            (KrylovMethod::BiCgStab, Precond::Ilu0 { fill: DroppedFill::Forgotten, solves: Default::default() }, 2.0)
+        };
+        let step = visits * (2.0 * nnz as f64 + 6.0 * n as f64);
+        // Incomplete factors take some five passes.
+        let steps = 5.0 * nnz as f64 + LEAST_STEPS * step;
+        let moved = steps * (number + 4) as f64;
+        let work = Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved, ordered: 0.0 };
+        let bytes = (3 * nnz * (number + 4) + 16 * n * number) as u64;
+        let structure = if definite { "Hermitian, positive diagonal" } else { "probed" };
+        self.push(Krylov::new(method, precond), Reorder::None, work, bytes, structure.into());
+    }
+
+    /// Hermitian with a positive diagonal: what elimination or an iteration has the last word on.
+    fn is_definite(&self) -> bool {
+        let positive = |i: usize| {
+            let d = self.a.get(i, i);
+            d.re() > zero() && d.im() == zero()
+        };
+        (0..self.a.nrows()).all(positive) && bt_iter::asymmetry(self.a).is_none()
+    }
 }
 
 /// Flops of a band LU with interchanges and one solve.
@@ -61,79 +276,34 @@ pub(crate) fn block_flops(partition: &Partition) -> f64 {
     BlockLu::<f64>::flops(partition) + solve
 }
 
-/// Flops of an LU of A + Aᵀ without interchanges in approximate minimum degree order; infinite when it cannot be told.
-fn minimum_degree_flops<T: Scalar>(a: &Csr<T>) -> f64 {
-    let n = a.nrows();
-    let (mut order, mut position) = (vec![0u32; n], vec![0u32; n]);
-    let mut memory = MemBuffer::new(amd::order_scratch::<u32>(n, a.nnz()));
-    // The rows of A are the columns of Aᵀ, and the order only sees A + Aᵀ.
-    let pattern = SymbolicSparseColMatRef::new_checked(n, n, a.row_ptr(), None, a.col_idx());
-    amd::order(&mut order, &mut position, pattern, amd::Control::default(), MemStack::new(&mut memory))
-        .map_or(f64::INFINITY, |count| count.n_div + 2.0 * count.n_mult_subs_lu)
+/// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.
+struct Fill {
+    n: f64,
+    /// Entries of L below its diagonal.
+    below: f64,
+    lu_flops: f64,
 }
 
-/// Ranks the direct methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
-pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
-    let mut candidates = Vec::new();
-    let (kl, ku) = bandwidth(a);
-    let natural = matches!(reorder, Reorder::None | Reorder::Auto);
-    if natural {
-        push_narrow(&mut candidates, a, Reorder::None, (kl, ku), &partition(a, blocks, true)?);
+impl Fill {
+    /// `None` when it cannot be told.
+    fn of<T: Scalar>(a: &Csr<T>) -> Option<Self> {
+        let n = a.nrows();
+        let (mut order, mut position) = (vec![0u32; n], vec![0u32; n]);
+        let mut memory = MemBuffer::new(amd::order_scratch::<u32>(n, a.nnz()));
+        // The rows of A are the columns of Aᵀ, and the order only sees A + Aᵀ.
+        let pattern = SymbolicSparseColMatRef::new_checked(n, n, a.row_ptr(), None, a.col_idx());
+        let control = amd::Control::default();
+        let count = amd::order(&mut order, &mut position, pattern, control, MemStack::new(&mut memory)).ok()?;
+        Some(Self { n: n as f64, below: count.n_div, lu_flops: count.n_div + 2.0 * count.n_mult_subs_lu })
     }
-    // A structure whose elimination costs no more than reading the matrix a few dozen times needs no other order.
-    let cheap = |c: &[Candidate]| c.iter().any(|c| c.flops <= 64.0 * a.nnz() as f64);
-    let mut order = None;
-    if reorder == Reorder::Rcm || (reorder == Reorder::Auto && !cheap(&candidates)) {
-        let p = rcm(a)?;
-        let narrow = bandwidth_under(a, &p);
-        push_narrow(&mut candidates, a, Reorder::Rcm, narrow, &natural_partition(&a.permute(&p, &p))?);
-        order = Some(p);
-    }
-    if natural && !cheap(&candidates) {
-        candidates.push(Candidate {
-            method: Direct::SparseLu,
-            reorder: Reorder::None,
-            flops: minimum_degree_flops(a) + 4.0 * a.nnz() as f64,
-            structure: format!("{} non-zeros, minimum degree order", a.nnz()),
-        });
-    }
-    candidates.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
-    Ok(Plan { candidates, rcm: order })
-}
 
-/// Factors of more values than this are not considered: 8 GiB of f64.
-const MAX_VALUES: f64 = 1e9;
+    fn lu_entries(&self) -> f64 {
+        2.0 * self.below + self.n
+    }
 
-fn push_narrow<T: Scalar>(
-    candidates: &mut Vec<Candidate>,
-    a: &Csr<T>,
-    reorder: Reorder,
-    (kl, ku): (usize, usize),
-    partition: &Partition,
-) {
-    let n = a.nrows();
-    if kl <= 1 && ku <= 1 {
-        // Without pivoting half the work, but only where dominance makes the pivots safe.
-        let method = if dominant(a) { Direct::Thomas } else { Direct::TridiagonalLu };
-        candidates.push(Candidate { method, reorder, flops: 10.0 * n as f64, structure: "tridiagonal".into() });
-        return;
-    }
-    if n as f64 * (2 * kl + ku + 1) as f64 <= MAX_VALUES {
-        candidates.push(Candidate {
-            method: Direct::BandLu,
-            reorder,
-            flops: band_flops(n, kl, ku),
-            structure: format!("{kl} sub- and {ku} super-diagonals"),
-        });
-    }
-    let (min, max) = partition.min_max_size();
-    if partition.n_blocks() > 1 && BlockLu::<f64>::bytes(partition) <= 8.0 * MAX_VALUES {
-        candidates.push(Candidate {
-            method: Direct::BlockLu,
-            reorder,
-            flops: block_flops(partition),
-            structure: format!("{} diagonal blocks of {min} to {max}", partition.n_blocks()),
-        });
+    /// Numbers and indices, and as much again while supernodes are assembled.
+    fn lu_bytes<T: Scalar>(&self) -> u64 {
+        (2.0 * self.lu_entries() * (size_of::<T>() + 4) as f64) as u64
     }
 }
 
@@ -151,15 +321,31 @@ fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
     weak(&rows) || weak(&cols)
 }
 
-/// The choice and its reason as a sentence; `candidates` is not empty.
-pub(crate) fn explain(candidates: &[Candidate]) -> String {
-    let best = &candidates[0];
-    let order = match best.reorder {
+/// The choice and its reason as a sentence.
+pub(crate) fn explain(chosen: &Candidate, candidates: &[Candidate]) -> String {
+    let order = match chosen.reorder {
         Reorder::None => String::new(),
         other => format!(" in {other} order"),
     };
+    let same = |c: &&Candidate| (&c.method, c.reorder) != (&chosen.method, chosen.reorder);
     let others: Vec<String> =
-        candidates[1..].iter().take(2).map(|c| format!("{} ({}) {:.2e}", c.method, c.reorder, c.flops)).collect();
-    let next = if others.is_empty() { String::new() } else { format!("; next best {}", others.join(", ")) };
-    format!("auto chose {}{order}: {}, {:.2e} flops counted{next}", best.method, best.structure, best.flops)
+        candidates.iter().filter(same).take(2).map(|c| format!("{} ({}) {}", c.method, c.reorder, time(c))).collect();
+    let next = if others.is_empty() { String::new() } else { format!("; next {}", others.join(", ")) };
+    format!("auto chose {}{order}: {}, {} predicted{next}", chosen.method, chosen.structure, time(chosen))
+}
+
+fn time(c: &Candidate) -> String {
+    let bound = if c.method.is_iterative() { "at least " } else { "" };
+    format!("{bound}{}", seconds_in_words(c.seconds))
+}
+
+/// Seconds in a unit that leaves few digits.
+pub(crate) fn seconds_in_words(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 100.0 => return format!("{s:.0} s"),
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s => (s * 1e6, "µs"),
+    };
+    format!("{value:.1} {unit}")
 }

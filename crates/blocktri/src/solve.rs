@@ -5,6 +5,7 @@ use bt_iter::Sweep;
 use faer::{Mat, MatRef};
 
 use crate::auto;
+use crate::deadline::within;
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::gpu;
@@ -67,12 +68,24 @@ pub fn solve<T: Scalar>(
     check_matrix(a)?;
     check_shares(options)?;
     let b = check_rhs(a, b)?;
+    match options.time_limit {
+        Some(limit) => within(limit, (a, b.as_ref()), options, monitor, |options, monitor| solve_checked(a, &b, options, monitor)),
+        None => solve_checked(a, &b, options, monitor),
+    }
+}
+
+fn solve_checked<T: Scalar>(
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
     let ordinal = match options.device {
-        DeviceChoice::Cpu => return on_processor(a, &b, options, monitor),
+        DeviceChoice::Cpu => return on_processor(a, b, options, monitor),
         DeviceChoice::Gpu(ordinal) => ordinal,
         DeviceChoice::Auto => {
             let (device, why) = gpu::choose(a, options);
-            let mut answer = solve(a, b.as_ref(), &SolveOptions { device, ..options.clone() }, monitor)?;
+            let mut answer = solve_checked(a, b, &SolveOptions { device, ..options.clone() }, monitor)?;
             answer.report.notes.insert(0, why);
             return Ok(answer);
         }
@@ -80,7 +93,7 @@ pub fn solve<T: Scalar>(
     if !gpu::helps_processor(options) {
         return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
     }
-    let mut answer = on_processor(a, &b, options, monitor)?;
+    let mut answer = on_processor(a, b, options, monitor)?;
     answer.report.notes.insert(0, gpu::check(ordinal)?);
     answer.device = options.device;
     Ok(answer)

@@ -1,6 +1,6 @@
 //! A factored system: what [`Solver`] does with its factors.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
@@ -22,7 +22,7 @@ use crate::factors::{Factored, check_precision, factor, matching, transform};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, DeviceChoice, Fallback, Reorder, SolveOptions};
-use crate::plan::Candidate;
+use crate::plan::{Candidate, Plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::solve::{Solution, check_matrix, check_rhs};
@@ -48,17 +48,27 @@ pub struct Solver<T: Scalar> {
     pub(crate) factored: Factored<T>,
     factoring: Factoring,
     options: SolveOptions,
-    /// What `auto` counted, cheapest first.
+    /// What `auto` weighed, the fastest first.
     candidates: Vec<Candidate>,
     notes: Vec<String>,
     times: PhaseTimes,
+}
+
+/// A matrix whose methods have been weighed.
+pub(crate) struct Planned<T: Scalar> {
+    pub a: Csr<T>,
+    pub plan: Plan,
+    /// The order given, where one is.
+    pub fixed: Option<Ordered<T>>,
+    pub notes: Vec<String>,
+    pub start: Instant,
 }
 
 impl<T: Scalar> Solver<T> {
     /// Chooses (with `Method::Auto`) and factors.
     ///
     /// # Errors
-    /// As [`solve`]; [`Error::Usage`] for an iterative method, which has no factors.
+    /// As [`solve`](crate::solve()); [`Error::Usage`] for an iterative method, which has no factors.
     pub fn new(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
         check_matrix(a)?;
         let Some(factoring) = options.method.factoring() else {
@@ -69,24 +79,44 @@ impl<T: Scalar> Solver<T> {
         let start = Instant::now();
         let mut notes = Vec::new();
         let a = prepared(a, &mut notes)?;
-        let mut times = PhaseTimes::default();
-        let reorder = order_asked(options);
-        let mut candidates = Vec::new();
-        let factored = if let Method::Direct(method, _) = options.method {
-            let transform = transform(&a, Some(method), reorder, &mut notes)?;
-            times.reorder = start.elapsed();
-            named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?
-        } else {
-            let (plan, fixed) = planned(&a, reorder, options, &mut notes)?;
-            times.reorder = start.elapsed();
-            candidates.clone_from(&plan.candidates);
-            automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?
+        let Method::Direct(method, _) = options.method else {
+            let (plan, fixed) = planned(&a, order_asked(options), options, &mut notes)?;
+            return Self::of_plan(Planned { a, plan, fixed, notes, start }, factoring, options, monitor);
         };
+        let transform = transform(&a, Some(method), order_asked(options), &mut notes)?;
+        let reorder = start.elapsed();
+        let factored = named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?;
+        Ok(Self::made(a, factored, factoring, options, Vec::new(), notes, (start, reorder)))
+    }
+
+    /// By the fastest direct method of a plan.
+    pub(crate) fn of_plan(
+        planned: Planned<T>,
+        factoring: Factoring,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Self, Error> {
+        let Planned { a, plan, fixed, mut notes, start } = planned;
+        let reorder = start.elapsed();
+        let candidates = plan.candidates.clone();
+        let factored = automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?;
+        Ok(Self::made(a, factored, factoring, options, candidates, notes, (start, reorder)))
+    }
+
+    fn made(
+        a: Csr<T>,
+        factored: Factored<T>,
+        factoring: Factoring,
+        options: &SolveOptions,
+        candidates: Vec<Candidate>,
+        mut notes: Vec<String>,
+        (start, reorder): (Instant, Duration),
+    ) -> Self {
         if options.blocks != Blocks::Detect && factored.blocks.is_none() {
             notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
         }
-        times.setup = start.elapsed().saturating_sub(times.reorder);
-        Ok(Self { a, factored, factoring, options: options.clone(), candidates, notes, times })
+        let times = PhaseTimes { reorder, setup: start.elapsed().saturating_sub(reorder), ..PhaseTimes::default() };
+        Self { a, factored, factoring, options: options.clone(), candidates, notes, times }
     }
 
     /// Solves A·X = B for the columns of `b`, refines, and certifies the answer.
@@ -433,7 +463,7 @@ impl<T: Scalar> Solver<T> {
         self.factored.method
     }
 
-    /// What `auto` counted for the methods that it weighed, cheapest first; empty for a method asked for by name.
+    /// The methods that `auto` weighed, the fastest first; empty for a method asked for by name.
     pub fn explain(&self) -> &[Candidate] {
         &self.candidates
     }

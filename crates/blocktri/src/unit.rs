@@ -35,6 +35,11 @@ impl Unit {
         Self { exponent: chosen as i32 }
     }
 
+    /// Whether nothing is to be taken out.
+    pub fn is_one(self) -> bool {
+        self.exponent == 0
+    }
+
     /// v ← v/2ᵉ
     pub fn remove<T: Scalar>(self, values: &mut [T]) {
         scale_by_power(-self.exponent, values);

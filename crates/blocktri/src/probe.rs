@@ -1,0 +1,280 @@
+//! Iterations as candidates of `auto`: tried where they may be faster than every direct method, and given up as soon as they are not.
+//!
+//! The first steps are the probe. After n of them, which took the residual from r₀ to rₙ, the whole is predicted to take
+//! n·ln(r₀/goal)/ln(r₀/rₙ) steps. It goes on while that is less than the steps which the fastest direct method would pay for, so that a
+//! probe that fails costs a quarter of that method at most, and one that goes on for too long as much as it. Steps are counted, not
+//! timed: the same system goes the same way on every run.
+//!
+//! An answer at rounding level is reached by iterative refinement around the iteration, x ← x + d with A·d ≈ b − A·x, the residual in
+//! twice the precision (see [`bt_direct::refine()`]).
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use bt_direct::refine::unit_roundoff;
+use bt_formats::{
+    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Op, Outcome, PhaseTimes, Progress, Scalar,
+    SolveReport, StopCriterion, certify, certify_with_residual, zero,
+};
+use bt_iter::{Lockstep, Preconditioner};
+use faer::{Mat, MatRef};
+
+use crate::cost::Machine;
+use crate::error::Error;
+use crate::iterate::lockstep;
+use crate::method::{Accuracy, Krylov, Method};
+use crate::options::{DeviceChoice, Reorder, SolveOptions};
+use crate::plan::{Candidate, LEAST_STEPS, Plan, explain, seconds_in_words};
+use crate::precondition::preconditioner;
+use crate::solve::Solution;
+use crate::unit::Unit;
+use crate::verdict::{judge, too_large};
+
+/// What became of it.
+pub(crate) enum Probed<T: Scalar> {
+    /// The system is solved to the accuracy asked, or the monitor stopped it.
+    Solved(Box<Solution<T>>),
+    /// It was given up, and why.
+    GivenUp(String),
+    /// A direct method is predicted to be faster.
+    NotTried,
+}
+
+/// Corrections x ← x + d, at most.
+const CORRECTIONS: usize = 12;
+
+/// What an iteration must be predicted to gain over a direct method, which is surer.
+const GAIN: f64 = 2.0;
+
+/// Steps of an iteration where no direct method is possible, at most.
+const UNLIMITED: f64 = 20_000.0;
+
+/// Solves A·X = B by the fastest iteration of the plan, if that may be faster than its direct methods.
+pub(crate) fn iterated<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    plan: &Plan,
+    accuracy: Accuracy,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Probed<T>, Error> {
+    let iterative = |c: &&Candidate| matches!(c.method, Method::Krylov(_));
+    let Some(candidate) = plan.possible().find(iterative) else { return Ok(Probed::NotTried) };
+    let Method::Krylov(given) = &candidate.method else { return Ok(Probed::NotTried) };
+    let direct = plan.possible().find(|c| c.direct().is_some()).map(|c| c.seconds);
+    let columns = b.ncols() as f64;
+    if direct.is_some_and(|direct| GAIN * columns * candidate.seconds > direct) || !Unit::of(a, b).is_one() {
+        return Ok(Probed::NotTried);
+    }
+    let a_step = Machine::here().rate(candidate.work.kernel).step * candidate.work.steps / LEAST_STEPS;
+    let affordable = direct.map_or(UNLIMITED, |direct| direct / (columns * a_step)).min(UNLIMITED);
+    let run = Run { a, given, accuracy, affordable: affordable as usize };
+    let mut notes = vec![explain(candidate, &plan.candidates)];
+    match run.solve(b, options, monitor, &mut notes)? {
+        Ok(solution) => Ok(Probed::Solved(Box::new(solution))),
+        Err(why) => {
+            let left = direct.map_or(String::new(), |s| format!("; a direct method is predicted to take {}", seconds_in_words(s)));
+            Ok(Probed::GivenUp(format!("{} with {} was given up: {why}{left}", given.method, given.precond)))
+        }
+    }
+}
+
+/// An iteration under way.
+struct Run<'a, T: Scalar> {
+    a: &'a Csr<T>,
+    given: &'a Krylov,
+    accuracy: Accuracy,
+    /// Steps that the fastest direct method would pay for.
+    affordable: usize,
+}
+
+/// How one column ended.
+enum End {
+    Good,
+    Stopped,
+    GivenUp(String),
+}
+
+impl<T: Scalar> Run<'_, T> {
+    /// The solution, or why there is none.
+    fn solve(
+        &self,
+        b: MatRef<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+        notes: &mut Vec<String>,
+    ) -> Result<Result<Solution<T>, String>, Error> {
+        let start = Instant::now();
+        // The format of the fastest products; without the memory for it A as it is will do.
+        let diagonals = Dia::where_full(self.a).unwrap_or_default();
+        let mut indexed = None;
+        if diagonals.is_none() {
+            let mut work = self.a.clone();
+            work.index_by_diagonals().unwrap_or_default();
+            indexed = Some(work);
+        }
+        let operator: &dyn Matrix<T> = match (&diagonals, &indexed) {
+            (Some(diagonals), _) => diagonals,
+            (None, Some(indexed)) => indexed,
+            (None, None) => self.a,
+        };
+        let mut m = match preconditioner(self.a, None, &None, true, self.given, options, notes) {
+            Ok((m, _)) => m,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let setup = start.elapsed();
+        let solving = Instant::now();
+        let mut x = Mat::zeros(b.nrows(), b.ncols());
+        let mut workspace = lockstep(self.given.method, b.nrows(), 1, notes);
+        let mut done = Done::default();
+        let mut outcome = Outcome::Converged;
+        for j in 0..b.ncols() {
+            let mut told = |progress| match progress {
+                Progress::Iteration { .. } if b.ncols() > 1 => bt_formats::observe_column(monitor, j, progress),
+                other => monitor.observe(other),
+            };
+            let column = x.as_mut().subcols_mut(j, 1);
+            match self.column(operator, &mut *m, &mut workspace, b.subcols(j, 1), column, &mut done, &mut told)? {
+                End::Good => {}
+                End::Stopped => {
+                    outcome = Outcome::Stopped;
+                    break;
+                }
+                End::GivenUp(why) => return Ok(Err(why)),
+            }
+        }
+        notes.push(format!("{} corrections by iterative refinement around {}", done.corrections, self.given.method));
+        notes.push("an iteration has no estimate of the condition number".into());
+        let report = SolveReport {
+            method: self.given.method.name(),
+            outcome,
+            iterations: done.steps,
+            recurrence_residual: None,
+            certificate: certify(self.a, Op::Identity, x.as_ref(), b),
+            operator_applications: done.products,
+            preconditioner_applications: done.preconditioned,
+            times: PhaseTimes { setup, solve: solving.elapsed(), ..PhaseTimes::default() },
+            bytes: Bytes {
+                matrix: self.a.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes),
+                factors: m.bytes(),
+                workspace: workspace.bytes(),
+            },
+            notes: std::mem::take(notes),
+        };
+        drop(m);
+        Ok(Ok(Solution {
+            x,
+            report,
+            reorder: Reorder::None,
+            precond: self.given.precond,
+            blocks: None,
+            rcond: None,
+            device: DeviceChoice::Cpu,
+            warnings: Vec::new(),
+        }))
+    }
+
+    /// One right-hand side, from x = 0.
+    #[allow(clippy::too_many_arguments)] // the system, the method, and what watches it
+    fn column(
+        &self,
+        operator: &dyn Matrix<T>,
+        m: &mut dyn Preconditioner<T>,
+        workspace: &mut Lockstep<T>,
+        b: MatRef<'_, T>,
+        mut x: faer::MatMut<'_, T>,
+        done: &mut Done,
+        monitor: &mut dyn Monitor,
+    ) -> Result<End, Error> {
+        let n = b.nrows();
+        let goal = match self.accuracy {
+            Accuracy::Rounding => 8.0 * unit_roundoff::<T>(),
+            Accuracy::Residual(rtol) => rtol,
+        };
+        // r ← b − A·x
+        let mut r = b.to_owned();
+        let mut certificate = certify_with_residual(self.a, Op::Identity, x.as_ref(), b, r.as_mut());
+        let before = done.steps;
+        for _ in 0..CORRECTIONS {
+            if self.is_good(x.as_ref(), b, &certificate) {
+                return Ok(End::Good);
+            }
+            let reached = self.measure(&certificate);
+            let spent = done.steps - before;
+            let left = self.affordable.saturating_sub(spent);
+            // A residual of 10⁻¹² of where it began is what a recurrence keeps to.
+            let target = (goal / reached).clamp(1e-12, 1e-2);
+            let stop = StopCriterion { rtol: target, max_iters: left, ..StopCriterion::default() };
+            let decades = (reached / goal).max(1.0).ln();
+            let (mut stopped, mut hopeless) = (false, None);
+            let mut watch = |progress: Progress| {
+                let Progress::Iteration { index, residual } = progress else { return ControlFlow::Continue(()) };
+                if monitor.observe(Progress::Iteration { index: spent + index, residual: residual * reached }).is_break() {
+                    stopped = true;
+                    return ControlFlow::Break(());
+                }
+                let predicted = if residual < 1.0 { index as f64 * decades / -residual.ln() } else { f64::INFINITY };
+                let tried = index >= LEAST_STEPS as usize && 4 * (spent + index) >= self.affordable;
+                if tried && spent as f64 + predicted > self.affordable as f64 {
+                    hopeless = Some(predicted);
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            };
+            // A·d ≈ r;  x ← x + d
+            let mut d = vec![zero::<T>(); n];
+            let report = workspace.solve_one(operator, m, r.col_as_slice(0), &mut d, &stop, &mut watch)?;
+            done.steps += report.iterations;
+            done.products += report.operator_applications + 1;
+            done.preconditioned += report.preconditioner_applications;
+            done.corrections += 1;
+            for (x, d) in x.as_mut().col_mut(0).iter_mut().zip(&d) {
+                *x += *d;
+            }
+            let new = certify_with_residual(self.a, Op::Identity, x.as_ref(), b, r.as_mut());
+            if stopped {
+                return Ok(End::Stopped);
+            }
+            if let Some(predicted) = hopeless.filter(|_| !self.is_good(x.as_ref(), b, &new)) {
+                let steps = if predicted.is_finite() { format!("{predicted:.0} more steps") } else { "no end".into() };
+                let why = format!("after {} steps {steps} are predicted", done.steps - before);
+                return Ok(End::GivenUp(why));
+            }
+            let stagnated = !(self.measure(&new) <= 0.5 * reached)
+                && !(new.componentwise_backward_error <= 0.5 * certificate.componentwise_backward_error);
+            certificate = new;
+            if stagnated && !self.is_good(x.as_ref(), b, &certificate) {
+                break;
+            }
+        }
+        if self.is_good(x.as_ref(), b, &certificate) {
+            return Ok(End::Good);
+        }
+        Ok(End::GivenUp(format!("it reached {} after {} steps", too_large::<T>(&certificate), done.steps - before)))
+    }
+
+    /// The figure that the goal is for.
+    fn measure(&self, c: &Certificate) -> f64 {
+        match self.accuracy {
+            Accuracy::Rounding => c.backward_error,
+            Accuracy::Residual(_) => c.relative_residual,
+        }
+    }
+
+    fn is_good(&self, x: MatRef<'_, T>, b: MatRef<'_, T>, c: &Certificate) -> bool {
+        let rounding = || judge((self.a, Op::Identity), x, b, c, || true) == Outcome::Converged;
+        match self.accuracy {
+            Accuracy::Rounding => rounding(),
+            Accuracy::Residual(rtol) => c.relative_residual <= rtol || rounding(),
+        }
+    }
+}
+
+/// Work done so far.
+#[derive(Default)]
+struct Done {
+    steps: usize,
+    corrections: usize,
+    products: usize,
+    preconditioned: usize,
+}

@@ -8,7 +8,11 @@
 //! The form, flops against a rate or bytes against a bandwidth, is that of the roofline model (S. Williams, A. Waterman, D. Patterson,
 //! Commun. ACM 52 (2009) 65–76, doi:10.1145/1498765.1498785).
 
+use std::sync::OnceLock;
+
 use bt_formats::{RealScalar, Scalar};
+
+use crate::error::Error;
 
 /// Loops that share a pair of constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +38,25 @@ pub enum Kernel {
     Sweep,
 }
 
+/// What this process predicts with.
+static HERE: OnceLock<Machine> = OnceLock::new();
+
 impl Kernel {
+    /// Name in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tridiagonal => "tridiagonal",
+            Self::Band => "band",
+            Self::BandCholesky => "band-cholesky",
+            Self::Blocks => "blocks",
+            Self::BlockCholesky => "block-cholesky",
+            Self::Sparse => "sparse",
+            Self::SparseCholesky => "sparse-cholesky",
+            Self::Dense => "dense",
+            Self::Sweep => "sweep",
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Tridiagonal,
@@ -112,10 +134,57 @@ pub struct Work {
 }
 
 impl Machine {
-    /// The constants of this machine: those that were measured here, or those of the instruction set.
+    /// The constants that this process predicts with: those given to [`Machine::set`], or those shipped for the instruction set.
     pub fn here() -> &'static Self {
-        static HERE: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
         HERE.get_or_init(Self::of_instruction_set)
+    }
+
+    /// Lets this process predict with these constants. They are taken once, before the first prediction.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when a constant is not positive and finite, or when predictions have been made.
+    pub fn set(self) -> Result<(), Error> {
+        if let Some((name, value)) = self.constants().into_iter().find(|(_, v)| !(*v > 0.0 && v.is_finite())) {
+            let message = format!("the constant '{name}' of the machine is {value}; it must be positive and finite");
+            return Err(Error::Usage { message });
+        }
+        let late = || Error::Usage { message: "the constants of the machine are set once, before the first solve".into() };
+        HERE.set(self).map_err(|_| late())
+    }
+
+    /// All constants by name.
+    pub fn constants(&self) -> Vec<(String, f64)> {
+        let mut all = [("call", self.call), ("entry", self.entry), ("ordering", self.ordering), ("bandwidth", self.bandwidth)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec();
+        for (kernel, rate) in Kernel::ALL.iter().zip(&self.rates) {
+            all.push((format!("{}.step", kernel.name()), rate.step));
+            all.push((format!("{}.flops", kernel.name()), rate.flops));
+        }
+        all
+    }
+
+    /// The machine with these constants, in the order of [`Machine::constants`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] naming a constant that is missing, or one that there is not.
+    pub fn with_constants(given: &[(String, f64)]) -> Result<Self, Error> {
+        let mut machine = Self::of_instruction_set();
+        let names: Vec<String> = machine.constants().into_iter().map(|(name, _)| name).collect();
+        let value = |name: &str| given.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+        if let Some(missing) = names.iter().find(|name| value(name).is_none()) {
+            return Err(Error::Usage { message: format!("the constant '{missing}' of the machine is missing") });
+        }
+        if let Some((unknown, _)) = given.iter().find(|(name, _)| !names.contains(name)) {
+            return Err(Error::Usage { message: format!("'{unknown}' is not a constant of the machine") });
+        }
+        let of = |name: &str| value(name).unwrap_or(f64::NAN);
+        (machine.call, machine.entry) = (of("call"), of("entry"));
+        (machine.ordering, machine.bandwidth) = (of("ordering"), of("bandwidth"));
+        for (kernel, rate) in Kernel::ALL.iter().zip(&mut machine.rates) {
+            *rate = Rate { step: of(&format!("{}.step", kernel.name())), flops: of(&format!("{}.flops", kernel.name())) };
+        }
+        Ok(machine)
     }
 
     /// Measured on an AMD EPYC (Zen 4) with one thread with AVX-512; what other instruction sets do slower follows from the width of
@@ -124,20 +193,20 @@ impl Machine {
         let slower = [1.0, 1.6, 4.0][InstructionSet::here() as usize];
         let rate = |step: f64, flops: f64| Rate { step, flops: flops / slower };
         Self {
-            call: 5e-5,
-            entry: 2.5e-8,
-            ordering: 1.5e-7,
-            bandwidth: 1.2e10,
+            call: 3e-6,
+            entry: 8e-9,
+            ordering: 5e-8,
+            bandwidth: 3e10,
             rates: [
-                rate(1e-8, 1e9),
-                rate(1.2e-7, 2.0e10),
-                rate(1.5e-7, 1.0e10),
-                rate(8e-8, 2.0e10),
-                rate(1.2e-7, 1.2e10),
-                rate(2.5e-8, 5e9),
-                rate(1.5e-8, 8e9),
-                rate(1e-7, 3.0e10),
-                rate(2.5e-9, 1e9),
+                rate(1.4e-7, 1e12),
+                rate(9e-8, 1.45e10),
+                rate(1.15e-7, 3.8e9),
+                rate(9e-8, 9.5e9),
+                rate(2.7e-7, 6.7e9),
+                rate(6.5e-8, 1.5e10),
+                rate(3e-8, 1.2e10),
+                rate(5e-7, 2.3e10),
+                rate(5e-10, 1e12),
             ],
         }
     }

@@ -15,6 +15,9 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
+    if are_alike(a) {
+        return None;
+    }
     let n = a.nrows();
     let mut rows = vec![zero::<T::Real>(); n];
     let symmetric = method.row().needs == Needs::PositiveDefinite;
@@ -38,6 +41,20 @@ pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T
     let uniform = |factor: T::Real| vec![factor; n];
     let scaling = if symmetric { uniform(rows[0]) } else { uniform(one()) };
     Some(Scaling { rows: uniform(rows[0]), cols: scaling })
+}
+
+/// Whether all numbers are so near to each other, and to 1, that no line can need a scaling.
+fn are_alike<T: Scalar>(a: &Csr<T>) -> bool {
+    let (least, most) = a.values().iter().fold((T::Real::MAX, zero::<T::Real>()), |(least, most), v| {
+        let size = v.abs1();
+        // Zero counts for neither.
+        let nonzero = if size > zero() { size } else { T::Real::MAX };
+        (if nonzero < least { nonzero } else { least }, if size > most { size } else { most })
+    });
+    let (least, most) = (least.to_f64(), most.to_f64());
+    let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
+    // Factors are powers of two, each up to twice what its line asks for.
+    4.0 * most < SPREAD * least && most < far && least > 1.0 / far
 }
 
 /// The smallest and the largest factor.

@@ -83,6 +83,11 @@ impl<T: Scalar> Factored<T> {
         })
     }
 
+    /// Whether [`Factored::rcond`] costs nothing any more.
+    pub fn rcond_is_known(&self) -> bool {
+        self.rcond.get().is_some()
+    }
+
     /// That of A in units that bring a product of as large entries as can be to 1 and all others below (see
     /// [`maximum_product_matching`]): what the units of rows and columns cannot spoil.
     pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {

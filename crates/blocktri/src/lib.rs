@@ -3,6 +3,7 @@
 
 mod analyze;
 mod auto;
+mod calibrate;
 mod cost;
 mod deadline;
 mod direct;
@@ -44,13 +45,14 @@ pub use bt_iter::{
     ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Relaxation, Series, StopRule, Sweep,
     Triangles, TriangularSolves,
 };
+pub use calibrate::calibrate;
 pub use cost::{Kernel, Machine, Rate, Work};
 pub use direct::{DIRECT, Direct, DirectRow, Family, Needs};
 pub use error::Error;
 pub use factors::BlockSummary;
 pub use gpu::OpenDevice;
 pub use method::{Accuracy, Auto, BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
-pub use options::{Blocks, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
+pub use options::{Blocks, Condition, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use preconditioners::{CentralBand, Local, Precond};
 pub use solve::{Solution, solve};

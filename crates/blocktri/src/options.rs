@@ -106,6 +106,16 @@ pub enum Fallback {
     Stronger,
 }
 
+/// When the condition number of a direct method's matrix is estimated, which costs some five solves, once per factorization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// When the answer is in doubt: a correction by one more solve is not small beside x. Small systems always are.
+    #[default]
+    InDoubt,
+    /// Always.
+    Always,
+}
+
 /// Options of a solve. `SolveOptions::default()` is what `blocktri solve A.mtx` uses.
 ///
 /// ```
@@ -125,6 +135,8 @@ pub struct SolveOptions {
     pub fallback: Fallback,
     /// Where to compute.
     pub device: DeviceChoice,
+    /// When the condition number is estimated.
+    pub condition: Condition,
     /// Wall time at most; `None` for any. What is not done by then ends with the best x so far and
     /// [`Outcome::TimeLimit`](crate::Outcome::TimeLimit).
     pub time_limit: Option<Duration>,

@@ -12,7 +12,7 @@ use bt_direct::BlockLu;
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, memory, zero};
-use bt_iter::DroppedFill;
+use bt_iter::{DroppedFill, TriangularSolves};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::amd;
@@ -165,27 +165,21 @@ impl<T: Scalar> List<'_, T> {
         (kl, ku): (usize, usize),
         partition: impl FnOnce() -> Result<Partition, Error>,
     ) -> Result<(), Error> {
-        let (n, unit) = (self.a.nrows(), arithmetic::<T>());
-        let rows = n as f64;
-        let work = |kernel, flops: f64, values: f64| Work {
-            kernel,
-            steps: rows,
-            flops: unit * flops,
-            // Factors are written once and read once by a solve.
-            moved: 2.0 * values * size_of::<T>() as f64,
+        let n = self.a.nrows();
+        let in_order = |work: Work| Work {
             ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 },
+            ..work
         };
         if kl <= 1 && ku <= 1 {
             // Without pivoting half the work, but only where dominance makes the pivots safe.
             let method = if dominant(self.a) { Direct::Thomas } else { Direct::TridiagonalLu };
-            let work = work(Kernel::Tridiagonal, 10.0 * rows, 4.0 * rows);
-            self.push(method, reorder, work, 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
+            self.push(method, reorder, in_order(tridiagonal_work::<T>(n)), 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
             return Ok(());
         }
-        let band = work(Kernel::Band, band_flops(n, kl, ku), rows * (2 * kl + ku + 1) as f64);
+        let band = in_order(band_work::<T>(n, kl, ku));
         let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
         self.push(Direct::BandLu, reorder, band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
-        let half = work(Kernel::BandCholesky, rows * ((kl * kl) as f64 + 4.0 * kl as f64), rows * (kl + 1) as f64);
+        let half = in_order(half_band_work::<T>(n, kl));
         if kl == ku && self.may_gain(self.seconds(&half)) && self.is_definite() {
             let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandCholesky);
             self.push(Direct::BandCholesky, reorder, half, bytes, format!("{kl} sub-diagonals, Hermitian"));
@@ -194,11 +188,10 @@ impl<T: Scalar> List<'_, T> {
         if partition.n_blocks() > 1 {
             let (min, max) = partition.min_max_size();
             let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
-            let values = BlockLu::<f64>::bytes(&partition) / 8.0;
-            let blocks = work(Kernel::Blocks, block_flops(&partition), values);
+            let blocks = in_order(block_work::<T>(&partition));
             let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockLu);
             self.push(Direct::BlockLu, reorder, blocks, bytes, structure.clone());
-            let half = work(Kernel::BlockCholesky, block_flops(&partition) / 2.0, values / 2.0);
+            let half = in_order(half_block_work::<T>(&partition));
             if self.may_gain(self.seconds(&half)) && self.is_definite() {
                 let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockCholesky);
                 self.push(Direct::BlockCholesky, reorder, half, bytes, format!("{structure}, Hermitian"));
@@ -209,10 +202,7 @@ impl<T: Scalar> List<'_, T> {
 
     fn push_dense(&mut self) {
         let n = self.a.nrows();
-        let rows = n as f64;
-        let flops = arithmetic::<T>() * (2.0 / 3.0 * rows.powi(3) + 2.0 * rows * rows);
-        let moved = 2.0 * rows * rows * size_of::<T>() as f64;
-        let work = Work { kernel: Kernel::Dense, steps: rows, flops, moved, ordered: 0.0 };
+        let work = dense_work::<T>(n);
         // Where others are faster by far, nobody wants to read of it.
         if self.may_gain(0.1 * self.seconds(&work)) {
             let bytes = bytes_of::<T>(n, (n, n), Direct::DenseLu);
@@ -222,33 +212,16 @@ impl<T: Scalar> List<'_, T> {
 
     fn push_sparse(&mut self) {
         let Some(fill) = Fill::of(self.a) else { return };
-        let (unit, nnz, number) = (arithmetic::<T>(), self.a.nnz() as f64, size_of::<T>() as f64);
-        let work = |kernel, steps: f64, flops: f64| Work {
-            kernel,
-            steps,
-            flops: unit * (flops + 4.0 * steps),
-            moved: 2.0 * steps * number,
-            ordered: nnz,
-        };
-        let lu = work(Kernel::Sparse, fill.lu_entries(), fill.lu_flops);
-        let structure = format!("{nnz} entries, {:.2e} of factors in minimum degree order", fill.lu_entries());
-        self.push(Direct::SparseLu, Reorder::None, lu, fill.lu_bytes::<T>(), structure);
+        let structure =
+            format!("{} entries, {:.2e} of factors in minimum degree order", self.a.nnz(), fill.lu_entries());
+        self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
     }
 
     fn push_iterations(&mut self) {
         let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
         let definite = self.is_definite();
-        // A product with A and a solve with factors of its pattern, once or twice a step, and vectors.
-        let (method, precond, visits) = if definite {
-            (KrylovMethod::Cg, Precond::Ic0 { fill: DroppedFill::Forgotten, solves: Default::default() }, 1.0)
-        } else {
-            (KrylovMethod::BiCgStab, Precond::Ilu0 { fill: DroppedFill::Forgotten, solves: Default::default() }, 2.0)
-        };
-        let step = visits * (2.0 * nnz as f64 + 6.0 * n as f64);
-        // Incomplete factors take some five passes.
-        let steps = 5.0 * nnz as f64 + LEAST_STEPS * step;
-        let moved = steps * (number + 4) as f64;
-        let work = Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved, ordered: 0.0 };
+        let (method, precond) = iteration(definite);
+        let work = iteration_work(self.a, method, LEAST_STEPS);
         let bytes = (3 * nnz * (number + 4) + 16 * n * number) as u64;
         let structure = if definite { "Hermitian, positive diagonal" } else { "probed" };
         self.push(Krylov::new(method, precond), Reorder::None, work, bytes, structure.into());
@@ -264,6 +237,60 @@ impl<T: Scalar> List<'_, T> {
     }
 }
 
+/// The iteration for a matrix, which is `definite` or not.
+pub(crate) fn iteration(definite: bool) -> (KrylovMethod, Precond) {
+    let (fill, solves) = (DroppedFill::Forgotten, TriangularSolves::default());
+    if definite {
+        (KrylovMethod::Cg, Precond::Ic0 { fill, solves })
+    } else {
+        (KrylovMethod::BiCgStab, Precond::Ilu0 { fill, solves })
+    }
+}
+
+/// Incomplete factors on the pattern of A, some five passes over it, and so many steps: a product with A and a solve with the factors
+/// once or twice each, and vectors.
+pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, method: KrylovMethod, count: f64) -> Work {
+    let (n, nnz) = (a.nrows() as f64, a.nnz() as f64);
+    let visits = if method.is_symmetric() { 1.0 } else { 2.0 };
+    let steps = 5.0 * nnz + count * visits * (2.0 * nnz + 6.0 * n);
+    Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved: 0.0, ordered: 0.0 }
+}
+
+/// Work of `flops` real operations in all that writes `values` numbers once and reads them once, without a symbolic phase.
+fn work<T: Scalar>(kernel: Kernel, steps: f64, flops: f64, values: f64) -> Work {
+    let moved = 2.0 * values * size_of::<T>() as f64;
+    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0 }
+}
+
+pub(crate) fn tridiagonal_work<T: Scalar>(n: usize) -> Work {
+    let n = n as f64;
+    work::<T>(Kernel::Tridiagonal, n, 10.0 * n, 4.0 * n)
+}
+
+pub(crate) fn band_work<T: Scalar>(n: usize, kl: usize, ku: usize) -> Work {
+    work::<T>(Kernel::Band, n as f64, band_flops(n, kl, ku), n as f64 * (2 * kl + ku + 1) as f64)
+}
+
+pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
+    let (n, k) = (n as f64, k as f64);
+    work::<T>(Kernel::BandCholesky, n, n * (k * k + 4.0 * k), n * (k + 1.0))
+}
+
+pub(crate) fn block_work<T: Scalar>(partition: &Partition) -> Work {
+    let values = BlockLu::<f64>::bytes(partition) / 8.0;
+    work::<T>(Kernel::Blocks, partition.n() as f64, block_flops(partition), values)
+}
+
+pub(crate) fn half_block_work<T: Scalar>(partition: &Partition) -> Work {
+    let values = BlockLu::<f64>::bytes(partition) / 16.0;
+    work::<T>(Kernel::BlockCholesky, partition.n() as f64, block_flops(partition) / 2.0, values)
+}
+
+pub(crate) fn dense_work<T: Scalar>(n: usize) -> Work {
+    let n = n as f64;
+    work::<T>(Kernel::Dense, n, 2.0 / 3.0 * n.powi(3) + 2.0 * n * n, n * n)
+}
+
 /// Flops of a band LU with interchanges and one solve.
 pub(crate) fn band_flops(n: usize, kl: usize, ku: usize) -> f64 {
     let (n, kl, ku) = (n as f64, kl as f64, (ku + kl) as f64);
@@ -277,7 +304,7 @@ pub(crate) fn block_flops(partition: &Partition) -> f64 {
 }
 
 /// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.
-struct Fill {
+pub(crate) struct Fill {
     n: f64,
     /// Entries of L below its diagonal.
     below: f64,
@@ -286,7 +313,7 @@ struct Fill {
 
 impl Fill {
     /// `None` when it cannot be told.
-    fn of<T: Scalar>(a: &Csr<T>) -> Option<Self> {
+    pub fn of<T: Scalar>(a: &Csr<T>) -> Option<Self> {
         let n = a.nrows();
         let (mut order, mut position) = (vec![0u32; n], vec![0u32; n]);
         let mut memory = MemBuffer::new(amd::order_scratch::<u32>(n, a.nnz()));
@@ -301,6 +328,12 @@ impl Fill {
         2.0 * self.below + self.n
     }
 
+    pub fn lu_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
+        let entries = self.lu_entries();
+        let work = work::<T>(Kernel::Sparse, entries, self.lu_flops + 2.0 * entries, entries);
+        Work { ordered: a.nnz() as f64, ..work }
+    }
+
     /// Numbers and indices, and as much again while supernodes are assembled.
     fn lu_bytes<T: Scalar>(&self) -> u64 {
         (2.0 * self.lu_entries() * (size_of::<T>() + 4) as f64) as u64
@@ -309,16 +342,20 @@ impl Fill {
 
 /// Weakly diagonally dominant by rows or by columns: elimination without pivoting has growth at most 2.
 fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
-    let n = a.nrows();
-    let mut rows = vec![zero::<T::Real>(); n];
-    let mut cols = vec![zero::<T::Real>(); n];
-    a.for_each_entry(&mut |i, j, v| {
-        let modulus = if i == j { -v.abs() } else { v.abs() };
-        rows[i] += modulus;
-        cols[j] += modulus;
-    });
-    let weak = |sums: &[T::Real]| sums.iter().all(|s| *s <= zero());
-    weak(&rows) || weak(&cols)
+    let off = |i: usize, j: u32, v: &T| if i as u32 == j { -v.abs() } else { v.abs() };
+    let row = |i: usize| {
+        let (cols, values) = a.row(i);
+        cols.iter().zip(values).fold(zero::<T::Real>(), |sum, (j, v)| sum + off(i, *j, v))
+    };
+    if (0..a.nrows()).all(|i| row(i) <= zero()) {
+        return true;
+    }
+    let mut sums = vec![zero::<T::Real>(); a.ncols()];
+    for i in 0..a.nrows() {
+        let (cols, values) = a.row(i);
+        cols.iter().zip(values).for_each(|(j, v)| sums[*j as usize] += off(i, *j, v));
+    }
+    sums.iter().all(|s| *s <= zero())
 }
 
 /// The choice and its reason as a sentence.

@@ -185,16 +185,15 @@ pub(crate) fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T
         }
         .into());
     }
-    for col in 0..b.ncols() {
-        for row in 0..b.nrows() {
-            let v = b[(row, col)];
-            if !Scalar::is_finite(v) {
-                return Err(InputError::NonFinite { what: "right-hand side", row, col, value: v.to_string() }.into());
-            }
-        }
-    }
     if b.ncols() == 0 {
         return Err(Error::Usage { message: "there is no right-hand side".into() });
     }
-    Ok(b.to_owned())
+    let b = b.to_owned();
+    for col in 0..b.ncols() {
+        if let Some(row) = b.col_as_slice(col).iter().position(|v| !Scalar::is_finite(*v)) {
+            let value = b[(row, col)].to_string();
+            return Err(InputError::NonFinite { what: "right-hand side", row, col, value }.into());
+        }
+    }
+    Ok(b)
 }

@@ -1,11 +1,12 @@
 //! A factored system: what [`Solver`] does with its factors.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
     BlockLu, FactorError, FactorStats, Factorization, Inertia, LogDet, Refined, Refinement, SelectedInverse,
-    error_bounds, refine,
+    error_bounds, refine_with_residual,
 };
 use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
@@ -21,7 +22,7 @@ use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, matching, transform};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
-use crate::options::{Blocks, DeviceChoice, Fallback, Reorder, SolveOptions};
+use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
 use crate::plan::{Candidate, Plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
@@ -52,6 +53,8 @@ pub struct Solver<T: Scalar> {
     candidates: Vec<Candidate>,
     notes: Vec<String>,
     times: PhaseTimes,
+    /// Whether a solve has put the condition in doubt.
+    doubt: OnceLock<bool>,
 }
 
 /// A matrix whose methods have been weighed.
@@ -116,7 +119,7 @@ impl<T: Scalar> Solver<T> {
             notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
         }
         let times = PhaseTimes { reorder, setup: start.elapsed().saturating_sub(reorder), ..PhaseTimes::default() };
-        Self { a, factored, factoring, options: options.clone(), candidates, notes, times }
+        Self { a, factored, factoring, options: options.clone(), candidates, notes, times, doubt: OnceLock::new() }
     }
 
     /// Solves A·X = B for the columns of `b`, refines, and certifies the answer.
@@ -162,12 +165,16 @@ impl<T: Scalar> Solver<T> {
             (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
             (_, asked) => asked,
         };
-        let (x, refined) = self.refined(op, &b, refinement);
+        let (x, refined, r) = self.refined(op, &b, refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
         let n = b.nrows();
-        let rcond = self.factored.rcond(&self.a);
-        let scaled_rcond = || rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond));
+        let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, r, &x);
+        let rcond = if in_doubt { self.factored.rcond(&self.a) } else { None };
+        let scaled_rcond = || {
+            let rcond = self.factored.rcond(&self.a);
+            rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond))
+        };
         // Factors in single precision do not tell whether the matrix is regular in double.
         let single = *precision == Precision::Single;
         let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || {
@@ -192,7 +199,7 @@ impl<T: Scalar> Solver<T> {
             notes.push(format!("element growth of the factorization: {:.1e}", stats.growth));
         }
         match rcond {
-            None => {
+            None if in_doubt => {
                 outcome = Outcome::Inaccurate;
                 notes.push(
                     "the condition number is beyond what factors in single precision can tell, and no digit of x is certain"
@@ -206,7 +213,7 @@ impl<T: Scalar> Solver<T> {
         }
         if !is_finite(&x) {
             notes.push("the solution is larger than the largest number of its type, and overflows".into());
-        } else if outcome == Outcome::Inaccurate && rcond.is_some() {
+        } else if outcome == Outcome::Inaccurate && (rcond.is_some() || !in_doubt) {
             notes.push(format!("{} is not at rounding level", too_large::<T>(&certificate)));
         }
         notes.extend(warnings.iter().cloned());
@@ -240,12 +247,12 @@ impl<T: Scalar> Solver<T> {
 
     /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
     /// near the ends of the range are brought to its middle and back.
-    fn refined(&self, op: Op, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined) {
+    fn refined(&self, op: Op, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined, Mat<T>) {
         let as_given = || {
             let mut x = b.clone();
             self.factored.factors.solve_op_in_place(op, x.as_mut());
-            let refined = self.refine(op, b, &mut x, refinement);
-            (x, refined)
+            let (refined, r) = self.refine(op, b, &mut x, refinement);
+            (x, refined, r)
         };
         let exponents: Vec<i32> = (0..b.ncols()).map(|j| middle_exponent::<T>(b.col_as_slice(j))).collect();
         if exponents.iter().all(|&e| e == 0) {
@@ -260,7 +267,8 @@ impl<T: Scalar> Solver<T> {
         times_powers(&mut scaled, -1);
         let mut x = scaled.clone();
         self.factored.factors.solve_op_in_place(op, x.as_mut());
-        let refined = self.refine(op, &scaled, &mut x, refinement);
+        let (refined, mut r) = self.refine(op, &scaled, &mut x, refinement);
+        times_powers(&mut r, 1);
         times_powers(&mut x, 1);
         let certificate = certify(&self.a, op, x.as_ref(), b.as_ref());
         let is_good = |x: &Mat<T>, c: &Certificate| {
@@ -268,55 +276,75 @@ impl<T: Scalar> Solver<T> {
         };
         if !is_good(&x, &certificate) {
             // Unknowns that are small beside the others may have left the range with the scaling.
-            let (other, found) = as_given();
+            let (other, found, r) = as_given();
             if is_good(&other, &found.certificate) {
-                return (other, found);
+                return (other, found, r);
             }
         }
-        (x, Refined { certificate, ..refined })
+        (x, Refined { certificate, ..refined }, r)
     }
 
-    fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> Refined {
-        let refine =
-            |x: &mut Mat<T>, refinement| refine(&self.a, &*self.factored.factors, op, b.as_ref(), x, refinement);
+    /// Refines, and returns the last residual.
+    fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> (Refined, Mat<T>) {
+        let refine = |x: &mut Mat<T>, refinement| {
+            refine_with_residual(&self.a, &*self.factored.factors, op, b.as_ref(), x, refinement)
+        };
         if !is_finite(x) {
             // Numbers of x that overflow may matter little: without them the others may solve the system.
             let mut without = x.clone();
             finite_only(without.as_mut());
             let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
-            let refined = bt_direct::refine(&self.a, factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
-            if is_finite(&without) && at_rounding_level::<T>(&refined.certificate) {
+            let refined = refine_with_residual(&self.a, factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
+            if is_finite(&without) && at_rounding_level::<T>(&refined.0.certificate) {
                 *x = without;
                 return refined;
             }
         }
-        let first = refine(x, refinement);
+        let (first, r) = refine(x, refinement);
         let good = judge((&self.a, op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
         if good || refinement != Refinement::Auto {
-            return first;
+            return (first, r);
         }
         let is_good = |x: &Mat<T>, refined: &Refined| {
             judge((&self.a, op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
         };
-        let mut more = refine(x, Refinement::Stagnation);
+        let (mut more, mut r) = refine(x, Refinement::Stagnation);
         if !is_good(x, &more) && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
-            more = refine(x, Refinement::Steps(0));
+            (more, r) = refine(x, Refinement::Steps(0));
         }
         if !is_good(x, &more) {
             let mut zeroed = x.clone();
             if set_unresolved(&self.a, &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
-                let other = refine(&mut zeroed, Refinement::Auto);
+                let (other, left) = refine(&mut zeroed, Refinement::Auto);
                 if is_good(&zeroed, &other) {
-                    (*x, more) = (zeroed, other);
+                    (*x, more, r) = (zeroed, other, left);
                 }
             }
         }
-        Refined {
+        let refined = Refined {
             steps: first.steps + more.steps,
             operator_applications: first.operator_applications + more.operator_applications,
             solves: first.solves + more.solves,
             ..more
+        };
+        (refined, r)
+    }
+
+    /// Whether rounding may have taken digits of x: d = op(F)⁻¹·r of the residual r, which is rounding all over, is of the size of
+    /// the error, and tells in one solve what an estimate of the condition number does in five. Found out once per factorization.
+    fn is_in_doubt(&self, op: Op, r: Mat<T>, x: &Mat<T>) -> bool {
+        let n = x.nrows();
+        if n <= DOUBLED_ROWS || self.factored.precision == Precision::Single || self.factored.rcond_is_known() {
+            return true;
         }
+        *self.doubt.get_or_init(|| {
+            let (mut d, x) = (r.subcols(0, 1).to_owned(), x.col_as_slice(0));
+            self.factored.factors.solve_op_in_place(op, d.as_mut());
+            let (largest_d, largest_x) = (max_abs(d.col_as_slice(0)), max_abs(x));
+            // d may be √n times smaller than the error at its worst; without rounding it tells nothing.
+            let limit = 1e-3 / (n as f64).powf(1.5);
+            !(largest_d > 0.0 && largest_d <= limit.max(1e3 * unit_roundoff::<T>()) * largest_x)
+        })
     }
 
     /// Whether a small system seems singular to working precision, to factors of less than twice the precision.
@@ -406,6 +434,7 @@ impl<T: Scalar> Solver<T> {
                 let setup = start.elapsed().saturating_sub(reorder_time);
                 self.times = PhaseTimes { reorder: reorder_time, setup, ..self.times };
                 (self.a, self.factored, self.notes) = (new, factored, notes);
+                self.doubt = OnceLock::new();
                 Ok(())
             }
             Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
@@ -473,6 +502,7 @@ impl<T: Scalar> Solver<T> {
         let start = Instant::now();
         let transform = transform(&self.a, Some(method), reorder, &mut self.notes)?;
         self.factored = factor(&self.a, method, transform, self.factoring.precision, &self.options, monitor)?;
+        self.doubt = OnceLock::new();
         self.times.setup += start.elapsed();
         Ok(())
     }
@@ -509,17 +539,24 @@ fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
 
 /// A without stored zeros, which must not widen the structure; structurally regular.
 pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result<Csr<T>, Error> {
-    let kept = if a.values().contains(&zero()) {
+    let kept = if a.values().iter().any(|v| *v == zero()) {
         let kept = a.without_zeros();
         notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
         kept
     } else {
         a.clone()
     };
-    if (0..kept.nrows()).any(|i| kept.get(i, i) == zero()) {
+    if (0..kept.nrows()).any(|i| !has_diagonal(&kept, i)) {
         matching(&kept)?;
     }
     Ok(kept)
+}
+
+/// Whether row i, without stored zeros, has a diagonal entry.
+fn has_diagonal<T: Scalar>(a: &Csr<T>, i: usize) -> bool {
+    let (cols, i) = (a.row(i).0, i as u32);
+    // A few comparisons in a row are faster than a search.
+    if cols.len() <= 16 { cols.contains(&i) } else { cols.binary_search(&i).is_ok() }
 }
 
 /// The reordering that direct methods are asked for: given blocks are blocks of the given order.

@@ -110,7 +110,7 @@ pub use nopivot::NoPivotLu;
 pub use parallel_cyclic_reduction::ParallelCyclicReduction;
 pub use periodic::{Cyclic, PeriodicTridiagonal};
 pub use rbt::{Fallback, FallbackReason, Rbt, RbtOptions};
-pub use refine::{Refined, Refinement, refine};
+pub use refine::{Refined, Refinement, refine, refine_with_residual};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
 pub use sparse_lu::SparseLu;
 pub use spike::{Spike, SpikeOptions, TridiagonalSpike};

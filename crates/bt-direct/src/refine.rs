@@ -14,7 +14,7 @@ use crate::factorization::Factorization;
 /// How many steps at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refinement {
-    /// Until the backward error stops improving, at most three steps.
+    /// Until the backward error is a few units of roundoff, normwise and componentwise, or stops improving; at most three steps.
     Auto,
     /// As `Auto` with no other limit than fifty steps, for factors that are far from those of A: in lower precision, boosted.
     /// Where a row says nothing yet (a componentwise error near 1: its unknowns are far below the others), as long as some
@@ -50,13 +50,35 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     x: &mut Mat<T>,
     refinement: Refinement,
 ) -> Refined {
+    refine_with_residual(a, factors, op, b, x, refinement).0
+}
+
+/// As [`refine`], with the last residual: that of `x`, or of what the last step made of it where that was not kept.
+///
+/// # Panics
+/// As there.
+#[inline(never)]
+pub fn refine_with_residual<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
+    a: &A,
+    factors: &F,
+    op: Op,
+    b: MatRef<'_, T>,
+    x: &mut Mat<T>,
+    refinement: Refinement,
+) -> (Refined, Mat<T>) {
     let max_steps = match refinement {
         Refinement::Auto => 3,
         Refinement::Stagnation => 50,
         Refinement::Steps(n) => n,
     };
-    // Below a few units of roundoff nothing is left to improve.
-    let goal = 2.0 * unit_roundoff::<T>();
+    // Below a few units of roundoff nothing is left to improve; what is nearly there is not worth a step.
+    let u = unit_roundoff::<T>();
+    let goal = 2.0 * u;
+    let good = |c: &Certificate| match refinement {
+        Refinement::Auto => c.backward_error <= 8.0 * u && c.componentwise_backward_error <= 32.0 * u,
+        Refinement::Stagnation => c.backward_error <= goal && c.componentwise_backward_error <= 8.0 * goal,
+        Refinement::Steps(_) => false,
+    };
     // r ← B − op(A)·X
     let mut r = b.to_owned();
     let certificate = certify_with_residual(a, op, x.as_ref(), b, r.as_mut());
@@ -66,7 +88,7 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     let mut corrections = (refinement == Refinement::Stagnation).then(|| Corrections::new(x));
     for _ in 0..max_steps {
         let c = done.certificate;
-        if auto && c.backward_error <= goal && c.componentwise_backward_error <= 8.0 * goal {
+        if good(&c) {
             break;
         }
         // d ← op(F)⁻¹·r;  X' ← X + d;  r ← B − op(A)·X'
@@ -98,7 +120,7 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
             break;
         }
     }
-    done
+    (done, r)
 }
 
 /// A componentwise backward error that tells nothing about progress: an unknown far below the others has no digit yet.

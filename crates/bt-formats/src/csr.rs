@@ -409,6 +409,10 @@ impl<T: Scalar> Matrix<T> for Csr<T> {
         self.values.len()
     }
 
+    fn as_rows(&self) -> Option<&Csr<T>> {
+        Some(self)
+    }
+
     fn bytes(&self) -> usize {
         let index = self.index.as_ref().map_or(0, SliceIndex::bytes);
         size_of_val(&*self.row_ptr) + size_of_val(&*self.col_idx) + size_of_val(&*self.values) + index

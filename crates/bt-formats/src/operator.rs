@@ -6,6 +6,7 @@
 
 use faer::{MatMut, MatRef};
 
+use crate::csr::Csr;
 use crate::scalar::{RealScalar, Scalar, ScalarKind};
 
 /// Which of A, Aᵀ, Aᴴ takes part in a product or a solve.
@@ -88,6 +89,11 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
     }
     /// Calls `visit(row, col, value)` for every stored entry, row by row, columns increasing in a row.
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T));
+
+    /// The matrix itself, where its rows can be read one by one.
+    fn as_rows(&self) -> Option<&Csr<T>> {
+        None
+    }
 
     /// y ← |op(A)|·x + y for a real non-negative `x`: the denominator of the componentwise backward error.
     fn accumulate_abs(&self, op: Op, x: &[T::Real], y: &mut [T::Real]) {

@@ -8,6 +8,8 @@
 //! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
 //! factors hold at least the entries of A.
 
+use std::cell::OnceCell;
+
 use bt_direct::BlockLu;
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
@@ -75,28 +77,36 @@ impl Plan {
     }
 }
 
+/// Numbers stored for an entry, up to which a structure is full.
+const FULL: f64 = 1.5;
+
+/// What half a matrix must be predicted to gain before the other half is compared with it.
+const SURE: f64 = 1.2;
+
 /// Steps that an iteration to rounding level takes at least.
 pub(crate) const LEAST_STEPS: f64 = 12.0;
+
+/// What an iteration must be predicted to gain over a direct method, which is surer.
+pub(crate) const GAIN: f64 = 2.0;
 
 /// Rows below which iterations are not thought of: direct methods take milliseconds.
 const SMALL: usize = 2000;
 
 /// Ranks the methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
 pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
-    let mut list = List { a, machine: Machine::here(), candidates: Vec::new() };
+    let mut list = List::of(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
         list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+        list.push_dense();
     }
     let mut order = None;
-    if reorder == Reorder::Rcm || (reorder == Reorder::Auto && list.may_gain(list.least_of_bands())) {
+    let reordered = reorder == Reorder::Auto && !list.is_full && list.may_gain(list.least_of_bands());
+    if reorder == Reorder::Rcm || reordered {
         let p = rcm(a)?;
         let narrow = bandwidth_under(a, &p);
         list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
-    }
-    if natural {
-        list.push_dense();
     }
     if natural && list.may_gain(list.least_of_sparse()) {
         list.push_sparse();
@@ -117,16 +127,27 @@ struct List<'a, T: Scalar> {
     a: &'a Csr<T>,
     machine: &'static Machine,
     candidates: Vec<Candidate>,
+    /// Bytes that may be taken, once somebody wants many.
+    allowed: OnceCell<Option<u64>>,
+    definite: OnceCell<bool>,
+    /// Whether a band or blocks hold little but entries of A: no order makes them narrower.
+    is_full: bool,
 }
 
-impl<T: Scalar> List<'_, T> {
+impl<'a, T: Scalar> List<'a, T> {
+    fn of(a: &'a Csr<T>) -> Self {
+        let (allowed, definite) = (OnceCell::new(), OnceCell::new());
+        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, definite, is_full: false }
+    }
+
     fn seconds(&self, work: &Work) -> f64 {
         self.machine.seconds::<T>(self.a.nnz(), work)
     }
 
     fn push(&mut self, method: impl Into<Method>, reorder: Reorder, work: Work, bytes: u64, structure: String) {
         let seconds = self.seconds(&work);
-        let refused = memory::allowed().filter(|allowed| bytes > *allowed).map(|allowed| {
+        let allowed = if bytes < memory::SMALL { None } else { *self.allowed.get_or_init(memory::allowed) };
+        let refused = allowed.filter(|allowed| bytes > *allowed).map(|allowed| {
             format!("needs {}, and {} may be taken", memory::in_words(bytes), memory::in_words(allowed))
         });
         self.candidates.push(Candidate { method: method.into(), reorder, work, seconds, bytes, structure, refused });
@@ -177,10 +198,12 @@ impl<T: Scalar> List<'_, T> {
             return Ok(());
         }
         let band = in_order(band_work::<T>(n, kl, ku));
+        let (nnz, rows) = (self.a.nnz() as f64, n as f64);
+        self.is_full |= rows * (kl + ku + 1) as f64 <= FULL * nnz;
         let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
         self.push(Direct::BandLu, reorder, band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
         let half = in_order(half_band_work::<T>(n, kl));
-        if kl == ku && self.may_gain(self.seconds(&half)) && self.is_definite() {
+        if kl == ku && self.may_gain(SURE * self.seconds(&half)) && self.is_definite() {
             let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandCholesky);
             self.push(Direct::BandCholesky, reorder, half, bytes, format!("{kl} sub-diagonals, Hermitian"));
         }
@@ -188,11 +211,13 @@ impl<T: Scalar> List<'_, T> {
         if partition.n_blocks() > 1 {
             let (min, max) = partition.min_max_size();
             let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
+            let held: f64 = partition.sizes().map(|k| 3.0 * (k * k) as f64).sum();
+            self.is_full |= held <= FULL * nnz;
             let blocks = in_order(block_work::<T>(&partition));
             let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockLu);
             self.push(Direct::BlockLu, reorder, blocks, bytes, structure.clone());
             let half = in_order(half_block_work::<T>(&partition));
-            if self.may_gain(self.seconds(&half)) && self.is_definite() {
+            if self.may_gain(SURE * self.seconds(&half)) && self.is_definite() {
                 let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockCholesky);
                 self.push(Direct::BlockCholesky, reorder, half, bytes, format!("{structure}, Hermitian"));
             }
@@ -219,6 +244,10 @@ impl<T: Scalar> List<'_, T> {
 
     fn push_iterations(&mut self) {
         let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
+        let least = self.seconds(&iteration_work(self.a, KrylovMethod::Cg, LEAST_STEPS));
+        if !self.may_gain(GAIN * least) {
+            return;
+        }
         let definite = self.is_definite();
         let (method, precond) = iteration(definite);
         let work = iteration_work(self.a, method, LEAST_STEPS);
@@ -233,7 +262,7 @@ impl<T: Scalar> List<'_, T> {
             let d = self.a.get(i, i);
             d.re() > zero() && d.im() == zero()
         };
-        (0..self.a.nrows()).all(positive) && bt_iter::asymmetry(self.a).is_none()
+        *self.definite.get_or_init(|| (0..self.a.nrows()).all(positive) && bt_iter::asymmetry(self.a).is_none())
     }
 }
 

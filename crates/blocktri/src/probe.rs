@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, LEAST_STEPS, Plan, explain, seconds_in_words};
+use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, explain, seconds_in_words};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -42,9 +42,6 @@ pub(crate) enum Probed<T: Scalar> {
 
 /// Corrections x ← x + d, at most.
 const CORRECTIONS: usize = 12;
-
-/// What an iteration must be predicted to gain over a direct method, which is surer.
-const GAIN: f64 = 2.0;
 
 /// Steps of an iteration where no direct method is possible, at most.
 const UNLIMITED: f64 = 20_000.0;

@@ -91,6 +91,9 @@ fn under(limit: Limit, available: Option<u64>, held: impl FnOnce() -> u64) -> Op
     }
 }
 
+/// Bytes that are granted without a look.
+pub const SMALL: u64 = 4 << 20;
+
 /// Asks for `bytes` more for `what` ("the factors of sparse-lu"). Nothing is reserved: it is a judgement, to be asked
 /// for before memory of that size is taken.
 ///
@@ -103,7 +106,6 @@ fn under(limit: Limit, available: Option<u64>, held: impl FnOnce() -> u64) -> Op
 /// # Errors
 /// [`Error::NotEnoughMemory`] when there is less.
 pub fn ask(bytes: u64, what: &str) -> Result<()> {
-    const SMALL: u64 = 4 << 20;
     if bytes < SMALL {
         return Ok(());
     }

@@ -46,6 +46,7 @@ fn time(label: &str, a: &Csr<f64>, m: Method) {
 }
 fn blocktri_n(a: &Csr<f64>) -> usize { a.row_ptr().len() - 1 }
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("plan") { let g: Vec<usize> = std::env::args().skip(2).map(|v| v.parse().unwrap()).collect(); let a = band(g[0], g[1], g[1]); for c in blocktri::analyze(&a).unwrap().candidates { println!("{} {} {:.2e} s {} B {} {:?}", c.method, c.reorder, c.seconds, c.bytes, c.structure, c.work); } return; }
     if std::env::args().nth(1).as_deref() == Some("one") { let g: Vec<usize> = std::env::args().skip(2).map(|v| v.parse().unwrap()).collect(); let a = band(g[0], g[1], g[1]); let b = Mat::from_fn(g[0], 1, |i, _| 1.0 + (i % 7) as f64); for _ in 0..g[2] { solve(&a, b.as_ref(), &SolveOptions::default(), &mut ()).unwrap(); } return; }
     if std::env::args().nth(1).as_deref() == Some("calibrate") { let t = Instant::now(); for (n, v) in blocktri::calibrate(&mut ()).unwrap().constants() { println!("{n} {v:.3e}"); } println!("{:?}", t.elapsed()); return; }
     rayon_one();

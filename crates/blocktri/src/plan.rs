@@ -276,12 +276,12 @@ pub(crate) fn iteration(definite: bool) -> (KrylovMethod, Precond) {
     }
 }
 
-/// Incomplete factors on the pattern of A, some five passes over it, and so many steps: a product with A and a solve with the factors
+/// Incomplete factors on the pattern of A, some five passes over it and a product of every two entries of a row, and so many steps: a product with A and a solve with the factors
 /// once or twice each, and vectors.
 pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, method: KrylovMethod, count: f64) -> Work {
     let (n, nnz) = (a.nrows() as f64, a.nnz() as f64);
     let visits = if method.is_symmetric() { 1.0 } else { 2.0 };
-    let steps = 5.0 * nnz + count * visits * (2.0 * nnz + 6.0 * n);
+    let steps = nnz * (5.0 + nnz / n.max(1.0)) + count * visits * (2.0 * nnz + 6.0 * n);
     Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved: 0.0, ordered: 0.0 }
 }
 

@@ -14,6 +14,12 @@ pub(crate) fn parallelism() -> Par {
     }
 }
 
+/// [`parallelism`] where so many flops are to be done that threads pay.
+pub(crate) fn parallelism_for(flops: f64) -> Par {
+    const FEW: f64 = 1e7;
+    if flops < FEW { Par::Seq } else { parallelism() }
+}
+
 /// Runs `work`; a panic gives `None`, and if it comes from faer it is not printed.
 pub(crate) fn quietly<R>(work: impl FnOnce() -> R) -> Option<R> {
     // The panic hook is global, so it is wrapped once, and silent only for faer's own files while this runs.

@@ -25,12 +25,12 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 use faer::{Conj, MatMut, Par, Spec};
 
-use self::pattern::{Triangle, too_large};
+pub(crate) use self::pattern::{Pattern, Triangle, too_large};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::guard::{parallelism, quietly};
+use crate::guard::quietly;
 use crate::tridiagonal_lu::zeros;
 
 const METHOD: &str = "sparse-cholesky";
@@ -112,7 +112,7 @@ impl<T: Scalar> SparseCholesky<T> {
         let mut cholesky = Self {
             triangle,
             values: zeros(structure.values())?,
-            memory: MemBuffer::try_new(structure.llt_scratch::<T>()).map_err(out_of_memory)?,
+            memory: MemBuffer::try_new(structure.llt_scratch::<T>(symbolic.par())).map_err(out_of_memory)?,
             buffers: Buffers::new(structure, symbolic.n())?,
             stats: FactorStats::default(),
             symbolic,
@@ -160,7 +160,7 @@ impl<T: Scalar> SparseCholesky<T> {
         triangle.fill(&symbolic.pattern, structure.half(), order, |_, e| Scalar::conj(a.values()[e]));
         let matrix = triangle.matrix();
         let stack = MemStack::new(memory);
-        let (plain, par) = (faer::prelude::default(), parallelism());
+        let (plain, par) = (faer::prelude::default(), symbolic.par());
         // A row by number (from 1 where L is formed row by row) that has no pivot.
         let done = quietly(|| match structure {
             Structure::Simplicial(s) => {

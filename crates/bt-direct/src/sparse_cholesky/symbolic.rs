@@ -4,16 +4,16 @@
 use std::sync::OnceLock;
 
 use bt_formats::{Csr, LinearOperator, Matrix, Scalar};
-use faer::Spec;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::SymbolicSupernodalParams;
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
+use faer::{Par, Spec};
 
 use super::WIDE;
 use super::counts::{Counts, count};
 use super::pattern::{Half, Pattern, Triangle, too_large};
 use crate::error::{FactorError, Result};
-use crate::guard::{parallelism, quietly};
+use crate::guard::{parallelism_for, quietly};
 
 /// Flops per entry of L from which dense kernels on supernodes pay.
 const SUPERNODAL_FLOPS: f64 = 80.0;
@@ -77,38 +77,54 @@ impl Structure {
         }
     }
 
-    /// The places of the diagonal among the values.
-    pub fn diagonal(&self) -> impl Iterator<Item = usize> + '_ {
+    /// Where the columns of L stand among the values, each from its diagonal on.
+    pub fn columns(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let n = match self {
             Self::Simplicial(s) => s.nrows(),
             Self::Supernodal(s) => s.nrows(),
         };
         let mut at = 0;
         (0..n).map(move |j| match self {
-            Self::Simplicial(s) => s.col_ptr()[j] as usize,
+            Self::Simplicial(s) => s.col_ptr()[j] as usize..s.col_ptr()[j + 1] as usize,
             Self::Supernodal(s) => {
                 while s.supernode_end()[at] as usize <= j {
                     at += 1;
                 }
                 let (begin, end) = (s.supernode_begin()[at] as usize, s.supernode_end()[at] as usize);
                 let ld = end - begin + s.supernode(at).pattern().len();
-                s.col_ptr_for_val()[at] as usize + (j - begin) * (ld + 1)
+                let column = s.col_ptr_for_val()[at] as usize + (j - begin) * ld;
+                column + j - begin..column + ld
             }
         })
+    }
+
+    /// The places of the diagonal among the values.
+    pub fn diagonal(&self) -> impl Iterator<Item = usize> + '_ {
+        self.columns().map(|column| column.start)
     }
 
     pub fn solve_scratch<T: Scalar>(&self) -> StackReq {
         match self {
             Self::Simplicial(s) => s.solve_in_place_scratch::<T>(WIDE),
-            Self::Supernodal(s) => s.solve_in_place_scratch::<T>(WIDE, faer::Par::Seq),
+            Self::Supernodal(s) => s.solve_in_place_scratch::<T>(WIDE, Par::Seq),
         }
     }
 
-    pub fn llt_scratch<T: Scalar>(&self) -> StackReq {
+    pub fn llt_scratch<T: Scalar>(&self, par: Par) -> StackReq {
         match self {
             Self::Simplicial(s) => simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows()),
             Self::Supernodal(s) => {
-                supernodal::factorize_supernodal_numeric_llt_scratch::<u32, T>(s, parallelism(), Spec::default())
+                supernodal::factorize_supernodal_numeric_llt_scratch::<u32, T>(s, par, Spec::default())
+            }
+        }
+    }
+
+    pub fn ldl_scratch<T: Scalar>(&self, par: Par) -> StackReq {
+        match self {
+            Self::Simplicial(s) => simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows()),
+            Self::Supernodal(s) => {
+                let spec = Spec::default();
+                supernodal::factorize_supernodal_numeric_intranode_lblt_scratch::<u32, T>(s, par, spec)
             }
         }
     }
@@ -141,11 +157,17 @@ impl SymbolicCholesky {
     fn of_pattern(pattern: Pattern) -> Result<Self> {
         let eliminated = (!pattern.is_symmetric()).then(|| pattern.of_sum());
         let order = eliminated.as_ref().unwrap_or(&pattern).minimum_degree(super::METHOD)?;
-        Self::in_order(pattern, eliminated, &order)
+        Self::in_order(pattern, eliminated, &order, SUPERNODAL_FLOPS)
     }
 
-    /// `eliminated` with the entries of `pattern`, and more, eliminated in the order given.
-    pub(crate) fn in_order(pattern: Pattern, eliminated: Option<Pattern>, order: &[u32]) -> Result<Self> {
+    /// `eliminated` with the entries of `pattern`, and more, eliminated in the order given; by supernodes from so many flops an
+    /// entry of L on.
+    pub(crate) fn in_order(
+        pattern: Pattern,
+        eliminated: Option<Pattern>,
+        order: &[u32],
+        supernodal_flops: f64,
+    ) -> Result<Self> {
         let (n, nnz) = (pattern.n(), pattern.idx.len());
         if n.max(nnz) > i32::MAX as usize / 4 {
             return Err(too_large(n, nnz));
@@ -161,7 +183,7 @@ impl SymbolicCholesky {
             eliminated,
             fill,
             flops,
-            supernodal: flops > SUPERNODAL_FLOPS * fill as f64,
+            supernodal: flops >= supernodal_flops * fill as f64,
             structure: OnceLock::new(),
         })
     }
@@ -201,7 +223,23 @@ impl SymbolicCholesky {
     /// At first O(fill) time, and four bytes an entry of L where they are few.
     pub fn bytes<T: Scalar>(&self) -> Result<usize> {
         let structure = self.structure()?;
-        Ok(self.held::<T>(structure) + structure.llt_scratch::<T>().size_bytes())
+        Ok(self.held::<T>(structure) + structure.llt_scratch::<T>(self.par()).size_bytes())
+    }
+
+    /// As [`SymbolicCholesky::bytes`], of L·D·Lᴴ.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ldl_bytes<T: Scalar>(&self) -> Result<usize> {
+        let structure = self.structure()?;
+        // The pivots' exchanges, the order with them, what stands beside the diagonal of D, and the scaling.
+        let more = self.n() * (3 * size_of::<u32>() + size_of::<T>() + size_of::<T::Real>());
+        Ok(self.held::<T>(structure) + structure.ldl_scratch::<T>(self.par()).size_bytes() + more)
+    }
+
+    /// The threads that a factorization is worth.
+    pub(crate) fn par(&self) -> Par {
+        parallelism_for(self.flops)
     }
 
     /// All but the work space of a factorization.

@@ -42,29 +42,41 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     }
 }
 
-/// Fills `s` with powers of two for which the rows of S·A·S, A Hermitian, have their largest moduli near 1: sᵢ ← sᵢ/√maxⱼ sᵢ|aᵢⱼ|sⱼ,
-/// three times, rounded (D. Ruiz & B. Uçar, SIAM J. Matrix Anal. Appl. 35 (2014) 1256–1284, doi:10.1137/110825753). A row of zeros
-/// gets 1.
+/// Fills `s` with powers of two for which the rows of S·A·S, A Hermitian, have their largest moduli near 1 and none above 4:
+/// sᵢ ← sᵢ/√maxⱼ sᵢ|aᵢⱼ|sⱼ, three times (D. Ruiz & B. Uçar, SIAM J. Matrix Anal. Appl. 35 (2014) 1256–1284, doi:10.1137/110825753),
+/// then each sᵢ as large as the others let it be. A power of two in front of A moves all factors alike.
 ///
 /// # Panics
 /// When its length is not the rows of A.
 pub fn equilibrate_symmetric<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     const SWEEPS: usize = 3;
     assert_eq!(s.len(), a.nrows(), "length of S");
-    s.fill(one());
-    for _ in 0..SWEEPS {
-        // In place: a row sees some factors of this sweep, and stays the same for any number of threads.
+    let exponent = |v: &T| exponent_of(v.abs1().to_f64().min(f64::MAX));
+    // Exponents alone, beside the largest: S holds its own until the end.
+    let largest = a.values().iter().filter(|v| **v != zero()).map(exponent).max().unwrap_or(0);
+    s.fill(zero());
+    for sweep in 0..=SWEEPS {
         for i in 0..s.len() {
             let (cols, values) = a.row(i);
-            // sᵢ|aᵢⱼ| is near the root of the largest of row j at most: no product overflows.
-            let max = cols.iter().zip(values).fold(0.0, |m: f64, (&j, &v)| {
-                m.max_nan((v * T::from_real(s[i]) * T::from_real(s[j as usize])).abs1().to_f64())
-            });
-            if max > 0.0 && max.is_finite() {
-                let half = (exponent_of(max) + 1).div_euclid(2);
-                s[i] *= T::Real::from_f64(2f64.powi(-half));
-            }
+            let entries = cols.iter().zip(values).filter(|e| *e.1 != zero());
+            let own = s[i].to_f64();
+            let step = if sweep < SWEEPS {
+                let sizes = entries.map(|(&j, v)| f64::from(exponent(v) - largest) + own + s[j as usize].to_f64());
+                (sizes.reduce(f64::max).unwrap_or(0.0) / 2.0).round()
+            } else {
+                let room = entries.map(|(&j, v)| {
+                    let size = f64::from(exponent(v) - largest) + own + s[j as usize].to_f64();
+                    if j as usize == i { (size / 2.0).ceil() } else { size }
+                });
+                room.reduce(f64::max).unwrap_or(0.0)
+            };
+            s[i] = T::Real::from_f64(own - step);
         }
+    }
+    let range = if size_of::<T::Real>() == 4 { 125 } else { 1020 };
+    for s in s {
+        let power = s.to_f64() as i32 - largest.div_euclid(2);
+        *s = T::Real::from_f64(2f64.powi(power.clamp(-range, range)));
     }
 }
 
@@ -114,6 +126,16 @@ mod tests {
             assert!((0.05..4.1).contains(&max), "{max} {s:?}");
         }
         assert!(s.iter().all(|s| s.log2().fract() == 0.0));
+        let mut moved = [0.0f64; 3];
+        let less = Csr::new(
+            3,
+            3,
+            a.row_ptr().to_vec(),
+            a.col_idx().to_vec(),
+            a.values().iter().map(|v| v * (-61f64).exp2()).collect(),
+        );
+        equilibrate_symmetric(&less.unwrap(), &mut moved);
+        assert!(s.iter().zip(&moved).all(|(s, m)| m / s == 30f64.exp2() || m / s == 31f64.exp2()), "{s:?} {moved:?}");
     }
 
     #[test]

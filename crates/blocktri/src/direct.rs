@@ -7,7 +7,8 @@ use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, Tri
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
     CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
-    PeriodicTridiagonal, Rbt, RbtOptions, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    PeriodicTridiagonal, Rbt, RbtOptions, SparseCholesky, SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
+    TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition, Scalar,
@@ -73,6 +74,10 @@ pub enum Direct {
     BandLuNoPivot,
     /// Band Cholesky for Hermitian positive definite matrices.
     BandCholesky,
+    /// Sparse Cholesky for Hermitian positive definite matrices.
+    SparseCholesky,
+    /// Sparse L·D·Lᴴ for Hermitian matrices, pivots of order 1 and 2.
+    SparseLdl,
     /// Sparse LU with partial pivoting: faer's where there is fill, by columns where there is little.
     SparseLu,
     /// Dense LU with partial pivoting.
@@ -112,6 +117,8 @@ pub enum Family {
 pub enum Needs {
     /// Nothing.
     Nothing,
+    /// A = Aᴴ.
+    Hermitian,
     /// A = Aᴴ, positive definite.
     PositiveDefinite,
 }
@@ -155,11 +162,11 @@ const fn row(
 
 /// All direct methods, in the order of help texts.
 #[rustfmt::skip] // a line or two a method
-pub const DIRECT: [DirectRow; 24] = {
+pub const DIRECT: [DirectRow; 26] = {
     use Direct::{
         BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-        CyclicReduction, DenseLu, DenseLuDoubled, DiagonalPivoting, Genp, Pcr, PeriodicLu, Rbt, SparseLu, Spike,
-        SpikeTruncated, Thomas, TridiagonalLu,
+        CyclicReduction, DenseLu, DenseLuDoubled, DiagonalPivoting, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
+        SparseLu, Spike, SpikeTruncated, Thomas, TridiagonalLu,
     };
     use Family::{Band, Blocks, Dense, Periodic, Sparse, Tridiagonal};
     const DEFINITE: DirectRow = DirectRow {
@@ -189,6 +196,14 @@ pub const DIRECT: [DirectRow; 24] = {
             needs: Needs::PositiveDefinite,
             ..row(BandCholesky, "band-cholesky", "band Cholesky, for Hermitian positive definite matrices", Band, Some(BandLu), Extent::half_band)
         },
+        DirectRow {
+            needs: Needs::PositiveDefinite,
+            ..row(SparseCholesky, "sparse-cholesky", "sparse Cholesky, for Hermitian positive definite matrices", Sparse, Some(SparseLdl), Extent::matrix_twice)
+        },
+        DirectRow {
+            needs: Needs::Hermitian,
+            ..row(SparseLdl, "sparse-ldl", "sparse LDL, pivots of order 1 and 2, for Hermitian matrices", Sparse, Some(SparseLu), Extent::matrix_twice)
+        },
         row(SparseLu, "sparse-lu", "sparse LU with partial pivoting", Sparse, None, Extent::matrix_twice),
         row(DenseLu, "dense-lu", "dense LU with partial pivoting", Dense, None, Extent::dense_twice),
         row(DenseLuDoubled, "dense-lu-doubled", "the same in twice the precision, for small systems", Dense, None, Extent::dense_doubled),
@@ -200,7 +215,7 @@ pub const DIRECT: [DirectRow; 24] = {
 impl Direct {
     /// Its row in the registry.
     pub fn row(&self) -> &'static DirectRow {
-        static ROWS: [DirectRow; 24] = DIRECT;
+        static ROWS: [DirectRow; 26] = DIRECT;
         ROWS.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
     }
 
@@ -344,6 +359,10 @@ impl<T: Scalar> Problem<'_, T> {
                 let band = Band::from_csr(self.work)?;
                 Ok(Made::new(BandCholesky::with_monitor(&band, monitor)?, band.bytes()))
             }
+            Direct::SparseCholesky => {
+                Ok(Made::new(SparseCholesky::with_monitor(self.work, monitor)?, self.work.bytes()))
+            }
+            Direct::SparseLdl => Ok(Made::new(SparseLdl::with_monitor(self.work, monitor)?, self.work.bytes())),
             Direct::SparseLu => self.sparse_lu(monitor),
             Direct::DenseLu => self.dense_lu(monitor),
             Direct::DenseLuDoubled => {

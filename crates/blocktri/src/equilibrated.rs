@@ -15,7 +15,8 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
-    if are_alike(a) {
+    // Methods for Hermitian matrices of any sign scale them by themselves.
+    if method.row().needs == Needs::Hermitian || are_alike(a) {
         return None;
     }
     let n = a.nrows();

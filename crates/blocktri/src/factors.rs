@@ -296,7 +296,7 @@ pub(crate) fn factor_in_order<T: Scalar>(
     identity: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    if method.row().needs == Needs::PositiveDefinite {
+    if method.row().needs != Needs::Nothing {
         check_hermitian(work)?;
     }
     ask_for(work, method)?;

@@ -83,8 +83,8 @@ fn structure_decides_the_method() {
 fn every_direct_method_gives_the_same_answer() {
     let a = tridiagonal(50, 1.0, 4.0, -2.0);
     for method in blocktri::DIRECT.map(|row| row.method) {
-        if method.row().needs == blocktri::Needs::PositiveDefinite {
-            continue; // for definite matrices
+        if method.row().needs != blocktri::Needs::Nothing {
+            continue; // for Hermitian matrices
         }
         for reorder in Reorder::ALL {
             let options = SolveOptions { reorder, ..SolveOptions::by(method) };

@@ -16,8 +16,9 @@ use crate::tridiagonal_once::TridiagonalOnce;
 use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, Inertia, NoPivotLu,
-    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseLu, Spike, Thomas,
-    TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds, inverse_diagonal, refine,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseCholesky, SparseLdl,
+    SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds,
+    inverse_diagonal, refine,
 };
 
 /// Mentions functions by address, so that they are compiled: for the crates above, too.
@@ -106,6 +107,11 @@ fn of<T: Scalar>() {
     compile!(PeriodicTridiagonal::<T>::with_monitor, PeriodicTridiagonal::<T>::refactor, Cyclic::<T>::from_csr);
     methods::<T, Rbt<T>>();
     compile!(Rbt::<T>::with_options, Rbt::<T>::refactor_with_monitor);
+    methods::<T, SparseCholesky<T>>();
+    compile!(SparseCholesky::<T>::with_monitor, SparseCholesky::<T>::with_symbolic);
+    compile!(SparseCholesky::<T>::refactor_with_monitor);
+    methods::<T, SparseLdl<T>>();
+    compile!(SparseLdl::<T>::with_monitor, SparseLdl::<T>::with_symbolic, SparseLdl::<T>::refactor_with_monitor);
     methods::<T, SparseLu<T>>();
     compile!(SparseLu::<T>::with_monitor, SparseLu::<T>::refactor_with_monitor);
     methods::<T, Spike<T>>();

@@ -67,6 +67,7 @@ mod doubled_lu;
 mod error;
 mod error_bounds;
 mod factorization;
+mod guard;
 mod inertia;
 #[cfg(all(any(debug_assertions, feature = "compiled"), not(test)))]
 #[doc(hidden)]
@@ -80,6 +81,8 @@ mod pivot;
 pub mod rbt;
 pub mod refine;
 mod selected_inverse;
+pub mod sparse_cholesky;
+mod sparse_ldl;
 pub mod sparse_lu;
 pub mod spike;
 pub mod thomas;
@@ -112,6 +115,8 @@ pub use periodic::{Cyclic, PeriodicTridiagonal};
 pub use rbt::{Fallback, FallbackReason, Rbt, RbtOptions};
 pub use refine::{Refined, Refinement, refine, refine_with_residual};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
+pub use sparse_cholesky::{SparseCholesky, SymbolicCholesky};
+pub use sparse_ldl::SparseLdl;
 pub use sparse_lu::SparseLu;
 pub use spike::{Spike, SpikeOptions, TridiagonalSpike};
 pub use thomas::Thomas;

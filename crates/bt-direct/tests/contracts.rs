@@ -5,8 +5,8 @@ use bt_direct::spike::{Partitions, SpikeOptions, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu,
-    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
-    TridiagonalSpike,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseCholesky, SparseLdl, SparseLu, Spike,
+    Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
@@ -88,6 +88,20 @@ fn block_cyclic_reduction<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 /// The last block as a border of the others.
 fn bordered<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     Some(BorderedBlocks::new(&s.a, without_last(s.blocks.as_ref()?)?).map(|f| Box::new(f) as _))
+}
+/// As [`sparse_cholesky`].
+fn sparse_ldl<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    match SparseLdl::new(&s.a) {
+        Err(FactorError::Input(bt_formats::Error::InvalidStructure { .. })) => None,
+        made => Some(made.map(|f| Box::new(f) as _)),
+    }
+}
+/// Of matrices that are not Hermitian it says so.
+fn sparse_cholesky<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    match SparseCholesky::new(&s.a) {
+        Err(FactorError::Input(bt_formats::Error::InvalidStructure { .. })) => None,
+        made => Some(made.map(|f| Box::new(f) as _)),
+    }
 }
 // An option as its siblings: every matrix has the format it needs.
 #[allow(clippy::unnecessary_wraps)]
@@ -229,6 +243,8 @@ catalogue_tests! {
     block_rbt: Full;
     block_cyclic_reduction: Limited;
     bordered: Limited;
+    sparse_cholesky: Limited;
+    sparse_ldl: Limited;
     sparse_lu: Full;
     dense_lu: Full;
     genp: Limited;
@@ -267,6 +283,20 @@ fn hermitian<T: Scalar>(a: &Band<T>) -> Band<T> {
     h
 }
 
+/// Every place within k of the diagonal, whatever it holds.
+fn whole_band<T: Scalar>(h: &Band<T>, k: usize) -> Csr<T> {
+    let n = h.n();
+    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        for j in i.saturating_sub(k)..(i + k + 1).min(n) {
+            idx.push(j as u32);
+            val.push(h.get(i, j));
+        }
+        ptr.push(idx.len() as u32);
+    }
+    Csr::new(n, n, ptr, idx, val).unwrap()
+}
+
 /// Refactorisation of all methods that take the matrix.
 fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), String> {
     let [first, second, zeros] = &relatives(a);
@@ -286,6 +316,10 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
     let [f, s, z] =
         [first, second, zeros].map(|m| hybrid(&hermitian(&Band::from_csr(m).unwrap()).to_csr().unwrap(), blocks));
     named("block-cholesky", refactor_contract(&f, &s, Some(&z), BlockCholesky::new, BlockCholesky::refactor))?;
+    let k = Band::from_csr(first).map(|b| b.kl().max(b.ku())).unwrap();
+    let [f, s, z] = [first, second, zeros].map(|m| whole_band(&hermitian(&Band::from_csr(m).unwrap()), k));
+    named("sparse-cholesky", refactor_contract(&f, &s, Some(&z), SparseCholesky::new, SparseCholesky::refactor))?;
+    named("sparse-ldl", refactor_contract(&f, &s, Some(&z), SparseLdl::new, SparseLdl::refactor))?;
     let [f, s, z] = [first, second, zeros].map(Csr::to_dense);
     let [f, s, z] = [&f, &s, &z].map(|m| DenseMatrix::new(m.as_ref()));
     let (lu, genp, rbt) = (PartialPivotLu::refactor, NoPivotLu::refactor, Rbt::refactor);
@@ -389,6 +423,8 @@ proptest! {
         let h_csr = h.to_csr().unwrap();
         contract(&BandCholesky::new(&h).unwrap(), &h_csr)?;
         contract(&BlockCholesky::new(&hybrid(&h_csr, &p)).unwrap(), &h_csr)?;
+        contract(&SparseCholesky::new(&h_csr).unwrap(), &h_csr)?;
+        contract(&SparseLdl::new(&h_csr).unwrap(), &h_csr)?;
         contract(&BlockCyclicReduction::new(&hybrid(&a, &p)).unwrap(), &a)?;
         contract(&SparseLu::new(&a).unwrap(), &a)?;
         if let Some(inside) = without_last(&p) {

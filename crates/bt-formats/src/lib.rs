@@ -47,7 +47,7 @@ pub use coo::Coo;
 pub use csr::Csr;
 pub use dia::Dia;
 pub use doubled::Doubled;
-pub use equilibrate::{equilibrate, equilibrate_diagonal};
+pub use equilibrate::{equilibrate, equilibrate_diagonal, equilibrate_symmetric};
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};

@@ -6,7 +6,7 @@
 //! - [`contract`]: suites that every operator and factorization has to pass. They return the first breach as a
 //!   sentence, so that the suites themselves can be tested with objects that break one rule each.
 //! - [`alloc`]: an allocator that counts.
-//! - [`csr`], [`stencil`]: matrices from a function of the place, and from a grid.
+//! - [`csr`], [`grid`], [`stencil`]: matrices from a function of the place, and from grids.
 //! - [`DenseLu`]: the plainest factorization that keeps the contract.
 
 pub mod alloc;
@@ -20,5 +20,5 @@ mod vectors;
 
 pub use catalogue::{Expect, PAPER_B, System, catalogue};
 pub use dense_lu::DenseLu;
-pub use matrices::{chain, csr, stencil};
+pub use matrices::{chain, csr, grid, stencil};
 pub use vectors::{random_vector, x_star};

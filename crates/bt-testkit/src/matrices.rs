@@ -42,3 +42,30 @@ pub fn stencil<T: Scalar>(k: usize, wind: f64) -> Csr<T> {
         )
     })
 }
+
+/// The Laplacian on a box of p × q × r points with the value zero around it: 2 on the diagonal for each direction that has
+/// more than one point, −1 for each neighbour. Positive definite. Cost O(n).
+pub fn grid<T: Scalar>(sides: [usize; 3]) -> Csr<T> {
+    let [p, q, r] = sides;
+    let own = 2.0 * sides.iter().filter(|s| **s > 1).count().max(1) as f64;
+    let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..p * q * r {
+        let (x, y, z) = (i % p, i / p % q, i / (p * q));
+        let near = [
+            (z > 0, i.wrapping_sub(p * q), -1.0),
+            (y > 0, i.wrapping_sub(p), -1.0),
+            (x > 0, i.wrapping_sub(1), -1.0),
+            (true, i, own),
+            (x + 1 < p, i + 1, -1.0),
+            (y + 1 < q, i + p, -1.0),
+            (z + 1 < r, i + p * q, -1.0),
+        ];
+        for (_, j, v) in near.into_iter().filter(|e| e.0) {
+            idx.push(j as u32);
+            val.push(T::from_parts(v, 0.0));
+        }
+        ptr.push(idx.len() as u32);
+    }
+    let n = p * q * r;
+    Csr::new(n, n, ptr, idx, val).expect("columns increase")
+}

@@ -5,9 +5,7 @@
 //! infinities and NaN without an error. So its factors are only accepted after a trial solve whose backward error is
 //! small, and panics inside faer are caught and kept from printing.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bt_formats::{Op, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -17,6 +15,7 @@ use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 use faer::{Conj, MatMut, Par, Spec};
 
 use super::Csc;
+use crate::guard::{parallelism, quietly};
 use crate::refine::unit_roundoff;
 
 /// faer's symbolic and numeric factors of a matrix, with buffers for solves.
@@ -103,13 +102,6 @@ impl<T: Scalar> Supernodal<T> {
     }
 }
 
-fn parallelism() -> Par {
-    match rayon::current_num_threads() {
-        0 | 1 => Par::Seq,
-        threads => Par::rayon(threads),
-    }
-}
-
 fn pattern<T>(a: &Csc<T>) -> SymbolicSparseColMatRef<'_, u32> {
     let n = a.col_ptr.len() - 1;
     SymbolicSparseColMatRef::new_checked(n, n, &a.col_ptr, None, &a.row_idx)
@@ -122,24 +114,4 @@ fn multiply<T: Scalar>(a: &Csc<T>, x: &[T]) -> Vec<T> {
         a.col(j).for_each(|(i, v)| y[i] += v * xj);
     }
     y
-}
-
-/// Runs `work`; a panic gives `None`, and if it comes from faer it is not printed.
-fn quietly<R>(work: impl FnOnce() -> R) -> Option<R> {
-    // The panic hook is global, so it is wrapped once, and silent only for faer's own files while this runs.
-    static INSTALL: Once = Once::new();
-    static RUNNING: AtomicUsize = AtomicUsize::new(0);
-    INSTALL.call_once(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let in_faer = info.location().is_some_and(|l| l.file().contains("faer-"));
-            if !(in_faer && RUNNING.load(Ordering::Relaxed) > 0) {
-                previous(info);
-            }
-        }));
-    });
-    RUNNING.fetch_add(1, Ordering::Relaxed);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    RUNNING.fetch_sub(1, Ordering::Relaxed);
-    result.ok()
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::docs;
 use crate::outside;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
+use crate::python;
 use crate::tidy;
 
 /// Tests of the workspace, summed over libtest's "test result:" lines.
@@ -40,6 +41,13 @@ pub fn run() -> Result<()> {
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);
+    steps.run("python", || {
+        let mut counted = python::Counted::default();
+        let done = python::run(&mut counted);
+        tally.passed += counted.passed;
+        tally.failed += counted.failed;
+        done
+    });
     steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
 }

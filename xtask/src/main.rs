@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`.
+//! `pack-gpu`, `python`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -13,6 +13,7 @@ mod kernels;
 mod outside;
 mod pack;
 mod process;
+mod python;
 mod tidy;
 
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Chore {
     Outside(outside::Options),
     /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
     BuildKernels(kernels::Options),
+    /// Build the wheel of the Python package and run its tests
+    Python,
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
     PackGpu(pack::Options),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::BuildBudget(options) => budget::run(&options),
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
+        Chore::Python => python::run(&mut python::Counted::default()),
         Chore::PackGpu(options) => pack::run(&options),
     };
     match done {

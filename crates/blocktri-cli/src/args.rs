@@ -8,8 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
-use blocktri::{DeviceChoice, Fallback, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions};
+use blocktri::{
+    Condition, DeviceChoice, Fallback, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions,
+};
 use bt_formats::memory::Limit;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -104,6 +107,10 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Describe a matrix: structure, sizes, the method that fits
     Info(InfoArgs),
+    /// Show the methods that auto weighs for a matrix: predicted seconds, bytes, and why one is refused
+    Explain(ExplainArgs),
+    /// Measure this machine for the predictions of auto, once, in a few seconds
+    Calibrate(CalibrateArgs),
     /// Stationary distribution of a queue or any Markov chain, and a plan of resources
     Queue(Box<QueueArgs>),
     /// Write a matrix of a known kind
@@ -174,7 +181,8 @@ pub struct SolveArgs {
     /// Uniform block size, or a file with one block size a line [default: detected]
     #[arg(long, value_name = "K|FILE")]
     pub blocks: Option<BlocksArg>,
-    /// Tolerance of an iterative method, relative to ‖b‖₂ (with --stop update, to ‖x‖∞) [default: 1e-8]
+    /// Tolerance of an iterative method, relative to ‖b‖₂ (with --stop update, to ‖x‖∞) [default: 1e-8]; auto may end there, too
+    /// [default: rounding level]
     #[arg(long, value_name = "TOL", value_parser = tolerance)]
     pub rtol: Option<f64>,
     /// Absolute tolerance on ‖b − Ax‖₂ (with --stop update, on the update) [default: 0]
@@ -237,6 +245,12 @@ pub struct SolveArgs {
     /// hbisa-redblack with --device gpu
     #[arg(long, value_name = "none|measured|N", default_value = "none", value_parser = host_blocks)]
     pub host_blocks: HostBlocks,
+    /// Seconds that the solve may take; then it ends with the best x so far, and exit code 3
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub time_limit: Option<f64>,
+    /// Print what auto weighed, and what was predicted beside what it took
+    #[arg(long)]
+    pub explain: bool,
     /// Solve N times; seconds become {"min", "median"}
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub repeat: usize,
@@ -256,6 +270,8 @@ impl SolveArgs {
             reorder: self.reorder,
             fallback: if self.fallback { Fallback::Stronger } else { Fallback::Never },
             device: self.device,
+            condition: Condition::Always,
+            time_limit: self.time_limit.and_then(|s| Duration::try_from_secs_f64(s).ok()),
             ..SolveOptions::default()
         }
     }
@@ -275,6 +291,38 @@ pub struct InfoArgs {
     /// Picture of the non-zeros and of the blocks found
     #[arg(long, value_name = "FILE.svg|png")]
     pub spy: Option<PathBuf>,
+}
+
+/// Options of `explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blocktri explain A.mtx
+  blocktri explain A.mtx --memory 2G
+  blocktri explain A.mtx --plot methods.svg --json")]
+pub struct ExplainArgs {
+    /// Matrix A (Matrix Market, .mtx; Harwell-Boeing, .rua, .rsa and others; PETSc binary; each also .gz), - is standard input
+    #[arg(value_name = "A.mtx")]
+    pub matrix: PathBuf,
+    /// Bars of the predicted seconds
+    #[arg(long, value_name = "FILE.svg|png")]
+    pub plot: Option<PathBuf>,
+}
+
+/// Options of `calibrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  blocktri calibrate
+  blocktri calibrate --show
+  blocktri calibrate --reset")]
+pub struct CalibrateArgs {
+    /// Print the constants that predictions rest on, and measure nothing
+    #[arg(long)]
+    pub show: bool,
+    /// Remove what was measured: predictions rest on the constants of the instruction set again
+    #[arg(long, conflicts_with = "show")]
+    pub reset: bool,
 }
 
 /// Options of `generate`.
@@ -667,6 +715,10 @@ fn real(text: &str) -> Result<f64, String> {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     real(text).ok().filter(|&x| x >= 0.0).ok_or_else(|| "a finite number of at least 0 is needed".into())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    real(text).ok().filter(|&x| x > 0.0).ok_or_else(|| "a positive number of seconds is needed".into())
 }
 
 fn relaxation(text: &str) -> Result<f64, String> {

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
 use crate::exit::{Exit, Failure, Reply, Result};
+use crate::explain;
 use crate::load;
+use crate::machine;
 use crate::needs;
 use crate::output;
 use crate::plot::{self, Pattern, Picture};
@@ -26,6 +28,8 @@ pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Rep
     let mut watch = Watch::new(cancel.clone(), line, 1.0);
     let System { matrix, notes, .. } = load::system(matrix, RhsInFile::Skip, &mut watch, cancel)?;
     drop(watch);
+    let mut notes = notes;
+    notes.extend(machine::load());
     let line = Line::spinner(!global.quiet, format!("analysing {}", args.matrix.display()));
     let reply = match matrix {
         AnyMatrix::Real(a) => describe(args, &a, picture, &notes),
@@ -128,13 +132,7 @@ fn facts(analysis: &Analysis) -> Map<String, Value> {
     let rcm = &analysis.rcm;
     let formats: Map<String, Value> =
         analysis.bytes.iter().map(|f| (f.format.to_owned(), f.bytes.map_or(Value::Null, count))).collect();
-    let candidates: Vec<_> = analysis
-        .candidates
-        .iter()
-        .map(|c| {
-            json!({ "method": c.method.name(), "reorder": c.reorder.name(), "flops": c.flops, "structure": c.structure })
-        })
-        .collect();
+    let candidates = explain::as_json(&analysis.candidates);
     let value = json!({
         "nonzeros": s.nnz,
         "symmetry": s.symmetry.to_string(),
@@ -204,18 +202,7 @@ fn tell(analysis: &Analysis, page: &mut Page) {
         page.line(name, format_args!("{:<30} {size:>12}", format.format));
     }
     page.line("auto", &analysis.choice);
-    for candidate in &analysis.candidates {
-        page.line(
-            "",
-            format_args!(
-                "{:<15} {:<8} {:>9.2e} flops, {}",
-                candidate.method.name(),
-                candidate.reorder.name(),
-                candidate.flops,
-                candidate.structure
-            ),
-        );
-    }
+    page.text(&explain::table(&analysis.candidates));
 }
 
 fn dominance_in_words(d: &Dominance) -> String {

@@ -5,9 +5,11 @@
 
 mod args;
 mod exit;
+mod explain;
 mod generate;
 mod info;
 mod load;
+mod machine;
 mod manual;
 mod needs;
 mod output;
@@ -135,6 +137,8 @@ fn dispatch(command: Command, global: &Global, cancel: &CancelToken) -> Result<R
     match command {
         Command::Solve(args) => solve::run(&args, global, cancel),
         Command::Info(args) => info::run(&args, global, cancel),
+        Command::Explain(args) => explain::run(&args, global, cancel),
+        Command::Calibrate(args) => machine::run(&args, global, cancel),
         Command::Queue(args) => queue::run(&args, global, cancel),
         Command::Generate(args) => generate::run(&args, global),
         Command::Reproduce(args) => reproduce::run(&args, global, cancel),

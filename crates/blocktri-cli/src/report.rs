@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blocktri::{BlockSummary, DeviceChoice, Method, Outcome, Precond, Reorder, SolveReport};
+use blocktri::{BlockSummary, Candidate, DeviceChoice, Method, Outcome, Precond, Reorder, SolveReport};
 use bt_formats::{PhaseTimes, ScalarKind, memory};
 use serde_json::{Map, Value, json};
+
+use crate::explain;
 
 /// Everything the report says.
 pub struct Facts<'a> {
@@ -25,6 +27,8 @@ pub struct Facts<'a> {
     pub seconds: Seconds,
     pub notes: Vec<String>,
     pub output: Option<&'a Path>,
+    /// What `auto` weighed, where it is to be told.
+    pub candidates: &'a [Candidate],
 }
 
 /// Wall times in seconds: one reading, any number of solves.
@@ -47,6 +51,11 @@ impl Seconds {
     pub fn push(&mut self, times: &PhaseTimes, elapsed: f64) {
         let [reorder, setup, solve] = [times.reorder, times.setup, times.solve].map(|d| d.as_secs_f64());
         self.solves.push([reorder, setup, solve, self.read + elapsed]);
+    }
+
+    /// The least seconds of a whole solve, without reading.
+    fn of_solve(&self) -> f64 {
+        self.minimum_and_median(3).0 - self.read
     }
 
     fn minimum_and_median(&self, phase: usize) -> (f64, f64) {
@@ -126,6 +135,7 @@ impl Facts<'_> {
                 "workspace": report.bytes.workspace,
             },
             "seed": self.method_requested.seed(),
+            "candidates": explain::as_json(self.candidates),
             "notes": self.notes,
         })
     }
@@ -186,6 +196,16 @@ impl Facts<'_> {
         for note in &self.notes {
             page.line("note", note);
         }
+        if !self.candidates.is_empty() {
+            page.line("weighed by auto", "");
+            page.text(&explain::table(self.candidates));
+            let taken = self.seconds.of_solve();
+            page.line(
+                "",
+                explain::predicted_and_actual(self.candidates, report.method, taken, report.bytes.factors)
+                    .unwrap_or_default(),
+            );
+        }
         page.finish()
     }
 
@@ -209,6 +229,10 @@ impl Page {
     pub fn line(&mut self, name: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.text, "  {name:<18} {value}");
     }
+    /// Adds lines as they are.
+    pub fn text(&mut self, lines: &str) {
+        self.text.push_str(lines);
+    }
     /// The whole.
     pub fn finish(self) -> String {
         self.text
@@ -226,7 +250,7 @@ pub fn bytes(count: usize) -> String {
 }
 
 /// Seconds with a unit, three digits.
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 1.0 => format!("{s:.2} s"),

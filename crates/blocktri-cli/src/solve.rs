@@ -16,6 +16,7 @@ use bt_formats::{
 use crate::args::{BlocksArg, Global, SolveArgs, method};
 use crate::exit::{self, Exit, Failure, Reply, Result};
 use crate::load;
+use crate::machine;
 use crate::needs;
 use crate::output::{self, Format, Output};
 use crate::plot::{self, Picture};
@@ -41,7 +42,9 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     let line = Line::spinner(!global.quiet, format!("reading {}", args.matrix.display()));
     let mut watch = Watch::new(cancel.clone(), line, 1.0);
     let wanted = if args.rhs.is_some() { RhsInFile::Skip } else { RhsInFile::Read };
+    let mut told = machine::load();
     let System { matrix: a, rhs, mut notes } = load::system(&args.matrix, wanted, &mut watch, cancel)?;
+    notes.append(&mut told);
     let n = job.check_shape(&a)?;
     let b = if let Some(file) = args.rhs.as_deref() {
         let mut columns = load::rhs(file, n, &mut watch, cancel)?;
@@ -335,6 +338,7 @@ impl Job<'_> {
             seconds,
             notes,
             output: self.args.output.as_deref().filter(|_| overflow.is_none()),
+            candidates: if self.args.explain { &solution.candidates } else { &[] },
         };
         if overflow.is_some() {
             // No reader takes such numbers.

@@ -6,10 +6,13 @@ use bt_formats::{
     BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Permutation, Scalar,
 };
 
+use crate::auto::planned;
 use crate::error::Error;
 use crate::factors::BlockSummary;
-use crate::options::{Blocks, Reorder};
-use crate::plan::{Candidate, explain, plan};
+use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::plan::{Candidate, choice, plan};
+use crate::solve::check_matrix;
+use crate::solver::{order_asked, prepared};
 
 /// Bandwidths and blocks in the reverse Cuthill–McKee order.
 #[derive(Clone, Debug)]
@@ -106,7 +109,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
     ];
     let plan = plan(a, Reorder::Auto, &Blocks::Detect)?;
     let choice = match plan.possible().next() {
-        Some(chosen) => explain(chosen, &plan.candidates),
+        Some(chosen) => choice(chosen, &plan.candidates),
         None => "no method fits memory".into(),
     };
     let candidates = plan.candidates;
@@ -118,6 +121,28 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
         candidates,
         choice,
     })
+}
+
+/// The methods that `auto` weighs for a system with these options, the fastest first, what is out of the question last: counts, predicted
+/// seconds and bytes. Nothing is factored, and an iteration is not probed.
+///
+/// # Errors
+/// [`Error::Input`] when the matrix is not square or not finite; [`Error::Singular`] when its pattern is.
+///
+/// # Example
+/// ```
+/// use blocktri::{Csr, SolveOptions, explain, faer::mat};
+/// let a = Csr::from_dense(mat![[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
+/// let candidates = explain(&a, &SolveOptions::default())?;
+/// assert_eq!(candidates[0].method.name(), "thomas");
+/// assert!(candidates[0].seconds < 1e-3);
+/// # Ok::<(), blocktri::Error>(())
+/// ```
+pub fn explain<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Vec<Candidate>, Error> {
+    check_matrix(a)?;
+    let mut notes = Vec::new();
+    let kept = prepared(a, &mut notes)?;
+    Ok(planned(&kept, order_asked(options), options, &mut notes)?.0.candidates)
 }
 
 /// Diagonals that hold an entry.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, transform};
 use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, Plan, explain, plan};
+use crate::plan::{Candidate, Plan, choice, plan};
 use crate::probe::{self, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
@@ -35,8 +35,10 @@ pub(crate) fn solve<T: Scalar>(
     let (plan, fixed) = planned(&kept, order_asked(options), options, &mut notes)?;
     match probe::iterated(&kept, b.as_ref(), &plan, accuracy, options, monitor)? {
         Probed::Solved(mut answer) => {
-            answer.report.times.reorder = start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
+            answer.report.times.reorder =
+                start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
             answer.report.notes.splice(0..0, notes);
+            answer.candidates = plan.candidates;
             return Ok(*answer);
         }
         Probed::GivenUp(why) => notes.push(why),
@@ -163,7 +165,7 @@ pub(crate) fn automatic<T: Scalar>(
         return Err(does_not_fit(&plan.candidates));
     };
     let chosen = plan.possible().find(|c| c.direct().is_some()).expect("there is one");
-    notes.push(explain(chosen, &plan.candidates));
+    notes.push(choice(chosen, &plan.candidates));
     let mut order = plan.rcm;
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;

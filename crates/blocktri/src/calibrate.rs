@@ -65,9 +65,11 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     machine.fit(Kernel::Dense, bench.pair(dense)?);
     let cube = self::grid(&[20, 20, 20]);
     if let (Some(flat), Some(high)) = (fill, Fill::of(&cube)) {
-        let (flat, high) = (flat.lu_work(&grid), high.lu_work(&cube));
-        let systems = [(grid.clone(), flat), (cube.clone(), high)];
-        machine.fit(Kernel::Sparse, bench.pair(systems.map(|(a, work)| pair(a, work, Direct::SparseLu)))?);
+        let lu = [(grid.clone(), flat.lu_work(&grid)), (cube.clone(), high.lu_work(&cube))];
+        machine.fit(Kernel::Sparse, bench.pair(lu.map(|(a, work)| pair(a, work, Direct::SparseLu)))?);
+        let half = [(grid.clone(), flat.half_work(&grid)), (cube.clone(), high.half_work(&cube))];
+        let half = half.map(|(a, work)| pair(a, work, Direct::SparseCholesky));
+        machine.fit(Kernel::SparseCholesky, bench.pair(half)?);
     }
     machine.rates[Kernel::Sweep as usize] = bench.sweep(&self::grid(&[40, 40, 40]))?;
     Ok(machine)
@@ -98,7 +100,7 @@ impl Bench<'_> {
             }
         }
         self.done += 1;
-        let progress = Progress::Step { phase: "calibration", done: self.done, total: 14 };
+        let progress = Progress::Step { phase: "calibration", done: self.done, total: 16 };
         if self.monitor.observe(progress).is_break() {
             return Err(Error::Factor(bt_direct::FactorError::Stopped));
         }

@@ -148,15 +148,26 @@ impl Machine {
             let message = format!("the constant '{name}' of the machine is {value}; it must be positive and finite");
             return Err(Error::Usage { message });
         }
-        let late = || Error::Usage { message: "the constants of the machine are set once, before the first solve".into() };
+        let late =
+            || Error::Usage { message: "the constants of the machine are set once, before the first solve".into() };
         HERE.set(self).map_err(|_| late())
+    }
+
+    /// Name of the instruction set that the shipped constants are of.
+    pub fn instruction_set() -> &'static str {
+        match InstructionSet::here() {
+            InstructionSet::Avx512 => "avx512",
+            InstructionSet::Avx2 => "avx2",
+            InstructionSet::Base => "base",
+        }
     }
 
     /// All constants by name.
     pub fn constants(&self) -> Vec<(String, f64)> {
-        let mut all = [("call", self.call), ("entry", self.entry), ("ordering", self.ordering), ("bandwidth", self.bandwidth)]
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec();
+        let mut all =
+            [("call", self.call), ("entry", self.entry), ("ordering", self.ordering), ("bandwidth", self.bandwidth)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .to_vec();
         for (kernel, rate) in Kernel::ALL.iter().zip(&self.rates) {
             all.push((format!("{}.step", kernel.name()), rate.step));
             all.push((format!("{}.flops", kernel.name()), rate.flops));
@@ -182,7 +193,8 @@ impl Machine {
         (machine.call, machine.entry) = (of("call"), of("entry"));
         (machine.ordering, machine.bandwidth) = (of("ordering"), of("bandwidth"));
         for (kernel, rate) in Kernel::ALL.iter().zip(&mut machine.rates) {
-            *rate = Rate { step: of(&format!("{}.step", kernel.name())), flops: of(&format!("{}.flops", kernel.name())) };
+            *rate =
+                Rate { step: of(&format!("{}.step", kernel.name())), flops: of(&format!("{}.flops", kernel.name())) };
         }
         Ok(machine)
     }

@@ -72,6 +72,7 @@ pub(crate) fn within<T: Scalar>(
                 rcond: None,
                 device: DeviceChoice::Cpu,
                 warnings: Vec::new(),
+                candidates: Vec::new(),
             })
         }
         other => other,

@@ -374,6 +374,7 @@ mod with_cuda {
             rcond: None,
             device: place(device),
             warnings: Vec::new(),
+            candidates: Vec::new(),
         })
     }
 
@@ -493,6 +494,7 @@ mod with_cuda {
             rcond: None,
             device: place(device),
             warnings,
+            candidates: Vec::new(),
         })
     }
 
@@ -567,6 +569,7 @@ mod with_cuda {
             rcond: None,
             device: place(device),
             warnings: Vec::new(),
+            candidates: Vec::new(),
         })
     }
 

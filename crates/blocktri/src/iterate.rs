@@ -102,6 +102,7 @@ fn block_iteration<T: Scalar>(
         rcond: None,
         device: DeviceChoice::Cpu,
         warnings: Vec::new(),
+        candidates: Vec::new(),
     })
 }
 
@@ -174,6 +175,7 @@ fn krylov<T: Scalar>(
         rcond: None,
         device: DeviceChoice::Cpu,
         warnings: Vec::new(),
+        candidates: Vec::new(),
     })
 }
 

@@ -2,6 +2,7 @@
 //! method, says why, and returns an answer with a certificate.
 
 mod analyze;
+mod any;
 mod auto;
 mod calibrate;
 mod cost;
@@ -32,18 +33,21 @@ mod zeros;
 
 pub use faer;
 
-pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze};
+pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze, explain};
+pub use any::{
+    AnyColumns, AnyLogDet, AnyMatrix, AnyPreconditioner, AnyScalar, AnySelectedInverse, AnySolution, AnySolver,
+};
 pub use bt_direct::spike::TridiagonalSolver;
 pub use bt_direct::{
     FactorError, Factorization, Inertia, LogDet, RbtOptions, Refinement, SelectedInverse, SingularKind, Singularity,
 };
 pub use bt_formats::{
     Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,
-    Progress, Scalar, SolveReport, StopCriterion, Tridiagonal, c32, c64,
+    Progress, Scalar, ScalarKind, SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
 pub use bt_iter::{
-    ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Relaxation, Series, StopRule, Sweep,
-    Triangles, TriangularSolves,
+    ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Preconditioner, PreconditionerKind,
+    Relaxation, Series, StopRule, Sweep, Triangles, TriangularSolves,
 };
 pub use calibrate::calibrate;
 pub use cost::{Kernel, Machine, Rate, Work};
@@ -54,6 +58,7 @@ pub use gpu::OpenDevice;
 pub use method::{Accuracy, Auto, BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
 pub use options::{Blocks, Condition, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
+pub use precondition::precondition;
 pub use preconditioners::{CentralBand, Local, Precond};
 pub use solve::{Solution, solve};
 pub use solver::Solver;

@@ -77,6 +77,17 @@ impl Plan {
     }
 }
 
+/// What half of a matrix says about the other half.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Symmetry {
+    /// Not Hermitian.
+    None,
+    /// A = Aᴴ.
+    Hermitian,
+    /// A = Aᴴ with a positive diagonal.
+    PositiveDiagonal,
+}
+
 /// Numbers stored for an entry, up to which a structure is full.
 const FULL: f64 = 1.5;
 
@@ -129,15 +140,15 @@ struct List<'a, T: Scalar> {
     candidates: Vec<Candidate>,
     /// Bytes that may be taken, once somebody wants many.
     allowed: OnceCell<Option<u64>>,
-    definite: OnceCell<bool>,
+    symmetry: OnceCell<Symmetry>,
     /// Whether a band or blocks hold little but entries of A: no order makes them narrower.
     is_full: bool,
 }
 
 impl<'a, T: Scalar> List<'a, T> {
     fn of(a: &'a Csr<T>) -> Self {
-        let (allowed, definite) = (OnceCell::new(), OnceCell::new());
-        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, definite, is_full: false }
+        let (allowed, symmetry) = (OnceCell::new(), OnceCell::new());
+        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, symmetry, is_full: false }
     }
 
     fn seconds(&self, work: &Work) -> f64 {
@@ -187,14 +198,18 @@ impl<'a, T: Scalar> List<'a, T> {
         partition: impl FnOnce() -> Result<Partition, Error>,
     ) -> Result<(), Error> {
         let n = self.a.nrows();
-        let in_order = |work: Work| Work {
-            ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 },
-            ..work
-        };
+        let in_order =
+            |work: Work| Work { ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 }, ..work };
         if kl <= 1 && ku <= 1 {
             // Without pivoting half the work, but only where dominance makes the pivots safe.
             let method = if dominant(self.a) { Direct::Thomas } else { Direct::TridiagonalLu };
-            self.push(method, reorder, in_order(tridiagonal_work::<T>(n)), 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
+            self.push(
+                method,
+                reorder,
+                in_order(tridiagonal_work::<T>(n)),
+                16 * (n * size_of::<T>()) as u64,
+                "tridiagonal".into(),
+            );
             return Ok(());
         }
         let band = in_order(band_work::<T>(n, kl, ku));
@@ -240,6 +255,13 @@ impl<'a, T: Scalar> List<'a, T> {
         let structure =
             format!("{} entries, {:.2e} of factors in minimum degree order", self.a.nnz(), fill.lu_entries());
         self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
+        let half = format!("{:.2e} entries of L in minimum degree order, Hermitian", fill.below + fill.n);
+        let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
+        match self.symmetry() {
+            Symmetry::None => {}
+            Symmetry::Hermitian => self.push(Direct::SparseLdl, Reorder::None, work, bytes, half),
+            Symmetry::PositiveDiagonal => self.push(Direct::SparseCholesky, Reorder::None, work, bytes, half),
+        }
     }
 
     fn push_iterations(&mut self) {
@@ -256,13 +278,24 @@ impl<'a, T: Scalar> List<'a, T> {
         self.push(Krylov::new(method, precond), Reorder::None, work, bytes, structure.into());
     }
 
+    fn symmetry(&self) -> Symmetry {
+        *self.symmetry.get_or_init(|| {
+            // Where the first rows are not Hermitian, the others need not be read.
+            let first = (0..self.a.nrows().min(64)).all(|i| {
+                let (cols, values) = self.a.row(i);
+                cols.iter().zip(values).all(|(&j, &v)| self.a.get(j as usize, i) == Scalar::conj(v))
+            });
+            if !first || bt_iter::asymmetry(self.a).is_some() {
+                return Symmetry::None;
+            }
+            let positive = (0..self.a.nrows()).all(|i| self.a.get(i, i).re() > zero());
+            if positive { Symmetry::PositiveDiagonal } else { Symmetry::Hermitian }
+        })
+    }
+
     /// Hermitian with a positive diagonal: what elimination or an iteration has the last word on.
     fn is_definite(&self) -> bool {
-        let positive = |i: usize| {
-            let d = self.a.get(i, i);
-            d.re() > zero() && d.im() == zero()
-        };
-        *self.definite.get_or_init(|| (0..self.a.nrows()).all(positive) && bt_iter::asymmetry(self.a).is_none())
+        self.symmetry() == Symmetry::PositiveDiagonal
     }
 }
 
@@ -338,6 +371,7 @@ pub(crate) struct Fill {
     /// Entries of L below its diagonal.
     below: f64,
     lu_flops: f64,
+    half_flops: f64,
 }
 
 impl Fill {
@@ -350,7 +384,9 @@ impl Fill {
         let pattern = SymbolicSparseColMatRef::new_checked(n, n, a.row_ptr(), None, a.col_idx());
         let control = amd::Control::default();
         let count = amd::order(&mut order, &mut position, pattern, control, MemStack::new(&mut memory)).ok()?;
-        Some(Self { n: n as f64, below: count.n_div, lu_flops: count.n_div + 2.0 * count.n_mult_subs_lu })
+        let flops = |products: f64| count.n_div + 2.0 * products;
+        let (lu_flops, half_flops) = (flops(count.n_mult_subs_lu), flops(count.n_mult_subs_ldl));
+        Some(Self { n: n as f64, below: count.n_div, lu_flops, half_flops })
     }
 
     fn lu_entries(&self) -> f64 {
@@ -361,6 +397,17 @@ impl Fill {
         let entries = self.lu_entries();
         let work = work::<T>(Kernel::Sparse, entries, self.lu_flops + 2.0 * entries, entries);
         Work { ordered: a.nnz() as f64, ..work }
+    }
+
+    pub fn half_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
+        let entries = self.below + self.n;
+        let work = work::<T>(Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries, entries);
+        Work { ordered: a.nnz() as f64, ..work }
+    }
+
+    /// L, and what its supernodes are assembled from.
+    fn half_bytes<T: Scalar>(&self) -> u64 {
+        (1.3 * (self.below + self.n) * (size_of::<T>() + 4) as f64) as u64
     }
 
     /// Numbers and indices, and as much again while supernodes are assembled.
@@ -388,7 +435,7 @@ fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
 }
 
 /// The choice and its reason as a sentence.
-pub(crate) fn explain(chosen: &Candidate, candidates: &[Candidate]) -> String {
+pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> String {
     let order = match chosen.reorder {
         Reorder::None => String::new(),
         other => format!(" in {other} order"),

@@ -11,8 +11,8 @@ use bt_formats::{
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
     DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision,
-    Preconditioner, QuasiBlockTridiagonal, Schwarz, SsorAi, SsorAiMasked, TriangularSolves, ic0, ilu0, iluk, ilut,
-    ssor,
+    Preconditioner, QuasiBlockTridiagonal, Schwarz, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk,
+    ilut, ssor,
 };
 
 use crate::direct::spike_notes;
@@ -96,13 +96,61 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
         let (made, precond) = in_single(single.matrix(), identity, given, options, notes)?;
         return Ok((Box::new(MixedPrecision::new(made, single.exponent())), precond));
     }
-    let made: Box<dyn Preconditioner<T> + 'a> = match given.precond {
+    if let Precond::SsorAi { omega, series, triangles: triangles @ Triangles::OfMatrix } = given.precond {
+        return Ok((Box::new(SsorAi::new(a, omega, series, triangles)?), given.precond));
+    }
+    owned(a, split, given, options, notes)
+}
+
+/// The preconditioner of a Krylov method, made from A in the order that it has and in its precision, and sentences on what was made. It owns
+/// all that it reads: what `ssor-ai-free` would read from A is stored.
+///
+/// # Errors
+/// [`Error::Usage`] for `block-reduced`, which is no preconditioner but another system; [`Error::Factor`] and [`Error::Input`] as the
+/// preconditioners say.
+///
+/// # Example
+/// ```
+/// use blocktri::{Csr, Krylov, KrylovMethod, Precond, SolveOptions, faer::mat, precondition};
+/// let a = Csr::from_dense(mat![[2.0, 1.0], [1.0, 4.0]].as_ref())?;
+/// let given = Krylov::new(KrylovMethod::Cg, Precond::Jacobi);
+/// let (mut m, _) = precondition(&a, &given, &SolveOptions::default())?;
+/// let mut z = [0.0; 2];
+/// m.apply(&[2.0, 2.0], &mut z);
+/// assert_eq!(z, [1.0, 0.5]);
+/// # Ok::<(), blocktri::Error>(())
+/// ```
+pub fn precondition<T: Scalar>(a: &Csr<T>, given: &Krylov, options: &SolveOptions) -> Result<Made<T>, Error> {
+    a.check_square()?;
+    a.check_finite()?;
+    if given.precond == Precond::BlockReduced {
+        let message = "block-reduced is a smaller system and no preconditioner: name it in a solve".into();
+        return Err(Error::Usage { message });
+    }
+    let mut notes = Vec::new();
+    let split = Split::of(a, true, given.precond, &options.blocks, &mut notes)?;
+    let (made, _) = owned(a, split, given, options, &mut notes)?;
+    Ok((made, notes))
+}
+
+/// A preconditioner, and sentences on what was made.
+type Made<T> = (Box<dyn Preconditioner<T>>, Vec<String>);
+
+/// All that own what they read.
+fn owned<T: Scalar>(
+    a: &Csr<T>,
+    split: Option<Split<T>>,
+    given: &Krylov,
+    options: &SolveOptions,
+    notes: &mut Vec<String>,
+) -> Result<(Box<dyn Preconditioner<T>>, Precond), Error> {
+    let made: Box<dyn Preconditioner<T>> = match given.precond {
         Precond::Auto => return Ok(jacobi_or_none(a, notes)),
         Precond::None => Box::new(Identity::new(a.nrows())),
         Precond::Jacobi => Box::new(Jacobi::new(a)?),
         Precond::Blocks(_) => block_sweep(split.expect("a sweep over blocks has A by them"), given.precond, notes)?,
         Precond::Ssor { omega, solves } => Box::new(ssor(a, omega)?.solved_by(solves)),
-        Precond::SsorAi { omega, series, triangles } => Box::new(SsorAi::new(a, omega, series, triangles)?),
+        Precond::SsorAi { omega, series, .. } => Box::new(SsorAi::stored(a, omega, series)?),
         Precond::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
         Precond::Ilu0 { .. } | Precond::Iluk { .. } | Precond::Ilut { .. } | Precond::Ic0 { .. } => {
             Box::new(incomplete(a, given.precond, notes)?)

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_formats::{
-    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Op, Outcome, PhaseTimes, Progress, Scalar,
-    SolveReport, StopCriterion, certify, certify_with_residual, zero,
+    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport,
+    StopCriterion, certify, certify_with_residual, zero,
 };
 use bt_iter::{Lockstep, Preconditioner};
 use faer::{Mat, MatRef};
@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, explain, seconds_in_words};
+use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice, seconds_in_words};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -66,11 +66,12 @@ pub(crate) fn iterated<T: Scalar>(
     let a_step = Machine::here().rate(candidate.work.kernel).step * candidate.work.steps / LEAST_STEPS;
     let affordable = direct.map_or(UNLIMITED, |direct| direct / (columns * a_step)).min(UNLIMITED);
     let run = Run { a, given, accuracy, affordable: affordable as usize };
-    let mut notes = vec![explain(candidate, &plan.candidates)];
+    let mut notes = vec![choice(candidate, &plan.candidates)];
     match run.solve(b, options, monitor, &mut notes)? {
         Ok(solution) => Ok(Probed::Solved(Box::new(solution))),
         Err(why) => {
-            let left = direct.map_or(String::new(), |s| format!("; a direct method is predicted to take {}", seconds_in_words(s)));
+            let left = direct
+                .map_or(String::new(), |s| format!("; a direct method is predicted to take {}", seconds_in_words(s)));
             Ok(Probed::GivenUp(format!("{} with {} was given up: {why}{left}", given.method, given.precond)))
         }
     }
@@ -168,6 +169,7 @@ impl<T: Scalar> Run<'_, T> {
             rcond: None,
             device: DeviceChoice::Cpu,
             warnings: Vec::new(),
+            candidates: Vec::new(),
         }))
     }
 
@@ -206,7 +208,10 @@ impl<T: Scalar> Run<'_, T> {
             let (mut stopped, mut hopeless) = (false, None);
             let mut watch = |progress: Progress| {
                 let Progress::Iteration { index, residual } = progress else { return ControlFlow::Continue(()) };
-                if monitor.observe(Progress::Iteration { index: spent + index, residual: residual * reached }).is_break() {
+                if monitor
+                    .observe(Progress::Iteration { index: spent + index, residual: residual * reached })
+                    .is_break()
+                {
                     stopped = true;
                     return ControlFlow::Break(());
                 }

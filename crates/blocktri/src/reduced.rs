@@ -92,5 +92,6 @@ pub(crate) fn solve<T: Scalar>(
         rcond: None,
         device: DeviceChoice::Cpu,
         warnings: Vec::new(),
+        candidates: Vec::new(),
     })
 }

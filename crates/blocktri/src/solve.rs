@@ -12,6 +12,7 @@ use crate::gpu;
 use crate::iterate::iterate;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{DeviceChoice, HostBlocks, Reorder, SolveOptions};
+use crate::plan::Candidate;
 use crate::preconditioners::Precond;
 use crate::solver::Solver;
 use crate::verdict::{no_pivot, too_large};
@@ -29,13 +30,16 @@ pub struct Solution<T> {
     pub precond: Precond,
     /// The blocks that were used, for methods on blocks.
     pub blocks: Option<BlockSummary>,
-    /// Reciprocal condition number of A in the 1-norm, direct methods only.
+    /// Reciprocal condition number of A in the 1-norm, direct methods only; `None` where the answer is not in doubt (see
+    /// [`Condition`](crate::Condition)).
     pub rcond: Option<f64>,
     /// Where it was solved: never `Auto`.
     pub device: DeviceChoice,
     /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
     /// method replaced by another.
     pub warnings: Vec<String>,
+    /// What `auto` weighed, the fastest first; empty for a method asked for by name.
+    pub candidates: Vec<Candidate>,
 }
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
@@ -69,7 +73,9 @@ pub fn solve<T: Scalar>(
     check_shares(options)?;
     let b = check_rhs(a, b)?;
     match options.time_limit {
-        Some(limit) => within(limit, (a, b.as_ref()), options, monitor, |options, monitor| solve_checked(a, &b, options, monitor)),
+        Some(limit) => {
+            within(limit, (a, b.as_ref()), options, monitor, |options, monitor| solve_checked(a, &b, options, monitor))
+        }
         None => solve_checked(a, &b, options, monitor),
     }
 }

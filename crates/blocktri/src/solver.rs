@@ -11,8 +11,8 @@ use bt_direct::{
 use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome, PhaseTimes,
-    RealScalar, Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome,
+    PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
@@ -27,9 +27,7 @@ use crate::plan::{Candidate, Plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::solve::{Solution, check_matrix, check_rhs};
-use crate::verdict::{
-    DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, too_large, working_precision,
-};
+use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, too_large, working_precision};
 use crate::zeros::{set_unreached, set_unresolved};
 
 /// A factored system: factor once, solve as often as wanted, every answer refined and certified.
@@ -242,6 +240,7 @@ impl<T: Scalar> Solver<T> {
             rcond,
             device: DeviceChoice::Cpu,
             warnings,
+            candidates: self.candidates.clone(),
         })
     }
 

@@ -130,7 +130,8 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     let auto = SolveOptions::default();
     push("auto".into(), auto.clone(), rng, 100);
     if system.kind != ScalarKind::C64 {
-        let method = Method::Auto(Factoring { precision: Precision::Single, ..Factoring::default() });
+        let single = Factoring { precision: Precision::Single, ..Factoring::default() };
+        let method = Method::default().with_factoring(single);
         push("auto --precision single".into(), SolveOptions::by(method), rng, 30);
     }
     let reorder = Reorder::ALL[rng.usize(..Reorder::ALL.len())];

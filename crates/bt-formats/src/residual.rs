@@ -192,7 +192,11 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
             let mut row = starting_with(b);
             for (&j, &v) in cols.iter().zip(values) {
                 let x = self.x[j as usize];
-                if fused { row.subtract_fused(v, x) } else { row.subtract(v, &component(x)) }
+                if fused {
+                    row.subtract_fused(v, x)
+                } else {
+                    row.subtract(v, &component(x))
+                }
                 let modulus = v.abs1().to_f64();
                 smallest = if modulus < smallest && modulus > 0.0 { modulus } else { smallest };
             }

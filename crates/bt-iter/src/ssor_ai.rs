@@ -78,6 +78,18 @@ pub struct SsorAi<'a, T: Scalar> {
     failed: bool,
 }
 
+impl<T: Scalar> SsorAi<'static, T> {
+    /// [`SsorAi::new`] with [`Triangles::Stored`], which reads nothing of `a` later.
+    ///
+    /// # Errors
+    /// As [`SsorAi::new`].
+    pub fn stored(a: &Csr<T>, omega: f64, series: Series) -> Result<Self> {
+        Self::on(a, omega, series, || {
+            Ok(Factors::Stored(Box::new([triangle(a, Side::Lower)?, triangle(a, Side::Upper)?])))
+        })
+    }
+}
+
 impl<'a, T: Scalar> SsorAi<'a, T> {
     /// For `a` Hermitian with a positive diagonal.
     ///
@@ -89,14 +101,18 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
     /// O(nnz).
     #[inline(never)]
     pub fn new(a: &'a Csr<T>, omega: f64, series: Series, triangles: Triangles) -> Result<Self> {
+        match triangles {
+            Triangles::OfMatrix => Self::on(a, omega, series, || Ok(Factors::OfMatrix(a))),
+            Triangles::Stored => SsorAi::stored(a, omega, series),
+        }
+    }
+
+    fn on(a: &Csr<T>, omega: f64, series: Series, factors: impl FnOnce() -> Result<Factors<'a, T>>) -> Result<Self> {
         check_omega(omega)?;
         a.check_square()?;
         let omega = if series == Series::IncompletePoisson { 1.0 } else { omega };
         let vector = || vec![zero(); a.nrows()];
-        let factors = match triangles {
-            Triangles::OfMatrix => Factors::OfMatrix(a),
-            Triangles::Stored => Factors::Stored(Box::new([triangle(a, Side::Lower)?, triangle(a, Side::Upper)?])),
-        };
+        let factors = factors()?;
         let mut m = Self { series, omega, inverses: vector(), factors, work: vector(), failed: false };
         m.fill(a)?;
         Ok(m)

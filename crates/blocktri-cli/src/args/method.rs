@@ -1,8 +1,8 @@
 //! From a name and options of the command line to a method with its options; which options each reads.
 
 use blocktri::{
-    BlockIteration, CentralBand, Direct, Factoring, Family, IlutOptions, Krylov, KrylovMethod, LastSolver, Local,
-    Method, Precision, Precond, Refinement, Relaxation, StopRule, Sweep, TriangularSolves,
+    Accuracy, BlockIteration, CentralBand, Direct, Factoring, Family, IlutOptions, Krylov, KrylovMethod, LastSolver,
+    Local, Method, Precision, Precond, Refinement, Relaxation, StopRule, Sweep, TriangularSolves,
 };
 
 use super::{SolveArgs, Stop};
@@ -12,7 +12,7 @@ pub fn reads(method: &Method) -> Vec<&'static str> {
     const ITERATED: [&str; 3] = ["--rtol", "--atol", "--max-iters"];
     let mut options = vec!["--reorder"];
     match method {
-        Method::Auto(_) => options.extend(["--blocks", "--refine", "--precision"]),
+        Method::Auto(_) => options.extend(["--blocks", "--refine", "--precision", "--rtol", "--explain"]),
         Method::Direct(direct, _) => {
             options.extend(["--refine", "--precision"]);
             let row = direct.row();
@@ -87,6 +87,9 @@ pub fn with_options(args: &SolveArgs) -> Method {
     let factoring =
         Factoring { precision: args.precision, refinement: args.refine.map_or(Refinement::Auto, Refinement::Steps) };
     let mut method = args.method.clone().with_factoring(factoring);
+    if let Some(rtol) = args.rtol {
+        method = method.with_accuracy(Accuracy::Residual(rtol));
+    }
     if let Some(mut stop) = method.stop().copied() {
         stop.rtol = args.rtol.unwrap_or(stop.rtol);
         stop.atol = args.atol.unwrap_or(stop.atol);
@@ -208,6 +211,7 @@ pub fn unread(args: &SolveArgs) -> Vec<&'static str> {
         ("--partitions", args.partitions.is_some()),
         ("--seed", args.seed.is_some()),
         ("--fallback", args.fallback),
+        ("--explain", args.explain),
     ]
     .into_iter()
     .filter(|(name, given)| *given && !reads.contains(name))

@@ -1,0 +1,474 @@
+//! Band, tridiagonal and periodic systems from their own storage, one or a batch: LU with partial pivoting, or Cholesky, as LAPACK's drivers
+//! do it. One system that fails does not touch the others.
+//!
+//! Shapes: `ab` batch × rows × n, `b` batch × n × nrhs; X comes as batch × nrhs × n, whose transposed view is what users see.
+
+use std::time::Instant;
+
+use blocktri::faer::{MatMut, MatRef};
+use blocktri::{FactorError, Monitor, Op, Outcome, Scalar, ScalarKind, SolveReport, Tridiagonal};
+use bt_direct::batch::{Layout, Pivoting, SystemStatus, TridiagonalBatch};
+use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
+use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
+use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
+use numpy::ndarray::{Array3, ArrayView3, Axis, Ix3};
+use numpy::{IntoPyArray, PyArray3, PyUntypedArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use crate::arrays::{Number, kind_of, typed, with_scalar};
+use crate::errors::of_input;
+use crate::report::Report;
+use crate::run::run;
+
+/// A system that was not solved: its number, the kind of failure, the row or column, and a sentence.
+type Failed = (usize, &'static str, Option<usize>, String);
+
+/// X, the systems that failed, and the report of all where it was asked for.
+type Answer<'py> = (Bound<'py, PyAny>, Vec<Failed>, Option<Report>);
+
+/// Whether residuals are recomputed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Certify {
+    Yes,
+    No,
+}
+
+/// Systems in band storage, and their right-hand sides.
+struct Systems<T> {
+    n: usize,
+    nrhs: usize,
+    /// Right-hand sides, then solutions: system by system, column by column.
+    x: Vec<T>,
+    certify: Certify,
+}
+
+/// What came of them.
+struct Solved<T> {
+    x: Vec<T>,
+    failed: Vec<Failed>,
+    method: &'static str,
+    certificate: Option<Certificate>,
+    /// Entries of the first matrix.
+    entries: usize,
+}
+
+fn certify_of(asked: bool) -> Certify {
+    if asked { Certify::Yes } else { Certify::No }
+}
+
+fn cube<'a, T>(array: &'a numpy::ndarray::ArrayViewD<'_, T>, what: &str) -> PyResult<ArrayView3<'a, T>> {
+    let array = array.view().into_dimensionality::<Ix3>();
+    array.map_err(|_| PyValueError::new_err(format!("{what} must have three dimensions")))
+}
+
+/// The right-hand sides, checked against the matrices.
+fn systems<T: Number>(b: &ArrayView3<'_, T>, batch: usize, n: usize, certify: Certify) -> PyResult<Systems<T>> {
+    let (found, rows, nrhs) = b.dim();
+    if found != batch || rows != n {
+        return Err(PyValueError::new_err(format!("b is {found} × {rows} × {nrhs} and must be {batch} × {n} × any")));
+    }
+    let mut x = Vec::with_capacity(batch * n * nrhs);
+    for system in b.axis_iter(Axis(0)) {
+        for column in system.columns() {
+            match column.as_slice() {
+                Some(values) => x.extend_from_slice(values),
+                None => x.extend(column.iter().copied()),
+            }
+        }
+    }
+    Ok(Systems { n, nrhs, x, certify })
+}
+
+fn answer<T: Number>(
+    py: Python<'_>,
+    solved: Solved<T>,
+    shape: (usize, usize, usize),
+    start: Instant,
+    threads: Option<usize>,
+) -> PyResult<Answer<'_>> {
+    let report = solved.certificate.map(|certificate| report(&solved, certificate, shape, start, threads));
+    let x = Array3::from_shape_vec(shape, solved.x).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let x: Bound<'_, PyArray3<T>> = x.into_pyarray(py);
+    Ok((x.into_any(), solved.failed, report))
+}
+
+/// The report of all systems, with the errors of the worst that was solved.
+fn report<T: Number>(
+    solved: &Solved<T>,
+    certificate: Certificate,
+    (batch, nrhs, n): (usize, usize, usize),
+    start: Instant,
+    threads: Option<usize>,
+) -> Report {
+    /// A backward error of so many units of rounding is no accident.
+    const WEAK: f64 = 1e3;
+    let epsilon = <T::Real as RealScalar>::EPSILON.to_f64();
+    let good = solved.failed.is_empty() && certificate.backward_error <= WEAK * epsilon;
+    let mut status = vec!["solved".to_owned(); batch];
+    let mut notes = Vec::new();
+    for (system, _, _, text) in &solved.failed {
+        if let Some(status) = status.get_mut(*system) {
+            status.clone_from(text);
+        }
+    }
+    if batch > 1 {
+        notes.push(format!("{batch} systems of {n} rows; {} were not solved", solved.failed.len()));
+    }
+    let total = start.elapsed();
+    let report = SolveReport {
+        method: solved.method,
+        outcome: if good { Outcome::Converged } else { Outcome::Inaccurate },
+        iterations: 0,
+        recurrence_residual: None,
+        certificate,
+        operator_applications: 0,
+        preconditioner_applications: batch * nrhs,
+        times: PhaseTimes { solve: total, ..PhaseTimes::default() },
+        bytes: Bytes::default(),
+        notes,
+    };
+    Report {
+        scalar: T::KIND,
+        sizes: (n, solved.entries, nrhs),
+        blocks: None,
+        method_requested: solved.method.to_owned(),
+        precond: "none",
+        reorder: "none",
+        device: "cpu".to_owned(),
+        threads,
+        seed: None,
+        rcond: None,
+        total,
+        of: report,
+        warnings: Vec::new(),
+        status,
+    }
+}
+
+/// Band systems by LU with partial pivoting; three diagonals by the methods for them.
+#[pyfunction]
+#[pyo3(signature = (kl, ku, ab, b, certificate, threads=None))]
+pub fn solve_band<'py>(
+    py: Python<'py>,
+    kl: usize,
+    ku: usize,
+    ab: &Bound<'py, PyUntypedArray>,
+    b: &Bound<'py, PyUntypedArray>,
+    certificate: bool,
+    threads: Option<usize>,
+) -> PyResult<Answer<'py>> {
+    let start = Instant::now();
+    with_scalar!(kind_of(ab)?, T => {
+        let (ab, b) = (typed::<T>(ab)?, typed::<T>(b)?);
+        let (ab, b) = (ab.as_array(), b.as_array());
+        let (ab, b) = (cube(&ab, "ab")?, cube(&b, "b")?);
+        let (batch, rows, n) = ab.dim();
+        if rows != kl.saturating_add(ku).saturating_add(1) {
+            return Err(PyValueError::new_err(format!("ab has {rows} rows and must have l + u + 1")));
+        }
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(kl + ku)));
+        let solved = if (kl, ku) == (1, 1) {
+            let three = Diagonals::of_band(&ab);
+            run(py, threads, size, move |_| tridiagonal(three, systems))?
+        } else {
+            let mut bands = Vec::with_capacity(batch);
+            for one in ab.axis_iter(Axis(0)) {
+                let mut band = Band::zeros(n, kl, ku).map_err(|e| of_input(&e))?;
+                fill(&mut band, ku, |r, j| one[[r, j]], rows);
+                bands.push(band);
+            }
+            run(py, threads, size, move |monitor| {
+                each(bands, systems, ("band-lu", Alone::Beside), monitor, |band, monitor| BandLu::with_monitor(band, monitor), BandLu::from_band)
+            })?
+        };
+        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+    })
+}
+
+/// Hermitian positive definite band systems by Cholesky; `ab` holds the lower triangle: a(j + r, j) at (r, j).
+#[pyfunction]
+#[pyo3(signature = (ab, b, certificate, threads=None))]
+pub fn solve_hermitian_band<'py>(
+    py: Python<'py>,
+    ab: &Bound<'py, PyUntypedArray>,
+    b: &Bound<'py, PyUntypedArray>,
+    certificate: bool,
+    threads: Option<usize>,
+) -> PyResult<Answer<'py>> {
+    let start = Instant::now();
+    with_scalar!(kind_of(ab)?, T => {
+        let (ab, b) = (typed::<T>(ab)?, typed::<T>(b)?);
+        let (ab, b) = (ab.as_array(), b.as_array());
+        let (ab, b) = (cube(&ab, "ab")?, cube(&b, "b")?);
+        let (batch, rows, n) = ab.dim();
+        let Some(k) = rows.checked_sub(1) else { return Err(PyValueError::new_err("ab has no rows")) };
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(2 * k)));
+        let whole = certificate;
+        let mut bands = Vec::with_capacity(batch);
+        for one in ab.axis_iter(Axis(0)) {
+            // A certificate wants all of A; the factorization reads the lower triangle alone.
+            let ku = if whole { k } else { 0 };
+            let mut band = Band::zeros(n, k, ku).map_err(|e| of_input(&e))?;
+            fill(&mut band, ku, |r, j| {
+                if r < ku {
+                    // a(j − d, j) = conj(a(j, j − d)) with d = ku − r; outside the matrix nothing is read.
+                    let d = ku - r;
+                    if j >= d { Scalar::conj(one[[d, j - d]]) } else { zero() }
+                } else {
+                    one[[r - ku, j]]
+                }
+            }, k + ku + 1);
+            bands.push(band);
+        }
+        let solved = run(py, threads, size, move |monitor| {
+            each(bands, systems, ("band-cholesky", Alone::Inside), monitor, |band, monitor| BandCholesky::with_monitor(band, monitor), BandCholesky::from_lower)
+        })?;
+        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+    })
+}
+
+/// Periodic tridiagonal systems: `dl`, `d` and `du` batch × 1 × n, with dl[0] at (0, n − 1) and du[n − 1] at (n − 1, 0).
+#[pyfunction]
+#[pyo3(signature = (dl, d, du, b, certificate, threads=None))]
+pub fn solve_periodic<'py>(
+    py: Python<'py>,
+    dl: &Bound<'py, PyUntypedArray>,
+    d: &Bound<'py, PyUntypedArray>,
+    du: &Bound<'py, PyUntypedArray>,
+    b: &Bound<'py, PyUntypedArray>,
+    certificate: bool,
+    threads: Option<usize>,
+) -> PyResult<Answer<'py>> {
+    let start = Instant::now();
+    with_scalar!(kind_of(d)?, T => {
+        let (dl, d, du, b) = (typed::<T>(dl)?, typed::<T>(d)?, typed::<T>(du)?, typed::<T>(b)?);
+        let (dl, d, du, b) = (dl.as_array(), d.as_array(), du.as_array(), b.as_array());
+        let (dl, d, du, b) = (cube(&dl, "dl")?, cube(&d, "d")?, cube(&du, "du")?, cube(&b, "b")?);
+        let (batch, _, n) = d.dim();
+        if dl.dim() != d.dim() || du.dim() != d.dim() || n < 3 {
+            return Err(PyValueError::new_err("dl, d and du must be of one length, at least 3"));
+        }
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs));
+        let mut cyclic = Vec::with_capacity(batch);
+        for s in 0..batch {
+            let of = |a: &ArrayView3<'_, T>| (0..n).map(|i| a[[s, 0, i]]).collect::<Vec<T>>();
+            let (mut lower, mut upper) = (of(&dl), of(&du));
+            let (above, below) = (std::mem::take(&mut lower[0]), std::mem::take(&mut upper[n - 1]));
+            let three = Tridiagonal::new(lower, of(&d), upper).map_err(|e| of_input(&e))?;
+            cyclic.push(Cyclic::new(three, below, above).map_err(|e| of_input(&e))?);
+        }
+        let solved = run(py, threads, size, move |monitor| {
+            each(cyclic, systems, ("periodic-lu", Alone::Beside), monitor, |a, monitor| PeriodicTridiagonal::with_monitor(a, monitor), |a| PeriodicTridiagonal::new(&a))
+        })?;
+        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+    })
+}
+
+/// Copies band storage without room for fill; the corners outside the matrix become zero, whatever they hold.
+fn fill<T: Scalar>(band: &mut Band<T>, ku: usize, value: impl Fn(usize, usize) -> T, rows: usize) {
+    /// Columns that are copied together, so that neither array is read or written far apart.
+    const TILE: usize = 64;
+    let (n, ldab, first) = (band.n(), band.ldab(), band.ldab() - rows);
+    let values = band.values_mut();
+    for tile in (0..n).step_by(TILE) {
+        for r in 0..rows {
+            for j in tile..(tile + TILE).min(n) {
+                // Row i = j + r − ku of the matrix.
+                if j + r >= ku && j + r - ku < n {
+                    values[j * ldab + first + r] = value(r, j);
+                }
+            }
+        }
+    }
+}
+
+/// The diagonals of many systems, one system after the other.
+struct Diagonals<T> {
+    batch: usize,
+    lower: Vec<T>,
+    diag: Vec<T>,
+    upper: Vec<T>,
+}
+
+impl<T: Number> Diagonals<T> {
+    fn of_band(ab: &ArrayView3<'_, T>) -> Self {
+        let (batch, _, n) = ab.dim();
+        let mut of = Self { batch, lower: Vec::new(), diag: Vec::new(), upper: Vec::new() };
+        for (vector, (row, shift)) in [(&mut of.upper, (0, 1)), (&mut of.diag, (1, 0)), (&mut of.lower, (2, -1isize))] {
+            vector.reserve(batch * n);
+            for s in 0..batch {
+                // Row i of the matrix has a(i, i + shift) in column i + shift.
+                vector.extend((0..n as isize).map(|i| {
+                    let j = i + shift;
+                    if (0..n as isize).contains(&j) { ab[[s, row, j as usize]] } else { zero() }
+                }));
+            }
+        }
+        of
+    }
+}
+
+/// Three diagonals: a batch in lanes, one system in pieces, many right-hand sides from factors.
+fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T> {
+    let Systems { n, nrhs, mut x, certify: asked } = systems;
+    let batch = three.batch;
+    let given = (asked == Certify::Yes).then(|| x.clone());
+    let mut failed = Vec::new();
+    let Diagonals { lower, diag, upper, .. } = three;
+    let invalid = |e: &dyn std::fmt::Display| vec![(0, "invalid", None, e.to_string())];
+    let mut matrices = Vec::new();
+    if batch == 1 || given.is_some() {
+        for s in 0..batch {
+            let of = |v: &[T]| v[s * n..(s + 1) * n].to_vec();
+            match Tridiagonal::new(of(&lower), of(&diag), of(&upper)) {
+                Ok(a) => matrices.push(a),
+                Err(e) => failed = invalid(&e),
+            }
+        }
+    }
+    if batch == 1 && nrhs > 0 && failed.is_empty() {
+        let a = &matrices[0];
+        let done = if nrhs == 1 {
+            let bytes = 4 * size_of_val(&*x);
+            TridiagonalOnce::new(n)
+                .and_then(|mut once| once.solve_in_place(a, &mut x, Elimination::Pivoted, Par::auto(bytes)))
+                .map(|_| ())
+        } else {
+            TridiagonalLu::new(a).map(|lu| lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut x, n, nrhs)))
+        };
+        if let Err(e) = done {
+            x.fill(nan());
+            failed.push(failure(0, &e));
+        }
+    } else if batch > 1 && failed.is_empty() {
+        match TridiagonalBatch::new(Layout::Strided, n, lower, diag, upper) {
+            Err(e) => failed = invalid(&e),
+            Ok(matrix) => failed = lanes(&matrix, &mut x, (batch, n, nrhs)),
+        }
+    }
+    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs)));
+    let entries = matrices.first().map_or(0, Matrix::nnz);
+    Solved { x, failed, method: "tridiagonal-lu", certificate, entries }
+}
+
+/// One column of every system at a time.
+fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs): (usize, usize, usize)) -> Vec<Failed> {
+    let mut column = vec![zero(); batch * n];
+    let mut failed: Vec<Failed> = Vec::new();
+    for j in 0..nrhs {
+        let place = |s: usize| (s * nrhs + j) * n..(s * nrhs + j + 1) * n;
+        for s in 0..batch {
+            column[s * n..(s + 1) * n].copy_from_slice(&x[place(s)]);
+        }
+        match matrix.solve_in_place(&mut column, Pivoting::Partial) {
+            Err(e) => return vec![(0, "invalid", None, e.to_string())],
+            Ok(verdict) => {
+                // What fails fails for every column.
+                for f in verdict.failures().iter().filter(|_| j == 0) {
+                    let (kind, row) = match f.status {
+                        SystemStatus::Singular { column } => ("singular", Some(column)),
+                        SystemStatus::Breakdown { row } => ("breakdown", Some(row)),
+                        SystemStatus::NotFinite { row } => ("not-finite", Some(row)),
+                        _ => ("failed", None),
+                    };
+                    failed.push((f.system, kind, row, f.status.to_string()));
+                }
+            }
+        }
+        for s in 0..batch {
+            x[place(s)].copy_from_slice(&column[s * n..(s + 1) * n]);
+        }
+    }
+    failed
+}
+
+/// How the matrix of a single system without a certificate becomes factors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alone {
+    /// In memory of their own, observed: what takes a thread at either end.
+    Beside,
+    /// In the memory of the matrix.
+    Inside,
+}
+
+/// Every system by a factorization of its own, threads over systems. Where nobody asks for a certificate the factors of a batch take the
+/// memory of the matrices.
+fn each<T: Number, A: Matrix<T> + Send + Sync, F: Factorization<T>>(
+    mut matrices: Vec<A>,
+    systems: Systems<T>,
+    (method, alone): (&'static str, Alone),
+    monitor: &mut dyn Monitor,
+    factor: impl Fn(&A, &mut dyn Monitor) -> Result<F, FactorError> + Sync,
+    consume: impl Fn(A) -> Result<F, FactorError> + Sync,
+) -> Solved<T> {
+    let Systems { n, nrhs, mut x, certify: asked } = systems;
+    let given = (asked == Certify::Yes).then(|| x.clone());
+    let solve = |s: usize, factors: Result<F, FactorError>, x: &mut [T]| match factors {
+        Ok(factors) => {
+            factors.solve_in_place(MatMut::from_column_major_slice_mut(x, n, nrhs));
+            None
+        }
+        Err(e) => {
+            x.fill(nan());
+            Some(failure(s, &e))
+        }
+    };
+    let mut failed: Vec<Failed> = Vec::new();
+    if !x.is_empty() {
+        let part = n * nrhs;
+        if given.is_none() && (matrices.len() > 1 || alone == Alone::Inside) {
+            let taken = std::mem::take(&mut matrices);
+            let found = taken.into_par_iter().zip(x.par_chunks_mut(part)).enumerate();
+            failed = found.filter_map(|(s, (a, x))| solve(s, consume(a), x)).collect();
+        } else if let [a] = &*matrices {
+            failed.extend(solve(0, factor(a, monitor), &mut x));
+        } else {
+            let found = matrices.par_iter().zip(x.par_chunks_mut(part)).enumerate();
+            failed = found.filter_map(|(s, (a, x))| solve(s, factor(a, &mut ()), x)).collect();
+        }
+    }
+    failed.sort_by_key(|f| f.0);
+    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs)));
+    let entries = matrices.first().map_or(0, Matrix::nnz);
+    Solved { x, failed, method, certificate, entries }
+}
+
+/// The largest errors of all systems that were solved.
+fn worst<T: Number, A: Matrix<T>>(matrices: &[A], x: &[T], b: &[T], (n, nrhs): (usize, usize)) -> Certificate {
+    let mut most = Certificate::default();
+    for (s, a) in matrices.iter().enumerate().filter(|_| n * nrhs > 0) {
+        let part = s * n * nrhs..(s + 1) * n * nrhs;
+        let of = |v| MatRef::from_column_major_slice(v, n, nrhs);
+        let (x, b) = (&x[part.clone()], &b[part]);
+        if !x.iter().all(|v| Scalar::is_finite(*v)) {
+            continue;
+        }
+        let c = certify(a, Op::Identity, of(x), of(b));
+        most.relative_residual = most.relative_residual.max(c.relative_residual);
+        most.backward_error = most.backward_error.max(c.backward_error);
+        most.componentwise_backward_error = most.componentwise_backward_error.max(c.componentwise_backward_error);
+    }
+    most
+}
+
+fn nan<T: Scalar>() -> T {
+    let im = if matches!(T::KIND, ScalarKind::F32 | ScalarKind::F64) { 0.0 } else { f64::NAN };
+    T::from_parts(f64::NAN, im)
+}
+
+fn failure(system: usize, error: &FactorError) -> Failed {
+    let text = error.to_string();
+    match error {
+        FactorError::Singular(place) => (system, "singular", Some(place.column), text),
+        FactorError::Breakdown { .. } | FactorError::Failed { .. } => (system, "breakdown", None, text),
+        FactorError::Input(bt_formats::Error::NonFinite { row, .. }) => (system, "not-finite", Some(*row), text),
+        FactorError::Stopped => (system, "stopped", None, text),
+        FactorError::Input(_) => (system, "invalid", None, text),
+        _ => (system, "failed", None, text),
+    }
+}

@@ -1,0 +1,642 @@
+//! Systems whose scalar is known at run time only: what a caller from another language, or of a file, has in hand.
+//!
+//! This is the one place where the four types become one. [`AnyMatrix`], [`AnyColumns`] and [`AnySolver`] are enums over them with the same
+//! methods as the typed values; [`AnyScalar`] leads from a typed value to the enum and back. The variants of f32, c32 and c64 exist with the
+//! features of these names, so that a program compiles the methods of the scalars that it has and no others.
+
+use bt_direct::{Inertia, LogDet, SelectedInverse};
+#[cfg(feature = "c32")]
+use bt_formats::c32;
+#[cfg(feature = "c64")]
+use bt_formats::c64;
+use bt_formats::{
+    BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Partition, Scalar, ScalarKind,
+    SolveReport, Tridiagonal, zero,
+};
+use bt_iter::Preconditioner;
+use faer::{Mat, MatRef};
+
+use crate::analyze::{Analysis, analyze};
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::factors::BlockSummary;
+use crate::method::Krylov;
+use crate::options::{DeviceChoice, Reorder, SolveOptions};
+use crate::plan::Candidate;
+use crate::precondition::precondition;
+use crate::preconditioners::Precond;
+use crate::solve::{Solution, solve};
+use crate::solver::Solver;
+
+/// One enum over the scalars.
+macro_rules! over_scalars {
+    ($(#[$about:meta])* $name:ident, $of:ident) => {
+        $(#[$about])*
+        #[non_exhaustive]
+        pub enum $name {
+            /// Of f64.
+            F64($of<f64>),
+            /// Of f32.
+            #[cfg(feature = "f32")]
+            F32($of<f32>),
+            /// Of complex f32.
+            #[cfg(feature = "c32")]
+            C32($of<c32>),
+            /// Of complex f64.
+            #[cfg(feature = "c64")]
+            C64($of<c64>),
+        }
+    };
+}
+
+/// The same expression for the value of every variant.
+macro_rules! each {
+    ($any:expr, $name:ident($value:pat) => $body:expr) => {
+        match $any {
+            $name::F64($value) => $body,
+            #[cfg(feature = "f32")]
+            $name::F32($value) => $body,
+            #[cfg(feature = "c32")]
+            $name::C32($value) => $body,
+            #[cfg(feature = "c64")]
+            $name::C64($value) => $body,
+        }
+    };
+}
+
+over_scalars! {
+    /// A sparse matrix of any scalar.
+    ///
+    /// ```
+    /// use blocktri::faer::mat;
+    /// use blocktri::{AnyColumns, AnyMatrix, AnySolver, Op, ScalarKind, SolveOptions};
+    /// // [ 2 1   ]
+    /// // [ 1 2 1 ]
+    /// // [   1 2 ]
+    /// let a = AnyMatrix::from_diagonals(&[1.0, 1.0], &[2.0, 2.0, 2.0], &[1.0, 1.0])?;
+    /// assert_eq!((a.kind(), a.nrows(), a.nnz()), (ScalarKind::F64, 3, 7));
+    /// // The same in LAPACK's band storage.
+    /// let band = mat![[0.0, 1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 1.0, 0.0]];
+    /// assert_eq!(AnyMatrix::from_band(1, 1, band.as_ref())?, a);
+    ///
+    /// let solver = AnySolver::new(&a, &SolveOptions::default(), &mut ())?;
+    /// let b = AnyColumns::F64(mat![[3.0], [4.0], [3.0]]);
+    /// let answer = solver.solve(Op::Identity, &b)?;
+    /// assert_eq!(answer.x, AnyColumns::F64(mat![[1.0], [1.0], [1.0]]));
+    /// assert!(answer.report.certificate.backward_error < 1e-15);
+    /// # Ok::<(), blocktri::Error>(())
+    /// ```
+    #[derive(Clone, Debug, PartialEq)]
+    AnyMatrix, Csr
+}
+
+over_scalars! {
+    /// Columns of any scalar: right-hand sides and solutions.
+    #[derive(Clone, Debug, PartialEq)]
+    AnyColumns, Mat
+}
+
+over_scalars! {
+    /// A factored system of any scalar; see [`Solver`].
+    AnySolver, Solver
+}
+
+over_scalars! {
+    /// The blocks of A⁻¹ on and beside the diagonal, of any scalar; see [`SelectedInverse`].
+    AnySelectedInverse, SelectedInverse
+}
+
+/// A preconditioner on the heap, which owns all that it reads.
+type Boxed<T> = Box<dyn Preconditioner<T>>;
+
+over_scalars! {
+    /// A preconditioner of any scalar; see [`Preconditioner`].
+    AnyPreconditioner, Boxed
+}
+
+/// A scalar with a variant in the enums of this module.
+pub trait AnyScalar: Scalar {
+    /// The variant of a matrix.
+    fn matrix(a: Csr<Self>) -> AnyMatrix;
+    /// The matrix, where it is of this scalar.
+    fn of_matrix(a: &AnyMatrix) -> Option<&Csr<Self>>;
+    /// The variant of columns.
+    fn columns(x: Mat<Self>) -> AnyColumns;
+    /// The columns, where they are of this scalar.
+    fn of_columns(x: &AnyColumns) -> Option<&Mat<Self>>;
+    /// The solver, where it is of this scalar.
+    fn of_solver(solver: &AnySolver) -> Option<&Solver<Self>>;
+    /// The preconditioner, where it is of this scalar.
+    fn of_preconditioner(m: &mut AnyPreconditioner) -> Option<&mut Box<dyn Preconditioner<Self>>>;
+}
+
+macro_rules! any_scalar {
+    ($scalar:ty, $variant:ident) => {
+        // Where f64 is the only scalar every pattern matches.
+        #[allow(unreachable_patterns, clippy::unnecessary_wraps)]
+        impl AnyScalar for $scalar {
+            fn matrix(a: Csr<Self>) -> AnyMatrix {
+                AnyMatrix::$variant(a)
+            }
+            fn of_matrix(a: &AnyMatrix) -> Option<&Csr<Self>> {
+                match a {
+                    AnyMatrix::$variant(a) => Some(a),
+                    _ => None,
+                }
+            }
+            fn columns(x: Mat<Self>) -> AnyColumns {
+                AnyColumns::$variant(x)
+            }
+            fn of_columns(x: &AnyColumns) -> Option<&Mat<Self>> {
+                match x {
+                    AnyColumns::$variant(x) => Some(x),
+                    _ => None,
+                }
+            }
+            fn of_solver(solver: &AnySolver) -> Option<&Solver<Self>> {
+                match solver {
+                    AnySolver::$variant(solver) => Some(solver),
+                    _ => None,
+                }
+            }
+            fn of_preconditioner(m: &mut AnyPreconditioner) -> Option<&mut Box<dyn Preconditioner<Self>>> {
+                match m {
+                    AnyPreconditioner::$variant(m) => Some(m),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+any_scalar!(f64, F64);
+#[cfg(feature = "f32")]
+any_scalar!(f32, F32);
+#[cfg(feature = "c32")]
+any_scalar!(c32, C32);
+#[cfg(feature = "c64")]
+any_scalar!(c64, C64);
+
+fn kind_of<T: Scalar>(_: &impl LinearOperator<T>) -> ScalarKind {
+    T::KIND
+}
+
+/// Two values that must be of one scalar are not.
+fn of_another_scalar(what: &str, expected: ScalarKind, found: ScalarKind) -> Error {
+    Error::Usage { message: format!("{what} is of {found}, the matrix of {expected}") }
+}
+
+impl AnyMatrix {
+    /// From the three diagonals: `lower` and `upper` of n − 1 entries, `diag` of n.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the lengths do not match.
+    pub fn from_diagonals<T: AnyScalar>(lower: &[T], diag: &[T], upper: &[T]) -> Result<Self, Error> {
+        let n = diag.len();
+        for (what, found) in [("entries below the diagonal", lower.len()), ("entries above the diagonal", upper.len())]
+        {
+            let expected = n.saturating_sub(1);
+            if expected != found {
+                return Err(InputError::DimensionMismatch { what, expected, found }.into());
+            }
+        }
+        let (mut below, mut above) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        if n > 0 {
+            below.push(zero());
+        }
+        below.extend_from_slice(lower);
+        above.extend_from_slice(upper);
+        above.resize(n, zero());
+        Ok(T::matrix(Tridiagonal::new(below, diag.to_vec(), above)?.to_csr()?))
+    }
+
+    /// From LAPACK's band storage without room for fill: `ab` is (kl + ku + 1) × n with A(i, j) at (ku + i − j, j). The corners outside
+    /// the matrix are not read; zeros inside are not stored.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when `ab` has another number of rows.
+    pub fn from_band<T: AnyScalar>(kl: usize, ku: usize, ab: MatRef<'_, T>) -> Result<Self, Error> {
+        let (rows, n) = (kl.saturating_add(ku).saturating_add(1), ab.ncols());
+        if ab.nrows() != rows {
+            let what = "rows of the band storage";
+            return Err(InputError::DimensionMismatch { what, expected: rows, found: ab.nrows() }.into());
+        }
+        let mut rows = Rows::new(n);
+        for i in 0..n {
+            let columns = i.saturating_sub(kl)..(i.saturating_add(ku).saturating_add(1)).min(n);
+            rows.push(columns.map(|j| (j, ab[(ku + i - j, j)])))?;
+        }
+        Ok(T::matrix(rows.finish()?))
+    }
+
+    /// From blocks: `diag` of m square ones, `lower` and `upper` of m − 1 with `lower[j]` in block row j + 1 and `upper[j]` in block row j.
+    /// Zeros are not stored.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the numbers or shapes of the blocks do not fit.
+    pub fn from_blocks<T: AnyScalar>(
+        lower: &[MatRef<'_, T>],
+        diag: &[MatRef<'_, T>],
+        upper: &[MatRef<'_, T>],
+    ) -> Result<Self, Error> {
+        let m = diag.len();
+        for (what, found) in [("blocks below the diagonal", lower.len()), ("blocks above the diagonal", upper.len())] {
+            let expected = m.saturating_sub(1);
+            if expected != found {
+                return Err(InputError::DimensionMismatch { what, expected, found }.into());
+            }
+        }
+        let fits = |what: &'static str, j: usize, block: MatRef<'_, T>, (nrows, ncols): (usize, usize)| {
+            if block.shape() == (nrows, ncols) {
+                return Ok(());
+            }
+            let why =
+                format!("block {j} (from 0) is {} × {} and must be {nrows} × {ncols}", block.nrows(), block.ncols());
+            Err(Error::from(InputError::InvalidStructure { what, why }))
+        };
+        let sizes: Vec<usize> = diag.iter().map(MatRef::nrows).collect();
+        let partition = Partition::from_sizes(sizes.iter().copied())?;
+        for j in 0..m {
+            fits("diagonal blocks", j, diag[j], (sizes[j], sizes[j]))?;
+        }
+        for j in 0..m.saturating_sub(1) {
+            fits("lower blocks", j, lower[j], (sizes[j + 1], sizes[j]))?;
+            fits("upper blocks", j, upper[j], (sizes[j], sizes[j + 1]))?;
+        }
+        let mut rows = Rows::new(partition.n());
+        for j in 0..m {
+            for i in 0..sizes[j] {
+                let first = |j: usize| partition.range(j).start;
+                let left = (j > 0).then(|| row_of(lower[j - 1], i, first(j - 1))).into_iter().flatten();
+                let right = (j + 1 < m).then(|| row_of(upper[j], i, first(j + 1))).into_iter().flatten();
+                rows.push(left.chain(row_of(diag[j], i, first(j))).chain(right))?;
+            }
+        }
+        Ok(T::matrix(rows.finish()?))
+    }
+
+    /// The scalar.
+    pub fn kind(&self) -> ScalarKind {
+        each!(self, AnyMatrix(a) => kind_of(a))
+    }
+    /// Rows.
+    pub fn nrows(&self) -> usize {
+        each!(self, AnyMatrix(a) => a.nrows())
+    }
+    /// Columns.
+    pub fn ncols(&self) -> usize {
+        each!(self, AnyMatrix(a) => a.ncols())
+    }
+    /// Stored entries.
+    pub fn nnz(&self) -> usize {
+        each!(self, AnyMatrix(a) => a.nnz())
+    }
+    /// Structure, orders, candidates; see [`analyze`].
+    ///
+    /// # Errors
+    /// As [`analyze`].
+    pub fn analyze(&self) -> Result<Analysis, Error> {
+        each!(self, AnyMatrix(a) => analyze(a))
+    }
+    /// Solves A·X = B in one go; see [`solve`].
+    ///
+    /// # Errors
+    /// As [`solve`], and [`Error::Usage`] when `b` is of another scalar.
+    pub fn solve(
+        &self,
+        b: &AnyColumns,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<AnySolution, Error> {
+        each!(self, AnyMatrix(a) => Ok(AnySolution::of(solve(a, columns_for(a, b)?, options, monitor)?)))
+    }
+}
+
+/// The entries of row i of a block whose first column is `first`.
+fn row_of<T: Scalar>(block: MatRef<'_, T>, i: usize, first: usize) -> impl Iterator<Item = (usize, T)> {
+    (0..block.ncols()).map(move |c| (first + c, block[(i, c)]))
+}
+
+/// The columns, if they are of the scalar of A.
+fn columns_for<'b, T: AnyScalar>(_: &Csr<T>, b: &'b AnyColumns) -> Result<MatRef<'b, T>, Error> {
+    let found = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
+    Ok(found.as_ref())
+}
+
+/// Compressed rows, one after the other, of what is not zero.
+struct Rows<T> {
+    n: usize,
+    row_ptr: Vec<u32>,
+    col_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Rows<T> {
+    fn new(n: usize) -> Self {
+        Self { n, row_ptr: vec![0], col_idx: Vec::new(), values: Vec::new() }
+    }
+
+    fn push(&mut self, row: impl Iterator<Item = (usize, T)>) -> Result<(), Error> {
+        for (j, v) in row.filter(|entry| entry.1 != zero()) {
+            self.col_idx.push(j as u32);
+            self.values.push(v);
+        }
+        let Ok(end) = u32::try_from(self.values.len()) else {
+            let (needed, limit) = (format!("{} entries", self.values.len()), "32-bit pointers can tell".to_owned());
+            return Err(InputError::TooLarge { what: "a sparse matrix", needed, limit }.into());
+        };
+        self.row_ptr.push(end);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Csr<T>, Error> {
+        Ok(Csr::new(self.n, self.n, self.row_ptr, self.col_idx, self.values)?)
+    }
+}
+
+impl AnyColumns {
+    /// The scalar.
+    pub fn kind(&self) -> ScalarKind {
+        match self {
+            Self::F64(_) => ScalarKind::F64,
+            #[cfg(feature = "f32")]
+            Self::F32(_) => ScalarKind::F32,
+            #[cfg(feature = "c32")]
+            Self::C32(_) => ScalarKind::C32,
+            #[cfg(feature = "c64")]
+            Self::C64(_) => ScalarKind::C64,
+        }
+    }
+}
+
+/// [`Solution`] of any scalar: the same fields.
+#[derive(Clone, Debug)]
+pub struct AnySolution {
+    /// X.
+    pub x: AnyColumns,
+    /// As of [`Solution`].
+    pub report: SolveReport,
+    /// As of [`Solution`].
+    pub reorder: Reorder,
+    /// As of [`Solution`].
+    pub precond: Precond,
+    /// As of [`Solution`].
+    pub blocks: Option<BlockSummary>,
+    /// As of [`Solution`].
+    pub rcond: Option<f64>,
+    /// As of [`Solution`].
+    pub device: DeviceChoice,
+    /// As of [`Solution`].
+    pub warnings: Vec<String>,
+}
+
+impl AnySolution {
+    fn of<T: AnyScalar>(solution: Solution<T>) -> Self {
+        Self {
+            x: T::columns(solution.x),
+            report: solution.report,
+            reorder: solution.reorder,
+            precond: solution.precond,
+            blocks: solution.blocks,
+            rcond: solution.rcond,
+            device: solution.device,
+            warnings: solution.warnings,
+        }
+    }
+}
+
+/// det A = `sign`·exp(`log_abs`) of any scalar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnyLogDet {
+    /// Real and imaginary part of the sign, or phase.
+    pub sign: (f64, f64),
+    /// log|det A|.
+    pub log_abs: f64,
+}
+
+impl AnyLogDet {
+    fn of<T: Scalar>(log_det: LogDet<T>) -> Self {
+        use bt_formats::RealScalar;
+        Self { sign: (log_det.sign.re().to_f64(), log_det.sign.im().to_f64()), log_abs: log_det.log_abs }
+    }
+}
+
+impl AnySolver {
+    /// Chooses and factors; see [`Solver::new`].
+    ///
+    /// # Errors
+    /// As [`Solver::new`].
+    pub fn new(a: &AnyMatrix, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
+        Ok(match a {
+            AnyMatrix::F64(a) => Self::F64(Solver::new(a, options, monitor)?),
+            #[cfg(feature = "f32")]
+            AnyMatrix::F32(a) => Self::F32(Solver::new(a, options, monitor)?),
+            #[cfg(feature = "c32")]
+            AnyMatrix::C32(a) => Self::C32(Solver::new(a, options, monitor)?),
+            #[cfg(feature = "c64")]
+            AnyMatrix::C64(a) => Self::C64(Solver::new(a, options, monitor)?),
+        })
+    }
+
+    /// The scalar.
+    pub fn kind(&self) -> ScalarKind {
+        fn kind<T: Scalar>(_: &Solver<T>) -> ScalarKind {
+            T::KIND
+        }
+        each!(self, AnySolver(solver) => kind(solver))
+    }
+
+    /// Rows of A.
+    pub fn n(&self) -> usize {
+        each!(self, AnySolver(solver) => solver.factors().n())
+    }
+
+    /// Solves op(A)·X = B; see [`Solver::solve_op`].
+    ///
+    /// # Errors
+    /// As [`Solver::solve_op`], and [`Error::Usage`] when `b` is of another scalar.
+    pub fn solve(&self, op: Op, b: &AnyColumns) -> Result<AnySolution, Error> {
+        fn typed<T: AnyScalar>(solver: &Solver<T>, op: Op, b: &AnyColumns) -> Result<AnySolution, Error> {
+            let found = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
+            Ok(AnySolution::of(solver.solve_op(op, found.as_ref())?))
+        }
+        each!(self, AnySolver(solver) => typed(solver, op, b))
+    }
+
+    /// Factors new values; see [`Solver::refactor`].
+    ///
+    /// # Errors
+    /// As [`Solver::refactor`], and [`Error::Usage`] when `a` is of another scalar.
+    pub fn refactor(&mut self, a: &AnyMatrix, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        fn typed<T: AnyScalar>(solver: &mut Solver<T>, a: &AnyMatrix, monitor: &mut dyn Monitor) -> Result<(), Error> {
+            let found = T::of_matrix(a).ok_or_else(|| of_another_scalar("the new matrix", T::KIND, a.kind()))?;
+            solver.refactor(found, monitor)
+        }
+        each!(self, AnySolver(solver) => typed(solver, a, monitor))
+    }
+
+    /// log|det A| and the sign.
+    pub fn log_det(&self) -> AnyLogDet {
+        each!(self, AnySolver(solver) => AnyLogDet::of(solver.log_det()))
+    }
+
+    /// See [`Solver::rcond`].
+    pub fn rcond(&self) -> Option<f64> {
+        each!(self, AnySolver(solver) => solver.rcond())
+    }
+
+    /// See [`Solver::inertia`].
+    ///
+    /// # Errors
+    /// As [`Solver::inertia`].
+    pub fn inertia(&self) -> Result<Inertia, Error> {
+        each!(self, AnySolver(solver) => solver.inertia())
+    }
+
+    /// See [`Solver::selected_inverse`].
+    ///
+    /// # Errors
+    /// As [`Solver::selected_inverse`].
+    pub fn selected_inverse(&self) -> Result<AnySelectedInverse, Error> {
+        Ok(match self {
+            Self::F64(solver) => AnySelectedInverse::F64(solver.selected_inverse()?),
+            #[cfg(feature = "f32")]
+            Self::F32(solver) => AnySelectedInverse::F32(solver.selected_inverse()?),
+            #[cfg(feature = "c32")]
+            Self::C32(solver) => AnySelectedInverse::C32(solver.selected_inverse()?),
+            #[cfg(feature = "c64")]
+            Self::C64(solver) => AnySelectedInverse::C64(solver.selected_inverse()?),
+        })
+    }
+
+    /// The method that factored A.
+    pub fn method(&self) -> Direct {
+        each!(self, AnySolver(solver) => solver.method())
+    }
+
+    /// What `auto` counted; see [`Solver::explain`].
+    pub fn explain(&self) -> &[Candidate] {
+        each!(self, AnySolver(solver) => solver.explain())
+    }
+
+    /// Entries of the factors and their bytes.
+    pub fn size(&self) -> (usize, usize) {
+        let stats = each!(self, AnySolver(solver) => solver.factors().stats());
+        (stats.nnz, stats.bytes)
+    }
+}
+
+impl AnyPreconditioner {
+    /// The preconditioner of a Krylov method made from A as it stands, with the sentences on what was made; see [`precondition`].
+    ///
+    /// # Errors
+    /// As [`precondition`].
+    pub fn new(a: &AnyMatrix, given: &Krylov, options: &SolveOptions) -> Result<(Self, Vec<String>), Error> {
+        Ok(match a {
+            AnyMatrix::F64(a) => precondition(a, given, options).map(|(m, notes)| (Self::F64(m), notes))?,
+            #[cfg(feature = "f32")]
+            AnyMatrix::F32(a) => precondition(a, given, options).map(|(m, notes)| (Self::F32(m), notes))?,
+            #[cfg(feature = "c32")]
+            AnyMatrix::C32(a) => precondition(a, given, options).map(|(m, notes)| (Self::C32(m), notes))?,
+            #[cfg(feature = "c64")]
+            AnyMatrix::C64(a) => precondition(a, given, options).map(|(m, notes)| (Self::C64(m), notes))?,
+        })
+    }
+
+    /// Size n.
+    pub fn n(&self) -> usize {
+        each!(self, AnyPreconditioner(m) => m.n())
+    }
+    /// Stored values, and bytes.
+    pub fn size(&self) -> (usize, usize) {
+        each!(self, AnyPreconditioner(m) => (m.nnz(), m.bytes()))
+    }
+    /// Name, as the command spells it.
+    pub fn name(&self) -> &'static str {
+        each!(self, AnyPreconditioner(m) => m.name())
+    }
+}
+
+impl<T: AnyScalar> From<Csr<T>> for AnyMatrix {
+    fn from(a: Csr<T>) -> Self {
+        T::matrix(a)
+    }
+}
+
+impl<T: AnyScalar> TryFrom<&BlockTridiagonal<T>> for AnyMatrix {
+    type Error = Error;
+    /// The non-zeros of the blocks.
+    fn try_from(a: &BlockTridiagonal<T>) -> Result<Self, Error> {
+        Ok(T::matrix(a.to_csr()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use faer::mat;
+
+    use super::*;
+
+    #[test]
+    fn blocks_of_different_sizes_stand_where_they_belong() {
+        // [ 1 | 2 3 ]
+        // [ 4 | 5 0 ]
+        // [ 6 | 0 7 ]
+        let (lower, upper) = (mat![[4.0], [6.0]], mat![[2.0, 3.0]]);
+        let (one, two) = (mat![[1.0]], mat![[5.0, 0.0], [0.0, 7.0]]);
+        let a = AnyMatrix::from_blocks(&[lower.as_ref()], &[one.as_ref(), two.as_ref()], &[upper.as_ref()]).unwrap();
+        let a = f64::of_matrix(&a).unwrap();
+        assert_eq!(a.to_dense(), mat![[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 0.0, 7.0]]);
+        assert_eq!(a.nnz(), 7);
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_named() {
+        let (square, flat) = (mat![[1.0, 0.0], [0.0, 1.0]], mat![[1.0, 2.0]]);
+        let wrong = AnyMatrix::from_blocks(&[flat.as_ref()], &[square.as_ref(); 2], &[square.as_ref()]).unwrap_err();
+        assert!(wrong.to_string().contains("block 0 (from 0) is 1 × 2 and must be 2 × 2"), "{wrong}");
+        assert!(AnyMatrix::from_blocks(&[], &[square.as_ref(); 2], &[square.as_ref()]).is_err());
+        assert!(AnyMatrix::from_diagonals(&[1.0], &[1.0], &[]).is_err());
+        assert!(AnyMatrix::from_band(1, 1, square.as_ref()).is_err());
+    }
+
+    #[test]
+    fn a_band_reads_no_corner() {
+        let nan = f64::NAN;
+        let a = AnyMatrix::from_band(
+            1,
+            2,
+            mat![[nan, nan, 5.0], [nan, 3.0, 4.0], [1.0, 1.0, 1.0], [2.0, 2.0, nan]].as_ref(),
+        );
+        let a = f64::of_matrix(a.as_ref().unwrap()).unwrap();
+        assert_eq!(a.to_dense(), mat![[1.0, 3.0, 5.0], [2.0, 1.0, 4.0], [0.0, 2.0, 1.0]]);
+    }
+
+    #[test]
+    fn an_erased_solver_answers_as_the_typed_one() {
+        let typed = Csr::from_dense(mat![[4.0, 1.0, 0.0], [2.0, 5.0, 1.0], [0.0, 1.0, 3.0]].as_ref()).unwrap();
+        let b = mat![[1.0], [2.0], [3.0]];
+        let options = SolveOptions::default();
+        let plain = Solver::new(&typed, &options, &mut ()).unwrap();
+        let mut erased = AnySolver::new(&typed.clone().into(), &options, &mut ()).unwrap();
+        for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
+            let expected = plain.solve_op(op, b.as_ref()).unwrap().x;
+            assert_eq!(erased.solve(op, &AnyColumns::F64(b.clone())).unwrap().x, AnyColumns::F64(expected));
+        }
+        assert_eq!(erased.rcond(), plain.rcond());
+        assert_eq!(erased.log_det().log_abs, plain.log_det().log_abs);
+        assert_eq!(erased.inertia().is_err(), plain.inertia().is_err());
+        let identity = AnyMatrix::from_diagonals(&[0.0; 2], &[1.0; 3], &[0.0; 2]).unwrap();
+        erased.refactor(&identity, &mut ()).unwrap();
+        assert_eq!(erased.log_det(), AnyLogDet { sign: (1.0, 0.0), log_abs: 0.0 });
+    }
+
+    #[cfg(feature = "f32")]
+    #[test]
+    fn scalars_are_not_mixed() {
+        let a = AnyMatrix::from_diagonals::<f64>(&[], &[1.0], &[]).unwrap();
+        let b = AnyColumns::F32(mat![[1.0f32]]);
+        let wrong = a.solve(&b, &SolveOptions::default(), &mut ()).unwrap_err();
+        assert!(wrong.to_string().contains("the right-hand side is of"), "{wrong}");
+    }
+}

@@ -1,0 +1,158 @@
+"""Times beside SciPy's on the same arrays: each pair in turns, the median of several rounds, as text and JSON.
+
+    python versus_scipy.py [--quick] [--json results.json] [--rounds 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import scipy.io
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+import blocktri as bt
+
+Work = Callable[[], Any]
+
+
+def rounds(ours: Work, theirs: Work, count: int) -> tuple[float, float]:
+    """Median seconds of both, one after the other in every round."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for turn in range(count + 1):
+        for work, taken in zip((ours, theirs), times):
+            start = time.perf_counter()
+            work()
+            # The first round warms up.
+            if turn > 0:
+                taken.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def bands(rng: np.random.Generator, quick: bool) -> list[tuple[str, Work, Work]]:
+    n = 10_000 if quick else 100_000
+    cases: list[tuple[str, Work, Work]] = []
+    for width in (1, 8, 32):
+        ab = rng.uniform(-1, 1, (2 * width + 1, n))
+        ab[width] += 2 * width + 1
+        b = rng.uniform(-1, 1, n)
+        widths = (width, width)
+        cases.append(
+            (
+                f"solve_banded, n = {n}, half-bandwidth {width}",
+                partial(bt.solve_banded, widths, ab, b),
+                partial(scipy.linalg.solve_banded, widths, ab, b),
+            )
+        )
+    return cases
+
+
+def stacks(rng: np.random.Generator, quick: bool) -> list[tuple[str, Work, Work]]:
+    batch, n = (200, 128) if quick else (10_000, 512)
+    ab = rng.uniform(-1, 1, (batch, 3, n))
+    ab[:, 1] += 3
+    b = rng.uniform(-1, 1, (batch, n, 1))
+
+    def theirs() -> list[Any]:
+        return [scipy.linalg.solve_banded((1, 1), a, x, check_finite=False) for a, x in zip(ab, b)]
+
+    return [(f"{batch} tridiagonal systems of {n}", lambda: bt.solve_banded((1, 1), ab, b), theirs)]
+
+
+def block_tridiagonal(rng: np.random.Generator, quick: bool) -> list[tuple[str, Work, Work]]:
+    cases: list[tuple[str, Work, Work]] = []
+    for k in (4, 16, 64):
+        m = (2_000 if quick else 20_000) // k
+        lower, diagonal, upper = (rng.uniform(-1, 1, (c, k, k)) for c in (m - 1, m, m - 1))
+        diagonal += 4 * k * np.eye(k)
+        b = rng.uniform(-1, 1, m * k)
+        matrix = bt.BlockTridiagonal(lower, diagonal, upper).tocsr().tocsc()
+        cases.append(
+            (
+                f"block-tridiagonal, {m} blocks of {k}",
+                partial(bt.solve_block_tridiagonal, lower, diagonal, upper, b),
+                partial(by_splu, matrix, b),
+            )
+        )
+    return cases
+
+
+def by_splu(a: Any, b: Any) -> Any:
+    """As SciPy does it."""
+    return spla.splu(a).solve(b)
+
+
+def chains(quick: bool) -> list[tuple[str, Work, Work]]:
+    n = 40 if quick else 184
+    line = np.diag(np.ones(n - 1), 1) + 2 * np.diag(np.ones(n - 1), -1)
+    rates = sp.csr_array(sp.kron(line, np.eye(n)) + sp.kron(np.eye(n), line))
+    q = (rates - sp.diags_array(np.asarray(rates.sum(axis=1)).ravel())).tocsr()
+
+    def normalised() -> Any:
+        # πQ = 0 and Σπ = 1: the last equation gives way to the sum.
+        a = q.T.tolil()
+        a[-1, :] = 1.0
+        right = np.zeros(q.shape[0])
+        right[-1] = 1.0
+        return spla.splu(a.tocsc()).solve(right)
+
+    return [(f"stationary distribution of {n * n} states", lambda: bt.stationary(q), normalised)]
+
+
+def files(rng: np.random.Generator, quick: bool) -> list[tuple[str, Work, Work]]:
+    n = 10_000 if quick else 200_000
+    path = Path(tempfile.mkdtemp()) / "a.mtx"
+    bt.write(path, sp.random_array((n, n), density=5 / n, rng=rng).tocsr())
+    return [(f"Matrix Market file of {5 * n} entries", lambda: bt.read(path), lambda: scipy.io.mmread(path))]
+
+
+def tiny() -> list[tuple[str, Work, Work]]:
+    ab, b = np.array([[0.0, 1, 1], [4, 4, 4], [1, 1, 0]]), np.ones(3)
+
+    def repeated(solve: Work) -> Work:
+        return lambda: [solve() for _ in range(1000)]
+
+    ours, theirs = (lambda: bt.solve_banded((1, 1), ab, b)), (lambda: scipy.linalg.solve_banded((1, 1), ab, b))
+    return [("1000 calls of solve_banded, n = 3", repeated(ours), repeated(theirs))]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    options.add_argument("--quick", action="store_true", help="small systems")
+    options.add_argument("--json", type=Path, help="write the table here")
+    options.add_argument("--rounds", type=int, default=7)
+    chosen = options.parse_args()
+    table: list[dict[str, Any]] = []
+    print(f"{'case':<46} {'threads':>7} {'blocktri':>11} {'scipy':>11} {'ratio':>7}")
+    for threads in (1, 2):
+        rng = np.random.default_rng(1)
+        cases = bands(rng, chosen.quick) + stacks(rng, chosen.quick) + block_tridiagonal(rng, chosen.quick)
+        cases += chains(chosen.quick) + files(rng, chosen.quick) + (tiny() if threads == 1 else [])
+        for name, ours, theirs in cases:
+            if name.startswith("1000 calls"):
+                mine, peer = rounds(ours, theirs, chosen.rounds)
+            else:
+                with bt.threadpool(threads):
+                    mine, peer = rounds(ours, theirs, chosen.rounds)
+            table.append({"case": name, "threads": threads, "blocktri": mine, "scipy": peer, "ratio": peer / mine})
+            print(f"{name:<46} {threads:>7} {mine * 1e3:>8.3f} ms {peer * 1e3:>8.3f} ms {peer / mine:>7.2f}", flush=True)
+    if chosen.json is not None:
+        about = {"numpy": np.__version__, "scipy": scipy.__version__, "python": platform.python_version()}
+        about["machine"] = platform.machine()
+        chosen.json.write_text(json.dumps({"about": about, "rounds": chosen.rounds, "table": table}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The Python that the pages show runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blocktri as bt
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("docs/src/python.md", "python/README.md")
+
+
+def code(page: str) -> list[str]:
+    """The fenced blocks of a page."""
+    found: list[str] = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str) -> None:
+    if not (ROOT / page).exists():
+        pytest.skip("the page is not beside the tests")
+    blocks = code(page)
+    assert blocks
+    diagonal = np.array([[[4.0, 1.0], [1.0, 4.0]]] * 3)
+    beside = np.array([[[1.0, 0.0], [0.0, 1.0]]] * 2)
+    names: dict[str, Any] = {"L": beside, "D": diagonal, "U": beside, "b": np.ones(6)}
+    names["A2"] = bt.BlockTridiagonal(beside, 2 * diagonal, beside)
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+    report = names["report"]
+    assert isinstance(report, bt.Report)
+
+
+def test_what_the_page_says_of_a_batch() -> None:
+    ab = np.array([[0.0, 1.0, 1.0], [4.0, 4.0, 4.0], [1.0, 1.0, 0.0]])
+    _, report = bt.solve_banded((1, 1), np.stack([ab, 0 * ab]), np.ones((3, 1)), return_report=True)
+    said = re.search(r"report.status +# (.*)", (ROOT / PAGES[0]).read_text(encoding="utf-8"))
+    assert said is not None and said.group(1) == str(report.status)

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod banded;
+mod blocks;
 mod errors;
 mod files;
 mod iterate;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 mod _blocktri {
     #[pymodule_export]
     use super::banded::{solve_band, solve_hermitian_band, solve_periodic};
+    #[pymodule_export]
+    use super::blocks::solve_blocks;
     #[pymodule_export]
     use super::files::{read, write_columns, write_matrix};
     #[pymodule_export]

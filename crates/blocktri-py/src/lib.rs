@@ -12,6 +12,7 @@ mod options;
 mod queue;
 mod report;
 mod run;
+mod slot;
 mod solver;
 
 use pyo3::prelude::*;

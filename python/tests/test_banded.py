@@ -226,6 +226,8 @@ def test_block_tridiagonal(rng: np.random.Generator, dtype: str, m: int, k: int)
     for b in (random(rng, (m * k,), dtype), random(rng, (m * k, 2), dtype)):
         x, report = bt.solve_block_tridiagonal(lower, diagonal, upper, b, return_report=True)
         close(x, np.linalg.solve(dense, b), dtype)
+        close(bt.solve_block_tridiagonal(lower, diagonal, upper, b), x, dtype)
+        close(bt.solve_block_tridiagonal(list(lower), list(diagonal), list(upper), b), x, dtype)
         assert report.converged and x.dtype == np.dtype(dtype)
     if k > 1 and m > 1:
         b = random(rng, (m, k), dtype)
@@ -239,6 +241,11 @@ def test_stacks_of_block_tridiagonal_systems(rng: np.random.Generator) -> None:
     x = bt.solve_block_tridiagonal(lower, diagonal, upper, b)
     close(x, np.linalg.solve(np.stack([p[3] for p in parts]), b), "float64")
     diagonal[2] = lower[2] = upper[2] = 0
+    y, report = bt.solve_block_tridiagonal(lower, diagonal, upper, b, return_report=True)
+    assert np.isnan(y[2]).all() and np.array_equal(y[[0, 1, 3]], x[[0, 1, 3]])
+    assert [s == "solved" for s in report.status] == [True, True, False, True]
+    vectors = bt.solve_block_tridiagonal(lower[:2], diagonal[:2], upper[:2], b[0, :, 0])
+    close(vectors[1], np.linalg.solve(parts[1][3], b[0, :, 0]), "float64")
     with pytest.raises(bt.SingularMatrixError) as raised:
         bt.solve_block_tridiagonal(lower, diagonal, upper, b)
     assert raised.value.system == 2
@@ -255,3 +262,19 @@ def test_blocks_of_different_sizes(rng: np.random.Generator) -> None:
     close(bt.solve_block_tridiagonal(lower, diagonal, upper, b), np.linalg.solve(matrix.toarray(), b), "float64")
     with pytest.raises(ValueError):
         bt.BlockTridiagonal(upper, diagonal, lower)
+
+
+def test_a_block_that_needs_pivots_from_others() -> None:
+    # The first diagonal block is singular, the matrix is not: block LU breaks down, and a stronger method solves.
+    one, zero = np.array([[1.0]]), np.array([[0.0]])
+    stack = (np.stack([one, one]), np.stack([zero, zero, one]), np.stack([one, one]))
+    dense = np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 1]])
+    close(bt.solve_block_tridiagonal(*stack, np.arange(3.0)), np.linalg.solve(dense, np.arange(3.0)), "float64")
+
+
+def test_nearly_singular_blocks_warn() -> None:
+    diagonal = np.array([[[1.0, 1.0], [1.0, 1.0 + 1e-17]], [[1.0, 0.0], [0.0, 1.0]]])
+    diagonal[0, 1, 1] = np.nextafter(1.0, 2.0)
+    beside = np.zeros((1, 2, 2))
+    with pytest.warns(bt.AccuracyWarning):
+        bt.solve_block_tridiagonal(beside, diagonal, beside, np.array([1.0, 2.0, 3.0, 4.0]))

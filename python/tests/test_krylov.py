@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -156,3 +157,25 @@ def test_hbisa(rng: np.random.Generator, sweep: str) -> None:
     check(a, x, b, 1e-8)
     with pytest.raises(ValueError):
         bt.hbisa(a, b, sweep="sideways")
+
+
+def test_several_threads_share_a_preconditioner(rng: np.random.Generator) -> None:
+    a = laplacian(40)
+    m = bt.preconditioner(a, "ilut")
+    rhs = [random(rng, (1600,), "float64") for _ in range(8)]
+    expected = [bt.gmres(a, b, M=m)[0] for b in rhs]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda b: bt.gmres(a, b, M=m)[0], rhs))
+    assert all(np.array_equal(x, y) for x, y in zip(found, expected))
+
+
+def test_a_preconditioner_in_use_by_the_solve_that_calls(rng: np.random.Generator) -> None:
+    a, b = laplacian(40), random(rng, (1600,), "float64")
+    m: Any = bt.preconditioner(a, "ilu0")
+
+    def inside(k: int, r: float) -> None:
+        m.matvec(b)
+
+    with pytest.raises(RuntimeError, match="in use"):
+        bt.gmres(a, b, M=m, callback=inside)
+    assert np.isfinite(m.matvec(b)).all()

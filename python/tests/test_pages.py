@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -42,3 +43,32 @@ def test_what_the_page_says_of_a_batch() -> None:
     _, report = bt.solve_banded((1, 1), np.stack([ab, 0 * ab]), np.ones((3, 1)), return_report=True)
     said = re.search(r"report.status +# (.*)", (ROOT / PAGES[0]).read_text(encoding="utf-8"))
     assert said is not None and said.group(1) == str(report.status)
+
+
+FUNCTIONS = [getattr(bt, name) for name in bt.__all__ if callable(getattr(bt, name)) and not isinstance(getattr(bt, name), type)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_functions_have_the_sections_of_numpydoc(function: Any) -> None:
+    text = function.__doc__
+    assert text
+    sections = re.findall(r"^    (\w[\w ]*)\n    -+$", text, re.MULTILINE)
+    order = ["Parameters", "Returns", "Yields", "Raises", "See Also", "Examples"]
+    assert sections == sorted(sections, key=order.index), sections
+    assert "Examples" in sections
+    parameters = [p for p in inspect.signature(function).parameters if p not in ("args", "kwds")]
+    assert ("Parameters" in sections) == bool(parameters)
+    for name in parameters:
+        assert re.search(rf"^    (\*\*)?([\w, ]*, )?{name}\b", text, re.MULTILINE), name
+
+
+def test_the_report_is_the_commands_json() -> None:
+    source = ROOT / "crates/blocktri-cli/src/report.rs"
+    if not source.exists():
+        pytest.skip("the command's source is not beside the tests")
+    text = source.read_text(encoding="utf-8")
+    fields = re.findall(r'^            "(\w+)": ', text[text.index("impl Facts") :], re.MULTILINE)
+    _, report = bt.solve([[2.0]], [4.0], return_report=True)
+    assert len(fields) > 20 and fields == list(report.to_dict())
+    seconds = report.to_dict()["seconds"]
+    assert list(seconds) == ["read", "reorder", "setup", "solve", "total"] and seconds["total"] == report.seconds

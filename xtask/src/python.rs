@@ -50,7 +50,9 @@ pub fn run(counted: &mut Counted) -> Result<()> {
     if wheels.exists() {
         fs::remove_dir_all(&wheels).context("wheels of another run")?;
     }
-    must_succeed(program("maturin").args(["build", "--interpreter", "python", "--out"]).arg(&wheels))?;
+    must_succeed(
+        program("maturin").args(["build", "--profile", "dev", "--interpreter", "python", "--out"]).arg(&wheels),
+    )?;
     let wheel = only_file(&wheels)?;
     must_succeed(program("python").args(pip).args(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
     // Of what is installed, not of the sources beside the tests.

@@ -11,8 +11,8 @@ use bt_direct::batch::{Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
 use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
-use numpy::ndarray::{Array3, ArrayView3, Axis, Ix3};
-use numpy::{IntoPyArray, PyArray3, PyUntypedArray};
+use numpy::ndarray::{Array2, Array3, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError};
+use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -23,51 +23,79 @@ use crate::report::Report;
 use crate::run::run;
 
 /// A system that was not solved: its number, the kind of failure, the row or column, and a sentence.
-type Failed = (usize, &'static str, Option<usize>, String);
+pub(crate) type Failed = (usize, &'static str, Option<usize>, String);
 
 /// X, the systems that failed, and the report of all where it was asked for.
-type Answer<'py> = (Bound<'py, PyAny>, Vec<Failed>, Option<Report>);
+pub(crate) type Answer<'py> = (Bound<'py, PyAny>, Vec<Failed>, Option<Report>);
 
 /// Whether residuals are recomputed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Certify {
+pub(crate) enum Certify {
     Yes,
     No,
 }
 
+/// Whether right-hand sides are searched for what is not finite.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finite {
+    Checked,
+    Trusted,
+}
+
 /// Systems in band storage, and their right-hand sides.
-struct Systems<T> {
-    n: usize,
-    nrhs: usize,
+pub(crate) struct Systems<T> {
+    pub(crate) n: usize,
+    pub(crate) nrhs: usize,
     /// Right-hand sides, then solutions: system by system, column by column.
-    x: Vec<T>,
-    certify: Certify,
+    pub(crate) x: Vec<T>,
+    pub(crate) certify: Certify,
 }
 
 /// What came of them.
-struct Solved<T> {
-    x: Vec<T>,
-    failed: Vec<Failed>,
-    method: &'static str,
-    certificate: Option<Certificate>,
+pub(crate) struct Solved<T> {
+    pub(crate) x: Vec<T>,
+    pub(crate) failed: Vec<Failed>,
+    pub(crate) method: &'static str,
+    pub(crate) certificate: Option<Certificate>,
     /// Entries of the first matrix.
-    entries: usize,
+    pub(crate) entries: usize,
 }
 
 fn certify_of(asked: bool) -> Certify {
     if asked { Certify::Yes } else { Certify::No }
 }
 
-fn cube<'a, T>(array: &'a numpy::ndarray::ArrayViewD<'_, T>, what: &str) -> PyResult<ArrayView3<'a, T>> {
-    let array = array.view().into_dimensionality::<Ix3>();
-    array.map_err(|_| PyValueError::new_err(format!("{what} must have three dimensions")))
+/// Three dimensions of what has two or three.
+fn cube<'a, T>(array: &'a ArrayViewD<'_, T>, what: &str) -> PyResult<ArrayView3<'a, T>> {
+    let array = array.view();
+    let array = if array.ndim() == 2 { array.insert_axis(Axis(0)) } else { array };
+    let array = array.into_dimensionality::<Ix3>();
+    array.map_err(|_| PyValueError::new_err(format!("{what} must have two or three dimensions")))
+}
+
+/// The same of right-hand sides, which may be one vector.
+pub(crate) fn right<'a, T>(array: &'a ArrayViewD<'_, T>) -> PyResult<ArrayView3<'a, T>> {
+    if array.ndim() != 1 {
+        return cube(array, "b");
+    }
+    let array = array.view().insert_axis(Axis(0)).insert_axis(Axis(2)).into_dimensionality::<Ix3>();
+    array.map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 /// The right-hand sides, checked against the matrices.
-fn systems<T: Number>(b: &ArrayView3<'_, T>, batch: usize, n: usize, certify: Certify) -> PyResult<Systems<T>> {
+pub(crate) fn systems<T: Number>(
+    b: &ArrayView3<'_, T>,
+    batch: usize,
+    n: usize,
+    certify: Certify,
+    finite: Finite,
+) -> PyResult<Systems<T>> {
     let (found, rows, nrhs) = b.dim();
     if found != batch || rows != n {
-        return Err(PyValueError::new_err(format!("b is {found} × {rows} × {nrhs} and must be {batch} × {n} × any")));
+        let why = "shapes of ab and b are not compatible.";
+        return Err(PyValueError::new_err(format!(
+            "{why} b is {found} × {rows} × {nrhs} and must be {batch} × {n} × any"
+        )));
     }
     let mut x = Vec::with_capacity(batch * n * nrhs);
     for system in b.axis_iter(Axis(0)) {
@@ -78,20 +106,29 @@ fn systems<T: Number>(b: &ArrayView3<'_, T>, batch: usize, n: usize, certify: Ce
             }
         }
     }
+    if finite == Finite::Checked && !x.iter().all(|v| Scalar::is_finite(*v)) {
+        return Err(PyValueError::new_err("array must not contain infs or NaNs"));
+    }
     Ok(Systems { n, nrhs, x, certify })
 }
 
-fn answer<T: Number>(
+pub(crate) fn answer<T: Number>(
     py: Python<'_>,
     solved: Solved<T>,
     shape: (usize, usize, usize),
+    ndim: usize,
     start: Instant,
     threads: Option<usize>,
 ) -> PyResult<Answer<'_>> {
     let report = solved.certificate.map(|certificate| report(&solved, certificate, shape, start, threads));
-    let x = Array3::from_shape_vec(shape, solved.x).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let x: Bound<'_, PyArray3<T>> = x.into_pyarray(py);
-    Ok((x.into_any(), solved.failed, report))
+    let (_, nrhs, n) = shape;
+    let wrong = |e: ShapeError| PyValueError::new_err(e.to_string());
+    let x = match ndim {
+        1 => PyArray1::from_vec(py, solved.x).into_any(),
+        2 => Array2::from_shape_vec((n, nrhs).f(), solved.x).map_err(wrong)?.into_pyarray(py).into_any(),
+        _ => Array3::from_shape_vec(shape, solved.x).map_err(wrong)?.into_pyarray(py).into_any(),
+    };
+    Ok((x, solved.failed, report))
 }
 
 /// The report of all systems, with the errors of the worst that was solved.
@@ -149,13 +186,14 @@ fn report<T: Number>(
 
 /// Band systems by LU with partial pivoting; three diagonals by the methods for them.
 #[pyfunction]
-#[pyo3(signature = (kl, ku, ab, b, certificate, threads=None))]
+#[pyo3(signature = (kl, ku, ab, b, check_finite, certificate, threads=None))]
 pub fn solve_band<'py>(
     py: Python<'py>,
     kl: usize,
     ku: usize,
     ab: &Bound<'py, PyUntypedArray>,
     b: &Bound<'py, PyUntypedArray>,
+    check_finite: bool,
     certificate: bool,
     threads: Option<usize>,
 ) -> PyResult<Answer<'py>> {
@@ -163,28 +201,33 @@ pub fn solve_band<'py>(
     with_scalar!(kind_of(ab)?, T => {
         let (ab, b) = (typed::<T>(ab)?, typed::<T>(b)?);
         let (ab, b) = (ab.as_array(), b.as_array());
-        let (ab, b) = (cube(&ab, "ab")?, cube(&b, "b")?);
+        let ndim = b.ndim();
+        let (ab, b) = (cube(&ab, "ab")?, right(&b)?);
         let (batch, rows, n) = ab.dim();
         if rows != kl.saturating_add(ku).saturating_add(1) {
             return Err(PyValueError::new_err(format!("ab has {rows} rows and must have l + u + 1")));
         }
-        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let finite = if check_finite { Finite::Checked } else { Finite::Trusted };
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate), finite)?;
         let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(kl + ku)));
         let solved = if (kl, ku) == (1, 1) {
-            let three = Diagonals::of_band(&ab);
+            let three = py.detach(|| Diagonals::of_band(&ab));
             run(py, threads, size, move |_| tridiagonal(three, systems))?
         } else {
-            let mut bands = Vec::with_capacity(batch);
-            for one in ab.axis_iter(Axis(0)) {
-                let mut band = Band::zeros(n, kl, ku).map_err(|e| of_input(&e))?;
-                fill(&mut band, ku, |r, j| one[[r, j]], rows);
-                bands.push(band);
-            }
+            let bands = py.detach(|| {
+                let filled = ab.axis_iter(Axis(0)).map(|one| {
+                    let mut band = Band::zeros(n, kl, ku)?;
+                    fill(&mut band, ku, |r, j| one[[r, j]], rows);
+                    Ok(band)
+                });
+                filled.collect::<Result<Vec<_>, bt_formats::Error>>()
+            });
+            let bands = bands.map_err(|e| of_input(&e))?;
             run(py, threads, size, move |monitor| {
                 each(bands, systems, ("band-lu", Alone::Beside), monitor, |band, monitor| BandLu::with_monitor(band, monitor), BandLu::from_band)
             })?
         };
-        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+        answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads)
     })
 }
 
@@ -202,10 +245,11 @@ pub fn solve_hermitian_band<'py>(
     with_scalar!(kind_of(ab)?, T => {
         let (ab, b) = (typed::<T>(ab)?, typed::<T>(b)?);
         let (ab, b) = (ab.as_array(), b.as_array());
-        let (ab, b) = (cube(&ab, "ab")?, cube(&b, "b")?);
+        let ndim = b.ndim();
+        let (ab, b) = (cube(&ab, "ab")?, right(&b)?);
         let (batch, rows, n) = ab.dim();
         let Some(k) = rows.checked_sub(1) else { return Err(PyValueError::new_err("ab has no rows")) };
-        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
         let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(2 * k)));
         let whole = certificate;
         let mut bands = Vec::with_capacity(batch);
@@ -227,7 +271,7 @@ pub fn solve_hermitian_band<'py>(
         let solved = run(py, threads, size, move |monitor| {
             each(bands, systems, ("band-cholesky", Alone::Inside), monitor, |band, monitor| BandCholesky::with_monitor(band, monitor), BandCholesky::from_lower)
         })?;
-        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+        answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads)
     })
 }
 
@@ -247,12 +291,13 @@ pub fn solve_periodic<'py>(
     with_scalar!(kind_of(d)?, T => {
         let (dl, d, du, b) = (typed::<T>(dl)?, typed::<T>(d)?, typed::<T>(du)?, typed::<T>(b)?);
         let (dl, d, du, b) = (dl.as_array(), d.as_array(), du.as_array(), b.as_array());
-        let (dl, d, du, b) = (cube(&dl, "dl")?, cube(&d, "d")?, cube(&du, "du")?, cube(&b, "b")?);
+        let ndim = b.ndim();
+        let (dl, d, du, b) = (cube(&dl, "dl")?, cube(&d, "d")?, cube(&du, "du")?, right(&b)?);
         let (batch, _, n) = d.dim();
         if dl.dim() != d.dim() || du.dim() != d.dim() || n < 3 {
             return Err(PyValueError::new_err("dl, d and du must be of one length, at least 3"));
         }
-        let systems = systems::<T>(&b, batch, n, certify_of(certificate))?;
+        let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
         let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs));
         let mut cyclic = Vec::with_capacity(batch);
         for s in 0..batch {
@@ -265,7 +310,7 @@ pub fn solve_periodic<'py>(
         let solved = run(py, threads, size, move |monitor| {
             each(cyclic, systems, ("periodic-lu", Alone::Beside), monitor, |a, monitor| PeriodicTridiagonal::with_monitor(a, monitor), |a| PeriodicTridiagonal::new(&a))
         })?;
-        answer::<T>(py, solved, (batch, nrhs, n), start, threads)
+        answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads)
     })
 }
 
@@ -313,6 +358,9 @@ impl<T: Number> Diagonals<T> {
     }
 }
 
+/// Rows from which one system is solved in pieces.
+const IN_PIECES: usize = 4096;
+
 /// Three diagonals: a batch in lanes, one system in pieces, many right-hand sides from factors.
 fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T> {
     let Systems { n, nrhs, mut x, certify: asked } = systems;
@@ -333,7 +381,7 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     }
     if batch == 1 && nrhs > 0 && failed.is_empty() {
         let a = &matrices[0];
-        let done = if nrhs == 1 {
+        let done = if nrhs == 1 && n >= IN_PIECES {
             let bytes = 4 * size_of_val(&*x);
             TridiagonalOnce::new(n)
                 .and_then(|mut once| once.solve_in_place(a, &mut x, Elimination::Pivoted, Par::auto(bytes)))
@@ -456,12 +504,12 @@ fn worst<T: Number, A: Matrix<T>>(matrices: &[A], x: &[T], b: &[T], (n, nrhs): (
     most
 }
 
-fn nan<T: Scalar>() -> T {
+pub(crate) fn nan<T: Scalar>() -> T {
     let im = if matches!(T::KIND, ScalarKind::F32 | ScalarKind::F64) { 0.0 } else { f64::NAN };
     T::from_parts(f64::NAN, im)
 }
 
-fn failure(system: usize, error: &FactorError) -> Failed {
+pub(crate) fn failure(system: usize, error: &FactorError) -> Failed {
     let text = error.to_string();
     match error {
         FactorError::Singular(place) => (system, "singular", Some(place.column), text),

@@ -22,13 +22,15 @@ use crate::matrix::Matrix;
 use crate::options::parse;
 use crate::report::Report;
 use crate::run::run;
+use crate::slot::{Slot, Taken};
 
 /// A preconditioner M made from a matrix: z ← M⁻¹·r. Its applications share scratch memory, so that one runs after the other.
 #[pyclass(frozen, module = "blocktri._blocktri")]
 pub struct Preconditioner {
-    of: Arc<Mutex<AnyPreconditioner>>,
+    of: Slot<AnyPreconditioner>,
     kind: ScalarKind,
     n: usize,
+    size: (usize, usize),
     notes: Vec<String>,
 }
 
@@ -55,7 +57,7 @@ impl Preconditioner {
         let matrix = Arc::clone(&a.of);
         let made = run(py, threads, a.of.nrows(), move |_| AnyPreconditioner::new(&matrix, &krylov, &options))?;
         let (made, notes) = made.map_err(|e| exception(py, &e))?;
-        Ok(Self { of: Arc::new(Mutex::new(made)), kind: a.of.kind(), n: a.of.nrows(), notes })
+        Ok(Self { kind: a.of.kind(), n: a.of.nrows(), size: made.size(), of: Slot::new(made), notes })
     }
 
     /// M⁻¹·r for a vector, or the columns of a matrix.
@@ -64,17 +66,19 @@ impl Preconditioner {
             let r = typed::<T>(r)?;
             let ndim = r.as_array().ndim();
             let r = columns(&r.as_array())?;
+            let mut of = self.of.take(py)?;
             let z = py.detach(|| {
-                let mut m = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-                let m = T::of_preconditioner(&mut m)?;
-                if r.nrows() != m.n() {
-                    return None;
-                }
-                let mut z = Mat::zeros(r.nrows(), r.ncols());
-                for j in 0..r.ncols() {
-                    m.apply(r.col_as_slice(j), z.col_as_slice_mut(j));
-                }
-                Some(z)
+                of.held(|m| {
+                    let m = T::of_preconditioner(m)?;
+                    if r.nrows() != m.n() {
+                        return None;
+                    }
+                    let mut z = Mat::zeros(r.nrows(), r.ncols());
+                    for j in 0..r.ncols() {
+                        m.apply(r.col_as_slice(j), z.col_as_slice_mut(j));
+                    }
+                    Some(z)
+                })
             });
             let z = z.ok_or_else(|| PyValueError::new_err("r must have as many rows as the matrix"))?;
             array_of::<T>(py, z.as_ref(), ndim)
@@ -88,8 +92,8 @@ impl Preconditioner {
     }
     /// Stored values, and bytes.
     #[getter]
-    fn size(&self, py: Python<'_>) -> (usize, usize) {
-        py.detach(|| self.of.lock().unwrap_or_else(PoisonError::into_inner).size())
+    fn size(&self) -> (usize, usize) {
+        self.size
     }
     /// NumPy's name of the scalar.
     #[getter]
@@ -186,14 +190,14 @@ impl<T: Number> blocktri::Preconditioner<T> for CalledPreconditioner {
     }
 }
 
-/// A preconditioner that other objects share.
-struct Shared {
-    of: Arc<Mutex<AnyPreconditioner>>,
+/// A preconditioner that other objects share, held for the whole solve.
+struct Shared<'a> {
+    of: &'a mut AnyPreconditioner,
     n: usize,
     kind: PreconditionerKind,
 }
 
-impl<T: Number> blocktri::Preconditioner<T> for Shared {
+impl<T: Number> blocktri::Preconditioner<T> for Shared<'_> {
     fn n(&self) -> usize {
         self.n
     }
@@ -204,18 +208,24 @@ impl<T: Number> blocktri::Preconditioner<T> for Shared {
         self.kind
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
-        let mut m = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        match T::of_preconditioner(&mut m) {
+        match T::of_preconditioner(self.of) {
             Some(m) => m.apply(r, z),
             None => z.fill(bt_formats::zero()),
         }
     }
     fn nnz(&self) -> usize {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner).size().0
+        self.of.size().0
     }
     fn bytes(&self) -> usize {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner).size().1
+        self.of.size().1
     }
+}
+
+/// M of a solve.
+enum Given {
+    None,
+    Own(Taken<AnyPreconditioner>),
+    Called(CalledPreconditioner),
 }
 
 /// Passes progress on, and stops where a call of Python raised something.
@@ -314,17 +324,19 @@ fn typed_iterate<'py, T: Number>(
         KrylovMethod::Fgmres { .. } | KrylovMethod::Fcg => PreconditionerKind::Variable,
         _ => PreconditionerKind::General,
     };
-    let mut preconditioner: Box<dyn blocktri::Preconditioner<T>> = match m {
-        None => Box::new(Identity::new(n)),
+    let given = match m {
+        None => Given::None,
         Some(m) => match m.cast::<Preconditioner>() {
             Ok(own) => {
                 let own = own.get();
                 if own.kind != T::KIND || own.n != n {
                     return Err(PyValueError::new_err("M is of another dtype or size than b"));
                 }
-                Box::new(Shared { of: Arc::clone(&own.of), n, kind })
+                Given::Own(own.of.take(py)?)
             }
-            Err(_) => Box::new(CalledPreconditioner { f: m.clone().unbind(), n, kind, raised: Arc::clone(&raised) }),
+            Err(_) => {
+                Given::Called(CalledPreconditioner { f: m.clone().unbind(), n, kind, raised: Arc::clone(&raised) })
+            }
         },
     };
     let inside = Arc::clone(&raised);
@@ -336,13 +348,19 @@ fn typed_iterate<'py, T: Number>(
             (None, Some(f)) => f,
             (None, None) => unreachable!("there is a matrix or a callable"),
         };
-        let mut reports = Vec::new();
-        for j in 0..nrhs {
-            let mut workspace = lockstep::<T>(method, n);
-            let column = x.col_as_slice_mut(j);
-            let (m, b) = (&mut *preconditioner, b.col_as_slice(j));
-            reports.push(workspace.solve_one(operator, m, b, column, &stop, &mut monitor)?);
-        }
+        let mut by = |m: &mut dyn blocktri::Preconditioner<T>| {
+            let one = |j| {
+                let mut workspace = lockstep::<T>(method, n);
+                let (b, x) = (b.col_as_slice(j), x.col_as_slice_mut(j));
+                workspace.solve_one(operator, &mut *m, b, x, &stop, &mut monitor)
+            };
+            (0..nrhs).map(one).collect::<Result<Vec<_>, _>>()
+        };
+        let reports = match given {
+            Given::None => by(&mut Identity::new(n)),
+            Given::Own(mut taken) => taken.held(|of| by(&mut Shared { of, n, kind })),
+            Given::Called(mut called) => by(&mut called),
+        }?;
         let certificate = matrix.as_ref().map(|a| certify(a, Op::Identity, x.as_ref(), b.as_ref()));
         Ok((x, reports, certificate))
     };

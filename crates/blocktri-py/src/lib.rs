@@ -3,6 +3,7 @@
 
 mod arrays;
 mod banded;
+mod blocks;
 mod errors;
 mod files;
 mod iterate;
@@ -11,6 +12,7 @@ mod options;
 mod queue;
 mod report;
 mod run;
+mod slot;
 mod solver;
 
 use pyo3::prelude::*;
@@ -20,6 +22,8 @@ use pyo3::prelude::*;
 mod _blocktri {
     #[pymodule_export]
     use super::banded::{solve_band, solve_hermitian_band, solve_periodic};
+    #[pymodule_export]
+    use super::blocks::solve_blocks;
     #[pymodule_export]
     use super::files::{read, write_columns, write_matrix};
     #[pymodule_export]

@@ -1,10 +1,12 @@
 //! Solves by the facade: in one go, or from factors that are kept.
 
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use blocktri::{AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Error, SolveOptions};
+use blocktri::{AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Error, ScalarKind, SolveOptions};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyList};
 
@@ -14,6 +16,7 @@ use crate::matrix::{Matrix, operation};
 use crate::options::parse;
 use crate::report::Report;
 use crate::run::run;
+use crate::slot::Slot;
 
 /// A copy of the right-hand sides, of the scalar of the matrix.
 fn right_hand_sides<T: Number>(b: &Bound<'_, PyUntypedArray>) -> PyResult<AnyColumns> {
@@ -48,17 +51,18 @@ pub fn solve<'py>(
     Ok((array_of_any(py, &answer.x, ndim)?, report))
 }
 
-/// Factors of a matrix. Solves may run from several threads at once; `refactor` waits for them.
+/// Factors of a matrix. Solves may run from several threads at once; `refactor` waits for them, and they for it.
 #[pyclass(frozen, module = "blocktri._blocktri")]
 pub struct Solver {
-    of: Arc<RwLock<AnySolver>>,
+    of: Slot<Arc<AnySolver>>,
     options: SolveOptions,
     n: usize,
 }
 
 impl Solver {
-    fn read<R>(&self, f: impl FnOnce(&AnySolver) -> R) -> R {
-        f(&self.of.read().unwrap_or_else(PoisonError::into_inner))
+    /// The factors as they are now.
+    fn now(&self, py: Python<'_>) -> PyResult<Arc<AnySolver>> {
+        Ok(Arc::clone(&*self.of.take(py)?))
     }
 }
 
@@ -78,7 +82,7 @@ impl Solver {
         let n = a.of.nrows();
         let made = run(py, threads, n, move |monitor| AnySolver::new(&matrix, &chosen, monitor))?;
         let made = made.map_err(|e| exception(py, &e))?;
-        Ok(Self { of: Arc::new(RwLock::new(made)), options, n })
+        Ok(Self { of: Slot::new(Arc::new(made)), options, n })
     }
 
     /// Solves op(A)·X = B, op being "N", "T" or "C".
@@ -94,49 +98,57 @@ impl Solver {
         let start = Instant::now();
         let op = operation(op)?;
         let ndim = b.ndim();
-        let kind = py.detach(|| self.read(AnySolver::kind));
-        let b = with_scalar!(kind, T => right_hand_sides::<T>(b))?;
+        let of = self.now(py)?;
+        let b = with_scalar!(of.kind(), T => right_hand_sides::<T>(b))?;
         let (n, nrhs) = shape(&b);
-        let of = Arc::clone(&self.of);
-        let answer = run(py, threads, n.saturating_mul(nrhs), move |_| {
-            of.read().unwrap_or_else(PoisonError::into_inner).solve(op, &b)
-        })?;
+        let answer = run(py, threads, n.saturating_mul(nrhs), move |_| of.solve(op, &b))?;
         let answer = answer.map_err(|e| exception(py, &e))?;
         let report = Report::of(&answer, (n, nnz, nrhs), &self.options, threads, start.elapsed());
         Ok((array_of_any(py, &answer.x, ndim)?, report))
     }
 
-    /// Factors new values.
+    /// Factors new values, when the solves with the old ones have ended.
     #[pyo3(signature = (a, threads=None))]
     fn refactor(&self, py: Python<'_>, a: &Matrix, threads: Option<usize>) -> PyResult<()> {
-        let (of, matrix) = (Arc::clone(&self.of), Arc::clone(&a.of));
+        /// Between two looks at whether the last solve has ended.
+        const PAUSE: Duration = Duration::from_millis(1);
+        let mut of = self.of.take(py)?;
+        while Arc::get_mut(&mut of).is_none() {
+            py.detach(|| thread::sleep(PAUSE));
+            py.check_signals()?;
+        }
+        let matrix = Arc::clone(&a.of);
         let done: Result<(), Error> = run(py, threads, self.n, move |monitor| {
-            of.write().unwrap_or_else(PoisonError::into_inner).refactor(&matrix, monitor)
+            of.held(|of| match Arc::get_mut(of) {
+                Some(of) => of.refactor(&matrix, monitor),
+                None => Err(Error::Usage { message: "the factors are in use".into() }),
+            })
         })?;
         done.map_err(|e| exception(py, &e))
     }
 
     /// Sign, or for complex matrices the phase, and log|det A|.
-    fn slogdet<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, f64) {
-        let (kind, det) = py.detach(|| self.read(|s| (s.kind(), s.log_det())));
+    fn slogdet<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, f64)> {
+        let of = self.now(py)?;
+        let det = py.detach(|| of.log_det());
         let (re, im) = det.sign;
-        let sign = match kind {
-            blocktri::ScalarKind::C32 | blocktri::ScalarKind::C64 => PyComplex::from_doubles(py, re, im).into_any(),
+        let sign = match of.kind() {
+            ScalarKind::C32 | ScalarKind::C64 => PyComplex::from_doubles(py, re, im).into_any(),
             _ => PyFloat::new(py, re).into_any(),
         };
-        (sign, det.log_abs)
+        Ok((sign, det.log_abs))
     }
 
     /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁).
     fn rcond(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        let of = Arc::clone(&self.of);
-        run(py, None, self.n, move |_| of.read().unwrap_or_else(PoisonError::into_inner).rcond())
+        let of = self.now(py)?;
+        run(py, None, self.n, move |_| of.rcond())
     }
 
     /// How many eigenvalues are negative, zero to rounding, and positive.
     fn inertia(&self, py: Python<'_>) -> PyResult<(usize, usize, usize)> {
-        let of = Arc::clone(&self.of);
-        let found = run(py, None, self.n, move |_| of.read().unwrap_or_else(PoisonError::into_inner).inertia())?;
+        let of = self.now(py)?;
+        let found = run(py, None, self.n, move |_| of.inertia())?;
         let found = found.map_err(|e| exception(py, &e))?;
         Ok((found.negative, found.zero, found.positive))
     }
@@ -147,43 +159,42 @@ impl Solver {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Vec<usize>, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let of = Arc::clone(&self.of);
-        let found =
-            run(py, None, self.n, move |_| of.read().unwrap_or_else(PoisonError::into_inner).selected_inverse())?;
+        let of = self.now(py)?;
+        let found = run(py, None, self.n, move |_| of.selected_inverse())?;
         let found = found.map_err(|e| exception(py, &e))?;
         match &found {
             AnySelectedInverse::F64(s) => blocks(py, s),
             AnySelectedInverse::F32(s) => blocks(py, s),
             AnySelectedInverse::C64(s) => blocks(py, s),
             AnySelectedInverse::C32(s) => blocks(py, s),
-            _ => Err(pyo3::exceptions::PyTypeError::new_err("the matrix is of an unknown scalar")),
+            _ => Err(PyTypeError::new_err("the matrix is of an unknown scalar")),
         }
     }
 
     /// The method that factored A.
-    fn method(&self, py: Python<'_>) -> &'static str {
-        py.detach(|| self.read(|s| s.method().name()))
+    fn method(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.now(py)?.method().name())
     }
 
     /// NumPy's name of the scalar.
-    fn dtype(&self, py: Python<'_>) -> &'static str {
-        py.detach(|| self.read(|s| dtype_name(s.kind())))
+    fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(dtype_name(self.now(py)?.kind()))
     }
 
     /// Entries of the factors, and their bytes.
-    fn size(&self, py: Python<'_>) -> (usize, usize) {
-        py.detach(|| self.read(AnySolver::size))
+    fn size(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        Ok(self.now(py)?.size())
     }
 
     /// What `auto` counted: method, order, operations and structure of each candidate.
-    fn candidates(&self, py: Python<'_>) -> Vec<(&'static str, &'static str, f64, String)> {
-        let of = |s: &AnySolver| {
-            let all = s.explain().iter();
-            all.map(|c| (c.method.name(), c.reorder.name(), c.flops, c.structure.clone())).collect()
-        };
-        py.detach(|| self.read(of))
+    fn candidates(&self, py: Python<'_>) -> PyResult<Vec<Counted>> {
+        let of = self.now(py)?;
+        Ok(of.explain().iter().map(|c| (c.method.name(), c.reorder.name(), c.flops, c.structure.clone())).collect())
     }
 }
+
+/// Method, order, operations and structure.
+type Counted = (&'static str, &'static str, f64, String);
 
 #[allow(clippy::type_complexity)] // four lists
 fn blocks<'py, T: Number>(

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _blocktri
-from ._arrays import Array, as_scalar, common, inexact
+from ._arrays import SCALARS, Array, as_scalar, common, inexact
 from ._arrays import check_finite as all_finite
 from ._blocktri import Report
-from ._errors import BreakdownError, SingularMatrixError
+from ._errors import BreakdownError, SingularMatrixError, tell
 from ._matrices import Blocks, BlockTridiagonal, check_rows, widths
 from ._solve import solve
-from ._threads import checked
+from ._threads import checked, inside
 
 __all__ = ["solve_banded", "solve_block_tridiagonal", "solve_periodic", "solve_tridiagonal", "solveh_banded"]
 
@@ -141,7 +141,7 @@ def solve_banded(
     overwrite_ab, overwrite_b : bool, optional
         For SciPy's sake. Nothing is overwritten.
     check_finite : bool, optional
-        Refuse infinities and NaNs before the solve. Without it they are found by it.
+        Refuse infinities and NaNs in `b`. Those in the matrix are refused either way; of a batch with a report they concern their system.
     return_report : bool, optional
         Recompute the residual and return a `Report` too. Of a batch, a system that fails then has NaN for a solution and its reason in
         ``report.status``, and does not concern the others; without a report it raises.
@@ -173,12 +173,29 @@ def solve_banded(
            [0.5, 0.5, 0.5]])
     """
     lower, upper = widths(l_and_u)
+    if (
+        type(ab) is np.ndarray
+        and type(b) is np.ndarray
+        and ab.dtype == b.dtype
+        and ab.dtype in SCALARS
+        and ab.ndim == 2
+        and 1 <= b.ndim <= 2
+        and lower < ab.shape[1] > upper
+        and b.size
+        and threads is None
+        and not return_report
+        and ab.flags.aligned
+        and b.flags.aligned
+    ):
+        # What most calls are: nothing is to be converted or broadcast.
+        check_rows(lower, upper, ab)
+        answer, failed, _ = _blocktri.solve_band(lower, upper, ab, b, check_finite, False, inside())
+        if failed:
+            _raise(failed, False)
+        return answer
     matrices, rhs = inexact(ab, "ab"), inexact(b, "b")
     if matrices.ndim < 2:
         raise ValueError("ab must have at least two dimensions")
-    if check_finite:
-        all_finite(matrices)
-        all_finite(rhs)
     batch = _Batch(rhs, (matrices, 2))
     if matrices.shape[-1] != batch.n:
         raise ValueError("shapes of ab and b are not compatible.")
@@ -196,7 +213,8 @@ def solve_banded(
         lower, upper = kept_lower, kept_upper
     matrices, rhs = as_scalar(matrices, dtype), as_scalar(rhs, dtype)
     three = batch.three(matrices, 2), batch.three(rhs, batch.core)
-    return _finish(batch, _blocktri.solve_band(lower, upper, *three, return_report, number), return_report)
+    found = _blocktri.solve_band(lower, upper, *three, check_finite, return_report, number)
+    return _finish(batch, found, return_report)
 
 
 @overload
@@ -515,7 +533,8 @@ def solve_block_tridiagonal(
         Right-hand sides, n being the sum of the block sizes. For stacks without leading axes, an array of m × k with k > 1 is one vector by
         blocks, and the answer has that shape.
     return_report : bool, optional
-        Return a `Report` too; not for stacks with leading axes.
+        Return a `Report` too. Of stacks with leading axes a system that fails then has NaN for a solution and its reason in
+        ``report.status``; without a report it raises.
     threads : int, optional
         Number of threads; see `threadpool`.
     **options
@@ -537,44 +556,57 @@ def solve_block_tridiagonal(
     >>> bt.solve_block_tridiagonal(L, D, U, np.array([6.0, 6.0, 7.0, 7.0, 6.0, 6.0]))
     array([1., 1., 1., 1., 1., 1.])
     """
-    stacks = [a for a in (L, D, U) if isinstance(a, np.ndarray) and a.dtype != object and a.ndim > 3]
-    if stacks:
-        return _stacks(L, D, U, b, return_report, threads, options)
-    matrix = BlockTridiagonal(L, D, U)
-    rhs, n = inexact(b, "b"), matrix.shape[0]
-    sizes = matrix.block_sizes
-    by_blocks = rhs.ndim == 2 and rhs.shape[0] != n and len(set(sizes)) == 1 and rhs.shape == (len(sizes), sizes[0])
+    lower, diagonal, upper = (_stack(a, name) for a, name in ((L, "L"), (D, "D"), (U, "U")))
+    if lower is None or diagonal is None or upper is None:
+        return _one(BlockTridiagonal(L, D, U), b, return_report, threads, options)
+    rhs = inexact(b, "b")
+    if lower.ndim == diagonal.ndim == upper.ndim == 3 and (return_report or options):
+        # The facade knows the condition number, and methods by name.
+        return _one(BlockTridiagonal(lower, diagonal, upper), rhs, return_report, threads, options)
+    if options:
+        raise TypeError("of stacks with leading axes only return_report and threads are read")
+    m, k = diagonal.shape[-3], diagonal.shape[-1]
     shape = rhs.shape
-    if by_blocks:
+    if diagonal.ndim == 3 and rhs.ndim == 2 and shape[0] != m * k and shape == (m, k):
+        rhs = rhs.reshape(m * k)
+    batch = _Batch(rhs, (lower, 3), (diagonal, 3), (upper, 3))
+    if batch.n != m * k:
+        raise ValueError(f"b has {batch.n} rows, the matrix has {m * k}")
+    dtype = common(lower, diagonal, upper, rhs)
+    number = checked(threads)
+    if batch.n == 0 or batch.nrhs == 0 or batch.count == 0:
+        _nothing(return_report)
+        return batch.empty(dtype)
+    l4, d4, u4 = (batch.three(as_scalar(a, dtype), 3) for a in (lower, diagonal, upper))
+    b3 = batch.three(as_scalar(rhs, dtype), batch.core)
+    answer, messages = _blocktri.solve_blocks(l4, d4, u4, b3, return_report, number)
+    tell(messages)
+    if return_report or batch.batched:
+        return _finish(batch, answer, return_report)
+    found: Array = np.reshape(np.asarray(_finish(batch, answer, False)), shape)
+    return found
+
+
+def _stack(a: Blocks, name: str) -> Array | None:
+    """A stack of matrices of one size, of three or more dimensions; None for a list of matrices of their own sizes."""
+    if isinstance(a, np.ndarray) and a.dtype != object:
+        array = inexact(a, name)
+        if array.ndim < 3:
+            raise ValueError(f"{name} must be a stack of matrices, of at least three dimensions, not {array.ndim}")
+        return array
+    return None
+
+
+def _one(
+    matrix: BlockTridiagonal, b: npt.ArrayLike, return_report: bool, threads: SupportsIndex | None, options: dict[str, Any]
+) -> Array | tuple[Array, Report]:
+    """One system by the facade."""
+    rhs, n, sizes = inexact(b, "b"), matrix.shape[0], matrix.block_sizes
+    shape = rhs.shape
+    if rhs.ndim == 2 and shape[0] != n and len(set(sizes)) == 1 and shape == (len(sizes), sizes[0]):
         rhs = rhs.reshape(n)
     if return_report:
         x, report = solve(matrix, rhs, return_report=True, threads=threads, **options)
         return x.reshape(shape), report
     answer: Array = solve(matrix, rhs, threads=threads, **options).reshape(shape)
     return answer
-
-
-def _stacks(
-    L: Blocks, D: Blocks, U: Blocks, b: npt.ArrayLike, return_report: bool, threads: SupportsIndex | None, options: Any
-) -> Array:
-    """Stacks with leading axes, one system after the other."""
-    if return_report:
-        raise ValueError("a report is of one system: of stacks with leading axes, solve one after the other")
-    lower, diagonal, upper, rhs = (inexact(a, name) for a, name in ((L, "L"), (D, "D"), (U, "U"), (b, "b")))
-    for name, array in (("L", lower), ("D", diagonal), ("U", upper)):
-        if array.ndim < 3:
-            raise ValueError(f"{name} must have at least three dimensions")
-    core = 1 if rhs.ndim == 1 else 2
-    shape = np.broadcast_shapes(*(a.shape[:-3] for a in (lower, diagonal, upper)), rhs.shape[: rhs.ndim - core])
-    parts = [np.broadcast_to(a, shape + a.shape[-3:]) for a in (lower, diagonal, upper)]
-    rhs = np.broadcast_to(rhs, shape + rhs.shape[rhs.ndim - core :])
-    x = np.empty(rhs.shape, common(*parts, rhs))
-    for index in np.ndindex(*shape):
-        try:
-            one, two, three = (list(a[index]) for a in parts)
-            x[index] = solve_block_tridiagonal(one, two, three, rhs[index], threads=threads, **options)
-        except (SingularMatrixError, BreakdownError) as error:
-            error.system = int(np.ravel_multi_index(index, shape))
-            raise
-    return x
-

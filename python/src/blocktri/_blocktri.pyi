@@ -20,6 +20,7 @@ __all__ = [
     "read",
     "solve",
     "solve_band",
+    "solve_blocks",
     "solve_hermitian_band",
     "solve_periodic",
     "stationary",
@@ -143,7 +144,7 @@ def solve(
     a: Matrix, b: _Array, method: str, options: dict[str, Any] | None = None, threads: int | None = None
 ) -> tuple[_Array, Report]: ...
 def solve_band(
-    kl: int, ku: int, ab: _Array, b: _Array, certificate: bool, threads: int | None = None
+    kl: int, ku: int, ab: _Array, b: _Array, check_finite: bool, certificate: bool, threads: int | None = None
 ) -> tuple[_Array, list[_Failed], Report | None]: ...
 def solve_hermitian_band(
     ab: _Array, b: _Array, certificate: bool, threads: int | None = None
@@ -151,6 +152,9 @@ def solve_hermitian_band(
 def solve_periodic(
     dl: _Array, d: _Array, du: _Array, b: _Array, certificate: bool, threads: int | None = None
 ) -> tuple[_Array, list[_Failed], Report | None]: ...
+def solve_blocks(
+    lower: _Array, diag: _Array, upper: _Array, b: _Array, certificate: bool, threads: int | None = None
+) -> tuple[tuple[_Array, list[_Failed], Report | None], list[str]]: ...
 def iterate(
     a: Matrix | Callable[[_Array], _Array],
     b: _Array,

@@ -99,6 +99,11 @@ def warn(report: Report, told: bool) -> None:
     messages = list(report.warnings)
     if not told and report.outcome not in ("converged", "loose"):
         messages.append(f"{report.method}: {report.breakdown or report.outcome}; the relative residual is {report.relative_residual}")
+    tell(messages)
+
+
+def tell(messages: list[str]) -> None:
+    """Warns the caller outside this package."""
     for message in messages:
         warnings.warn(message, AccuracyWarning, stacklevel=_outside())
 

@@ -53,6 +53,11 @@ def threadpool(threads: SupportsIndex) -> Iterator[int]:
         _threads.reset(token)
 
 
+def inside() -> int | None:
+    """The number of the ``with`` block around."""
+    return _threads.get()
+
+
 def checked(threads: SupportsIndex | None) -> int | None:
     """The number asked for, or that of the ``with`` block around."""
     if threads is None:

@@ -21,7 +21,7 @@ fn names_that_do_not_exist_list_those_that_do() {
         ("solve A.mtx --precond gamg", "none"),
         ("generate cue -o x.mtx", "convection-diffusion"),
         ("generate", "tridiagonal"),
-        ("frobnicate", "solve, info, queue, generate"),
+        ("frobnicate", "solve, info, explain, calibrate, queue, generate"),
         ("", "solve"),
         ("completions klingon", "bash"),
     ] {

@@ -91,6 +91,9 @@ enum Symmetry {
 /// Numbers stored for an entry, up to which a structure is full.
 const FULL: f64 = 1.5;
 
+/// Operations an entry of A, up to which an elimination is cheap.
+const CHEAP: f64 = 64.0;
+
 /// What half a matrix must be predicted to gain before the other half is compared with it.
 const SURE: f64 = 1.2;
 
@@ -109,20 +112,23 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
         list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+    }
+    if natural && !list.is_cheap() {
         list.push_dense();
     }
     let mut order = None;
-    let reordered = reorder == Reorder::Auto && !list.is_full && list.may_gain(list.least_of_bands());
+    let reordered =
+        reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain(list.least_of_bands());
     if reorder == Reorder::Rcm || reordered {
         let p = rcm(a)?;
         let narrow = bandwidth_under(a, &p);
         list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
     }
-    if natural && list.may_gain(list.least_of_sparse()) {
+    if natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
         list.push_sparse();
     }
-    if reorder == Reorder::Auto && a.nrows() > SMALL {
+    if reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap() {
         list.push_iterations();
     }
     let mut candidates = list.candidates;
@@ -167,6 +173,12 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Whether something that takes `least` seconds at least may be faster than all so far.
     fn may_gain(&self, least: f64) -> bool {
         self.candidates.iter().filter(|c| c.refused.is_none()).all(|c| least < c.seconds)
+    }
+
+    /// Whether some elimination costs no more than reading the matrix a few dozen times: then nothing else is looked for.
+    fn is_cheap(&self) -> bool {
+        let few = arithmetic::<T>() * CHEAP * self.a.nnz() as f64;
+        self.candidates.iter().any(|c| c.refused.is_none() && c.work.flops <= few)
     }
 
     /// Seconds of a band or of blocks in the best order there may be.

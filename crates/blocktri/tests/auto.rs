@@ -530,7 +530,9 @@ fn extreme_scales_solve_without_overflow() {
 #[test]
 fn refinement_steps_are_counted_and_iterations_report() {
     let a = tridiagonal(30, 1.0, 4.0, 1.0);
-    let none = SolveOptions::by(Method::Auto(Factoring { refinement: Refinement::Steps(0), ..Factoring::default() }));
+    let none = SolveOptions::by(
+        Method::default().with_factoring(Factoring { refinement: Refinement::Steps(0), ..Factoring::default() }),
+    );
     assert_eq!(answer(&a, &none).1.unwrap().report.iterations, 0);
     let stop = StopCriterion { rtol: 1e-3, ..StopCriterion::default() };
     let loose = SolveOptions { blocks: Blocks::Uniform(5), ..SolveOptions::by(named("hbisa-gs").with_stop(stop)) };

@@ -128,7 +128,7 @@ fn factors_tell_determinant_condition_inverse_and_inertia() {
     let right = [0.75, 1.0, 0.75];
     assert!(inverse.diagonal_values().iter().zip(right).all(|(found, right)| (found - right).abs() < 1e-15));
     assert_eq!(solver.inertia().unwrap().positive, 3);
-    assert_eq!(solver.explain()[0].method, solver.method());
+    assert_eq!(solver.explain()[0].direct(), Some(solver.method()));
     let shifted = Csr::from_dense(mat![[0.0, -1.0, 0.0], [-1.0, 0.5, -1.0], [0.0, -1.0, 0.0f64]].as_ref());
     let indefinite = Solver::new(&shifted.unwrap(), &SolveOptions::by(Direct::SparseLu), &mut ());
     assert!(indefinite.is_err(), "the first and the last row are equal");

@@ -355,8 +355,8 @@ fn a_border_with_zeros_on_its_diagonal_costs_what_was_planned() {
     let mut b = Mat::<f64>::zeros(n + q, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
     let s = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ()).unwrap();
-    assert_eq!((s.report.method, s.report.outcome), ("sparse-lu", Outcome::Converged));
-    // Twelve bytes a number of L and U, which by columns are few.
+    assert_eq!((s.report.method, s.report.outcome), ("sparse-ldl", Outcome::Converged));
+    // Twelve bytes a number of L, which by columns are few, and what stands beside it.
     assert!(s.report.bytes.factors > 0 && s.report.bytes.factors < 12 * 40 * (n + q), "{}", s.report.bytes.factors);
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
-    PeriodicTridiagonal, Rbt, RbtOptions, SparseCholesky, SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu,
-    TridiagonalSpike,
+    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, FactorError, Factorization, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
+    SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition, Scalar,
@@ -26,6 +26,10 @@ use crate::options::{Blocks, DeviceChoice};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Direct {
+    /// A diagonal matrix, divided by.
+    Diagonal,
+    /// Substitution with a matrix that is triangular in some order of its rows and columns.
+    Triangular,
     /// Thomas algorithm: tridiagonal LU without pivoting.
     Thomas,
     /// Tridiagonal LU with partial pivoting (LAPACK's gtsv).
@@ -97,6 +101,10 @@ pub enum Direct {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
+    /// One diagonal.
+    Diagonal,
+    /// A triangle, in some order of rows and columns.
+    Triangular,
     /// Three diagonals.
     Tridiagonal,
     /// Three diagonals and two corners.
@@ -162,11 +170,11 @@ const fn row(
 
 /// All direct methods, in the order of help texts.
 #[rustfmt::skip] // a line or two a method
-pub const DIRECT: [DirectRow; 26] = {
+pub const DIRECT: [DirectRow; 28] = {
     use Direct::{
         BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-        CyclicReduction, DenseLu, DenseLuDoubled, DiagonalPivoting, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
-        SparseLu, Spike, SpikeTruncated, Thomas, TridiagonalLu,
+        CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
+        SparseLu, Spike, SpikeTruncated, Thomas, Triangular, TridiagonalLu,
     };
     use Family::{Band, Blocks, Dense, Periodic, Sparse, Tridiagonal};
     const DEFINITE: DirectRow = DirectRow {
@@ -174,6 +182,8 @@ pub const DIRECT: [DirectRow; 26] = {
         ..row(BlockCholesky, "block-cholesky", "block Cholesky, for Hermitian positive definite matrices", Blocks, Some(BlockLu), Extent::rows)
     };
     [
+        row(Diagonal, "diagonal", "a diagonal matrix, divided by", Family::Diagonal, Some(SparseLu), Extent::rows),
+        row(Triangular, "triangular", "substitution, triangular in some order of rows and columns", Family::Triangular, Some(SparseLu), Extent::matrix_twice),
         row(Thomas, "thomas", "tridiagonal LU without pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
         row(TridiagonalLu, "tridiagonal-lu", "tridiagonal LU with partial pivoting", Tridiagonal, Some(SparseLu), Extent::rows),
         row(DiagonalPivoting, "diagonal-pivoting", "tridiagonal LBM with pivots of order 1 and 2", Tridiagonal, Some(TridiagonalLu), Extent::rows),
@@ -215,7 +225,7 @@ pub const DIRECT: [DirectRow; 26] = {
 impl Direct {
     /// Its row in the registry.
     pub fn row(&self) -> &'static DirectRow {
-        static ROWS: [DirectRow; 26] = DIRECT;
+        static ROWS: [DirectRow; 28] = DIRECT;
         ROWS.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
     }
 
@@ -296,6 +306,14 @@ impl<T: Scalar> Problem<'_, T> {
     /// The factors.
     pub fn factor(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
         match self.method {
+            Direct::Diagonal => {
+                let made = Diagonal::new(self.work).map_err(|e| self.wrong_structure(e, "diagonal"))?;
+                Ok(Made::new(made, self.work.bytes()))
+            }
+            Direct::Triangular => {
+                let made = PermutedTriangular::new(self.work).map_err(|e| self.wrong_structure(e, "triangular"))?;
+                Ok(Made::new(made, self.work.bytes()))
+            }
             Direct::Thomas => {
                 let t = self.tridiagonal()?;
                 Ok(Made::new(Thomas::new(&t)?, t.bytes()))
@@ -459,6 +477,18 @@ impl<T: Scalar> Problem<'_, T> {
 
     fn tridiagonal(&self) -> Result<Tridiagonal<T>, Error> {
         tridiagonal(self.work, self.method)
+    }
+
+    /// What another method is for.
+    fn wrong_structure(&self, e: FactorError, structure: &str) -> Error {
+        match e {
+            FactorError::Input(InputError::InvalidStructure { why, .. }) => {
+                let message = format!("{} needs a {structure} matrix, but {why}", self.method);
+                Error::Usage { message }
+            }
+            FactorError::Input(e) => wrong_structure(e, self.method, structure),
+            other => other.into(),
+        }
     }
 
     fn blocks(&self) -> Result<BlockTridiagonal<T>, Error> {

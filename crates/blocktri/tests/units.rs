@@ -93,9 +93,10 @@ fn direct_methods_follow_the_units_of_the_system_and_solve_its_twins() {
             0.0
         }
     });
+    let alone = csr(24, |i, j| if i == j { 4.0 + (i % 3) as f64 } else { 0.0 });
     let mut tried = Vec::new();
     for method in Method::all().into_iter().filter(|method| !method.is_iterative()) {
-        for (a, b) in [(&a, &b[..]), (&chain, &b[..24])] {
+        for (a, b) in [(&a, &b[..]), (&chain, &b[..24]), (&alone, &b[..24])] {
             let options = options(&method);
             let mut solve = |a: &Csr<f64>, b: &[f64]| answer(a, b, &options);
             // Not every method is for a grid.

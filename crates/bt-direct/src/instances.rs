@@ -15,10 +15,10 @@ use crate::batch::{BandBatch, BatchLu, TridiagonalBatch};
 use crate::tridiagonal_once::TridiagonalOnce;
 use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-    BorderedBlocks, Cyclic, CyclicReduction, DiagonalPivoting, DoubledLu, Factorization, Inertia, NoPivotLu,
-    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SelectedInverse, SparseCholesky, SparseLdl,
-    SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below, error_bounds,
-    inverse_diagonal, refine,
+    BorderedBlocks, Components, Cyclic, CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, Factorization, Inertia,
+    NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, SelectedInverse,
+    SparseCholesky, SparseLdl, SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below,
+    error_bounds, inverse_diagonal, refine,
 };
 
 /// Mentions functions by address, so that they are compiled: for the crates above, too.
@@ -91,6 +91,11 @@ fn of<T: Scalar>() {
     compile!(BlockRbt::<T>::with_options, BlockRbt::<T>::refactor_with_monitor);
     methods::<T, BorderedBlocks<T>>();
     compile!(BorderedBlocks::<T>::new, BorderedBlocks::<T>::refactor);
+    methods::<T, Components<T>>();
+    methods::<T, Diagonal<T>>();
+    compile!(Diagonal::<T>::new, Diagonal::<T>::refactor);
+    methods::<T, PermutedTriangular<T>>();
+    compile!(PermutedTriangular::<T>::new, PermutedTriangular::<T>::refactor);
     methods::<T, DoubledLu<T>>();
     compile!(DoubledLu::<T>::with_monitor);
     methods::<T, CyclicReduction<T>>();

@@ -4,9 +4,9 @@
 use bt_direct::spike::{Partitions, SpikeOptions, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-    BorderedBlocks, Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization, NoPivotLu,
-    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseCholesky, SparseLdl, SparseLu, Spike,
-    Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    BorderedBlocks, Components, Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization,
+    NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseCholesky, SparseLdl, SparseLu,
+    Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
@@ -88,6 +88,11 @@ fn block_cyclic_reduction<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 /// The last block as a border of the others.
 fn bordered<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     Some(BorderedBlocks::new(&s.a, without_last(s.blocks.as_ref()?)?).map(|f| Box::new(f) as _))
+}
+/// Every part by sparse LU.
+#[allow(clippy::unnecessary_wraps)]
+fn components<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    Some(Components::new(&s.a, |part| Ok(Box::new(SparseLu::new(part)?))).map(|f| Box::new(f) as _))
 }
 /// As [`sparse_cholesky`].
 fn sparse_ldl<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
@@ -243,6 +248,7 @@ catalogue_tests! {
     block_rbt: Full;
     block_cyclic_reduction: Limited;
     bordered: Limited;
+    components: Full;
     sparse_cholesky: Limited;
     sparse_ldl: Limited;
     sparse_lu: Full;

@@ -4,9 +4,54 @@
 //! (halving alone gives O(nnz log n) at worst, on inputs made for it). Storage: 4n bytes.
 
 use crate::csr::Csr;
+use crate::error::Result;
 use crate::operator::LinearOperator;
+use crate::partition::Partition;
+use crate::permutation::Permutation;
 use crate::reorder::for_each_nonzero;
 use crate::scalar::Scalar;
+
+/// The order that makes A block-diagonal with the connected components of A + Aᵀ as its blocks, and those blocks: components by
+/// their smallest rows, the rows of each in their order. Stored zeros connect nothing.
+///
+/// # Errors
+/// [`crate::Error::NotSquare`].
+///
+/// # Cost
+/// Near O(nnz), 16n bytes.
+///
+/// ```
+/// use bt_formats::{Csr, detect::components};
+/// // [ 1   2 ]
+/// // [   3   ]
+/// // [     4 ]
+/// let a = Csr::new(3, 3, vec![0, 2, 3, 4], vec![0, 2, 1, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+/// let (order, blocks) = components(&a)?;
+/// assert_eq!(order.order(), [0, 2, 1]);
+/// assert_eq!(blocks.sizes().collect::<Vec<_>>(), [2, 1]);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn components<T: Scalar>(a: &Csr<T>) -> Result<(Permutation, Partition)> {
+    a.check_square()?;
+    let found = Components::of(a);
+    let n = a.nrows();
+    let mut size = vec![0u32; n];
+    found.root.iter().for_each(|&r| size[r as usize] += 1);
+    // Where the next row of each component goes.
+    let mut next = vec![0u32; n];
+    let mut start = 0;
+    for (next, &size) in next.iter_mut().zip(&size).filter(|e| *e.1 > 0) {
+        *next = start;
+        start += size;
+    }
+    let mut order = vec![0u32; n];
+    for (i, &r) in found.root.iter().enumerate() {
+        order[next[r as usize] as usize] = i as u32;
+        next[r as usize] += 1;
+    }
+    let sizes = size.iter().filter(|s| **s > 0).map(|&s| s as usize);
+    Ok((Permutation::from_order(order)?, Partition::from_sizes(sizes)?))
+}
 
 pub(super) struct Components {
     /// Smallest index of the component of each index.

@@ -11,12 +11,15 @@ mod definiteness;
 mod dominance;
 mod partition;
 mod symmetry;
+mod triangular;
 
+pub use components::components;
 pub use corner::{Corner, Side, corner};
 pub use definiteness::Definiteness;
 pub use dominance::{Dominance, DominanceKind};
 pub use partition::{finest_partition, is_block_tridiagonal, line_partition, natural_partition};
 pub use symmetry::{Symmetry, symmetry};
+pub use triangular::{TriangularOrder, is_diagonal, triangular_order};
 
 use crate::csr::Csr;
 use crate::error::Result;

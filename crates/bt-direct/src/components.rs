@@ -1,0 +1,209 @@
+//! A matrix that falls into parts which nothing connects: each part has factors of its own.
+//!
+//! P·A·Pᵀ = diag(A₁, …, Aₘ) for the connected components of the graph of A + Aᵀ ([`components`]). Parts are factored and
+//! solved by themselves, on several threads where there is work for them.
+//!
+//! Storage: the factors of the parts, and n numbers for each thread that solves. Cost: the sum of the parts.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use bt_formats::detect::components;
+use bt_formats::{Csr, LinearOperator, Op, Partition, Permutation, RealScalar, Scalar, zero};
+use faer::MatMut;
+use rayon::prelude::{IntoParallelIterator, ParallelIterator};
+
+use crate::error::{FactorError, Result, Singularity};
+use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::tridiagonal_lu::{for_each_column, zeros};
+
+/// Stored values of all factors from which a solve is worth several threads.
+const MANY_VALUES: usize = 200_000;
+
+/// Rows that one thread solves for then.
+const FEW_ROWS: usize = 2000;
+
+/// The factors of the parts of a matrix.
+///
+/// ```
+/// use bt_direct::{Components, Factorization, SparseLu};
+/// use bt_formats::Csr;
+/// // [ 2   1 ]
+/// // [   4   ]
+/// // [ 1   1 ]
+/// let a = Csr::new(3, 3, vec![0, 2, 3, 5], vec![0, 2, 1, 0, 2], vec![2.0, 1.0, 4.0, 1.0, 1.0])?;
+/// let parts = Components::new(&a, |part| Ok(Box::new(SparseLu::new(part)?)))?;
+/// assert_eq!(parts.partition().sizes().collect::<Vec<_>>(), [2, 1]);
+/// let mut x = [3.0, 4.0, 2.0];
+/// parts.solve_vec_in_place(&mut x);
+/// assert_eq!(x, [1.0, 1.0, 1.0]);
+/// # Ok::<(), bt_direct::FactorError>(())
+/// ```
+pub struct Components<T: Scalar> {
+    order: Permutation,
+    partition: Partition,
+    parts: Vec<Box<dyn Factorization<T>>>,
+    scratch: Mutex<Vec<Vec<T>>>,
+    stats: FactorStats,
+}
+
+impl<T: Scalar> std::fmt::Debug for Components<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Components")
+            .field("partition", &self.partition)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Scalar> Components<T> {
+    /// Finds the parts of `a` and has `factor` factor each: it is given the rows and columns of the part in their order.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] when A is not square; the first error of a part, its column named as that of A.
+    ///
+    /// # Cost
+    /// Near O(nnz), and the parts; the parts on several threads.
+    pub fn new(a: &Csr<T>, factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync) -> Result<Self> {
+        let (order, partition) = components(a)?;
+        Self::of_parts(a, order, partition, factor)
+    }
+
+    /// With parts that are known, as [`components`] finds them.
+    ///
+    /// # Errors
+    /// As [`Components::new`].
+    pub fn of_parts(
+        a: &Csr<T>,
+        order: Permutation,
+        partition: Partition,
+        factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync,
+    ) -> Result<Self> {
+        let make = |k: usize| -> Result<Box<dyn Factorization<T>>> {
+            let rows = &order.order()[partition.range(k)];
+            factor(&part(a, rows, order.position(), partition.range(k).start)?).map_err(|e| match e {
+                FactorError::Singular(place) => {
+                    FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
+                }
+                other => other,
+            })
+        };
+        // The first error in the order of the parts, whatever thread met one first.
+        let made: Vec<_> = (0..partition.n_blocks()).into_par_iter().map(make).collect();
+        let parts = made.into_iter().collect::<Result<Vec<_>>>()?;
+        let scratch = Mutex::new(Vec::with_capacity(64));
+        let mut stats = FactorStats { growth: 1.0, min_pivot: f64::INFINITY, ..FactorStats::default() };
+        for s in parts.iter().map(|part| part.stats()) {
+            stats.norm_one = stats.norm_one.max_nan(s.norm_one);
+            stats.growth = stats.growth.max_nan(s.growth);
+            stats.min_pivot = stats.min_pivot.min_nan(s.min_pivot);
+            stats.boosted_pivots += s.boosted_pivots;
+            stats.nnz += s.nnz;
+            stats.bytes += s.bytes;
+            stats.flops += s.flops;
+        }
+        if parts.is_empty() {
+            stats.min_pivot = 0.0;
+        }
+        stats.bytes += partition.n() * (2 * size_of::<u32>() + size_of::<T>());
+        let out = Self { order, partition, parts, scratch, stats };
+        out.put_scratch(zeros(a.nrows())?);
+        Ok(out)
+    }
+
+    /// The rows of A by parts.
+    pub fn order(&self) -> &Permutation {
+        &self.order
+    }
+
+    /// The sizes of the parts.
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// The factors of each part.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = &dyn Factorization<T>> {
+        self.parts.iter().map(|part| &**part)
+    }
+
+    /// Solves for some parts, whose rows are `y`; more than `few` rows in two halves, on two threads.
+    fn solve_parts(&self, op: Op, parts: Range<usize>, y: &mut [T], few: usize) {
+        if parts.len() > 1 && y.len() > few {
+            let middle = parts.start + parts.len() / 2;
+            let offset = |k: usize| self.partition.offsets()[k] as usize;
+            let (head, tail) = y.split_at_mut(offset(middle) - offset(parts.start));
+            let (first, second) = (parts.start..middle, middle..parts.end);
+            rayon::join(|| self.solve_parts(op, first, head, few), || self.solve_parts(op, second, tail, few));
+            return;
+        }
+        let mut rest = y;
+        for k in parts {
+            let size = self.partition.size(k);
+            let (head, tail) = rest.split_at_mut(size);
+            self.parts[k].solve_op_in_place(op, MatMut::from_column_major_slice_mut(head, size, 1));
+            rest = tail;
+        }
+    }
+
+    fn put_scratch(&self, work: Vec<T>) {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(work);
+    }
+}
+
+/// The rows and columns `rows` of A; `position` of a row, less `start`, is its place among them.
+fn part<T: Scalar>(a: &Csr<T>, rows: &[u32], position: &[u32], start: usize) -> Result<Csr<T>> {
+    let (mut ptr, mut idx, mut values) = (vec![0], Vec::new(), Vec::new());
+    for &i in rows {
+        let (cols, row) = a.row(i as usize);
+        for (&j, &v) in cols.iter().zip(row) {
+            // Stored zeros may lie in other parts. The order of rows in a part is theirs in A, and so is that of columns.
+            let at = (position[j as usize] as usize).wrapping_sub(start);
+            if at < rows.len() {
+                idx.push(at as u32);
+                values.push(v);
+            }
+        }
+        ptr.push(idx.len() as u32);
+    }
+    Ok(Csr::new(rows.len(), rows.len(), ptr, idx, values)?)
+}
+
+impl<T: Scalar> Factorization<T> for Components<T> {
+    fn n(&self) -> usize {
+        self.partition.n()
+    }
+
+    fn method(&self) -> &'static str {
+        "components"
+    }
+
+    #[inline(never)]
+    fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
+        let n = self.partition.n();
+        assert_eq!(x.nrows(), n, "rows of X");
+        let pooled = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut y = pooled.unwrap_or_else(|| vec![zero(); n]);
+        let order = self.order.order();
+        let parallel = self.stats.nnz >= MANY_VALUES && rayon::current_num_threads() > 1;
+        for_each_column(x, |x| {
+            y.iter_mut().zip(order).for_each(|(y, &i)| *y = x[i as usize]);
+            self.solve_parts(op, 0..self.parts.len(), &mut y, if parallel { FEW_ROWS } else { n });
+            y.iter().zip(order).for_each(|(&y, &i)| x[i as usize] = y);
+        });
+        self.put_scratch(y);
+    }
+
+    fn stats(&self) -> FactorStats {
+        self.stats
+    }
+
+    fn log_det(&self) -> LogDet<T> {
+        // Rows and columns change places alike.
+        let mut det = LogDet::one();
+        for part in self.parts.iter().map(|part| part.log_det()) {
+            det.multiply(part.sign);
+            det.log_abs += part.log_abs;
+        }
+        det
+    }
+}

@@ -192,7 +192,7 @@ pub const DIRECT: [DirectRow; 28] = {
         row(SPIKE_DIAGONAL_PIVOTING, "spike-diagonal-pivoting", "tridiagonal SPIKE, pivots of order 1 and 2 in the partitions", Tridiagonal, Some(TridiagonalLu), Extent::rows),
         row(CyclicReduction, "cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
         row(Pcr, "pcr", "tridiagonal parallel cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(PeriodicLu, "periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", Periodic, None, Extent::rows),
+        row(PeriodicLu, "periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", Periodic, Some(SparseLu), Extent::rows),
         row(BlockLu, "block-lu", "block-tridiagonal LU, pivoting inside blocks", Blocks, Some(BandLu), Extent::rows),
         row(BlockLuAcross, "block-lu-across", "block-tridiagonal LU, pivoting across blocks", Blocks, Some(SparseLu), Extent::rows),
         DEFINITE,

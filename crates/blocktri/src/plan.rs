@@ -10,8 +10,8 @@
 
 use std::cell::OnceCell;
 
-use bt_direct::BlockLu;
-use bt_formats::detect::natural_partition;
+use bt_direct::{BlockLu, Cyclic};
+use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, memory, zero};
 use bt_iter::{DroppedFill, TriangularSolves};
@@ -111,7 +111,10 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     let mut list = List::of(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
-        list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+        list.push_solved_at_sight()?;
+        if list.candidates.is_empty() {
+            list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+        }
     }
     if natural && !list.is_cheap() {
         list.push_dense();
@@ -200,6 +203,27 @@ impl<'a, T: Scalar> List<'a, T> {
         let per_column = nnz / (2 * self.a.nrows()).max(1) as f64;
         let flops = arithmetic::<T>() * nnz * per_column;
         self.seconds(&Work { kernel: Kernel::SparseCholesky, steps: nnz / 2.0, flops, moved: 0.0, ordered: nnz })
+    }
+
+    /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.
+    fn push_solved_at_sight(&mut self) -> Result<(), Error> {
+        let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
+        let sweep = |steps: usize| work::<T>(Kernel::Sweep, steps as f64, 0.0, 0.0);
+        let (kl, ku) = bandwidth(self.a);
+        if (kl, ku) == (0, 0) && n > 1 {
+            self.push(Direct::Diagonal, Reorder::None, sweep(2 * nnz), 2 * (n * number) as u64, "diagonal".into());
+        } else if kl.max(ku) > 1 && kl.max(ku) + 1 == n && nnz <= 3 * n && Cyclic::from_csr(self.a).is_ok() {
+            let work = Work { steps: 2.0 * n as f64, ..tridiagonal_work::<T>(n) };
+            self.push(Direct::PeriodicLu, Reorder::None, work, 24 * (n * number) as u64, "periodic tridiagonal".into());
+        } else if kl.max(ku) > 1
+            && let Some(order) = triangular_order(self.a)?
+        {
+            let given = order.rows.is_sorted() || order.rows.iter().rev().is_sorted();
+            let structure = if given { "triangular" } else { "triangular in another order of rows and columns" };
+            let bytes = (2 * nnz * (number + 4) + 16 * n) as u64;
+            self.push(Direct::Triangular, Reorder::None, sweep(4 * nnz), bytes, structure.into());
+        }
+        Ok(())
     }
 
     /// Methods on three diagonals, on the band, and on blocks.

@@ -76,7 +76,7 @@ fn structure_decides_the_method() {
     let solution = solution.unwrap();
     assert!(solution.report.certificate.backward_error < 1e-15);
     assert!(solution.report.notes[0].contains("auto chose"), "{:?}", solution.report.notes);
-    assert_eq!(method_of(&poisson(60)), "sparse-lu");
+    assert_eq!(method_of(&poisson(60)), "sparse-cholesky");
 }
 
 #[test]

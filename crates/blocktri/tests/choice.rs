@@ -1,0 +1,173 @@
+//! What `auto` chooses where it matters, and that the answer is as good as any.
+
+use std::time::Duration;
+
+use blocktri::faer::Mat;
+use blocktri::{
+    Accuracy, Coo, Csr, Error, Machine, Method, Outcome, Reorder, Solution, SolveOptions, explain, solve,
+};
+use bt_formats::{Matrix, Op, Par, one, zero};
+
+fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
+    let mut coo = Coo::new(n, n).unwrap();
+    for (i, j, v) in entries {
+        coo.push(i, j, v).unwrap();
+    }
+    coo.to_csr().unwrap()
+}
+
+/// −Δ by central differences on a cube, with a flow `w` along the first axis.
+fn cube(side: usize, w: f64) -> Csr<f64> {
+    let n = side.pow(3);
+    csr(
+        n,
+        (0..n).flat_map(move |i| {
+            let mut row = vec![(i, i, 6.0)];
+            for stride in [1, side, side * side] {
+                let x = i / stride % side;
+                let flow = if stride == 1 { w } else { 0.0 };
+                row.extend((x > 0).then(|| (i, i - stride, -1.0 - flow)));
+                row.extend((x + 1 < side).then(|| (i, i + stride, -1.0 + flow)));
+            }
+            row
+        }),
+    )
+}
+
+/// b = A·x for x of small numbers, solved with `options`, and the largest error of x.
+fn solved(a: &Csr<f64>, options: &SolveOptions) -> (Solution<f64>, f64) {
+    let n = a.row_ptr().len() - 1;
+    let x = Mat::from_fn(n, 1, |i, _| 1.0 + (i % 7) as f64);
+    let mut b = Mat::zeros(n, 1);
+    a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
+    let s = solve(a, b.as_ref(), options, &mut ()).unwrap_or_else(|e| panic!("{e}"));
+    let error = (&s.x - &x).norm_max();
+    (s, error)
+}
+
+#[test]
+fn a_cube_is_iterated_on_to_rounding_level() {
+    for (w, method) in [(0.0, "cg"), (0.3, "bicgstab")] {
+        let (s, error) = solved(&cube(24, w), &SolveOptions::default());
+        assert_eq!((s.report.method, s.report.outcome), (method, Outcome::Converged), "{:?}", s.report.notes);
+        let c = s.report.certificate;
+        // As of a direct method: 32u normwise, n·u row by row.
+        assert!(c.backward_error <= 16.0 * f64::EPSILON, "{c:?}");
+        assert!(c.componentwise_backward_error <= 24f64.powi(3) * f64::EPSILON / 2.0, "{c:?}");
+        assert!(error < 1e-10, "{error:e}");
+        let told = |what: &str| s.report.notes.iter().any(|note| note.contains(what));
+        assert!(told("auto chose") && told("iterative refinement around"), "{:?}", s.report.notes);
+        assert!(s.candidates.iter().any(|c| c.direct().is_some()), "the direct ones are weighed too");
+    }
+}
+
+#[test]
+fn less_accuracy_takes_fewer_steps() {
+    let a = cube(24, 0.0);
+    let (full, _) = solved(&a, &SolveOptions::default());
+    let loose = SolveOptions::by(Method::default().with_accuracy(Accuracy::Residual(1e-6)));
+    let (s, _) = solved(&a, &loose);
+    assert_eq!(s.report.outcome, Outcome::Converged);
+    assert!(s.report.certificate.relative_residual <= 1e-6 && s.report.iterations < full.report.iterations / 2 + 5);
+}
+
+#[test]
+fn an_iteration_that_does_not_converge_is_given_up() {
+    // −Δ − 2.5·I with alternating signs is far from what incomplete factors know.
+    let a = cube(16, 0.0);
+    let mut shifted = a.clone();
+    let n = a.row_ptr().len() - 1;
+    for i in 0..n {
+        let (cols, values) = shifted.row_mut(i);
+        let at = cols.iter().position(|j| *j as usize == i).unwrap();
+        values[at] = if i % 2 == 0 { 3.1 } else { 2.9 };
+    }
+    let (s, error) = solved(&shifted, &SolveOptions::default());
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+    assert!(s.report.certificate.backward_error <= 16.0 * f64::EPSILON && error < 1e-8, "{error:e}");
+}
+
+#[test]
+fn simple_structures_are_seen() {
+    let n = 400;
+    let mixed = |i: usize| 149 * i % n;
+    let entry = |i: usize, j: usize| 1.0 + ((3 * i + 5 * j) % 7) as f64;
+    let diagonal = csr(n, (0..n).map(|i| (i, i, entry(i, i))));
+    let lower = |i: usize| [(i, i, 9.0), (i, i / 2, 1.0), (i, i.saturating_sub(3), 2.0)];
+    let triangular = csr(n, (0..n).flat_map(lower));
+    let permuted = csr(n, (0..n).flat_map(lower).map(|(i, j, v)| (mixed(i), mixed(j + 7), v)));
+    let periodic = csr(n, (0..n).flat_map(|i| [(i, i, 4.0), (i, (i + 1) % n, -1.0), ((i + 1) % n, i, -1.5)]));
+    for (a, method) in
+        [(diagonal, "diagonal"), (triangular, "triangular"), (permuted, "triangular"), (periodic, "periodic-lu")]
+    {
+        let (s, error) = solved(&a, &SolveOptions::default());
+        assert_eq!((s.report.method, s.report.outcome), (method, Outcome::Converged), "{:?}", s.report.notes);
+        assert!(error < 1e-11, "{method}: {error:e}");
+    }
+}
+
+#[test]
+fn saddle_points_are_factored_with_pivots_of_order_two() {
+    // [ H Gᵀ ]  H tridiagonal, G with three entries a row far apart.
+    // [ G 0  ]
+    let (n, q) = (900, 300);
+    let mut entries = Vec::new();
+    for i in 0..n {
+        entries.push((i, i, 2.5));
+        if i > 0 {
+            entries.extend([(i, i - 1, -1.0), (i - 1, i, -1.0)]);
+        }
+    }
+    for k in 0..q {
+        for (m, v) in [1.0, -2.0, 1.0].into_iter().enumerate() {
+            let place = (k * 3 + m * 317) % n;
+            entries.extend([(n + k, place, v), (place, n + k, v)]);
+        }
+    }
+    let (s, error) = solved(&csr(n + q, entries), &SolveOptions::default());
+    assert_eq!((s.report.method, s.report.outcome), ("sparse-ldl", Outcome::Converged), "{:?}", s.report.notes);
+    assert!(error < 1e-9, "{error:e}");
+}
+
+#[test]
+fn a_time_limit_ends_with_what_there_is() {
+    let options = SolveOptions { time_limit: Some(Duration::ZERO), ..SolveOptions::default() };
+    let (s, _) = solved(&cube(24, 0.0), &options);
+    assert_eq!(s.report.outcome, Outcome::TimeLimit);
+    assert!(s.report.notes.iter().any(|note| note.contains("time limit")), "{:?}", s.report.notes);
+    assert!(s.report.certificate.relative_residual <= 1.0);
+    let generous = SolveOptions { time_limit: Some(Duration::MAX), ..SolveOptions::default() };
+    assert_eq!(solved(&cube(6, 0.0), &generous).0.report.outcome, Outcome::Converged);
+}
+
+#[test]
+fn the_choice_is_a_function_of_the_matrix() {
+    let a = cube(12, 0.0);
+    let weigh = || explain(&a, &SolveOptions::default()).unwrap();
+    let (first, second) = (weigh(), weigh());
+    assert!(first.len() >= 3, "{first:?}");
+    for (c, d) in first.iter().zip(&second) {
+        assert_eq!((&c.method, c.reorder, c.seconds, c.bytes), (&d.method, d.reorder, d.seconds, d.bytes));
+    }
+    assert!(first.windows(2).all(|w| w[0].seconds <= w[1].seconds), "the fastest come first");
+    // In a given order other candidates are weighed.
+    let given = explain(&a, &SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::default() }).unwrap();
+    assert!(given.iter().all(|c| c.reorder == Reorder::Rcm) && !given.is_empty());
+}
+
+#[test]
+fn constants_out_of_range_are_refused() {
+    let constants = Machine::here().constants();
+    assert_eq!(Machine::with_constants(&constants).unwrap(), *Machine::here());
+    let message = |given: &[(String, f64)]| match Machine::with_constants(given).and_then(Machine::set) {
+        Err(Error::Usage { message }) => message,
+        other => panic!("{other:?}"),
+    };
+    let mut wrong = constants.clone();
+    wrong[0].1 = -1.0;
+    assert!(message(&wrong).contains("'call' of the machine is -1"), "{}", message(&wrong));
+    assert!(message(&constants[1..]).contains("'call' of the machine is missing"));
+    wrong[0] = ("speed".into(), 1.0);
+    wrong.push(constants[0].clone());
+    assert!(message(&wrong).contains("'speed' is not a constant"));
+}

@@ -25,6 +25,7 @@ mod preconditioners;
 mod probe;
 mod reduced;
 mod reordered;
+mod rows;
 mod solve;
 mod solver;
 mod unit;

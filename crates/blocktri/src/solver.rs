@@ -26,6 +26,7 @@ use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOp
 use crate::plan::{Candidate, Plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
+use crate::rows::refine_worst;
 use crate::solve::{Solution, check_matrix, check_rhs};
 use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, too_large, working_precision};
 use crate::zeros::{set_unreached, set_unresolved};
@@ -320,6 +321,17 @@ impl<T: Scalar> Solver<T> {
                 }
             }
         }
+        for _ in 0..ROW_STEPS {
+            let mut other = x.clone();
+            if is_good(x, &more) || !refine_worst(&self.a, &*self.factored.factors, op, b.as_ref(), &mut other) {
+                break;
+            }
+            let (judged, left) = refine(&mut other, Refinement::Steps(0));
+            if !(judged.certificate.componentwise_backward_error < more.certificate.componentwise_backward_error) {
+                break;
+            }
+            (*x, more, r) = (other, judged, left);
+        }
         let refined = Refined {
             steps: first.steps + more.steps,
             operator_applications: first.operator_applications + more.operator_applications,
@@ -506,6 +518,9 @@ impl<T: Scalar> Solver<T> {
         Ok(())
     }
 }
+
+/// Steps for rows by themselves, at most.
+const ROW_STEPS: usize = 4;
 
 /// Factors whose solutions have zeros where numbers overflow.
 struct FiniteOnly<'a, T: Scalar>(&'a dyn Factorization<T>);

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use blocktri::faer::Mat;
-use blocktri::{
-    Accuracy, Coo, Csr, Error, Machine, Method, Outcome, Reorder, Solution, SolveOptions, explain, solve,
-};
+use blocktri::{Accuracy, Coo, Csr, Error, Machine, Method, Outcome, Reorder, Solution, SolveOptions, explain, solve};
 use bt_formats::{Matrix, Op, Par, one, zero};
 
 fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {

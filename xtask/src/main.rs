@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`.
+//! `pack-gpu`, `python`, `regret`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -14,6 +14,7 @@ mod outside;
 mod pack;
 mod process;
 mod python;
+mod regret;
 mod tidy;
 
 use std::process::ExitCode;
@@ -48,6 +49,8 @@ enum Chore {
     BuildKernels(kernels::Options),
     /// Build the wheel of the Python package and run its tests
     Python,
+    /// Run every method that auto weighs, and set the time of auto against the fastest
+    Regret(regret::Options),
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
     PackGpu(pack::Options),
 }
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
         Chore::Python => python::run(&mut python::Counted::default()),
+        Chore::Regret(options) => regret::run(&options),
         Chore::PackGpu(options) => pack::run(&options),
     };
     match done {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_direct::{FactorError, SingularKind, Singularity};
-use bt_formats::{Csr, LinearOperator, Monitor, Outcome, Scalar};
+use bt_formats::{Csr, LinearOperator, Monitor, Outcome, Scalar, memory};
 use faer::Mat;
 
 use crate::direct::Direct;
@@ -211,7 +211,8 @@ pub(crate) fn automatic<T: Scalar>(
 fn does_not_fit(candidates: &[Candidate]) -> Error {
     let mut candidates: Vec<_> = candidates.iter().collect();
     candidates.sort_by_key(|c| c.bytes);
-    let needs = |c: &&Candidate| format!("{} {}", c.method, c.refused.as_deref().unwrap_or("does not factor"));
+    let needs = |c: &&Candidate| format!("{} needs {}", c.method, memory::in_words(c.bytes));
     let listed: Vec<_> = candidates.iter().map(needs).collect();
-    Error::Usage { message: format!("no method fits memory: {}; allow more with --memory", listed.join("; ")) }
+    let why = candidates.iter().find_map(|c| c.refused.as_deref()).unwrap_or("no direct method is among them");
+    Error::Usage { message: format!("no method fits memory, {why}: {}; allow more with --memory", listed.join("; ")) }
 }

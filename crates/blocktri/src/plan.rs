@@ -167,9 +167,9 @@ impl<'a, T: Scalar> List<'a, T> {
     fn push(&mut self, method: impl Into<Method>, reorder: Reorder, work: Work, bytes: u64, structure: String) {
         let seconds = self.seconds(&work);
         let allowed = if bytes < memory::SMALL { None } else { *self.allowed.get_or_init(memory::allowed) };
-        let refused = allowed.filter(|allowed| bytes > *allowed).map(|allowed| {
-            format!("needs {}, and {} may be taken", memory::in_words(bytes), memory::in_words(allowed))
-        });
+        let refused = allowed
+            .filter(|allowed| bytes > *allowed)
+            .map(|allowed| format!("no more than {} may be taken", memory::in_words(allowed)));
         self.candidates.push(Candidate { method: method.into(), reorder, work, seconds, bytes, structure, refused });
     }
 
@@ -288,10 +288,9 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push_sparse(&mut self) {
         let Some(fill) = Fill::of(self.a) else { return };
-        let structure =
-            format!("{} entries, {:.2e} of factors in minimum degree order", self.a.nnz(), fill.lu_entries());
+        let structure = format!("{:.1e} entries of factors", fill.lu_entries());
         self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
-        let half = format!("{:.2e} entries of L in minimum degree order, Hermitian", fill.below + fill.n);
+        let half = format!("{:.1e} entries of L, Hermitian", fill.below + fill.n);
         let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
         match self.symmetry() {
             Symmetry::None => {}

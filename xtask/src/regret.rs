@@ -1,0 +1,325 @@
+//! What the choice of `auto` costs: every method that it weighed is run on every system, and the time of `auto` is set against the
+//! fastest.
+//!
+//! Regret is chosen time / best time of one solve from end to end, without reading, the least of some runs taken in turn. The gates
+//! are those of the design: median at most 1.1, 95 % at most 1.5, none above 2, ties below a millisecond apart; and predicted within a
+//! factor of 2 of actual for 90 % of the direct methods. Constants are not fitted to these systems: `blocktri calibrate` has problems of
+//! its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::process::{Failure, cargo, must_succeed, root};
+
+#[derive(Args)]
+pub struct Options {
+    /// Folders with matrices, searched through
+    #[arg(value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Families that are generated, too: grids, flows, clouds, random blocks and bands
+    #[arg(long)]
+    families: bool,
+    /// The largest of the families, in unknowns
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    largest: usize,
+    /// Threads of the command
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Runs of each method, in turn
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+    /// Where the figures go, as JSON
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Seconds below which nobody feels a difference.
+const TIE: f64 = 1e-3;
+/// Seconds that a method is given, at most.
+const LIMIT: &str = "30";
+
+/// # Errors
+/// When a gate is not met, or the command does not run.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    must_succeed(&mut cargo(["build", "--release", "-p", "blocktri-cli"]))?;
+    let bench = Bench { command: root().join("target/release/blocktri"), threads: options.threads, runs: options.runs };
+    let folder = tempfile::tempdir().map_err(|e| Failure(format!("no temporary folder: {e}")))?;
+    let mut files = Vec::new();
+    for given in &options.folders {
+        find(given, &mut files)?;
+    }
+    if options.families {
+        files.extend(bench.families(folder.path(), options.largest)?);
+    }
+    files.sort();
+    println!(
+        "{:<34} {:>9} {:<17} {:>10} {:<17} {:>10} {:>7}",
+        "system", "n", "auto", "seconds", "best", "seconds", "regret"
+    );
+    let mut cases = Vec::new();
+    for file in &files {
+        // What is no square system, or not solved, has nothing to compare.
+        let Some(case) = bench.case(file)? else { continue };
+        println!("{}", case.line());
+        cases.push(case);
+    }
+    let verdict = Verdict::of(&cases);
+    println!("\n{}", verdict.text());
+    if let Some(output) = &options.output {
+        let all: Vec<Value> = cases.iter().map(Case::json).collect();
+        let json = json!({ "schema": 1, "threads": options.threads, "runs": options.runs, "cases": all, "verdict": verdict.json() });
+        std::fs::write(output, format!("{json:#}\n")).map_err(|e| Failure(format!("{}: {e}", output.display())))?;
+    }
+    if verdict.is_met() { Ok(()) } else { Err(Failure("a gate of regret is not met".into())) }
+}
+
+/// Matrices below `folder`.
+fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let side = ["_b.", "_xref.", "_x."].iter().any(|part| name.contains(part));
+        if path.is_dir() {
+            find(&path, files)?;
+        } else if (name.ends_with(".mtx") || name.ends_with(".mtx.gz")) && !side {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+struct Bench {
+    command: PathBuf,
+    threads: usize,
+    runs: usize,
+}
+
+/// A method of the table, and what it took.
+struct Run {
+    method: String,
+    predicted: f64,
+    iterative: bool,
+    actual: Option<f64>,
+}
+
+/// A system, `auto` on it, and all that it weighed.
+struct Case {
+    name: String,
+    n: u64,
+    auto: f64,
+    chosen: String,
+    runs: Vec<Run>,
+}
+
+impl Bench {
+    /// The JSON that the command prints; `None` where it has no answer.
+    fn json(&self, args: &[&str]) -> Result<Option<Value>, Failure> {
+        let threads = self.threads.to_string();
+        let output = Command::new(&self.command)
+            .args(args)
+            .args(["--json", "--quiet", "--threads", &threads])
+            .output()
+            .map_err(|e| Failure(format!("{}: {e}", self.command.display())))?;
+        Ok(serde_json::from_slice(&output.stdout).ok().filter(|_| output.status.success()))
+    }
+
+    /// Seconds of a solve without reading, and what solved.
+    fn solve(&self, file: &str, more: &[&str]) -> Result<Option<(f64, String)>, Failure> {
+        let args = [&["solve", file, "--time-limit", LIMIT, "--repeat", "2"], more].concat();
+        let Some(json) = self.json(&args)? else { return Ok(None) };
+        let seconds = |phase: &str| json["seconds"][phase]["min"].as_f64();
+        let Some((total, read)) = seconds("total").zip(seconds("read")) else { return Ok(None) };
+        Ok(Some((total - read, json["method"].as_str().unwrap_or_default().to_owned())))
+    }
+
+    fn case(&self, file: &Path) -> Result<Option<Case>, Failure> {
+        let path = file.display().to_string();
+        let Some(table) = self.json(&["explain", &path])? else { return Ok(None) };
+        let Some(list) = table["candidates"].as_array() else { return Ok(None) };
+        let possible = list.iter().filter(|c| c["refused"].is_null());
+        let mut runs: Vec<(Run, Vec<String>)> = possible.map(planned).collect();
+        let (mut auto, mut chosen) = (f64::INFINITY, String::new());
+        for _ in 0..self.runs {
+            let Some((seconds, method)) = self.solve(&path, &[])? else { return Ok(None) };
+            if seconds < auto {
+                (auto, chosen) = (seconds, method);
+            }
+            for (run, args) in &mut runs {
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                if let Some((seconds, _)) = self.solve(&path, &args)? {
+                    run.actual = Some(run.actual.map_or(seconds, |a| a.min(seconds)));
+                }
+            }
+        }
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let n = table["n"].as_u64().unwrap_or(0);
+        Ok(Some(Case { name, n, auto, chosen, runs: runs.into_iter().map(|(run, _)| run).collect() }))
+    }
+
+    /// Files of generated systems of at most `largest` unknowns.
+    fn families(&self, folder: &Path, largest: usize) -> Result<Vec<PathBuf>, Failure> {
+        let mut files = Vec::new();
+        let mut kinds: Vec<(String, usize, Vec<String>)> = Vec::new();
+        let mut add = |name: String, n: usize, args: &str| {
+            kinds.push((name, n, args.split_ascii_whitespace().map(str::to_owned).collect()));
+        };
+        for side in [30, 100, 300, 1000] {
+            add(format!("poisson2d_{side}"), side * side, &format!("poisson2d --nx {side} --ny {side}"));
+            add(format!("flow_{side}"), side * side, &format!("convection-diffusion --nx {side} --ny {side}"));
+        }
+        for side in [10, 20, 40, 60, 100] {
+            let n = side * side * side;
+            add(format!("poisson3d_{side}"), n, &format!("poisson3d --nx {side} --ny {side} --nz {side}"));
+        }
+        for (k, levels) in [(4, 1000), (16, 500), (64, 100)] {
+            add(
+                format!("cloud_{k}x{levels}"),
+                k * levels,
+                &format!("cloud --block-size {k} --levels {levels} --seed 3"),
+            );
+        }
+        for k in [2, 4, 8, 16, 32, 64, 128, 256] {
+            let m = (40_000 / (k * k)).clamp(8, 20_000);
+            add(format!("blocks_{k}x{m}"), k * m, &format!("block-random --n {} --blocks {k} --seed 3", k * m));
+        }
+        for k in [1, 2, 8, 32, 128, 512] {
+            let n = (2_000_000 / (k * k + 20)).clamp(2000, 100_000);
+            add(format!("band_{k}"), n, &format!("band-random --n {n} --kl {k} --ku {k} --seed 3"));
+        }
+        for (name, _, args) in kinds.iter().filter(|(_, n, _)| *n <= largest) {
+            let file = folder.join(format!("{name}.mtx"));
+            let made = Command::new(&self.command).arg("generate").args(args).arg("-o").arg(&file).output();
+            let made = made.map_err(|e| Failure(format!("{}: {e}", self.command.display())))?;
+            if !made.status.success() {
+                let why = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+                return Err(Failure(format!("generate {}: {why}", args.join(" "))));
+            }
+            files.push(file);
+        }
+        Ok(files)
+    }
+}
+
+/// A candidate of the table, and the options that ask for it by name.
+fn planned(candidate: &Value) -> (Run, Vec<String>) {
+    let text = |key: &str| candidate[key].as_str().unwrap_or_default().to_owned();
+    let iterative = candidate["bound"] == "at least";
+    let mut args = vec!["--method".into(), text("method"), "--reorder".into(), text("reorder")];
+    if iterative {
+        // The accuracy of a direct method, as near as a recurrence comes.
+        args.extend(["--precond".into(), text("precond"), "--rtol".into(), "1e-13".into()]);
+    }
+    let predicted = candidate["seconds"].as_f64().unwrap_or(f64::NAN);
+    (Run { method: text("method"), predicted, iterative, actual: None }, args)
+}
+
+impl Case {
+    /// The fastest of all that were run, `auto` among them.
+    fn best(&self) -> (f64, &str) {
+        let runs = self.runs.iter().filter_map(|run| Some((run.actual?, run.method.as_str())));
+        runs.fold((self.auto, self.chosen.as_str()), |best, run| if run.0 < best.0 { run } else { best })
+    }
+
+    fn regret(&self) -> f64 {
+        let (best, _) = self.best();
+        if self.auto - best < TIE { 1.0 } else { self.auto / best }
+    }
+
+    fn line(&self) -> String {
+        let (seconds, method) = self.best();
+        format!(
+            "{:<34} {:>9} {:<17} {:>10.4} {:<17} {:>10.4} {:>7.2}",
+            self.name,
+            self.n,
+            self.chosen,
+            self.auto,
+            method,
+            seconds,
+            self.regret()
+        )
+    }
+
+    fn json(&self) -> Value {
+        let runs: Vec<Value> = self
+            .runs
+            .iter()
+            .map(|r| json!({ "method": r.method, "predicted": r.predicted, "iterative": r.iterative, "actual": r.actual }))
+            .collect();
+        json!({
+            "system": self.name, "n": self.n, "auto": self.auto, "chosen": self.chosen, "regret": self.regret(), "runs": runs,
+        })
+    }
+}
+
+/// The gates.
+struct Verdict {
+    systems: usize,
+    median: f64,
+    percentile: f64,
+    worst: f64,
+    /// Share of direct runs of a millisecond and more that were predicted within a factor of two.
+    predicted: f64,
+}
+
+impl Verdict {
+    fn of(cases: &[Case]) -> Self {
+        let mut regrets: Vec<f64> = cases.iter().map(Case::regret).collect();
+        regrets.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let last = regrets.len().saturating_sub(1);
+            regrets.get((share * last as f64).ceil() as usize).copied().unwrap_or(1.0)
+        };
+        let direct = cases.iter().flat_map(|c| &c.runs).filter(|r| !r.iterative);
+        let ratios: Vec<f64> = direct.filter_map(|r| Some(r.actual.filter(|a| *a >= TIE)? / r.predicted)).collect();
+        let within = ratios.iter().filter(|r| **r >= 0.5 && **r <= 2.0).count();
+        let predicted = if ratios.is_empty() { 1.0 } else { within as f64 / ratios.len() as f64 };
+        Self { systems: cases.len(), median: at(0.5), percentile: at(0.95), worst: at(1.0), predicted }
+    }
+
+    fn is_met(&self) -> bool {
+        self.median <= 1.1 && self.percentile <= 1.5 && self.worst <= 2.0 && self.predicted >= 0.9
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} systems: regret {:.2} (median, at most 1.1), {:.2} (95 %, at most 1.5), {:.2} (worst, at most 2); {:.0} % of direct \
+             methods predicted within a factor of 2 (at least 90 %)",
+            self.systems,
+            self.median,
+            self.percentile,
+            self.worst,
+            100.0 * self.predicted
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "systems": self.systems, "median": self.median, "percentile_95": self.percentile, "worst": self.worst,
+            "predicted_within_2": self.predicted, "met": self.is_met(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(auto: f64, actual: f64, predicted: f64) -> Case {
+        let run = Run { method: "band-lu".into(), predicted, iterative: false, actual: Some(actual) };
+        Case { name: "a".into(), n: 1, auto, chosen: "sparse-lu".into(), runs: vec![run] }
+    }
+
+    #[test]
+    fn regret_is_chosen_over_best_and_ties_are_none() {
+        assert_eq!(case(0.4, 0.2, 0.1).regret(), 2.0);
+        assert_eq!(case(0.1, 0.3, 0.1).regret(), 1.0);
+        assert_eq!(case(1.5e-3, 1e-3, 0.1).regret(), 1.0);
+        let verdict = Verdict::of(&[case(0.3, 0.1, 0.3), case(0.1, 0.1, 0.1)]);
+        assert_eq!((verdict.worst, verdict.predicted, verdict.is_met()), (3.0, 0.5, false));
+        assert!(Verdict::of(&[case(0.1, 0.1, 0.06)]).is_met());
+    }
+}

@@ -35,7 +35,7 @@ fn candidates_are_listed_the_fastest_first() {
 fn a_limit_below_what_any_method_needs_is_told_with_the_least() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson3d --nx 24 --ny 24 --nz 24 -o A.mtx").expect(0);
-    let text = in_sandbox(&sandbox, "explain A.mtx --memory 400M", 0).stdout;
+    let text = in_sandbox(&sandbox, "explain A.mtx --memory 150M", 0).stdout;
     assert!(text.contains("refused: no more than"), "{text}");
     let run = in_sandbox(&sandbox, "solve A.mtx --memory 4M", 2);
     assert!(run.stderr.contains("memory") && run.stderr.contains("--memory"), "{}", run.stderr);

@@ -93,7 +93,8 @@ impl<T: Scalar> Components<T> {
         let parts = made.into_iter().collect::<Result<Vec<_>>>()?;
         let scratch = Mutex::new(Vec::with_capacity(64));
         let mut stats = FactorStats { growth: 1.0, min_pivot: f64::INFINITY, ..FactorStats::default() };
-        for s in parts.iter().map(|part| part.stats()) {
+        for part in &parts {
+            let s = part.stats();
             stats.norm_one = stats.norm_one.max_nan(s.norm_one);
             stats.growth = stats.growth.max_nan(s.growth);
             stats.min_pivot = stats.min_pivot.min_nan(s.min_pivot);
@@ -200,9 +201,10 @@ impl<T: Scalar> Factorization<T> for Components<T> {
     fn log_det(&self) -> LogDet<T> {
         // Rows and columns change places alike.
         let mut det = LogDet::one();
-        for part in self.parts.iter().map(|part| part.log_det()) {
-            det.multiply(part.sign);
-            det.log_abs += part.log_abs;
+        for part in &self.parts {
+            let own = part.log_det();
+            det.multiply(own.sign);
+            det.log_abs += own.log_abs;
         }
         det
     }

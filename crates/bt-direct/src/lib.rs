@@ -123,7 +123,7 @@ pub use refine::{Refined, Refinement, refine, refine_with_residual};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
 pub use sparse_cholesky::{SparseCholesky, SymbolicCholesky};
 pub use sparse_ldl::SparseLdl;
-pub use sparse_lu::SparseLu;
+pub use sparse_lu::{SparseLu, SymbolicLu};
 pub use spike::{Spike, SpikeOptions, TridiagonalSpike};
 pub use thomas::Thomas;
 pub use tridiagonal_lu::TridiagonalLu;

@@ -25,6 +25,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 use faer::{Conj, MatMut, Par, Spec};
 
+pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, too_large};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;

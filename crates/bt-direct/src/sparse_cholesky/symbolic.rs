@@ -46,6 +46,7 @@ pub struct SymbolicCholesky {
     eliminated: Option<Pattern>,
     fill: u64,
     flops: f64,
+    lu_flops: f64,
     supernodal: bool,
     structure: OnceLock<Result<Structure, Beyond>>,
 }
@@ -174,7 +175,10 @@ impl SymbolicCholesky {
         }
         let Counts { order, position, columns } = count(eliminated.as_ref().unwrap_or(&pattern), order);
         // Column j of L with b entries below its diagonal: b quotients, and b(b + 1)/2 products taken from the columns behind.
-        let flops = columns.iter().map(|&c| f64::from(c - 1)).map(|b| b * (b + 2.0)).sum();
+        // Of an LU on this pattern b quotients and b² products.
+        let below = || columns.iter().map(|&c| f64::from(c - 1));
+        let flops = below().map(|b| b * (b + 2.0)).sum();
+        let lu_flops = below().map(|b| b * (2.0 * b + 1.0)).sum();
         let fill = columns.iter().map(|&c| u64::from(c)).sum();
         Ok(Self {
             order,
@@ -183,9 +187,15 @@ impl SymbolicCholesky {
             eliminated,
             fill,
             flops,
+            lu_flops,
             supernodal: flops >= supernodal_flops * fill as f64,
             structure: OnceLock::new(),
         })
+    }
+
+    /// The same by supernodes, whatever the flops: for eliminations that have no other way.
+    pub(crate) fn by_supernodes(self) -> Self {
+        Self { supernodal: true, structure: OnceLock::new(), ..self }
     }
 
     /// n.
@@ -235,6 +245,16 @@ impl SymbolicCholesky {
         // The pivots' exchanges, the order with them, what stands beside the diagonal of D, and the scaling.
         let more = self.n() * (3 * size_of::<u32>() + size_of::<T>() + size_of::<T::Real>());
         Ok(self.held::<T>(structure) + structure.ldl_scratch::<T>(self.par()).size_bytes() + more)
+    }
+
+    /// Operations of an LU on this pattern without interchanges: Σⱼ bⱼ(2bⱼ + 1).
+    pub(crate) fn lu_flops(&self) -> f64 {
+        self.lu_flops
+    }
+
+    /// Bytes of the order, the patterns and the structure of L.
+    pub(crate) fn structure_bytes(&self) -> Result<usize> {
+        Ok(self.structure()?.bytes() + self.own_bytes())
     }
 
     /// The threads that a factorization is worth.

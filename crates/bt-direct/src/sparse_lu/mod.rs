@@ -3,22 +3,26 @@
 //! Steps: refuse NaN and infinity; scale rows and columns by powers of two ([`bt_formats::equilibrate`]); prove by a maximum matching
 //! (`matching`) that the pattern is not singular; order the columns by AMD or COLAMD (`ordering`); eliminate
 //! column by column with threshold pivoting (`simplicial`) as long as there is little fill; as soon as the flops
-//! exceed a multiple of the non-zeros, hand over to faer's supernodal LU (`supernodal`), whose factors are accepted
-//! only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
-//! columns is carried through and gives factors or names the singular column: every failure is a typed error.
+//! exceed a multiple of the non-zeros, by supernodes: of a pattern that is nearly symmetric in the AMD order, with interchanges inside
+//! diagonal blocks, as long as elements do not grow (`blocked`); otherwise by faer's supernodal LU (`supernodal`), whose factors are
+//! accepted only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
+//! columns is carried through and gives factors or names the singular column: every failure is a typed error. What the first two
+//! cost is known before a number is touched ([`SymbolicLu`]).
 //!
-//! faer does not show the diagonal of its U: with supernodal factors [`Factorization::log_det`] eliminates once more by
-//! columns, and [`FactorStats`] has NaN for growth, smallest pivot and flops, and counts no entries of the factors.
+//! faer does not show its factors: with those [`Factorization::log_det`] eliminates once more by columns, and [`FactorStats`] has NaN
+//! for growth, smallest pivot and flops, and estimates the entries of the factors.
 //!
 //! Only an exactly zero column is reported as singular. Rounding usually leaves a tiny pivot instead; then
 //! [`Factorization::rcond`] tells.
 //!
 //! Storage: the factors (see `simplicial`) and A by columns, (4 + size of T)·nnz(A).
 
+mod blocked;
 mod matching;
 mod ordering;
 mod simplicial;
 mod supernodal;
+mod symbolic;
 
 use std::sync::Mutex;
 
@@ -27,11 +31,14 @@ use bt_formats::{
 };
 use faer::MatMut;
 
+use self::blocked::{Blocked, Outcome};
 use self::ordering::Ordering;
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
+pub use self::symbolic::SymbolicLu;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::refine::unit_roundoff;
 
 const METHOD: &str = "sparse-lu";
 
@@ -95,7 +102,8 @@ pub struct SparseLu<T: Scalar> {
     col_factors: Vec<T::Real>,
     ordering: Ordering,
     factors: Simplicial<T>,
-    /// faer's factors, where fill makes them worth it; then `factors` is empty.
+    /// Supernodal factors on the symmetric pattern, or else faer's, where fill makes them worth it; then `factors` is empty.
+    blocked: Option<Blocked<T>>,
     supernodal: Option<Supernodal<T>>,
     norm_one: f64,
     /// max |R·A·C|.
@@ -133,8 +141,15 @@ impl<T: Scalar> SparseLu<T> {
             a: Csc { col_ptr, row_idx, values },
             row_factors: vec![one(); n],
             col_factors: vec![one(); n],
-            ordering: Ordering { col_order: Vec::new(), row_of: Vec::new(), threshold: 1.0, flops: f64::INFINITY },
+            ordering: Ordering {
+                col_order: Vec::new(),
+                row_of: Vec::new(),
+                threshold: 1.0,
+                flops: f64::INFINITY,
+                below: None,
+            },
             factors: Simplicial::default(),
+            blocked: None,
             supernodal: None,
             norm_one: 0.0,
             norm_max: 0.0,
@@ -218,6 +233,7 @@ impl<T: Scalar> SparseLu<T> {
     fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate_either_way(monitor);
         if outcome.is_err() {
+            self.blocked = None;
             self.supernodal = None;
             self.factors.invalidate(self.a.n());
         }
@@ -226,14 +242,44 @@ impl<T: Scalar> SparseLu<T> {
 
     fn eliminate_either_way(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let (a, (per_entry, always)) = (&self.a, COLUMN_FLOPS);
+        let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
+        // Once by blocks, so for the same pattern, as long as growth allows it.
+        if let Some(blocked) = &mut self.blocked {
+            match blocked.factor(a, self.norm_max, growth_limit, monitor) {
+                Outcome::Sound => return Ok(()),
+                Outcome::Stopped => return Err(FactorError::Stopped),
+                Outcome::Unsound => {}
+            }
+            self.blocked = None;
+            self.supernodal = Supernodal::new(a, WIDE);
+            if self.supernodal.is_some() {
+                return observed(monitor, a.n());
+            }
+        }
         // Once supernodal, always so: the pattern is the same.
         if self.supernodal.is_none() {
             let per_entry = per_entry * a.row_idx.len() as f64;
             // What was counted without interchanges may be left a few times over before dense kernels are tried.
             let counted = if self.ordering.flops <= COUNTED_FLOPS { 4.0 * self.ordering.flops } else { 0.0 };
             let budget = always.max(per_entry).max(counted);
-            if by_columns(&mut self.factors, a, &self.ordering, self.norm_max, budget, monitor)? == Elimination::Done {
+            let too_many = self.ordering.flops.is_finite() && self.ordering.flops > budget;
+            if !too_many
+                && by_columns(&mut self.factors, a, &self.ordering, self.norm_max, budget, monitor)?
+                    == Elimination::Done
+            {
                 return Ok(());
+            }
+            self.factors = Simplicial::default();
+            if self.ordering.flops.is_finite() {
+                let mut blocked = Blocked::new(a, &self.ordering);
+                match blocked.as_mut().map(|b| b.factor(a, self.norm_max, growth_limit, monitor)) {
+                    Some(Outcome::Sound) => {
+                        self.blocked = blocked;
+                        return Ok(());
+                    }
+                    Some(Outcome::Stopped) => return Err(FactorError::Stopped),
+                    Some(Outcome::Unsound) | None => {}
+                }
             }
             self.supernodal = Supernodal::new(a, WIDE);
         } else if !self.supernodal.as_mut().is_some_and(|lu| lu.factor(a)) {
@@ -241,11 +287,7 @@ impl<T: Scalar> SparseLu<T> {
         }
         if self.supernodal.is_some() {
             self.factors = Simplicial::default();
-            return if monitor.observe(Progress::Step { phase: "setup", done: a.n(), total: a.n() }).is_break() {
-                Err(FactorError::Stopped)
-            } else {
-                Ok(())
-            };
+            return observed(monitor, a.n());
         }
         by_columns(&mut self.factors, a, &self.ordering, self.norm_max, f64::INFINITY, monitor).map(|_| ())
     }
@@ -262,8 +304,12 @@ impl<T: Scalar> SparseLu<T> {
     /// Solves for the W columns of `x`.
     fn solve_columns<const W: usize>(&self, op: Op, mut x: MatMut<'_, T>, work: &mut [T]) {
         let n = self.n();
+        if let Some(lu) = &self.blocked {
+            self.solve_scaled(op, x, |op, x| lu.solve(op, x));
+            return;
+        }
         if let Some(lu) = &self.supernodal {
-            self.solve_supernodal(lu, op, x);
+            self.solve_scaled(op, x, |op, x| lu.solve(op, x));
             return;
         }
         let (y, _) = work[..W * n].as_chunks_mut::<W>();
@@ -294,8 +340,8 @@ impl<T: Scalar> SparseLu<T> {
 }
 
 impl<T: Scalar> SparseLu<T> {
-    /// A⁻¹ = C·(R·A·C)⁻¹·R with faer's factors, for at most `WIDE` columns of `x`.
-    fn solve_supernodal(&self, lu: &Supernodal<T>, op: Op, mut x: MatMut<'_, T>) {
+    /// A⁻¹ = C·(R·A·C)⁻¹·R with factors of R·A·C, for at most `WIDE` columns of `x`.
+    fn solve_scaled(&self, op: Op, mut x: MatMut<'_, T>, solve: impl Fn(Op, MatMut<'_, T>)) {
         let (before, after) = match op {
             Op::Identity => (&self.row_factors, &self.col_factors),
             Op::Transpose | Op::Adjoint => (&self.col_factors, &self.row_factors),
@@ -307,9 +353,27 @@ impl<T: Scalar> SparseLu<T> {
             }
         };
         scale(x.as_mut(), before);
-        lu.solve(op, x.as_mut());
+        solve(op, x.as_mut());
         scale(x, after);
     }
+}
+
+/// Bytes of A by columns, its scaling, its order, and what a solve needs.
+fn held<T: Scalar>(n: usize, nnz: usize) -> usize {
+    (3 * n + 1 + nnz) * size_of::<u32>() + (nnz + WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
+}
+
+/// Whether elimination by columns is tried for so many flops that were counted, and carried through if they were counted well.
+fn by_columns_pays(flops: f64, nnz: usize) -> bool {
+    flops <= COUNTED_FLOPS.max(COLUMN_FLOPS.0 * nnz as f64)
+}
+
+/// The end of an elimination that runs to its end.
+fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
+    if monitor.observe(Progress::Step { phase: "setup", done: n, total: n }).is_break() {
+        return Err(FactorError::Stopped);
+    }
+    Ok(())
 }
 
 /// Elimination by columns with the ordering's preferred pivots, and with plain partial pivoting if elements grow.
@@ -322,7 +386,10 @@ fn by_columns<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Elimination> {
     let threshold = ordering.threshold::<T::Real>();
-    let outcome = factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, budget, monitor);
+    // What will not be carried through gets no room for all of it.
+    let expected = ordering.below.filter(|_| ordering.flops <= budget);
+    let limits = (budget, expected);
+    let outcome = factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, limits, monitor);
     let grown = match &outcome {
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
@@ -330,7 +397,7 @@ fn by_columns<T: Scalar>(
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
     if grown && threshold < one() {
-        return factors.factor(a, &ordering.col_order, &ordering.row_of, one(), budget, monitor);
+        return factors.factor(a, &ordering.col_order, &ordering.row_of, one(), limits, monitor);
     }
     outcome
 }
@@ -375,14 +442,22 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     fn stats(&self) -> FactorStats {
         let f = &self.factors;
         let n = self.n();
-        if self.supernodal.is_some() {
-            let unknown = f64::NAN;
+        let held = held::<T>(n, self.a.row_idx.len());
+        if let Some(lu) = &self.blocked {
+            let ((growth, min_pivot), (nnz, bytes, flops)) = (lu.measured(), lu.counts());
+            let bytes = bytes + held;
+            return FactorStats { norm_one: self.norm_one, growth, min_pivot, boosted_pivots: 0, nnz, bytes, flops };
+        }
+        if let Some(lu) = &self.supernodal {
+            let ((nnz, bytes), unknown) = (lu.counts(), f64::NAN);
             return FactorStats {
                 norm_one: self.norm_one,
                 growth: unknown,
                 min_pivot: unknown,
+                boosted_pivots: 0,
+                nnz,
+                bytes: bytes + held,
                 flops: unknown,
-                ..FactorStats::default()
             };
         }
         FactorStats {
@@ -391,15 +466,19 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             min_pivot: f.pivots.iter().map(|p| p.abs().to_f64()).fold(f64::INFINITY, f64::min_nan),
             boosted_pivots: 0,
             nnz: f.nnz(),
-            bytes: f.bytes()
-                + (self.a.col_ptr.len() + self.a.row_idx.len() + 2 * n) * size_of::<u32>()
-                + size_of_val(&*self.a.values)
-                + 2 * n * size_of::<T::Real>(),
+            bytes: f.bytes() + held,
             flops: f.flops,
         }
     }
 
     fn log_det(&self) -> LogDet<T> {
+        // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
+        let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
+        if let Some(lu) = &self.blocked {
+            let mut det = lu.log_det();
+            det.log_abs -= exponents * std::f64::consts::LN_2;
+            return det;
+        }
         let mut det = LogDet::one();
         let again;
         let factors = if self.supernodal.is_none() {
@@ -415,8 +494,6 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             &again
         };
         factors.pivots.iter().for_each(|&p| det.multiply(p));
-        // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
-        let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
         det.log_abs -= exponents * std::f64::consts::LN_2;
         if is_odd(&factors.row_order) != is_odd(&self.ordering.col_order) {
             det.negate();

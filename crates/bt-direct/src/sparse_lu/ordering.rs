@@ -10,10 +10,11 @@
 use bt_formats::{RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
-use faer::sparse::linalg::{amd, colamd};
+use faer::sparse::linalg::colamd;
 
 use super::{Csc, METHOD};
 use crate::error::{FactorError, Result};
+use crate::sparse_cholesky::{Pattern, count};
 
 /// A column order and the preferred pivots.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Ordering {
     pub threshold: f64,
     /// Flops with the preferred pivots; infinite where no count bounds them.
     pub flops: f64,
+    /// Entries of L below its diagonal, with the preferred pivots; as many above that of U.
+    pub below: Option<usize>,
 }
 
 /// Orders the columns of a structurally nonsingular A whose rows are matched with columns by `row_of`.
@@ -35,7 +38,7 @@ pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
     let mut best: Option<Ordering> = None;
     let mut consider = |rows: &[u32]| -> Result<()> {
         let pattern = matched_pattern(a, rows);
-        if symmetry(&pattern, n) >= 0.5 {
+        if symmetry(&pattern) >= 0.5 {
             let found = minimum_degree(&pattern, rows)?;
             if best.as_ref().is_none_or(|best| found.flops < best.flops) {
                 best = Some(found);
@@ -52,25 +55,27 @@ pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
     }
     match best {
         Some(best) => Ok(best),
-        None => {
-            Ok(Ordering { col_order: colamd_order(a)?, row_of: row_of.to_vec(), threshold: 1.0, flops: f64::INFINITY })
-        }
+        None => Ok(Ordering {
+            col_order: colamd_order(a)?,
+            row_of: row_of.to_vec(),
+            threshold: 1.0,
+            flops: f64::INFINITY,
+            below: None,
+        }),
     }
 }
 
 /// Approximate minimum degree on the pattern and its transpose.
-fn minimum_degree((ptr, idx): &(Vec<u32>, Vec<u32>), rows: &[u32]) -> Result<Ordering> {
-    let n = rows.len();
-    let pattern = SymbolicSparseColMatRef::new_checked(n, n, ptr, None, idx);
-    let mut memory = MemBuffer::try_new(amd::order_scratch::<u32>(n, idx.len())).map_err(|_| too_large(n))?;
-    let (mut forward, mut inverse) = (vec![0u32; n], vec![0u32; n]);
-    let count = amd::order(&mut forward, &mut inverse, pattern, amd::Control::default(), MemStack::new(&mut memory))
-        .map_err(|e| failed(&e))?;
+fn minimum_degree(pattern: &Pattern, rows: &[u32]) -> Result<Ordering> {
+    let col_order = pattern.minimum_degree(METHOD)?;
+    let columns = count(&pattern.of_sum(), &col_order).columns;
+    let below = || columns.iter().map(|&c| c as usize - 1);
     Ok(Ordering {
-        col_order: forward,
+        col_order,
         row_of: rows.to_vec(),
         threshold: 0.1,
-        flops: count.n_div + 2.0 * count.n_mult_subs_lu,
+        flops: below().map(|b| b as f64 * (2.0 * b as f64 + 1.0)).sum(),
+        below: Some(below().sum()),
     })
 }
 
@@ -99,7 +104,7 @@ fn too_large(n: usize) -> FactorError {
 }
 
 /// Pattern of B = P·A with the preferred rows on the diagonal, sorted, without stored zeros.
-fn matched_pattern<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn matched_pattern<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Pattern {
     let mut position = vec![0u32; a.n()];
     for (j, &i) in row_of.iter().enumerate() {
         position[i as usize] = j as u32;
@@ -111,12 +116,13 @@ fn matched_pattern<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> (Vec<u32>, Vec<u32>
         idx[start..].sort_unstable();
         ptr.push(idx.len() as u32);
     }
-    (ptr, idx)
+    Pattern { ptr, idx }
 }
 
 /// Fraction of the off-diagonal entries (i, j) for which (j, i) is there too; 1 for a diagonal matrix.
-fn symmetry((ptr, idx): &(Vec<u32>, Vec<u32>), n: usize) -> f64 {
-    let col = |j: usize| &idx[ptr[j] as usize..ptr[j + 1] as usize];
+fn symmetry(pattern: &Pattern) -> f64 {
+    let n = pattern.n();
+    let col = |j: usize| pattern.row(j);
     let (mut pairs, mut entries) = (0usize, 0usize);
     for j in 0..n {
         for &i in col(j).iter().filter(|&&i| i as usize != j) {

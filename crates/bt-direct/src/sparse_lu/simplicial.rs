@@ -113,19 +113,20 @@ impl<T: Scalar> Simplicial<T> {
     }
 
     /// Factors A with its columns taken in the order `col_order`, reusing the memory of earlier factors. Gives up once
-    /// the elimination has cost more than `max_flops`.
+    /// the elimination has cost more than `max_flops`. `expected`: entries of L below its diagonal, if they were counted.
     pub fn factor(
         &mut self,
         a: &Csc<T>,
         col_order: &[u32],
         preferred_row: &[u32],
         threshold: T::Real,
-        max_flops: f64,
+        (max_flops, expected): (f64, Option<usize>),
         monitor: &mut dyn Monitor,
     ) -> Result<Elimination> {
         let n = a.n();
-        self.lower.restart(n, 2 * a.row_idx.len())?;
-        self.upper.restart(n, 2 * a.row_idx.len())?;
+        let room = expected.unwrap_or(2 * a.row_idx.len());
+        self.lower.restart(n, room)?;
+        self.upper.restart(n, room)?;
         self.pivots.clear();
         self.row_order.clear();
         for v in [&mut self.position, &mut self.marked] {
@@ -174,8 +175,10 @@ impl<T: Scalar> Simplicial<T> {
         for (i, v) in a.col(j) {
             self.x[i] = v;
         }
-        self.lower.reserve(self.reach.len())?;
-        self.upper.reserve(self.reach.len())?;
+        let below = self.reach.iter().filter(|&&i| self.position[i as usize] == NONE).count();
+        // One of them is the pivot.
+        self.lower.reserve(below.saturating_sub(1))?;
+        self.upper.reserve(self.reach.len() - below)?;
         // x ← L⁻¹·x in topological order; the finished entries are U[:, k].
         let (mut max, mut best) = (-one::<T::Real>(), usize::MAX);
         let mut updates = 0usize;

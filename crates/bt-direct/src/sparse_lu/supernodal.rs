@@ -17,6 +17,7 @@ use faer::{Conj, MatMut, Par, Spec};
 use super::Csc;
 use crate::guard::{parallelism, quietly};
 use crate::refine::unit_roundoff;
+use crate::sparse_cholesky::{Pattern, count};
 
 /// faer's symbolic and numeric factors of a matrix, with buffers for solves.
 pub struct Supernodal<T: Scalar> {
@@ -25,6 +26,8 @@ pub struct Supernodal<T: Scalar> {
     /// One buffer per thread that has solved at the same time; each holds the scratch of `columns` columns.
     buffers: Mutex<Vec<MemBuffer>>,
     columns: usize,
+    /// See [`Supernodal::counts`].
+    nnz: usize,
 }
 
 impl<T: Scalar> Supernodal<T> {
@@ -36,7 +39,7 @@ impl<T: Scalar> Supernodal<T> {
         };
         let symbolic = quietly(|| factorize_symbolic_lu(pattern(a), params).ok())??;
         let buffers = Mutex::new(Vec::with_capacity(64));
-        let mut lu = Self { symbolic, numeric: NumericLu::new(), buffers, columns };
+        let mut lu = Self { symbolic, numeric: NumericLu::new(), buffers, columns, nnz: 0 };
         let buffer = lu.buffer()?;
         lu.give(buffer);
         lu.factor(a).then_some(lu)
@@ -54,7 +57,33 @@ impl<T: Scalar> Supernodal<T> {
         let done = quietly(|| {
             symbolic.factorize_numeric_lu(numeric, matrix, par, MemStack::new(&mut memory), Spec::default()).is_ok()
         });
-        done == Some(true) && self.solves(a)
+        let sound = done == Some(true) && self.solves(a);
+        if sound {
+            self.nnz = self.count(a);
+        }
+        sound
+    }
+
+    /// Entries of L and U, and their bytes. faer does not tell; these are the entries that elimination with its pivots fills where
+    /// the pattern is that of A + Aᵀ in their order, too many for other patterns, without the zeros inside supernodes.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.nnz, self.nnz * size_of::<T>())
+    }
+
+    fn count(&self, a: &Csc<T>) -> usize {
+        let lu = LuRef::new_unchecked(&self.symbolic, &self.numeric);
+        let (rows, cols) = (lu.row_perm(), lu.col_perm());
+        let (place, order) = (rows.arrays().1, cols.arrays().0);
+        let mut pattern = Pattern { ptr: vec![0], idx: Vec::with_capacity(a.row_idx.len()) };
+        for &j in order {
+            let start = pattern.idx.len();
+            pattern.idx.extend(a.col(j as usize).map(|(i, _)| place[i]));
+            pattern.idx[start..].sort_unstable();
+            pattern.ptr.push(pattern.idx.len() as u32);
+        }
+        let n = a.n();
+        let columns = count(&pattern.of_sum(), &(0..n as u32).collect::<Vec<_>>()).columns;
+        2 * columns.iter().map(|&c| c as usize).sum::<usize>() - n
     }
 
     /// A trial: with x of ±1 (both signs in no simple order) and b = A·x, is b − A·(A⁻¹b) small?

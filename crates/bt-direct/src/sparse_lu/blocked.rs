@@ -1,0 +1,562 @@
+//! Supernodal LU of a matrix whose pattern is nearly symmetric: on the pattern of A + Aᵀ, in minimum degree order, with
+//! interchanges inside the diagonal blocks of supernodes only.
+//!
+//! With N = L·U in supernodes s, each holding the rows and columns of its block and the rows Rₛ below it, from the left
+//! (E. G. Ng & B. W. Peyton, SIAM J. Sci. Comput. 14 (1993) 1034–1056, doi:10.1137/0914063, with U as L):
+//!
+//! ```text
+//! N[s∪Rₛ, s] ← N[s∪Rₛ, s] − Σ_d L[s∪Rₛ, d]·U[d, s],  N[s, Rₛ] ← N[s, Rₛ] − Σ_d L[s, d]·U[d, Rₛ],  d before s
+//! P·N[s, s] = L·U,  L[Rₛ, s] = N[Rₛ, s]·U⁻¹,  U[s, Rₛ] = L⁻¹·P·N[s, Rₛ]
+//! ```
+//!
+//! No row leaves its block, so that fill, work and memory are those that were counted; what this restriction costs is measured,
+//! column by column, as max|L|·max|U| / max|A|, and where it is too much another elimination has to do it (O. Schenk & K.
+//! Gärtner, Future Gener. Comput. Syst. 20 (2004) 475–487, doi:10.1016/j.future.2003.07.011, perturb such pivots instead).
+//!
+//! Storage: the blocks of L and U, zeros inside supernodes included, one block as work space, and 4n numbers for solves. Cost:
+//! Σⱼ bⱼ(2bⱼ + 1) flops for bⱼ entries below the diagonal of column j, but for zeros inside supernodes.
+
+use std::sync::{Mutex, PoisonError};
+
+use bt_formats::{Monitor, Op, Progress, RealScalar, Scalar, one, zero};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
+use faer::linalg::matmul::{matmul, matmul_with_conj};
+use faer::linalg::triangular_solve as triangular;
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{Accum, Conj, MatMut, MatRef, Par};
+
+use super::ordering::Ordering;
+use super::{Csc, WIDE};
+use crate::error::Result;
+use crate::factorization::LogDet;
+use crate::guard::quietly;
+use crate::sparse_cholesky::{Pattern, Structure, SymbolicCholesky, inverse};
+use crate::tridiagonal_lu::zeros;
+
+const NONE: u32 = u32::MAX;
+
+/// L and U by supernodes.
+pub struct Blocked<T: Scalar> {
+    symbolic: SymbolicCholesky,
+    /// Row of A for each place, and its column.
+    rows: Vec<u32>,
+    cols: Vec<u32>,
+    /// Place of each row of A, and of each column.
+    row_place: Vec<u32>,
+    /// The supernode of each place.
+    node: Vec<u32>,
+    /// Of each supernode its block of L over its rows, the factored diagonal block on top; and Uᵀ of the rows below.
+    lower: Vec<T>,
+    upper: Vec<T>,
+    upper_ptr: Vec<usize>,
+    /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k; and their inverse.
+    exchange: Vec<u32>,
+    inverse: Vec<u32>,
+    work: Vec<T>,
+    memory: MemBuffer,
+    /// Lists of the supernodes that come next in the rows of a supernode; where each stands in its own rows.
+    lists: Lists,
+    buffers: Mutex<Vec<Vec<T>>>,
+    growth: f64,
+    min_pivot: f64,
+}
+
+struct Lists {
+    head: Vec<u32>,
+    link: Vec<u32>,
+    at: Vec<u32>,
+    /// Rows of one supernode among those of another.
+    places: Vec<u32>,
+}
+
+/// How an elimination ended that met no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With factors.
+    Sound,
+    /// A block without a pivot, or too much growth.
+    Unsound,
+    /// The monitor said so.
+    Stopped,
+}
+
+/// The sizes of a supernode.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    begin: usize,
+    end: usize,
+    below: &'a [u32],
+    values: usize,
+}
+
+impl Node<'_> {
+    fn columns(&self) -> usize {
+        self.end - self.begin
+    }
+    fn rows(&self) -> usize {
+        self.columns() + self.below.len()
+    }
+}
+
+fn node(s: &SymbolicSupernodalCholesky<u32>, k: usize) -> Node<'_> {
+    Node {
+        begin: s.supernode_begin()[k] as usize,
+        end: s.supernode_end()[k] as usize,
+        below: s.supernode(k).pattern(),
+        values: s.col_ptr_for_val()[k] as usize,
+    }
+}
+
+/// Bytes of the numbers of L and U for a structure, with work space and what solves need.
+pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
+    let Structure::Supernodal(s) = symbolic.structure()? else { return Ok(0) };
+    let (mut values, mut largest) = (s.len_val(), 0);
+    for n in (0..s.n_supernodes()).map(|k| node(s, k)) {
+        values += n.below.len() * n.columns();
+        largest = largest.max(n.rows() * n.columns());
+    }
+    let n = symbolic.n();
+    let solves = 2 * WIDE * n;
+    let numbers = (values + largest + solves) * size_of::<T>();
+    // Eight places a row, a few for a supernode, and those of the structure.
+    Ok(numbers + 32 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
+}
+
+impl<T: Scalar> Blocked<T> {
+    /// Room for the factors of A; `None` when memory or indices do not suffice.
+    pub fn new(a: &Csc<T>, ordering: &Ordering) -> Option<Self> {
+        let symbolic = symbolic(a, ordering)?;
+        let need = bytes::<T>(&symbolic).ok()?;
+        bt_formats::memory::ask(need as u64, "the factors of sparse-lu").ok()?;
+        let n = symbolic.n();
+        let cols = symbolic.order().to_vec();
+        let rows: Vec<u32> = cols.iter().map(|&j| ordering.row_of[j as usize]).collect();
+        let mut nodes = vec![0u32; n];
+        let mut upper_ptr = vec![0];
+        let (mut largest, mut widest) = (0, 0);
+        let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return None };
+        for k in 0..s.n_supernodes() {
+            let own = node(s, k);
+            nodes[own.begin..own.end].fill(k as u32);
+            upper_ptr.push(upper_ptr[k] + own.below.len() * own.columns());
+            largest = largest.max(own.rows() * own.columns());
+            widest = widest.max(own.columns());
+        }
+        let request = lu_in_place_scratch::<u32, T>(widest, widest, Par::Seq, faer::prelude::default());
+        let blocked = Self {
+            row_place: inverse(&rows),
+            rows,
+            cols,
+            node: nodes,
+            lower: zeros(s.len_val()).ok()?,
+            upper: zeros(upper_ptr[s.n_supernodes()]).ok()?,
+            upper_ptr,
+            exchange: vec![0; n],
+            inverse: vec![0; n],
+            work: zeros(largest).ok()?,
+            memory: MemBuffer::try_new(request).ok()?,
+            lists: Lists {
+                head: zeros(s.n_supernodes()).ok()?,
+                link: zeros(s.n_supernodes()).ok()?,
+                at: zeros(s.n_supernodes()).ok()?,
+                places: Vec::with_capacity(n),
+            },
+            buffers: Mutex::new(Vec::with_capacity(64)),
+            growth: f64::NAN,
+            min_pivot: f64::NAN,
+            symbolic,
+        };
+        blocked.put_buffer(zeros(2 * WIDE * n).ok()?);
+        Some(blocked)
+    }
+
+    /// Factors a matrix of this pattern without taking memory, observed between supernodes.
+    pub fn factor(&mut self, a: &Csc<T>, norm_max: f64, growth_limit: f64, monitor: &mut dyn Monitor) -> Outcome {
+        self.load(a);
+        match quietly(|| self.eliminate(norm_max, monitor)) {
+            Some(Outcome::Sound) if self.growth <= growth_limit => Outcome::Sound,
+            Some(Outcome::Stopped) => Outcome::Stopped,
+            _ => Outcome::Unsound,
+        }
+    }
+
+    /// The entries of A at their places among zeros.
+    fn load(&mut self, a: &Csc<T>) {
+        let Self { symbolic, cols, row_place, node: nodes, lower, upper, upper_ptr, .. } = self;
+        let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return };
+        lower.fill(zero());
+        upper.fill(zero());
+        for (l, &j) in cols.iter().enumerate() {
+            for (i, v) in a.col(j as usize) {
+                let k = row_place[i] as usize;
+                let column = node(s, nodes[l] as usize);
+                let place = |below: &[u32], at: usize| below.binary_search(&(at as u32)).expect("an entry of A");
+                if k >= column.begin {
+                    let at = if k < column.end { k - column.begin } else { column.columns() + place(column.below, k) };
+                    lower[column.values + (l - column.begin) * column.rows() + at] += v;
+                } else {
+                    let own = nodes[k] as usize;
+                    let row = node(s, own);
+                    upper[upper_ptr[own] + (k - row.begin) * row.below.len() + place(row.below, l)] += v;
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn eliminate(&mut self, norm_max: f64, monitor: &mut dyn Monitor) -> Outcome {
+        let par = self.symbolic.par();
+        let Self { symbolic, node: nodes, lower, upper, upper_ptr, exchange, inverse, work, memory, lists, .. } = self;
+        let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return Outcome::Unsound };
+        let m = s.n_supernodes();
+        for (list, value) in [(&mut lists.head, NONE), (&mut lists.link, NONE), (&mut lists.at, 0)] {
+            list.clear();
+            list.resize(m, value);
+        }
+        let (mut product, mut least) = (0.0f64, f64::INFINITY);
+        for k in 0..m {
+            if k % 16 == 0 && monitor.observe(Progress::Step { phase: "setup", done: k, total: m }).is_break() {
+                return Outcome::Stopped;
+            }
+            let own = node(s, k);
+            let (width, rows, below) = (own.columns(), own.rows(), own.below.len());
+            let (before, rest) = lower.split_at_mut(own.values);
+            let block = &mut rest[..rows * width];
+            let (upper_before, rest) = upper.split_at_mut(upper_ptr[k]);
+            let right = &mut rest[..below * width];
+            let mut d = std::mem::replace(&mut lists.head[k], NONE);
+            while d != NONE {
+                let after = lists.link[d as usize];
+                let other = node(s, d as usize);
+                let first = lists.at[d as usize] as usize;
+                let middle = first + other.below[first..].partition_point(|&i| (i as usize) < own.end);
+                let (wide, high) = (other.columns(), other.below.len());
+                let l =
+                    MatRef::from_column_major_slice(&before[other.values..][..other.rows() * wide], other.rows(), wide);
+                let l = l.subrows(wide, high);
+                let u =
+                    MatRef::from_column_major_slice(&upper_before[upper_ptr[d as usize]..][..high * wide], high, wide);
+                let (both, inside, tail) = (high - first, middle - first, high - middle);
+                // The rows of d among those of s; both increase.
+                lists.places.clear();
+                let mut from = 0;
+                for &i in &other.below[first..] {
+                    if (i as usize) < own.end {
+                        lists.places.push(i - own.begin as u32);
+                    } else {
+                        from += own.below[from..].partition_point(|&b| b < i);
+                        lists.places.push((width + from) as u32);
+                    }
+                }
+                // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]
+                let t = &mut work[..both * inside];
+                let (ld, ud) = (l.subrows(first, both), u.subrows(first, inside));
+                let product = MatMut::from_column_major_slice_mut(t, both, inside);
+                matmul(product, Accum::Replace, ld, ud.transpose(), one::<T>(), par);
+                for (t, &j) in t.chunks_exact(both).zip(&lists.places[..inside]) {
+                    let column = &mut block[j as usize * rows..][..rows];
+                    t.iter().zip(&lists.places).for_each(|(&t, &i)| column[i as usize] -= t);
+                }
+                // N[s, Rₛ]ᵀ ← N[s, Rₛ]ᵀ − U[d, Rₛ]ᵀ·L[s, d]ᵀ
+                if tail > 0 {
+                    let t = &mut work[..tail * inside];
+                    let (ld, ud) = (l.subrows(first, inside), u.subrows(middle, tail));
+                    let product = MatMut::from_column_major_slice_mut(t, tail, inside);
+                    matmul(product, Accum::Replace, ud, ld.transpose(), one::<T>(), par);
+                    for (t, &j) in t.chunks_exact(tail).zip(&lists.places[..inside]) {
+                        let column = &mut right[j as usize * below..][..below];
+                        let places = &lists.places[inside..];
+                        t.iter().zip(places).for_each(|(&t, &i)| column[i as usize - width] -= t);
+                    }
+                }
+                lists.advance(d, middle, other.below, nodes);
+                d = after;
+            }
+            let block = MatMut::from_column_major_slice_mut(block, rows, width);
+            let mut right = MatMut::from_column_major_slice_mut(right, below, width);
+            // P·N[s, s] = L·U
+            let (mut top, mut bottom) = block.split_at_row_mut(width);
+            let (p, q) = (&mut exchange[own.begin..own.end], &mut inverse[own.begin..own.end]);
+            lu_in_place(top.as_mut(), p, q, par, MemStack::new(memory), faer::prelude::default());
+            // U[s, Rₛ] ← L⁻¹·P·N[s, Rₛ];  L[Rₛ, s] ← N[Rₛ, s]·U⁻¹
+            let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * width], below, width);
+            t.copy_from(right.as_ref());
+            for (c, &from) in p.iter().enumerate() {
+                right.as_mut().col_mut(c).copy_from(t.as_ref().col(from as usize));
+            }
+            let top = top.as_ref();
+            triangular::solve_unit_lower_triangular_in_place(top, right.as_mut().transpose_mut(), par);
+            triangular::solve_lower_triangular_in_place(top.transpose(), bottom.as_mut().transpose_mut(), par);
+            for c in 0..width {
+                let largest = |m: f64, v: &T| m.max_nan(v.abs1().to_f64());
+                let l = (c + 1..width).map(|i| &top[(i, c)]).chain(bottom.as_ref().col(c).iter()).fold(1.0, largest);
+                let u = (c..width).map(|j| &top[(c, j)]).chain(right.as_ref().col(c).iter()).fold(0.0, largest);
+                product = product.max_nan(l * u);
+                least = least.min_nan(Scalar::abs(top[(c, c)]).to_f64());
+            }
+            if !(product.is_finite() && least > 0.0) {
+                return Outcome::Unsound;
+            }
+            lists.advance(k as u32, 0, own.below, nodes);
+        }
+        (self.growth, self.min_pivot) = ((product / norm_max).max_nan(1.0), least);
+        Outcome::Sound
+    }
+
+    /// X ← op(A)⁻¹·X for at most `WIDE` columns.
+    pub fn solve(&self, op: Op, mut x: MatMut<'_, T>) {
+        let (n, columns) = (self.cols.len(), x.ncols());
+        let mut buffer = self.take_buffer();
+        let (y, work) = buffer.split_at_mut(WIDE * n);
+        let mut y = MatMut::from_column_major_slice_mut(&mut y[..n * columns], n, columns);
+        let (from, to) = if op == Op::Identity { (&self.rows, &self.cols) } else { (&self.cols, &self.rows) };
+        for c in 0..columns {
+            from.iter().enumerate().for_each(|(k, &i)| y[(k, c)] = x[(i as usize, c)]);
+        }
+        match op {
+            Op::Identity => self.substitute(y.as_mut(), work),
+            Op::Transpose => self.substitute_transposed(Conj::No, y.as_mut(), work),
+            Op::Adjoint => self.substitute_transposed(Conj::Yes, y.as_mut(), work),
+        }
+        for c in 0..columns {
+            to.iter().enumerate().for_each(|(k, &i)| x[(i as usize, c)] = y[(k, c)]);
+        }
+        self.put_buffer(buffer);
+    }
+
+    /// y ← U⁻¹·L⁻¹·P·y
+    fn substitute(&self, mut y: MatMut<'_, T>, work: &mut [T]) {
+        let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
+        for k in 0..s.n_supernodes() {
+            let (own, top, bottom, _) = self.blocks(s, k);
+            let mut own_y = y.as_mut().subrows_mut(own.begin, own.columns());
+            permute(own_y.as_mut(), &self.exchange[own.begin..own.end], work);
+            triangular::solve_unit_lower_triangular_in_place(top, own_y.as_mut(), Par::Seq);
+            subtract(&own, bottom, Conj::No, y.as_mut(), work);
+        }
+        for k in (0..s.n_supernodes()).rev() {
+            let (own, top, _, right) = self.blocks(s, k);
+            gather(&own, right, Conj::No, y.as_mut(), work);
+            let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
+            triangular::solve_upper_triangular_in_place(top, own_y, Par::Seq);
+        }
+    }
+
+    /// y ← Pᵀ·L⁻ᵀ·U⁻ᵀ·y, of the conjugates with `conj`.
+    fn substitute_transposed(&self, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
+        let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
+        for k in 0..s.n_supernodes() {
+            let (own, top, _, right) = self.blocks(s, k);
+            let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
+            triangular::solve_lower_triangular_in_place_with_conj(top.transpose(), conj, own_y, Par::Seq);
+            subtract(&own, right, conj, y.as_mut(), work);
+        }
+        for k in (0..s.n_supernodes()).rev() {
+            let (own, top, bottom, _) = self.blocks(s, k);
+            gather(&own, bottom, conj, y.as_mut(), work);
+            let mut own_y = y.as_mut().subrows_mut(own.begin, own.columns());
+            triangular::solve_unit_upper_triangular_in_place_with_conj(top.transpose(), conj, own_y.as_mut(), Par::Seq);
+            permute(own_y, &self.inverse[own.begin..own.end], work);
+        }
+    }
+
+    /// A supernode: L·U of its diagonal block, L below it, Uᵀ beside it.
+    #[allow(clippy::type_complexity)]
+    fn blocks<'a>(
+        &'a self,
+        s: &'a SymbolicSupernodalCholesky<u32>,
+        k: usize,
+    ) -> (Node<'a>, MatRef<'a, T>, MatRef<'a, T>, MatRef<'a, T>) {
+        let own = node(s, k);
+        let (rows, width, below) = (own.rows(), own.columns(), own.below.len());
+        let block = MatRef::from_column_major_slice(&self.lower[own.values..][..rows * width], rows, width);
+        let right = MatRef::from_column_major_slice(&self.upper[self.upper_ptr[k]..][..below * width], below, width);
+        let (top, bottom) = block.split_at_row(width);
+        (own, top, bottom, right)
+    }
+
+    /// det of P·A·Q as it stands in L·U, and whether the rows and columns of A came to their places by an odd permutation.
+    pub fn log_det(&self) -> LogDet<T> {
+        let mut det = LogDet::one();
+        if let Ok(structure) = self.symbolic.structure() {
+            structure.diagonal().for_each(|at| det.multiply(self.lower[at]));
+        }
+        let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return det };
+        for k in 0..s.n_supernodes() {
+            let own = node(s, k);
+            if bt_formats::is_odd(&self.exchange[own.begin..own.end]) {
+                det.negate();
+            }
+        }
+        if bt_formats::is_odd(&self.rows) != bt_formats::is_odd(&self.cols) {
+            det.negate();
+        }
+        det
+    }
+
+    /// Growth of elements and the smallest pivot.
+    pub fn measured(&self) -> (f64, f64) {
+        (self.growth, self.min_pivot)
+    }
+
+    /// Entries of L and U, bytes of all that is held, flops.
+    pub fn counts(&self) -> (usize, usize, f64) {
+        let n = self.cols.len();
+        let nnz = 2 * self.symbolic.fill() as usize - n;
+        (nnz, bytes::<T>(&self.symbolic).unwrap_or(0), self.symbolic.lu_flops())
+    }
+
+    fn take_buffer(&self) -> Vec<T> {
+        let pooled = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(|| vec![zero(); 2 * WIDE * self.cols.len()])
+    }
+
+    fn put_buffer(&self, buffer: Vec<T>) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+impl Lists {
+    /// Supernode `d` is done with its rows before `at`: it goes to the list of the supernode of the next.
+    fn advance(&mut self, d: u32, at: usize, below: &[u32], nodes: &[u32]) {
+        let d = d as usize;
+        self.at[d] = at as u32;
+        if let Some(&row) = below.get(at) {
+            let next = nodes[row as usize] as usize;
+            self.link[d] = std::mem::replace(&mut self.head[next], d as u32);
+        }
+    }
+}
+
+/// The structure of L + U with the preferred rows on the diagonal, stored zeros included.
+fn symbolic<T: Scalar>(a: &Csc<T>, ordering: &Ordering) -> Option<SymbolicCholesky> {
+    let place = inverse(&ordering.row_of);
+    let mut pattern = Pattern { ptr: vec![0], idx: Vec::with_capacity(a.row_idx.len()) };
+    for j in 0..a.n() {
+        let start = pattern.idx.len();
+        pattern.idx.extend(a.col(j).map(|(i, _)| place[i]));
+        pattern.idx[start..].sort_unstable();
+        pattern.ptr.push(pattern.idx.len() as u32);
+    }
+    let sum = pattern.of_sum();
+    SymbolicCholesky::in_order(sum, None, &ordering.col_order, 0.0).ok()
+}
+
+/// y[Rₛ] ← y[Rₛ] − B·y[s]
+fn subtract<T: Scalar>(own: &Node<'_>, b: MatRef<'_, T>, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
+    let (below, columns) = (own.below.len(), y.ncols());
+    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * columns], below, columns);
+    let own_y = y.as_ref().subrows(own.begin, own.columns());
+    matmul_with_conj(t.as_mut(), Accum::Replace, b, conj, own_y, Conj::No, one::<T>(), Par::Seq);
+    for c in 0..columns {
+        own.below.iter().enumerate().for_each(|(r, &i)| y[(i as usize, c)] -= t[(r, c)]);
+    }
+}
+
+/// y[s] ← y[s] − Bᵀ·y[Rₛ]
+fn gather<T: Scalar>(own: &Node<'_>, b: MatRef<'_, T>, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
+    let (below, columns) = (own.below.len(), y.ncols());
+    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * columns], below, columns);
+    for c in 0..columns {
+        own.below.iter().enumerate().for_each(|(r, &i)| t[(r, c)] = y[(i as usize, c)]);
+    }
+    let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
+    matmul_with_conj(own_y, Accum::Add, b.transpose(), conj, t.as_ref(), Conj::No, -one::<T>(), Par::Seq);
+}
+
+/// Row `order[k]` becomes row k.
+fn permute<T: Scalar>(mut y: MatMut<'_, T>, order: &[u32], work: &mut [T]) {
+    for c in 0..y.ncols() {
+        let t = &mut work[..order.len()];
+        t.iter_mut().zip(order).for_each(|(t, &i)| *t = y[(i as usize, c)]);
+        t.iter().enumerate().for_each(|(k, &t)| y[(k, c)] = t);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse_lu::ordering;
+
+    /// A full matrix of a symmetric pattern on a ring with chords, dominant unless `weak`.
+    fn ring(n: usize, weak: f64) -> Csc<f64> {
+        let mut a = Csc { col_ptr: vec![0], row_idx: vec![], values: vec![] };
+        for j in 0..n {
+            for i in 0..n {
+                let d = i.abs_diff(j);
+                let v = match d.min(n - d) {
+                    0 => 4.0 * weak,
+                    1 => 1.0 + ((3 * i + 5 * j) % 7) as f64 / 7.0,
+                    5 => -1.0 + ((i + 2 * j) % 3) as f64 / 4.0,
+                    _ => continue,
+                };
+                a.row_idx.push(i as u32);
+                a.values.push(v);
+            }
+            a.col_ptr.push(a.row_idx.len() as u32);
+        }
+        a
+    }
+
+    fn residual(a: &Csc<f64>, op: Op, x: &[f64], b: &[f64]) -> f64 {
+        let mut r = b.to_vec();
+        for j in 0..a.n() {
+            a.col(j).for_each(|(i, v)| if op == Op::Identity { r[i] -= v * x[j] } else { r[j] -= v * x[i] });
+        }
+        r.iter().fold(0.0, |m, r| m.max(r.abs()))
+    }
+
+    #[test]
+    fn solves_with_interchanges_inside_blocks() {
+        for (n, weak) in [(11, 1.0), (40, 1.0), (40, 0.3), (90, 0.05)] {
+            let a = ring(n, weak);
+            let order = ordering::order(&a, &(0..n as u32).collect::<Vec<_>>()).unwrap();
+            let mut lu = Blocked::new(&a, &order).unwrap();
+            assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound, "{n} {weak}");
+            let growth = lu.measured().0;
+            for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
+                let b: Vec<f64> = (0..3 * n).map(|i| ((i * 31) % 17) as f64 - 8.0).collect();
+                let mut x = b.clone();
+                lu.solve(op, MatMut::from_column_major_slice_mut(&mut x, n, 3));
+                for (x, b) in x.chunks(n).zip(b.chunks(n)) {
+                    let size = x.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+                    let error = residual(&a, op, x, b);
+                    assert!(error <= 1e-14 * n as f64 * growth * size, "{n} {weak} {op:?}: {error:e}, growth {growth}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_determinant_is_that_of_elimination_by_columns() {
+        let a = ring(30, 0.2);
+        let order = ordering::order(&a, &(0..30).collect::<Vec<_>>()).unwrap();
+        let mut lu = Blocked::new(&a, &order).unwrap();
+        assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound);
+        let mut columns = super::super::Simplicial::default();
+        super::super::by_columns(&mut columns, &a, &order, 2.0, f64::INFINITY, &mut ()).unwrap();
+        let mut det = LogDet::one();
+        columns.pivots.iter().for_each(|&p| det.multiply(p));
+        if bt_formats::is_odd(&columns.row_order) != bt_formats::is_odd(&order.col_order) {
+            det.negate();
+        }
+        let found = lu.log_det();
+        assert_eq!(found.sign, det.sign);
+        assert!((found.log_abs - det.log_abs).abs() < 1e-10, "{found:?} {det:?}");
+    }
+
+    #[test]
+    fn blocks_without_pivots_are_unsound_and_monitors_stop() {
+        let mut a = ring(20, 1.0);
+        let order = ordering::order(&a, &(0..20).collect::<Vec<_>>()).unwrap();
+        let mut lu = Blocked::new(&a, &order).unwrap();
+        let good = a.clone();
+        a.values.fill(0.0);
+        assert_eq!(lu.factor(&a, 1.0, 1e9, &mut ()), Outcome::Unsound);
+        assert_eq!(lu.factor(&good, 2.0, 1e9, &mut ()), Outcome::Sound);
+        assert_eq!(lu.factor(&good, 2.0, 0.5, &mut ()), Outcome::Unsound);
+        let mut stop = |_: Progress| std::ops::ControlFlow::Break(());
+        assert_eq!(lu.factor(&good, 2.0, 1e9, &mut stop), Outcome::Stopped);
+    }
+}

@@ -40,7 +40,7 @@ def test_methods(rng: np.random.Generator, method: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("form", ("name", "own", "scipy", "function", "matrix", "factors"))
+@pytest.mark.parametrize("form", ("name", "own", "scipy", "function", "matrix", "factors", "operator"))
 def test_preconditioners_of_all_kinds(rng: np.random.Generator, method: Any, form: str) -> None:
     a, b = laplacian(10), random(rng, (100,), "float64")
     diagonal = a.diagonal()
@@ -50,12 +50,13 @@ def test_preconditioners_of_all_kinds(rng: np.random.Generator, method: Any, for
         "scipy": spla.LinearOperator(a.shape, matvec=lambda r: r / diagonal, dtype=np.float64),
         "function": lambda r: (r / diagonal).tolist(),
         "matrix": sp.diags_array(1 / diagonal),
-        "factors": bt.factorize(a).aslinearoperator(),
+        "factors": bt.factorize(a),
+        "operator": bt.factorize(a).aslinearoperator(),
     }[form]
     x, report = method(a, b, M=m, rtol=1e-10)
     assert report.converged, report
     check(a, x, b, 1e-10)
-    if form == "factors":
+    if form in ("factors", "operator"):
         assert report.iterations <= 3
 
 

@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use blocktri::faer::{MatMut, MatRef};
 use blocktri::{FactorError, Monitor, Op, Outcome, Scalar, ScalarKind, SolveReport, Tridiagonal};
-use bt_direct::batch::{Layout, Pivoting, SystemStatus, TridiagonalBatch};
+use bt_direct::batch::{Failure, Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
 use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
-use numpy::ndarray::{Array2, Array3, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError};
+use numpy::ndarray::{
+    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError,
+};
 use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -217,7 +219,7 @@ pub fn solve_band<'py>(
             let bands = py.detach(|| {
                 let filled = ab.axis_iter(Axis(0)).map(|one| {
                     let mut band = Band::zeros(n, kl, ku)?;
-                    fill(&mut band, ku, |r, j| one[[r, j]], rows);
+                    fill(&mut band, ku, &one);
                     Ok(band)
                 });
                 filled.collect::<Result<Vec<_>, bt_formats::Error>>()
@@ -251,23 +253,16 @@ pub fn solve_hermitian_band<'py>(
         let Some(k) = rows.checked_sub(1) else { return Err(PyValueError::new_err("ab has no rows")) };
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
         let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(2 * k)));
-        let whole = certificate;
-        let mut bands = Vec::with_capacity(batch);
-        for one in ab.axis_iter(Axis(0)) {
+        let bands = py.detach(|| {
             // A certificate wants all of A; the factorization reads the lower triangle alone.
-            let ku = if whole { k } else { 0 };
-            let mut band = Band::zeros(n, k, ku).map_err(|e| of_input(&e))?;
-            fill(&mut band, ku, |r, j| {
-                if r < ku {
-                    // a(j − d, j) = conj(a(j, j − d)) with d = ku − r; outside the matrix nothing is read.
-                    let d = ku - r;
-                    if j >= d { Scalar::conj(one[[d, j - d]]) } else { zero() }
-                } else {
-                    one[[r - ku, j]]
-                }
-            }, k + ku + 1);
-            bands.push(band);
-        }
+            let filled = ab.axis_iter(Axis(0)).map(|one| {
+                let mut band = Band::zeros(n, k, if certificate { k } else { 0 })?;
+                if certificate { fill(&mut band, k, &whole(&one).view()) } else { fill(&mut band, 0, &one) }
+                Ok(band)
+            });
+            filled.collect::<Result<Vec<_>, bt_formats::Error>>()
+        });
+        let bands = bands.map_err(|e| of_input(&e))?;
         let solved = run(py, threads, size, move |monitor| {
             each(bands, systems, ("band-cholesky", Alone::Inside), monitor, |band, monitor| BandCholesky::with_monitor(band, monitor), BandCholesky::from_lower)
         })?;
@@ -314,21 +309,45 @@ pub fn solve_periodic<'py>(
     })
 }
 
-/// Copies band storage without room for fill; the corners outside the matrix become zero, whatever they hold.
-fn fill<T: Scalar>(band: &mut Band<T>, ku: usize, value: impl Fn(usize, usize) -> T, rows: usize) {
+/// Copies band storage without room for fill: line r holds a(j + r − ku, j). The corners outside the matrix become zero, whatever they hold.
+fn fill<T: Number>(band: &mut Band<T>, ku: usize, ab: &ArrayView2<'_, T>) {
     /// Columns that are copied together, so that neither array is read or written far apart.
     const TILE: usize = 64;
-    let (n, ldab, first) = (band.n(), band.ldab(), band.ldab() - rows);
+    let (n, ldab, rows) = (band.n(), band.ldab(), ab.nrows());
+    let first = ldab - rows;
     let values = band.values_mut();
     for tile in (0..n).step_by(TILE) {
-        for r in 0..rows {
-            for j in tile..(tile + TILE).min(n) {
-                // Row i = j + r − ku of the matrix.
-                if j + r >= ku && j + r - ku < n {
-                    values[j * ldab + first + r] = value(r, j);
-                }
+        let end = (tile + TILE).min(n);
+        for (r, line) in ab.rows().into_iter().enumerate() {
+            // Row i = j + r − ku of the matrix, 0 ≤ i < n.
+            let columns = tile.max(ku.saturating_sub(r))..end.min((n + ku).saturating_sub(r));
+            match line.as_slice() {
+                Some(line) => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
+                None => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
             }
         }
+    }
+}
+
+/// The whole of a Hermitian band from its lower triangle: what is above the diagonal line by line, then what is given.
+fn whole<T: Number>(lower: &ArrayView2<'_, T>) -> Array2<T> {
+    let (k, n) = (lower.nrows() - 1, lower.ncols());
+    Array2::from_shape_fn((2 * k + 1, n), |(r, j)| {
+        if r >= k {
+            return lower[[r - k, j]];
+        }
+        // a(j − d, j) = conj(a(j, j − d)) with d = k − r
+        let d = k - r;
+        if j >= d { Scalar::conj(lower[[d, j - d]]) } else { zero() }
+    })
+}
+
+/// The numbers of a row, in place of what `into` held.
+fn copy<T: Copy>(into: &mut Vec<T>, row: &ArrayView1<'_, T>) {
+    into.clear();
+    match row.as_slice() {
+        Some(row) => into.extend_from_slice(row),
+        None => into.extend(row.iter().copied()),
     }
 }
 
@@ -344,14 +363,22 @@ impl<T: Number> Diagonals<T> {
     fn of_band(ab: &ArrayView3<'_, T>) -> Self {
         let (batch, _, n) = ab.dim();
         let mut of = Self { batch, lower: Vec::new(), diag: Vec::new(), upper: Vec::new() };
-        for (vector, (row, shift)) in [(&mut of.upper, (0, 1)), (&mut of.diag, (1, 0)), (&mut of.lower, (2, -1isize))] {
-            vector.reserve(batch * n);
-            for s in 0..batch {
-                // Row i of the matrix has a(i, i + shift) in column i + shift.
-                vector.extend((0..n as isize).map(|i| {
-                    let j = i + shift;
-                    if (0..n as isize).contains(&j) { ab[[s, row, j as usize]] } else { zero() }
-                }));
+        let mut row = Vec::with_capacity(n);
+        for s in 0..batch {
+            // Row i of the matrix has a(i, i + 1) in column i + 1, and a(i, i − 1) in column i − 1.
+            for (vector, line) in [(&mut of.upper, 0), (&mut of.diag, 1), (&mut of.lower, 2)] {
+                copy(&mut row, &ab.index_axis(Axis(0), s).row(line));
+                match line {
+                    0 => {
+                        vector.extend_from_slice(&row[1..]);
+                        vector.push(zero());
+                    }
+                    1 => vector.extend_from_slice(&row),
+                    _ => {
+                        vector.push(zero());
+                        vector.extend_from_slice(&row[..n - 1]);
+                    }
+                }
             }
         }
         of
@@ -404,10 +431,26 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     Solved { x, failed, method: "tridiagonal-lu", certificate, entries }
 }
 
+fn of_status(failure: &Failure) -> Failed {
+    let (kind, row) = match failure.status {
+        SystemStatus::Singular { column } => ("singular", Some(column)),
+        SystemStatus::Breakdown { row } => ("breakdown", Some(row)),
+        SystemStatus::NotFinite { row } => ("not-finite", Some(row)),
+        _ => ("failed", None),
+    };
+    (failure.system, kind, row, failure.status.to_string())
+}
+
 /// One column of every system at a time.
 fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs): (usize, usize, usize)) -> Vec<Failed> {
     let mut column = vec![zero(); batch * n];
     let mut failed: Vec<Failed> = Vec::new();
+    if nrhs == 1 {
+        return match matrix.solve_in_place(x, Pivoting::Partial) {
+            Err(e) => vec![(0, "invalid", None, e.to_string())],
+            Ok(verdict) => verdict.failures().iter().map(of_status).collect(),
+        };
+    }
     for j in 0..nrhs {
         let place = |s: usize| (s * nrhs + j) * n..(s * nrhs + j + 1) * n;
         for s in 0..batch {
@@ -417,14 +460,8 @@ fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs):
             Err(e) => return vec![(0, "invalid", None, e.to_string())],
             Ok(verdict) => {
                 // What fails fails for every column.
-                for f in verdict.failures().iter().filter(|_| j == 0) {
-                    let (kind, row) = match f.status {
-                        SystemStatus::Singular { column } => ("singular", Some(column)),
-                        SystemStatus::Breakdown { row } => ("breakdown", Some(row)),
-                        SystemStatus::NotFinite { row } => ("not-finite", Some(row)),
-                        _ => ("failed", None),
-                    };
-                    failed.push((f.system, kind, row, f.status.to_string()));
+                if j == 0 {
+                    failed.extend(verdict.failures().iter().map(of_status));
                 }
             }
         }

@@ -170,6 +170,21 @@ def test_several_threads_share_a_preconditioner(rng: np.random.Generator) -> Non
     assert all(np.array_equal(x, y) for x, y in zip(found, expected))
 
 
+def test_solves_inside_solves(rng: np.random.Generator) -> None:
+    n = 2000
+    a = bt.Tridiagonal(-np.ones(n - 1), np.full(n, 2.5), -np.ones(n - 1))
+    factors = bt.factorize(a)
+    b = random(rng, (n,), "float64")
+
+    def outer(threads: int | None) -> bool:
+        return bt.gmres(a, b, M=lambda r: factors.solve(r), threads=threads)[1].converged
+
+    # On one thread, and on more solves at a time than a pool has threads.
+    assert outer(1)
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(outer, [None, 1, 2] * 8))
+
+
 def test_a_preconditioner_in_use_by_the_solve_that_calls(rng: np.random.Generator) -> None:
     a, b = laplacian(40), random(rng, (1600,), "float64")
     m: Any = bt.preconditioner(a, "ilu0")

@@ -1,6 +1,6 @@
 //! How work runs: without the interpreter's lock, on threads that a fork does not lose, and so that Ctrl-C ends it.
 //!
-//! Small work runs on the calling thread. Other work runs in a pool of this module while the calling thread waits and asks for signals
+//! Small work runs on the calling thread, and so does work that a call of Python from inside a pool asks for. Other work runs in a pool of this module while the calling thread waits and asks for signals
 //! every 50 ms. On a signal the work is told to stop, and is left behind where it has not stopped half a second later: it owns what it
 //! reads, and its result is dropped. Pools are kept by process and size, never rayon's global one, since the threads of a pool do not
 //! live on in a forked process.
@@ -69,7 +69,9 @@ pub fn run<R: Send + 'static>(
     size: usize,
     work: impl FnOnce(&mut dyn Monitor) -> R + Send + 'static,
 ) -> PyResult<R> {
-    if size <= SMALL && threads.is_none() && !FORKED.load(Ordering::Relaxed) {
+    // A worker that waited for others of its pool could wait for ever.
+    let on_worker = rayon::current_thread_index().is_some();
+    if on_worker || (size <= SMALL && threads.is_none() && !FORKED.load(Ordering::Relaxed)) {
         let mut signals = Signals { next: Instant::now() + TICK, raised: None };
         let done = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&mut signals))));
         if let Some(raised) = signals.raised {

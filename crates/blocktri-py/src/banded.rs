@@ -6,13 +6,13 @@
 use std::time::Instant;
 
 use blocktri::faer::{MatMut, MatRef};
-use blocktri::{FactorError, Monitor, Op, Outcome, Scalar, ScalarKind, SolveReport, Tridiagonal};
+use blocktri::{FactorError, Monitor, Op, Outcome, Progress, Scalar, ScalarKind, SolveReport, Tridiagonal};
 use bt_direct::batch::{Failure, Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
 use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
 use numpy::ndarray::{
-    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError,
+    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError, s,
 };
 use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::arrays::{Number, kind_of, typed, with_scalar};
 use crate::errors::of_input;
 use crate::report::Report;
-use crate::run::run;
+use crate::run::{run, run_borrowed, size_of_flops};
 
 /// A system that was not solved: its number, the kind of failure, the row or column, and a sentence.
 pub(crate) type Failed = (usize, &'static str, Option<usize>, String);
@@ -210,8 +210,16 @@ pub fn solve_band<'py>(
             return Err(PyValueError::new_err(format!("ab has {rows} rows and must have l + u + 1")));
         }
         let finite = if check_finite { Finite::Checked } else { Finite::Trusted };
+        if (kl, ku) == (1, 1) && batch > 1 && !certificate && b.dim().0 == batch && b.dim().1 == n && n > 0 {
+            let nrhs = b.dim().2;
+            let solved = run_borrowed(py, threads, |monitor| in_chunks(&ab, &b, finite, monitor))?;
+            let solved = solved.ok_or_else(|| PyValueError::new_err("array must not contain infs or NaNs"))?;
+            return answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads);
+        }
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), finite)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(kl + ku)));
+        let nrhs = systems.nrhs;
+        let [rows_all, below, width, many] = [batch * n, kl, kl + ku, nrhs].map(|count| count as f64);
+        let size = size_of_flops(rows_all * (2.0 * below * (width + 1.0) + 4.0 * (width + 1.0) * many));
         let solved = if (kl, ku) == (1, 1) {
             let three = py.detach(|| Diagonals::of_band(&ab));
             run(py, threads, size, move |_| tridiagonal(three, systems))?
@@ -252,7 +260,9 @@ pub fn solve_hermitian_band<'py>(
         let (batch, rows, n) = ab.dim();
         let Some(k) = rows.checked_sub(1) else { return Err(PyValueError::new_err("ab has no rows")) };
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(2 * k)));
+        let nrhs = systems.nrhs;
+        let [rows_all, width, many] = [batch * n, k, nrhs].map(|count| count as f64);
+        let size = size_of_flops(rows_all * (width * (width + 2.0) + 4.0 * (width + 1.0) * many));
         let bands = py.detach(|| {
             // A certificate wants all of A; the factorization reads the lower triangle alone.
             let filled = ab.axis_iter(Axis(0)).map(|one| {
@@ -293,7 +303,8 @@ pub fn solve_periodic<'py>(
             return Err(PyValueError::new_err("dl, d and du must be of one length, at least 3"));
         }
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs));
+        let nrhs = systems.nrhs;
+        let size = size_of_flops((batch * n) as f64 * (20.0 + 14.0 * nrhs as f64));
         let mut cyclic = Vec::with_capacity(batch);
         for s in 0..batch {
             let of = |a: &ArrayView3<'_, T>| (0..n).map(|i| a[[s, 0, i]]).collect::<Vec<T>>();
@@ -439,6 +450,51 @@ fn of_status(failure: &Failure) -> Failed {
         _ => ("failed", None),
     };
     (failure.system, kind, row, failure.status.to_string())
+}
+
+/// A batch of tridiagonal systems without a certificate: some at a time, so that what is copied stays in a cache. Nothing where a
+/// right-hand side is not finite and that is looked for.
+fn in_chunks<T: Number>(
+    ab: &ArrayView3<'_, T>,
+    b: &ArrayView3<'_, T>,
+    finite: Finite,
+    monitor: &mut dyn Monitor,
+) -> Option<Solved<T>> {
+    /// Values of the three diagonals that are copied at a time.
+    const VALUES: usize = 1 << 17;
+    /// Systems side by side.
+    const LANES: usize = 16;
+    let ((batch, _, n), nrhs) = (ab.dim(), b.dim().2);
+    let chunk = (VALUES / (3 * n) / LANES).max(1) * LANES;
+    let mut x = vec![zero::<T>(); batch * nrhs * n];
+    let mut failed: Vec<Failed> = Vec::new();
+    // So many at a time that every thread has some, and signals are looked at in between.
+    let round = chunk * 4 * rayon::current_num_threads();
+    for first in (0..batch).step_by(round) {
+        let last = (first + round).min(batch);
+        let part = &mut x[first * nrhs * n..last * nrhs * n];
+        let found: Vec<Option<Vec<Failed>>> = part
+            .par_chunks_mut((chunk * nrhs * n).max(1))
+            .enumerate()
+            .map(|(c, x)| {
+                let from = first + c * chunk;
+                let of = from..(from + chunk).min(last);
+                let (ab, b) = (ab.slice(s![of.clone(), .., ..]), b.slice(s![of.clone(), .., ..]));
+                let right = systems::<T>(&b, of.len(), n, Certify::No, finite).ok()?;
+                let solved = tridiagonal(Diagonals::of_band(&ab), right);
+                x.copy_from_slice(&solved.x);
+                Some(solved.failed.into_iter().map(|(s, kind, row, text)| (from + s, kind, row, text)).collect())
+            })
+            .collect();
+        for found in found {
+            failed.extend(found?);
+        }
+        let progress = Progress::Step { phase: "solve", done: last, total: batch };
+        if monitor.observe(progress).is_break() {
+            break;
+        }
+    }
+    Some(Solved { x, failed, method: "tridiagonal-lu", certificate: None, entries: 0 })
 }
 
 /// One column of every system at a time.

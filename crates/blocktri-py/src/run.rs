@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use blocktri::{CancelToken, Monitor, Progress};
@@ -57,6 +58,56 @@ fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
     let made = Arc::new(made.map_err(|e| PyRuntimeError::new_err(format!("no threads to be had: {e}")))?);
     pools.insert(key, Arc::clone(&made));
     Ok(made)
+}
+
+/// The size of work on the structures whose work is known from their sizes: what takes longer than a few milliseconds is not small.
+pub fn size_of_flops(flops: f64) -> usize {
+    const FLOPS: f64 = 2e7;
+    if flops <= FLOPS { 0 } else { usize::MAX }
+}
+
+/// Runs `work` on what the caller has borrowed, on `threads` threads. It must look at the monitor often: it is never left behind.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_borrowed<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce(&mut dyn Monitor) -> R + Send,
+) -> PyResult<R> {
+    if rayon::current_thread_index().is_some() {
+        let done = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&mut ()))));
+        return done.map_err(|panic| bug(&*panic));
+    }
+    let pool = pool(threads)?;
+    let token = CancelToken::new();
+    let mut watched = token.clone();
+    let (send, receive) = channel();
+    let receive = Mutex::new(receive);
+    let wait = |time: Duration| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&mut watched))));
+            // The caller waits for it.
+            let _ = send.send(done);
+        });
+        let mut raised = None;
+        loop {
+            match py.detach(|| wait(TICK)) {
+                Ok(done) => return raised.map_or_else(|| done.map_err(|panic| bug(&*panic)), Err),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("a thread of blocktri died"));
+                }
+            }
+            if raised.is_none()
+                && let Err(error) = py.check_signals()
+            {
+                token.cancel();
+                raised = Some(error);
+            }
+        }
+    })
 }
 
 /// Runs `work`, whose size is its rows times its right-hand sides, on `threads` threads.

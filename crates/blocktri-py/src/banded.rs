@@ -3,6 +3,7 @@
 //!
 //! Shapes: `ab` batch × rows × n, `b` batch × n × nrhs; X comes as batch × nrhs × n, whose transposed view is what users see.
 
+use std::mem::take;
 use std::time::Instant;
 
 use blocktri::faer::{MatMut, MatRef};
@@ -309,7 +310,7 @@ pub fn solve_periodic<'py>(
         for s in 0..batch {
             let of = |a: &ArrayView3<'_, T>| (0..n).map(|i| a[[s, 0, i]]).collect::<Vec<T>>();
             let (mut lower, mut upper) = (of(&dl), of(&du));
-            let (above, below) = (std::mem::take(&mut lower[0]), std::mem::take(&mut upper[n - 1]));
+            let (above, below) = (take(&mut lower[0]), take(&mut upper[n - 1]));
             let three = Tridiagonal::new(lower, of(&d), upper).map_err(|e| of_input(&e))?;
             cyclic.push(Cyclic::new(three, below, above).map_err(|e| of_input(&e))?);
         }
@@ -397,7 +398,7 @@ impl<T: Number> Diagonals<T> {
 }
 
 /// Rows from which one system is solved in pieces.
-const IN_PIECES: usize = 4096;
+const IN_PIECES: usize = 512;
 
 /// Three diagonals: a batch in lanes, one system in pieces, many right-hand sides from factors.
 fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T> {
@@ -405,10 +406,15 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     let batch = three.batch;
     let given = (asked == Certify::Yes).then(|| x.clone());
     let mut failed = Vec::new();
-    let Diagonals { lower, diag, upper, .. } = three;
+    let Diagonals { mut lower, mut diag, mut upper, .. } = three;
     let invalid = |e: &dyn std::fmt::Display| vec![(0, "invalid", None, e.to_string())];
     let mut matrices = Vec::new();
-    if batch == 1 || given.is_some() {
+    if batch == 1 {
+        match Tridiagonal::new(take(&mut lower), take(&mut diag), take(&mut upper)) {
+            Ok(a) => matrices.push(a),
+            Err(e) => failed = invalid(&e),
+        }
+    } else if given.is_some() {
         for s in 0..batch {
             let of = |v: &[T]| v[s * n..(s + 1) * n].to_vec();
             match Tridiagonal::new(of(&lower), of(&diag), of(&upper)) {
@@ -563,7 +569,7 @@ fn each<T: Number, A: Matrix<T> + Send + Sync, F: Factorization<T>>(
     if !x.is_empty() {
         let part = n * nrhs;
         if given.is_none() && (matrices.len() > 1 || alone == Alone::Inside) {
-            let taken = std::mem::take(&mut matrices);
+            let taken = take(&mut matrices);
             let found = taken.into_par_iter().zip(x.par_chunks_mut(part)).enumerate();
             failed = found.filter_map(|(s, (a, x))| solve(s, consume(a), x)).collect();
         } else if let [a] = &*matrices {

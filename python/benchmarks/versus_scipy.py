@@ -94,11 +94,29 @@ def by_splu(a: Any, b: Any) -> Any:
     return spla.splu(a).solve(b)
 
 
+def cloud(resources: int, places: int) -> Any:
+    """A generator with the states of the cloud model: i tasks and j resources with places·(j − 1) ≤ i ≤ places·(j + 1)."""
+    states = [
+        (i, j)
+        for i in range(places * (resources + 1) + 1)
+        for j in range(max(1, -(-i // places) - 1), min(resources, i // places + 1) + 1)
+    ]
+    index = {state: at for at, state in enumerate(states)}
+    rows, cols, rates = [], [], []
+    for (i, j), at in index.items():
+        moves = ((i + 1, j, resources / 2), (i - 1, j, float(min(j, -(-i // places)))), (i, j + 1, 1.0), (i, j - 1, 1.0))
+        for tasks, on, rate in moves:
+            to = index.get((tasks, on))
+            if to is not None and rate > 0:
+                rows.append(at)
+                cols.append(to)
+                rates.append(rate)
+    q = sp.csr_array((rates, (rows, cols)), shape=(len(states), len(states)))
+    return (q - sp.diags_array(np.asarray(q.sum(axis=1)).ravel())).tocsr()
+
+
 def chains(quick: bool) -> list[tuple[str, Work, Work]]:
-    n = 40 if quick else 184
-    line = np.diag(np.ones(n - 1), 1) + 2 * np.diag(np.ones(n - 1), -1)
-    rates = sp.csr_array(sp.kron(line, np.eye(n)) + sp.kron(np.eye(n), line))
-    q = (rates - sp.diags_array(np.asarray(rates.sum(axis=1)).ravel())).tocsr()
+    q = cloud(100 if quick else 2000, 8)
 
     def normalised() -> Any:
         # πQ = 0 and Σπ = 1: the last equation gives way to the sum.
@@ -108,7 +126,7 @@ def chains(quick: bool) -> list[tuple[str, Work, Work]]:
         right[-1] = 1.0
         return spla.splu(a.tocsc()).solve(right)
 
-    return [(f"stationary distribution of {n * n} states", lambda: bt.stationary(q), normalised)]
+    return [(f"stationary distribution of {q.shape[0]} states", lambda: bt.stationary(q), normalised)]
 
 
 def files(rng: np.random.Generator, quick: bool) -> list[tuple[str, Work, Work]]:

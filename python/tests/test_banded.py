@@ -278,3 +278,22 @@ def test_nearly_singular_blocks_warn() -> None:
     beside = np.zeros((1, 2, 2))
     with pytest.warns(bt.AccuracyWarning):
         bt.solve_block_tridiagonal(beside, diagonal, beside, np.array([1.0, 2.0, 3.0, 4.0]))
+
+
+@pytest.mark.parametrize("threads", (None, 1, 2))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_batches_of_many_chunks(rng: np.random.Generator, threads: int | None, dtype: str) -> None:
+    batch, n = 1500, 120
+    ab, b = band(rng, (batch,), 1, 1, n, dtype), random(rng, (batch, n, 2), dtype)
+    ab[[3, 700, 1499], :, :] = 0
+    with pytest.raises(bt.SingularMatrixError) as raised:
+        bt.solve_banded((1, 1), ab, b, threads=threads)
+    assert raised.value.system == 3
+    ab[[3, 700, 1499], 1, :] = 2
+    x = bt.solve_banded((1, 1), ab, b, threads=threads)
+    with_report, report = bt.solve_banded((1, 1), ab, b, threads=threads, return_report=True)
+    assert report.converged
+    close(x, with_report, dtype)
+    b[800, 5, 1] = np.nan
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        bt.solve_banded((1, 1), ab, b, threads=threads)

@@ -40,7 +40,7 @@ def test_methods(rng: np.random.Generator, method: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("form", ("name", "own", "scipy", "function", "matrix", "factors"))
+@pytest.mark.parametrize("form", ("name", "own", "scipy", "function", "matrix", "factors", "operator"))
 def test_preconditioners_of_all_kinds(rng: np.random.Generator, method: Any, form: str) -> None:
     a, b = laplacian(10), random(rng, (100,), "float64")
     diagonal = a.diagonal()
@@ -50,12 +50,13 @@ def test_preconditioners_of_all_kinds(rng: np.random.Generator, method: Any, for
         "scipy": spla.LinearOperator(a.shape, matvec=lambda r: r / diagonal, dtype=np.float64),
         "function": lambda r: (r / diagonal).tolist(),
         "matrix": sp.diags_array(1 / diagonal),
-        "factors": bt.factorize(a).aslinearoperator(),
+        "factors": bt.factorize(a),
+        "operator": bt.factorize(a).aslinearoperator(),
     }[form]
     x, report = method(a, b, M=m, rtol=1e-10)
     assert report.converged, report
     check(a, x, b, 1e-10)
-    if form == "factors":
+    if form in ("factors", "operator"):
         assert report.iterations <= 3
 
 
@@ -167,6 +168,21 @@ def test_several_threads_share_a_preconditioner(rng: np.random.Generator) -> Non
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda b: bt.gmres(a, b, M=m)[0], rhs))
     assert all(np.array_equal(x, y) for x, y in zip(found, expected))
+
+
+def test_solves_inside_solves(rng: np.random.Generator) -> None:
+    n = 2000
+    a = bt.Tridiagonal(-np.ones(n - 1), np.full(n, 2.5), -np.ones(n - 1))
+    factors = bt.factorize(a)
+    b = random(rng, (n,), "float64")
+
+    def outer(threads: int | None) -> bool:
+        return bt.gmres(a, b, M=lambda r: factors.solve(r), threads=threads)[1].converged
+
+    # On one thread, and on more solves at a time than a pool has threads.
+    assert outer(1)
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(outer, [None, 1, 2] * 8))
 
 
 def test_a_preconditioner_in_use_by_the_solve_that_calls(rng: np.random.Generator) -> None:

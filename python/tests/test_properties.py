@@ -6,11 +6,14 @@ from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blocktri as bt
+
+pytestmark = pytest.mark.filterwarnings("ignore::blocktri.AccuracyWarning")
 
 FAILURES = (ValueError, TypeError, np.linalg.LinAlgError, MemoryError)
 VALUES = st.one_of(

@@ -91,6 +91,13 @@ def test_hostile_arrays() -> None:
             bt.solve(eye, b)
     with pytest.raises(TypeError):
         bt.solve(eye.astype(object), np.ones(3))
+    with pytest.raises(ValueError, match="masked"):
+        bt.solve(eye, np.ma.masked_array(np.ones(3), mask=[False, True, False]))
+
+    class Own(sp.csr_array):
+        pass
+
+    assert np.array_equal(bt.solve(Own(2 * eye), np.ones(3)), np.full(3, 0.5))
     swapped = (2 * eye).astype(">f8")
     assert np.array_equal(bt.solve(swapped, np.ones(3, ">f8")), np.full(3, 0.5))
     packed = np.zeros(3, dtype=[("pad", "i1"), ("value", "f8")])
@@ -355,3 +362,28 @@ def test_signals_do_not_hide_answers() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+WITHOUT_SCIPY = """
+    import sys, warnings
+    sys.modules["scipy"] = None
+    import numpy as np
+    import blocktri as bt
+    assert bt.AccuracyWarning.__mro__[1] is RuntimeWarning
+    a = np.array([[4.0, 1.0], [1.0, 3.0]])
+    assert np.allclose(bt.solve(a, [5.0, 4.0]), 1.0)
+    m = bt.preconditioner(a, "jacobi")
+    assert np.allclose(m @ np.array([4.0, 3.0]), 1.0) and m.shape == (2, 2)
+    assert bt.gmres(a, [5.0, 4.0], M=m)[1].converged
+    assert np.allclose(bt.factorize(a).aslinearoperator().rmatvec(np.array([5.0, 4.0])), 1.0)
+    try:
+        bt.Tridiagonal([1.0], [2.0, 2.0], [1.0]).tocsr()
+    except ImportError:
+        print("no scipy")
+"""
+
+
+def test_numpy_is_enough() -> None:
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(WITHOUT_SCIPY)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "no scipy\n"

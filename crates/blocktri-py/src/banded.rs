@@ -3,15 +3,18 @@
 //!
 //! Shapes: `ab` batch × rows × n, `b` batch × n × nrhs; X comes as batch × nrhs × n, whose transposed view is what users see.
 
+use std::mem::take;
 use std::time::Instant;
 
 use blocktri::faer::{MatMut, MatRef};
-use blocktri::{FactorError, Monitor, Op, Outcome, Scalar, ScalarKind, SolveReport, Tridiagonal};
-use bt_direct::batch::{Layout, Pivoting, SystemStatus, TridiagonalBatch};
+use blocktri::{FactorError, Monitor, Op, Outcome, Progress, Scalar, ScalarKind, SolveReport, Tridiagonal};
+use bt_direct::batch::{Failure, Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
 use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
-use numpy::ndarray::{Array2, Array3, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError};
+use numpy::ndarray::{
+    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError, s,
+};
 use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,7 +23,7 @@ use rayon::prelude::*;
 use crate::arrays::{Number, kind_of, typed, with_scalar};
 use crate::errors::of_input;
 use crate::report::Report;
-use crate::run::run;
+use crate::run::{run, run_borrowed, size_of_flops};
 
 /// A system that was not solved: its number, the kind of failure, the row or column, and a sentence.
 pub(crate) type Failed = (usize, &'static str, Option<usize>, String);
@@ -208,8 +211,16 @@ pub fn solve_band<'py>(
             return Err(PyValueError::new_err(format!("ab has {rows} rows and must have l + u + 1")));
         }
         let finite = if check_finite { Finite::Checked } else { Finite::Trusted };
+        if (kl, ku) == (1, 1) && batch > 1 && !certificate && b.dim().0 == batch && b.dim().1 == n && n > 0 {
+            let nrhs = b.dim().2;
+            let solved = run_borrowed(py, threads, |monitor| in_chunks(&ab, &b, finite, monitor))?;
+            let solved = solved.ok_or_else(|| PyValueError::new_err("array must not contain infs or NaNs"))?;
+            return answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads);
+        }
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), finite)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(kl + ku)));
+        let nrhs = systems.nrhs;
+        let [rows_all, below, width, many] = [batch * n, kl, kl + ku, nrhs].map(|count| count as f64);
+        let size = size_of_flops(rows_all * (2.0 * below * (width + 1.0) + 4.0 * (width + 1.0) * many));
         let solved = if (kl, ku) == (1, 1) {
             let three = py.detach(|| Diagonals::of_band(&ab));
             run(py, threads, size, move |_| tridiagonal(three, systems))?
@@ -217,7 +228,7 @@ pub fn solve_band<'py>(
             let bands = py.detach(|| {
                 let filled = ab.axis_iter(Axis(0)).map(|one| {
                     let mut band = Band::zeros(n, kl, ku)?;
-                    fill(&mut band, ku, |r, j| one[[r, j]], rows);
+                    fill(&mut band, ku, &one);
                     Ok(band)
                 });
                 filled.collect::<Result<Vec<_>, bt_formats::Error>>()
@@ -250,24 +261,19 @@ pub fn solve_hermitian_band<'py>(
         let (batch, rows, n) = ab.dim();
         let Some(k) = rows.checked_sub(1) else { return Err(PyValueError::new_err("ab has no rows")) };
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs.max(2 * k)));
-        let whole = certificate;
-        let mut bands = Vec::with_capacity(batch);
-        for one in ab.axis_iter(Axis(0)) {
+        let nrhs = systems.nrhs;
+        let [rows_all, width, many] = [batch * n, k, nrhs].map(|count| count as f64);
+        let size = size_of_flops(rows_all * (width * (width + 2.0) + 4.0 * (width + 1.0) * many));
+        let bands = py.detach(|| {
             // A certificate wants all of A; the factorization reads the lower triangle alone.
-            let ku = if whole { k } else { 0 };
-            let mut band = Band::zeros(n, k, ku).map_err(|e| of_input(&e))?;
-            fill(&mut band, ku, |r, j| {
-                if r < ku {
-                    // a(j − d, j) = conj(a(j, j − d)) with d = ku − r; outside the matrix nothing is read.
-                    let d = ku - r;
-                    if j >= d { Scalar::conj(one[[d, j - d]]) } else { zero() }
-                } else {
-                    one[[r - ku, j]]
-                }
-            }, k + ku + 1);
-            bands.push(band);
-        }
+            let filled = ab.axis_iter(Axis(0)).map(|one| {
+                let mut band = Band::zeros(n, k, if certificate { k } else { 0 })?;
+                if certificate { fill(&mut band, k, &whole(&one).view()) } else { fill(&mut band, 0, &one) }
+                Ok(band)
+            });
+            filled.collect::<Result<Vec<_>, bt_formats::Error>>()
+        });
+        let bands = bands.map_err(|e| of_input(&e))?;
         let solved = run(py, threads, size, move |monitor| {
             each(bands, systems, ("band-cholesky", Alone::Inside), monitor, |band, monitor| BandCholesky::with_monitor(band, monitor), BandCholesky::from_lower)
         })?;
@@ -298,12 +304,13 @@ pub fn solve_periodic<'py>(
             return Err(PyValueError::new_err("dl, d and du must be of one length, at least 3"));
         }
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
-        let (nrhs, size) = (systems.nrhs, batch.saturating_mul(n).saturating_mul(systems.nrhs));
+        let nrhs = systems.nrhs;
+        let size = size_of_flops((batch * n) as f64 * (20.0 + 14.0 * nrhs as f64));
         let mut cyclic = Vec::with_capacity(batch);
         for s in 0..batch {
             let of = |a: &ArrayView3<'_, T>| (0..n).map(|i| a[[s, 0, i]]).collect::<Vec<T>>();
             let (mut lower, mut upper) = (of(&dl), of(&du));
-            let (above, below) = (std::mem::take(&mut lower[0]), std::mem::take(&mut upper[n - 1]));
+            let (above, below) = (take(&mut lower[0]), take(&mut upper[n - 1]));
             let three = Tridiagonal::new(lower, of(&d), upper).map_err(|e| of_input(&e))?;
             cyclic.push(Cyclic::new(three, below, above).map_err(|e| of_input(&e))?);
         }
@@ -314,21 +321,45 @@ pub fn solve_periodic<'py>(
     })
 }
 
-/// Copies band storage without room for fill; the corners outside the matrix become zero, whatever they hold.
-fn fill<T: Scalar>(band: &mut Band<T>, ku: usize, value: impl Fn(usize, usize) -> T, rows: usize) {
+/// Copies band storage without room for fill: line r holds a(j + r − ku, j). The corners outside the matrix become zero, whatever they hold.
+fn fill<T: Number>(band: &mut Band<T>, ku: usize, ab: &ArrayView2<'_, T>) {
     /// Columns that are copied together, so that neither array is read or written far apart.
     const TILE: usize = 64;
-    let (n, ldab, first) = (band.n(), band.ldab(), band.ldab() - rows);
+    let (n, ldab, rows) = (band.n(), band.ldab(), ab.nrows());
+    let first = ldab - rows;
     let values = band.values_mut();
     for tile in (0..n).step_by(TILE) {
-        for r in 0..rows {
-            for j in tile..(tile + TILE).min(n) {
-                // Row i = j + r − ku of the matrix.
-                if j + r >= ku && j + r - ku < n {
-                    values[j * ldab + first + r] = value(r, j);
-                }
+        let end = (tile + TILE).min(n);
+        for (r, line) in ab.rows().into_iter().enumerate() {
+            // Row i = j + r − ku of the matrix, 0 ≤ i < n.
+            let columns = tile.max(ku.saturating_sub(r))..end.min((n + ku).saturating_sub(r));
+            match line.as_slice() {
+                Some(line) => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
+                None => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
             }
         }
+    }
+}
+
+/// The whole of a Hermitian band from its lower triangle: what is above the diagonal line by line, then what is given.
+fn whole<T: Number>(lower: &ArrayView2<'_, T>) -> Array2<T> {
+    let (k, n) = (lower.nrows() - 1, lower.ncols());
+    Array2::from_shape_fn((2 * k + 1, n), |(r, j)| {
+        if r >= k {
+            return lower[[r - k, j]];
+        }
+        // a(j − d, j) = conj(a(j, j − d)) with d = k − r
+        let d = k - r;
+        if j >= d { Scalar::conj(lower[[d, j - d]]) } else { zero() }
+    })
+}
+
+/// The numbers of a row, in place of what `into` held.
+fn copy<T: Copy>(into: &mut Vec<T>, row: &ArrayView1<'_, T>) {
+    into.clear();
+    match row.as_slice() {
+        Some(row) => into.extend_from_slice(row),
+        None => into.extend(row.iter().copied()),
     }
 }
 
@@ -344,14 +375,22 @@ impl<T: Number> Diagonals<T> {
     fn of_band(ab: &ArrayView3<'_, T>) -> Self {
         let (batch, _, n) = ab.dim();
         let mut of = Self { batch, lower: Vec::new(), diag: Vec::new(), upper: Vec::new() };
-        for (vector, (row, shift)) in [(&mut of.upper, (0, 1)), (&mut of.diag, (1, 0)), (&mut of.lower, (2, -1isize))] {
-            vector.reserve(batch * n);
-            for s in 0..batch {
-                // Row i of the matrix has a(i, i + shift) in column i + shift.
-                vector.extend((0..n as isize).map(|i| {
-                    let j = i + shift;
-                    if (0..n as isize).contains(&j) { ab[[s, row, j as usize]] } else { zero() }
-                }));
+        let mut row = Vec::with_capacity(n);
+        for s in 0..batch {
+            // Row i of the matrix has a(i, i + 1) in column i + 1, and a(i, i − 1) in column i − 1.
+            for (vector, line) in [(&mut of.upper, 0), (&mut of.diag, 1), (&mut of.lower, 2)] {
+                copy(&mut row, &ab.index_axis(Axis(0), s).row(line));
+                match line {
+                    0 => {
+                        vector.extend_from_slice(&row[1..]);
+                        vector.push(zero());
+                    }
+                    1 => vector.extend_from_slice(&row),
+                    _ => {
+                        vector.push(zero());
+                        vector.extend_from_slice(&row[..n - 1]);
+                    }
+                }
             }
         }
         of
@@ -359,7 +398,7 @@ impl<T: Number> Diagonals<T> {
 }
 
 /// Rows from which one system is solved in pieces.
-const IN_PIECES: usize = 4096;
+const IN_PIECES: usize = 512;
 
 /// Three diagonals: a batch in lanes, one system in pieces, many right-hand sides from factors.
 fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T> {
@@ -367,10 +406,15 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     let batch = three.batch;
     let given = (asked == Certify::Yes).then(|| x.clone());
     let mut failed = Vec::new();
-    let Diagonals { lower, diag, upper, .. } = three;
+    let Diagonals { mut lower, mut diag, mut upper, .. } = three;
     let invalid = |e: &dyn std::fmt::Display| vec![(0, "invalid", None, e.to_string())];
     let mut matrices = Vec::new();
-    if batch == 1 || given.is_some() {
+    if batch == 1 {
+        match Tridiagonal::new(take(&mut lower), take(&mut diag), take(&mut upper)) {
+            Ok(a) => matrices.push(a),
+            Err(e) => failed = invalid(&e),
+        }
+    } else if given.is_some() {
         for s in 0..batch {
             let of = |v: &[T]| v[s * n..(s + 1) * n].to_vec();
             match Tridiagonal::new(of(&lower), of(&diag), of(&upper)) {
@@ -404,10 +448,71 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     Solved { x, failed, method: "tridiagonal-lu", certificate, entries }
 }
 
+fn of_status(failure: &Failure) -> Failed {
+    let (kind, row) = match failure.status {
+        SystemStatus::Singular { column } => ("singular", Some(column)),
+        SystemStatus::Breakdown { row } => ("breakdown", Some(row)),
+        SystemStatus::NotFinite { row } => ("not-finite", Some(row)),
+        _ => ("failed", None),
+    };
+    (failure.system, kind, row, failure.status.to_string())
+}
+
+/// A batch of tridiagonal systems without a certificate: some at a time, so that what is copied stays in a cache. Nothing where a
+/// right-hand side is not finite and that is looked for.
+fn in_chunks<T: Number>(
+    ab: &ArrayView3<'_, T>,
+    b: &ArrayView3<'_, T>,
+    finite: Finite,
+    monitor: &mut dyn Monitor,
+) -> Option<Solved<T>> {
+    /// Values of the three diagonals that are copied at a time.
+    const VALUES: usize = 1 << 17;
+    /// Systems side by side.
+    const LANES: usize = 16;
+    let ((batch, _, n), nrhs) = (ab.dim(), b.dim().2);
+    let chunk = (VALUES / (3 * n) / LANES).max(1) * LANES;
+    let mut x = vec![zero::<T>(); batch * nrhs * n];
+    let mut failed: Vec<Failed> = Vec::new();
+    // So many at a time that every thread has some, and signals are looked at in between.
+    let round = chunk * 4 * rayon::current_num_threads();
+    for first in (0..batch).step_by(round) {
+        let last = (first + round).min(batch);
+        let part = &mut x[first * nrhs * n..last * nrhs * n];
+        let found: Vec<Option<Vec<Failed>>> = part
+            .par_chunks_mut((chunk * nrhs * n).max(1))
+            .enumerate()
+            .map(|(c, x)| {
+                let from = first + c * chunk;
+                let of = from..(from + chunk).min(last);
+                let (ab, b) = (ab.slice(s![of.clone(), .., ..]), b.slice(s![of.clone(), .., ..]));
+                let right = systems::<T>(&b, of.len(), n, Certify::No, finite).ok()?;
+                let solved = tridiagonal(Diagonals::of_band(&ab), right);
+                x.copy_from_slice(&solved.x);
+                Some(solved.failed.into_iter().map(|(s, kind, row, text)| (from + s, kind, row, text)).collect())
+            })
+            .collect();
+        for found in found {
+            failed.extend(found?);
+        }
+        let progress = Progress::Step { phase: "solve", done: last, total: batch };
+        if monitor.observe(progress).is_break() {
+            break;
+        }
+    }
+    Some(Solved { x, failed, method: "tridiagonal-lu", certificate: None, entries: 0 })
+}
+
 /// One column of every system at a time.
 fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs): (usize, usize, usize)) -> Vec<Failed> {
     let mut column = vec![zero(); batch * n];
     let mut failed: Vec<Failed> = Vec::new();
+    if nrhs == 1 {
+        return match matrix.solve_in_place(x, Pivoting::Partial) {
+            Err(e) => vec![(0, "invalid", None, e.to_string())],
+            Ok(verdict) => verdict.failures().iter().map(of_status).collect(),
+        };
+    }
     for j in 0..nrhs {
         let place = |s: usize| (s * nrhs + j) * n..(s * nrhs + j + 1) * n;
         for s in 0..batch {
@@ -417,14 +522,8 @@ fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs):
             Err(e) => return vec![(0, "invalid", None, e.to_string())],
             Ok(verdict) => {
                 // What fails fails for every column.
-                for f in verdict.failures().iter().filter(|_| j == 0) {
-                    let (kind, row) = match f.status {
-                        SystemStatus::Singular { column } => ("singular", Some(column)),
-                        SystemStatus::Breakdown { row } => ("breakdown", Some(row)),
-                        SystemStatus::NotFinite { row } => ("not-finite", Some(row)),
-                        _ => ("failed", None),
-                    };
-                    failed.push((f.system, kind, row, f.status.to_string()));
+                if j == 0 {
+                    failed.extend(verdict.failures().iter().map(of_status));
                 }
             }
         }
@@ -470,7 +569,7 @@ fn each<T: Number, A: Matrix<T> + Send + Sync, F: Factorization<T>>(
     if !x.is_empty() {
         let part = n * nrhs;
         if given.is_none() && (matrices.len() > 1 || alone == Alone::Inside) {
-            let taken = std::mem::take(&mut matrices);
+            let taken = take(&mut matrices);
             let found = taken.into_par_iter().zip(x.par_chunks_mut(part)).enumerate();
             failed = found.filter_map(|(s, (a, x))| solve(s, consume(a), x)).collect();
         } else if let [a] = &*matrices {

@@ -1,6 +1,6 @@
 //! How work runs: without the interpreter's lock, on threads that a fork does not lose, and so that Ctrl-C ends it.
 //!
-//! Small work runs on the calling thread. Other work runs in a pool of this module while the calling thread waits and asks for signals
+//! Small work runs on the calling thread, and so does work that a call of Python from inside a pool asks for. Other work runs in a pool of this module while the calling thread waits and asks for signals
 //! every 50 ms. On a signal the work is told to stop, and is left behind where it has not stopped half a second later: it owns what it
 //! reads, and its result is dropped. Pools are kept by process and size, never rayon's global one, since the threads of a pool do not
 //! live on in a forked process.
@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use blocktri::{CancelToken, Monitor, Progress};
@@ -59,6 +60,56 @@ fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
     Ok(made)
 }
 
+/// The size of work on the structures whose work is known from their sizes: what takes longer than a few milliseconds is not small.
+pub fn size_of_flops(flops: f64) -> usize {
+    const FLOPS: f64 = 2e7;
+    if flops <= FLOPS { 0 } else { usize::MAX }
+}
+
+/// Runs `work` on what the caller has borrowed, on `threads` threads. It must look at the monitor often: it is never left behind.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_borrowed<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce(&mut dyn Monitor) -> R + Send,
+) -> PyResult<R> {
+    if rayon::current_thread_index().is_some() {
+        let done = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&mut ()))));
+        return done.map_err(|panic| bug(&*panic));
+    }
+    let pool = pool(threads)?;
+    let token = CancelToken::new();
+    let mut watched = token.clone();
+    let (send, receive) = channel();
+    let receive = Mutex::new(receive);
+    let wait = |time: Duration| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&mut watched))));
+            // The caller waits for it.
+            let _ = send.send(done);
+        });
+        let mut raised = None;
+        loop {
+            match py.detach(|| wait(TICK)) {
+                Ok(done) => return raised.map_or_else(|| done.map_err(|panic| bug(&*panic)), Err),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("a thread of blocktri died"));
+                }
+            }
+            if raised.is_none()
+                && let Err(error) = py.check_signals()
+            {
+                token.cancel();
+                raised = Some(error);
+            }
+        }
+    })
+}
+
 /// Runs `work`, whose size is its rows times its right-hand sides, on `threads` threads.
 ///
 /// # Errors
@@ -69,7 +120,9 @@ pub fn run<R: Send + 'static>(
     size: usize,
     work: impl FnOnce(&mut dyn Monitor) -> R + Send + 'static,
 ) -> PyResult<R> {
-    if size <= SMALL && threads.is_none() && !FORKED.load(Ordering::Relaxed) {
+    // A worker that waited for others of its pool could wait for ever.
+    let on_worker = rayon::current_thread_index().is_some();
+    if on_worker || (size <= SMALL && threads.is_none() && !FORKED.load(Ordering::Relaxed)) {
         let mut signals = Signals { next: Instant::now() + TICK, raised: None };
         let done = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&mut signals))));
         if let Some(raised) = signals.raised {

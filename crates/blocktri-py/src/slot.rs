@@ -7,13 +7,15 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// Between two looks at the signals.
 const TICK: Duration = Duration::from_millis(50);
+/// For a worker of a pool, which may be what the holder waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 thread_local! {
     /// Addresses of what the work on this thread holds.
@@ -41,11 +43,13 @@ impl<T: Send> Slot<T> {
     /// Waits until the value is there, and takes it.
     ///
     /// # Errors
-    /// What a signal handler raised; `RuntimeError` where the work that called this function has the value.
+    /// What a signal handler raised; `RuntimeError` where the work that called this function has the value, or where a worker of a pool
+    /// waited for too long.
     pub fn take(&self, py: Python<'_>) -> PyResult<Taken<T>> {
         if HELD.with_borrow(|held| held.contains(&self.address())) {
             return Err(PyRuntimeError::new_err("the object is in use by the solve that called this function"));
         }
+        let start = Instant::now();
         loop {
             let found = py.detach(|| {
                 let (value, returned) = &*self.0;
@@ -55,6 +59,11 @@ impl<T: Send> Slot<T> {
             });
             if found.is_some() {
                 return Ok(Taken { slot: self.clone(), value: found });
+            }
+            if rayon::current_thread_index().is_some() && start.elapsed() > PATIENCE {
+                return Err(PyRuntimeError::new_err(
+                    "the object is in use by another thread, which does not give it back",
+                ));
             }
             py.check_signals()?;
         }

@@ -19,6 +19,8 @@ def inexact(a: object, what: str) -> Array:
     An array that is one already is returned as it is, whatever its order and strides. Integers and bools become float64, half precision
     becomes single.
     """
+    if isinstance(a, np.ma.MaskedArray):
+        raise ValueError("masked arrays are not supported")
     array: Array = np.asarray(a)
     dtype = array.dtype
     if dtype in SCALARS:

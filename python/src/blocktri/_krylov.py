@@ -11,6 +11,7 @@ import numpy.typing as npt
 from . import _blocktri
 from ._arrays import Array, as_scalar, check_finite, common, right_hand_side
 from ._blocktri import Report
+from ._factorization import Factorization
 from ._linear import LinearOperatorLike, linear_operator
 from ._matrices import _Structured, is_sparse, of_dtype, square
 from ._threads import checked
@@ -108,6 +109,8 @@ def _iterate(
     if rhs.size == 0:
         raise ValueError("there is nothing to solve")
     inside: Any = None
+    if isinstance(M, Factorization):
+        M = M.aslinearoperator()
     if isinstance(M, str):
         if not explicit or x0 is not None:
             if not explicit:
@@ -163,9 +166,9 @@ _COMMON = """{summary}
         Stop when ‖b − A x‖₂ ≤ max(atol, rtol·‖b‖₂), for the true residual. By default 1e-8 and 0.
     maxiter : int, optional
         Iterations at most; by default 10 000.{restart}
-    M : str, LinearOperator, matrix or callable, optional
-        Preconditioner: the name of one, what `preconditioner` or `Factorization.aslinearoperator` returns, or anything that maps r to an
-        approximation of A⁻¹ r.{precond}
+    M : str, LinearOperator, Factorization, matrix or callable, optional
+        Preconditioner: the name of one, what `preconditioner` returns, a `Factorization`, or anything that maps r to an approximation of
+        A⁻¹ r.{precond}
     callback : callable, optional
         Called as ``callback(iteration, residual)`` with the relative residual. An exception ends the solve and is raised;
         ``StopIteration`` ends it with the best x so far.

@@ -188,7 +188,9 @@ def check_rows(lower: int, upper: int, ab: Array) -> None:
 
 def is_sparse(a: object) -> bool:
     """Whether it is a sparse array or matrix of SciPy, without importing SciPy."""
-    return type(a).__module__.startswith("scipy.sparse") and hasattr(a, "format") and hasattr(a, "tocoo")
+    if not (hasattr(a, "tocoo") and hasattr(a, "format")):
+        return False
+    return any(c.__module__.startswith("scipy.sparse") for c in type(a).__mro__)
 
 
 def as_matrix(a: object) -> _blocktri.Matrix:

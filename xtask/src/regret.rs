@@ -85,7 +85,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let side = ["_b.", "_xref.", "_x."].iter().any(|part| name.contains(part));
         if path.is_dir() {
             find(&path, files)?;
-        } else if (name.ends_with(".mtx") || name.ends_with(".mtx.gz")) && !side {
+        } else if !side && name.trim_end_matches(".gz").rsplit_once('.').is_some_and(|(_, kind)| kind == "mtx") {
             files.push(path);
         }
     }

@@ -51,30 +51,32 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let bands = |method, work: fn(usize, usize) -> Work| {
         [(40_000, 4), (3000, 160)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
     };
-    machine.fit(Kernel::Band, bench.pair(bands(Direct::BandLu, |n, k| band_work::<f64>(n, k, k)))?);
-    machine.fit(Kernel::BandCholesky, bench.pair(bands(Direct::BandCholesky, half_band_work::<f64>))?);
+    machine.fit(Kernel::Band, bench.pair(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, k, k)))?);
+    machine.fit(Kernel::BandCholesky, bench.pair(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
     let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 2], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {
             Ok(pair(chain(m, k), work(&Partition::uniform(m * k, k)?), method))
         };
         Ok([of(8000, 4)?, of(40, 96)?])
     };
-    machine.fit(Kernel::Blocks, bench.pair(blocks(Direct::BlockLu, block_work::<f64>)?)?);
-    machine.fit(Kernel::BlockCholesky, bench.pair(blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
+    machine.fit(Kernel::Blocks, bench.pair(&blocks(Direct::BlockLu, block_work::<f64>)?)?);
+    machine.fit(Kernel::BlockCholesky, bench.pair(&blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
     let dense = [60, 700].map(|n| pair(band(n, n, n), dense_work::<f64>(n), Direct::DenseLu));
-    machine.fit(Kernel::Dense, bench.pair(dense)?);
+    machine.fit(Kernel::Dense, bench.pair(&dense)?);
     let cube = self::grid(&[20, 20, 20]);
     if let (Some(flat), Some(high)) = (fill, Fill::of(&cube)) {
         let lu = [(grid.clone(), flat.lu_work(&grid)), (cube.clone(), high.lu_work(&cube))];
-        machine.fit(Kernel::Sparse, bench.pair(lu.map(|(a, work)| pair(a, work, Direct::SparseLu)))?);
+        machine.fit(Kernel::Sparse, bench.pair(&lu.map(|(a, work)| pair(a, work, Direct::SparseLu)))?);
         let half = [(grid.clone(), flat.half_work(&grid)), (cube.clone(), high.half_work(&cube))];
         let half = half.map(|(a, work)| pair(a, work, Direct::SparseCholesky));
-        machine.fit(Kernel::SparseCholesky, bench.pair(half)?);
+        machine.fit(Kernel::SparseCholesky, bench.pair(&half)?);
     }
     machine.rates[Kernel::Sweep as usize] = bench.sweep(&self::grid(&[40, 40, 40]))?;
     Ok(machine)
 }
 
+/// Systems that are measured.
+const SYSTEMS: usize = 17;
 /// Runs of a system, at most.
 const RUNS: usize = 5;
 /// What the runs of a system may take together.
@@ -99,15 +101,18 @@ impl Bench<'_> {
                 break;
             }
         }
-        self.done += 1;
-        let progress = Progress::Step { phase: "calibration", done: self.done, total: 16 };
-        if self.monitor.observe(progress).is_break() {
-            return Err(Error::Factor(bt_direct::FactorError::Stopped));
-        }
+        self.tell()?;
         Ok(least)
     }
 
-    fn pair(&mut self, systems: [(Csr<f64>, Work, Method); 2]) -> Result<[Measured; 2], Error> {
+    fn tell(&mut self) -> Result<(), Error> {
+        self.done += 1;
+        let progress = Progress::Step { phase: "calibration", done: self.done, total: SYSTEMS };
+        let told = self.monitor.observe(progress);
+        if told.is_break() { Err(Error::Factor(bt_direct::FactorError::Stopped)) } else { Ok(()) }
+    }
+
+    fn pair(&mut self, systems: &[(Csr<f64>, Work, Method); 2]) -> Result<[Measured; 2], Error> {
         let mut measured = |(a, work, method): &(Csr<f64>, Work, Method)| -> Result<_, Error> {
             Ok(Measured { nnz: a.nnz(), work: *work, seconds: self.least(a, method)? })
         };
@@ -116,6 +121,7 @@ impl Bench<'_> {
 
     /// Seconds an entry that an iteration visits: its steps are counted as they were made.
     fn sweep(&mut self, a: &Csr<f64>) -> Result<Rate, Error> {
+        self.tell()?;
         let (method, precond) = iteration(true);
         let stop = StopCriterion { rtol: 1e-12, ..StopCriterion::default() };
         let krylov = Method::from(Krylov { stop, ..Krylov::new(method, precond) });
@@ -176,7 +182,9 @@ fn bandwidth() -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..RUNS {
         let run = Instant::now();
-        numbers.iter_mut().for_each(|v| *v += 1.0);
+        for v in &mut numbers {
+            *v += 1.0;
+        }
         std::hint::black_box(&numbers);
         least = least.min(run.elapsed().as_secs_f64());
     }

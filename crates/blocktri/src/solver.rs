@@ -168,7 +168,7 @@ impl<T: Scalar> Solver<T> {
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
         let n = b.nrows();
-        let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, r, &x);
+        let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, &r, &x);
         let rcond = if in_doubt { self.factored.rcond(&self.a) } else { None };
         let scaled_rcond = || {
             let rcond = self.factored.rcond(&self.a);
@@ -343,7 +343,7 @@ impl<T: Scalar> Solver<T> {
 
     /// Whether rounding may have taken digits of x: d = op(F)⁻¹·r of the residual r, which is rounding all over, is of the size of
     /// the error, and tells in one solve what an estimate of the condition number does in five. Found out once per factorization.
-    fn is_in_doubt(&self, op: Op, r: Mat<T>, x: &Mat<T>) -> bool {
+    fn is_in_doubt(&self, op: Op, r: &Mat<T>, x: &Mat<T>) -> bool {
         let n = x.nrows();
         if n <= DOUBLED_ROWS || self.factored.precision == Precision::Single || self.factored.rcond_is_known() {
             return true;

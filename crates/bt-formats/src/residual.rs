@@ -193,9 +193,9 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
             for (&j, &v) in cols.iter().zip(values) {
                 let x = self.x[j as usize];
                 if fused {
-                    row.subtract_fused(v, x)
+                    row.subtract_fused(v, x);
                 } else {
-                    row.subtract(v, &component(x))
+                    row.subtract(v, &component(x));
                 }
                 let modulus = v.abs1().to_f64();
                 smallest = if modulus < smallest && modulus > 0.0 { modulus } else { smallest };
@@ -230,20 +230,19 @@ impl Residual {
     pub fn new<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, op: Op, x: &[T], b: &[T]) -> Option<Self> {
         let mut smallest = f64::INFINITY;
         let mut rows = Vec::with_capacity(b.len());
-        match a.as_rows().filter(|_| op == Op::Identity) {
-            Some(a) => pulp::Arch::new().dispatch(ByRows { a, x, b, rows: &mut rows, smallest: &mut smallest }),
-            None => {
-                let components: Vec<Component> = x.iter().map(|&v| component(v)).collect();
-                let mut open: Vec<Row> = b.iter().map(|&v| starting_with(v)).collect();
-                for_each_of(a, op, |i, j, v| {
-                    open[i].subtract(v, &components[j]);
-                    let modulus = v.abs1().to_f64();
-                    if modulus < smallest && modulus > 0.0 {
-                        smallest = modulus;
-                    }
-                });
-                rows.extend(open.iter().map(Row::finish));
-            }
+        if let Some(a) = a.as_rows().filter(|_| op == Op::Identity) {
+            pulp::Arch::new().dispatch(ByRows { a, x, b, rows: &mut rows, smallest: &mut smallest });
+        } else {
+            let components: Vec<Component> = x.iter().map(|&v| component(v)).collect();
+            let mut open: Vec<Row> = b.iter().map(|&v| starting_with(v)).collect();
+            for_each_of(a, op, |i, j, v| {
+                open[i].subtract(v, &components[j]);
+                let modulus = v.abs1().to_f64();
+                if modulus < smallest && modulus > 0.0 {
+                    smallest = modulus;
+                }
+            });
+            rows.extend(open.iter().map(Row::finish));
         }
         if x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) {
             return None;

@@ -150,7 +150,7 @@ mod with_cuda {
     use crate::method::{self, BlockIteration, Factoring, KrylovMethod, Precision, names};
     use crate::options::{Blocks, HostBlocks};
     use crate::precondition::{incomplete_notes, shift_note, singular_block, sweep_blocks};
-    use crate::solve::{order_asked, prepared};
+    use crate::solver::{order_asked, prepared};
     use crate::verdict::at_rounding_level;
 
     impl From<DeviceError> for Error {

@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(case(0.4, 0.2, 0.1).regret(), 2.0);
         assert_eq!(case(0.1, 0.3, 0.1).regret(), 1.0);
         assert_eq!(case(1.5e-3, 1e-3, 0.1).regret(), 1.0);
-        let verdict = Verdict::of(&[case(0.3, 0.1, 0.3), case(0.1, 0.1, 0.1)]);
-        assert_eq!((verdict.worst, verdict.predicted, verdict.is_met()), (3.0, 0.5, false));
+        let verdict = Verdict::of(&[case(0.4, 0.2, 0.8), case(0.1, 0.1, 0.1)]);
+        assert_eq!((verdict.worst, verdict.predicted, verdict.is_met()), (2.0, 0.5, false));
         assert!(Verdict::of(&[case(0.1, 0.1, 0.06)]).is_met());
     }
 }

@@ -1,7 +1,7 @@
 //! Reciprocal condition number by Hager's estimator in Higham's form.
 //!
 //! N. J. Higham, ACM TOMS 14 (1988) 381–396, doi:10.1145/50063.214386, Algorithms 4.1 (SONEST) and 5.1 (CONEST): power
-//! iteration on the convex function x ↦ ‖Bx‖₁ over the unit ball, at most five steps, and an alternating vector as a
+//! iteration on the convex function x ↦ ‖Bx‖₁ over the unit ball, at most five steps, and an alternating vector of irregular moduli as a
 //! safeguard. The estimate of ‖B‖₁ is a lower bound, almost always within a factor 3.
 //!
 //! Non-standard: the largest of the values met is returned, not the last; and [`rcond`] scales the vectors so that
@@ -176,14 +176,25 @@ fn estimate<T: Scalar>(n: usize, apply: &mut dyn FnMut(Op, &mut [T])) -> f64 {
         }
         estimate = next;
     }
-    // The alternating vector xᵢ = (−1)ⁱ(1 + i/(n − 1)) catches matrices on which the iteration stops early.
+    // An alternating vector catches matrices on which the iteration stops early. Its moduli between 1 and 2 belong to no pattern: equal
+    // steps, as Higham's have, are orthogonal to u = (1, 1, −1, −1), and hide a singular matrix with uᴴA = 0.
+    let mut size = 0.0;
     for (i, v) in x.iter_mut().enumerate() {
-        let modulus = 1.0 + i as f64 / (n - 1) as f64;
+        let modulus = 1.0 + scattered(i);
+        size += modulus;
         *v = T::from_parts(if i % 2 == 0 { modulus } else { -modulus }, 0.0);
     }
     apply(Op::Identity, &mut x);
-    // ‖x‖₁ = 3n/2
-    estimate.max_nan(2.0 * norm(&x) / (3.0 * n as f64))
+    estimate.max_nan(norm(&x) / size)
+}
+
+/// A number from 0 to 1 that belongs to i (the finalizer of SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014,
+/// doi:10.1145/2660193.2660195).
+fn scattered(i: usize) -> f64 {
+    let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) as f64 / u64::MAX as f64
 }
 
 /// z/|z|, and 1 for 0.
@@ -195,6 +206,18 @@ fn sign<T: Scalar>(v: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_null_vector_with_a_pattern_is_seen() {
+        // B = I + 10²⁰·v·uᵀ with u = (0, 0, 0, 0, 1, 1, −1, −1) and v = (1, −1, 0, …): nothing of it is seen from (1, …, 1) and e₀.
+        let (u, v) = ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let found = norm_one_estimate(8, |op, x: &mut [f64]| {
+            let (from, to) = if op == Op::Identity { (u, v) } else { (v, u) };
+            let product: f64 = from.iter().zip(&*x).map(|(f, x)| f * x).sum();
+            x.iter_mut().zip(to).for_each(|(x, t)| *x += 1e20 * product * t);
+        });
+        assert!(found > 1e18, "{found:e}");
+    }
 
     #[test]
     fn exact_on_small_dense_matrices() {

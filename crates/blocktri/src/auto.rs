@@ -191,6 +191,8 @@ pub(crate) fn automatic<T: Scalar>(
                 }
                 format!("{method} finds no pivot in column {} (from 0)", place.column)
             }
+            // Numbers that a scaling took out of the range leave another structure.
+            Err(Error::Usage { message }) => message,
             Err(other) => return Err(other),
         };
         let Some((next, order)) = stronger_step((method, reorder), a.nrows()) else {

@@ -6,7 +6,7 @@
 
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate, equilibrate_diagonal, one, zero};
 
-use crate::direct::{Direct, Needs};
+use crate::direct::{Direct, Family, Needs};
 use crate::reordered::Scaling;
 
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
@@ -15,8 +15,9 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
-    // Methods for Hermitian matrices of any sign scale them by themselves.
-    if method.row().needs == Needs::Hermitian || are_alike(a) {
+    // Methods for Hermitian matrices of any sign scale them by themselves; where no pivot is chosen, none is to be compared.
+    let chooses = !matches!(method.row().family, Family::Diagonal | Family::Triangular);
+    if method.row().needs == Needs::Hermitian || !chooses || are_alike(a) {
         return None;
     }
     let n = a.nrows();

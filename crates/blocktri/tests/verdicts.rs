@@ -431,6 +431,48 @@ fn a_border_with_zeros_on_its_diagonal_costs_what_was_planned() {
 }
 
 #[test]
+fn a_triangle_is_not_scaled_out_of_its_shape() {
+    // Triangular in some order, with numbers from 10⁻²⁰ to 10³⁰⁷: equilibration takes some of them to zero.
+    let entries = [
+        (0, 0, c64::new(0.0, -1e-09)),
+        (0, 3, c64::new(-4.0, 0.0)),
+        (1, 1, c64::new(1e-20, 1e-12)),
+        (2, 2, c64::new(8.673617379884035e-19, -8.673617379884035e-19)),
+        (2, 5, c64::new(0.0, -3.3706746278668423e+307)),
+        (3, 0, c64::new(-9.0, -4.0)),
+        (3, 3, c64::new(0.0, -7.0)),
+        (3, 4, c64::new(-1.0, -3.0)),
+        (3, 5, c64::new(-3.932453732511316e+307, 0.0)),
+        (3, 6, c64::new(0.0, 1.0)),
+        (4, 3, c64::new(-7.0, -2.0)),
+        (4, 4, c64::new(0.0, -5.0)),
+        (4, 5, c64::new(2.8088955232223686e+307, -2.8088955232223686e+307)),
+        (4, 7, c64::new(-2.0, 0.0)),
+        (5, 2, c64::new(0.0, -4.0)),
+        (5, 3, c64::new(9.0, -9.0)),
+        (5, 4, c64::new(8.0, 0.0)),
+        (5, 5, c64::new(0.0, -4.49423283715579e+307)),
+        (5, 8, c64::new(2.0, 5.0)),
+        (6, 3, c64::new(-4.0, -1.0)),
+        (7, 4, c64::new(5.0, 0.0)),
+        (8, 5, c64::new(3.3706746278668423e+307, 0.0)),
+    ];
+    let b = [
+        c64::new(1.25, 0.0),
+        c64::new(6.25e-14, 0.0),
+        c64::new(0.0, 0.0),
+        c64::new(0.0, 0.0),
+        c64::new(1.0533358212083882e+307, 0.0),
+        c64::new(0.0, 0.0),
+        c64::new(0.0, -0.75),
+        c64::new(1.5625, 0.0),
+        c64::new(0.0, 0.0),
+    ];
+    let s = by(&csr(9, &entries), &b, "auto").unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+}
+
+#[test]
 fn complex_chains_are_treated_alike() {
     let t = c64::new(0.0, 1e-20);
     let i = c64::new(0.0, 1.0);

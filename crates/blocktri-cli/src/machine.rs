@@ -44,7 +44,7 @@ pub fn run(args: &CalibrateArgs, global: &Global, cancel: &CancelToken) -> Resul
     for (name, value) in machine.constants() {
         let unit = match name.as_str() {
             "bandwidth" => "bytes a second",
-            _ if name.ends_with(".flops") => "flops a second",
+            _ if name.rsplit_once('.').is_some_and(|(_, last)| last == "flops") => "flops a second",
             _ => "seconds",
         };
         page.line(&name, format_args!("{value:.2e} {unit}"));

@@ -255,7 +255,7 @@ impl Matrix {
             .iter()
             .map(|c| {
                 let (method, reorder) = (c.method.name(), c.reorder.name());
-                json!({ "method": method, "reorder": reorder, "flops": c.flops, "structure": c.structure })
+                json!({ "method": method, "reorder": reorder, "flops": c.work.flops, "seconds": c.seconds, "bytes": c.bytes, "structure": c.structure })
             })
             .collect();
         let formats: Map<String, Value> = analysis

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use blocktri::{
-    Blocks, CentralBand, DeviceChoice, Direct, Factoring, Fallback, IlutOptions, KrylovMethod, LastSolver, Local,
-    Method, Precision, Precond, Refinement, Relaxation, Reorder, SolveOptions, StopRule, Sweep, TriangularSolves,
+    Blocks, CentralBand, Condition, DeviceChoice, Direct, Factoring, Fallback, IlutOptions, KrylovMethod, LastSolver,
+    Local, Method, Precision, Precond, Refinement, Relaxation, Reorder, SolveOptions, StopRule, Sweep,
+    TriangularSolves,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -91,7 +92,9 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
         }
         _ => {}
     }
-    Ok(SolveOptions { method, reorder, blocks, fallback, device })
+    // Reports have the condition number, as those of the command do.
+    let condition = Condition::Always;
+    Ok(SolveOptions { method, reorder, blocks, fallback, device, condition, time_limit: None })
 }
 
 /// A preconditioner by its name, with its options.

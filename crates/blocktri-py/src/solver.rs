@@ -189,7 +189,11 @@ impl Solver {
     /// What `auto` counted: method, order, operations and structure of each candidate.
     fn candidates(&self, py: Python<'_>) -> PyResult<Vec<Counted>> {
         let of = self.now(py)?;
-        Ok(of.explain().iter().map(|c| (c.method.name(), c.reorder.name(), c.flops, c.structure.clone())).collect())
+        Ok(of
+            .explain()
+            .iter()
+            .map(|c| (c.method.name(), c.reorder.name(), c.work.flops, c.structure.clone()))
+            .collect())
     }
 }
 

@@ -106,7 +106,7 @@ impl Facts<'_> {
             Outcome::Breakdown(reason) => Some(reason.to_string()),
             _ => None,
         };
-        json!({
+        let mut object = json!({
             "schema": 1,
             "file": self.file,
             "scalar": self.scalar.to_string(),
@@ -135,9 +135,12 @@ impl Facts<'_> {
                 "workspace": report.bytes.workspace,
             },
             "seed": self.method_requested.seed(),
-            "candidates": explain::as_json(self.candidates),
             "notes": self.notes,
-        })
+        });
+        if !self.candidates.is_empty() {
+            object["candidates"] = explain::as_json(self.candidates);
+        }
+        object
     }
 
     /// A page for people.

@@ -46,8 +46,7 @@ pub(crate) fn solve<T: Scalar>(
     }
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
     let first = solver.solve(b.as_ref())?;
-    let single = options.method.factoring().is_some_and(|f| f.precision == Precision::Single);
-    if single && first.report.outcome == Outcome::Inaccurate {
+    if factoring.precision == Precision::Single && first.report.outcome == Outcome::Inaccurate {
         drop(solver);
         return again_in_working_precision(first, a, b, options, monitor);
     }
@@ -161,11 +160,11 @@ pub(crate) fn automatic<T: Scalar>(
     notes: &mut Vec<String>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    let Some((mut method, mut reorder)) = plan.direct() else {
+    let Some((chosen, mut method)) = plan.direct() else {
         return Err(does_not_fit(&plan.candidates));
     };
-    let chosen = plan.possible().find(|c| c.direct().is_some()).expect("there is one");
     notes.push(choice(chosen, &plan.candidates));
+    let mut reorder = chosen.reorder;
     let mut order = plan.rcm;
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;

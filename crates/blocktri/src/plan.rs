@@ -66,9 +66,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The fastest direct method, and the order for it.
-    pub fn direct(&self) -> Option<(Direct, Reorder)> {
-        self.possible().find_map(|c| Some((c.direct()?, c.reorder)))
+    /// The fastest candidate that is a direct method, and which it is.
+    pub fn direct(&self) -> Option<(&Candidate, Direct)> {
+        self.possible().find_map(|c| Some((c, c.direct()?)))
     }
 
     /// What is not out of the question, the fastest first.
@@ -111,9 +111,10 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     let mut list = List::of(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
-        list.push_solved_at_sight()?;
+        let band = bandwidth(a);
+        list.push_solved_at_sight(band)?;
         if list.candidates.is_empty() {
-            list.push_narrow(Reorder::None, bandwidth(a), || partition(a, blocks, true))?;
+            list.push_narrow(Reorder::None, band, || partition(a, blocks, true))?;
         }
     }
     if natural && !list.is_cheap() {
@@ -206,10 +207,9 @@ impl<'a, T: Scalar> List<'a, T> {
     }
 
     /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.
-    fn push_solved_at_sight(&mut self) -> Result<(), Error> {
+    fn push_solved_at_sight(&mut self, (kl, ku): (usize, usize)) -> Result<(), Error> {
         let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
         let sweep = |steps: usize| work::<T>(Kernel::Sweep, steps as f64, 0.0, 0.0);
-        let (kl, ku) = bandwidth(self.a);
         if (kl, ku) == (0, 0) && n > 1 {
             self.push(Direct::Diagonal, Reorder::None, sweep(2 * nnz), 2 * (n * number) as u64, "diagonal".into());
         } else if kl.max(ku) > 1 && kl.max(ku) + 1 == n && nnz <= 3 * n && Cyclic::from_csr(self.a).is_ok() {

@@ -58,7 +58,7 @@ pub(crate) fn iterated<T: Scalar>(
     let iterative = |c: &&Candidate| matches!(c.method, Method::Krylov(_));
     let Some(candidate) = plan.possible().find(iterative) else { return Ok(Probed::NotTried) };
     let Method::Krylov(given) = &candidate.method else { return Ok(Probed::NotTried) };
-    let direct = plan.possible().find(|c| c.direct().is_some()).map(|c| c.seconds);
+    let direct = plan.direct().map(|(c, _)| c.seconds);
     let columns = b.ncols() as f64;
     if direct.is_some_and(|direct| GAIN * columns * candidate.seconds > direct) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
@@ -105,16 +105,13 @@ impl<T: Scalar> Run<'_, T> {
         let start = Instant::now();
         // The format of the fastest products; without the memory for it A as it is will do.
         let diagonals = Dia::where_full(self.a).unwrap_or_default();
-        let mut indexed = None;
-        if diagonals.is_none() {
-            let mut work = self.a.clone();
-            work.index_by_diagonals().unwrap_or_default();
-            indexed = Some(work);
-        }
-        let operator: &dyn Matrix<T> = match (&diagonals, &indexed) {
-            (Some(diagonals), _) => diagonals,
-            (None, Some(indexed)) => indexed,
-            (None, None) => self.a,
+        let mut indexed;
+        let operator: &dyn Matrix<T> = if let Some(diagonals) = &diagonals {
+            diagonals
+        } else {
+            indexed = self.a.clone();
+            indexed.index_by_diagonals().unwrap_or_default();
+            &indexed
         };
         let mut m = match preconditioner(self.a, None, &None, true, self.given, options, notes) {
             Ok((m, _)) => m,

@@ -327,7 +327,7 @@ fn times_power<T: Scalar>(v: T, exponent: i32) -> c64 {
     c64::new(scale.times(v.re().to_f64()), scale.times(v.im().to_f64()))
 }
 
-/// The given rows, with the largest of their terms in [1, 4).
+/// The given rows, with the largest of their terms in [1, 4). Terms too small to be added are part of the bound on |r|.
 fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
     a: &A,
     op: Op,
@@ -337,6 +337,10 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
 ) -> Option<Vec<Outside>> {
     /// A term this far below the largest is nothing beside its last digit squared.
     const LEAST: i32 = -300;
+    /// Numbers of lower exponents may lose digits, or be nothing.
+    const UNDERFLOWS: i32 = -960;
+    // A bound, above zero, on a product of numbers whose larger parts have exponents of this sum.
+    let bound = |exponent: i32| 2f64.powi((exponent + 3).max(-1000));
     if which.is_empty() {
         return Some(Vec::new());
     }
@@ -358,17 +362,27 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         return None;
     }
     let largest: Vec<(i32, i32)> = largest.into_iter().map(|(t, e)| (t.unwrap_or(0), e.unwrap_or(0))).collect();
-    let mut rows: Vec<Row> =
-        which.iter().zip(&largest).map(|(&i, &(term, _))| starting_with(times_power(b[i], -term))).collect();
+    // Beside each row, what its sum leaves out: a b that underflows, and terms below the least.
+    let mut rows: Vec<(Row, f64)> = which
+        .iter()
+        .zip(&largest)
+        .map(|(&i, &(term, _))| {
+            let below = exponent(b[i]).map_or(0, |e| e - term);
+            (starting_with(times_power(b[i], -term)), if below < UNDERFLOWS { bound(below) } else { 0.0 })
+        })
+        .collect();
     for_each_of(a, op, |i, j, v| {
         let k = place[i];
-        let (Some(row), Some(ev)) = (rows.get_mut(k), exponent(v)) else { return };
+        let (Some((row, left_out)), Some(ev)) = (rows.get_mut(k), exponent(v)) else { return };
         let (term, entry) = largest[k];
         let m = times_power(v, -ev);
         if ev - entry >= LEAST {
             row.sum += m.norm() * 2f64.powi(ev - entry);
         }
-        if let Some(ex) = exponent(x[j]).filter(|ex| ev + ex - term >= LEAST) {
+        let Some(ex) = exponent(x[j]) else { return };
+        if ev + ex - term < LEAST {
+            *left_out += bound(ev + ex - term);
+        } else {
             let sum = row.sum;
             row.subtract(m, &component(times_power(x[j], ev - term)));
             row.sum = sum;
@@ -376,11 +390,11 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         }
     });
     let scaled = |value: f64, exponent: i32| Scaled::with_exponent(value, i64::from(exponent));
-    let outside = rows.iter().zip(which).zip(&largest).map(|((row, &i), &(term, entry))| Outside {
+    let outside = rows.iter().zip(which).zip(&largest).map(|(((row, left_out), &i), &(term, entry))| Outside {
         row: i,
         re: row.re.value(),
         im: row.im.value(),
-        modulus: row.modulus(),
+        modulus: row.modulus() + left_out,
         exponent: term,
         denominator: scaled(row.denominator, term),
         sum: scaled(row.sum, entry),

@@ -327,6 +327,11 @@ mod tests {
         };
         assert!(certificate(1e60) > 1e20);
         assert_eq!(certificate(0.0), 0.0);
+        // 10³⁰⁶·(1 − 1) + 10²⁰⁰ = 0 is wrong by 10²⁰⁰, which is not added to sums of 10³⁰⁶, and counts all the same.
+        let a = Csr::from_dense(faer::mat![[1.0, -1.0, 1.0]].as_ref()).unwrap();
+        let x = faer::mat![[1e306], [1e306], [1e200]];
+        let found = certify(&a, Op::Identity, x.as_ref(), faer::mat![[0.0]].as_ref());
+        assert!((1e-108..1e-104).contains(&found.backward_error), "{found:?}");
     }
 
     #[test]

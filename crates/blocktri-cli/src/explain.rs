@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use blocktri::{CancelToken, Candidate, Csr, Error, Method, Reorder, Scalar, SolveOptions};
+use blocktri::{AnyScalar, CancelToken, Candidate, Csr, Error, Method, Reorder, SolveOptions};
 use bt_formats::{AnyMatrix, RhsInFile, System};
 use serde_json::{Value, json};
 
@@ -56,8 +56,8 @@ pub fn run(args: &ExplainArgs, global: &Global, cancel: &CancelToken) -> Result<
     Ok(Reply { exit: Exit::Done, json, text, warnings })
 }
 
-fn weighed<T: Scalar>(a: &Csr<T>, file: &Path) -> Result<Vec<Candidate>> {
-    blocktri::explain(a, &SolveOptions::default()).map_err(|e| match e {
+fn weighed<T: AnyScalar>(a: &Csr<T>, file: &Path) -> Result<Vec<Candidate>> {
+    T::explain(a, &SolveOptions::default()).map_err(|e| match e {
         Error::Input(e) => Failure::input(&e, file),
         other => Failure::solve(&other, file, &Method::default()),
     })

@@ -1,6 +1,6 @@
 //! `blocktri info`: what a matrix is, and how it would be solved.
 
-use blocktri::{Analysis, CancelToken, Csr, HybridSummary, Method, Partition, Scalar};
+use blocktri::{Analysis, AnyScalar, CancelToken, Csr, HybridSummary, Method, Partition, Scalar};
 use bt_formats::detect::{Dominance, Places};
 use bt_formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
 use serde_json::{Map, Value, json};
@@ -39,11 +39,11 @@ pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Rep
     reply
 }
 
-fn describe<T: Scalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>, notes: &[String]) -> Result<Reply> {
+fn describe<T: AnyScalar>(args: &InfoArgs, a: &Csr<T>, picture: Option<Picture>, notes: &[String]) -> Result<Reply> {
     memory::ask(needs::of_analysis(a), "the analysis of the matrix").map_err(|e| Failure::input(&e, &args.matrix))?;
     // Only a square matrix with rows has a structure to speak of.
     let analysis = if a.nrows() == a.ncols() && a.nrows() > 0 {
-        Some(blocktri::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix, &Method::default()))?)
+        Some(T::analyze(a).map_err(|e| Failure::solve(&e, &args.matrix, &Method::default()))?)
     } else {
         None
     };

@@ -31,6 +31,7 @@ use crate::args::{Cli, Command, Global};
 use crate::exit::{Exit, Failure, Reply, Result};
 use blocktri::CancelToken;
 use bt_formats::memory;
+use bt_simd::Isa;
 use clap::CommandFactory;
 
 /// How long a cancelled solve may take to return before the program ends without it.
@@ -80,6 +81,8 @@ fn run() -> Exit {
 /// Runs the command on a thread of its own and waits for its end or a signal.
 fn work(cli: Cli) -> Result<Reply> {
     let Cli { global, command } = cli;
+    // A wrong name is said, not passed over.
+    Isa::requested().map_err(|e| Failure::usage(format!("{}: {e}", bt_simd::VARIABLE)))?;
     if let Some(limit) = global.memory {
         memory::set_limit(limit);
     }

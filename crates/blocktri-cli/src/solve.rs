@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{
-    Blocks, CancelToken, Csr, DeviceChoice, HostBlocks, Method, OpenDevice, Outcome, Scalar, Solution, SolveOptions,
-    SolveReport, StopCriterion, StopRule, Sweep, c64,
+    AnyScalar, Blocks, CancelToken, Csr, DeviceChoice, HostBlocks, Method, OpenDevice, Outcome, Scalar, Solution,
+    SolveOptions, SolveReport, StopCriterion, StopRule, Sweep, c64,
 };
 use bt_formats::{
     AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
@@ -245,7 +245,7 @@ impl Job<'_> {
         })
     }
 
-    fn solve<T: Scalar>(
+    fn solve<T: AnyScalar>(
         &self,
         a: &Csr<T>,
         b: Option<Mat<T>>,
@@ -278,7 +278,7 @@ impl Job<'_> {
                 watch.record();
             }
             let started = Instant::now();
-            let solution = blocktri::solve(a, b.as_ref(), &options, &mut watch);
+            let solution = T::solve(a, b.as_ref(), &options, &mut watch);
             let elapsed = started.elapsed().as_secs_f64();
             if self.cancel.is_cancelled() {
                 return Err(Failure::interrupted());

@@ -16,7 +16,7 @@ use bt_formats::{
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
-use crate::analyze::{Analysis, analyze};
+use crate::analyze::{Analysis, analyze, explain};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::BlockSummary;
@@ -114,8 +114,29 @@ over_scalars! {
     AnyPreconditioner, Boxed
 }
 
-/// A scalar with a variant in the enums of this module.
+/// A scalar with a variant in the enums of this module, for which this crate has been compiled: a program that calls these functions
+/// need not compile the generic ones again.
 pub trait AnyScalar: Scalar {
+    /// See [`solve`].
+    ///
+    /// # Errors
+    /// As [`solve`].
+    fn solve(
+        a: &Csr<Self>,
+        b: MatRef<'_, Self>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution<Self>, Error>;
+    /// See [`explain`].
+    ///
+    /// # Errors
+    /// As [`explain`].
+    fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Vec<Candidate>, Error>;
+    /// See [`analyze`].
+    ///
+    /// # Errors
+    /// As [`analyze`].
+    fn analyze(a: &Csr<Self>) -> Result<Analysis, Error>;
     /// The variant of a matrix.
     fn matrix(a: Csr<Self>) -> AnyMatrix;
     /// The matrix, where it is of this scalar.
@@ -135,6 +156,20 @@ macro_rules! any_scalar {
         // Where f64 is the only scalar every pattern matches.
         #[allow(unreachable_patterns, clippy::unnecessary_wraps)]
         impl AnyScalar for $scalar {
+            fn solve(
+                a: &Csr<Self>,
+                b: MatRef<'_, Self>,
+                options: &SolveOptions,
+                monitor: &mut dyn Monitor,
+            ) -> Result<Solution<Self>, Error> {
+                solve(a, b, options, monitor)
+            }
+            fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Vec<Candidate>, Error> {
+                explain(a, options)
+            }
+            fn analyze(a: &Csr<Self>) -> Result<Analysis, Error> {
+                analyze(a)
+            }
             fn matrix(a: Csr<Self>) -> AnyMatrix {
                 AnyMatrix::$variant(a)
             }

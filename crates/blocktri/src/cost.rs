@@ -11,6 +11,7 @@
 use std::sync::OnceLock;
 
 use bt_formats::{RealScalar, Scalar};
+use bt_simd::Isa;
 
 use crate::error::Error;
 
@@ -80,29 +81,6 @@ pub struct Rate {
     pub flops: f64,
 }
 
-/// The instruction sets that kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InstructionSet {
-    Avx512,
-    Avx2,
-    Base,
-}
-
-impl InstructionSet {
-    fn here() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-                return Self::Avx512;
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return Self::Avx2;
-            }
-        }
-        Self::Base
-    }
-}
-
 /// Constants of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
@@ -155,11 +133,7 @@ impl Machine {
 
     /// Name of the instruction set that the shipped constants are of.
     pub fn instruction_set() -> &'static str {
-        match InstructionSet::here() {
-            InstructionSet::Avx512 => "avx512",
-            InstructionSet::Avx2 => "avx2",
-            InstructionSet::Base => "base",
-        }
+        Isa::in_use().name()
     }
 
     /// All constants by name.
@@ -202,7 +176,11 @@ impl Machine {
     /// Measured on an AMD EPYC (Zen 4) with one thread with AVX-512; what other instruction sets do slower follows from the width of
     /// their vectors.
     fn of_instruction_set() -> Self {
-        let slower = [1.0, 1.6, 4.0][InstructionSet::here() as usize];
+        let slower = match Isa::in_use() {
+            Isa::Avx512 => 1.0,
+            Isa::Avx2 => 1.6,
+            Isa::Base128 | Isa::Portable => 4.0,
+        };
         let rate = |step: f64, flops: f64| Rate { step, flops: flops / slower };
         Self {
             call: 3e-6,

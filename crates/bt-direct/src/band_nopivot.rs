@@ -348,9 +348,9 @@ impl<T: Scalar> BandLuNoPivot<T> {
     }
 
     /// ‖A‖₁, max|A| and the maxima of the rows, if all are finite.
-    fn measure(&mut self, arch: pulp::Arch, source: Option<&Band<T>>, found: &mut Found<T>) -> Result<()> {
+    fn measure(&mut self, source: Option<&Band<T>>, found: &mut Found<T>) -> Result<()> {
         let (first, last) = (0, self.n);
-        Strip { lu: &mut *self, source, found: &mut *found, threshold: None, first, last }.measure(arch);
+        Strip { lu: &mut *self, source, found: &mut *found, threshold: None, first, last }.measure();
         if !Scalar::is_finite(found.max_a().to_f64()) {
             return Err(self.non_finite(source, 0).unwrap_or_else(overflow));
         }
@@ -370,13 +370,12 @@ impl<T: Scalar> BandLuNoPivot<T> {
 
     fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.n;
-        let arch = pulp::Arch::new();
         let mut found = Found::default();
         if !(self.way.measures_source() && self.measures_ahead()) {
             self.rows.fill(zero());
         }
         if !self.measures_ahead() {
-            self.measure(arch, source, &mut found)?;
+            self.measure(source, &mut found)?;
         }
         let threshold = self.boosting.map(|b| {
             let norm = found.norm.to_f64();
@@ -390,7 +389,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             }
             let last = (first + strip).min(n);
             let strip = Strip { lu: &mut *self, source, found: &mut found, threshold, first, last };
-            strip.run(arch);
+            strip.run();
             if let Some(stop) = found.stopped {
                 return Err(self.non_finite(source, found.measured).unwrap_or_else(|| stop.into()));
             }
@@ -595,7 +594,7 @@ impl<T: Scalar> pulp::WithSimd for InWindow<'_, '_, T> {
 }
 
 impl<T: Scalar> Strip<'_, T> {
-    fn run(mut self, arch: pulp::Arch) {
+    fn run(mut self) {
         // Put back below: a strip has the whole of the factors.
         let mut way = std::mem::replace(&mut self.lu.way, Way::Columns);
         match &mut way {
@@ -604,21 +603,21 @@ impl<T: Scalar> Strip<'_, T> {
             #[cfg(target_arch = "x86_64")]
             Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
             Way::Window(window) => {
-                arch.dispatch(InWindow { strip: &mut self, window });
+                bt_simd::dispatch(InWindow { strip: &mut self, window });
             }
-            way => arch.dispatch(Elimination { strip: &mut self, way }),
+            way => bt_simd::dispatch(Elimination { strip: &mut self, way }),
         }
         self.lu.way = way;
     }
 
     /// Only what is in registers has its source elsewhere.
-    fn measure(mut self, arch: pulp::Arch) {
+    fn measure(mut self) {
         #[cfg(target_arch = "x86_64")]
         if let Way::Registers = self.lu.way {
             registers::measure(&mut self);
             return;
         }
-        arch.dispatch(Measure { lu: self.lu, found: self.found });
+        bt_simd::dispatch(Measure { lu: self.lu, found: self.found });
     }
 
     #[inline(always)]

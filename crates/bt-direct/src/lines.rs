@@ -88,19 +88,7 @@ pub(crate) fn fetch<T>(values: &[T], part: Range<usize>) {
 /// apart by shuffles, of which vectors of 512 bits make so many that loops take up to eight times as long with them (measured).
 #[inline(always)]
 pub(crate) fn dispatch<T: Scalar, W: WithSimd>(work: W) -> W::Output {
-    if T::IS_REAL { pulp::Arch::new().dispatch(work) } else { dispatch_short(work) }
-}
-
-/// Runs `work` on vectors of 256 bits at most: what longer ones gain nothing by is not compiled for them.
-#[inline(always)]
-pub(crate) fn dispatch_short<W: WithSimd>(work: W) -> W::Output {
-    #[cfg(target_arch = "x86_64")]
-    return match pulp::x86::V3::try_new() {
-        Some(simd) => Simd::vectorize(simd, work),
-        None => Simd::vectorize(pulp::Scalar::new(), work),
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    pulp::Arch::new().dispatch(work)
+    if T::IS_REAL { bt_simd::dispatch(work) } else { bt_simd::dispatch_short(work) }
 }
 
 /// Whether T is of this kind: a constant, so that what it rules out is not compiled.

@@ -171,7 +171,7 @@ impl<T: Scalar> RowProduct<T> for Band<T> {
             let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
             &self.values[start..start + rows.len()]
         };
-        pulp::Arch::new().dispatch(
+        bt_simd::dispatch(
             #[inline(always)]
             || {
                 scale(beta, y);

@@ -140,7 +140,7 @@ pub fn one<T: num_traits::One>() -> T {
 }
 
 /// a·b + c, rounded once where `FUSED` and the scalar is 64 bits wide. `FUSED` is for functions compiled for instruction sets that
-/// have it, as under `pulp::Arch::dispatch`: elsewhere a library does it in software. For complex scalars the order of the factors
+/// have it, as under `bt_simd::dispatch`: elsewhere a library does it in software. For complex scalars the order of the factors
 /// shows in the last bit.
 ///
 /// ```

@@ -178,7 +178,7 @@ pub(crate) fn diagonals_times<T: Scalar>(
         let inside = inside(nrows, dv, x.len(), dx, &rows);
         rows.start.max(inside.start)..rows.end.min(inside.end)
     });
-    pulp::Arch::new().dispatch(
+    bt_simd::dispatch(
         #[inline(always)]
         move || {
             // Taken over: a closure that could be called twice would not be inlined.

@@ -231,7 +231,7 @@ impl Residual {
         let mut smallest = f64::INFINITY;
         let mut rows = Vec::with_capacity(b.len());
         if let Some(a) = a.as_rows().filter(|_| op == Op::Identity) {
-            pulp::Arch::new().dispatch(ByRows { a, x, b, rows: &mut rows, smallest: &mut smallest });
+            bt_simd::dispatch(ByRows { a, x, b, rows: &mut rows, smallest: &mut smallest });
         } else {
             let components: Vec<Component> = x.iter().map(|&v| component(v)).collect();
             let mut open: Vec<Row> = b.iter().map(|&v| starting_with(v)).collect();

@@ -169,7 +169,7 @@ impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
             store(sum(l, xl, diag[i], x[i], r, xr), y);
         };
         let (start, stop) = (first.max(1).min(end), end.min(n.saturating_sub(1)).max(first));
-        pulp::Arch::new().dispatch(
+        bt_simd::dispatch(
             #[inline(always)]
             || {
                 if start < stop {

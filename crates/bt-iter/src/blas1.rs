@@ -36,7 +36,7 @@ pub(crate) fn pass<T: Scalar, const R: usize, const W: usize, const D: usize>(
 ) -> [T; D] {
     let n = read.iter().map(|x| x.len()).chain(written.iter().map(|y| y.len())).max().unwrap_or(0);
     if n <= LEAF {
-        return pulp::Arch::new().dispatch(
+        return bt_simd::dispatch(
             #[inline(always)]
             || leaf(n, read, written, f),
         );

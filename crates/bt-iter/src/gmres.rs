@@ -373,7 +373,7 @@ fn to_unit<T: Scalar>(norm: f64, v: &mut [T]) {
 
 /// place ← v, and v as it is kept there.
 fn keep<T: Scalar, V: Scalar>(v: &mut [T], place: &mut [V]) {
-    pulp::Arch::new().dispatch(
+    bt_simd::dispatch(
         #[inline(always)]
         move || {
             for (place, v) in place.iter_mut().zip(v) {

@@ -110,7 +110,7 @@ impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
         if w.len() <= self.rows {
             let sums = &mut sums[..w.len().min(1) * (self.dots + 1)];
             sums.fill(zero());
-            pulp::Arch::new().dispatch(Piece { sweep: self, first, w, sums });
+            bt_simd::dispatch(Piece { sweep: self, first, w, sums });
             return;
         }
         let half = w.len().div_ceil(self.rows) / 2;

@@ -23,6 +23,8 @@ mod queue;
 mod spike;
 mod tridiagonal;
 
+use bt_simd::Isa;
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Parser)]
@@ -33,6 +35,9 @@ struct Args {
     /// Threads of the pool.
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Instruction set of our kernels: avx512, avx2, base128 or portable.
+    #[arg(long)]
+    isa: Option<Isa>,
     /// Only contestants whose name contains this.
     #[arg(long)]
     method: Option<String>,
@@ -46,6 +51,9 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(isa) = args.isa {
+        isa.set()?;
+    }
     rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global()?;
     let data = std::env::var_os("PEERS_DATA").map_or_else(
         || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/blocktri-peers/data"),

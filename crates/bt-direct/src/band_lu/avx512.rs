@@ -27,7 +27,7 @@ use crate::pivot::Pivot;
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
     let Shape { kl, rows, ncols, direction, .. } = end.shape;
     let kv = end.shape.kv();
-    let (Tuning::Narrow { registers, .. }, Some(simd)) = (end.tuning, V4::try_new()) else { return false };
+    let (Tuning::Narrow { registers, .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else { return false };
     if kl == 0 || kv < 4 || !(last - first).is_multiple_of(2) || last + kl > rows || last + kv + kl > ncols {
         return false;
     }

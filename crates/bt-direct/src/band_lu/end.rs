@@ -300,7 +300,7 @@ impl<T: Scalar> End<T> {
     pub(super) fn measure(&mut self, source: Option<&[T]>, end: usize) -> Result<()> {
         let end = end.min(self.shape.looks_at.max(self.shape.ncols));
         let first = self.found.measured;
-        pulp::Arch::new().dispatch(Measure { end: self, source, first, last: end });
+        bt_simd::dispatch(Measure { end: self, source, first, last: end });
         self.found.measured = end.max(first);
         if Scalar::is_finite(self.found.max_a().to_f64()) {
             Ok(())

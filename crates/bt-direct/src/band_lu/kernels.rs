@@ -1,5 +1,5 @@
 //! Inner loops on contiguous columns. They are plain loops over arrays of fixed length, which the compiler vectorises
-//! for the instruction set of the function they are inlined into; call them under `pulp::Arch::dispatch`.
+//! for the instruction set of the function they are inlined into; call them under `bt_simd::dispatch`.
 
 pub(crate) use bt_formats::mul_add;
 use bt_formats::{Op, RealScalar, Scalar, zero};

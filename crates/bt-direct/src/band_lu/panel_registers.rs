@@ -17,7 +17,7 @@ use crate::tridiagonal_once::lanes::{Avx512, Isa};
 
 /// Eliminates the columns first..last; false where there are no such registers, or the band is narrow.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
-    let (Tuning::Wide { .. }, Some(simd)) = (end.tuning, V4::try_new()) else { return false };
+    let (Tuning::Wide { .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else { return false };
     simd.vectorize(Work { simd, end, source: source.unwrap_or_default(), first, last });
     true
 }

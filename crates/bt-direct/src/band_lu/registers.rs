@@ -39,7 +39,9 @@ impl<const S: usize> Default for Stage<S> {
 /// window is too large, a value is not finite, or a pivot is zero or has no reciprocal.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, columns: Range<usize>) -> usize {
     let (kl, kv) = (end.shape.kl, end.shape.kv());
-    let (Tuning::Narrow { registers: 1, .. }, Some(simd)) = (end.tuning, V4::try_new()) else { return columns.start };
+    let (Tuning::Narrow { registers: 1, .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else {
+        return columns.start;
+    };
     match kv {
         _ if kl == 0 || columns.is_empty() => columns.start,
         ..=7 => by_strips::<7, 16, 1>(simd, end, source, columns),

@@ -19,7 +19,7 @@ use super::substitution::{AHEAD, Factor, Step, Triangles};
 pub(super) fn columns_left(lu: Triangles<'_, f64>, step: Step, x: &mut [f64]) -> Range<usize> {
     let all = 0..lu.cols;
     let reach = if matches!(step, Step::Lower | Step::LowerTransposed(_)) { lu.below } else { lu.above };
-    let Some(simd) = V4::try_new().filter(|_| reach > 0) else { return all };
+    let Some(simd) = bt_simd::avx512().filter(|_| reach > 0) else { return all };
     macro_rules! widths {
         ($kernel:ident: $($registers:literal)*) => {
             match reach.div_ceil(LANES) {

@@ -84,7 +84,7 @@ impl Workspace {
         let (above, below) = (ku.div_ceil(LANES), kl.div_ceil(LANES));
         let vectors = (above + 1).saturating_mul(below + 1) + 2 * (2 * above + below + 1);
         let len = vectors.saturating_mul(LANES * LANES);
-        if !doubles || kl == 0 || ku == 0 || len > LARGEST / size_of::<f64>() || V4::try_new().is_none() {
+        if !doubles || kl == 0 || ku == 0 || len > LARGEST / size_of::<f64>() || bt_simd::avx512().is_none() {
             return Ok(None);
         }
         let (largest, masks) = (vec![[0.0; LANES]; above + 1], vec![[0; LANES]; above + below + 1]);

@@ -39,7 +39,7 @@ struct Stage([[f64; COLUMN]; CHUNK + BEHIND]);
 /// Whether bands of this scalar and width are eliminated here.
 pub(super) fn fit<T: Scalar>(kl: usize, ku: usize) -> bool {
     let doubles = (&T::default() as &dyn Any).is::<f64>();
-    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && V4::try_new().is_some()
+    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && bt_simd::avx512().is_some()
 }
 
 /// Measures the columns of the strip; only for what fits.
@@ -75,7 +75,7 @@ pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> (V4, Strip<
         first: *first,
         last: *last,
     };
-    (V4::try_new().expect("where bands fit there are such registers"), strip)
+    (bt_simd::avx512().expect("where bands fit there are such registers"), strip)
 }
 
 /// Eight numbers from `at` on; zeros where there are none.

@@ -116,7 +116,7 @@ impl<T: Scalar> BandBatch<T> {
         pieces(shape, 0..shape.n_groups(), par, all, &|piece, g| Piece::split(piece, g, n, ldab), &|groups, piece| {
             let chunks = groups.zip(piece.factors.chunks_mut(n * ldab).zip(piece.pivots.chunks_mut(n)));
             for (g, (factors, pivots)) in chunks {
-                let verdicts = pulp::Arch::new().dispatch(Factor { n, kl, ku, factors, pivots });
+                let verdicts = bt_simd::dispatch(Factor { n, kl, ku, factors, pivots });
                 for (s, status) in shape.group(g).zip(verdicts).filter(|(_, status)| *status != SystemStatus::Solved) {
                     found.lock().unwrap_or_else(PoisonError::into_inner).push(Failure { system: s, status });
                 }
@@ -228,7 +228,7 @@ impl<T: Scalar> BandBatch<T> {
                 let mut scratch =
                     pooled.unwrap_or_else(|| Scratch::new(n.next_multiple_of(TILE), 0).expect("memory for one group"));
                 for g in groups {
-                    pulp::Arch::new().dispatch(Substitution {
+                    bt_simd::dispatch(Substitution {
                         shape,
                         g,
                         kl: self.kl,

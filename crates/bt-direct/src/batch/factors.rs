@@ -122,7 +122,7 @@ impl<T: Scalar> BatchLu<T> {
                     let width = per_row(pivoting);
                     let rows = &mut part.rows[width * at.start..width * at.end];
                     let exchanged = part.exchanged.get_mut(at).unwrap_or_default();
-                    let doubtful = pulp::Arch::new().dispatch(Factor { a, g, pivoting, rows: &mut *rows, exchanged });
+                    let doubtful = bt_simd::dispatch(Factor { a, g, pivoting, rows: &mut *rows, exchanged });
                     for (lane, s) in shape.group(g).enumerate().filter(|(lane, _)| doubtful[*lane]) {
                         let status = Scratch::with(&pool, |scratch| {
                             let (system, rest) = a.gather(s, scratch.parts().1);
@@ -308,7 +308,7 @@ impl<T: Scalar> BatchLu<T> {
                 for g in groups {
                     let at = self.row(g)..self.row(g + 1);
                     let width = per_row(self.pivoting);
-                    pulp::Arch::new().dispatch(Substitution {
+                    bt_simd::dispatch(Substitution {
                         b: b.map(|b| (b, shape)),
                         shape: places,
                         group: shape.group(g),

@@ -225,10 +225,10 @@ mod tests {
         let m: [[T; 8]; 8] =
             std::array::from_fn(|i| std::array::from_fn(|j| T::from_parts((8 * i + j) as f64, i as f64)));
         let expected: [[T; 8]; 8] = std::array::from_fn(|i| std::array::from_fn(|j| m[j][i]));
-        assert_eq!(pulp::Arch::new().dispatch(Check(m)), expected);
+        assert_eq!(bt_simd::dispatch(Check(m)), expected);
         assert_eq!(pulp::Scalar::new().vectorize(Check(m)), expected);
         #[cfg(target_arch = "x86_64")]
-        if let Some(v3) = pulp::x86::V3::try_new() {
+        if let Some(v3) = bt_simd::avx2() {
             assert_eq!(Simd::vectorize(v3, Check(m)), expected);
         }
     }

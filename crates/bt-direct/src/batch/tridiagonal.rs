@@ -243,7 +243,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
         let [lower, diag, upper] = self.sources();
         let group = shape.group(g);
         let lanes = Solution { shape, group: group.clone(), pivoting, lower, diag, upper, x: &mut *x, kept };
-        let doubtful = pulp::Arch::new().dispatch(lanes);
+        let doubtful = bt_simd::dispatch(lanes);
         let mut failures = Vec::new();
         for (s, _) in group.clone().zip(doubtful).filter(|(_, doubt)| *doubt) {
             let status = self.solve_alone(s, pivoting, values, x);

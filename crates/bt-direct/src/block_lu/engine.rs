@@ -152,7 +152,7 @@ impl InRegisters for f64 {
 /// Whether equal dense blocks of `k` rows are eliminated so much faster than others that it pays to store blocks dense.
 pub(super) fn fast_dense<T: Scalar>(k: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
-    let vectors = pulp::x86::V3::try_new().is_some();
+    let vectors = bt_simd::avx2().is_some();
     #[cfg(not(target_arch = "x86_64"))]
     let vectors = false;
     match T::KIND {
@@ -179,19 +179,19 @@ impl<L: InRegisters> Engine<L> for Vectors {
         L::chains(chains, go_on)
     }
     fn load(front: &mut Front<'_, L>, from: &Dense<'_, L>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
-        pulp::Arch::new().dispatch(Load { front, from, incoming, outgoing })
+        bt_simd::dispatch(Load { front, from, incoming, outgoing })
     }
     fn norms(front: &Front<'_, L>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
-        pulp::Arch::new().dispatch(Norms { front, incoming, outgoing })
+        bt_simd::dispatch(Norms { front, incoming, outgoing })
     }
     fn subtract(front: &mut Front<'_, L>, done: &Done<'_, L>) {
-        pulp::Arch::new().dispatch(Subtract { front, done });
+        bt_simd::dispatch(Subtract { front, done });
     }
     fn eliminate(front: &mut Front<'_, L>) -> Option<usize> {
-        pulp::Arch::new().dispatch(Eliminate { front })
+        bt_simd::dispatch(Eliminate { front })
     }
     fn measure(front: &Front<'_, L>) -> (f64, f64) {
-        let (growth, min_pivot) = pulp::Arch::new().dispatch(Measure { front });
+        let (growth, min_pivot) = bt_simd::dispatch(Measure { front });
         // The quick test for numbers that are not finite also fails where a sum of large ones overflows.
         if growth.is_finite() { (growth, min_pivot) } else { Plain::measure(front) }
     }

@@ -148,16 +148,16 @@ impl<T: Scalar> Engine<T> for Plain {
         Self::norms(front, incoming, outgoing)
     }
     fn norms(front: &Front<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
-        lines::dispatch_short(Norms { front, incoming, outgoing })
+        bt_simd::dispatch_short(Norms { front, incoming, outgoing })
     }
     fn subtract(front: &mut Front<'_, T>, done: &Done<'_, T>) {
-        lines::dispatch_short(Subtract { front, done });
+        bt_simd::dispatch_short(Subtract { front, done });
     }
     fn eliminate(front: &mut Front<'_, T>) -> Option<usize> {
-        lines::dispatch_short(Eliminate(front))
+        bt_simd::dispatch_short(Eliminate(front))
     }
     fn measure(front: &Front<'_, T>) -> (f64, f64) {
-        lines::dispatch_short(Measure(front))
+        bt_simd::dispatch_short(Measure(front))
     }
 }
 

@@ -32,7 +32,7 @@ const AHEAD: usize = 4;
 
 /// Eliminates a block of two to eight rows. None for other sizes, without AVX-512, and when something is out of the ordinary.
 pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
-    let simd = V4::try_new()?;
+    let simd = bt_simd::avx512()?;
     let k = job.front.k;
     if job.front.next != k || job.previous.is_some_and(|p| p.last != k) {
         return None;
@@ -52,15 +52,15 @@ pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
 /// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
 pub(super) fn chains_at_once(k: usize) -> usize {
     match k {
-        2..=4 if V4::is_available() => 2,
-        5..=8 if V4::is_available() => 1,
+        2..=4 if bt_simd::avx512().is_some() => 2,
+        5..=8 if bt_simd::avx512().is_some() => 1,
         _ => 0,
     }
 }
 
 /// See [`Engine::chains`](super::engine::Engine::chains).
 pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
-    let Some(simd) = V4::try_new() else { return 0 };
+    let Some(simd) = bt_simd::avx512() else { return 0 };
     match chains[0].k {
         2 => simd.vectorize(SideBySide::<2> { simd, chains, go_on }),
         3 => simd.vectorize(SideBySide::<3> { simd, chains, go_on }),

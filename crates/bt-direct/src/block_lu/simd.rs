@@ -247,13 +247,13 @@ lanes!(
 pub(crate) fn dispatch_for<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> J::Output {
     #[cfg(target_arch = "x86_64")]
     if !k.is_multiple_of(L::lanes::<pulp::x86::V4>())
-        && let Some(simd) = pulp::x86::V3::try_new()
+        && let Some(simd) = bt_simd::avx2()
     {
         return Simd::vectorize(simd, job);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = k;
-    pulp::Arch::new().dispatch(job)
+    bt_simd::dispatch(job)
 }
 
 /// Runs `job`, which works on k numbers in whole vectors, on the widest ones unless those of half their length leave less of a small
@@ -265,14 +265,14 @@ pub(crate) fn dispatch_padded<L: Lanes, J: pulp::WithSimd>(k: usize, job: J) -> 
         let (wide, half) = (L::lanes::<pulp::x86::V4>(), L::lanes::<pulp::x86::V3>());
         if k <= SMALL
             && k.next_multiple_of(half) < k.next_multiple_of(wide)
-            && let Some(simd) = pulp::x86::V3::try_new()
+            && let Some(simd) = bt_simd::avx2()
         {
             return Simd::vectorize(simd, job);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = k;
-    pulp::Arch::new().dispatch(job)
+    bt_simd::dispatch(job)
 }
 
 /// Columns of X, which multiply those of L.

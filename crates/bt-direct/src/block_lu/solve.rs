@@ -165,9 +165,9 @@ impl<T: Scalar> Run<'_, T> {
     #[inline(never)]
     fn dispatch(self) {
         if self.pass.op == Op::Identity {
-            pulp::Arch::new().dispatch(As::<_, true>(self));
+            bt_simd::dispatch(As::<_, true>(self));
         } else {
-            lines::dispatch_short(As::<_, false>(self));
+            bt_simd::dispatch_short(As::<_, false>(self));
         }
     }
 }

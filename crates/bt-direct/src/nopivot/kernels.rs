@@ -235,7 +235,7 @@ macro_rules! dispatched {
 
 /// X ← L⁻¹·X with the unit lower triangle of `l`; `first` is the column of the whole matrix that `l` starts at.
 pub(crate) fn solve_unit_lower<E: Element>(l: MatRef<'_, E>, x: MatMut<'_, E>, first: usize, maxima: &Maxima) {
-    pulp::Arch::new().dispatch(UnitLower { l, x, first, maxima });
+    bt_simd::dispatch(UnitLower { l, x, first, maxima });
 }
 
 struct UnitLower<'a, E: Element> {
@@ -357,7 +357,7 @@ fn lower_triangle<E: Element, S: Simd, const R: usize, const V: usize, const C: 
 
 /// X ← X·U⁻¹ with the upper triangle of `u`; `first` is the column of the whole matrix that `u` starts at.
 pub(crate) fn solve_upper_right<E: Element>(u: MatRef<'_, E>, x: MatMut<'_, E>, first: usize, maxima: &Maxima) {
-    pulp::Arch::new().dispatch(UpperRight { u, x, first, maxima });
+    bt_simd::dispatch(UpperRight { u, x, first, maxima });
 }
 
 struct UpperRight<'a, E: Element> {
@@ -457,7 +457,7 @@ fn upper_tile<E: Element, S: Simd, const V: usize, const C: usize>(
 
 /// A ← L\U of up to [`SMALL`] rows without pivoting. The first column whose pivot cannot be divided by, if there is one.
 pub(crate) fn eliminate<E: Element>(a: MatMut<'_, E>, first: usize, maxima: &Maxima) -> Option<usize> {
-    pulp::Arch::new().dispatch(Small { a, first, maxima })
+    bt_simd::dispatch(Small { a, first, maxima })
 }
 
 struct Small<'a, E: Element> {

@@ -304,7 +304,7 @@ mod tests {
     fn rows_of_pieces_are_loaded_and_stored_as_vectors() {
         transposes(Plain);
         #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = pulp::x86::V4::try_new() {
+        if let Some(simd) = bt_simd::avx512() {
             transposes(Avx512(simd));
         }
     }

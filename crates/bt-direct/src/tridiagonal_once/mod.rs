@@ -495,7 +495,7 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
     fn run(self) -> Self::Output {
         #[cfg(target_arch = "x86_64")]
         if const { lines::is::<T>(bt_formats::ScalarKind::F64) }
-            && let Some(simd) = pulp::x86::V4::try_new()
+            && let Some(simd) = bt_simd::avx512()
         {
             return pulp::Simd::vectorize(
                 simd,
@@ -503,7 +503,7 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
                 || self.with(lanes::Avx512(simd)),
             );
         }
-        lines::dispatch_short(
+        bt_simd::dispatch_short(
             #[inline(always)]
             || self.with(Plain),
         )

@@ -197,6 +197,8 @@ mod avx512 {
     use std::arch::x86_64::{__m256, __m512d};
     use std::sync::LazyLock;
 
+    use bt_simd::Isa;
+
     use super::Part;
     use super::compressed::CompressedRows;
     use super::lanes::{Job, Lanes};
@@ -231,7 +233,7 @@ mod avx512 {
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("popcnt")
         });
-        *FOUND
+        *FOUND && Isa::in_use() == Isa::Avx512
     }
 
     /// Whether the machine has the instructions, and the scalar goes into them.

@@ -191,7 +191,7 @@ impl<T: Scalar> SparseTriangle<T> {
 
     /// Positions from `first` on: each needs only what is in `done`.
     fn rows(&self, first: usize, done: &[T], out: &mut [T]) {
-        pulp::Arch::new().dispatch(LevelRows { t: self, first, done, out });
+        bt_simd::dispatch(LevelRows { t: self, first, done, out });
     }
 
     /// z ← what so many Jacobi sweeps make of (I + N)⁻¹·D⁻¹·z, with three work vectors of n.

@@ -281,7 +281,7 @@ struct Solve<'s, T> {
 
 impl<T: Scalar> Solve<'_, T> {
     fn dispatch(&self, z: &[Cell<T>], pipeline: Option<&Pipeline>) {
-        pulp::Arch::new().dispatch(Share { solve: self, z, pipeline });
+        bt_simd::dispatch(Share { solve: self, z, pipeline });
     }
 }
 

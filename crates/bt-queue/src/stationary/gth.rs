@@ -88,7 +88,7 @@ impl Rate for f64 {
         self
     }
     fn eliminate(envelope: &Envelope, values: &mut [Self], border: Option<&mut Border<Self>>) -> Result<(), Underflow> {
-        pulp::Arch::new().dispatch(Vectorised { envelope, values, border })
+        bt_simd::dispatch(Vectorised { envelope, values, border })
     }
 }
 

@@ -8,10 +8,12 @@
 //! Dense products and factorizations of faer choose for themselves.
 
 mod dispatch;
+mod eight;
 mod isa;
 
 #[cfg(target_arch = "x86_64")]
 pub use dispatch::{avx2, avx512};
 pub use dispatch::{dispatch, dispatch_short};
+pub use eight::{Eight, LANES};
 pub use isa::{Isa, UnknownIsa, VARIABLE, for_each_isa};
 pub use pulp;

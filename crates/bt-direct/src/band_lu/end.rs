@@ -18,7 +18,7 @@ use super::narrow::{COLUMNS, Loops};
 use super::panels::{Exchanges, GROUP, panel_stride};
 use super::{Tuning, overflow, vectors};
 #[cfg(target_arch = "x86_64")]
-use super::{avx512, panel_registers, registers};
+use super::{panel_registers, registers, two_steps};
 use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
 use crate::lines::{self, Lines};
@@ -359,7 +359,7 @@ impl<T: Scalar> End<T> {
                 let a = source.map(|_| a);
                 this.downcast_mut().is_some_and(|end| {
                     #[cfg(target_arch = "x86_64")]
-                    if avx512::eliminate(end, a, first, last) || panel_registers::eliminate(end, a, first, last) {
+                    if two_steps::eliminate(end, a, first, last) || panel_registers::eliminate(end, a, first, last) {
                         return true;
                     }
                     vectors::eliminate::<f64>(end, a, first, last)

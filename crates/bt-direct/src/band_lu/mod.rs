@@ -17,8 +17,6 @@
 //! J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
 //! doi:10.1137/1.9780898718027.
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512;
 pub(crate) mod end;
 pub(crate) mod kernels;
 pub(crate) mod narrow;
@@ -32,6 +30,8 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod single;
 pub(crate) mod substitution;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod two_steps;
 mod vectors;
 pub(crate) mod window;
 

@@ -15,9 +15,9 @@ use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::Tuning;
-use super::avx512::{Order, larger, part};
 use super::end::{Direction, End, Found, Place, Shape};
 use super::kernels::{LANES, copy, max_lanes};
+use super::two_steps::{Order, larger, part};
 
 /// Columns that leave the stage at a time, and those behind them that they reach, at most.
 const STRIP: usize = 32;
@@ -73,7 +73,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
         end.found.reach = ku.min(ncols);
         end.tops[..end.found.reach].fill(0);
     }
-    let mut order = Order::load(end, first);
+    let mut order = Order::<V4, 1>::load(end, first);
     // Behind these columns the rows that enter end with the matrix.
     let inside = rows.saturating_sub(kl).min(ncols.saturating_sub(kv));
     loop {
@@ -119,7 +119,7 @@ struct Steps<'a, const C: usize, const S: usize, const V: usize> {
     /// A's columns from the first on, instead.
     staged: Option<&'a [f64]>,
     stage: &'a mut [f64],
-    order: &'a mut Order<1>,
+    order: &'a mut Order<V4, 1>,
     norms: &'a mut Norms<V>,
     columns: Range<usize>,
 }
@@ -476,6 +476,6 @@ impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
                 lower[c * kl..][..kl].copy_from_slice(&stage[c - first][kv + 1..][..kl]);
             }
         }
-        end.found.note_u(largest);
+        end.found.note_u(cast(largest));
     }
 }

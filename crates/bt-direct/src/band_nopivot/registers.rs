@@ -20,9 +20,9 @@ use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::{BandLuNoPivot, Stop, Strip, boost};
-use crate::band_lu::avx512::larger;
 use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
+use crate::band_lu::two_steps::larger;
 use crate::pivot::Pivot;
 
 /// Columns that leave the stage at a time, those behind them that they reach, and the numbers of one: U, the pivot, L and

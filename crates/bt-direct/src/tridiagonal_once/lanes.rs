@@ -1,10 +1,12 @@
-//! Eight lanes of numbers and what the eliminations do with them: plain arrays for every scalar and machine, AVX-512
-//! registers for `f64`.
+//! Eight lanes of numbers and what the eliminations do with them: plain arrays for every scalar and machine, registers of AVX-512, or
+//! pairs of registers of AVX2, for `f64`.
 //!
 //! The transpositions are why the registers are named: written as loops over arrays, 8 × 8 transpositions become
 //! gathers, and the whole sweep takes twice the time (measured).
 
 use bt_formats::{RealScalar, Scalar, one, zero};
+#[cfg(target_arch = "x86_64")]
+use bt_formats::{Reals, RealsMut};
 
 use crate::pivot::Pivot;
 
@@ -169,28 +171,38 @@ impl<T: Scalar> Isa<T> for Plain {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+
+// These fold to nothing once T is known, and do so at once: a call by `dyn Any` would be in the compiler's way.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn doubles<T: Scalar>(from: &[T; W]) -> &[f64; W] {
+    let Some(Reals::F64(from)) = T::reals(from) else { unreachable!("only f64 comes here") };
+    from.first_chunk().expect("eight numbers")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn doubles_mut<T: Scalar>(to: &mut [T; W]) -> &mut [f64; W] {
+    let Some(RealsMut::F64(to)) = T::reals_mut(to) else { unreachable!("only f64 comes here") };
+    to.first_chunk_mut().expect("eight numbers")
+}
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::{__m512d, _CMP_LT_OQ};
 
-    use bt_formats::{Reals, RealsMut, Scalar};
+    use bt_formats::Scalar;
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
 
-    use super::{Isa, Pivot, W};
+    use super::{Isa, Pivot, W, doubles, doubles_mut};
 
     /// Registers of eight `f64`; the scalar T must be `f64`.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(pub V4);
-
-    // These fold to nothing once T is known, and do so at once: a call by `dyn Any` would be in the compiler's way.
-    #[inline(always)]
-    fn doubles<T: Scalar>(from: &[T; W]) -> &[f64; W] {
-        let Some(Reals::F64(from)) = T::reals(from) else { unreachable!("only f64 comes here") };
-        from.first_chunk().expect("eight numbers")
-    }
 
     impl<T: Scalar> Isa<T> for Avx512 {
         type V = __m512d;
@@ -201,8 +213,7 @@ mod avx512 {
         }
         #[inline(always)]
         fn store(self, v: __m512d, to: &mut [T; W]) {
-            let Some(RealsMut::F64(to)) = T::reals_mut(to) else { unreachable!("only f64 comes here") };
-            *to.first_chunk_mut().expect("eight numbers") = cast::<__m512d, [f64; W]>(v);
+            *doubles_mut(to) = cast::<__m512d, [f64; W]>(v);
         }
         #[inline(always)]
         fn splat(self, v: T) -> __m512d {
@@ -278,6 +289,125 @@ mod avx512 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{__m256d, _CMP_LT_OQ};
+
+    use bt_formats::Scalar;
+    use pulp::bytemuck::cast;
+    use pulp::x86::V3;
+
+    use super::{Isa, Pivot, W, doubles, doubles_mut};
+
+    /// Two registers of four `f64`; the scalar T must be `f64`.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(pub V3);
+
+    /// The lower lanes, and the upper ones.
+    type Pair = [__m256d; 2];
+
+    #[inline(always)]
+    fn each(a: Pair, b: Pair, op: impl Fn(__m256d, __m256d) -> __m256d) -> Pair {
+        [op(a[0], b[0]), op(a[1], b[1])]
+    }
+
+    impl<T: Scalar> Isa<T> for Avx2 {
+        type V = Pair;
+        /// All bits of a lane, or none.
+        type M = Pair;
+        #[inline(always)]
+        fn load(self, from: &[T; W]) -> Pair {
+            cast(*doubles(from))
+        }
+        #[inline(always)]
+        fn store(self, v: Pair, to: &mut [T; W]) {
+            *doubles_mut(to) = cast::<Pair, [f64; W]>(v);
+        }
+        #[inline(always)]
+        fn splat(self, v: T) -> Pair {
+            let [v, ..] = *doubles(&[v; W]);
+            [self.0.avx._mm256_set1_pd(v); 2]
+        }
+        #[inline(always)]
+        fn mul(self, a: Pair, b: Pair) -> Pair {
+            each(a, b, |a, b| self.0.avx._mm256_mul_pd(a, b))
+        }
+        #[inline(always)]
+        fn minus_mul(self, c: Pair, a: Pair, b: Pair) -> Pair {
+            let fma = self.0.fma;
+            [fma._mm256_fnmadd_pd(a[0], b[0], c[0]), fma._mm256_fnmadd_pd(a[1], b[1], c[1])]
+        }
+        #[inline(always)]
+        fn reciprocal(self, a: Pair) -> Pair {
+            let one = self.0.avx._mm256_set1_pd(1.0);
+            a.map(|a| self.0.avx._mm256_div_pd(one, a))
+        }
+        #[inline(always)]
+        fn divide(self, a: Pair, p: Pivot<T>) -> Pair {
+            let (modulus, sign) = p.parts();
+            let quotient = each(a, self.splat(T::from_real(modulus)), |a, p| self.0.avx._mm256_div_pd(a, p));
+            each(quotient, self.splat(sign), |q, s| self.0.avx._mm256_mul_pd(q, s))
+        }
+        #[inline(always)]
+        fn abs1(self, a: Pair) -> Pair {
+            let sign = self.0.avx._mm256_set1_pd(-0.0);
+            a.map(|a| self.0.avx._mm256_andnot_pd(sign, a))
+        }
+        #[inline(always)]
+        fn max(self, a: Pair, b: Pair) -> Pair {
+            each(a, b, |a, b| self.0.avx._mm256_max_pd(a, b))
+        }
+        #[inline(always)]
+        fn less(self, a: Pair, b: Pair) -> Pair {
+            each(a, b, |a, b| self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a, b))
+        }
+        #[inline(always)]
+        fn and(self, a: Pair, b: Pair) -> Pair {
+            each(a, b, |a, b| self.0.avx._mm256_and_pd(a, b))
+        }
+        #[inline(always)]
+        fn all(self, a: Pair) -> bool {
+            self.0.avx._mm256_movemask_pd(self.0.avx._mm256_and_pd(a[0], a[1])) == 0xf
+        }
+        #[inline(always)]
+        fn truth(self) -> Pair {
+            [cast([u64::MAX; 4]); 2]
+        }
+        #[inline(always)]
+        fn select(self, m: Pair, a: Pair, b: Pair) -> Pair {
+            let avx = self.0.avx;
+            [avx._mm256_blendv_pd(b[0], a[0], m[0]), avx._mm256_blendv_pd(b[1], a[1], m[1])]
+        }
+        #[inline(always)]
+        fn transpose(self, r: [Pair; W]) -> [Pair; W] {
+            let mut out = r;
+            // Quarters of four by four; those off the diagonal change places.
+            for (rows, half) in [(0, 0), (0, 1), (4, 0), (4, 1)] {
+                let quarter = self.four([r[rows][half], r[rows + 1][half], r[rows + 2][half], r[rows + 3][half]]);
+                for k in 0..4 {
+                    out[4 * half + k][rows / 4] = quarter[k];
+                }
+            }
+            out
+        }
+    }
+
+    impl Avx2 {
+        #[inline(always)]
+        fn four(self, r: [__m256d; 4]) -> [__m256d; 4] {
+            let avx = self.0.avx;
+            let (a, b) = (avx._mm256_unpacklo_pd(r[0], r[1]), avx._mm256_unpackhi_pd(r[0], r[1]));
+            let (c, d) = (avx._mm256_unpacklo_pd(r[2], r[3]), avx._mm256_unpackhi_pd(r[2], r[3]));
+            [
+                avx._mm256_permute2f128_pd::<0x20>(a, c),
+                avx._mm256_permute2f128_pd::<0x20>(b, d),
+                avx._mm256_permute2f128_pd::<0x31>(a, c),
+                avx._mm256_permute2f128_pd::<0x31>(b, d),
+            ]
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,8 +434,13 @@ mod tests {
     fn rows_of_pieces_are_loaded_and_stored_as_vectors() {
         transposes(Plain);
         #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = bt_simd::avx512() {
-            transposes(Avx512(simd));
+        {
+            if let Some(simd) = bt_simd::avx512() {
+                transposes(Avx512(simd));
+            }
+            if let Some(simd) = bt_simd::avx2() {
+                transposes(Avx2(simd));
+            }
         }
     }
 }

@@ -494,14 +494,21 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
 
     fn run(self) -> Self::Output {
         #[cfg(target_arch = "x86_64")]
-        if const { lines::is::<T>(bt_formats::ScalarKind::F64) }
-            && let Some(simd) = bt_simd::avx512()
-        {
-            return pulp::Simd::vectorize(
-                simd,
-                #[inline(always)]
-                || self.with(lanes::Avx512(simd)),
-            );
+        if const { lines::is::<T>(bt_formats::ScalarKind::F64) } {
+            if let Some(simd) = bt_simd::avx512() {
+                return pulp::Simd::vectorize(
+                    simd,
+                    #[inline(always)]
+                    || self.with(lanes::Avx512(simd)),
+                );
+            }
+            if let Some(simd) = bt_simd::avx2() {
+                return pulp::Simd::vectorize(
+                    simd,
+                    #[inline(always)]
+                    || self.with(lanes::Avx2(simd)),
+                );
+            }
         }
         bt_simd::dispatch_short(
             #[inline(always)]

@@ -1,19 +1,17 @@
-//! Narrow bands of doubles on AVX-512: the steps of `narrow.rs` two by two, with multipliers and the order of the lanes in
-//! registers.
+//! Narrow bands of doubles in eight lanes (AVX-512 or AVX2): the steps of `narrow.rs` two by two, with multipliers and the order of
+//! the lanes in registers.
 //!
 //! The pivots' rows leave their lanes, the entering rows come in and the multiples are subtracted in one pass over the window, in
 //! which a column is loaded and stored once, as whole registers: a lane written by itself would hold up the next load of the
 //! column. The first columns of a pass give the pivots of the next one, which are found while the others are updated. Rows come
 //! from A and go to U two numbers a column, without a copy in between.
 
-use std::arch::x86_64::{__m512d, __m512i};
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use bt_formats::RealScalar;
-use pulp::Simd;
-use pulp::bytemuck::cast;
-use pulp::x86::V4;
+use bt_simd::Eight;
+use pulp::bytemuck::{Pod, cast};
 
 use super::Tuning;
 use super::end::{Direction, End, Found, Lanes, Shape, reciprocal};
@@ -22,28 +20,46 @@ use super::narrow::tiny_pivot_lane;
 use crate::lines;
 use crate::pivot::Pivot;
 
-/// The columns first..last of a narrow band. False without AVX-512, for bands of a few diagonals, an odd number of columns, and
-/// where rows or columns of the window do not exist.
+/// The columns first..last of a narrow band. False without these registers, for bands of a few diagonals, an odd number of columns,
+/// and where rows or columns of the window do not exist.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
     let Shape { kl, rows, ncols, direction, .. } = end.shape;
     let kv = end.shape.kv();
-    let (Tuning::Narrow { registers, .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else { return false };
+    let Tuning::Narrow { registers, .. } = end.tuning else { return false };
     if kl == 0 || kv < 4 || !(last - first).is_multiple_of(2) || last + kl > rows || last + kv + kl > ncols {
         return false;
     }
-    match (source, direction) {
-        (None, _) => run(simd, end, InPlace, registers, first..last),
-        (Some(a), Direction::Forward) => run(simd, end, Down(a), registers, first..last),
-        (Some(a), Direction::Backward) => run(simd, end, Up(a), registers, first..last),
+    if let Some(simd) = bt_simd::avx512() {
+        from(simd, end, source, direction, registers, first..last);
+        true
+    } else if let Some(simd) = bt_simd::avx2() {
+        from(simd, end, source, direction, registers, first..last);
+        true
+    } else {
+        false
     }
-    true
 }
 
-fn run<R: Rows>(simd: V4, end: &mut End<f64>, rows: R, registers: usize, columns: Range<usize>) {
+fn from<E: Eight>(
+    simd: E,
+    end: &mut End<f64>,
+    source: Option<&[f64]>,
+    direction: Direction,
+    registers: usize,
+    columns: Range<usize>,
+) {
+    match (source, direction) {
+        (None, _) => run(simd, end, InPlace, registers, columns),
+        (Some(a), Direction::Forward) => run(simd, end, Down(a), registers, columns),
+        (Some(a), Direction::Backward) => run(simd, end, Up(a), registers, columns),
+    }
+}
+
+fn run<E: Eight, R: Rows>(simd: E, end: &mut End<f64>, rows: R, registers: usize, columns: Range<usize>) {
     match registers {
-        1 => simd.vectorize(Strip::<R, 1> { simd, end, rows, columns }),
-        2 => simd.vectorize(Strip::<R, 2> { simd, end, rows, columns }),
-        _ => simd.vectorize(Strip::<R, 4> { simd, end, rows, columns }),
+        1 => simd.vectorize(Strip::<E, R, 1> { simd, end, rows, columns }),
+        2 => simd.vectorize(Strip::<E, R, 2> { simd, end, rows, columns }),
+        _ => simd.vectorize(Strip::<E, R, 4> { simd, end, rows, columns }),
     }
 }
 
@@ -115,8 +131,8 @@ fn step<R: Rows>(rows: R, shape: Shape) -> usize {
     rows.at(shape, shape.kl, 1).wrapping_sub(rows.at(shape, shape.kl, 0))
 }
 
-struct Strip<'a, R, const V: usize> {
-    simd: V4,
+struct Strip<'a, E, R, const V: usize> {
+    simd: E,
     end: &'a mut End<f64>,
     rows: R,
     columns: Range<usize>,
@@ -124,19 +140,18 @@ struct Strip<'a, R, const V: usize> {
 
 /// The pivot of a column and its multipliers; that of the entering row is in the pivot's lane, which it takes.
 #[derive(Clone, Copy)]
-struct Gauss<const V: usize> {
+struct Gauss<E: Eight, const V: usize> {
     /// V·8 stands for the entering row.
     lane: usize,
     pivot: f64,
-    l: [__m512d; V],
+    l: [E::V; V],
 }
 
-impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
+impl<E: Eight, R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, E, R, V> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
         let Self { simd, end, rows, columns: Range { start: first, end: last } } = self;
-        let f = simd.avx512f;
         let shape = end.shape;
         let Shape { kl, ku, .. } = shape;
         let (kv, stride, step) = (shape.kv(), shape.ld() - 1, step(rows, shape));
@@ -147,8 +162,8 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
             end.tops[..ku].fill(0);
             end.found.reach = ku;
         }
-        let mut order = Order::<V>::load(end, first);
-        let mut largest = f._mm512_set1_epi64(0);
+        let mut order = Order::<E, V>::load(end, first);
+        let mut largest = simd.splat_bits(0);
 
         // The pivots of the first two columns.
         let window = end.window.as_chunks_mut::<V>().0;
@@ -180,7 +195,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
                 end.count(j, gauss.pivot);
                 let diagonal = shape.at(j, j);
                 end.values[diagonal] = gauss.pivot;
-                largest = larger(simd, largest, f._mm512_set1_pd(gauss.pivot));
+                largest = larger(simd, largest, simd.splat(gauss.pivot));
                 order.write(simd, gauss.l, &mut shape.multipliers(j, &mut end.values, &mut end.lower)[..kl]);
             }
             let multiplier = {
@@ -193,7 +208,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
             let window = &mut end.window.as_chunks_mut::<V>().0[t + 1..=t + kv + 1];
             let values = &mut end.values[..];
             let (mut at, mut to) = (entering(j).wrapping_add(step), shape.at(j, j + 1));
-            largest = larger(simd, largest, f._mm512_set1_pd(values[to]));
+            largest = larger(simd, largest, simd.splat(values[to]));
             // Both steps in column c.
             macro_rules! both {
                 ($w:expr) => {{
@@ -202,7 +217,7 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
                     let comes = rows.pair(values, at);
                     let (w, u) = both(simd, &one, &two, $w, comes, multiplier);
                     values[to..to + 2].copy_from_slice(&u);
-                    largest = larger(simd, larger(simd, largest, f._mm512_set1_pd(u[0])), f._mm512_set1_pd(u[1]));
+                    largest = larger(simd, larger(simd, largest, simd.splat(u[0])), simd.splat(u[1]));
                     w
                 }};
             }
@@ -246,21 +261,21 @@ impl<R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, R, V> {
             let (w, u) = two.pass(simd, load(farthest), farthest, rows.pair(values, at)[1]);
             *farthest = unload(w);
             values[to + 1] = u;
-            largest = larger(simd, largest, f._mm512_set1_pd(u));
+            largest = larger(simd, largest, simd.splat(u));
             (one, two) = (next_one, next_two);
         }
         end.forget_beyond(kl + 1);
         order.store(end, last);
-        end.found.note_u(largest);
+        end.found.note_u(cast(largest));
         end.slide::<V>(last - first);
     }
 }
 
 /// Lanes of the rows at the positions j, j + 1, …; no lane behind the kl-th.
 #[derive(Clone, Copy)]
-pub(super) struct Order<const V: usize>([__m512i; V]);
+pub(super) struct Order<E: Eight, const V: usize>([E::I; V]);
 
-impl<const V: usize> Order<V> {
+impl<E: Eight, const V: usize> Order<E, V> {
     pub(super) fn load(end: &End<f64>, first: usize) -> Self {
         let (kl, mask) = (end.shape.kl, end.lane_at.len() - 1);
         let mut lanes = [[-1i64; LANES]; V];
@@ -281,54 +296,59 @@ impl<const V: usize> Order<V> {
 
     /// The pivot's place. The row at position j goes there, and the entering row into the pivot's lane.
     #[inline(always)]
-    pub(super) fn exchange(&mut self, simd: V4, lane: usize, kl: usize) -> usize {
-        let f = simd.avx512f;
+    pub(super) fn exchange(&mut self, simd: E, lane: usize, kl: usize) -> usize {
         let order = &mut self.0;
         let fresh = lane == V * LANES;
-        let [displaced, ..]: [i64; LANES] = cast(order[0]);
-        let (chosen, displaced) = (f._mm512_set1_epi64(lane as i64), f._mm512_set1_epi64(displaced));
+        let [displaced, ..]: [u64; LANES] = cast(order[0]);
+        let (chosen, displaced) = (simd.splat_bits(lane as u64), simd.splat_bits(displaced));
         let mut found = 0u64;
         for v in 0..V {
-            found |= u64::from(f._mm512_cmpeq_epi64_mask(order[v], chosen)) << (LANES * v);
+            found |= u64::from(simd.bits(simd.equal(order[v], chosen))) << (LANES * v);
         }
-        let enters = f._mm512_mask_blend_epi64(if fresh { u8::MAX } else { 0 }, chosen, displaced);
+        let enters = simd.select_bits(simd.mask(if fresh { u8::MAX } else { 0 }), displaced, chosen);
         let newest = 1u64 << (kl - 1);
         for v in 0..V {
-            order[v] = f._mm512_mask_blend_epi64(part(found, v), order[v], displaced);
+            order[v] = simd.select_bits(simd.mask(part(found, v)), displaced, order[v]);
         }
         for v in 0..V {
-            let shifted = f._mm512_alignr_epi64::<1>(order[(v + 1).min(V - 1)], order[v]);
-            order[v] = f._mm512_mask_blend_epi64(part(newest, v), shifted, enters);
+            let shifted = simd.next_lanes(order[v], order[(v + 1).min(V - 1)]);
+            order[v] = simd.select_bits(simd.mask(part(newest, v)), enters, shifted);
         }
         select_unpredictable(fresh, kl, found.trailing_zeros() as usize)
     }
 
     /// The multipliers by their rows' positions.
     #[inline(always)]
-    pub(super) fn gather(&self, simd: V4, l: [__m512d; V]) -> [[f64; LANES]; V] {
-        cast_each(in_order(simd, l, self.0))
+    pub(super) fn gather(&self, simd: E, l: [E::V; V]) -> [[f64; LANES]; V] {
+        {
+            let mut out = l;
+            for v in 0..V {
+                out[v] = simd.gather(l, self.0[v]);
+            }
+            cast_each(out)
+        }
     }
 
     /// Writes them.
     #[inline(always)]
-    fn write(&self, simd: V4, l: [__m512d; V], column: &mut [f64]) {
+    fn write(&self, simd: E, l: [E::V; V], column: &mut [f64]) {
         let kl = column.len();
         for (v, l) in self.gather(simd, l).into_iter().enumerate() {
             let rest = &mut column[(v * LANES).min(kl)..];
             if let Some(full) = rest.first_chunk_mut::<LANES>() {
                 *full = l;
             } else {
-                simd.partial_store_f64s(rest, cast(l));
+                rest.copy_from_slice(&l[..rest.len()]);
             }
         }
     }
 }
 
 /// Two steps in the columns behind the ones that `at` and `to` stand for.
-struct Sweep<'a, R, const V: usize> {
-    simd: V4,
-    one: &'a Gauss<V>,
-    two: &'a Gauss<V>,
+struct Sweep<'a, E: Eight, R, const V: usize> {
+    simd: E,
+    one: &'a Gauss<E, V>,
+    two: &'a Gauss<E, V>,
     rows: R,
     columns: &'a mut [[Lanes<f64>; V]],
     values: &'a mut [f64],
@@ -347,31 +367,30 @@ mod pivots {
     pub(super) const BOTH_ENTER: u8 = 4;
 }
 
-impl<R: Rows, const V: usize> Sweep<'_, R, V> {
+impl<E: Eight, R: Rows, const V: usize> Sweep<'_, E, R, V> {
     /// A loop for each case, without choices in it; the largest |u| by bits. Not inlined: it needs the registers for itself.
     #[inline(never)]
-    fn by_lanes(self) -> __m512d {
+    fn by_lanes(self) -> E::V {
         let fresh = [self.one.lane, self.two.lane].map(|lane| lane == V * LANES);
         let simd = self.simd;
         match fresh {
-            [true, true] => simd.vectorize(Case::<R, V, { pivots::BOTH_ENTER }>(self)),
-            [true, false] => simd.vectorize(Case::<R, V, { pivots::FIRST_ENTERS }>(self)),
-            [false, true] => simd.vectorize(Case::<R, V, { pivots::SECOND_ENTERS }>(self)),
-            _ if self.one.lane == self.two.lane => simd.vectorize(Case::<R, V, { pivots::SAME_LANE }>(self)),
-            _ => simd.vectorize(Case::<R, V, { pivots::IN_LANES }>(self)),
+            [true, true] => simd.vectorize(Case::<E, R, V, { pivots::BOTH_ENTER }>(self)),
+            [true, false] => simd.vectorize(Case::<E, R, V, { pivots::FIRST_ENTERS }>(self)),
+            [false, true] => simd.vectorize(Case::<E, R, V, { pivots::SECOND_ENTERS }>(self)),
+            _ if self.one.lane == self.two.lane => simd.vectorize(Case::<E, R, V, { pivots::SAME_LANE }>(self)),
+            _ => simd.vectorize(Case::<E, R, V, { pivots::IN_LANES }>(self)),
         }
     }
 }
 
-struct Case<'a, R, const V: usize, const PIVOTS: u8>(Sweep<'a, R, V>);
+struct Case<'a, E: Eight, R, const V: usize, const PIVOTS: u8>(Sweep<'a, E, R, V>);
 
-impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_, R, V, PIVOTS> {
-    type Output = __m512d;
+impl<E: Eight, R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_, E, R, V, PIVOTS> {
+    type Output = E::V;
     /// The lanes that rows enter are computed and stored one by one, behind the column: its next load is a pass away.
     #[inline(always)]
-    fn call(self) -> __m512d {
+    fn call(self) -> E::V {
         let Sweep { simd, one, two, rows, columns, values, mut at, mut to, shape } = self.0;
-        let f = simd.avx512f;
         let (stride, step) = (shape.ld() - 1, step(rows, shape));
         let (i, k) = (one.place(), two.place());
         let (first, second): ([[f64; LANES]; V], [[f64; LANES]; V]) = (cast_each(one.l), cast_each(two.l));
@@ -379,7 +398,7 @@ impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_,
         // Multipliers of the first and second step in the lanes of the first and second pivot.
         let of = |l: &[[f64; LANES]; V], place: usize| l[place / LANES][place % LANES];
         let (l_i, l_k, m_i, m_k) = (of(&first, i), of(&first, k), of(&second, i), of(&second, k));
-        let mut largest = f._mm512_set1_epi64(0);
+        let mut largest = simd.splat_bits(0);
         for column in columns {
             at = at.wrapping_add(step);
             to += stride;
@@ -395,11 +414,11 @@ impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_,
                 _ => l_k.mul_add(-u, column[k / LANES].0[k % LANES]),
             };
             values[to..to + 2].copy_from_slice(&[u, v]);
-            let (us, vs) = (f._mm512_set1_pd(u), f._mm512_set1_pd(v));
+            let (us, vs) = (simd.splat(u), simd.splat(v));
             largest = larger(simd, larger(simd, largest, us), vs);
             for r in 0..V {
-                let w = f._mm512_fnmadd_pd(l[r], us, cast(column[r].0));
-                column[r].0 = cast(f._mm512_fnmadd_pd(m[r], vs, w));
+                let w = simd.minus_mul(cast(column[r].0), l[r], us);
+                column[r].0 = cast(simd.minus_mul(w, m[r], vs));
             }
             if matches!(PIVOTS, pivots::IN_LANES | pivots::SECOND_ENTERS) {
                 column[i / LANES].0[i % LANES] = m_i.mul_add(-v, entered);
@@ -415,14 +434,14 @@ impl<R: Rows, const V: usize, const PIVOTS: u8> pulp::NullaryFnOnce for Case<'_,
 /// Two steps in one column, in which the entering rows hold `comes`; the column and the pivots' rows. `multiplier` is that of
 /// the first step in the second pivot's lane.
 #[inline(always)]
-fn both<const V: usize>(
-    simd: V4,
-    one: &Gauss<V>,
-    two: &Gauss<V>,
+fn both<E: Eight, const V: usize>(
+    simd: E,
+    one: &Gauss<E, V>,
+    two: &Gauss<E, V>,
     column: &[Lanes<f64>; V],
     comes: [f64; 2],
     multiplier: f64,
-) -> ([__m512d; V], [f64; 2]) {
+) -> ([E::V; V], [f64; 2]) {
     let (w, u) = one.pass(simd, load(column), column, comes[0]);
     // What the second pivot's lane holds by then.
     let place = two.place();
@@ -434,9 +453,8 @@ fn both<const V: usize>(
 
 /// max(`largest`, |v|) by their bits.
 #[inline(always)]
-pub(crate) fn larger(simd: V4, largest: __m512i, v: __m512d) -> __m512i {
-    let f = simd.avx512f;
-    f._mm512_max_epu64(largest, f._mm512_and_si512(cast(v), f._mm512_set1_epi64(i64::MAX)))
+pub(crate) fn larger<E: Eight>(simd: E, largest: E::I, v: E::V) -> E::I {
+    simd.max_bits(largest, simd.modulus_bits(v))
 }
 
 impl End<f64> {
@@ -461,43 +479,39 @@ impl End<f64> {
 impl Found<f64> {
     /// Notes the largest of U lane by lane, by their bits: NaN and infinity have larger ones than all numbers.
     #[inline(always)]
-    pub(super) fn note_u(&mut self, largest: __m512i) {
-        let largest: [u64; LANES] = cast(largest);
+    pub(super) fn note_u(&mut self, largest: [u64; LANES]) {
         for (max, bits) in self.max_u.iter_mut().zip(largest) {
             *max = max.max_nan(f64::from_bits(bits));
         }
     }
 }
 
-impl<const V: usize> Gauss<V> {
+impl<E: Eight, const V: usize> Gauss<E, V> {
     /// Of a column, in registers and in memory, and the entering row's value in it. The pivot is the largest but for its last
     /// bits, where its lane stands as the columns are compared.
     #[inline(always)]
-    fn of(simd: V4, column: [__m512d; V], memory: &[Lanes<f64>; V], entering: f64) -> Self {
-        let f = simd.avx512f;
-        let (modulus, mut ranks) = (f._mm512_set1_epi64(i64::MAX & !63), cast([63i64, 62, 61, 60, 59, 58, 57, 56]));
-        let mut best = f._mm512_set1_epi64(0);
+    fn of(simd: E, column: [E::V; V], memory: &[Lanes<f64>; V], entering: f64) -> Self {
+        let (modulus, mut ranks) = (simd.splat_bits(i64::MAX as u64 & !63), cast([63u64, 62, 61, 60, 59, 58, 57, 56]));
+        let mut best = simd.splat_bits(0);
         for v in 0..V {
-            let key = f._mm512_or_si512(f._mm512_and_si512(cast(column[v]), modulus), ranks);
-            best = f._mm512_max_epu64(best, key);
-            ranks = f._mm512_sub_epi64(ranks, f._mm512_set1_epi64(LANES as i64));
+            let key = simd.or(simd.and(cast(column[v]), modulus), ranks);
+            best = simd.max_bits(best, key);
+            ranks = simd.sub_bits(ranks, simd.splat_bits(LANES as u64));
         }
-        let [low, high]: [_; 2] = cast(best);
-        let [low, high]: [_; 2] = cast(simd.avx512vl._mm256_max_epu64(low, high));
-        let [low, high]: [u64; 2] = cast(simd.avx512vl._mm_max_epu64(low, high));
-        let best = low.max(high).max((entering.to_bits() & (i64::MAX as u64 & !63)) | (63 - V * LANES) as u64);
+        let best =
+            simd.largest_bits(best).max((entering.to_bits() & (i64::MAX as u64 & !63)) | (63 - V * LANES) as u64);
         let lane = if best >= 64 { 63 - (best & 63) as usize } else { tiny_pivot_lane(memory, entering) };
         let place = lane.min(V * LANES - 1);
         let pivot = select_unpredictable(lane == V * LANES, entering, memory[place / LANES].0[place % LANES]);
-        let (taken, comes) = (1u64 << lane, f._mm512_set1_pd(entering));
+        let (taken, comes) = (1u64 << lane, simd.splat(entering));
         let mut l = column;
         for v in 0..V {
-            l[v] = f._mm512_mask_blend_pd(part(taken, v), l[v], comes);
+            l[v] = simd.select(simd.mask(part(taken, v)), comes, l[v]);
         }
         if let Some(r) = reciprocal(pivot) {
-            let r = f._mm512_set1_pd(r);
+            let r = simd.splat(r);
             for v in 0..V {
-                l[v] = f._mm512_mul_pd(l[v], r);
+                l[v] = simd.mul(l[v], r);
             }
         } else {
             l = quotients(l.map(cast), pivot).map(cast);
@@ -514,7 +528,7 @@ impl<const V: usize> Gauss<V> {
     /// This step in a column, in registers and in memory, in which the entering row holds `comes`; the column and the
     /// pivot's row.
     #[inline(always)]
-    fn pass(&self, simd: V4, w: [__m512d; V], memory: &[Lanes<f64>; V], comes: f64) -> ([__m512d; V], f64) {
+    fn pass(&self, simd: E, w: [E::V; V], memory: &[Lanes<f64>; V], comes: f64) -> ([E::V; V], f64) {
         let place = self.place();
         let u = select_unpredictable(self.lane == V * LANES, comes, memory[place / LANES].0[place % LANES]);
         (self.subtract(simd, w, u, comes), u)
@@ -522,11 +536,11 @@ impl<const V: usize> Gauss<V> {
 
     /// The entering row takes the pivot's lane; w − l·u.
     #[inline(always)]
-    fn subtract(&self, simd: V4, mut w: [__m512d; V], u: f64, comes: f64) -> [__m512d; V] {
-        let f = simd.avx512f;
-        let (u, comes, taken) = (f._mm512_set1_pd(u), f._mm512_set1_pd(comes), 1u64 << self.lane);
+    fn subtract(&self, simd: E, mut w: [E::V; V], u: f64, comes: f64) -> [E::V; V] {
+        let (u, comes, taken) = (simd.splat(u), simd.splat(comes), 1u64 << self.lane);
         for v in 0..V {
-            w[v] = f._mm512_fnmadd_pd(self.l[v], u, f._mm512_mask_blend_pd(part(taken, v), w[v], comes));
+            let entered = simd.select(simd.mask(part(taken, v)), comes, w[v]);
+            w[v] = simd.minus_mul(entered, self.l[v], u);
         }
         w
     }
@@ -555,41 +569,21 @@ pub(super) fn part(lanes: u64, v: usize) -> u8 {
 }
 
 #[inline(always)]
-fn load<const V: usize>(column: &[Lanes<f64>; V]) -> [__m512d; V] {
+fn load<X: Pod, const V: usize>(column: &[Lanes<f64>; V]) -> [X; V] {
     cast_each(column.map(|v| v.0))
 }
 
 #[inline(always)]
-fn unload<const V: usize>(column: [__m512d; V]) -> [Lanes<f64>; V] {
+fn unload<X: Pod, const V: usize>(column: [X; V]) -> [Lanes<f64>; V] {
     cast_each(column).map(Lanes)
 }
 
 /// Arrays as registers.
 #[inline(always)]
-fn cast_each<A: pulp::bytemuck::Pod, B: pulp::bytemuck::Pod, const V: usize>(from: [A; V]) -> [B; V] {
+fn cast_each<A: Pod, B: Pod, const V: usize>(from: [A; V]) -> [B; V] {
     let mut out = [B::zeroed(); V];
     for v in 0..V {
         out[v] = cast(from[v]);
-    }
-    out
-}
-
-/// l of lane `order[0]`, of `order[1]` and so on.
-#[inline(always)]
-fn in_order<const V: usize>(simd: V4, l: [__m512d; V], order: [__m512i; V]) -> [__m512d; V] {
-    let f = simd.avx512f;
-    let mut out = l;
-    for v in 0..V {
-        out[v] = match V {
-            1 => f._mm512_permutexvar_pd(order[v], l[0]),
-            2 => f._mm512_permutex2var_pd(l[0], order[v], l[1]),
-            _ => {
-                let low = f._mm512_permutex2var_pd(l[0], order[v], l[1]);
-                let high = f._mm512_permutex2var_pd(l[2], order[v], l[V - 1]);
-                let in_high = f._mm512_test_epi64_mask(order[v], f._mm512_set1_epi64(16));
-                f._mm512_mask_blend_pd(in_high, low, high)
-            }
-        };
     }
     out
 }

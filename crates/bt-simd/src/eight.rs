@@ -36,12 +36,16 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// a ∧ b
     fn and(self, a: Self::I, b: Self::I) -> Self::I;
+    /// ¬a ∧ b
+    fn and_not(self, a: Self::I, b: Self::I) -> Self::I;
     /// a ∨ b
     fn or(self, a: Self::I, b: Self::I) -> Self::I;
     /// a − b
     fn sub_bits(self, a: Self::I, b: Self::I) -> Self::I;
     /// The larger of two integers below 2⁶³.
     fn max_bits(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The largest of eight integers below 2⁶³, in all lanes.
+    fn spread_largest_bits(self, a: Self::I) -> Self::I;
     /// The largest of eight integers below 2⁶³.
     fn largest_bits(self, a: Self::I) -> u64;
     /// Where a = b.
@@ -52,6 +56,10 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn bits(self, m: Self::M) -> u8;
     /// a where m holds, b elsewhere.
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
+    /// Lane `lane` of v in all lanes, or x where that is 8; the same number in all lanes of `lane`, and of x.
+    fn pick(self, v: Self::V, lane: Self::I, x: Self::V) -> Self::V;
+    /// The same, with more time until `lane` is needed and with `within` in all lanes where it is below 8.
+    fn pick_late(self, v: Self::V, lane: Self::I, within: Self::M, x: Self::V) -> Self::V;
     /// Lanes 1 … 7 of a, and lane 0 of b.
     fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I;
     /// The sum of the lanes, pairwise: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
@@ -61,6 +69,12 @@ pub trait Eight: Copy + Send + Sync + 'static {
     #[inline(always)]
     fn select_bits(self, m: Self::M, a: Self::I, b: Self::I) -> Self::I {
         bytemuck::cast(self.select(m, bytemuck::cast(a), bytemuck::cast(b)))
+    }
+
+    /// |a|
+    #[inline(always)]
+    fn abs(self, a: Self::V) -> Self::V {
+        bytemuck::cast(self.modulus_bits(a))
     }
 
     /// |a|, as bits.
@@ -125,6 +139,10 @@ mod avx512 {
             self.avx512f._mm512_and_si512(a, b)
         }
         #[inline(always)]
+        fn and_not(self, a: __m512i, b: __m512i) -> __m512i {
+            self.avx512f._mm512_andnot_si512(a, b)
+        }
+        #[inline(always)]
         fn or(self, a: __m512i, b: __m512i) -> __m512i {
             self.avx512f._mm512_or_si512(a, b)
         }
@@ -135,6 +153,13 @@ mod avx512 {
         #[inline(always)]
         fn max_bits(self, a: __m512i, b: __m512i) -> __m512i {
             self.avx512f._mm512_max_epu64(a, b)
+        }
+        #[inline(always)]
+        fn spread_largest_bits(self, a: __m512i) -> __m512i {
+            let f = self.avx512f;
+            let a = f._mm512_max_epu64(a, f._mm512_shuffle_i64x2::<0b01_00_11_10>(a, a));
+            let a = f._mm512_max_epu64(a, f._mm512_shuffle_i64x2::<0b10_11_00_01>(a, a));
+            f._mm512_max_epu64(a, cast(f._mm512_permute_pd::<0b0101_0101>(cast(a))))
         }
         #[inline(always)]
         fn largest_bits(self, a: __m512i) -> u64 {
@@ -158,6 +183,14 @@ mod avx512 {
         #[inline(always)]
         fn select(self, m: u8, a: __m512d, b: __m512d) -> __m512d {
             self.avx512f._mm512_mask_blend_pd(m, b, a)
+        }
+        #[inline(always)]
+        fn pick(self, v: __m512d, lane: __m512i, x: __m512d) -> __m512d {
+            self.avx512f._mm512_permutex2var_pd(v, lane, x)
+        }
+        #[inline(always)]
+        fn pick_late(self, v: __m512d, lane: __m512i, within: u8, x: __m512d) -> __m512d {
+            self.avx512f._mm512_mask_permutexvar_pd(x, within, lane, v)
         }
         #[inline(always)]
         fn next_lanes(self, a: __m512i, b: __m512i) -> __m512i {
@@ -197,11 +230,6 @@ mod avx2 {
     /// The lower lanes, and the upper ones.
     type Pair<T> = [T; 2];
 
-    #[inline(always)]
-    fn each<A: Copy, B: Copy, C>(a: Pair<A>, b: Pair<B>, op: impl Fn(A, B) -> C) -> Pair<C> {
-        [op(a[0], b[0]), op(a[1], b[1])]
-    }
-
     impl Eight for V3 {
         type V = Pair<__m256d>;
         type I = Pair<__m256i>;
@@ -222,15 +250,15 @@ mod avx2 {
         }
         #[inline(always)]
         fn add(self, a: Self::V, b: Self::V) -> Self::V {
-            each(a, b, |a, b| self.avx._mm256_add_pd(a, b))
+            [self.avx._mm256_add_pd(a[0], b[0]), self.avx._mm256_add_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn mul(self, a: Self::V, b: Self::V) -> Self::V {
-            each(a, b, |a, b| self.avx._mm256_mul_pd(a, b))
+            [self.avx._mm256_mul_pd(a[0], b[0]), self.avx._mm256_mul_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn div(self, a: Self::V, b: Self::V) -> Self::V {
-            each(a, b, |a, b| self.avx._mm256_div_pd(a, b))
+            [self.avx._mm256_div_pd(a[0], b[0]), self.avx._mm256_div_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn minus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V {
@@ -238,23 +266,33 @@ mod avx2 {
         }
         #[inline(always)]
         fn min(self, a: Self::V, b: Self::V) -> Self::V {
-            each(a, b, |a, b| self.avx._mm256_min_pd(a, b))
+            [self.avx._mm256_min_pd(a[0], b[0]), self.avx._mm256_min_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn and(self, a: Self::I, b: Self::I) -> Self::I {
-            each(a, b, |a, b| self.avx2._mm256_and_si256(a, b))
+            [self.avx2._mm256_and_si256(a[0], b[0]), self.avx2._mm256_and_si256(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn and_not(self, a: Self::I, b: Self::I) -> Self::I {
+            [self.avx2._mm256_andnot_si256(a[0], b[0]), self.avx2._mm256_andnot_si256(a[1], b[1])]
         }
         #[inline(always)]
         fn or(self, a: Self::I, b: Self::I) -> Self::I {
-            each(a, b, |a, b| self.avx2._mm256_or_si256(a, b))
+            [self.avx2._mm256_or_si256(a[0], b[0]), self.avx2._mm256_or_si256(a[1], b[1])]
         }
         #[inline(always)]
         fn sub_bits(self, a: Self::I, b: Self::I) -> Self::I {
-            each(a, b, |a, b| self.avx2._mm256_sub_epi64(a, b))
+            [self.avx2._mm256_sub_epi64(a[0], b[0]), self.avx2._mm256_sub_epi64(a[1], b[1])]
         }
         #[inline(always)]
         fn max_bits(self, a: Self::I, b: Self::I) -> Self::I {
-            each(a, b, |a, b| self.larger(a, b))
+            [self.larger(a[0], b[0]), self.larger(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn spread_largest_bits(self, a: Self::I) -> Self::I {
+            let a = self.larger(a[0], a[1]);
+            let a = self.larger(a, self.avx2._mm256_permute4x64_epi64::<0b01_00_11_10>(a));
+            [self.larger(a, self.avx2._mm256_shuffle_epi32::<0b01_00_11_10>(a)); 2]
         }
         #[inline(always)]
         fn largest_bits(self, a: Self::I) -> u64 {
@@ -263,7 +301,7 @@ mod avx2 {
         }
         #[inline(always)]
         fn equal(self, a: Self::I, b: Self::I) -> Self::M {
-            each(a, b, |a, b| self.avx2._mm256_cmpeq_epi64(a, b))
+            [self.avx2._mm256_cmpeq_epi64(a[0], b[0]), self.avx2._mm256_cmpeq_epi64(a[1], b[1])]
         }
         #[inline(always)]
         fn mask(self, bits: u8) -> Self::M {
@@ -272,8 +310,8 @@ mod avx2 {
         }
         #[inline(always)]
         fn bits(self, m: Self::M) -> u8 {
-            let [low, high] = m.map(|m| self.avx._mm256_movemask_pd(cast(m)) as u8);
-            low | high << 4
+            let [low, high] = [self.avx._mm256_movemask_pd(cast(m[0])), self.avx._mm256_movemask_pd(cast(m[1]))];
+            (low | high << 4) as u8
         }
         #[inline(always)]
         fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V {
@@ -281,14 +319,26 @@ mod avx2 {
             [avx._mm256_blendv_pd(b[0], a[0], cast(m[0])), avx._mm256_blendv_pd(b[1], a[1], cast(m[1]))]
         }
         #[inline(always)]
+        fn pick(self, v: Self::V, [lane, _]: Self::I, x: Self::V) -> Self::V {
+            let (i, avx) = (self.avx2, self.avx);
+            // Both halves of the number in lane `lane` mod 4.
+            let twice = i._mm256_add_epi64(lane, lane);
+            let halves = i._mm256_or_si256(twice, i._mm256_slli_epi64::<32>(twice));
+            let halves = i._mm256_or_si256(halves, cast([1u64 << 32; 4]));
+            let low = i._mm256_permutevar8x32_epi32(cast(v[0]), halves);
+            let high = i._mm256_permutevar8x32_epi32(cast(v[1]), halves);
+            let upper = i._mm256_cmpgt_epi64(lane, cast([3u64; 4]));
+            let entering = i._mm256_cmpgt_epi64(lane, cast([7u64; 4]));
+            let within = avx._mm256_blendv_pd(cast(low), cast(high), cast(upper));
+            [avx._mm256_blendv_pd(within, x[0], cast(entering)); 2]
+        }
+        #[inline(always)]
+        fn pick_late(self, v: Self::V, lane: Self::I, _: Self::M, x: Self::V) -> Self::V {
+            self.pick(v, lane, x)
+        }
+        #[inline(always)]
         fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I {
-            let next = |a, b| {
-                // 1 2 3 0 of a, and 0 of b in the place of the last.
-                let (a, b) = (self.avx2._mm256_permute4x64_epi64::<0b00_11_10_01>(a), b);
-                let b = self.avx2._mm256_permute4x64_epi64::<0b00_00_00_00>(b);
-                self.avx2._mm256_blend_epi32::<0b1100_0000>(a, b)
-            };
-            [next(a[0], a[1]), next(a[1], b[0])]
+            [self.next(a[0], a[1]), self.next(a[1], b[0])]
         }
         #[inline(always)]
         fn sum(self, a: Self::V) -> f64 {
@@ -298,7 +348,10 @@ mod avx2 {
         #[inline(always)]
         fn gather<const V: usize>(self, from: [Self::V; V], index: Self::I) -> Self::V {
             let index: [u64; LANES] = cast(index);
-            let numbers: [[f64; LANES]; V] = from.map(cast);
+            let mut numbers = [[0.0; LANES]; V];
+            for v in 0..V {
+                numbers[v] = cast(from[v]);
+            }
             let mut out = [0.0; LANES];
             for (out, i) in out.iter_mut().zip(index) {
                 *out = numbers[i as usize / LANES % V][i as usize % LANES];
@@ -307,16 +360,25 @@ mod avx2 {
         }
     }
 
-    /// The larger of two integers below 2⁶³, lane by lane.
-    trait Larger {
+    /// What one register does.
+    trait Half {
+        /// The larger of two integers below 2⁶³, lane by lane.
         fn larger(self, a: __m256i, b: __m256i) -> __m256i;
+        /// Lanes 1, 2 and 3 of a, and lane 0 of b.
+        fn next(self, a: __m256i, b: __m256i) -> __m256i;
     }
 
-    impl Larger for V3 {
+    impl Half for V3 {
         #[inline(always)]
         fn larger(self, a: __m256i, b: __m256i) -> __m256i {
             let m = self.avx2._mm256_cmpgt_epi64(a, b);
             self.avx2._mm256_blendv_epi8(b, a, m)
+        }
+        #[inline(always)]
+        fn next(self, a: __m256i, b: __m256i) -> __m256i {
+            let moved = self.avx2._mm256_permute4x64_epi64::<0b00_11_10_01>(a);
+            let first = self.avx2._mm256_permute4x64_epi64::<0b00_00_00_00>(b);
+            self.avx2._mm256_blend_epi32::<0b1100_0000>(moved, first)
         }
     }
 }
@@ -348,6 +410,13 @@ mod tests {
             bits(e.min(c, b)),
             integers(e.and(ma, mb)),
             integers(e.or(ma, mb)),
+            integers(e.and_not(ma, mb)),
+            integers(e.spread_largest_bits(ma)),
+            bits(e.pick(a, e.splat_bits(1), e.splat(9.0))),
+            bits(e.pick(a, e.splat_bits(5), e.splat(9.0))),
+            bits(e.pick(a, e.splat_bits(8), e.splat(9.0))),
+            bits(e.pick_late(a, e.splat_bits(6), e.mask(0xff), e.splat(9.0))),
+            bits(e.pick_late(a, e.splat_bits(8), e.mask(0), e.splat(9.0))),
             integers(e.sub_bits(ma, order)),
             integers(e.max_bits(ma, mb)),
             [e.largest_bits(ma), e.largest_bits(mb), 0, 0, 0, 0, 0, 0],
@@ -370,16 +439,19 @@ mod tests {
         let Some(short) = pulp::x86::V3::try_new().map(results) else { return };
         let expected = [
             (1, [77; LANES]),
-            (12, [0b0001_0000; LANES]),
-            (14, [0b1010_0110; LANES]),
-            (16, [3, 9, 15, 0, 8, 6, 13, 4]),
-            (17, [1, 7, 0, 2, 6, 5, 4, 3]),
+            (11, [(-2.25f64).to_bits(); LANES]),
+            (12, [7f64.to_bits(); LANES]),
+            (13, [9f64.to_bits(); LANES]),
+            (19, [0b0001_0000; LANES]),
+            (21, [0b1010_0110; LANES]),
+            (23, [3, 9, 15, 0, 8, 6, 13, 4]),
+            (24, [1, 7, 0, 2, 6, 5, 4, 3]),
         ];
         for (which, lanes) in expected {
             assert_eq!(short[which], lanes, "{which}");
         }
-        assert_eq!(f64::from_bits(short[19][0]), -1e-310);
-        assert_eq!(f64::from_bits(short[20][1]), 0.2);
+        assert_eq!(f64::from_bits(short[26][0]), -1e-310);
+        assert_eq!(f64::from_bits(short[27][1]), 0.2);
         if let Some(long) = pulp::x86::V4::try_new().map(results) {
             for (which, (a, b)) in short.iter().zip(&long).enumerate() {
                 assert_eq!(a, b, "{which}");

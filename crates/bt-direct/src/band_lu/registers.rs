@@ -1,4 +1,5 @@
-//! Narrow bands of doubles on AVX-512 whose window stays in registers, kl ≤ 8 and kl + ku ≤ 16: a register a column, a lane a row.
+//! Narrow bands of doubles in eight lanes whose window stays in registers, kl ≤ 8 and kl + ku ≤ 16: a register of AVX-512 a column,
+//! or two of AVX2, which are kept in the first-level cache where there are too few; a lane a row.
 //!
 //! Lanes are used as in `narrow.rs`, so that the factors have the same bits. A row enters by broadcasts from A. The factors are
 //! staged in the first-level cache, rows of U one number a column, in LAPACK's layout with room between the columns, and leave it
@@ -6,13 +7,11 @@
 //! of its rows enters. What limits a step is the chain from one pivot to the next, the search within a register and two products,
 //! all candidates being inverted meanwhile.
 
-use std::arch::x86_64::{__m512d, __m512i};
 use std::ops::Range;
 
 use bt_formats::prefetch;
-use pulp::Simd;
+use bt_simd::Eight;
 use pulp::bytemuck::cast;
-use pulp::x86::V4;
 
 use super::Tuning;
 use super::end::{Direction, End, Found, Place, Shape};
@@ -38,23 +37,31 @@ impl<const S: usize> Default for Stage<S> {
 /// Eliminates columns from the first on and returns the first one that it does not: all are done, there are no such registers, the
 /// window is too large, a value is not finite, or a pivot is zero or has no reciprocal.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, columns: Range<usize>) -> usize {
+    if let Some(simd) = bt_simd::avx512() {
+        within(simd, end, source, columns)
+    } else if let Some(simd) = bt_simd::avx2() {
+        within(simd, end, source, columns)
+    } else {
+        columns.start
+    }
+}
+
+fn within<E: Eight>(simd: E, end: &mut End<f64>, source: Option<&[f64]>, columns: Range<usize>) -> usize {
     let (kl, kv) = (end.shape.kl, end.shape.kv());
-    let (Tuning::Narrow { registers: 1, .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else {
-        return columns.start;
-    };
+    let Tuning::Narrow { registers: 1, .. } = end.tuning else { return columns.start };
     match kv {
         _ if kl == 0 || columns.is_empty() => columns.start,
-        ..=7 => by_strips::<7, 16, 1>(simd, end, source, columns),
-        8..=15 => by_strips::<16, 32, 2>(simd, end, source, columns),
-        16 => by_strips::<16, 32, 3>(simd, end, source, columns),
+        ..=7 => by_strips::<E, 7, 16, 1>(simd, end, source, columns),
+        8..=15 => by_strips::<E, 16, 32, 2>(simd, end, source, columns),
+        16 => by_strips::<E, 16, 32, 3>(simd, end, source, columns),
         _ => columns.start,
     }
 }
 
 /// A window of C columns, S > C + 8 numbers a column of the stage, V registers a column of A. The parts are functions of their own:
 /// they need the registers.
-fn by_strips<const C: usize, const S: usize, const V: usize>(
-    simd: V4,
+fn by_strips<E: Eight, const C: usize, const S: usize, const V: usize>(
+    simd: E,
     end: &mut End<f64>,
     source: Option<&[f64]>,
     columns: Range<usize>,
@@ -62,7 +69,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
     let Range { start: mut first, end: last } = columns;
     let Shape { kl, ku, rows, ncols, .. } = end.shape;
     let kv = end.shape.kv();
-    let mut norms = Norms::<V>::of(&end.found);
+    let mut norms = Norms::<E, V>::of(&end.found);
     if !norms.measure_to(simd, end, source, first + kv + STRIP) {
         return first;
     }
@@ -73,7 +80,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
         end.found.reach = ku.min(ncols);
         end.tops[..end.found.reach].fill(0);
     }
-    let mut order = Order::<V4, 1>::load(end, first);
+    let mut order = Order::<E, 1>::load(end, first);
     // Behind these columns the rows that enter end with the matrix.
     let inside = rows.saturating_sub(kl).min(ncols.saturating_sub(kv));
     loop {
@@ -86,7 +93,7 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
             }
         }
         let a = staged.as_ref().map(|a: &Stage<S>| a.0.as_flattened());
-        let steps = Steps::<C, S, V> {
+        let steps = Steps::<E, C, S, V> {
             simd,
             end,
             source,
@@ -112,27 +119,26 @@ fn by_strips<const C: usize, const S: usize, const V: usize>(
 
 /// The columns of a strip up to one without a pivot, which is returned, or the last; the stage begins with the first. As many
 /// columns of A are measured, if they have kl + ku + 1 rows.
-struct Steps<'a, const C: usize, const S: usize, const V: usize> {
-    simd: V4,
+struct Steps<'a, E: Eight, const C: usize, const S: usize, const V: usize> {
+    simd: E,
     end: &'a mut End<f64>,
     source: Option<&'a [f64]>,
     /// A's columns from the first on, instead.
     staged: Option<&'a [f64]>,
     stage: &'a mut [f64],
-    order: &'a mut Order<V4, 1>,
-    norms: &'a mut Norms<V>,
+    order: &'a mut Order<E, 1>,
+    norms: &'a mut Norms<E, V>,
     columns: Range<usize>,
 }
 
-impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, C, S, V> {
+impl<E: Eight, const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, E, C, S, V> {
     type Output = usize;
     #[inline(always)]
     fn call(self) -> usize {
         let Self { simd, end, source, staged, stage, order, norms, columns: Range { start: first, end: last } } = self;
-        let f = simd.avx512f;
         let shape @ Shape { n, kl, ku, rows, ncols, looks_at, .. } = end.shape;
         let (kv, ld) = (shape.kv(), shape.ld());
-        let mut w = [f._mm512_setzero_pd(); C];
+        let mut w = [simd.splat(0.0); C];
         for c in 0..C {
             // Behind kl + ku columns there are none, or zeros.
             w[c] = end.window.get(c).map_or(w[c], |column| cast(column.0));
@@ -152,14 +158,14 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
         };
         let mut measures = shape.source_column(norms.measured) + shape.source_room();
         let whole = n.saturating_sub(kl).min(ncols).min(looks_at);
-        let mut smallest = f._mm512_set1_pd(f64::INFINITY);
+        let mut smallest = simd.splat(f64::INFINITY);
         let (mut flops, mut reach) = (0, end.found.reach);
         let (pivots, tops) = (&mut end.pivots[first..last], &mut end.tops[..]);
         let (mut lanes, mut sums) = (*order, *norms);
         // Behind the last step there may be none.
         macro_rules! comes {
             ($at:expr) => {
-                f._mm512_set1_pd(enters.get($at).map_or(0.0, |&x| x))
+                simd.splat(enters.get($at).map_or(0.0, |&x| x))
             };
         }
         let mut gauss = Gauss::of(simd, w[0], comes!(at));
@@ -167,9 +173,9 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
         macro_rules! note {
             ($j:expr) => {
                 let j = $j;
-                smallest = f._mm512_min_pd(smallest, f._mm512_abs_pd(gauss.pivot));
+                smallest = simd.min(smallest, simd.abs(gauss.pivot));
                 let [p, ..]: [f64; LANES] = cast(gauss.pivot);
-                let position = j + lanes.exchange(simd, first_lane(gauss.lane) as usize, kl);
+                let position = j + lanes.exchange(simd, first_lane(simd, gauss.lane) as usize, kl);
                 let [l]: [[f64; LANES]; 1] = lanes.gather(simd, [gauss.l]);
                 let column = &mut stage[(j - first) * S + kv..][..=LANES];
                 column[0] = p;
@@ -198,22 +204,22 @@ impl<const C: usize, const S: usize, const V: usize> pulp::NullaryFnOnce for Ste
         }
         while usable {
             let Gauss { lane, taken, l, .. } = gauss;
-            let from_lane = if taken == 0 { 0 } else { u8::MAX };
+            let within = simd.mask(if simd.bits(taken) == 0 { 0 } else { u8::MAX });
             let diagonal = (j - first) * S + kv;
             let mut from = at;
             macro_rules! update {
                 ($c:expr) => {{
                     from = from.wrapping_add(across);
-                    let x = f._mm512_set1_pd(enters[from]);
-                    let column = if $c < C { w[$c] } else { f._mm512_setzero_pd() };
-                    let next = f._mm512_mask_blend_pd(taken, column, x);
+                    let x = simd.splat(enters[from]);
+                    let column = if $c < C { w[$c] } else { simd.splat(0.0) };
+                    let next = simd.select(taken, x, column);
                     let u = if $c == 1 {
                         // The next pivot waits for it, and its lane is known before the mask.
-                        f._mm512_permutex2var_pd(column, lane, x)
+                        simd.pick(column, lane, x)
                     } else {
-                        f._mm512_mask_permutexvar_pd(x, from_lane, lane, column)
+                        simd.pick_late(column, lane, within, x)
                     };
-                    w[$c - 1] = f._mm512_fnmadd_pd(l, u, next);
+                    w[$c - 1] = simd.minus_mul(next, l, u);
                     let [u, ..]: [f64; LANES] = cast(u);
                     stage[diagonal..][..C * (S - 1) + 1][$c * (S - 1)] = u;
                 }};
@@ -279,77 +285,75 @@ const USABLE: Range<u64> = 0x0010_0000_0000_0000..0x7fc0_0000_0000_0000;
 
 /// A column's pivot and multipliers.
 #[derive(Clone, Copy)]
-struct Gauss {
+struct Gauss<E: Eight> {
     /// Bits of the largest candidate but the last six.
     best: u64,
     /// The pivot's lane, 8 for the entering row; and as a mask.
-    lane: __m512i,
-    taken: u8,
-    pivot: __m512d,
-    l: __m512d,
+    lane: E::I,
+    taken: E::M,
+    pivot: E::V,
+    l: E::V,
 }
 
-impl Gauss {
+impl<E: Eight> Gauss<E> {
     /// Of a column, `x` in the entering row.
     #[inline(always)]
-    fn of(simd: V4, column: __m512d, x: __m512d) -> Self {
-        let f = simd.avx512f;
-        let one = f._mm512_set1_pd(1.0);
+    fn of(simd: E, column: E::V, x: E::V) -> Self {
+        let one = simd.splat(1.0);
         // Of all candidates, while the search goes on.
-        let (reciprocals, of_x) = (f._mm512_div_pd(one, column), f._mm512_div_pd(one, x));
-        let modulus = f._mm512_set1_epi64(i64::MAX & !63);
+        let (reciprocals, of_x) = (simd.div(one, column), simd.div(one, x));
         // The last six bits are replaced by 63 − lane, and the largest is brought into all lanes.
-        let key = |v, lanes| f._mm512_or_si512(f._mm512_and_si512(cast(v), modulus), lanes);
-        let candidates = key(column, cast([63u64, 62, 61, 60, 59, 58, 57, 56]));
-        let best = f._mm512_max_epu64(candidates, key(x, f._mm512_set1_epi64(55)));
-        let best = f._mm512_max_epu64(best, f._mm512_shuffle_i64x2::<0b01_00_11_10>(best, best));
-        let best = f._mm512_max_epu64(best, f._mm512_shuffle_i64x2::<0b10_11_00_01>(best, best));
-        let best = f._mm512_max_epu64(best, cast(f._mm512_permute_pd::<0b0101_0101>(cast(best))));
-        let lane = f._mm512_andnot_si512(best, f._mm512_set1_epi64(63));
-        let taken = f._mm512_cmpeq_epi64_mask(candidates, best);
-        let pivot = f._mm512_permutex2var_pd(column, lane, x);
-        let r = f._mm512_permutex2var_pd(reciprocals, lane, of_x);
-        let l = f._mm512_mul_pd(f._mm512_mask_blend_pd(taken, column, x), r);
-        Self { best: first_lane(best), lane, taken, pivot, l }
+        let candidates = key(simd, column, cast([63u64, 62, 61, 60, 59, 58, 57, 56]));
+        let best = simd.spread_largest_bits(simd.max_bits(candidates, key(simd, x, simd.splat_bits(55))));
+        let lane = simd.and_not(best, simd.splat_bits(63));
+        let taken = simd.equal(candidates, best);
+        let (pivot, r) = (simd.pick(column, lane, x), simd.pick(reciprocals, lane, of_x));
+        let l = simd.mul(simd.select(taken, x, column), r);
+        Self { best: first_lane(simd, best), lane, taken, pivot, l }
     }
 }
 
+/// The bits of |v|, the last six replaced.
 #[inline(always)]
-fn first_lane(v: __m512i) -> u64 {
+fn key<E: Eight>(simd: E, v: E::V, last: E::I) -> E::I {
+    simd.or(simd.and(cast(v), simd.splat_bits(i64::MAX as u64 & !63)), last)
+}
+
+#[inline(always)]
+fn first_lane<E: Eight>(_: E, v: E::I) -> u64 {
     let [first, ..]: [u64; LANES] = cast(v);
     first
 }
 
 /// Sums of moduli and the largest of A, and the columns measured. NaN and infinity have larger bits than all numbers.
 #[derive(Clone, Copy)]
-struct Norms<const V: usize> {
+struct Norms<E: Eight, const V: usize> {
     one: u64,
-    largest: __m512i,
+    largest: E::I,
     measured: usize,
 }
 
-impl<const V: usize> Norms<V> {
+impl<E: Eight, const V: usize> Norms<E, V> {
     fn of(found: &Found<f64>) -> Self {
         Self { one: found.norm_one.to_bits(), largest: cast([0u64; LANES]), measured: found.measured }
     }
 
     /// Adds a column, which begins with so many rows.
     #[inline(always)]
-    fn add(&mut self, simd: V4, column: &[f64], rows: usize) {
-        let f = simd.avx512f;
-        let mut moduli = f._mm512_setzero_pd();
+    fn add(&mut self, simd: E, column: &[f64], rows: usize) {
+        let mut moduli = simd.splat(0.0);
         for v in 0..V {
             let Some(x) = column[v * LANES..].first_chunk::<LANES>() else { return };
-            let x = f._mm512_maskz_mov_pd(part((1 << rows) - 1, v), f._mm512_abs_pd(cast(*x)));
-            self.largest = f._mm512_max_epu64(self.largest, cast(x));
-            moduli = f._mm512_add_pd(moduli, x);
+            let x = simd.select(simd.mask(part((1 << rows) - 1, v)), simd.abs(cast(*x)), simd.splat(0.0));
+            self.largest = simd.max_bits(self.largest, cast(x));
+            moduli = simd.add(moduli, x);
         }
-        self.one = self.one.max(simd.reduce_sum_f64s(cast(moduli)).to_bits());
+        self.one = self.one.max(simd.sum(moduli).to_bits());
     }
 
     /// Measures the columns that are not yet, before this one. False, and none of them is found measured, when a sum of moduli is
     /// not finite.
-    fn measure_to(&mut self, simd: V4, end: &mut End<f64>, source: Option<&[f64]>, column: usize) -> bool {
+    fn measure_to(&mut self, simd: E, end: &mut End<f64>, source: Option<&[f64]>, column: usize) -> bool {
         let Shape { ncols, looks_at, .. } = end.shape;
         if self.measured < column.min(ncols) {
             simd.vectorize(Measure { simd, norms: self, end, source, last: column.min(looks_at) });
@@ -366,15 +370,15 @@ impl<const V: usize> Norms<V> {
     }
 }
 
-struct Measure<'a, const V: usize> {
-    simd: V4,
-    norms: &'a mut Norms<V>,
+struct Measure<'a, E: Eight, const V: usize> {
+    simd: E,
+    norms: &'a mut Norms<E, V>,
     end: &'a End<f64>,
     source: Option<&'a [f64]>,
     last: usize,
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for Measure<'_, V> {
+impl<E: Eight, const V: usize> pulp::NullaryFnOnce for Measure<'_, E, V> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
@@ -436,27 +440,27 @@ impl End<f64> {
 }
 
 /// Columns leave the stage, and the largest of U is noted.
-struct Leave<'a, const S: usize> {
-    simd: V4,
+struct Leave<'a, E, const S: usize> {
+    simd: E,
     end: &'a mut End<f64>,
     stage: &'a [[f64; S]],
     columns: Range<usize>,
 }
 
-impl<const S: usize> pulp::NullaryFnOnce for Leave<'_, S> {
+impl<E: Eight, const S: usize> pulp::NullaryFnOnce for Leave<'_, E, S> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
         let Self { simd, end, stage, columns } = self;
-        let f = simd.avx512f;
         let Shape { kl, cols, .. } = end.shape;
         let (kv, ld, first) = (end.shape.kv(), end.shape.ld(), columns.start);
-        let mut largest = f._mm512_setzero_si512();
+        let mut largest = simd.splat_bits(0);
         let values = &mut end.values[..];
         for (column, c) in stage.iter().zip(columns.clone()) {
             let (vectors, to) = (column.as_chunks::<LANES>().0, &mut values[c * ld..]);
             for (v, u) in vectors.iter().enumerate() {
-                largest = larger(simd, largest, f._mm512_maskz_mov_pd(part((2 << kv) - 1, v), cast(*u)));
+                let u = simd.select(simd.mask(part((2 << kv) - 1, v)), cast(*u), simd.splat(0.0));
+                largest = larger(simd, largest, u);
             }
             match to.get_mut(..S) {
                 // Into columns behind, at most three, that leave after this one.

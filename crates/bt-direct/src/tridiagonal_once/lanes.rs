@@ -306,11 +306,6 @@ mod avx2 {
     /// The lower lanes, and the upper ones.
     type Pair = [__m256d; 2];
 
-    #[inline(always)]
-    fn each(a: Pair, b: Pair, op: impl Fn(__m256d, __m256d) -> __m256d) -> Pair {
-        [op(a[0], b[0]), op(a[1], b[1])]
-    }
-
     impl<T: Scalar> Isa<T> for Avx2 {
         type V = Pair;
         /// All bits of a lane, or none.
@@ -330,7 +325,7 @@ mod avx2 {
         }
         #[inline(always)]
         fn mul(self, a: Pair, b: Pair) -> Pair {
-            each(a, b, |a, b| self.0.avx._mm256_mul_pd(a, b))
+            [self.0.avx._mm256_mul_pd(a[0], b[0]), self.0.avx._mm256_mul_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn minus_mul(self, c: Pair, a: Pair, b: Pair) -> Pair {
@@ -340,30 +335,31 @@ mod avx2 {
         #[inline(always)]
         fn reciprocal(self, a: Pair) -> Pair {
             let one = self.0.avx._mm256_set1_pd(1.0);
-            a.map(|a| self.0.avx._mm256_div_pd(one, a))
+            [self.0.avx._mm256_div_pd(one, a[0]), self.0.avx._mm256_div_pd(one, a[1])]
         }
         #[inline(always)]
         fn divide(self, a: Pair, p: Pivot<T>) -> Pair {
             let (modulus, sign) = p.parts();
-            let quotient = each(a, self.splat(T::from_real(modulus)), |a, p| self.0.avx._mm256_div_pd(a, p));
-            each(quotient, self.splat(sign), |q, s| self.0.avx._mm256_mul_pd(q, s))
+            let (avx, p, s): (_, Pair, Pair) = (self.0.avx, self.splat(T::from_real(modulus)), self.splat(sign));
+            let quotient = [avx._mm256_div_pd(a[0], p[0]), avx._mm256_div_pd(a[1], p[1])];
+            [avx._mm256_mul_pd(quotient[0], s[0]), avx._mm256_mul_pd(quotient[1], s[1])]
         }
         #[inline(always)]
         fn abs1(self, a: Pair) -> Pair {
             let sign = self.0.avx._mm256_set1_pd(-0.0);
-            a.map(|a| self.0.avx._mm256_andnot_pd(sign, a))
+            [self.0.avx._mm256_andnot_pd(sign, a[0]), self.0.avx._mm256_andnot_pd(sign, a[1])]
         }
         #[inline(always)]
         fn max(self, a: Pair, b: Pair) -> Pair {
-            each(a, b, |a, b| self.0.avx._mm256_max_pd(a, b))
+            [self.0.avx._mm256_max_pd(a[0], b[0]), self.0.avx._mm256_max_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn less(self, a: Pair, b: Pair) -> Pair {
-            each(a, b, |a, b| self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a, b))
+            [self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[0], b[0]), self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[1], b[1])]
         }
         #[inline(always)]
         fn and(self, a: Pair, b: Pair) -> Pair {
-            each(a, b, |a, b| self.0.avx._mm256_and_pd(a, b))
+            [self.0.avx._mm256_and_pd(a[0], b[0]), self.0.avx._mm256_and_pd(a[1], b[1])]
         }
         #[inline(always)]
         fn all(self, a: Pair) -> bool {

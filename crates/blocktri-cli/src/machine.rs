@@ -37,8 +37,12 @@ pub fn run(args: &CalibrateArgs, global: &Global, cancel: &CancelToken) -> Resul
             warnings: Vec::new(),
         });
     }
-    let notes = if args.show { load() } else { measure(&file, global, cancel)? };
-    let machine = Machine::here();
+    let (machine, notes) = if args.show {
+        let notes = load();
+        (Machine::here().clone(), notes)
+    } else {
+        measure(&file, global, cancel)?
+    };
     let mut page = Page::new(format!("machine: {}", fingerprint()));
     let mut constants = Map::new();
     for (name, value) in machine.constants() {
@@ -59,8 +63,8 @@ pub fn run(args: &CalibrateArgs, global: &Global, cancel: &CancelToken) -> Resul
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings: Vec::new() })
 }
 
-/// Measures, keeps the file, and predicts with what it holds from now on.
-fn measure(file: &Path, global: &Global, cancel: &CancelToken) -> Result<Vec<String>> {
+/// Measures, and keeps what was found in the file.
+fn measure(file: &Path, global: &Global, cancel: &CancelToken) -> Result<(Machine, Vec<String>)> {
     let line = Line::spinner(!global.quiet, "measuring this machine".into());
     let mut watch = |_: Progress| {
         if cancel.is_cancelled() { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
@@ -74,8 +78,7 @@ fn measure(file: &Path, global: &Global, cancel: &CancelToken) -> Result<Vec<Str
         std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, &e))?;
     }
     write_atomically(file, |w| writeln!(w, "{json:#}")).map_err(|e| Failure::io(file, &e))?;
-    machine.set().map_err(|e| Failure::usage(e.to_string()))?;
-    Ok(vec![format!("written to {}", file.display())])
+    Ok((machine, vec![format!("written to {}", file.display())]))
 }
 
 /// Lets predictions rest on the constants measured here, if there are any; what stands against it.

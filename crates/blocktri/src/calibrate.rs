@@ -1,7 +1,8 @@
-//! The constants of a machine, measured: two systems a kernel, whose times give its seconds a step and its flops a second.
+//! The constants of a machine, measured: some systems a kernel, whose times give its seconds a step, bytes and flops a second.
 //!
-//! Time beyond `call` and `entry` is step·steps + flops/rate. Of two systems, one with many steps of few flops and one with few steps
-//! of many, both follow. Each time is the least of some runs, from one end of [`solve`](crate::solve()) to the other.
+//! Time beyond `call`, `entry` and `ordering` is step·steps + moved/bandwidth + flops/rate. The systems go from many steps of few flops
+//! to few steps of many; the constants are those of the least squares of relative errors, none of them negative. Each time is the
+//! least of some runs, from one end of [`solve`](crate::solve()) to the other.
 //!
 //! Cost: some seconds, and 100 MB.
 
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use bt_formats::reorder::bandwidth as bandwidth_of;
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Partition, Progress, StopCriterion, certify};
 use faer::Mat;
+use faer::linalg::solvers::Solve;
 
 use crate::cost::{Kernel, Machine, Rate, Work};
 use crate::direct::Direct;
@@ -39,48 +41,48 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let long = band(200_000, 1, 1);
     let rest = bench.least(&long, &Direct::Thomas.into())? - machine.call - machine.entry * long.nnz() as f64;
     let rows = tridiagonal_work::<f64>(long.nrows()).steps;
-    machine.rates[Kernel::Tridiagonal as usize] = Rate { step: rest.max(1e-9) / rows, flops: 1e12 };
-    machine.bandwidth = bandwidth();
+    machine.rates[Kernel::Tridiagonal as usize] = Rate { step: rest.max(1e-9) / rows, bandwidth: NONE, flops: NONE };
 
     let grid = grid(&[120, 120]);
     let ordering = Instant::now();
-    let fill = Fill::of(&grid);
+    std::hint::black_box(Fill::of(&grid));
     machine.ordering = ordering.elapsed().as_secs_f64() / grid.nnz() as f64;
 
     let pair = |a: Csr<f64>, work: Work, method: Direct| (a, work, Method::from(method));
     let bands = |method, work: fn(usize, usize) -> Work| {
-        [(40_000, 4), (3000, 160)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
+        [(40_000, 2), (20_000, 12), (3000, 100), (2500, 400)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
     };
-    machine.fit(Kernel::Band, bench.pair(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, k, k)))?);
-    machine.fit(Kernel::BandCholesky, bench.pair(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
-    let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 2], Error> {
+    machine.fit(Kernel::Band, &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, k, k)))?);
+    machine.fit(Kernel::BandCholesky, &bench.all(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
+    let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 4], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {
             Ok(pair(chain(m, k), work(&Partition::uniform(m * k, k)?), method))
         };
-        Ok([of(8000, 4)?, of(40, 96)?])
+        Ok([of(8000, 2)?, of(1000, 12)?, of(60, 60)?, of(8, 200)?])
     };
-    machine.fit(Kernel::Blocks, bench.pair(&blocks(Direct::BlockLu, block_work::<f64>)?)?);
-    machine.fit(Kernel::BlockCholesky, bench.pair(&blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
-    let dense = [60, 700].map(|n| pair(band(n, n, n), dense_work::<f64>(n), Direct::DenseLu));
-    machine.fit(Kernel::Dense, bench.pair(&dense)?);
-    let cube = self::grid(&[20, 20, 20]);
-    if let (Some(flat), Some(high)) = (fill, Fill::of(&cube)) {
-        let lu = [(grid.clone(), flat.lu_work(&grid)), (cube.clone(), high.lu_work(&cube))];
-        machine.fit(Kernel::Sparse, bench.pair(&lu.map(|(a, work)| pair(a, work, Direct::SparseLu)))?);
-        let half = [(grid.clone(), flat.half_work(&grid)), (cube.clone(), high.half_work(&cube))];
-        let half = half.map(|(a, work)| pair(a, work, Direct::SparseCholesky));
-        machine.fit(Kernel::SparseCholesky, bench.pair(&half)?);
-    }
+    machine.fit(Kernel::Blocks, &bench.all(&blocks(Direct::BlockLu, block_work::<f64>)?)?);
+    machine.fit(Kernel::BlockCholesky, &bench.all(&blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
+    let dense = [60, 250, 700].map(|n| pair(band(n, n, n), dense_work::<f64>(n), Direct::DenseLu));
+    machine.fit(Kernel::Dense, &bench.all(&dense)?);
+    let grids = [grid, self::grid(&[20, 20, 20]), self::grid(&[28, 28, 28])];
+    let fills: Vec<(&Csr<f64>, Fill)> = grids.iter().filter_map(|a| Some((a, Fill::of(a)?))).collect();
+    let systems = |method: Direct, work: fn(&Fill, &Csr<f64>) -> Work| -> Vec<_> {
+        fills.iter().map(|(a, fill)| pair((*a).clone(), work(fill, a), method)).collect()
+    };
+    machine.fit(Kernel::Sparse, &bench.all(&systems(Direct::SparseLu, Fill::lu_work))?);
+    machine.fit(Kernel::SparseCholesky, &bench.all(&systems(Direct::SparseCholesky, Fill::half_work))?);
     machine.rates[Kernel::Sweep as usize] = bench.sweep(&self::grid(&[40, 40, 40]))?;
     Ok(machine)
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 17;
+const SYSTEMS: usize = 28;
+/// Bytes or flops a second where they take no time of their own.
+const NONE: f64 = 1e15;
 /// Runs of a system, at most.
 const RUNS: usize = 5;
 /// What the runs of a system may take together.
-const TIME: Duration = Duration::from_millis(350);
+const TIME: Duration = Duration::from_millis(250);
 
 struct Bench<'a> {
     monitor: &'a mut dyn Monitor,
@@ -112,11 +114,11 @@ impl Bench<'_> {
         if told.is_break() { Err(Error::Factor(bt_direct::FactorError::Stopped)) } else { Ok(()) }
     }
 
-    fn pair(&mut self, systems: &[(Csr<f64>, Work, Method); 2]) -> Result<[Measured; 2], Error> {
-        let mut measured = |(a, work, method): &(Csr<f64>, Work, Method)| -> Result<_, Error> {
+    fn all(&mut self, systems: &[(Csr<f64>, Work, Method)]) -> Result<Vec<Measured>, Error> {
+        let measured = |(a, work, method): &(Csr<f64>, Work, Method)| {
             Ok(Measured { nnz: a.nnz(), work: *work, seconds: self.least(a, method)? })
         };
-        Ok([measured(&systems[0])?, measured(&systems[1])?])
+        systems.iter().map(measured).collect()
     }
 
     /// Seconds an entry that an iteration visits: its steps are counted as they were made.
@@ -132,7 +134,7 @@ impl Bench<'_> {
             let steps = iteration_work(a, method, report.iterations as f64).steps;
             least = least.min((report.times.setup + report.times.solve).as_secs_f64() / steps);
         }
-        Ok(Rate { step: least, flops: 1e12 })
+        Ok(Rate { step: least, bandwidth: NONE, flops: NONE })
     }
 }
 
@@ -157,38 +159,50 @@ struct Measured {
 }
 
 impl Machine {
-    /// step·sᵢ + fᵢ/rate = tᵢ, neither of them negative.
-    fn fit(&mut self, kernel: Kernel, systems: [Measured; 2]) {
-        let [(s0, f0, t0), (s1, f1, t1)] = systems.map(|m| {
-            let other = self.call + self.entry * m.nnz as f64 + self.ordering * m.work.ordered;
-            // What an entry costs differs between methods; a tenth of the time is the method's in any case.
-            (m.work.steps, m.work.flops, (m.seconds - other).max(0.1 * m.seconds))
-        });
-        let determinant = s0 * f1 - s1 * f0;
-        let (mut step, mut flop) = ((t0 * f1 - t1 * f0) / determinant, (s0 * t1 - s1 * t0) / determinant);
-        if !(step > 0.0) {
-            (step, flop) = (0.0, t1 / f1);
-        } else if !(flop > 0.0) {
-            (step, flop) = (t0 / s0, 1e-12);
-        }
-        self.rates[kernel as usize] = Rate { step, flops: 1.0 / flop };
+    /// step·steps + moved/bandwidth + flops/rate = seconds, in the least squares of relative errors.
+    fn fit(&mut self, kernel: Kernel, systems: &[Measured]) {
+        // What an entry costs differs between methods; a tenth of the time is the method's in any case.
+        let rows: Vec<[f64; 3]> = systems
+            .iter()
+            .map(|m| {
+                let other = self.call + self.entry * m.nnz as f64 + self.ordering * m.work.ordered;
+                let own = (m.seconds - other).max(0.1 * m.seconds);
+                [m.work.steps, m.work.moved, m.work.flops].map(|count| count / own)
+            })
+            .collect();
+        let [step, byte, flop] = nonnegative(&rows);
+        let rate = |seconds: f64| (1.0 / seconds).min(NONE);
+        self.rates[kernel as usize] = Rate { step: step.max(1.0 / NONE), bandwidth: rate(byte), flops: rate(flop) };
     }
 }
 
-/// Bytes a second that are read and written.
-fn bandwidth() -> f64 {
-    const NUMBERS: usize = 4 << 20;
-    let mut numbers = vec![1.0f64; NUMBERS];
-    let mut least = f64::INFINITY;
-    for _ in 0..RUNS {
-        let run = Instant::now();
-        for v in &mut numbers {
-            *v += 1.0;
+/// c ≥ 0 with the least Σ(rᵢ·c − 1)²: of the normal equations of all choices of numbers that are not zero.
+fn nonnegative(rows: &[[f64; 3]]) -> [f64; 3] {
+    let error = |c: &[f64; 3]| -> f64 {
+        rows.iter().map(|r| (r.iter().zip(c).map(|(r, c)| r * c).sum::<f64>() - 1.0).powi(2)).sum()
+    };
+    let mut best = ([0.0; 3], f64::INFINITY);
+    for chosen in 1..8usize {
+        let places: Vec<usize> = (0..3).filter(|i| chosen >> i & 1 == 1).collect();
+        // Columns of length one: counts differ by powers of ten.
+        let norm = |i: usize| rows.iter().map(|r| r[i] * r[i]).sum::<f64>().sqrt();
+        if places.iter().any(|&i| norm(i) == 0.0) {
+            continue;
         }
-        std::hint::black_box(&numbers);
-        least = least.min(run.elapsed().as_secs_f64());
+        let m = places.len();
+        let column = |i: usize, r: &[f64; 3]| r[places[i]] / norm(places[i]);
+        let gram = Mat::from_fn(m, m, |i, j| rows.iter().map(|r| column(i, r) * column(j, r)).sum::<f64>());
+        let right = Mat::from_fn(m, 1, |i, _| rows.iter().map(|r| column(i, r)).sum::<f64>());
+        let found = gram.full_piv_lu().solve(&right);
+        let mut c = [0.0f64; 3];
+        for (i, &place) in places.iter().enumerate() {
+            c[place] = found[(i, 0)] / norm(place);
+        }
+        if c.iter().all(|c| c.is_finite() && *c >= 0.0) && error(&c) < best.1 {
+            best = (c, error(&c));
+        }
     }
-    (2 * 8 * NUMBERS) as f64 / least
+    best.0
 }
 
 /// A matrix from its rows, given as columns and values in any order.
@@ -246,4 +260,25 @@ fn grid(sides: &[usize]) -> Csr<f64> {
             stride *= side;
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_those_that_times_were_made_of_and_never_negative() {
+        let (step, byte, flop) = (2e-7, 3e-11, 5e-11);
+        let counts = [[4e4, 5e6, 3e6], [2e4, 1e7, 1e8], [3e3, 1e7, 2e9], [2.5e3, 4e7, 2e10]];
+        let rows = counts.map(|c| {
+            let seconds = step * c[0] + byte * c[1] + flop * c[2];
+            c.map(|count| count / seconds)
+        });
+        for (found, expected) in nonnegative(&rows).iter().zip([step, byte, flop]) {
+            assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        }
+        // Times that fall while the bytes grow: nothing is paid for bytes.
+        let rows = [[1.0, 1.0, 0.0], [1.0, 4.0, 0.0]].map(|[s, b, f]| [s / 2.0, b / 2.0, f]);
+        assert_eq!(nonnegative(&rows)[1..], [0.0, 0.0]);
+    }
 }

@@ -1,11 +1,12 @@
 //! Seconds and bytes that a method will take: counts of its work against constants of the machine.
 //!
-//! seconds = call + entry·nnz + max(step·steps + flops/rate, moved/bandwidth) + ordering·ordered
+//! seconds = call + entry·nnz + step·steps + moved/bandwidth + flops/rate + ordering·ordered
 //!
 //! The counts come from the structure and, for sparse factors, from a symbolic phase. The constants stand for one call from end to
 //! end, certificate included; [`Machine::here`] has them for the instruction set at hand, `calibrate` measures them.
 //!
-//! The form, flops against a rate or bytes against a bandwidth, is that of the roofline model (S. Williams, A. Waterman, D. Patterson,
+//! Bandwidth and rate are a kernel's own: a narrow band or small blocks never reach the rate of wide ones, and what they take beyond
+//! it grows with the numbers stored. The terms, flops over a rate and bytes over a bandwidth, are those of the roofline model (S. Williams, A. Waterman, D. Patterson,
 //! Commun. ACM 52 (2009) 65–76, doi:10.1145/1498765.1498785).
 
 use std::sync::OnceLock;
@@ -75,8 +76,10 @@ impl Kernel {
 /// What a kernel costs on a machine, in double precision on the threads that it uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Seconds a step, that do not depend on its flops.
+    /// Seconds a step, whatever there is to do in it.
     pub step: f64,
+    /// Bytes of factors a second.
+    pub bandwidth: f64,
     /// Flops a second.
     pub flops: f64,
 }
@@ -90,8 +93,6 @@ pub struct Machine {
     pub entry: f64,
     /// Seconds an entry of A that a symbolic phase orders.
     pub ordering: f64,
-    /// Bytes a second from memory.
-    pub bandwidth: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
     pub rates: [Rate; 9],
 }
@@ -138,12 +139,12 @@ impl Machine {
 
     /// All constants by name.
     pub fn constants(&self) -> Vec<(String, f64)> {
-        let mut all =
-            [("call", self.call), ("entry", self.entry), ("ordering", self.ordering), ("bandwidth", self.bandwidth)]
-                .map(|(name, value)| (name.to_owned(), value))
-                .to_vec();
+        let mut all = [("call", self.call), ("entry", self.entry), ("ordering", self.ordering)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec();
         for (kernel, rate) in Kernel::ALL.iter().zip(&self.rates) {
             all.push((format!("{}.step", kernel.name()), rate.step));
+            all.push((format!("{}.bandwidth", kernel.name()), rate.bandwidth));
             all.push((format!("{}.flops", kernel.name()), rate.flops));
         }
         all
@@ -164,11 +165,10 @@ impl Machine {
             return Err(Error::Usage { message: format!("'{unknown}' is not a constant of the machine") });
         }
         let of = |name: &str| value(name).unwrap_or(f64::NAN);
-        (machine.call, machine.entry) = (of("call"), of("entry"));
-        (machine.ordering, machine.bandwidth) = (of("ordering"), of("bandwidth"));
+        (machine.call, machine.entry, machine.ordering) = (of("call"), of("entry"), of("ordering"));
         for (kernel, rate) in Kernel::ALL.iter().zip(&mut machine.rates) {
-            *rate =
-                Rate { step: of(&format!("{}.step", kernel.name())), flops: of(&format!("{}.flops", kernel.name())) };
+            let own = |name: &str| of(&format!("{}.{name}", kernel.name()));
+            *rate = Rate { step: own("step"), bandwidth: own("bandwidth"), flops: own("flops") };
         }
         Ok(machine)
     }
@@ -181,12 +181,11 @@ impl Machine {
             Isa::Avx2 => 1.6,
             Isa::Base128 | Isa::Portable => 4.0,
         };
-        let rate = |step: f64, flops: f64| Rate { step, flops: flops / slower };
+        let rate = |step: f64, flops: f64| Rate { step, bandwidth: 3e10, flops: flops / slower };
         Self {
             call: 3e-6,
             entry: 8e-9,
             ordering: 5e-8,
-            bandwidth: 3e10,
             rates: [
                 rate(1.4e-7, 1e12),
                 rate(9e-8, 1.45e10),
@@ -208,11 +207,11 @@ impl Machine {
 
     /// Seconds of `work` on a matrix of `nnz` entries of scalar T.
     pub fn seconds<T: Scalar>(&self, nnz: usize, work: &Work) -> f64 {
-        let Rate { step, flops } = self.rate(work.kernel);
+        let Rate { step, bandwidth, flops } = self.rate(work.kernel);
         // The constants are those of doubles: numbers of half the size go twice as fast.
         let width = T::Real::EPSILON.to_f64();
         let halved = if width > 1e-10 { 0.5 } else { 1.0 };
-        let elimination = (step * work.steps + halved * work.flops / flops).max(work.moved / self.bandwidth);
+        let elimination = step * work.steps + work.moved / bandwidth + halved * work.flops / flops;
         self.call + self.entry * nnz as f64 + elimination + self.ordering * work.ordered
     }
 }

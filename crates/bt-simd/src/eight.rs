@@ -36,6 +36,10 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// a ∧ b
     fn and(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The larger of two; b where one is NaN.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Where a ≥ b; not where one is NaN.
+    fn at_least(self, a: Self::V, b: Self::V) -> Self::M;
     /// ¬a ∧ b
     fn and_not(self, a: Self::I, b: Self::I) -> Self::I;
     /// a ∨ b
@@ -60,6 +64,26 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn pick(self, v: Self::V, lane: Self::I, x: Self::V) -> Self::V;
     /// The same, with more time until `lane` is needed and with `within` in all lanes where it is below 8.
     fn pick_late(self, v: Self::V, lane: Self::I, within: Self::M, x: Self::V) -> Self::V;
+    /// Lane i of the result is lane `index[i]` of v.
+    fn permute(self, v: Self::V, index: Self::I) -> Self::V;
+    /// Lane I < 4 of each half in all lanes of that half.
+    fn spread_in_halves<const I: usize>(self, v: Self::V) -> Self::V;
+    /// The lanes of pairs in turn: 1 0 3 2 5 4 7 6.
+    fn swap_in_pairs(self, v: Self::V) -> Self::V;
+    /// The pairs of a half in turn: 2 3 0 1 6 7 4 5.
+    fn swap_pairs(self, v: Self::V) -> Self::V;
+    /// Numbers 0 of the pairs of a and b: a₀ b₀ a₂ b₂ …
+    fn firsts_of_pairs(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Numbers 1 of the pairs of a and b: a₁ b₁ a₃ b₃ …
+    fn seconds_of_pairs(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The first pairs of the halves of a and b: a₀ a₁ b₀ b₁ a₄ a₅ b₄ b₅.
+    fn first_pairs(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The second pairs of the halves of a and b.
+    fn second_pairs(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The first halves of a and b.
+    fn first_halves(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The second halves of a and b.
+    fn second_halves(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lanes 1 … 7 of a, and lane 0 of b.
     fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I;
     /// The sum of the lanes, pairwise: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
@@ -89,7 +113,7 @@ pub trait Eight: Copy + Send + Sync + 'static {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use std::arch::x86_64::{__m512d, __m512i};
+    use std::arch::x86_64::{__m512d, __m512i, _CMP_GE_OQ};
 
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
@@ -137,6 +161,14 @@ mod avx512 {
         #[inline(always)]
         fn and(self, a: __m512i, b: __m512i) -> __m512i {
             self.avx512f._mm512_and_si512(a, b)
+        }
+        #[inline(always)]
+        fn max(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_max_pd(a, b)
+        }
+        #[inline(always)]
+        fn at_least(self, a: __m512d, b: __m512d) -> u8 {
+            self.avx512f._mm512_cmp_pd_mask::<_CMP_GE_OQ>(a, b)
         }
         #[inline(always)]
         fn and_not(self, a: __m512i, b: __m512i) -> __m512i {
@@ -193,6 +225,52 @@ mod avx512 {
             self.avx512f._mm512_mask_permutexvar_pd(x, within, lane, v)
         }
         #[inline(always)]
+        fn permute(self, v: __m512d, index: __m512i) -> __m512d {
+            self.avx512f._mm512_permutexvar_pd(index, v)
+        }
+        #[inline(always)]
+        fn spread_in_halves<const I: usize>(self, v: __m512d) -> __m512d {
+            let f = self.avx512f;
+            match I {
+                0 => f._mm512_permutex_pd::<0b00_00_00_00>(v),
+                1 => f._mm512_permutex_pd::<0b01_01_01_01>(v),
+                2 => f._mm512_permutex_pd::<0b10_10_10_10>(v),
+                _ => f._mm512_permutex_pd::<0b11_11_11_11>(v),
+            }
+        }
+        #[inline(always)]
+        fn swap_in_pairs(self, v: __m512d) -> __m512d {
+            self.avx512f._mm512_permute_pd::<0b0101_0101>(v)
+        }
+        #[inline(always)]
+        fn swap_pairs(self, v: __m512d) -> __m512d {
+            self.avx512f._mm512_permutex_pd::<0b01_00_11_10>(v)
+        }
+        #[inline(always)]
+        fn firsts_of_pairs(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_unpacklo_pd(a, b)
+        }
+        #[inline(always)]
+        fn seconds_of_pairs(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_unpackhi_pd(a, b)
+        }
+        #[inline(always)]
+        fn first_pairs(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_permutex2var_pd(a, cast([0i64, 1, 8, 9, 4, 5, 12, 13]), b)
+        }
+        #[inline(always)]
+        fn second_pairs(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_permutex2var_pd(a, cast([2i64, 3, 10, 11, 6, 7, 14, 15]), b)
+        }
+        #[inline(always)]
+        fn first_halves(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_shuffle_f64x2::<0x44>(a, b)
+        }
+        #[inline(always)]
+        fn second_halves(self, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_shuffle_f64x2::<0xee>(a, b)
+        }
+        #[inline(always)]
         fn next_lanes(self, a: __m512i, b: __m512i) -> __m512i {
             self.avx512f._mm512_alignr_epi64::<1>(b, a)
         }
@@ -219,7 +297,7 @@ mod avx512 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use std::arch::x86_64::{__m256d, __m256i};
+    use std::arch::x86_64::{__m256d, __m256i, _CMP_GE_OQ};
 
     use pulp::bytemuck::cast;
     use pulp::x86::V3;
@@ -273,6 +351,17 @@ mod avx2 {
             [self.avx2._mm256_and_si256(a[0], b[0]), self.avx2._mm256_and_si256(a[1], b[1])]
         }
         #[inline(always)]
+        fn max(self, a: Self::V, b: Self::V) -> Self::V {
+            [self.avx._mm256_max_pd(a[0], b[0]), self.avx._mm256_max_pd(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn at_least(self, a: Self::V, b: Self::V) -> Self::M {
+            [
+                cast(self.avx._mm256_cmp_pd::<_CMP_GE_OQ>(a[0], b[0])),
+                cast(self.avx._mm256_cmp_pd::<_CMP_GE_OQ>(a[1], b[1])),
+            ]
+        }
+        #[inline(always)]
         fn and_not(self, a: Self::I, b: Self::I) -> Self::I {
             [self.avx2._mm256_andnot_si256(a[0], b[0]), self.avx2._mm256_andnot_si256(a[1], b[1])]
         }
@@ -320,21 +409,61 @@ mod avx2 {
         }
         #[inline(always)]
         fn pick(self, v: Self::V, [lane, _]: Self::I, x: Self::V) -> Self::V {
-            let (i, avx) = (self.avx2, self.avx);
-            // Both halves of the number in lane `lane` mod 4.
-            let twice = i._mm256_add_epi64(lane, lane);
-            let halves = i._mm256_or_si256(twice, i._mm256_slli_epi64::<32>(twice));
-            let halves = i._mm256_or_si256(halves, cast([1u64 << 32; 4]));
-            let low = i._mm256_permutevar8x32_epi32(cast(v[0]), halves);
-            let high = i._mm256_permutevar8x32_epi32(cast(v[1]), halves);
-            let upper = i._mm256_cmpgt_epi64(lane, cast([3u64; 4]));
-            let entering = i._mm256_cmpgt_epi64(lane, cast([7u64; 4]));
-            let within = avx._mm256_blendv_pd(cast(low), cast(high), cast(upper));
-            [avx._mm256_blendv_pd(within, x[0], cast(entering)); 2]
+            let entering = self.avx2._mm256_cmpgt_epi64(lane, cast([7u64; 4]));
+            [self.avx._mm256_blendv_pd(self.chosen(v, lane), x[0], cast(entering)); 2]
         }
         #[inline(always)]
         fn pick_late(self, v: Self::V, lane: Self::I, _: Self::M, x: Self::V) -> Self::V {
             self.pick(v, lane, x)
+        }
+        #[inline(always)]
+        fn permute(self, v: Self::V, index: Self::I) -> Self::V {
+            [self.chosen(v, index[0]), self.chosen(v, index[1])]
+        }
+        #[inline(always)]
+        fn spread_in_halves<const I: usize>(self, v: Self::V) -> Self::V {
+            let i = self.avx2;
+            match I {
+                0 => [i._mm256_permute4x64_pd::<0b00_00_00_00>(v[0]), i._mm256_permute4x64_pd::<0b00_00_00_00>(v[1])],
+                1 => [i._mm256_permute4x64_pd::<0b01_01_01_01>(v[0]), i._mm256_permute4x64_pd::<0b01_01_01_01>(v[1])],
+                2 => [i._mm256_permute4x64_pd::<0b10_10_10_10>(v[0]), i._mm256_permute4x64_pd::<0b10_10_10_10>(v[1])],
+                _ => [i._mm256_permute4x64_pd::<0b11_11_11_11>(v[0]), i._mm256_permute4x64_pd::<0b11_11_11_11>(v[1])],
+            }
+        }
+        #[inline(always)]
+        fn swap_in_pairs(self, v: Self::V) -> Self::V {
+            [self.avx._mm256_permute_pd::<0b0101>(v[0]), self.avx._mm256_permute_pd::<0b0101>(v[1])]
+        }
+        #[inline(always)]
+        fn swap_pairs(self, v: Self::V) -> Self::V {
+            let i = self.avx2;
+            [i._mm256_permute4x64_pd::<0b01_00_11_10>(v[0]), i._mm256_permute4x64_pd::<0b01_00_11_10>(v[1])]
+        }
+        #[inline(always)]
+        fn firsts_of_pairs(self, a: Self::V, b: Self::V) -> Self::V {
+            [self.avx._mm256_unpacklo_pd(a[0], b[0]), self.avx._mm256_unpacklo_pd(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn seconds_of_pairs(self, a: Self::V, b: Self::V) -> Self::V {
+            [self.avx._mm256_unpackhi_pd(a[0], b[0]), self.avx._mm256_unpackhi_pd(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn first_pairs(self, a: Self::V, b: Self::V) -> Self::V {
+            let avx = self.avx;
+            [avx._mm256_permute2f128_pd::<0x20>(a[0], b[0]), avx._mm256_permute2f128_pd::<0x20>(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn second_pairs(self, a: Self::V, b: Self::V) -> Self::V {
+            let avx = self.avx;
+            [avx._mm256_permute2f128_pd::<0x31>(a[0], b[0]), avx._mm256_permute2f128_pd::<0x31>(a[1], b[1])]
+        }
+        #[inline(always)]
+        fn first_halves(self, a: Self::V, b: Self::V) -> Self::V {
+            [a[0], b[0]]
+        }
+        #[inline(always)]
+        fn second_halves(self, a: Self::V, b: Self::V) -> Self::V {
+            [a[1], b[1]]
         }
         #[inline(always)]
         fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I {
@@ -366,6 +495,8 @@ mod avx2 {
         fn larger(self, a: __m256i, b: __m256i) -> __m256i;
         /// Lanes 1, 2 and 3 of a, and lane 0 of b.
         fn next(self, a: __m256i, b: __m256i) -> __m256i;
+        /// Lanes `index` mod 8 of v, below 4 of its first register.
+        fn chosen(self, v: Pair<__m256d>, index: __m256i) -> __m256d;
     }
 
     impl Half for V3 {
@@ -379,6 +510,18 @@ mod avx2 {
             let moved = self.avx2._mm256_permute4x64_epi64::<0b00_11_10_01>(a);
             let first = self.avx2._mm256_permute4x64_epi64::<0b00_00_00_00>(b);
             self.avx2._mm256_blend_epi32::<0b1100_0000>(moved, first)
+        }
+        #[inline(always)]
+        fn chosen(self, v: Pair<__m256d>, index: __m256i) -> __m256d {
+            let i = self.avx2;
+            // The places of both halves of a number, by which only the last three bits count.
+            let twice = i._mm256_add_epi64(index, index);
+            let halves = i._mm256_or_si256(twice, i._mm256_slli_epi64::<32>(twice));
+            let halves = i._mm256_or_si256(halves, cast([1u64 << 32; 4]));
+            let low = i._mm256_permutevar8x32_epi32(cast(v[0]), halves);
+            let high = i._mm256_permutevar8x32_epi32(cast(v[1]), halves);
+            let upper = i._mm256_slli_epi64::<61>(index);
+            self.avx._mm256_blendv_pd(cast(low), cast(high), cast(upper))
         }
     }
 }
@@ -427,6 +570,21 @@ mod tests {
             integers(e.select_bits(e.mask(0b0000_0001), order, wide)),
             integers(e.next_lanes(order, wide)),
             [e.sum(c).to_bits(); LANES],
+            bits(e.max(c, b)),
+            lanes(e.at_least(a, c)),
+            bits(e.permute(a, order)),
+            bits(e.spread_in_halves::<0>(c)),
+            bits(e.spread_in_halves::<1>(c)),
+            bits(e.spread_in_halves::<2>(c)),
+            bits(e.spread_in_halves::<3>(c)),
+            bits(e.swap_in_pairs(c)),
+            bits(e.swap_pairs(c)),
+            bits(e.firsts_of_pairs(a, c)),
+            bits(e.seconds_of_pairs(a, c)),
+            bits(e.first_pairs(a, c)),
+            bits(e.second_pairs(a, c)),
+            bits(e.first_halves(a, c)),
+            bits(e.second_halves(a, c)),
             bits(e.gather([a], order)),
             bits(e.gather([a, c], wide)),
             bits(e.gather([a, c, b, c], wider)),
@@ -450,8 +608,8 @@ mod tests {
         for (which, lanes) in expected {
             assert_eq!(short[which], lanes, "{which}");
         }
-        assert_eq!(f64::from_bits(short[26][0]), -1e-310);
-        assert_eq!(f64::from_bits(short[27][1]), 0.2);
+        assert_eq!(f64::from_bits(short[41][0]), -1e-310);
+        assert_eq!(f64::from_bits(short[42][1]), 0.2);
         if let Some(long) = pulp::x86::V4::try_new().map(results) {
             for (which, (a, b)) in short.iter().zip(&long).enumerate() {
                 assert_eq!(a, b, "{which}");

@@ -1,4 +1,4 @@
-//! Blocks of up to eight rows of doubles on AVX-512: a block, its couplings and the factors of the one before it in registers.
+//! Blocks of up to eight rows of doubles in eight lanes (AVX-512, or pairs of registers of AVX2): a block, its couplings and the factors of the one before it in registers.
 //!
 //! A register holds a column, or those of two blocks of up to four rows, one from either side of the middle, which go through the same
 //! steps side by side. Rows of A(t, j) below D̃ take part in the elimination as rows without pivots,
@@ -11,18 +11,12 @@
 //!
 //! As in `tiles.rs`, whatever is out of the ordinary ends the kernel with nothing done that counts.
 
-use std::arch::x86_64::{__m512d, __m512i};
-
-use pulp::Simd;
+use bt_simd::{Eight, LANES};
 use pulp::bytemuck::cast;
-use pulp::x86::V4;
 
 use super::engine::{Chain, Job};
 use super::factor::Record;
 use super::panel::Done;
-
-/// Numbers in a register.
-const LANES: usize = 8;
 
 /// Steps between two questions whether to go on.
 const CHECKED: usize = 32;
@@ -32,19 +26,28 @@ const AHEAD: usize = 4;
 
 /// Eliminates a block of two to eight rows. None for other sizes, without AVX-512, and when something is out of the ordinary.
 pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
-    let simd = bt_simd::avx512()?;
+    if let Some(simd) = bt_simd::avx512() {
+        eliminate_one(simd, job)
+    } else if let Some(simd) = bt_simd::avx2() {
+        eliminate_one(simd, job)
+    } else {
+        None
+    }
+}
+
+fn eliminate_one<E: Eight>(simd: E, job: &mut Job<'_, f64>) -> Option<Record> {
     let k = job.front.k;
     if job.front.next != k || job.previous.is_some_and(|p| p.last != k) {
         return None;
     }
     match k {
-        2 => simd.vectorize(One::<2> { simd, job }),
-        3 => simd.vectorize(One::<3> { simd, job }),
-        4 => simd.vectorize(One::<4> { simd, job }),
-        5 => simd.vectorize(One::<5> { simd, job }),
-        6 => simd.vectorize(One::<6> { simd, job }),
-        7 => simd.vectorize(One::<7> { simd, job }),
-        8 => simd.vectorize(One::<8> { simd, job }),
+        2 => simd.vectorize(One::<E, 2> { simd, job }),
+        3 => simd.vectorize(One::<E, 3> { simd, job }),
+        4 => simd.vectorize(One::<E, 4> { simd, job }),
+        5 => simd.vectorize(One::<E, 5> { simd, job }),
+        6 => simd.vectorize(One::<E, 6> { simd, job }),
+        7 => simd.vectorize(One::<E, 7> { simd, job }),
+        8 => simd.vectorize(One::<E, 8> { simd, job }),
         _ => None,
     }
 }
@@ -52,23 +55,32 @@ pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
 /// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
 pub(super) fn chains_at_once(k: usize) -> usize {
     match k {
-        2..=4 if bt_simd::avx512().is_some() => 2,
-        5..=8 if bt_simd::avx512().is_some() => 1,
+        2..=4 if bt_simd::avx2().is_some() => 2,
+        5..=8 if bt_simd::avx2().is_some() => 1,
         _ => 0,
     }
 }
 
 /// See [`Engine::chains`](super::engine::Engine::chains).
 pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
-    let Some(simd) = bt_simd::avx512() else { return 0 };
+    if let Some(simd) = bt_simd::avx512() {
+        eliminate_all(simd, chains, go_on)
+    } else if let Some(simd) = bt_simd::avx2() {
+        eliminate_all(simd, chains, go_on)
+    } else {
+        0
+    }
+}
+
+fn eliminate_all<E: Eight>(simd: E, chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
     match chains[0].k {
-        2 => simd.vectorize(SideBySide::<2> { simd, chains, go_on }),
-        3 => simd.vectorize(SideBySide::<3> { simd, chains, go_on }),
-        4 => simd.vectorize(SideBySide::<4> { simd, chains, go_on }),
-        5 => simd.vectorize(InTurn::<5> { simd, chains, go_on }),
-        6 => simd.vectorize(InTurn::<6> { simd, chains, go_on }),
-        7 => simd.vectorize(InTurn::<7> { simd, chains, go_on }),
-        8 => simd.vectorize(InTurn::<8> { simd, chains, go_on }),
+        2 => simd.vectorize(SideBySide::<E, 2> { simd, chains, go_on }),
+        3 => simd.vectorize(SideBySide::<E, 3> { simd, chains, go_on }),
+        4 => simd.vectorize(SideBySide::<E, 4> { simd, chains, go_on }),
+        5 => simd.vectorize(InTurn::<E, 5> { simd, chains, go_on }),
+        6 => simd.vectorize(InTurn::<E, 6> { simd, chains, go_on }),
+        7 => simd.vectorize(InTurn::<E, 7> { simd, chains, go_on }),
+        8 => simd.vectorize(InTurn::<E, 8> { simd, chains, go_on }),
         _ => 0,
     }
 }
@@ -84,22 +96,18 @@ macro_rules! each {
 
 /// Number I of each column in all its lanes.
 macro_rules! splat {
-    ($f:ident, $k:ident, $v:expr, $i:ident) => {
-        if $k <= 4 {
-            $f._mm512_permutex_pd::<{ ($i as i32 & 3) * 0b0101_0101 }>($v)
-        } else {
-            $f._mm512_permutexvar_pd($f._mm512_set1_epi64($i as i64), $v)
-        }
+    ($simd:ident, $k:ident, $v:expr, $i:ident) => {
+        if $k <= 4 { $simd.spread_in_halves::<{ $i & 3 }>($v) } else { $simd.permute($v, $simd.splat_bits($i as u64)) }
     };
 }
 
 /// `SWAPS[i][p]`: the lanes' numbers with i and p exchanged.
-static SWAPS: [[[i64; LANES]; LANES]; LANES] = {
+static SWAPS: [[[u64; LANES]; LANES]; LANES] = {
     let mut swaps = [[[0, 1, 2, 3, 4, 5, 6, 7]; LANES]; LANES];
     let mut at = 0;
     while at < LANES * LANES {
         let (i, p) = (at / LANES, at % LANES);
-        (swaps[i][p][i], swaps[i][p][p]) = (p as i64, i as i64);
+        (swaps[i][p][i], swaps[i][p][p]) = (p as u64, i as u64);
         at += 1;
     }
     swaps
@@ -107,15 +115,18 @@ static SWAPS: [[[i64; LANES]; LANES]; LANES] = {
 
 /// Column `c` of both blocks of up to four rows, or of one of another size, with zeros below it.
 #[inline(always)]
-fn column<const K: usize>(simd: V4, x: [&[f64]; 2], c: usize) -> __m512d {
-    let f = simd.avx512f;
+fn column<E: Eight, const K: usize>(_: E, x: [&[f64]; 2], c: usize) -> E::V {
     if K == LANES {
         return cast(x[0].as_chunks::<LANES>().0[c]);
-    } else if K > 4 {
-        return cast(simd.partial_load_f64s(&x[0][c * K..(c + 1) * K]));
     }
-    let [one, other] = [half_column::<K>(x[0], c), half_column::<K>(x[1], c)];
-    f._mm512_insertf64x4::<1>(f._mm512_castpd256_pd512(cast(one)), cast(other))
+    let mut lanes = [0.0; LANES];
+    if K > 4 {
+        lanes[..K].copy_from_slice(&x[0][c * K..(c + 1) * K]);
+    } else {
+        lanes[..4].copy_from_slice(&half_column::<K>(x[0], c));
+        lanes[4..].copy_from_slice(&half_column::<K>(x[1], c));
+    }
+    cast(lanes)
 }
 
 /// Column `c` of one block of up to four rows.
@@ -131,123 +142,122 @@ fn half_column<const K: usize>(x: &[f64], c: usize) -> [f64; 4] {
 
 /// K numbers of one of the two blocks.
 #[inline(always)]
-fn part<const K: usize>(v: __m512d, half: usize) -> [f64; K] {
+fn part<E: Eight, const K: usize>(v: E::V, half: usize) -> [f64; K] {
     let v: [f64; LANES] = cast(v);
-    std::array::from_fn(|i| v[(half * 4 + i) % LANES])
+    let mut some = [0.0; K];
+    for i in 0..K {
+        some[i] = v[(half * 4 + i) % LANES];
+    }
+    some
 }
 
 /// The first halves of two registers, or the second ones.
 #[inline(always)]
-fn halves(simd: V4, half: usize, a: __m512d, b: __m512d) -> [f64; LANES] {
-    let f = simd.avx512f;
-    cast(if half == 0 { f._mm512_shuffle_f64x2::<0x44>(a, b) } else { f._mm512_shuffle_f64x2::<0xee>(a, b) })
-}
-
-#[inline(always)]
-fn sum(simd: V4, a: __m512d, b: __m512d) -> __m512d {
-    simd.avx512f._mm512_add_pd(a, b)
+fn halves<E: Eight>(simd: E, half: usize, a: E::V, b: E::V) -> [f64; LANES] {
+    cast(if half == 0 { simd.first_halves(a, b) } else { simd.second_halves(a, b) })
 }
 
 /// The larger bits; by those infinity is larger than all numbers and NaN than infinity.
 #[inline(always)]
-fn max_bits(simd: V4, a: __m512d, b: __m512d) -> __m512d {
-    cast(simd.avx512f._mm512_max_epu64(cast(a), cast(b)))
+fn max_bits<E: Eight>(simd: E, a: E::V, b: E::V) -> E::V {
+    cast(simd.max_bits(cast(a), cast(b)))
 }
 
 /// max(a, |b|) by bits
 #[inline(always)]
-fn larger(simd: V4, a: __m512d, b: __m512d) -> __m512d {
-    max_bits(simd, a, simd.avx512f._mm512_abs_pd(b))
+fn larger<E: Eight>(simd: E, a: E::V, b: E::V) -> E::V {
+    max_bits(simd, a, simd.abs(b))
 }
 
 /// Lane i of each half: `op` over that half of register i.
 #[inline(always)]
-fn fold(simd: V4, v: [__m512d; 4], op: impl Fn(V4, __m512d, __m512d) -> __m512d) -> __m512d {
-    let f = simd.avx512f;
-    let a = op(simd, f._mm512_unpacklo_pd(v[0], v[1]), f._mm512_unpackhi_pd(v[0], v[1]));
-    let b = op(simd, f._mm512_unpacklo_pd(v[2], v[3]), f._mm512_unpackhi_pd(v[2], v[3]));
-    let low = f._mm512_permutex2var_pd(a, cast([0i64, 1, 8, 9, 4, 5, 12, 13]), b);
-    let high = f._mm512_permutex2var_pd(a, cast([2i64, 3, 10, 11, 6, 7, 14, 15]), b);
-    op(simd, low, high)
+fn fold<E: Eight>(simd: E, v: [E::V; 4], op: impl Fn(E, E::V, E::V) -> E::V) -> E::V {
+    let a = op(simd, simd.firsts_of_pairs(v[0], v[1]), simd.seconds_of_pairs(v[0], v[1]));
+    let b = op(simd, simd.firsts_of_pairs(v[2], v[3]), simd.seconds_of_pairs(v[2], v[3]));
+    op(simd, simd.first_pairs(a, b), simd.second_pairs(a, b))
 }
 
 /// Sums of K columns, column by column.
 #[inline(always)]
-fn totals<const K: usize>(simd: V4, v: [__m512d; K]) -> __m512d {
-    let f = simd.avx512f;
-    let mut all = [f._mm512_setzero_pd(); LANES];
+fn totals<E: Eight, const K: usize>(simd: E, v: [E::V; K]) -> E::V {
+    let mut all = [simd.splat(0.0); LANES];
     each!(C < K { all[C] = v[C]; });
-    let low = fold(simd, [all[0], all[1], all[2], all[3]], sum);
+    let low = fold(simd, [all[0], all[1], all[2], all[3]], E::add);
     if K <= 4 {
         return low;
     }
-    let high = fold(simd, [all[4], all[5], all[6], all[7]], sum);
-    sum(simd, f._mm512_shuffle_f64x2::<0x44>(low, high), f._mm512_shuffle_f64x2::<0xee>(low, high))
+    let high = fold(simd, [all[4], all[5], all[6], all[7]], E::add);
+    simd.add(simd.first_halves(low, high), simd.second_halves(low, high))
+}
+
+/// The halves in turn.
+#[inline(always)]
+fn swap_halves<E: Eight>(simd: E, v: E::V) -> E::V {
+    simd.first_halves(simd.second_halves(v, v), v)
 }
 
 /// The largest bits in four registers, for each block.
 #[inline(always)]
-fn maxima<const K: usize>(simd: V4, v: [__m512d; 4]) -> [[f64; 4]; 2] {
+fn maxima<E: Eight, const K: usize>(simd: E, v: [E::V; 4]) -> [[f64; 4]; 2] {
     let mut all = fold(simd, v, max_bits);
     if K > 4 {
-        all = max_bits(simd, all, simd.avx512f._mm512_shuffle_f64x2::<0b0100_1110>(all, all));
+        all = max_bits(simd, all, swap_halves(simd, all));
     }
-    cast(all)
+    cast(cast::<_, [f64; LANES]>(all))
 }
 
 /// Largest number of each column in all its lanes.
 #[inline(always)]
-fn largest<const K: usize>(simd: V4, v: __m512d) -> __m512d {
-    let f = simd.avx512f;
-    let v = f._mm512_max_pd(v, f._mm512_permute_pd::<0b0101_0101>(v));
-    let v = f._mm512_max_pd(v, f._mm512_permutex_pd::<0b0100_1110>(v));
-    if K <= 4 { v } else { f._mm512_max_pd(v, f._mm512_shuffle_f64x2::<0b0100_1110>(v, v)) }
+fn largest<E: Eight, const K: usize>(simd: E, v: E::V) -> E::V {
+    let v = simd.max(v, simd.swap_in_pairs(v));
+    let v = simd.max(v, simd.swap_pairs(v));
+    if K <= 4 { v } else { simd.max(v, swap_halves(simd, v)) }
 }
 
 /// Columns of D̃, A(t, j) and A(j, t), which become L̃\Ũ, H and G.
 #[derive(Clone, Copy)]
-struct Columns<const K: usize> {
-    d: [__m512d; K],
-    h: [__m512d; K],
-    g: [__m512d; K],
+struct Columns<E: Eight, const K: usize> {
+    d: [E::V; K],
+    h: [E::V; K],
+    g: [E::V; K],
 }
 
 /// What else there is of blocks that have been eliminated.
-struct Eliminated<const K: usize> {
+struct Eliminated<E: Eight, const K: usize> {
     /// Sums of columns, see [`Job`].
-    outgoing: __m512d,
+    outgoing: E::V,
     pivots: [[u32; K]; 2],
     records: [Record; 2],
 }
 
-impl<const K: usize> Columns<K> {
+impl<E: Eight, const K: usize> Columns<E, K> {
     #[inline(always)]
-    fn load(simd: V4, own: [&[f64]; 2], below: [&[f64]; 2], beside: [&[f64]; 2]) -> Self {
-        let zero = simd.avx512f._mm512_setzero_pd();
+    fn load(simd: E, own: [&[f64]; 2], below: [&[f64]; 2], beside: [&[f64]; 2]) -> Self {
+        let zero = simd.splat(0.0);
         let mut out = Self { d: [zero; K], h: [zero; K], g: [zero; K] };
         each!(C < K {
-            out.d[C] = column::<K>(simd, own, C);
-            out.h[C] = column::<K>(simd, below, C);
-            out.g[C] = column::<K>(simd, beside, C);
+            out.d[C] = column::<E, K>(simd, own, C);
+            out.h[C] = column::<E, K>(simd, below, C);
+            out.g[C] = column::<E, K>(simd, beside, C);
         });
         out
     }
 
     /// H and G of the blocks before; zeros where there are none.
     #[inline(always)]
-    fn stored(simd: V4, panel: [&[f64]; 2], g: [&[f64]; 2]) -> Self {
-        let zero = simd.avx512f._mm512_setzero_pd();
+    fn stored(simd: E, panel: [&[f64]; 2], g: [&[f64]; 2]) -> Self {
+        let zero = simd.splat(0.0);
         let mut out = Self { d: [zero; K], h: [zero; K], g: [zero; K] };
         each!(C < K {
-            out.h[C] = column::<K>(simd, panel, 2 * C + 1);
-            out.g[C] = column::<K>(simd, g, C);
+            out.h[C] = column::<E, K>(simd, panel, 2 * C + 1);
+            out.g[C] = column::<E, K>(simd, g, C);
         });
         out
     }
 
     /// One of the two blocks.
     #[inline(always)]
-    fn store(&self, simd: V4, half: usize, panel: &mut [f64], beside: &mut [f64]) {
+    fn store(&self, simd: E, half: usize, panel: &mut [f64], beside: &mut [f64]) {
         let Self { d, h, g } = self;
         if K == 4 {
             let panel = panel[..2 * K * K].as_chunks_mut::<LANES>().0;
@@ -260,16 +270,16 @@ impl<const K: usize> Columns<K> {
             let beside = beside[..K * K].as_chunks_mut::<K>().0;
             if K < 4 {
                 each!(C < K {
-                    panel[2 * C] = part::<K>(d[C], half);
-                    panel[2 * C + 1] = part::<K>(h[C], half);
-                    beside[C] = part::<K>(g[C], half);
+                    panel[2 * C] = part::<E, K>(d[C], half);
+                    panel[2 * C + 1] = part::<E, K>(h[C], half);
+                    beside[C] = part::<E, K>(g[C], half);
                 });
                 return;
             }
             each!(C < K {
-                simd.partial_store_f64s(&mut panel[2 * C], cast(d[C]));
-                simd.partial_store_f64s(&mut panel[2 * C + 1], cast(h[C]));
-                simd.partial_store_f64s(&mut beside[C], cast(g[C]));
+                panel[2 * C] = part::<E, K>(d[C], 0);
+                panel[2 * C + 1] = part::<E, K>(h[C], 0);
+                beside[C] = part::<E, K>(g[C], 0);
             });
         }
     }
@@ -277,29 +287,28 @@ impl<const K: usize> Columns<K> {
     /// All steps, with H₋ and G₋ of the blocks before, whose G₋ is also at `g_last`. None when something is out of the ordinary.
     #[inline(always)]
     #[allow(clippy::absurd_extreme_comparisons)] // constants are compared, zero among them
-    fn eliminate(&mut self, simd: V4, last: &Self, g_last: &[f64], incoming: __m512d) -> Option<Eliminated<K>> {
-        let f = simd.avx512f;
-        let (zero, ones) = (f._mm512_setzero_pd(), f._mm512_set1_pd(1.0));
+    fn eliminate(&mut self, simd: E, last: &Self, g_last: &[f64], incoming: E::V) -> Option<Eliminated<E, K>> {
+        let (zero, ones) = (simd.splat(0.0), simd.splat(1.0));
         let Self { d, h, g } = self;
         let [mut sums, mut outgoing] = [[zero; K]; 2];
         let [mut max_a, mut max_u, mut max_h, mut max_g] = [zero; 4];
         each!(C < K {
             max_a = larger(simd, larger(simd, larger(simd, max_a, d[C]), h[C]), g[C]);
-            sums[C] = sum(simd, f._mm512_abs_pd(d[C]), f._mm512_abs_pd(h[C]));
-            outgoing[C] = f._mm512_abs_pd(g[C]);
+            sums[C] = simd.add(simd.abs(d[C]), simd.abs(h[C]));
+            outgoing[C] = simd.abs(g[C]);
         });
-        let norms = sum(simd, totals(simd, sums), incoming);
+        let norms = simd.add(totals(simd, sums), incoming);
         let outgoing = totals(simd, outgoing);
 
         // D̃ ← D − H₋·G₋, with G₋ from memory where one number of it is needed: permutations are dearer
         each!(Q < K {
             each!(C < K {
-                let x = if K <= 4 { splat!(f, K, last.g[C], Q) } else { f._mm512_set1_pd(g_last[C * K + Q]) };
-                d[C] = f._mm512_fnmadd_pd(last.h[Q], x, d[C]);
+                let x = if K <= 4 { splat!(simd, K, last.g[C], Q) } else { simd.splat(g_last[C * K + Q]) };
+                d[C] = simd.minus_mul(d[C], last.h[Q], x);
             });
         });
 
-        let mut sizes_of_pivots = f._mm512_set1_pd(f64::INFINITY);
+        let mut sizes_of_pivots = simd.splat(f64::INFINITY);
         let mut pivots = [[0; K]; 2];
         // Lanes of row i of the blocks.
         let row = |i: usize| if K <= 4 { 0x11u8 << i } else { 1 << i };
@@ -309,58 +318,58 @@ impl<const K: usize> Columns<K> {
         };
         each!(I < K {
             // the pivot, mostly where it should be
-            let sizes = f._mm512_abs_pd(d[I]);
-            let largest = largest::<K>(simd, f._mm512_maskz_mov_pd(from_row(I), sizes));
-            let reached = f._mm512_cmp_pd_mask::<29>(sizes, largest) & from_row(I);
+            let sizes = simd.abs(d[I]);
+            let largest = largest::<E, K>(simd, simd.select(simd.mask(from_row(I)), sizes, zero));
+            let reached = simd.bits(simd.at_least(sizes, largest)) & from_row(I);
             pivots[0][I] = I as u32;
             pivots[1][I] = I as u32;
             if reached & row(I) != row(I) {
                 let first = |mask: u8| (mask != 0).then(|| mask.trailing_zeros() as usize);
-                let swap: __m512i = if K <= 4 {
+                let swap: E::I = if K <= 4 {
                     let (p, q) = (first(reached & 0x0f)?, first(reached & 0xf0)?);
                     (pivots[0][I], pivots[1][I]) = (p as u32, q as u32 - 4);
-                    f._mm512_mask_mov_epi64(cast(SWAPS[I][p]), 0xf0, cast(SWAPS[(I + 4) % LANES][q]))
+                    simd.select_bits(simd.mask(0xf0), cast(SWAPS[(I + 4) % LANES][q]), cast(SWAPS[I][p]))
                 } else {
                     let p = first(reached)?;
                     pivots[0][I] = p as u32;
                     cast(SWAPS[I][p])
                 };
                 each!(J < K {
-                    d[J] = f._mm512_permutexvar_pd(swap, d[J]);
-                    g[J] = f._mm512_permutexvar_pd(swap, g[J]);
+                    d[J] = simd.permute(d[J], swap);
+                    g[J] = simd.permute(g[J], swap);
                 });
             }
-            let reciprocal = f._mm512_div_pd(ones, splat!(f, K, d[I], I));
+            let reciprocal = simd.div(ones, splat!(simd, K, d[I], I));
             let after = from_row(I) & !row(I);
-            let l = f._mm512_maskz_mul_pd(after, d[I], reciprocal);
-            let u = f._mm512_maskz_mov_pd(!after, d[I]);
+            let l = simd.select(simd.mask(after), simd.mul(d[I], reciprocal), zero);
+            let u = simd.select(simd.mask(after), zero, d[I]);
             max_u = larger(simd, max_u, u);
-            sizes_of_pivots = f._mm512_mask_mov_pd(sizes_of_pivots, row(I), f._mm512_abs_pd(u));
-            d[I] = f._mm512_mask_mov_pd(u, after, l);
-            h[I] = f._mm512_mul_pd(h[I], reciprocal);
+            sizes_of_pivots = simd.select(simd.mask(row(I)), simd.abs(u), sizes_of_pivots);
+            d[I] = simd.select(simd.mask(after), l, u);
+            h[I] = simd.mul(h[I], reciprocal);
             max_h = larger(simd, max_h, h[I]);
             each!(J < K {
                 if J > I {
-                    let x = splat!(f, K, d[J], I);
-                    d[J] = f._mm512_fnmadd_pd(l, x, d[J]);
-                    h[J] = f._mm512_fnmadd_pd(h[I], x, h[J]);
+                    let x = splat!(simd, K, d[J], I);
+                    d[J] = simd.minus_mul(d[J], l, x);
+                    h[J] = simd.minus_mul(h[J], h[I], x);
                 }
                 if I + 1 < K {
-                    g[J] = f._mm512_fnmadd_pd(l, splat!(f, K, g[J], I), g[J]);
+                    g[J] = simd.minus_mul(g[J], l, splat!(simd, K, g[J], I));
                 }
             });
         });
         each!(C < K { max_g = larger(simd, max_g, g[C]); });
 
         // The smallest pivot has the largest complement.
-        let complements: __m512d = cast(f._mm512_xor_si512(cast(sizes_of_pivots), f._mm512_set1_epi64(-1)));
-        let sizes = maxima::<K>(simd, [max_a, max_u, max_h, max_g]);
-        let others = maxima::<K>(simd, [norms, complements, norms, complements]);
+        let complements: E::V = cast(simd.and_not(cast(sizes_of_pivots), simd.splat_bits(u64::MAX >> 1)));
+        let sizes = maxima::<E, K>(simd, [max_a, max_u, max_h, max_g]);
+        let others = maxima::<E, K>(simd, [norms, complements, norms, complements]);
         let tiny = f64::MIN_POSITIVE * 16.0;
         let mut records = [Record::EMPTY; 2];
         for (i, record) in records.iter_mut().enumerate() {
             let [max_a, u, h, g] = sizes[i];
-            let (norm_one, min_pivot) = (others[i][0], f64::from_bits(!others[i][1].to_bits()));
+            let (norm_one, min_pivot) = (others[i][0], f64::from_bits(!others[i][1].to_bits() & (u64::MAX >> 1)));
             let growth = u.max(h * g);
             // As accurate as divisions are reciprocals of pivots in this range. (A NaN fails, too.)
             let normal = min_pivot >= tiny && u <= 1.0 / tiny;
@@ -384,12 +393,12 @@ fn stored<const K: usize>(done: Option<Done<'_, f64>>) -> (&[f64], &[f64]) {
     (&panel[..2 * K * K], &g[..K * K])
 }
 
-struct One<'k, 'j, const K: usize> {
-    simd: V4,
+struct One<'k, 'j, E, const K: usize> {
+    simd: E,
     job: &'k mut Job<'j, f64>,
 }
 
-impl<const K: usize> pulp::NullaryFnOnce for One<'_, '_, K> {
+impl<E: Eight, const K: usize> pulp::NullaryFnOnce for One<'_, '_, E, K> {
     type Output = Option<Record>;
 
     #[inline(always)]
@@ -397,24 +406,24 @@ impl<const K: usize> pulp::NullaryFnOnce for One<'_, '_, K> {
         let Self { simd, job: Job { front, from, previous, incoming, outgoing, .. } } = self;
         let (own, below, beside) = (&from.own[..K * K], &from.below[..K * K], &from.beside[..K * K]);
         let (panel, g) = stored::<K>(*previous);
-        let mut columns = Columns::<K>::load(simd, [own; 2], [below; 2], [beside; 2]);
+        let mut columns = Columns::<E, K>::load(simd, [own; 2], [below; 2], [beside; 2]);
         let last = Columns::stored(simd, [panel; 2], [g; 2]);
-        let done = columns.eliminate(simd, &last, g, column::<K>(simd, [&incoming[..K]; 2], 0))?;
+        let done = columns.eliminate(simd, &last, g, column::<E, K>(simd, [&incoming[..K]; 2], 0))?;
         columns.store(simd, 0, front.panel, front.g);
-        outgoing[..K].copy_from_slice(&part::<K>(done.outgoing, 0));
+        outgoing[..K].copy_from_slice(&part::<E, K>(done.outgoing, 0));
         front.pivots[..K].copy_from_slice(&done.pivots[0]);
         Some(done.records[0])
     }
 }
 
 /// Blocks of up to four rows; the only chain there is goes through both halves of the registers.
-struct SideBySide<'k, 'c, const K: usize> {
-    simd: V4,
+struct SideBySide<'k, 'c, E, const K: usize> {
+    simd: E,
     chains: &'k mut [Chain<'c, f64>],
     go_on: &'k mut dyn FnMut(usize) -> bool,
 }
 
-impl<const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, K> {
+impl<E: Eight, const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, E, K> {
     type Output = usize;
 
     /// The blocks before stay in registers.
@@ -424,15 +433,15 @@ impl<const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, K> {
         let (width, other) = (chains.len(), chains.len() - 1);
         let steps = chains[0].blocks.min(chains[other].blocks);
         let [(panel, g), (other_panel, other_g)] = [chains[0].last::<K>(0), chains[other].last::<K>(0)];
-        let mut last = Columns::<K>::stored(simd, [panel, other_panel], [g, other_g]);
-        let mut incoming = column::<K>(simd, [&*chains[0].incoming, &*chains[other].incoming], 0);
+        let mut last = Columns::<E, K>::stored(simd, [panel, other_panel], [g, other_g]);
+        let mut incoming = column::<E, K>(simd, [&*chains[0].incoming, &*chains[other].incoming], 0);
         let mut step = 0;
         while step < steps && (!step.is_multiple_of(CHECKED) || go_on(width * CHECKED.min(steps - step))) {
             for chain in &*chains {
                 chain.fetch(step + AHEAD);
             }
             let [a, b] = [chains[0].block(step), chains[other].block(step)];
-            let mut columns = Columns::<K>::load(simd, [a.own, b.own], [a.below, b.below], [a.beside, b.beside]);
+            let mut columns = Columns::<E, K>::load(simd, [a.own, b.own], [a.below, b.below], [a.beside, b.beside]);
             let Some(done) = columns.eliminate(simd, &last, &[], incoming) else { break };
             for (half, chain) in chains.iter_mut().enumerate() {
                 let (panel, g, pivots, record) = chain.factors(step);
@@ -444,20 +453,20 @@ impl<const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, K> {
             step += 1;
         }
         for (half, chain) in chains.iter_mut().enumerate() {
-            chain.incoming[..K].copy_from_slice(&part::<K>(incoming, half));
+            chain.incoming[..K].copy_from_slice(&part::<E, K>(incoming, half));
         }
         step
     }
 }
 
 /// Blocks of five to eight rows.
-struct InTurn<'k, 'c, const K: usize> {
-    simd: V4,
+struct InTurn<'k, 'c, E, const K: usize> {
+    simd: E,
     chains: &'k mut [Chain<'c, f64>],
     go_on: &'k mut dyn FnMut(usize) -> bool,
 }
 
-impl<const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, K> {
+impl<E: Eight, const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, E, K> {
     type Output = usize;
 
     /// A block of either chain in turn: while one waits for its pivots, the processor goes on with the other.
@@ -472,9 +481,9 @@ impl<const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, K> {
                 let chain = &mut chains[at];
                 chain.fetch(step + 1);
                 let (block, (panel, g)) = (chain.block(step), chain.last::<K>(step));
-                let mut columns = Columns::<K>::load(simd, [block.own; 2], [block.below; 2], [block.beside; 2]);
+                let mut columns = Columns::<E, K>::load(simd, [block.own; 2], [block.below; 2], [block.beside; 2]);
                 let last = Columns::stored(simd, [panel; 2], [g; 2]);
-                let incoming = column::<K>(simd, [&*chain.incoming; 2], 0);
+                let incoming = column::<E, K>(simd, [&*chain.incoming; 2], 0);
                 let Some(done) = columns.eliminate(simd, &last, g, incoming) else {
                     // The first chain goes back to where the second one is.
                     chains[0].incoming[..K].copy_from_slice(&before);
@@ -484,7 +493,7 @@ impl<const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, K> {
                 columns.store(simd, 0, panel, g);
                 pivots[..K].copy_from_slice(&done.pivots[0]);
                 *record = done.records[0];
-                chain.incoming[..K].copy_from_slice(&part::<K>(done.outgoing, 0));
+                chain.incoming[..K].copy_from_slice(&part::<E, K>(done.outgoing, 0));
             }
             step += 1;
         }

@@ -46,9 +46,9 @@ pub fn run(args: &CalibrateArgs, global: &Global, cancel: &CancelToken) -> Resul
     let mut page = Page::new(format!("machine: {}", fingerprint()));
     let mut constants = Map::new();
     for (name, value) in machine.constants() {
-        let unit = match name.as_str() {
-            "bandwidth" => "bytes a second",
-            _ if name.rsplit_once('.').is_some_and(|(_, last)| last == "flops") => "flops a second",
+        let unit = match name.rsplit_once('.').map(|(_, last)| last) {
+            Some("bandwidth") => "bytes a second",
+            Some("flops") => "flops a second",
             _ => "seconds",
         };
         page.line(&name, format_args!("{value:.2e} {unit}"));

@@ -10,7 +10,7 @@ use crate::auto::planned;
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, choice, plan};
+use crate::plan::{Candidate, Depth, choice, plan};
 use crate::solve::check_matrix;
 use crate::solver::{order_asked, prepared};
 
@@ -107,7 +107,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
         ("hybrid block-tridiagonal", hybrid.as_ref().map(|h| h.bytes() as u128)),
         ("dense", Some(n * n * value)),
     ];
-    let plan = plan(a, Reorder::Auto, &Blocks::Detect)?;
+    let plan = plan(a, Reorder::Auto, &Blocks::Detect, Depth::All)?;
     let choice = match plan.possible().next() {
         Some(chosen) => choice(chosen, &plan.candidates),
         None => "no method fits memory".into(),
@@ -142,7 +142,7 @@ pub fn explain<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Vec<Cand
     check_matrix(a)?;
     let mut notes = Vec::new();
     let kept = prepared(a, &mut notes)?;
-    Ok(planned(&kept, order_asked(options), options, &mut notes)?.0.candidates)
+    Ok(planned(&kept, order_asked(options), options, Depth::All, &mut notes)?.0.candidates)
 }
 
 /// Diagonals that hold an entry.

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, transform};
 use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, Plan, choice, plan};
+use crate::plan::{Candidate, Depth, Plan, choice, plan};
 use crate::probe::{self, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
@@ -32,17 +32,27 @@ pub(crate) fn solve<T: Scalar>(
     let start = Instant::now();
     let mut notes = Vec::new();
     let kept = prepared(a, &mut notes)?;
-    let (plan, fixed) = planned(&kept, order_asked(options), options, &mut notes)?;
-    match probe::iterated(&kept, b.as_ref(), &plan, accuracy, options, monitor)? {
-        Probed::Solved(mut answer) => {
-            answer.report.times.reorder =
-                start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
-            answer.report.notes.splice(0..0, notes);
-            answer.candidates = plan.candidates;
-            return Ok(*answer);
+    let (mut plan, mut fixed) = planned(&kept, order_asked(options), options, Depth::UntilIterations, &mut notes)?;
+    let mut known = 0.0;
+    loop {
+        match probe::iterated(&kept, b.as_ref(), &plan, known, accuracy, options, monitor)? {
+            Probed::Solved(mut answer) => {
+                answer.report.times.reorder =
+                    start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
+                answer.report.notes.splice(0..0, notes);
+                answer.candidates = plan.candidates;
+                return Ok(*answer);
+            }
+            Probed::GivenUp { why, seconds } => {
+                notes.push(why);
+                known = seconds;
+            }
+            Probed::NotTried => {}
         }
-        Probed::GivenUp(why) => notes.push(why),
-        Probed::NotTried => {}
+        if plan.estimate.is_none() {
+            break;
+        }
+        (plan, fixed) = planned(&kept, order_asked(options), options, Depth::All, &mut notes)?;
     }
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
     let first = solver.solve(b.as_ref())?;
@@ -139,13 +149,14 @@ pub(crate) fn planned<T: Scalar>(
     a: &Csr<T>,
     reorder: Reorder,
     options: &SolveOptions,
+    depth: Depth,
     notes: &mut Vec<String>,
 ) -> Result<(Plan, Option<Ordered<T>>), Error> {
     if let Reorder::None | Reorder::Rcm | Reorder::Auto = reorder {
-        return Ok((plan(a, reorder, &options.blocks)?, None));
+        return Ok((plan(a, reorder, &options.blocks, depth)?, None));
     }
     let (transform, given) = transform(a, None, reorder, notes)?;
-    let mut plan = plan(&transform.apply(a), Reorder::None, &Blocks::Detect)?;
+    let mut plan = plan(&transform.apply(a), Reorder::None, &Blocks::Detect, depth)?;
     plan.candidates.iter_mut().for_each(|c| c.reorder = given);
     Ok((plan, Some((transform, given))))
 }

@@ -52,7 +52,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let bands = |method, work: fn(usize, usize) -> Work| {
         [(40_000, 2), (20_000, 12), (3000, 100), (2500, 400)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
     };
-    machine.fit(Kernel::Band, &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, k, k)))?);
+    machine.fit(Kernel::Band, &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), k)))?);
     machine.fit(Kernel::BandCholesky, &bench.all(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
     let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 4], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {
@@ -71,12 +71,14 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     };
     machine.fit(Kernel::Sparse, &bench.all(&systems(Direct::SparseLu, Fill::lu_work))?);
     machine.fit(Kernel::SparseCholesky, &bench.all(&systems(Direct::SparseCholesky, Fill::half_work))?);
+    let indefinite: Vec<_> = systems(Direct::SparseLdl, Fill::half_work).into_iter().map(with_signs).collect();
+    machine.fit(Kernel::SparseLdl, &bench.all(&indefinite)?);
     machine.rates[Kernel::Sweep as usize] = bench.sweep(&self::grid(&[40, 40, 40]))?;
     Ok(machine)
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 28;
+const SYSTEMS: usize = 31;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// Runs of a system, at most.
@@ -232,6 +234,16 @@ fn band(n: usize, kl: usize, ku: usize) -> Csr<f64> {
             row.push((j, if i == j { (kl + ku) as f64 } else { coupling(i, j) }));
         }
     })
+}
+
+/// Every third diagonal entry of the other sign: symmetric, and not definite.
+fn with_signs((a, work, method): (Csr<f64>, Work, Method)) -> (Csr<f64>, Work, Method) {
+    let changed = rows(a.nrows(), |i, row| {
+        let (cols, values) = a.row(i);
+        let sign = |j: usize| if i == j && i % 3 == 0 { -1.0 } else { 1.0 };
+        row.extend(cols.iter().zip(values).map(|(&j, &v)| (j as usize, sign(j as usize) * v)));
+    });
+    (changed, work, method)
 }
 
 /// m symmetric dense blocks of k rows on each of three block diagonals.

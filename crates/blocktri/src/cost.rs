@@ -34,6 +34,8 @@ pub enum Kernel {
     Sparse,
     /// Sparse elimination of one half of a Hermitian matrix; a step is an entry of the factor.
     SparseCholesky,
+    /// Sparse elimination of one half of a Hermitian matrix that is not definite; a step is an entry of the factor.
+    SparseLdl,
     /// Elimination of all n² numbers.
     Dense,
     /// Iterations on compressed rows; a step is an entry that a sweep visits.
@@ -54,13 +56,14 @@ impl Kernel {
             Self::BlockCholesky => "block-cholesky",
             Self::Sparse => "sparse",
             Self::SparseCholesky => "sparse-cholesky",
+            Self::SparseLdl => "sparse-ldl",
             Self::Dense => "dense",
             Self::Sweep => "sweep",
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Tridiagonal,
         Self::Band,
         Self::BandCholesky,
@@ -68,6 +71,7 @@ impl Kernel {
         Self::BlockCholesky,
         Self::Sparse,
         Self::SparseCholesky,
+        Self::SparseLdl,
         Self::Dense,
         Self::Sweep,
     ];
@@ -94,7 +98,7 @@ pub struct Machine {
     /// Seconds an entry of A that a symbolic phase orders.
     pub ordering: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
-    pub rates: [Rate; 9],
+    pub rates: [Rate; 10],
 }
 
 /// Counts of a method's work.
@@ -194,6 +198,7 @@ impl Machine {
                 rate(2.7e-7, 6.7e9),
                 rate(6.5e-8, 1.5e10),
                 rate(3e-8, 1.2e10),
+                rate(2e-7, 1.2e10),
                 rate(5e-7, 2.3e10),
                 rate(5e-10, 1e12),
             ],

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::memory::ask_for;
 use crate::method::{Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, plan};
+use crate::plan::{Candidate, Depth, plan};
 use crate::reordered::{Factors, Reordered, Scaling, Transform};
 
 /// The blocks a method worked on.
@@ -149,7 +149,7 @@ pub(crate) fn transform<T: Scalar>(
         }
         // A named method with the order left open: the cheaper of the given and the RCM order.
         Reorder::Auto => {
-            let best = plan(a, Reorder::Auto, &Blocks::Detect)?;
+            let best = plan(a, Reorder::Auto, &Blocks::Detect, Depth::All)?;
             let family = |c: &Candidate| c.direct().map(|direct| direct.row().family);
             let alike = |c: &&Candidate| method.is_some_and(|m| Some(m.row().family) == family(c));
             let chosen = best.candidates.iter().find(alike).map_or(Reorder::None, |c| c.reorder);

@@ -1,8 +1,14 @@
 //! The candidates of `Method::Auto`: methods in every order worth trying, with counts, predicted seconds and bytes, the fastest first.
 //!
-//! Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku); block LU by its block sizes; sparse factors by
+//! Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku), where A is not diagonally dominant, without which
+//! it is 2·n·kl·ku; block LU by its block sizes; sparse factors by
 //! the fill of an approximate minimum degree order of A + Aᵀ, which is that of elimination without interchanges (a lower bound for LU,
 //! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
+//!
+//! Where an iteration may be faster than the ordering of a sparse factorization, it is tried before that is made: what the
+//! factorization would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
+//! of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
+//! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
 //!
 //! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
 //! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
@@ -63,6 +69,17 @@ pub(crate) struct Plan {
     pub candidates: Vec<Candidate>,
     /// Reverse Cuthill–McKee order, when it was computed.
     pub rcm: Option<Permutation>,
+    /// Orders were not tried yet: estimated seconds of a sparse factorization.
+    pub estimate: Option<f64>,
+}
+
+/// How far the choice goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// To the end.
+    All,
+    /// Up to an iteration that is worth a try before anything is ordered.
+    UntilIterations,
 }
 
 impl Plan {
@@ -107,7 +124,7 @@ pub(crate) const GAIN: f64 = 2.0;
 const SMALL: usize = 2000;
 
 /// Ranks the methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
-pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> Result<Plan, Error> {
+pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, depth: Depth) -> Result<Plan, Error> {
     let mut list = List::of(a);
     let natural = matches!(reorder, Reorder::None | Reorder::Auto);
     if natural {
@@ -119,6 +136,16 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     }
     if natural && !list.is_cheap() {
         list.push_dense();
+    }
+    let iterative = reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap();
+    if iterative && depth == Depth::UntilIterations {
+        list.push_iterations();
+        let estimate = list.estimate_of_sparse();
+        if let Some(seconds) = list.fastest_iteration().filter(|seconds| GAIN * seconds < estimate) {
+            debug_assert!(seconds > 0.0);
+            return Ok(Plan { estimate: Some(estimate), ..list.finish(None) });
+        }
+        list.candidates.retain(|c| !c.method.is_iterative());
     }
     let mut order = None;
     let reordered =
@@ -132,15 +159,10 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks) -> 
     if natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
         list.push_sparse();
     }
-    if reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap() {
+    if iterative {
         list.push_iterations();
     }
-    let mut candidates = list.candidates;
-    candidates.sort_by(|a, b| {
-        let refused = a.refused.is_some().cmp(&b.refused.is_some());
-        refused.then(a.seconds.total_cmp(&b.seconds))
-    });
-    Ok(Plan { candidates, rcm: order })
+    Ok(list.finish(order))
 }
 
 /// Candidates while they are gathered.
@@ -151,14 +173,39 @@ struct List<'a, T: Scalar> {
     /// Bytes that may be taken, once somebody wants many.
     allowed: OnceCell<Option<u64>>,
     symmetry: OnceCell<Symmetry>,
+    dominance: OnceCell<bool>,
     /// Whether a band or blocks hold little but entries of A: no order makes them narrower.
     is_full: bool,
 }
 
 impl<'a, T: Scalar> List<'a, T> {
     fn of(a: &'a Csr<T>) -> Self {
-        let (allowed, symmetry) = (OnceCell::new(), OnceCell::new());
-        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, symmetry, is_full: false }
+        let (allowed, symmetry, dominance) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, symmetry, dominance, is_full: false }
+    }
+
+    fn finish(self, rcm: Option<Permutation>) -> Plan {
+        let mut candidates = self.candidates;
+        candidates.sort_by(|a, b| {
+            let refused = a.refused.is_some().cmp(&b.refused.is_some());
+            refused.then(a.seconds.total_cmp(&b.seconds))
+        });
+        Plan { candidates, rcm, estimate: None }
+    }
+
+    /// Least seconds of the iteration, if there is one.
+    fn fastest_iteration(&self) -> Option<f64> {
+        let possible = self.candidates.iter().filter(|c| c.refused.is_none() && c.method.is_iterative());
+        possible.map(|c| c.seconds).reduce(f64::min)
+    }
+
+    /// Seconds of a sparse factorization by nested dissection, its ordering included.
+    fn estimate_of_sparse(&self) -> f64 {
+        let (w, nnz) = (middle_level(self.a) as f64, self.a.nnz() as f64);
+        let (kernel, halves) = if self.is_definite() { (Kernel::SparseCholesky, 1.0) } else { (Kernel::Sparse, 2.0) };
+        let entries = halves * (8.0 * w * w + nnz / 2.0);
+        let flops = arithmetic::<T>() * halves * 20.0 * w * w * w;
+        self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz })
     }
 
     fn seconds(&self, work: &Work) -> f64 {
@@ -191,11 +238,11 @@ impl<'a, T: Scalar> List<'a, T> {
         // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less.
         let half = ((nnz / n) - 1.0).max(0.0) / 2.0;
         let flops = arithmetic::<T>() * n * (2.0 * half * half + 6.0 * half);
-        let least = |kernel| {
+        let least = |kernel, steps| {
             let ordered = nnz;
-            self.seconds(&Work { kernel, steps: n, flops, moved: 0.0, ordered })
+            self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered })
         };
-        least(Kernel::Band).min(least(Kernel::Blocks))
+        least(Kernel::Band, n).min(least(Kernel::Blocks, n / half.max(1.0)))
     }
 
     /// Seconds of sparse factors without fill.
@@ -238,7 +285,7 @@ impl<'a, T: Scalar> List<'a, T> {
             |work: Work| Work { ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 }, ..work };
         if kl <= 1 && ku <= 1 {
             // Without pivoting half the work, but only where dominance makes the pivots safe.
-            let method = if dominant(self.a) { Direct::Thomas } else { Direct::TridiagonalLu };
+            let method = if self.is_dominant() { Direct::Thomas } else { Direct::TridiagonalLu };
             self.push(
                 method,
                 reorder,
@@ -248,7 +295,8 @@ impl<'a, T: Scalar> List<'a, T> {
             );
             return Ok(());
         }
-        let band = in_order(band_work::<T>(n, kl, ku));
+        let upper = if self.is_dominant() { ku } else { kl + ku };
+        let band = in_order(band_work::<T>(n, (kl, ku), upper));
         let (nnz, rows) = (self.a.nnz() as f64, n as f64);
         self.is_full |= rows * (kl + ku + 1) as f64 <= FULL * nnz;
         let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
@@ -294,7 +342,10 @@ impl<'a, T: Scalar> List<'a, T> {
         let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
         match self.symmetry() {
             Symmetry::None => {}
-            Symmetry::Hermitian => self.push(Direct::SparseLdl, Reorder::None, work, bytes, half),
+            Symmetry::Hermitian => {
+                let work = Work { kernel: Kernel::SparseLdl, ..work };
+                self.push(Direct::SparseLdl, Reorder::None, work, bytes, half);
+            }
             Symmetry::PositiveDiagonal => self.push(Direct::SparseCholesky, Reorder::None, work, bytes, half),
         }
     }
@@ -326,6 +377,10 @@ impl<'a, T: Scalar> List<'a, T> {
             let positive = (0..self.a.nrows()).all(|i| self.a.get(i, i).re() > zero());
             if positive { Symmetry::PositiveDiagonal } else { Symmetry::Hermitian }
         })
+    }
+
+    fn is_dominant(&self) -> bool {
+        *self.dominance.get_or_init(|| dominant(self.a))
     }
 
     /// Hermitian with a positive diagonal: what elimination or an iteration has the last word on.
@@ -364,8 +419,9 @@ pub(crate) fn tridiagonal_work<T: Scalar>(n: usize) -> Work {
     work::<T>(Kernel::Tridiagonal, n, 10.0 * n, 4.0 * n)
 }
 
-pub(crate) fn band_work<T: Scalar>(n: usize, kl: usize, ku: usize) -> Work {
-    work::<T>(Kernel::Band, n as f64, band_flops(n, kl, ku), n as f64 * (2 * kl + ku + 1) as f64)
+/// Of a band whose U has `upper` super-diagonals.
+pub(crate) fn band_work<T: Scalar>(n: usize, (kl, ku): (usize, usize), upper: usize) -> Work {
+    work::<T>(Kernel::Band, n as f64, band_flops(n, kl, upper), n as f64 * (2 * kl + ku + 1) as f64)
 }
 
 pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
@@ -375,12 +431,12 @@ pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
 
 pub(crate) fn block_work<T: Scalar>(partition: &Partition) -> Work {
     let values = BlockLu::<f64>::bytes(partition) / 8.0;
-    work::<T>(Kernel::Blocks, partition.n() as f64, block_flops(partition), values)
+    work::<T>(Kernel::Blocks, partition.n_blocks() as f64, block_flops(partition), values)
 }
 
 pub(crate) fn half_block_work<T: Scalar>(partition: &Partition) -> Work {
     let values = BlockLu::<f64>::bytes(partition) / 16.0;
-    work::<T>(Kernel::BlockCholesky, partition.n() as f64, block_flops(partition) / 2.0, values)
+    work::<T>(Kernel::BlockCholesky, partition.n_blocks() as f64, block_flops(partition) / 2.0, values)
 }
 
 pub(crate) fn dense_work<T: Scalar>(n: usize) -> Work {
@@ -388,10 +444,10 @@ pub(crate) fn dense_work<T: Scalar>(n: usize) -> Work {
     work::<T>(Kernel::Dense, n, 2.0 / 3.0 * n.powi(3) + 2.0 * n * n, n * n)
 }
 
-/// Flops of a band LU with interchanges and one solve.
-pub(crate) fn band_flops(n: usize, kl: usize, ku: usize) -> f64 {
-    let (n, kl, ku) = (n as f64, kl as f64, (ku + kl) as f64);
-    n * (kl + 2.0 * kl * ku) + n * (2.0 * kl + 2.0 * ku + 1.0)
+/// Flops of a band LU, whose U has `upper` super-diagonals, and one solve.
+pub(crate) fn band_flops(n: usize, kl: usize, upper: usize) -> f64 {
+    let (n, kl, upper) = (n as f64, kl as f64, upper as f64);
+    n * (kl + 2.0 * kl * upper) + n * (2.0 * kl + 2.0 * upper + 1.0)
 }
 
 /// Flops of a block LU and one solve.
@@ -449,6 +505,44 @@ impl Fill {
     fn lu_bytes<T: Scalar>(&self) -> u64 {
         (2.0 * self.lu_entries() * (size_of::<T>() + 4) as f64) as u64
     }
+}
+
+/// Unknowns of the smallest level that has a quarter of the unknowns on either side at least, in a breadth-first search along the rows of
+/// A from a last unknown of another search.
+fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
+    let n = a.nrows();
+    let mut seen = vec![false; n];
+    let mut queue = Vec::with_capacity(n);
+    let mut sizes = Vec::new();
+    let mut start = 0;
+    for _ in 0..2 {
+        seen.fill(false);
+        queue.clear();
+        sizes.clear();
+        queue.push(start as u32);
+        seen[start] = true;
+        let mut at = 0;
+        while at < queue.len() {
+            let end = queue.len();
+            sizes.push(end - at);
+            for k in at..end {
+                for &j in a.row(queue[k] as usize).0 {
+                    if !std::mem::replace(&mut seen[j as usize], true) {
+                        queue.push(j);
+                    }
+                }
+            }
+            at = end;
+        }
+        start = queue.last().map_or(0, |&i| i as usize);
+    }
+    let reached = queue.len();
+    let mut before = 0;
+    let middle = sizes.iter().filter(|&&size| {
+        before += size;
+        before - size <= 3 * reached / 4 && 4 * before >= reached
+    });
+    middle.copied().min().unwrap_or(n)
 }
 
 /// Weakly diagonally dominant by rows or by columns: elimination without pivoting has growth at most 2.

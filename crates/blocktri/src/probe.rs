@@ -34,8 +34,8 @@ use crate::verdict::{judge, too_large};
 pub(crate) enum Probed<T: Scalar> {
     /// The system is solved to the accuracy asked, or the monitor stopped it.
     Solved(Box<Solution<T>>),
-    /// It was given up, and why.
-    GivenUp(String),
+    /// It was given up, why, and the seconds that all its steps were predicted to take by then.
+    GivenUp { why: String, seconds: f64 },
     /// A direct method is predicted to be faster.
     NotTried,
 }
@@ -46,11 +46,13 @@ const CORRECTIONS: usize = 12;
 /// Steps of an iteration where no direct method is possible, at most.
 const UNLIMITED: f64 = 20_000.0;
 
-/// Solves A·X = B by the fastest iteration of the plan, if that may be faster than its direct methods.
+/// Solves A·X = B by the fastest iteration of the plan, if that may be faster than its direct methods: where `known` seconds were
+/// predicted by an earlier try, if these are fewer.
 pub(crate) fn iterated<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     plan: &Plan,
+    known: f64,
     accuracy: Accuracy,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
@@ -58,9 +60,10 @@ pub(crate) fn iterated<T: Scalar>(
     let iterative = |c: &&Candidate| matches!(c.method, Method::Krylov(_));
     let Some(candidate) = plan.possible().find(iterative) else { return Ok(Probed::NotTried) };
     let Method::Krylov(given) = &candidate.method else { return Ok(Probed::NotTried) };
-    let direct = plan.direct().map(|(c, _)| c.seconds);
+    let direct = plan.direct().map(|(c, _)| c.seconds).into_iter().chain(plan.estimate).reduce(f64::min);
     let columns = b.ncols() as f64;
-    if direct.is_some_and(|direct| GAIN * columns * candidate.seconds > direct) || !Unit::of(a, b).is_one() {
+    let least = known.max(GAIN * columns * candidate.seconds);
+    if direct.is_some_and(|direct| least > direct) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
     }
     let a_step = Machine::here().rate(candidate.work.kernel).step * candidate.work.steps / LEAST_STEPS;
@@ -69,10 +72,11 @@ pub(crate) fn iterated<T: Scalar>(
     let mut notes = vec![choice(candidate, &plan.candidates)];
     match run.solve(b, options, monitor, &mut notes)? {
         Ok(solution) => Ok(Probed::Solved(Box::new(solution))),
-        Err(why) => {
+        Err(GivenUp { why, steps }) => {
             let left = direct
                 .map_or(String::new(), |s| format!("; a direct method is predicted to take {}", seconds_in_words(s)));
-            Ok(Probed::GivenUp(format!("{} with {} was given up: {why}{left}", given.method, given.precond)))
+            let why = format!("{} with {} was given up: {why}{left}", given.method, given.precond);
+            Ok(Probed::GivenUp { why, seconds: columns * steps * a_step })
         }
     }
 }
@@ -90,7 +94,13 @@ struct Run<'a, T: Scalar> {
 enum End {
     Good,
     Stopped,
-    GivenUp(String),
+    GivenUp(GivenUp),
+}
+
+/// Why an iteration was given up, and how many steps it was predicted to take.
+struct GivenUp {
+    why: String,
+    steps: f64,
 }
 
 impl<T: Scalar> Run<'_, T> {
@@ -101,7 +111,7 @@ impl<T: Scalar> Run<'_, T> {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Solution<T>, String>, Error> {
+    ) -> Result<Result<Solution<T>, GivenUp>, Error> {
         let start = Instant::now();
         // The format of the fastest products; without the memory for it A as it is will do.
         let diagonals = Dia::where_full(self.a).unwrap_or_default();
@@ -115,7 +125,7 @@ impl<T: Scalar> Run<'_, T> {
         };
         let mut m = match preconditioner(self.a, None, &None, true, self.given, options, notes) {
             Ok((m, _)) => m,
-            Err(why) => return Ok(Err(why.to_string())),
+            Err(why) => return Ok(Err(GivenUp { why: why.to_string(), steps: f64::INFINITY })),
         };
         let setup = start.elapsed();
         let solving = Instant::now();
@@ -237,7 +247,8 @@ impl<T: Scalar> Run<'_, T> {
             if let Some(predicted) = hopeless.filter(|_| !self.is_good(x.as_ref(), b, &new)) {
                 let steps = if predicted.is_finite() { format!("{predicted:.0} more steps") } else { "no end".into() };
                 let why = format!("after {} steps {steps} are predicted", done.steps - before);
-                return Ok(End::GivenUp(why));
+                let steps = (done.steps - before) as f64 + predicted;
+                return Ok(End::GivenUp(GivenUp { why, steps }));
             }
             let stagnated = !(self.measure(&new) <= 0.5 * reached)
                 && !(new.componentwise_backward_error <= 0.5 * certificate.componentwise_backward_error);
@@ -249,7 +260,8 @@ impl<T: Scalar> Run<'_, T> {
         if self.is_good(x.as_ref(), b, &certificate) {
             return Ok(End::Good);
         }
-        Ok(End::GivenUp(format!("it reached {} after {} steps", too_large::<T>(&certificate), done.steps - before)))
+        let why = format!("it reached {} after {} steps", too_large::<T>(&certificate), done.steps - before);
+        Ok(End::GivenUp(GivenUp { why, steps: f64::INFINITY }))
     }
 
     /// The figure that the goal is for.

@@ -23,7 +23,7 @@ use crate::factors::{Factored, check_precision, factor, matching, transform};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
-use crate::plan::{Candidate, Plan};
+use crate::plan::{Candidate, Depth, Plan};
 use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::rows::refine_worst;
@@ -82,7 +82,7 @@ impl<T: Scalar> Solver<T> {
         let mut notes = Vec::new();
         let a = prepared(a, &mut notes)?;
         let Method::Direct(method, _) = options.method else {
-            let (plan, fixed) = planned(&a, order_asked(options), options, &mut notes)?;
+            let (plan, fixed) = planned(&a, order_asked(options), options, Depth::All, &mut notes)?;
             return Self::of_plan(Planned { a, plan, fixed, notes, start }, factoring, options, monitor);
         };
         let transform = transform(&a, Some(method), order_asked(options), &mut notes)?;

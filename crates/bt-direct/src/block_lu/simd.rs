@@ -473,44 +473,52 @@ fn store_column<L: Lanes, S: Simd, const V: usize, const PART: bool>(s: S, x: &m
     }
 }
 
-/// Σ|xᵢ|; `max` ← max(`max`, |xᵢ|) place by place.
+/// Σ|xᵢ|; `max` ← max(`max`, |xᵢ|) place by place. The sum has as many lanes as the longest registers, whatever S has, and so the same
+/// bits.
 #[inline(always)]
 pub(crate) fn sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], max: &mut L::V<S>) -> L {
-    let mut sum = L::splat(s, L::default());
-    let xs = x.chunks_exact(L::lanes::<S>());
-    let rest = xs.remainder();
-    for x in xs {
-        let x = L::load(x);
-        sum = L::plus_modulus(s, sum, x);
-        *max = L::max_modulus(s, *max, x);
-    }
-    if !rest.is_empty() {
-        let x = L::load_part(s, rest);
-        sum = L::plus_modulus(s, sum, x);
-        *max = L::max_modulus(s, *max, x);
-    }
-    L::total(s, sum)
+    moduli::<L, S, false>(s, x, &mut [], max)
 }
 
 /// y ← x, and what [`sum_and_max`] does with x.
 #[inline(always)]
 pub(crate) fn copy_sum_and_max<L: Lanes, S: Simd>(s: S, x: &[L], y: &mut [L], max: &mut L::V<S>) -> L {
-    let lanes = L::lanes::<S>();
-    let mut sum = L::splat(s, L::default());
-    let (mut xs, mut ys) = (x.chunks_exact(lanes), y.chunks_exact_mut(lanes));
-    for (x, y) in (&mut xs).zip(&mut ys) {
-        let x = L::load(x);
-        L::store(y, x);
-        sum = L::plus_modulus(s, sum, x);
+    moduli::<L, S, true>(s, x, y, max)
+}
+
+#[inline(always)]
+fn moduli<L: Lanes, S: Simd, const COPY: bool>(s: S, x: &[L], y: &mut [L], max: &mut L::V<S>) -> L {
+    const LONGEST: usize = size_of::<[f64; 8]>();
+    let (lanes, vectors) = (L::lanes::<S>(), const { LONGEST / size_of::<L::V<S>>() });
+    let mut sums = [L::splat(s, L::default()); LONGEST / size_of::<f32>()];
+    let whole = x.len() - x.len() % (lanes * vectors);
+    for at in (0..whole).step_by(lanes * vectors) {
+        for v in 0..vectors {
+            let part = at + v * lanes..at + (v + 1) * lanes;
+            let x = L::load(&x[part.clone()]);
+            if COPY {
+                L::store(&mut y[part], x);
+            }
+            sums[v] = L::plus_modulus(s, sums[v], x);
+            *max = L::max_modulus(s, *max, x);
+        }
+    }
+    for (v, rest) in x[whole..].chunks(lanes).enumerate() {
+        let x = L::load_part(s, rest);
+        if COPY {
+            y[whole + v * lanes..][..rest.len()].copy_from_slice(rest);
+        }
+        sums[v] = L::plus_modulus(s, sums[v], x);
         *max = L::max_modulus(s, *max, x);
     }
-    if !xs.remainder().is_empty() {
-        let x = L::load_part(s, xs.remainder());
-        L::store_part(s, ys.into_remainder(), x);
-        sum = L::plus_modulus(s, sum, x);
-        *max = L::max_modulus(s, *max, x);
+    let mut half = vectors / 2;
+    while half > 0 {
+        for v in 0..half {
+            sums[v] = L::plus_modulus(s, sums[v], sums[v + half]);
+        }
+        half /= 2;
     }
-    L::total(s, sum)
+    L::total(s, sums[0])
 }
 
 /// `max` ← max(`max`, |xᵢ|) place by place; `sum` ← `sum` + |xᵢ|, which is NaN or infinite when some xᵢ is.

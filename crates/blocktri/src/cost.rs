@@ -177,30 +177,35 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Measured on an AMD EPYC (Zen 4) with one thread with AVX-512; what other instruction sets do slower follows from the width of
-    /// their vectors.
+    /// Measured by `blocktri calibrate` on an AMD EPYC (Zen 4), one thread, with AVX-512 and, through `BLOCKTRI_ISA`, with AVX2; the
+    /// flops of sparse factors by a cube of 40³, larger than what is measured there. Without vectors flops are taken to go at a quarter
+    /// of the rate of AVX2.
     fn of_instruction_set() -> Self {
-        let slower = match Isa::in_use() {
-            Isa::Avx512 => 1.0,
-            Isa::Avx2 => 1.6,
-            Isa::Base128 | Isa::Portable => 4.0,
+        let isa = Isa::in_use();
+        // [with AVX-512, with AVX2]
+        let rate = |step: [f64; 2], bandwidth: [f64; 2], flops: [f64; 2]| match isa {
+            Isa::Avx512 => Rate { step: step[0], bandwidth: bandwidth[0], flops: flops[0] },
+            Isa::Avx2 => Rate { step: step[1], bandwidth: bandwidth[1], flops: flops[1] },
+            Isa::Base128 | Isa::Portable => {
+                Rate { step: step[1], bandwidth: bandwidth[1] / 2.0, flops: flops[1] / 4.0 }
+            }
         };
-        let rate = |step: f64, flops: f64| Rate { step, bandwidth: 3e10, flops: flops / slower };
+        let none = [1e15; 2];
         Self {
-            call: 3e-6,
-            entry: 8e-9,
-            ordering: 5e-8,
+            call: 2.2e-6,
+            entry: 6.8e-9,
+            ordering: 3.5e-8,
             rates: [
-                rate(1.4e-7, 1e12),
-                rate(9e-8, 1.45e10),
-                rate(1.15e-7, 3.8e9),
-                rate(9e-8, 9.5e9),
-                rate(2.7e-7, 6.7e9),
-                rate(6.5e-8, 1.5e10),
-                rate(3e-8, 1.2e10),
-                rate(2e-7, 1.2e10),
-                rate(5e-7, 2.3e10),
-                rate(5e-10, 1e12),
+                rate([1.35e-7; 2], none, none),
+                rate([3e-8, 5e-8], [2.7e9, 2e9], [2.4e10, 2e10]),
+                rate([6e-8, 1.1e-7], [1e9; 2], [5e9; 2]),
+                rate([9e-7; 2], [1.5e9, 1.4e9], [2.1e10, 2e10]),
+                rate([1e-6; 2], [7e8; 2], [3.5e10, 3e10]),
+                rate([3.2e-8; 2], none, [3.5e10, 3e10]),
+                rate([3.2e-8; 2], none, [2.5e10, 2e10]),
+                rate([5.5e-8; 2], none, [2.5e10, 2e10]),
+                rate([6e-7, 5.5e-7], [4.5e9; 2], [2.3e10; 2]),
+                rate([5.2e-10; 2], none, none),
             ],
         }
     }

@@ -49,7 +49,7 @@ pub(crate) fn solve<T: Scalar>(
             }
             Probed::NotTried => {}
         }
-        if plan.estimate.is_none() {
+        if plan.before_orders.is_none() {
             break;
         }
         (plan, fixed) = planned(&kept, order_asked(options), options, Depth::All, &mut notes)?;

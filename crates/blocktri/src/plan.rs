@@ -5,8 +5,8 @@
 //! the fill of an approximate minimum degree order of A + Aᵀ, which is that of elimination without interchanges (a lower bound for LU,
 //! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
-//! Where an iteration may be faster than the ordering of a sparse factorization, it is tried before that is made: what the
-//! factorization would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
+//! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
+//! made: what the factors would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
 //! of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
 //! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
 //!
@@ -69,8 +69,8 @@ pub(crate) struct Plan {
     pub candidates: Vec<Candidate>,
     /// Reverse Cuthill–McKee order, when it was computed.
     pub rcm: Option<Permutation>,
-    /// Orders were not tried yet: estimated seconds of a sparse factorization.
-    pub estimate: Option<f64>,
+    /// Orders were not tried yet: seconds for an iteration before they are.
+    pub before_orders: Option<f64>,
 }
 
 /// How far the choice goes.
@@ -120,6 +120,9 @@ pub(crate) const LEAST_STEPS: f64 = 12.0;
 /// What an iteration must be predicted to gain over a direct method, which is surer.
 pub(crate) const GAIN: f64 = 2.0;
 
+/// How much longer than an ordering an iteration may take before that is made.
+const PATIENCE: f64 = 8.0;
+
 /// Rows below which iterations are not thought of: direct methods take milliseconds.
 const SMALL: usize = 2000;
 
@@ -142,8 +145,8 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         list.push_iterations();
         let estimate = list.estimate_of_sparse();
         if let Some(seconds) = list.fastest_iteration().filter(|seconds| GAIN * seconds < estimate) {
-            debug_assert!(seconds > 0.0);
-            return Ok(Plan { estimate: Some(estimate), ..list.finish(None) });
+            let patience = PATIENCE * list.machine.ordering * a.nnz() as f64;
+            return Ok(Plan { before_orders: Some(patience.clamp(seconds, estimate)), ..list.finish(None) });
         }
         list.candidates.retain(|c| !c.method.is_iterative());
     }
@@ -190,7 +193,7 @@ impl<'a, T: Scalar> List<'a, T> {
             let refused = a.refused.is_some().cmp(&b.refused.is_some());
             refused.then(a.seconds.total_cmp(&b.seconds))
         });
-        Plan { candidates, rcm, estimate: None }
+        Plan { candidates, rcm, before_orders: None }
     }
 
     /// Least seconds of the iteration, if there is one.

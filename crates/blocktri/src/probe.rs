@@ -1,8 +1,9 @@
 //! Iterations as candidates of `auto`: tried where they may be faster than every direct method, and given up as soon as they are not.
 //!
 //! The first steps are the probe. After n of them, which took the residual from r₀ to rₙ, the whole is predicted to take
-//! n·ln(r₀/goal)/ln(r₀/rₙ) steps. It goes on while that is less than the steps which the fastest direct method would pay for, so that a
-//! probe that fails costs a quarter of that method at most, and one that goes on for too long as much as it. Steps are counted, not
+//! n·ln(r₀/goal)/ln(r₀/rₙ) steps, by the least residual so far. It goes on while that is less than the steps which the fastest direct
+//! method would pay for, so that a probe that fails costs a quarter of that method at most, half of it where no residual was smaller than
+//! the first, and one that goes on for too long as much as it. Steps are counted, not
 //! timed: the same system goes the same way on every run.
 //!
 //! An answer at rounding level is reached by iterative refinement around the iteration, x ← x + d with A·d ≈ b − A·x, the residual in
@@ -60,9 +61,11 @@ pub(crate) fn iterated<T: Scalar>(
     let iterative = |c: &&Candidate| matches!(c.method, Method::Krylov(_));
     let Some(candidate) = plan.possible().find(iterative) else { return Ok(Probed::NotTried) };
     let Method::Krylov(given) = &candidate.method else { return Ok(Probed::NotTried) };
-    let direct = plan.direct().map(|(c, _)| c.seconds).into_iter().chain(plan.estimate).reduce(f64::min);
+    let direct = plan.direct().map(|(c, _)| c.seconds).into_iter().chain(plan.before_orders).reduce(f64::min);
     let columns = b.ncols() as f64;
-    let least = known.max(GAIN * columns * candidate.seconds);
+    // Before anything is ordered the plan has made sure of the gain.
+    let gain = if plan.before_orders.is_some() { 1.0 } else { GAIN };
+    let least = known.max(gain * columns * candidate.seconds);
     if direct.is_some_and(|direct| least > direct) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
     }
@@ -213,6 +216,8 @@ impl<T: Scalar> Run<'_, T> {
             let stop = StopCriterion { rtol: target, max_iters: left, ..StopCriterion::default() };
             let decades = (reached / goal).max(1.0).ln();
             let (mut stopped, mut hopeless) = (false, None);
+            // Residuals of BiCGSTAB jump: the least so far tells how far it is.
+            let mut least = f64::INFINITY;
             let mut watch = |progress: Progress| {
                 let Progress::Iteration { index, residual } = progress else { return ControlFlow::Continue(()) };
                 if monitor
@@ -222,8 +227,10 @@ impl<T: Scalar> Run<'_, T> {
                     stopped = true;
                     return ControlFlow::Break(());
                 }
-                let predicted = if residual < 1.0 { index as f64 * decades / -residual.ln() } else { f64::INFINITY };
-                let tried = index >= LEAST_STEPS as usize && 4 * (spent + index) >= self.affordable;
+                least = least.min(residual);
+                let predicted = if least < 1.0 { index as f64 * decades / -least.ln() } else { f64::INFINITY };
+                let share = if predicted.is_finite() { 4 } else { 2 };
+                let tried = index >= LEAST_STEPS as usize && share * (spent + index) >= self.affordable;
                 if tried && spent as f64 + predicted > self.affordable as f64 {
                     hopeless = Some(predicted);
                     return ControlFlow::Break(());

@@ -222,8 +222,14 @@ fn examples(prefix: &Path) -> Result<()> {
     for std in ["-std=c99", "-std=c11"] {
         must_succeed(Command::new(&cc).args([std, "-fsyntax-only", "-x", "c"]).args(WARNINGS).arg(&header))?;
     }
+    let c99 = || {
+        let mut command = Command::new(&cc);
+        command.arg("-std=c99").args(WARNINGS);
+        command
+    };
+    example(&mut c99(), "first.c", Linked::Shared, prefix)?;
     for linked in [Linked::Shared, Linked::Static] {
-        example(Command::new(&cc).arg("-std=c99").args(WARNINGS), "smoother.c", linked, prefix)?;
+        example(&mut c99(), "smoother.c", linked, prefix)?;
     }
     example(Command::new(&cc).args(["-std=c11", "-pthread"]).args(WARNINGS), "threads.c", Linked::Shared, prefix)?;
     match compiler("CXX", &["c++", "g++", "clang++"]) {

@@ -539,11 +539,11 @@ contains
         integer(c_size_t) :: length
       end function
     end interface
-    answer = ""
-    if (.not. c_associated(text)) return
-    length = int(strlen(text))
-    call c_f_pointer(text, letters, [length])
+    length = 0
+    if (c_associated(text)) length = int(strlen(text))
     allocate (character(len=length) :: answer)
+    if (length == 0) return
+    call c_f_pointer(text, letters, [length])
     do i = 1, length
       answer(i:i) = letters(i)
     end do

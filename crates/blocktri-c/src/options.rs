@@ -15,9 +15,11 @@ use bt_formats::memory::{Limit, set_limit};
 use crate::raw;
 use crate::status::{Failure, Result, blocktri_status, guard};
 
-/// Called now and then while a method works, on the calling thread or one of this library's, never on two at once. `done` of `total` columns
-/// or blocks are factored, or `done` iterations are over (`total` is 0) and `residual` is their norm relative to its baseline (otherwise NaN). Another return value than 0
-/// ends the work: `BLOCKTRI_INTERRUPTED`. It must return: no `longjmp`, no exception.
+/// Called now and then while a method works, on the calling thread or one of this library's, never on two at once.
+///
+/// `done` of `total` columns or blocks are factored and `residual` is NaN; or `done` iterations are over, `total` is 0, and `residual` is the
+/// norm that their rule looks at, relative to its baseline. Another return value than 0 ends the work: `BLOCKTRI_INTERRUPTED`. It must
+/// return: no `longjmp`, no exception.
 pub type blocktri_monitor =
     Option<unsafe extern "C" fn(context: *mut c_void, done: i64, total: i64, residual: f64) -> i32>;
 

@@ -233,7 +233,7 @@ fn every_scalar_solves() {
         );
         refused(blocktri_solver_refactor(solver, a), BLOCKTRI_INVALID_ARGUMENT, "of f32");
         blocktri_solver_free(solver);
-        [a, b, d].map(|a| blocktri_matrix_free(a));
+        [a, b, d].into_iter().for_each(|a| blocktri_matrix_free(a));
     }
 }
 
@@ -262,7 +262,7 @@ fn wrong_matrices_are_refused_with_the_place() {
             "32-bit",
         );
         refused(
-            blocktri_matrix_from_band_d(1 << 31, i64::MAX, 0, one.as_ptr(), i64::MAX, &raw mut a),
+            blocktri_matrix_from_band_d(1 << 31, i64::MAX - 1, 0, one.as_ptr(), i64::MAX, &raw mut a),
             wrong,
             "more than any memory",
         );

@@ -2,6 +2,7 @@
 
 use blocktri::faer::Mat;
 use blocktri::{Scalar, c32, c64};
+use bt_formats::RealScalar;
 
 use crate::drivers::{Drivers, Lapack, columns, flat, reference};
 use crate::types::{
@@ -125,10 +126,16 @@ fn compare<T: Scalar>(what: &str, kind: Type, lapack: &Answer<T>, ours: &Answer<
     assert_eq!(lapack.ipiv, ours.ipiv, "{what}: ipiv");
     let limit = 100.0 * n as f64 * kind.condition * epsilon::<T>();
     for j in 0..n {
-        let rows = kv.saturating_sub(j)..kv + 1 + kl.min(n - 1 - j);
-        let [theirs, ours] = [lapack, ours].map(|answer| &answer.ab.col_as_slice(j)[rows.clone()]);
-        let apart = distance(theirs, ours);
-        assert!(apart <= limit, "{what}: column {j} of the factors is {apart:e} apart");
+        let column = |answer: &Answer<T>, rows: std::ops::Range<usize>| answer.ab.col_as_slice(j)[rows].to_vec();
+        let u = kv.saturating_sub(j)..kv + 1;
+        let apart = distance(&column(lapack, u.clone()), &column(ours, u));
+        assert!(apart <= limit, "{what}: column {j} of U is {apart:e} apart");
+        // Multipliers are of size 1 whatever U is.
+        let l = kv + 1..kv + 1 + kl.min(n - 1 - j);
+        for (theirs, ours) in column(lapack, l.clone()).into_iter().zip(column(ours, l)) {
+            let apart = (theirs - ours).abs().to_f64();
+            assert!(apart <= limit, "{what}: a multiplier of column {j} is {apart:e} apart");
+        }
     }
     for c in 0..ours.x.ncols() {
         let apart = distance(lapack.x.col_as_slice(c), ours.x.col_as_slice(c));

@@ -15,7 +15,7 @@ use clap::Args;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, root, show};
 
 /// Options of the chore.
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Options {
     /// Write include/blocktri.h instead of comparing it
     #[arg(long)]
@@ -37,16 +37,32 @@ const PRIVATE_LIBS: &str = if cfg!(target_os = "linux") { "-lgcc_s -lutil -lrt -
 /// # Errors
 /// When the header is not what the sources say, or something does not build or run.
 pub fn run(options: &Options) -> Result<()> {
+    // The profile in which no scalar is left unoptimized.
+    const OPTIMIZED: [&str; 3] = ["--package=blocktri-c", "--profile", "wheel"];
     if let Some(prefix) = &options.install {
-        return install(&build("wheel")?, &std::path::absolute(prefix).context(prefix.display())?);
+        return install(&build(&OPTIMIZED)?, &std::path::absolute(prefix).context(prefix.display())?);
     }
     header(options.write)?;
+    check(&["--package=blocktri-c"])
+}
+
+/// Checks the header and runs the examples with the library of the whole workspace, built with these features.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_all(features: &str) -> Result<()> {
+    header(false)?;
+    check(&["--workspace", "--lib", features])
+}
+
+/// The examples, with a library built so.
+fn check(selection: &[&str]) -> Result<()> {
     fortran_is_complete()?;
     let prefix = root().join("target/c/installed");
     if prefix.exists() {
         fs::remove_dir_all(&prefix).context(prefix.display())?;
     }
-    install(&build("dev")?, &prefix)?;
+    install(&build(selection)?, &prefix)?;
     examples(&prefix)
 }
 
@@ -126,8 +142,9 @@ fn names_of_fortran(module: &str) -> BTreeSet<String> {
 }
 
 /// The static and the shared library.
-fn build(profile: &str) -> Result<Vec<PathBuf>> {
-    let mut command = cargo(["build", "--package", "blocktri-c", "--profile", profile]);
+fn build(selection: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = cargo(["build"]);
+    command.args(selection);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     let shown = show(&command);
     let mut child = command.spawn().context(&shown)?;
@@ -169,7 +186,7 @@ fn install(libraries: &[PathBuf], prefix: &Path) -> Result<()> {
             .file_name()
             .map(|name| name.to_string_lossy().replace("blocktri_c", "blocktri"))
             .unwrap_or_default();
-        if name.ends_with(".so") {
+        if library.extension().is_some_and(|extension| extension == "so") {
             let version = env!("CARGO_PKG_VERSION");
             let minor = version.rsplit_once('.').map_or(version, |(minor, _)| minor);
             put(library, lib.join(format!("{name}.{version}")))?;

@@ -49,7 +49,7 @@ pub fn run() -> Result<()> {
         tally.failed += counted.failed;
         done
     });
-    steps.run("c", || c::run(&c::Options::default()));
+    steps.run("c", || c::run_all(CUDA));
     steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
 }

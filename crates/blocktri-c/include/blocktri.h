@@ -99,7 +99,7 @@ typedef struct blocktri_solver blocktri_solver;
  *
  * `done` of `total` columns or blocks are factored and `residual` is NaN; or `done` iterations are over, `total` is 0, and `residual` is the
  * norm that their rule looks at, relative to its baseline. Another return value than 0 ends the work: `BLOCKTRI_INTERRUPTED`. It must
- * return: no `longjmp`, no exception.
+ * return, without `longjmp` or exception, and not call functions with the solver that it watches.
  */
 typedef int32_t (*blocktri_monitor)(void *context, int64_t done, int64_t total, double residual);
 

@@ -19,7 +19,7 @@ use crate::status::{Failure, Result, blocktri_status, guard};
 ///
 /// `done` of `total` columns or blocks are factored and `residual` is NaN; or `done` iterations are over, `total` is 0, and `residual` is the
 /// norm that their rule looks at, relative to its baseline. Another return value than 0 ends the work: `BLOCKTRI_INTERRUPTED`. It must
-/// return: no `longjmp`, no exception.
+/// return, without `longjmp` or exception, and not call functions with the solver that it watches.
 pub type blocktri_monitor =
     Option<unsafe extern "C" fn(context: *mut c_void, done: i64, total: i64, residual: f64) -> i32>;
 

@@ -1,6 +1,7 @@
 //! The functions of the header as C calls them: every constructor, every scalar, and every way to be wrong.
 
 #![allow(unsafe_code)] // calls functions of C
+#![allow(clippy::borrow_as_ptr)] // as C does
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -233,7 +234,9 @@ fn every_scalar_solves() {
         );
         refused(blocktri_solver_refactor(solver, a), BLOCKTRI_INVALID_ARGUMENT, "of f32");
         blocktri_solver_free(solver);
-        [a, b, d].into_iter().for_each(|a| blocktri_matrix_free(a));
+        for a in [a, b, d] {
+            blocktri_matrix_free(a);
+        }
     }
 }
 

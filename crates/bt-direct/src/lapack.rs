@@ -66,18 +66,18 @@ pub fn gbsv<T: Scalar>(
 ) -> Result<(), NoPivot> {
     let n = ab.ncols();
     assert!(ab.nrows() > 2 * kl + ku && ipiv.len() == n && b.nrows() == n, "arrays of one size");
-    if let Some(lu) = band_lu((kl, ku), ab.as_ref()) {
-        if let Some((values, pivots)) = lu.in_lapack_layout() {
-            let ld = 2 * kl + ku + 1;
-            for j in 0..n {
-                for r in rows_inside(n, (kl, kl + ku), j) {
-                    ab[(r, j)] = values[j * ld + r];
-                }
-                ipiv[j] = pivots[j] as i32 + 1;
+    if let Some(lu) = band_lu((kl, ku), ab.as_ref())
+        && let Some((values, pivots)) = lu.in_lapack_layout()
+    {
+        let ld = 2 * kl + ku + 1;
+        for j in 0..n {
+            for r in rows_inside(n, (kl, kl + ku), j) {
+                ab[(r, j)] = values[j * ld + r];
             }
-            lu.solve_in_place(b);
-            return Ok(());
+            ipiv[j] = pivots[j] as i32 + 1;
         }
+        lu.solve_in_place(b);
+        return Ok(());
     }
     let mut band = PlainBand { kl, kv: kl + ku, ab };
     band.factor(ku, ipiv)?;

@@ -2,6 +2,7 @@
 //! itself where liblapack.so.3 can be loaded.
 
 #![allow(unsafe_code)] // calls functions of C
+#![allow(clippy::borrow_as_ptr)] // all arguments of LAPACK are addresses
 
 mod drivers;
 mod gb;

@@ -146,7 +146,7 @@ impl Type {
                 }
             }
         }
-        self.finished(a)
+        self.finished(&a)
     }
 
     /// A Hermitian positive definite one.
@@ -169,7 +169,7 @@ impl Type {
                 a[(i, j)] += random.scalar::<T>() * T::from_parts(least, 0.0);
             }
         }
-        self.finished(Mat::from_fn(n, n, |i, j| if i >= j { a[(i, j)] } else { Scalar::conj(a[(j, i)]) }))
+        self.finished(&Mat::from_fn(n, n, |i, j| if i >= j { a[(i, j)] } else { Scalar::conj(a[(j, i)]) }))
     }
 
     fn singular_values(&self, n: usize) -> Vec<f64> {
@@ -182,7 +182,7 @@ impl Type {
     }
 
     /// With its zeros, to its scale.
-    fn finished<T: Scalar>(&self, a: Mat<T>) -> Mat<T> {
+    fn finished<T: Scalar>(&self, a: &Mat<T>) -> Mat<T> {
         let n = a.nrows();
         let scale = T::from_parts(self.scale, 0.0);
         Mat::from_fn(n, n, |i, j| if self.zeros.contains(n, j) { T::zero_impl() } else { a[(i, j)] * scale })

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::c;
 use crate::docs;
 use crate::outside;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
@@ -48,6 +49,7 @@ pub fn run() -> Result<()> {
         tally.failed += counted.failed;
         done
     });
+    steps.run("c", || c::run_all(CUDA));
     steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
 }

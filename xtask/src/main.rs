@@ -1,10 +1,11 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`, `regret`.
+//! `pack-gpu`, `python`, `regret`, `c`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
 
 mod budget;
+mod c;
 mod campaign;
 mod ci;
 mod corpus;
@@ -49,6 +50,8 @@ enum Chore {
     BuildKernels(kernels::Options),
     /// Build the wheel of the Python package and run its tests
     Python,
+    /// Check the C library's header and run its examples, or install it
+    C(c::Options),
     /// Run every method that auto weighs, and set the time of auto against the fastest
     Regret(regret::Options),
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
         Chore::Python => python::run(&mut python::Counted::default()),
+        Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),
         Chore::PackGpu(options) => pack::run(&options),
     };

@@ -153,6 +153,12 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(())
     }
 
+    /// Column j of L from the diagonal down to the end of the band or of the matrix.
+    pub fn column(&self, j: usize) -> &[T] {
+        let start = self.at(j, j);
+        &self.values[start..start + (self.k + 1).min(self.n - j)]
+    }
+
     #[inline(never)]
     fn factor(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate_all(monitor);

@@ -74,6 +74,7 @@ mod inertia;
 #[cfg(all(any(debug_assertions, feature = "compiled"), not(test)))]
 #[doc(hidden)]
 pub mod instances;
+pub mod lapack;
 mod lines;
 mod lowered;
 pub mod nopivot;

@@ -224,6 +224,26 @@ impl<T: Scalar> BandLu<T> {
         self.factor(Some(a.values()), monitor)
     }
 
+    /// The factors in LAPACK's layout, where they were made from one end in the place of the matrix ([`BandLu::from_band`]): n columns of
+    /// 2kl + ku + 1 values, U with its diagonal in row kl + ku and the multipliers below; and the row exchanged with row j at step j, from 0.
+    ///
+    /// ```
+    /// use bt_direct::BandLu;
+    /// use bt_formats::Band;
+    /// let mut a = Band::zeros(2, 1, 1)?;
+    /// (*a.get_mut(1, 0), *a.get_mut(0, 1)) = (4.0, 2.0);
+    /// let lu = BandLu::from_band(a)?;
+    /// let (values, pivots) = lu.in_lapack_layout().unwrap();
+    /// assert_eq!((values[2], values[4 + 2], pivots), (4.0, 2.0, &[1, 1][..]));
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    pub fn in_lapack_layout(&self) -> Option<(&[T], &[u32])> {
+        match &self.parts[..] {
+            [one] if one.shape.place == Place::BehindU => Some((&one.values, &one.pivots)),
+            _ => None,
+        }
+    }
+
     #[inline(never)]
     fn factor(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate(source, monitor);

@@ -36,11 +36,12 @@ pub fn run(source: Source) -> Result<()> {
 }
 
 /// The crates in the order in which they are published. `bt-kernels` needs CUDA to be built outside the workspace (ADR 3).
-pub const PUBLISHED: [&str; 9] = [
+pub const PUBLISHED: [&str; 10] = [
     "bt-formats",
     "bt-direct",
     "bt-iter",
     "bt-queue",
+    "bt-parallel",
     "bt-cuda-driver",
     "bt-kernels",
     "blocktri",

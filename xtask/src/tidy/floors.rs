@@ -5,13 +5,14 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 use super::Violation;
 
 /// Crates by floor; a normal dependency must lead to a lower one.
-const FLOORS: [(&str, u32); 10] = [
+const FLOORS: [(&str, u32); 11] = [
     ("bt-cuda-driver", 0),
     ("bt-formats", 0),
     ("bt-direct", 1),
     ("bt-iter", 2),
     ("bt-queue", 3),
     ("bt-kernels", 3),
+    ("bt-parallel", 3),
     ("blocktri", 4),
     ("bt-reproduce", 4),
     ("blocktri-cli", 5),

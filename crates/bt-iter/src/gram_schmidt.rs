@@ -76,7 +76,7 @@ impl<T: Scalar> GramSchmidt<T> {
         // w ← w + V·c;  the first `dots` of Vᴴw, and wᴴw, which are summed over all rows;  ‖w‖₂
         let mut sweep = |c: &[T], dots, w: &mut [T], totals: &mut [T]| {
             Sweep { basis, n: w.len(), rows: *rows, c, dots }.pieces(0, w, sums);
-            let totals = &mut totals[..dots + 1];
+            let totals = &mut totals[..=dots];
             totals.iter_mut().enumerate().for_each(|(i, t)| *t = total(sums, dots + 1, pieces, i));
             system.on.sum(totals);
             system.norm_of(totals[dots], w)

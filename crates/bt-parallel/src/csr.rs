@@ -74,10 +74,10 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
         // Places of own columns, by bisection.
         let mut places: Vec<(u32, u32)> = owned.own().iter().zip(0..).map(|(&g, i)| (g, i)).collect();
         places.sort_unstable();
-        let sorted = agree(comm, Entries::sorted(owned.own(), n, rows, &places))?;
+        let sorted = agree(comm, OwnRows::sorted(owned.own(), n, rows, &places))?;
         let halo = Halo::new(comm, &owned, &sorted.needed)?;
         let built = sorted.build(&halo, owned.own().len());
-        let (local, external, boundary) = agree(comm, built)?;
+        let Halves { local, external, boundary } = agree(comm, built)?;
         let mut norm = [sorted.norm_inf];
         comm.all_max(&mut norm)?;
         let nnz = comm.all_gather(&[(local.values().len() + external.values().len()) as u64])?.values().iter().sum();
@@ -144,7 +144,7 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
 }
 
 /// The rows of a rank, in order, with columns by place: own ones as they are, others as m + their place in `needed`.
-struct Entries<T> {
+struct OwnRows<T> {
     row_ptr: Vec<usize>,
     entries: Vec<(u32, T)>,
     /// Columns of others, increasing.
@@ -152,7 +152,7 @@ struct Entries<T> {
     norm_inf: f64,
 }
 
-impl<T: Number> Entries<T> {
+impl<T: Number> OwnRows<T> {
     fn sorted<'r>(
         own: &[u32],
         n: usize,
@@ -208,7 +208,7 @@ impl<T: Number> Entries<T> {
     }
 
     /// A₀, X and the rows of X.
-    fn build(&self, halo: &Halo<T>, m: usize) -> Result<(Csr<T>, Csr<T>, Vec<u32>), Fault> {
+    fn build(&self, halo: &Halo<T>, m: usize) -> Result<Halves<T>, Fault> {
         // From the order of `needed` to that of the halo.
         let mut place = vec![0u32; self.needed.len()];
         for (k, g) in halo.rows().iter().enumerate() {
@@ -228,8 +228,15 @@ impl<T: Number> Entries<T> {
             }
         }
         let [local, external] = parts;
-        Ok((local.build(m)?, external.build(halo.len())?, boundary))
+        Ok(Halves { local: local.build(m)?, external: external.build(halo.len())?, boundary })
     }
+}
+
+/// A₀, X and the rows of X.
+struct Halves<T> {
+    local: Csr<T>,
+    external: Csr<T>,
+    boundary: Vec<u32>,
 }
 
 /// Rows that become a matrix.

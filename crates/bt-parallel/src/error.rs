@@ -127,14 +127,13 @@ pub fn agree<V>(comm: &impl Comm, own: Result<V, Fault>) -> Result<V> {
     // The lowest rank has the largest distance from p.
     let mut worst = [if own.is_err() { (p - comm.rank()) as f64 } else { 0.0 }];
     comm.all_max(&mut worst)?;
-    if worst[0] == 0.0 {
-        if let Ok(value) = own {
-            return Ok(value);
-        }
-    }
+    let fault = match own {
+        Ok(value) if worst[0] == 0.0 => return Ok(value),
+        own => own.err(),
+    };
     let rank = p - (worst[0] as usize).clamp(1, p);
-    let mut text = match &own {
-        Err(fault) if comm.rank() == rank => [&[code(fault.kind)], fault.message.as_bytes()].concat(),
+    let mut text = match &fault {
+        Some(fault) if comm.rank() == rank => [&[code(fault.kind)], fault.message.as_bytes()].concat(),
         _ => Vec::new(),
     };
     comm.broadcast(rank, &mut text)?;

@@ -64,7 +64,9 @@ pub(crate) fn fetch<T: Number, C: Comm>(
 ) -> Result<Vec<FullRow<T>>> {
     let (comm, p) = (a.comm(), a.comm().size());
     let mut asked: Vec<Vec<u32>> = vec![Vec::new(); p];
-    wanted.iter().for_each(|owner| asked[owner.rank as usize].push(owner.place));
+    for owner in wanted {
+        asked[owner.rank as usize].push(owner.place);
+    }
     let asked = Parts::new(asked);
     let questions = comm.all_to_all(&asked)?;
     let rows: Vec<Vec<FullRow<T>>> =

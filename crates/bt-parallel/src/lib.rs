@@ -2,7 +2,12 @@
 //!
 //! A rank owns rows of A and the unknowns of the same numbers. All methods are generic over [`Comm`]: [`SelfComm`] is one rank,
 //! [`ThreadComm`] any number of threads; nothing here knows MPI. Every call is made by all ranks with the same options, and returns on all of
-//! them the same outcome or the same error ([`agree`]). With one rank the bits are those of the methods of [`bt_iter`].
+//! them the same outcome or the same error ([`agree`]). With one rank products and Krylov methods have the bits of [`bt_formats`] and [`bt_iter`].
+//!
+//! ```text
+//! rows of a program ──▶ DistributedCsr ──▶ Krylov with Schwarz or Schur │ Spike │ BlockIteration ──▶ x, certified over the whole system
+//! Csr ──Division──▶     ▲                                                                    Lines: tridiagonal, without a matrix
+//! ```
 
 mod agreement;
 mod comm;

@@ -42,7 +42,8 @@ use crate::error::{Fault, FaultKind, Result, agree};
 /// ```
 pub struct Lines<'c, T: Number, C: Comm> {
     comm: &'c C,
-    n_lines: usize,
+    /// Lines, L.
+    width: usize,
     rows: usize,
     /// Of each row and line: the entry left of the diagonal, the reciprocal pivot, and ĉ as it is before the rows above change it.
     lower: Vec<T>,
@@ -60,7 +61,8 @@ pub struct Lines<'c, T: Number, C: Comm> {
 
 /// Thomas factors of whole reduced lines, row by row.
 struct Reduced<T> {
-    n_lines: usize,
+    /// Whole lines of this rank.
+    width: usize,
     rows: usize,
     lower: Vec<T>,
     reciprocal: Vec<T>,
@@ -93,12 +95,12 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
             upper[(rows - 1) * n_lines..].fill(zero());
         }
         let reduced_rows = counts.iter().map(|&rows| rows.min(2)).collect();
-        let nothing = Reduced { n_lines: 0, rows: 0, lower: vec![], reciprocal: vec![], upper: vec![] };
+        let nothing = Reduced { width: 0, rows: 0, lower: vec![], reciprocal: vec![], upper: vec![] };
         let (to_first, to_last) = (lower.clone(), upper.clone());
         let (reciprocal, top) = (diagonal.to_vec(), Vec::new());
         let mut lines = Self {
             comm,
-            n_lines,
+            width: n_lines,
             rows,
             lower,
             reciprocal,
@@ -122,18 +124,18 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
 
     /// The same row of all lines.
     fn row(&self, i: usize) -> std::ops::Range<usize> {
-        i * self.n_lines..(i + 1) * self.n_lines
+        i * self.width..(i + 1) * self.width
     }
 
     /// The lines that a rank has whole.
     fn lines_of(&self, rank: usize) -> std::ops::Range<usize> {
         let p = self.comm.size();
-        rank * self.n_lines / p..(rank + 1) * self.n_lines / p
+        rank * self.width / p..(rank + 1) * self.width / p
     }
 
     /// â and ĉ of all rows.
     fn eliminate(&mut self) -> Result<(), Fault> {
-        let (m, n) = (self.rows, self.n_lines);
+        let (m, n) = (self.rows, self.width);
         for i in 0..m {
             for l in 0..n {
                 let k = i * n + l;
@@ -180,7 +182,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
             let mut part = Vec::new();
             for i in self.end_rows() {
                 for values in of {
-                    part.extend_from_slice(&values[i * self.n_lines..][self.lines_of(rank)]);
+                    part.extend_from_slice(&values[i * self.width..][self.lines_of(rank)]);
                 }
             }
             part
@@ -221,7 +223,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
                 None => {}
             }
         }
-        self.reduced = Reduced { n_lines: n, rows, lower, reciprocal, upper };
+        self.reduced = Reduced { width: n, rows, lower, reciprocal, upper };
         agree(self.comm, fault)
     }
 
@@ -236,7 +238,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
     /// # Cost
     /// Two all-to-alls, 9 flops a row and line.
     pub fn solve_in_place(&self, x: &mut [T]) -> Result<()> {
-        let (m, n) = (self.rows, self.n_lines);
+        let (m, n) = (self.rows, self.width);
         assert_eq!(x.len(), m * n, "entries of the right-hand sides");
         for i in 0..m {
             for k in self.row(i) {
@@ -258,7 +260,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
             }
         }
         // The rows of whole lines come, their unknowns go back.
-        let own = self.reduced.n_lines;
+        let own = self.reduced.width;
         let mut whole = Parts::zeros(self.reduced_rows.iter().map(|rows| rows * own));
         self.comm.all_to_all_into(&self.ends(&[x]), &mut whole)?;
         let mut lines: Vec<T> = whole.values().to_vec();
@@ -293,7 +295,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
 impl<T: Number> Reduced<T> {
     /// The Thomas algorithm for all lines side by side.
     fn solve(&self, x: &mut [T]) {
-        let n = self.n_lines;
+        let n = self.width;
         for k in 0..x.len() {
             let above = if k >= n { self.lower[k] * x[k - n] } else { zero() };
             x[k] = (x[k] - above) * self.reciprocal[k];

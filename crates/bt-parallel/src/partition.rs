@@ -278,7 +278,9 @@ impl<T: Scalar> Graph<'_, T> {
     fn distances(&self, from: impl IntoIterator<Item = usize>, within: impl Fn(usize, usize) -> bool) -> Vec<u32> {
         let mut distance = vec![NONE; self.n()];
         let mut queue: VecDeque<usize> = from.into_iter().collect();
-        queue.iter().for_each(|&i| distance[i] = 0);
+        for &i in &queue {
+            distance[i] = 0;
+        }
         while let Some(i) = queue.pop_front() {
             for j in self.neighbours(i) {
                 if distance[j] == NONE && within(i, j) {
@@ -346,7 +348,9 @@ fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
     let n = graph.n();
     let limit = n.div_ceil(p) + (EXCESS * n as f64 / p as f64) as usize;
     let mut sizes = vec![0usize; p];
-    owner.iter().for_each(|&rank| sizes[rank as usize] += 1);
+    for &rank in &*owner {
+        sizes[rank as usize] += 1;
+    }
     let mut around: Vec<(u32, usize)> = Vec::new();
     for _ in 0..PASSES {
         let mut moves = 0;

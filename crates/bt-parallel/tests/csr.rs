@@ -147,10 +147,28 @@ fn the_first_rank_gives_to_all() {
     }
 }
 
-/// A fault of one rank is the same error on every rank.
-fn fault(p: usize, rank: usize, says: &str, of: impl Fn(usize) -> (usize, Vec<u32>, Vec<(Vec<u32>, Vec<f64>)>) + Sync) {
-    let results = run(p, |comm| {
-        let (n, own, rows) = of(comm.rank());
+/// What a rank gives.
+struct Given {
+    n: usize,
+    own: Vec<u32>,
+    rows: Vec<(Vec<u32>, Vec<f64>)>,
+}
+
+/// A row of one entry.
+fn entry(j: u32, v: f64) -> (Vec<u32>, Vec<f64>) {
+    (vec![j], vec![v])
+}
+
+/// The identity, two rows a rank, spoilt on some of three ranks, is one error on all: that of `rank`.
+fn fault(spoilt: &[usize], rank: usize, says: &str, spoil: fn(&mut Given)) {
+    let results = run(3, |comm| {
+        let first = 2 * comm.rank() as u32;
+        let mut given =
+            Given { n: 6, own: vec![first, first + 1], rows: vec![entry(first, 1.0), entry(first + 1, 1.0)] };
+        if spoilt.contains(&comm.rank()) {
+            spoil(&mut given);
+        }
+        let Given { n, own, rows } = given;
         DistributedCsr::from_rows(comm, n, own, rows.iter().map(|(c, v)| (&c[..], &v[..]))).map(|_| ())
     });
     for result in &results {
@@ -166,100 +184,19 @@ fn fault(p: usize, rank: usize, says: &str, of: impl Fn(usize) -> (usize, Vec<u3
 
 #[test]
 fn bad_rows_are_one_error_on_all_ranks() {
-    let one = |j: u32, v: f64| (vec![j], vec![v]);
-    // Two rows a rank, the identity; `change` spoils it.
-    let with =
-        |change: &(dyn Fn(usize, &mut usize, &mut Vec<u32>, &mut Vec<(Vec<u32>, Vec<f64>)>) + Sync), rank, says| {
-            fault(3, rank, says, |r| {
-                let (mut n, mut own) = (6, vec![2 * r as u32, 2 * r as u32 + 1]);
-                let mut rows = own.iter().map(|&i| one(i, 1.0)).collect();
-                change(r, &mut n, &mut own, &mut rows);
-                (n, own, rows)
-            });
-        };
-    with(
-        &|r, _, _, rows| {
-            if r == 1 {
-                rows[1] = one(6, 1.0)
-            }
-        },
-        1,
-        "row 3 has column 6, beyond the 6",
-    );
-    with(
-        &|r, _, _, rows| {
-            if r == 2 {
-                rows[0] = one(4, f64::NAN)
-            }
-        },
-        2,
-        "row 4, column 4: NaN",
-    );
-    with(
-        &|r, _, _, rows| {
-            if r == 0 {
-                rows[0] = (vec![0, 5, 0], vec![1.0; 3])
-            }
-        },
-        0,
-        "row 0 has column 0 twice",
-    );
-    with(
-        &|r, _, _, rows| {
-            if r == 2 {
-                rows[1].1.clear()
-            }
-        },
-        2,
-        "row 5 has 1 columns and 0 values",
-    );
-    with(
-        &|r, _, _, rows| {
-            if r == 1 {
-                drop(rows.pop())
-            }
-        },
-        1,
-        "1 rows instead of the 2",
-    );
-    with(
-        &|r, _, _, rows| {
-            if r == 1 {
-                rows.push(one(0, 1.0))
-            }
-        },
-        1,
-        "more rows than the 2",
-    );
-    with(
-        &|r, _, own, _| {
-            if r == 1 {
-                own[0] = 9
-            }
-        },
-        1,
-        "row 9 is beyond the 6",
-    );
-    // The directory of row 0 is on rank 0.
-    with(
-        &|r, _, own, _| {
-            if r == 2 {
-                own[0] = 0
-            }
-        },
-        0,
-        "row 0 is owned by ranks 0 and 2",
-    );
-    with(&|_, n, _, _| *n = 7, 2, "row 6 is owned by no rank");
-    with(
-        &|r, n, _, _| {
-            if r == 1 {
-                *n = 8
-            }
-        },
-        0,
-        "a system of 6 rows here, and of 6 to 8 elsewhere",
-    );
+    fault(&[1], 1, "row 3 has column 6, beyond the 6", |g| g.rows[1] = entry(6, 1.0));
+    fault(&[2], 2, "row 4, column 4: NaN", |g| g.rows[0] = entry(4, f64::NAN));
+    fault(&[0], 0, "row 0 has column 0 twice", |g| g.rows[0] = (vec![0, 5, 0], vec![1.0; 3]));
+    fault(&[2], 2, "row 5 has 1 columns and 0 values", |g| g.rows[1].1.clear());
+    fault(&[1], 1, "1 rows instead of the 2", |g| g.rows.truncate(1));
+    fault(&[1], 1, "more rows than the 2", |g| g.rows.push(entry(0, 1.0)));
+    fault(&[1], 1, "row 9 is beyond the 6", |g| g.own[0] = 9);
+    // The directory of row 0 is on rank 0, that of row 6 on rank 2.
+    fault(&[2], 0, "row 0 is owned by ranks 0 and 2", |g| g.own[0] = 0);
+    fault(&[0, 1, 2], 2, "row 6 is owned by no rank", |g| g.n = 7);
+    fault(&[1], 0, "a system of 6 rows here, and of 6 to 8 elsewhere", |g| g.n = 8);
+    // The lowest of several.
+    fault(&[1, 2], 1, "row 2 has column 9", |g| g.rows[0] = entry(9, 1.0));
 }
 
 #[test]

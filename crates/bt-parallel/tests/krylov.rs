@@ -116,14 +116,13 @@ fn right_hand_sides_at_the_ends_of_the_range() {
 fn outcomes_are_the_same_on_all_ranks() {
     // An indefinite matrix under CG, on the last rank alone.
     let a = bt_testkit::csr(9, |i, j| if i == j { if i == 8 { -1.0 } else { 2.0 } } else { 0.0 });
-    let solved =
-        solve(&a, &Division::contiguous(9, 4), Method::Cg, &vec![1.0; 9], &[0.0; 9], &StopCriterion::default());
+    let solved = solve(&a, &Division::contiguous(9, 4), Method::Cg, &[1.0; 9], &[0.0; 9], &StopCriterion::default());
     let indefinite = Outcome::Breakdown(Breakdown::IndefiniteOperator);
     assert!(solved.iter().all(|(report, _)| report.outcome == indefinite));
     // A singular one under GMRES.
     let a = bt_testkit::csr(9, |i, j| if i == j && i < 8 { 1.0 + i as f64 } else { 0.0 });
     let method = Method::Gmres { restart: 20 };
-    let solved = solve(&a, &Division::contiguous(9, 4), method, &vec![1.0; 9], &[0.0; 9], &StopCriterion::default());
+    let solved = solve(&a, &Division::contiguous(9, 4), method, &[1.0; 9], &[0.0; 9], &StopCriterion::default());
     assert!(solved.iter().all(|(report, _)| report.outcome == solved[0].0.outcome));
     assert_ne!(solved[0].0.outcome, Outcome::Converged);
     let stop =
@@ -161,6 +160,55 @@ fn a_monitor_of_any_rank_ends_all() {
     let stop = StopCriterion { rtol: 0.0, time_limit: Some(Duration::ZERO), ..StopCriterion::default() };
     let solved = solve(&a, &Division::contiguous(36, 3), Method::BiCgStab, &vector(36, 1), &[0.0; 36], &stop);
     assert!(solved.iter().all(|(r, _)| r.outcome == Outcome::TimeLimit && r.iterations <= 2));
+}
+
+/// The identity, which some ranks take their time for.
+struct Late {
+    rows: usize,
+    pause: Duration,
+}
+
+impl DistributedPreconditioner<f64> for Late {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+    fn name(&self) -> &'static str {
+        "late"
+    }
+    fn kind(&self) -> bt_iter::PreconditionerKind {
+        bt_iter::PreconditionerKind::Spd
+    }
+    fn apply(&mut self, r: &[f64], z: &mut [f64]) -> Result<()> {
+        std::thread::sleep(self.pause);
+        z.copy_from_slice(r);
+        Ok(())
+    }
+    fn nnz(&self) -> usize {
+        0
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_who_is_late() {
+    let a = bt_testkit::stencil::<f64>(6, 0.0);
+    for method in METHODS {
+        let solve = |late: usize| {
+            succeed(4, |comm| {
+                let d = DistributedCsr::from_replicated(comm, &a, &Division::site_expansion(&a, 4).unwrap())?;
+                let rows = d.rows().own().len();
+                let pause = Duration::from_micros(if comm.rank() == late { 300 } else { 0 });
+                let (b, mut x) = (d.own_entries(&vector(36, 1)), vec![0.0; rows]);
+                let mut krylov = Krylov::new(&d, method);
+                krylov.solve(&d, &mut Late { rows, pause }, &b, &mut x, &StopCriterion::default(), &mut ())?;
+                d.whole(&x)
+            })
+        };
+        let expected = solve(0);
+        assert!((1..4).all(|late| solve(late) == expected), "{method:?}");
+    }
 }
 
 /// The count of a whole solve.

@@ -113,7 +113,11 @@ fn blocks_are_factored_by_blocks() {
     let blocks = Partition::from_sizes([3, 2, 4, 1, 3, 3, 2]).unwrap();
     let a = bt_testkit::csr(18, |i, j| {
         let (p, q) = (blocks.block_of(i), blocks.block_of(j));
-        if p.abs_diff(q) > 1 { 0.0 } else { if i == j { 9.0 } else { ((3 * i + 5 * j) % 7) as f64 / 7.0 - 0.4 } }
+        match i == j {
+            true => 9.0,
+            false if p.abs_diff(q) > 1 => 0.0,
+            false => ((3 * i + 5 * j) % 7) as f64 / 7.0 - 0.4,
+        }
     });
     let b = right_hand_sides::<f64>(18, 1);
     for p in [1, 2, 3] {

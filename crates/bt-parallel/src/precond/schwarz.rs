@@ -73,7 +73,7 @@ impl<'c, T: Number, C: Comm> Schwarz<'c, T, C> {
         solver: impl FnOnce(&Csr<T>) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
     ) -> Result<Self> {
         let comm = a.comm();
-        let (rows, taken) = grown(a, layers)?;
+        let Grown { rows, taken } = grown(a, layers)?;
         let halo = Halo::new(comm, a.rows(), &taken)?;
         // By place: own rows, then the halo.
         let mut by_number: Vec<(u32, u32)> = a.rows().own().iter().chain(halo.rows()).copied().zip(0u32..).collect();
@@ -136,11 +136,14 @@ fn common_kind(comm: &impl Comm, own: PreconditionerKind, overlap: Overlap) -> R
     })
 }
 
-/// The own rows and those at most `layers` edges away, with their numbers in the system; and the numbers of the latter alone.
-fn grown<T: Number, C: Comm>(
-    a: &DistributedCsr<'_, T, C>,
-    layers: usize,
-) -> Result<(Vec<(u32, FullRow<T>)>, Vec<u32>)> {
+/// The rows of a subdomain with their numbers in the system, and the numbers of those that others own.
+struct Grown<T> {
+    rows: Vec<(u32, FullRow<T>)>,
+    taken: Vec<u32>,
+}
+
+/// The own rows and those at most `layers` edges away.
+fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Result<Grown<T>> {
     let transposed = Transposed::new(a)?;
     let own = a.rows().own();
     let mut rows: Vec<(u32, FullRow<T>)> =
@@ -159,7 +162,7 @@ fn grown<T: Number, C: Comm>(
         rows.extend(next.iter().copied().zip(found));
         taken.extend(next);
     }
-    Ok((rows, taken))
+    Ok(Grown { rows, taken })
 }
 
 /// The rows and columns of the numbers given, in their order.

@@ -102,7 +102,7 @@ impl<T: Number> Local<T> {
             let mut s = Mat::zeros(rows, k);
             local.subtract_couplings(a, &Around { after: after.clone(), before: before.clone() }, k, s.as_mut());
             local.factors.solve_in_place(s.as_mut());
-            let tips = local.tips(s.as_ref(), k);
+            let tips = Tips::of(s.as_ref(), k);
             Tips { top: -tips.top, bottom: -tips.bottom }
         };
         let (v, w) = (spike(&identity, &none), spike(&none, &identity));
@@ -120,11 +120,6 @@ impl<T: Number> Local<T> {
     /// X ← Aᵢ⁻¹·X
     pub fn solve(&self, x: MatMut<'_, T>) {
         self.factors.solve_in_place(x);
-    }
-
-    /// The first and the last k rows.
-    pub fn tips(&self, x: MatRef<'_, T>, k: usize) -> Tips<T> {
-        Tips { top: x.subrows(0, k).to_owned(), bottom: x.subrows(x.nrows() - k, k).to_owned() }
     }
 
     /// X ← X − B̂ᵢ·t_{i+1} − Ĉᵢ·b_{i−1}
@@ -158,6 +153,11 @@ impl<T: Number> Local<T> {
 }
 
 impl<T: Number> Tips<T> {
+    /// The first and the last k rows.
+    pub fn of(x: MatRef<'_, T>, k: usize) -> Self {
+        Self { top: x.subrows(0, k).to_owned(), bottom: x.subrows(x.nrows() - k, k).to_owned() }
+    }
+
     pub fn zeros(k: usize, nrhs: usize) -> Self {
         Self { top: Mat::zeros(k, nrhs), bottom: Mat::zeros(k, nrhs) }
     }
@@ -171,6 +171,6 @@ impl<T: Number> Tips<T> {
     /// From 2k·nrhs numbers.
     pub fn unpack(k: usize, nrhs: usize, packed: &[T]) -> Self {
         let entry = |i: usize, j: usize| packed.get(2 * k * j + i).copied().unwrap_or_else(zero);
-        Self { top: Mat::from_fn(k, nrhs, |i, j| entry(i, j)), bottom: Mat::from_fn(k, nrhs, |i, j| entry(k + i, j)) }
+        Self { top: Mat::from_fn(k, nrhs, entry), bottom: Mat::from_fn(k, nrhs, |i, j| entry(k + i, j)) }
     }
 }

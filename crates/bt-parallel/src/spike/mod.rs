@@ -41,7 +41,7 @@ use faer::MatMut;
 use crate::comm::{Comm, Number, Traffic};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
-use local::{Local, Shape};
+use local::{Local, Shape, Tips};
 use pairs::Pairs;
 use tree::Tree;
 
@@ -211,7 +211,7 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
         let f = x.to_owned();
         // gᵢ ← Aᵢ⁻¹·fᵢ
         local.solve(x.as_mut());
-        let tips = local.tips(x.as_ref(), self.k);
+        let tips = Tips::of(x.as_ref(), self.k);
         let around = match &self.reduced {
             Reduced::Tree(tree) => tree.solve(&self.active, &tips)?,
             Reduced::Pairs(pairs) => pairs.solve(&self.active, &tips)?,

@@ -14,7 +14,9 @@
 //! Storage: that of the two parts, 4(h + b) bytes for h entries of the halo and b rows of X. Communication of the making: that of
 //! `rows.rs` and `halo.rs`.
 
-use bt_formats::{Csr, Scalar};
+use std::cell::RefCell;
+
+use bt_formats::{Csr, Scalar, zero};
 
 use crate::comm::{Comm, Number};
 use crate::error::{Fault, Result, agree};
@@ -49,6 +51,8 @@ pub struct DistributedCsr<'c, T: Number, C: Comm> {
     /// Own rows that have columns of the halo, increasing.
     pub(crate) boundary: Vec<u32>,
     pub(crate) halo: Halo<T>,
+    /// The halo of a product.
+    pub(crate) received: RefCell<Vec<T>>,
     /// ‖A‖∞ of the whole matrix.
     norm_inf: f64,
     nnz: u64,
@@ -81,7 +85,8 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
         let mut norm = [sorted.norm_inf];
         comm.all_max(&mut norm)?;
         let nnz = comm.all_gather(&[(local.values().len() + external.values().len()) as u64])?.values().iter().sum();
-        Ok(Self { comm, rows: owned, local, external, boundary, halo, norm_inf: norm[0], nnz })
+        let received = RefCell::new(vec![zero(); halo.len()]);
+        Ok(Self { comm, rows: owned, local, external, boundary, halo, received, norm_inf: norm[0], nnz })
     }
 
     /// The same from a matrix of the own rows with n columns.

@@ -4,7 +4,7 @@
 //! [`Fault`], and leave with their values or with the fault of the lowest rank that had one. Cost: one maximum over the ranks where all
 //! is well, one broadcast more where it is not.
 
-use bt_direct::FactorError;
+use bt_direct::{FactorError, Singularity};
 
 use crate::comm::Comm;
 
@@ -44,23 +44,43 @@ impl Fault {
 
 impl From<bt_formats::Error> for Fault {
     fn from(error: bt_formats::Error) -> Self {
-        let kind = match error {
-            bt_formats::Error::NotEnoughMemory { .. } | bt_formats::Error::TooLarge { .. } => FaultKind::Memory,
-            _ => FaultKind::Input,
-        };
-        Self { kind, message: error.to_string() }
+        FactorError::from(error).into()
     }
 }
 
 impl From<FactorError> for Fault {
     fn from(error: FactorError) -> Self {
-        let kind = match error {
-            FactorError::Input(error) => return error.into(),
+        Self { kind: Self::from_kind(&error), message: error.to_string() }
+    }
+}
+
+impl Fault {
+    /// Of a local matrix whose row i is row `numbers[i]` of the system: columns by the numbers of the system, and which part it was.
+    pub(crate) fn in_part(error: FactorError, part: &str, numbers: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
+        let rows = numbers.len();
+        let global = |column: usize| numbers.clone().nth(column).map_or(column, |g| g as usize);
+        let kind = Self::from_kind(&error);
+        let what = match error {
+            FactorError::Singular(s) => Singularity { column: global(s.column), ..s }.to_string(),
+            FactorError::Breakdown { method, reason } => {
+                let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
+                format!("{method} breaks down, by rows of the part, which are within {least} to {most}: {reason}")
+            }
+            other => other.to_string(),
+        };
+        Self { kind, message: format!("its {part} of {rows} rows: {what}") }
+    }
+
+    fn from_kind(error: &FactorError) -> FaultKind {
+        match error {
+            FactorError::Input(bt_formats::Error::NotEnoughMemory { .. } | bt_formats::Error::TooLarge { .. }) => {
+                FaultKind::Memory
+            }
+            FactorError::Input(_) => FaultKind::Input,
             FactorError::Singular(_) => FaultKind::Singular,
             FactorError::Stopped => FaultKind::Stopped,
             _ => FaultKind::Breakdown,
-        };
-        Self { kind, message: error.to_string() }
+        }
     }
 }
 

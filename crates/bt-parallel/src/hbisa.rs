@@ -206,7 +206,7 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
         // x_e ← x_e + ω·D_e⁻¹·r_e
         relax(0, r, x);
         // r_o ← b_o − (A·x)_o
-        let mut halo = vec![zero(); a.halo().len()];
+        let mut halo = a.received.borrow_mut();
         let mut product = vec![zero(); odd.len()];
         a.halo().exchange(a.comm(), x, &mut halo, || odd_local.apply(one(), x, zero(), &mut product))?;
         odd_external.apply(one(), &halo, one(), &mut product);

@@ -32,7 +32,7 @@ impl<T: Number, C: Comm> DistributedCsr<'_, T, C> {
     /// # Cost
     /// One exchange of the halo, and 2·nnz flops.
     pub fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<()> {
-        let mut halo = vec![zero(); self.halo.len()];
+        let mut halo = self.received.borrow_mut();
         self.halo.exchange(self.comm, x, &mut halo, || self.local.apply(alpha, x, beta, y))?;
         for (k, &i) in self.boundary.iter().enumerate() {
             let (cols, values) = self.external.row(k);

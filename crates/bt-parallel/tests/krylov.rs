@@ -8,7 +8,8 @@ use std::time::Duration;
 use bt_formats::{Baseline, Breakdown, Csr, LinearOperator, Outcome, Progress, SolveReport, StopCriterion, c64};
 use bt_iter::{BiCgStab, Cg, Gmres};
 use bt_parallel::{
-    Comm, DistributedCsr, DistributedPreconditioner, Division, Error, Identity, Krylov, Method, Number, Result, Traffic,
+    Comm, DistributedCsr, DistributedPreconditioner, Division, Error, Identity, Krylov, Method, Number, Result,
+    SelfComm, Traffic,
 };
 use common::{RANKS, distance, run, scattered, succeed, vector, wind};
 
@@ -82,6 +83,19 @@ fn answers_are_those_of_one_rank() {
     agrees::<f64>(&bt_testkit::stencil(7, 0.0), &METHODS, 1e-10);
     agrees::<c64>(&scattered(26), &METHODS[2..], 1e-10);
     agrees::<f32>(&wind(4), &METHODS[2..], 1e-4);
+}
+
+#[test]
+fn one_rank_without_threads() {
+    let (a, b, stop) = (wind::<f64>(5), vector::<f64>(25, 1), StopCriterion::default());
+    for method in &METHODS[2..] {
+        let (expected, x) = serial(&a, *method, &b, &[0.0; 25], &stop);
+        let d = DistributedCsr::from_replicated(&SelfComm, &a, &Division::contiguous(25, 1)).unwrap();
+        let mut found = [0.0; 25];
+        let mut krylov = Krylov::new(&d, *method);
+        let report = krylov.solve(&d, &mut Identity::new(&d), &b, &mut found, &stop, &mut ()).unwrap();
+        assert_eq!((&found[..], report.iterations), (&x[..], expected.iterations), "{method:?}");
+    }
 }
 
 #[test]

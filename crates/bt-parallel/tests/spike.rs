@@ -202,7 +202,13 @@ fn faults_are_one_error_on_all_ranks() {
         _ if i.abs_diff(j) == 1 => 1.0,
         _ => 0.0,
     });
-    fault(&a, &Division::contiguous(9, 3), 1, FaultKind::Singular, "its rows 3 to 5");
+    fault(
+        &a,
+        &Division::contiguous(9, 3),
+        1,
+        FaultKind::Singular,
+        "its part of 3 rows: the matrix is singular: no pivot in column 5",
+    );
     // Too few rows for the band.
     let a = band::<f64>(10, 3, 1, 4.0, 1);
     fault(&a, &Division::contiguous(10, 5), 0, FaultKind::Input, "2 rows, fewer than the 3 that couplings reach");
@@ -219,6 +225,27 @@ fn faults_are_one_error_on_all_ranks() {
             .iter()
             .all(|r| matches!(r, Err(Error::OnRank { message, .. }) if message.contains("order of the ranks")))
     );
+}
+
+#[test]
+fn a_singular_joint_names_its_leader_only() {
+    // Four parts of two rows; the unknowns 5 and 6, on either side of where ranks 2 and 3 meet, have equal rows.
+    let a = bt_testkit::csr(8, |i, j| match (i, j) {
+        (5, 6) | (6, 5) => 1.0,
+        _ if i == j => 1.0,
+        _ if i.min(j) % 2 == 1 && i.abs_diff(j) == 1 => 0.25,
+        _ => 0.0,
+    });
+    for coupling in [Coupling::Exact, Coupling::Truncated] {
+        let results = run(4, |comm| {
+            let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(8, 4))?;
+            Spike::new(&d, SpikeOptions { coupling, ..SpikeOptions::default() }).map(|_| ())
+        });
+        assert!(
+            results.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 2, kind: FaultKind::Breakdown, .. }))),
+            "{results:?}"
+        );
+    }
 }
 
 #[test]

@@ -108,12 +108,10 @@ impl<'a, 'c, T: Number, C: Comm> Schur<'a, 'c, T, C> {
     ) -> Result<Self> {
         let (internal, interface) = a.internal_and_interface();
         let made = split(a, &internal, &interface).and_then(|[b, f, e, c]| {
-            let within = |what: &str, rows: usize, fault: Fault| Fault {
-                message: format!("its {what} of {rows} rows: {}", fault.message),
-                ..fault
-            };
-            let solve_b = solver(&b).map_err(|error| within("interior", b.nrows(), error.into()))?;
-            let solve_a = solver(a.local()).map_err(|error| within("part", a.local().nrows(), error.into()))?;
+            let own = a.rows().own();
+            let numbers = internal.iter().map(|&i| own[i as usize]);
+            let solve_b = solver(&b).map_err(|error| Fault::in_part(error, "interior", numbers))?;
+            let solve_a = solver(a.local()).map_err(|error| Fault::in_part(error, "part", own.iter().copied()))?;
             for (solver, rows) in [(&solve_b, b.nrows()), (&solve_a, a.local().nrows())] {
                 if solver.n() != rows {
                     return Err(Fault::input(format!("{} is for {} rows, not {rows}", solver.name(), solver.n())));

@@ -80,18 +80,15 @@ impl<'c, T: Number, C: Comm> Schwarz<'c, T, C> {
         by_number.sort_unstable();
         let places: Vec<u32> = by_number.iter().map(|e| e.1).collect();
         let made = local_matrix(&rows, &by_number).and_then(|local| {
-            let solver = solver(&local)?;
+            let numbers = by_number.iter().map(|e| e.0);
+            let solver = solver(&local).map_err(|error| Fault::in_part(error, "subdomain", numbers))?;
             if solver.n() == places.len() {
                 Ok(solver)
             } else {
                 Err(Fault::input(format!("{} is for {} rows, not {}", solver.name(), solver.n(), places.len())))
             }
         });
-        let in_part = |fault: Fault| Fault {
-            message: format!("its subdomain of {} rows: {}", places.len(), fault.message),
-            ..fault
-        };
-        let solver = agree(comm, made.map_err(in_part))?;
+        let solver = agree(comm, made)?;
         let kind = common_kind(comm, solver.kind(), overlap)?;
         let vector = |n| vec![zero::<T>(); n];
         let (m, n) = (a.rows().own().len(), places.len());

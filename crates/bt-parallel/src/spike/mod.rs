@@ -130,12 +130,9 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
         let made = if shape.rows == 0 {
             Ok(None)
         } else {
-            let within = |fault: Fault| {
-                let (first, last) = (shape.first, shape.first + shape.rows - 1);
-                Fault { message: format!("its rows {first} to {last}: {}", fault.message), ..fault }
-            };
-            let made = factor(a.local()).map_err(Fault::from).and_then(|factors| Local::new(a, &shape, factors));
-            made.map(Some).map_err(within)
+            let factors = factor(a.local());
+            let factors = factors.map_err(|error| Fault::in_part(error, "part", a.rows().own().iter().copied()));
+            factors.and_then(|factors| Local::new(a, &shape, factors)).map(Some)
         };
         let local = agree(comm, made)?;
         let active = comm.split(u32::from(local.is_none()), 0)?;

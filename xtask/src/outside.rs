@@ -36,12 +36,13 @@ pub fn run(source: Source) -> Result<()> {
 }
 
 /// The crates in the order in which they are published. `bt-kernels` needs CUDA to be built outside the workspace (ADR 3).
-pub const PUBLISHED: [&str; 10] = [
+pub const PUBLISHED: [&str; 11] = [
     "bt-simd",
     "bt-formats",
     "bt-direct",
     "bt-iter",
     "bt-queue",
+    "bt-parallel",
     "bt-cuda-driver",
     "bt-kernels",
     "blocktri",

@@ -27,7 +27,12 @@ pub struct Balanced<'a, T: Scalar> {
 impl<'a, T: Scalar> Balanced<'a, T> {
     /// Of a right-hand side b, which is not copied where its entries are in the middle of the range.
     pub fn new(b: &'a [T]) -> Self {
-        let (exponent, middle) = (max_abs(b).log2().floor(), (T::Real::MAX.to_f64().log2() / 2.0).floor());
+        Self::with_largest(b, max_abs(b))
+    }
+
+    /// The same with max|bᵢ|, of which b may be but a part.
+    pub fn with_largest(b: &'a [T], largest: f64) -> Self {
+        let (exponent, middle) = (largest.log2().floor(), (T::Real::MAX.to_f64().log2() / 2.0).floor());
         if !exponent.is_finite() || exponent.abs() <= middle {
             return Self { b: Cow::Borrowed(b), exponent: 0 };
         }
@@ -54,13 +59,18 @@ impl<'a, T: Scalar> Balanced<'a, T> {
 
     /// x ← x/s, and the report as one on A·x = b. An x that leaves the range becomes zero, and a breakdown.
     pub fn leave(&self, x: &mut [T], report: &mut SolveReport) {
+        self.leave_if(x, report, |x| x.iter().all(|v| Scalar::is_finite(*v)));
+    }
+
+    /// The same where `finite` says whether x is finite, of which this may be but a part.
+    pub fn leave_if(&self, x: &mut [T], report: &mut SolveReport, finite: impl FnOnce(&[T]) -> bool) {
         if self.exponent == 0 {
             return;
         }
         scale_by_power(-self.exponent, x);
         let unscale = f64::from(-self.exponent).exp2();
         report.recurrence_residual = report.recurrence_residual.map(|r| r * unscale).filter(|r| r.is_finite());
-        if !x.iter().all(|v| Scalar::is_finite(*v)) {
+        if !finite(x) {
             x.fill(zero());
             report.outcome = Outcome::Breakdown(Breakdown::NonFinite);
             report.certificate.relative_residual = 1.0;

@@ -15,10 +15,11 @@ use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
-use crate::blas1::{ConjValue, divide, norm, norm_of, over, pass, square};
-use crate::krylov::{Best, Next, System, Watch, meets, normalize};
+use crate::blas1::{ConjValue, divide, over, pass, square};
+use crate::krylov::{Best, Next, Watch, meets, normalize};
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
+use crate::system::{KrylovSystem, Local, System};
 
 const METHOD: &str = "bicgstab";
 
@@ -70,8 +71,24 @@ impl<T: Scalar> BiCgStab<T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
+        self.solve_on(&mut Local { a, m }, b, x, stop, monitor)
+    }
+
+    /// The same for a system that is given by what the method asks of it; b and x are the rows that are here.
+    ///
+    /// # Errors
+    /// As `solve`.
+    #[inline(never)]
+    pub fn solve_on(
+        &mut self,
+        system: &mut dyn KrylovSystem<T>,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, Error> {
         let Self { machine, input, output } = self;
-        recurrence::solve(machine, System { a, m, b }, [input, output], x, stop, monitor)
+        recurrence::solve(machine, System { on: system, b }, [input, output], x, stop, monitor)
     }
 }
 
@@ -166,7 +183,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         self.scale = normalize(self.residual, &mut self.r);
         self.best.begin(x, self.residual);
         (self.fresh, self.restarts, self.awaits, self.pending) = (true, 0, Awaits::Nothing, false);
-        Watch::of::<T>(stop, monitor, norm(system.b), self.residual)
+        Watch::of::<T>(stop, monitor, system.norm(system.b), self.residual)
     }
 
     fn advance(
@@ -182,16 +199,17 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             Awaits::Nothing => {}
             Awaits::First => {
                 // σ ← (r̂, A·M⁻¹p);  α ← ρ/σ
-                let [sigma, vv] = pass([&self.shadow, output], [], &|[c, v], []| ([], [c.conj_value() * v, square(v)]));
-                if sigma.abs().to_f64() > negligible * self.norm_shadow * norm_of(vv, output) {
+                let own = pass([&self.shadow, output], [], &|[c, v], []| ([], [c.conj_value() * v, square(v)]));
+                let [sigma, vv] = system.sums(own);
+                if sigma.abs().to_f64() > negligible * self.norm_shadow * system.norm_of(vv, output) {
                     self.alpha = divide(self.rho, sigma);
                     // v ← A·M⁻¹p;  p̂ ← M⁻¹p;  s ← r − α·v, in the place of r
                     let (alpha, written) = (self.alpha, [&mut self.r[..], &mut self.v, &mut self.p_hat]);
-                    let [ss] = pass([output, input], written, &|[v, p_hat], [r, _, _]| {
+                    let [ss] = system.sums(pass([output, input], written, &|[v, p_hat], [r, _, _]| {
                         let s = r - alpha * v;
                         ([s, v, p_hat], [square(s)])
-                    });
-                    self.norm_s = norm_of(ss, &self.r);
+                    }));
+                    self.norm_s = system.norm_of(ss, &self.r);
                     system.precondition(&self.r, input);
                     self.awaits = Awaits::Second;
                     return None;
@@ -211,8 +229,9 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                 // t ← A·M⁻¹s, in the place of the product
                 watch.operator_applications += 2;
                 watch.preconditioner_applications += 2;
-                let [ts, tt] = pass([output, &self.r], [], &|[t, s], []| ([], [t.conj_value() * s, square(t)]));
-                let (norm_s, norm_t) = (self.norm_s, norm_of(tt, output));
+                let own = pass([output, &self.r], [], &|[t, s], []| ([], [t.conj_value() * s, square(t)]));
+                let [ts, tt] = system.sums(own);
+                let (norm_s, norm_t) = (self.norm_s, system.norm_of(tt, output));
                 self.omega = if norm_t == 0.0 || norm_s == 0.0 {
                     zero()
                 } else {
@@ -224,12 +243,12 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                 };
                 // r ← s − ω·t;  ρ ← (r̂, r)
                 let omega = self.omega;
-                let [rr, rho] = pass([output, &self.shadow], [&mut self.r], &|[t, c], [s]| {
+                let [rr, rho] = system.sums(pass([output, &self.shadow], [&mut self.r], &|[t, c], [s]| {
                     let r = s - omega * t;
                     ([r], [square(r), c.conj_value() * r])
-                });
-                let next = norm_of(rr, &self.r) / self.scale;
-                self.best.leave(x, self.residual, next);
+                }));
+                let next = system.norm_of(rr, &self.r) / self.scale;
+                self.best.leave(system, x, self.residual, next);
                 (self.residual, self.next_rho, self.pending) = (next, rho, true);
                 watch.iterations += 1;
                 if self.omega == zero() && !meets(self.residual, watch.threshold) {

@@ -19,10 +19,11 @@ use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, zero,
 };
 
-use crate::blas1::{axpy, dot, norm, norm_of, over, pass, square};
-use crate::krylov::{Best, Next, System, Watch, normalize};
+use crate::blas1::{axpy, over, pass, square};
+use crate::krylov::{Best, Next, Watch, normalize};
 use crate::preconditioner::{Preconditioner, PreconditionerKind};
 use crate::recurrence::{self, Recurrence};
+use crate::system::{KrylovSystem, Local, System};
 
 /// How β is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,23 @@ impl<T: Scalar> Cg<T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
-        recurrence::solve(&mut self.machine, System { a, m, b }, [&mut self.p, &mut self.q], x, stop, monitor)
+        self.solve_on(&mut Local { a, m }, b, x, stop, monitor)
+    }
+
+    /// The same for a system that is given by what the method asks of it; b and x are the rows that are here.
+    ///
+    /// # Errors
+    /// As `solve`.
+    #[inline(never)]
+    pub fn solve_on(
+        &mut self,
+        system: &mut dyn KrylovSystem<T>,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, Error> {
+        recurrence::solve(&mut self.machine, System { on: system, b }, [&mut self.p, &mut self.q], x, stop, monitor)
     }
 }
 
@@ -167,7 +184,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         self.scale = normalize(self.residual, &mut self.r);
         self.best.begin(x, self.residual);
         (self.fresh, self.asked, self.pending) = (true, false, None);
-        Watch::of::<T>(stop, monitor, norm(system.b), self.residual)
+        Watch::of::<T>(stop, monitor, system.norm(system.b), self.residual)
     }
 
     fn advance(
@@ -181,7 +198,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         if self.asked {
             // q = A·p;  α ← ρ/pᴴq
             watch.operator_applications += 1;
-            self.curvature = dot(p, q).re();
+            self.curvature = system.dot(p, q).re();
             if !self.curvature.to_f64().is_finite() {
                 return Some(Outcome::Breakdown(Breakdown::NonFinite));
             }
@@ -190,12 +207,12 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             }
             let alpha = T::from_real(self.rho / self.curvature);
             // r ← r − α·q
-            let [rr] = pass([q], [&mut self.r], &|[q], [r]| {
+            let [rr] = system.sums(pass([q], [&mut self.r], &|[q], [r]| {
                 let r = r - alpha * q;
                 ([r], [square(r)])
-            });
-            let next = norm_of(rr, &self.r) / self.scale;
-            self.best.leave(x, self.residual, next);
+            }));
+            let next = system.norm_of(rr, &self.r) / self.scale;
+            self.best.leave(system, x, self.residual, next);
             self.pending = Some(alpha * T::from_parts(1.0 / self.scale, 0.0));
             self.residual = next;
             watch.iterations += 1;
@@ -214,12 +231,12 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         }
         // z ← M⁻¹r;  ρ ← rᴴz
         watch.preconditioner_applications += 1;
-        let (z, next) = if system.m.kind() == PreconditionerKind::Identity {
+        let (z, next) = if system.on.kind() == PreconditionerKind::Identity {
             let norm = self.residual * self.scale;
             (&self.r, T::Real::from_f64(norm * norm))
         } else {
             system.precondition(&self.r, &mut self.z);
-            (&self.z, dot(&self.r, &self.z).re())
+            (&self.z, system.dot(&self.r, &self.z).re())
         };
         if !(next > zero() && next.to_f64().is_finite()) {
             self.move_x(p, x);
@@ -235,7 +252,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         } else {
             let beta = match self.form {
                 Form::Fixed => T::from_real(next / self.rho),
-                Form::Flexible => -over(dot(q, z), self.curvature),
+                Form::Flexible => -over(system.dot(q, z), self.curvature),
             };
             let step = self.pending.take().unwrap_or_default();
             pass([z], [x, p], &|[z], [x, p]| ([x + step * p, z + beta * p], []));

@@ -26,11 +26,12 @@ use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,
 };
 
-use crate::blas1::{axpy, divide, norm, over, scale, zeros};
+use crate::blas1::{axpy, divide, over, scale, zeros};
 use crate::gram_schmidt::GramSchmidt;
-use crate::krylov::{System, Watch, finite, meets, normalize};
+use crate::krylov::{Watch, meets, normalize};
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
+use crate::system::{KrylovSystem, Local, System};
 
 /// Which basis the solution is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,17 @@ impl<T: Scalar> Gmres<T> {
         Self::with_basis(n, restart, Basis::Fixed)
     }
 
+    /// GMRES(`restart`) for systems of n unknowns of which `rows` are here, for [`Gmres::solve_on`]: with another length of the vectors
+    /// than of the space.
+    pub fn of_rows(rows: usize, n: usize, restart: usize) -> Self {
+        Self::of_machine(rows, Machine::of_rows(rows, n, restart, Basis::Fixed))
+    }
+
+    /// FGMRES(`restart`) for systems of n unknowns of which `rows` are here.
+    pub fn flexible_of_rows(rows: usize, n: usize, restart: usize) -> Self {
+        Self::of_machine(rows, Machine::of_rows(rows, n, restart, Basis::Flexible))
+    }
+
     /// FGMRES(`restart`): the preconditioner may change in every step.
     pub fn flexible(n: usize, restart: usize) -> Self {
         Self::with_basis(n, restart, Basis::Flexible)
@@ -98,7 +110,11 @@ impl<T: Scalar> Gmres<T, T::Single> {
 
 impl<T: Scalar, V: Scalar> Gmres<T, V> {
     fn with_basis(n: usize, restart: usize, basis: Basis) -> Self {
-        Self { machine: Machine::new(n, restart, basis), input: vec![zero(); n], output: vec![zero(); n] }
+        Self::of_machine(n, Machine::new(n, restart, basis))
+    }
+
+    fn of_machine(rows: usize, machine: Machine<T, V>) -> Self {
+        Self { machine, input: vec![zero(); rows], output: vec![zero(); rows] }
     }
 
     /// Bytes of the workspace.
@@ -121,8 +137,24 @@ impl<T: Scalar, V: Scalar> Gmres<T, V> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport, Error> {
+        self.solve_on(&mut Local { a, m }, b, x, stop, monitor)
+    }
+
+    /// The same for a system that is given by what the method asks of it; b and x are the rows that are here.
+    ///
+    /// # Errors
+    /// As `solve`.
+    #[inline(never)]
+    pub fn solve_on(
+        &mut self,
+        system: &mut dyn KrylovSystem<T>,
+        b: &[T],
+        x: &mut [T],
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<SolveReport, Error> {
         let Self { machine, input, output } = self;
-        recurrence::solve(machine, System { a, m, b }, [input, output], x, stop, monitor)
+        recurrence::solve(machine, System { on: system, b }, [input, output], x, stop, monitor)
     }
 }
 
@@ -153,8 +185,14 @@ pub(crate) struct Machine<T: Scalar, V: Scalar = T> {
 
 impl<T: Scalar, V: Scalar> Machine<T, V> {
     pub fn new(n: usize, restart: usize, basis: Basis) -> Self {
+        Self::of_rows(n, n, restart, basis)
+    }
+
+    /// With `rows` of the n unknowns here.
+    pub fn of_rows(rows: usize, n: usize, restart: usize, basis: Basis) -> Self {
         // More steps than unknowns there are not.
         let m = restart.clamp(1, n.max(1));
+        let n = rows;
         Self {
             n,
             restart: m,
@@ -191,7 +229,13 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
     }
 
     /// Step j with w = A·M⁻¹·vⱼ, w ← vⱼ₊₁: nothing, or the end of the cycle by why (if it is not full) and the steps whose columns are usable.
-    fn step(&mut self, j: usize, w: &mut [T], watch: &mut Watch<'_>) -> Option<(Option<Outcome>, usize)> {
+    fn step(
+        &mut self,
+        j: usize,
+        w: &mut [T],
+        system: &System<'_, T>,
+        watch: &mut Watch<'_>,
+    ) -> Option<(Option<Outcome>, usize)> {
         let (n, ld) = (self.n, self.restart + 1);
         let negligible = T::Real::EPSILON.to_f64();
         let (basis, rest) = self.v.split_at_mut((j + 1) * n);
@@ -199,7 +243,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
         watch.preconditioner_applications += 1;
         let column = &mut self.r[j * ld..(j + 1) * ld];
         column.fill(zero());
-        let (length, mut left) = self.gram_schmidt.orthogonalize(basis, w, column);
+        let (length, mut left) = self.gram_schmidt.orthogonalize(system, basis, j + 1, w, column);
         // What rounding leaves of a vector of the space is not a direction.
         let exhausted = !(left > negligible * length);
         if exhausted {
@@ -257,7 +301,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
         let before = self.truth;
         self.truth = system.residual(x, &mut self.residual);
         watch.operator_applications += 1;
-        if !(self.truth <= before && finite(x)) {
+        if !(self.truth <= before && system.finite(x)) {
             // R is singular to rounding: y was noise.
             x.copy_from_slice(before_x);
             self.truth = before;
@@ -305,7 +349,7 @@ impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
         // r ← b − A·x
         self.truth = system.residual(x, &mut self.residual);
         (self.recurrence, self.steps) = (self.truth, None);
-        Watch::of::<T>(stop, monitor, norm(system.b), self.truth)
+        Watch::of::<T>(stop, monitor, system.norm(system.b), self.truth)
     }
 
     fn advance(
@@ -324,7 +368,7 @@ impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
                 self.start_cycle(output);
                 0
             }
-            Some(j) => match self.step(j, output, watch) {
+            Some(j) => match self.step(j, output, system, watch) {
                 None => j + 1,
                 Some(end) => {
                     if let Some(outcome) = self.end_cycle(end, system, watch, x, [output, input]) {

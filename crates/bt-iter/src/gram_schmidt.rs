@@ -16,14 +16,15 @@
 //! V may be kept in single precision: its numbers are widened as they are read, and w stays in double.
 //!
 //! Sums are taken strip by strip in pieces of rows that depend on n alone, then over the pieces: the same bits for any number
-//! of threads. Storage: (p + 1)(m + 1) scalars for p ≤ 64 pieces and m vectors, m more. Cost for k vectors: 6kn or 8kn flops, V read twice or
+//! of threads. Storage: p(m + 1) scalars for p ≤ 64 pieces and m vectors, 2m + 1 more. Cost for k vectors: 6kn or 8kn flops, V read twice or
 //! three times.
 
 use std::array::from_fn;
 
 use bt_formats::{Scalar, mul_add, zero};
 
-use crate::blas1::{ConjValue, LANES, join, leaf, norm_of, square};
+use crate::blas1::{ConjValue, LANES, join, leaf, square};
+use crate::system::System;
 
 /// Rows of a strip: 1 MiB of 32 vectors of f64. In shorter ones the hardware hardly begins to read ahead.
 const STRIP: usize = 4096;
@@ -42,44 +43,59 @@ pub(crate) struct GramSchmidt<T> {
     sums: Vec<T>,
     /// −Vᴴw
     coefficients: Vec<T>,
+    /// Vᴴw and wᴴw over all pieces.
+    totals: Vec<T>,
 }
 
 impl<T: Scalar> GramSchmidt<T> {
     pub fn new(n: usize, m: usize) -> Self {
         let rows = n.div_ceil(PIECES).next_multiple_of(STRIP).max(STRIP);
-        Self { rows, sums: vec![zero(); n.div_ceil(rows) * (m + 1)], coefficients: vec![zero(); m] }
+        Self {
+            rows,
+            sums: vec![zero(); n.div_ceil(rows) * (m + 1)],
+            coefficients: vec![zero(); m],
+            totals: vec![zero(); m + 1],
+        }
     }
 
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.sums) + size_of_val(&*self.coefficients)
+        size_of_val(&*self.sums) + size_of_val(&*self.coefficients) + size_of_val(&*self.totals)
     }
 
-    /// w ← w − V·h, h ← Vᴴw for the columns of `basis`, as long as w; ‖w‖₂ before and after.
-    pub fn orthogonalize<V: Scalar>(&mut self, basis: &[V], w: &mut [T], h: &mut [T]) -> (f64, f64) {
-        let Self { rows, sums, coefficients } = self;
-        let k = basis.len() / w.len().max(1);
-        let c = &mut coefficients[..k];
-        let sweep = |c: &[T], dots, w: &mut [T], sums: &mut [T]| {
+    /// w ← w − V·h, h ← Vᴴw for the k columns of `basis`, as long as w; ‖w‖₂ before and after. Sums are those of `system`.
+    pub fn orthogonalize<V: Scalar>(
+        &mut self,
+        system: &System<'_, T>,
+        basis: &[V],
+        k: usize,
+        w: &mut [T],
+        h: &mut [T],
+    ) -> (f64, f64) {
+        let Self { rows, sums, coefficients, totals } = self;
+        let (c, pieces) = (&mut coefficients[..k], w.len().div_ceil(*rows));
+        // w ← w + V·c;  the first `dots` of Vᴴw, and wᴴw, which are summed over all rows;  ‖w‖₂
+        let mut sweep = |c: &[T], dots, w: &mut [T], totals: &mut [T]| {
             Sweep { basis, n: w.len(), rows: *rows, c, dots }.pieces(0, w, sums);
-            norm_of(total(sums, dots + 1, w.len().div_ceil(*rows), dots), w)
+            let totals = &mut totals[..=dots];
+            totals.iter_mut().enumerate().for_each(|(i, t)| *t = total(sums, dots + 1, pieces, i));
+            system.on.sum(totals);
+            system.norm_of(totals[dots], w)
         };
         // h ← Vᴴw
-        let before = sweep(&[], k, w, sums);
-        let pieces = w.len().div_ceil(*rows);
+        let before = sweep(&[], k, w, totals);
         for i in 0..k {
-            h[i] = total(sums, k + 1, pieces, i);
+            h[i] = totals[i];
             c[i] = -h[i];
         }
         // w ← w − V·h;  g ← Vᴴw
-        let mut after = sweep(c, k, w, sums);
+        let mut after = sweep(c, k, w, totals);
         if after < KEPT * before {
             // w ← w − V·g;  h ← h + g
             for i in 0..k {
-                let g = total(sums, k + 1, pieces, i);
-                h[i] += g;
-                c[i] = -g;
+                h[i] += totals[i];
+                c[i] = -totals[i];
             }
-            after = sweep(c, 0, w, sums);
+            after = sweep(c, 0, w, totals);
         }
         (before, after)
     }
@@ -201,6 +217,7 @@ fn dots<T: Scalar, V: Scalar, const FUSED: bool, const N: usize>(v: [&[V]; N], w
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::here;
     use bt_formats::{RealScalar, c64, norm2};
 
     /// The columns (j, …) ↦ 1/(i + j + 1) of the Hilbert matrix made orthonormal, and ‖VᴴV − I‖ in the largest entry.
@@ -213,7 +230,7 @@ mod tests {
             (0..n).for_each(|i| w[i] = T::from_parts(1.0 / (i + j + 1) as f64, 1.0 / (i + 2 * j + 1) as f64));
             let mut h = vec![zero(); k];
             let before = w.to_vec();
-            let (norm_before, norm) = gram_schmidt.orthogonalize(basis, w, &mut h);
+            let (norm_before, norm) = here(n, |system| gram_schmidt.orthogonalize(system, basis, j, w, &mut h));
             // w before = V·h + w
             let mut sum = w.to_vec();
             gram_schmidt.add(basis, &h[..j], &mut sum);
@@ -249,7 +266,8 @@ mod tests {
             let mut w: Vec<f64> = (0..n).map(|i| 1.0 / (1 + i % 7) as f64).collect();
             let mut h = [0.0; 6];
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let norms = pool.install(|| GramSchmidt::new(n, 6).orthogonalize(&basis, &mut w, &mut h));
+            let norms = pool
+                .install(|| here(n, |system| GramSchmidt::new(n, 6).orthogonalize(system, &basis, 6, &mut w, &mut h)));
             (w, h, norms)
         };
         assert_eq!(run(1), run(3));

@@ -4,74 +4,12 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bt_formats::{
-    Baseline, Breakdown, Bytes, Certificate, Error, LinearOperator, Monitor, Outcome, PhaseTimes, Progress, RealScalar,
-    Scalar, SolveReport, StopCriterion, one,
+    Baseline, Breakdown, Bytes, Certificate, Monitor, Outcome, PhaseTimes, Progress, RealScalar, Scalar, SolveReport,
+    StopCriterion,
 };
 
-use crate::blas1::{norm, scale};
-use crate::preconditioner::{Preconditioner, PreconditionerKind};
-
-/// The system of a solve.
-pub(crate) struct System<'a, T: Scalar> {
-    pub a: &'a dyn LinearOperator<T>,
-    pub m: &'a mut dyn Preconditioner<T>,
-    pub b: &'a [T],
-}
-
-impl<T: Scalar> System<'_, T> {
-    /// r ← b − A·x; ‖r‖₂
-    pub fn residual(&self, x: &[T], r: &mut [T]) -> f64 {
-        r.copy_from_slice(self.b);
-        self.a.apply(-one::<T>(), x, one(), r);
-        norm(r)
-    }
-
-    /// z ← M⁻¹·r
-    pub fn precondition(&mut self, r: &[T], z: &mut [T]) {
-        self.m.apply(r, z);
-    }
-
-    /// Memory, with that of the method's own vectors.
-    pub fn bytes(&self, workspace: usize) -> Bytes {
-        Bytes { matrix: 0, factors: self.m.bytes(), workspace }
-    }
-
-    /// Sizes of the operator, the preconditioner and the vectors.
-    ///
-    /// # Errors
-    /// [`Error::NotSquare`], [`Error::DimensionMismatch`].
-    pub fn check(&self, n: usize, x: &[T]) -> Result<(), Error> {
-        let (nrows, ncols) = (self.a.nrows(), self.a.ncols());
-        if nrows != ncols {
-            return Err(Error::NotSquare { nrows, ncols });
-        }
-        let sizes = [
-            ("rows of the operator", nrows),
-            ("size of the preconditioner", self.m.n()),
-            ("length of the right-hand side", self.b.len()),
-            ("length of x", x.len()),
-        ];
-        match sizes.into_iter().find(|(_, found)| *found != n) {
-            Some((what, found)) => Err(Error::DimensionMismatch { what, expected: n, found }),
-            None => Ok(()),
-        }
-    }
-
-    /// # Errors
-    /// [`Error::InvalidStructure`] for a preconditioner that changes from one application to the next.
-    pub fn refuse_variable(&self, method: &str) -> Result<(), Error> {
-        if self.m.kind() == PreconditionerKind::Variable {
-            return Err(Error::InvalidStructure {
-                what: "preconditioner",
-                why: format!(
-                    "{} changes from one application to the next, and {method} relies on one operator: use fgmres",
-                    self.m.name()
-                ),
-            });
-        }
-        Ok(())
-    }
-}
+use crate::blas1::scale;
+use crate::system::System;
 
 /// r ← s·r for a residual of norm ‖r‖₂ = `norm`; s. A power of two that brings the norm to [1, 2), so that inner products
 /// of a system of any scale stay in the range, and 1 where they do anyway. Multiplication by s rounds nothing but what is
@@ -267,9 +205,9 @@ impl<'a> Watch<'a> {
         r: &mut [T],
         workspace: usize,
     ) -> SolveReport {
-        let mut of = |x: &[T]| if finite(x) { system.residual(x, r) } else { f64::INFINITY };
+        let mut of = |x: &[T]| if system.finite(x) { system.residual(x, r) } else { f64::INFINITY };
         // A claim was checked against the truth.
-        let mut truth = if outcome == Outcome::Converged && finite(x) { residual } else { of(x) };
+        let mut truth = if outcome == Outcome::Converged && system.finite(x) { residual } else { of(x) };
         if !meets(truth, self.threshold) {
             if best.norm.is_finite() {
                 let aside = of(&best.x);
@@ -335,8 +273,8 @@ impl<T: Scalar> Best<T> {
         self.start = kept.then(|| x.to_vec());
     }
     /// Before x with this residual norm is left for one with `next`.
-    pub fn leave(&mut self, x: &[T], norm: f64, next: f64) {
-        if !(next <= norm) && norm < self.norm && finite(x) {
+    pub fn leave(&mut self, system: &System<'_, T>, x: &[T], norm: f64, next: f64) {
+        if !(next <= norm) && norm < self.norm && system.finite(x) {
             self.x.copy_from_slice(x);
             self.norm = norm;
         }

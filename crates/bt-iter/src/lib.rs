@@ -36,6 +36,7 @@ mod schwarz;
 mod ssor;
 mod ssor_ai;
 mod ssor_ai_masked;
+mod system;
 mod triangular;
 
 pub use arms::{Arms, ArmsOptions, LastFactors, LastLevel, LastSolver, LevelFacts, RowOrder};
@@ -64,3 +65,4 @@ pub use schwarz::{Factored, Overlap, Schwarz};
 pub use ssor::ssor;
 pub use ssor_ai::{Series, SsorAi, Triangles};
 pub use ssor_ai_masked::SsorAiMasked;
+pub use system::KrylovSystem;

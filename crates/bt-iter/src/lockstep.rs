@@ -23,9 +23,10 @@ use crate::balanced::Balanced;
 use crate::bicgstab;
 use crate::cg::{self, Form};
 use crate::gmres::{self, Basis};
-use crate::krylov::{System, Watch};
+use crate::krylov::Watch;
 use crate::preconditioner::Preconditioner;
 use crate::recurrence::{self, Recurrence};
+use crate::system::{Local, System};
 
 /// Workspace for nrhs columns of one method.
 ///
@@ -131,7 +132,7 @@ impl<T: Scalar> Lockstep<T> {
         let stops: Vec<_> = balanced.iter().map(|b| b.criterion(stop)).collect();
         let mut watches: Vec<Option<Watch<'_>>> = Vec::with_capacity(nrhs);
         for (j, (machine, monitor)) in self.machines.iter_mut().zip(&mut monitors).enumerate() {
-            let system = System { a, m: &mut *m, b: &balanced[j].b };
+            let system = System { on: &mut Local { a, m: &mut *m }, b: &balanced[j].b };
             let x = column_mut(&mut x, j);
             machine.check(&system, x)?;
             balanced[j].enter(x);
@@ -146,7 +147,7 @@ impl<T: Scalar> Lockstep<T> {
             let mut place = 0;
             while place < self.running.len() {
                 let j = self.running[place];
-                let mut system = System { a, m: &mut *m, b: &balanced[j].b };
+                let mut system = System { on: &mut Local { a, m: &mut *m }, b: &balanced[j].b };
                 let (x, machine) = (column_mut(&mut x, j), &mut self.machines[j]);
                 let (mut input, mut output) = (self.input.as_mut(), self.output.as_mut());
                 let Some(watch) = &mut watches[j] else { unreachable!("a column that runs is watched") };
@@ -193,7 +194,7 @@ impl<T: Scalar> Lockstep<T> {
             return Err(Error::DimensionMismatch { what: "right-hand sides", expected: 1, found });
         };
         let products = [self.input.col_as_slice_mut(0), self.output.col_as_slice_mut(0)];
-        recurrence::solve(&mut **machine, System { a, m, b }, products, x, stop, monitor)
+        recurrence::solve(&mut **machine, System { on: &mut Local { a, m }, b }, products, x, stop, monitor)
     }
 }
 

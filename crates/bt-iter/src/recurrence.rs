@@ -1,9 +1,10 @@
 //! A Krylov method as a machine that asks for products with A: run alone by the methods, side by side by [`crate::Lockstep`].
 
-use bt_formats::{Error, Monitor, Outcome, Scalar, SolveReport, StopCriterion, one, zero};
+use bt_formats::{Error, Monitor, Outcome, Scalar, SolveReport, StopCriterion, max_abs, one, zero};
 
 use crate::balanced::Balanced;
-use crate::krylov::{System, Watch};
+use crate::krylov::Watch;
+use crate::system::System;
 
 /// One right-hand side of a method.
 pub(crate) trait Recurrence<T: Scalar>: Send {
@@ -46,15 +47,15 @@ pub(crate) trait Recurrence<T: Scalar>: Send {
 /// Runs one machine on its own; `products` are the vectors that A maps from and to.
 pub(crate) fn solve<T: Scalar>(
     machine: &mut dyn Recurrence<T>,
-    System { a, m, b }: System<'_, T>,
+    System { on, b }: System<'_, T>,
     [input, output]: [&mut [T]; 2],
     x: &mut [T],
     stop: &StopCriterion,
     monitor: &mut dyn Monitor,
 ) -> Result<SolveReport, Error> {
-    let balanced = Balanced::new(b);
+    let balanced = Balanced::with_largest(b, on.max(max_abs(b)));
     let stop = balanced.criterion(stop);
-    let mut system = System { a, m, b: &balanced.b };
+    let mut system = System { on, b: &balanced.b };
     machine.check(&system, x)?;
     balanced.enter(x);
     let mut watch = machine.begin(&system, x, &stop, monitor);
@@ -62,10 +63,10 @@ pub(crate) fn solve<T: Scalar>(
         if let Some(outcome) = machine.advance(&mut system, &mut watch, x, input, output) {
             break outcome;
         }
-        system.a.apply(one(), input, zero(), output);
+        system.on.apply(one(), input, zero(), output);
     };
     let workspace = machine.bytes() + size_of_val(input) + size_of_val(output);
     let mut report = machine.finish(outcome, watch, &system, x, workspace);
-    balanced.leave(x, &mut report);
+    balanced.leave_if(x, &mut report, |x| system.finite(x));
     Ok(report)
 }

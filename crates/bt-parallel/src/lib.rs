@@ -1,0 +1,45 @@
+//! Floor 3 of blocktri: rows spread over ranks, which are processes of MPI, threads or one alone.
+//!
+//! A rank owns rows of A and the unknowns of the same numbers. All methods are generic over [`Comm`]: [`SelfComm`] is one rank,
+//! [`ThreadComm`] any number of threads; nothing here knows MPI. Every call is made by all ranks with the same options, and returns on all of
+//! them the same outcome or the same error ([`agree`]). With one rank products and Krylov methods have the bits of [`bt_formats`] and [`bt_iter`].
+//!
+//! ```text
+//! rows of a program ──▶ DistributedCsr ──▶ Krylov with Schwarz or Schur │ Spike │ BlockIteration ──▶ x, certified over the whole system
+//! Csr ──Division──▶     ▲                                                                    Lines: tridiagonal, without a matrix
+//! ```
+
+mod agreement;
+mod comm;
+mod csr;
+mod error;
+mod fetch;
+mod halo;
+mod hbisa;
+mod krylov;
+mod lines;
+mod model;
+mod partition;
+mod precond;
+mod product;
+mod rows;
+mod self_comm;
+mod spike;
+pub mod thread_comm;
+mod timed;
+
+pub use comm::{Comm, Counter, Element, ElementKind, Number, Parts, Tag, Traffic};
+pub use csr::DistributedCsr;
+pub use error::{Error, Fault, FaultKind, Result, agree};
+pub use halo::Halo;
+pub use hbisa::{BlockIteration, BlockSweep};
+pub use krylov::{Krylov, Method};
+pub use lines::Lines;
+pub use model::{Counts, Machine, Work};
+pub use partition::{Division, Quality};
+pub use precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, SchurOptions, Schwarz};
+pub use rows::{Owner, Rows};
+pub use self_comm::SelfComm;
+pub use spike::{Coupling, Spike, SpikeOptions};
+pub use thread_comm::{Patience, ThreadComm};
+pub use timed::{Costs, Meter, RankCost, Spread, Timed};

@@ -1,0 +1,225 @@
+//! Additive Schwarz: the rows of each rank grown by δ layers of neighbours, and a local solver on each; δ = 0 is block Jacobi.
+//!
+//! ```text
+//! additive     M⁻¹ = Σ Rᵢᵀ·Mᵢ⁻¹·Rᵢ       Hermitian where the Mᵢ are
+//! restricted   M⁻¹ = Σ R̃ᵢᵀ·Mᵢ⁻¹·Rᵢ       R̃ᵢ keeps the rows of the rank itself
+//! ```
+//!
+//! with Mᵢ ≈ Rᵢ·A·Rᵢᵀ, as [`bt_iter::Schwarz`] with one part a rank: local matrices have the rows in the order of their numbers in the system, and
+//! neighbours are those in A + Aᵀ. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis, SIAM J.
+//! Sci. Comput. 21 (1999) 792–797, doi:10.1137/S106482759732678X.
+//!
+//! Counted, an application on a rank: nothing for δ = 0; else one exchange of a halo of the rows taken in, and for the additive form
+//! another one back. Making it takes, for each layer, the questions of [`Rows::owners`](crate::Rows::owners) and the rows taken in. Flops:
+//! those of the local solver.
+
+use bt_formats::{Csr, zero};
+use bt_iter::{Overlap, Preconditioner, PreconditionerKind};
+
+use super::{DistributedPreconditioner, check_lengths};
+use crate::comm::{Comm, Number};
+use crate::csr::DistributedCsr;
+use crate::error::{Fault, Result, agree};
+use crate::fetch::{FullRow, Transposed, fetch, own_row};
+use crate::halo::Halo;
+
+/// The preconditioner.
+///
+/// ```
+/// use bt_formats::Csr;
+/// use bt_iter::Overlap;
+/// use bt_parallel::{DistributedCsr, DistributedPreconditioner, Division, LocalSolver, Schwarz, thread_comm};
+/// // Two parts that nothing connects, each solved exactly: M = A.
+/// let a = Csr::from_dense(faer::mat![[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 4.0]].as_ref())?;
+/// let solved = thread_comm::run(2, |comm| {
+///     let a = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(3, 2))?;
+///     let mut m = Schwarz::new(&a, 1, Overlap::Restricted, |local| LocalSolver::SparseLu.of(local))?;
+///     let mut z = a.own_entries(&[0.0; 3]);
+///     m.apply(&a.own_entries(&[3.0, 3.0, 4.0]), &mut z)?;
+///     a.whole(&z)
+/// });
+/// assert!(solved[0].as_ref().unwrap().iter().all(|z| (z - 1.0f64).abs() < 1e-15));
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub struct Schwarz<'c, T: Number, C: Comm> {
+    comm: &'c C,
+    overlap: Overlap,
+    layers: usize,
+    solver: Box<dyn Preconditioner<T>>,
+    kind: PreconditionerKind,
+    /// The rows taken in from others.
+    halo: Halo<T>,
+    /// For each row of the local matrix its place among the own rows and then the halo.
+    places: Vec<u32>,
+    /// r and z of the own rows and the halo, and of the local matrix.
+    extended: Vec<T>,
+    r: Vec<T>,
+    z: Vec<T>,
+    m: usize,
+}
+
+impl<'c, T: Number, C: Comm> Schwarz<'c, T, C> {
+    /// With δ = `layers` and a solver for the local matrix, which is empty on a rank without rows. A collective.
+    ///
+    /// # Errors
+    /// [`crate::Error::OnRank`] with the first rank whose solver cannot be made, and why; those of the communicator.
+    ///
+    /// # Cost
+    /// The local setup and the rows taken in.
+    pub fn new(
+        a: &DistributedCsr<'c, T, C>,
+        layers: usize,
+        overlap: Overlap,
+        solver: impl FnOnce(&Csr<T>) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
+    ) -> Result<Self> {
+        let comm = a.comm();
+        let Grown { rows, taken } = grown(a, layers)?;
+        let halo = Halo::new(comm, a.rows(), &taken)?;
+        // By place: own rows, then the halo.
+        let mut by_number: Vec<(u32, u32)> = a.rows().own().iter().chain(halo.rows()).copied().zip(0u32..).collect();
+        by_number.sort_unstable();
+        let places: Vec<u32> = by_number.iter().map(|e| e.1).collect();
+        let made = local_matrix(&rows, &by_number).and_then(|local| {
+            let numbers = by_number.iter().map(|e| e.0);
+            let solver = solver(&local).map_err(|error| Fault::in_part(error, "subdomain", numbers))?;
+            if solver.n() == places.len() {
+                Ok(solver)
+            } else {
+                Err(Fault::input(format!("{} is for {} rows, not {}", solver.name(), solver.n(), places.len())))
+            }
+        });
+        let solver = agree(comm, made)?;
+        let kind = common_kind(comm, solver.kind(), overlap)?;
+        let vector = |n| vec![zero::<T>(); n];
+        let (m, n) = (a.rows().own().len(), places.len());
+        Ok(Self {
+            comm,
+            overlap,
+            layers,
+            solver,
+            kind,
+            halo,
+            places,
+            extended: vector(n),
+            r: vector(n),
+            z: vector(n),
+            m,
+        })
+    }
+
+    /// Rows of the local matrix, those taken in included.
+    pub fn local_rows(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What an application exchanges.
+    pub fn halo(&self) -> &Halo<T> {
+        &self.halo
+    }
+}
+
+/// What all ranks may assume.
+fn common_kind(comm: &impl Comm, own: PreconditionerKind, overlap: Overlap) -> Result<PreconditionerKind> {
+    let mut kind = [match own {
+        PreconditionerKind::Variable => 2.0,
+        PreconditionerKind::Spd | PreconditionerKind::Identity => 0.0,
+        PreconditionerKind::General => 1.0,
+    }];
+    comm.all_max(&mut kind)?;
+    Ok(match kind[0] {
+        2.0 => PreconditionerKind::Variable,
+        0.0 if overlap == Overlap::Added => PreconditionerKind::Spd,
+        _ => PreconditionerKind::General,
+    })
+}
+
+/// The rows of a subdomain with their numbers in the system, and the numbers of those that others own.
+struct Grown<T> {
+    rows: Vec<(u32, FullRow<T>)>,
+    taken: Vec<u32>,
+}
+
+/// The own rows and those at most `layers` edges away.
+fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Result<Grown<T>> {
+    let transposed = Transposed::new(a)?;
+    let own = a.rows().own();
+    let mut rows: Vec<(u32, FullRow<T>)> =
+        own.iter().enumerate().map(|(i, &g)| (g, own_row(a, &transposed, i))).collect();
+    let mut known: std::collections::HashSet<u32> = own.iter().copied().collect();
+    let (mut taken, mut first) = (Vec::new(), 0);
+    // All ranks take as many turns: each answers for the rows of the others.
+    for _ in 0..layers {
+        let mut next = Vec::new();
+        for (_, row) in &rows[first..] {
+            next.extend(row.cols.iter().chain(&row.named_by).copied().filter(|g| known.insert(*g)));
+        }
+        first = rows.len();
+        let owners = a.rows().owners(a.comm(), &next)?;
+        let found = fetch(a, &transposed, &owners)?;
+        rows.extend(next.iter().copied().zip(found));
+        taken.extend(next);
+    }
+    Ok(Grown { rows, taken })
+}
+
+/// The rows and columns of the numbers given, in their order.
+fn local_matrix<T: Number>(rows: &[(u32, FullRow<T>)], by_number: &[(u32, u32)]) -> Result<Csr<T>, Fault> {
+    let mut order: Vec<&(u32, FullRow<T>)> = rows.iter().collect();
+    order.sort_unstable_by_key(|row| row.0);
+    let (mut ptr, mut cols, mut values) = (vec![0u32], Vec::new(), Vec::new());
+    for (_, row) in order {
+        let inside = row.cols.iter().zip(&row.values).filter_map(|(g, &v)| {
+            let place = by_number.binary_search_by_key(g, |e| e.0).ok()?;
+            Some((place as u32, v))
+        });
+        let mut line: Vec<(u32, T)> = inside.collect();
+        line.sort_unstable_by_key(|e| e.0);
+        cols.extend(line.iter().map(|e| e.0));
+        values.extend(line.iter().map(|e| e.1));
+        ptr.push(cols.len() as u32);
+    }
+    let n = by_number.len();
+    Ok(Csr::new(n, n, ptr, cols, values)?)
+}
+
+impl<T: Number, C: Comm> DistributedPreconditioner<T> for Schwarz<'_, T, C> {
+    fn rows(&self) -> usize {
+        self.m
+    }
+    fn name(&self) -> &'static str {
+        match (self.layers, self.overlap) {
+            (0, _) => "block-jacobi",
+            (_, Overlap::Added) => "schwarz",
+            (_, Overlap::Restricted) => "ras",
+        }
+    }
+    fn kind(&self) -> PreconditionerKind {
+        self.kind
+    }
+    fn apply(&mut self, r: &[T], z: &mut [T]) -> Result<()> {
+        check_lengths(self.m, r, z);
+        // rᵢ ← Rᵢ·r
+        let (own, halo) = self.extended.split_at_mut(self.m);
+        own.copy_from_slice(r);
+        if self.layers > 0 {
+            self.halo.exchange(self.comm, r, halo, || {})?;
+        }
+        self.r.iter_mut().zip(&self.places).for_each(|(r, &k)| *r = self.extended[k as usize]);
+        // zᵢ ← Mᵢ⁻¹·rᵢ
+        self.solver.apply(&self.r, &mut self.z);
+        self.z.iter().zip(&self.places).for_each(|(&v, &k)| self.extended[k as usize] = v);
+        // z ← R̃ᵢᵀ·zᵢ, or Σ Rᵢᵀ·zᵢ
+        let (own, halo) = self.extended.split_at(self.m);
+        z.copy_from_slice(own);
+        if self.layers > 0 && self.overlap == Overlap::Added {
+            self.halo.add_back(self.comm, halo, z)?;
+        }
+        Ok(())
+    }
+    fn nnz(&self) -> usize {
+        self.solver.nnz()
+    }
+    fn bytes(&self) -> usize {
+        self.solver.bytes() + size_of_val(&*self.places) + 3 * size_of_val(&*self.extended)
+    }
+}

@@ -53,9 +53,12 @@ fn all_bits(factors: &dyn Factorization<f64>) -> Vec<u64> {
     factor_bits(factors).into_iter().chain(x).collect()
 }
 
+/// What was found on each instruction set.
+type OnEach = Vec<(Isa, Vec<u64>)>;
+
 #[test]
 fn factors_have_the_same_bits() {
-    let mut systems: Vec<(String, Vec<(Isa, Vec<u64>)>)> = Vec::new();
+    let mut systems: Vec<(String, OnEach)> = Vec::new();
     for_each_isa(|isa| {
         // Without fused multiply-adds there are two roundings for one.
         if isa < Isa::Base128 {

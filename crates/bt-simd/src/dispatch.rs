@@ -63,5 +63,5 @@ pub fn avx2() -> Option<pulp::x86::V3> {
 #[inline(always)]
 fn base128() -> Option<pulp::x86::V3_128b> {
     let simd = pulp::x86::V3::try_new().filter(|_| Isa::in_use() >= Isa::Base128);
-    simd.map(|simd| pulp::x86::V3_128b(simd))
+    simd.map(pulp::x86::V3_128b)
 }

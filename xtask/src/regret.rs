@@ -73,10 +73,23 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     println!("\n{}", verdict.text());
     if let Some(output) = &options.output {
         let all: Vec<Value> = cases.iter().map(Case::json).collect();
-        let json = json!({ "schema": 1, "threads": options.threads, "runs": options.runs, "cases": all, "verdict": verdict.json() });
+        let json = json!({ "schema": 1, "machine": machine(), "commit": commit(), "threads": options.threads, "runs": options.runs, "cases": all, "verdict": verdict.json() });
         std::fs::write(output, format!("{json:#}\n")).map_err(|e| Failure(format!("{}: {e}", output.display())))?;
     }
     if verdict.is_met() { Ok(()) } else { Err(Failure("a gate of regret is not met".into())) }
+}
+
+/// The processor's name, where the system tells it.
+fn machine() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// The commit at hand and its date, where git tells them.
+fn commit() -> Option<String> {
+    let output = Command::new("git").args(["log", "-1", "--format=%h %cs"]).current_dir(root()).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|line| !line.is_empty())
 }
 
 /// Matrices below `folder`.

@@ -1,6 +1,6 @@
 //! The library in the peers' harness: reads the problem files under `PEERS_DATA`, prints the peers' JSON lines.
 //!
-//! `cargo run --release -p bt-benches --bin harness -- [--threads N] [--method M] [--reps R] CASE…`
+//! `cargo run --release -p bt-benches --bin harness -- [--threads N] [--isa ISA] [--method M] [--reps R] CASE…`
 //!
 //! A case is a folder of `meta.json` (kind, sizes, shapes of the arrays) and raw little-endian arrays. As among the
 //! peers, repetitions are interleaved, a repetition is a burst of at least 10 ms, and copies of the input are made

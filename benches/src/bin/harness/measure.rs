@@ -105,7 +105,9 @@ fn line(
     samples: &[Vec<Sample>],
     failed: Option<String>,
 ) -> Value {
-    let mut line = json!({ "case": case, "peer": peer.name(), "threads": args.threads, "n": n, "load1": load() });
+    let isa = bt_simd::Isa::in_use().name();
+    let mut line =
+        json!({ "case": case, "peer": peer.name(), "isa": isa, "threads": args.threads, "n": n, "load1": load() });
     if let Some(why) = failed {
         line["failed"] = why.into();
         return line;

@@ -26,7 +26,11 @@ fn candidates_are_listed_the_fastest_first() {
     let report = in_sandbox(&sandbox, "solve A.mtx --explain", 0).stdout;
     assert!(report.contains("weighed by auto") && report.contains(" taken; "), "{report}");
     let json = in_sandbox(&sandbox, "solve A.mtx --explain --json", 0).json();
-    assert_eq!(json["candidates"].as_array().unwrap().len(), candidates.len());
+    // An iteration may be tried before anything is ordered; then fewer are weighed.
+    let weighed = json["candidates"].as_array().unwrap();
+    let known =
+        |c: &serde_json::Value| candidates.iter().any(|k| k["method"] == c["method"] && k["bytes"] == c["bytes"]);
+    assert!(weighed.len() >= 2 && weighed.iter().all(known), "{json}");
     let run = in_sandbox(&sandbox, "solve A.mtx --method cg --explain", 0);
     assert!(run.stderr.contains("--explain is not read by --method cg"), "{}", run.stderr);
 }

@@ -35,7 +35,7 @@ struct Args {
     /// Threads of the pool.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Instruction set of our kernels: avx512, avx2, base128 or portable.
+    /// Instruction set of our kernels: avx512, avx2, portable, or base128 with the feature of that name.
     #[arg(long)]
     isa: Option<Isa>,
     /// Only contestants whose name contains this.

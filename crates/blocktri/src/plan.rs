@@ -143,8 +143,9 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     let iterative = reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap();
     if iterative && depth == Depth::UntilIterations {
         list.push_iterations();
-        let estimate = list.estimate_of_sparse();
-        if let Some(seconds) = list.fastest_iteration().filter(|seconds| GAIN * seconds < estimate) {
+        let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
+        if let Some((seconds, estimate)) = seconds_and_estimate.filter(|(seconds, estimate)| GAIN * seconds < *estimate)
+        {
             let patience = PATIENCE * list.machine.ordering * a.nnz() as f64;
             return Ok(Plan { before_orders: Some(patience.clamp(seconds, estimate)), ..list.finish(None) });
         }

@@ -5,7 +5,8 @@ use blocktri::{Scalar, c32, c64};
 
 use crate::drivers::{Drivers, Lapack, columns, flat, reference};
 use crate::types::{
-    COLUMNS, Random, SIZES, THRESHOLD, Zeros, band_types, distance, epsilon, factor_ratio, product, solve_ratio,
+    COLUMNS, Random, SIZES, THRESHOLD, Zeros, band_types, distance, epsilon, factor_ratio, product, same_columns,
+    solve_ratio,
 };
 
 /// What a driver leaves.
@@ -99,10 +100,7 @@ fn compare<T: Scalar>(what: &str, condition: f64, lapack: &Answer<T>, ours: &Ans
         let apart = distance(&lapack.ab.col_as_slice(j)[rows.clone()], &ours.ab.col_as_slice(j)[rows]);
         assert!(apart <= limit, "{what}: column {j} of the factor is {apart:e} apart");
     }
-    for c in 0..ours.x.ncols() {
-        let apart = distance(lapack.x.col_as_slice(c), ours.x.col_as_slice(c));
-        assert!(apart <= limit, "{what}: column {c} of X is {apart:e} apart");
-    }
+    same_columns(what, &lapack.x, &ours.x, limit);
 }
 
 #[test]

@@ -256,3 +256,11 @@ pub fn distance<T: Scalar>(x: &[T], y: &[T]) -> f64 {
     let apart = x.iter().zip(y).map(|(x, y)| (*x - *y).abs().to_f64()).fold(0.0, f64::max);
     if apart == 0.0 { 0.0 } else { apart / largest }
 }
+
+/// No column of the solutions is further apart than `limit`.
+pub fn same_columns<T: Scalar>(what: &str, theirs: &Mat<T>, ours: &Mat<T>, limit: f64) {
+    for c in 0..ours.ncols() {
+        let apart = distance(theirs.col_as_slice(c), ours.col_as_slice(c));
+        assert!(apart <= limit, "{what}: column {c} of X is {apart:e} apart");
+    }
+}

@@ -27,10 +27,12 @@ pub fn run(source: Source) -> Result<()> {
     if source == Source::Packages {
         package()?;
     }
+    // Both build into one folder: the second finds what the first has built.
+    let target = TempDir::new().context("a target folder")?;
     for scratch in [Scratch::Direct, Scratch::Facade] {
         let program = scratch.create(source)?;
         println!("$ cargo run   # {}", scratch.name());
-        must_succeed(&mut program.cargo(&["run", "--quiet"]))?;
+        must_succeed(program.cargo(&["run", "--quiet"]).env("CARGO_TARGET_DIR", target.path()))?;
     }
     Ok(())
 }
@@ -110,7 +112,8 @@ impl Scratch {
         let mut manifest = vec![
             "[package]".to_owned(),
             format!("name = \"outside-{}\"", self.name()),
-            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]".to_owned(),
+            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]"
+                .to_owned(),
         ];
         for &name in dependencies {
             manifest.push(match name {

@@ -129,7 +129,7 @@ proptest! {
 
 #[test]
 fn sizes_around_the_switch_of_kernels() {
-    for sizes in [vec![15, 16, 17], vec![16; 4], vec![40, 1, 33], vec![64], vec![3, 50], vec![97, 95, 96]] {
+    for sizes in [vec![15, 16, 17], vec![16; 4], vec![40, 1, 33], vec![64], vec![3, 50], vec![49, 47, 48]] {
         check::<f64>(&sizes, 40.0, 3);
         check::<c32>(&sizes, 60.0, 4);
     }
@@ -181,14 +181,14 @@ fn tiles_of_equal_dense_blocks() {
 #[test]
 fn equal_dense_blocks_with_packed_copies() {
     // Of any size; the widest vectors and those of half their length.
-    for k in [9, 10, 11, 13, 15, 17, 21, 31, 50, 100] {
+    for k in [9, 10, 11, 13, 15, 17, 21, 31, 50] {
         check_tiles::<f64>(k, 1e-12);
     }
-    for k in [1, 3, 7, 13, 27, 47] {
+    for k in [1, 3, 7, 13, 27] {
         check_tiles::<f32>(k, 1e-4);
         check_tiles::<c32>(k, 1e-4);
     }
-    for k in [1, 2, 3, 4, 6, 8, 9, 15, 16, 17, 40] {
+    for k in [1, 2, 3, 4, 6, 8, 9, 15, 16, 17] {
         check_tiles::<c64>(k, 1e-12);
     }
 }

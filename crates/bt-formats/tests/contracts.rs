@@ -114,10 +114,6 @@ fn check_large<T: Scalar>() {
 }
 
 #[test]
-fn large_f32() {
-    check_large::<f32>();
-}
-#[test]
 fn large_f64() {
     check_large::<f64>();
 }

@@ -48,7 +48,7 @@ fn two_sum(a: &Csr<f64>, p: &Permutation) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_shuffled_path_comes_back(n in 1usize..800, seed in any::<u64>()) {
@@ -157,7 +157,8 @@ fn components_of_many_kinds() {
 #[test]
 fn real_matrices() {
     let Some(folder) = shared_data::folder("matrices") else { return };
-    for (name, a) in shared_data::matrices(&folder) {
+    // The largest take half a minute without optimizations.
+    for (name, a) in shared_data::matrices(&folder).into_iter().filter(|(_, a)| a.nrows() <= 2000) {
         let p = spectral(&a).unwrap();
         let (found, given) = (two_sum(&a, &p), two_sum(&a, &Permutation::identity(a.nrows())));
         println!("{name:20} two-sum {found:.3e} (given order {given:.3e}), bandwidth {:?}", bandwidth_under(&a, &p));

@@ -142,7 +142,7 @@ fn many_vectors<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     for s in sizes {
         let (alpha, beta) = (T::from_parts(1.5, -0.5), T::from_parts(-0.5, 0.25));
         for (beta, par) in [(zero(), Par::Seq), (beta, Par::Seq), (beta, Par::Rayon)] {
-            let mut y = y_all.clone();
+            let mut y = y_all.subcols(0, s + 1).to_owned();
             for j in 0..=s {
                 for i in m..m + pad {
                     y[(i, j)] = mark;
@@ -249,5 +249,5 @@ fn columns<T: Scalar>(n: usize, s: usize, seed: u64) -> Mat<T> {
 }
 
 fn column<T: Scalar>(a: &Mat<T>, j: usize) -> Vec<T> {
-    a.col(j).iter().copied().collect()
+    a.col_as_slice(j).to_vec()
 }

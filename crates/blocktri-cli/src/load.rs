@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{CancelToken, Csr, Monitor, Scalar};
 use bt_formats::{
-    AnyMatrix, Columns, Error as InputError, RhsInFile, ScalarKind, System, matrix_market, read_columns,
+    AnyDense, AnyMatrix, Columns, Error as InputError, RhsInFile, ScalarKind, System, matrix_market, read_columns,
     read_columns_from, read_system, read_system_from,
 };
 
@@ -75,6 +75,30 @@ pub fn rhs(file: &Path, n: usize, watch: &mut dyn Monitor, cancel: &CancelToken)
         .detail("found", found),
         other => failure(&other, file, cancel),
     })
+}
+
+/// Reads one column of n real numbers; `-` is standard input.
+///
+/// # Errors
+/// With file and line; when the file holds something else.
+pub fn column(file: &Path, n: usize, cancel: &CancelToken) -> Result<Vec<f64>> {
+    let accept = |rows: usize, columns: usize| {
+        if (rows, columns) == (n, 1) {
+            return Ok(());
+        }
+        let why = format!("it is {rows} × {columns}, and {n} × 1 is wanted");
+        Err(InputError::InvalidStructure { what: "column", why })
+    };
+    let watch = &mut cancel.clone();
+    let read = if is_standard(file) {
+        read_columns_from(io::stdin(), label(file), &accept, watch)
+    } else {
+        read_columns(file, &accept, watch)
+    };
+    match read.map_err(|e| failure(&e, file, cancel))?.values {
+        AnyDense::Real(x) => Ok(x.col_as_slice(0).to_vec()),
+        AnyDense::Complex(_) => Err(Failure::io(&label(file), &"the numbers are complex, and real ones are wanted")),
+    }
 }
 
 /// Reads block sizes, one a line; blank lines and what follows `#` or `%` do not count. With `n`, they must sum to it.

@@ -352,7 +352,7 @@ fn chain(
     let levels = levels.transpose().map_err(|e| Failure::usage(e.to_string()))?;
     let line = Line::spinner(!global.quiet, format!("{}: {}", args.method.name(), plural(q.n(), "state")));
     let mut watch = Watch::new(cancel.clone(), line, args.stop().rtol);
-    let times = Times::new(&q, levels.as_ref(), args, &mut watch)?;
+    let times = Times::new(&q, levels.as_ref(), args, &mut watch, cancel)?;
     let (pi, seconds) = match stationary(&q, levels.as_ref(), args, &mut watch, Some(file)) {
         Err(failure) if failure.exit == Exit::Singular && !times.is_empty() => return Ok(only(&times, args, failure)),
         result => result?,

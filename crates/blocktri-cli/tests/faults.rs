@@ -110,6 +110,14 @@ fn pipes_are_read_once() {
     let sandbox = Sandbox::new();
     sandbox.write("A.mtx", SMALL);
     sandbox.write("b.mtx", SMALL_RHS);
+    sandbox.write("q.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 -1\n1 2 1\n2 1 2\n2 2 -2\n");
+    sandbox.write("start.mtx", "%%MatrixMarket matrix array real general\n2 1\n0.25\n0.75\n");
+    let start = "\"$BT\" queue --generator q.mtx --times 1 --quiet -o pi.mtx --start";
+    for script in [&format!("cat start.mtx | {start} -"), &format!("mkfifo p && {{ cat start.mtx > p & {start} p; }}")]
+    {
+        let run = Run::from(shell(&sandbox, script).output().unwrap()).expect(0);
+        assert_eq!(run.stderr, "", "{script}");
+    }
     for script in [
         "mkfifo pipe && { cat b.mtx > pipe & \"$BT\" solve A.mtx -b pipe --quiet; }",
         "{ cat A.mtx > pipe & \"$BT\" solve pipe -b b.mtx --quiet; }",

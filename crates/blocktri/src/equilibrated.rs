@@ -4,7 +4,10 @@
 //! then lost by cancellation may be all of a row (A. van der Sluis, Numer. Math. 14 (1969) 14–23, doi:10.1007/BF02165096).
 //! Powers of two change nothing else. A matrix whose lines differ little keeps its values, and the bits of its answers.
 
-use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate, equilibrate_diagonal, one, zero};
+use bt_formats::reorder::{Matching, maximum_product_matching};
+use bt_formats::{
+    Csr, LinearOperator, RealScalar, Scalar, column_sizes, equilibrate, equilibrate_diagonal, one, units, zero,
+};
 
 use crate::direct::{Direct, Family, Needs};
 use crate::reordered::Scaling;
@@ -17,12 +20,13 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
     // Methods for Hermitian matrices of any sign scale them by themselves; where no pivot is chosen, none is to be compared.
     let chooses = !matches!(method.row().family, Family::Diagonal | Family::Triangular);
-    if method.row().needs == Needs::Hermitian || !chooses || are_alike(a) {
+    let symmetric = method.row().needs == Needs::PositiveDefinite;
+    if method.row().needs == Needs::Hermitian || !chooses || numbers_are_alike(a) || (!symmetric && lines_are_alike(a))
+    {
         return None;
     }
     let n = a.nrows();
     let mut rows = vec![zero::<T::Real>(); n];
-    let symmetric = method.row().needs == Needs::PositiveDefinite;
     let cols = if symmetric {
         equilibrate_diagonal(a, &mut rows);
         rows.clone()
@@ -32,6 +36,12 @@ pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T
         cols
     };
     let ranges = [range(&rows), range(&cols)];
+    if !symmetric
+        && ranges.iter().any(is_wide)
+        && let Ok(matching) = maximum_product_matching(a)
+    {
+        return Some(of_matching(a, matching.rows.order(), &matching));
+    }
     if ranges.iter().any(|(least, most)| *most > SPREAD * least) {
         return Some(Scaling { rows, cols });
     }
@@ -45,18 +55,55 @@ pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T
     Some(Scaling { rows: uniform(rows[0]), cols: scaling })
 }
 
+/// Factors so far apart that rows first and columns second need not have found the units.
+fn is_wide((least, most): &(f64, f64)) -> bool {
+    const WIDE: f64 = (1u64 << 63) as f64;
+    *most > WIDE * least
+}
+
+/// The scaling that goes with a matching of `row_of_col`: its own, with which the matched entries are 1 and no other is larger. Where
+/// that is wide it may be far from the units, which leave many such scalings; then the units, if they leave the matched entries large.
+pub(crate) fn of_matching<T: Scalar>(a: &Csr<T>, row_of_col: &[u32], m: &Matching<T::Real>) -> Scaling<T::Real> {
+    const LARGE: f64 = 1.0 / (1u64 << 16) as f64;
+    let own = || Scaling { rows: m.row_scale.clone(), cols: m.col_scale.clone() };
+    if ![range(&m.row_scale), range(&m.col_scale)].iter().any(is_wide) {
+        return own();
+    }
+    let n = a.nrows();
+    let fill = || vec![zero::<T::Real>(); n];
+    let (mut rows, mut cols, mut more_rows, mut more_cols) = (fill(), fill(), fill(), fill());
+    units(a, &mut rows, &mut cols);
+    let near = a.scale(&rows, &cols);
+    equilibrate(&near, &mut more_rows, &mut more_cols);
+    let scaled = near.scale(&more_rows, &more_cols);
+    if row_of_col.iter().enumerate().any(|(j, &i)| scaled.get(i as usize, j).abs1().to_f64() < LARGE) {
+        return own();
+    }
+    rows.iter_mut().zip(more_rows).for_each(|(r, more)| *r = *r * more);
+    cols.iter_mut().zip(more_cols).for_each(|(c, more)| *c = *c * more);
+    Scaling { rows, cols }
+}
+
 /// Whether all numbers are so near to each other, and to 1, that no line can need a scaling.
-fn are_alike<T: Scalar>(a: &Csr<T>) -> bool {
-    let (least, most) = a.values().iter().fold((T::Real::MAX, zero::<T::Real>()), |(least, most), v| {
-        let size = v.abs1();
-        // Zero counts for neither.
-        let nonzero = if size > zero() { size } else { T::Real::MAX };
-        (if nonzero < least { nonzero } else { least }, if size > most { size } else { most })
-    });
-    let (least, most) = (least.to_f64(), most.to_f64());
-    let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
+fn numbers_are_alike<T: Scalar>(a: &Csr<T>) -> bool {
+    let (least, most) = a.survey().sizes;
     // Factors are powers of two, each up to twice what its line asks for.
-    4.0 * most < SPREAD * least && most < far && least > 1.0 / far
+    are_in_the_middle(a) && 4.0 * most < SPREAD * least
+}
+
+/// Whether the largest numbers of all lines are.
+fn lines_are_alike<T: Scalar>(a: &Csr<T>) -> bool {
+    let ratio = |(least, most): (f64, f64)| most / least;
+    let rows = ratio(a.survey().row_sizes);
+    // What a row's factor does to a column is no more than the factors differ by.
+    are_in_the_middle(a) && 4.0 * rows < SPREAD && 8.0 * rows * ratio(column_sizes(a)) < SPREAD
+}
+
+/// Whether products of entries stay far from the ends of the range.
+fn are_in_the_middle<T: Scalar>(a: &Csr<T>) -> bool {
+    let (least, most) = a.survey().sizes;
+    let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
+    most < far && least > 1.0 / far
 }
 
 /// The smallest and the largest factor.
@@ -74,10 +121,13 @@ mod tests {
     fn lines_of_one_size_stay_and_others_are_brought_to_it() {
         let plain = Csr::from_dense(mat![[1.0, 1e-3], [1e3, 2.0]].as_ref()).unwrap();
         assert!(scaling(&plain, Direct::BandLu).is_none());
-        let units = Csr::from_dense(mat![[1.0, 1e20], [1.0, 2.0]].as_ref()).unwrap();
-        let s = scaling(&units, Direct::BandLu).unwrap();
-        let scaled = units.scale(&s.rows, &s.cols);
-        assert!(scaled.values().iter().all(|v| Scalar::abs(*v) <= 1.0) && scaled.get(1, 1) > 0.25);
+        for (unit, large) in [(1e15, [(0, 1), (1, 1)]), (1e200, [(0, 1), (1, 0)])] {
+            let units = Csr::from_dense(mat![[1.0, unit], [1.0, 2.0]].as_ref()).unwrap();
+            let s = scaling(&units, Direct::BandLu).unwrap();
+            let scaled = units.scale(&s.rows, &s.cols);
+            assert!(scaled.values().iter().all(|v| Scalar::abs(*v) <= 2.0), "{unit}: {scaled:?}");
+            assert!(large.iter().all(|&(i, j)| scaled.get(i, j) > 0.25), "{unit}: {scaled:?}");
+        }
         let tiny = Csr::from_dense(mat![[1e-300, 0.0], [0.0, 2e-300]].as_ref()).unwrap();
         assert!(scaling(&tiny, Direct::BandLu).is_some());
     }

@@ -20,7 +20,7 @@ use crate::memory::ask_for;
 use crate::method::{Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, plan};
-use crate::reordered::{Factors, Reordered, Scaling, Transform};
+use crate::reordered::{Factors, Reordered, Transform};
 
 /// The blocks a method worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,10 @@ impl<T: Scalar> Factored<T> {
                 }
             };
             match maximum_product_matching(factored) {
-                Ok(m) => rcond_scaled(factored, factors, &m.row_scale, &m.col_scale),
+                Ok(m) => {
+                    let scaling = equilibrated::of_matching(factored, m.rows.order(), &m);
+                    rcond_scaled(factored, factors, &scaling.rows, &scaling.cols)
+                }
                 Err(_) => factors.rcond(),
             }
         })
@@ -131,11 +134,8 @@ pub(crate) fn transform<T: Scalar>(
     let n = a.nrows();
     let matched = || -> Result<Transform<T>, Error> {
         let m = matching(a)?;
-        Ok(Transform {
-            rows: m.rows,
-            cols: Permutation::identity(n),
-            scaling: Some(Scaling { rows: m.row_scale, cols: m.col_scale }),
-        })
+        let scaling = equilibrated::of_matching(a, m.rows.order(), &m);
+        Ok(Transform { rows: m.rows, cols: Permutation::identity(n), scaling: Some(scaling) })
     };
     Ok(match reorder {
         Reorder::None => (Transform::identity(n), Reorder::None),

@@ -91,7 +91,9 @@ fn block_iteration<T: Scalar>(
     };
     let (x, mut report) = columns(a, b, &transform, (given.rule, &given.stop), monitor, &mut step)?;
     report.times.reorder = reorder_time;
+    let warnings = rows_left(&report);
     notes.append(&mut report.notes);
+    notes.extend(warnings.iter().cloned());
     report.notes = notes;
     Ok(Solution {
         x,
@@ -101,7 +103,7 @@ fn block_iteration<T: Scalar>(
         blocks: Some(summary),
         rcond: None,
         device: DeviceChoice::Cpu,
-        warnings: Vec::new(),
+        warnings,
         candidates: Vec::new(),
     })
 }
@@ -164,7 +166,9 @@ fn krylov<T: Scalar>(
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
     // What the preconditioner shares is among its bytes.
     report.bytes.matrix += blocks.as_ref().filter(|b| Arc::strong_count(b) == 1).map_or(0, |b| b.bytes());
+    let warnings = rows_left(&report);
     notes.append(&mut report.notes);
+    notes.extend(warnings.iter().cloned());
     report.notes = notes;
     Ok(Solution {
         x,
@@ -174,7 +178,7 @@ fn krylov<T: Scalar>(
         blocks: None,
         rcond: None,
         device: DeviceChoice::Cpu,
-        warnings: Vec::new(),
+        warnings,
         candidates: Vec::new(),
     })
 }
@@ -298,6 +302,20 @@ fn judge_column<T: Scalar>(
         let attainable = if at_rounding_level::<T>(&certificate) { reached } else { 0.0 };
         report.outcome = bt_iter::judge(report.outcome, reached, stop.rtol.max(absolute), attainable);
     }
+}
+
+/// What an answer that counts as converged, by a norm over all rows, has left of rows in units far below the others.
+fn rows_left(report: &SolveReport) -> Vec<String> {
+    /// A row whose residual is so much of its terms says nothing of its unknowns.
+    const UNSOLVED: f64 = 0.1;
+    let error = report.certificate.componentwise_backward_error;
+    if report.outcome != Outcome::Converged || !(error > UNSOLVED) {
+        return Vec::new();
+    }
+    vec![format!(
+        "a row far below the others is not solved (componentwise backward error {error:.1e}): its unknowns may have no correct digit; \
+         a direct method solves every row"
+    )]
 }
 
 /// Conjugate gradients take half of A for granted: what is off by more than rounding and printing explain is refused.

@@ -28,7 +28,10 @@ use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::rows::refine_worst;
 use crate::solve::{Solution, check_matrix, check_rhs};
-use crate::verdict::{DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, too_large, working_precision};
+use crate::verdict::{
+    DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, rows_are_solved, strongest_is_singular, too_large,
+    working_precision,
+};
 use crate::zeros::{set_unreached, set_unresolved};
 
 /// A factored system: factor once, solve as often as wanted, every answer refined and certified.
@@ -54,6 +57,8 @@ pub struct Solver<T: Scalar> {
     times: PhaseTimes,
     /// Whether a solve has put the condition in doubt.
     doubt: OnceLock<bool>,
+    /// See [`Solver::is_regular`].
+    regular: OnceLock<bool>,
 }
 
 /// A matrix whose methods have been weighed.
@@ -118,7 +123,17 @@ impl<T: Scalar> Solver<T> {
             notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
         }
         let times = PhaseTimes { reorder, setup: start.elapsed().saturating_sub(reorder), ..PhaseTimes::default() };
-        Self { a, factored, factoring, options: options.clone(), candidates, notes, times, doubt: OnceLock::new() }
+        Self {
+            a,
+            factored,
+            factoring,
+            options: options.clone(),
+            candidates,
+            notes,
+            times,
+            doubt: OnceLock::new(),
+            regular: OnceLock::new(),
+        }
     }
 
     /// Solves A·X = B for the columns of `b`, refines, and certifies the answer.
@@ -170,15 +185,7 @@ impl<T: Scalar> Solver<T> {
         let n = b.nrows();
         let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, &r, &x);
         let rcond = if in_doubt { self.factored.rcond(&self.a) } else { None };
-        let scaled_rcond = || {
-            let rcond = self.factored.rcond(&self.a);
-            rcond.map(|rcond| self.factored.scaled_rcond(&self.a).max(rcond))
-        };
-        // Factors in single precision do not tell whether the matrix is regular in double.
-        let single = *precision == Precision::Single;
-        let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || {
-            single || scaled_rcond().is_some_and(|r| r > working_precision::<T>(n))
-        });
+        let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || self.is_regular());
 
         let mut notes = self.notes.clone();
         notes.extend_from_slice(made);
@@ -206,7 +213,7 @@ impl<T: Scalar> Solver<T> {
                 );
             }
             Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
-                self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &mut notes, &mut warnings);
+                self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &certificate, &mut notes, &mut warnings);
             }
             _ => {}
         }
@@ -358,6 +365,28 @@ impl<T: Scalar> Solver<T> {
         })
     }
 
+    /// Whether A is regular to working precision in the best units. Where these factors deny it, the strongest have the last word:
+    /// factors that lost a row in the units of others find every matrix singular.
+    fn is_regular(&self) -> bool {
+        // Factors in single precision do not tell whether the matrix is regular in double.
+        if self.factored.precision == Precision::Single {
+            return true;
+        }
+        *self.regular.get_or_init(|| {
+            let limit = working_precision::<T>(self.a.nrows());
+            let rcond = self.factored.rcond(&self.a);
+            if rcond.is_some_and(|rcond| self.factored.scaled_rcond(&self.a).max(rcond) > limit) {
+                return true;
+            }
+            let is_strongest = match self.factored.method {
+                Direct::DenseLuDoubled => true,
+                Direct::SparseLu => self.factored.reorder == Reorder::Matching && self.a.nrows() > DOUBLED_ROWS,
+                _ => false,
+            };
+            !is_strongest && !strongest_is_singular(&self.a, &self.options)
+        })
+    }
+
     /// Whether a small system seems singular to working precision, to factors of less than twice the precision.
     pub(crate) fn is_doubtful(&self) -> bool {
         let n = self.a.nrows();
@@ -375,6 +404,7 @@ impl<T: Scalar> Solver<T> {
         rcond: f64,
         b: MatRef<'_, T>,
         x: MatRef<'_, T>,
+        certificate: &Certificate,
         notes: &mut Vec<String>,
         warnings: &mut Vec<String>,
     ) {
@@ -392,7 +422,8 @@ impl<T: Scalar> Solver<T> {
         }
         let bounds = error_bounds(&self.a, &*self.factored.factors, op, b, x);
         let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
-        if forward <= USEFUL {
+        // Factors that leave a row unsolved do not bound the error either.
+        if forward <= USEFUL && rows_are_solved::<T>(b.nrows(), certificate) {
             notes.push(format!(
                 "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
             ));
@@ -433,7 +464,7 @@ impl<T: Scalar> Solver<T> {
         let mut notes = Vec::new();
         let new = prepared(a, &mut notes)?;
         let Factored { method, reorder, ref factors, .. } = self.factored;
-        let same_pattern = new.row_ptr() == self.a.row_ptr() && new.col_idx() == self.a.col_idx();
+        let same_pattern = new.has_pattern_of(&self.a);
         let kept = factors.symmetric_order().filter(|_| same_pattern);
         let transform = match kept {
             Some(order) => (Transform::symmetric(order), reorder),
@@ -445,7 +476,7 @@ impl<T: Scalar> Solver<T> {
                 let setup = start.elapsed().saturating_sub(reorder_time);
                 self.times = PhaseTimes { reorder: reorder_time, setup, ..self.times };
                 (self.a, self.factored, self.notes) = (new, factored, notes);
-                self.doubt = OnceLock::new();
+                (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
                 Ok(())
             }
             Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
@@ -513,7 +544,7 @@ impl<T: Scalar> Solver<T> {
         let start = Instant::now();
         let transform = transform(&self.a, Some(method), reorder, &mut self.notes)?;
         self.factored = factor(&self.a, method, transform, self.factoring.precision, &self.options, monitor)?;
-        self.doubt = OnceLock::new();
+        (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
         self.times.setup += start.elapsed();
         Ok(())
     }
@@ -553,24 +584,17 @@ fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
 
 /// A without stored zeros, which must not widen the structure; structurally regular.
 pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result<Csr<T>, Error> {
-    let kept = if a.values().iter().any(|v| *v == zero()) {
+    let kept = if a.survey().zeros > 0 {
         let kept = a.without_zeros();
         notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
         kept
     } else {
         a.clone()
     };
-    if (0..kept.nrows()).any(|i| !has_diagonal(&kept, i)) {
+    if !a.survey().has_full_diagonal {
         matching(&kept)?;
     }
     Ok(kept)
-}
-
-/// Whether row i, without stored zeros, has a diagonal entry.
-fn has_diagonal<T: Scalar>(a: &Csr<T>, i: usize) -> bool {
-    let (cols, i) = (a.row(i).0, i as u32);
-    // A few comparisons in a row are faster than a search.
-    if cols.len() <= 16 { cols.contains(&i) } else { cols.binary_search(&i).is_ok() }
 }
 
 /// The reordering that direct methods are asked for: given blocks are blocks of the given order.

@@ -27,6 +27,11 @@ pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
     c.backward_error <= 32.0 * unit_roundoff::<T>()
 }
 
+/// Componentwise backward error of a method that pivots, with n rows.
+pub(crate) fn rows_are_solved<T: Scalar>(n: usize, c: &Certificate) -> bool {
+    c.componentwise_backward_error <= n.max(32) as f64 * unit_roundoff::<T>()
+}
+
 /// Which of the two errors is too large, of an answer that is not at rounding level.
 pub(crate) fn too_large<T: Scalar>(c: &Certificate) -> String {
     if at_rounding_level::<T>(c) {
@@ -45,8 +50,7 @@ pub(crate) fn judge<T: Scalar>(
     c: &Certificate,
     regular: impl FnOnce() -> bool,
 ) -> Outcome {
-    let rowwise = x.nrows().max(32) as f64 * unit_roundoff::<T>();
-    let good = |c: &Certificate| at_rounding_level::<T>(c) && c.componentwise_backward_error <= rowwise;
+    let good = |c: &Certificate| at_rounding_level::<T>(c) && rows_are_solved::<T>(x.nrows(), c);
     // What underflow took from x must not be all of it.
     let most = unit_roundoff::<T>().sqrt();
     let is_good = good(c)
@@ -86,13 +90,11 @@ pub(crate) fn no_pivot<T: Scalar>(
         return proof;
     }
     let place = Singularity { kind: SingularKind::Numerical, ..place };
-    let method_of_proof = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
-    let strongest = transform(a, None, Reorder::Matching, &mut Vec::new())
-        .and_then(|transform| factor(a, method_of_proof, transform, Precision::Working, options, monitor));
-    let found = match strongest {
+    let found = match strongest(a, options, monitor) {
         Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
         Ok(factored) => format!(
-            "by {method_of_proof} it is regular, with a reciprocal condition number of {:.1e} after scaling",
+            "by {} it is regular, with a reciprocal condition number of {:.1e} after scaling",
+            factored.method,
             factored.scaled_rcond(a)
         ),
         Err(Error::Singular(_)) => return Error::Singular(place),
@@ -105,6 +107,21 @@ pub(crate) fn no_pivot<T: Scalar>(
 
 /// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
 pub(crate) const DOUBLED_ROWS: usize = 512;
+
+/// The strongest factorization: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
+fn strongest<T: Scalar>(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Factored<T>, Error> {
+    let method = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
+    let transform = transform(a, None, Reorder::Matching, &mut Vec::new())?;
+    factor(a, method, transform, Precision::Working, options, monitor)
+}
+
+/// Whether the strongest factorization finds A singular; not where it cannot be made.
+pub(crate) fn strongest_is_singular<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> bool {
+    match strongest(a, options, &mut ()) {
+        Ok(factored) => proves_singular(a, &factored),
+        Err(failure) => matches!(failure, Error::Singular(_)),
+    }
+}
 
 /// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision, it is not.
 pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {

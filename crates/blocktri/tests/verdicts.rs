@@ -484,3 +484,69 @@ fn complex_chains_are_treated_alike() {
     assert!(matches!(by(&a, &[r(1.0); 3], "auto"), Err(Error::Singular(_))));
     assert!(by(&b, &[r(1.0); 3], "auto").is_ok());
 }
+
+/// A grid of three dimensions whose columns, and rows where `both`, are in units over 2^±`reach`: neighbours meet in every unit.
+fn in_wide_units(side: usize, reach: i32, both: bool) -> (Csr<f64>, Vec<f64>, Vec<f64>) {
+    let n = side.pow(3);
+    let unit = |k: usize| 2f64.powi((k as i32 * 7919 + 31) % (2 * reach + 1) - reach);
+    let row_unit = |i: usize| if both { unit(5 * i + 2) } else { 1.0 };
+    let mut entries = Vec::new();
+    for i in 0..n {
+        entries.push((i, i, 6.0 * row_unit(i) * unit(i)));
+        for stride in [1, side, side * side] {
+            let at = i / stride % side;
+            for j in [(at > 0).then(|| i - stride), (at + 1 < side).then(|| i + stride)].into_iter().flatten() {
+                entries.push((i, j, -row_unit(i) * unit(j)));
+            }
+        }
+    }
+    let x: Vec<f64> = (0..n).map(|i| (1.0 + (i % 5) as f64) / unit(i)).collect();
+    // Products of powers of two by small whole numbers: exact.
+    let mut b = vec![0.0; n];
+    entries.iter().for_each(|&(i, j, v)| b[i] += v * x[j]);
+    (csr(n, &entries), b, x)
+}
+
+#[test]
+fn units_that_rows_first_and_columns_second_do_not_find_are_found() {
+    // More rows than twice the precision is tried on.
+    for (reach, both) in [(60, true), (166, false), (200, true), (400, false)] {
+        let (a, b, x) = in_wide_units(9, reach, both);
+        solved(&a, &b, &x);
+        for method in ["sparse-lu", "block-lu-across", "spike"] {
+            let s = by(&a, &b, method).unwrap_or_else(|e| panic!("2^±{reach}, {method}: {e}"));
+            let error = s.x.col_as_slice(0).iter().zip(&x).fold(0.0f64, |m, (s, x)| m.max((s / x - 1.0).abs()));
+            assert!(error < 1e-11, "2^±{reach}, {method}: {error:e}, {:?}", s.report);
+        }
+    }
+}
+
+#[test]
+fn growth_that_dense_elimination_cannot_stand_is_handed_over() {
+    // Partial pivoting grows by 2^(n − 1); sparse LU orders the columns otherwise.
+    let n = 300;
+    let entries = (0..n).flat_map(|i| {
+        let below = (0..i).map(move |j| (i, j, -1.0));
+        below.chain([(i, i, 1.0)]).chain((i + 1 < n).then_some((i, n - 1, 1.0)))
+    });
+    let a = csr(n, &entries.collect::<Vec<_>>());
+    let x: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
+    let b: Vec<f64> = (0..n)
+        .map(|i| {
+            let (cols, values) = a.row(i);
+            cols.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum()
+        })
+        .collect();
+    let s = by(&a, &b, "auto").unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+    assert!((0..n).all(|i| (s.x[(i, 0)] / x[i] - 1.0).abs() < 1e-9), "{:?}", s.report.notes);
+}
+
+#[test]
+fn an_iteration_that_leaves_a_row_unsolved_says_so() {
+    // The second unknown stands in units far below: its row counts nothing in the norm.
+    let a = csr(3, &[(0, 0, 2.0), (0, 2, 1.0), (1, 0, 1e-20), (1, 1, 1e-20), (2, 0, 1.0), (2, 2, 3.0)]);
+    let s = by(&a, &[3.0, 2e-20, 4.0], "gmres").unwrap();
+    let wrong = (s.x[(1, 0)] - 1.0).abs() > 1e-3;
+    assert_eq!(wrong, s.warnings.iter().any(|w| w.contains("is not solved")), "{:?}", s.report);
+}

@@ -50,13 +50,15 @@ impl<T: Scalar> Band<T> {
     /// [`crate::Error::NotSquare`]; [`crate::Error::TooLarge`] when the band does not fit memory.
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
-        let (mut kl, mut ku) = (0, 0);
-        for i in 0..a.nrows() {
-            // Columns increase.
-            let cols = a.row(i).0;
-            if let (Some(&first), Some(&last)) = (cols.first(), cols.last()) {
-                kl = kl.max(i.saturating_sub(first as usize));
-                ku = ku.max((last as usize).saturating_sub(i));
+        let (mut kl, mut ku) = a.survey().bandwidth;
+        if a.survey().zeros > 0 {
+            for i in 0..a.nrows() {
+                // Columns increase.
+                let cols = a.row(i).0;
+                if let (Some(&first), Some(&last)) = (cols.first(), cols.last()) {
+                    kl = kl.max(i.saturating_sub(first as usize));
+                    ku = ku.max((last as usize).saturating_sub(i));
+                }
             }
         }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;

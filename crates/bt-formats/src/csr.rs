@@ -1,22 +1,24 @@
 //! Compressed sparse rows: 32-bit indices, sorted columns, no duplicates; validated at construction.
 //!
 //! Storage: 4(nrows + 1) + (4 + size of T)·nnz bytes. A product streams them once, or with [`Csr::index_by_diagonals`] the
-//! values and a shorter index.
+//! values and a shorter index. Clones share what neither changes.
 
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use faer::{MatMut, MatRef};
 
 use crate::coo::{Coo, check_shape};
 use crate::error::{Error, Result};
 use crate::kernels::sparse_rows;
-use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::operator::{LinearOperator, Matrix, Op, Par, one, zero};
 use crate::permutation::Permutation;
 use crate::products::{
     RowProduct, column, column_mut, conj_if, product, product_many, scale, tile_rows, tile_rows_many,
 };
 use crate::scalar::Scalar;
 use crate::slice_index::SliceIndex;
+use crate::survey::Survey;
 
 /// A sparse matrix by rows.
 ///
@@ -38,19 +40,26 @@ use crate::slice_index::SliceIndex;
 pub struct Csr<T> {
     nrows: usize,
     ncols: usize,
+    pattern: Arc<Pattern>,
+    values: Arc<Vec<T>>,
+    /// The pattern once more; it never changes, so neither does this.
+    index: Option<Arc<SliceIndex>>,
+    /// What one pass has told, until a value changes.
+    survey: OnceLock<Arc<Survey>>,
+}
+
+/// Where the entries stand.
+#[derive(Debug, PartialEq, Eq)]
+struct Pattern {
     row_ptr: Vec<u32>,
     col_idx: Vec<u32>,
-    values: Vec<T>,
-    /// The pattern once more; it never changes, so neither does this.
-    index: Option<SliceIndex>,
 }
 
 /// The same entries; an index by diagonals is no part of the matrix.
 impl<T: PartialEq> PartialEq for Csr<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.nrows, self.ncols) == (other.nrows, other.ncols)
-            && self.row_ptr == other.row_ptr
-            && self.col_idx == other.col_idx
+            && (Arc::ptr_eq(&self.pattern, &other.pattern) || self.pattern == other.pattern)
             && self.values == other.values
     }
 }
@@ -78,7 +87,12 @@ impl<T: Scalar> Csr<T> {
     /// repeated; [`Error::TooLarge`] beyond 32-bit indices.
     pub fn new(nrows: usize, ncols: usize, row_ptr: Vec<u32>, col_idx: Vec<u32>, values: Vec<T>) -> Result<Self> {
         Self::check_parts(nrows, ncols, &row_ptr, &col_idx, &values)?;
-        Ok(Self { nrows, ncols, row_ptr, col_idx, values, index: None })
+        Ok(Self::of_parts(nrows, ncols, row_ptr, col_idx, values))
+    }
+
+    fn of_parts(nrows: usize, ncols: usize, row_ptr: Vec<u32>, col_idx: Vec<u32>, values: Vec<T>) -> Self {
+        let pattern = Arc::new(Pattern { row_ptr, col_idx });
+        Self { nrows, ncols, pattern, values: Arc::new(values), index: None, survey: OnceLock::new() }
     }
 
     fn check_parts(nrows: usize, ncols: usize, row_ptr: &[u32], col_idx: &[u32], values: &[T]) -> Result<()> {
@@ -157,7 +171,7 @@ impl<T: Scalar> Csr<T> {
         row_ptr[nrows] = out as u32;
         col_idx.truncate(out);
         sorted.truncate(out);
-        Ok(Self { nrows, ncols, row_ptr, col_idx, values: sorted, index: None })
+        Ok(Self::of_parts(nrows, ncols, row_ptr, col_idx, sorted))
     }
 
     /// From arrays that are known to keep the invariants of [`Csr::new`].
@@ -169,7 +183,7 @@ impl<T: Scalar> Csr<T> {
         values: Vec<T>,
     ) -> Self {
         debug_assert!(Self::check_parts(nrows, ncols, &row_ptr, &col_idx, &values).is_ok());
-        Self { nrows, ncols, row_ptr, col_idx, values, index: None }
+        Self::of_parts(nrows, ncols, row_ptr, col_idx, values)
     }
 
     /// From a dense matrix, exact zeros left out.
@@ -190,11 +204,11 @@ impl<T: Scalar> Csr<T> {
 
     /// Row pointers, `nrows + 1` of them.
     pub fn row_ptr(&self) -> &[u32] {
-        &self.row_ptr
+        &self.pattern.row_ptr
     }
     /// Column indices, increasing within a row.
     pub fn col_idx(&self) -> &[u32] {
-        &self.col_idx
+        &self.pattern.col_idx
     }
     /// Values, in the order of `col_idx`.
     pub fn values(&self) -> &[T] {
@@ -202,11 +216,25 @@ impl<T: Scalar> Csr<T> {
     }
     /// Values for overwriting; the pattern stays.
     pub fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
+        self.survey.take();
+        Arc::make_mut(&mut self.values).as_mut_slice()
     }
-    /// The three arrays (row pointers, columns, values).
+    /// The three arrays (row pointers, columns, values); those that a clone shares are copied.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-        (self.row_ptr, self.col_idx, self.values)
+        let Pattern { row_ptr, col_idx } = Arc::try_unwrap(self.pattern)
+            .unwrap_or_else(|p| Pattern { row_ptr: p.row_ptr.clone(), col_idx: p.col_idx.clone() });
+        (row_ptr, col_idx, Arc::unwrap_or_clone(self.values))
+    }
+
+    /// Whether the entries of `other` stand in the same places.
+    pub fn has_pattern_of<U>(&self, other: &Csr<U>) -> bool {
+        (self.nrows, self.ncols) == (other.nrows, other.ncols)
+            && (Arc::ptr_eq(&self.pattern, &other.pattern) || self.pattern == other.pattern)
+    }
+
+    /// What one pass over the entries tells; the first call makes it.
+    pub fn survey(&self) -> &Survey {
+        self.survey.get_or_init(|| Arc::new(Survey::of(self)))
     }
 
     /// Adds a second index, by diagonals of eight rows, for the product y ← αAx + βy, and says whether it has: it does where
@@ -241,28 +269,32 @@ impl<T: Scalar> Csr<T> {
     pub fn index_by_diagonals(&mut self) -> Result<bool> {
         if self.index.is_none() {
             // Half of the four bytes that each pointer and column takes.
-            let limit = 2 * (self.row_ptr.len() + self.col_idx.len());
-            self.index = SliceIndex::new(&self.row_ptr, &self.col_idx, limit)?;
+            let Pattern { row_ptr, col_idx } = &*self.pattern;
+            let limit = 2 * (row_ptr.len() + col_idx.len());
+            self.index = SliceIndex::new(row_ptr, col_idx, limit)?.map(Arc::new);
         }
         Ok(self.index.is_some())
     }
 
     /// The index by diagonals, if there is one.
     pub(crate) fn slice_index(&self) -> Option<&SliceIndex> {
-        self.index.as_ref()
+        self.index.as_deref()
     }
 
     /// Columns and values of row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
-        let range = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
-        (&self.col_idx[range.clone()], &self.values[range])
+        let Pattern { row_ptr, col_idx } = &*self.pattern;
+        let range = row_ptr[i] as usize..row_ptr[i + 1] as usize;
+        (&col_idx[range.clone()], &self.values[range])
     }
 
     /// Columns of row `i`, and its values for overwriting.
     pub fn row_mut(&mut self, i: usize) -> (&[u32], &mut [T]) {
-        let range = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
-        (&self.col_idx[range.clone()], &mut self.values[range])
+        self.survey.take();
+        let Pattern { row_ptr, col_idx } = &*self.pattern;
+        let range = row_ptr[i] as usize..row_ptr[i + 1] as usize;
+        (&col_idx[range.clone()], &mut Arc::make_mut(&mut self.values)[range])
     }
 
     /// Entry (i, j), zero where nothing is stored. O(log of the row's length).
@@ -274,14 +306,14 @@ impl<T: Scalar> Csr<T> {
     /// Aᵀ, by one counting sort: O(nnz + n).
     pub fn transpose(&self) -> Self {
         let mut row_ptr = vec![0u32; self.ncols + 1];
-        for &j in &self.col_idx {
+        for &j in self.col_idx() {
             row_ptr[j as usize + 1] += 1;
         }
         for j in 0..self.ncols {
             row_ptr[j + 1] += row_ptr[j];
         }
         let mut next = row_ptr.clone();
-        let mut col_idx = vec![0u32; self.col_idx.len()];
+        let mut col_idx = vec![0u32; self.values.len()];
         let mut values = vec![zero::<T>(); self.values.len()];
         for i in 0..self.nrows {
             let (cols, vals) = self.row(i);
@@ -292,7 +324,7 @@ impl<T: Scalar> Csr<T> {
                 *k += 1;
             }
         }
-        Self { nrows: self.ncols, ncols: self.nrows, row_ptr, col_idx, values, index: None }
+        Self::of_parts(self.ncols, self.nrows, row_ptr, col_idx, values)
     }
 
     /// P A Qᵀ: entry (i, j) of the result is `A(rows.order()[i], cols.order()[j])`.
@@ -303,7 +335,7 @@ impl<T: Scalar> Csr<T> {
         assert_eq!((rows.len(), cols.len()), (self.nrows, self.ncols), "lengths of the permutations");
         let mut row_ptr = Vec::with_capacity(self.nrows + 1);
         row_ptr.push(0u32);
-        let mut col_idx = Vec::with_capacity(self.col_idx.len());
+        let mut col_idx = Vec::with_capacity(self.values.len());
         let mut values = Vec::with_capacity(self.values.len());
         let mut line: Vec<(u32, T)> = Vec::new();
         for &old in rows.order() {
@@ -315,7 +347,7 @@ impl<T: Scalar> Csr<T> {
             values.extend(line.iter().map(|e| e.1));
             row_ptr.push(col_idx.len() as u32);
         }
-        Self { nrows: self.nrows, ncols: self.ncols, row_ptr, col_idx, values, index: None }
+        Self::of_parts(self.nrows, self.ncols, row_ptr, col_idx, values)
     }
 
     /// R A C with the diagonal matrices R and C of real factors.
@@ -325,10 +357,14 @@ impl<T: Scalar> Csr<T> {
     pub fn scale(&self, row_factors: &[T::Real], col_factors: &[T::Real]) -> Self {
         assert_eq!((row_factors.len(), col_factors.len()), (self.nrows, self.ncols), "lengths of the factors");
         let mut out = self.clone();
+        let values = out.values_mut();
         for i in 0..self.nrows {
-            for k in self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize {
-                let c = col_factors[self.col_idx[k] as usize];
-                out.values[k] = out.values[k] * T::from_real(row_factors[i]) * T::from_real(c);
+            for k in self.row_ptr()[i] as usize..self.row_ptr()[i + 1] as usize {
+                let (r, c) = (row_factors[i], col_factors[self.col_idx()[k] as usize]);
+                // The product on the way lies between the number and the result.
+                let towards_zero = values[k].abs1() >= one();
+                let (first, second) = if (r <= c) == towards_zero { (r, c) } else { (c, r) };
+                values[k] = values[k] * T::from_real(first) * T::from_real(second);
             }
         }
         out
@@ -336,23 +372,19 @@ impl<T: Scalar> Csr<T> {
 
     /// The same matrix without stored zeros.
     pub fn without_zeros(&self) -> Self {
-        let mut out = Self {
-            nrows: self.nrows,
-            ncols: self.ncols,
-            row_ptr: vec![0],
-            col_idx: Vec::with_capacity(self.col_idx.len()),
-            values: Vec::with_capacity(self.values.len()),
-            index: None,
-        };
+        let mut row_ptr = Vec::with_capacity(self.nrows + 1);
+        row_ptr.push(0);
+        let mut col_idx = Vec::with_capacity(self.values.len());
+        let mut values = Vec::with_capacity(self.values.len());
         for i in 0..self.nrows {
             let (cols, vals) = self.row(i);
             for (&j, &v) in cols.iter().zip(vals).filter(|e| *e.1 != zero()) {
-                out.col_idx.push(j);
-                out.values.push(v);
+                col_idx.push(j);
+                values.push(v);
             }
-            out.row_ptr.push(out.col_idx.len() as u32);
+            row_ptr.push(col_idx.len() as u32);
         }
-        out
+        Self::of_parts(self.nrows, self.ncols, row_ptr, col_idx, values)
     }
 
     /// The matrix in another scalar type.
@@ -360,10 +392,10 @@ impl<T: Scalar> Csr<T> {
         Csr {
             nrows: self.nrows,
             ncols: self.ncols,
-            row_ptr: self.row_ptr.clone(),
-            col_idx: self.col_idx.clone(),
-            values: self.values.iter().map(|v| v.cast()).collect(),
+            pattern: self.pattern.clone(),
+            values: Arc::new(self.values.iter().map(|v| v.cast()).collect()),
             index: self.index.clone(),
+            survey: OnceLock::new(),
         }
     }
 
@@ -377,9 +409,13 @@ impl<T: Scalar> Csr<T> {
     /// # Errors
     /// [`Error::NonFinite`] with the place of the first NaN or infinity.
     pub fn check_finite(&self) -> Result<()> {
+        if self.survey.get().is_some_and(|s| s.is_finite) {
+            return Ok(());
+        }
         let Some(k) = self.values.iter().position(|v| !Scalar::is_finite(*v)) else { return Ok(()) };
-        let row = self.row_ptr.partition_point(|&p| p as usize <= k) - 1;
-        Err(Error::NonFinite { what: "matrix", row, col: self.col_idx[k] as usize, value: self.values[k].to_string() })
+        let row = self.row_ptr().partition_point(|&p| p as usize <= k) - 1;
+        let (col, value) = (self.col_idx()[k] as usize, self.values[k].to_string());
+        Err(Error::NonFinite { what: "matrix", row, col, value })
     }
 
     /// # Errors
@@ -414,8 +450,8 @@ impl<T: Scalar> Matrix<T> for Csr<T> {
     }
 
     fn bytes(&self) -> usize {
-        let index = self.index.as_ref().map_or(0, SliceIndex::bytes);
-        size_of_val(&*self.row_ptr) + size_of_val(&*self.col_idx) + size_of_val(&*self.values) + index
+        let index = self.index.as_deref().map_or(0, SliceIndex::bytes);
+        size_of_val(self.row_ptr()) + size_of_val(self.col_idx()) + size_of_val(self.values()) + index
     }
 
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {

@@ -27,6 +27,31 @@ pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::R
     }
 }
 
+/// Smallest and largest of the largest |re v| + |im v| of a column, over the columns with nonzeros; infinity and zero where there is
+/// none. One pass over the entries, n numbers of memory.
+pub fn column_sizes<T: Scalar>(a: &Csr<T>) -> (f64, f64) {
+    let mut largest = vec![zero::<T::Real>(); a.ncols()];
+    let take = |most: &mut T::Real, v: T| *most = if v.abs1() > *most { v.abs1() } else { *most };
+    bt_simd::dispatch(
+        #[inline(always)]
+        || {
+            for i in 0..a.nrows() {
+                let (cols, values) = a.row(i);
+                let Some((&first, &last)) = cols.first().zip(cols.last()) else { continue };
+                if (last - first) as usize + 1 == cols.len() {
+                    // A row without gaps.
+                    let run = &mut largest[first as usize..=last as usize];
+                    run.iter_mut().zip(values).for_each(|(most, &v)| take(most, v));
+                } else {
+                    cols.iter().zip(values).for_each(|(&j, &v)| take(&mut largest[j as usize], v));
+                }
+            }
+        },
+    );
+    let nonzero = largest.iter().map(|v| v.to_f64()).filter(|v| *v > 0.0);
+    nonzero.fold((f64::INFINITY, 0.0), |(least, most), v| (least.min(v), most.max(v)))
+}
+
 /// Fills `s` with powers of two for which S·A·S has its diagonal moduli in [1, 4), as Hermitian positive definite matrices need
 /// it. A diagonal entry of zero gets 1.
 ///
@@ -108,6 +133,7 @@ mod tests {
         for max in [0, 1].map(|i| s.row(i).1.iter().fold(0.0, |m: f64, v| m.max(Scalar::abs(*v)))) {
             assert!(max > 0.25 && max <= 1.0, "{max}");
         }
+        assert_eq!(column_sizes(&a), (1e290, 1e300));
         assert_eq!(r[0].log2().fract(), 0.0);
         assert_eq!(c[1].log2().fract(), 0.0);
     }

@@ -1,4 +1,6 @@
-//! Permutations of rows and columns, stored with their inverse.
+//! Permutations of rows and columns, stored with their inverse; clones share both.
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
@@ -18,14 +20,14 @@ use crate::scalar::Scalar;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
-    order: Vec<u32>,
-    position: Vec<u32>,
+    order: Arc<[u32]>,
+    position: Arc<[u32]>,
 }
 
 impl Permutation {
     /// The identity of length `n`.
     pub fn identity(n: usize) -> Self {
-        let order: Vec<u32> = (0..n as u32).collect();
+        let order: Arc<[u32]> = (0..n as u32).collect();
         Self { position: order.clone(), order }
     }
 
@@ -46,7 +48,7 @@ impl Permutation {
                 }
             }
         }
-        Ok(Self { order, position })
+        Ok(Self { order: order.into(), position: position.into() })
     }
 
     /// Length n.
@@ -83,7 +85,8 @@ impl Permutation {
 
     /// Whether nothing moves.
     pub fn is_identity(&self) -> bool {
-        self.order.iter().enumerate().all(|(new, &old)| new == old as usize)
+        // Only the identity is made with one array for both.
+        Arc::ptr_eq(&self.order, &self.position) || self.order.iter().enumerate().all(|(new, &old)| new == old as usize)
     }
 
     /// Whether the sign is −1: a product of an odd number of transpositions. O(n).
@@ -97,7 +100,7 @@ impl Permutation {
     /// When a length is not n.
     pub fn gather<T: Scalar>(&self, x: &[T], new_x: &mut [T]) {
         assert_eq!((x.len(), new_x.len()), (self.len(), self.len()), "lengths");
-        for (y, &old) in new_x.iter_mut().zip(&self.order) {
+        for (y, &old) in new_x.iter_mut().zip(&*self.order) {
             *y = x[old as usize];
         }
     }
@@ -108,7 +111,7 @@ impl Permutation {
     /// When a length is not n.
     pub fn scatter<T: Scalar>(&self, new_x: &[T], x: &mut [T]) {
         assert_eq!((x.len(), new_x.len()), (self.len(), self.len()), "lengths");
-        for (y, &old) in new_x.iter().zip(&self.order) {
+        for (y, &old) in new_x.iter().zip(&*self.order) {
             x[old as usize] = *y;
         }
     }

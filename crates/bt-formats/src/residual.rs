@@ -12,13 +12,17 @@
 //! to its modulus. Rows whose sums overflow, or whose products may
 //! underflow, are summed a second time with an exponent of their own.
 //!
-//! Storage: five doubles a row; where A is not read by rows, or transposed, nine a row more and seven a column. Cost: one pass over A
-//! of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two more passes where some row
-//! leaves the range.
+//! Storage: none where A is read by rows and all of them stay in the range; else fourteen doubles a row and seven a column. Cost: one
+//! pass over A of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two or three more where
+//! some row leaves the range.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
 
 use crate::csr::Csr;
 use crate::doubled::split;
-use crate::operator::{Matrix, Op};
+use crate::operator::{Matrix, Op, Par};
 use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar, ScalarKind, c64};
 use crate::scaled::Scaled;
@@ -42,6 +46,31 @@ impl Split {
     }
 }
 
+/// p and e with p + e = a·x.
+#[inline(always)]
+fn split_product(a: Split, x: Split) -> (f64, f64) {
+    let p = a.value * x.value;
+    (p, a.low * x.low - (((p - a.high * x.high) - a.low * x.high) - a.high * x.low))
+}
+
+/// The same, with a fused multiply-add where there is one.
+#[inline(always)]
+fn product(fused: bool, a: f64, x: f64) -> (f64, f64) {
+    if !fused {
+        return split_product(Split::new(a), Split::new(x));
+    }
+    let p = a * x;
+    (p, a.mul_add(x, -p))
+}
+
+/// s and t with s + t = a + b.
+#[inline(always)]
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    let z = s - a;
+    (s, (a - (s - z)) + (b - z))
+}
+
 /// A sum and what rounding took from it.
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -55,19 +84,14 @@ impl Sum {
     /// + a·x
     #[inline(always)]
     fn add_product(&mut self, a: f64, x: Split) {
-        let a = Split::new(a);
-        // p + e = a·x
-        let p = a.value * x.value;
-        let e = a.low * x.low - (((p - a.high * x.high) - a.low * x.high) - a.high * x.low);
-        // s + t = high + p
-        let s = self.high + p;
-        let z = s - self.high;
-        let t = (self.high - (s - z)) + (p - z);
+        let (p, e) = split_product(Split::new(a), x);
+        let (s, t) = two_sum(self.high, p);
         self.high = s;
         self.low += e + t;
         self.taken += e.abs() + t.abs();
     }
 
+    #[inline(always)]
     fn value(self) -> f64 {
         self.high + self.low
     }
@@ -77,11 +101,8 @@ impl Sum {
 impl Sum {
     #[inline(always)]
     fn add_fused(&mut self, a: f64, x: f64) {
-        let p = a * x;
-        let e = a.mul_add(x, -p);
-        let s = self.high + p;
-        let z = s - self.high;
-        let t = (self.high - (s - z)) + (p - z);
+        let (p, e) = product(true, a, x);
+        let (s, t) = two_sum(self.high, p);
         self.high = s;
         self.low += e + t;
         self.taken += e.abs() + t.abs();
@@ -108,6 +129,7 @@ struct Row {
 
 impl Row {
     /// At least |r|: with what the evaluation cannot resolve, nothing where every step of it was exact.
+    #[inline(always)]
     fn modulus(&self) -> f64 {
         // u·(m + 2) for m terms, twice over.
         let resolution = (f64::from(self.entries) + 2.0) * f64::EPSILON * (self.re.taken + self.im.taken);
@@ -146,6 +168,7 @@ impl Row {
         }
     }
 
+    #[inline(always)]
     fn finish(&self) -> Done {
         let (re, im) = (self.re.value(), self.im.value());
         Done { re, im, modulus: self.modulus(), denominator: self.denominator, sum: self.sum }
@@ -170,13 +193,86 @@ impl Done {
     }
 }
 
-/// The rows of A read one by one, and the least modulus above zero.
+/// What the certificate needs of the rows of a residual, all of them in the range of doubles.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Totals {
+    /// maxᵢ |rᵢ|
+    pub norm_r: f64,
+    /// Σᵢ |rᵢ|²
+    pub squares: f64,
+    /// ‖A‖∞
+    pub norm_a: f64,
+    /// maxᵢ |rᵢ| / dᵢ
+    pub componentwise: f64,
+}
+
+/// Rows that one thread takes at a time: sums of squares are those of any number of threads.
+const ROWS: usize = 4096;
+
+/// r ← b − A·x, and the totals of its rows; nothing, and no r to rely on, where a number is not finite or a row may leave the range.
+/// One pass over A, which stores nothing beside r.
+pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]>) -> Option<Totals> {
+    let survey = a.survey();
+    if !survey.is_finite || x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) {
+        return None;
+    }
+    let (smallest_x, largest_x) = range(x);
+    // Numbers beyond cannot be split.
+    if largest_x > 2f64.powi(RANGE.1) {
+        return None;
+    }
+    let low = least_denominator::<T>(survey.sizes.0, smallest_x);
+    let mut pieces: Vec<Option<&mut [T]>> = match r {
+        Some(r) => r.chunks_mut(ROWS).map(Some).collect(),
+        None => (0..b.len().div_ceil(ROWS)).map(|_| None).collect(),
+    };
+    let piece = |(k, r): (usize, &mut Option<&mut [T]>)| {
+        let mut totals = None;
+        let rows = k * ROWS..((k + 1) * ROWS).min(b.len());
+        bt_simd::dispatch(ByRows { a, x, b, rows, r: r.as_deref_mut(), low, totals: &mut totals });
+        totals
+    };
+    let parts: Option<Vec<Totals>> = match Par::auto(a.bytes()) {
+        Par::Seq => pieces.iter_mut().enumerate().map(piece).collect(),
+        Par::Rayon => pieces.par_iter_mut().enumerate().map(piece).collect(),
+    };
+    let both = |s: Totals, t: Totals| Totals {
+        norm_r: s.norm_r.max(t.norm_r),
+        squares: s.squares + t.squares,
+        norm_a: s.norm_a.max(t.norm_a),
+        componentwise: s.componentwise.max(t.componentwise),
+    };
+    Some(parts?.into_iter().fold(Totals::default(), both))
+}
+
+/// Smallest nonzero and largest modulus.
+fn range<T: Scalar>(x: &[T]) -> (f64, f64) {
+    x.iter().map(|v| v.abs().to_f64()).fold((f64::INFINITY, 0.0), |(least, most), m| {
+        (if m < least && m > 0.0 { m } else { least }, if m > most { m } else { most })
+    })
+}
+
+/// The denominator of a row below which products may have underflown, for the smallest nonzero numbers of A and x.
+fn least_denominator<T: Scalar>(smallest: f64, smallest_x: f64) -> f64 {
+    // Squares of single precision stay in the range of doubles.
+    let double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
+    let least = if smallest.is_finite() && smallest_x.is_finite() {
+        exponent_of(smallest) + exponent_of(smallest_x)
+    } else {
+        0
+    };
+    if double && least < RANGE.0 { 2f64.powi(RANGE.0) } else { 0.0 }
+}
+
+/// Some rows of A read one by one.
 struct ByRows<'a, T: Scalar> {
     a: &'a Csr<T>,
     x: &'a [T],
     b: &'a [T],
-    rows: &'a mut Vec<Done>,
-    smallest: &'a mut f64,
+    rows: Range<usize>,
+    r: Option<&'a mut [T]>,
+    low: f64,
+    totals: &'a mut Option<Totals>,
 }
 
 impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
@@ -186,25 +282,124 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
     fn with_simd<S: pulp::Simd>(self, _: S) {
         // Where there are vectors there is a fused multiply-add; without one the library's is slow.
         let fused = size_of::<S::f64s>() > size_of::<f64>();
-        let mut smallest = f64::INFINITY;
-        for (i, &b) in self.b.iter().enumerate() {
-            let (cols, values) = self.a.row(i);
-            let mut row = starting_with(b);
-            for (&j, &v) in cols.iter().zip(values) {
-                let x = self.x[j as usize];
-                if fused {
-                    row.subtract_fused(v, x);
-                } else {
-                    row.subtract(v, &component(x));
+        let Self { a, x, b, rows, mut r, low, totals } = self;
+        let limit = 2f64.powi(RANGE.1);
+        let mut t = Totals::default();
+        for (k, i) in rows.enumerate() {
+            let (cols, values) = a.row(i);
+            let row = if T::IS_REAL && cols.len() >= LONG {
+                long_row(fused, cols, values, x, b[i])
+            } else {
+                let mut row = starting_with(b[i]);
+                for (&j, &v) in cols.iter().zip(values) {
+                    let x = x[j as usize];
+                    if fused {
+                        row.subtract_fused(v, x);
+                    } else {
+                        row.subtract(v, &component(x));
+                    }
                 }
-                let modulus = v.abs1().to_f64();
-                smallest = if modulus < smallest && modulus > 0.0 { modulus } else { smallest };
+                row.entries = cols.len() as u32;
+                row.finish()
+            };
+            let in_range = row.modulus < f64::INFINITY && row.sum <= limit && row.denominator <= limit;
+            if !in_range || row.denominator < low {
+                return;
             }
-            row.entries = cols.len() as u32;
-            self.rows.push(row.finish());
+            if let Some(r) = &mut r {
+                r[k] = T::from_parts(row.re, row.im);
+            }
+            t.norm_r = t.norm_r.max(row.modulus);
+            t.squares += row.modulus * row.modulus;
+            t.norm_a = t.norm_a.max(row.sum);
+            // An exact row counts nothing, whatever it divides by.
+            if row.modulus > 0.0 {
+                t.componentwise = t.componentwise.max(row.modulus / row.denominator);
+            }
         }
-        *self.smallest = smallest;
+        *totals = Some(t);
     }
+}
+
+/// Entries from which a row of real numbers is summed in lanes.
+const LONG: usize = 16;
+
+/// Sums of a row side by side, as the vectors of any processor hold them, joined in one order.
+const LANES: usize = 8;
+
+/// Sums of eight parts of a row.
+struct Lanes {
+    high: [f64; LANES],
+    low: [f64; LANES],
+    taken: [f64; LANES],
+    sums: [f64; LANES],
+    denominators: [f64; LANES],
+}
+
+impl Lanes {
+    /// Adds an entry to each lane from `first` on.
+    #[inline(always)]
+    fn subtract<T: Scalar>(&mut self, fused: bool, places: &[u32; LANES], values: &[T; LANES], x: &[T], first: usize) {
+        let numbers: [f64; LANES] = if places[LANES - 1] - places[0] == LANES as u32 - 1 {
+            // Columns without gaps.
+            let x = &x[places[0] as usize..][..LANES];
+            std::array::from_fn(|l| x[l].re().to_f64())
+        } else {
+            std::array::from_fn(|l| x[places[l] as usize].re().to_f64())
+        };
+        for l in 0..LANES {
+            let v = if l >= first { values[l].re().to_f64() } else { 0.0 };
+            let x = numbers[l];
+            self.sums[l] += v.abs();
+            self.denominators[l] += v.abs() * x.abs();
+            let (p, e) = product(fused, -v, x);
+            let (s, t) = two_sum(self.high[l], p);
+            self.high[l] = s;
+            self.low[l] += e + t;
+            self.taken[l] += e.abs() + t.abs();
+        }
+    }
+
+    /// Adds the upper half of the first `2·half` lanes to the lower.
+    #[inline(always)]
+    fn fold(&mut self, half: usize) {
+        for l in 0..half {
+            let (s, t) = two_sum(self.high[l], self.high[l + half]);
+            self.high[l] = s;
+            self.low[l] += self.low[l + half] + t;
+            self.taken[l] += self.taken[l + half] + t.abs();
+            self.sums[l] += self.sums[l + half];
+            self.denominators[l] += self.denominators[l + half];
+        }
+    }
+}
+
+/// A row of [`LONG`] real numbers or more: eight entries at a time, the last eight again without those that have been added, then
+/// the eight sums. The additions that a number goes through are fewer than in one sum.
+#[inline(always)]
+fn long_row<T: Scalar>(fused: bool, cols: &[u32], values: &[T], x: &[T], b: T) -> Done {
+    let zeros = [0.0; LANES];
+    let mut lanes = Lanes { high: zeros, low: zeros, taken: zeros, sums: zeros, denominators: zeros };
+    let (groups, rest) = values.as_chunks::<LANES>();
+    let (places, _) = cols.as_chunks::<LANES>();
+    for (values, places) in groups.iter().zip(places) {
+        lanes.subtract(fused, places, values, x, 0);
+    }
+    if !rest.is_empty()
+        && let (Some(places), Some(values)) = (cols.last_chunk(), values.last_chunk())
+    {
+        lanes.subtract(fused, places, values, x, LANES - rest.len());
+    }
+    lanes.fold(4);
+    lanes.fold(2);
+    lanes.fold(1);
+    let mut row = starting_with(b);
+    let (s, t) = two_sum(row.re.high, lanes.high[0]);
+    row.re = Sum { high: s, low: lanes.low[0] + t, taken: lanes.taken[0] + t.abs() };
+    row.sum = lanes.sums[0];
+    row.denominator += lanes.denominators[0];
+    row.entries = cols.len() as u32;
+    row.finish()
 }
 
 /// A row outside the range of doubles: 2^`exponent`·(`re` + i·`im`), and the two sums.
@@ -228,37 +423,24 @@ pub(crate) struct Residual {
 impl Residual {
     /// Nothing when an entry of A, x or b is not finite.
     pub fn new<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, op: Op, x: &[T], b: &[T]) -> Option<Self> {
-        let mut smallest = f64::INFINITY;
-        let mut rows = Vec::with_capacity(b.len());
-        if let Some(a) = a.as_rows().filter(|_| op == Op::Identity) {
-            bt_simd::dispatch(ByRows { a, x, b, rows: &mut rows, smallest: &mut smallest });
-        } else {
-            let components: Vec<Component> = x.iter().map(|&v| component(v)).collect();
-            let mut open: Vec<Row> = b.iter().map(|&v| starting_with(v)).collect();
-            for_each_of(a, op, |i, j, v| {
-                open[i].subtract(v, &components[j]);
-                let modulus = v.abs1().to_f64();
-                if modulus < smallest && modulus > 0.0 {
-                    smallest = modulus;
-                }
-            });
-            rows.extend(open.iter().map(Row::finish));
-        }
         if x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) {
             return None;
         }
-        let moduli = || x.iter().map(|v| v.abs().to_f64());
-        let smallest_x = moduli().filter(|&m| m > 0.0).fold(f64::INFINITY, f64::min);
+        let mut smallest = f64::INFINITY;
+        let components: Vec<Component> = x.iter().map(|&v| component(v)).collect();
+        let mut open: Vec<Row> = b.iter().map(|&v| starting_with(v)).collect();
+        for_each_of(a, op, |i, j, v| {
+            open[i].subtract(v, &components[j]);
+            let modulus = v.abs1().to_f64();
+            if modulus < smallest && modulus > 0.0 {
+                smallest = modulus;
+            }
+        });
+        let rows: Vec<Done> = open.iter().map(Row::finish).collect();
+        let (smallest_x, largest_x) = range(x);
         // Numbers beyond cannot be split.
-        let splits = moduli().fold(0.0, f64::max) <= 2f64.powi(RANGE.1);
-        // Squares of single precision stay in the range of doubles.
-        let double = matches!(T::KIND, ScalarKind::F64 | ScalarKind::C64);
-        let least = if smallest.is_finite() && smallest_x.is_finite() {
-            exponent_of(smallest) + exponent_of(smallest_x)
-        } else {
-            0
-        };
-        let low = if double && least < RANGE.0 { 2f64.powi(RANGE.0) } else { 0.0 };
+        let splits = largest_x <= 2f64.powi(RANGE.1);
+        let low = least_denominator::<T>(smallest, smallest_x);
         let outside: Vec<usize> =
             (0..rows.len()).filter(|&i| !splits || !rows[i].is_in_range() || rows[i].denominator < low).collect();
         let outside = sum_with_exponents(a, op, x, b, &outside)?;
@@ -276,12 +458,6 @@ impl Residual {
         }
     }
 
-    /// |rᵢ|, dᵢ and sᵢ of every row, where doubles hold them all.
-    pub fn plain(&self) -> Option<impl Iterator<Item = [f64; 3]> + Clone + '_> {
-        let rows = || self.rows.iter().map(|row| [row.modulus, row.denominator, row.sum]);
-        self.outside.is_empty().then(rows)
-    }
-
     /// |rᵢ|, dᵢ and sᵢ of every row.
     pub fn moduli(&self) -> impl Iterator<Item = [Scaled; 3]> + '_ {
         let mut outside = self.outside.iter().peekable();
@@ -295,11 +471,13 @@ impl Residual {
     }
 }
 
+#[inline(always)]
 fn component<T: Scalar>(v: T) -> Component {
     let (re, im) = (v.re().to_f64(), v.im().to_f64());
     Component { re: Split::new(re), im: Split::new(im), modulus: v.abs().to_f64() }
 }
 
+#[inline(always)]
 fn starting_with<T: Scalar>(b: T) -> Row {
     let part = |high: f64| Sum { high, low: 0.0, taken: 0.0 };
     let (re, im) = (part(b.re().to_f64()), part(b.im().to_f64()));

@@ -296,11 +296,12 @@ impl Generator {
             return bad(margin, "the product with the largest rate overflows");
         }
         let mut p = self.q.clone();
+        let values = p.values_mut();
         for i in 0..self.n() {
-            let (start, end) = (p.row_ptr()[i] as usize, p.row_ptr()[i + 1] as usize);
+            let (start, end) = (self.q.row_ptr()[i] as usize, self.q.row_ptr()[i + 1] as usize);
             for k in start..end {
-                let on_diagonal = p.col_idx()[k] as usize == i;
-                let v = &mut p.values_mut()[k];
+                let on_diagonal = self.q.col_idx()[k] as usize == i;
+                let v = &mut values[k];
                 // 1 − out/Λ, never negative
                 *v = if on_diagonal { 1.0 + *v / rate } else { *v / rate };
             }

@@ -9,6 +9,7 @@ use bt_formats::{Band, Csr, Op, certify};
 use faer::{Mat, MatMut};
 use serde_json::{Map, Value};
 
+use crate::facade;
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result};
@@ -135,10 +136,12 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let a = matrix(problem)?;
     let (n, b) = (a.n(), a.kl() as f64);
     let rhs = problem.reals("rhs")?;
+    let sparse = a.to_csr()?;
     let mut contestants = contestants(&problem.case, &a, None, &rhs)?;
     for (name, lu) in crate::spike::contestants(&problem.case, &a) {
         contestants.push(contestant(name, lu, &a, None, &rhs));
     }
+    contestants.extend(facade::contestants(&sparse, &rhs[..n]));
     let rows = n as f64;
     let floor = Floor {
         flops: 4.0 * rows * b * b + 6.0 * rows * b,

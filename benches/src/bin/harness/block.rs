@@ -6,6 +6,7 @@ use bt_direct::{BlockLu, Factorization};
 use bt_formats::{BlockTridiagonal, Op, Partition, ask_for_huge_pages, certify};
 use faer::Mat;
 
+use crate::facade;
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result};
@@ -68,8 +69,11 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let rhs = problem.reals("rhs")?;
     let rhs = rhs.get(..n).ok_or("rhs is shorter than n")?;
     let lu = BlockLu::new(&matrix)?;
+    let sparse = matrix.to_csr()?;
     let contestant = Lu { matrix: &matrix, rhs, lu, x: vec![0.0; n], many: Mat::zeros(n, MANY) };
+    let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![Box::new(contestant)];
+    contestants.extend(facade::contestants(&sparse, rhs));
     let blocks = (m * square) as f64;
     let floor = Floor { flops: blocks * (14.0 / 3.0 * k as f64 + 6.0), bytes: 48.0 * blocks };
-    race(&problem.case, n, floor, args, vec![Box::new(contestant)])
+    race(&problem.case, n, floor, args, contestants)
 }

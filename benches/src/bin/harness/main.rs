@@ -15,6 +15,7 @@ mod band;
 mod batch;
 mod block;
 mod dense;
+mod facade;
 mod krylov;
 mod measure;
 mod problem;

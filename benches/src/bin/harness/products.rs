@@ -4,6 +4,7 @@
 use bt_formats::{Band, BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matrix, Op, Par, Partition};
 use serde_json::{Map, Value};
 
+use crate::facade;
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result, band, krylov};
@@ -76,7 +77,10 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         let (k, band) = (partition.min_max_size().1, Band::from_csr(&a)?);
         // Band LU of half-bandwidth k: A is read, the factors are written and read.
         let floor = Floor { flops: (2 * n * k * k) as f64, bytes: (12 * nnz + 16 * n * (2 * k + 1)) as f64 };
-        race(&problem.case, n, floor, args, band::contestants(&problem.case, &band, Some(&a), x)?)?;
+        let plain = problem.csr()?;
+        let mut contestants = band::contestants(&problem.case, &band, Some(&a), x)?;
+        contestants.extend(facade::contestants(&plain, x));
+        race(&problem.case, n, floor, args, contestants)?;
     }
     if !solvers.is_empty() {
         // Of no meaning without the number of iterations.

@@ -6,6 +6,7 @@ use bt_formats::{Op, Par, Tridiagonal, certify};
 use faer::MatRef;
 use serde_json::{Map, Value};
 
+use crate::facade;
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result};
@@ -77,10 +78,12 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         ("blocktri-once-dominant", once(Elimination::Dominant)?),
         ("blocktri-once-pivoted", once(Elimination::Pivoted)?),
     ];
-    let contestants = methods
+    let sparse = a.to_csr()?;
+    let mut contestants: Vec<_> = methods
         .into_iter()
         .map(|(name, method)| Box::new(System { name, method, a: &a, b: &b, x: b.clone() }) as Box<dyn Contestant + '_>)
         .collect();
+    contestants.extend(facade::contestants(&sparse, &b));
     // Each array once, and x.
     let floor = Floor { flops: 9.0 * n as f64, bytes: 40.0 * n as f64 };
     race(&problem.case, n, floor, args, contestants)

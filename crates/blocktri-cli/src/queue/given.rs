@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blocktri::{CancelToken, Csr};
-use bt_formats::{AnyMatrix, Matrix, matrix_market};
+use bt_formats::{AnyMatrix, Matrix};
 use bt_queue::{Error, Generator, Seems};
 
 use super::failure;
@@ -88,7 +88,7 @@ fn remedy(seems: Seems, kind: Kind) -> Option<String> {
 ///
 /// # Errors
 /// On a state that is none, and on files, with their line.
-pub fn start(args: &QueueArgs, n: usize) -> Result<Vec<f64>> {
+pub fn start(args: &QueueArgs, n: usize, cancel: &CancelToken) -> Result<Vec<f64>> {
     let file = match &args.start {
         Some(StartArg::File(file)) => file,
         state => {
@@ -108,13 +108,7 @@ pub fn start(args: &QueueArgs, n: usize) -> Result<Vec<f64>> {
             return Ok(start);
         }
     };
-    let header = matrix_market::read_header(file).map_err(|e| Failure::input(&e, file))?;
-    if (header.nrows, header.ncols) != (n, 1) {
-        let found = format_args!("it is {} × {}, and a start of this chain is {n} × 1", header.nrows, header.ncols);
-        return Err(Failure::io(file, &found));
-    }
-    let x = matrix_market::read_dense::<f64>(file).map_err(|e| Failure::input(&e, file))?;
-    let start: Vec<f64> = (0..n).map(|i| x[(i, 0)]).collect();
+    let start = load::column(file, n, cancel)?;
     if let Some(i) = start.iter().position(|p| !(*p >= 0.0 && p.is_finite())) {
         return Err(Failure::io(file, &format_args!("the probability of state {i} (from 0) is {}", start[i])));
     }

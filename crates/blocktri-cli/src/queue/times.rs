@@ -1,6 +1,6 @@
 //! Distributions of a given chain at the times asked for.
 
-use blocktri::Partition;
+use blocktri::{CancelToken, Partition};
 use bt_queue::{Distribution, Generator, TimeUnit, transient};
 use serde_json::{Value, json};
 
@@ -23,11 +23,17 @@ impl Times {
     ///
     /// # Errors
     /// On a start that is none, times that do not increase, and when stopped.
-    pub fn new(q: &Generator, levels: Option<&Partition>, args: &QueueArgs, watch: &mut Watch) -> Result<Self> {
+    pub fn new(
+        q: &Generator,
+        levels: Option<&Partition>,
+        args: &QueueArgs,
+        watch: &mut Watch,
+        cancel: &CancelToken,
+    ) -> Result<Self> {
         if args.times.is_empty() {
             return Ok(Self(Vec::new()));
         }
-        let start = given::start(args, q.n())?;
+        let start = given::start(args, q.n(), cancel)?;
         let all = transient(q, &start, &args.times, LEFT_OUT, watch).map_err(|e| failure(&e, None))?;
         let row = |(&t, p): (&f64, Vec<f64>)| {
             let levels = levels.map(|levels| by_level(levels, |i| p[i]));

@@ -15,6 +15,7 @@ use crate::scalar::Scalar;
 use crate::tridiagonal::Tridiagonal;
 
 /// What the pattern of a matrix needs.
+#[derive(Default)]
 struct Pattern {
     /// Bandwidths of the widest diagonal block.
     kl: usize,
@@ -52,7 +53,10 @@ impl<T: Scalar> BlockTridiagonal<T> {
     pub fn from_csr(a: &Csr<T>, partition: Partition, layout: HybridLayout) -> Result<Self> {
         a.check_square()?;
         check_size(a, &partition)?;
-        let pattern = analyse(a, &partition)?;
+        // Where all blocks are to be dense, nothing of the pattern needs to be known before.
+        let dense = (Some(DiagonalKind::Dense), Some(CouplingKind::Dense));
+        let pattern =
+            if (layout.diagonal, layout.couplings) == dense { Pattern::default() } else { analyse(a, &partition)? };
         let diagonal = empty_diagonal(&partition, &pattern, layout.diagonal)?;
         let couplings = empty_couplings(a, &partition, pattern, layout.couplings)?;
         let mut out = Self { partition, diagonal, couplings };
@@ -136,6 +140,12 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// Finds the place of every entry of `a` and, in a writing pass, stores its value there.
     fn walk(&mut self, a: &Csr<T>, pass: Pass) -> Result<()> {
         let Self { partition, diagonal, couplings } = self;
+        if pass == Pass::Write
+            && let (DiagonalBlocks::Dense { values: d, .. }, Couplings::Dense { values: c, .. }) =
+                (&mut *diagonal, &mut *couplings)
+        {
+            return write_dense(a, partition, d, c);
+        }
         let mut cursor = 0;
         for j in 0..partition.n_blocks() {
             let w = Window::new(partition, j);
@@ -160,6 +170,48 @@ impl<T: Scalar> BlockTridiagonal<T> {
         }
         Ok(())
     }
+}
+
+/// Rows in runs left of the diagonal block, in it, and right of it.
+fn write_dense<T: Scalar>(
+    a: &Csr<T>,
+    partition: &Partition,
+    mut diagonal: &mut [T],
+    mut couplings: &mut [T],
+) -> Result<()> {
+    for j in 0..partition.n_blocks() {
+        let w = Window::new(partition, j);
+        let k = w.size();
+        let (block, coupling);
+        (block, diagonal) = diagonal.split_at_mut(k * k);
+        (coupling, couplings) = couplings.split_at_mut(k * w.coupling_cols());
+        for i in w.start..w.end {
+            let (mut cols, mut values) = a.row(i);
+            let is_inside = |c: u32| (w.lo..w.hi).contains(&(c as usize));
+            if !cols.first().is_none_or(|&c| is_inside(c)) || !cols.last().is_none_or(|&c| is_inside(c)) {
+                let stray = cols.iter().zip(values).find(|&(&c, &v)| !is_inside(c) && v != zero());
+                if let Some((&c, _)) = stray {
+                    return Err(outside(partition, i, c as usize));
+                }
+                let kept =
+                    cols.partition_point(|&c| (c as usize) < w.lo)..cols.partition_point(|&c| (c as usize) < w.hi);
+                (cols, values) = (&cols[kept.clone()], &values[kept]);
+            }
+            let place = i - w.start;
+            let write = |to: &mut [T], before: usize, cols: &[u32], values: &[T]| {
+                for (&c, &v) in cols.iter().zip(values) {
+                    to[(c as usize - before) * k + place] = v;
+                }
+            };
+            let (left, right) =
+                (cols.partition_point(|&c| (c as usize) < w.start), cols.partition_point(|&c| (c as usize) < w.end));
+            write(coupling, w.lo, &cols[..left], &values[..left]);
+            write(block, w.start, &cols[left..right], &values[left..right]);
+            // Columns of the right neighbour follow those of the left one.
+            write(coupling, w.lo + k, &cols[right..], &values[right..]);
+        }
+    }
+    Ok(())
 }
 
 fn check_size<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<()> {
@@ -252,7 +304,7 @@ fn empty_couplings<T: Scalar>(
     kind: Option<CouplingKind>,
 ) -> Result<Couplings<T>> {
     let (n, m) = (p.n(), p.n_blocks());
-    let nnz = pattern.row_ptr[n] as usize;
+    let nnz = pattern.row_ptr.last().map_or(0, |&end| end as usize);
     let dense = dense_lengths(p).1;
     let kind = match kind {
         Some(CouplingKind::Diagonals) => {

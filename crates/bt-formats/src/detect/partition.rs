@@ -21,7 +21,6 @@ use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, Matrix, zero};
 use crate::partition::Partition;
-use crate::reorder::row_extent;
 use crate::scalar::Scalar;
 
 /// The block-tridiagonal partition with the greatest number of blocks, the first of them as small as possible.
@@ -32,7 +31,7 @@ use crate::scalar::Scalar;
 /// [`crate::Error::NotSquare`].
 ///
 /// # Cost
-/// O(nrows): only the first and the last non-zero of each row are read. 4n bytes.
+/// That of [`Csr::survey`], once, and O(n). 4n bytes.
 ///
 /// ```
 /// use bt_formats::{Csr, detect};
@@ -170,10 +169,10 @@ struct Reach(Vec<u32>);
 impl Reach {
     fn of<T: Scalar>(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
-        let n = a.nrows();
+        let (n, survey) = (a.nrows(), a.survey());
         let mut r = vec![0u32; n + 1];
         for i in 0..n {
-            let (first, last) = row_extent(a, i).unwrap_or((i, i));
+            let (first, last) = survey.extent(i);
             // aᵢⱼ ≠ 0 with j > i: index i reaches j. With j < i: j reaches i; for the prefix maximum the smallest
             // such j says it for the others.
             let (low, high) = (first.min(i), last.max(i));

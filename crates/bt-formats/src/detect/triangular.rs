@@ -46,7 +46,7 @@ pub struct TriangularOrder {
 /// [`crate::Error::NotSquare`].
 ///
 /// # Cost
-/// O(nnz + n); one pass and no memory where no row has a single nonzero.
+/// O(nnz + n); that of [`Csr::survey`] alone where no row has a single nonzero.
 ///
 /// ```
 /// use bt_formats::{Csr, detect::triangular_order};
@@ -61,8 +61,7 @@ pub struct TriangularOrder {
 pub fn triangular_order<T: Scalar>(a: &Csr<T>) -> Result<Option<TriangularOrder>> {
     a.check_square()?;
     let n = a.nrows();
-    let nonzeros = |i: usize| a.row(i).1.iter().filter(|v| **v != zero()).count();
-    if n > 0 && !(0..n).any(|i| nonzeros(i) == 1) {
+    if n > 0 && a.survey().single_rows == 0 {
         return Ok(None);
     }
     // The rows of each column; of each row how many columns are left, and their sum.

@@ -58,12 +58,11 @@ impl<R: RealScalar> Matching<R> {
     /// When A is not square of the matching's size.
     pub fn apply<T: Scalar + faer::traits::ComplexField<Real = R>>(&self, a: &Csr<T>) -> Csr<T> {
         let mut scaled = a.clone();
-        let mut k = 0;
+        let values = scaled.values_mut();
         for i in 0..a.nrows() {
-            let (cols, vals) = a.row(i);
-            for (&j, &v) in cols.iter().zip(vals) {
-                scaled.values_mut()[k] = self.scale_entry(i, j as usize, v);
-                k += 1;
+            let entries = a.row_ptr()[i] as usize..a.row_ptr()[i + 1] as usize;
+            for (&j, v) in a.col_idx()[entries.clone()].iter().zip(&mut values[entries]) {
+                *v = self.scale_entry(i, j as usize, *v);
             }
         }
         scaled.permute(&self.rows, &Permutation::identity(a.ncols()))

@@ -27,7 +27,7 @@ use crate::scalar::Scalar;
 /// Lower and upper bandwidths (kl, ku): every aᵢⱼ ≠ 0 has i − j ≤ kl and j − i ≤ ku. Any shape.
 ///
 /// # Cost
-/// O(nrows): columns are sorted, so that the first and the last non-zero of a row decide.
+/// That of [`Csr::survey`], once.
 ///
 /// ```
 /// use bt_formats::{Csr, reorder::bandwidth};
@@ -36,14 +36,7 @@ use crate::scalar::Scalar;
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
 pub fn bandwidth<T: Scalar>(a: &Csr<T>) -> (usize, usize) {
-    let (mut kl, mut ku) = (0, 0);
-    for i in 0..a.nrows() {
-        if let Some((first, last)) = row_extent(a, i) {
-            kl = kl.max(i.saturating_sub(first));
-            ku = ku.max(last.saturating_sub(i));
-        }
-    }
-    (kl, ku)
+    a.survey().bandwidth
 }
 
 /// Bandwidths (kl, ku) that P A Pᵀ would have: entry (i, j) of it is A(order\[i\], order\[j\]).
@@ -89,14 +82,6 @@ fn sum_of_profile<T: Scalar>(a: &Csr<T>, place: impl Fn(usize) -> usize) -> u64 
         *r = (*r).max(i.abs_diff(j) as u32);
     });
     reach.into_iter().map(u64::from).sum()
-}
-
-/// First and last column of row `i` that hold a non-zero value.
-pub(crate) fn row_extent<T: Scalar>(a: &Csr<T>, i: usize) -> Option<(usize, usize)> {
-    let (cols, vals) = a.row(i);
-    let first = vals.iter().position(|v| *v != zero())?;
-    let last = vals.iter().rposition(|v| *v != zero())?;
-    Some((cols[first] as usize, cols[last] as usize))
 }
 
 /// Calls `visit(row, col)` for every non-zero value.

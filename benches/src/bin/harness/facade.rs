@@ -1,0 +1,81 @@
+//! Beside the kernels, what a program calls: contestants `blocktri-facade-once`, one call of [`solve`], and `blocktri-facade`, a
+//! [`Solver`] made, asked, and asked again. Both choose their method and certify their answers.
+
+use blocktri::{SolveOptions, Solver, solve};
+use bt_formats::{Csr, Op, certify};
+use faer::{Mat, MatRef};
+use serde_json::{Map, Value};
+
+use crate::Result;
+use crate::measure::Contestant;
+
+/// The two of them for one system.
+pub fn contestants<'a>(a: &'a Csr<f64>, b: &'a [f64]) -> [Box<dyn Contestant + 'a>; 2] {
+    let x = || Mat::zeros(b.len(), 1);
+    [Box::new(Once { a, b, x: x(), method: "" }), Box::new(Reused { a, b, x: x(), solver: None })]
+}
+
+fn column(b: &[f64]) -> MatRef<'_, f64> {
+    MatRef::from_column_major_slice(b, b.len(), 1)
+}
+
+struct Once<'a> {
+    a: &'a Csr<f64>,
+    b: &'a [f64],
+    x: Mat<f64>,
+    method: &'static str,
+}
+
+impl Contestant for Once<'_> {
+    fn name(&self) -> &'static str {
+        "blocktri-facade-once"
+    }
+    fn phases(&self) -> &'static [&'static str] {
+        &["call"]
+    }
+    fn run(&mut self, _: usize) -> Result<()> {
+        let answer = solve(self.a, column(self.b), &SolveOptions::default(), &mut ())?;
+        (self.x, self.method) = (answer.x, answer.report.method);
+        Ok(())
+    }
+    fn error(&self) -> f64 {
+        certify(self.a, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
+    }
+    fn notes(&self) -> Map<String, Value> {
+        Map::from_iter([("method".to_owned(), self.method.into())])
+    }
+}
+
+struct Reused<'a> {
+    a: &'a Csr<f64>,
+    b: &'a [f64],
+    x: Mat<f64>,
+    solver: Option<Solver<f64>>,
+}
+
+impl Contestant for Reused<'_> {
+    fn name(&self) -> &'static str {
+        "blocktri-facade"
+    }
+    fn phases(&self) -> &'static [&'static str] {
+        &["setup", "solve", "+again"]
+    }
+    fn reset(&mut self) {
+        self.solver = None;
+    }
+    fn run(&mut self, phase: usize) -> Result<()> {
+        match (phase, &self.solver) {
+            (0, _) => self.solver = Some(Solver::new(self.a, &SolveOptions::default(), &mut ())?),
+            (_, Some(solver)) => drop(solver.solve_into(column(self.b), self.x.as_mut())?),
+            (_, None) => return Err("solved before it was factored".into()),
+        }
+        Ok(())
+    }
+    fn error(&self) -> f64 {
+        certify(self.a, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
+    }
+    fn notes(&self) -> Map<String, Value> {
+        let method = self.solver.as_ref().map(|s| s.method().name());
+        Map::from_iter([("method".to_owned(), method.into())])
+    }
+}

@@ -34,6 +34,12 @@ pub enum Error {
         /// The entry.
         rate: f64,
     },
+    /// The rates out of a state sum to more than there are numbers for.
+    #[error("the rates out of state {state} (from 0) sum to more than the largest number: divide all rates by one factor")]
+    RatesOverflow {
+        /// The state.
+        state: usize,
+    },
     /// A row of rates that does not sum to zero beyond rounding.
     #[error("row {row} (from 0) sums to {}, not to zero: not a generator", Short(*.sum, 6))]
     RowSum {

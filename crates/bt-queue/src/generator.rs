@@ -79,8 +79,8 @@ impl Generator {
     /// ```
     ///
     /// # Errors
-    /// [`bt_formats::Error::NotSquare`], [`bt_formats::Error::NonFinite`]; [`Error::NegativeRate`]; [`Error::BadParameter`] where
-    /// the rates out of a state overflow.
+    /// [`bt_formats::Error::NotSquare`], [`bt_formats::Error::NonFinite`]; [`Error::NegativeRate`];
+    /// [`Error::RatesOverflow`].
     ///
     /// # Cost
     /// O(n + nnz).
@@ -88,10 +88,8 @@ impl Generator {
         q.check_square()?;
         q.check_finite()?;
         for row in 0..q.nrows() {
-            let value = rates_out(&q, row)?;
-            if !value.is_finite() {
-                let (name, why) = ("the rate out of a state", "the sum overflows");
-                return Err(Error::BadParameter { name, value, why });
+            if !rates_out(&q, row)?.is_finite() {
+                return Err(Error::RatesOverflow { state: row });
             }
         }
         Self::finished(q)
@@ -226,11 +224,7 @@ impl Generator {
                 }
             }
             if !f64::is_finite(out) {
-                return Err(Error::BadParameter {
-                    name: "the rate out of a state",
-                    value: out,
-                    why: "the sum overflows",
-                });
+                return Err(Error::RatesOverflow { state: row_ptr.len() - 1 });
             }
             values[diagonal] = -out;
             row_ptr.push(col_idx.len() as u32);
@@ -507,6 +501,6 @@ pub(crate) mod tests {
         let refused = |m: Moves| Generator::from_rates(&space, Order::TaskMajor, |_| m).unwrap_err().to_string();
         assert!(refused(Moves { turn_on: f64::NAN, ..Moves::default() }).contains("turning on is NaN"));
         assert!(refused(Moves { service: -1.0, ..Moves::default() }).contains("service rate is -1"));
-        assert!(refused(Moves { arrival: 1.7e308, turn_on: 1.7e308, ..Moves::default() }).contains("overflows"));
+        assert!(refused(Moves { arrival: 1.7e308, turn_on: 1.7e308, ..Moves::default() }).contains("largest number"));
     }
 }

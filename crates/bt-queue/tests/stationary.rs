@@ -249,3 +249,26 @@ fn random_chains_in_any_order() {
     }
     assert!(with_exponents > 5, "{with_exponents}");
 }
+
+/// Rates alone.
+fn alone(n: usize, entries: &[(usize, usize, f64)]) -> Result<Generator, Error> {
+    let mut coo = Coo::new(n, n).unwrap();
+    entries.iter().for_each(|&(i, j, v)| coo.push(i, j, v).unwrap());
+    Generator::from_rates_alone(coo.to_csr().unwrap())
+}
+
+#[test]
+fn a_rate_that_underflows_when_it_is_divided_is_not_lost() {
+    // A chain of births and deaths: π₃ = π₂·5e−324/2, and half of the least number is none.
+    let q = alone(4, &[(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (2, 3, 5e-324), (3, 2, 2.0)]).unwrap();
+    let pi = Stationary::gth(&q).unwrap();
+    // 5e−324 is 2⁻¹⁰⁷⁴.
+    let expected = (1.0 / 3.0f64).log10() - 1075.0 * 2f64.log10();
+    assert!((pi.probability(3).log10() - expected).abs() < 1e-9, "{} {expected}", pi.probability(3).log10());
+}
+
+#[test]
+fn rates_whose_sum_overflows_are_named() {
+    let error = alone(3, &[(0, 1, 1.0), (1, 0, 1e308), (1, 2, 1e308), (2, 1, 1.0)]).unwrap_err();
+    assert!(matches!(error, Error::RatesOverflow { state: 1 }), "{error}");
+}

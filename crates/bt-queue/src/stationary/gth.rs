@@ -407,8 +407,7 @@ fn eliminate<T: Rate>(
             for i in low..first {
                 let at = envelope.at(i, first);
                 let (columns, w) = above[at..=at + e - first].split_at_mut(e - first);
-                w[0] = w[0].div(s);
-                watch::<T>(&mut least, w[0]);
+                w[0] = divided::<T>(w[0], s, &mut least);
                 add_product(columns, w[0], &q_e[first - low..]);
                 if let Some(border) = &mut border {
                     border.add(i, w[0], e);
@@ -416,8 +415,7 @@ fn eliminate<T: Rate>(
             }
             for i in first..e {
                 let (columns, w) = rows[row(i)..=row(i) + e - low].split_at_mut(e - low);
-                w[0] = w[0].div(s);
-                watch::<T>(&mut least, w[0]);
+                w[0] = divided::<T>(w[0], s, &mut least);
                 add_product(columns, w[0], q_e);
                 if let Some(border) = &mut border {
                     border.add(i, w[0], e);
@@ -434,7 +432,9 @@ fn eliminate<T: Rate>(
                     watch::<T>(&mut least_rate, q);
                 }
                 // A pivot of zero fails here as well: w is infinite or NaN.
-                if !(pivot >= SAFE && pivot.is_finite() && least * least_rate >= SAFE) {
+                // Below the normal numbers w itself has lost digits.
+                let is_normal = least >= f64::MIN_POSITIVE;
+                if !(pivot >= SAFE && pivot.is_finite() && is_normal && least * least_rate >= SAFE) {
                     return Err(Underflow);
                 }
             } else if s.scaled().is_zero() {
@@ -486,6 +486,17 @@ fn watch<T: Rate>(least: &mut f64, rate: T) {
         let counted = if rate == 0.0 { f64::INFINITY } else { counted };
         *least = if counted < *least { counted } else { *least };
     }
+}
+
+/// w/s, watched; a positive number that underflows counts as the least there can be.
+#[inline(always)]
+fn divided<T: Rate>(w: T, s: T, least: &mut f64) -> T {
+    let quotient = w.div(s);
+    watch::<T>(least, quotient);
+    if T::WATCH && quotient.approximately() == 0.0 && w.approximately() > 0.0 {
+        *least = 0.0;
+    }
+    quotient
 }
 
 /// xₑ = Σ_{i<e} x_i·w_ie from x₀ = 1.

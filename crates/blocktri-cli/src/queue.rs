@@ -89,7 +89,9 @@ pub fn failure(error: &Error, file: Option<&Path>) -> Failure {
         Error::RowSum { row, sum, .. } | Error::ProbabilitySum { row, sum, .. } => {
             Failure::usage(message).detail("row", *row).detail("sum", finite(*sum))
         }
-        Error::EmptyRow { row, .. } | Error::RatesOverflow { state: row } => Failure::usage(message).detail("row", *row),
+        Error::EmptyRow { row, .. } | Error::RatesOverflow { state: row } => {
+            Failure::usage(message).detail("row", *row)
+        }
         _ => Failure::usage(message),
     };
     match error.help() {

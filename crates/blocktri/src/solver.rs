@@ -25,7 +25,7 @@ use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, Plan};
 use crate::preconditioners::Precond;
-use crate::reordered::Transform;
+use crate::reordered::{Factors, Transform};
 use crate::rows::refine_worst;
 use crate::solve::{Solution, check_matrix, check_rhs};
 use crate::verdict::{
@@ -319,6 +319,15 @@ impl<T: Scalar> Solver<T> {
         if !is_good(x, &more) && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
             (more, r) = refine(x, Refinement::Steps(0));
         }
+        if !is_good(x, &more)
+            && op == Op::Identity
+            && let Some(mut other) = self.refined_in_units(b)
+        {
+            let (judged, left) = refine(&mut other, Refinement::Steps(0));
+            if is_good(&other, &judged) {
+                (*x, more, r) = (other, judged, left);
+            }
+        }
         if !is_good(x, &more) {
             let mut zeroed = x.clone();
             if set_unresolved(&self.a, &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
@@ -346,6 +355,21 @@ impl<T: Scalar> Solver<T> {
             ..more
         };
         (refined, r)
+    }
+
+    /// X refined as a solution of the scaled system that was factored: residuals of rows at the end of the range, which underflow in
+    /// the units of A, do not there.
+    fn refined_in_units(&self, b: &Mat<T>) -> Option<Mat<T>> {
+        let Factors::Behind(behind) = &self.factored.factors else { return None };
+        let (transform, factors) = (behind.transform(), behind.inner());
+        transform.scaling.as_ref()?;
+        let (a, b) = (transform.apply(&self.a), transform.gathered(b.as_ref()));
+        let mut z = b.clone();
+        factors.solve_in_place(z.as_mut());
+        refine_with_residual(&a, factors, Op::Identity, b.as_ref(), &mut z, Refinement::Stagnation);
+        let mut x = Mat::zeros(z.nrows(), z.ncols());
+        transform.scatter_columns(&z, x.as_mut());
+        Some(x)
     }
 
     /// Whether rounding may have taken digits of x: d = op(F)⁻¹·r of the residual r, which is rounding all over, is of the size of

@@ -550,3 +550,28 @@ fn an_iteration_that_leaves_a_row_unsolved_says_so() {
     let wrong = (s.x[(1, 0)] - 1.0).abs() > 1e-3;
     assert_eq!(wrong, s.warnings.iter().any(|w| w.contains("is not solved")), "{:?}", s.report);
 }
+
+#[test]
+fn a_row_of_subnormal_numbers_is_solved() {
+    // The first row says x₆ = x₀·4e−323/v, and x₀ is small beside what it is the difference of.
+    let (t, v) = (1e-20, -1.7800590868057611e-307);
+    let rows: [&[(usize, f64)]; 8] = [
+        &[(0, -4e-323), (6, v)],
+        &[(1, -t), (4, 1.0), (5, -1.0), (6, -1.0), (7, -1.0)],
+        &[(2, 1e-17), (4, 1.0), (7, 1.0)],
+        &[(3, 1e-16)],
+        &[(1, -1.0), (2, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (7, -1.0)],
+        &[(1, 1.0), (4, 1.0), (5, -1.0), (6, -1.0), (7, 1.0)],
+        &[(0, 1.0), (1, 1.0), (4, -t), (5, 1.0), (6, 1e-17), (7, -1e-9)],
+        &[(1, 1.0), (2, 1.0), (4, 1e-12), (5, 1.0), (6, -1.0), (7, 1.0)],
+    ];
+    let entries: Vec<_> =
+        rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |&(j, v)| (i, j, v))).collect();
+    let a = csr(8, &entries);
+    let b = [0.0, 0.0, 0.0, -4.3749999999999996e-17, 0.0, 0.375, -0.375, 0.5625];
+    let s = by(&a, &b, "auto").unwrap();
+    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
+    // 4e−323 is 8·2⁻¹⁰⁷⁴.
+    let x6 = s.x[(0, 0)] * (8.0 * 5e-324 * 2f64.powi(500)) / (v * 2f64.powi(500));
+    assert!((s.x[(6, 0)] / x6 - 1.0).abs() < 1e-13, "{:e} {x6:e}", s.x[(6, 0)]);
+}

@@ -35,7 +35,9 @@ pub enum Error {
         rate: f64,
     },
     /// The rates out of a state sum to more than there are numbers for.
-    #[error("the rates out of state {state} (from 0) sum to more than the largest number: divide all rates by one factor")]
+    #[error(
+        "the rates out of state {state} (from 0) sum to more than the largest number: divide all rates by one factor"
+    )]
     RatesOverflow {
         /// The state.
         state: usize,

@@ -79,8 +79,8 @@ pub(crate) fn of_matching<T: Scalar>(a: &Csr<T>, row_of_col: &[u32], m: &Matchin
     if row_of_col.iter().enumerate().any(|(j, &i)| scaled.get(i as usize, j).abs1().to_f64() < LARGE) {
         return own();
     }
-    rows.iter_mut().zip(more_rows).for_each(|(r, more)| *r = *r * more);
-    cols.iter_mut().zip(more_cols).for_each(|(c, more)| *c = *c * more);
+    rows.iter_mut().zip(more_rows).for_each(|(r, more)| *r *= more);
+    cols.iter_mut().zip(more_cols).for_each(|(c, more)| *c *= more);
     Scaling { rows, cols }
 }
 

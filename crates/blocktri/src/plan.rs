@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use bt_direct::{BlockLu, Cyclic};
 use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
-use bt_formats::{Csr, LinearOperator, Matrix, Partition, Permutation, Scalar, memory, zero};
+use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, Weight, memory, zero};
 use bt_iter::{DroppedFill, TriangularSolves};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
@@ -382,7 +382,11 @@ impl<'a, T: Scalar> List<'a, T> {
             if !first || bt_iter::asymmetry(self.a).is_some() {
                 return Symmetry::None;
             }
-            if self.a.survey().has_positive_diagonal { Symmetry::PositiveDiagonal } else { Symmetry::Hermitian }
+            if self.a.survey().diagonal == DiagonalEntries::Positive {
+                Symmetry::PositiveDiagonal
+            } else {
+                Symmetry::Hermitian
+            }
         })
     }
 
@@ -573,9 +577,10 @@ fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
 
 /// Weakly diagonally dominant by rows or by columns: elimination without pivoting has growth at most 2.
 fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
-    let survey = a.survey();
-    if survey.is_dominant_by_rows || !survey.may_be_dominant_by_columns {
-        return survey.is_dominant_by_rows;
+    match a.survey().weight {
+        Weight::ByRows => return true,
+        Weight::Less => return false,
+        Weight::InAll => {}
     }
     let mut sums = vec![zero::<T::Real>(); a.ncols()];
     for i in 0..a.nrows() {

@@ -11,8 +11,8 @@ use bt_direct::{
 use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Outcome,
-    PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, LinearOperator, Matrix, Monitor,
+    Op, Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
@@ -615,7 +615,7 @@ pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result
     } else {
         a.clone()
     };
-    if !a.survey().has_full_diagonal {
+    if a.survey().diagonal == DiagonalEntries::Broken {
         matching(&kept)?;
     }
     Ok(kept)

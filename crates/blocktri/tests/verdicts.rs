@@ -503,7 +503,9 @@ fn in_wide_units(side: usize, reach: i32, both: bool) -> (Csr<f64>, Vec<f64>, Ve
     let x: Vec<f64> = (0..n).map(|i| (1.0 + (i % 5) as f64) / unit(i)).collect();
     // Products of powers of two by small whole numbers: exact.
     let mut b = vec![0.0; n];
-    entries.iter().for_each(|&(i, j, v)| b[i] += v * x[j]);
+    for &(i, j, v) in &entries {
+        b[i] += v * x[j];
+    }
     (csr(n, &entries), b, x)
 }
 

@@ -65,7 +65,7 @@ pub use rounded::Rounded;
 pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};
 pub use scaled::Scaled;
 pub use stop::{Baseline, StopCriterion};
-pub use survey::Survey;
+pub use survey::{DiagonalEntries, Survey, Weight};
 pub use tridiagonal::Tridiagonal;
 pub use units::units;
 pub use verify::{certify, certify_beyond_underflow, certify_with_residual, max_abs, norm2};

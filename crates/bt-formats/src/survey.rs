@@ -7,6 +7,28 @@ use crate::csr::Csr;
 use crate::operator::{LinearOperator, zero};
 use crate::scalar::{RealScalar, Scalar};
 
+/// The diagonal of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiagonalEntries {
+    /// Some row has no nonzero on it.
+    Broken,
+    /// Every row has a nonzero on it.
+    Full,
+    /// All its real parts are positive.
+    Positive,
+}
+
+/// Whether the diagonal weighs at least as much as all beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// In every row: A is weakly diagonally dominant by rows.
+    ByRows,
+    /// Not in every row, but in all taken together: A may be dominant by columns.
+    InAll,
+    /// Not even in all rows together.
+    Less,
+}
+
 /// What [`Csr::survey`] found. Sizes are |re v| + |im v|; nonzeros are values that are not zero.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -17,14 +39,10 @@ pub struct Survey {
     pub zeros: usize,
     /// Lower and upper bandwidths of the nonzeros.
     pub bandwidth: (usize, usize),
-    /// Whether every row has a nonzero on the diagonal.
-    pub has_full_diagonal: bool,
-    /// Whether the real parts of the whole diagonal are positive.
-    pub has_positive_diagonal: bool,
-    /// Weakly diagonally dominant by rows.
-    pub is_dominant_by_rows: bool,
-    /// Whether it may be so by columns: the whole diagonal is no smaller than all else, all sizes added.
-    pub may_be_dominant_by_columns: bool,
+    /// What stands on the diagonal.
+    pub diagonal: DiagonalEntries,
+    /// The diagonal beside all else.
+    pub weight: Weight,
     /// Smallest and largest size of a nonzero; infinity and zero where there is none.
     pub sizes: (f64, f64),
     /// Smallest and largest of the largest sizes in a row, over the rows with nonzeros.
@@ -41,10 +59,8 @@ impl Survey {
             is_finite: true,
             zeros: 0,
             bandwidth: (0, 0),
-            has_full_diagonal: true,
-            has_positive_diagonal: true,
-            is_dominant_by_rows: true,
-            may_be_dominant_by_columns: true,
+            diagonal: DiagonalEntries::Positive,
+            weight: Weight::ByRows,
             sizes: (f64::INFINITY, 0.0),
             row_sizes: (f64::INFINITY, 0.0),
             single_rows: 0,
@@ -80,7 +96,7 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
         let (mut least_row, mut most_row) = (T::Real::MAX, zero::<T::Real>());
         let (mut all, mut diagonal) = (0.0f64, 0.0f64);
         let (mut kl, mut ku) = (0, 0);
-        let mut has_nonzeros = false;
+        let (mut has_nonzeros, mut is_full, mut is_positive, mut is_dominant) = (false, true, true, true);
         for i in 0..a.nrows() {
             let (cols, values) = a.row(i);
             let sizes = Sizes::of(values);
@@ -115,12 +131,12 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
                 survey.is_finite &= values.iter().all(|v| Scalar::is_finite(*v));
             }
             let on_diagonal = diagonal_of(cols, i as u32).map_or(zero(), |k| values[k]);
-            survey.has_full_diagonal &= on_diagonal != zero();
-            survey.has_positive_diagonal &= on_diagonal.re() > zero();
-            if survey.is_dominant_by_rows {
+            is_full &= on_diagonal != zero();
+            is_positive &= on_diagonal.re() > zero();
+            if is_dominant {
                 let off = |j: u32, v: T| if i as u32 == j { -v.abs() } else { v.abs() };
                 let sum = cols.iter().zip(values).fold(zero::<T::Real>(), |sum, (&j, &v)| sum + off(j, v));
-                survey.is_dominant_by_rows = sum <= zero();
+                is_dominant = sum <= zero();
             }
             all += sizes.sum.to_f64();
             diagonal += on_diagonal.abs1().to_f64();
@@ -128,7 +144,18 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
         survey.bandwidth = (kl, ku);
         // A modulus is at least 1/√2 of |re| + |im|, and all of it for real numbers; sums round.
         let share = if T::IS_REAL { 1.0 } else { std::f64::consts::FRAC_1_SQRT_2 };
-        survey.may_be_dominant_by_columns = !(share * (all - diagonal) > diagonal * (1.0 + 1e-3));
+        survey.weight = if is_dominant {
+            Weight::ByRows
+        } else if share * (all - diagonal) > diagonal * (1.0 + 1e-3) {
+            Weight::Less
+        } else {
+            Weight::InAll
+        };
+        survey.diagonal = match (is_full, is_positive) {
+            (_, true) => DiagonalEntries::Positive,
+            (true, false) => DiagonalEntries::Full,
+            (false, false) => DiagonalEntries::Broken,
+        };
         if has_nonzeros {
             survey.sizes = (least.to_f64(), most.to_f64());
             survey.row_sizes = (least_row.to_f64(), most_row.to_f64());
@@ -199,8 +226,7 @@ mod tests {
         let a = Csr::new(3, 3, vec![0, 2, 5, 6], vec![0, 1, 0, 1, 2, 2], vec![4.0, -1.0, 0.0, 2.0, 1.0, -3.0]).unwrap();
         let s = a.survey();
         assert_eq!((s.zeros, s.bandwidth, s.single_rows), (1, (0, 1), 1));
-        assert!(s.is_finite && s.has_full_diagonal && !s.has_positive_diagonal);
-        assert!(s.is_dominant_by_rows && s.may_be_dominant_by_columns);
+        assert_eq!((s.is_finite, s.diagonal, s.weight), (true, DiagonalEntries::Full, Weight::ByRows));
         assert_eq!((s.sizes, s.row_sizes), ((1.0, 4.0), (2.0, 4.0)));
         assert_eq!([0, 1, 2].map(|i| s.extent(i)), [(0, 1), (1, 2), (2, 2)]);
     }
@@ -214,7 +240,7 @@ mod tests {
         assert!(!a.survey().is_finite && before.survey().is_finite);
         a.row_mut(0).1[0] = 1e308;
         a.values_mut()[1] = -1e308;
-        assert!(a.survey().is_finite && a.survey().has_full_diagonal);
+        assert!(a.survey().is_finite && a.survey().diagonal == DiagonalEntries::Full);
         assert_eq!(before.values(), [1.0, 2.0]);
     }
 
@@ -226,7 +252,7 @@ mod tests {
             assert_eq!(s.sizes, (1.5, (n * n) as f64 + 0.5));
             assert_eq!(s.row_sizes, (n as f64 + 0.5, (n * n) as f64 + 0.5));
             assert_eq!(s.bandwidth, (n - 1, n - 1));
-            assert!(s.has_positive_diagonal && s.is_dominant_by_rows == (n == 1));
+            assert_eq!((s.diagonal, s.weight == Weight::ByRows), (DiagonalEntries::Positive, n == 1));
         }
     }
 
@@ -235,9 +261,9 @@ mod tests {
         // [ 4  −2 ]
         // [ −4  2 ]
         let a = Csr::from_dense(faer::mat![[4.0, -2.0], [-4.0, 2.0]].as_ref()).unwrap();
-        assert!(!a.survey().is_dominant_by_rows && a.survey().may_be_dominant_by_columns);
+        assert_eq!(a.survey().weight, Weight::InAll);
         let a = Csr::from_dense(faer::mat![[4.0, -2.0], [-4.0, -1.0]].as_ref()).unwrap();
-        assert!(!a.survey().may_be_dominant_by_columns);
+        assert_eq!(a.survey().weight, Weight::Less);
     }
 
     #[test]
@@ -245,6 +271,6 @@ mod tests {
         let a = Csr::<f32>::new(2, 2, vec![0, 0, 0], vec![], vec![]).unwrap();
         let s = a.survey();
         assert_eq!((s.sizes, s.row_sizes, s.bandwidth), ((f64::INFINITY, 0.0), (f64::INFINITY, 0.0), (0, 0)));
-        assert!(!s.has_full_diagonal && s.is_finite);
+        assert!(s.diagonal == DiagonalEntries::Broken && s.is_finite);
     }
 }

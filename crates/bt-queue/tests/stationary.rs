@@ -253,7 +253,9 @@ fn random_chains_in_any_order() {
 /// Rates alone.
 fn alone(n: usize, entries: &[(usize, usize, f64)]) -> Result<Generator, Error> {
     let mut coo = Coo::new(n, n).unwrap();
-    entries.iter().for_each(|&(i, j, v)| coo.push(i, j, v).unwrap());
+    for &(i, j, v) in entries {
+        coo.push(i, j, v).unwrap();
+    }
     Generator::from_rates_alone(coo.to_csr().unwrap())
 }
 

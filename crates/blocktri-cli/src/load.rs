@@ -58,12 +58,7 @@ pub fn rhs(file: &Path, n: usize, watch: &mut dyn Monitor, cancel: &CancelToken)
         (true, 0) => Err(InputError::DimensionMismatch { what: "the columns", expected: 1, found: 0 }),
         (true, _) => Ok(()),
     };
-    let read = if is_standard(file) {
-        read_columns_from(io::stdin(), label(file), &accept, watch)
-    } else {
-        read_columns(file, &accept, watch)
-    };
-    read.map_err(|e| match e {
+    columns(file, &accept, watch).map_err(|e| match e {
         InputError::DimensionMismatch { what: "the columns", .. } => {
             Failure::io(&label(file), &"there is no right-hand side: the file has 0 columns")
         }
@@ -75,6 +70,19 @@ pub fn rhs(file: &Path, n: usize, watch: &mut dyn Monitor, cancel: &CancelToken)
         .detail("found", found),
         other => failure(&other, file, cancel),
     })
+}
+
+/// Reads columns of a shape that `accept` has nothing against; `-` is standard input.
+fn columns(
+    file: &Path,
+    accept: &dyn Fn(usize, usize) -> std::result::Result<(), InputError>,
+    watch: &mut dyn Monitor,
+) -> std::result::Result<Columns, InputError> {
+    if is_standard(file) {
+        read_columns_from(io::stdin(), label(file), accept, watch)
+    } else {
+        read_columns(file, accept, watch)
+    }
 }
 
 /// Reads one column of n real numbers; `-` is standard input.
@@ -89,13 +97,7 @@ pub fn column(file: &Path, n: usize, cancel: &CancelToken) -> Result<Vec<f64>> {
         let why = format!("it is {rows} × {columns}, and {n} × 1 is wanted");
         Err(InputError::InvalidStructure { what: "column", why })
     };
-    let watch = &mut cancel.clone();
-    let read = if is_standard(file) {
-        read_columns_from(io::stdin(), label(file), &accept, watch)
-    } else {
-        read_columns(file, &accept, watch)
-    };
-    match read.map_err(|e| failure(&e, file, cancel))?.values {
+    match columns(file, &accept, &mut cancel.clone()).map_err(|e| failure(&e, file, cancel))?.values {
         AnyDense::Real(x) => Ok(x.col_as_slice(0).to_vec()),
         AnyDense::Complex(_) => Err(Failure::io(&label(file), &"the numbers are complex, and real ones are wanted")),
     }

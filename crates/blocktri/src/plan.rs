@@ -360,13 +360,14 @@ impl<'a, T: Scalar> List<'a, T> {
         if !self.may_gain(GAIN * passes) {
             return;
         }
-        let least = self.seconds(&iteration_work(self.a, KrylovMethod::Cg, LEAST_STEPS));
+        let products = elimination_products(self.a);
+        let least = self.seconds(&iteration_work(self.a, products, KrylovMethod::Cg, LEAST_STEPS));
         if !self.may_gain(GAIN * least) {
             return;
         }
         let definite = self.is_definite();
         let (method, precond) = iteration(definite);
-        let work = iteration_work(self.a, method, LEAST_STEPS);
+        let work = iteration_work(self.a, products, method, LEAST_STEPS);
         let bytes = (3 * nnz * (number + 4) + 16 * n * number) as u64;
         let structure = if definite { "Hermitian, positive diagonal" } else { "probed" };
         self.push(Krylov::new(method, precond), Reorder::None, work, bytes, structure.into());
@@ -412,16 +413,16 @@ pub(crate) fn iteration(definite: bool) -> (KrylovMethod, Precond) {
 
 /// Incomplete factors on the pattern of A, some five passes over it and the products of their elimination, and so many steps: a product
 /// with A and a solve with the factors once or twice each, and vectors.
-pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, method: KrylovMethod, count: f64) -> Work {
+pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, products: f64, method: KrylovMethod, count: f64) -> Work {
     let (n, nnz) = (a.nrows() as f64, a.nnz() as f64);
     let visits = if method.is_symmetric() { 1.0 } else { 2.0 };
     // A product reads and writes what it meets in other rows: four visits.
-    let steps = 5.0 * nnz + 4.0 * elimination_products(a) + count * visits * (2.0 * nnz + 6.0 * n);
+    let steps = 5.0 * nnz + 4.0 * products + count * visits * (2.0 * nnz + 6.0 * n);
     Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved: 0.0, ordered: 0.0 }
 }
 
 /// Products of an elimination on the pattern of A: Σₖ (entries below aₖₖ)·(entries right of it), which one full row and column make n².
-fn elimination_products<T: Scalar>(a: &Csr<T>) -> f64 {
+pub(crate) fn elimination_products<T: Scalar>(a: &Csr<T>) -> f64 {
     let n = a.nrows();
     let (mut below, mut right) = (vec![0u32; n], vec![0u32; n]);
     for i in 0..n {

@@ -20,7 +20,7 @@ pub struct Doubled {
 
 /// s + e = a + b
 #[inline(always)]
-fn sum(a: f64, b: f64) -> (f64, f64) {
+pub(crate) fn sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     let z = s - a;
     (s, (a - (s - z)) + (b - z))
@@ -44,7 +44,7 @@ pub(crate) fn split(a: f64) -> (f64, f64) {
 
 /// p + e = a·b
 #[inline(always)]
-fn product(a: f64, b: f64) -> (f64, f64) {
+pub(crate) fn product(a: f64, b: f64) -> (f64, f64) {
     let ((ah, al), (bh, bl)) = (split(a), split(b));
     let p = a * b;
     (p, al * bl - (((p - ah * bh) - al * bh) - ah * bl))

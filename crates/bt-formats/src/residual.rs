@@ -21,7 +21,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::csr::Csr;
-use crate::doubled::split;
+use crate::doubled::{self, split, sum};
 use crate::operator::{Matrix, Op, Par};
 use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar, ScalarKind, c64};
@@ -46,7 +46,7 @@ impl Split {
     }
 }
 
-/// p and e with p + e = a·x.
+/// p and e with p + e = a·x, of numbers that have been split.
 #[inline(always)]
 fn split_product(a: Split, x: Split) -> (f64, f64) {
     let p = a.value * x.value;
@@ -57,18 +57,10 @@ fn split_product(a: Split, x: Split) -> (f64, f64) {
 #[inline(always)]
 fn product(fused: bool, a: f64, x: f64) -> (f64, f64) {
     if !fused {
-        return split_product(Split::new(a), Split::new(x));
+        return doubled::product(a, x);
     }
     let p = a * x;
     (p, a.mul_add(x, -p))
-}
-
-/// s and t with s + t = a + b.
-#[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let s = a + b;
-    let z = s - a;
-    (s, (a - (s - z)) + (b - z))
 }
 
 /// A sum and what rounding took from it.
@@ -85,7 +77,7 @@ impl Sum {
     #[inline(always)]
     fn add_product(&mut self, a: f64, x: Split) {
         let (p, e) = split_product(Split::new(a), x);
-        let (s, t) = two_sum(self.high, p);
+        let (s, t) = sum(self.high, p);
         self.high = s;
         self.low += e + t;
         self.taken += e.abs() + t.abs();
@@ -102,7 +94,7 @@ impl Sum {
     #[inline(always)]
     fn add_fused(&mut self, a: f64, x: f64) {
         let (p, e) = product(true, a, x);
-        let (s, t) = two_sum(self.high, p);
+        let (s, t) = sum(self.high, p);
         self.high = s;
         self.low += e + t;
         self.taken += e.abs() + t.abs();
@@ -187,6 +179,7 @@ struct Done {
 
 impl Done {
     /// With sums that split numbers cannot have spoilt either.
+    #[inline(always)]
     fn is_in_range(&self) -> bool {
         let limit = 2f64.powi(RANGE.1);
         self.modulus.is_finite() && self.sum <= limit && self.denominator <= limit
@@ -283,7 +276,6 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
         // Where there are vectors there is a fused multiply-add; without one the library's is slow.
         let fused = size_of::<S::f64s>() > size_of::<f64>();
         let Self { a, x, b, rows, mut r, low, totals } = self;
-        let limit = 2f64.powi(RANGE.1);
         let mut t = Totals::default();
         for (k, i) in rows.enumerate() {
             let (cols, values) = a.row(i);
@@ -302,8 +294,7 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
                 row.entries = cols.len() as u32;
                 row.finish()
             };
-            let in_range = row.modulus < f64::INFINITY && row.sum <= limit && row.denominator <= limit;
-            if !in_range || row.denominator < low {
+            if !row.is_in_range() || row.denominator < low {
                 return;
             }
             if let Some(r) = &mut r {
@@ -353,7 +344,7 @@ impl Lanes {
             self.sums[l] += v.abs();
             self.denominators[l] += v.abs() * x.abs();
             let (p, e) = product(fused, -v, x);
-            let (s, t) = two_sum(self.high[l], p);
+            let (s, t) = sum(self.high[l], p);
             self.high[l] = s;
             self.low[l] += e + t;
             self.taken[l] += e.abs() + t.abs();
@@ -364,7 +355,7 @@ impl Lanes {
     #[inline(always)]
     fn fold(&mut self, half: usize) {
         for l in 0..half {
-            let (s, t) = two_sum(self.high[l], self.high[l + half]);
+            let (s, t) = sum(self.high[l], self.high[l + half]);
             self.high[l] = s;
             self.low[l] += self.low[l + half] + t;
             self.taken[l] += self.taken[l + half] + t.abs();
@@ -394,7 +385,7 @@ fn long_row<T: Scalar>(fused: bool, cols: &[u32], values: &[T], x: &[T], b: T) -
     lanes.fold(2);
     lanes.fold(1);
     let mut row = starting_with(b);
-    let (s, t) = two_sum(row.re.high, lanes.high[0]);
+    let (s, t) = sum(row.re.high, lanes.high[0]);
     row.re = Sum { high: s, low: lanes.low[0] + t, taken: lanes.taken[0] + t.abs() };
     row.sum = lanes.sums[0];
     row.denominator += lanes.denominators[0];

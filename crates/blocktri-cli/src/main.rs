@@ -30,7 +30,7 @@ use std::time::Duration;
 use crate::args::{Cli, Command, Global};
 use crate::exit::{Exit, Failure, Reply, Result};
 use blocktri::CancelToken;
-use bt_formats::memory;
+use bt_formats::{buffers, memory};
 use bt_simd::Isa;
 use clap::CommandFactory;
 
@@ -87,7 +87,7 @@ fn work(cli: Cli) -> Result<Reply> {
         memory::set_limit(limit);
     }
     let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(threads) = global.threads {
+    if let Some(threads) = global.threads.or_else(buffers::threads_with_room) {
         pool = pool.num_threads(threads);
     }
     pool.build_global().map_err(|e| Failure::usage(format!("cannot start the threads: {e}")))?;
@@ -107,6 +107,7 @@ fn work(cli: Cli) -> Result<Reply> {
         .name("blocktri".into())
         .stack_size(STACK)
         .spawn(move || {
+            buffers::take();
             let ending = match catch_unwind(AssertUnwindSafe(|| dispatch(command, &global, &token))) {
                 Ok(Ok(reply)) => Ending::Reply(reply),
                 Ok(Err(failure)) => Ending::Failure(failure),

@@ -49,7 +49,7 @@ pub fn run(args: &QueueArgs, global: &Global, cancel: &CancelToken) -> Result<Re
         ("--start", start),
     ];
     output::check_names(global, &inputs, &[("--output", args.output.as_deref()), ("--plot", args.plot.as_deref())])?;
-    let formats = if args.sweep.is_some() { &FORMATS[1..] } else { &FORMATS[..] };
+    let formats = if args.sweep.is_some() { &TABLES[..] } else { &DISTRIBUTIONS[..] };
     args.output.as_deref().map(|name| Format::of(name, formats)).transpose()?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     let picture = args.plot.as_deref().map(Picture::create).transpose()?;
@@ -100,8 +100,8 @@ pub fn failure(error: &Error, file: Option<&Path>) -> Failure {
     }
 }
 
-/// Formats of distributions; of tables the last.
-const FORMATS: [Format; 2] = [Format::MatrixMarket, Format::Csv];
+const DISTRIBUTIONS: [Format; 3] = [Format::MatrixMarket, Format::Csv, Format::Json];
+const TABLES: [Format; 2] = [Format::Csv, Format::Json];
 
 /// Files to write.
 struct Targets {
@@ -110,10 +110,6 @@ struct Targets {
 }
 
 impl Targets {
-    fn is_table(&self) -> bool {
-        self.output.as_ref().is_some_and(|o| Format::of(o.name(), &FORMATS).is_ok_and(|f| f == Format::Csv))
-    }
-
     /// Writes both, and only then lets them appear.
     fn write(self, fill: impl FnOnce(&mut Output) -> Result<()>, svg: impl FnOnce() -> String) -> Result<()> {
         let mut written = Vec::new();
@@ -185,10 +181,9 @@ fn cloud(
     let mode = model.space().state(pi.mode(), order);
     let title = format!("cloud model, {}, {}", size_in_words(&p), p.form_name());
 
-    let table = targets.is_table();
     let comment = format!("stationary distribution by level: blocktri queue {}", p.as_options());
     targets.write(
-        |output| write_pi(output, table, &comment, &in_level_order(&model, order, &pi)),
+        |output| write_pi(output, &comment, &in_level_order(&model, order, &pi)),
         || {
             picture(
                 &title,
@@ -316,23 +311,40 @@ fn in_level_order(model: &CloudModel, order: Order, pi: &Stationary) -> Vec<(Opt
 }
 
 /// π as an array, or as a table with logarithms.
-fn write_pi(output: &mut Output, table: bool, comment: &str, states: &[(Option<State>, Scaled)]) -> Result<()> {
-    if !table {
-        let x: Vec<f64> = states.iter().map(|s| s.1.to_f64()).collect();
-        return load::write_dense(output, MatRef::from_column_major_slice(&x, x.len(), 1), &[comment.to_owned()]);
-    }
-    output.write(|w| {
-        let model = states.first().is_some_and(|s| s.0.is_some());
-        writeln!(w, "{}probability,log10", if model { "tasks,level," } else { "state," })?;
-        for (i, (state, p)) in states.iter().enumerate() {
-            match state {
-                Some(State { tasks, level }) => write!(w, "{tasks},{level},")?,
-                None => write!(w, "{i},")?,
-            }
-            writeln!(w, "{:e},{}", p.to_f64(), p.log10())?;
+fn write_pi(output: &mut Output, comment: &str, states: &[(Option<State>, Scaled)]) -> Result<()> {
+    match Format::of(output.name(), &DISTRIBUTIONS)? {
+        Format::MatrixMarket => {
+            let x: Vec<f64> = states.iter().map(|s| s.1.to_f64()).collect();
+            load::write_dense(output, MatRef::from_column_major_slice(&x, x.len(), 1), &[comment.to_owned()])
         }
-        Ok(())
-    })
+        Format::Csv => output.write(|w| {
+            let model = states.first().is_some_and(|s| s.0.is_some());
+            writeln!(w, "{}probability,log10", if model { "tasks,level," } else { "state," })?;
+            for (i, (state, p)) in states.iter().enumerate() {
+                match state {
+                    Some(State { tasks, level }) => write!(w, "{tasks},{level},")?,
+                    None => write!(w, "{i},")?,
+                }
+                writeln!(w, "{:e},{}", p.to_f64(), p.log10())?;
+            }
+            Ok(())
+        }),
+        Format::Json => output.write(|w| {
+            write!(w, "{{\"schema\":1,\"states\":[")?;
+            for (i, (state, p)) in states.iter().enumerate() {
+                let comma = if i > 0 { "," } else { "" };
+                let (probability, log10) = (p.to_f64(), finite(p.log10()));
+                let row = match state {
+                    Some(State { tasks, level }) => {
+                        json!({ "tasks": tasks, "level": level, "probability": probability, "log10": log10 })
+                    }
+                    None => json!({ "state": i, "probability": probability, "log10": log10 }),
+                };
+                write!(w, "{comma}\n{row}")?;
+            }
+            writeln!(w, "\n]}}")
+        }),
+    }
 }
 
 /// A chain from a file.
@@ -364,11 +376,10 @@ fn chain(
 
     let name = file.display().to_string();
     let title = format!("π of {}", file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
-    let table = targets.is_table();
     targets.write(
         |output| {
             let states: Vec<_> = pi.probabilities().iter().map(|&p| (None, p)).collect();
-            write_pi(output, table, &format!("stationary distribution of {name}"), &states)
+            write_pi(output, &format!("stationary distribution of {name}"), &states)
         },
         || {
             if let Some(levels) = &levels {
@@ -435,6 +446,17 @@ fn swept(
     let costs = args.costs();
     let rows = || over.values.iter().zip(&plans);
 
+    let json_rows: Vec<Value> = rows()
+        .map(|(&value, c)| {
+            let mut row = plan(c, costs.as_ref(), unit);
+            row[&over.name] = value.into();
+            row
+        })
+        .collect();
+    let json = json!({
+        "schema": 1, "model": model_as_json(&p, Some(over), unit), "sweep": over.name, "plans": json_rows,
+        "seconds": { "total": seconds },
+    });
     let table = |w: &mut dyn Write| -> io::Result<()> {
         write!(w, "{},in_advance,mean_on,on_95,utilisation,waiting,loss,time_in_system,switches", over.name)?;
         writeln!(w, "{}", if costs.is_some() { ",cost_per_hour,cheapest_in_advance" } else { "" })?;
@@ -452,7 +474,10 @@ fn swept(
     };
     let title = format!("resources to have on, by {}", over.name);
     targets.write(
-        |output| output.write(table),
+        |output| match Format::of(output.name(), &TABLES)? {
+            Format::Json => output.write(|w| writeln!(w, "{json}")),
+            _ => output.write(table),
+        },
         || {
             let curve = |k: usize, name: &str, y: &dyn Fn(&Capacity) -> f64| Series {
                 name: name.into(),
@@ -475,17 +500,6 @@ fn swept(
         },
     )?;
 
-    let json_rows: Vec<Value> = rows()
-        .map(|(&value, c)| {
-            let mut row = plan(c, costs.as_ref(), unit);
-            row[&over.name] = value.into();
-            row
-        })
-        .collect();
-    let json = json!({
-        "schema": 1, "model": model_as_json(&p, Some(over), unit), "sweep": over.name, "plans": json_rows,
-        "seconds": { "total": seconds },
-    });
     let mut page = Page::new(format!("{title}: {}", p.as_options_of(Some(over))));
     page.line(
         &over.name,

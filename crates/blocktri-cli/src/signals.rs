@@ -2,9 +2,15 @@
 //!
 //! A signal that is ignored at the start stays ignored: `nohup` relies on it for SIGHUP, shells without job control
 //! for the SIGINT of background jobs. SIGXFSZ (`ulimit -f`) is caught and forgotten, so that the write that meets the
-//! limit fails with a reason instead.
+//! limit fails with a reason instead. SIGABRT, by which an allocation without a way to fail ends a program after its
+//! message, ends this one with the exit code of too little memory, without an image of it on the disk.
 
 use std::io;
+#[cfg(unix)]
+use std::sync::{Arc, atomic::AtomicBool};
+
+#[cfg(unix)]
+use crate::exit::Exit;
 
 /// Calls `tell` on every signal that ends programs, from a thread of its own.
 ///
@@ -13,10 +19,11 @@ use std::io;
 #[cfg(unix)]
 pub fn listen(tell: impl Fn() + Send + 'static) -> io::Result<()> {
     use signal_hook::consts::{
-        SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+        SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
     };
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
-    signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default())?;
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    signal_hook::flag::register_conditional_shutdown(SIGABRT, Exit::Usage.code().into(), Arc::new(AtomicBool::new(true)))?;
     let ending = [SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU];
     let heard = ending.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
     let mut signals = signal_hook::iterator::Signals::new(heard)?;

@@ -116,6 +116,14 @@ fn endings_decide_what_is_written() {
     sandbox.run("solve A.mtx --method hbisa --blocks 1 --history h.json").expect(0);
     let history: serde_json::Value = serde_json::from_str(&sandbox.read("h.json")).unwrap();
     assert_eq!((&history["norm"], &history["curves"][0][0][0]), (&"relative_residual".into(), &0.into()));
+    let model = "queue --resources 3 --threshold 2 --lambda 1";
+    let read = |name: &str| serde_json::from_str::<serde_json::Value>(&sandbox.read(name)).unwrap();
+    sandbox.run(&format!("{model} -o pi.json")).expect(0);
+    let states = read("pi.json")["states"].as_array().unwrap().clone();
+    let sum: f64 = states.iter().map(|state| state["probability"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-14 && states[0]["tasks"] == 0 && states[0]["level"] == 1, "{states:?}");
+    sandbox.run("queue --resources 3 --threshold 2 --sweep lambda=1:2:1 -o plans.json").expect(0);
+    assert_eq!(read("plans.json")["plans"][1]["lambda"], 2.0);
     // Packed, and read again.
     sandbox.run("solve A.mtx -b b.mtx -o x.mtx.gz").expect(0);
     assert_eq!(std::fs::read(sandbox.path("x.mtx.gz")).unwrap()[..2], [0x1f, 0x8b]);
@@ -128,7 +136,8 @@ fn endings_decide_what_is_written() {
         ("solve A.mtx -o x.mtx.xz", ".mtx, .csv, .json"),
         ("solve A.mtx --method hbisa --history h.txt", ".csv, .json"),
         ("generate tridiagonal --n 3 -o A.csv", ".mtx"),
-        ("queue --resources 3 --threshold 2 --lambda 1 -o pi.txt", ".mtx, .csv"),
+        ("queue --resources 3 --threshold 2 --lambda 1 -o pi.txt", ".mtx, .csv, .json"),
+        ("queue --resources 3 --threshold 2 --sweep lambda=1:2:1 -o plans.mtx", ".csv, .json"),
         ("info A.mtx --spy A.mtx.gif", ".svg or .png"),
     ] {
         let run = sandbox.run(line).expect(2);

@@ -6,6 +6,7 @@
 mod atomic_file;
 mod band;
 mod block_tridiagonal;
+pub mod buffers;
 mod convert;
 mod coo;
 mod csr;

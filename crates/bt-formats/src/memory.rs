@@ -75,6 +75,11 @@ pub fn available() -> Option<u64> {
     room(&from_system)
 }
 
+/// Bytes of address space left to this process under its limits (`ulimit -v`, `-d`); `None` where it has none.
+pub fn address_space() -> Option<u64> {
+    under_limits(&from_system)
+}
+
 /// Bytes that may still be taken under the limit set; `None` where nothing is known and nothing was set.
 pub fn allowed() -> Option<u64> {
     let limit = *LIMIT.read().unwrap_or_else(PoisonError::into_inner);
@@ -138,11 +143,13 @@ fn from_system(path: &str) -> Option<String> {
 
 fn room(files: Files<'_>) -> Option<u64> {
     let memory = files("/proc/meminfo").and_then(|text| kibibytes(&text, "MemAvailable:"));
-    let limits = files("/proc/self/limits").unwrap_or_default();
+    [memory, control_groups(files), under_limits(files)].into_iter().flatten().min()
+}
+
+fn under_limits(files: Files<'_>) -> Option<u64> {
+    let limits = files("/proc/self/limits")?;
     let left = |limit: &str, used: &str| Some(soft_limit(&limits, limit)?.saturating_sub(status(files, used)?));
-    let address_space = left("Max address space", "VmSize:");
-    let data = left("Max data size", "VmData:");
-    [memory, control_groups(files), address_space, data].into_iter().flatten().min()
+    [left("Max address space", "VmSize:"), left("Max data size", "VmData:")].into_iter().flatten().min()
 }
 
 /// A line `name   123 kB` in bytes.

@@ -244,6 +244,22 @@ fn integers_that_are_rounded_are_counted() {
 }
 
 #[test]
+fn numbers_below_the_range_are_counted() {
+    let notes = |text: &str| read_system_from(text.as_bytes(), "case", RhsInFile::Skip, &mut ()).unwrap().notes;
+    let real = "%%MatrixMarket matrix coordinate real general\n";
+    // The least double, zeros with an exponent, and a number that is rounded up to the least double.
+    assert!(notes(&format!("{real}1 4 4\n1 1 4.9e-324\n1 2 0.000e-400\n1 3 -0E5\n1 4 3e-324\n")).is_empty());
+    let note = "a number below the range of doubles, in line 5, was read as 0";
+    assert_eq!(notes(&format!("{real}% 1e-400 is none\n2 2 2\n1 1 5\n2 2 -1.5D-400\n")), [note]);
+    let complex = "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1e-400 2e-330\n";
+    let two = "2 numbers below the range of doubles were read as 0, the first of them in line 3";
+    assert_eq!(notes(complex), [two]);
+    let array = "%%MatrixMarket matrix array real general\n2 1\n% 1e-400 is none\n1\n1e-400\n";
+    let columns = read_columns_from(array.as_bytes(), "case", &|_, _| Ok(()), &mut ()).unwrap();
+    assert_eq!(columns.notes, [note]);
+}
+
+#[test]
 fn arrays_with_a_triangle_too_many_are_explained() {
     let skew = "%%MatrixMarket matrix array real skew-symmetric\n3 3\n0\n1\n2\n0\n3\n0\n";
     let (kind, line, message) = refusal(skew.as_bytes());

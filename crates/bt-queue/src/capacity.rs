@@ -77,6 +77,7 @@ pub struct Capacity {
     pub turn_off_rate: f64,
     exact_loss: Scaled,
     tasks_per_resource: usize,
+    resources: usize,
 }
 
 /// Prices in any currency.
@@ -140,6 +141,7 @@ impl Capacity {
             turn_off_rate: off,
             marginals,
             tasks_per_resource: k,
+            resources: space.n_levels(),
         }
     }
 
@@ -148,9 +150,10 @@ impl Capacity {
         self.exact_loss.log10()
     }
 
-    /// ⌈M/K⌉ for the most probable number of tasks M: the paper's number of resources to turn on in advance.
+    /// ⌈M/K⌉ for the most probable number of tasks M, at most all resources: the paper's number of resources to turn on
+    /// in advance.
     pub fn in_advance(&self) -> usize {
-        self.marginals.tasks.mode().div_ceil(self.tasks_per_resource)
+        self.marginals.tasks.mode().div_ceil(self.tasks_per_resource).min(self.resources)
     }
 
     /// Mean cost per hour of running as the model does, rates being per `unit`:
@@ -163,21 +166,22 @@ impl Capacity {
     }
 
     /// The cheapest number of resources r to have on in advance, and its cost per hour: the smallest minimiser of
-    /// `resource_hour`·r + `waiting_task_hour`·E max(i − rK, 0) over r ≤ the most that any number of tasks needs, for tasks
-    /// distributed as in π.
+    /// `resource_hour`·r + `waiting_task_hour`·E max(i − rK, 0) over r ≤ the number of resources, for tasks distributed as
+    /// in π.
     pub fn cheapest_in_advance(&self, costs: &Costs) -> (usize, f64) {
         let k = self.tasks_per_resource;
-        let most = self.marginals.tasks.iter().last().map_or(0, |(i, _)| i.div_ceil(k));
         // E max(i − rK, 0) = Σ_{t ≥ rK} P(i > t), from the largest r down.
         let mut beyond: Vec<f64> = self.marginals.tasks.iter().map(|(_, p)| p).collect();
         for i in (1..beyond.len()).rev() {
             beyond[i - 1] += beyond[i];
         }
-        let mut waiting = 0.0;
-        let mut best = (most, costs.resource_hour * most as f64);
+        let cost = |r: usize, waiting: f64| costs.resource_hour * r as f64 + costs.waiting_task_hour * waiting;
+        let most = self.resources;
+        let mut waiting: f64 = beyond.iter().skip(most * k + 1).sum();
+        let mut best = (most, cost(most, waiting));
         for r in (0..most).rev() {
-            waiting += (r * k..(r + 1) * k).map(|t| beyond.get(t + 1).copied().unwrap_or(0.0)).sum::<f64>();
-            let cost = costs.resource_hour * r as f64 + costs.waiting_task_hour * waiting;
+            waiting += beyond.iter().skip(r * k + 1).take(k).sum::<f64>();
+            let cost = cost(r, waiting);
             if cost <= best.1 {
                 best = (r, cost);
             }

@@ -208,7 +208,8 @@ pub struct QueueArgs {
     /// Where a given chain starts: a state, from 0, or a file with a probability for each state [default: 0]
     #[arg(long, value_name = "STATE|FILE.mtx", requires = "times", conflicts_with_all = OF_A_MODEL)]
     pub start: Option<StartArg>,
-    /// Where π goes: .mtx (n × 1, by level or in the order of the file), or .csv with log10 π; with --sweep the table
+    /// Where π goes: .mtx (n × 1, by level or in the order of the file), or .csv and .json with log10 π; with --sweep
+    /// the table, .csv or .json
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Picture of π, or with --sweep of the plans

@@ -15,7 +15,7 @@ use super::header::{Field, Header, Layout, Symmetry};
 use super::source::Lines;
 use super::token::{
     Fault, blanks, careful_index, careful_integer, careful_number, digits, integer, is_no_double, line_end, number,
-    shown, skip_blanks, tokens,
+    shown, skip_blanks, tokens, vanishes,
 };
 use crate::error::{Error, ParseKind, Result};
 use crate::memory;
@@ -25,20 +25,23 @@ use crate::scalar::Scalar;
 /// Bytes of text that one task parses: its entries stay in the second-level cache.
 const PIECE: usize = 192 << 10;
 
-/// Integers that are no double: they were rounded.
+/// Numbers of the file that are no doubles, by more than rounding in the last digit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RoundedIntegers {
+pub(super) struct Rounded {
+    /// Integers beyond 2⁵³ that are no double.
+    integers: Tally,
+    /// Numbers so small that the nearest double is 0.
+    vanished: Tally,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
     count: usize,
     /// Line of the first one, from 1.
     line: u64,
 }
 
-impl RoundedIntegers {
-    /// Counts one more in this line.
-    fn add(&mut self, line: u64) {
-        self.join(Self { count: 1, line }, 0);
-    }
-
+impl Tally {
     /// Adds those that follow after `lines` lines.
     fn join(&mut self, next: Self, lines: u64) {
         if self.count == 0 {
@@ -46,24 +49,49 @@ impl RoundedIntegers {
         }
         self.count += next.count;
     }
+}
 
-    /// A sentence about them, if there are any.
-    pub(super) fn note(self) -> Option<String> {
-        let line = self.line;
-        match self.count {
-            0 => None,
-            1 => Some(format!("an integer beyond 2^53, in line {line}, was rounded to the nearest double")),
-            k => Some(format!(
-                "{k} integers beyond 2^53 were rounded to the nearest doubles, the first of them in line {line}"
-            )),
-        }
+impl Rounded {
+    /// Looks at the values of one line.
+    fn look<'a>(&mut self, field: Field, values: impl Iterator<Item = &'a [u8]>, line: u64) {
+        let (tally, is_one): (_, fn(&[u8]) -> bool) = match field {
+            Field::Integer => (&mut self.integers, is_no_double),
+            _ => (&mut self.vanished, vanishes),
+        };
+        values.filter(|token| is_one(token)).for_each(|_| tally.join(Tally { count: 1, line }, 0));
+    }
+
+    /// Adds those that follow after `lines` lines.
+    fn join(&mut self, next: Self, lines: u64) {
+        self.integers.join(next.integers, lines);
+        self.vanished.join(next.vanished, lines);
+    }
+
+    /// A sentence about each kind that there is.
+    pub(super) fn notes(self) -> Vec<String> {
+        let sentence = |tally: Tally, one: &str, many: &str| match tally {
+            Tally { count: 0, .. } => None,
+            Tally { count: 1, line } => Some(one.replace("LINE", &line.to_string())),
+            Tally { count, line } => Some(format!("{count} {many}, the first of them in line {line}")),
+        };
+        let integers = sentence(
+            self.integers,
+            "an integer beyond 2^53, in line LINE, was rounded to the nearest double",
+            "integers beyond 2^53 were rounded to the nearest doubles",
+        );
+        let vanished = sentence(
+            self.vanished,
+            "a number below the range of doubles, in line LINE, was read as 0",
+            "numbers below the range of doubles were read as 0",
+        );
+        integers.into_iter().chain(vanished).collect()
     }
 }
 
 /// What came out of a piece of text.
 struct Parsed<P> {
     data: P,
-    rounded: RoundedIntegers,
+    rounded: Rounded,
     /// Entries of the file, before the fault if there is one.
     entries: usize,
     /// Lines, before the fault if there is one.
@@ -79,7 +107,7 @@ pub(super) fn coordinate<T: Scalar>(
     lines: Lines<'_>,
     h: &Header,
     monitor: &mut dyn Monitor,
-) -> Result<(Vec<Piece<T>>, RoundedIntegers)> {
+) -> Result<(Vec<Piece<T>>, Rounded)> {
     let buckets = Buckets::of(h.nrows);
     let mut pieces: Vec<Piece<T>> = Vec::new();
     let (mut total, mut asked) = (0, 0);
@@ -108,7 +136,7 @@ pub(super) fn array<T: Scalar>(
     lines: Lines<'_>,
     h: &Header,
     monitor: &mut dyn Monitor,
-) -> Result<(Vec<T>, RoundedIntegers)> {
+) -> Result<(Vec<T>, Rounded)> {
     let mut all = Vec::new();
     let rounded = each_piece(
         lines,
@@ -140,10 +168,10 @@ fn each_piece<P: Send>(
     monitor: &mut dyn Monitor,
     parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
     mut absorb: impl FnMut(P) -> Result<()>,
-) -> Result<RoundedIntegers> {
+) -> Result<Rounded> {
     let (mut source, mut chunk, start, mut line) = lines.into_rest();
     let (mut text, mut spare, mut entries) = (start..chunk.len(), Vec::new(), 0);
-    let mut rounded = RoundedIntegers::default();
+    let mut rounded = Rounded::default();
     loop {
         let pieces = cut(&chunk[text.clone()]);
         let (next, parsed) = rayon::join(
@@ -244,7 +272,7 @@ fn entries<T: Scalar>(
     let copies = if h.symmetry == Symmetry::General { 1 } else { 2 };
     let mut out: Vec<Entry<T>> = Vec::with_capacity(copies * bound(text, 4));
     let (mut count, mut lines, mut fault) = (0, 0, None);
-    let mut rounded = RoundedIntegers::default();
+    let mut rounded = Rounded::default();
     while !text.is_empty() {
         let (i, j, v) = if let Some((entry, rest)) = quick_entry(text, h, &part) {
             text = rest;
@@ -262,9 +290,7 @@ fn entries<T: Scalar>(
                         lines += 1;
                         continue;
                     };
-                    if h.field == Field::Integer && tokens(line).nth(2).is_some_and(is_no_double) {
-                        rounded.add(lines + 1);
-                    }
+                    rounded.look(h.field, tokens(line).skip(2), lines + 1);
                     entry
                 }
             }
@@ -369,7 +395,7 @@ fn careful_value<T: Scalar>(words: &[&[u8]], field: Field) -> Result<T, Fault> {
 fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
     let mut out = Vec::with_capacity(bound(text, 2));
     let (mut lines, mut fault) = (0, None);
-    let mut rounded = RoundedIntegers::default();
+    let mut rounded = Rounded::default();
     let quick = |text| {
         let (re, s) = number::<T>(skip_blanks(text))?;
         Some((T::from_parts(re, 0.0), line_end(s)?))
@@ -385,11 +411,10 @@ fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
         }
         let (line, rest) = split_line(text);
         match careful_array_line::<T>(line, h) {
-            Ok(value) => {
-                out.extend(value);
-                if h.field == Field::Integer && tokens(line).next().is_some_and(is_no_double) {
-                    rounded.add(lines + 1);
-                }
+            Ok(None) => {}
+            Ok(Some(value)) => {
+                out.push(value);
+                rounded.look(h.field, tokens(line), lines + 1);
             }
             Err(f) => {
                 fault = Some(f);

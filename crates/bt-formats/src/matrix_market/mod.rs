@@ -30,7 +30,7 @@ use std::path::Path;
 use faer::Mat;
 
 use self::assemble::{Buckets, Piece, assemble};
-use self::body::RoundedIntegers;
+use self::body::Rounded;
 use self::header::Comments;
 use self::source::{Lines, Source};
 use crate::csr::Csr;
@@ -127,7 +127,7 @@ pub(crate) fn any_from(mut lines: Lines<'_>, monitor: &mut dyn Monitor) -> Resul
         let (a, rounded) = csr_body(lines, &header, monitor)?;
         (AnyMatrix::Real(a), rounded)
     };
-    Ok(System { matrix, rhs: None, notes: rounded.note().into_iter().collect() })
+    Ok(System { matrix, rhs: None, notes: rounded.notes() })
 }
 
 /// Right-hand sides whose rows and columns are accepted before the rest of the file is read.
@@ -145,7 +145,7 @@ pub(crate) fn columns_from(
         let (x, rounded) = dense_body(lines, &header, monitor)?;
         (AnyDense::Real(x), rounded)
     };
-    Ok(Columns { values, notes: rounded.note().into_iter().collect() })
+    Ok(Columns { values, notes: rounded.notes() })
 }
 
 fn check_field<T: Scalar>(h: &Header) -> Result<()> {
@@ -156,7 +156,7 @@ fn check_field<T: Scalar>(h: &Header) -> Result<()> {
     Ok(())
 }
 
-fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Csr<T>, RoundedIntegers)> {
+fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Csr<T>, Rounded)> {
     check_field::<T>(h)?;
     let (pieces, rounded) = match h.layout {
         Layout::Coordinate => body::coordinate(lines, h, monitor)?,
@@ -177,7 +177,7 @@ fn csr_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) 
     Ok((assemble(h.nrows, h.ncols, &pieces)?, rounded))
 }
 
-fn dense_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Mat<T>, RoundedIntegers)> {
+fn dense_body<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Mat<T>, Rounded)> {
     check_field::<T>(h)?;
     match h.layout {
         Layout::Array => {

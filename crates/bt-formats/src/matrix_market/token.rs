@@ -99,7 +99,15 @@ pub(super) fn number<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
             (f64::from(value), n)
         }
     };
-    value.is_finite().then(|| (value, &s[n..]))
+    // What vanishes in rounding is for the careful reader, who notes it.
+    (value.is_finite() && (value != 0.0 || !vanishes(&s[..n]))).then(|| (value, &s[n..]))
+}
+
+/// Whether a number that is read as 0 is not 0 as it is written.
+#[cold]
+pub(super) fn vanishes(token: &[u8]) -> bool {
+    let mantissa = token.split(|c| c.is_ascii_alphabetic()).next().unwrap_or_default();
+    mantissa.iter().any(|c| matches!(c, b'1'..=b'9')) && careful_number::<f64>(token).is_ok_and(|value| value == 0.0)
 }
 
 /// A number of at most 8 digits before and 7 after the point, without exponent: its digits m < 10¹⁵ < 2⁵³ and the

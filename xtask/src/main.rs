@@ -1,9 +1,10 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`, `regret`, `c`.
+//! `pack-gpu`, `python`, `regret`, `c`, `api`, `new-method`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
 
+mod api;
 mod budget;
 mod c;
 mod campaign;
@@ -11,6 +12,7 @@ mod ci;
 mod corpus;
 mod docs;
 mod kernels;
+mod new_method;
 mod outside;
 mod pack;
 mod process;
@@ -32,7 +34,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Check what the compiler does not: floors, file headers, the code map, licences
+    /// Check what the compiler does not: floors, file headers, the code map, licences, the listings of public items
     Tidy,
     /// Run every check a change must pass, as `.ci/run` does
     Ci,
@@ -54,6 +56,10 @@ enum Chore {
     C(c::Options),
     /// Run every method that auto weighs, and set the time of auto against the fastest
     Regret(regret::Options),
+    /// Compare docs/api, the listing of the public items of the crates, with the sources, or write it
+    Api(api::Options),
+    /// Make the skeleton of a direct method, and print what else belongs to one
+    NewMethod(new_method::Options),
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
     PackGpu(pack::Options),
 }
@@ -71,6 +77,8 @@ fn main() -> ExitCode {
         Chore::Python => python::run(&mut python::Counted::default()),
         Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),
+        Chore::Api(options) => api::run(&options),
+        Chore::NewMethod(options) => new_method::run(&options),
         Chore::PackGpu(options) => pack::run(&options),
     };
     match done {

@@ -106,6 +106,21 @@ fn a_limited_address_space_is_no_crash() {
 }
 
 #[test]
+fn buffers_of_libraries_end_no_program() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 60 -o A.mtx").expect(0);
+    for kilobytes in [120_000, 160_000, 220_000, 300_000, 420_000, 700_000] {
+        for method in ["sparse-lu", "fgmres --precond arms"] {
+            let script = format!("\"$BT\" solve A.mtx --method {method} --quiet");
+            let Some(run) = limited(&sandbox, &format!("-v {kilobytes}"), &script) else { return };
+            assert!([0, 2].contains(&run.code), "-v {kilobytes}, {method}: {run:?}");
+            assert!(run.code == 0 || run.stderr.contains("memory"), "-v {kilobytes}, {method}: {run:?}");
+            assert!(run.code == 0 || kilobytes < 700_000, "-v {kilobytes}, {method}: {run:?}");
+        }
+    }
+}
+
+#[test]
 fn pipes_are_read_once() {
     let sandbox = Sandbox::new();
     sandbox.write("A.mtx", SMALL);

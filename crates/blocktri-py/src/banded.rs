@@ -226,11 +226,7 @@ pub fn solve_band<'py>(
             run(py, threads, size, move |_| tridiagonal(three, systems))?
         } else {
             let bands = py.detach(|| {
-                let filled = ab.axis_iter(Axis(0)).map(|one| {
-                    let mut band = Band::zeros(n, kl, ku)?;
-                    fill(&mut band, ku, &one);
-                    Ok(band)
-                });
+                let filled = ab.axis_iter(Axis(0)).map(|one| band(kl, ku, &one));
                 filled.collect::<Result<Vec<_>, bt_formats::Error>>()
             });
             let bands = bands.map_err(|e| of_input(&e))?;
@@ -266,11 +262,8 @@ pub fn solve_hermitian_band<'py>(
         let size = size_of_flops(rows_all * (width * (width + 2.0) + 4.0 * (width + 1.0) * many));
         let bands = py.detach(|| {
             // A certificate wants all of A; the factorization reads the lower triangle alone.
-            let filled = ab.axis_iter(Axis(0)).map(|one| {
-                let mut band = Band::zeros(n, k, if certificate { k } else { 0 })?;
-                if certificate { fill(&mut band, k, &whole(&one).view()) } else { fill(&mut band, 0, &one) }
-                Ok(band)
-            });
+            let filled =
+                ab.axis_iter(Axis(0)).map(|one| if certificate { band(k, k, &whole(&one).view()) } else { band(k, 0, &one) });
             filled.collect::<Result<Vec<_>, bt_formats::Error>>()
         });
         let bands = bands.map_err(|e| of_input(&e))?;
@@ -321,24 +314,14 @@ pub fn solve_periodic<'py>(
     })
 }
 
-/// Copies band storage without room for fill: line r holds a(j + r − ku, j). The corners outside the matrix become zero, whatever they hold.
-fn fill<T: Number>(band: &mut Band<T>, ku: usize, ab: &ArrayView2<'_, T>) {
-    /// Columns that are copied together, so that neither array is read or written far apart.
-    const TILE: usize = 64;
-    let (n, ldab, rows) = (band.n(), band.ldab(), ab.nrows());
-    let first = ldab - rows;
-    let values = band.values_mut();
-    for tile in (0..n).step_by(TILE) {
-        let end = (tile + TILE).min(n);
-        for (r, line) in ab.rows().into_iter().enumerate() {
-            // Row i = j + r − ku of the matrix, 0 ≤ i < n.
-            let columns = tile.max(ku.saturating_sub(r))..end.min((n + ku).saturating_sub(r));
-            match line.as_slice() {
-                Some(line) => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
-                None => columns.for_each(|j| values[j * ldab + first + r] = line[j]),
-            }
-        }
+/// The band of one system: line r of `ab` holds a(j + r − ku, j).
+fn band<T: Number>(kl: usize, ku: usize, ab: &ArrayView2<'_, T>) -> Result<Band<T>, bt_formats::Error> {
+    let (rows, n) = ab.dim();
+    if let Some(columns) = ab.t().as_slice() {
+        return Band::from_lapack(kl, ku, MatRef::from_column_major_slice(columns, rows, n));
     }
+    let ab = ab.as_standard_layout();
+    Band::from_lapack(kl, ku, MatRef::from_row_major_slice(ab.as_slice().unwrap_or_default(), rows, n))
 }
 
 /// The whole of a Hermitian band from its lower triangle: what is above the diagonal line by line, then what is given.
@@ -354,9 +337,8 @@ fn whole<T: Number>(lower: &ArrayView2<'_, T>) -> Array2<T> {
     })
 }
 
-/// The numbers of a row, in place of what `into` held.
-fn copy<T: Copy>(into: &mut Vec<T>, row: &ArrayView1<'_, T>) {
-    into.clear();
+/// Adds the numbers of a row.
+fn extend<T: Copy>(into: &mut Vec<T>, row: &ArrayView1<'_, T>) {
     match row.as_slice() {
         Some(row) => into.extend_from_slice(row),
         None => into.extend(row.iter().copied()),
@@ -374,27 +356,26 @@ struct Diagonals<T> {
 impl<T: Number> Diagonals<T> {
     fn of_band(ab: &ArrayView3<'_, T>) -> Self {
         let (batch, _, n) = ab.dim();
-        let mut of = Self { batch, lower: Vec::new(), diag: Vec::new(), upper: Vec::new() };
-        let mut row = Vec::with_capacity(n);
-        for s in 0..batch {
+        let room = || Vec::with_capacity(batch * n);
+        let mut of = Self { batch, lower: room(), diag: room(), upper: room() };
+        for system in ab.axis_iter(Axis(0)) {
             // Row i of the matrix has a(i, i + 1) in column i + 1, and a(i, i − 1) in column i − 1.
-            for (vector, line) in [(&mut of.upper, 0), (&mut of.diag, 1), (&mut of.lower, 2)] {
-                copy(&mut row, &ab.index_axis(Axis(0), s).row(line));
-                match line {
-                    0 => {
-                        vector.extend_from_slice(&row[1..]);
-                        vector.push(zero());
-                    }
-                    1 => vector.extend_from_slice(&row),
-                    _ => {
-                        vector.push(zero());
-                        vector.extend_from_slice(&row[..n - 1]);
-                    }
-                }
-            }
+            extend(&mut of.upper, &system.slice(s![0, 1..]));
+            of.upper.push(zero());
+            extend(&mut of.diag, &system.row(1));
+            of.lower.push(zero());
+            extend(&mut of.lower, &system.slice(s![2, ..n - 1]));
         }
         of
     }
+}
+
+/// Whether |lᵢ| + |uᵢ| ≤ 0.9·|dᵢ| in every row: elimination without pivoting is safe then, and the influence of an unknown is below
+/// rounding after 384 rows.
+fn is_dominant<T: Scalar>(a: &Tridiagonal<T>) -> bool {
+    let share = T::Real::from_f64(0.9);
+    let rows = a.lower().iter().zip(a.diag()).zip(a.upper());
+    rows.fold(true, |all, ((l, d), u)| all & (Scalar::abs(*l) + Scalar::abs(*u) <= Scalar::abs(*d) * share))
 }
 
 /// Rows from which one system is solved in pieces.
@@ -405,7 +386,7 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     let Systems { n, nrhs, mut x, certify: asked } = systems;
     let batch = three.batch;
     let given = (asked == Certify::Yes).then(|| x.clone());
-    let mut failed = Vec::new();
+    let (mut failed, mut method) = (Vec::new(), "tridiagonal-lu");
     let Diagonals { mut lower, mut diag, mut upper, .. } = three;
     let invalid = |e: &dyn std::fmt::Display| vec![(0, "invalid", None, e.to_string())];
     let mut matrices = Vec::new();
@@ -426,10 +407,7 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     if batch == 1 && nrhs > 0 && failed.is_empty() {
         let a = &matrices[0];
         let done = if nrhs == 1 && n >= IN_PIECES {
-            let bytes = 4 * size_of_val(&*x);
-            TridiagonalOnce::new(n)
-                .and_then(|mut once| once.solve_in_place(a, &mut x, Elimination::Pivoted, Par::auto(bytes)))
-                .map(|_| ())
+            once(a, &mut x).map(|name| method = name)
         } else {
             TridiagonalLu::new(a).map(|lu| lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut x, n, nrhs)))
         };
@@ -445,7 +423,21 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
     }
     let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs)));
     let entries = matrices.first().map_or(0, Matrix::nnz);
-    Solved { x, failed, method: "tridiagonal-lu", certificate, entries }
+    Solved { x, failed, method, certificate, entries }
+}
+
+/// One system in pieces: without pivoting where the matrix is dominant and the cuts hold, else with it. The method taken.
+fn once<T: Number>(a: &Tridiagonal<T>, x: &mut [T]) -> Result<&'static str, FactorError> {
+    let mut once = TridiagonalOnce::new(x.len())?;
+    let par = Par::auto(4 * size_of_val(x));
+    if is_dominant(a) {
+        let b = x.to_vec();
+        if once.solve_in_place(a, x, Elimination::Dominant, par).is_ok() {
+            return Ok("thomas");
+        }
+        x.copy_from_slice(&b);
+    }
+    once.solve_in_place(a, x, Elimination::Pivoted, par).map(|_| "tridiagonal-lu")
 }
 
 fn of_status(failure: &Failure) -> Failed {
@@ -537,7 +529,7 @@ fn lanes<T: Number>(matrix: &TridiagonalBatch<T>, x: &mut [T], (batch, n, nrhs):
 /// How the matrix of a single system without a certificate becomes factors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Alone {
-    /// In memory of their own, observed: what takes a thread at either end.
+    /// In memory of their own, observed, where there is a second thread: one takes either end.
     Beside,
     /// In the memory of the matrix.
     Inside,
@@ -568,7 +560,8 @@ fn each<T: Number, A: Matrix<T> + Send + Sync, F: Factorization<T>>(
     let mut failed: Vec<Failed> = Vec::new();
     if !x.is_empty() {
         let part = n * nrhs;
-        if given.is_none() && (matrices.len() > 1 || alone == Alone::Inside) {
+        let beside = alone == Alone::Beside && rayon::current_num_threads() > 1;
+        if given.is_none() && (matrices.len() > 1 || !beside) {
             let taken = take(&mut matrices);
             let found = taken.into_par_iter().zip(x.par_chunks_mut(part)).enumerate();
             failed = found.filter_map(|(s, (a, x))| solve(s, consume(a), x)).collect();

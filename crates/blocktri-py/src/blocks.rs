@@ -81,8 +81,9 @@ fn one<T: Number>(
     let put = |into: &mut Vec<T>, of: &ArrayView4<'_, T>, j: usize| {
         let block = of.index_axis(Axis(0), s);
         let block = block.index_axis(Axis(0), j);
-        for column in block.columns() {
-            into.extend(column.iter().copied());
+        match block.as_slice() {
+            Some(rows) => (0..k).for_each(|j| into.extend(rows[j..].iter().step_by(k))),
+            None => block.columns().into_iter().for_each(|column| into.extend(column)),
         }
     };
     for j in 0..m {

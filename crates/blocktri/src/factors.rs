@@ -79,7 +79,12 @@ impl<T: Scalar> Factored<T> {
                 Some(rcond_of_large(a, &*self.factors))
             }
             Precision::Working => Some(self.factors.rcond()),
-            Precision::Single => rcond_refined(a, &*self.factors),
+            // Refinement contracts where the condition number, in some units, is below the precision of the factors: an
+            // estimate beyond it is of the units, or of factors that lost what makes A nearly singular.
+            Precision::Single => rcond_refined(a, &*self.factors).filter(|&rcond| {
+                let limit = f64::from(f32::EPSILON);
+                rcond > limit || self.scaled_rcond(a) > limit
+            }),
         })
     }
 

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use faer::{MatMut, MatRef};
 
-use crate::convert::{nonzeros, try_zeros};
+use crate::convert::{nonzeros, try_room, try_zeros};
 use crate::coo::check_shape;
 use crate::csr::Csr;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::products::{RowProduct, dot, product, product_many, scale};
 use crate::scalar::Scalar;
@@ -41,6 +41,54 @@ impl<T: Scalar> Band<T> {
         check_shape(n, n)?;
         let ldab = kl.saturating_mul(2).saturating_add(ku).saturating_add(1);
         let values = try_zeros(n.saturating_mul(ldab), "band storage")?;
+        Ok(Self { n, kl, ku, values })
+    }
+
+    /// From LAPACK's band storage without room for fill, in any strides: `ab` is (kl + ku + 1) × n with A(i, j) at
+    /// (ku + i − j, j). The corners outside the matrix are not read.
+    ///
+    /// ```
+    /// use bt_formats::Band;
+    /// // [ 4 1   ]
+    /// // [ 2 5 1 ]
+    /// // [   2 6 ]
+    /// let ab = faer::mat![[f64::NAN, 1.0, 1.0], [4.0, 5.0, 6.0], [2.0, 2.0, f64::NAN]];
+    /// let a = Band::from_lapack(1, 1, ab.as_ref())?;
+    /// assert_eq!((a.get(0, 1), a.get(2, 1), a.get(2, 2), a.get(0, 2)), (1.0, 2.0, 6.0, 0.0));
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::DimensionMismatch`] when `ab` has another number of rows; [`crate::Error::TooLarge`] when the storage
+    /// cannot be had.
+    pub fn from_lapack(kl: usize, ku: usize, ab: MatRef<'_, T>) -> Result<Self> {
+        /// Columns that are put together in a cache: diagonals may lie far apart in `ab`.
+        const TILE: usize = 64;
+        let (rows, n) = (kl.saturating_add(ku).saturating_add(1), ab.ncols());
+        if ab.nrows() != rows {
+            let what = "rows of the band storage";
+            return Err(Error::DimensionMismatch { what, expected: rows, found: ab.nrows() });
+        }
+        check_shape(n, n)?;
+        let ldab = rows.saturating_add(kl);
+        let mut values = try_room(n.saturating_mul(ldab), "band storage")?;
+        let mut tile = try_zeros(TILE.min(n).saturating_mul(ldab), "band storage")?;
+        for first in (0..n).step_by(TILE) {
+            let end = (first + TILE).min(n);
+            for r in 0..rows {
+                // Row i = j + r − ku of the matrix, 0 ≤ i < n.
+                let start = ku.saturating_sub(r).clamp(first, end);
+                let inside = start..(n + ku).saturating_sub(r).clamp(start, end);
+                let at = |j: usize| (j - first) * ldab + kl + r;
+                (first..inside.start).chain(inside.end..end).for_each(|j| tile[at(j)] = zero());
+                let diagonal = ab.row(r);
+                match diagonal.try_as_row_major() {
+                    Some(line) => inside.clone().zip(&line.as_slice()[inside]).for_each(|(j, &v)| tile[at(j)] = v),
+                    None => inside.for_each(|j| tile[at(j)] = diagonal[j]),
+                }
+            }
+            values.extend_from_slice(&tile[..(end - first) * ldab]);
+        }
         Ok(Self { n, kl, ku, values })
     }
 

@@ -5,6 +5,8 @@
 //! a limit on the address space (`ulimit -v`) a program therefore starts as many threads as leave half of the room to
 //! its problem, and has them take their buffers at the start; [`memory::ask`] then judges by what is left beside them.
 
+use std::sync::Mutex;
+
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use gemm_common::cache::CACHE_INFO;
@@ -19,15 +21,26 @@ pub fn threads_with_room() -> Option<usize> {
     (room < threads).then_some(room)
 }
 
-/// Takes the buffers of this thread and of those of the current pool, where the address space has a limit and room
-/// for them.
+/// Takes the buffers of this thread and of those of the current pool, where the address space has a limit and as long
+/// as it has room for them.
 pub fn take() {
-    let all = (rayon::current_num_threads() as u64 + 1) * of_a_thread();
-    if memory::address_space().is_some_and(|left| all < left) {
-        multiply();
-        rayon::broadcast(|_| multiply());
+    if memory::address_space().is_none() {
+        return;
     }
+    // One thread after the other: each looks whether its buffer can be had, and takes it.
+    let turn = Mutex::new(());
+    let take = || {
+        let _turn = turn.lock();
+        if Vec::<u8>::new().try_reserve_exact(of_a_thread() as usize + SPARE).is_ok() {
+            multiply();
+        }
+    };
+    take();
+    rayon::broadcast(|_| take());
 }
+
+/// What a product takes beside its buffer, by far.
+const SPARE: usize = 1 << 20;
 
 /// Bytes of one buffer: both operands are packed into as much as the third cache holds.
 fn of_a_thread() -> u64 {

@@ -12,11 +12,17 @@ use crate::scalar::Scalar;
 
 /// `len` default values (zeros), or an error when the memory cannot be had.
 pub(crate) fn try_zeros<T: Copy + Default>(len: usize, what: &'static str) -> Result<Vec<T>> {
+    let mut values = try_room(len, what)?;
+    values.resize(len, T::default());
+    Ok(values)
+}
+
+/// No values yet, in memory for `len` of them.
+pub(crate) fn try_room<T>(len: usize, what: &'static str) -> Result<Vec<T>> {
     memory::ask((len as u64).saturating_mul(size_of::<T>() as u64), what)?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| too_large(what, len))?;
     ask_for_huge_pages(&values);
-    values.resize(len, T::default());
     Ok(values)
 }
 

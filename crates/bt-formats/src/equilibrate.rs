@@ -76,7 +76,7 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
 pub fn equilibrate_symmetric<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     const SWEEPS: usize = 3;
     assert_eq!(s.len(), a.nrows(), "length of S");
-    let exponent = |v: &T| exponent_of(v.abs1().to_f64().min(f64::MAX));
+    let exponent = |v: &T| exponent_of(v.abs1().to_f64().min(T::Real::MAX.to_f64()));
     // Exponents alone, beside the largest: S holds its own until the end.
     let largest = a.values().iter().filter(|v| **v != zero()).map(exponent).max().unwrap_or(0);
     s.fill(zero());

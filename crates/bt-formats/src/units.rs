@@ -30,7 +30,7 @@ pub fn units<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::Real]) 
     assert_eq!((rows.len(), cols.len()), (m, n), "lengths of R and C");
     let log = |v: T| {
         // |re| + |im| of a number at the end of the range may be infinite.
-        let size = v.abs1().to_f64().min(f64::MAX);
+        let size = v.abs1().to_f64().min(T::Real::MAX.to_f64());
         let exponent = exponent_of(size);
         f64::from(exponent) + (size * 2f64.powi(-exponent / 2) * 2f64.powi(exponent / 2 - exponent)).log2()
     };
@@ -97,6 +97,7 @@ fn for_each<T: Scalar>(a: &Csr<T>, mut visit: impl FnMut(usize, usize, T)) {
 mod tests {
     use super::*;
     use crate::coo::Coo;
+    use crate::scalar::c32;
 
     /// A grid's matrix with units of rows and columns over 2^±`reach`.
     fn in_units(side: usize, reach: i32) -> Csr<f64> {
@@ -123,6 +124,18 @@ mod tests {
             assert!(least > 0.05 && most < 20.0, "{reach}: {least} {most}");
             assert!(r.iter().chain(&c).all(|v| v.log2().fract() == 0.0));
         }
+    }
+
+    #[test]
+    fn numbers_whose_moduli_leave_the_range_are_near_its_end() {
+        // |re| + |im| is infinite.
+        let top = 1.701_411_8e38f32;
+        let values = vec![c32::new(top, 0.0), c32::new(-top, top), c32::new(1.0, 0.0), c32::new(1.0, 0.0)];
+        let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], values).unwrap();
+        let (mut r, mut c) = ([0.0; 2], [0.0; 2]);
+        units(&a, &mut r, &mut c);
+        let (least, most) = a.scale(&r, &c).survey().sizes;
+        assert!(least > 0.2 && most < 5.0, "{least} {most}: {r:?} {c:?}");
     }
 
     #[test]

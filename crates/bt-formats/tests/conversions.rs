@@ -245,3 +245,30 @@ fn diagonals_are_taken_where_they_are_full() {
     let empty = Csr::<f64>::new(3, 2, vec![0; 4], vec![], vec![]).unwrap();
     assert_eq!(Dia::where_full(&empty).unwrap().unwrap().offsets(), []);
 }
+
+#[test]
+fn bands_from_lapack_storage_in_any_strides() {
+    // Sizes below, at and beyond a tile of columns; bandwidths beyond the matrix.
+    for n in [0, 1, 2, 63, 64, 65, 130] {
+        for (kl, ku) in [(0, 0), (1, 1), (0, 3), (4, 0), (3, 5), (70, 2), (2, 140)] {
+            let entry = |i: usize, j: usize| (1 + i * n + j) as f64;
+            let corner = f64::NAN;
+            let ab = faer::Mat::from_fn(kl + ku + 1, n, |r, j| match (j + r).checked_sub(ku) {
+                Some(i) if i < n => entry(i, j),
+                _ => corner,
+            });
+            let by_rows = ab.transpose().to_owned();
+            for ab in [ab.as_ref(), by_rows.as_ref().transpose()] {
+                let a = Band::from_lapack(kl, ku, ab).unwrap();
+                let mut expected = Band::zeros(n, kl, ku).unwrap();
+                for j in 0..n {
+                    for i in expected.column_range(j) {
+                        *expected.get_mut(i, j) = entry(i, j);
+                    }
+                }
+                assert_eq!(a, expected, "n = {n}, kl = {kl}, ku = {ku}");
+            }
+        }
+    }
+    assert!(Band::from_lapack(1, 1, faer::Mat::<f64>::zeros(2, 5).as_ref()).is_err());
+}

@@ -4,17 +4,21 @@
 //! 2. [`map`]: every source file opens with `//!`, and ARCHITECTURE.md has a place for every file and no others.
 //! 3. [`licences`]: every dependency comes under a licence on the list.
 //! 4. [`kernels`]: committed PTX belongs to its source.
+//! 5. [`api`]: docs/api lists the public items that the sources have.
+//! 6. [`todo`]: no place of a skeleton is left open in a crate.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.
 
 mod floors;
 mod licences;
 mod map;
+mod todo;
 
 use std::fs;
 
 use cargo_metadata::{CargoOpt, MetadataCommand};
 
+use crate::api::{self, Difference};
 use crate::kernels;
 use crate::process::{Context, Failure, Result, root};
 
@@ -43,6 +47,9 @@ pub fn run() -> Result<()> {
     violations.extend(map::check_crates(&metadata, &architecture));
     violations.extend(map::check_owners(&files, &architecture));
     violations.extend(licences::check(&metadata));
+    violations.extend(todo::check(&root, &files)?);
+    let different = api::differences(&root, &metadata)?.into_iter();
+    violations.extend(different.map(|Difference { file, reason }| Violation { file, reason }));
     if let Err(Failure(reason)) = kernels::check_fresh(&root) {
         violations.push(Violation { file: "kernels/ptx".into(), reason });
     }

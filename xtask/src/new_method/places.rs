@@ -1,0 +1,101 @@
+//! What a new method needs beside its file, as text to paste.
+
+use super::name::Name;
+
+/// A place and what belongs there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub file: &'static str,
+    pub what: String,
+    pub code: String,
+}
+
+impl Place {
+    fn new(file: &'static str, what: impl Into<String>, code: impl Into<String>) -> Self {
+        Self { file, what: what.into(), code: code.into() }
+    }
+}
+
+/// All of them, in the order of work; `registry` is the text of crates/blocktri/src/direct.rs.
+pub(super) fn places(name: &Name, registry: &str) -> Vec<Place> {
+    let Name { kebab, snake, camel } = name;
+    vec![
+        Place::new(
+            "crates/bt-direct/src/instances.rs",
+            "what is compiled with the crate; its name in the imports, and in the list of factorizations",
+            format!("methods::<T, {camel}<T>>();\ncompile!({camel}::<T>::new, {camel}::<T>::refactor);"),
+        ),
+        Place::new(
+            "crates/bt-direct/tests/contracts.rs",
+            format!(
+                "its name in the imports, a constructor, `{snake}: Limited;` in catalogue_tests!, a line in check_refactor"
+            ),
+            format!(
+                "fn {snake}<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {{\n    \
+                 Some({camel}::new(&Band::from_csr(&s.a).ok()?).map(|f| Box::new(f) as _))\n}}\n\n    \
+                 {snake}: Limited;\n\n    \
+                 named(\"{kebab}\", refactor_contract(&f, &s, Some(&z), {camel}::new, {camel}::refactor))?;"
+            ),
+        ),
+        Place::new(
+            "crates/blocktri/src/direct.rs",
+            format!(
+                "its name in the imports and in `use Direct::{{…}}`; the variant, the row of DIRECT{}, and how it is made of A",
+                length(registry)
+            ),
+            format!(
+                "    /// TODO({kebab}): what it is.\n    {camel},\n\n        \
+                 row({camel}, \"{kebab}\", \"TODO({kebab}): what it is, in a line\", Band, Some(BandLu), Extent::band_with_fill),\n\n            \
+                 Direct::{camel} => {{\n                let band = Band::from_csr(self.work)?;\n                \
+                 Ok(Made::new({camel}::new(&band)?, band.bytes()))\n            }}"
+            ),
+        ),
+        Place::new("crates/blocktri/src/plan.rs", "its count of operations, if `auto` may take it", ""),
+        Place::new(
+            "ARCHITECTURE.md",
+            "under crates/bt-direct/src",
+            format!("- `{snake}.rs`: TODO({kebab}): what it is"),
+        ),
+        Place::new(
+            "docs/src/direct.md",
+            "a row of the table, and a section",
+            format!(
+                "| `{kebab}` | for | flops to factor | values stored | pivoting |\n\n\
+                 **{kebab}.** TODO({kebab}): what it is for, when it breaks down, what it costs."
+            ),
+        ),
+        Place::new("CHANGELOG.md", "a word in the line on direct methods", ""),
+        Place::new("docs/api", "the new public items", "cargo xtask api --write"),
+    ]
+}
+
+/// How long the registry will be, where it says how long it is.
+fn length(registry: &str) -> String {
+    let count = registry.split("DirectRow; ").nth(1).and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
+    count.map_or_else(String::new, |n| format!(" (now [DirectRow; {}], twice)", n + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_names_the_method_in_its_spelling() {
+        let all = places(&Name::read("band-qr").unwrap(), "pub const DIRECT: [DirectRow; 28] = {");
+        let code = |file: &str| &all.iter().find(|p| p.file.ends_with(file)).unwrap().code;
+        assert!(
+            code("contracts.rs").contains("fn band_qr<T: Scalar>") && code("contracts.rs").contains("BandQr::refactor")
+        );
+        assert!(
+            code("direct.rs").contains("row(BandQr, \"band-qr\",") && code("direct.rs").contains("Direct::BandQr =>")
+        );
+        assert!(code("ARCHITECTURE.md").starts_with("- `band_qr.rs`: "));
+        assert!(code("direct.md").contains("**band-qr.**"));
+    }
+
+    #[test]
+    fn the_registry_grows_by_one() {
+        assert_eq!(length("[DirectRow; 28]"), " (now [DirectRow; 29], twice)");
+        assert_eq!(length("[Row]"), "");
+    }
+}

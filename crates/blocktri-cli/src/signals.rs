@@ -23,7 +23,11 @@ pub fn listen(tell: impl Fn() + Send + 'static) -> io::Result<()> {
     };
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-    signal_hook::flag::register_conditional_shutdown(SIGABRT, Exit::Usage.code().into(), Arc::new(AtomicBool::new(true)))?;
+    signal_hook::flag::register_conditional_shutdown(
+        SIGABRT,
+        Exit::Usage.code().into(),
+        Arc::new(AtomicBool::new(true)),
+    )?;
     let ending = [SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU];
     let heard = ending.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
     let mut signals = signal_hook::iterator::Signals::new(heard)?;

@@ -8,7 +8,7 @@ use crate::convert::{nonzeros, try_room, try_zeros};
 use crate::coo::check_shape;
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::products::{RowProduct, dot, product, product_many, scale};
 use crate::scalar::Scalar;
 
@@ -204,6 +204,14 @@ impl<T: Scalar> Matrix<T> for Band<T> {
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
         product_many(self, op, alpha, x, beta, y, par);
     }
+    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        Some(Box::new((0..self.n).map(|j| {
+            let rows = self.column_range(j);
+            let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
+            Run { row: rows.start, along: Along::Column(j), values: &self.values[start..start + rows.len()] }
+        })))
+    }
+
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         for i in 0..self.n {
             for j in i.saturating_sub(self.kl)..(i + self.ku + 1).min(self.n) {

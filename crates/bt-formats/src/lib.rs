@@ -54,7 +54,7 @@ pub use equilibrate::{column_sizes, equilibrate, equilibrate_diagonal, equilibra
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};
-pub use operator::{LinearOperator, Matrix, Op, Par, mul_add, one, zero};
+pub use operator::{Along, LinearOperator, Matrix, Op, Par, Run, mul_add, one, zero};
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
 pub use read::{

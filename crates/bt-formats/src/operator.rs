@@ -64,6 +64,26 @@ pub trait LinearOperator<T: Scalar>: Sync {
     fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]);
 }
 
+/// Entries of consecutive rows, the first of them `row`, that lie side by side in storage.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a, T> {
+    /// Row of the first entry.
+    pub row: usize,
+    /// Which columns.
+    pub along: Along,
+    /// The entries.
+    pub values: &'a [T],
+}
+
+/// The columns of a [`Run`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    /// All entries are of this column.
+    Column(usize),
+    /// The first entry is of this column, each further one of the next.
+    Diagonal(usize),
+}
+
 /// A matrix whose entries are stored.
 pub trait Matrix<T: Scalar>: LinearOperator<T> {
     /// Stored entries (explicit zeros included, padding not).
@@ -92,6 +112,11 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
 
     /// The matrix itself, where its rows can be read one by one.
     fn as_rows(&self) -> Option<&Csr<T>> {
+        None
+    }
+
+    /// All stored entries as runs, where the format stores columns or diagonals in one piece.
+    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
         None
     }
 

@@ -12,9 +12,11 @@
 //! to its modulus. Rows whose sums overflow, or whose products may
 //! underflow, are summed a second time with an exponent of their own.
 //!
-//! Storage: none where A is read by rows and all of them stay in the range; else fourteen doubles a row and seven a column. Cost: one
+//! Storage: none where A is read by rows and all of them stay in the range, little where it is read by runs (`residual/runs.rs`); else fourteen doubles a row and seven a column. Cost: one
 //! pass over A of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two or three more where
 //! some row leaves the range.
+
+pub(crate) mod runs;
 
 use std::ops::Range;
 
@@ -199,6 +201,19 @@ pub(crate) struct Totals {
     pub componentwise: f64,
 }
 
+impl Totals {
+    #[inline(always)]
+    fn add(&mut self, row: &Done) {
+        self.norm_r = self.norm_r.max(row.modulus);
+        self.squares += row.modulus * row.modulus;
+        self.norm_a = self.norm_a.max(row.sum);
+        // An exact row counts nothing, whatever it divides by.
+        if row.modulus > 0.0 {
+            self.componentwise = self.componentwise.max(row.modulus / row.denominator);
+        }
+    }
+}
+
 /// Rows that one thread takes at a time: sums of squares are those of any number of threads.
 const ROWS: usize = 4096;
 
@@ -211,7 +226,7 @@ pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]
     }
     let (smallest_x, largest_x) = range(x);
     // Numbers beyond cannot be split.
-    if largest_x > 2f64.powi(RANGE.1) {
+    if largest_x > largest_split() {
         return None;
     }
     let low = least_denominator::<T>(survey.sizes.0, smallest_x);
@@ -236,6 +251,11 @@ pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]
         componentwise: s.componentwise.max(t.componentwise),
     };
     Some(parts?.into_iter().fold(Totals::default(), both))
+}
+
+/// The largest number that can be split.
+fn largest_split() -> f64 {
+    2f64.powi(RANGE.1)
 }
 
 /// Smallest nonzero and largest modulus.
@@ -300,13 +320,7 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
             if let Some(r) = &mut r {
                 r[k] = T::from_parts(row.re, row.im);
             }
-            t.norm_r = t.norm_r.max(row.modulus);
-            t.squares += row.modulus * row.modulus;
-            t.norm_a = t.norm_a.max(row.sum);
-            // An exact row counts nothing, whatever it divides by.
-            if row.modulus > 0.0 {
-                t.componentwise = t.componentwise.max(row.modulus / row.denominator);
-            }
+            t.add(&row);
         }
         *totals = Some(t);
     }
@@ -430,7 +444,7 @@ impl Residual {
         let rows: Vec<Done> = open.iter().map(Row::finish).collect();
         let (smallest_x, largest_x) = range(x);
         // Numbers beyond cannot be split.
-        let splits = largest_x <= 2f64.powi(RANGE.1);
+        let splits = largest_x <= largest_split();
         let low = least_denominator::<T>(smallest, smallest_x);
         let outside: Vec<usize> =
             (0..rows.len()).filter(|&i| !splits || !rows[i].is_in_range() || rows[i].denominator < low).collect();

@@ -5,7 +5,7 @@ use faer::{MatMut, MatRef};
 use crate::convert::{nonzeros, try_zeros};
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::products::{RowProduct, conj_if, product, product_many};
 use crate::scalar::Scalar;
 
@@ -135,6 +135,28 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
         product_many(self, op, alpha, x, beta, y, par);
     }
+    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        /// Rows whose three diagonals are added while their sums are in a cache.
+        const ROWS: usize = 512;
+        let n = self.diag.len();
+        Some(Box::new((0..n).step_by(ROWS).flat_map(move |first| {
+            let rows = first..(first + ROWS).min(n);
+            let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
+            let lower = Run {
+                row: below.start,
+                along: Along::Diagonal(below.start - 1),
+                values: self.lower.get(below).unwrap_or_default(),
+            };
+            let diag = Run { row: rows.start, along: Along::Diagonal(rows.start), values: &self.diag[rows] };
+            let upper = Run {
+                row: above.start,
+                along: Along::Diagonal(above.start + 1),
+                values: self.upper.get(above).unwrap_or_default(),
+            };
+            [lower, diag, upper].into_iter().filter(|run| !run.values.is_empty())
+        })))
+    }
+
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         let n = self.diag.len();
         for i in 0..n {

@@ -9,7 +9,7 @@ use faer::{MatMut, MatRef};
 
 use crate::operator::{Matrix, Op, zero};
 use crate::report::Certificate;
-use crate::residual::{Residual, Totals, totals};
+use crate::residual::{Residual, Totals, runs, totals};
 use crate::scalar::{RealScalar, Scalar};
 use crate::scaled::Scaled;
 
@@ -73,8 +73,11 @@ fn certify_columns<T: Scalar, A: Matrix<T> + ?Sized>(
             let r = r.as_mut().col_mut(j).try_as_col_major_mut().expect("columns of R must be contiguous");
             r.as_slice_mut()
         });
-        let rows = a.as_rows().filter(|_| op == Op::Identity && slack.is_zero());
-        let plain = rows.and_then(|a| in_doubles(totals(a, xj, bj, rj.as_deref_mut())?, xj, bj));
+        let plain = (op == Op::Identity && slack.is_zero()).then(|| match a.as_rows() {
+            Some(a) => totals(a, xj, bj, rj.as_deref_mut()),
+            None => runs::totals(a, xj, bj, rj.as_deref_mut()),
+        });
+        let plain = plain.flatten().and_then(|totals| in_doubles(totals, xj, bj));
         let own = plain.unwrap_or_else(|| {
             let residual = Residual::new(a, op, xj, bj);
             match (&residual, rj) {

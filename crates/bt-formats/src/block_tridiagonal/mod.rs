@@ -24,7 +24,7 @@ use faer::{MatMut, MatRef};
 
 use crate::coo::Coo;
 use crate::csr::Csr;
-use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
+use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::partition::Partition;
 use crate::products::{product, product_many};
 use crate::scalar::{RealScalar, Scalar};
@@ -523,6 +523,18 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
         };
         let max = diagonal.into_iter().chain([couplings]).fold(0.0, |m: f64, values| m.max_nan(max_abs(values)));
         T::Real::from_f64(max)
+    }
+
+    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        let DiagonalBlocks::Dense { starts, values } = &self.diagonal else { return None };
+        let Couplings::Dense { starts: coupling_starts, values: couplings } = &self.couplings else { return None };
+        Some(Box::new((0..self.n_blocks()).flat_map(move |j| {
+            let w = Window::new(&self.partition, j);
+            let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
+            let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size()).enumerate();
+            let beside = beside.map(move |(k, column)| (column, w.global_col(k)));
+            own.chain(beside).map(move |(values, c)| Run { row: w.start, along: Along::Column(c), values })
+        })))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

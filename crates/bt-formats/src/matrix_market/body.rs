@@ -132,11 +132,7 @@ pub(super) fn coordinate<T: Scalar>(
 }
 
 /// All values of an array file, in the file's order.
-pub(super) fn array<T: Scalar>(
-    lines: Lines<'_>,
-    h: &Header,
-    monitor: &mut dyn Monitor,
-) -> Result<(Vec<T>, Rounded)> {
+pub(super) fn array<T: Scalar>(lines: Lines<'_>, h: &Header, monitor: &mut dyn Monitor) -> Result<(Vec<T>, Rounded)> {
     let mut all = Vec::new();
     let rounded = each_piece(
         lines,

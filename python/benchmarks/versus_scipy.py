@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -176,9 +179,28 @@ def main() -> None:
             table.append({"case": name, "threads": threads, "blocktri": mine, "scipy": peer, "ratio": peer / mine})
             print(f"{name:<46} {threads:>7} {mine * 1e3:>8.3f} ms {peer * 1e3:>8.3f} ms {peer / mine:>7.2f}", flush=True)
     if chosen.json is not None:
-        about = {"numpy": np.__version__, "scipy": scipy.__version__, "python": platform.python_version()}
-        about["machine"] = platform.machine()
-        chosen.json.write_text(json.dumps({"about": about, "rounds": chosen.rounds, "table": table}, indent=1) + "\n")
+        chosen.json.write_text(json.dumps({"about": about(), "rounds": chosen.rounds, "table": table}, indent=1) + "\n")
+
+
+def about() -> dict[str, str]:
+    """What was measured, where and when."""
+    facts = {"numpy": np.__version__, "scipy": scipy.__version__, "python": platform.python_version()}
+    facts |= {"blocktri": bt.__version__, "machine": platform.machine(), "processor": processor()}
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    facts |= {"commit": commit.stdout.strip(), "date": datetime.date.today().isoformat()}
+    return facts | {"command": "python python/benchmarks/versus_scipy.py " + " ".join(sys.argv[1:])}
+
+
+def processor() -> str:
+    """Its name and whether it has AVX-512, where Linux tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    named = {key.strip(): value for key, value in facts.items()}
+    vectors = "AVX-512" if "avx512f" in named.get("flags", "") else "no AVX-512"
+    return f"{named.get('model name', platform.processor()).strip()}, {vectors}"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ use faer::{Mat, MatRef};
 
 use crate::auto;
 use crate::deadline::within;
+use crate::direct::DIRECT;
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::gpu;
@@ -15,7 +16,7 @@ use crate::options::{DeviceChoice, HostBlocks, Reorder, SolveOptions};
 use crate::plan::Candidate;
 use crate::preconditioners::Precond;
 use crate::solver::Solver;
-use crate::verdict::{no_pivot, too_large};
+use crate::verdict::{no_pivot, sum_to_zero, too_large};
 
 /// An answer and its report.
 #[derive(Clone, Debug)]
@@ -112,15 +113,25 @@ pub(crate) fn on_processor<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    match options.method {
+    let mut answer = match options.method {
         Method::Auto(_) => auto::solve(a, b, options, monitor),
-        Method::Direct(..) => direct(a, b, options, monitor),
+        Method::Direct(..) => return direct(a, b, options, monitor),
         Method::Krylov(_) | Method::Blocks(_) => iterate(a, b, options, monitor).map_err(|e| match e {
             // Of a block or a subdomain: A itself may be regular.
             Error::Singular(place) => no_pivot(a, options.method.name(), place, options, monitor),
             other => other,
         }),
+    }?;
+    // An iteration solves a singular system that has solutions, and has no condition number to tell it by.
+    if answer.report.outcome == Outcome::Converged
+        && !DIRECT.iter().any(|row| row.name == answer.report.method)
+        && let Some(lines) = sum_to_zero(a)
+    {
+        let warning = format!("all {lines} of the matrix sum to zero: it is singular, and x is one of many solutions");
+        answer.report.notes.push(warning.clone());
+        answer.warnings.push(warning);
     }
+    Ok(answer)
 }
 
 /// The direct method asked for; where factors in single precision are too weak, the whole again in the precision of the matrix.

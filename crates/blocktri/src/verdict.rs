@@ -12,7 +12,7 @@
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{FactorError, SingularKind, Singularity};
 use bt_formats::{
-    Certificate, Csr, LinearOperator, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow,
+    Certificate, Csr, LinearOperator, Matrix, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow, zero,
 };
 use faer::MatRef;
 
@@ -30,6 +30,28 @@ pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
 /// Componentwise backward error of a method that pivots, with n rows.
 pub(crate) fn rows_are_solved<T: Scalar>(n: usize, c: &Certificate) -> bool {
     c.componentwise_backward_error <= n.max(32) as f64 * unit_roundoff::<T>()
+}
+
+/// A null vector that one pass over A sees, (1, …, 1): "rows" or "columns" all of which sum to zero, to rounding. Those of a Neumann
+/// problem, of a graph's Laplacian, of a generator.
+pub(crate) fn sum_to_zero<T: Scalar>(a: &Csr<T>) -> Option<&'static str> {
+    let vanishes = |sum: T, size: f64, entries: usize| {
+        sum.abs().to_f64() <= entries as f64 * unit_roundoff::<T>() * size && size > 0.0
+    };
+    let rows_vanish = (0..a.nrows()).all(|i| {
+        let values = a.row(i).1;
+        let sum = values.iter().fold(zero::<T>(), |sum, &v| sum + v);
+        vanishes(sum, values.iter().map(|v| v.abs().to_f64()).sum(), values.len())
+    });
+    if rows_vanish {
+        return Some("rows");
+    }
+    let mut columns = vec![(zero::<T>(), 0.0, 0); a.ncols()];
+    a.for_each_entry(&mut |_, j, v| {
+        let (sum, size, entries) = &mut columns[j];
+        (*sum, *size, *entries) = (*sum + v, *size + v.abs().to_f64(), *entries + 1);
+    });
+    columns.into_iter().all(|(sum, size, entries)| vanishes(sum, size, entries)).then_some("columns")
 }
 
 /// Which of the two errors is too large, of an answer that is not at rounding level.

@@ -44,6 +44,29 @@ fn poisson(k: usize) -> Csr<f64> {
     )
 }
 
+/// An iteration solves what has many solutions, and says so where rows or columns sum to zero.
+#[test]
+fn one_of_many_solutions_is_called_that() {
+    // −u″ with Neumann conditions: (1, …, 1) is a null vector; b is in the range.
+    let n = 40;
+    let a = csr(
+        n,
+        (0..n).flat_map(|i| {
+            let ends = f64::from(u8::from(i == 0) + u8::from(i + 1 == n));
+            [(i, i.wrapping_sub(1), -1.0), (i, i, 2.0 - ends), (i, i + 1, -1.0)].into_iter().filter(move |e| e.1 < n)
+        }),
+    );
+    let b = Mat::from_fn(n, 1, |i, _| f64::from(u8::from(i == 3)) - f64::from(u8::from(i == 30)));
+    let by_cg = |a: &Csr<f64>| solve(a, b.as_ref(), &SolveOptions::by(krylov("cg", "jacobi")), &mut ()).unwrap();
+    let warned = by_cg(&a);
+    assert_eq!(warned.report.outcome, Outcome::Converged);
+    assert!(warned.warnings.iter().any(|w| w.contains("all rows of the matrix sum to zero")), "{:?}", warned.warnings);
+    // One row of another sum, and nothing is said.
+    let mut held = a.clone();
+    held.values_mut()[0] += 1.0;
+    assert!(by_cg(&held).warnings.iter().all(|w| !w.contains("sum to zero")));
+}
+
 fn answer<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Mat<T>, Result<Solution<T>, Error>) {
     let n = a.row_ptr().len() - 1;
     let x = Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64 / 11.0, 0.0));

@@ -90,7 +90,7 @@ fn work(cli: Cli) -> Result<Reply> {
     if let Some(threads) = global.threads.or_else(buffers::threads_with_room) {
         pool = pool.num_threads(threads);
     }
-    pool.build_global().map_err(|e| Failure::usage(format!("cannot start the threads: {e}")))?;
+    pool.build_global().map_err(|e| without_thread(&e))?;
 
     // For work that does not end in time.
     let interrupted = match &command {
@@ -115,7 +115,7 @@ fn work(cli: Cli) -> Result<Reply> {
             };
             drop(sender.send(Event::Finished(ending)));
         })
-        .map_err(|e| Failure::usage(format!("cannot start a thread: {e}")))?;
+        .map_err(|e| without_thread(&e))?;
 
     let first = events.recv().unwrap_or(Event::Finished(Ending::Panic));
     let ending = match first {
@@ -134,6 +134,18 @@ fn work(cli: Cli) -> Result<Reply> {
         Ending::Reply(reply) => Ok(reply),
         Ending::Failure(failure) => Err(failure),
         Ending::Panic => Err(internal_error()),
+    }
+}
+
+/// A thread that could not be started: under a limit of memory most often for want of it.
+fn without_thread(error: &dyn std::fmt::Display) -> Failure {
+    let failure = Failure::usage(format!("cannot start a thread: {error}"));
+    match memory::address_space() {
+        Some(left) => failure.help(format!(
+            "each takes address space, of which the limits (ulimit -v, -d) leave {}: raise them, or take fewer --threads",
+            memory::in_words(left)
+        )),
+        None => failure,
     }
 }
 

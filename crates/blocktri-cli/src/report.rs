@@ -85,9 +85,13 @@ impl Seconds {
         let mut text = format!("read {}", duration(self.read));
         for (phase, name) in Self::NAMES.into_iter().enumerate() {
             let (min, median) = self.minimum_and_median(phase);
+            // What was found out about the matrix, methods compared and orders made, beside the solve that it was for.
+            let share = (phase == 0).then(|| format!(" ({:.0} %)", 100.0 * min / self.of_solve().max(min)));
+            let share = share.filter(|_| min > 0.0).unwrap_or_default();
+            let name = if phase == 0 { "choice and order" } else { name };
             let _ = match self.solves.len() {
-                0 | 1 => write!(text, ", {name} {}", duration(min)),
-                _ => write!(text, ", {name} {} (median {})", duration(min), duration(median)),
+                0 | 1 => write!(text, ", {name} {}{share}", duration(min)),
+                _ => write!(text, ", {name} {}{share} (median {})", duration(min), duration(median)),
             };
         }
         if self.solves.len() > 1 {

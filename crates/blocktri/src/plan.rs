@@ -18,12 +18,9 @@ use std::cell::OnceCell;
 
 use bt_direct::{BlockLu, Cyclic};
 use bt_formats::detect::{natural_partition, triangular_order};
-use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
+use bt_formats::reorder::{bandwidth, bandwidth_under, minimum_degree, rcm};
 use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, Weight, memory, zero};
 use bt_iter::{DroppedFill, TriangularSolves};
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::sparse::SymbolicSparseColMatRef;
-use faer::sparse::linalg::amd;
 
 use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::direct::Direct;
@@ -495,16 +492,11 @@ pub(crate) struct Fill {
 impl Fill {
     /// `None` when it cannot be told.
     pub fn of<T: Scalar>(a: &Csr<T>) -> Option<Self> {
-        let n = a.nrows();
-        let (mut order, mut position) = (vec![0u32; n], vec![0u32; n]);
-        let mut memory = MemBuffer::new(amd::order_scratch::<u32>(n, a.nnz()));
-        // The rows of A are the columns of Aᵀ, and the order only sees A + Aᵀ.
-        let pattern = SymbolicSparseColMatRef::new_checked(n, n, a.row_ptr(), None, a.col_idx());
-        let control = amd::Control::default();
-        let count = amd::order(&mut order, &mut position, pattern, control, MemStack::new(&mut memory)).ok()?;
-        let flops = |products: f64| count.n_div + 2.0 * products;
-        let (lu_flops, half_flops) = (flops(count.n_mult_subs_lu), flops(count.n_mult_subs_ldl));
-        Some(Self { n: n as f64, below: count.n_div, lu_flops, half_flops })
+        // Kept with the pattern: the factorization finds it there.
+        let found = minimum_degree(a).ok()?;
+        let flops = |products: f64| found.below + 2.0 * products;
+        let (lu_flops, half_flops) = (flops(found.lu_products), flops(found.ldl_products));
+        Some(Self { n: a.nrows() as f64, below: found.below, lu_flops, half_flops })
     }
 
     fn lu_entries(&self) -> f64 {

@@ -16,6 +16,7 @@ use crate::permutation::Permutation;
 use crate::products::{
     RowProduct, column, column_mut, conj_if, product, product_many, scale, tile_rows, tile_rows_many,
 };
+use crate::reorder::MinimumDegree;
 use crate::scalar::Scalar;
 use crate::slice_index::SliceIndex;
 use crate::survey::Survey;
@@ -49,10 +50,24 @@ pub struct Csr<T> {
 }
 
 /// Where the entries stand.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Pattern {
     row_ptr: Vec<u32>,
     col_idx: Vec<u32>,
+    /// An order that depends on nothing else, once somebody wants it.
+    minimum_degree: OnceLock<Arc<MinimumDegree>>,
+}
+
+impl Pattern {
+    fn new(row_ptr: Vec<u32>, col_idx: Vec<u32>) -> Self {
+        Self { row_ptr, col_idx, minimum_degree: OnceLock::new() }
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.row_ptr == other.row_ptr && self.col_idx == other.col_idx
+    }
 }
 
 /// The same entries; an index by diagonals is no part of the matrix.
@@ -91,7 +106,7 @@ impl<T: Scalar> Csr<T> {
     }
 
     fn of_parts(nrows: usize, ncols: usize, row_ptr: Vec<u32>, col_idx: Vec<u32>, values: Vec<T>) -> Self {
-        let pattern = Arc::new(Pattern { row_ptr, col_idx });
+        let pattern = Arc::new(Pattern::new(row_ptr, col_idx));
         Self { nrows, ncols, pattern, values: Arc::new(values), index: None, survey: OnceLock::new() }
     }
 
@@ -221,8 +236,8 @@ impl<T: Scalar> Csr<T> {
     }
     /// The three arrays (row pointers, columns, values); those that a clone shares are copied.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-        let Pattern { row_ptr, col_idx } = Arc::try_unwrap(self.pattern)
-            .unwrap_or_else(|p| Pattern { row_ptr: p.row_ptr.clone(), col_idx: p.col_idx.clone() });
+        let Pattern { row_ptr, col_idx, .. } =
+            Arc::try_unwrap(self.pattern).unwrap_or_else(|p| Pattern::new(p.row_ptr.clone(), p.col_idx.clone()));
         (row_ptr, col_idx, Arc::unwrap_or_clone(self.values))
     }
 
@@ -230,6 +245,15 @@ impl<T: Scalar> Csr<T> {
     pub fn has_pattern_of<U>(&self, other: &Csr<U>) -> bool {
         (self.nrows, self.ncols) == (other.nrows, other.ncols)
             && (Arc::ptr_eq(&self.pattern, &other.pattern) || self.pattern == other.pattern)
+    }
+
+    /// The minimum degree order of the pattern, made by the first call.
+    pub(crate) fn minimum_degree_or(&self, make: impl FnOnce() -> Result<MinimumDegree>) -> Result<Arc<MinimumDegree>> {
+        if let Some(known) = self.pattern.minimum_degree.get() {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(make()?);
+        Ok(self.pattern.minimum_degree.get_or_init(|| made).clone())
     }
 
     /// What one pass over the entries tells; the first call makes it.
@@ -269,7 +293,7 @@ impl<T: Scalar> Csr<T> {
     pub fn index_by_diagonals(&mut self) -> Result<bool> {
         if self.index.is_none() {
             // Half of the four bytes that each pointer and column takes.
-            let Pattern { row_ptr, col_idx } = &*self.pattern;
+            let Pattern { row_ptr, col_idx, .. } = &*self.pattern;
             let limit = 2 * (row_ptr.len() + col_idx.len());
             self.index = SliceIndex::new(row_ptr, col_idx, limit)?.map(Arc::new);
         }
@@ -284,7 +308,7 @@ impl<T: Scalar> Csr<T> {
     /// Columns and values of row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
-        let Pattern { row_ptr, col_idx } = &*self.pattern;
+        let Pattern { row_ptr, col_idx, .. } = &*self.pattern;
         let range = row_ptr[i] as usize..row_ptr[i + 1] as usize;
         (&col_idx[range.clone()], &self.values[range])
     }
@@ -292,7 +316,7 @@ impl<T: Scalar> Csr<T> {
     /// Columns of row `i`, and its values for overwriting.
     pub fn row_mut(&mut self, i: usize) -> (&[u32], &mut [T]) {
         self.survey.take();
-        let Pattern { row_ptr, col_idx } = &*self.pattern;
+        let Pattern { row_ptr, col_idx, .. } = &*self.pattern;
         let range = row_ptr[i] as usize..row_ptr[i + 1] as usize;
         (&col_idx[range.clone()], &mut Arc::make_mut(&mut self.values)[range])
     }

@@ -1,8 +1,7 @@
 //! Patterns of sparse matrices, their approximate minimum degree order, and one triangle of P·A·Pᵀ.
 
+use bt_formats::reorder::minimum_degree_of_pattern;
 use bt_formats::{Csr, Scalar};
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::sparse::linalg::amd;
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 
 use crate::error::{FactorError, Result};
@@ -65,18 +64,8 @@ impl Pattern {
     }
 
     /// The approximate minimum degree order of A + Aᵀ: entry k is the row that is eliminated as number k.
-    ///
-    /// P. R. Amestoy, T. A. Davis & I. S. Duff, SIAM J. Matrix Anal. Appl. 17 (1996) 886–905, doi:10.1137/S0895479894278952.
-    pub fn minimum_degree(&self, method: &'static str) -> Result<Vec<u32>> {
-        let n = self.n();
-        let pattern = SymbolicSparseColMatRef::new_checked(n, n, &self.ptr, None, &self.idx);
-        let request = amd::order_scratch::<u32>(n, self.idx.len());
-        bt_formats::memory::ask(request.size_bytes() as u64, "the order of a sparse matrix")?;
-        let mut memory = MemBuffer::try_new(request).map_err(|_| too_large(n, self.idx.len()))?;
-        let (mut forward, mut inverse) = (vec![0u32; n], vec![0u32; n]);
-        amd::order(&mut forward, &mut inverse, pattern, amd::Control::default(), MemStack::new(&mut memory))
-            .map_err(|e| FactorError::Failed { method, reason: format!("faer's ordering: {e}") })?;
-        Ok(forward)
+    pub fn minimum_degree(&self) -> Result<Vec<u32>> {
+        Ok(minimum_degree_of_pattern(self.n(), &self.ptr, &self.idx)?.order)
     }
 }
 

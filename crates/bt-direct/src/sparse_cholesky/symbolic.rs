@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use bt_formats::reorder::minimum_degree;
 use bt_formats::{Csr, LinearOperator, Matrix, Scalar};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::SymbolicSupernodalParams;
@@ -152,13 +153,9 @@ impl SymbolicCholesky {
     /// The ordering, O(n·nnz) at worst and little more than O(nnz) on grids; some 10·nnz + 20n numbers of four bytes.
     pub fn new<T: Scalar>(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
-        Self::of_pattern(Pattern::of(a))
-    }
-
-    fn of_pattern(pattern: Pattern) -> Result<Self> {
+        let pattern = Pattern::of(a);
         let eliminated = (!pattern.is_symmetric()).then(|| pattern.of_sum());
-        let order = eliminated.as_ref().unwrap_or(&pattern).minimum_degree(super::METHOD)?;
-        Self::in_order(pattern, eliminated, &order, SUPERNODAL_FLOPS)
+        Self::in_order(pattern, eliminated, &minimum_degree(a)?.order, SUPERNODAL_FLOPS)
     }
 
     /// `eliminated` with the entries of `pattern`, and more, eliminated in the order given; by supernodes from so many flops an

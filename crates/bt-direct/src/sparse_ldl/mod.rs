@@ -117,7 +117,7 @@ impl<T: Scalar> SparseLdl<T> {
     pub fn analyse(a: &Csr<T>) -> Result<SymbolicCholesky> {
         a.check_square()?;
         a.check_finite()?;
-        pairs::symbolic(a, METHOD)
+        pairs::symbolic(a)
     }
 
     /// Like [`SparseLdl::with_monitor`], with the symbolic phase of a matrix of the same pattern: that of

@@ -7,7 +7,7 @@
 //!
 //! Storage: the pattern of the paired matrix, at most four times that of A. Cost: the matching, near O(nnz) in practice.
 
-use bt_formats::reorder::{MatchingError, maximum_product_matching};
+use bt_formats::reorder::{MatchingError, maximum_product_matching, minimum_degree};
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, equilibrate_symmetric, one};
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
@@ -19,15 +19,14 @@ const WEAK: f64 = 0.01;
 const NONE: u32 = u32::MAX;
 
 /// The symbolic phase of a Hermitian matrix with its weak rows paired, always by supernodes, inside which pivots are sought.
-pub fn symbolic<T: Scalar>(a: &Csr<T>, method: &'static str) -> Result<SymbolicCholesky> {
+pub fn symbolic<T: Scalar>(a: &Csr<T>) -> Result<SymbolicCholesky> {
     let pattern = Pattern::of(a);
     let partner = partners(a)?;
     let (eliminated, order) = if partner.iter().all(|&p| p == NONE) {
         let sum = (!pattern.is_symmetric()).then(|| pattern.of_sum());
-        let order = sum.as_ref().unwrap_or(&pattern).minimum_degree(method)?;
-        (sum, order)
+        (sum, minimum_degree(a)?.order.clone())
     } else {
-        let (paired, order) = together(&pattern.of_sum(), &partner, method)?;
+        let (paired, order) = together(&pattern.of_sum(), &partner)?;
         (Some(paired), order)
     };
     SymbolicCholesky::in_order(pattern, eliminated, &order, 0.0)
@@ -89,7 +88,7 @@ fn partners<T: Scalar>(a: &Csr<T>) -> Result<Vec<u32>> {
 }
 
 /// A symmetric pattern whose paired rows have the entries of both, and an order in which they follow each other.
-fn together(pattern: &Pattern, partner: &[u32], method: &'static str) -> Result<(Pattern, Vec<u32>)> {
+fn together(pattern: &Pattern, partner: &[u32]) -> Result<(Pattern, Vec<u32>)> {
     let n = pattern.n();
     // Groups of one row or two, by their first row; the group of each row.
     let firsts: Vec<u32> = (0..n as u32).filter(|&i| partner[i as usize] == NONE || i < partner[i as usize]).collect();
@@ -123,7 +122,7 @@ fn together(pattern: &Pattern, partner: &[u32], method: &'static str) -> Result<
         of_groups.idx.truncate(kept);
         of_groups.ptr.push(kept as u32);
     }
-    let order: Vec<u32> = of_groups.minimum_degree(method)?.into_iter().flat_map(rows_of).collect();
+    let order: Vec<u32> = of_groups.minimum_degree()?.into_iter().flat_map(rows_of).collect();
     // Every row of a group meets every row of its neighbours.
     let mut paired = Pattern { ptr: vec![0], idx: Vec::new() };
     for &g in &group {
@@ -156,7 +155,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(partners(&a).unwrap(), [3, 4, NONE, 0, 1]);
-        let symbolic = symbolic(&a, "test").unwrap();
+        let symbolic = symbolic(&a).unwrap();
         let at = |i: u32| symbolic.order().iter().position(|&k| k == i).unwrap();
         assert_eq!((at(0).abs_diff(at(3)), at(1).abs_diff(at(4))), (1, 1));
     }

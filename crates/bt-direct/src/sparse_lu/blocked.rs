@@ -478,6 +478,7 @@ fn permute<T: Scalar>(mut y: MatMut<'_, T>, order: &[u32], work: &mut [T]) {
 mod tests {
     use super::*;
     use crate::sparse_lu::ordering;
+    use bt_formats::Csr;
 
     /// A full matrix of a symmetric pattern on a ring with chords, dominant unless `weak`.
     fn ring(n: usize, weak: f64) -> Csc<f64> {
@@ -507,11 +508,16 @@ mod tests {
         r.iter().fold(0.0, |m, r| m.max(r.abs()))
     }
 
+    /// The transpose, which is ordered alike.
+    fn by_rows(a: &Csc<f64>) -> Csr<f64> {
+        Csr::new(a.n(), a.n(), a.col_ptr.clone(), a.row_idx.clone(), a.values.clone()).unwrap()
+    }
+
     #[test]
     fn solves_with_interchanges_inside_blocks() {
         for (n, weak) in [(11, 1.0), (40, 1.0), (40, 0.3), (90, 0.05)] {
             let a = ring(n, weak);
-            let order = ordering::order(&a, &(0..n as u32).collect::<Vec<_>>()).unwrap();
+            let order = ordering::order(&a, &by_rows(&a), &(0..n as u32).collect::<Vec<_>>()).unwrap();
             let mut lu = Blocked::new(&a, &order).unwrap();
             assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound, "{n} {weak}");
             let growth = lu.measured().0;
@@ -531,7 +537,7 @@ mod tests {
     #[test]
     fn the_determinant_is_that_of_elimination_by_columns() {
         let a = ring(30, 0.2);
-        let order = ordering::order(&a, &(0..30).collect::<Vec<_>>()).unwrap();
+        let order = ordering::order(&a, &by_rows(&a), &(0..30).collect::<Vec<_>>()).unwrap();
         let mut lu = Blocked::new(&a, &order).unwrap();
         assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound);
         let mut columns = super::super::Simplicial::default();
@@ -549,7 +555,7 @@ mod tests {
     #[test]
     fn blocks_without_pivots_are_unsound_and_monitors_stop() {
         let mut a = ring(20, 1.0);
-        let order = ordering::order(&a, &(0..20).collect::<Vec<_>>()).unwrap();
+        let order = ordering::order(&a, &by_rows(&a), &(0..20).collect::<Vec<_>>()).unwrap();
         let mut lu = Blocked::new(&a, &order).unwrap();
         let good = a.clone();
         a.values.fill(0.0);

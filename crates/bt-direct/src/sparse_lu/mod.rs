@@ -159,7 +159,7 @@ impl<T: Scalar> SparseLu<T> {
         let row_of = matching::match_rows(&lu.a).map_err(|column| {
             FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
         })?;
-        lu.ordering = ordering::order(&lu.a, &row_of)?;
+        lu.ordering = ordering::order(&lu.a, a, &row_of)?;
         lu.eliminate(monitor)?;
         lu.put_scratch(vec![zero(); WIDE * n]);
         Ok(lu)

@@ -7,7 +7,8 @@
 //! those are ordered so; of two such orders the one with the fewer counted flops is taken. Any other pattern is ordered by
 //! COLAMD, whose bound on fill holds for every choice of pivots. Both orderings are faer's.
 
-use bt_formats::{RealScalar, Scalar, zero};
+use bt_formats::reorder::minimum_degree;
+use bt_formats::{Csr, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::colamd;
@@ -31,15 +32,15 @@ pub struct Ordering {
     pub below: Option<usize>,
 }
 
-/// Orders the columns of a structurally nonsingular A whose rows are matched with columns by `row_of`.
-pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
+/// Orders the columns of a structurally nonsingular A, given by columns and by rows, whose rows are matched with columns by `row_of`.
+pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<Ordering> {
     let n = a.n();
     let identity: Vec<u32> = (0..n as u32).collect();
     let mut best: Option<Ordering> = None;
-    let mut consider = |rows: &[u32]| -> Result<()> {
+    let mut consider = |rows: &[u32], col_order: &dyn Fn(&Pattern) -> Result<Vec<u32>>| -> Result<()> {
         let pattern = matched_pattern(a, rows);
         if symmetry(&pattern) >= 0.5 {
-            let found = minimum_degree(&pattern, rows)?;
+            let found = counted(&pattern, col_order(&pattern)?, rows);
             if best.as_ref().is_none_or(|best| found.flops < best.flops) {
                 best = Some(found);
             }
@@ -48,10 +49,11 @@ pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
     };
     let diagonal = (0..n).filter(|&j| a.col(j).any(|(i, v)| i == j && v != zero())).count();
     if 2 * diagonal >= n {
-        consider(&identity)?;
+        // With the rows where they are, the order is that of A, which may be known.
+        consider(&identity, &|_| Ok(minimum_degree(by_rows)?.order.clone()))?;
     }
     if row_of != identity {
-        consider(row_of)?;
+        consider(row_of, &Pattern::minimum_degree)?;
     }
     match best {
         Some(best) => Ok(best),
@@ -65,18 +67,17 @@ pub fn order<T: Scalar>(a: &Csc<T>, row_of: &[u32]) -> Result<Ordering> {
     }
 }
 
-/// Approximate minimum degree on the pattern and its transpose.
-fn minimum_degree(pattern: &Pattern, rows: &[u32]) -> Result<Ordering> {
-    let col_order = pattern.minimum_degree(METHOD)?;
+/// With the counts of an order of the pattern and its transpose.
+fn counted(pattern: &Pattern, col_order: Vec<u32>, rows: &[u32]) -> Ordering {
     let columns = count(&pattern.of_sum(), &col_order).columns;
     let below = || columns.iter().map(|&c| c as usize - 1);
-    Ok(Ordering {
-        col_order,
+    Ordering {
         row_of: rows.to_vec(),
         threshold: 0.1,
         flops: below().map(|b| b as f64 * (2.0 * b as f64 + 1.0)).sum(),
         below: Some(below().sum()),
-    })
+        col_order,
+    }
 }
 
 fn colamd_order<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {

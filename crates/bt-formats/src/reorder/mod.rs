@@ -2,6 +2,7 @@
 //!
 //! - [`rcm`]: reverse Cuthill–McKee, a narrow band around the diagonal;
 //! - [`spectral`]: order by the Fiedler vector of |A| + |A|ᵀ, large entries close to the diagonal;
+//! - [`minimum_degree`]: approximate minimum degree of A + Aᵀ, for sparse factors with little fill, and its counts;
 //! - [`maximum_product_matching`]: a row permutation and scalings for a zero-free, heavy diagonal.
 //!
 //! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing. Whether an order
@@ -11,11 +12,13 @@
 mod fiedler;
 mod graph;
 mod matching;
+mod minimum_degree;
 mod rcm;
 mod spectral;
 
 pub(crate) use graph::Graph;
 pub use matching::{Matching, MatchingError, StructuralDeficiency, maximum_product_matching};
+pub use minimum_degree::{MinimumDegree, minimum_degree, minimum_degree_of_pattern};
 pub use rcm::rcm;
 pub use spectral::spectral;
 

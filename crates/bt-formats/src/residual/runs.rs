@@ -32,7 +32,8 @@ pub(crate) fn totals<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, x: &[T], b: &[T], 
         bt_simd::dispatch(Add { runs: &some, x, open: &mut open });
     }
     let mut totals = Totals::default();
-    let low = least_denominator::<T>(open.smallest, smallest_x);
+    let smallest = open.smallest.into_iter().fold(f64::INFINITY, f64::min);
+    let low = least_denominator::<T>(smallest, smallest_x);
     let mut r = r.map(|r| r.iter_mut());
     for i in 0..b.len() {
         let row = open.row(i);
@@ -55,8 +56,8 @@ struct Open {
     sums: Vec<f64>,
     denominators: Vec<f64>,
     entries: Vec<u32>,
-    /// The smallest nonzero modulus of A so far.
-    smallest: f64,
+    /// The smallest nonzero moduli of A so far, lane by lane.
+    smallest: [f64; 8],
 }
 
 impl Open {
@@ -65,7 +66,7 @@ impl Open {
         let (n, denominators) = (b.len(), high.iter().map(|v| v.abs()).collect());
         let zeros = || vec![0.0; n];
         let (low, taken, sums) = (zeros(), zeros(), zeros());
-        Self { high, low, taken, sums, denominators, entries: vec![0; n], smallest: f64::INFINITY }
+        Self { high, low, taken, sums, denominators, entries: vec![0; n], smallest: [f64::INFINITY; 8] }
     }
 
     fn row(&self, i: usize) -> Done {
@@ -74,29 +75,86 @@ impl Open {
         Row { re, im: Sum::default(), denominator, sum, entries }.finish()
     }
 
-    /// − v·x for consecutive rows.
+    /// − v·x for consecutive rows: eight at a time, four, and one.
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, fused: bool, first: usize, values: &[T], x: impl Fn(usize) -> f64) {
         let rows = first..first + values.len();
-        let (high, low, taken) =
-            (&mut self.high[rows.clone()], &mut self.low[rows.clone()], &mut self.taken[rows.clone()]);
-        let (sums, denominators) = (&mut self.sums[rows.clone()], &mut self.denominators[rows.clone()]);
-        let entries = &mut self.entries[rows];
-        let mut smallest = self.smallest;
-        for l in 0..values.len() {
-            let (v, x) = (values[l].re().to_f64(), x(l));
-            let modulus = v.abs();
-            smallest = if modulus < smallest && modulus > 0.0 { modulus } else { smallest };
+        let mut rows = Rows {
+            high: &mut self.high[rows.clone()],
+            low: &mut self.low[rows.clone()],
+            taken: &mut self.taken[rows.clone()],
+            sums: &mut self.sums[rows.clone()],
+            denominators: &mut self.denominators[rows.clone()],
+            entries: &mut self.entries[rows],
+        };
+        let (eights, rest) = values.as_chunks::<8>();
+        let (fours, ones) = rest.as_chunks::<4>();
+        let mut at = 0;
+        for values in eights {
+            rows.subtract(fused, at, values, &x, &mut self.smallest);
+            at += 8;
+        }
+        for values in fours {
+            rows.subtract(fused, at, values, &x, &mut self.smallest);
+            at += 4;
+        }
+        for value in ones {
+            rows.subtract(fused, at, &[*value], &x, &mut self.smallest);
+            at += 1;
+        }
+    }
+}
+
+/// The sums of the rows of a run.
+struct Rows<'a> {
+    high: &'a mut [f64],
+    low: &'a mut [f64],
+    taken: &'a mut [f64],
+    sums: &'a mut [f64],
+    denominators: &'a mut [f64],
+    entries: &'a mut [u32],
+}
+
+/// N sums from `at` on.
+#[inline(always)]
+fn lanes<const N: usize>(sums: &[f64], at: usize) -> &[f64; N] {
+    sums[at..].first_chunk().expect("the rows of a run")
+}
+
+impl Rows<'_> {
+    #[inline(always)]
+    fn subtract<T: Scalar, const N: usize>(
+        &mut self,
+        fused: bool,
+        at: usize,
+        values: &[T; N],
+        x: &impl Fn(usize) -> f64,
+        smallest: &mut [f64; 8],
+    ) {
+        let v: [f64; N] = std::array::from_fn(|l| values[l].re().to_f64());
+        let x: [f64; N] = std::array::from_fn(|l| x(at + l));
+        // Copies, which no store below can change: that keeps them in vectors.
+        let [mut high, mut low, mut taken, mut sums, mut denominators] =
+            [&self.high, &self.low, &self.taken, &self.sums, &self.denominators].map(|sums| *lanes::<N>(sums, at));
+        let mut least = *smallest;
+        for l in 0..N {
+            let modulus = v[l].abs();
+            let counts = modulus < least[l] && modulus > 0.0;
+            least[l] = if counts { modulus } else { least[l] };
             sums[l] += modulus;
-            denominators[l] += modulus * x.abs();
-            entries[l] += 1;
-            let (p, e) = product(fused, -v, x);
+            denominators[l] += modulus * x[l].abs();
+            let (p, e) = product(fused, -v[l], x[l]);
             let (s, t) = super::sum(high[l], p);
             high[l] = s;
             low[l] += e + t;
             taken[l] += e.abs() + t.abs();
         }
-        self.smallest = smallest;
+        let all = [&mut self.high, &mut self.low, &mut self.taken, &mut self.sums, &mut self.denominators];
+        for (into, sums) in all.into_iter().zip([high, low, taken, sums, denominators]) {
+            into[at..at + N].copy_from_slice(&sums);
+        }
+        *smallest = least;
+        self.entries[at..at + N].iter_mut().for_each(|count| *count += 1);
     }
 }
 

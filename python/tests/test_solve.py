@@ -130,8 +130,11 @@ def test_errors_have_their_place() -> None:
     with pytest.raises(bt.SingularMatrixError) as raised:
         bt.solve(np.diag([1.0, 0.0, 2.0]), np.ones(3))
     assert isinstance(raised.value, np.linalg.LinAlgError) and raised.value.row == 1
-    with pytest.raises(np.linalg.LinAlgError):
-        bt.solve(np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones(2), method="thomas")
+    swapped = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    with pytest.raises(bt.BreakdownError) as broken:
+        bt.solve(swapped, np.ones(3), method="thomas")
+    assert isinstance(broken.value, np.linalg.LinAlgError)
+    assert (broken.value.row, broken.value.block) == (1, None)
 
 
 def test_an_ill_conditioned_matrix_warns() -> None:

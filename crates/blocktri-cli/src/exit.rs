@@ -135,15 +135,23 @@ impl Failure {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
             blocktri::Error::Factor(FactorError::Stopped) => Self::interrupted(),
-            blocktri::Error::Factor(reason) => Self { exit: Exit::NotConverged, ..Self::io(file, reason) }
-                .detail("outcome", "breakdown")
-                .detail("breakdown", reason.to_string()),
+            blocktri::Error::Factor(reason) => Self::breakdown(reason, file),
             blocktri::Error::Device(reason) => Self::no_device(reason),
             other => Self::usage(other.to_string()),
         };
         match error.help() {
             Some(_) if asked.is_auto() && matches!(error, blocktri::Error::Factor(_)) => failure.help(advice(asked)),
             Some(help) if failure.help.is_none() => failure.help(help),
+            _ => failure,
+        }
+    }
+
+    fn breakdown(reason: &FactorError, file: &Path) -> Self {
+        let failure = Self { exit: Exit::NotConverged, ..Self::io(file, reason) }
+            .detail("outcome", "breakdown")
+            .detail("breakdown", reason.to_string());
+        match reason {
+            FactorError::Breakdown { place: Some(place), .. } => failure.detail(place.name(), place.index()),
             _ => failure,
         }
     }
@@ -214,7 +222,7 @@ pub fn advice(asked: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blocktri::{Direct, SingularKind};
+    use blocktri::{Direct, Place, SingularKind};
 
     #[test]
     fn failures_carry_their_place() {
@@ -232,9 +240,11 @@ mod tests {
 
     #[test]
     fn a_method_that_breaks_down_is_not_a_usage_error() {
-        let error = FactorError::Breakdown { method: "thomas", reason: "zero pivot in row 2".into() };
+        let error = FactorError::breakdown("thomas", Place::Row(2), "zero pivot in row 2");
         let failure = Failure::solve(&error.into(), Path::new("A.mtx"), &Direct::Thomas.into());
         assert_eq!(failure.exit.code(), 3);
+        let json = failure.to_json();
+        assert_eq!((&json["outcome"], &json["row"]), (&json!("breakdown"), &json!(2)));
         assert!(failure.help.is_some_and(|h| h.contains("--method")));
     }
 }

@@ -354,6 +354,7 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
         let json = run.json();
         assert_eq!(json["outcome"], "breakdown");
         assert!(json["breakdown"].as_str().is_some_and(|b| b.contains("block 0")), "{json}");
+        assert_eq!((&json["block"], &json["row"]), (&0.into(), &serde_json::Value::Null), "{json}");
         assert!(run.stderr.contains("help: "), "{}", run.stderr);
     }
     for (method, by) in [("thomas", "tridiagonal-lu"), ("block-lu", "band-lu")] {
@@ -365,6 +366,25 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
         assert!(run.stderr.contains(&format!("{method} could not factor")), "{}", run.stderr);
     }
     assert_eq!(sandbox.names(), ["A.mtx"]);
+}
+
+#[test]
+fn a_breakdown_says_where_in_fields() {
+    let sandbox = Sandbox::new();
+    // The last two rows are [0 1; 1 0].
+    sandbox.write("A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n1 1 1\n2 2 1\n4 3 1\n");
+    for (method, field, index) in [
+        ("thomas", "row", 2),
+        ("band-lu-nopivot", "row", 2),
+        ("block-lu --blocks 1", "column", 3),
+        ("hbisa --blocks 1", "block", 2),
+        ("bicgstab --precond jacobi", "row", 2),
+    ] {
+        let json = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(3).json();
+        let fields = ["row", "column", "block", "partition"].map(|name| json[name].as_u64().map(|at| (name, at)));
+        let found: Vec<_> = fields.into_iter().flatten().collect();
+        assert_eq!(found, [(field, index)], "{method}: {json}");
+    }
 }
 
 #[test]

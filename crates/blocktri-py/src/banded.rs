@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::arrays::{Number, kind_of, typed, with_scalar};
-use crate::errors::of_input;
+use crate::errors::{of_input, row_and_block};
 use crate::report::Report;
 use crate::run::{run, run_borrowed, size_of_flops};
 
@@ -605,7 +605,8 @@ pub(crate) fn failure(system: usize, error: &FactorError) -> Failed {
     let text = error.to_string();
     match error {
         FactorError::Singular(place) => (system, "singular", Some(place.column), text),
-        FactorError::Breakdown { .. } | FactorError::Failed { .. } => (system, "breakdown", None, text),
+        FactorError::Breakdown { place, .. } => (system, "breakdown", row_and_block(*place).0, text),
+        FactorError::Failed { .. } => (system, "breakdown", None, text),
         FactorError::Input(bt_formats::Error::NonFinite { row, .. }) => (system, "not-finite", Some(*row), text),
         FactorError::Stopped => (system, "stopped", None, text),
         FactorError::Input(_) => (system, "invalid", None, text),

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use blocktri::{Error, FactorError};
+use blocktri::{Error, FactorError, Place};
 use bt_formats::Error as InputError;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyMemoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
@@ -23,6 +23,10 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
             own(py, "SingularMatrixError", &text, Some(place.column), place.block)
         }
         Error::Factor(FactorError::Stopped) => PyRuntimeError::new_err(text),
+        Error::Factor(FactorError::Breakdown { place, .. }) => {
+            let (row, block) = row_and_block(*place);
+            own(py, "BreakdownError", &text, row, block)
+        }
         Error::Factor(_) => own(py, "BreakdownError", &text, None, None),
         Error::Device(_) => own(py, "DeviceError", &text, None, None),
         _ => PyValueError::new_err(text),
@@ -48,6 +52,15 @@ pub fn of_input(error: &InputError) -> PyErr {
             }
         }
         _ => PyValueError::new_err(text),
+    }
+}
+
+/// Row or column, and block, of a place.
+pub fn row_and_block(place: Option<Place>) -> (Option<usize>, Option<usize>) {
+    match place {
+        Some(Place::Row(i) | Place::Column(i)) => (Some(i), None),
+        Some(Place::Block(j)) => (None, Some(j)),
+        Some(Place::Partition(_)) | None => (None, None),
     }
 }
 

@@ -210,14 +210,8 @@ fn factor_once<T: Scalar>(
         permuted = transform.apply(a);
         &permuted
     };
-    let made =
-        in_precision(work, method, precision, options, transform.keeps_order(), monitor).map_err(|e| match e {
-            // The place is told in the columns of A, not of its reordered form.
-            Error::Singular(place) => {
-                Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
-            }
-            other => other,
-        })?;
+    let made = in_precision(work, method, precision, options, transform.keeps_order(), monitor)
+        .map_err(|e| transform.in_given_order(e))?;
     let mut made = Factored { reorder, ..made };
     if equilibrated {
         made.notes.push("rows and columns were scaled by powers of two to one size".into());

@@ -129,7 +129,7 @@ mod with_cuda {
     use std::any::Any;
     use std::time::{Duration, Instant};
 
-    use bt_direct::{FactorError, Refinement, Singularity};
+    use bt_direct::{FactorError, Refinement};
     use bt_formats::{
         Band, BlockTridiagonal, Bytes, Error as InputError, HybridLayout, Op, Outcome, PhaseTimes, SolveReport, certify,
     };
@@ -148,8 +148,9 @@ mod with_cuda {
     use crate::factors::{BlockSummary, transform};
     use crate::iterate::{blocks_of, check_hermitian, columns, merge, no_right_hand_side, ordered};
     use crate::method::{self, BlockIteration, Factoring, KrylovMethod, Precision, names};
-    use crate::options::{Blocks, HostBlocks};
+    use crate::options::{Blocks, HostBlocks, Reorder};
     use crate::precondition::{incomplete_notes, shift_note, singular_block, sweep_blocks};
+    use crate::reordered::Transform;
     use crate::solver::{order_asked, prepared};
     use crate::verdict::at_rounding_level;
 
@@ -350,8 +351,9 @@ mod with_cuda {
             other => other.into(),
         })?;
         let reorder_time = start.elapsed();
-        let mut method =
-            DeviceHbisa::new(device, &blocks, given.sweep, given.rule, Schedule::Auto)?.shared(share(given))?;
+        let mut method = DeviceHbisa::new(device, &blocks, given.sweep, given.rule, Schedule::Auto)
+            .map_err(|e| transform.in_given_order(e.into()))?
+            .shared(share(given))?;
         let setup = start.elapsed().saturating_sub(reorder_time);
         if method.is_persistent() {
             notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
@@ -396,9 +398,23 @@ mod with_cuda {
         options: &SolveOptions,
     ) -> Result<Solution<T>, Error> {
         let start = Instant::now();
-        let (mut notes, mut summary) = (Vec::new(), None);
+        let mut notes = Vec::new();
         let a = &prepared(a, &mut notes)?;
         let (transform, reorder) = transform(a, Some(method), order_asked(options), &mut notes)?;
+        direct_in_order(device, a, b, (method, options), (&transform, reorder), (start, notes))
+            .map_err(|e| transform.in_given_order(e))
+    }
+
+    /// Places of errors are those of the reordered matrix.
+    fn direct_in_order<T: DeviceScalar>(
+        device: &Device,
+        a: &Csr<T>,
+        b: MatRef<'_, T>,
+        (method, options): (Direct, &SolveOptions),
+        (transform, reorder): (&Transform<T>, Reorder),
+        (start, mut notes): (Instant, Vec<String>),
+    ) -> Result<Solution<T>, Error> {
+        let mut summary = None;
         let identity = transform.is_identity();
         let permuted = if identity { None } else { Some(transform.apply(a)) };
         let work = permuted.as_ref().unwrap_or(a);
@@ -442,13 +458,7 @@ mod with_cuda {
                 spike.solve_in_place(y.as_mut()).map(|report| (report, bytes, spike.bytes(), setup))
             }
         };
-        let (done, matrix, factors, setup) = solved.map_err(|e| match e {
-            // The place is told in the columns of A, not of its reordered form.
-            DeviceError::Factor(FactorError::Singular(place)) => {
-                Error::Singular(Singularity { column: transform.cols.order()[place.column] as usize, ..place })
-            }
-            other => other.into(),
-        })?;
+        let (done, matrix, factors, setup) = solved?;
         if matches!(method, Direct::BlockLu | Direct::BandLu) {
             notes.push("one system is one thread block: --method spike uses all multiprocessors".into());
         }
@@ -549,7 +559,7 @@ mod with_cuda {
             }
             (Err(DeviceError::Factor(why)), _) => {
                 let blocks = if let DevicePreconditioner::BlockJacobi(p) = &wanted { p.n_blocks() } else { 1 };
-                return Err(singular_block(why, blocks, given.precond).into());
+                return Err(transform.in_given_order(singular_block(why, blocks, given.precond).into()));
             }
             (made, precond) => (made?, precond),
         };

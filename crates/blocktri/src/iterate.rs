@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bt_direct::{FactorError, Singularity};
+use bt_direct::{FactorError, Place, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
@@ -80,11 +80,12 @@ fn block_iteration<T: Scalar>(
     };
     let mut method = made.map_err(|e| match e {
         // A itself may be regular.
-        FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => FactorError::Breakdown {
-            method: options.method.name(),
-            reason: format!("diagonal block {block} (from 0) is singular, and every step solves with it"),
-        },
-        other => other,
+        FactorError::Singular(Singularity { block: Some(block), .. }) if summary.count > 1 => {
+            let reason = format!("diagonal block {block} (from 0) is singular, and every step solves with it");
+            let failure = FactorError::breakdown(options.method.name(), Place::Block(block), reason);
+            transform.in_given_order(failure.into())
+        }
+        other => transform.in_given_order(other.into()),
     })?;
     let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {
         Ok(unit.without(rhs, |rhs| method.solve(rhs, y, &stop, monitor)))
@@ -158,7 +159,8 @@ fn krylov<T: Scalar>(
         (None, Some(blocks)) => &**blocks,
         (None, None) => &work,
     };
-    let (mut preconditioner, precond) = preconditioner(&work, split, &single, identity, given, options, &mut notes)?;
+    let (mut preconditioner, precond) = preconditioner(&work, split, &single, identity, given, options, &mut notes)
+        .map_err(|e| transform.in_given_order(e))?;
     let m = &mut *preconditioner;
     let setup = start.elapsed().saturating_sub(reorder_time);
     let (x, mut report) = side_by_side(a, operator, (&transform, unit), m, b, given, monitor, &mut notes)?;

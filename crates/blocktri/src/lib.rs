@@ -40,7 +40,8 @@ pub use any::{
 };
 pub use bt_direct::spike::TridiagonalSolver;
 pub use bt_direct::{
-    FactorError, Factorization, Inertia, LogDet, RbtOptions, Refinement, SelectedInverse, SingularKind, Singularity,
+    FactorError, Factorization, Inertia, LogDet, Place, RbtOptions, Refinement, SelectedInverse, SingularKind,
+    Singularity,
 };
 pub use bt_formats::{
     Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::spike::Partitions;
-use bt_direct::{FactorError, Singularity, SparseLu};
+use bt_direct::{FactorError, Place, Singularity, SparseLu};
 use bt_formats::detect::{line_partition, natural_partition};
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
@@ -250,10 +250,14 @@ pub(crate) fn sweep_blocks<T: Scalar>(
 /// What a singular block out of several means: A itself may be regular.
 pub(crate) fn singular_block(error: FactorError, blocks: usize, precond: Precond) -> FactorError {
     match error {
-        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => FactorError::Breakdown {
-            method: precond.name(),
-            reason: format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut"),
-        },
+        FactorError::Singular(Singularity { block: Some(block), .. }) if blocks > 1 => {
+            let place = match precond {
+                Precond::Schwarz { .. } => Place::Partition(block),
+                _ => Place::Block(block),
+            };
+            let reason = format!("diagonal block {block} (from 0) is singular; use other blocks, or ilut");
+            FactorError::breakdown(precond.name(), place, reason)
+        }
         other => other,
     }
 }

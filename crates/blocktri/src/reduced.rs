@@ -56,7 +56,8 @@ pub(crate) fn solve<T: Scalar>(
         made => made?,
     };
     let matrix = work.bytes() + blocks.bytes();
-    let mut reduced = CyclicallyReduced::new(blocks).map_err(|e| singular_block(e, summary.count, given.precond))?;
+    let mut reduced = CyclicallyReduced::new(blocks)
+        .map_err(|e| transform.in_given_order(singular_block(e, summary.count, given.precond).into()))?;
     let mut method = lockstep(given.method, reduced.order(), 1, &mut notes);
     let setup = start.elapsed().saturating_sub(reorder_time);
     let mut step = |rhs: &[T], y: &mut [T], monitor: &mut dyn Monitor| {

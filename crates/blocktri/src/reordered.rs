@@ -4,9 +4,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bt_direct::{FactorStats, Factorization, LogDet};
+use bt_direct::{FactorStats, Factorization, LogDet, Singularity};
 use bt_formats::{Csr, Op, Permutation, RealScalar, Scalar, one, zero};
 use faer::{Mat, MatMut, MatRef};
+
+use crate::error::Error;
 
 /// How A became A' = P_r·(R·A·C)·P_cᵀ: row i of A' is row `rows.order()[i]` of A, scaled.
 #[derive(Clone, Debug)]
@@ -47,6 +49,22 @@ impl<T: Scalar> Transform<T> {
         match &self.scaling {
             Some(s) => a.scale(&s.rows, &s.cols).permute(&self.rows, &self.cols),
             None => a.permute(&self.rows, &self.cols),
+        }
+    }
+
+    /// An error of the factorization of A' with its place in A: rows and columns by their numbers there, blocks and partitions where
+    /// the order is kept.
+    pub fn in_given_order(&self, error: Error) -> Error {
+        let of = |p: &Permutation, i: usize| p.order().get(i).map(|&old| old as usize);
+        match error {
+            Error::Singular(place) => {
+                let column = of(&self.cols, place.column).unwrap_or(place.column);
+                Error::Singular(Singularity { column, ..place })
+            }
+            Error::Factor(failure) if !self.keeps_order() => {
+                Error::Factor(failure.map_place(|place| place.renumbered(|i| of(&self.rows, i), |j| of(&self.cols, j))))
+            }
+            other => other,
         }
     }
 
@@ -211,4 +229,33 @@ fn column<'a, T: Scalar>(x: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
 
 fn scaled<T: Scalar>(value: T, factors: Option<&[T::Real]>, i: usize) -> T {
     value * factors.map_or(one(), |f| T::from_real(f[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use bt_direct::{FactorError, Place};
+
+    use super::*;
+
+    #[test]
+    fn places_of_errors_are_those_of_the_given_matrix_or_none() {
+        let order = |order: [u32; 3]| Permutation::from_order(order.to_vec()).unwrap();
+        let place = |transform: &Transform<f64>, place: Place| match transform
+            .in_given_order(FactorError::breakdown("block-lu", place, "").into())
+        {
+            Error::Factor(FactorError::Breakdown { place, .. }) => place,
+            other => panic!("{other}"),
+        };
+        let moved = Transform { rows: order([2, 0, 1]), cols: order([1, 2, 0]), scaling: None };
+        assert_eq!(place(&moved, Place::Row(0)), Some(Place::Row(2)));
+        assert_eq!(place(&moved, Place::Column(0)), Some(Place::Column(1)));
+        assert_eq!(place(&moved, Place::Block(0)), None);
+        assert_eq!(place(&moved, Place::Partition(0)), None);
+        // Where only numbers change, blocks stay.
+        let scaling = Some(Scaling { rows: vec![2.0; 3], cols: vec![1.0; 3] });
+        let scaled = Transform { scaling, ..Transform::identity(3) };
+        for kept in [Place::Row(1), Place::Column(2), Place::Block(0), Place::Partition(1)] {
+            assert_eq!(place(&scaled, kept), Some(kept));
+        }
+    }
 }

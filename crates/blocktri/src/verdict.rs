@@ -10,7 +10,7 @@
 //! most n·u.
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, SingularKind, Singularity};
+use bt_direct::{FactorError, Place, SingularKind, Singularity};
 use bt_formats::{
     Certificate, Csr, LinearOperator, Matrix, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow, zero,
 };
@@ -124,7 +124,7 @@ pub(crate) fn no_pivot<T: Scalar>(
         Err(other) => format!("whether the matrix is singular could not be found out: {other}"),
     };
     let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
-    Error::Factor(FactorError::Breakdown { method, reason })
+    Error::Factor(FactorError::breakdown(method, Place::Column(place.column), reason))
 }
 
 /// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.

@@ -3,7 +3,10 @@
 mod common;
 
 use blocktri::faer::{Mat, mat};
-use blocktri::{Csr, Direct, Error, FactorError, Op, Outcome, Scalar, SolveOptions, Solver, c64};
+use blocktri::{
+    Csr, Direct, Error, FactorError, Krylov, KrylovMethod, Op, Outcome, Place, Precond, Reorder, Scalar, SolveOptions,
+    Solver, c64,
+};
 use bt_formats::{Matrix, Par, one, zero};
 use bt_testkit::csr;
 
@@ -113,6 +116,44 @@ fn values_that_break_the_chosen_method_down_lead_auto_to_another() {
     let mut thomas = Solver::new(&chain(4.0), &SolveOptions::by(Direct::Thomas), &mut ()).unwrap();
     let error = thomas.refactor(&hard, &mut ()).unwrap_err();
     assert!(matches!(error, Error::Factor(FactorError::Breakdown { method: "thomas", .. })), "{error}");
+}
+
+/// The chain 3, 1, 0, 4, 2, whose middle pivot vanishes from whichever end elimination begins.
+fn hollow_chain() -> Csr<f64> {
+    const ORDER: [usize; 5] = [2, 1, 4, 0, 3];
+    csr(5, |i, j| match ORDER[i].abs_diff(ORDER[j]) {
+        0 => [4.0, 4.25, 0.25, 4.25, 4.0][ORDER[i]],
+        1 => 1.0,
+        _ => 0.0,
+    })
+}
+
+#[test]
+fn a_breakdown_of_a_reordered_matrix_has_its_place_in_the_given_order() {
+    let place = |result: Result<Solver<f64>, Error>| match result.map(|_| ()) {
+        Err(Error::Factor(FactorError::Breakdown { place, reason, .. })) => (place, reason),
+        other => panic!("{other:?}"),
+    };
+    let by = |method| SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::by(method) };
+    let (at, reason) = place(Solver::new(&hollow_chain(), &by(Direct::Thomas), &mut ()));
+    assert_eq!(at, Some(Place::Row(0)), "{reason}");
+    assert!(reason.contains("row 2 "), "{reason}");
+    let (at, reason) = place(Solver::new(&hollow_chain(), &by(Direct::BandLuNoPivot), &mut ()));
+    assert_eq!(at, Some(Place::Row(0)), "{reason}");
+}
+
+#[test]
+fn a_preconditioner_of_a_reordered_matrix_has_its_place_in_the_given_order() {
+    // Row 1 has no diagonal entry; it is first or last but one of the chain.
+    let a = csr(5, |i, j| if (i, j) == (1, 1) { 0.0 } else { hollow_chain().get(i, j) });
+    let method = Krylov::new(KrylovMethod::BiCgStab, Precond::Jacobi);
+    for reorder in [Reorder::None, Reorder::Rcm] {
+        let options = SolveOptions { reorder, ..SolveOptions::by(method) };
+        match blocktri::solve(&a, &Mat::from_fn(5, 1, |_, _| 1.0), &options, &mut ()).map(|_| ()) {
+            Err(Error::Factor(FactorError::Breakdown { place, .. })) => assert_eq!(place, Some(Place::Row(1))),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use faer::MatMut;
 
 use crate::band_lu::kernels::axpy_minus;
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines;
 use crate::pivot::Pivot;
@@ -229,7 +229,7 @@ impl<T: Scalar> BandCholesky<T> {
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \
                      use band-lu"
                 );
-                return Err(FactorError::Breakdown { method: METHOD, reason });
+                return Err(FactorError::breakdown(METHOD, Place::Row(row), reason));
             }
             first = last;
         }

@@ -45,7 +45,7 @@ use faer::MatMut;
 use crate::band_lu::end::{Place, divide};
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
-use crate::error::{FactorError, Result};
+use crate::error::{self, FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
@@ -434,7 +434,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
 }
 
 fn overflow() -> FactorError {
-    FactorError::Breakdown { method: METHOD, reason: "elimination overflows; scale the matrix down".into() }
+    FactorError::breakdown(METHOD, None, "elimination overflows; scale the matrix down")
 }
 
 /// Where elimination ended early, and why.
@@ -457,16 +457,17 @@ impl Stop {
 
 impl From<Stop> for FactorError {
     fn from(stop: Stop) -> Self {
-        let reason = match stop {
-            Stop::ZeroPivot(row) => {
-                format!("the pivot of row {row} (from 0) is zero; band-lu exchanges rows, boosting replaces pivots")
-            }
+        let (row, reason) = match stop {
+            Stop::ZeroPivot(row) => (
+                row,
+                format!("the pivot of row {row} (from 0) is zero; band-lu exchanges rows, boosting replaces pivots"),
+            ),
             Stop::Growth(row, by) => {
-                format!("row {row} (from 0) grows by {by:.1e} and loses half its digits; band-lu exchanges rows")
+                (row, format!("row {row} (from 0) grows by {by:.1e} and loses half its digits; band-lu exchanges rows"))
             }
             Stop::Overflow => return overflow(),
         };
-        Self::Breakdown { method: METHOD, reason }
+        Self::breakdown(METHOD, error::Place::Row(row), reason)
     }
 }
 

@@ -27,7 +27,7 @@ use faer::{Accum, MatMut, MatRef};
 use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines;
 use crate::pivot::Pivot;
@@ -337,14 +337,12 @@ impl Chain<'_> {
 }
 
 fn not_definite(order: &Order, block: usize, at: usize) -> FactorError {
-    FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "the pivot of row {} (from 0), row {at} of block {block}, is not positive: the matrix is not positive \
-             definite; use block-lu",
-            order.rows(block).start + at
-        ),
-    }
+    let row = order.rows(block).start + at;
+    let reason = format!(
+        "the pivot of row {row} (from 0), row {at} of block {block}, is not positive: the matrix is not positive \
+         definite; use block-lu"
+    );
+    FactorError::breakdown(METHOD, Place::Row(row), reason)
 }
 
 /// The lower half of D̃ ← D̃ − H·Hᴴ: H below the `from_k` rows of the panel `from`, D̃ the first `k` of k + `next` rows.

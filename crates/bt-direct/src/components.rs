@@ -85,7 +85,10 @@ impl<T: Scalar> Components<T> {
                 FactorError::Singular(place) => {
                     FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
                 }
-                other => other,
+                other => {
+                    let row = |i: usize| rows.get(i).map(|&row| row as usize);
+                    other.map_place(|place| place.renumbered(row, row))
+                }
             })
         };
         // The first error in the order of the parts, whatever thread met one first.

@@ -26,7 +26,7 @@
 use bt_formats::{Monitor, Op, Par, Progress, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines;
 use crate::parallel_cyclic_reduction::ParallelCyclicReduction;
@@ -342,7 +342,7 @@ impl Watch {
         let spread = size.to_f64() / d.abs1().to_f64();
         if !(spread * self.worst * <T::Real as RealScalar>::EPSILON.to_f64().sqrt() <= 1.0) {
             let reason = format!("row {row} (from 0) of size {size:e} cancels to {:e}; {ADVICE}", d.abs1());
-            return Err(FactorError::Breakdown { method: self.method, reason });
+            return Err(FactorError::breakdown(self.method, Place::Row(row), reason));
         }
         self.spread = self.spread.max(spread);
         Ok(())
@@ -352,7 +352,7 @@ impl Watch {
     pub(crate) fn pivot<T: Scalar>(&mut self, pivot: T, row: usize) -> Result<()> {
         if pivot == zero() || !Scalar::is_finite(pivot) {
             let reason = format!("the pivot of row {row} (from 0) is {pivot}; {ADVICE}");
-            return Err(FactorError::Breakdown { method: self.method, reason });
+            return Err(FactorError::breakdown(self.method, Place::Row(row), reason));
         }
         self.min_pivot = self.min_pivot.min(pivot.abs().to_f64());
         Ok(())
@@ -364,7 +364,7 @@ impl Watch {
         // Half the digits of a row: ε^(−1/2). Rounding errors of the size ε·grown are made in it.
         if !(grown * T::Real::EPSILON.sqrt() <= size) {
             let reason = format!("the terms of row {row} (from 0) grow from {size:e} to {grown:e}; {ADVICE}");
-            return Err(FactorError::Breakdown { method: self.method, reason });
+            return Err(FactorError::breakdown(self.method, Place::Row(row), reason));
         }
         self.largest = self.largest.max(grown.to_f64());
         if size > zero() {

@@ -16,7 +16,7 @@ use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::{Accum, MatMut, MatRef};
 
 use crate::dense::norms;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::nopivot::{NoPivotLu, substitute, times};
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve, zeros};
@@ -154,13 +154,13 @@ impl<T: Scalar> PartialPivotLu<T> {
             }
             if !(pivot >= <T::Real as RealScalar>::MIN_POSITIVE.to_f64() && pivot.is_finite()) {
                 let reason = format!("the pivot of column {j} (from 0) is out of range; scale rows and columns");
-                return Err(FactorError::Breakdown { method: METHOD, reason });
+                return Err(FactorError::breakdown(METHOD, Place::Column(j), reason));
             }
             smallest = smallest.min_nan(Scalar::abs(lu[(j, j)]).to_f64());
             largest = (0..=j).fold(largest, |m, i| m.max_nan(lu[(i, j)].abs1().to_f64()));
         }
         if !largest.is_finite() {
-            return Err(FactorError::Breakdown { method: METHOD, reason: "elimination overflows".into() });
+            return Err(FactorError::breakdown(METHOD, None, "elimination overflows"));
         }
         let scale = self.scale.to_f64();
         self.stats = FactorStats {

@@ -14,7 +14,7 @@
 use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, or_void, reserve, zeros};
@@ -136,13 +136,11 @@ impl<T: Scalar> DiagonalPivoting<T> {
             let coupled = if sigma == zero() { zero() } else { kappa * above.abs1() * (below.abs1() / sigma) };
             if d[i].abs1() >= coupled {
                 if d[i] == zero() {
-                    return Err(FactorError::Breakdown {
-                        method: Self::METHOD,
-                        reason: format!(
-                            "row {i} (from 0) has no pivot of order 1 or 2: tridiagonal-lu, which exchanges rows, tells \
-                             whether there is any"
-                        ),
-                    });
+                    let reason = format!(
+                        "row {i} (from 0) has no pivot of order 1 or 2: tridiagonal-lu, which exchanges rows, tells \
+                         whether there is any"
+                    );
+                    return Err(FactorError::breakdown(Self::METHOD, Place::Row(i), reason));
                 }
                 if i + 1 < n {
                     // dᵢ₊₁ ← dᵢ₊₁ − (lᵢ₊₁/dᵢ)·uᵢ
@@ -167,10 +165,9 @@ impl<T: Scalar> DiagonalPivoting<T> {
             }
         }
         if i < n || !max_d.is_finite() {
-            return Err(FactorError::Breakdown {
-                method: Self::METHOD,
-                reason: "elimination overflows; scale the matrix down".into(),
-            });
+            // A NaN ended it in its row; what is infinite alone has passed unseen.
+            let place = (i < n).then_some(Place::Row(i));
+            return Err(FactorError::breakdown(Self::METHOD, place, "elimination overflows; scale the matrix down"));
         }
         self.stats = FactorStats {
             norm_one,

@@ -143,7 +143,7 @@ pub fn eigenvalues_below<T: Scalar>(a: &BlockTridiagonal<T>, shift: f64) -> Resu
              by {:.1e}; use another shift",
             count.perturbation
         );
-        return Err(FactorError::Breakdown { method: METHOD, reason });
+        return Err(FactorError::breakdown(METHOD, None, reason));
     }
     Ok(count)
 }
@@ -176,7 +176,7 @@ fn search<T: Scalar>(n: usize, norm: f64, start: f64, mut count: impl FnMut(f64)
         "rounding cannot tell the eigenvalues within {delta:.1e} from zero: leading parts of the matrix are nearly singular; \
          count with eigenvalues_below at shifts of that size"
     );
-    Err(FactorError::Breakdown { method: METHOD, reason })
+    Err(FactorError::breakdown(METHOD, None, reason))
 }
 
 /// The blocks that a count needs.

@@ -110,7 +110,7 @@ pub use dense_lu::PartialPivotLu;
 pub use diagonal::Diagonal;
 pub use diagonal_pivoting::DiagonalPivoting;
 pub use doubled_lu::DoubledLu;
-pub use error::{FactorError, Result, SingularKind, Singularity};
+pub use error::{FactorError, Place, Result, SingularKind, Singularity};
 pub use error_bounds::{ErrorBounds, error_bounds};
 pub use factorization::{FactorStats, Factorization, LogDet};
 pub use inertia::{Count, Inertia, eigenvalues_below};

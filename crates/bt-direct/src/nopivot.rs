@@ -39,7 +39,7 @@ use kernels::{Element, LEAF, Maxima, SMALL, lanes};
 
 use crate::band_lu::kernels::{axpy_minus, block_update, dot};
 use crate::dense::{join, norms};
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines::{self, Lines};
 use crate::pivot::Pivot;
@@ -158,7 +158,7 @@ impl<T: Scalar> NoPivotLu<T> {
                 "elements grow by {growth:.1e} in column {column} (from 0): its pivot is too small; pivoting or random \
                  butterflies are needed: dense-lu, rbt"
             );
-            return Err(FactorError::Breakdown { method: METHOD, reason });
+            return Err(FactorError::breakdown(METHOD, Place::Column(column), reason));
         }
         self.stats = FactorStats {
             norm_one: norms.one,
@@ -236,13 +236,13 @@ impl Stop {
     pub(crate) fn into_error(self, method: &'static str) -> FactorError {
         match self {
             Self::Stopped => FactorError::Stopped,
-            Self::Pivot(column) => FactorError::Breakdown {
-                method,
-                reason: format!(
+            Self::Pivot(column) => {
+                let reason = format!(
                     "the pivot of column {column} (from 0) is zero or not finite; pivoting or random butterflies are \
                      needed: dense-lu, rbt"
-                ),
-            },
+                );
+                FactorError::breakdown(method, Place::Column(column), reason)
+            }
         }
     }
 }

@@ -264,7 +264,10 @@ fn in_order_of_a(error: FactorError, n: usize) -> FactorError {
             place.column = unfolded(place.column, n);
             FactorError::Singular(place)
         }
-        FactorError::Breakdown { reason, .. } => FactorError::Breakdown { method: METHOD, reason },
+        FactorError::Breakdown { place, reason, .. } => {
+            let row = |i: usize| Some(unfolded(i, n));
+            FactorError::breakdown(METHOD, place.and_then(|place| place.renumbered(row, row)), reason)
+        }
         other => other,
     }
 }

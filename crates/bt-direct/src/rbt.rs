@@ -402,10 +402,8 @@ impl<T: Scalar> Rbt<T> {
         };
         let Some(reason) = self.reason else { return Ok(()) };
         if self.options.fallback == Fallback::Error {
-            return Err(FactorError::Breakdown {
-                method: METHOD,
-                reason: format!("{reason}; pivoting is needed: dense-lu"),
-            });
+            // Columns after the butterflies are none of A.
+            return Err(FactorError::breakdown(METHOD, None, format!("{reason}; pivoting is needed: dense-lu")));
         }
         match &mut self.pivoted {
             Some(lu) => lu.refactor_with_monitor(a, monitor),

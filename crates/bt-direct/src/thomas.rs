@@ -15,7 +15,7 @@ use std::cell::Cell;
 use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, in_cells, input_norms, or_void, zeros};
@@ -169,7 +169,7 @@ fn eliminate<T: Scalar>(
         let grown = product.abs1().max_nan(size);
         if size == zero() || !Scalar::is_finite(d) || grown * limit > row {
             let method = Thomas::<T>::METHOD;
-            return Err(FactorError::Breakdown { method, reason: breakdown(i, d, grown, row) });
+            return Err(FactorError::breakdown(method, Place::Row(i), breakdown(i, d, grown, row)));
         }
         let pivot = Pivot::new(d);
         w = pivot.divide(upper);
@@ -269,7 +269,12 @@ mod tests {
     fn zero_and_vanishing_pivots_break_down_with_their_row() {
         for (diag, row) in [(vec![1.0, 1.0, 5.0], 1), (vec![1e-12, 1.0, 5.0], 1), (vec![0.0, 1.0, 5.0], 0)] {
             let a = Tridiagonal::new(vec![0.0, 1.0, 1.0], diag, vec![1.0, 1.0, 0.0]).unwrap();
-            let message = Thomas::new(&a).unwrap_err().to_string();
+            let error = Thomas::new(&a).unwrap_err();
+            assert!(
+                matches!(error, FactorError::Breakdown { place: Some(at), .. } if at == Place::Row(row)),
+                "{error:?}"
+            );
+            let message = error.to_string();
             assert!(message.contains(&format!("row {row} ")) && message.contains("tridiagonal-lu"), "{message}");
         }
     }

@@ -119,10 +119,8 @@ impl<T: Scalar> TridiagonalLu<T> {
             None => eliminate(n, |i| [l[i].get(), d[i].get(), u[i].get()], [l, d, u], rest),
         }?;
         if !max_u.is_finite() {
-            return Err(FactorError::Breakdown {
-                method: self.method(),
-                reason: "elimination overflows; scale the matrix down".into(),
-            });
+            let reason = "elimination overflows; scale the matrix down";
+            return Err(FactorError::breakdown(self.method(), None, reason));
         }
         self.stats = FactorStats {
             norm_one,

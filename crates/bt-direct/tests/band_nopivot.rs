@@ -4,7 +4,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use bt_direct::{BandLu, BandLuNoPivot, Boosting, FactorError, Factorization, Refinement, refine};
+use bt_direct::{BandLu, BandLuNoPivot, Boosting, FactorError, Factorization, Place, Refinement, refine};
 use bt_formats::{Band, Op, Progress, RealScalar, Scalar, c32, c64};
 use common::{Random, check_contract};
 use faer::Mat;
@@ -84,11 +84,22 @@ fn bad_pivots_are_refused_or_boosted() {
             let mut bad = a.clone();
             *bad.get_mut(0, 0) = value;
             let error = lu.refactor(&bad).unwrap_err();
-            assert!(matches!(error, FactorError::Breakdown { method: "band-lu-nopivot", .. }));
+            let at = |error: &FactorError, row| matches!(error, FactorError::Breakdown { method: "band-lu-nopivot", place, .. } if *place == Some(Place::Row(row)));
+            assert!(at(&error, 0), "{error:?}");
             assert!(error.to_string().contains(word), "{error}");
             let mut x = vec![1.0; n];
             lu.solve_vec_in_place(&mut x);
             assert!(x.iter().all(|v| v.is_nan()));
+            // A row that is coupled to none.
+            let row = n / 2 + 1;
+            bad = a.clone();
+            for k in 0..n {
+                if bad.column_range(k).contains(&row) {
+                    *bad.get_mut(row, k) = 0.0;
+                }
+            }
+            let error = lu.refactor(&bad).unwrap_err();
+            assert!(at(&error, row), "{error:?}");
             lu.refactor(&a).unwrap();
             check_contract(&a, &lu, 1);
         }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use bt_direct::{BlockCholesky, BlockLu, FactorError, Factorization};
+use bt_direct::{BlockCholesky, BlockLu, FactorError, Factorization, Place};
 use bt_formats::{BlockTridiagonal, Coo, HybridLayout, Partition, RealScalar, Scalar, c32, c64};
 use common::{Random, check_agreement, check_contract};
 use faer::Mat;
@@ -84,9 +84,10 @@ fn what_is_not_definite_or_not_hermitian_is_named() {
         let place = csr.row_ptr()[row] as usize + csr.row(row).0.iter().position(|&c| c as usize == row).unwrap();
         csr.values_mut()[place] = -1.0;
         let remake = |csr| BlockTridiagonal::from_csr(csr, good.partition().clone(), HybridLayout::default()).unwrap();
-        let Err(FactorError::Breakdown { reason, .. }) = BlockCholesky::new(&remake(&csr)) else {
+        let Err(FactorError::Breakdown { place, reason, .. }) = BlockCholesky::new(&remake(&csr)) else {
             panic!("indefinite")
         };
+        assert_eq!(place, Some(Place::Row(row)));
         assert!(reason.contains(&format!("row {row} ")) && reason.contains(&format!("block {block},")), "{reason}");
         let mut cholesky = BlockCholesky::new(&good).unwrap();
         assert!(cholesky.refactor(&remake(&csr)).is_err());

@@ -4,7 +4,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use bt_direct::{BlockCyclicReduction, FactorError, Factorization, SingularKind};
+use bt_direct::{BlockCyclicReduction, FactorError, Factorization, Place, SingularKind};
 use bt_formats::{BlockTridiagonal, Coo, HybridLayout, Monitor, Op, Partition, Progress, Scalar, c32, c64};
 use common::{OPS, Random, check_contract};
 use faer::Mat;
@@ -133,8 +133,8 @@ fn scalar_blocks_of(rows: &[&[f64]]) -> BlockTridiagonal<f64> {
 fn a_singular_block_is_a_breakdown_and_a_proof_only_where_it_is_all() {
     // Regular, but the pivot of block 1 is zero.
     let a = scalar_blocks_of(&[&[1.0, 1.0, 0.0], &[1.0, 0.0, 1.0], &[0.0, 1.0, 2.0]]);
-    let Err(FactorError::Breakdown { method, reason }) = BlockCyclicReduction::new(&a) else { panic!() };
-    assert_eq!(method, "block-cyclic-reduction");
+    let Err(FactorError::Breakdown { method, place, reason }) = BlockCyclicReduction::new(&a) else { panic!() };
+    assert_eq!((method, place), ("block-cyclic-reduction", Some(Place::Column(1))));
     assert!(reason.contains("block 1") && reason.contains("band-lu"), "{reason}");
     // D̃₀ = 1 − 1·1 = 0: of several blocks no proof, since rows are not exchanged across them.
     let a = scalar_blocks_of(&[&[1.0, 1.0], &[1.0, 1.0]]);
@@ -145,8 +145,9 @@ fn a_singular_block_is_a_breakdown_and_a_proof_only_where_it_is_all() {
     assert_eq!((s.kind, s.column, s.block), (SingularKind::Numerical, 0, Some(0)));
     // 1/pivot = 1e12 enters the neighbours.
     let a = scalar_blocks_of(&[&[1.0, 1.0, 0.0], &[1.0, 1e-12, 1.0], &[0.0, 1.0, 2.0]]);
-    let Err(FactorError::Breakdown { reason, .. }) = BlockCyclicReduction::new(&a) else { panic!() };
+    let Err(FactorError::Breakdown { place, reason, .. }) = BlockCyclicReduction::new(&a) else { panic!() };
     assert!(reason.contains("grow") && reason.contains("block 1"), "{reason}");
+    assert_eq!(place, Some(Place::Block(1)));
 }
 
 #[test]

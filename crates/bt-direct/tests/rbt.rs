@@ -3,8 +3,8 @@
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    DenseMatrix, FactorError, Factorization, Fallback, FallbackReason, NoPivotLu, PartialPivotLu, Rbt, RbtOptions,
-    Refinement, refine,
+    DenseMatrix, FactorError, Factorization, Fallback, FallbackReason, NoPivotLu, PartialPivotLu, Place, Rbt,
+    RbtOptions, Refinement, refine,
 };
 use bt_formats::{Op, Progress, Scalar, c32, c64, certify};
 use bt_testkit::alloc::CountingAllocator;
@@ -170,7 +170,10 @@ fn growth_is_a_breakdown_that_names_the_column() {
         }
         // [1e-13 1; 1 1] in rows and columns k and 99.
         (a[(k, k)], a[(k, 99)], a[(99, k)]) = (1e-11, 200.0, 200.0);
-        let Err(FactorError::Breakdown { method, reason }) = NoPivotLu::new(a.as_ref()) else { panic!("column {k}") };
+        let Err(FactorError::Breakdown { method, place, reason }) = NoPivotLu::new(a.as_ref()) else {
+            panic!("column {k}")
+        };
+        assert_eq!(place, Some(Place::Column(k)));
         assert!(method == "genp" && reason.contains(&format!("column {k} ")) && reason.contains("rbt"), "{reason}");
         let options = RbtOptions { depth: 0, ..RbtOptions::default() };
         let f = Rbt::with_options(a.as_ref(), options, &mut ()).unwrap();
@@ -179,7 +182,10 @@ fn growth_is_a_breakdown_that_names_the_column() {
         // The butterflies need no pivots.
         assert_eq!(Rbt::new(a.as_ref()).unwrap().fallback(), None);
         a[(k, k)] = 0.0;
-        let Err(FactorError::Breakdown { reason, .. }) = NoPivotLu::new(a.as_ref()) else { panic!("column {k}") };
+        let Err(FactorError::Breakdown { place, reason, .. }) = NoPivotLu::new(a.as_ref()) else {
+            panic!("column {k}")
+        };
+        assert_eq!(place, Some(Place::Column(k)));
         assert!(reason.contains(&format!("column {k} ")), "{reason}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bt_direct::{FactorError, Factorization, SparseCholesky, SymbolicCholesky};
+use bt_direct::{FactorError, Factorization, Place, SparseCholesky, SymbolicCholesky};
 use bt_formats::{Csr, Error, LinearOperator, Op, c64, certify};
 use bt_testkit::alloc::{CountingAllocator, is_counting, peak_bytes};
 use bt_testkit::strategies;
@@ -112,8 +112,8 @@ fn what_is_not_positive_definite_is_named() {
     // Row 12 loses its diagonal, which is above those of its neighbours in any order but not without them.
     let at = a.row_ptr()[12] as usize + a.row(12).0.iter().position(|&j| j == 12).unwrap();
     a.values_mut()[at] = -1.0;
-    let Err(FactorError::Breakdown { method, reason }) = SparseCholesky::new(&a) else { panic!("factored") };
-    assert_eq!(method, "sparse-cholesky");
+    let Err(FactorError::Breakdown { method, place, reason }) = SparseCholesky::new(&a) else { panic!("factored") };
+    assert_eq!((method, place), ("sparse-cholesky", Some(Place::Row(12))));
     assert!(reason.starts_with("the pivot of row 12 (from 0) is not positive"), "{reason}");
     // In a supernode.
     let dense = bt_testkit::csr::<f64>(90, |i, j| {
@@ -127,6 +127,14 @@ fn what_is_not_positive_definite_is_named() {
     });
     let Err(FactorError::Breakdown { reason, .. }) = SparseCholesky::new(&dense) else { panic!("factored") };
     assert!(reason.contains("not positive"), "{reason}");
+    // Rows of several supernodes.
+    for row in [3, 300, 700, 1000, 1330] {
+        let mut a = grid::<f64>([11, 11, 11]);
+        let at = a.row_ptr()[row] as usize + a.row(row).0.iter().position(|&j| j as usize == row).unwrap();
+        a.values_mut()[at] = -1.0;
+        let Err(FactorError::Breakdown { place, reason, .. }) = SparseCholesky::new(&a) else { panic!("factored") };
+        assert_eq!(place, Some(Place::Row(row)), "{reason}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use std::ops::ControlFlow;
 
 use bt_direct::spike::{PartitionSolver, Partitions, ReducedSystem, SpikeOptions, SpikeStorage};
-use bt_direct::{BandLu, Boosting, FactorError, Factorization, Refinement, Spike, refine};
+use bt_direct::{BandLu, Boosting, FactorError, Factorization, Place, Refinement, Spike, refine};
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, Matrix, Op, Partition, Progress, RealScalar, Scalar, c32, c64,
 };
@@ -302,8 +302,10 @@ fn a_singular_partition_is_no_singular_matrix() {
     let even = SpikeOptions { partitions: Partitions::Sizes(vec![6, 6]), ..SpikeOptions::default() };
     for solver in [PartitionSolver::Pivoted, PartitionSolver::NoPivot(None)] {
         let error = Spike::band(&a, &SpikeOptions { solver, ..even.clone() }).unwrap_err();
-        let FactorError::Breakdown { method: "spike", reason } = &error else { panic!("{error}") };
+        let FactorError::Breakdown { method: "spike", place, reason } = &error else { panic!("{error}") };
         assert!(reason.contains("partition 0") && reason.contains("band-lu"), "{reason}");
+        let found = if solver == PartitionSolver::Pivoted { Place::Partition(0) } else { Place::Row(3) };
+        assert_eq!(*place, Some(found), "{reason}");
     }
     // Boosted it can be factored, and the solution refined.
     let boosted = SpikeOptions { solver: PartitionSolver::NoPivot(Some(Boosting::of::<f64>())), ..even };
@@ -327,9 +329,41 @@ fn a_nearly_singular_partition_is_noticed() {
     let options = SpikeOptions { partitions: Partitions::Sizes(vec![6, 6]), ..SpikeOptions::default() };
     for reduced in [ReducedSystem::Recursive, ReducedSystem::Explicit] {
         let error = Spike::band(&a, &SpikeOptions { reduced, ..options.clone() }).unwrap_err();
-        let FactorError::Breakdown { reason, .. } = &error else { panic!("{error}") };
+        let FactorError::Breakdown { place, reason, .. } = &error else { panic!("{error}") };
         assert!(reason.contains("spikes of size") && reason.contains("band-lu"), "{reason}");
+        assert!(matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
     }
+}
+
+/// Partitions are eliminated downwards, the last one upwards, a middle one of the truncated variant both ways.
+#[test]
+fn breakdowns_inside_a_partition_have_their_row_in_the_matrix() {
+    let place = |error: FactorError| match error {
+        FactorError::Breakdown { place, .. } => place,
+        other => panic!("{other}"),
+    };
+    for row in [2, 4, 7, 10, 14] {
+        let mut a = band::<f64>(15, 1, 1, 2.0, 3);
+        for j in row.saturating_sub(1)..(row + 2).min(15) {
+            *a.get_mut(row, j) = 0.0;
+        }
+        for reduced in [ReducedSystem::Recursive, ReducedSystem::Truncated { tolerance: 1.0 }] {
+            let partitions = Partitions::Sizes(vec![5, 5, 5]);
+            let solver = PartitionSolver::NoPivot(None);
+            let options = SpikeOptions { partitions, solver, reduced, ..SpikeOptions::default() };
+            assert_eq!(place(Spike::band(&a, &options).unwrap_err()), Some(Place::Row(row)), "{reduced:?}");
+        }
+    }
+    // The second of two blocks of the last of three partitions has no pivot for its second column.
+    let mut csr = block_tridiagonal::<f64>(&[2; 6], 1).to_csr().unwrap();
+    for i in 0..12 {
+        let (start, at) = (csr.row_ptr()[i] as usize, csr.row(i).0.binary_search(&11));
+        at.into_iter().for_each(|at| csr.values_mut()[start + at] = 0.0);
+    }
+    let partition = Partition::uniform(12, 2).unwrap();
+    let a = BlockTridiagonal::from_csr(&csr, partition, HybridLayout::default()).unwrap();
+    let options = SpikeOptions { partitions: Partitions::Even(3), ..SpikeOptions::default() };
+    assert_eq!(place(Spike::blocks(&a, &options).unwrap_err()), Some(Place::Column(11)));
 }
 
 #[test]
@@ -349,7 +383,11 @@ fn a_singular_matrix_is_a_breakdown_at_a_cut() {
     }
     let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
     match Spike::band(&a, &options).unwrap_err() {
-        FactorError::Breakdown { reason, .. } => assert!(reason.contains("partition 0"), "{reason}"),
+        FactorError::Breakdown { place, reason, .. } => {
+            assert!(reason.contains("partition 0"), "{reason}");
+            // Where elimination itself ends, not where its pivots are no more than rounding.
+            assert!(matches!(place, None | Some(Place::Column(2..6))), "{place:?}");
+        }
         other => panic!("{other}"),
     }
 }
@@ -363,7 +401,7 @@ fn truncation_that_drops_too_much_breaks_down() {
         ..SpikeOptions::default()
     };
     let error = Spike::band(&a, &options(1e-12, 10)).unwrap_err();
-    let FactorError::Breakdown { method: "spike-truncated", reason } = &error else { panic!("{error}") };
+    let FactorError::Breakdown { method: "spike-truncated", reason, .. } = &error else { panic!("{error}") };
     assert!(reason.contains("recursive"), "{reason}");
     // Longer partitions drop less; the bound is of use.
     let a = band::<f64>(4000, 2, 2, 1.5, 5);

@@ -1,7 +1,7 @@
 //! Diagonal and triangular matrices in any order, and matrices in parts, against the contract and by hand.
 
 use bt_direct::{
-    Components, Diagonal, FactorError, Factorization, PermutedTriangular, SingularKind, SparseCholesky, SparseLu,
+    Components, Diagonal, FactorError, Factorization, PermutedTriangular, Place, SingularKind, SparseCholesky, SparseLu,
 };
 use bt_formats::detect::{components, triangular_order};
 use bt_formats::{Csr, Error, LinearOperator, Permutation, RealScalar, Scalar, c64};
@@ -172,4 +172,17 @@ fn a_singular_part_is_named_in_columns_of_the_whole() {
     let outcome = Components::new(&a, |part| Ok(Box::new(SparseLu::new(part)?)));
     let Err(FactorError::Singular(place)) = outcome else { panic!("factored") };
     assert!([1, 3].contains(&place.column), "{place}");
+}
+
+#[test]
+fn a_part_that_breaks_down_is_named_in_rows_of_the_whole() {
+    let a = csr::<f64>(4, |i, j| match (i % 2 == j % 2, i == j, i) {
+        (false, ..) => 0.0,
+        (true, false, _) => 0.25,
+        (true, true, 3) => -1.0,
+        (true, true, _) => 1.0,
+    });
+    let outcome = Components::new(&a, |part| Ok(Box::new(SparseCholesky::new(part)?)));
+    let Err(FactorError::Breakdown { place, .. }) = outcome else { panic!("factored") };
+    assert_eq!(place, Some(Place::Row(3)));
 }

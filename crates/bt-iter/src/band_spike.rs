@@ -191,7 +191,7 @@ impl<T: Scalar> BandSpike<T> {
         let rows = matching.as_ref().map_or_else(|| p.clone(), |m| p.after(&m.rows));
         let (kl, ku) = extent(heavy, &p, cut.half);
         let (band, left_out) = band(a, matching.as_ref(), (&rows, &p), (kl, ku))?;
-        let (spike, replaced) = factor(&band, &options.spike)?;
+        let (spike, replaced) = factor(&band, &options.spike).map_err(|e| in_given_order(e, &rows, &p))?;
         let report = BandSpikeReport { order, kl, ku, left_out, replaced, spike: spike.report() };
         Ok(Self { rows, cols: p, matching, spike, y: vec![zero(); a.nrows()], report, failed: false })
     }
@@ -313,6 +313,12 @@ fn factor<T: Scalar>(band: &Band<T>, options: &SpikeOptions) -> Result<(Spike<T>
     }
 }
 
+/// A breakdown on the band, with rows and columns of A.
+fn in_given_order(error: FactorError, rows: &Permutation, cols: &Permutation) -> FactorError {
+    let of = |p: &Permutation, place: usize| p.order().get(place).map(|&old| old as usize);
+    error.map_place(|place| place.renumbered(|i| of(rows, i), |j| of(cols, j)))
+}
+
 impl<T: Scalar> Refactor<T> for BandSpike<T> {
     /// Keeps order, scalings, bandwidths and the way of factoring, and takes the band's memory for the time of the call. Entries
     /// beyond the band are left out, wherever they are.
@@ -322,7 +328,7 @@ impl<T: Scalar> Refactor<T> for BandSpike<T> {
         check_refactor(self.y.len(), a)?;
         let (kl, ku) = (self.report.kl, self.report.ku);
         let (band, left_out) = band(a, self.matching.as_ref(), (&self.rows, &self.cols), (kl, ku))?;
-        self.spike.refactor(&band)?;
+        self.spike.refactor(&band).map_err(|e| in_given_order(e, &self.rows, &self.cols))?;
         self.report.left_out = left_out;
         self.report.spike = self.spike.report();
         self.failed = false;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use bt_direct::{
-    BandLu, BlockLu, FactorError, Factorization, Result, SingularKind, Singularity, Thomas, TridiagonalLu,
+    BandLu, BlockLu, FactorError, Factorization, Place, Result, SingularKind, Singularity, Thomas, TridiagonalLu,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, DiagonalBlocks, HybridLayout, Matrix, Par, Partition, Scalar, Tridiagonal,
@@ -199,6 +199,11 @@ pub(crate) fn in_block(error: FactorError, partition: &Partition, j: usize) -> F
             column: partition.range(j).start + place.column,
             block: Some(j),
         }),
+        FactorError::Breakdown { method, place, reason } => {
+            let row = |i: usize| Some(partition.range(j).start + i);
+            let place = place.and_then(|place| place.renumbered(row, row)).unwrap_or(Place::Block(j));
+            FactorError::breakdown(method, place, reason)
+        }
         other => other,
     }
 }

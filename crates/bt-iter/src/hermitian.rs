@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, zero};
 
 /// Whether A is Hermitian with a positive diagonal. Nothing is allocated.
@@ -42,7 +42,7 @@ pub(crate) fn check_positive<T: Scalar>(a: &Csr<T>, method: &'static str) -> Res
     }
     if let Some((i, d)) = not_positive {
         let reason = format!("the diagonal entry {d} of row {i} (from 0) is not positive: A is not definite");
-        return Err(FactorError::Breakdown { method, reason });
+        return Err(FactorError::breakdown(method, Place::Row(i), reason));
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub(crate) fn relaxed_inverse<T: Scalar>(omega: f64, d: T::Real, row: usize, met
     let reason = format!(
         "the diagonal entry {d} of row {row} (from 0) has no finite reciprocal; multiply A and b by a power of two"
     );
-    Err(FactorError::Breakdown { method, reason })
+    Err(FactorError::breakdown(method, Place::Row(row), reason))
 }
 
 /// How far a square matrix is from a Hermitian one; none where every entry is the conjugate of its mirror. O(nnz): rows are passed

@@ -20,7 +20,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, norm2, one, zero};
 
 use crate::blas1::divide;
@@ -140,10 +140,8 @@ pub fn ilut<T: Scalar>(a: &Csr<T>, options: IlutOptions) -> Result<IncompleteLu<
         replaced += usize::from(was_replaced);
         let reciprocal = divide(one::<T>(), pivot);
         if !Scalar::is_finite(reciprocal) {
-            return Err(FactorError::Breakdown {
-                method: "ilut",
-                reason: format!("elements overflow in row {i} (from 0); scale the matrix, or use matching"),
-            });
+            let reason = format!("elements overflow in row {i} (from 0); scale the matrix, or use matching");
+            return Err(FactorError::breakdown("ilut", Place::Row(i), reason));
         }
         for (part, rows, scale) in [(&left, &mut lower, one()), (&right, &mut upper, reciprocal)] {
             rows.idx.extend_from_slice(part);

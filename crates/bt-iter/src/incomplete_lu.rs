@@ -3,7 +3,7 @@
 //! Storage: the two triangles (see `triangular/mod.rs`), n values of work and 4n bytes for the next factorization. Cost of an
 //! application: 2 flops an entry.
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, Error, LinearOperator, RealScalar, Scalar, zero};
 
 use crate::blas1::{over, zeros};
@@ -163,7 +163,7 @@ impl<T: Scalar> IncompleteLu<T> {
                 }
                 Eliminated::Stopped { row } if *shift >= LAST_SHIFT => {
                     let reason = format!("no positive pivot in row {row} (from 0), also of A + {shift}·diag(A)");
-                    return Err(FactorError::Breakdown { method: name, reason });
+                    return Err(FactorError::breakdown(name, Place::Row(row), reason));
                 }
                 Eliminated::Stopped { .. } => {
                     self.breakdowns += 1;

@@ -3,7 +3,7 @@
 //! Storage: n values, the reciprocals. Cost of an application: n multiplications, 3n values of traffic.
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., §10.2, doi:10.1137/1.9780898718003.
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, Matrix, Scalar, one, zero};
 
 use crate::blas1::divide;
@@ -70,12 +70,9 @@ impl<T: Scalar> Jacobi<T> {
             let reciprocal = divide(one::<T>(), d);
             if d == zero() || !Scalar::is_finite(reciprocal) {
                 self.reciprocals.fill(T::nan_impl());
-                return Err(FactorError::Breakdown {
-                    method: "jacobi",
-                    reason: format!(
-                        "the diagonal entry {d} of row {row} (from 0) has no reciprocal; use ilut or matching"
-                    ),
-                });
+                let reason =
+                    format!("the diagonal entry {d} of row {row} (from 0) has no reciprocal; use ilut or matching");
+                return Err(FactorError::breakdown("jacobi", Place::Row(row), reason));
             }
             self.reciprocals[row] = reciprocal;
         }

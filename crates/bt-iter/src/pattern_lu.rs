@@ -4,7 +4,7 @@
 //!
 //! Cost: 2 flops for every pair of places (i, k), (k, j) of the pattern, k < i, k < j. Nothing is allocated.
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, LinearOperator, RealScalar, Scalar, ask_for_huge_pages, one, zero};
 
 use crate::blas1::{divide, zeros};
@@ -156,7 +156,7 @@ pub(crate) fn eliminate<T: Scalar>(
         let reciprocal = divide(one::<T>(), pivot);
         if !Scalar::is_finite(reciprocal) {
             let reason = format!("elements overflow in row {i} (from 0); scale the matrix, or use matching");
-            return Err(FactorError::Breakdown { method, reason });
+            return Err(FactorError::breakdown(method, Place::Row(i), reason));
         }
         upper.reciprocals[own] = reciprocal;
         for e in right {

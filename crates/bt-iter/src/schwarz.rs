@@ -14,7 +14,7 @@
 //! Storage: the local solvers, and 4 + 2s bytes a row of every Ωᵢ. Cost: the local solves; the sum runs over the subdomains in
 //! order, so that the bits do not depend on threads.
 
-use bt_direct::{FactorError, Factorization, Result, Singularity, SparseLu};
+use bt_direct::{FactorError, Factorization, Place, Result, Singularity, SparseLu};
 use bt_formats::{Csr, Error, LinearOperator, Partition, Scalar, zero};
 use rayon::prelude::*;
 
@@ -143,12 +143,11 @@ fn in_subdomain(error: FactorError, i: usize, rows: &[u32]) -> FactorError {
         FactorError::Singular(s) => {
             FactorError::Singular(Singularity { column: global(s.column), block: Some(i), kind: s.kind })
         }
-        FactorError::Breakdown { method, reason } => {
+        FactorError::Breakdown { method, place, reason } => {
             let (first, last) = (global(0), global(rows.len().saturating_sub(1)));
-            FactorError::Breakdown {
-                method,
-                reason: format!("in subdomain {i}, rows within {first}..={last}: {reason}"),
-            }
+            let row = |local: usize| rows.get(local).map(|&r| r as usize);
+            let place = place.and_then(|place| place.renumbered(row, row)).unwrap_or(Place::Partition(i));
+            FactorError::breakdown(method, place, format!("in subdomain {i}, rows within {first}..={last}: {reason}"))
         }
         other => other,
     }

@@ -9,7 +9,7 @@
 //!
 //! Storage and cost: those of [`IncompleteLu`] on the pattern of A.
 
-use bt_direct::{FactorError, Result};
+use bt_direct::{FactorError, Place, Result};
 use bt_formats::{Csr, Scalar, zero};
 
 use crate::blas1::divide;
@@ -51,7 +51,7 @@ pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) 
         *inverse = divide(w, a.get(i, i));
         if a.get(i, i) == zero() || !Scalar::is_finite(*inverse) {
             let reason = format!("the diagonal entry of row {i} (from 0) has no reciprocal; use ilut or matching");
-            return Err(FactorError::Breakdown { method: "ssor", reason });
+            return Err(FactorError::breakdown("ssor", Place::Row(i), reason));
         }
     }
     for i in 0..inverses.len() {

@@ -68,10 +68,9 @@ impl<T: Scalar> SsorAiMasked<T> {
         let inverse = |(i, d)| relaxed_inverse(self.omega, d, i, "ssor-ai-masked");
         let inverses = diagonal.into_iter().enumerate().map(inverse).collect::<Result<Vec<T>>>()?;
         masked(a, &inverses, T::from_parts(2.0 - self.omega, 0.0), &mut self.product)?;
-        self.product.check_finite().map_err(|_| FactorError::Breakdown {
-            method: "ssor-ai-masked",
-            reason: "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two"
-                .into(),
+        self.product.check_finite().map_err(|_| {
+            let reason = "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two";
+            FactorError::breakdown("ssor-ai-masked", None, reason)
         })?;
         self.kind = if dominates(&self.product) { PreconditionerKind::Spd } else { PreconditionerKind::General };
         if self.kind == PreconditionerKind::General {
@@ -142,12 +141,9 @@ fn probe<T: Scalar>(m: &Csr<T>, omega: f64) -> Result<()> {
     let mut x = vec![zero(); n];
     let report = Cg::new(n).solve(m, &mut Identity::new(n), &rough, &mut x, &stop, &mut ())?;
     if report.outcome == Outcome::Breakdown(Breakdown::IndefiniteOperator) {
-        return Err(FactorError::Breakdown {
-            method: "ssor-ai-masked",
-            reason: format!(
-                "the masked inverse is not positive definite for omega = {omega}; use a smaller one, or ssor-ai"
-            ),
-        });
+        let reason =
+            format!("the masked inverse is not positive definite for omega = {omega}; use a smaller one, or ssor-ai");
+        return Err(FactorError::breakdown("ssor-ai-masked", None, reason));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Every preconditioner that takes new values gives the bits of a fresh one, allocates nothing for it, and survives bad input.
 
-use bt_direct::{FactorError, Result, SparseLu};
+use bt_direct::spike::{PartitionSolver, Partitions};
+use bt_direct::{FactorError, Place, Result, SparseLu, SpikeOptions};
 use bt_formats::{
     BlockTridiagonal, Csr, DiagonalKind, Error, HybridLayout, LinearOperator, Partition, Rounded, Scalar, c32, c64,
 };
@@ -280,6 +281,57 @@ fn errors_of_subdomains_name_rows_of_the_matrix() {
     assert!(matches!(error, FactorError::Singular(s) if (s.column, s.block) == (27, Some(1))), "{error}");
     let no_diagonal = csr(49, |i, j| if (i, j) == (27, 27) { 0.0 } else { grid.get(i, j) });
     let local = |a: &Csr<f64>| ic0(a, DroppedFill::Forgotten).map(|m| m.factors);
-    let error = Schwarz::new(&no_diagonal, &parts, 0, Overlap::Added, local).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("subdomain 1, rows within 14..=27"), "{error}");
+    let error = Schwarz::new(&no_diagonal, &parts, 0, Overlap::Added, local).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FactorError::Breakdown { place: Some(Place::Row(27)), .. }), "{error:?}");
+    assert!(error.to_string().contains("subdomain 1, rows within 14..=27"), "{error}");
+    // With overlap row 13 is the seventh of its own subdomain's neighbour too; the first that fails is told.
+    let jacobi = |a: &Csr<f64>| Jacobi::new(a);
+    let error = Schwarz::new(&no_diagonal, &parts, 1, Overlap::Added, jacobi).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FactorError::Breakdown { place: Some(Place::Row(27)), .. }), "{error:?}");
+    // A solver that knows no place.
+    let nowhere = |_: &Csr<f64>| -> Result<Jacobi<f64>> { Err(FactorError::breakdown("local", None, "no")) };
+    let error = Schwarz::new(&grid, &parts, 0, Overlap::Added, nowhere).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FactorError::Breakdown { place: Some(Place::Partition(0)), .. }), "{error:?}");
+}
+
+#[test]
+fn breakdowns_of_preconditioners_have_their_row() {
+    let grid = grid::<f64>(0.3);
+    let with = |diagonal: f64| csr(49, |i, j| if (i, j) == (30, 30) { diagonal } else { grid.get(i, j) });
+    let row = |made: Result<Box<dyn Refactor<f64>>>| match made.map(|_| ()) {
+        Err(FactorError::Breakdown { place, .. }) => place,
+        other => panic!("{other:?}"),
+    };
+    let (zero, tiny) = (with(0.0), csr(49, |i, j| if i == j { if i == 30 { 1e-320 } else { 1.0 } } else { 0.0 }));
+    let makes: [(&Csr<f64>, Make<f64>); 6] = [
+        (&zero, |a| Ok(Box::new(Jacobi::new(a)?))),
+        (&zero, |a| Ok(Box::new(ssor(a, 1.3)?))),
+        (&zero, |a| Ok(Box::new(ic0(a, DroppedFill::Forgotten)?.factors))),
+        (&tiny, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?))),
+        (&tiny, |a| Ok(Box::new(ilut(a, IlutOptions::default())?))),
+        (&tiny, |a| Ok(Box::new(SsorAiMasked::new(a, 1.1)?))),
+    ];
+    for (k, (a, make)) in makes.into_iter().enumerate() {
+        assert_eq!(row(make(a)), Some(Place::Row(30)), "{k}");
+    }
+}
+
+/// The band of SPIKE has an order of its own.
+#[test]
+fn breakdowns_of_the_band_preconditioner_are_told_in_the_given_order() {
+    // A chain in another order, and with a row by itself that has no pivot.
+    let chain = |row: usize| {
+        csr(49, move |i, j| {
+            let distance = (i * 19 % 49).abs_diff(j * 19 % 49);
+            if row == i { 0.0 } else { [4.0, -1.0].get(distance).copied().unwrap_or(0.0) }
+        })
+    };
+    let mut spike = SpikeOptions { solver: PartitionSolver::NoPivot(None), ..SpikeOptions::default() };
+    spike.partitions = Partitions::Even(3);
+    let options = BandSpikeOptions { diagonal: Diagonal::Given, order: BandOrder::Rcm, spike, ..Default::default() };
+    let mut m = BandSpike::new(&chain(49), &options).unwrap();
+    for row in [0, 3, 20, 48] {
+        let error = m.refactor(&chain(row)).unwrap_err();
+        assert!(matches!(error, FactorError::Breakdown { place: Some(at), .. } if at == Place::Row(row)), "{error:?}");
+    }
 }

@@ -13,7 +13,7 @@
 //! (8 + s)z + 20n + 3s·n, or 2s·n for sweeps. Traffic of an application: z(s + 4) + 20n + 8s·n bytes and gathers, 2z + n flops; of m sweeps
 //! m(z(s + 4) + 16n + 5s·n) + 3s·n bytes and gathers, 2m·z flops.
 
-use bt_direct::FactorError;
+use bt_direct::{FactorError, Place};
 use bt_formats::{Csr, Error as InputError, LinearOperator, zero};
 use bt_iter::{TriangularSolves, positive_diagonal};
 
@@ -371,7 +371,8 @@ impl<T: DeviceScalar> Ilu0<T> {
             positive_diagonal(a, method)?;
         }
         let values = self.pattern.place(a)?;
-        let broken = |reason| Err(FactorError::Breakdown { method, reason }.into());
+        let broken =
+            |row: u32, reason: String| Err(FactorError::breakdown(method, Place::Row(row as usize), reason).into());
         let (mut shift, mut breakdowns) = (0.0, 0);
         loop {
             let [replaced, stopped, overflowed] = self.attempt(&values, shift)?;
@@ -382,10 +383,12 @@ impl<T: DeviceScalar> Ilu0<T> {
             }
             if overflowed < stopped {
                 let row = overflowed;
-                return broken(format!("elements overflow in row {row} (from 0); scale the matrix, or use matching"));
+                let reason = format!("elements overflow in row {row} (from 0); scale the matrix, or use matching");
+                return broken(row, reason);
             }
             if shift >= LAST_SHIFT {
-                return broken(format!("no positive pivot in row {stopped} (from 0), also of A + {shift}·diag(A)"));
+                let reason = format!("no positive pivot in row {stopped} (from 0), also of A + {shift}·diag(A)");
+                return broken(stopped, reason);
             }
             breakdowns += 1;
             shift = if shift == 0.0 { FIRST_SHIFT } else { 2.0 * shift };

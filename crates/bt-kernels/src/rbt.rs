@@ -249,8 +249,9 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let reason = if self.n == 0 { None } else { self.eliminate(a, judge)? };
         if let Some(reason) = reason {
             if self.options.fallback == Fallback::Error {
+                // Columns after the butterflies are none of A.
                 let reason = format!("{reason}; pivoting is needed: dense-lu");
-                return Err(FactorError::Breakdown { method: METHOD, reason }.into());
+                return Err(FactorError::breakdown(METHOD, None, reason).into());
             }
             match &mut self.pivoted {
                 Some(lu) => lu.refactor(a)?,

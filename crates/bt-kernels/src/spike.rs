@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use bt_direct::{BlockLu, FactorError, Factorization, Spike, SpikeOptions};
+use bt_direct::{BlockLu, FactorError, Factorization, Place, Spike, SpikeOptions};
 use bt_formats::{Band, BlockTridiagonal, Error as InputError, Partition, Scalar};
 use faer::{Mat, MatMut, MatRef};
 
@@ -178,7 +178,9 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
         };
         if !spike.cuts.is_empty() {
             let spikes = spike.tips_of_spikes()?;
-            spike.reduced = Some(BlockLu::new(&reduced(&spike.cuts, &spikes)?)?);
+            let row = |i: usize| tips.get(i).map(|&row| row as usize);
+            let in_whole = |e: FactorError| e.map_place(|place| place.renumbered(row, row));
+            spike.reduced = Some(BlockLu::new(&reduced(&spike.cuts, &spikes)?).map_err(in_whole)?);
         }
         Ok(spike)
     }
@@ -295,7 +297,7 @@ fn count(device: &Device, asked: Option<usize>, n: usize, [least, default_least]
 fn pivots(failed: &[Option<usize>], what: &str) -> Result<(), FactorError> {
     let Some((p, at)) = failed.iter().enumerate().find_map(|(p, at)| Some((p, (*at)?))) else { return Ok(()) };
     let reason = format!("partition {p} has no pivot in its {what} {at} (from 0)");
-    Err(FactorError::Breakdown { method: METHOD, reason })
+    Err(FactorError::breakdown(METHOD, Place::Partition(p), reason))
 }
 
 fn band_part<T: Scalar>(a: &Band<T>, rows: Range<usize>) -> Result<Band<T>, InputError> {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bt_direct::{BandLu, BlockLu, FactorError, Factorization};
+use bt_direct::{BandLu, BlockLu, FactorError, Factorization, Place};
 use bt_formats::{Band, BlockTridiagonal, Matrix, Op, Partition, Scalar, certify};
 use bt_kernels::{Device, DeviceError, DeviceScalar, DeviceSpike, SolvedBy};
 use faer::Mat;
@@ -99,7 +99,8 @@ fn a_singular_partition_is_named() {
         (*a.get_mut(i, i - 1), *a.get_mut(i - 1, i)) = (1.0, 1.0);
     }
     match DeviceSpike::band(&device, &a, Some(2)).err() {
-        Some(DeviceError::Factor(FactorError::Breakdown { method: "spike", reason })) => {
+        Some(DeviceError::Factor(FactorError::Breakdown { method: "spike", place, reason })) => {
+            assert_eq!(place, Some(Place::Partition(0)));
             assert!(reason.starts_with("partition 0 has no pivot in its column 2"), "{reason}");
         }
         other => panic!("{other:?}"),

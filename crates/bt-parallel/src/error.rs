@@ -62,7 +62,7 @@ impl Fault {
         let kind = Self::from_kind(&error);
         let what = match error {
             FactorError::Singular(s) => Singularity { column: global(s.column), ..s }.to_string(),
-            FactorError::Breakdown { method, reason } => {
+            FactorError::Breakdown { method, reason, .. } => {
                 let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
                 format!("{method} breaks down, by rows of the part, which are within {least} to {most}: {reason}")
             }

@@ -56,7 +56,17 @@ class SingularMatrixError(_Placed):
 
 
 class BreakdownError(_Placed):
-    """The method cannot go on although the matrix may be regular: another method is needed."""
+    """The method cannot go on although the matrix may be regular: another method is needed.
+
+    Attributes
+    ----------
+    row : int or None
+        Row or column whose pivot cannot be used, from 0, where it is one.
+    block : int or None
+        Block that cannot be used, from 0, where it is one.
+    system : int or None
+        System of a batch, from 0.
+    """
 
 
 class DeviceError(RuntimeError):

@@ -376,7 +376,7 @@ fn assemble<T: Scalar>(ends: &[End<T>], middle: &mut End<T>, source: &[T]) {
 }
 
 fn overflow() -> FactorError {
-    FactorError::Breakdown { method: METHOD, reason: "elimination overflows; scale the matrix down".into() }
+    FactorError::breakdown(METHOD, None, "elimination overflows; scale the matrix down")
 }
 
 fn singular(column: usize) -> FactorError {

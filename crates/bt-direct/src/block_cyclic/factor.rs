@@ -10,7 +10,7 @@ use super::{
     BlockCyclicReduction, METHOD, Place, block_at, count, front_len, halves, levels, non_finite, sizes, sum_len_of,
 };
 use crate::band_lu::kernels::{LANES, sum_and_max};
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{self, FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::lines;
 use crate::refine::unit_roundoff;
@@ -306,21 +306,17 @@ fn no_pivot<T: Scalar>(a: &BlockTridiagonal<T>, at: &NoPivot) -> FactorError {
     if a.n_blocks() == 1 {
         return FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: Some(block) });
     }
-    FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \
-             blocks is needed: band-lu"
-        ),
-    }
+    let reason = format!(
+        "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \
+         blocks is needed: band-lu"
+    );
+    FactorError::breakdown(METHOD, error::Place::Column(column), reason)
 }
 
 fn too_much_growth(block: usize, growth: f64) -> FactorError {
-    FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "elements grow by {growth:.1e} in block {block}: what elimination left of it is nearly singular; pivoting across \
-             blocks is needed: band-lu"
-        ),
-    }
+    let reason = format!(
+        "elements grow by {growth:.1e} in block {block}: what elimination left of it is nearly singular; pivoting across \
+         blocks is needed: band-lu"
+    );
+    FactorError::breakdown(METHOD, error::Place::Block(block), reason)
 }

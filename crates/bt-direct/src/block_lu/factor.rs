@@ -13,7 +13,7 @@ use super::packed;
 use super::panel::{self, Dense, Done, Front, Packed};
 use super::tiles::Ahead;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{self, FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::lines::{self, Lines};
 use crate::refine::unit_roundoff;
@@ -491,26 +491,21 @@ fn worth_threads(order: &Order) -> bool {
 }
 
 fn no_pivot(block: usize, row: usize, start: usize, last: bool) -> FactorError {
+    let column = start + row;
     if last {
-        let column = start + row;
         return FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: Some(block) });
     }
-    FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "no pivot inside block {block} for its column {row}, column {} of the matrix (from 0); pivoting across \
-             blocks is needed: band-lu",
-            start + row
-        ),
-    }
+    let reason = format!(
+        "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \
+         blocks is needed: band-lu"
+    );
+    FactorError::breakdown(METHOD, error::Place::Column(column), reason)
 }
 
 fn too_much_growth(block: usize, growth: f64) -> FactorError {
-    FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "elements grow by {growth:.1e} in block {block}: what elimination left of it is nearly singular; pivoting across \
-             blocks is needed: band-lu"
-        ),
-    }
+    let reason = format!(
+        "elements grow by {growth:.1e} in block {block}: what elimination left of it is nearly singular; pivoting across \
+         blocks is needed: band-lu"
+    );
+    FactorError::breakdown(METHOD, error::Place::Block(block), reason)
 }

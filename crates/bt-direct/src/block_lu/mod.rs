@@ -49,7 +49,7 @@ use bt_formats::{
 };
 use faer::{MatMut, MatRef};
 
-use crate::error::{FactorError, Result, Singularity};
+use crate::error::{self, FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines::Lines;
 use crate::tridiagonal_lu::reserve;
@@ -150,13 +150,11 @@ enum State {
 fn unproved(error: FactorError, n_blocks: usize) -> FactorError {
     match error {
         FactorError::Singular(Singularity { column, block: Some(block), .. }) if n_blocks > 1 => {
-            FactorError::Breakdown {
-                method: METHOD,
-                reason: format!(
-                    "no pivot inside block {block}, the last one eliminated, for column {column} of the matrix (from 0): \
+            let reason = format!(
+                "no pivot inside block {block}, the last one eliminated, for column {column} of the matrix (from 0): \
                  band-lu, which pivots across blocks, tells whether there is any"
-                ),
-            }
+            );
+            FactorError::breakdown(METHOD, error::Place::Column(column), reason)
         }
         other => other,
     }
@@ -529,14 +527,16 @@ mod tests {
     fn a_singular_block_is_a_breakdown_and_a_proof_only_where_it_is_all() {
         // [[0, 1], [1, 0]] in blocks of one needs a pivot from the other block.
         let a = blocks(&[1, 1], &[&[0.0, 1.0], &[1.0, 0.0]]);
-        let Err(FactorError::Breakdown { method, reason }) = BlockLu::new(&a) else { panic!() };
-        assert_eq!(method, METHOD);
+        let Err(FactorError::Breakdown { method, place, reason }) = BlockLu::new(&a) else { panic!() };
+        assert_eq!((method, place), (METHOD, Some(error::Place::Column(0))));
         assert!(reason.contains("block 0") && reason.contains("band-lu"), "{reason}");
         let singular = blocks(&[1, 2], &[&[1.0, 1.0, 0.0], &[0.0, 1.0, 2.0], &[0.0, 2.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let Err(FactorError::Breakdown { reason, .. }) = BlockLu::with_kernels(&singular, kernels, &mut ()) else {
+            let Err(FactorError::Breakdown { place, reason, .. }) = BlockLu::with_kernels(&singular, kernels, &mut ())
+            else {
                 panic!()
             };
+            assert_eq!(place, Some(error::Place::Column(2)));
             assert!(reason.contains("block 1") && reason.contains("column 2"), "{reason}");
         }
         let Err(FactorError::Singular(s)) = BlockLu::forwards(&singular) else { panic!() };
@@ -563,7 +563,17 @@ mod tests {
     #[test]
     fn growth_beyond_the_limit_is_a_breakdown() {
         let a = blocks(&[1, 1], &[&[1e-12, 1.0], &[1.0, 1.0]]);
-        assert!(matches!(BlockLu::new(&a), Err(FactorError::Breakdown { .. })));
+        let at = |a| match BlockLu::new(a) {
+            Err(FactorError::Breakdown { place, .. }) => place,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(at(&a), Some(error::Place::Block(0)));
+        // From both ends: the last block is eliminated first.
+        let low = blocks(
+            &[1, 1, 2],
+            &[&[1.0, 0.0, 0.0, 0.0], &[0.0, 1.0, 1.0, 0.0], &[0.0, 1.0, 1e-12, 0.0], &[0.0, 0.0, 0.0, 1.0]],
+        );
+        assert_eq!(at(&low), Some(error::Place::Block(2)));
         let fine = blocks(&[1, 1], &[&[1e-3, 1.0], &[1.0, 1.0]]);
         assert!((BlockLu::new(&fine).unwrap().stats().growth - 1e3).abs() < 1.0);
     }

@@ -26,7 +26,7 @@ use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef};
 
 use crate::block_lu::measure::measure;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{reserve, zeros};
 use panel::{Panel, Trailing};
@@ -280,10 +280,10 @@ impl<T: Scalar> BlockLuAcross<T> {
                 column: self.partition.range(block).start + column,
                 block: Some(block),
             }),
-            panel::Stop::Overflow => FactorError::Breakdown {
-                method: METHOD,
-                reason: format!("elimination overflows in block {block}; scale the matrix down"),
-            },
+            panel::Stop::Overflow => {
+                let reason = format!("elimination overflows in block {block}; scale the matrix down");
+                FactorError::breakdown(METHOD, Place::Block(block), reason)
+            }
         }
     }
 }

@@ -202,7 +202,8 @@ impl<T: Scalar> BlockRbt<T> {
         let Some(reason) = self.reason else { return Ok(()) };
         if self.options.fallback == Fallback::Error {
             let reason = format!("{reason}; pivoting across blocks is needed: block-lu-across");
-            return Err(FactorError::Breakdown { method: METHOD, reason });
+            // Columns after the butterflies are none of A.
+            return Err(FactorError::breakdown(METHOD, None, reason));
         }
         match &mut self.pivoted {
             Some(lu) => lu.refactor_with_monitor(a, monitor),

@@ -214,10 +214,11 @@ fn deflate<T: Scalar>(rows: &Csr<T>, border: &Border<'_, T>, blocks: &mut BlockT
 /// Block LU recommends band LU, which would not see the border.
 fn advice(e: FactorError) -> FactorError {
     match e {
-        FactorError::Breakdown { reason, .. } => FactorError::Breakdown {
-            method: super::METHOD,
-            reason: format!("inside the border, {}; here: sparse-lu", reason.trim_end_matches(": band-lu")),
-        },
+        // The inside comes first: its rows, columns and blocks have the numbers that they have in A.
+        FactorError::Breakdown { place, reason, .. } => {
+            let reason = format!("inside the border, {}; here: sparse-lu", reason.trim_end_matches(": band-lu"));
+            FactorError::breakdown(super::METHOD, place, reason)
+        }
         e => e,
     }
 }

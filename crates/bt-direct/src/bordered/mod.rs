@@ -40,7 +40,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::block_cyclic::front::{Front, FrontMut, Workspace, largest};
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines;
 use crate::refine::unit_roundoff;
@@ -305,13 +305,11 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
         let inner = self.inner.stats();
         let growth = inner.growth.max_nan(grown).max_nan(scaled);
         if p > 0 && !(growth <= 1.0 / unit_roundoff::<T>().sqrt()) {
-            return Err(FactorError::Breakdown {
-                method: METHOD,
-                reason: format!(
-                    "elements grow by {growth:.1e} when the border is eliminated: the matrix inside it is nearly singular; \
-                     use sparse-lu, which pivots across the border"
-                ),
-            });
+            let reason = format!(
+                "elements grow by {growth:.1e} when the border is eliminated: the matrix inside it is nearly singular; \
+                 use sparse-lu, which pivots across the border"
+            );
+            return Err(FactorError::breakdown(METHOD, None, reason));
         }
         let mut front = FrontMut { k: p, around: 0, panel: &mut self.s, g: &mut [], pivots: &mut self.pivots };
         let measured = if p == 0 { None } else { Some(front.eliminate(&mut self.workspace)) };
@@ -322,13 +320,11 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
                 // det S = σʳ·det A / det T̂, but S carries the rounding of the inside, where rows of the border were no
                 // candidates for pivots. A row of the deflation belongs to a column of T.
                 let column = if row < q { n + row } else { n - r + (row - q) };
-                return Err(FactorError::Breakdown {
-                    method: METHOD,
-                    reason: format!(
-                        "the Schur complement of the border has no pivot for column {column} of the matrix (from 0): \
-                         sparse-lu, which pivots across the border, tells whether there is any"
-                    ),
-                });
+                let reason = format!(
+                    "the Schur complement of the border has no pivot for column {column} of the matrix (from 0): \
+                     sparse-lu, which pivots across the border, tells whether there is any"
+                );
+                return Err(FactorError::breakdown(METHOD, Place::Column(column), reason));
             }
         };
         if !norm_one.is_finite() {

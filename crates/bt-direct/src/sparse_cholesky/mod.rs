@@ -29,7 +29,7 @@ pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, too_large};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::guard::quietly;
 use crate::tridiagonal_lu::zeros;
@@ -178,11 +178,11 @@ impl<T: Scalar> SparseCholesky<T> {
             Some(Ok(_)) => structure.diagonal().position(|at| !Scalar::is_finite(values[at])),
         };
         if let Some(k) = reason {
-            let row = symbolic.order[k.min(symbolic.n() - 1)];
+            let row = symbolic.order[k.min(symbolic.n() - 1)] as usize;
             let reason = format!(
                 "the pivot of row {row} (from 0) is not positive: the matrix is not positive definite; use sparse-ldl"
             );
-            return Err(FactorError::Breakdown { method: METHOD, reason });
+            return Err(FactorError::breakdown(METHOD, Place::Row(row), reason));
         }
         let least = structure.diagonal().map(|at| values[at].re().to_f64()).fold(f64::INFINITY, f64::min_nan);
         self.stats = FactorStats {

@@ -249,7 +249,7 @@ impl<T: Scalar> SparseLdl<T> {
             } else {
                 "there is no pivot inside a supernode; use sparse-lu".into()
             };
-            return Err(FactorError::Breakdown { method: METHOD, reason });
+            return Err(FactorError::breakdown(METHOD, None, reason));
         }
         self.stats = FactorStats {
             norm_one,

@@ -20,7 +20,7 @@ use crate::band_lu::partial::{bound_above, solve_tail};
 use crate::band_lu::substitution::Triangles;
 use crate::band_nopivot::BandLuNoPivot;
 use crate::block_lu::BlockLu;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
@@ -81,7 +81,20 @@ impl<T: Scalar> Kernel<T> {
         Ok(Self { factors, first, n, up })
     }
 
+    /// Places of breakdowns are told in the numbers of A.
     fn factor(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.eliminate(a, monitor).map_err(|e| e.map_place(|place| self.in_whole(place)))
+    }
+
+    fn in_whole(&self, place: Place) -> Option<Place> {
+        let row = |i: usize| Some(self.first + if self.up { self.n - 1 - i } else { i });
+        match (place, &self.factors) {
+            (Place::Block(j), Factors::Block { first_block, .. }) => Some(Place::Block(first_block + j)),
+            _ => place.renumbered(row, row),
+        }
+    }
+
+    fn eliminate(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let (first, n, up) = (self.first, self.n, self.up);
         match (&mut self.factors, a) {
             (Factors::Band(lu), Source::Band(a)) => {

@@ -31,7 +31,7 @@ use bt_formats::{Band, BlockTridiagonal, Error, Monitor, Op, Par, Partition, Pro
 use faer::MatMut;
 
 use crate::band_nopivot::Boosting;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column};
@@ -428,15 +428,13 @@ impl<T: Scalar> Spike<T> {
             .max_by(|&i, &j| self.parts[i].measured.spike.total_cmp(&self.parts[j].measured.spike));
         let j = worst.unwrap_or(0);
         let rows = self.layout.rows(j);
-        FactorError::Breakdown {
-            method: self.method(),
-            reason: format!(
-                "spikes of size {size:.1e}, elements growing by {growth:.1e}, largest in partition {j} (rows {} to {}, from \
-                 0): it is nearer to singular than the matrix; band-lu pivots across partitions",
-                rows.start,
-                rows.end - 1
-            ),
-        }
+        let reason = format!(
+            "spikes of size {size:.1e}, elements growing by {growth:.1e}, largest in partition {j} (rows {} to {}, from \
+             0): it is nearer to singular than the matrix; band-lu pivots across partitions",
+            rows.start,
+            rows.end - 1
+        );
+        FactorError::breakdown(self.method(), Place::Partition(j), reason)
     }
 }
 
@@ -470,19 +468,16 @@ fn factor_all<T: Scalar>(parts: &mut [Part<T>], first: usize, a: Source<'_, T>, 
 
 /// A partition without a pivot says nothing about A.
 fn in_partition(error: FactorError, j: usize, rows: &std::ops::Range<usize>) -> FactorError {
-    let place = || format!("in partition {j} (from 0), rows {} to {}", rows.start, rows.end.max(1) - 1);
+    let rows = format!("partition {j} (from 0), rows {} to {}", rows.start, rows.end.max(1) - 1);
     match error {
-        FactorError::Singular(_) => FactorError::Breakdown {
-            method: METHOD,
-            reason: format!(
-                "{} is singular, the whole matrix need not be; band-lu pivots across partitions",
-                place().replacen("in ", "", 1)
-            ),
-        },
-        FactorError::Breakdown { method, reason } => FactorError::Breakdown {
-            method: METHOD,
-            reason: format!("{}, {method} (rows counted in the order of elimination): {reason}", place()),
-        },
+        FactorError::Singular(_) => {
+            let reason = format!("{rows} is singular, the whole matrix need not be; band-lu pivots across partitions");
+            FactorError::breakdown(METHOD, Place::Partition(j), reason)
+        }
+        FactorError::Breakdown { method, place, reason } => {
+            let reason = format!("in {rows}, {method} (rows counted in the order of elimination): {reason}");
+            FactorError::breakdown(METHOD, place.unwrap_or(Place::Partition(j)), reason)
+        }
         other => other,
     }
 }

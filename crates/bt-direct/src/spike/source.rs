@@ -76,8 +76,8 @@ impl<T: Scalar> Source<'_, T> {
             }
         });
         // Both parts of a complex entry are finite, their sum is not.
-        let reason = || "the moduli of the matrix overflow; scale it down".into();
-        found.map_or_else(|| FactorError::Breakdown { method: "spike", reason: reason() }, FactorError::Input)
+        let overflow = || FactorError::breakdown("spike", None, "the moduli of the matrix overflow; scale it down");
+        found.map_or_else(overflow, FactorError::Input)
     }
 }
 

@@ -367,7 +367,7 @@ impl<T: Scalar> TridiagonalOnce<T> {
 #[allow(clippy::needless_pass_by_value)] // taken apart here
 fn breakdown(reason: String) -> FactorError {
     let reason = format!("{reason}; the matrix may still be regular: eliminate with pivoting");
-    FactorError::Breakdown { method: "tridiagonal-once", reason }
+    FactorError::breakdown("tridiagonal-once", None, reason)
 }
 
 /// Why elimination without pivoting gives up.

@@ -86,7 +86,7 @@ impl<T: Scalar> Last<T> {
                 Box::new(Factored::new(factors))
             }
             _ => {
-                let factors = ilut(&s, options.last_ilut)?;
+                let factors = ilut(&s, options.last_ilut).map_err(nowhere)?;
                 facts.replaced_pivots = factors.replaced_pivots();
                 Box::new(factors)
             }
@@ -133,7 +133,7 @@ fn dense<T: Scalar, F: Factorization<T>>(
     match factor(&d) {
         Ok(factors) if n == 0 || factors.rcond() > SINGULAR * epsilon => return Ok(factors),
         Ok(_) | Err(FactorError::Singular(_)) => {}
-        Err(other) => return Err(other),
+        Err(other) => return Err(nowhere(other)),
     }
     let largest = s.values().iter().fold(zero::<T::Real>(), |m, v| m.max_nan(v.abs())).to_f64();
     *shift = epsilon.sqrt() * if largest > 0.0 { largest } else { 1.0 };
@@ -142,12 +142,16 @@ fn dense<T: Scalar, F: Factorization<T>>(
     }
     factor(&d).map_err(|e| match e {
         // A itself may be regular.
-        FactorError::Singular(place) => FactorError::Breakdown {
-            method: "arms",
-            reason: format!(
-                "the last Schur complement, of {n} rows, is singular even with a shift ({place}); drop less"
-            ),
-        },
-        other => other,
+        FactorError::Singular(place) => {
+            let reason =
+                format!("the last Schur complement, of {n} rows, is singular even with a shift ({place}); drop less");
+            FactorError::breakdown("arms", None, reason)
+        }
+        other => nowhere(other),
     })
+}
+
+/// An error without its place in S, whose rows and columns have an order of their own.
+fn nowhere(error: FactorError) -> FactorError {
+    error.map_place(|_| None)
 }

@@ -138,9 +138,10 @@ impl<T: Scalar> Level<T> {
         });
         let Rows { ptr, idx, val } = join(parts)?;
         let s = Csr::new(n, n, ptr, idx, val)?;
-        s.check_finite().map_err(|_| FactorError::Breakdown {
-            method: "arms",
-            reason: format!("elements of the Schur complement of {n} rows overflow; raise the threshold of pivots"),
+        s.check_finite().map_err(|_| {
+            let reason =
+                format!("elements of the Schur complement of {n} rows overflow; raise the threshold of pivots");
+            FactorError::breakdown("arms", None, reason)
         })?;
         Ok(s)
     }

@@ -87,7 +87,7 @@ impl<T: Scalar> Explicit<T> {
             Some(lu) => lu.refactor(&self.blocks),
             None => BlockLu::new(&self.blocks).map(|lu| self.lu = Some(lu)),
         };
-        done.map_err(in_reduced)?;
+        done.map_err(|e| in_reduced(e, layout))?;
         check_pivots::<T>(self.lu().stats(), layout.n(), 0)?;
         Ok(self.lu().stats().growth)
     }
@@ -131,13 +131,15 @@ impl<T: Scalar> Explicit<T> {
 }
 
 /// In terms of SPIKE.
-fn in_reduced(error: FactorError) -> FactorError {
+fn in_reduced(error: FactorError, layout: &Layout) -> FactorError {
+    let row = |i: usize| layout.interfaces.iter().flat_map(Interface::rows).nth(i);
     match error {
-        FactorError::Breakdown { reason, .. } => FactorError::Breakdown {
-            method: super::METHOD,
-            reason: format!("its reduced system, factored by block-lu: {reason}"),
-        },
+        FactorError::Breakdown { place, reason, .. } => {
+            let place = place.and_then(|place| place.renumbered(row, row));
+            let reason = format!("its reduced system, factored by block-lu: {reason}");
+            FactorError::breakdown(super::METHOD, place, reason)
+        }
         // One block, one cut.
-        other => named(other, 0),
+        other => named(other, 0, &layout.interfaces[0]),
     }
 }

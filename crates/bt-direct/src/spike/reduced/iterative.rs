@@ -80,14 +80,12 @@ impl<T: Scalar> Iterative<T> {
         if relative <= unit_roundoff::<T>().sqrt() {
             return Ok(0.0);
         }
-        Err(FactorError::Breakdown {
-            method: METHOD,
-            reason: format!(
-                "BiCGSTAB on the reduced system of order {} stops at a residual of {relative:.1e} after {iterations} \
-                 iterations; a recursive reduced system needs none, band-lu does not partition",
-                self.order
-            ),
-        })
+        let reason = format!(
+            "BiCGSTAB on the reduced system of order {} stops at a residual of {relative:.1e} after {iterations} \
+             iterations; a recursive reduced system needs none, band-lu does not partition",
+            self.order
+        );
+        Err(FactorError::breakdown(METHOD, None, reason))
     }
 
     pub(super) fn solve(&self, op: Op, layout: &Layout, parts: &[Part<T>], mut x: MatMut<'_, T>) {

@@ -17,7 +17,7 @@ use super::factor::{Part, Wanted};
 use super::partition::{Interface, Layout};
 use super::{METHOD, ReducedSystem};
 use crate::band_lu::BandLu;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::refine::unit_roundoff;
 use explicit::Explicit;
@@ -163,27 +163,26 @@ fn check_pivots<T: Scalar>(stats: FactorStats, n: usize, cut: usize) -> Result<(
     if stats.min_pivot > rounding {
         return Ok(());
     }
-    Err(FactorError::Breakdown {
-        method: METHOD,
-        reason: format!(
-            "a pivot of {:.1e} in the reduced system, at or near the cut after partition {cut} (from 0), is no more than \
-             rounding: band-lu, which pivots across partitions, tells whether A is regular",
-            stats.min_pivot
-        ),
-    })
+    let reason = format!(
+        "a pivot of {:.1e} in the reduced system, at or near the cut after partition {cut} (from 0), is no more than \
+         rounding: band-lu, which pivots across partitions, tells whether A is regular",
+        stats.min_pivot
+    );
+    Err(FactorError::breakdown(METHOD, None, reason))
 }
 
 /// An error of the reduced system. Rows were no candidates for pivots across cuts before, so that a system without a pivot
 /// does not prove that A is singular.
-fn named(error: FactorError, cut: usize) -> FactorError {
-    match error {
-        FactorError::Singular(_) | FactorError::Breakdown { .. } => FactorError::Breakdown {
-            method: METHOD,
-            reason: format!(
-                "the reduced system has no usable pivot at the cut after partition {cut} (from 0): band-lu, which pivots \
-                 across partitions, tells whether there is any"
-            ),
-        },
-        other => other,
-    }
+fn named(error: FactorError, cut: usize, interface: &Interface) -> FactorError {
+    let row = |i: usize| interface.rows().nth(i);
+    let place = match error {
+        FactorError::Singular(Singularity { column, .. }) => row(column).map(Place::Column),
+        FactorError::Breakdown { place, .. } => place.and_then(|place| place.renumbered(row, row)),
+        other => return other,
+    };
+    let reason = format!(
+        "the reduced system has no usable pivot at the cut after partition {cut} (from 0): band-lu, which pivots \
+         across partitions, tells whether there is any"
+    );
+    FactorError::breakdown(METHOD, place, reason)
 }

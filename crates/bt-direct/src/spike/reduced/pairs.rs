@@ -37,7 +37,8 @@ impl<T: Scalar> Pairs<T> {
     pub(super) fn factor(&mut self, layout: &Layout, parts: &[Part<T>]) -> Result<f64> {
         let (mut inverse, mut interior, mut far) = (1.0f64, 1.0f64, 0.0f64);
         for (i, (lu, cut)) in self.lu.iter_mut().zip(&layout.interfaces).enumerate() {
-            factor_pair(lu, cut, parts[i].tips.vb.as_ref(), parts[i + 1].tips.wt.as_ref()).map_err(|e| named(e, i))?;
+            factor_pair(lu, cut, parts[i].tips.vb.as_ref(), parts[i + 1].tips.wt.as_ref())
+                .map_err(|e| named(e, i, cut))?;
             check_pivots::<T>(lu.stats(), layout.n(), i)?;
             let (v, w) = (parts[i].measured.v_near, parts[i + 1].measured.w_near);
             let bound = if v * w < 1.0 { (1.0 + v.max(w)) / (1.0 - v * w) } else { f64::INFINITY };
@@ -51,14 +52,12 @@ impl<T: Scalar> Pairs<T> {
         if self.dropped <= self.tolerance {
             return Ok(0.0);
         }
-        Err(FactorError::Breakdown {
-            method: TRUNCATED,
-            reason: format!(
-                "truncation may change solutions by {:.1e} of their size, more than the {:.1e} allowed; spike with a \
-                 recursive reduced system drops nothing, band-lu does not partition",
-                self.dropped, self.tolerance
-            ),
-        })
+        let reason = format!(
+            "truncation may change solutions by {:.1e} of their size, more than the {:.1e} allowed; spike with a \
+             recursive reduced system drops nothing, band-lu does not partition",
+            self.dropped, self.tolerance
+        );
+        Err(FactorError::breakdown(TRUNCATED, None, reason))
     }
 
     pub(super) fn solve(&self, op: Op, layout: &Layout, mut x: MatMut<'_, T>) {

@@ -90,7 +90,7 @@ impl<T: Scalar> Recursive<T> {
         let (merge, after) = rest.split_first_mut().expect("a merge for every cut");
         let a = if i == lo { &parts[lo].tips } else { &before[cut(lo, i + 1)].tips };
         let b = if i + 2 == hi { &parts[i + 1].tips } else { &after[cut(i + 1, hi) - i - 1].tips };
-        factor_pair(&mut merge.lu, &own, a.vb.as_ref(), b.wt.as_ref()).map_err(|e| named(e, i))?;
+        factor_pair(&mut merge.lu, &own, a.vb.as_ref(), b.wt.as_ref()).map_err(|e| named(e, i, &own))?;
         check_pivots::<T>(merge.lu.stats(), layout.n(), i)?;
         let Merge { lu, v, w, tips } = merge;
         v.as_mut().subrows_mut(0, own.nb).fill(zero());

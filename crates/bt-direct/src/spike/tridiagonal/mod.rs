@@ -39,7 +39,7 @@ use super::partition::{self, Partitions};
 use super::scratch::Scratch;
 use super::sweep::join;
 use crate::band_lu::BandLu;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, reserve};
 
@@ -286,16 +286,17 @@ impl<T: Scalar> TridiagonalSpike<T> {
             FactorError::Singular(place) if self.solver == TridiagonalSolver::Givens => {
                 FactorError::Singular(Singularity { column: row(place.column), ..place })
             }
-            FactorError::Singular(place) => FactorError::Breakdown {
-                method: self.solver.method(),
-                reason: format!(
-                    "the reduced system has no pivot for column {} of the matrix (from 0): tridiagonal-lu, which \
-                     pivots across partitions, tells whether there is any",
-                    row(place.column)
-                ),
-            },
-            FactorError::Breakdown { reason, .. } => {
-                FactorError::Breakdown { method: self.solver.method(), reason: format!("the reduced system: {reason}") }
+            FactorError::Singular(place) => {
+                let column = row(place.column);
+                let reason = format!(
+                    "the reduced system has no pivot for column {column} of the matrix (from 0): tridiagonal-lu, which \
+                     pivots across partitions, tells whether there is any"
+                );
+                FactorError::breakdown(self.solver.method(), Place::Column(column), reason)
+            }
+            FactorError::Breakdown { place, reason, .. } => {
+                let place = place.and_then(|p| p.renumbered(|i| Some(row(i)), |j| Some(row(j))));
+                FactorError::breakdown(self.solver.method(), place, format!("the reduced system: {reason}"))
             }
             other => other,
         }
@@ -433,8 +434,8 @@ impl<T: Scalar> Run<'_, T> {
             (a, b) = (shifted(new_a), shifted(new_b));
         }
         if !found.largest.is_finite() {
-            let reason = "elimination overflows; scale the matrix down".into();
-            return Err(FactorError::Breakdown { method: self.method, reason });
+            let reason = "elimination overflows; scale the matrix down";
+            return Err(FactorError::breakdown(self.method, None, reason));
         }
         rows[0] = Row::new(a);
         if m > 1 {
@@ -444,13 +445,11 @@ impl<T: Scalar> Run<'_, T> {
     }
 
     fn breakdown(&self, row: usize, what: &str) -> FactorError {
-        FactorError::Breakdown {
-            method: self.method,
-            reason: format!(
-                "the pivot of row {row} (from 0) inside its partition {what}; the matrix may still be regular: g-spike and \
-                 tridiagonal-lu need no more than that"
-            ),
-        }
+        let reason = format!(
+            "the pivot of row {row} (from 0) inside its partition {what}; the matrix may still be regular: g-spike and \
+             tridiagonal-lu need no more than that"
+        );
+        FactorError::breakdown(self.method, Place::Row(row), reason)
     }
 }
 

@@ -354,7 +354,7 @@ fn a_singular_diagonal_block_is_no_singular_matrix() {
         let json = run.json();
         assert_eq!(json["outcome"], "breakdown");
         assert!(json["breakdown"].as_str().is_some_and(|b| b.contains("block 0")), "{json}");
-        assert_eq!((&json["block"], &json["row"]), (&0.into(), &serde_json::Value::Null), "{json}");
+        assert_eq!((&json["block"], &json["row"]), (&0.into(), &Value::Null), "{json}");
         assert!(run.stderr.contains("help: "), "{}", run.stderr);
     }
     for (method, by) in [("thomas", "tridiagonal-lu"), ("block-lu", "band-lu")] {

@@ -166,7 +166,7 @@ fn a_nearly_singular_inside_under_plain_factors_is_refused() {
         Bordered::new(&t, SparseLu::new(&t).unwrap(), ones.as_ref(), ones.transpose(), Mat::zeros(1, 1).as_ref());
     match refused {
         Err(FactorError::Breakdown { method: "bordered", reason, .. }) => {
-            assert!(reason.contains("sparse-lu"), "{reason}")
+            assert!(reason.contains("sparse-lu"), "{reason}");
         }
         other => panic!("{other:?}"),
     }

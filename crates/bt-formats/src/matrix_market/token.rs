@@ -106,7 +106,7 @@ pub(super) fn number<T: Scalar>(s: &[u8]) -> Option<(f64, &[u8])> {
 /// Whether a number that is read as 0 is not 0 as it is written.
 #[cold]
 pub(super) fn vanishes(token: &[u8]) -> bool {
-    let mantissa = token.split(|c| c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let mantissa = token.split(u8::is_ascii_alphabetic).next().unwrap_or_default();
     mantissa.iter().any(|c| matches!(c, b'1'..=b'9')) && careful_number::<f64>(token).is_ok_and(|value| value == 0.0)
 }
 

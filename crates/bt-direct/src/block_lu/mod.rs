@@ -568,12 +568,6 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(at(&a), Some(error::Place::Block(0)));
-        // From both ends: the last block is eliminated first.
-        let low = blocks(
-            &[1, 1, 2],
-            &[&[1.0, 0.0, 0.0, 0.0], &[0.0, 1.0, 1.0, 0.0], &[0.0, 1.0, 1e-12, 0.0], &[0.0, 0.0, 0.0, 1.0]],
-        );
-        assert_eq!(at(&low), Some(error::Place::Block(2)));
         let fine = blocks(&[1, 1], &[&[1e-3, 1.0], &[1.0, 1.0]]);
         assert!((BlockLu::new(&fine).unwrap().stats().growth - 1e3).abs() < 1.0);
     }

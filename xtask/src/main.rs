@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`, `regret`, `c`, `api`, `new-method`.
+//! `pack-gpu`, `python`, `regret`, `performance`, `c`, `api`, `new-method`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -15,6 +15,7 @@ mod kernels;
 mod new_method;
 mod outside;
 mod pack;
+mod performance;
 mod process;
 mod python;
 mod regret;
@@ -56,6 +57,8 @@ enum Chore {
     C(c::Options),
     /// Run every method that auto weighs, and set the time of auto against the fastest
     Regret(regret::Options),
+    /// Write the tables of docs/performance.md from benches/results, check them, or collect results
+    Performance(performance::Options),
     /// Compare docs/api, the listing of the public items of the crates, with the sources, or write it
     Api(api::Options),
     /// Make the skeleton of a direct method, and print what else belongs to one
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Chore::Python => python::run(&mut python::Counted::default()),
         Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),
+        Chore::Performance(options) => performance::run(&options),
         Chore::Api(options) => api::run(&options),
         Chore::NewMethod(options) => new_method::run(&options),
         Chore::PackGpu(options) => pack::run(&options),

@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// The processor's name, where the system tells it.
-fn machine() -> String {
+pub fn machine() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())

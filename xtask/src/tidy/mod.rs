@@ -6,6 +6,7 @@
 //! 4. [`kernels`]: committed PTX belongs to its source.
 //! 5. [`api`]: docs/api lists the public items that the sources have.
 //! 6. [`todo`]: no place of a skeleton is left open in a crate.
+//! 7. [`performance`]: docs/performance.md has the tables of benches/results, and is short.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.
 
@@ -20,6 +21,7 @@ use cargo_metadata::{CargoOpt, MetadataCommand};
 
 use crate::api::{self, Difference};
 use crate::kernels;
+use crate::performance;
 use crate::process::{Context, Failure, Result, root};
 
 /// A broken rule.
@@ -52,6 +54,9 @@ pub fn run() -> Result<()> {
     violations.extend(different.map(|Difference { file, reason }| Violation { file, reason }));
     if let Err(Failure(reason)) = kernels::check_fresh(&root) {
         violations.push(Violation { file: "kernels/ptx".into(), reason });
+    }
+    if let Err(Failure(reason)) = performance::check(&root) {
+        violations.push(Violation { file: performance::PAGE.into(), reason });
     }
     violations.sort();
 

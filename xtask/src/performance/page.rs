@@ -36,12 +36,16 @@ pub(super) fn filled(page: &str, sources: &[Source]) -> Result<String> {
         if ends != Some(END) {
             return Err(Failure(format!("line {}: no line \"{END}\" after it", at + 1)));
         }
-        let section = table::section(capability, &words.collect::<Vec<_>>(), sources);
+        let cases: Vec<&str> = words.collect();
+        let section = table::section(capability, &cases, sources);
+        if section.is_empty() && !table::section(capability, &[], sources).is_empty() {
+            return Err(Failure(format!("line {}: no results of {}", at + 1, cases.join(", "))));
+        }
         if !section.is_empty() {
             // Markdown ends a comment of HTML at an empty line.
-            text += &format!("\n{section}\n");
+            text.extend(["\n", &section, "\n"]);
         }
-        text += &format!("{END}\n");
+        text.extend([END, "\n"]);
     }
     for capability in ALL {
         if !places.contains(&capability) && !table::section(capability, &[], sources).is_empty() {
@@ -105,6 +109,7 @@ mod tests {
             ("\n<!-- performance: bands -->\n", "line 2: no line \"<!-- end -->\""),
             ("<!-- performance: bands -->\n<!-- performance: blocks -->\n<!-- end -->\n", "line 1: no line"),
             ("no markers\n", "and there are results"),
+            ("<!-- performance: bands b1-9 -->\n<!-- end -->\n", "line 1: no results of b1-9"),
         ] {
             let Failure(why) = filled(page, &results()).unwrap_err();
             assert!(why.contains(says), "{why}");

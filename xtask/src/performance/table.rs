@@ -31,14 +31,16 @@ pub(super) fn section(capability: &'static Capability, cases: &[&str], sources: 
     }
     let (folded, shown): (Vec<_>, Vec<_>) = Column::all(&lines).into_iter().partition(Column::is_folded);
     let common: Vec<String> = folded.iter().filter_map(Column::common).filter(|word| !word.is_empty()).collect();
-    let mut text = format!("## {}\n\n{}; {}\n\n", capability.title, common.join(", "), origins(&lines));
+    let above: Vec<String> = [common.join(", "), origins(&lines)].into_iter().filter(|part| !part.is_empty()).collect();
     let heads: Vec<&str> = shown.iter().map(|column| column.head).collect();
-    text += &format!("{}\n{}\n", heads.join(" | "), vec!["-"; heads.len()].join("|"));
-    for at in 0..lines.len() {
+    let mut text = vec![format!("## {}\n\n{}\n", capability.title, above.join("; "))];
+    text.push(heads.join(" | "));
+    text.push(vec!["-"; heads.len()].join("|"));
+    text.extend((0..lines.len()).map(|at| {
         let cells: Vec<&str> = shown.iter().map(|column| column.cells[at].as_str()).collect();
-        text += &format!("{}\n", cells.join(" | "));
-    }
-    text
+        cells.join(" | ")
+    }));
+    text.join("\n") + "\n"
 }
 
 /// Whether a case is the one that a marker names: "b1-8" is not "b1-80".
@@ -54,22 +56,13 @@ fn origins(lines: &[Line]) -> String {
             files.push(line.source);
         }
     }
-    let mut text = String::new();
-    let mut processor = None;
-    for source in files {
-        let next = Some(source.about.processor.as_str());
-        text += match &processor {
-            None => "",
-            Some(_) if processor == next => ", ",
-            Some(_) => "; ",
-        };
-        if processor != next && !source.about.processor.is_empty() {
-            text += &format!("{}, ", source.about.processor);
-        }
-        text += &commit(&source.about);
-        processor = next;
-    }
-    text
+    let groups = files.chunk_by(|a, b| a.about.processor == b.about.processor).map(|group| {
+        let processor =
+            group.iter().take(1).map(|source| source.about.processor.clone()).filter(|name| !name.is_empty());
+        let told = processor.chain(group.iter().map(|source| commit(&source.about)));
+        told.collect::<Vec<_>>().join(", ")
+    });
+    groups.collect::<Vec<_>>().join("; ")
 }
 
 fn commit(about: &About) -> String {
@@ -198,20 +191,20 @@ fn significant(value: f64) -> String {
 }
 
 fn regret(sources: &[Source]) -> String {
-    let mut text = String::new();
-    for source in sources {
+    let tables = sources.iter().filter_map(|source| {
         let Content::Regret(Regret { systems, median, percentile_95, worst, predicted }) = &source.content else {
-            continue;
+            return None;
         };
-        let processor = &source.about.processor;
-        text += &format!("\n{processor}, {}\n", commit(&source.about));
-        text += "\nsystems | regret, median | 95 % | worst | predicted within a factor of 2\n-|-|-|-|-\n";
-        text += &format!(
-            "{systems} | {median:.2} | {percentile_95:.2} | {worst:.2} | {:.0} %\ngoal | 1.1 | 1.5 | 2 | 90 %\n",
+        Some(format!(
+            "\n{}, {}\n\nsystems | regret, median | 95 % | worst | predicted within a factor of 2\n-|-|-|-|-\n{systems} | {median:.2} | \
+             {percentile_95:.2} | {worst:.2} | {:.0} %\ngoal | 1.1 | 1.5 | 2 | 90 %\n",
+            source.about.processor,
+            commit(&source.about),
             100.0 * predicted
-        );
-    }
-    if text.is_empty() { text } else { format!("## {}\n{text}", AUTO.title) }
+        ))
+    });
+    let tables: String = tables.collect();
+    if tables.is_empty() { tables } else { format!("## {}\n{tables}", AUTO.title) }
 }
 
 #[cfg(test)]

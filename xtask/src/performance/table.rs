@@ -19,13 +19,19 @@ impl PartialEq for Source {
     }
 }
 
-/// Heading, origin and table of a capability, of all cases or those that begin with one of `cases`; nothing where nothing was measured.
+/// In a marker, before a number: only lines of so many.
+const THREADS: &str = "threads=";
+
+/// Heading, origin and table of a capability, of all cases or those that `cases` has, which may have numbers of threads, too; nothing where
+/// nothing was measured.
 pub(super) fn section(capability: &'static Capability, cases: &[&str], sources: &[Source]) -> String {
     if capability == &AUTO {
         return regret(sources);
     }
     let mut lines = lines(capability, sources);
+    let (threads, cases): (Vec<&str>, Vec<&str>) = cases.iter().partition(|word| word.starts_with(THREADS));
     lines.retain(|line| cases.is_empty() || cases.iter().any(|case| is_of(case, &line.ours.case)));
+    lines.retain(|line| threads.is_empty() || threads.contains(&format!("{THREADS}{}", line.ours.threads).as_str()));
     if lines.is_empty() {
         return String::new();
     }
@@ -69,9 +75,11 @@ fn commit(about: &About) -> String {
     format!("{} ({})", about.commit, about.date)
 }
 
-/// What lines are about: of two with the same the newer one counts.
-fn key(row: &Row) -> (&str, Option<&str>, &str, &str, u64) {
-    (&row.case, row.variant.as_deref(), &row.scalar, &row.instruction_set, row.threads)
+/// Whether two rows are about the same, so that the newer one counts. Not all files tell the instruction set.
+fn is_again(a: &Row, b: &Row) -> bool {
+    let key = |row: &Row| (row.case.clone(), row.variant.clone(), row.scalar.clone(), row.threads);
+    let sets = [&a.instruction_set, &b.instruction_set];
+    key(a) == key(b) && (sets[0] == sets[1] || sets.iter().any(|set| set.is_empty()))
 }
 
 /// The fastest of ours for every case, variant, scalar, instruction set and number of threads, with the fastest that it meets.
@@ -88,7 +96,7 @@ fn lines<'a>(capability: &'static Capability, sources: &'a [Source]) -> Vec<Line
             };
             let Some(best) = fastest(source.rows(capability).filter(meets)) else { continue };
             let line = Line { source, ours, best };
-            match lines.iter_mut().find(|old| key(old.ours) == key(ours)) {
+            match lines.iter_mut().find(|old| is_again(old.ours, ours)) {
                 None => lines.push(line),
                 Some(old) if old.source == source => {
                     if ours.milliseconds < old.ours.milliseconds {
@@ -306,6 +314,31 @@ mod tests {
         let text = section(bands(), &["b1-8"], &[source("a.json", "2026-11-26", rows)]);
         assert_eq!(text.matches(" | 1 | 2 | 2\n").count(), 2);
         assert!(!text.contains("b1-80"));
+    }
+
+    #[test]
+    fn a_marker_chooses_threads() {
+        let mut two = [row("b1-8", "blocktri-band-lu", 3.0), row("b1-8", "mkl-gbtrf", 9.0)];
+        for row in &mut two {
+            row.threads = 2;
+        }
+        let rows = [[row("b1-8", "blocktri-band-lu", 1.0), row("b1-8", "mkl-gbtrf", 2.0)], two].concat();
+        let sources = [source("a.json", "2026-11-26", rows)];
+        assert!(section(bands(), &[], &sources).contains("b1-8 | 3 | 9 | 3 | 2\n"));
+        assert!(section(bands(), &["threads=1"], &sources).ends_with("ratio\n-|-|-|-\nb1-8 | 1 | 2 | 2\n"));
+        assert!(section(bands(), &["b1-8", "threads=2"], &sources).ends_with("ratio\n-|-|-|-\nb1-8 | 3 | 9 | 3\n"));
+        assert_eq!(section(bands(), &["threads=4"], &sources), "");
+    }
+
+    #[test]
+    fn a_file_that_tells_no_instruction_set_gives_way() {
+        let mut old = [row("b1-8", "blocktri-band-lu", 4.0), row("b1-8", "mkl-gbtrf", 12.0)];
+        for row in &mut old {
+            row.instruction_set.clear();
+        }
+        let new = vec![row("b1-8", "blocktri-band-lu", 5.0), row("b1-8", "mkl-gbtrf", 10.0)];
+        let sources = [source("a.json", "2026-11-25", old.to_vec()), source("b.json", "2026-11-26", new)];
+        assert!(section(bands(), &[], &sources).ends_with("\n-|-|-|-\nb1-8 | 5 | 10 | 2\n"));
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn a_preconditioner_of_a_reordered_matrix_has_its_place_in_the_given_order() {
     let a = csr(5, |i, j| if (i, j) == (0, 0) { 0.0 } else { hollow_chain().get(i, j) });
     let method = Krylov::new(KrylovMethod::BiCgStab, Precond::Jacobi);
     for reorder in [Reorder::None, Reorder::Rcm] {
-        let options = SolveOptions { reorder, ..SolveOptions::by(method) };
+        let options = SolveOptions { reorder, ..SolveOptions::by(method.clone()) };
         match blocktri::solve(&a, Mat::from_fn(5, 1, |_, _| 1.0).as_ref(), &options, &mut ()).map(|_| ()) {
             Err(Error::Factor(FactorError::Breakdown { place, .. })) => {
                 assert_eq!(place, Some(Place::Row(0)), "{reorder:?}");

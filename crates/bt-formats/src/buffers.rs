@@ -2,7 +2,7 @@
 //!
 //! faer keeps a buffer for each thread, twice the size of the third cache (64 MiB where that has 32). A thread takes it at
 //! its first large product, and the program ends there when it cannot be had: the allocation has no way to fail. Under
-//! a limit on the address space (`ulimit -v`) a program therefore starts as many threads as leave half of the room to
+//! a limit on the address space (`ulimit -v`) a program therefore starts as many threads as leave seven eighths of the room to
 //! its problem, and has them take their buffers at the start; [`memory::ask`] then judges by what is left beside them.
 
 use std::sync::Mutex;
@@ -13,18 +13,19 @@ use gemm_common::cache::CACHE_INFO;
 
 use crate::memory;
 
-/// The number of threads whose buffers leave half of the address space, one more beside them counted; `None` where the
-/// address space has no limit or every processor's thread has room.
+/// The number of threads whose buffers take an eighth of the address space at most, one more beside them counted; `None` where the
+/// address space has no limit, every processor's thread has room, or not one has.
 pub fn threads_with_room() -> Option<usize> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let room = room_for(memory::address_space()?, of_a_thread());
-    (room < threads).then_some(room)
+    (1..threads).contains(&room).then_some(room)
 }
 
-/// Takes the buffers of this thread and of those of the current pool, where the address space has a limit and as long
-/// as it has room for them.
+/// Takes the buffers of this thread and of those of the current pool, where the address space has a limit and an eighth of it is room
+/// for them. Where it is not, products may end the program later; smaller problems go without them.
 pub fn take() {
-    if memory::address_space().is_none() {
+    let Some(left) = memory::address_space() else { return };
+    if room_for(left, of_a_thread()) < rayon::current_num_threads() {
         return;
     }
     // One thread after the other: each looks whether its buffer can be had, and takes it.
@@ -54,9 +55,9 @@ fn multiply() {
     matmul(c.as_mut(), Accum::Replace, a.as_ref(), a.as_ref(), 1.0, Par::Seq);
 }
 
-/// At least one thread, else one less than there are buffers in half of `left`.
+/// One less than there are buffers in an eighth of `left`.
 fn room_for(left: u64, each: u64) -> usize {
-    (left / 2 / each.max(1)).saturating_sub(1).clamp(1, 1 << 16) as usize
+    (left / 8 / each.max(1)).saturating_sub(1).min(1 << 16) as usize
 }
 
 #[cfg(test)]
@@ -64,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_room_is_left_to_the_problem() {
-        assert_eq!(room_for(800 << 20, 64 << 20), 5);
-        assert_eq!(room_for(100 << 20, 64 << 20), 1);
+    fn seven_eighths_of_the_room_are_left_to_the_problem() {
+        assert_eq!(room_for(4 << 30, 64 << 20), 7);
+        assert_eq!(room_for(800 << 20, 64 << 20), 0);
         assert_eq!(room_for(u64::MAX, 0), 1 << 16);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bt_direct::{FactorStats, Factorization, LogDet, Singularity};
+use bt_direct::{FactorError, FactorStats, Factorization, LogDet, Singularity};
 use bt_formats::{Csr, Op, Permutation, RealScalar, Scalar, one, zero};
 use faer::{Mat, MatMut, MatRef};
 
@@ -62,7 +62,17 @@ impl<T: Scalar> Transform<T> {
                 Error::Singular(Singularity { column, ..place })
             }
             Error::Factor(failure) if !self.keeps_order() => {
-                Error::Factor(failure.map_place(|place| place.renumbered(|i| of(&self.rows, i), |j| of(&self.cols, j))))
+                let told = failure.map_place(|place| place.renumbered(|i| of(&self.rows, i), |j| of(&self.cols, j)));
+                Error::Factor(match told {
+                    // The sentence has the numbers of A'.
+                    FactorError::Breakdown { method, place, reason } => {
+                        let given =
+                            place.map(|place| format!("; {} {} of the matrix given", place.name(), place.index()));
+                        let reason = format!("in the order of elimination, {reason}{}", given.unwrap_or_default());
+                        FactorError::Breakdown { method, place, reason }
+                    }
+                    other => other,
+                })
             }
             other => other,
         }
@@ -233,7 +243,7 @@ fn scaled<T: Scalar>(value: T, factors: Option<&[T::Real]>, i: usize) -> T {
 
 #[cfg(test)]
 mod tests {
-    use bt_direct::{FactorError, Place};
+    use bt_direct::Place;
 
     use super::*;
 
@@ -248,6 +258,10 @@ mod tests {
         };
         let moved = Transform { rows: order([2, 0, 1]), cols: order([1, 2, 0]), scaling: None };
         assert_eq!(place(&moved, Place::Row(0)), Some(Place::Row(2)));
+        let told =
+            moved.in_given_order(FactorError::breakdown("thomas", Place::Row(0), "row 0 (from 0) is zero").into());
+        let sentence = "in the order of elimination, row 0 (from 0) is zero; row 2 of the matrix given";
+        assert!(told.to_string().contains(sentence), "{told}");
         assert_eq!(place(&moved, Place::Column(0)), Some(Place::Column(1)));
         assert_eq!(place(&moved, Place::Block(0)), None);
         assert_eq!(place(&moved, Place::Partition(0)), None);

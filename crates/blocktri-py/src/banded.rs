@@ -433,7 +433,7 @@ fn once<T: Number>(a: &Tridiagonal<T>, x: &mut [T]) -> Result<&'static str, Fact
     if is_dominant(a) {
         let b = x.to_vec();
         if once.solve_in_place(a, x, Elimination::Dominant, par).is_ok() {
-            return Ok("thomas");
+            return Ok("tridiagonal-once");
         }
         x.copy_from_slice(&b);
     }

@@ -61,18 +61,12 @@ impl<T: Scalar> Transform<T> {
                 let column = of(&self.cols, place.column).unwrap_or(place.column);
                 Error::Singular(Singularity { column, ..place })
             }
-            Error::Factor(failure) if !self.keeps_order() => {
-                let told = failure.map_place(|place| place.renumbered(|i| of(&self.rows, i), |j| of(&self.cols, j)));
-                Error::Factor(match told {
-                    // The sentence has the numbers of A'.
-                    FactorError::Breakdown { method, place, reason } => {
-                        let given =
-                            place.map(|place| format!("; {} {} of the matrix given", place.name(), place.index()));
-                        let reason = format!("in the order of elimination, {reason}{}", given.unwrap_or_default());
-                        FactorError::Breakdown { method, place, reason }
-                    }
-                    other => other,
-                })
+            Error::Factor(FactorError::Breakdown { method, place, reason }) if !self.keeps_order() => {
+                let place = place.and_then(|place| place.renumbered(|i| of(&self.rows, i), |j| of(&self.cols, j)));
+                // The sentence has the numbers of A'.
+                let given = place.map(|place| format!("; {} {} of the matrix given", place.name(), place.index()));
+                let reason = format!("in the order of elimination, {reason}{}", given.unwrap_or_default());
+                Error::Factor(FactorError::Breakdown { method, place, reason })
             }
             other => other,
         }

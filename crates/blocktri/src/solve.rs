@@ -127,7 +127,10 @@ pub(crate) fn on_processor<T: Scalar>(
         && !DIRECT.iter().any(|row| row.name == answer.report.method)
         && let Some(lines) = sum_to_zero(a)
     {
-        let warning = format!("all {lines} of the matrix sum to zero: it is singular, and x is one of many solutions");
+        let warning = format!(
+            "all {lines} of the matrix sum to zero, to rounding: it is singular to working precision, and x is one of many \
+             solutions"
+        );
         answer.report.notes.push(warning.clone());
         answer.warnings.push(warning);
     }

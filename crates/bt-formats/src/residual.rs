@@ -12,8 +12,8 @@
 //! to its modulus. Rows whose sums overflow, or whose products may
 //! underflow, are summed a second time with an exponent of their own.
 //!
-//! Storage: none where A is read by rows and all of them stay in the range, little where it is read by runs (`residual/runs.rs`); else fourteen doubles a row and seven a column. Cost: one
-//! pass over A of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two or three more where
+//! Storage: none where A is read by rows and all of them stay in the range, five doubles a row where it is read by runs
+//! (`residual/runs.rs`); else fourteen doubles a row and seven a column. Cost: one pass over A of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two or three more where
 //! some row leaves the range.
 
 pub(crate) mod runs;

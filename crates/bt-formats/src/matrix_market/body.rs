@@ -69,20 +69,20 @@ impl Rounded {
 
     /// A sentence about each kind that there is.
     pub(super) fn notes(self) -> Vec<String> {
-        let sentence = |tally: Tally, one: &str, many: &str| match tally {
+        let sentence = |tally: Tally, one: [&str; 2], many: [&str; 2]| match tally {
             Tally { count: 0, .. } => None,
-            Tally { count: 1, line } => Some(one.replace("LINE", &line.to_string())),
-            Tally { count, line } => Some(format!("{count} {many}, the first of them in line {line}")),
+            Tally { count: 1, line } => Some(format!("{}, in line {line}, {}", one[0], one[1])),
+            Tally { count, line } => Some(format!("{count} {} {}, the first of them in line {line}", many[0], many[1])),
         };
         let integers = sentence(
             self.integers,
-            "an integer beyond 2^53, in line LINE, was rounded to the nearest double",
-            "integers beyond 2^53 were rounded to the nearest doubles",
+            ["an integer beyond 2^53", "was rounded to the nearest double"],
+            ["integers beyond 2^53", "were rounded to the nearest doubles"],
         );
         let vanished = sentence(
             self.vanished,
-            "a number below the range of doubles, in line LINE, was read as 0",
-            "numbers below the range of doubles were read as 0",
+            ["a number below the range of doubles", "was read as 0"],
+            ["numbers below the range of doubles", "were read as 0"],
         );
         integers.into_iter().chain(vanished).collect()
     }

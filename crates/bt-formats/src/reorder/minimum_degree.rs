@@ -46,7 +46,7 @@ pub struct MinimumDegree {
 /// O(n·nnz) at worst and little more than O(nnz) on grids.
 pub fn minimum_degree<T: Scalar>(a: &Csr<T>) -> Result<Arc<MinimumDegree>> {
     a.check_square()?;
-    a.minimum_degree_or(|| order(a.nrows(), a.row_ptr(), a.col_idx()))
+    a.minimum_degree_or(|| minimum_degree_of_pattern(a.nrows(), a.row_ptr(), a.col_idx()))
 }
 
 /// As [`minimum_degree`], of compressed rows (or columns: only A + Aᵀ counts).
@@ -54,10 +54,6 @@ pub fn minimum_degree<T: Scalar>(a: &Csr<T>) -> Result<Arc<MinimumDegree>> {
 /// # Errors
 /// As [`minimum_degree`].
 pub fn minimum_degree_of_pattern(n: usize, ptr: &[u32], idx: &[u32]) -> Result<MinimumDegree> {
-    order(n, ptr, idx)
-}
-
-fn order(n: usize, ptr: &[u32], idx: &[u32]) -> Result<MinimumDegree> {
     let too_large = || Error::TooLarge {
         what: "the order of a sparse matrix",
         needed: format!("that of {n} rows with {} entries", idx.len()),

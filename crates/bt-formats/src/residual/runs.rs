@@ -192,7 +192,7 @@ mod tests {
     use crate::{Band, BlockTridiagonal, Csr, HybridLayout, Matrix, Op, Partition, Tridiagonal, certify_with_residual};
     use faer::Mat;
 
-    /// Every entry is an integer times a power of two, so that the residual below is exact.
+    /// Halves of odd integers on three diagonals.
     fn tridiagonal(n: usize) -> Csr<f64> {
         let of = |i: usize, j: usize| ((i * 7 + j * 3) % 11) as f64 - 5.5;
         let full = Mat::from_fn(n, n, |i, j| if i.abs_diff(j) <= 1 { of(i, j) } else { 0.0 });

@@ -16,7 +16,7 @@ use crate::probe::{self, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
 use crate::solver::{Planned, Solver, order_asked, prepared};
-use crate::verdict::{DOUBLED_ROWS, at_rounding_level, proves_singular, too_large};
+use crate::verdict::{DOUBLED_ROWS, at_rounding_level, is_soon_exact, proves_singular, too_large};
 
 /// A·X = B by the method chosen, then by stronger ones until the answer is good.
 pub(crate) fn solve<T: Scalar>(
@@ -65,7 +65,7 @@ pub(crate) fn solve<T: Scalar>(
     let mut attempts = Vec::new();
     let mut tried = (solver.factored.method, solver.factored.reorder);
     while answer.report.outcome == Outcome::Inaccurate {
-        let Some(next) = stronger_step(tried, a.nrows()) else { break };
+        let Some(next) = stronger_step(tried, a) else { break };
         tried = next;
         let (method, reorder) = next;
         attempts.push(format!(
@@ -77,7 +77,7 @@ pub(crate) fn solve<T: Scalar>(
             Ok(()) => {}
             Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
             // Singular for the strongest pivoting: the weak answer is worth nothing.
-            Err(singular @ Error::Singular(_)) if stronger_step(next, a.nrows()).is_none() => return Err(singular),
+            Err(singular @ Error::Singular(_)) if stronger_step(next, a).is_none() => return Err(singular),
             Err(failed) => {
                 attempts.push(format!("{method}: {failed}"));
                 continue;
@@ -93,13 +93,18 @@ pub(crate) fn solve<T: Scalar>(
     }
     if solver.is_doubtful() {
         // Rounding may have made it so: twice the precision tells, and has the digits.
-        let (found, reorder) = (answer.report.method, Reorder::Matching);
-        if solver.replace(Direct::DenseLuDoubled, reorder, monitor).is_ok() {
-            let candidate = solver.solve(b.as_ref())?;
-            if candidate.report.outcome == Outcome::Converged {
-                answer = candidate;
-                attempts.push(format!("{found} found the matrix nearly singular: factored in twice the precision"));
+        let found = answer.report.method;
+        let mut next = Some((Direct::DenseLuDoubled, Reorder::Matching));
+        while let Some((method, reorder)) = next {
+            if solver.replace(method, reorder, monitor).is_ok() {
+                let candidate = solver.solve(b.as_ref())?;
+                if candidate.report.outcome == Outcome::Converged {
+                    answer = candidate;
+                    attempts.push(format!("{found} found the matrix nearly singular: factored by {method}"));
+                    break;
+                }
             }
+            next = stronger_step((method, reorder), a);
         }
     }
     if let Accuracy::Residual(rtol) = accuracy
@@ -126,17 +131,18 @@ fn is_better<T: Scalar>(new: &Solution<T>, old: &Solution<T>) -> bool {
 }
 
 /// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
-/// matched, and for small systems dense LU in twice the precision.
-fn stronger_step((method, reorder): (Direct, Reorder), n: usize) -> Option<(Direct, Reorder)> {
+/// matched, and for small systems dense LU in twice the precision, then exactly.
+fn stronger_step<T: Scalar>((method, reorder): (Direct, Reorder), a: &Csr<T>) -> Option<(Direct, Reorder)> {
     match (method.row().stronger, method, reorder) {
         (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
         (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
         (Some(next), _, order) => Some((next, order)),
-        (None, Direct::SparseLu, Reorder::Matching) if n <= DOUBLED_ROWS => {
+        (None, Direct::SparseLu, Reorder::Matching) if a.nrows() <= DOUBLED_ROWS => {
             Some((Direct::DenseLuDoubled, Reorder::Matching))
         }
         (None, Direct::SparseLu, Reorder::Matching) => None,
         (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
+        (None, Direct::DenseLuDoubled, _) if is_soon_exact(a) => Some((Direct::ExactLu, Reorder::None)),
         (None, ..) => None,
     }
 }
@@ -188,7 +194,7 @@ pub(crate) fn automatic<T: Scalar>(
         let failure = match factor(a, method, transform, precision, options, monitor) {
             Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
                 None => return Ok(factored),
-                Some(place) if stronger_step((method, reorder), a.nrows()).is_none() => {
+                Some(place) if stronger_step((method, reorder), a).is_none() => {
                     return Err(Error::Singular(place));
                 }
                 Some(_) => format!("{method} finds the matrix singular to working precision"),
@@ -205,7 +211,7 @@ pub(crate) fn automatic<T: Scalar>(
             Err(Error::Usage { message }) => message,
             Err(other) => return Err(other),
         };
-        let Some((next, order)) = stronger_step((method, reorder), a.nrows()) else {
+        let Some((next, order)) = stronger_step((method, reorder), a) else {
             return Err(match suspected {
                 Some(place) => Error::Singular(place),
                 None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),

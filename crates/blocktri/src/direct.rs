@@ -6,7 +6,7 @@ use std::fmt;
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, FactorError, Factorization, NoPivotLu,
+    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
     SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
@@ -88,6 +88,8 @@ pub enum Direct {
     DenseLu,
     /// Dense LU with partial pivoting in twice the precision of a double, for small systems.
     DenseLuDoubled,
+    /// Dense LU in exact integers, for small systems.
+    ExactLu,
     /// Dense LU without pivoting.
     Genp,
     /// Dense LU without pivoting after random butterflies, checked.
@@ -170,10 +172,10 @@ const fn row(
 
 /// All direct methods, in the order of help texts.
 #[rustfmt::skip] // a line or two a method
-pub const DIRECT: [DirectRow; 28] = {
+pub const DIRECT: [DirectRow; 29] = {
     use Direct::{
         BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-        CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
+        CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, ExactLu, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
         SparseLu, Spike, SpikeTruncated, Thomas, Triangular, TridiagonalLu,
     };
     use Family::{Band, Blocks, Dense, Periodic, Sparse, Tridiagonal};
@@ -217,6 +219,7 @@ pub const DIRECT: [DirectRow; 28] = {
         row(SparseLu, "sparse-lu", "sparse LU with partial pivoting", Sparse, None, Extent::matrix_twice),
         row(DenseLu, "dense-lu", "dense LU with partial pivoting", Dense, Some(SparseLu), Extent::dense_twice),
         row(DenseLuDoubled, "dense-lu-doubled", "the same in twice the precision, for small systems", Dense, None, Extent::dense_doubled),
+        row(ExactLu, "exact-lu", "the same in exact integers, for small systems", Dense, None, Extent::dense_twice),
         row(Genp, "genp", "dense LU without pivoting", Dense, Some(DenseLu), Extent::dense_twice),
         row(Rbt { seed: SEED }, "rbt", "random butterflies, then dense LU without pivoting, checked", Dense, Some(SparseLu), Extent::dense_twice),
     ]
@@ -225,7 +228,7 @@ pub const DIRECT: [DirectRow; 28] = {
 impl Direct {
     /// Its row in the registry.
     pub fn row(&self) -> &'static DirectRow {
-        static ROWS: [DirectRow; 28] = DIRECT;
+        static ROWS: [DirectRow; 29] = DIRECT;
         ROWS.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
     }
 
@@ -250,6 +253,11 @@ impl Direct {
             Self::BlockRbt { seed } | Self::Rbt { seed } => Some(*seed),
             _ => None,
         }
+    }
+
+    /// Whether it computes in more than twice the working precision, so that pivots of its own prove A regular.
+    pub(crate) fn is_beyond_rounding(&self) -> bool {
+        matches!(self, Self::DenseLuDoubled | Self::ExactLu)
     }
 
     /// Whether it has factors in single precision for real matrices in double: the methods whose kernels gain by it.
@@ -387,6 +395,10 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::DenseLuDoubled => {
                 let dense = self.dense()?;
                 Ok(Made::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+            }
+            Direct::ExactLu => {
+                let dense = self.dense()?;
+                Ok(Made::new(ExactLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
             }
             Direct::Genp => {
                 let dense = self.dense()?;
@@ -577,7 +589,7 @@ mod tests {
                 steps += 1;
                 assert!(steps < 4, "{} goes in a circle", row.name);
             }
-            let last = [Direct::SparseLu, Direct::DenseLuDoubled, Direct::PeriodicLu];
+            let last = [Direct::SparseLu, Direct::DenseLuDoubled, Direct::ExactLu, Direct::PeriodicLu];
             assert!(last.contains(&at.method), "{} ends at {}", row.name, at.name);
         }
     }

@@ -19,7 +19,7 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 /// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
     // Methods for Hermitian matrices of any sign scale them by themselves; where no pivot is chosen, none is to be compared.
-    let chooses = !matches!(method.row().family, Family::Diagonal | Family::Triangular);
+    let chooses = !matches!(method.row().family, Family::Diagonal | Family::Triangular) && method != Direct::ExactLu;
     let symmetric = method.row().needs == Needs::PositiveDefinite;
     if method.row().needs == Needs::Hermitian || !chooses || numbers_are_alike(a) || (!symmetric && lines_are_alike(a))
     {

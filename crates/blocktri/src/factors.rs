@@ -179,7 +179,7 @@ pub(crate) fn factor<T: Scalar>(
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     // Twice the precision of a rounded matrix would be that of another one.
-    if precision == Precision::Working || method == Direct::DenseLuDoubled {
+    if precision == Precision::Working || method.is_beyond_rounding() {
         return factor_once(a, method, transform, Precision::Working, options, monitor);
     }
     match factor_once(a, method, transform.clone(), precision, options, monitor) {

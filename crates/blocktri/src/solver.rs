@@ -29,7 +29,7 @@ use crate::reordered::{Factors, Transform};
 use crate::rows::refine_worst;
 use crate::solve::{Solution, check_matrix, check_rhs};
 use crate::verdict::{
-    DOUBLED_ROWS, at_rounding_level, doubtful, judge, no_pivot, rows_are_solved, strongest_is_singular, too_large,
+    DOUBLED_ROWS, at_rounding_level, doubtful, is_singular_after_rounding, judge, no_pivot, rows_are_solved, too_large,
     working_precision,
 };
 use crate::zeros::{set_unreached, set_unresolved};
@@ -403,11 +403,11 @@ impl<T: Scalar> Solver<T> {
                 return true;
             }
             let is_strongest = match self.factored.method {
-                Direct::DenseLuDoubled => true,
+                Direct::DenseLuDoubled | Direct::ExactLu => true,
                 Direct::SparseLu => self.factored.reorder == Reorder::Matching && self.a.nrows() > DOUBLED_ROWS,
                 _ => false,
             };
-            !is_strongest && !strongest_is_singular(&self.a, &self.options)
+            !is_strongest && !is_singular_after_rounding(&self.a, &self.options)
         })
     }
 
@@ -416,7 +416,7 @@ impl<T: Scalar> Solver<T> {
         let n = self.a.nrows();
         let limit = doubtful::<T>(n);
         n <= DOUBLED_ROWS
-            && self.factored.method != Direct::DenseLuDoubled
+            && !self.factored.method.is_beyond_rounding()
             && self.factored.rcond(&self.a).is_some_and(|r| r < limit)
             && self.factored.scaled_rcond(&self.a) < limit
     }

@@ -5,12 +5,12 @@
 //! working precision after scaling: below that no method has the digits, and the report warns.
 //!
 //! A matrix is called singular when no pattern of pivots exists, or when elimination with pivoting over all rows finds no
-//! pivot and the strongest method does not contradict. That is, of the matched and scaled matrix, dense LU in twice the
-//! precision up to 512 rows, which must find no pivot either; beyond, sparse LU, whose reciprocal condition number must be at
-//! most n·u.
+//! pivot and the strongest method does not contradict. That is elimination in exact integers where it takes no more than a second or so; else,
+//! of the matched and scaled matrix, dense LU in twice the precision up to 512 rows, which must find no pivot either; beyond, sparse
+//! LU, whose reciprocal condition number must be at most n·u.
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, Place, SingularKind, Singularity};
+use bt_direct::{ExactLu, FactorError, Place, SingularKind, Singularity};
 use bt_formats::{
     Certificate, Csr, LinearOperator, Matrix, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow, zero,
 };
@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::factors::{Factored, factor, matching, transform};
 use crate::method::Precision;
 use crate::options::{Reorder, SolveOptions};
+use crate::reordered::Transform;
 
 /// Normwise backward error of a few units of roundoff.
 pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
@@ -130,23 +131,45 @@ pub(crate) fn no_pivot<T: Scalar>(
 /// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
 pub(crate) const DOUBLED_ROWS: usize = 512;
 
-/// The strongest factorization: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
+/// Rows, and products of words, up to which a system in doubt is eliminated in exact integers: a second or two.
+const EXACT_ROWS: usize = 256;
+const EXACT_WORK: f64 = 5e8;
+
+/// Whether the exact elimination of A is a matter of a second.
+pub(crate) fn is_soon_exact<T: Scalar>(a: &Csr<T>) -> bool {
+    a.nrows() <= EXACT_ROWS && ExactLu::work(a.to_dense().as_ref()) <= EXACT_WORK
+}
+
+/// The strongest factorization: the exact one, or that of the matrix matched and scaled.
 fn strongest<T: Scalar>(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Factored<T>, Error> {
+    if is_soon_exact(a) {
+        let as_given = (Transform::identity(a.nrows()), Reorder::None);
+        return factor(a, Direct::ExactLu, as_given, Precision::Working, options, monitor);
+    }
+    strongest_rounded(a, options, monitor)
+}
+
+/// The strongest that rounds: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
+fn strongest_rounded<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
     let method = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
     let transform = transform(a, None, Reorder::Matching, &mut Vec::new())?;
     factor(a, method, transform, Precision::Working, options, monitor)
 }
 
-/// Whether the strongest factorization finds A singular; not where it cannot be made.
-pub(crate) fn strongest_is_singular<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> bool {
-    match strongest(a, options, &mut ()) {
+/// Whether the strongest factorization that rounds finds A singular; not where it cannot be made.
+pub(crate) fn is_singular_after_rounding<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> bool {
+    match strongest_rounded(a, options, &mut ()) {
         Ok(factored) => proves_singular(a, &factored),
         Err(failure) => matches!(failure, Error::Singular(_)),
     }
 }
 
-/// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision, it is not.
+/// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision or exactly, it is not.
 pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
-    strongest.method != Direct::DenseLuDoubled
+    !strongest.method.is_beyond_rounding()
         && !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
 }

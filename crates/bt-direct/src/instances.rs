@@ -15,10 +15,10 @@ use crate::batch::{BandBatch, BatchLu, TridiagonalBatch};
 use crate::tridiagonal_once::TridiagonalOnce;
 use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-    BorderedBlocks, Components, Cyclic, CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, Factorization, Inertia,
-    NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, SelectedInverse,
-    SparseCholesky, SparseLdl, SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition, eigenvalues_below,
-    error_bounds, inverse_diagonal, refine,
+    BorderedBlocks, Components, Cyclic, CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, Factorization,
+    Inertia, NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt,
+    SelectedInverse, SparseCholesky, SparseLdl, SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition,
+    eigenvalues_below, error_bounds, inverse_diagonal, refine,
 };
 
 /// Mentions functions by address, so that they are compiled: for the crates above, too.
@@ -98,6 +98,8 @@ fn of<T: Scalar>() {
     compile!(PermutedTriangular::<T>::new, PermutedTriangular::<T>::refactor);
     methods::<T, DoubledLu<T>>();
     compile!(DoubledLu::<T>::with_monitor);
+    methods::<T, ExactLu<T>>();
+    compile!(ExactLu::<T>::with_monitor);
     methods::<T, CyclicReduction<T>>();
     compile!(CyclicReduction::<T>::with_monitor, CyclicReduction::<T>::refactor_with_monitor);
     methods::<T, DiagonalPivoting<T>>();

@@ -451,6 +451,11 @@ impl<T: Scalar> Solver<T> {
             notes.push(format!(
                 "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
             ));
+        } else if self.factored.method == Direct::ExactLu {
+            warnings.push(format!(
+                "the matrix is singular to working precision (rcond {rcond:.1e}): x is the exact solution for the numbers given, \
+                 rounded, but rounding in them may have changed every digit of it"
+            ));
         } else {
             warnings.push(format!(
                 "the matrix is singular to working precision (rcond {rcond:.1e}): x solves a nearby system exactly, but may \

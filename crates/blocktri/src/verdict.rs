@@ -122,7 +122,7 @@ pub(crate) fn no_pivot<T: Scalar>(
         ),
         Err(Error::Singular(_)) => return Error::Singular(place),
         Err(stopped @ Error::Factor(FactorError::Stopped)) => return stopped,
-        Err(other) => format!("whether the matrix is singular could not be found out: {other}"),
+        Err(other) => format!("whether the matrix is regular could not be found out: {other}"),
     };
     let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
     Error::Factor(FactorError::breakdown(method, Place::Column(place.column), reason))

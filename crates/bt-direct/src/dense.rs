@@ -145,6 +145,18 @@ impl Norms {
 /// [`FactorError::Input`] when it is not square, or naming the first entry (by columns) that is NaN or infinite;
 /// [`FactorError::Failed`] when a norm overflows.
 pub(crate) fn norms<T: Scalar>(method: &'static str, a: MatRef<'_, T>, par: Par) -> Result<Norms> {
+    let found = norms_or_overflow(a, par)?;
+    if found.one.is_finite() && found.max.is_finite() {
+        return Ok(found);
+    }
+    Err(FactorError::Failed { method, reason: "the norm of the matrix overflows; scale it".into() })
+}
+
+/// The same, infinite where they overflow.
+///
+/// # Errors
+/// [`FactorError::Input`] as there.
+pub(crate) fn norms_or_overflow<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Result<Norms> {
     check_size("columns of the matrix", a.nrows(), a.ncols())?;
     let found = measure(a, par);
     if found.one.is_finite() && found.max.is_finite() {
@@ -158,7 +170,7 @@ pub(crate) fn norms<T: Scalar>(method: &'static str, a: MatRef<'_, T>, par: Par)
             }
         }
     }
-    Err(FactorError::Failed { method, reason: "the norm of the matrix overflows; scale it".into() })
+    Ok(Norms { one: f64::INFINITY, ..found })
 }
 
 fn measure<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Norms {

@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use bt_formats::{Error, Monitor, Op, Par, Progress, RealScalar, Scalar, memory};
 use faer::{MatMut, MatRef};
 
-use crate::dense::norms;
+use crate::dense::norms_or_overflow;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
@@ -119,7 +119,7 @@ impl<T: Scalar> ExactLu<T> {
             let (what, limit) = ("exact LU", "32-bit row numbers".into());
             return Err(Error::TooLarge { what, needed: format!("{n} rows"), limit }.into());
         }
-        let norms = norms(METHOD, a, Par::Seq)?;
+        let norms = norms_or_overflow(a, Par::Seq)?;
         let units = Units::of(a);
         // Step k leaves n − k of either kind, minors of k + 1 rows.
         let bits: f64 = units.minors().enumerate().map(|(k, bits)| 2.0 * (n - k) as f64 * bits).sum();
@@ -393,6 +393,16 @@ mod tests {
         // The shorter pivot is 1: u = 1, 2, then 1 − 2·2.
         assert_eq!(lu.stats().min_pivot, 1.0);
         assert!((lu.rcond() - 1.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn norms_that_overflow_are_no_obstacle() {
+        let lu = ExactLu::new(mat![[f64::MAX, 0.0], [f64::MAX, f64::MAX]].as_ref()).unwrap();
+        let mut x = [f64::MAX, 0.0];
+        lu.solve_vec_in_place(&mut x);
+        assert_eq!((x, lu.stats().norm_one), ([1.0, -1.0], f64::INFINITY));
+        let nan = ExactLu::new(mat![[1.0, 0.0], [f64::NAN, 1.0]].as_ref());
+        assert!(matches!(nan, Err(FactorError::Input(Error::NonFinite { row: 1, col: 0, .. }))));
     }
 
     #[test]

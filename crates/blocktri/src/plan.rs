@@ -12,7 +12,8 @@
 //!
 //! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
 //! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
-//! factors hold at least the entries of A.
+//! factors hold at least the entries of A. And it is done where the best candidate takes [`WORTH`] times as long as the order itself: whether
+//! an order is good is not known before: at worst half as much time again is spent in vain, or twice the least time is taken.
 
 use std::cell::OnceCell;
 
@@ -120,6 +121,9 @@ pub(crate) const GAIN: f64 = 2.0;
 /// How much longer than an ordering an iteration may take before that is made.
 const PATIENCE: f64 = 8.0;
 
+/// How much longer than an order the best candidate must take for the order to be made.
+const WORTH: f64 = 2.0;
+
 /// Rows below which iterations are not thought of: direct methods take milliseconds.
 const SMALL: usize = 2000;
 
@@ -150,14 +154,14 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     }
     let mut order = None;
     let reordered =
-        reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain(list.least_of_bands());
+        reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain_in_order(list.least_of_bands());
     if reorder == Reorder::Rcm || reordered {
         let p = rcm(a)?;
         let narrow = bandwidth_under(a, &p);
         list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
     }
-    if natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
+    if natural && !list.is_cheap() && list.may_gain_in_order(list.least_of_sparse()) {
         list.push_sparse();
     }
     if iterative {
@@ -225,6 +229,11 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Whether something that takes `least` seconds at least may be faster than all so far.
     fn may_gain(&self, least: f64) -> bool {
         self.candidates.iter().filter(|c| c.refused.is_none()).all(|c| least < c.seconds)
+    }
+
+    /// The same of what takes an order first, which must be worth its time.
+    fn may_gain_in_order(&self, least: f64) -> bool {
+        self.may_gain(least.max(WORTH * self.machine.ordering * self.a.nnz() as f64))
     }
 
     /// Whether some elimination costs no more than reading the matrix a few dozen times: then nothing else is looked for.

@@ -128,10 +128,13 @@ impl<T: Scalar> Butterfly<T> {
     /// When `x` has not n elements.
     pub fn apply(&self, op: Op, x: &mut [T]) {
         assert_eq!(x.len(), self.n, "length of x");
-        lines::dispatch::<T, _>(|| match op {
-            Op::Identity => self.forward(x),
-            Op::Transpose | Op::Adjoint => self.transposed(x),
-        });
+        lines::dispatch::<T, _>(bt_simd::Loops(
+            #[inline(always)]
+            || match op {
+                Op::Identity => self.forward(x),
+                Op::Transpose | Op::Adjoint => self.transposed(x),
+            },
+        ));
     }
 
     /// X ← op(W)·X, column by column.
@@ -279,11 +282,14 @@ impl<T: Scalar, L: Fn(usize, &mut [T]) + Sync> Work<'_, T, L> {
             join(par, || self.run(first, columns, par), || self.run(first + count / 2, rest, par));
             return;
         }
-        lines::dispatch::<T, _>(|| {
-            for j in 0..count {
-                self.group(first, j, &mut columns);
-            }
-        });
+        lines::dispatch::<T, _>(bt_simd::Loops(
+            #[inline(always)]
+            || {
+                for j in 0..count {
+                    self.group(first, j, &mut columns);
+                }
+            },
+        ));
     }
 
     /// Column j of every piece, which is column first + j of its section.

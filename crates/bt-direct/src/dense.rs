@@ -181,16 +181,21 @@ fn measure<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Norms {
         return Norms { one: l.one.max_nan(r.one), max: l.max.max_nan(r.max) };
     }
     let mut found = Norms { one: 0.0, max: 0.0 };
-    lines::dispatch::<T, _>(|| {
-        for j in 0..n {
-            let (sum, max) = match a.col(j).try_as_col_major() {
-                Some(column) => sum_and_largest(column.as_slice()),
-                None => a.col(j).iter().fold((zero(), zero()), |(s, m), v| (s + Scalar::abs(*v), larger(v.abs1(), m))),
-            };
-            found.one = found.one.max_nan(sum.to_f64());
-            found.max = larger(max.to_f64(), found.max);
-        }
-    });
+    lines::dispatch::<T, _>(bt_simd::Loops(
+        #[inline(always)]
+        || {
+            for j in 0..n {
+                let (sum, max) = match a.col(j).try_as_col_major() {
+                    Some(column) => sum_and_largest(column.as_slice()),
+                    None => {
+                        a.col(j).iter().fold((zero(), zero()), |(s, m), v| (s + Scalar::abs(*v), larger(v.abs1(), m)))
+                    }
+                };
+                found.one = found.one.max_nan(sum.to_f64());
+                found.max = larger(max.to_f64(), found.max);
+            }
+        },
+    ));
     found
 }
 

@@ -143,12 +143,15 @@ impl<T: Scalar> NoPivotLu<T> {
         self.scale = norms.scale::<T>();
         let (columns, ld) = self.factors.columns_mut();
         let scale = self.scale;
-        lines::dispatch::<T, _>(|| {
-            columns
-                .chunks_exact_mut(ld)
-                .enumerate()
-                .for_each(|(j, column)| load_column(a, j, scale, &mut column[..ld]));
-        });
+        lines::dispatch::<T, _>(bt_simd::Loops(
+            #[inline(always)]
+            || {
+                columns
+                    .chunks_exact_mut(ld)
+                    .enumerate()
+                    .for_each(|(j, column)| load_column(a, j, scale, &mut column[..ld]));
+            },
+        ));
         self.factors.eliminate(par, monitor).map_err(|e| e.into_error(METHOD))?;
         let max_a = norms.max * self.scale.to_f64();
         let (largest, column) = self.factors.growth();
@@ -466,11 +469,14 @@ pub(crate) fn substitute<T: Scalar>(op: Op, values: &[T], ld: usize, mut x: MatM
     let lu = MatRef::from_column_major_slice_with_stride(values, n, n, ld);
     if x.ncols() < 4 {
         for_each_column(x, |x| {
-            lines::dispatch::<T, _>(|| match op {
-                Op::Identity => substitute_column(values, ld, x),
-                Op::Adjoint if !T::IS_REAL => substitute_column_transposed(lu, x, Scalar::conj),
-                Op::Transpose | Op::Adjoint => substitute_column_transposed(lu, x, |v| v),
-            });
+            lines::dispatch::<T, _>(bt_simd::Loops(
+                #[inline(always)]
+                || match op {
+                    Op::Identity => substitute_column(values, ld, x),
+                    Op::Adjoint if !T::IS_REAL => substitute_column_transposed(lu, x, Scalar::conj),
+                    Op::Transpose | Op::Adjoint => substitute_column_transposed(lu, x, |v| v),
+                },
+            ));
         });
         return;
     }

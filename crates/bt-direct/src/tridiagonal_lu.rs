@@ -323,7 +323,7 @@ pub(crate) fn input_norms<T: Scalar>(a: &Tridiagonal<T>) -> Result<(f64, f64)> {
     } else if n > 1 {
         take(0, zero(), diag[0], lower[1]);
         take(0, upper[n - 2], diag[n - 1], zero());
-        bt_simd::dispatch(
+        bt_simd::dispatch(bt_simd::Loops(
             #[inline(always)]
             || {
                 // Columns 1 to n − 2, every eighth in the same lane.
@@ -337,7 +337,7 @@ pub(crate) fn input_norms<T: Scalar>(a: &Tridiagonal<T>) -> Result<(f64, f64)> {
                     take(0, above, on, below);
                 }
             },
-        );
+        ));
     }
     let [norm, max] = [norms, sizes].map(|lanes| lanes.into_iter().fold(zero(), T::Real::max_of_moduli));
     if !max.to_f64().is_finite() {

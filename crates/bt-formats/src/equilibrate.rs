@@ -32,7 +32,7 @@ pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::R
 pub fn column_sizes<T: Scalar>(a: &Csr<T>) -> (f64, f64) {
     let mut largest = vec![zero::<T::Real>(); a.ncols()];
     let take = |most: &mut T::Real, v: T| *most = if v.abs1() > *most { v.abs1() } else { *most };
-    bt_simd::dispatch(
+    bt_simd::dispatch(bt_simd::Loops(
         #[inline(always)]
         || {
             for i in 0..a.nrows() {
@@ -47,7 +47,7 @@ pub fn column_sizes<T: Scalar>(a: &Csr<T>) -> (f64, f64) {
                 }
             }
         },
-    );
+    ));
     let nonzero = largest.iter().map(|v| v.to_f64()).filter(|v| *v > 0.0);
     nonzero.fold((f64::INFINITY, 0.0), |(least, most), v| (least.min(v), most.max(v)))
 }

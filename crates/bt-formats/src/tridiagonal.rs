@@ -191,7 +191,7 @@ impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
             store(sum(l, xl, diag[i], x[i], r, xr), y);
         };
         let (start, stop) = (first.max(1).min(end), end.min(n.saturating_sub(1)).max(first));
-        bt_simd::dispatch(
+        bt_simd::dispatch(bt_simd::Loops(
             #[inline(always)]
             || {
                 if start < stop {
@@ -204,7 +204,7 @@ impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
                     }
                 }
             },
-        );
+        ));
         if first == 0 && end > 0 {
             edge(0, &mut y[0]);
         }

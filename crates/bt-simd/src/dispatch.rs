@@ -45,6 +45,31 @@ pub fn dispatch_short<W: WithSimd>(work: W) -> W::Output {
     Simd::vectorize(Scalar, work)
 }
 
+/// Loops, as work: a closure, marked `#[inline(always)]`, that is compiled for each instruction set.
+///
+/// A closure is work by itself too, but one that could be called twice is then called through a function of the compiler's, into which no
+/// attribute reaches: long loops stay outside, compiled once, for no instruction set.
+///
+/// ```
+/// use bt_simd::Loops;
+/// let mut y = [1.0; 19];
+/// bt_simd::dispatch(Loops(
+///     #[inline(always)]
+///     || y.iter_mut().for_each(|y| *y += 2.0),
+/// ));
+/// assert_eq!(y, [3.0; 19]);
+/// ```
+pub struct Loops<F>(pub F);
+
+impl<R, F: FnMut() -> R> WithSimd for Loops<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) -> R {
+        (self.0)()
+    }
+}
+
 /// The token of registers of 512 bits, where these are in use.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]

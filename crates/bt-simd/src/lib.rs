@@ -11,9 +11,9 @@ mod dispatch;
 mod eight;
 mod isa;
 
+pub use dispatch::{Loops, dispatch, dispatch_short};
 #[cfg(target_arch = "x86_64")]
 pub use dispatch::{avx2, avx512};
-pub use dispatch::{dispatch, dispatch_short};
 pub use eight::{Eight, LANES};
 pub use isa::{Isa, UnknownIsa, VARIABLE, for_each_isa};
 pub use pulp;

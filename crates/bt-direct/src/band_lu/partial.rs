@@ -51,7 +51,7 @@ impl<T: Scalar> BandLu<T> {
 /// sums or maxima alike. X as in [`solve_tail`]. Rounding aside, with M(U) the comparison matrix,
 /// |U⁻¹y| ≤ M(U)⁻¹|y|: one substitution with moduli.
 pub(crate) fn bound_above<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, w: usize, bounds: &mut [T::Real]) {
-    lines::dispatch::<T, _>(
+    lines::dispatch::<T, _>(bt_simd::Loops(
         #[inline(always)]
         || {
             let first = lu.rows - w;
@@ -80,7 +80,7 @@ pub(crate) fn bound_above<T: Scalar>(lu: Triangles<'_, T>, hermitian: bool, w: u
                 }
             }
         },
-    );
+    ));
 }
 
 /// The last w rows of A⁻¹·[0; X] for A = L·U, or A = L·Lᴴ when `hermitian`. With exchanges, the first kl rows of X must

@@ -100,7 +100,7 @@ pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row
         matmul(y, Accum::Add, h, g, -one::<T>(), Par::Seq);
         return;
     }
-    lines::dispatch::<T, _>(
+    lines::dispatch::<T, _>(bt_simd::Loops(
         #[inline(always)]
         || {
             let ld = front.k + front.ka + front.kc;
@@ -119,7 +119,7 @@ pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row
                 }
             }
         },
-    );
+    ));
 }
 
 fn blocked(k: usize, around: usize) -> bool {
@@ -152,15 +152,15 @@ impl<T: Scalar> FrontMut<'_, T> {
         if blocked(self.k, self.around) {
             self.eliminate_blocked(workspace)?;
         } else {
-            lines::dispatch::<T, _>(
+            lines::dispatch::<T, _>(bt_simd::Loops(
                 #[inline(always)]
                 || self.eliminate_in_loops(),
-            )?;
+            ))?;
         }
-        Ok(lines::dispatch::<T, _>(
+        Ok(lines::dispatch::<T, _>(bt_simd::Loops(
             #[inline(always)]
             || self.measure(),
-        ))
+        )))
     }
 
     /// P·D̃ = L̃·Ũ, H ← A·Ũ⁻¹, G ← L̃⁻¹·P·A, column by column.

@@ -80,7 +80,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         let (root, pivots) = (self.front(0), self.pivots_of(0));
         for_each_column(x.as_mut(), |x| {
             let x = &mut x[..root.k];
-            lines::dispatch::<T, _>(
+            lines::dispatch::<T, _>(bt_simd::Loops(
                 #[inline(always)]
                 || {
                     if transposed {
@@ -91,7 +91,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
                         root.upper(x);
                     }
                 },
-            );
+            ));
         });
         for level in (0..top).rev() {
             let s = 1usize << level;

@@ -475,17 +475,28 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
         match op {
             Op::Identity => {
                 solve_inner(x.as_mut());
-                for_each_column(x, |x| lines::dispatch::<T, _>(|| self.border_column(x, &mut y)));
+                for_each_column(x, |x| {
+                    lines::dispatch::<T, _>(bt_simd::Loops(
+                        #[inline(always)]
+                        || self.border_column(x, &mut y),
+                    ))
+                });
             }
             Op::Adjoint if !T::IS_REAL => {
                 for_each_column(x.as_mut(), |x| {
-                    lines::dispatch::<T, _>(|| self.border_column_transposed(x, &mut y, Scalar::conj));
+                    lines::dispatch::<T, _>(bt_simd::Loops(
+                        #[inline(always)]
+                        || self.border_column_transposed(x, &mut y, Scalar::conj),
+                    ));
                 });
                 solve_inner(x);
             }
             Op::Transpose | Op::Adjoint => {
                 for_each_column(x.as_mut(), |x| {
-                    lines::dispatch::<T, _>(|| self.border_column_transposed(x, &mut y, |v| v));
+                    lines::dispatch::<T, _>(bt_simd::Loops(
+                        #[inline(always)]
+                        || self.border_column_transposed(x, &mut y, |v| v),
+                    ));
                 });
                 solve_inner(x);
             }

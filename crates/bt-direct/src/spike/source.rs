@@ -83,7 +83,7 @@ impl<T: Scalar> Source<'_, T> {
 
 /// The largest column sum of |A| among some columns; the place of the first NaN or infinity if they have one.
 pub(super) fn measure_columns<T: Scalar>(a: &Band<T>, columns: Range<usize>) -> Result<f64> {
-    let (norm, largest) = lines::dispatch::<T, _>(
+    let (norm, largest) = lines::dispatch::<T, _>(bt_simd::Loops(
         #[inline(always)]
         || {
             let (mut norm, mut lanes) = (zero::<T::Real>(), [zero::<T::Real>(); LANES]);
@@ -94,7 +94,7 @@ pub(super) fn measure_columns<T: Scalar>(a: &Band<T>, columns: Range<usize>) -> 
             }
             (norm, reduce(lanes, RealScalar::max_nan))
         },
-    );
+    ));
     if largest.to_f64().is_finite() { Ok(norm.to_f64()) } else { Err(Source::Band(a).unusable()) }
 }
 

@@ -217,7 +217,7 @@ impl<T: Scalar> RowProduct<T> for BlockTridiagonal<T> {
             (DiagonalBlocks::Tridiagonal(t), Couplings::Diagonals(a)) if op == Op::Identity => {
                 short_diagonal_rows(a, Some(t), first, alpha, x, beta, y);
             }
-            _ => bt_simd::dispatch(
+            _ => bt_simd::dispatch(bt_simd::Loops(
                 #[inline(always)]
                 || {
                     // In strips, so that y is still in the first-level cache when the couplings are added.
@@ -230,7 +230,7 @@ impl<T: Scalar> RowProduct<T> for BlockTridiagonal<T> {
                         start = end;
                     }
                 },
-            ),
+            )),
         }
     }
 

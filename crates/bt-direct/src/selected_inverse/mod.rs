@@ -19,6 +19,8 @@
 //! (2k)·k + k² for the largest block. Cost: Σ (4/3)kⱼ³ + 4kⱼ²kⱼ₊₁ + 4kⱼkⱼ₊₁² flops, (28/3)·n·k² for equal blocks: twice
 //! the factorization.
 
+mod small;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bt_formats::{Monitor, Partition, Progress, Scalar, one, zero};
@@ -27,15 +29,14 @@ use faer::linalg::triangular_inverse::invert_upper_triangular;
 use faer::linalg::triangular_solve::{solve_unit_upper_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par};
 
-use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::order::Order;
 use crate::block_lu::{Block, BlockLu};
 use crate::error::{FactorError, Result};
 use crate::lines;
-use crate::pivot::Pivot;
 use crate::tridiagonal_lu::reserve;
+use small::Small;
 
-/// Blocks with fewer rows than this (and the next block too) are faster in plain loops than in faer's kernels.
+/// Blocks with fewer rows than this (and the next block too) are faster in lanes than in faer's kernels.
 const BLOCKED_FROM: usize = 16;
 
 /// The blocks of A⁻¹ on and beside the diagonal.
@@ -323,13 +324,11 @@ fn front_len(k: usize, next: usize) -> usize {
 fn step<T: Scalar>(b: &Block<'_, T>, s: MatRef<'_, T>, front: &mut [T]) {
     let (k, next) = (b.k, b.next);
     let (panel, upper) = front.split_at_mut((k + next) * k);
-    if k >= BLOCKED_FROM || next >= BLOCKED_FROM {
-        step_blocked(b, s, panel, upper);
-    } else {
-        lines::dispatch::<T, _>(
-            #[inline(always)]
-            || step_in_loops(b, s, panel, upper),
-        );
+    match k.max(next) {
+        ..=4 => lines::dispatch::<T, _>(Small::<T, 4> { b, s, panel, upper }),
+        ..=8 => lines::dispatch::<T, _>(Small::<T, 8> { b, s, panel, upper }),
+        ..BLOCKED_FROM => lines::dispatch::<T, _>(Small::<T, BLOCKED_FROM> { b, s, panel, upper }),
+        _ => step_blocked(b, s, panel, upper),
     }
     // … ·Pⱼ: the exchanges from the last to the first.
     for (r, &p) in b.pivots.iter().enumerate().rev() {
@@ -359,58 +358,4 @@ fn step_blocked<T: Scalar>(b: &Block<'_, T>, s: MatRef<'_, T>, panel: &mut [T], 
     matmul(lower.as_mut(), Accum::Replace, s, h, -one::<T>(), Par::Seq);
     // [Sⱼⱼ; Sⱼ₊₁,ⱼ] ← [Sⱼⱼ; Sⱼ₊₁,ⱼ]·L̃⁻¹, as L̃ᵀ·Yᵀ = Xᵀ
     solve_unit_upper_triangular_in_place(lu.transpose(), panel.transpose_mut(), Par::Seq);
-}
-
-/// The same, column by column.
-#[inline(always)]
-fn step_in_loops<T: Scalar>(b: &Block<'_, T>, s: MatRef<'_, T>, panel: &mut [T], upper: &mut [T]) {
-    let (k, next) = (b.k, b.next);
-    let ld = k + next;
-    let lu = |c: usize| &b.panel[c * ld..c * ld + k];
-    // Sⱼ,ⱼ₊₁ ← −Ũ⁻¹·(G·S')
-    for (c, column) in upper.chunks_exact_mut(k).enumerate() {
-        column.fill(zero());
-        for (r, g) in b.g.chunks_exact(k).enumerate() {
-            axpy_minus::<_, false>(s[(r, c)], g, column);
-        }
-        back_substitute(&lu, column, k);
-    }
-    for c in 0..k {
-        let (diagonal, lower) = panel[c * ld..(c + 1) * ld].split_at_mut(k);
-        let h = &b.panel[c * ld + k..(c + 1) * ld];
-        // Sⱼⱼ ← Ũ⁻¹ − Sⱼ,ⱼ₊₁·H
-        diagonal.fill(zero());
-        diagonal[c] = one();
-        back_substitute(&lu, diagonal, c + 1);
-        lower.fill(zero());
-        for (r, &v) in h.iter().enumerate() {
-            axpy_minus::<_, false>(v, &upper[r * k..(r + 1) * k], diagonal);
-            // Sⱼ₊₁,ⱼ ← −S'·H
-            axpy_minus::<_, false>(v, column(s, r), lower);
-        }
-    }
-    // [Sⱼⱼ; Sⱼ₊₁,ⱼ] ← [Sⱼⱼ; Sⱼ₊₁,ⱼ]·L̃⁻¹, from the last column to the first
-    for c in (0..k).rev() {
-        let (left, right) = panel.split_at_mut((c + 1) * ld);
-        let l = &lu(c)[c + 1..];
-        for (y, &v) in right.chunks_exact(ld).zip(l) {
-            axpy_minus::<_, false>(v, y, &mut left[c * ld..]);
-        }
-    }
-}
-
-/// Column `c` of a matrix with contiguous columns.
-#[inline(always)]
-fn column<T: Scalar>(s: MatRef<'_, T>, c: usize) -> &[T] {
-    s.col(c).try_as_col_major().expect("columns are contiguous").as_slice()
-}
-
-/// x ← Ũ⁻¹·x for an x whose elements from `len` on are zero.
-#[inline(always)]
-fn back_substitute<'a, T: Scalar>(lu: &impl Fn(usize) -> &'a [T], x: &mut [T], len: usize) {
-    for c in (0..len).rev() {
-        let u = lu(c);
-        x[c] = Pivot::new(u[c]).divide(x[c]);
-        axpy_minus::<_, false>(x[c], &u[..c], &mut x[..c]);
-    }
 }

@@ -7,6 +7,7 @@
 //! ```text
 //! rows of a program ──▶ DistributedCsr ──▶ Krylov with Schwarz or Schur │ Spike │ BlockIteration ──▶ x, certified over the whole system
 //! Csr ──Division──▶     ▲                                                                    Lines: tridiagonal, without a matrix
+//!                                  ╰▶ StationaryDistribution ──▶ π, by its balance
 //! ```
 
 mod agreement;
@@ -25,6 +26,7 @@ mod product;
 mod rows;
 mod self_comm;
 mod spike;
+mod stationary;
 pub mod thread_comm;
 mod timed;
 
@@ -41,5 +43,6 @@ pub use precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, Schur
 pub use rows::{Owner, Rows};
 pub use self_comm::SelfComm;
 pub use spike::{Coupling, Spike, SpikeOptions};
+pub use stationary::StationaryDistribution;
 pub use thread_comm::{Patience, ThreadComm};
 pub use timed::{Costs, Meter, RankCost, Spread, Timed};

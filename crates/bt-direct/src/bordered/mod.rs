@@ -479,7 +479,7 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
                     lines::dispatch::<T, _>(bt_simd::Loops(
                         #[inline(always)]
                         || self.border_column(x, &mut y),
-                    ))
+                    ));
                 });
             }
             Op::Adjoint if !T::IS_REAL => {

@@ -325,9 +325,9 @@ fn step<T: Scalar>(b: &Block<'_, T>, s: MatRef<'_, T>, front: &mut [T]) {
     let (k, next) = (b.k, b.next);
     let (panel, upper) = front.split_at_mut((k + next) * k);
     match k.max(next) {
-        ..=4 => lines::dispatch::<T, _>(Small::<T, 4> { b, s, panel, upper }),
-        ..=8 => lines::dispatch::<T, _>(Small::<T, 8> { b, s, panel, upper }),
-        ..BLOCKED_FROM => lines::dispatch::<T, _>(Small::<T, BLOCKED_FROM> { b, s, panel, upper }),
+        0..=4 => lines::dispatch::<T, _>(Small::<T, 4> { b, s, panel, upper }),
+        5..=8 => lines::dispatch::<T, _>(Small::<T, 8> { b, s, panel, upper }),
+        9..BLOCKED_FROM => lines::dispatch::<T, _>(Small::<T, BLOCKED_FROM> { b, s, panel, upper }),
         _ => step_blocked(b, s, panel, upper),
     }
     // … ·Pⱼ: the exchanges from the last to the first.

@@ -9,7 +9,7 @@ use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
 
 /// The rows of a rank among those of all, and how far couplings reach.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub first: usize,
     pub rows: usize,
     pub k: usize,
@@ -24,7 +24,7 @@ impl Shape {
         let stray = own.iter().enumerate().find(|(i, g)| **g as usize != first + i);
         let in_order = match stray {
             Some((i, g)) => Err(Fault::input(format!(
-                "its row {i} is row {g} of the system, and SPIKE takes rows in the order of the ranks: row {}",
+                "its row {i} is row {g} of the system, and rows are taken in the order of the ranks: row {}",
                 first + i
             ))),
             None => Ok(()),

@@ -41,7 +41,8 @@ use faer::MatMut;
 use crate::comm::{Comm, Number, Traffic};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
-use local::{Local, Shape, Tips};
+pub(crate) use local::Shape;
+use local::{Local, Tips};
 use pairs::Pairs;
 use tree::Tree;
 

@@ -7,18 +7,21 @@
 //! Storage: n(k + 1) values for half-bandwidth k, half of what LU needs, and n sums of columns. Cost: n·k(k + 2) flops
 //! and n roots to factor, 4n(k + ½) flops a right-hand side.
 
+mod panels;
 mod partial;
+
+use std::ops::Range;
 
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
-use crate::band_lu::kernels::axpy_minus;
+use crate::band_lu::kernels::{LANES, reduce};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::lines;
-use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
+use panels::Strip;
 
 /// A = L·Lᴴ of a Hermitian positive definite band matrix.
 ///
@@ -60,6 +63,12 @@ const METHOD: &str = "band-cholesky";
 /// Multiply-adds between two calls of the monitor: well under a millisecond.
 const WORK_BETWEEN_REPORTS: usize = 200_000;
 
+/// Columns that the memory is asked for before they are read: it does not follow pieces of columns by itself.
+const AHEAD: usize = 16;
+
+/// Columns that are read, compared and eliminated at a time.
+const MOST_AT_A_TIME: usize = 512;
+
 impl<T: Scalar> BandCholesky<T> {
     /// Factors the lower half of `a`, which must be Hermitian: aᵢⱼ = conj(aⱼᵢ) in every bit.
     ///
@@ -93,7 +102,7 @@ impl<T: Scalar> BandCholesky<T> {
         check_size("super-diagonals", 0, a.ku())?;
         let (n, k, ld) = (a.n(), a.kl(), a.ldab());
         let mut out = Self::allocate(n, k, ld, k, a.into_values())?;
-        out.factor(&mut ())?;
+        out.factor(None, &mut ())?;
         Ok(out)
     }
 
@@ -120,37 +129,60 @@ impl<T: Scalar> BandCholesky<T> {
     pub fn refactor_with_monitor(&mut self, a: &Band<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("half-bandwidth", self.k, a.kl().max(a.ku()))?;
-        let outcome = self.copy_lower(a);
-        if outcome.is_err() {
-            self.void();
-        }
-        outcome?;
-        self.factor(monitor)
+        self.factor(Some(a), monitor)
     }
 
-    /// Copies the lower half and compares it with the upper one.
-    fn copy_lower(&mut self, a: &Band<T>) -> Result<()> {
-        for col in 0..self.n {
-            for row in col..(col + self.k + 1).min(self.n) {
-                let (value, mirrored) = (a.get(row, col), a.get(col, row));
-                for (row, col, value) in [(row, col, value), (col, row, mirrored)] {
-                    if !Scalar::is_finite(value) {
-                        let value = value.to_string();
-                        return Err(bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into());
-                    }
+    /// Copies columns of the lower half and compares them with the upper one.
+    fn load(&mut self, a: &Band<T>, columns: Range<usize>) -> Result<()> {
+        let (ldab, top, values) = (a.ldab(), a.kl() + a.ku(), a.values());
+        let both = a.kl() == a.ku();
+        for col in columns {
+            let below = self.k.min(self.n - 1 - col);
+            let start = self.at(col, col);
+            let lower = &mut self.values[start..start + below + 1];
+            let mut is_fine = true;
+            if both && self.k >= panels::PANELS_FROM {
+                let ahead = (col + AHEAD) * ldab + a.kl();
+                lines::fetch(values, ahead..(ahead + 2 * self.k + 1).min(values.len()));
+                lower.copy_from_slice(&values[col * ldab + top..][..=below]);
+                // Row `col` of the upper half stands one number higher in each column. What is equal to a finite number is finite.
+                let row = values[col * ldab + top..].iter().step_by((ldab - 1).max(1));
+                for (&v, &mirrored) in lower.iter().zip(row) {
+                    is_fine &= v == Scalar::conj(mirrored) && Scalar::is_finite(v);
                 }
-                if value != Scalar::conj(mirrored) {
-                    return Err(bt_formats::Error::InvalidStructure {
-                        what: "matrix",
-                        why: format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {mirrored}"),
-                    }
-                    .into());
+            } else {
+                for (i, v) in lower.iter_mut().enumerate() {
+                    *v = a.get(col + i, col);
+                    is_fine &= *v == Scalar::conj(a.get(col, col + i)) && Scalar::is_finite(*v);
                 }
-                let at = self.at(row, col);
-                self.values[at] = value;
+            }
+            if !is_fine {
+                return Err(self.unusable(a, col));
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with row and column `col`.
+    #[cold]
+    fn unusable(&self, a: &Band<T>, col: usize) -> FactorError {
+        for row in col..(col + self.k + 1).min(self.n) {
+            let (value, mirrored) = (a.get(row, col), a.get(col, row));
+            for (row, col, value) in [(row, col, value), (col, row, mirrored)] {
+                if !Scalar::is_finite(value) {
+                    let value = value.to_string();
+                    return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
+                }
+            }
+            if value != Scalar::conj(mirrored) {
+                return bt_formats::Error::InvalidStructure {
+                    what: "matrix",
+                    why: format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {mirrored}"),
+                }
+                .into();
+            }
+        }
+        unreachable!("column {col} has been found unusable")
     }
 
     /// Column j of L from the diagonal down to the end of the band or of the matrix.
@@ -159,9 +191,14 @@ impl<T: Scalar> BandCholesky<T> {
         &self.values[start..start + (self.k + 1).min(self.n - j)]
     }
 
+    /// Of `source`, or of the lower triangle in its place.
     #[inline(never)]
-    fn factor(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
-        let outcome = self.eliminate_all(monitor);
+    fn factor(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut outcome = self.eliminate_all(source, monitor);
+        if let (Err(FactorError::Breakdown { .. }), Some(a)) = (&outcome, source) {
+            // Input that cannot be used is told first, wherever it stands.
+            outcome = self.load(a, 0..self.n).and(outcome);
+        }
         if outcome.is_err() {
             self.void();
         }
@@ -182,48 +219,75 @@ impl<T: Scalar> BandCholesky<T> {
         j * self.ld + self.diagonal + i - j
     }
 
-    /// ‖A‖₁ and max|A|.
-    fn measure(&mut self) -> Result<(T::Real, T::Real)> {
-        self.sums.fill(zero());
-        let mut largest = zero::<T::Real>();
+    /// Adds the moduli of columns to their sums.
+    fn measure(&mut self, columns: Range<usize>) {
+        let (k, n, ld, diagonal) = (self.k, self.n, self.ld, self.diagonal);
+        let (values, sums) = (&self.values, &mut self.sums);
+        lines::dispatch::<T, _>(bt_simd::Loops(
+            #[inline(always)]
+            || {
+                for col in columns.clone() {
+                    let column = &values[col * ld + diagonal..][..(k + 1).min(n - col)];
+                    let (own, others) = sums[col..].split_first_mut().expect("a sum for every column");
+                    for (sum, v) in others.iter_mut().zip(&column[1..]) {
+                        *sum += v.abs();
+                    }
+                    *own += sum_of_moduli(column);
+                }
+            },
+        ));
+    }
+
+    /// Whether the lower triangle in place can be used.
+    fn check(&self) -> Result<()> {
         for col in 0..self.n {
-            let start = self.at(col, col);
-            for (i, &v) in self.values[start..start + (self.k + 1).min(self.n - col)].iter().enumerate() {
-                let modulus = v.abs();
-                largest = largest.max_nan(v.abs1());
-                self.sums[col] += modulus;
-                if i > 0 {
-                    self.sums[col + i] += modulus;
-                }
-                if !Scalar::is_finite(v) {
-                    let value = v.to_string();
-                    return Err(bt_formats::Error::NonFinite { what: "matrix", row: col + i, col, value }.into());
-                }
+            let column = self.column(col);
+            if let Some(i) = column.iter().position(|v| !Scalar::is_finite(*v)) {
+                let value = column[i].to_string();
+                return Err(bt_formats::Error::NonFinite { what: "matrix", row: col + i, col, value }.into());
             }
-            if self.values[start].im() != zero() {
+            if column[0].im() != zero() {
                 return Err(bt_formats::Error::InvalidStructure {
                     what: "matrix",
-                    why: format!("it is not Hermitian: the diagonal is {} in row {col}", self.values[start]),
+                    why: format!("it is not Hermitian: the diagonal is {} in row {col}", column[0]),
                 }
                 .into());
             }
         }
-        Ok((self.sums.iter().fold(zero(), |m: T::Real, &s| m.max_nan(s)), largest))
+        Ok(())
     }
 
-    fn eliminate_all(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+    fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
         let (n, k) = (self.n, self.k);
-        let (norm, _) = self.measure()?;
+        self.sums.fill(zero());
+        let mut loaded = 0;
+        if source.is_none() {
+            self.check()?;
+            self.measure(0..n);
+            loaded = n;
+        }
         let mut min_pivot = T::Real::INFINITY;
-        let strip = (WORK_BETWEEN_REPORTS / (k * k + 8)).max(1);
+        let strip = (WORK_BETWEEN_REPORTS / (k * k + 8)).clamp(panels::WIDTH, MOST_AT_A_TIME);
+        let strip = strip.next_multiple_of(panels::WIDTH);
+        let mut panel = vec![[zero::<T>(); panels::WIDTH]; panels::WIDTH * panels::rows(k)];
         let mut first = 0;
         while first < n {
             if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);
-            let failed =
-                lines::dispatch::<T, _>(Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, first, last });
+            // What the columns are taken from has to be there, and is in the nearer caches then.
+            let goal = (last + k).min(n).max(loaded);
+            if let Some(a) = source {
+                self.load(a, loaded..goal)?;
+                self.measure(loaded..goal);
+                loaded = goal;
+            }
+            let (min_pivot, panel) = (&mut min_pivot, &mut panel[..]);
+            let strip = Strip { cholesky: &mut *self, min_pivot, panel, first, last };
+            // Registers of 512 bits take panels up to twice as long (measured).
+            let is_short = k >= panels::PANELS_FROM;
+            let failed = if is_short { bt_simd::dispatch_short(strip) } else { lines::dispatch::<T, _>(strip) };
             if let Some((row, pivot)) = failed {
                 let reason = format!(
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \
@@ -233,6 +297,7 @@ impl<T: Scalar> BandCholesky<T> {
             }
             first = last;
         }
+        let norm = self.sums.iter().fold(zero(), |m: T::Real, &s| m.max_nan(s));
         let below = |j: usize| k.min(n - 1 - j);
         self.stats = FactorStats {
             norm_one: norm.to_f64(),
@@ -265,60 +330,20 @@ impl<T: Scalar> BandCholesky<T> {
     }
 }
 
-/// The columns first..last, as work for a SIMD instruction set. Returns a row without a positive pivot, and the pivot.
-struct Strip<'a, T: Scalar> {
-    cholesky: &'a mut BandCholesky<T>,
-    min_pivot: &'a mut T::Real,
-    first: usize,
-    last: usize,
-}
-
-impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
-    type Output = Option<(usize, f64)>;
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(mut self, _: S) -> Self::Output {
-        for j in self.first..self.last {
-            let failed = if S::IS_SCALAR || cfg!(target_family = "wasm") {
-                self.eliminate::<false>(j)
-            } else {
-                self.eliminate::<true>(j)
-            };
-            if failed.is_some() {
-                return failed;
-            }
+/// Σ|vᵢ|, in interleaved partial sums.
+#[inline(always)]
+fn sum_of_moduli<T: Scalar>(values: &[T]) -> T::Real {
+    let mut lanes = [zero::<T::Real>(); LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for l in 0..LANES {
+            lanes[l] += chunk[l].abs();
         }
-        None
     }
-}
-
-impl<T: Scalar> Strip<'_, T> {
-    /// Column j of L, and what it takes from the columns behind it.
-    #[inline(always)]
-    fn eliminate<const FUSED: bool>(&mut self, j: usize) -> Option<(usize, f64)> {
-        let c = &mut *self.cholesky;
-        let (below, ld) = (c.k.min(c.n - 1 - j), c.ld);
-        let diagonal = c.at(j, j);
-        let (column, ahead) = c.values[diagonal..].split_at_mut(below + 1);
-        let pivot = column[0].re();
-        if !(pivot > zero() && Scalar::is_finite(pivot.to_f64())) {
-            return Some((j, pivot.to_f64()));
-        }
-        *self.min_pivot = self.min_pivot.min_nan(pivot);
-        // lⱼⱼ ← √aⱼⱼ;  l ← l/lⱼⱼ
-        let root = T::from_real(pivot.sqrt());
-        column[0] = root;
-        let divisor = Pivot::new(root);
-        for v in &mut column[1..] {
-            *v = divisor.divide(*v);
-        }
-        for i in 1..=below {
-            // The lower half of column j + i: a ← a − l·conj(lᵢ).
-            let start = i * ld - below - 1;
-            let y = &mut ahead[start..=start + below - i];
-            axpy_minus::<T, FUSED>(Scalar::conj(column[i]), &column[i..], y);
-        }
-        None
+    for (sum, v) in lanes.iter_mut().zip(rest) {
+        *sum += v.abs();
     }
+    reduce(lanes, |a, b| a + b)
 }
 
 impl<T: Scalar> Factorization<T> for BandCholesky<T> {

@@ -281,23 +281,22 @@ pub(crate) fn for_each_column<T: Scalar>(mut x: MatMut<'_, T>, mut f: impl FnMut
 
 /// Reserves exactly `n` elements.
 pub(crate) fn reserve<V>(into: &mut Vec<V>, n: usize) -> Result<()> {
-    into.try_reserve_exact(n).map_err(|_| {
-        FactorError::Input(Error::TooLarge {
-            what: "a factorization",
-            needed: format!("{n} values of {} bytes", size_of::<V>()),
-            limit: "the memory there is".into(),
-        })
-    })?;
+    into.try_reserve_exact(n).map_err(|_| no_memory::<V>(n))?;
     ask_for_huge_pages(into);
     Ok(())
 }
 
+fn no_memory<V>(n: usize) -> FactorError {
+    FactorError::Input(Error::TooLarge {
+        what: "a factorization",
+        needed: format!("{n} values of {} bytes", size_of::<V>()),
+        limit: "the memory there is".into(),
+    })
+}
+
 /// n zeros.
 pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
-    let mut out = Vec::new();
-    reserve(&mut out, n)?;
-    out.resize(n, T::default());
-    Ok(out)
+    bt_formats::zeros(n).map_err(|_| no_memory::<T>(n))
 }
 
 /// [`Error::DimensionMismatch`] unless the two agree.

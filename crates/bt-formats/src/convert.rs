@@ -5,16 +5,15 @@
 
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::kernels::ask_for_huge_pages;
+use crate::kernels::{ask_for_huge_pages, zeros};
 use crate::memory;
 use crate::operator::{Matrix, zero};
 use crate::scalar::Scalar;
 
 /// `len` default values (zeros), or an error when the memory cannot be had.
 pub(crate) fn try_zeros<T: Copy + Default>(len: usize, what: &'static str) -> Result<Vec<T>> {
-    let mut values = try_room(len, what)?;
-    values.resize(len, T::default());
-    Ok(values)
+    memory::ask((len as u64).saturating_mul(size_of::<T>() as u64), what)?;
+    zeros(len).map_err(|_| too_large(what, len))
 }
 
 /// No values yet, in memory for `len` of them.

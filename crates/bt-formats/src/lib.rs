@@ -52,7 +52,7 @@ pub use dia::Dia;
 pub use doubled::Doubled;
 pub use equilibrate::{column_sizes, equilibrate, equilibrate_diagonal, equilibrate_symmetric};
 pub use error::{Error, ParseKind, Result};
-pub use kernels::{ask_for_huge_pages, prefetch};
+pub use kernels::{ask_for_huge_pages, prefetch, zeros};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};
 pub use operator::{Along, LinearOperator, Matrix, Op, Par, Run, mul_add, one, zero};
 pub use partition::Partition;

@@ -24,6 +24,6 @@ impl<T: Scalar> BandCholesky<T> {
             let start = self.at(j, j);
             fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
         }
-        self.factor(monitor)
+        self.factor(None, monitor)
     }
 }

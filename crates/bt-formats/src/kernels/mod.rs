@@ -25,6 +25,7 @@ mod short_diagonals;
 #[cfg(target_arch = "x86_64")]
 mod slices;
 
+use std::collections::TryReserveError;
 use std::iter::once;
 
 use crate::block_tridiagonal::ShortDiagonals;
@@ -65,6 +66,31 @@ pub fn ask_for_huge_pages<T>(memory: &Vec<T>) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
+}
+
+/// `len` zeros, in huge pages where they are many. Memory that comes fresh from the system is clear, and real numbers are not written once more.
+///
+/// # Errors
+/// When there is not the memory.
+///
+/// ```
+/// assert_eq!(bt_formats::zeros::<f64>(3).unwrap(), [0.0; 3]);
+/// assert!(bt_formats::zeros::<f64>(usize::MAX).is_err());
+/// ```
+pub fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, TryReserveError> {
+    /// Bytes from which on memory comes from the system, unless as much has been given back before.
+    const FRESH: usize = 4 << 20;
+    let mut values = Vec::new();
+    values.try_reserve_exact(len)?;
+    if len.saturating_mul(size_of::<T>()) < FRESH {
+        values.resize(len, T::default());
+        return Ok(values);
+    }
+    // That there is as much is known now; a vector made of zeros ends the program where there is not.
+    drop(values);
+    let values = vec![T::default(); len];
+    ask_for_huge_pages(&values);
+    Ok(values)
 }
 
 /// Consecutive rows of a product.

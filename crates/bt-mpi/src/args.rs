@@ -83,9 +83,9 @@ pub struct SolveArgs {
     /// Steps between two restarts of gmres and fgmres
     #[arg(long, value_name = "N", default_value = "30", value_parser = count)]
     pub restart: usize,
-    /// Refinement steps of the spike methods
-    #[arg(long, value_name = "N", default_value = "1", value_parser = iterations)]
-    pub refine: usize,
+    /// Refinement steps of the spike methods [default: 1, of spike-truncated 3]
+    #[arg(long, value_name = "N", value_parser = iterations)]
+    pub refine: Option<usize>,
     /// Relaxation of hbisa-sor, between 0 and 2
     #[arg(long, value_name = "W", default_value = "1.1", value_parser = relaxation)]
     pub omega: f64,

@@ -371,7 +371,8 @@ impl<C: Comm> Job<'_, '_, C> {
         let started = Instant::now();
         let truncated = self.args.method == Method::SpikeTruncated;
         let coupling = if truncated { Coupling::Truncated } else { Coupling::Exact };
-        let options = SpikeOptions { coupling, refinements: self.args.refine };
+        let refinements = self.args.refine.unwrap_or(if truncated { 3 } else { 1 });
+        let options = SpikeOptions { coupling, refinements };
         let spike = match blocks {
             None => Spike::new(a, options)?,
             Some(blocks) => Spike::with_factors(a, options, |local| {
@@ -396,13 +397,17 @@ impl<C: Comm> Job<'_, '_, C> {
         let report = SolveReport {
             method: if truncated { "spike-truncated" } else { "spike" },
             outcome: if exact { Outcome::Converged } else { Outcome::Inaccurate },
-            iterations: self.args.refine,
+            iterations: refinements,
             recurrence_residual: None,
             certificate,
-            operator_applications: b.len() * self.args.refine,
-            preconditioner_applications: b.len() * (self.args.refine + 1),
+            operator_applications: b.len() * refinements,
+            preconditioner_applications: b.len() * (refinements + 1),
             times: bt_formats::PhaseTimes { solve: solving.elapsed(), ..bt_formats::PhaseTimes::default() },
-            bytes: bt_formats::Bytes { matrix: 0, factors: spike.bytes(), workspace: 2 * size_of_val(&*x) },
+            bytes: bt_formats::Bytes {
+                matrix: bt_formats::Matrix::bytes(a.local()),
+                factors: spike.bytes(),
+                workspace: 2 * size_of_val(&*x),
+            },
             notes: Vec::new(),
         };
         Ok(Solved { columns, report, setup, notes })

@@ -91,6 +91,8 @@ fn counting(command: &mut Command, limit: Duration, counted: &mut Counted) -> Re
     let shown = show(command);
     println!("$ {shown}");
     command.current_dir(root()).stdout(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = command.spawn().context(&shown)?;
     let output = child.stdout.take();
     let reader = std::thread::spawn(move || output.map_or(Ok(String::new()), std::io::read_to_string));
@@ -119,7 +121,7 @@ fn counting(command: &mut Command, limit: Duration, counted: &mut Counted) -> Re
     }
 }
 
-/// The end of a program, or none where it was ended here.
+/// The end of a program, or none where it was ended here, with all that it had started.
 fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
     let start = Instant::now();
     while start.elapsed() < limit {
@@ -128,7 +130,12 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::proce
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    child.kill()?;
+    // mpirun passes the first on to its ranks.
+    for (signal, patience) in [("TERM", 10), ("KILL", 1)] {
+        let group = format!("-{}", child.id());
+        Command::new("kill").args(["-s", signal, "--", &group]).status()?;
+        std::thread::sleep(Duration::from_secs(patience));
+    }
     child.wait()?;
     Ok(None)
 }

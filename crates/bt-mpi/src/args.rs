@@ -194,7 +194,7 @@ pub enum Partition {
 }
 
 /// The name of a value, as the command line has it.
-pub fn name_of(value: impl ValueEnum) -> String {
+pub fn name_of(value: impl ValueEnum + Copy) -> String {
     value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
 }
 

@@ -43,8 +43,7 @@ fn main() -> ExitCode {
         // The same on every rank.
         Err(error) => {
             if first {
-                // Nobody is left to tell where that fails.
-                let _ = error.print();
+                refuse(&error);
             }
             return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
         }
@@ -64,6 +63,18 @@ fn main() -> ExitCode {
         Ok(Err(error)) => fail(&comm, &error, args.json),
         Err(_) => comm.abort(BUG),
     }
+}
+
+/// A command line that cannot be understood, or one that asks for help.
+fn refuse(error: &clap::Error) {
+    if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.to_string();
+        let told = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+        let told = told.trim_start_matches("error: ");
+        print(&format!("{}\n", json!({"schema": 1, "error": told, "help": null, "rank": null, "exit_code": USAGE})));
+    }
+    // Nobody is left to tell where that fails.
+    let _ = error.print();
 }
 
 /// Prints a reply.

@@ -110,6 +110,12 @@ struct Job<'a, 't, C: Comm> {
     args: &'a SolveArgs,
 }
 
+/// Own rows of each column, and of x* where b is made of it.
+struct RightHandSides<T> {
+    columns: Vec<Vec<T>>,
+    x_star: Option<Vec<T>>,
+}
+
 /// A solution: own rows of each column, one report of all, and seconds of making it ready.
 struct Solved<T> {
     columns: Vec<Vec<T>>,
@@ -132,7 +138,7 @@ impl<C: Comm> Job<'_, '_, C> {
             None => RowRanges::even(n, comm.size(), 1),
         };
         let a = self.read_matrix::<T>(&head, &ranges, blocks.is_some(), &mut watch)?;
-        let (b, x_star) = self.right_hand_sides(&a, rhs.as_ref(), &mut watch)?;
+        let RightHandSides { columns: b, x_star } = self.right_hand_sides(&a, rhs.as_ref(), &mut watch)?;
         let read = started.elapsed().as_secs_f64();
 
         let meter = comm.meter();
@@ -258,27 +264,27 @@ impl<C: Comm> Job<'_, '_, C> {
         Ok((largest[0] as usize, largest[1] as usize))
     }
 
-    /// The columns with the own rows of `a`, and x* where b is made of it.
+    /// As the file has them, or of the known solution.
     fn right_hand_sides<T: Number>(
         &self,
         a: &DistributedCsr<'_, T, Timed<'_, C>>,
         head: Option<&Head>,
         watch: &mut Watch,
-    ) -> Result<(Vec<Vec<T>>, Option<Vec<T>>)> {
+    ) -> Result<RightHandSides<T>> {
         let own = a.rows().own();
         if let (Some(head), Some(path)) = (head, self.args.rhs.as_deref()) {
             let ranges = RowRanges::even(a.rows().n(), self.comm.size(), 1);
             let columns = read_columns_on_all::<T>(self.comm, path, head, &ranges, watch)?;
             let columns: Result<Vec<_>> =
                 columns.iter().map(|column| entries_from_ranges(self.comm, &ranges, column, own)).collect();
-            return Ok((columns?, None));
+            return Ok(RightHandSides { columns: columns?, x_star: None });
         }
         // x*_i = 1 + ((7·i) mod 11)/11
         let star = |&g: &u32| T::from_parts(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
         let x: Vec<T> = own.iter().map(star).collect();
         let mut b = vec![T::default(); own.len()];
         a.apply(T::from_parts(1.0, 0.0), &x, T::default(), &mut b)?;
-        Ok((vec![b], Some(x)))
+        Ok(RightHandSides { columns: vec![b], x_star: Some(x) })
     }
 
     /// ‖x − x*‖∞ / ‖x*‖∞

@@ -44,6 +44,9 @@ fn end(mut child: Child) -> Output {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    // mpirun ends its ranks.
+    signal(child.id(), "TERM");
+    std::thread::sleep(Duration::from_secs(5));
     child.kill().unwrap();
     panic!("mpirun did not end within {} s", LIMIT.as_secs());
 }

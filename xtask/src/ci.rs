@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::c;
 use crate::docs;
+use crate::mpi;
 use crate::outside;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
 use crate::python;
@@ -44,6 +45,13 @@ pub fn run() -> Result<()> {
     steps.run("python", || {
         let mut counted = python::Counted::default();
         let done = python::run(&mut counted);
+        tally.passed += counted.passed;
+        tally.failed += counted.failed;
+        done
+    });
+    steps.run("mpi", || {
+        let mut counted = mpi::Counted::default();
+        let done = mpi::run(&mut counted);
         tally.passed += counted.passed;
         tally.failed += counted.failed;
         done

@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`, `regret`, `performance`, `c`, `api`, `new-method`.
+//! `pack-gpu`, `python`, `mpi`, `regret`, `performance`, `c`, `api`, `new-method`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -12,6 +12,7 @@ mod ci;
 mod corpus;
 mod docs;
 mod kernels;
+mod mpi;
 mod new_method;
 mod outside;
 mod pack;
@@ -53,6 +54,8 @@ enum Chore {
     BuildKernels(kernels::Options),
     /// Build the wheel of the Python package and run its tests
     Python,
+    /// Build bt-mpi and run its tests under mpirun, where there is an MPI
+    Mpi,
     /// Check the C library's header and run its examples, or install it
     C(c::Options),
     /// Run every method that auto weighs, and set the time of auto against the fastest
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
         Chore::Python => python::run(&mut python::Counted::default()),
+        Chore::Mpi => mpi::run(&mut mpi::Counted::default()),
         Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),
         Chore::Performance(options) => performance::run(&options),

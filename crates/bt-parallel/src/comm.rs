@@ -50,6 +50,17 @@ mod sealed {
 pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + 'static {
     /// The type as a value.
     const KIND: ElementKind;
+
+    /// The elements as the bytes that this machine keeps them in, for communicators that move bytes.
+    ///
+    /// ```
+    /// use bt_parallel::Element;
+    /// assert_eq!(u32::bytes(&[1, 2]).len(), 8);
+    /// ```
+    fn bytes(elements: &[Self]) -> &[u8];
+
+    /// The same for overwriting: any bytes are elements.
+    fn bytes_mut(elements: &mut [Self]) -> &mut [u8];
 }
 
 macro_rules! element {
@@ -57,6 +68,12 @@ macro_rules! element {
         impl sealed::Sealed for $t {}
         impl Element for $t {
             const KIND: ElementKind = ElementKind::$kind;
+            fn bytes(elements: &[Self]) -> &[u8] {
+                bytemuck::cast_slice(elements)
+            }
+            fn bytes_mut(elements: &mut [Self]) -> &mut [u8] {
+                bytemuck::cast_slice_mut(elements)
+            }
         }
     )* };
 }

@@ -23,12 +23,16 @@ mod model;
 mod partition;
 mod precond;
 mod product;
+mod read;
 mod rows;
 mod self_comm;
 mod spike;
 mod stationary;
+#[cfg(feature = "suite")]
+pub mod suite;
 pub mod thread_comm;
 mod timed;
+mod write;
 
 pub use comm::{Comm, Counter, Element, ElementKind, Number, Parts, Tag, Traffic};
 pub use csr::DistributedCsr;
@@ -40,9 +44,11 @@ pub use lines::Lines;
 pub use model::{Counts, Machine, Work};
 pub use partition::{Division, Quality};
 pub use precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, SchurOptions, Schwarz};
+pub use read::{RowRanges, entries_from_ranges, is_complex, read_columns_on_all, read_head_on_all};
 pub use rows::{Owner, Rows};
 pub use self_comm::SelfComm;
 pub use spike::{Coupling, Spike, SpikeOptions};
 pub use stationary::StationaryDistribution;
 pub use thread_comm::{Patience, ThreadComm};
 pub use timed::{Costs, Meter, RankCost, Spread, Timed};
+pub use write::Target;

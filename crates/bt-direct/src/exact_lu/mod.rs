@@ -157,7 +157,7 @@ impl<T: Scalar> ExactLu<T> {
     /// use bt_direct::ExactLu;
     /// use faer::Mat;
     /// let work = |n| ExactLu::work(Mat::<f64>::identity(n, n).as_ref());
-    /// assert!(work(8) < 1e4 && work(16) > 8.0 * work(8));
+    /// assert!(work(8) < 1e4 && work(16) > 4.0 * work(8));
     /// ```
     pub fn work(a: MatRef<'_, T>) -> f64 {
         let n = a.nrows();

@@ -83,6 +83,11 @@ impl<T: Scalar> Piece<T> {
         &self.entries
     }
 
+    /// The entries by themselves.
+    pub(crate) fn into_entries(self) -> Vec<Entry<T>> {
+        self.entries
+    }
+
     fn bucket(&self, b: usize) -> &[Entry<T>] {
         &self.entries[self.starts[b] as usize..self.starts[b + 1] as usize]
     }

@@ -89,14 +89,14 @@ impl Rounded {
 }
 
 /// What came out of a piece of text.
-struct Parsed<P> {
-    data: P,
+pub(super) struct Parsed<P> {
+    pub(super) data: P,
     rounded: Rounded,
     /// Entries of the file, before the fault if there is one.
-    entries: usize,
+    pub(super) entries: usize,
     /// Lines, before the fault if there is one.
-    lines: u64,
-    fault: Option<Fault>,
+    pub(super) lines: u64,
+    pub(super) fault: Option<Fault>,
 }
 
 /// Entries between two questions for memory.
@@ -111,11 +111,7 @@ pub(super) fn coordinate<T: Scalar>(
     let buckets = Buckets::of(h.nrows);
     let mut pieces: Vec<Piece<T>> = Vec::new();
     let (mut total, mut asked) = (0, 0);
-    let parse = |text: &[u8]| match h.field {
-        Field::Real | Field::Complex => entries(text, h, buckets, number::<T>),
-        Field::Integer => entries(text, h, buckets, integer::<T>),
-        Field::Pattern => entries(text, h, buckets, |_| None),
-    };
+    let parse = |text: &[u8]| coordinate_part(text, h, buckets);
     let rounded = each_piece(lines, h, monitor, parse, |piece| {
         total += piece.len();
         if total > asked + ASK_EVERY {
@@ -129,6 +125,15 @@ pub(super) fn coordinate<T: Scalar>(
         crate::csr::check_nnz(total)
     })?;
     Ok((pieces, rounded))
+}
+
+/// The entries of whole lines.
+pub(super) fn coordinate_part<T: Scalar>(text: &[u8], h: &Header, buckets: Buckets) -> Parsed<Piece<T>> {
+    match h.field {
+        Field::Real | Field::Complex => entries(text, h, buckets, number::<T>),
+        Field::Integer => entries(text, h, buckets, integer::<T>),
+        Field::Pattern => entries(text, h, buckets, |_| None),
+    }
 }
 
 /// All values of an array file, in the file's order.
@@ -199,8 +204,7 @@ fn each_piece<P: Send>(
         text = 0..chunk.len();
     }
     if entries < h.entries {
-        let message = format!("the file ends after {entries} of {} {}", h.entries, how_many(h));
-        return Err(Error::parse(line, ParseKind::TooFewEntries, message));
+        return Err(Error::parse(line, ParseKind::TooFewEntries, too_few(h, entries)));
     }
     Ok(rounded)
 }
@@ -219,7 +223,11 @@ fn how_many(h: &Header) -> &'static str {
     }
 }
 
-fn too_many(h: &Header) -> String {
+pub(super) fn too_few(h: &Header, entries: usize) -> String {
+    format!("the file ends after {entries} of {} {}", h.entries, how_many(h))
+}
+
+pub(super) fn too_many(h: &Header) -> String {
     format!("data after the {} {}", h.entries, how_many(h))
 }
 
@@ -237,9 +245,14 @@ fn cut(mut text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Line (from 1) of the entry that has `skipped` entries before it.
-fn nth_data_line(text: &[u8], skipped: usize) -> u64 {
+pub(super) fn nth_data_line(text: &[u8], skipped: usize) -> u64 {
     let lines = text.split(|c| *c == b'\n').zip(1..);
     lines.filter(|(line, _)| !is_empty(line)).nth(skipped).map_or(0, |(_, number)| number)
+}
+
+/// Lines with entries.
+pub(super) fn count_data_lines(text: &[u8]) -> usize {
+    text.split(|c| *c == b'\n').filter(|line| !is_empty(line)).count()
 }
 
 /// A blank line or a comment.
@@ -388,7 +401,7 @@ fn careful_value<T: Scalar>(words: &[&[u8]], field: Field) -> Result<T, Fault> {
 }
 
 /// Array values, one a line.
-fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
+pub(super) fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
     let mut out = Vec::with_capacity(bound(text, 2));
     let (mut lines, mut fault) = (0, None);
     let mut rounded = Rounded::default();

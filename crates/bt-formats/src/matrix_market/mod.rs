@@ -20,6 +20,7 @@
 pub(crate) mod assemble;
 mod body;
 pub(crate) mod header;
+mod part;
 pub(crate) mod source;
 pub(crate) mod token;
 mod write;
@@ -43,6 +44,9 @@ use crate::scalar::{Scalar, ScalarKind};
 
 pub(crate) use body::check_diagonal;
 pub use header::{Field, Header, Layout, Symmetry};
+pub use part::{
+    Chunks, Head, Part, check_scalar, count_entries, count_error, entries_of, line_of_entry, read_head, values_of,
+};
 pub use write::{write_csr, write_csr_file, write_dense, write_dense_file};
 
 /// Reads a matrix; its header decides between `f64` and `c64`. Exact zeros of an array file are not stored.

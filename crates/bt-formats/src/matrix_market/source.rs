@@ -98,6 +98,7 @@ pub(crate) struct Source<'r> {
     ended: bool,
     bytes: Arc<AtomicU64>,
     total: u64,
+    packed: bool,
 }
 
 impl Source<'static> {
@@ -125,16 +126,17 @@ impl<'r> Source<'r> {
         let mut raw = Counted { inner: reader, bytes: bytes.clone() };
         let mut head = read_head(&mut raw).map_err(io)?;
         known(&head)?;
-        let input: Box<dyn Read + Send + 'r> = if head.starts_with(&[0x1f, 0x8b]) {
-            let packed = BufReader::with_capacity(1 << 18, Cursor::new(head).chain(raw));
-            let mut members = Members { current: Some(GzDecoder::new(packed)) };
+        let packed = head.starts_with(&[0x1f, 0x8b]);
+        let input: Box<dyn Read + Send + 'r> = if packed {
+            let raw = BufReader::with_capacity(1 << 18, Cursor::new(head).chain(raw));
+            let mut members = Members { current: Some(GzDecoder::new(raw)) };
             head = read_head(&mut members).map_err(io)?;
             known(&head)?;
             Box::new(Cursor::new(head.clone()).chain(members))
         } else {
             Box::new(Cursor::new(head.clone()).chain(raw))
         };
-        Ok(Self { input, head, name: name.to_owned(), tail: Vec::new(), chunk: 0, ended: false, bytes, total })
+        Ok(Self { input, head, name: name.to_owned(), tail: Vec::new(), chunk: 0, ended: false, bytes, total, packed })
     }
 
     /// The first bytes, at most [`foreign::HEAD`] of them, as long as nothing was read.
@@ -150,6 +152,16 @@ impl<'r> Source<'r> {
     /// Name of the file, for errors.
     pub(crate) fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// Whether the input is packed.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.packed
+    }
+
+    /// Bytes read that belong to the next chunk.
+    pub(crate) fn tail_len(&self) -> usize {
+        self.tail.len()
     }
 
     /// Bytes read so far and bytes in all (the former again where the latter is unknown).

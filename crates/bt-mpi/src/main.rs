@@ -1,0 +1,145 @@
+//! `blocktri-mpi`: the command `blocktri solve` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
+//!
+//! All ranks run the same lines, end with the same exit code, and rank 0 alone speaks. An error that one rank meets is agreed on
+//! ([`bt_parallel::agree`]); one that it cannot tell the others ends them all by `MPI_Abort`, and so does a panic, which is a bug.
+
+mod args;
+mod model;
+mod precond;
+mod report;
+mod signals;
+mod solve;
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use bt_mpi::MpiComm;
+use bt_parallel::{Comm, Error, FaultKind};
+use clap::Parser;
+use serde_json::json;
+
+use crate::args::{Cli, Command};
+use crate::report::Reply;
+
+/// Exit codes, those of `blocktri`.
+const USAGE: u8 = 2;
+const NOT_CONVERGED: u8 = 3;
+const SINGULAR: u8 = 4;
+const BUG: u8 = 101;
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let comm = match MpiComm::start() {
+        Ok(comm) => comm,
+        Err(error) => {
+            complain(&format!("error: {error}\n"));
+            return USAGE.into();
+        }
+    };
+    let first = comm.rank() == 0;
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // The same on every rank.
+        Err(error) => {
+            if first {
+                refuse(&error);
+            }
+            return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let Command::Solve(args) = cli.command;
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        signals::listen()?;
+        solve::run(&comm, &args)
+    }));
+    match done {
+        Ok(Ok(reply)) => {
+            if first {
+                answer(&reply, args.json, args.quiet);
+            }
+            reply.code.into()
+        }
+        Ok(Err(error)) => fail(&comm, &error, args.json),
+        Err(_) => comm.abort(BUG),
+    }
+}
+
+/// A command line that cannot be understood, or one that asks for help.
+fn refuse(error: &clap::Error) {
+    if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.to_string();
+        let told = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+        let told = told.trim_start_matches("error: ");
+        print(&format!("{}\n", json!({"schema": 1, "error": told, "help": null, "rank": null, "exit_code": USAGE})));
+    }
+    // Nobody is left to tell where that fails.
+    let _ = error.print();
+}
+
+/// Prints a reply.
+fn answer(reply: &Reply, json: bool, quiet: bool) {
+    for warning in &reply.warnings {
+        complain(&format!("warning: {warning}\n"));
+    }
+    if json {
+        print(&format!("{}\n", reply.json));
+    } else if !quiet {
+        print(&reply.text);
+    }
+}
+
+/// Reports an error once and returns its code, or ends all ranks where the others do not know of it.
+fn fail(comm: &MpiComm, error: &Error, json: bool) -> ExitCode {
+    signals::remove_temporary_file();
+    let code = match error {
+        Error::OnRank { kind: FaultKind::Input | FaultKind::Memory, .. } => USAGE,
+        // A part without a pivot proves nothing, but where the part is the whole.
+        Error::OnRank { kind: FaultKind::Singular, .. } if comm.size() == 1 => SINGULAR,
+        Error::OnRank { kind: FaultKind::Singular | FaultKind::Breakdown, .. } => NOT_CONVERGED,
+        Error::OnRank { kind: FaultKind::Stopped, .. } => INTERRUPTED,
+        _ => BUG,
+    };
+    let agreed = matches!(error, Error::OnRank { .. });
+    if comm.rank() == 0 || !agreed {
+        let (rank, help) = match error {
+            Error::OnRank { rank, kind, .. } => (Some(*rank), help(*kind, comm.size())),
+            _ => (None, None),
+        };
+        let told = if code == INTERRUPTED { "interrupted; nothing was written".into() } else { error.to_string() };
+        complain(&format!("error: {told}\n"));
+        if let Some(help) = help {
+            complain(&format!("help: {help}\n"));
+        }
+        if json {
+            print(&format!("{}\n", json!({"schema": 1, "error": told, "help": help, "rank": rank, "exit_code": code})));
+        }
+    }
+    if agreed { code.into() } else { comm.abort(code) }
+}
+
+/// What to do about it.
+fn help(kind: FaultKind, ranks: usize) -> Option<&'static str> {
+    match kind {
+        FaultKind::Singular if ranks > 1 => Some(
+            "a part without a pivot does not make the matrix singular: take another number of ranks, or --local ilut",
+        ),
+        FaultKind::Singular => {
+            Some("no unique solution exists: look for an equation or unknown that is missing or repeated")
+        }
+        FaultKind::Breakdown => Some("take another --local or --method, or another number of ranks"),
+        FaultKind::Memory => Some("take more ranks on more nodes, a method that needs less, or raise --memory"),
+        _ => None,
+    }
+}
+
+/// To stdout; a reader that has gone has seen enough.
+fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// To stderr; nobody is left to tell when that fails.
+fn complain(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,191 @@
+//! The report of a solve, for scripts and for people: that of `blocktri solve`, with what each rank did.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use bt_formats::{Outcome, ScalarKind, SolveReport, memory};
+use bt_parallel::{Comm, Costs, Result, Spread};
+use serde_json::{Value, json};
+
+/// What the program has to say.
+pub struct Reply {
+    /// Exit code.
+    pub code: u8,
+    /// For `--json`.
+    pub json: Value,
+    /// For people.
+    pub text: String,
+    /// For stderr, in any case.
+    pub warnings: Vec<String>,
+}
+
+/// Everything the report says.
+pub struct Facts<'a> {
+    pub file: &'a Path,
+    pub scalar: ScalarKind,
+    pub n: usize,
+    pub nnz: u64,
+    pub nrhs: usize,
+    pub blocks: Option<usize>,
+    pub method_requested: String,
+    pub precond: String,
+    pub local: Option<String>,
+    pub partition: String,
+    pub threads: usize,
+    pub report: &'a SolveReport,
+    pub forward_error: Option<f64>,
+    /// Of the slowest rank.
+    pub seconds: Seconds,
+    pub costs: &'a Costs,
+    /// Bytes that a rank has held at most: least, mean, most of the ranks.
+    pub peak: Spread,
+    pub notes: Vec<String>,
+    pub output: Option<&'a Path>,
+}
+
+/// Bytes that each rank has held at most so far, as its system counts them; 0 where it does not. A collective.
+///
+/// # Errors
+/// Those of the communicator.
+pub fn peak_memory(comm: &impl Comm) -> Result<Spread> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let words = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    let kib: f64 = words.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let all = comm.all_gather(&[1024.0 * kib])?;
+    let sum: f64 = all.values().iter().sum();
+    Ok(Spread {
+        least: all.values().iter().copied().fold(f64::INFINITY, f64::min),
+        mean: sum / comm.size() as f64,
+        most: all.values().iter().copied().fold(0.0, f64::max),
+    })
+}
+
+/// Wall times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seconds {
+    pub read: f64,
+    pub setup: f64,
+    pub solve: f64,
+    pub total: f64,
+}
+
+impl Facts<'_> {
+    /// The JSON object: the fields of `blocktri solve`, and `ranks`, `partition`, `local`, `per_rank`.
+    pub fn to_json(&self) -> Value {
+        let (report, certificate) = (self.report, self.report.certificate);
+        let breakdown = match report.outcome {
+            Outcome::Breakdown(reason) => Some(reason.to_string()),
+            _ => None,
+        };
+        let spread = |s: Spread| json!({"least": s.least, "mean": s.mean, "most": s.most});
+        let costs = self.costs;
+        json!({
+            "schema": 1,
+            "file": self.file.display().to_string(),
+            "scalar": self.scalar.to_string(),
+            "n": self.n,
+            "nnz": self.nnz,
+            "nrhs": self.nrhs,
+            "blocks": self.blocks.map(|count| json!({"count": count})),
+            "ranks": costs.n_ranks,
+            "partition": self.partition,
+            "method": report.method,
+            "method_requested": self.method_requested,
+            "precond": self.precond,
+            "local": self.local,
+            "reorder": "none",
+            "device": "cpu",
+            "threads": self.threads,
+            "outcome": report.outcome.name(),
+            "breakdown": breakdown,
+            "iterations": report.iterations,
+            "relative_residual": certificate.relative_residual,
+            "backward_error": certificate.backward_error,
+            "componentwise_backward_error": certificate.componentwise_backward_error,
+            "forward_error": self.forward_error,
+            "rcond": null,
+            "seconds": {
+                "read": self.seconds.read,
+                "reorder": 0.0,
+                "setup": self.seconds.setup,
+                "solve": self.seconds.solve,
+                "total": self.seconds.total,
+            },
+            "bytes": {
+                "matrix": report.bytes.matrix,
+                "factors": report.bytes.factors,
+                "workspace": report.bytes.workspace,
+            },
+            "peak_memory": spread(self.peak),
+            "per_rank": {
+                "seconds": spread(costs.seconds),
+                "computation": spread(costs.computation),
+                "communication": spread(costs.communication),
+                "messages": spread(costs.messages),
+                "bytes": spread(costs.bytes),
+                "collectives": spread(costs.collectives),
+                "collective_bytes": spread(costs.collective_bytes),
+            },
+            "seed": null,
+            "notes": self.notes,
+        })
+    }
+
+    /// A page for people.
+    pub fn to_text(&self) -> String {
+        let (report, certificate) = (self.report, self.report.certificate);
+        let plural = |count: usize, thing: &str| format!("{count} {thing}{}", if count == 1 { "" } else { "s" });
+        let mut text = format!(
+            "{}: n = {}, nnz = {}, {}, {}\n",
+            self.file.display(),
+            self.n,
+            self.nnz,
+            self.scalar,
+            plural(self.nrhs, "right-hand side")
+        );
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "  {name:<18} {value}");
+        };
+        line("ranks", format!("{}, {}, {} each", self.costs.n_ranks, self.partition, plural(self.threads, "thread")));
+        line("method", report.method.to_owned());
+        if let Some(local) = &self.local {
+            line("preconditioner", format!("{}, {local} on each rank", self.precond));
+        }
+        if let Some(blocks) = self.blocks {
+            line("blocks", blocks.to_string());
+        }
+        line("outcome", format!("{}, {}", report.outcome.name(), plural(report.iterations, "iteration")));
+        line("relative residual", format!("{:.2e}   ‖b − Ax‖₂ / ‖b‖₂", certificate.relative_residual));
+        line("backward error", format!("{:.2e}   ‖b − Ax‖∞ / (‖A‖∞‖x‖∞ + ‖b‖∞)", certificate.backward_error));
+        line(
+            "  componentwise",
+            format!("{:.2e}   max |b − Ax| / (|A||x| + |b|)", certificate.componentwise_backward_error),
+        );
+        if let Some(error) = self.forward_error {
+            line("forward error", format!("{error:.2e}   ‖x − x*‖∞ / ‖x*‖∞, b = A·x*"));
+        }
+        let Seconds { read, setup, solve, total } = self.seconds;
+        line("time", format!("read {read:.3} s, setup {setup:.3} s, solve {solve:.3} s, total {total:.3} s"));
+        let bytes = |count: usize| memory::in_words(count as u64);
+        line(
+            "memory",
+            format!(
+                "matrix {}, factors {}, workspace {}, over all ranks",
+                bytes(report.bytes.matrix),
+                bytes(report.bytes.factors),
+                bytes(report.bytes.workspace)
+            ),
+        );
+        let peak = [self.peak.least, self.peak.mean, self.peak.most].map(|b| bytes(b as usize));
+        line("  peak of a rank", format!("least {}, mean {}, most {}", peak[0], peak[1], peak[2]));
+        if let Some(output) = self.output {
+            line("solution", output.display().to_string());
+        }
+        for note in &self.notes {
+            line("note", note.clone());
+        }
+        // Setup and solve.
+        text.push_str(&self.costs.to_string());
+        text
+    }
+}

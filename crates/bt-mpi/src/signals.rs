@@ -1,0 +1,60 @@
+//! Signals that end the program: the solve is asked to stop, which all ranks then agree on; after half a second the process ends without that.
+//!
+//! mpirun passes SIGTERM on to all ranks and answers SIGINT with it. The thread that hears the signal makes no call of MPI.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bt_formats::CancelToken;
+use bt_parallel::{Error, FaultKind, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+
+/// How long ranks may take to agree.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The temporary file that exists now.
+static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+static CANCEL: OnceLock<CancelToken> = OnceLock::new();
+
+/// Raised by the first signal.
+pub fn cancel() -> CancelToken {
+    CANCEL.get_or_init(CancelToken::new).clone()
+}
+
+/// Names the file to remove, or none any more.
+pub fn set_temporary_file(path: Option<&Path>) {
+    *TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner) = path.map(Path::to_owned);
+}
+
+/// Removes the output that was not finished.
+pub fn remove_temporary_file() {
+    if let Some(path) = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // It may be gone already.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Hears signals on a thread of its own.
+///
+/// # Errors
+/// When the system refuses.
+pub fn listen() -> Result<()> {
+    let refused = |error: std::io::Error| Error::OnRank {
+        rank: 0,
+        kind: FaultKind::Input,
+        message: format!("cannot handle signals: {error}"),
+    };
+    let cancel = cancel();
+    let heard = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU];
+    let mut signals = signal_hook::iterator::Signals::new(heard).map_err(refused)?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            cancel.cancel();
+            std::thread::sleep(GRACE);
+            remove_temporary_file();
+            std::process::exit(crate::INTERRUPTED.into());
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(refused)
+}

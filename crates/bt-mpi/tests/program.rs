@@ -1,0 +1,373 @@
+//! `blocktri-mpi` under mpirun: answers beside those of one rank, exit codes, faults, what is left on the disk, and memory.
+//!
+//! Every run has a limit of time: nobody hangs.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No run takes longer.
+const LIMIT: Duration = Duration::from_secs(120);
+const RANKS: [usize; 5] = [1, 2, 3, 4, 6];
+
+/// `mpirun -n RANKS blocktri-mpi solve ARGS`, started.
+fn start(ranks: usize, args: &[&str]) -> Child {
+    Command::new("mpirun")
+        .args(["--allow-run-as-root", "--oversubscribe", "-n", &ranks.to_string()])
+        .arg(env!("CARGO_BIN_EXE_blocktri-mpi"))
+        .arg("solve")
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("mpirun starts")
+}
+
+/// Its end, or a panic after the limit.
+fn end(mut child: Child) -> Output {
+    let started = Instant::now();
+    let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let out = std::thread::spawn(move || std::io::read_to_string(out).unwrap_or_default());
+    let err = std::thread::spawn(move || std::io::read_to_string(err).unwrap_or_default());
+    while started.elapsed() < LIMIT {
+        if let Some(status) = child.try_wait().unwrap() {
+            let (stdout, stderr) = (out.join().unwrap().into_bytes(), err.join().unwrap().into_bytes());
+            return Output { status, stdout, stderr };
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // mpirun ends its ranks.
+    signal(child.id(), "TERM");
+    std::thread::sleep(Duration::from_secs(5));
+    child.kill().unwrap();
+    panic!("mpirun did not end within {} s", LIMIT.as_secs());
+}
+
+fn run(ranks: usize, args: &[&str]) -> Output {
+    end(start(ranks, args))
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0))
+}
+
+/// The JSON object of a run that ends with this code.
+fn json(ranks: usize, expected: i32, args: &[&str]) -> Value {
+    let output = run(ranks, &[args, &["--json"]].concat());
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(code(&output), expected, "{ranks} ranks, {args:?}: {out}\n{err}");
+    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}\n{err}"))
+}
+
+/// The one message of a run that fails with this code.
+fn error(ranks: usize, expected: i32, args: &[&str]) -> String {
+    let output = run(ranks, args);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(code(&output), expected, "{ranks} ranks, {args:?}: {err}");
+    let told: Vec<&str> = err.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(told.len(), 1, "{ranks} ranks, {args:?}: {err}");
+    told[0].to_owned()
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+/// Entries as a file.
+fn matrix(n: usize, entries: &[(usize, usize, f64)]) -> String {
+    let mut text = format!("%%MatrixMarket matrix coordinate real general\n{n} {n} {}\n", entries.len());
+    for (i, j, v) in entries {
+        let _ = writeln!(text, "{} {} {v}", i + 1, j + 1);
+    }
+    text
+}
+
+/// Seven points on a grid of k³ points, with wind along the fastest index.
+fn grid(k: usize, wind: f64) -> String {
+    let mut entries = Vec::new();
+    for i in 0..k * k * k {
+        let place = [i % k, i / k % k, i / k / k];
+        entries.push((i, i, 6.0));
+        for (d, step) in [1, k, k * k].into_iter().enumerate() {
+            let w = if d == 0 { wind } else { 0.0 };
+            if place[d] > 0 {
+                entries.push((i, i - step, -1.0 - w));
+            }
+            if place[d] + 1 < k {
+                entries.push((i, i + step, -1.0 + w));
+            }
+        }
+    }
+    matrix(k * k * k, &entries)
+}
+
+/// A dominant band.
+fn band(n: usize, k: usize) -> String {
+    let near = |i: usize| i.saturating_sub(k)..(i + k + 1).min(n);
+    let value = |i: usize, j: usize| if i == j { 3.0 * k as f64 } else { -1.0 + ((i + 2 * j) % 3) as f64 / 3.0 };
+    matrix(n, &(0..n).flat_map(|i| near(i).map(move |j| (i, j, value(i, j)))).collect::<Vec<_>>())
+}
+
+fn names(folder: &TempDir) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_method_solves_on_any_number_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let wind = write(&folder, "wind.mtx", &grid(8, 0.3));
+    let poisson = write(&folder, "poisson.mtx", &grid(8, 0.0));
+    let narrow = write(&folder, "band.mtx", &band(240, 4));
+    let cases: [(&str, &[&str]); 12] = [
+        (&poisson, &["--method", "cg", "--precond", "none"]),
+        (&poisson, &["--method", "cg", "--precond", "schwarz", "--local", "ic0", "--overlap", "1"]),
+        (&wind, &["--method", "bicgstab", "--precond", "block-jacobi", "--local", "ilu0"]),
+        (&wind, &["--method", "gmres", "--precond", "ras", "--local", "iluk", "--levels", "1", "--overlap", "2"]),
+        (&wind, &["--method", "fgmres", "--precond", "schur", "--local", "arms", "--partition", "dse"]),
+        (&wind, &["--method", "fgmres", "--precond", "schur", "--local", "ilut"]),
+        (&wind, &["--method", "gmres", "--local", "arms-rbt", "--restart", "50"]),
+        (&wind, &["--method", "gmres", "--local", "direct", "--partition", "dse"]),
+        (&narrow, &["--method", "spike"]),
+        (&narrow, &["--method", "spike", "--blocks", "5"]),
+        (&narrow, &["--method", "spike-truncated"]),
+        (&narrow, &["--method", "hbisa-redblack", "--blocks", "9"]),
+    ];
+    for (file, options) in cases {
+        for ranks in RANKS {
+            let found = json(ranks, 0, &[&[file], options].concat());
+            let told = format!("{options:?} on {ranks}: {found}");
+            assert_eq!(
+                (found["outcome"].as_str(), found["ranks"].as_u64()),
+                (Some("converged"), Some(ranks as u64)),
+                "{told}"
+            );
+            assert!(found["relative_residual"].as_f64().unwrap() <= 1.1e-8, "{told}");
+            assert!(found["forward_error"].as_f64().unwrap() <= 1e-5, "{told}");
+            let messages = found["per_rank"]["messages"]["most"].as_f64().unwrap();
+            assert!((messages > 0.0) == (ranks > 1), "{told}");
+        }
+    }
+}
+
+#[test]
+fn the_solution_is_written_by_all_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(5, 0.2));
+    let mut text = String::from("%%MatrixMarket matrix array real general\n125 2\n");
+    for k in 0..250 {
+        let _ = writeln!(text, "{}", k % 7);
+    }
+    let b = write(&folder, "b.mtx", &text);
+    let solution = |ranks, name: &str, options: &[&str]| {
+        let x = path(&folder, name);
+        let found = json(ranks, 0, &[&[a.as_str(), "-b", &b, "-o", &x, "--rtol", "1e-12"], options].concat());
+        assert_eq!(found["nrhs"], 2);
+        bt_formats::matrix_market::read_dense::<f64>(&x).unwrap()
+    };
+    let one = solution(1, "x1.mtx", &[]);
+    for ranks in [2, 4] {
+        for options in [&[][..], &["--partition", "dse", "--precond", "schur"]] {
+            let x = solution(ranks, "x.mtx", options);
+            assert!((0..125).all(|i| (0..2).all(|j| (x[(i, j)] - one[(i, j)]).abs() < 1e-9)));
+        }
+    }
+    assert_eq!(names(&folder), ["a.mtx", "b.mtx", "x.mtx", "x1.mtx"]);
+}
+
+#[test]
+fn complex_and_packed_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate complex hermitian\n4 4 6\n1 1 4 0\n2 2 5 0\n3 3 6 0\n4 4 7 0\n2 1 1 -1\n4 3 0 1\n";
+    let a = write(&folder, "c.mtx", text);
+    let found = json(3, 0, &[&a, "--method", "cg", "--precond", "none"]);
+    assert_eq!(found["scalar"], "c64");
+    let status = Command::new("gzip").arg("--keep").arg(&a).status();
+    if status.is_ok_and(|s| s.success()) {
+        let packed = json(3, 0, &[&format!("{a}.gz"), "--method", "cg", "--precond", "none"]);
+        assert_eq!(packed["iterations"], found["iterations"]);
+    }
+}
+
+#[test]
+fn exit_codes_and_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(6, 0.3));
+    let short = write(&folder, "short.mtx", &grid(6, 0.3)[..4000]);
+    let b = write(&folder, "b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
+    let x = path(&folder, "x.mtx");
+    for ranks in [1, 3] {
+        let told = error(ranks, 2, &[&path(&folder, "none.mtx"), "-o", &x]);
+        assert!(told.contains("none.mtx: No such file"), "{told}");
+        let told = error(ranks, 2, &[&short, "-o", &x]);
+        assert!(told.contains("short.mtx:") && told.contains("rank "), "{told}");
+        let told = error(ranks, 2, &[&a, "-b", &b]);
+        assert!(told.contains("b.mtx: the right-hand side has 3 rows, the matrix has 216"), "{told}");
+        let told = error(ranks, 2, &[&a, "-o", &a]);
+        assert!(told.contains("the matrix and --output name the same file"), "{told}");
+        for bad in [
+            &["--method", "gmres", "--precond", "schur"][..],
+            &["--method", "hbisa"],
+            &["--overlap", "4"],
+            &["-o", "x.txt"],
+        ] {
+            error(ranks, 2, &[&[a.as_str()], bad].concat());
+        }
+        let found = json(ranks, 3, &[&a, "-o", &x, "--method", "gmres", "--precond", "none", "--max-iters", "3"]);
+        assert_eq!((found["outcome"].as_str(), found["iterations"].as_u64()), (Some("iteration-limit"), Some(3)));
+        assert!(fs::remove_file(&x).is_ok(), "the best x is written");
+    }
+    assert_eq!(names(&folder), ["a.mtx", "b.mtx", "short.mtx"]);
+}
+
+#[test]
+fn parts_without_rows_or_factors() {
+    let folder = tempfile::tempdir().unwrap();
+    let small =
+        write(&folder, "small.mtx", &matrix(3, &[(0, 0, 4.0), (1, 1, 5.0), (2, 2, 6.0), (0, 2, 1.0), (2, 0, 1.0)]));
+    for options in [
+        &["--method", "cg", "--precond", "none"][..],
+        &["--method", "fgmres", "--precond", "schur", "--local", "direct"],
+        &["--method", "gmres", "--precond", "ras", "--partition", "dse"],
+        &["--method", "spike"],
+        &["--method", "hbisa-redblack", "--blocks", "3"],
+    ] {
+        let found = json(6, 0, &[&[small.as_str()], options].concat());
+        assert_eq!(found["outcome"], "converged", "{options:?}");
+    }
+    // Rank 1 of 3 has the rows 3, 4, 5, whose own columns are singular; A is not.
+    let entries: Vec<(usize, usize, f64)> =
+        (0..9).filter(|i| *i != 4).map(|i| (i, i, 2.0)).chain([(4, 0, 1.0), (0, 4, 1.0)]).collect();
+    let a = write(&folder, "singular.mtx", &matrix(9, &entries));
+    let x = path(&folder, "x.mtx");
+    let told = error(3, 3, &[&a, "-o", &x, "--local", "direct"]);
+    assert!(told.contains("rank 1") && told.contains("column 4"), "{told}");
+    let told = error(3, 3, &[&a, "-o", &x, "--method", "spike"]);
+    assert!(told.contains("rank "), "{told}");
+    let singular = write(&folder, "zero.mtx", &matrix(2, &[(0, 0, 1.0), (1, 0, 1.0)]));
+    error(1, 4, &[&singular, "--local", "direct"]);
+    assert_eq!(names(&folder), ["singular.mtx", "small.mtx", "zero.mtx"]);
+}
+
+/// A solve that takes long, with an output; mpirun and the file.
+fn long_solve(folder: &TempDir, ranks: usize) -> (Child, PathBuf) {
+    let a = write(folder, "a.mtx", &grid(24, 0.0));
+    let x = path(folder, "x.mtx");
+    fs::write(&x, "old").unwrap();
+    let options =
+        ["--method", "gmres", "--precond", "none", "--rtol", "0", "--max-iters", "100000000", "--restart", "10"];
+    let child = start(ranks, &[&[a.as_str(), "-o", &x], &options[..]].concat());
+    // The temporary file is made before anything is read.
+    let started = Instant::now();
+    while names(folder).len() < 3 && started.elapsed() < LIMIT {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    (child, PathBuf::from(x))
+}
+
+/// The ranks below mpirun.
+fn ranks_of(mpirun: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)).and_then(|p| p.parse().ok());
+        if parent == Some(mpirun) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, x) = long_solve(&folder, 3);
+    let ranks = ranks_of(child.id());
+    assert_eq!(ranks.len(), 3);
+    signal(ranks[1], "KILL");
+    let output = end(child);
+    assert_ne!(code(&output), 0);
+    assert_eq!(fs::read(&x).unwrap(), b"old");
+    let left = || ranks.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    let started = Instant::now();
+    while left() && started.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!left(), "no rank is left");
+}
+
+#[test]
+fn a_signal_ends_all_and_leaves_nothing() {
+    for name in ["TERM", "INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (child, x) = long_solve(&folder, 2);
+        signal(child.id(), name);
+        let output = end(child);
+        assert_ne!(code(&output), 0, "{name}");
+        assert_eq!(fs::read(&x).unwrap(), b"old");
+        assert_eq!(names(&folder), ["a.mtx", "x.mtx"], "{name}");
+    }
+    // One that a scheduler sends to a rank.
+    let folder = tempfile::tempdir().unwrap();
+    let (child, _) = long_solve(&folder, 2);
+    signal(ranks_of(child.id())[1], "TERM");
+    let output = end(child);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(code(&output), 130, "{err}");
+    assert!(err.contains("error: interrupted; nothing was written"), "{err}");
+    assert_eq!(names(&folder), ["a.mtx", "x.mtx"]);
+}
+
+#[test]
+fn the_model_counts_without_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(16, 0.0));
+    let found = json(1, 0, &[&a, "--method", "cg", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
+    let rows = found["model"].as_array().unwrap();
+    assert_eq!((rows.len(), rows[12]["ranks"].as_u64()), (13, Some(4096)));
+    assert!(rows[2]["seconds"].as_f64().unwrap() < rows[0]["seconds"].as_f64().unwrap() / 2.0);
+    // Latency takes over.
+    assert!(rows[12]["seconds"].as_f64().unwrap() > rows[6]["seconds"].as_f64().unwrap());
+    error(2, 2, &[&a, "--method", "spike", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
+}
+
+#[test]
+fn memory_of_a_rank_falls_with_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(60, 0.0));
+    let peak = |ranks| {
+        let found = json(ranks, 3, &[&a, "--method", "cg", "--precond", "none", "--max-iters", "2"]);
+        found["peak_memory"]["most"].as_f64().unwrap()
+    };
+    let (one, two, four) = (peak(1), peak(2), peak(4));
+    // What a program with MPI takes before it reads anything does not fall.
+    let idle = {
+        let small = write(&folder, "small.mtx", &matrix(1, &[(0, 0, 1.0)]));
+        json(4, 0, &[&small])["peak_memory"]["most"].as_f64().unwrap()
+    };
+    let share = |peak: f64| (peak - idle) / (one - idle);
+    println!("{one:.3e} B on one rank, {two:.3e} on two, {four:.3e} on four, {idle:.3e} idle");
+    assert!(share(two) < 0.65 && share(four) < 0.4, "{} and {} of one rank", share(two), share(four));
+}

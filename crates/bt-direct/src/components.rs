@@ -102,10 +102,18 @@ impl<T: Scalar> Components<T> {
     ///
     /// # Errors
     /// [`FactorError::Input`] on another size, and naming an entry between two parts; the first error of a part, its column named as that
-    /// of A; [`FactorError::Stopped`] when the monitor, which is asked before and after, says so.
+    /// of A.
     ///
     /// # Cost
     /// O(nnz), and the parts; the parts on several threads.
+    pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`Components::refactor`], observed before and after.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.partition.n(), a.nrows())?;
@@ -113,9 +121,9 @@ impl<T: Scalar> Components<T> {
         self.failed = true;
         self.stats = self.stats.void();
         let total = self.parts.len();
-        let mut observe = |done| match monitor.observe(Progress::Step { phase: "factor", done, total }).is_break() {
-            true => Err(FactorError::Stopped),
-            false => Ok(()),
+        let mut observe = |done| {
+            let step = Progress::Step { phase: "factor", done, total };
+            if monitor.observe(step).is_break() { Err(FactorError::Stopped) } else { Ok(()) }
         };
         observe(0)?;
         let Self { order, partition, parts, .. } = self;

@@ -215,7 +215,7 @@ fn check_all<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), String> {
         |a| Ok(boxed(Components::new(a, |part| Ok(Box::new(SparseLu::new(part)?)))?)),
         |first, second| {
             let mut parts = Components::new(first, |part| Ok(Box::new(SparseLu::new(part)?)))?;
-            parts.refactor_with_monitor(second, &mut ())?;
+            parts.refactor(second)?;
             Ok(boxed(parts))
         },
     )?;

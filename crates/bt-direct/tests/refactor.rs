@@ -53,7 +53,9 @@ impl<T: Scalar> Family<T> {
             });
             let is_zero = a.values().iter().all(|v| *v == zero());
             let mut out = Coo::new(a.nrows(), a.nrows()).unwrap();
-            entries.into_iter().for_each(|(i, j, v)| out.push(i, j, v).unwrap());
+            for (i, j, v) in entries {
+                out.push(i, j, v).unwrap();
+            }
             for (i, sum) in sums.into_iter().enumerate() {
                 out.push(i, i, T::from_parts(if is_zero { 0.0 } else { 1.0 + sum }, 0.0)).unwrap();
             }

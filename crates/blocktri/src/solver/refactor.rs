@@ -188,8 +188,9 @@ mod tests {
     fn what_scales_chooses_or_is_in_single_precision_is_factored_anew() {
         let row = Direct::BandLu.row();
         let plain = chain(row, |i| 4.0 + (i % 3) as f64);
-        let units =
-            |by: f64| plain.scale(&std::array::from_fn::<_, N, _>(|i| if i % 2 == 0 { by } else { 1.0 }), &[1.0; N]);
+        let units = |by: f64| {
+            plain.scale(&std::array::from_fn::<_, N, _>(|i| if i.is_multiple_of(2) { by } else { 1.0 }), &[1.0; N])
+        };
         let mut solver = made(row, &plain);
         assert!(solver.factored.can_take(&units(2.0)) && !solver.factored.can_take(&units(1e12)));
         for values in [units(1e12), plain.clone()] {
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn factors_behind_an_order_take_new_values_and_name_places_as_given() {
         // The chain from every second row, then the others.
-        let place = |i: usize| if i % 2 == 0 { i / 2 } else { N / 2 + i / 2 };
+        let place = |i: usize| if i.is_multiple_of(2) { i / 2 } else { N / 2 + i / 2 };
         let shuffled = |diagonal: &dyn Fn(usize) -> f64| {
             let mut a = Mat::zeros(N, N);
             for i in 0..N {

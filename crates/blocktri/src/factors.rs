@@ -116,6 +116,30 @@ impl<T: Scalar> Factored<T> {
     }
 }
 
+impl<T: Scalar> Factored<T> {
+    /// Whether `a`, which has the pattern of the matrix that was factored, can take its place in these factors, and become what factors
+    /// made anew would be.
+    pub fn can_take(&self, a: &Csr<T>) -> bool {
+        // These look at the values before they choose partitions or give up their butterflies, and tell of it in notes.
+        let chooses = matches!(
+            self.method,
+            Direct::Spike { .. } | Direct::SpikeTruncated { .. } | Direct::BlockRbt { .. } | Direct::Rbt { .. }
+        );
+        self.precision == Precision::Working
+            && !chooses
+            && !self.factors.is_scaled()
+            && (self.method.row().needs == Needs::Nothing || check_hermitian(a).is_ok())
+            && equilibrated::scaling(a, self.method).is_none()
+    }
+
+    /// Factors new values in the same memory. After an error the factors are void, and the estimates still those of the values before.
+    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        self.factors.refactor(a, monitor)?;
+        (self.rcond, self.scaled_rcond) = (OnceLock::new(), OnceLock::new());
+        Ok(())
+    }
+}
+
 /// # Errors
 /// [`Error::Singular`] naming a column that no matching of rows and columns covers.
 pub(crate) fn matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, Error> {

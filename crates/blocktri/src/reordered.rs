@@ -4,8 +4,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bt_direct::{FactorError, FactorStats, Factorization, LogDet, Singularity};
-use bt_formats::{Csr, Op, Permutation, RealScalar, Scalar, one, zero};
+use bt_direct::{FactorError, FactorStats, Factorization, Given, LogDet, Singularity};
+use bt_formats::{
+    Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Permutation, RealScalar, Scalar, one, zero,
+};
 use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
@@ -140,6 +142,23 @@ impl<T: Scalar> Factors<T> {
     }
 }
 
+impl<T: Scalar> Factors<T> {
+    /// New values for A, which is scaled neither before nor now, with errors that name their places in A.
+    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        match self {
+            Self::Plain(factors) => Ok(factors.refactor(Given::Csr(a), monitor)?),
+            Self::Behind(factors) => {
+                let done = factors.refactor(Given::Csr(a), monitor);
+                done.map_err(|e| factors.transform.in_given_order(e.into()))
+            }
+        }
+    }
+
+    pub fn is_scaled(&self) -> bool {
+        matches!(self, Self::Behind(Reordered { transform: Transform { scaling: Some(_), .. }, .. }))
+    }
+}
+
 impl<T: Scalar> std::ops::Deref for Factors<T> {
     type Target = dyn Factorization<T>;
     fn deref(&self) -> &Self::Target {
@@ -207,6 +226,18 @@ impl<T: Scalar> Factorization<T> for Reordered<T> {
             }
         }
         lock().push(buffer);
+    }
+
+    /// A' is made of the new A by the same transform.
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> bt_direct::Result<()> {
+        let a = a.csr()?;
+        if (a.nrows(), a.ncols()) != (self.n(), self.n()) {
+            let (what, expected, found) = ("size of the matrix", self.n(), a.nrows().max(a.ncols()));
+            return Err(InputError::DimensionMismatch { what, expected, found }.into());
+        }
+        self.inner.refactor(Given::Csr(&self.transform.apply(&a)), monitor)?;
+        self.norm_one = a.norm_one().to_f64();
+        Ok(())
     }
 
     fn stats(&self) -> FactorStats {

@@ -1,11 +1,13 @@
 //! A factored system: what [`Solver`] does with its factors.
 
+mod refactor;
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    BlockLu, FactorError, FactorStats, Factorization, Inertia, LogDet, Refined, Refinement, SelectedInverse,
+    BlockLu, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Refined, Refinement, SelectedInverse,
     error_bounds, refine_with_residual,
 };
 use bt_formats::detect::natural_partition;
@@ -25,7 +27,7 @@ use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, Plan};
 use crate::preconditioners::Precond;
-use crate::reordered::{Factors, Transform};
+use crate::reordered::Factors;
 use crate::rows::refine_worst;
 use crate::solve::{Solution, check_matrix, check_rhs};
 use crate::verdict::{
@@ -469,55 +471,6 @@ impl<T: Scalar> Solver<T> {
         &*self.factored.factors
     }
 
-    /// Factors new values: the same method, in the same order where the pattern has not changed. Of [`Method::Auto`] a method that
-    /// the new values break down leads to another choice.
-    ///
-    /// # Errors
-    /// As [`Solver::new`], and [`Error::Input`] when the size has changed. The solver stays as it was then.
-    ///
-    /// # Example
-    /// ```
-    /// use blocktri::{Csr, SolveOptions, Solver, faer::mat};
-    /// let mut solver = Solver::new(&Csr::from_dense(mat![[2.0, 1.0], [1.0, 2.0]].as_ref())?, &SolveOptions::default(), &mut ())?;
-    /// solver.refactor(&Csr::from_dense(mat![[4.0, 1.0], [1.0, 2.0]].as_ref())?, &mut ())?;
-    /// assert!((solver.log_det().log_abs - 7f64.ln()).abs() < 1e-15);
-    /// # Ok::<(), blocktri::Error>(())
-    /// ```
-    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
-        check_matrix(a)?;
-        if a.nrows() != self.a.nrows() {
-            let (expected, found) = (self.a.nrows(), a.nrows());
-            return Err(InputError::DimensionMismatch { what: "rows of the matrix", expected, found }.into());
-        }
-        let start = Instant::now();
-        let mut notes = Vec::new();
-        let new = prepared(a, &mut notes)?;
-        let Factored { method, reorder, ref factors, .. } = self.factored;
-        let same_pattern = new.has_pattern_of(&self.a);
-        let kept = factors.symmetric_order().filter(|_| same_pattern);
-        let transform = match kept {
-            Some(order) => (Transform::symmetric(order), reorder),
-            None => transform(&new, Some(method), reorder, &mut notes)?,
-        };
-        let reorder_time = start.elapsed();
-        match factor(&new, method, transform, self.factoring.precision, &self.options, monitor) {
-            Ok(factored) => {
-                let setup = start.elapsed().saturating_sub(reorder_time);
-                self.times = PhaseTimes { reorder: reorder_time, setup, ..self.times };
-                (self.a, self.factored, self.notes) = (new, factored, notes);
-                (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
-                Ok(())
-            }
-            Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
-                if self.options.method.is_auto() =>
-            {
-                *self = Self::new(a, &self.options, monitor)?;
-                Ok(())
-            }
-            Err(other) => Err(other),
-        }
-    }
-
     /// log|det A| and the sign.
     pub fn log_det(&self) -> LogDet<T> {
         self.factored.factors.log_det()
@@ -595,6 +548,11 @@ impl<T: Scalar> Factorization<T> for FiniteOnly<'_, T> {
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         self.0.solve_op_in_place(op, x.as_mut());
         finite_only(x);
+    }
+    /// Never: the factors are lent for solves.
+    fn refactor(&mut self, _: Given<'_, T>, _: &mut dyn Monitor) -> bt_direct::Result<()> {
+        let why = "these factors are lent for solves; refactor those that they are".into();
+        Err(InputError::InvalidStructure { what: "refactorisation", why }.into())
     }
     fn stats(&self) -> FactorStats {
         self.0.stats()

@@ -19,6 +19,7 @@ use crate::band_lu::kernels::{LANES, reduce};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
 use panels::Strip;
@@ -357,6 +358,10 @@ impl<T: Scalar> Factorization<T> for BandCholesky<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         substitution::solve_hermitian(self.triangle(), op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.band(self.k, self.k)?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -47,6 +47,7 @@ use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
 use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
 use crate::error::{self, FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, reserve, zeros};
@@ -731,6 +732,10 @@ impl<T: Scalar> Factorization<T> for BandLuNoPivot<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         substitution::solve(self.triangles(), op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.band(self.kl, self.ku)?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -17,7 +17,9 @@
 
 mod solve;
 
-use bt_formats::{BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, one, zero};
+use bt_formats::{
+    BlockTridiagonal, Error, HybridLayout, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, one, zero,
+};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -29,6 +31,7 @@ use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines;
 use crate::pivot::Pivot;
 use crate::spike::sweep::join;
@@ -470,6 +473,11 @@ impl<T: Scalar> Factorization<T> for BlockCholesky<T> {
             for_each_column(x.as_mut(), |x| lines::dispatch::<T, _>(Column { cholesky: self, x }));
         }
         conjugate(x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let a = a.blocks(&self.order.partition, HybridLayout::default())?;
+        self.refactor_with_monitor(&a, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::detect::components;
-use bt_formats::{Csr, LinearOperator, Op, Partition, Permutation, RealScalar, Scalar, zero};
+use bt_formats::{Csr, Error, LinearOperator, Monitor, Op, Partition, Permutation, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
-use rayon::prelude::{IntoParallelIterator, ParallelIterator};
+use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::{for_each_column, zeros};
+use crate::given::Given;
+use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
 
 /// Stored values of all factors from which a solve is worth several threads.
 const MANY_VALUES: usize = 200_000;
@@ -45,6 +46,8 @@ pub struct Components<T: Scalar> {
     parts: Vec<Box<dyn Factorization<T>>>,
     scratch: Mutex<Vec<Vec<T>>>,
     stats: FactorStats,
+    /// Whether the last refactorisation failed.
+    failed: bool,
 }
 
 impl<T: Scalar> std::fmt::Debug for Components<T> {
@@ -81,22 +84,68 @@ impl<T: Scalar> Components<T> {
     ) -> Result<Self> {
         let make = |k: usize| -> Result<Box<dyn Factorization<T>>> {
             let rows = &order.order()[partition.range(k)];
-            factor(&part(a, rows, order.position(), partition.range(k).start)?).map_err(|e| match e {
-                FactorError::Singular(place) => {
-                    FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
-                }
-                other => {
-                    let row = |i: usize| rows.get(i).map(|&row| row as usize);
-                    other.map_place(|place| place.renumbered(row, row))
-                }
-            })
+            factor(&part(a, rows, order.position(), partition.range(k).start)?).map_err(|e| in_whole(e, rows))
         };
         // The first error in the order of the parts, whatever thread met one first.
         let made: Vec<_> = (0..partition.n_blocks()).into_par_iter().map(make).collect();
         let parts = made.into_iter().collect::<Result<Vec<_>>>()?;
         let scratch = Mutex::new(Vec::with_capacity(64));
+        let stats = FactorStats::default();
+        let mut out = Self { order, partition, parts, scratch, stats, failed: false };
+        out.stats = out.sum();
+        out.put_scratch(zeros(a.nrows())?);
+        Ok(out)
+    }
+
+    /// Factors another matrix that falls into the same parts, each by its own [`Factorization::refactor`]. After an error the factors
+    /// are void: solves give NaN until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] on another size, and naming an entry between two parts; the first error of a part, its column named as that
+    /// of A.
+    ///
+    /// # Cost
+    /// O(nnz), and the parts; the parts on several threads.
+    pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`Components::refactor`], observed before and after.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    #[inline(never)]
+    pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        check_size("size of the matrix", self.partition.n(), a.nrows())?;
+        a.check_square()?;
+        self.failed = true;
+        self.stats = self.stats.void();
+        let total = self.parts.len();
+        let mut observe = |done| {
+            let step = Progress::Step { phase: "factor", done, total };
+            if monitor.observe(step).is_break() { Err(FactorError::Stopped) } else { Ok(()) }
+        };
+        observe(0)?;
+        let Self { order, partition, parts, .. } = self;
+        let remake = |(k, factors): (usize, &mut Box<dyn Factorization<T>>)| {
+            let range = partition.range(k);
+            let rows = &order.order()[range.clone()];
+            all_inside(a, rows, order.position(), &range)?;
+            let own = part(a, rows, order.position(), range.start)?;
+            factors.refactor(Given::Csr(&own), &mut ()).map_err(|e| in_whole(e, rows))
+        };
+        let done: Vec<_> = parts.par_iter_mut().enumerate().map(remake).collect();
+        done.into_iter().collect::<Result<()>>()?;
+        observe(total)?;
+        self.failed = false;
+        self.stats = self.sum();
+        Ok(())
+    }
+
+    /// Of all parts.
+    fn sum(&self) -> FactorStats {
         let mut stats = FactorStats { growth: 1.0, min_pivot: f64::INFINITY, ..FactorStats::default() };
-        for part in &parts {
+        for part in &self.parts {
             let s = part.stats();
             stats.norm_one = stats.norm_one.max_nan(s.norm_one);
             stats.growth = stats.growth.max_nan(s.growth);
@@ -106,13 +155,11 @@ impl<T: Scalar> Components<T> {
             stats.bytes += s.bytes;
             stats.flops += s.flops;
         }
-        if parts.is_empty() {
+        if self.parts.is_empty() {
             stats.min_pivot = 0.0;
         }
-        stats.bytes += partition.n() * (2 * size_of::<u32>() + size_of::<T>());
-        let out = Self { order, partition, parts, scratch, stats };
-        out.put_scratch(zeros(a.nrows())?);
-        Ok(out)
+        stats.bytes += self.partition.n() * (2 * size_of::<u32>() + size_of::<T>());
+        stats
     }
 
     /// The rows of A by parts.
@@ -154,6 +201,33 @@ impl<T: Scalar> Components<T> {
     }
 }
 
+/// The error of a part, whose rows and columns are the `rows` of A.
+fn in_whole(e: FactorError, rows: &[u32]) -> FactorError {
+    match e {
+        FactorError::Singular(place) => {
+            FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
+        }
+        other => {
+            let row = |i: usize| rows.get(i).map(|&row| row as usize);
+            other.map_place(|place| place.renumbered(row, row))
+        }
+    }
+}
+
+/// Whether the rows of a part, at the places `range`, have nothing but zeros in columns of other parts.
+fn all_inside<T: Scalar>(a: &Csr<T>, rows: &[u32], position: &[u32], range: &Range<usize>) -> Result<()> {
+    for &i in rows {
+        let (cols, values) = a.row(i as usize);
+        for (&j, &v) in cols.iter().zip(values) {
+            if v != zero() && !range.contains(&(position[j as usize] as usize)) {
+                let why = "connects two parts of the matrix that was factored".into();
+                return Err(Error::OutsideStructure { row: i as usize, col: j as usize, why }.into());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The rows and columns `rows` of A; `position` of a row, less `start`, is its place among them.
 fn part<T: Scalar>(a: &Csr<T>, rows: &[u32], position: &[u32], start: usize) -> Result<Csr<T>> {
     let (mut ptr, mut idx, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -185,6 +259,10 @@ impl<T: Scalar> Factorization<T> for Components<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         let n = self.partition.n();
         assert_eq!(x.nrows(), n, "rows of X");
+        if self.failed {
+            for_each_column(x, |x| x.fill(T::nan_impl()));
+            return;
+        }
         let pooled = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut y = pooled.unwrap_or_else(|| vec![zero(); n]);
         let order = self.order.order();
@@ -197,11 +275,19 @@ impl<T: Scalar> Factorization<T> for Components<T> {
         self.put_scratch(y);
     }
 
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.csr()?, monitor)
+    }
+
     fn stats(&self) -> FactorStats {
         self.stats
     }
 
     fn log_det(&self) -> LogDet<T> {
+        if self.failed {
+            return LogDet::void();
+        }
         // Rows and columns change places alike.
         let mut det = LogDet::one();
         for part in &self.parts {

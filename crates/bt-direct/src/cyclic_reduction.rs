@@ -28,6 +28,7 @@ use faer::MatMut;
 
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines;
 use crate::parallel_cyclic_reduction::ParallelCyclicReduction;
 use crate::pivot::Pivot;
@@ -177,7 +178,7 @@ impl<T: Scalar> CyclicReduction<T> {
             if let Some(rest) = &mut self.rest {
                 rest.void();
             }
-            self.det = LogDet { sign: T::nan_impl(), log_abs: f64::NAN };
+            self.det = LogDet::void();
             self.stats = self.stats.void();
         }
         outcome
@@ -450,6 +451,10 @@ impl<T: Scalar> Factorization<T> for CyclicReduction<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.tridiagonal()?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

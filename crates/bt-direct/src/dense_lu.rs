@@ -13,11 +13,12 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
-use faer::{Accum, MatMut, MatRef};
+use faer::{Accum, Mat, MatMut, MatRef};
 
 use crate::dense::norms;
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::nopivot::{NoPivotLu, substitute, times};
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve, zeros};
 
@@ -254,6 +255,12 @@ impl<T: Scalar> Factorization<T> for PartialPivotLu<T> {
         }
     }
 
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut own = Mat::new();
+        self.refactor_with_monitor(a.dense(&mut own)?, monitor)
+    }
+
     fn stats(&self) -> FactorStats {
         self.stats
     }
@@ -274,7 +281,7 @@ impl<T: Scalar> Factorization<T> for PartialPivotLu<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faer::{Mat, mat};
+    use faer::mat;
 
     #[test]
     fn factors_by_hand() {

@@ -2,11 +2,12 @@
 //!
 //! Storage: n values. Cost: none to factor, n divisions a right-hand side, each correctly rounded for real numbers.
 
-use bt_formats::{Csr, Error, LinearOperator, Op, RealScalar, Scalar, zero};
+use bt_formats::{Csr, Error, LinearOperator, Monitor, Op, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
 
@@ -112,6 +113,11 @@ impl<T: Scalar> Factorization<T> for Diagonal<T> {
                 *x = Pivot::new(if op == Op::Adjoint { Scalar::conj(d) } else { d }).divide(*x);
             }
         });
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.csr()?)
     }
 
     fn stats(&self) -> FactorStats {

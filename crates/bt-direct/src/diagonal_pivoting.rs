@@ -11,11 +11,12 @@
 //!
 //! Storage: 3n values and n flags. Cost: 3n flops and n divisions to factor, 5n flops and 2n divisions a right-hand side.
 
-use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
+use bt_formats::{Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, or_void, reserve, zeros};
 
@@ -237,6 +238,10 @@ impl<T: Scalar> Factorization<T> for DiagonalPivoting<T> {
                 self.solve_column(x, |i| Scalar::conj(upper[i]), |i| Scalar::conj(lower[i + 1]), Scalar::conj);
             }
         });
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.tridiagonal()?)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -12,11 +12,12 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::{Doubled, Error, Monitor, Op, Par, Progress, RealScalar, Scalar};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::dense::norms;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
 const METHOD: &str = "dense-lu-doubled";
@@ -124,28 +125,67 @@ impl<T: Scalar> DoubledLu<T> {
             let (what, limit) = ("dense LU in twice the precision", "32-bit row numbers".into());
             return Err(Error::TooLarge { what, needed: format!("{n} rows"), limit }.into());
         }
-        let norms = norms(METHOD, a, Par::Seq)?;
+        // What is wrong with the numbers is told before memory is taken for them.
+        norms(METHOD, a, Par::Seq)?;
         let (mut values, mut pivots) = (Vec::new(), Vec::new());
         reserve(&mut values, n.saturating_mul(n))?;
-        (0..n).for_each(|j| values.extend((0..n).map(|i| Number::new(a[(i, j)]))));
         reserve(&mut pivots, n)?;
         let mut scratch = Vec::with_capacity(64);
         scratch.push(vec![Number::default(); n]);
         let (stats, scratch) = (FactorStats::default(), Mutex::new(scratch));
         let mut lu = Self { n, values, pivots, stats, scratch, scalar: PhantomData };
+        lu.factor(a, monitor)?;
+        Ok(lu)
+    }
+
+    /// Factors another matrix of the same size without taking memory. After an error the factors are void: solves give NaN until a
+    /// refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As [`DoubledLu::new`], and [`FactorError::Input`] on another size.
+    pub fn refactor(&mut self, a: MatRef<'_, T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`DoubledLu::refactor`], observed at every column.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    #[inline(never)]
+    pub fn refactor_with_monitor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        check_size("size of the matrix", self.n, a.nrows())?;
+        check_size("columns of the matrix", self.n, a.ncols())?;
+        let done = self.factor(a, monitor);
+        if done.is_err() {
+            let nan = Number { re: Doubled::new(f64::NAN), im: Doubled::new(f64::NAN) };
+            self.values.clear();
+            self.values.resize(self.n * self.n, nan);
+            self.pivots.clear();
+            self.pivots.extend(0..self.n as u32);
+            self.stats = self.stats.void();
+        }
+        done
+    }
+
+    fn factor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let n = self.n;
+        let norms = norms(METHOD, a, Par::Seq)?;
+        self.values.clear();
+        (0..n).for_each(|j| self.values.extend((0..n).map(|i| Number::new(a[(i, j)]))));
+        self.pivots.clear();
         let (largest, smallest) =
-            if T::IS_REAL { lu.eliminate::<true>(monitor) } else { lu.eliminate::<false>(monitor) }?;
+            if T::IS_REAL { self.eliminate::<true>(monitor) } else { self.eliminate::<false>(monitor) }?;
         let max_a = (0..n).flat_map(|j| (0..n).map(move |i| a[(i, j)].abs1().to_f64())).fold(0.0, f64::max);
-        lu.stats = FactorStats {
+        self.stats = FactorStats {
             norm_one: norms.one,
             growth: if max_a > 0.0 { largest / max_a } else { 1.0 },
             min_pivot: if n == 0 { 0.0 } else { smallest },
             boosted_pivots: 0,
             nnz: n * n,
-            bytes: size_of_val(&*lu.values) + size_of_val(&*lu.pivots),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.pivots),
             flops: 2.0 / 3.0 * (n as f64).powi(3),
         };
-        Ok(lu)
+        Ok(())
     }
 
     /// The largest number met and the smallest pivot.
@@ -251,6 +291,12 @@ impl<T: Scalar> Factorization<T> for DoubledLu<T> {
             }
         });
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(y);
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut own = Mat::new();
+        self.refactor_with_monitor(a.dense(&mut own)?, monitor)
     }
 
     fn stats(&self) -> FactorStats {

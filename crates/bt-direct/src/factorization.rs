@@ -1,9 +1,11 @@
-//! What every factorization can do: solve with A, Aᵀ, Aᴴ, tell its determinant, condition and costs.
+//! What every factorization can do: solve with A, Aᵀ, Aᴴ, take new values, tell its determinant, condition and costs.
 
-use bt_formats::{Op, RealScalar, Scalar};
+use bt_formats::{Monitor, Op, RealScalar, Scalar};
 use faer::MatMut;
 
 use crate::condition;
+use crate::error::Result;
+use crate::given::Given;
 
 /// Numbers kept from a factorization.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,6 +48,11 @@ impl<T: Scalar> LogDet<T> {
         Self { sign: bt_formats::one(), log_abs: 0.0 }
     }
 
+    /// Of factors that are no more those of any matrix.
+    pub(crate) fn void() -> Self {
+        Self { sign: T::nan_impl(), log_abs: f64::NAN }
+    }
+
     /// Multiplies the determinant by `factor`.
     pub fn multiply(&mut self, factor: T) {
         let modulus = factor.abs();
@@ -65,8 +72,7 @@ impl<T: Scalar> LogDet<T> {
 
 /// A factored n × n matrix A.
 ///
-/// Solves allocate nothing (tested) and may run from several threads at once. Refactorisation with new values in the
-/// same pattern is an inherent method `refactor` of each type, since its argument differs.
+/// Solves allocate nothing (tested) and may run from several threads at once.
 pub trait Factorization<T: Scalar>: Send + Sync {
     /// Size n.
     fn n(&self) -> usize;
@@ -101,6 +107,35 @@ pub trait Factorization<T: Scalar>: Send + Sync {
         self.solve_in_place(MatMut::from_column_major_slice_mut(x, n, 1));
     }
 
+    /// Factors another matrix of the same size and structure, in the order and the memory of these factors: A ← `a`.
+    ///
+    /// What was found from the structure alone is kept, scalings and pivots are chosen anew. The numbers are those that the method's own
+    /// `refactor` finds, which takes nothing but the format that the method works on; here any format is taken, and one that is not the
+    /// method's is converted before. `a` is read only.
+    ///
+    /// # Errors
+    /// As the constructor of the method; [`FactorError::Input`](crate::FactorError::Input) on another size, and for an entry or a pattern
+    /// that has no place in these factors; [`FactorError::Stopped`](crate::FactorError::Stopped) when the monitor says so. The factors are
+    /// void then: solves give NaN until a refactorisation succeeds; or, where `a` was refused before anything was done, what they were.
+    ///
+    /// # Cost
+    /// The elimination. The format that the method works on takes no memory beside that of the factors, but for what new pivots fill;
+    /// another one that of the matrix in the method's format. Methods that nobody uses for speed (`exact-lu`) begin anew.
+    ///
+    /// # Example
+    /// ```
+    /// use bt_direct::{BandLu, Factorization, Given};
+    /// use bt_formats::{Band, Csr};
+    /// let matrix = |corner: f64| Csr::from_dense(faer::mat![[corner, 1.0], [1.0, 2.0]].as_ref());
+    /// let mut factors: Box<dyn Factorization<f64>> = Box::new(BandLu::new(&Band::from_csr(&matrix(2.0)?)?)?);
+    /// factors.refactor(Given::Csr(&matrix(1.0)?), &mut ())?;
+    /// let mut x = [3.0, 5.0];
+    /// factors.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [1.0, 2.0]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()>;
+
     /// Growth, pivots, sizes.
     fn stats(&self) -> FactorStats;
 
@@ -125,6 +160,9 @@ impl<T: Scalar, F: Factorization<T> + ?Sized> Factorization<T> for Box<F> {
     }
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         (**self).solve_op_in_place(op, x);
+    }
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        (**self).refactor(a, monitor)
     }
     fn stats(&self) -> FactorStats {
         (**self).stats()

@@ -111,7 +111,11 @@ fn of<T: Scalar>() {
     methods::<T, PartialPivotLu<T>>();
     compile!(PartialPivotLu::<T>::with_monitor, PartialPivotLu::<T>::refactor_with_monitor);
     methods::<T, PeriodicTridiagonal<T>>();
-    compile!(PeriodicTridiagonal::<T>::with_monitor, PeriodicTridiagonal::<T>::refactor, Cyclic::<T>::from_csr);
+    compile!(
+        PeriodicTridiagonal::<T>::with_monitor,
+        PeriodicTridiagonal::<T>::refactor_with_monitor,
+        Cyclic::<T>::from_csr
+    );
     methods::<T, Rbt<T>>();
     compile!(Rbt::<T>::with_options, Rbt::<T>::refactor_with_monitor);
     methods::<T, SparseCholesky<T>>();

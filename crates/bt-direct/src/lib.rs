@@ -70,6 +70,7 @@ mod error;
 mod error_bounds;
 mod exact_lu;
 mod factorization;
+mod given;
 mod guard;
 mod inertia;
 #[cfg(all(any(debug_assertions, feature = "compiled"), not(test)))]
@@ -115,6 +116,7 @@ pub use error::{FactorError, Place, Result, SingularKind, Singularity};
 pub use error_bounds::{ErrorBounds, error_bounds};
 pub use exact_lu::ExactLu;
 pub use factorization::{FactorStats, Factorization, LogDet};
+pub use given::Given;
 pub use inertia::{Count, Inertia, eigenvalues_below};
 pub use lowered::Lowered;
 pub use nopivot::NoPivotLu;

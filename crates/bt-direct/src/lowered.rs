@@ -11,10 +11,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::rounded::{round, widen};
-use bt_formats::{Op, Scalar, zero};
+use bt_formats::{Monitor, Op, Rounded, Scalar, zero};
 use faer::MatMut;
 
+use crate::error::Result;
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 
 /// Columns that go through the buffer together, at most.
 const COLUMNS: usize = 16;
@@ -79,6 +81,15 @@ impl<T: Scalar, L: Scalar> Factorization<T> for Lowered<L> {
             }
         }
         lock().push(buffer);
+    }
+    /// Rounds the new matrix, which may have another exponent, and has the factors of F take it. What they refuse for its structure leaves
+    /// them as they were.
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let f = Rounded::<L>::new(&*a.csr()?)?;
+        self.factors.refactor(Given::Csr(f.matrix()), monitor)?;
+        self.exponent = f.exponent();
+        Ok(())
     }
     /// Norm and pivots are those of 2^e·F.
     fn stats(&self) -> FactorStats {

@@ -34,13 +34,14 @@ use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
     solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place_with_conj,
 };
-use faer::{Accum, Conj, MatMut, MatRef};
+use faer::{Accum, Conj, Mat, MatMut, MatRef};
 use kernels::{Element, LEAF, Maxima, SMALL, lanes};
 
 use crate::band_lu::kernels::{axpy_minus, block_update, dot};
 use crate::dense::{join, norms};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines::{self, Lines};
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
@@ -187,6 +188,11 @@ impl<T: Scalar> Factorization<T> for NoPivotLu<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         self.factors.solve(op, x, self.scale, |_, _| {}, |_, _| {});
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut own = Mat::new();
+        self.refactor_with_monitor(a.dense(&mut own)?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

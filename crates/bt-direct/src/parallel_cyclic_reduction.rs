@@ -26,6 +26,7 @@ use rayon::prelude::*;
 use crate::cyclic_reduction::Watch;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, zeros};
 
@@ -332,6 +333,10 @@ impl<T: Scalar> Factorization<T> for ParallelCyclicReduction<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.tridiagonal()?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -28,6 +28,7 @@ use faer::MatMut;
 use crate::band_lu::BandLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
 
 /// A tridiagonal matrix with two corners, `upper_corner` at (0, n−1) and `lower_corner` at (n−1, 0):
@@ -216,12 +217,20 @@ impl<T: Scalar> PeriodicTridiagonal<T> {
     ///
     /// # Errors
     /// As [`PeriodicTridiagonal::new`], and [`FactorError::Input`] on another size.
-    #[inline(never)]
     pub fn refactor(&mut self, a: &Cyclic<T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// As [`PeriodicTridiagonal::refactor`], observed as in [`PeriodicTridiagonal::with_monitor`].
+    ///
+    /// # Errors
+    /// As [`PeriodicTridiagonal::refactor`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
+    pub fn refactor_with_monitor(&mut self, a: &Cyclic<T>, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.band.n();
         check_size("size of the matrix", n, a.nrows())?;
         fold(a, &mut self.band);
-        let outcome = self.lu.refactor(&self.band).map_err(|e| in_order_of_a(e, n));
+        let outcome = self.lu.refactor_with_monitor(&self.band, monitor).map_err(|e| in_order_of_a(e, n));
         // The same refusal as that of the folded matrix, with the place in A.
         check_finite(a)?;
         outcome
@@ -285,6 +294,10 @@ impl<T: Scalar> Factorization<T> for PeriodicTridiagonal<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.periodic()?, monitor)
     }
     fn stats(&self) -> FactorStats {
         let stats = self.lu.stats();

@@ -9,11 +9,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::detect::{TriangularOrder, triangular_order};
-use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, RealScalar, Scalar, is_odd, zero};
+use bt_formats::{Csr, Error, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, is_odd, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve, zeros};
 
@@ -219,6 +220,11 @@ impl<T: Scalar> Factorization<T> for PermutedTriangular<T> {
             y.iter().zip(to).for_each(|(&y, &i)| x[i as usize] = y);
         });
         self.put_scratch(y);
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.csr()?)
     }
 
     fn stats(&self) -> FactorStats {

@@ -26,13 +26,14 @@
 use std::fmt;
 
 use bt_formats::{Monitor, Op, Par, RealScalar, Scalar, one};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::butterfly::{Butterfly, MAX_DEPTH, uniform};
 use crate::dense::{Gathered, Norms, norms, product};
 use crate::dense_lu::PartialPivotLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::nopivot::kernels::lanes;
 use crate::nopivot::{Factors, NoPivotLu, Stop, load_column};
 use crate::refine::unit_roundoff;
@@ -515,6 +516,11 @@ impl<T: Scalar> Factorization<T> for Rbt<T> {
             None => self.solve_with_butterflies(op, x),
         }
     }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut own = Mat::new();
+        self.refactor_with_monitor(a.dense(&mut own)?, monitor)
+    }
     fn stats(&self) -> FactorStats {
         self.pivoted().map_or(self.stats, |lu| {
             let tried = NoPivotLu::<T>::flops(self.n);
@@ -538,7 +544,7 @@ impl<T: Scalar> Factorization<T> for Rbt<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faer::{Mat, mat};
+    use faer::mat;
 
     fn no_butterflies(fallback: Fallback) -> RbtOptions {
         RbtOptions { depth: 0, fallback, ..RbtOptions::default() }

@@ -12,11 +12,12 @@
 
 use std::cell::Cell;
 
-use bt_formats::{Op, RealScalar, Scalar, Tridiagonal, zero};
+use bt_formats::{Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::{check_size, for_each_column, in_cells, input_norms, or_void, zeros};
 
@@ -237,6 +238,10 @@ impl<T: Scalar> Factorization<T> for Thomas<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.tridiagonal()?)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -9,11 +9,12 @@
 
 use std::cell::Cell;
 
-use bt_formats::{Error, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
+use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::pivot::Pivot;
 
 /// P·A = L·U of a tridiagonal A, rows interchanged with the next where that pivot is larger.
@@ -200,6 +201,10 @@ impl<T: Scalar> Factorization<T> for TridiagonalLu<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         for_each_column(x, |x| self.solve_column(op, x));
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.tridiagonal()?)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -87,6 +87,33 @@ fn refactored_blocks_are_those_made_anew() {
 }
 
 #[test]
+fn after_a_failure_the_factors_there_were_come_back_bit_for_bit() {
+    let sides = [16, 16, 16];
+    let first = windy(sides, 0.3, None);
+    let mut singular = first.clone();
+    singular.values_mut().fill(0.0);
+    let solution = |lu: &SparseLu<f64>| {
+        let mut x = random_vector::<f64>(first.nrows(), 1);
+        lu.solve_vec_in_place(&mut x);
+        x
+    };
+    // By blocks, then by faer's supernodes, to which blocks give way once for all.
+    for next in [windy(sides, -0.2, Some(5.0)), windy(sides, 0.4, Some(1e-13))] {
+        let mut lu = SparseLu::new(&first).unwrap();
+        lu.refactor(&next).unwrap();
+        // Once as it began from the first, and once from where that led to.
+        for _ in 0..2 {
+            let before = solution(&lu);
+            assert!(lu.refactor(&singular).is_err());
+            assert!(solution(&lu).iter().all(|v| v.is_nan()));
+            lu.refactor(&next).unwrap();
+            assert!(solution(&lu).iter().zip(&before).all(|(x, y)| x.to_bits() == y.to_bits()));
+            lu.refactor(&next).unwrap();
+        }
+    }
+}
+
+#[test]
 fn blocks_that_grow_give_way_to_pivoting_over_all_rows() {
     // Next to nothing on the diagonal: no pivot inside small supernodes.
     let a = windy([17, 17, 17], 0.4, Some(1e-13));

@@ -171,8 +171,8 @@ impl<T: Scalar> Factors<T> {
             (Self::Thomas(factors), Block::Tridiagonal(t)) => {
                 factors.refactor(t).is_ok() && factors.stats().growth <= GROWTH
             }
-            (Self::Band(factors), Block::Band(band)) => factors.refactor(band).is_ok(),
-            (Self::Dense(factors), Block::Dense(dense)) => factors.refactor(dense).is_ok(),
+            (Self::Band(factors), Block::Band(band)) => (**factors).refactor(band).is_ok(),
+            (Self::Dense(factors), Block::Dense(dense)) => (**factors).refactor(dense).is_ok(),
             _ => false,
         };
         if !done {

@@ -22,11 +22,11 @@ use std::sync::{Mutex, PoisonError};
 
 use bt_direct::rbt::{Eliminated, Judge};
 use bt_direct::{
-    Butterfly, FactorError, FactorStats, Factorization, Fallback, FallbackReason, LogDet, PartialPivotLu, Rbt,
+    Butterfly, FactorError, FactorStats, Factorization, Fallback, FallbackReason, Given, LogDet, PartialPivotLu, Rbt,
     RbtOptions,
 };
-use bt_formats::{Error as InputError, Op, RealScalar, one, zero};
-use faer::{MatMut, MatRef};
+use bt_formats::{Error as InputError, Monitor, Op, RealScalar, one, zero};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
@@ -499,6 +499,14 @@ impl<T: DeviceScalar> Factorization<T> for DeviceRbt<T> {
             Some(lu) => lu.solve_op_in_place(op, x),
             None => self.solve_with_butterflies(op, x),
         }
+    }
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> bt_direct::Result<()> {
+        let mut own = Mat::new();
+        Self::refactor(self, a.dense(&mut own)?).map_err(|e| match e {
+            DeviceError::Input(e) => FactorError::Input(e),
+            DeviceError::Factor(e) => e,
+            other => FactorError::Failed { method: METHOD, reason: other.to_string() },
+        })
     }
     fn stats(&self) -> FactorStats {
         self.pivoted().map_or(self.stats, |lu| {

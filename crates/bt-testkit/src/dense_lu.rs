@@ -3,8 +3,8 @@
 //! Golub & Van Loan, Matrix Computations, 4th ed., algorithm 3.4.1 (outer products). n² values and n row indices;
 //! 2n³/3 operations. It shows what the contract asks for, and tests of the suites bend it to break one rule at a time.
 
-use bt_direct::{FactorError, FactorStats, Factorization, LogDet, SingularKind, Singularity};
-use bt_formats::{Matrix, Op, RealScalar, Scalar, one, zero};
+use bt_direct::{DenseMatrix, FactorError, FactorStats, Factorization, Given, LogDet, SingularKind, Singularity};
+use bt_formats::{Error, Matrix, Monitor, Op, RealScalar, Scalar, one, zero};
 use faer::{Mat, MatMut};
 
 /// P·A = L·U.
@@ -134,6 +134,19 @@ impl<T: Scalar> Factorization<T> for DenseLu<T> {
                 }
             }
         }
+    }
+
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<(), FactorError> {
+        let mut own = Mat::new();
+        let a = a.dense(&mut own)?;
+        if a.nrows() != self.n() {
+            let (what, expected, found) = ("size of the matrix", self.n(), a.nrows());
+            return Err(Error::DimensionMismatch { what, expected, found }.into());
+        }
+        Self::refactor(self, &DenseMatrix::new(a)).inspect_err(|_| {
+            self.lu.fill(T::from_parts(f64::NAN, 0.0));
+            self.swaps.iter_mut().enumerate().for_each(|(k, p)| *p = k);
+        })
     }
 
     fn stats(&self) -> FactorStats {

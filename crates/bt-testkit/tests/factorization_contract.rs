@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bt_direct::{FactorError, FactorStats, Factorization, LogDet};
-use bt_formats::{Csr, Op, RealScalar, Scalar, c32, c64, one, zero};
+use bt_direct::{FactorError, FactorStats, Factorization, Given, LogDet};
+use bt_formats::{Csr, Monitor, Op, RealScalar, Scalar, c32, c64, one, zero};
 use bt_testkit::alloc::CountingAllocator;
-use bt_testkit::contract::{factorization_contract, refactor_contract};
+use bt_testkit::contract::{dyn_refactor_contract, factorization_contract, refactor_contract};
 use bt_testkit::strategies::{square, well_conditioned};
 use bt_testkit::{DenseLu, Expect, catalogue};
 use faer::MatMut;
@@ -33,7 +33,15 @@ enum Fault {
     WrongRcond,
     WrongNorm,
     WrongName,
+    KeepsValues,
+    TakesAnySize,
+    HidesErrors,
+    StaysUsable,
+    NeverRecovers,
 }
+
+const REFACTOR_FAULTS: [Fault; 5] =
+    [Fault::KeepsValues, Fault::TakesAnySize, Fault::HidesErrors, Fault::StaysUsable, Fault::NeverRecovers];
 
 const FAULTS: [Fault; 15] = [
     Fault::TransposeIsIdentity,
@@ -57,11 +65,13 @@ struct Faulty<T: Scalar> {
     lu: DenseLu<T>,
     fault: Fault,
     calls: AtomicUsize,
+    /// Whether a refactorisation has failed.
+    failed: bool,
 }
 
 impl<T: Scalar> Faulty<T> {
     fn new(a: &Csr<T>, fault: Fault) -> Self {
-        Self { lu: DenseLu::new(a).unwrap(), fault, calls: AtomicUsize::new(0) }
+        Self { lu: DenseLu::new(a).unwrap(), fault, calls: AtomicUsize::new(0), failed: false }
     }
 }
 
@@ -102,6 +112,28 @@ impl<T: Scalar> Factorization<T> for Faulty<T> {
     fn solve_transpose_in_place(&self, x: MatMut<'_, T>) {
         let op = if self.fault == Fault::WrongName { Op::Identity } else { Op::Transpose };
         self.solve_op_in_place(op, x);
+    }
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<(), FactorError> {
+        match self.fault {
+            Fault::KeepsValues => Ok(()),
+            Fault::TakesAnySize if a.shape().0 != self.n() => Ok(()),
+            Fault::HidesErrors => Factorization::refactor(&mut self.lu, a, monitor).or(Ok(())),
+            // The factors of a matrix that was not asked for.
+            Fault::StaysUsable => {
+                let done = Factorization::refactor(&mut self.lu, a, monitor);
+                if done.is_err() {
+                    let other = catalogue::toeplitz::<T>(self.n(), -1.0, 4.0, -1.0);
+                    self.lu = DenseLu::new(&other)?;
+                }
+                done
+            }
+            Fault::NeverRecovers if self.failed => Err(FactorError::Stopped),
+            _ => {
+                let done = Factorization::refactor(&mut self.lu, a, monitor);
+                self.failed |= done.is_err();
+                done
+            }
+        }
     }
     fn stats(&self) -> FactorStats {
         let stats = self.lu.stats();
@@ -191,6 +223,24 @@ fn refactorisation() {
         if last.get() == 3 { Ok(()) } else { f.refactor(a) }
     });
     assert!(stale.is_err());
+}
+
+#[test]
+fn refactorisation_as_dyn() {
+    let (first, second, singular) = family();
+    let dense = second.to_dense();
+    let large = catalogue::toeplitz::<f64>(18, -1.0, 4.0, -1.0);
+    let reference = DenseLu::new(&second).unwrap();
+    let verdict = |fault| {
+        let mut f: Box<dyn Factorization<f64>> = Box::new(Faulty::new(&first, fault));
+        let forms = [Given::Csr(&second), Given::Dense(dense.as_ref())];
+        let (singular, refused) = (Some(Given::Csr(&singular)), [Given::Csr(&large)]);
+        dyn_refactor_contract(&mut f, Given::Csr(&first), &forms, singular, &refused, &reference)
+    };
+    verdict(Fault::None).unwrap();
+    for fault in REFACTOR_FAULTS {
+        assert!(verdict(fault).is_err(), "{fault:?} was not found");
+    }
 }
 
 proptest! {

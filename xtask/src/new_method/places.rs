@@ -38,6 +38,11 @@ pub(super) fn places(name: &Name, registry: &str) -> Vec<Place> {
             ),
         ),
         Place::new(
+            "crates/bt-direct/tests/refactor.rs",
+            "its name in the imports, a line in check_all",
+            format!("band.check(\"{kebab}\", All, |a| Ok(boxed({camel}::new(&*Given::Csr(a).band(kl, ku)?)?)))?;"),
+        ),
+        Place::new(
             "crates/blocktri/src/direct.rs",
             format!(
                 "its name in the imports and in `use Direct::{{…}}`; the variant, the row of DIRECT{}, and how it is made of A",

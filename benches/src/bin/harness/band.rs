@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use bt_direct::{BandLu, BandLuNoPivot, FactorError, Factorization};
+use bt_direct::{BandLu, BandLuNoPivot, Factorization, Given};
 use bt_formats::{Band, Csr, Op, certify};
 use faer::{Mat, MatMut};
 use serde_json::{Map, Value};
@@ -14,26 +14,9 @@ use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result};
 
-/// A factorization that takes the matrix again and again in the same memory.
-pub trait Refactor: Factorization<f64> {
-    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError>;
-}
-
-impl Refactor for BandLu<f64> {
-    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError> {
-        Self::refactor(self, a)
-    }
-}
-
-impl Refactor for BandLuNoPivot<f64> {
-    fn refactor(&mut self, a: &Band<f64>) -> std::result::Result<(), FactorError> {
-        Self::refactor(self, a)
-    }
-}
-
 struct Solver<'a> {
     name: &'static str,
-    lu: Box<dyn Refactor>,
+    lu: Box<dyn Factorization<f64>>,
     matrix: &'a Band<f64>,
     /// What the band was made from.
     sparse: Option<&'a Csr<f64>>,
@@ -63,7 +46,7 @@ impl Contestant for Solver<'_> {
         let n = self.matrix.n();
         match (phase, self.sparse) {
             // As among the peers, the copy of the matrix that LAPACK overwrites is made outside; ours is part of it.
-            (0, _) => self.lu.refactor(self.matrix)?,
+            (0, _) => self.lu.refactor(Given::Band(self.matrix), &mut ())?,
             (1, _) => self.lu.solve_vec_in_place(&mut self.x),
             (_, Some(a)) => drop(black_box(Band::from_csr(a)?)),
             (_, None) => {
@@ -120,7 +103,7 @@ pub fn contestants<'a>(
 
 fn contestant<'a>(
     name: &'static str,
-    lu: Box<dyn Refactor>,
+    lu: Box<dyn Factorization<f64>>,
     matrix: &'a Band<f64>,
     sparse: Option<&'a Csr<f64>>,
     rhs: &'a [f64],

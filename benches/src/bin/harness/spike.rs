@@ -2,19 +2,11 @@
 //! `blocktri-spike-truncated-P`. What truncation drops shows in the error, which is that of one solve, not refined.
 
 use bt_direct::spike::{PartitionSolver, Partitions, ReducedSystem};
-use bt_direct::{FactorError, Spike, SpikeOptions};
+use bt_direct::{Factorization, Spike, SpikeOptions};
 use bt_formats::Band;
 
-use crate::band::Refactor;
-
-impl Refactor for Spike<f64> {
-    fn refactor(&mut self, a: &Band<f64>) -> Result<(), FactorError> {
-        Self::refactor(self, a)
-    }
-}
-
 /// The variants that can factor the matrix.
-pub fn contestants(case: &str, a: &Band<f64>) -> Vec<(&'static str, Box<dyn Refactor>)> {
+pub fn contestants(case: &str, a: &Band<f64>) -> Vec<(&'static str, Box<dyn Factorization<f64>>)> {
     let truncated = ReducedSystem::truncated::<f64>();
     let variants = [
         ("blocktri-spike-1", 1, ReducedSystem::Recursive),
@@ -23,7 +15,7 @@ pub fn contestants(case: &str, a: &Band<f64>) -> Vec<(&'static str, Box<dyn Refa
         ("blocktri-spike-truncated-2", 2, truncated),
         ("blocktri-spike-truncated-4", 4, truncated),
     ];
-    let mut out: Vec<(&'static str, Box<dyn Refactor>)> = Vec::new();
+    let mut out: Vec<(&'static str, Box<dyn Factorization<f64>>)> = Vec::new();
     for (name, p, reduced) in variants {
         let partitions = Partitions::Balanced(p);
         let options = SpikeOptions { partitions, reduced, solver: PartitionSolver::Pivoted, ..SpikeOptions::default() };

@@ -40,6 +40,7 @@ use faer::MatMut;
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines;
 use crate::tridiagonal_lu::{check_size, reserve};
 use end::{Direction, End, Place, Shape};
@@ -468,6 +469,10 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
             [one] => substitution::solve(one.triangles(), op, x),
             parts => solve_two_ended(parts, op, x),
         }
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.band(self.kl, self.ku)?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -32,11 +32,12 @@ mod solve;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use bt_formats::{BlockTridiagonal, Error, Matrix, Monitor, Op, Partition, Scalar, zero};
+use bt_formats::{BlockTridiagonal, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::reserve;
 use front::{Front, Workspace};
 
@@ -326,6 +327,11 @@ impl<T: Scalar> Factorization<T> for BlockCyclicReduction<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.solve(op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let a = a.blocks(&self.partition, HybridLayout::default())?;
+        self.refactor_with_monitor(&a, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

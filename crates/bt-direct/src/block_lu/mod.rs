@@ -51,6 +51,7 @@ use faer::{MatMut, MatRef};
 
 use crate::error::{self, FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines::Lines;
 use crate::tridiagonal_lu::reserve;
 use factor::{Record, Work};
@@ -463,6 +464,11 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.solve(op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let a = a.blocks(&self.order.partition, Self::layout(&self.order.partition))?;
+        self.refactor_with_monitor(&a, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

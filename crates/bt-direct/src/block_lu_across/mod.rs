@@ -21,13 +21,14 @@
 mod panel;
 mod solve;
 
-use bt_formats::{BlockTridiagonal, Error, Monitor, Op, Partition, Progress, RealScalar, Scalar};
+use bt_formats::{BlockTridiagonal, Error, HybridLayout, Monitor, Op, Partition, Progress, RealScalar, Scalar};
 use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef};
 
 use crate::block_lu::measure::measure;
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::{reserve, zeros};
 use panel::{Panel, Trailing};
 
@@ -299,6 +300,11 @@ impl<T: Scalar> Factorization<T> for BlockLuAcross<T> {
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
         self.solve(op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let a = a.blocks(&self.partition, HybridLayout::default())?;
+        self.refactor_with_monitor(&a, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -24,7 +24,9 @@
 
 mod core;
 
-use bt_formats::{BlockTridiagonal, Error, LinearOperator, Monitor, Op, Par, Partition, RealScalar, Scalar, one};
+use bt_formats::{
+    BlockTridiagonal, Error, HybridLayout, LinearOperator, Monitor, Op, Par, Partition, RealScalar, Scalar, one,
+};
 use faer::MatMut;
 
 use self::core::{Core, Place};
@@ -34,6 +36,7 @@ use crate::butterfly::{Butterfly, MAX_DEPTH};
 use crate::dense::Norms;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::nopivot::kernels::lanes;
 use crate::nopivot::{Stop, times};
 use crate::rbt::{Checks, Fallback, FallbackReason, RbtOptions, trial_rhs};
@@ -329,6 +332,11 @@ impl<T: Scalar> Factorization<T> for BlockRbt<T> {
             Some(lu) => lu.solve_op_in_place(op, x),
             None => self.solve_with_butterflies(op, x),
         }
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let a = a.blocks(&self.partition, HybridLayout::default())?;
+        self.refactor_with_monitor(&a, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.pivoted().map_or(self.stats, |lu| {

@@ -1,7 +1,8 @@
 //! Periodic and arrowhead block-tridiagonal matrices: a border around block LU.
 
 use bt_formats::{
-    BlockTridiagonal, Coo, Csr, Error, HybridLayout, LinearOperator, Matrix, Op, Partition, RealScalar, Scalar, zero,
+    BlockTridiagonal, Coo, Csr, Error, HybridLayout, LinearOperator, Matrix, Monitor, Op, Partition, RealScalar,
+    Scalar, zero,
 };
 use faer::{Mat, MatMut};
 
@@ -9,6 +10,7 @@ use super::{Border, Bordered, Deflation};
 use crate::block_lu::BlockLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::check_size;
 
 /// A factored matrix whose last rows and columns border a block-tridiagonal one.
@@ -177,7 +179,7 @@ impl<T: Scalar> BorderedBlocks<T> {
 }
 
 /// E, F, C from the rows of A.
-fn fill_border<T: Scalar>(a: &Csr<T>, n: usize, e: &mut Mat<T>, f: &mut Mat<T>, c: &mut Mat<T>) {
+pub(super) fn fill_border<T: Scalar>(a: &Csr<T>, n: usize, e: &mut Mat<T>, f: &mut Mat<T>, c: &mut Mat<T>) {
     e.fill(zero());
     f.fill(zero());
     c.fill(zero());
@@ -233,6 +235,10 @@ impl<T: Scalar> Factorization<T> for BorderedBlocks<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         self.factors.solve_op_in_place(op, x);
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {
+        self.refactor(&*a.csr()?)
     }
     fn stats(&self) -> FactorStats {
         self.factors.stats()

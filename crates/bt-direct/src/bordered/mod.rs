@@ -34,14 +34,15 @@ pub use blocks::BorderedBlocks;
 
 use std::sync::{Mutex, PoisonError};
 
-use bt_formats::{Error, Matrix, Op, RealScalar, Scalar, one, zero};
+use bt_formats::{Csr, Error, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, one, zero};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::block_cyclic::front::{Front, FrontMut, Workspace, largest};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::lines;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
@@ -446,6 +447,19 @@ fn check_finite<T: Scalar>(part: MatRef<'_, T>, row: usize, col: usize) -> Resul
     Ok(max)
 }
 
+/// The first n rows and columns of A, with the zeros that it stores.
+fn leading<T: Scalar>(a: &Csr<T>, n: usize) -> Result<Csr<T>> {
+    let (mut ptr, mut idx, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        let (cols, row) = a.row(i);
+        let inside = cols.partition_point(|&j| (j as usize) < n);
+        idx.extend_from_slice(&cols[..inside]);
+        values.extend_from_slice(&row[..inside]);
+        ptr.push(idx.len() as u32);
+    }
+    Ok(Csr::new(n, n, ptr, idx, values)?)
+}
+
 fn too_large(n: usize, p: usize) -> FactorError {
     Error::TooLarge {
         what: "a bordered factorization",
@@ -502,6 +516,19 @@ impl<T: Scalar, F: Factorization<T>> Factorization<T> for Bordered<T, F> {
             }
         }
         lock().push(y);
+    }
+    /// The leading n rows and columns are T, which the factors of T are given by compressed rows; E, F and C are copied.
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let (n, q) = (self.n, self.q);
+        let a = a.csr()?;
+        check_size("size of the matrix", n + q, a.nrows())?;
+        check_size("columns of the matrix", n + q, a.ncols())?;
+        let t = leading(&a, n)?;
+        let (mut e, mut f, mut c) = (Mat::zeros(n, q), Mat::zeros(q, n), Mat::zeros(q, q));
+        blocks::fill_border(&a, n, &mut e, &mut f, &mut c);
+        let update = |inner: &mut F| inner.refactor(Given::Csr(&t), monitor);
+        Self::refactor(self, &t, update, e.as_ref(), f.as_ref(), c.as_ref())
     }
     fn stats(&self) -> FactorStats {
         self.stats

@@ -19,11 +19,12 @@ mod gaussian;
 use std::marker::PhantomData;
 
 use bt_formats::{Error, Monitor, Op, Par, Progress, RealScalar, Scalar, memory};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::dense::norms_or_overflow;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 use gaussian::{Gaussian, Parts};
 
@@ -86,6 +87,8 @@ pub struct ExactLu<T: Scalar> {
     /// Whether P is odd.
     is_odd: bool,
     stats: FactorStats,
+    /// Whether the last refactorisation failed.
+    failed: bool,
     scalar: PhantomData<T>,
 }
 
@@ -136,7 +139,7 @@ impl<T: Scalar> ExactLu<T> {
         }));
         order.extend(0..n as u32);
         let (stats, is_odd) = (FactorStats::default(), false);
-        let mut lu = Self { n, rows, cols, values, order, is_odd, stats, scalar: PhantomData };
+        let mut lu = Self { n, rows, cols, values, order, is_odd, stats, failed: false, scalar: PhantomData };
         lu.eliminate(monitor)?;
         let bytes: u64 = lu.values.iter().map(|v| v.bits() / 8).sum();
         lu.stats = FactorStats {
@@ -149,6 +152,31 @@ impl<T: Scalar> ExactLu<T> {
             flops: 2.0 / 3.0 * (n as f64).powi(3),
         };
         Ok(lu)
+    }
+
+    /// Factors another matrix of the same size, anew: integers take what memory they need. After an error the factors are void: solves
+    /// give NaN until a refactorisation succeeds.
+    ///
+    /// # Errors
+    /// As [`ExactLu::new`], and [`FactorError::Input`] on another size.
+    pub fn refactor(&mut self, a: MatRef<'_, T>) -> Result<()> {
+        self.refactor_with_monitor(a, &mut ())
+    }
+
+    /// Like [`ExactLu::refactor`], observed at every column.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    #[inline(never)]
+    pub fn refactor_with_monitor(&mut self, a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        check_size("size of the matrix", self.n, a.nrows())?;
+        check_size("columns of the matrix", self.n, a.ncols())?;
+        // The numbers that there are make place for the new ones.
+        self.failed = true;
+        self.values = Vec::new();
+        self.stats = self.stats.void();
+        *self = Self::with_monitor(a, monitor)?;
+        Ok(())
     }
 
     /// Products of 64-bit words that the factorization takes at most, some nanoseconds each.
@@ -267,7 +295,7 @@ impl<T: Scalar> Factorization<T> for ExactLu<T> {
         let conj = |v: Gaussian| if op == Op::Adjoint { v.conj() } else { v };
         let det = self.determinant();
         for_each_column(x, |x| {
-            if x.iter().any(|&v| !Scalar::is_finite(v)) {
+            if self.failed || x.iter().any(|&v| !Scalar::is_finite(v)) {
                 return x.fill(T::from_parts(f64::NAN, f64::NAN));
             }
             let b: Vec<Parts> = x.iter().map(|&v| Parts::new(v)).collect();
@@ -281,11 +309,19 @@ impl<T: Scalar> Factorization<T> for ExactLu<T> {
         });
     }
 
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut own = Mat::new();
+        self.refactor_with_monitor(a.dense(&mut own)?, monitor)
+    }
+
     fn stats(&self) -> FactorStats {
         self.stats
     }
 
     fn log_det(&self) -> LogDet<T> {
+        if self.failed {
+            return LogDet::void();
+        }
         let (value, bits) = self.determinant().scaled::<T>();
         let mut det = LogDet::one();
         det.multiply(value);
@@ -301,7 +337,7 @@ impl<T: Scalar> Factorization<T> for ExactLu<T> {
 #[cfg(test)]
 mod tests {
     use bt_formats::c64;
-    use faer::{Mat, mat};
+    use faer::mat;
 
     use super::*;
     use crate::DoubledLu;

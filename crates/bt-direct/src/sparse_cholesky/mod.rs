@@ -31,6 +31,7 @@ pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::guard::quietly;
 use crate::tridiagonal_lu::zeros;
 
@@ -325,6 +326,11 @@ impl<T: Scalar> Factorization<T> for SparseCholesky<T> {
             |_, v| v,
             |x, stack| self.solve_in_order(conj, x, stack),
         );
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.csr()?, monitor)
     }
 
     fn stats(&self) -> FactorStats {

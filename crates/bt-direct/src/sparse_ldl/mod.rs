@@ -24,6 +24,7 @@ use faer::{Conj, MatMut, Par, Spec};
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::refine::unit_roundoff;
@@ -338,6 +339,11 @@ impl<T: Scalar> Factorization<T> for SparseLdl<T> {
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
         let scaled = |i: usize, v: T| v * T::from_real(self.scale[i]);
         self.buffers.solve((structure, &self.order), x, scaled, |x, stack| self.solve_in_order(conj, x, stack));
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.csr()?, monitor)
     }
 
     fn stats(&self) -> FactorStats {

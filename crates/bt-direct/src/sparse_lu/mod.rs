@@ -38,6 +38,7 @@ use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::refine::unit_roundoff;
 
 const METHOD: &str = "sparse-lu";
@@ -105,11 +106,25 @@ pub struct SparseLu<T: Scalar> {
     /// Supernodal factors on the symmetric pattern, or else faer's, where fill makes them worth it; then `factors` is empty.
     blocked: Option<Blocked<T>>,
     supernodal: Option<Supernodal<T>>,
+    /// How the last elimination that succeeded began, and whether none has since.
+    began: Way,
+    failed: bool,
     norm_one: f64,
     /// max |R·A·C|.
     norm_max: f64,
     /// Work vectors of solves: one per thread that has solved at the same time.
     scratch: Mutex<Vec<Vec<T>>>,
+}
+
+/// What the factors of the matrix before decide for the next one of its pattern.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// Nothing: by columns if that is cheap, else by supernodes.
+    Open,
+    /// By supernodes of the symmetric pattern, while growth allows it.
+    Blocked,
+    /// By faer's supernodes.
+    Supernodal,
 }
 
 impl<T: Scalar> SparseLu<T> {
@@ -151,6 +166,8 @@ impl<T: Scalar> SparseLu<T> {
             factors: Simplicial::default(),
             blocked: None,
             supernodal: None,
+            began: Way::Open,
+            failed: false,
             norm_one: 0.0,
             norm_max: 0.0,
             scratch: Mutex::new(Vec::with_capacity(64)),
@@ -231,33 +248,54 @@ impl<T: Scalar> SparseLu<T> {
     }
 
     fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
-        let outcome = self.eliminate_either_way(monitor);
-        if outcome.is_err() {
+        // After a failure as before it, so that the matrix before has its factors again, bit for bit.
+        let way = match (&self.blocked, &self.supernodal) {
+            _ if self.failed => self.began,
+            (Some(_), _) => Way::Blocked,
+            (_, Some(_)) => Way::Supernodal,
+            (None, None) => Way::Open,
+        };
+        let outcome = self.eliminate_either_way(way, monitor);
+        self.failed = outcome.is_err();
+        if self.failed {
             self.blocked = None;
             self.supernodal = None;
             self.factors.invalidate(self.a.n());
+        } else {
+            self.began = way;
         }
         outcome
     }
 
-    fn eliminate_either_way(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
+    fn eliminate_either_way(&mut self, way: Way, monitor: &mut dyn Monitor) -> Result<()> {
         let (a, (per_entry, always)) = (&self.a, COLUMN_FLOPS);
         let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
         // Once by blocks, so for the same pattern, as long as growth allows it.
-        if let Some(blocked) = &mut self.blocked {
-            match blocked.factor(a, self.norm_max, growth_limit, monitor) {
-                Outcome::Sound => return Ok(()),
-                Outcome::Stopped => return Err(FactorError::Stopped),
-                Outcome::Unsound => {}
+        if way == Way::Blocked {
+            let mut blocked = self.blocked.take().or_else(|| Blocked::new(a, &self.ordering));
+            match blocked.as_mut().map(|b| b.factor(a, self.norm_max, growth_limit, monitor)) {
+                Some(Outcome::Sound) => {
+                    self.factors = Simplicial::default();
+                    self.blocked = blocked;
+                    return Ok(());
+                }
+                Some(Outcome::Stopped) => return Err(FactorError::Stopped),
+                Some(Outcome::Unsound) | None => drop(blocked),
             }
-            self.blocked = None;
             self.supernodal = Supernodal::new(a, WIDE);
             if self.supernodal.is_some() {
+                self.factors = Simplicial::default();
                 return observed(monitor, a.n());
             }
         }
         // Once supernodal, always so: the pattern is the same.
-        if self.supernodal.is_none() {
+        if way == Way::Supernodal {
+            let made = match self.supernodal.take() {
+                Some(mut lu) => lu.factor(a).then_some(lu),
+                None => Supernodal::new(a, WIDE),
+            };
+            self.supernodal = made;
+        } else {
             let per_entry = per_entry * a.row_idx.len() as f64;
             // What was counted without interchanges may be left a few times over before dense kernels are tried.
             let counted = if self.ordering.flops <= COUNTED_FLOPS { 4.0 * self.ordering.flops } else { 0.0 };
@@ -282,8 +320,6 @@ impl<T: Scalar> SparseLu<T> {
                 }
             }
             self.supernodal = Supernodal::new(a, WIDE);
-        } else if !self.supernodal.as_mut().is_some_and(|lu| lu.factor(a)) {
-            self.supernodal = None;
         }
         if self.supernodal.is_some() {
             self.factors = Simplicial::default();
@@ -437,6 +473,11 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             self.solve_columns::<1>(op, x.as_mut().subcols_mut(j, 1), &mut work);
         }
         self.put_scratch(work);
+    }
+
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.csr()?, monitor)
     }
 
     fn stats(&self) -> FactorStats {

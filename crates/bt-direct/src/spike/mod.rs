@@ -27,12 +27,15 @@ mod source;
 pub(crate) mod sweep;
 mod tridiagonal;
 
-use bt_formats::{Band, BlockTridiagonal, Error, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar};
+use bt_formats::{
+    Band, BlockTridiagonal, Error, HybridLayout, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar,
+};
 use faer::MatMut;
 
 use crate::band_nopivot::Boosting;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::refine::unit_roundoff;
 use crate::tridiagonal_lu::{check_size, for_each_column};
 pub use auto::Choice;
@@ -511,6 +514,16 @@ impl<T: Scalar> Factorization<T> for Spike<T> {
             }
             self.reduced.solve(op, &self.layout, &self.parts, x.as_mut());
             sweep::partitions(&self.parts, op, x, par);
+        }
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        match &self.shape {
+            Shape::Band { kl, ku } => self.refactor_with_monitor(&*a.band(*kl, *ku)?, monitor),
+            Shape::Blocks(partition) => {
+                let a = a.blocks(partition, HybridLayout::default())?;
+                self.refactor_blocks_with_monitor(&a, monitor)
+            }
         }
     }
     fn stats(&self) -> FactorStats {

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use bt_direct::Factorization;
-use bt_formats::{Matrix, Op, Scalar, c64, certify, zero};
+use bt_direct::{Factorization, Given};
+use bt_formats::{Matrix, Op, RealScalar, Scalar, c64, certify, zero};
 use faer::{Mat, MatMut, MatRef};
 
 use super::{OPS, ensure, in_pools, must_panic, same_bits, unit_roundoff};
@@ -207,7 +207,47 @@ pub fn refactor_contract<T: Scalar, A: Matrix<T>, F: Factorization<T>, E: Displa
     ensure(same_bits(&solution(&f), &first_bits), || "back at the first matrix, the bits are not the first ones".into())
 }
 
-fn solution<T: Scalar>(f: &impl Factorization<T>) -> Vec<T> {
+/// Checks [`Factorization::refactor`] of factors behind `dyn`:
+///
+/// 1. the second matrix, in each of the forms it is given in, makes `reference` of them, with the same bits;
+/// 2. each of `refused` is an error, and leaves the bits there were or factors whose solves are NaN;
+/// 3. after the singular matrix, an error too, solves are NaN;
+/// 4. from there back to the first matrix, the bits are those of the beginning.
+///
+/// # Errors
+/// The first breach.
+pub fn dyn_refactor_contract<T: Scalar>(
+    f: &mut dyn Factorization<T>,
+    first: Given<'_, T>,
+    second: &[Given<'_, T>],
+    singular: Option<Given<'_, T>>,
+    refused: &[Given<'_, T>],
+    reference: &dyn Factorization<T>,
+) -> Result<(), String> {
+    let (first_bits, expected) = (solution(f), solution(reference));
+    for (k, &form) in second.iter().enumerate() {
+        f.refactor(form, &mut ()).map_err(|e| format!("form {k} of the second matrix: {e}"))?;
+        ensure(same_bits(&solution(f), &expected), || format!("form {k} of the second matrix: other bits"))?;
+    }
+    for (k, &other) in refused.iter().enumerate() {
+        let before = solution(f);
+        ensure(f.refactor(other, &mut ()).is_err(), || format!("matrix {k} of those to be refused was taken"))?;
+        let after = solution(f);
+        ensure(same_bits(&before, &after) || is_void(&after), || format!("refused matrix {k} left other factors"))?;
+    }
+    if let Some(singular) = singular {
+        ensure(f.refactor(singular, &mut ()).is_err(), || "a singular matrix was taken without an error".into())?;
+        ensure(is_void(&solution(f)), || "after the singular matrix solves are not NaN".into())?;
+    }
+    f.refactor(first, &mut ()).map_err(|e| format!("back to the first matrix: {e}"))?;
+    ensure(same_bits(&solution(f), &first_bits), || "back at the first matrix, the bits are not the first ones".into())
+}
+
+fn is_void<T: Scalar>(x: &[T]) -> bool {
+    x.iter().any(|v| v.re().to_f64().is_nan())
+}
+
+fn solution<T: Scalar>(f: &(impl Factorization<T> + ?Sized)) -> Vec<T> {
     let mut x = x_star(f.n());
     f.solve_vec_in_place(&mut x);
     x

@@ -8,7 +8,7 @@ mod operator;
 mod preconditioner;
 mod units;
 
-pub use factorization::{factorization_contract, refactor_contract};
+pub use factorization::{dyn_refactor_contract, factorization_contract, refactor_contract};
 pub use operator::operator_contract;
 pub use preconditioner::{Claim, preconditioner_contract, preconditioner_contract_to};
 pub use units::{

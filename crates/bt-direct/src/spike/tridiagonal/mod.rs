@@ -41,6 +41,7 @@ use super::sweep::join;
 use crate::band_lu::BandLu;
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
+use crate::given::Given;
 use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, reserve};
 
 /// How the interior of a partition is eliminated.
@@ -473,6 +474,10 @@ impl<T: Scalar> Factorization<T> for TridiagonalSpike<T> {
                 Steps::Multipliers(steps) => self.solve_column(steps, op, x, buffer),
             });
         });
+    }
+    #[inline(never)]
+    fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        self.refactor_with_monitor(&*a.tridiagonal()?, monitor)
     }
     fn stats(&self) -> FactorStats {
         self.stats

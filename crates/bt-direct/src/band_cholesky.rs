@@ -140,7 +140,7 @@ impl<T: Scalar> BandCholesky<T> {
         for col in columns {
             let below = self.k.min(self.n - 1 - col);
             let start = self.at(col, col);
-            let lower = &mut self.values[start..start + below + 1];
+            let lower = &mut self.values[start..=start + below];
             let mut is_fine = true;
             if both && self.k >= panels::PANELS_FROM {
                 let ahead = (col + AHEAD) * ldab + a.kl();

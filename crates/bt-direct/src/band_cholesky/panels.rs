@@ -211,10 +211,9 @@ impl<T: Scalar> Strip<'_, T> {
                 let (ys, rest) = c.values[start..start + len].as_chunks_mut::<WIDTH>();
                 let m = ys.len();
                 let mut factors = [zero::<T>(); WIDTH];
-                let mut xs = [&[[zero::<T>(); WIDTH]; 0][..]; WIDTH];
+                let xs: [&[[T; WIDTH]]; WIDTH] = from_fn(|p| &panel[p * rows + at..][..m * WIDTH].as_chunks().0[..m]);
                 for p in 0..WIDTH {
                     factors[p] = -Scalar::conj(panel[p * rows + at]);
-                    xs[p] = &panel[p * rows + at..][..m * WIDTH].as_chunks().0[..m];
                 }
                 for q in 0..m {
                     let mut sums = ys[q];

@@ -1,10 +1,10 @@
 //! Cases of kind band: factor, solve, and all right-hand sides at once; sparse ones in their own order, with the copy into the
-//! band as `+setup`. Contestants `blocktri-band-lu` and, where elimination without interchanges keeps its digits,
-//! `blocktri-band-lu-nopivot`.
+//! band as `+setup`. Contestants `blocktri-band-lu`; where elimination without interchanges keeps its digits, `blocktri-band-lu-nopivot`;
+//! of Hermitian positive definite matrices `blocktri-band-cholesky`.
 
 use std::hint::black_box;
 
-use bt_direct::{BandLu, BandLuNoPivot, Factorization, Given};
+use bt_direct::{BandCholesky, BandLu, BandLuNoPivot, Factorization, Given};
 use bt_formats::{Band, Csr, Op, certify};
 use faer::{Mat, MatMut};
 use serde_json::{Map, Value};
@@ -85,7 +85,7 @@ fn matrix(problem: &Problem) -> Result<Band<f64>> {
     Ok(a)
 }
 
-/// Band LU with and, where that keeps its digits, without pivoting. For a band made from `sparse`, one right-hand side.
+/// Band LU with and, where that keeps its digits, without pivoting; Cholesky where it factors. For a band made from `sparse`, one right-hand side.
 pub fn contestants<'a>(
     case: &str,
     a: &'a Band<f64>,
@@ -97,6 +97,9 @@ pub fn contestants<'a>(
     match BandLuNoPivot::new(a) {
         Ok(lu) => contestants.push(solver("blocktri-band-lu-nopivot", Box::new(lu))),
         Err(why) => eprintln!("{case}: {why}"),
+    }
+    if let Ok(cholesky) = BandCholesky::new(a) {
+        contestants.push(solver("blocktri-band-cholesky", Box::new(cholesky)));
     }
     Ok(contestants)
 }

@@ -143,8 +143,10 @@ fn dense<T: Scalar, F: Factorization<T>>(
     factor(&d).map_err(|e| match e {
         // A itself may be regular.
         FactorError::Singular(place) => {
-            let reason =
-                format!("the last Schur complement, of {n} rows, is singular even with a shift ({place}); drop less");
+            let column = place.column;
+            let reason = format!(
+                "the last Schur complement, of {n} rows, has no pivot in its column {column} (from 0), even with a shift; drop less"
+            );
             FactorError::breakdown("arms", None, reason)
         }
         other => nowhere(other),

@@ -56,6 +56,8 @@ pub struct BandCholesky<T: Scalar> {
     values: Vec<T>,
     /// Σᵢ|aᵢⱼ| of each column, of which only the lower half is stored.
     sums: Vec<T::Real>,
+    /// Room for a panel.
+    panel: Vec<[T; panels::WIDTH]>,
     stats: FactorStats,
 }
 
@@ -111,7 +113,8 @@ impl<T: Scalar> BandCholesky<T> {
         let mut sums = Vec::new();
         reserve(&mut sums, n)?;
         sums.resize(n, zero());
-        Ok(Self { n, k, ld, diagonal, values, sums, stats: FactorStats::default() })
+        let panel = zeros(panels::room(k))?;
+        Ok(Self { n, k, ld, diagonal, values, sums, panel, stats: FactorStats::default() })
     }
 
     /// Factors another Hermitian matrix of the same size and bandwidth in the same memory. After an error the factors
@@ -259,6 +262,18 @@ impl<T: Scalar> BandCholesky<T> {
     }
 
     fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+        let mut panel = std::mem::take(&mut self.panel);
+        let outcome = self.eliminate_in(&mut panel, source, monitor);
+        self.panel = panel;
+        outcome
+    }
+
+    fn eliminate_in(
+        &mut self,
+        panel: &mut [[T; panels::WIDTH]],
+        source: Option<&Band<T>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
         let (n, k) = (self.n, self.k);
         self.sums.fill(zero());
         let mut loaded = 0;
@@ -270,7 +285,6 @@ impl<T: Scalar> BandCholesky<T> {
         let mut min_pivot = T::Real::INFINITY;
         let strip = (WORK_BETWEEN_REPORTS / (k * k + 8)).clamp(panels::WIDTH, MOST_AT_A_TIME);
         let strip = strip.next_multiple_of(panels::WIDTH);
-        let mut panel = vec![[zero::<T>(); panels::WIDTH]; panels::WIDTH * panels::rows(k)];
         let mut first = 0;
         while first < n {
             if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
@@ -284,8 +298,7 @@ impl<T: Scalar> BandCholesky<T> {
                 self.measure(loaded..goal);
                 loaded = goal;
             }
-            let (min_pivot, panel) = (&mut min_pivot, &mut panel[..]);
-            let strip = Strip { cholesky: &mut *self, min_pivot, panel, first, last };
+            let strip = Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, panel: &mut *panel, first, last };
             // Registers of 512 bits take panels up to twice as long (measured).
             let is_short = k >= panels::PANELS_FROM;
             let failed = if is_short { bt_simd::dispatch_short(strip) } else { lines::dispatch::<T, _>(strip) };
@@ -307,7 +320,7 @@ impl<T: Scalar> BandCholesky<T> {
             min_pivot: if n == 0 { 0.0 } else { min_pivot.to_f64() },
             boosted_pivots: 0,
             nnz: (0..n).map(|j| 1 + below(j)).sum(),
-            bytes: size_of_val(&*self.values) + size_of_val(&*self.sums),
+            bytes: size_of_val(&*self.values) + size_of_val(&*self.sums) + size_of_val(panel),
             flops: (0..n).map(|j| (below(j) * (below(j) + 2)) as f64).sum(),
         };
         Ok(())

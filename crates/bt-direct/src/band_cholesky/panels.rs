@@ -26,14 +26,19 @@ pub(super) const PANELS_FROM: usize = 8;
 pub(super) struct Strip<'a, T: Scalar> {
     pub cholesky: &'a mut BandCholesky<T>,
     pub min_pivot: &'a mut T::Real,
-    /// Room for a panel: [`rows`] for each column.
+    /// [`room`] for a panel.
     pub panel: &'a mut [[T; WIDTH]],
     pub first: usize,
     pub last: usize,
 }
 
-/// Rows of a panel of half-bandwidth k, in eights: its own, k behind, and as many as a vector reaches beyond.
-pub(super) fn rows(k: usize) -> usize {
+/// Vectors of a panel of half-bandwidth k, if there are panels.
+pub(super) fn room(k: usize) -> usize {
+    if k < PANELS_FROM { 0 } else { WIDTH * rows(k) }
+}
+
+/// Rows of a panel, in eights: its own, k behind, and as many as a vector reaches beyond.
+fn rows(k: usize) -> usize {
     (k + 2 * WIDTH).div_ceil(WIDTH)
 }
 

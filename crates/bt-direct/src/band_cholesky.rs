@@ -227,7 +227,20 @@ impl<T: Scalar> BandCholesky<T> {
     fn measure(&mut self, columns: Range<usize>) {
         let (k, n, ld, diagonal) = (self.k, self.n, self.ld, self.diagonal);
         let (values, sums) = (&self.values, &mut self.sums);
-        lines::dispatch::<T, _>(bt_simd::Loops(
+        if k < panels::PANELS_FROM {
+            // Too short for vectors.
+            for col in columns {
+                for (i, v) in values[col * ld + diagonal..][..(k + 1).min(n - col)].iter().enumerate() {
+                    let modulus = v.abs();
+                    sums[col] += modulus;
+                    if i > 0 {
+                        sums[col + i] += modulus;
+                    }
+                }
+            }
+            return;
+        }
+        bt_simd::dispatch_short(bt_simd::Loops(
             #[inline(always)]
             || {
                 for col in columns.clone() {

@@ -20,7 +20,7 @@ use crate::band_lu::kernels::axpy_minus;
 pub(super) const WIDTH: usize = 8;
 
 /// Half-bandwidths from which on panels gain.
-pub(super) const PANELS_FROM: usize = 8;
+pub(super) const PANELS_FROM: usize = 16;
 
 /// The columns first..last, as work for a SIMD instruction set. Returns a row without a positive pivot, and the pivot.
 pub(super) struct Strip<'a, T: Scalar> {
@@ -64,10 +64,13 @@ impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn eliminate<const FUSED: bool>(&mut self) -> Option<(usize, f64)> {
         if self.cholesky.k < PANELS_FROM {
-            return (self.first..self.last).find_map(
-                #[inline(always)]
-                |j| self.column::<FUSED>(j),
-            );
+            for j in self.first..self.last {
+                let failed = self.column::<FUSED>(j);
+                if failed.is_some() {
+                    return failed;
+                }
+            }
+            return None;
         }
         let mut first = self.first;
         while first < self.last {

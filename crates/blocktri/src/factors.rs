@@ -114,9 +114,7 @@ impl<T: Scalar> Factored<T> {
             }
         })
     }
-}
 
-impl<T: Scalar> Factored<T> {
     /// Whether `a`, which has the pattern of the matrix that was factored, can take its place in these factors, and become what factors
     /// made anew would be.
     pub fn can_take(&self, a: &Csr<T>) -> bool {

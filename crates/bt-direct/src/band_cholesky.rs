@@ -21,7 +21,7 @@ use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
-use crate::tridiagonal_lu::{check_size, reserve, zeros};
+use crate::tridiagonal_lu::{check_size, zeros};
 use panels::Strip;
 
 /// A = L·Lᴴ of a Hermitian positive definite band matrix.
@@ -110,9 +110,7 @@ impl<T: Scalar> BandCholesky<T> {
     }
 
     fn allocate(n: usize, k: usize, ld: usize, diagonal: usize, values: Vec<T>) -> Result<Self> {
-        let mut sums = Vec::new();
-        reserve(&mut sums, n)?;
-        sums.resize(n, zero());
+        let sums = zeros(n)?;
         let panel = zeros(panels::room(k))?;
         Ok(Self { n, k, ld, diagonal, values, sums, panel, stats: FactorStats::default() })
     }

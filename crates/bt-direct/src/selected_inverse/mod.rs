@@ -33,7 +33,7 @@ use crate::block_lu::order::Order;
 use crate::block_lu::{Block, BlockLu};
 use crate::error::{FactorError, Result};
 use crate::lines;
-use crate::tridiagonal_lu::reserve;
+use crate::tridiagonal_lu::{reserve, zeros};
 use small::Small;
 
 /// Blocks with fewer rows than this (and the next block too) are faster in lanes than in faer's kernels.
@@ -97,9 +97,7 @@ impl<T: Scalar> SelectedInverse<T> {
             // The factors have as many values and are in memory: no overflow.
             starts.push(starts[j] + front_len(order.size(j), order.next_size(j)));
         }
-        let mut values = Vec::new();
-        reserve(&mut values, starts[m])?;
-        values.resize(starts[m], zero());
+        let values = zeros(starts[m])?;
         let mut out = Self { order, values, starts };
         out.recompute_with_monitor(lu, monitor)?;
         Ok(out)
@@ -282,17 +280,11 @@ pub fn inverse_diagonal<T: Scalar>(lu: &BlockLu<T>) -> Result<Vec<T>> {
     let order = lu.order();
     let m = order.n_blocks();
     let longest = (0..m).map(|j| front_len(order.size(j), order.next_size(j))).max().unwrap_or(0);
-    let mut out = Vec::new();
-    reserve(&mut out, order.partition.n())?;
-    out.resize(order.partition.n(), zero());
+    let mut out = zeros(order.partition.n())?;
     if m == 0 {
         return Ok(out);
     }
-    let (mut mid, mut front, mut known) = (Vec::new(), Vec::new(), Vec::new());
-    for buffer in [&mut mid, &mut front, &mut known] {
-        reserve(buffer, longest)?;
-        buffer.resize(longest, zero());
-    }
+    let (mut mid, mut front, mut known) = (zeros(longest)?, zeros(longest)?, zeros(longest)?);
     let mut visit = |j: usize, s: MatRef<'_, T>, front: &mut [T]| {
         let (k, next) = (order.size(j), order.next_size(j));
         step(&lu.block(j), s, &mut front[..front_len(k, next)]);

@@ -39,6 +39,13 @@ pub fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
+/// The command `blocktri` at `program`, without constants that `blocktri calibrate` may have left on this machine.
+pub fn blocktri(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("XDG_CACHE_HOME", root().join("target/no-cache"));
+    command
+}
+
 /// Runs a command to its end, its output passed through.
 pub fn must_succeed(command: &mut Command) -> Result<()> {
     let shown = show(command);

@@ -96,13 +96,27 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
     if !(norm.is_finite() && norm > 0.0) {
         return if factors.n() == 0 { 1.0 } else { 0.0 };
     }
+    // x·s / f by parts: a complex division would square f, which may leave the range.
+    let rescale = |x: &mut [T], s: f64, by: &[T::Real]| {
+        let part = |v: T::Real, f: T::Real| v.to_f64() * s / f.to_f64();
+        x.iter_mut().zip(by).for_each(|(x, &f)| *x = T::from_parts(part(x.re(), f), part(x.im(), f)));
+    };
     rcond_by(factors.n(), norm, &mut |op, x: &mut [T]| {
         // (R·A·C)⁻¹ = C⁻¹·A⁻¹·R⁻¹
         let (before, after) = if op == Op::Identity { (rows, cols) } else { (cols, rows) };
-        x.iter_mut().zip(before).for_each(|(x, &f)| *x /= T::from_real(f));
+        let s = middle(before, after);
+        rescale(x, s, before);
         factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, rows.len(), 1));
-        x.iter_mut().zip(after).for_each(|(x, &f)| *x /= T::from_real(f));
+        rescale(x, 1.0, after);
+        x.iter_mut().for_each(|x| *x *= T::from_parts(1.0 / s, 0.0));
     })
+}
+
+/// A power of two that moves the numbers 1 / rᵢ and cᵢ as far from both ends of the range as can be.
+fn middle<R: RealScalar>(r: &[R], c: &[R]) -> f64 {
+    let exponents = r.iter().map(|r| -r.to_f64().log2()).chain(c.iter().map(|c| c.to_f64().log2()));
+    let (least, most) = exponents.fold((f64::INFINITY, -f64::INFINITY), |(l, m), e| (l.min(e), m.max(e)));
+    (-0.5 * (least + most)).round().clamp(-1000.0, 1000.0).exp2()
 }
 
 /// 1 / (‖A‖₁·est‖A⁻¹‖₁) with the solves given.
@@ -217,6 +231,21 @@ mod tests {
             x.iter_mut().zip(to).for_each(|(x, t)| *x += 1e20 * product * t);
         });
         assert!(found > 1e18, "{found:e}");
+    }
+
+    #[test]
+    fn factors_in_units_at_the_ends_of_the_range_are_scaled() {
+        use bt_formats::c64;
+        // [[3, 1], [1, 2]] with a column in units of 1e-306: its inverse has numbers of 1e306, and twice their moduli squared overflow.
+        let a = faer::Mat::<c64>::from_fn(2, 2, |i, j| {
+            let unit = if j == 0 { (-1016f64).exp2() } else { 1.0 };
+            c64::new(0.0, unit * [[3.0, 1.0], [1.0, 2.0]][i][j])
+        });
+        let lu = crate::ExactLu::new(a.as_ref()).unwrap();
+        let plain = bt_formats::Csr::from_dense(a.as_ref()).unwrap();
+        let found = rcond_scaled(&plain, &lu, &[1.0, 1.0], &[1016f64.exp2(), 1.0]);
+        // ‖A‖₁ = 4, ‖A⁻¹‖₁ = 4/5
+        assert!((found - 5.0 / 16.0).abs() < 1e-12, "{found}");
     }
 
     #[test]

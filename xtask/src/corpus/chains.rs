@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -14,7 +13,7 @@ use super::decimal::Decimal;
 use super::index::records;
 use super::judge::Run;
 use super::{Bench, vector};
-use crate::process::{Context, Result};
+use crate::process::{Context, Result, blocktri};
 
 /// Relative error allowed in a plan by elimination without subtraction.
 const PLAN: f64 = 1e-12;
@@ -170,7 +169,7 @@ fn judge(row: &Row, bench: &Bench) -> Result<Vec<Judged>> {
         let table = bench.scratch.join("pi.csv");
         let picture = bench.scratch.join("pi.svg");
         let _ = (fs::remove_file(&table), fs::remove_file(&picture));
-        let mut command = Command::new(&bench.program);
+        let mut command = blocktri(&bench.program);
         // The file follows --generator or --transitions, or the command's name.
         let place = 1 + usize::from(queue);
         command.args(&arguments[..place]).arg(&row.file).args(&arguments[place..]).arg("--json");
@@ -334,7 +333,7 @@ fn plans(file: &Path, bench: &Bench) -> Result<Vec<Judged>> {
     for (line, record) in reader.deserialize::<HashMap<String, String>>().enumerate() {
         let row = record.context(file.display())?;
         for method in ["auto", "gth", "block-lu", "hbisa", "power"] {
-            let mut command = Command::new(&bench.program);
+            let mut command = blocktri(&bench.program);
             command.arg("queue");
             for (column, option) in MODEL {
                 command.arg(option).arg(row.get(column).map_or("", String::as_str));
@@ -371,7 +370,7 @@ fn figure(row: &HashMap<String, String>, column: &str, place: &str, run: &Run, a
 fn solve(row: &Row, bench: &Bench) -> Result<Judged> {
     let solution = bench.scratch.join("x.mtx");
     let _ = fs::remove_file(&solution);
-    let mut command = Command::new(&bench.program);
+    let mut command = blocktri(&bench.program);
     command.arg("solve").arg(&row.file).arg("-o").arg(&solution).arg("--json");
     let run = bench.run(command)?;
     let mut complaints = Vec::new();

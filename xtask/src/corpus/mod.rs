@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+use crate::process::{Context, Failure, Result, blocktri, cargo, must_succeed, root};
 use index::System;
 use judge::{Figures, Run, Verdict};
 
@@ -218,7 +218,7 @@ impl Bench {
     fn solve(&self, system: &System, method: &str) -> Result<Run> {
         let solution = self.scratch.join("x.mtx");
         let _ = fs::remove_file(&solution);
-        let mut command = Command::new(&self.program);
+        let mut command = blocktri(&self.program);
         command.arg("solve").arg(&system.matrix).args(["--json", "--quiet", "--method", method]);
         command.arg("--output").arg(&solution);
         if let Some(rhs) = &system.rhs {
@@ -236,7 +236,7 @@ impl Bench {
     }
 
     fn info(&self, file: &Path) -> Result<Run> {
-        let mut command = Command::new(&self.program);
+        let mut command = blocktri(&self.program);
         command.arg("info").arg(file).args(["--json", "--quiet"]);
         self.run(command)
     }

@@ -14,7 +14,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -23,7 +22,7 @@ use super::index::records;
 use super::judge::{RELATIVE_RESIDUAL, Run, is_iterative};
 use super::residual;
 use super::vector::{self, Dense};
-use crate::process::{Context, Result};
+use crate::process::{Context, Result, blocktri};
 
 /// Columns that such an index has.
 pub(super) const COLUMNS: [&str; 3] = ["file", "must", "reference"];
@@ -224,7 +223,7 @@ fn judge(row: &Row, asked: &Named, bench: &Bench) -> Result<Judged> {
     let solution = bench.scratch.join("x.mtx");
     let _ = fs::remove_file(&solution);
     let solve = |output: bool| {
-        let mut command = Command::new(&bench.program);
+        let mut command = blocktri(&bench.program);
         command.arg("solve").arg(&row.file).args(["--json", "--quiet", "--method", asked.method]);
         command.args(asked.precond.into_iter().flat_map(|p| ["--precond", p]));
         if let Some(rhs) = &row.rhs {

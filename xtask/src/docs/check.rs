@@ -5,13 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
 use super::blocks::{self, Page};
 use super::compare;
-use crate::process::{Context, Failure, Result, root};
+use crate::process::{Context, Failure, Result, blocktri, root};
 
 /// Pages: this one, and those of these folders.
 const README: &str = "README.md";
@@ -134,7 +133,7 @@ impl Sandbox {
             _ => return Err(Failure(format!("`{command}` is neither blocktri nor an example of the crate blocktri"))),
         };
         let program = programs.join(program).with_extension(std::env::consts::EXE_EXTENSION);
-        let mut process = Command::new(&program);
+        let mut process = blocktri(&program);
         process.args(args).current_dir(self.0.path()).env("RAYON_NUM_THREADS", "2");
         let done = process.output().context(program.display())?;
         if done.status.code().is_none_or(|code| code == 101) {

@@ -62,9 +62,10 @@ impl Sandbox {
         names.sort();
         names
     }
+    /// Without constants that `blocktri calibrate` may have left on this machine.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_blocktri"));
-        command.current_dir(self.0.path()).args(line.split_whitespace());
+        command.env("XDG_CACHE_HOME", self.path("no-cache")).current_dir(self.0.path()).args(line.split_whitespace());
         command
     }
     /// Runs `blocktri` with the words of `line`.

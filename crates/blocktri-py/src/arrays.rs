@@ -2,6 +2,7 @@
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{AnyColumns, AnyScalar, ScalarKind, c32, c64};
+use bt_formats::{memory, zero};
 use numpy::ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2, ShapeBuilder};
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
@@ -9,6 +10,8 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::errors::of_input;
 
 /// A scalar of both worlds.
 pub trait Number: AnyScalar + Element + Copy {}
@@ -77,7 +80,69 @@ pub fn typed<'py, T: Number>(array: &Bound<'py, PyUntypedArray>) -> PyResult<PyR
     let array = array.cast::<PyArrayDyn<T>>().map_err(|_| {
         PyTypeError::new_err(format!("an array of {} is needed, not of {}", dtype_name(T::KIND), array.dtype()))
     })?;
-    Ok(array.try_readonly()?)
+    Ok(regular(array)?.try_readonly()?)
+}
+
+/// The array itself where views of Rust can say where its items lie: aligned, and apart by multiples of their size. Fields of records need
+/// not be; they are copied.
+pub fn regular<'py, T: Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    /// What the views can hold.
+    const DIMENSIONS: usize = 32;
+    if array.ndim() > DIMENSIONS {
+        return Err(PyValueError::new_err(format!(
+            "an array of {} dimensions is too much: {DIMENSIONS} are taken",
+            array.ndim()
+        )));
+    }
+    let size = size_of::<T>().cast_signed();
+    if array.is_aligned() && array.strides().iter().all(|stride| stride % size == 0) {
+        return Ok(array.clone());
+    }
+    Ok(array.call_method0("copy")?.cast_into::<PyArrayDyn<T>>()?)
+}
+
+/// Room for so many values.
+///
+/// # Errors
+/// When there is no memory for them.
+pub fn room<T>(count: usize, what: &str) -> Result<Vec<T>, bt_formats::Error> {
+    let needed = (count as u64).saturating_mul(size_of::<T>() as u64);
+    memory::ask(needed, what)?;
+    let mut made = Vec::new();
+    let taken = made.try_reserve_exact(count);
+    taken.map_err(|_| bt_formats::Error::NotEnoughMemory {
+        what: what.to_owned(),
+        needed,
+        available: memory::available().unwrap_or(0),
+    })?;
+    Ok(made)
+}
+
+/// A copy of a vector.
+pub fn copied<T: Copy>(of: &ArrayView1<'_, T>, what: &str) -> PyResult<Vec<T>> {
+    let mut made = room(of.len(), what).map_err(|e| of_input(&e))?;
+    made.extend(of.iter().copied());
+    Ok(made)
+}
+
+/// Vectors side by side, where there is memory for them.
+pub fn mat<T: Number>(
+    nrows: usize,
+    ncols: usize,
+    what: &str,
+    of: impl FnMut(usize, usize) -> T,
+) -> Result<Mat<T>, bt_formats::Error> {
+    /// To multiples of so many bytes columns are made longer.
+    const LINE: usize = 64;
+    let padded = nrows.saturating_add(LINE / size_of::<T>());
+    // It goes back, and what is made takes it.
+    drop(room::<T>(padded.saturating_mul(ncols), what)?);
+    Ok(Mat::from_fn(nrows, ncols, of))
+}
+
+/// Zeros where products go.
+pub fn zeros<T: Number>(nrows: usize, ncols: usize) -> Result<Mat<T>, bt_formats::Error> {
+    mat(nrows, ncols, "the product", |_, _| zero())
 }
 
 /// One dimension, or an error that says what has more.
@@ -99,25 +164,26 @@ pub fn plane<'a, T>(array: &'a ArrayViewD<'_, T>, what: &str) -> PyResult<ArrayV
 }
 
 /// A copy as columns of a vector, or of a matrix of vectors.
-pub fn columns<T: Number>(b: &ArrayViewD<'_, T>) -> PyResult<Mat<T>> {
+pub fn columns<T: Number>(b: &ArrayViewD<'_, T>, what: &str) -> PyResult<Mat<T>> {
     match b.ndim() {
         1 => {
-            let b = line(b, "b")?;
-            Ok(Mat::from_fn(b.len(), 1, |i, _| b[i]))
+            let b = line(b, what)?;
+            mat(b.len(), 1, what, |i, _| b[i]).map_err(|e| of_input(&e))
         }
-        _ => Ok(matrix(&plane(b, "b")?)),
+        2 => matrix(&plane(b, what)?, what),
+        dimensions => Err(PyValueError::new_err(format!("{what} must have one or two dimensions, not {dimensions}"))),
     }
 }
 
 /// A copy of a matrix, by columns.
-pub fn matrix<T: Number>(a: &ArrayView2<'_, T>) -> Mat<T> {
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[[i, j]])
+pub fn matrix<T: Number>(a: &ArrayView2<'_, T>, what: &str) -> PyResult<Mat<T>> {
+    mat(a.nrows(), a.ncols(), what, |i, j| a[[i, j]]).map_err(|e| of_input(&e))
 }
 
 /// An array of as many dimensions as the right-hand side had.
 pub fn array_of<'py, T: Number>(py: Python<'py>, x: MatRef<'_, T>, ndim: usize) -> PyResult<Bound<'py, PyAny>> {
     let (n, nrhs) = x.shape();
-    let mut values = Vec::with_capacity(n * nrhs);
+    let mut values = room(n.saturating_mul(nrhs), "the solution").map_err(|e| of_input(&e))?;
     for column in x.col_iter() {
         values.extend(column.iter().copied());
     }

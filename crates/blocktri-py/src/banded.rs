@@ -11,7 +11,7 @@ use blocktri::{FactorError, Monitor, Op, Outcome, Progress, Scalar, ScalarKind, 
 use bt_direct::batch::{Failure, Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
-use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, zero};
+use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, memory, zero};
 use numpy::ndarray::{
     Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError, s,
 };
@@ -20,7 +20,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use crate::arrays::{Number, kind_of, typed, with_scalar};
+use crate::arrays::{Number, copied, kind_of, room, typed, with_scalar};
 use crate::errors::{of_input, row_and_block};
 use crate::report::Report;
 use crate::run::{run, run_borrowed, size_of_flops};
@@ -100,7 +100,8 @@ pub(crate) fn systems<T: Number>(
             "{why} b is {found} × {rows} × {nrhs} and must be {batch} × {n} × any"
         )));
     }
-    let mut x = Vec::with_capacity(batch * n * nrhs);
+    let count = batch.saturating_mul(n).saturating_mul(nrhs);
+    let mut x = room(count, "the solution").map_err(|e| of_input(&e))?;
     for system in b.axis_iter(Axis(0)) {
         for column in system.columns() {
             match column.as_slice() {
@@ -213,8 +214,7 @@ pub fn solve_band<'py>(
         let finite = if check_finite { Finite::Checked } else { Finite::Trusted };
         if (kl, ku) == (1, 1) && batch > 1 && !certificate && b.dim().0 == batch && b.dim().1 == n && n > 0 {
             let nrhs = b.dim().2;
-            let solved = run_borrowed(py, threads, |monitor| in_chunks(&ab, &b, finite, monitor))?;
-            let solved = solved.ok_or_else(|| PyValueError::new_err("array must not contain infs or NaNs"))?;
+            let solved = run_borrowed(py, threads, |monitor| in_chunks(&ab, &b, finite, monitor))??;
             return answer::<T>(py, solved, (batch, nrhs, n), ndim, start, threads);
         }
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), finite)?;
@@ -222,7 +222,7 @@ pub fn solve_band<'py>(
         let [rows_all, below, width, many] = [batch * n, kl, kl + ku, nrhs].map(|count| count as f64);
         let size = size_of_flops(rows_all * (2.0 * below * (width + 1.0) + 4.0 * (width + 1.0) * many));
         let solved = if (kl, ku) == (1, 1) {
-            let three = py.detach(|| Diagonals::of_band(&ab));
+            let three = py.detach(|| Diagonals::of_band(&ab)).map_err(|e| of_input(&e))?;
             run(py, threads, size, move |_| tridiagonal(three, systems))?
         } else {
             let bands = py.detach(|| {
@@ -263,7 +263,7 @@ pub fn solve_hermitian_band<'py>(
         let bands = py.detach(|| {
             // A certificate wants all of A; the factorization reads the lower triangle alone.
             let filled =
-                ab.axis_iter(Axis(0)).map(|one| if certificate { band(k, k, &whole(&one).view()) } else { band(k, 0, &one) });
+                ab.axis_iter(Axis(0)).map(|one| if certificate { band(k, k, &whole(&one)?.view()) } else { band(k, 0, &one) });
             filled.collect::<Result<Vec<_>, bt_formats::Error>>()
         });
         let bands = bands.map_err(|e| of_input(&e))?;
@@ -299,12 +299,12 @@ pub fn solve_periodic<'py>(
         let systems = systems::<T>(&b, batch, n, certify_of(certificate), Finite::Trusted)?;
         let nrhs = systems.nrhs;
         let size = size_of_flops((batch * n) as f64 * (20.0 + 14.0 * nrhs as f64));
-        let mut cyclic = Vec::with_capacity(batch);
+        let mut cyclic = room(batch, "the systems").map_err(|e| of_input(&e))?;
         for s in 0..batch {
-            let of = |a: &ArrayView3<'_, T>| (0..n).map(|i| a[[s, 0, i]]).collect::<Vec<T>>();
-            let (mut lower, mut upper) = (of(&dl), of(&du));
+            let of = |a: &ArrayView3<'_, T>| copied(&a.slice(s![s, 0, ..]), "the diagonals");
+            let (mut lower, mut upper) = (of(&dl)?, of(&du)?);
             let (above, below) = (take(&mut lower[0]), take(&mut upper[n - 1]));
-            let three = Tridiagonal::new(lower, of(&d), upper).map_err(|e| of_input(&e))?;
+            let three = Tridiagonal::new(lower, of(&d)?, upper).map_err(|e| of_input(&e))?;
             cyclic.push(Cyclic::new(three, below, above).map_err(|e| of_input(&e))?);
         }
         let solved = run(py, threads, size, move |monitor| {
@@ -320,21 +320,25 @@ fn band<T: Number>(kl: usize, ku: usize, ab: &ArrayView2<'_, T>) -> Result<Band<
     if let Some(columns) = ab.t().as_slice() {
         return Band::from_lapack(kl, ku, MatRef::from_column_major_slice(columns, rows, n));
     }
+    if !ab.is_standard_layout() {
+        memory::ask(ab.len() as u64 * size_of::<T>() as u64, "a copy of the bands")?;
+    }
     let ab = ab.as_standard_layout();
     Band::from_lapack(kl, ku, MatRef::from_row_major_slice(ab.as_slice().unwrap_or_default(), rows, n))
 }
 
 /// The whole of a Hermitian band from its lower triangle: what is above the diagonal line by line, then what is given.
-fn whole<T: Number>(lower: &ArrayView2<'_, T>) -> Array2<T> {
+fn whole<T: Number>(lower: &ArrayView2<'_, T>) -> Result<Array2<T>, bt_formats::Error> {
     let (k, n) = (lower.nrows() - 1, lower.ncols());
-    Array2::from_shape_fn((2 * k + 1, n), |(r, j)| {
+    memory::ask(2 * lower.len() as u64 * size_of::<T>() as u64, "the bands")?;
+    Ok(Array2::from_shape_fn((2 * k + 1, n), |(r, j)| {
         if r >= k {
             return lower[[r - k, j]];
         }
         // a(j − d, j) = conj(a(j, j − d)) with d = k − r
         let d = k - r;
         if j >= d { Scalar::conj(lower[[d, j - d]]) } else { zero() }
-    })
+    }))
 }
 
 /// Adds the numbers of a row.
@@ -354,10 +358,10 @@ struct Diagonals<T> {
 }
 
 impl<T: Number> Diagonals<T> {
-    fn of_band(ab: &ArrayView3<'_, T>) -> Self {
+    fn of_band(ab: &ArrayView3<'_, T>) -> Result<Self, bt_formats::Error> {
         let (batch, _, n) = ab.dim();
-        let room = || Vec::with_capacity(batch * n);
-        let mut of = Self { batch, lower: room(), diag: room(), upper: room() };
+        let line = || room(batch.saturating_mul(n), "the diagonals");
+        let mut of = Self { batch, lower: line()?, diag: line()?, upper: line()? };
         for system in ab.axis_iter(Axis(0)) {
             // Row i of the matrix has a(i, i + 1) in column i + 1, and a(i, i − 1) in column i − 1.
             extend(&mut of.upper, &system.slice(s![0, 1..]));
@@ -366,7 +370,7 @@ impl<T: Number> Diagonals<T> {
             of.lower.push(zero());
             extend(&mut of.lower, &system.slice(s![2, ..n - 1]));
         }
-        of
+        Ok(of)
     }
 }
 
@@ -421,7 +425,7 @@ fn tridiagonal<T: Number>(three: Diagonals<T>, systems: Systems<T>) -> Solved<T>
             Ok(matrix) => failed = lanes(&matrix, &mut x, (batch, n, nrhs)),
         }
     }
-    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs)));
+    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs), &mut failed));
     let entries = matrices.first().map_or(0, Matrix::nnz);
     Solved { x, failed, method, certificate, entries }
 }
@@ -450,38 +454,39 @@ fn of_status(failure: &Failure) -> Failed {
     (failure.system, kind, row, failure.status.to_string())
 }
 
-/// A batch of tridiagonal systems without a certificate: some at a time, so that what is copied stays in a cache. Nothing where a
-/// right-hand side is not finite and that is looked for.
+/// A batch of tridiagonal systems without a certificate: some at a time, so that what is copied stays in a cache.
 fn in_chunks<T: Number>(
     ab: &ArrayView3<'_, T>,
     b: &ArrayView3<'_, T>,
     finite: Finite,
     monitor: &mut dyn Monitor,
-) -> Option<Solved<T>> {
+) -> PyResult<Solved<T>> {
     /// Values of the three diagonals that are copied at a time.
     const VALUES: usize = 1 << 17;
     /// Systems side by side.
     const LANES: usize = 16;
     let ((batch, _, n), nrhs) = (ab.dim(), b.dim().2);
     let chunk = (VALUES / (3 * n) / LANES).max(1) * LANES;
-    let mut x = vec![zero::<T>(); batch * nrhs * n];
+    let count = batch.saturating_mul(nrhs).saturating_mul(n);
+    let mut x = room(count, "the solution").map_err(|e| of_input(&e))?;
+    x.resize(count, zero::<T>());
     let mut failed: Vec<Failed> = Vec::new();
     // So many at a time that every thread has some, and signals are looked at in between.
     let round = chunk * 4 * rayon::current_num_threads();
     for first in (0..batch).step_by(round) {
         let last = (first + round).min(batch);
         let part = &mut x[first * nrhs * n..last * nrhs * n];
-        let found: Vec<Option<Vec<Failed>>> = part
+        let found: Vec<PyResult<Vec<Failed>>> = part
             .par_chunks_mut((chunk * nrhs * n).max(1))
             .enumerate()
             .map(|(c, x)| {
                 let from = first + c * chunk;
                 let of = from..(from + chunk).min(last);
                 let (ab, b) = (ab.slice(s![of.clone(), .., ..]), b.slice(s![of.clone(), .., ..]));
-                let right = systems::<T>(&b, of.len(), n, Certify::No, finite).ok()?;
-                let solved = tridiagonal(Diagonals::of_band(&ab), right);
+                let right = systems::<T>(&b, of.len(), n, Certify::No, finite)?;
+                let solved = tridiagonal(Diagonals::of_band(&ab).map_err(|e| of_input(&e))?, right);
                 x.copy_from_slice(&solved.x);
-                Some(solved.failed.into_iter().map(|(s, kind, row, text)| (from + s, kind, row, text)).collect())
+                Ok(solved.failed.into_iter().map(|(s, kind, row, text)| (from + s, kind, row, text)).collect())
             })
             .collect();
         for found in found {
@@ -492,7 +497,7 @@ fn in_chunks<T: Number>(
             break;
         }
     }
-    Some(Solved { x, failed, method: "tridiagonal-lu", certificate: None, entries: 0 })
+    Ok(Solved { x, failed, method: "tridiagonal-lu", certificate: None, entries: 0 })
 }
 
 /// One column of every system at a time.
@@ -573,19 +578,28 @@ fn each<T: Number, A: Matrix<T> + Send + Sync, F: Factorization<T>>(
         }
     }
     failed.sort_by_key(|f| f.0);
-    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs)));
+    let certificate = given.map(|b| worst(&matrices, &x, &b, (n, nrhs), &mut failed));
     let entries = matrices.first().map_or(0, Matrix::nnz);
     Solved { x, failed, method, certificate, entries }
 }
 
-/// The largest errors of all systems that were solved.
-fn worst<T: Number, A: Matrix<T>>(matrices: &[A], x: &[T], b: &[T], (n, nrhs): (usize, usize)) -> Certificate {
+/// The largest errors of all systems that were solved. One whose solution is not finite was not, whatever its factors said.
+fn worst<T: Number, A: Matrix<T>>(
+    matrices: &[A],
+    x: &[T],
+    b: &[T],
+    (n, nrhs): (usize, usize),
+    failed: &mut Vec<Failed>,
+) -> Certificate {
     let mut most = Certificate::default();
     for (s, a) in matrices.iter().enumerate().filter(|_| n * nrhs > 0) {
         let part = s * n * nrhs..(s + 1) * n * nrhs;
         let of = |v| MatRef::from_column_major_slice(v, n, nrhs);
         let (x, b) = (&x[part.clone()], &b[part]);
-        if !x.iter().all(|v| Scalar::is_finite(*v)) {
+        if let Some(one) = overflow(s, x, n) {
+            if failed.iter().all(|f| f.0 != s) {
+                failed.push(one);
+            }
             continue;
         }
         let c = certify(a, Op::Identity, of(x), of(b));
@@ -593,7 +607,14 @@ fn worst<T: Number, A: Matrix<T>>(matrices: &[A], x: &[T], b: &[T], (n, nrhs): (
         most.backward_error = most.backward_error.max(c.backward_error);
         most.componentwise_backward_error = most.componentwise_backward_error.max(c.componentwise_backward_error);
     }
+    failed.sort_by_key(|f| f.0);
     most
+}
+
+/// What there is to say of a solution that is not finite.
+pub(crate) fn overflow<T: Scalar>(system: usize, x: &[T], n: usize) -> Option<Failed> {
+    let row = x.iter().position(|v| !Scalar::is_finite(*v))? % n;
+    Some((system, "overflow", Some(row), format!("the solution is not finite in row {row} (from 0)")))
 }
 
 pub(crate) fn nan<T: Scalar>() -> T {

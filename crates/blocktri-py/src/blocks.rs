@@ -18,8 +18,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use crate::arrays::{Number, kind_of, typed, with_scalar};
-use crate::banded::{Answer, Certify, Failed, Finite, Solved, Systems, answer, failure, nan, right, systems};
+use crate::arrays::{Number, kind_of, room, typed, with_scalar};
+use crate::banded::{Answer, Certify, Failed, Finite, Solved, Systems, answer, failure, nan, overflow, right, systems};
 use crate::errors::of_input;
 use crate::run::run;
 
@@ -77,7 +77,8 @@ fn one<T: Number>(
     s: usize,
 ) -> Result<BlockTridiagonal<T>, bt_formats::Error> {
     let (_, m, k, _) = diag.dim();
-    let (mut diagonal, mut couplings) = (Vec::with_capacity(m * k * k), Vec::with_capacity(2 * (m - 1) * k * k));
+    let size = m.saturating_mul(k).saturating_mul(k);
+    let (mut diagonal, mut couplings) = (room(size, "the blocks")?, room(size.saturating_mul(2), "the blocks")?);
     let put = |into: &mut Vec<T>, of: &ArrayView4<'_, T>, j: usize| {
         let block = of.index_axis(Axis(0), s);
         let block = block.index_axis(Axis(0), j);
@@ -164,6 +165,9 @@ fn solve<T: Number>(
     match answer {
         Ok(answer) => {
             put(x, &answer.x);
+            if let Some(failed) = overflow(s, x, n) {
+                return Err(failed);
+            }
             let mut warnings = answer.warnings;
             let report = answer.report;
             if report.outcome != Outcome::Converged {

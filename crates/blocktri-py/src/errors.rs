@@ -4,9 +4,7 @@ use std::io::ErrorKind;
 
 use blocktri::{Error, FactorError, Place};
 use bt_formats::Error as InputError;
-use pyo3::exceptions::{
-    PyFileNotFoundError, PyMemoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
-};
+use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -44,10 +42,12 @@ pub fn of_input(error: &InputError) -> PyErr {
         InputError::Io { file, source } => {
             // As Python's own: number, reason, name.
             let name = file.display().to_string();
-            let arguments = (source.raw_os_error().unwrap_or(0), source.to_string(), name);
-            match source.kind() {
-                ErrorKind::NotFound => PyFileNotFoundError::new_err(arguments),
-                ErrorKind::PermissionDenied => PyPermissionError::new_err(arguments),
+            match (source.kind(), source.raw_os_error()) {
+                // By its number it becomes FileNotFoundError, IsADirectoryError and so on.
+                (_, Some(number)) => PyOSError::new_err((number, source.to_string(), name)),
+                (ErrorKind::NotFound, None) => PyFileNotFoundError::new_err(text),
+                // What was to be written or the name cannot be, and no disk is to blame.
+                (ErrorKind::InvalidInput | ErrorKind::InvalidData, None) => PyValueError::new_err(text),
                 _ => PyOSError::new_err(text),
             }
         }

@@ -46,7 +46,7 @@ pub fn write_columns(
     comments: Vec<String>,
 ) -> PyResult<()> {
     with_scalar!(kind_of(x)?, T => {
-        let x = columns(&typed::<T>(x)?.as_array())?;
+        let x = columns(&typed::<T>(x)?.as_array(), "a")?;
         let done = run(py, None, usize::MAX, move |_| matrix_market::write_dense_file(path, x.as_ref(), &comments))?;
         done.map_err(|e| of_input(&e))
     })

@@ -11,12 +11,12 @@ use blocktri::{
 };
 use bt_formats::{LinearOperator, certify};
 use bt_iter::{Identity, Lockstep};
-use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Number, array_of, columns, dtype_name, kind_of, typed, with_scalar};
+use crate::arrays::{Number, array_of, columns, dtype_name, kind_of, line, typed, with_scalar, zeros};
 use crate::errors::{exception, of_input};
 use crate::matrix::Matrix;
 use crate::options::parse;
@@ -65,7 +65,7 @@ impl Preconditioner {
         with_scalar!(self.kind, T => {
             let r = typed::<T>(r)?;
             let ndim = r.as_array().ndim();
-            let r = columns(&r.as_array())?;
+            let r = columns(&r.as_array(), "r")?;
             let mut of = self.of.take(py)?;
             let z = py.detach(|| {
                 of.held(|m| {
@@ -73,14 +73,18 @@ impl Preconditioner {
                     if r.nrows() != m.n() {
                         return None;
                     }
-                    let mut z = Mat::zeros(r.nrows(), r.ncols());
+                    let mut z = match zeros(r.nrows(), r.ncols()) {
+                        Ok(z) => z,
+                        Err(e) => return Some(Err(e)),
+                    };
                     for j in 0..r.ncols() {
                         m.apply(r.col_as_slice(j), z.col_as_slice_mut(j));
                     }
-                    Some(z)
+                    Some(Ok(z))
                 })
             });
             let z = z.ok_or_else(|| PyValueError::new_err("r must have as many rows as the matrix"))?;
+            let z = z.map_err(|e| of_input(&e))?;
             array_of::<T>(py, z.as_ref(), ndim)
         })
     }
@@ -118,10 +122,12 @@ fn note(raised: &Raised, error: PyErr) {
 fn call<T: Number>(f: &Py<PyAny>, x: &[T], y: &mut [T], raised: &Raised) {
     let done = Python::attach(|py| -> PyResult<()> {
         let value = f.bind(py).call1((PyArray1::from_slice(py, x),))?;
-        let value: PyReadonlyArray1<'_, T> = value.extract().map_err(|_| {
+        let value = value.cast::<PyUntypedArray>().map_err(|_| {
             PyTypeError::new_err(format!("an operator must return a vector of {}", dtype_name(T::KIND)))
         })?;
+        let value = typed::<T>(value)?;
         let value = value.as_array();
+        let value = line(&value, "what an operator returns")?;
         if value.len() != y.len() {
             let (found, expected) = (value.len(), y.len());
             return Err(PyValueError::new_err(format!("an operator returned {found} values in place of {expected}")));
@@ -282,9 +288,9 @@ fn typed_iterate<'py, T: Number>(
 ) -> PyResult<(Bound<'py, PyAny>, Report)> {
     let start = Instant::now();
     let ndim = b.ndim();
-    let b = columns(&typed::<T>(b)?.as_array())?;
+    let b = columns(&typed::<T>(b)?.as_array(), "b")?;
     let (n, nrhs) = b.shape();
-    let x0 = x0.map(|x0| columns(&typed::<T>(x0)?.as_array())).transpose()?;
+    let x0 = x0.map(|x0| columns(&typed::<T>(x0)?.as_array(), "x0")).transpose()?;
     if x0.as_ref().is_some_and(|x0| x0.shape() != b.shape()) {
         return Err(PyValueError::new_err("x0 must have the shape of b"));
     }
@@ -341,7 +347,7 @@ fn typed_iterate<'py, T: Number>(
     };
     let inside = Arc::clone(&raised);
     let work = move |monitor: &mut dyn Monitor| -> Result<_, bt_formats::Error> {
-        let mut x = x0.unwrap_or_else(|| Mat::zeros(n, nrhs));
+        let mut x = x0.map_or_else(|| zeros(n, nrhs), Ok)?;
         let mut monitor = Telling { inner: monitor, callback, raised: inside };
         let operator: &dyn LinearOperator<T> = match (&matrix, &operator) {
             (Some(a), _) => a,

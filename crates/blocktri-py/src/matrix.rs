@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use blocktri::faer::Mat;
 use blocktri::{AnyMatrix, AnyScalar, Coo, Csr, Op};
-use bt_formats::{LinearOperator, Matrix as _, Par};
-use numpy::ndarray::ArrayViewD;
+use bt_formats::{LinearOperator, Matrix as _, Par, memory};
+use numpy::ndarray::{ArrayView2, ArrayViewD};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::arrays::{Number, array_of, columns, dtype_name, kind_of, line, matrix, plane, typed, with_scalar};
+use crate::arrays::{
+    Number, array_of, columns, copied, dtype_name, kind_of, line, matrix, plane, regular, room, typed, with_scalar,
+    zeros,
+};
 use crate::errors::{exception, of_input};
 use crate::report::python;
 use crate::run::run;
@@ -32,14 +35,18 @@ impl Matrix {
 fn indices(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Vec<u32>> {
     fn cast<T: Copy>(array: &ArrayViewD<'_, T>, what: &str, to: impl Fn(T) -> Option<u32>) -> PyResult<Vec<u32>> {
         let values = line(array, what)?;
-        let cast = values.iter().map(|&v| to(v)).collect::<Option<Vec<u32>>>();
-        cast.ok_or_else(|| PyValueError::new_err(format!("{what} has an index below 0 or beyond 32 bits")))
+        let mut cast = room(values.len(), what).map_err(|e| of_input(&e))?;
+        for &value in values {
+            let wrong = || PyValueError::new_err(format!("{what} has an index below 0 or beyond 32 bits"));
+            cast.push(to(value).ok_or_else(wrong)?);
+        }
+        Ok(cast)
     }
     if let Ok(array) = array.cast::<PyArrayDyn<i32>>() {
-        return cast(&array.try_readonly()?.as_array(), what, |v| u32::try_from(v).ok());
+        return cast(&regular(array)?.try_readonly()?.as_array(), what, |v| u32::try_from(v).ok());
     }
     if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
-        return cast(&array.try_readonly()?.as_array(), what, |v| u32::try_from(v).ok());
+        return cast(&regular(array)?.try_readonly()?.as_array(), what, |v| u32::try_from(v).ok());
     }
     Err(PyTypeError::new_err(format!("{what} must be of int32 or int64")))
 }
@@ -65,8 +72,40 @@ fn from_rows<T: AnyScalar>(
     if (0..nrows).all(|i| col_idx[rows(i)].windows(2).all(|w| w[0] < w[1])) {
         return Csr::new(nrows, ncols, row_ptr, col_idx, values);
     }
-    let of_entries = (0..nrows).flat_map(|i| rows(i).map(move |_| i as u32)).collect();
+    let mut of_entries = room(col_idx.len(), "row indices")?;
+    (0..nrows).for_each(|i| of_entries.resize(row_ptr[i + 1] as usize, i as u32));
     Coo::from_triplets(nrows, ncols, of_entries, col_idx, values)?.to_csr()
+}
+
+/// The entries that are not zero: counted, and then taken.
+fn nonzeros<T: Number>(a: &ArrayView2<'_, T>) -> Result<Csr<T>, bt_formats::Error> {
+    /// Entries between two questions whether there is memory for them.
+    const STEP: usize = 1 << 24;
+    let (nrows, ncols) = a.dim();
+    let is_entry = |v: &T| *v != bt_formats::zero::<T>();
+    let mut row_ptr = room(nrows.saturating_add(1), "row pointers")?;
+    row_ptr.push(0);
+    let (mut nnz, mut asked) = (0, 0);
+    for row in a.rows() {
+        nnz += row.iter().filter(|v| is_entry(v)).count();
+        row_ptr.push(u32::try_from(nnz).map_err(|_| bt_formats::Error::TooLarge {
+            what: "A",
+            needed: format!("at least {nnz} entries"),
+            limit: format!("the {} of 32-bit indices", u32::MAX),
+        })?);
+        if nnz - asked > STEP {
+            asked = nnz;
+            memory::ask((nnz * (size_of::<u32>() + size_of::<T>())) as u64, "the entries of A")?;
+        }
+    }
+    let (mut col_idx, mut values) = (room(nnz, "the columns of A")?, room(nnz, "the entries of A")?);
+    for row in a.rows() {
+        for (j, &v) in row.iter().enumerate().filter(|(_, v)| is_entry(v)) {
+            col_idx.push(j as u32);
+            values.push(v);
+        }
+    }
+    Csr::new(nrows, ncols, row_ptr, col_idx, values)
 }
 
 #[pymethods]
@@ -82,7 +121,7 @@ impl Matrix {
     ) -> PyResult<Self> {
         let (row_ptr, col_idx) = (indices(indptr, "indptr")?, indices(column_indices, "indices")?);
         with_scalar!(kind_of(data)?, T => {
-            let values = line(&typed::<T>(data)?.as_array(), "data")?.to_vec();
+            let values = copied(&line(&typed::<T>(data)?.as_array(), "data")?, "data")?;
             // SciPy's arrays may be longer than what the pointers use.
             let used = row_ptr.last().map_or(0, |&end| end as usize);
             let (mut col_idx, mut values) = (col_idx, values);
@@ -105,7 +144,7 @@ impl Matrix {
     ) -> PyResult<Self> {
         let (rows, cols) = (indices(rows, "row indices")?, indices(cols, "column indices")?);
         with_scalar!(kind_of(data)?, T => {
-            let values = line(&typed::<T>(data)?.as_array(), "data")?.to_vec();
+            let values = copied(&line(&typed::<T>(data)?.as_array(), "data")?, "data")?;
             let coo = Coo::from_triplets(nrows, ncols, rows, cols, values).map_err(|e| of_input(&e))?;
             Ok(Self::new(coo.to_csr().map_err(|e| of_input(&e))?.into()))
         })
@@ -113,22 +152,12 @@ impl Matrix {
 
     /// The entries of a dense matrix that are not zero.
     #[staticmethod]
-    fn from_dense(a: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
+    fn from_dense(py: Python<'_>, a: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         with_scalar!(kind_of(a)?, T => {
             let a = typed::<T>(a)?;
             let a = a.as_array();
             let a = plane(&a, "A")?;
-            let (nrows, ncols) = a.dim();
-            let (mut row_ptr, mut col_idx, mut values) = (vec![0u32], Vec::new(), Vec::new());
-            for row in a.rows() {
-                for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != bt_formats::zero::<T>()) {
-                    col_idx.push(j as u32);
-                    values.push(v);
-                }
-                let end = u32::try_from(values.len()).map_err(|_| PyOverflowError::new_err("A has too many entries"))?;
-                row_ptr.push(end);
-            }
-            Ok(Self::new(Csr::new(nrows, ncols, row_ptr, col_idx, values).map_err(|e| of_input(&e))?.into()))
+            Ok(Self::new(py.detach(|| nonzeros(&a)).map_err(|e| of_input(&e))?.into()))
         })
     }
 
@@ -141,7 +170,7 @@ impl Matrix {
         upper: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<Self> {
         with_scalar!(kind_of(diag)?, T => {
-            let of = |array, what: &str| Ok::<_, PyErr>(line(&typed::<T>(array)?.as_array(), what)?.to_vec());
+            let of = |array, what: &str| copied(&line(&typed::<T>(array)?.as_array(), what)?, what);
             let (lower, diag, upper) = (of(lower, "dl")?, of(diag, "d")?, of(upper, "du")?);
             let made = AnyMatrix::from_diagonals(&lower, &diag, &upper);
             Ok(Self::new(made.map_err(|e| exception(py, &e))?))
@@ -153,7 +182,7 @@ impl Matrix {
     fn from_band(py: Python<'_>, kl: usize, ku: usize, ab: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         with_scalar!(kind_of(ab)?, T => {
             let ab = typed::<T>(ab)?;
-            let ab = matrix(&plane(&ab.as_array(), "ab")?);
+            let ab = matrix(&plane(&ab.as_array(), "ab")?, "ab")?;
             Ok(Self::new(AnyMatrix::from_band(kl, ku, ab.as_ref()).map_err(|e| exception(py, &e))?))
         })
     }
@@ -170,7 +199,7 @@ impl Matrix {
         let Some(first) = diag.first() else { return Err(PyValueError::new_err("there are no diagonal blocks")) };
         with_scalar!(kind_of(first)?, T => {
             let of = |arrays: &[Bound<'_, PyUntypedArray>], what: &str| {
-                let blocks = arrays.iter().map(|array| Ok(matrix(&plane(&typed::<T>(array)?.as_array(), what)?)));
+                let blocks = arrays.iter().map(|array| matrix(&plane(&typed::<T>(array)?.as_array(), what)?, what));
                 blocks.collect::<PyResult<Vec<Mat<T>>>>()
             };
             let (lower, diag, upper) = (of(&lower, "a lower block")?, of(&diag, "a diagonal block")?, of(&upper, "an upper block")?);
@@ -229,16 +258,17 @@ impl Matrix {
             let a = self.typed::<T>()?;
             let x = typed::<T>(x)?;
             let ndim = x.as_array().ndim();
-            let x = columns(&x.as_array())?;
+            let x = columns(&x.as_array(), "x")?;
             let (nrows, ncols) = op.shape(a.nrows(), a.ncols());
             if x.nrows() != ncols {
                 return Err(PyValueError::new_err(format!("x has {} rows and must have {ncols}", x.nrows())));
             }
             let y = py.detach(|| {
-                let mut y = Mat::zeros(nrows, x.ncols());
+                let mut y = zeros(nrows, x.ncols())?;
                 a.apply_many(op, bt_formats::one(), x.as_ref(), bt_formats::zero(), y.as_mut(), Par::Seq);
-                y
+                Ok::<_, bt_formats::Error>(y)
             });
+            let y = y.map_err(|e| of_input(&e))?;
             array_of::<T>(py, y.as_ref(), ndim)
         })
     }

@@ -7,7 +7,7 @@ use blocktri::{
     Local, Method, Precision, Precond, Refinement, Relaxation, Reorder, SolveOptions, StopRule, Sweep,
     TriangularSolves,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -196,7 +196,11 @@ fn get<'py, V: for<'a> FromPyObject<'a, 'py>>(given: &Bound<'py, PyDict>, name: 
         None => Ok(None),
         Some(value) => match value.extract::<V>() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(PyTypeError::new_err(format!("option '{name}' cannot be {}", value.repr()?))),
+            Err(error) => {
+                let text = format!("option '{name}' cannot be {}", value.repr()?);
+                let beyond = Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(given.py());
+                Err(if beyond { PyValueError::new_err(text) } else { PyTypeError::new_err(text) })
+            }
         },
     }
 }

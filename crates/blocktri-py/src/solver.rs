@@ -20,7 +20,7 @@ use crate::slot::Slot;
 
 /// A copy of the right-hand sides, of the scalar of the matrix.
 fn right_hand_sides<T: Number>(b: &Bound<'_, PyUntypedArray>) -> PyResult<AnyColumns> {
-    Ok(T::columns(columns(&typed::<T>(b)?.as_array())?))
+    Ok(T::columns(columns(&typed::<T>(b)?.as_array(), "b")?))
 }
 
 /// Columns of any scalar: rows and columns.

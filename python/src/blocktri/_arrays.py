@@ -21,6 +21,8 @@ def inexact(a: object, what: str) -> Array:
     """
     if isinstance(a, np.ma.MaskedArray):
         raise ValueError("masked arrays are not supported")
+    if hasattr(a, "tocoo") and hasattr(a, "toarray"):
+        raise TypeError(f"{what} is sparse, and a dense array is needed: {what}.toarray() is one")
     array: Array = np.asarray(a)
     dtype = array.dtype
     if dtype in SCALARS:
@@ -35,8 +37,9 @@ def inexact(a: object, what: str) -> Array:
         if native in SCALARS:
             return array.astype(native)
         return array.astype(np.float32)
+    if kind == "O" and array.ndim == 0:
+        raise TypeError(f"{what} is of type {type(a).__name__}, which is no array of numbers")
     if kind == "O":
-        # As SciPy does: objects that are numbers are taken for doubles, others are an error that says so.
         raise TypeError(f"{what} is an array of objects; convert it to numbers first")
     raise TypeError(f"{what} is of {dtype}; float32, float64, complex64 and complex128 are solved, integers and bools as float64")
 

@@ -79,8 +79,12 @@ def _finish(
     batch: _Batch, answer: tuple[Array, list[Failed], Report | None], return_report: bool
 ) -> Array | tuple[Array, Report]:
     x, failed, report = answer
-    if failed and not (return_report and batch.batched):
-        _raise(failed, batch.batched)
+    # A solution that overflows is an answer, of which the caller is told.
+    refused = [one for one in failed if one[1] != "overflow"]
+    if refused and not (return_report and batch.batched):
+        _raise(refused, batch.batched)
+    if not return_report:
+        tell([text for *_, text in failed])
     if report is None:
         return batch.back(x)
     return batch.back(x), report

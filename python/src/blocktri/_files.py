@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str]) -> Any:
            [1., 2.]])
     >>> folder.cleanup()
     """
-    matrix, notes = _blocktri.read(os.fspath(path))
+    matrix, notes = _blocktri.read(os.fsdecode(path))
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     return to_scipy(matrix)
@@ -70,11 +70,11 @@ def write(path: str | os.PathLike[str], a: object, *, comments: Sequence[str] = 
     --------
     See `read`.
     """
-    lines = list(comments)
+    lines = [comments] if isinstance(comments, str) else list(comments)
     if is_sparse(a) or isinstance(a, (_Structured, _blocktri.Matrix)):
-        _blocktri.write_matrix(os.fspath(path), as_matrix(a), lines)
+        _blocktri.write_matrix(os.fsdecode(path), as_matrix(a), lines)
         return
     array = inexact(a, "a")
     if array.ndim not in (1, 2):
         raise ValueError(f"a must have one or two dimensions, not {array.ndim}")
-    _blocktri.write_columns(os.fspath(path), np.asarray(array), lines)
+    _blocktri.write_columns(os.fsdecode(path), np.asarray(array), lines)

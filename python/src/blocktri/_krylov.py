@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _blocktri
-from ._arrays import Array, as_scalar, check_finite, common, right_hand_side
+from ._arrays import Array, as_scalar, check_finite, common, inexact, right_hand_side
 from ._blocktri import Report
 from ._factorization import Factorization
 from ._linear import LinearOperatorLike, linear_operator
@@ -66,10 +66,26 @@ def _vector_function(f: Callable[[Array], Any], dtype: np.dtype[Any], n: int) ->
     """The function with results of the scalar and shape that the methods take."""
 
     def wrapped(x: Array) -> Array:
-        y: Array = np.ascontiguousarray(f(x), dtype=dtype)
+        y: Array = np.asarray(f(x))
+        if y.dtype.kind == "c" and dtype.kind != "c":
+            raise TypeError("an operator returned complex values for real ones: make b complex")
+        y = y.astype(dtype, copy=False)
         return y.reshape(n) if y.size == n else y
 
     return wrapped
+
+
+def _action(M: Any) -> Callable[[Array], Any]:
+    """What a preconditioner that is not named does to a vector."""
+    if is_sparse(M) or isinstance(M, (_Structured, np.ndarray)):
+        product: Callable[[Array], Any] = M.__matmul__
+        return product
+    if isinstance(M, (list, tuple)):
+        return inexact(M, "M").__matmul__
+    action = getattr(M, "matvec", M)
+    if not callable(action):
+        raise TypeError(f"M is of type {type(M).__name__}; a name, a matrix, a linear operator or a function is needed")
+    return action  # type: ignore[no-any-return]
 
 
 def _iterate(
@@ -89,22 +105,20 @@ def _iterate(
         n = operator.shape[0]
         rhs = right_hand_side(b, n)
         dtype = common(np.empty(0, operator.dtype), rhs)
-        operator = of_dtype(operator, dtype)
     else:
         shape = getattr(A, "shape", None)
-        n = np.shape(b)[0] if shape is None else shape[0]
+        rhs = inexact(b, "b")
+        n = (shape or rhs.shape or (0,))[0]
         if shape is not None and tuple(shape) != (n, n):
-            raise ValueError(f"A must be square, and is {shape[0]} × {shape[1]}")
-        rhs = right_hand_side(b, n)
+            raise ValueError(f"A must be square, and is {' × '.join(map(str, shape))}")
+        rhs = right_hand_side(rhs, n)
         given = getattr(A, "dtype", None)
         dtype = common(rhs) if given is None else common(np.empty(0, given), rhs)
-        operator = _vector_function(getattr(A, "matvec", A), dtype, n)
     if x0 is not None:
         start = right_hand_side(x0, n)
         dtype = common(np.empty(0, dtype), start)
-        if explicit:
-            operator = of_dtype(operator, dtype)
         check_finite(start)
+    operator = of_dtype(operator, dtype) if explicit else _vector_function(getattr(A, "matvec", A), dtype, n)
     check_finite(rhs)
     if rhs.size == 0:
         raise ValueError("there is nothing to solve")
@@ -122,9 +136,7 @@ def _iterate(
     elif M is not None:
         inside = getattr(M, "_blocktri", None)
         if not isinstance(inside, _blocktri.Preconditioner) or inside.dtype != dtype.name:
-            inside = _vector_function(getattr(M, "matvec", M) if not is_sparse(M) else M.__matmul__, dtype, n)
-            if isinstance(M, np.ndarray):
-                inside = _vector_function(M.__matmul__, dtype, n)
+            inside = _vector_function(_action(M), dtype, n)
     elif explicit and x0 is None:
         options.setdefault("precond", "none")
     return _blocktri.iterate(

@@ -19,6 +19,8 @@ class _Structured:
     """What the matrices of this module share."""
 
     _matrix: _blocktri.Matrix
+    # NumPy leaves products with its arrays to this class.
+    __array_ufunc__ = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -44,6 +46,11 @@ class _Structured:
         """A @ x."""
         return apply(self._matrix, "N", x)
 
+    def __rmatmul__(self, x: npt.ArrayLike) -> Array:
+        """x @ A."""
+        product: Array = apply(self._matrix, "T", np.asarray(x).T).T
+        return product
+
     def toarray(self) -> Array:
         """The matrix as a dense array."""
         dense = np.zeros(self.shape, dtype=self.dtype)
@@ -56,9 +63,23 @@ class _Structured:
         """The matrix as a `scipy.sparse.csr_array`."""
         return to_scipy(self._matrix)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        others = {name: value for name, value in vars(self).items() if name != "_matrix"}
+        return _restore, (type(self), self.shape, *self._matrix.to_csr(), others)
+
     def __repr__(self) -> str:
         n, dtype = self.shape[0], self.dtype
         return f"<{type(self).__name__} {n} × {n} of {dtype}, {self.nnz} entries>"
+
+
+def _restore(
+    kind: type[_Structured], shape: tuple[int, int], indptr: Array, indices: Array, data: Array, others: dict[str, Any]
+) -> _Structured:
+    """A matrix from its pickle."""
+    made = kind.__new__(kind)
+    vars(made).update(others)
+    made._matrix = _blocktri.Matrix.from_csr(*shape, indptr, indices, data)
+    return made
 
 
 class Tridiagonal(_Structured):
@@ -260,11 +281,13 @@ def to_scipy(matrix: _blocktri.Matrix) -> Any:
 def apply(matrix: _blocktri.Matrix, op: str, x: npt.ArrayLike) -> Array:
     """op(A) @ x, in the scalar that holds both; a complex x of a real matrix part by part."""
     array = inexact(x, "x")
-    dtype = np.dtype(matrix.dtype)
-    if array.dtype.kind == "c" and dtype.kind != "c":
-        real, imag = (as_scalar(np.asarray(part), dtype) for part in (array.real, array.imag))
+    dtype = np.promote_types(array.dtype, matrix.dtype)
+    if dtype.kind == "c" and np.dtype(matrix.dtype).kind != "c":
+        part = np.empty(0, dtype).real.dtype
+        matrix = of_dtype(matrix, part)
+        real, imag = (as_scalar(np.asarray(a), part) for a in (array.real, array.imag))
         return np.asarray(matrix.apply(op, real) + 1j * matrix.apply(op, imag))
-    return matrix.apply(op, as_scalar(array, dtype))
+    return of_dtype(matrix, dtype).apply(op, as_scalar(array, dtype))
 
 
 def of_dtype(matrix: _blocktri.Matrix, dtype: np.dtype[Any]) -> _blocktri.Matrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, overload
 
@@ -145,6 +146,13 @@ class Plan:
         )
 
 
+def _count(value: SupportsIndex, name: str) -> int:
+    number = operator.index(value)
+    if not 0 <= number < 2**32:
+        raise ValueError(f"{name} is {number}: a count of at least 0 that fits into 32 bits is needed")
+    return number
+
+
 class CloudQueue:
     """The M/M/n+k cloud model: resources that are turned on and off with the tasks that wait.
 
@@ -178,7 +186,7 @@ class CloudQueue:
         turn_on: float = 1.0,
         turn_off: float = 1.0,
     ) -> None:
-        self.resources, self.threshold = resources, threshold
+        self.resources, self.threshold = _count(resources, "resources"), _count(threshold, "threshold")
         self.arrival, self.service, self.turn_on, self.turn_off = arrival, service, turn_on, turn_off
 
     def plan(
@@ -207,6 +215,9 @@ class CloudQueue:
         Plan
             Facts as attributes.
         """
+        for name, price in (("resource_hour", resource_hour), ("switch", switch), ("waiting_task_hour", waiting_task_hour)):
+            if price is not None and not 0 <= price < np.inf:
+                raise ValueError(f"{name} is {price}: a price is a finite number of at least 0")
         rates = (self.arrival, self.service, self.turn_on, self.turn_off)
         costs = None if resource_hour is None else (resource_hour, switch, waiting_task_hour)
         return Plan(_blocktri.plan(self.resources, self.threshold, rates, costs, checked(threads)))

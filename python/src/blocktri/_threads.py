@@ -13,6 +13,8 @@ from ._blocktri import forked
 
 __all__ = ["threadpool"]
 
+MOST = 1024
+
 _threads: ContextVar[int | None] = ContextVar("blocktri_threads", default=None)
 
 # The threads of a parent do not live on in a child.
@@ -44,8 +46,7 @@ def threadpool(threads: SupportsIndex) -> Iterator[int]:
     >>> x
     array([2.])
     """
-    number = checked(threads)
-    assert number is not None
+    number = _counted(threads)
     token = _threads.set(number)
     try:
         yield number
@@ -60,9 +61,11 @@ def inside() -> int | None:
 
 def checked(threads: SupportsIndex | None) -> int | None:
     """The number asked for, or that of the ``with`` block around."""
-    if threads is None:
-        return _threads.get()
+    return _threads.get() if threads is None else _counted(threads)
+
+
+def _counted(threads: SupportsIndex) -> int:
     number = operator.index(threads)
-    if number < 1:
-        raise ValueError(f"threads must be at least 1, not {number}")
+    if not 1 <= number <= MOST:
+        raise ValueError(f"threads must be at least 1 and at most {MOST}, not {number}")
     return number

@@ -20,7 +20,7 @@ pub struct Options {
     /// Write include/blocktri.h instead of comparing it
     #[arg(long)]
     write: bool,
-    /// Put the header, the Fortran module, both libraries and blocktri.pc there, optimized, and do nothing else
+    /// Put the header, the Fortran module, both libraries and blocktri.pc there, optimized, and run the first example with them
     #[arg(long, value_name = "PREFIX")]
     install: Option<PathBuf>,
 }
@@ -40,7 +40,9 @@ pub fn run(options: &Options) -> Result<()> {
     // The profile in which no scalar is left unoptimized.
     const OPTIMIZED: [&str; 3] = ["--package=blocktri-c", "--profile", "wheel"];
     if let Some(prefix) = &options.install {
-        return install(&build(&OPTIMIZED)?, &std::path::absolute(prefix).context(prefix.display())?);
+        let prefix = std::path::absolute(prefix).context(prefix.display())?;
+        install(&build(&OPTIMIZED)?, &prefix)?;
+        return first(&prefix);
     }
     header(options.write)?;
     check(&["--package=blocktri-c"])
@@ -227,6 +229,17 @@ fn pc_file(prefix: &Path) -> String {
 enum Linked {
     Shared,
     Static,
+}
+
+/// Compiles and runs what the page shows first, with the flags that pkg-config gives of what is installed.
+fn first(prefix: &Path) -> Result<()> {
+    let Some(cc) = compiler("CC", &["cc", "gcc", "clang"]) else {
+        println!("not tried: there is no C compiler");
+        return Ok(());
+    };
+    let programs = root().join("target/c");
+    fs::create_dir_all(&programs).context(programs.display())?;
+    example(Command::new(&cc).arg("-std=c99").args(WARNINGS), "first.c", Linked::Shared, prefix)
 }
 
 /// Compiles and runs the examples against what is installed.

@@ -52,8 +52,8 @@ enum Chore {
     Outside(outside::Options),
     /// Compile kernels/*.cu to kernels/ptx/*.ptx with clang-19, or check that they belong together
     BuildKernels(kernels::Options),
-    /// Build the wheel of the Python package and run its tests
-    Python,
+    /// Build the wheels of the Python packages, inspect them, run their tests
+    Python(python::Options),
     /// Build bt-mpi and run its tests under mpirun, where there is an MPI
     Mpi,
     /// Check the C library's header and run its examples, or install it
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Chore::BuildBudget(options) => budget::run(&options),
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
-        Chore::Python => python::run(&mut python::Counted::default()),
+        Chore::Python(options) => python::run(options.build(), &mut python::Counted::default()),
         Chore::Mpi => mpi::run(&mut mpi::Counted::default()),
         Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),

@@ -1,16 +1,66 @@
-//! The Python package: its wheel is built with maturin, and pytest, mypy and stubtest run on what is installed from it.
+//! The Python packages: their wheels are built with maturin and inspected, and pytest, mypy and stubtest run on what is installed from the
+//! first. Then an empty environment gets what a reader types, `pip install ./python`, and runs the first example of the page and the command.
 //!
-//! All of it happens in target/python, an environment of its own with tools from PyPI. A machine without Python says so and goes on.
+//! All of it happens in target/python and target/python-reader, environments of their own with tools from PyPI. A machine without Python
+//! says so and goes on.
+
+mod wheel;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
+
 use crate::process::{Context, Failure, Result, must_succeed, root};
 
+/// Options of the chore.
+#[derive(Args)]
+pub struct Options {
+    /// Build as `pip install` does, with all optimizations, and hold the wheels to the size at which they are published: minutes
+    #[arg(long)]
+    optimized: bool,
+}
+
+impl Options {
+    /// How the wheels are built.
+    pub fn build(&self) -> Build {
+        if self.optimized { Build::Published } else { Build::Quick }
+    }
+}
+
+/// How wheels are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// From what the other checks build: the extension without optimizations, the command without a GPU.
+    Quick,
+    /// By the profile of `pyproject.toml`.
+    Published,
+}
+
+impl Build {
+    /// What maturin is told for the extension.
+    fn of_extension(self) -> &'static [&'static str] {
+        match self {
+            Self::Quick => &["--profile", "dev"],
+            Self::Published => &[],
+        }
+    }
+
+    /// What maturin is told for the command.
+    fn of_command(self) -> &'static [&'static str] {
+        match self {
+            // Features that are named take the place of those in pyproject.toml.
+            Self::Quick => &["--features", "png"],
+            Self::Published => &[],
+        }
+    }
+}
+
 /// What the tests and the build need.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
+    "auditwheel>=6",
     "maturin>=1.9,<2",
     "numpy>=2",
     "scipy>=1.15",
@@ -28,37 +78,81 @@ pub struct Counted {
     pub failed: u64,
 }
 
-/// Builds and tests; counts into `counted` what ran.
-pub fn run(counted: &mut Counted) -> Result<()> {
+/// Builds, inspects and tests; counts into `counted` what ran.
+///
+/// # Errors
+/// When a wheel is not what it should be, or something does not build, install or pass.
+pub fn run(build: Build, counted: &mut Counted) -> Result<()> {
     let Some(python) = interpreter() else {
         println!("skipped: there is no Python of version 3.10 or later with venv");
         return Ok(());
     };
-    let venv = root().join("target/python");
-    let programs = venv.join(if cfg!(windows) { "Scripts" } else { "bin" });
-    if !programs.join("python").exists() {
-        must_succeed(Command::new(&python).args(["-m", "venv"]).arg(&venv))?;
+    let venv = Environment(root().join("target/python"));
+    if !venv.program("python").exists() {
+        must_succeed(Command::new(&python).args(["-m", "venv"]).arg(&venv.0))?;
     }
-    let program = |name: &str| {
-        let mut command = Command::new(programs.join(name));
-        command.current_dir(root().join("python")).env("VIRTUAL_ENV", &venv);
-        command
-    };
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    must_succeed(program("python").args(pip).args(TOOLS))?;
-    let wheels = root().join("target/python-wheels");
-    if wheels.exists() {
-        fs::remove_dir_all(&wheels).context("wheels of another run")?;
-    }
-    must_succeed(
-        program("maturin").args(["build", "--profile", "dev", "--interpreter", "python", "--out"]).arg(&wheels),
-    )?;
-    let wheel = only_file(&wheels)?;
-    must_succeed(program("python").args(pip).args(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
+    must_succeed(venv.pip().args(TOOLS))?;
+    let reader = Environment(root().join("target/python-reader"));
+    must_succeed(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&reader.0))?;
+    // For one interpreter cargo builds the extension once.
+    let package = wheel::build(&venv, wheel::Kind::Extension(&reader.program("python")), build)?;
+    must_succeed(venv.pip().args(["--force-reinstall", "--no-deps"]).arg(&package))?;
     // Of what is installed, not of the sources beside the tests.
-    must_succeed(program("mypy").args(["--strict", "tests", "examples"]))?;
-    must_succeed(program("python").args(["-m", "mypy.stubtest", "blocktri._blocktri"]))?;
-    pytest(&mut program("python"), counted)
+    must_succeed(venv.command("mypy").args(["--strict", "tests", "examples"]))?;
+    must_succeed(venv.command("python").args(["-m", "mypy.stubtest", "blocktri._blocktri"]))?;
+    pytest(&mut venv.command("python"), counted)?;
+    let command = wheel::build(&venv, wheel::Kind::Command, build)?;
+    read(&reader, build, &command)
+}
+
+/// An environment of Python.
+pub struct Environment(PathBuf);
+
+impl Environment {
+    fn program(&self, name: &str) -> PathBuf {
+        let folder = if cfg!(windows) { "Scripts" } else { "bin" };
+        self.0.join(folder).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    }
+
+    /// A program of the environment, in the folder of the package.
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.program(name));
+        command.current_dir(root().join("python")).env("VIRTUAL_ENV", &self.0);
+        command
+    }
+
+    fn pip(&self) -> Command {
+        let mut pip = self.command("python");
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip
+    }
+}
+
+/// What a reader of the book does: both packages into an empty environment, the first example of the page, the command on a file.
+fn read(venv: &Environment, build: Build, command: &Path) -> Result<()> {
+    println!("$ pip install ./python");
+    let mut pip = venv.pip();
+    pip.arg("./python").current_dir(root()).env("MATURIN_PEP517_ARGS", build.of_extension().join(" "));
+    must_succeed(&mut pip)?;
+    let page = root().join("docs/src/python.md");
+    let page = fs::read_to_string(&page).context(page.display())?;
+    let example =
+        first_example(&page).ok_or_else(|| Failure("docs/src/python.md: no fenced block is of Python".into()))?;
+    // Beside the sources, that they are not what is imported.
+    must_succeed(venv.command("python").args(["-c", &format!("{example}print(x, report)\n")]).current_dir(&venv.0))?;
+    must_succeed(venv.pip().arg("--no-deps").arg(command))?;
+    // The name of the package is a command where there is a shell.
+    for name in if cfg!(unix) { &["blocktri", "blocktri-cli"][..] } else { &["blocktri"] } {
+        println!("$ {name} solve examples/data/cloud16-100.mtx");
+        must_succeed(venv.command(name).args(["solve", "examples/data/cloud16-100.mtx"]).current_dir(root()))?;
+    }
+    Ok(())
+}
+
+/// The first fenced block of Python.
+fn first_example(markdown: &str) -> Option<&str> {
+    let (_, rest) = markdown.split_once("```python\n")?;
+    rest.split_once("```").map(|(block, _)| block)
 }
 
 /// pytest, its output passed on line by line and its last line counted.
@@ -112,13 +206,6 @@ fn interpreter() -> Option<PathBuf> {
     })
 }
 
-/// The one file of a folder.
-fn only_file(folder: &Path) -> Result<PathBuf> {
-    let found = fs::read_dir(folder).context("wheels")?.next();
-    let file = found.ok_or_else(|| Failure("maturin made no wheel".into()))?.context("wheels")?;
-    Ok(file.path())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +218,12 @@ mod tests {
         assert_eq!(count("1 error in 0.20s"), counted(0, 1));
         assert_eq!(count("tests/test_solve.py ..... in the middle"), None);
         assert_eq!(count("no tests ran in 0.01s"), None);
+    }
+
+    #[test]
+    fn the_first_block_of_python_is_the_example() {
+        let page = "# From Python\n```sh\npip install x\n```\n\n```python\nx = 1\n```\n```python\ny = 2\n```\n";
+        assert_eq!(first_example(page), Some("x = 1\n"));
+        assert_eq!(first_example("```sh\npip install x\n```\n"), None);
     }
 }

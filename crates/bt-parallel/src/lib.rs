@@ -11,6 +11,7 @@
 //! ```
 
 mod agreement;
+mod clusters;
 mod comm;
 mod csr;
 mod error;
@@ -26,6 +27,7 @@ mod product;
 mod read;
 mod rows;
 mod self_comm;
+mod site_expansion;
 mod spike;
 mod stationary;
 #[cfg(feature = "suite")]

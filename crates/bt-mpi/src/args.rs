@@ -46,11 +46,13 @@ pub enum Command {
 }
 
 /// How a command answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Answer {
-    /// One JSON object.
+    /// Print one JSON object on stdout, and nothing else there
+    #[arg(long)]
     pub json: bool,
-    /// No report.
+    /// Errors and warnings only
+    #[arg(long, short)]
     pub quiet: bool,
 }
 
@@ -58,8 +60,8 @@ impl Command {
     /// How it answers.
     pub fn answer(&self) -> Answer {
         match self {
-            Self::Solve(args) => Answer { json: args.json, quiet: args.quiet },
-            Self::Stationary(args) => Answer { json: args.json, quiet: args.quiet },
+            Self::Solve(args) => args.answer,
+            Self::Stationary(args) => args.answer,
         }
     }
 }
@@ -86,12 +88,9 @@ pub struct StationaryArgs {
     /// Memory that a rank may take, as a size (8G) or a share (20%) of what is available on its node [default: 80%]
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Limit>)]
     pub memory: Option<Limit>,
-    /// Print one JSON object on stdout, and nothing else there
-    #[arg(long)]
-    pub json: bool,
-    /// Errors and warnings only
-    #[arg(long, short)]
-    pub quiet: bool,
+    /// How it answers.
+    #[command(flatten)]
+    pub answer: Answer,
 }
 
 /// Where the diagonal of a generator is.
@@ -181,12 +180,9 @@ pub struct SolveArgs {
     /// Memory that a rank may take, as a size (8G) or a share (20%) of what is available on its node [default: 80%]
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Limit>)]
     pub memory: Option<Limit>,
-    /// Print one JSON object on stdout, and nothing else there
-    #[arg(long)]
-    pub json: bool,
-    /// Errors and warnings only
-    #[arg(long, short)]
-    pub quiet: bool,
+    /// How it answers.
+    #[command(flatten)]
+    pub answer: Answer,
 }
 
 /// A method over ranks.

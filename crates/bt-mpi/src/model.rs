@@ -112,7 +112,7 @@ fn table<T: Number, C: Comm>(
     machine: &Machine,
 ) -> Result<(Vec<Row>, Vec<String>)> {
     let ranges = RowRanges::even(head.header.nrows, comm.size(), 1);
-    let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.quiet);
+    let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.answer.quiet);
     let (a, notes) = DistributedCsr::<T, C>::read(comm, &args.matrix, head, &ranges, &mut watch)?;
     let ranks = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= MOST);
     let row = |p: usize| {

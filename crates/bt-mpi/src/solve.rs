@@ -90,6 +90,9 @@ struct Job<'a, 't, C: Comm> {
     args: &'a SolveArgs,
 }
 
+/// A matrix, and notes on its file.
+type MatrixRead<'c, 't, T, C> = (DistributedCsr<'c, T, Timed<'t, C>>, Vec<String>);
+
 /// Own rows of each column, and of x* where b is made of it.
 struct RightHandSides<T> {
     columns: Vec<Vec<T>>,
@@ -113,7 +116,7 @@ impl<C: Comm> Job<'_, '_, C> {
         let nothing =
             || Fault::input(format!("{}: the matrix is 0 × 0: there is nothing to solve", args.matrix.display()));
         agree(comm, if n == 0 { Err(nothing()) } else { Ok(()) })?;
-        let mut watch = Watch::new(args.rtol, comm.rank() == 0 && !args.quiet);
+        let mut watch = Watch::new(args.rtol, comm.rank() == 0 && !args.answer.quiet);
         let blocks = self.blocks(n)?;
         let ranges = match &blocks {
             Some(blocks) => self.ranges_of_blocks(blocks)?,
@@ -211,7 +214,7 @@ impl<C: Comm> Job<'_, '_, C> {
         ranges: &RowRanges,
         fixed: bool,
         watch: &mut Watch,
-    ) -> Result<(DistributedCsr<'_, T, Timed<'_, C>>, Vec<String>)> {
+    ) -> Result<MatrixRead<'_, '_, T, C>> {
         let (comm, path) = (self.comm, self.args.matrix.as_path());
         if self.args.partition == Partition::Dse {
             let (a, notes) = DistributedCsr::read(comm, path, head, ranges, watch)?;

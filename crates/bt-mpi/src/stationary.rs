@@ -31,7 +31,7 @@ pub fn run(comm: &impl Comm, args: &StationaryArgs) -> Result<Reply> {
     agree(comm, if is_complex(&head) { Err(complex()) } else { Ok(()) })?;
 
     let comm = &Timed::new(comm);
-    let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.quiet);
+    let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.answer.quiet);
     let (a, mut notes) = consecutive::<f64, _>(comm, &args.chain, &head, &mut watch)?;
     let (n, nnz, matrix) = (a.rows().n(), a.nnz(), a.local().bytes() as f64);
     let (entries, note) = entries(args);

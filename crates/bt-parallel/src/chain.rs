@@ -2,7 +2,7 @@
 //! process.
 //!
 //! Communication: a maximum over the ranks; where rows are not what they should be sums of columns go to their owners, one message of 8 bytes
-//! an entry of the halo, and six flags are agreed on. Cost: O(m + z) for m rows with z entries. Storage: 8 bytes a row and an entry of the
+//! an entry of the halo, and seven flags are agreed on. Cost: O(m + z) for m rows with z entries. Storage: 8 bytes a row and an entry of the
 //! halo, once there is an error.
 
 use crate::comm::Comm;
@@ -53,7 +53,7 @@ impl ChainEntries {
     ///
     /// # Cost
     /// O(m + z) for the own m rows with z entries; a maximum over the ranks where all is well.
-    pub fn check<'c, C: Comm>(self, mut a: DistributedCsr<'c, f64, C>) -> Result<DistributedCsr<'c, f64, C>> {
+    pub fn check<C: Comm>(self, mut a: DistributedCsr<'_, f64, C>) -> Result<DistributedCsr<'_, f64, C>> {
         let comm = a.comm();
         let found = self.first_fault(&a, ROW_SUM);
         let mut wrong = [f64::from(u8::from(found.is_err()))];

@@ -24,7 +24,7 @@ const CLUSTERS: usize = 1024;
 /// In no cluster.
 const NONE: u32 = u32::MAX;
 
-impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
+impl<T: Number, C: Comm> DistributedCsr<'_, T, C> {
     /// The same matrix with the rows of each rank those of a domain grown in its graph; no rank has the whole at any time. A collective.
     ///
     /// # Errors
@@ -174,22 +174,17 @@ impl Clusters {
             }
             let few = 2 * rows.len() < size;
             let joined = if few { beside.or(alone) } else { None };
-            match joined {
-                Some(cluster) => {
-                    rows.iter().for_each(|&i| found.of[i] = cluster);
-                    let total = &mut found.sizes[cluster as usize];
-                    *total += rows.len() as u32;
-                    if alone == Some(cluster) && *total as usize >= size {
-                        alone = None;
-                    }
-                }
-                None => {
-                    found.sizes.push(rows.len() as u32);
-                    if few {
-                        alone = Some(number);
-                    }
-                }
+            let Some(cluster) = joined else {
+                found.sizes.push(rows.len() as u32);
+                alone = if few { Some(number) } else { alone };
+                continue;
+            };
+            for &i in &rows {
+                found.of[i] = cluster;
             }
+            let total = &mut found.sizes[cluster as usize];
+            *total += rows.len() as u32;
+            alone = alone.filter(|&alone| alone != cluster || (*total as usize) < size);
         }
         found
     }

@@ -156,7 +156,9 @@ impl<C: Comm> DistributedCsr<'_, f64, C> {
             for k in 0..bt_formats::LinearOperator::nrows(part) {
                 let row = part.row_ptr()[k] as usize..part.row_ptr()[k + 1] as usize;
                 let i = rows.map_or(k, |rows| rows[k] as usize);
-                part.values_mut()[row].iter_mut().for_each(|v| *v /= d[i]);
+                for v in &mut part.values_mut()[row] {
+                    *v /= d[i];
+                }
             }
         }
         let sums = (0..d.len()).map(|i| self.row(i).map(|e| e.1.abs()).sum());

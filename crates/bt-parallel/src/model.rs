@@ -159,7 +159,9 @@ impl Counts {
         cut.dedup();
         // Several ranks may have rows of one of the p: what that one needs is counted on one rank.
         let mut homes: Vec<Vec<u32>> = vec![Vec::new(); comm.size()];
-        cut.into_iter().for_each(|entry| homes[entry[1] as usize * comm.size() / p].extend(entry));
+        for entry in cut {
+            homes[entry[1] as usize * comm.size() / p].extend(entry);
+        }
         let gathered = comm.all_to_all(&Parts::new(homes))?;
         let mut cut: Vec<[u32; 3]> = gathered.values().as_chunks().0.to_vec();
         cut.sort_unstable();

@@ -183,6 +183,8 @@ fn fault(error: InputError, path: &Path) -> Fault {
 
 /// (row, column, value) from 0.
 type Entry<T> = (u32, u32, T);
+/// A list for each rank that read some.
+type ByReader<T> = Vec<Vec<Entry<T>>>;
 
 /// The entries of the own rows, by the rank that read them, each list in the order of the file; and notes on the file.
 fn read_entries<T: Number>(
@@ -191,7 +193,7 @@ fn read_entries<T: Number>(
     head: &Head,
     ranges: &RowRanges,
     monitor: &mut dyn Monitor,
-) -> Result<(Vec<Vec<Entry<T>>>, Vec<String>)> {
+) -> Result<(ByReader<T>, Vec<String>)> {
     let (p, h) = (comm.size(), &head.header);
     let mut text = agree(comm, Text::open(comm, path, head).map_err(|e| fault(e, path)))?;
     let mut before = 0;
@@ -204,7 +206,7 @@ fn read_entries<T: Number>(
         before = all.values()[..comm.rank()].iter().sum::<u64>() as usize;
         text = agree(comm, Text::open(comm, path, head).map_err(|e| fault(e, path)))?;
     }
-    let mut from: Vec<Vec<Entry<T>>> = vec![Vec::new(); p];
+    let mut from: ByReader<T> = vec![Vec::new(); p];
     let mut seen = Seen::default();
     let mut trouble = None;
     loop {

@@ -34,7 +34,9 @@ fn probabilities(n: usize, digits: i32) -> Csr<f64> {
     for i in 0..n {
         let row = &mut a.values_mut()[row_ptr[i] as usize..row_ptr[i + 1] as usize];
         let sum: f64 = row.iter().sum();
-        row.iter_mut().for_each(|v| *v = (*v / sum * unit).round() / unit);
+        for v in row {
+            *v = (*v / sum * unit).round() / unit;
+        }
     }
     a
 }
@@ -43,7 +45,9 @@ fn probabilities(n: usize, digits: i32) -> Csr<f64> {
 fn rounded(n: usize, digits: i32) -> Csr<f64> {
     let mut a = generator(n);
     let unit = 10f64.powi(digits);
-    a.values_mut().iter_mut().for_each(|v| *v = (*v / 7.0 * unit).round() / unit);
+    for v in a.values_mut() {
+        *v = (*v / 7.0 * unit).round() / unit;
+    }
     a
 }
 

@@ -45,9 +45,9 @@ impl Tally {
     /// Adds those that follow after `lines` lines.
     fn join(&mut self, next: Self, lines: u64) {
         if self.count == 0 && next.count > 0 {
-            self.line = next.line + lines;
+            self.line = next.line.saturating_add(lines);
         }
-        self.count += next.count;
+        self.count = self.count.saturating_add(next.count);
     }
 }
 

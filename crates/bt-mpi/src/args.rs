@@ -8,7 +8,7 @@ use bt_formats::memory::Limit;
 use bt_parallel::Machine;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Solve sparse, banded and block-tridiagonal systems over the ranks of MPI, with a certificate.
+/// Solve sparse, banded and block-tridiagonal systems, and Markov chains, over the ranks of MPI, with a certificate.
 #[derive(Debug, Parser)]
 #[command(
     name = "blocktri-mpi",
@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     after_help = "\
 Exit codes, the same on all ranks:
   0  done, to the tolerance asked        3  did not converge (best x written)
-  2  bad usage or bad input              4  the matrix is singular
+  2  bad usage or bad input              4  the matrix is singular, the chain has several closed classes
   130  interrupted, nothing written
 
 Examples:
@@ -26,6 +26,8 @@ Examples:
   mpirun -n 4 blocktri-mpi solve A.mtx --method cg --precond schwarz --overlap 1 --local ic0
   mpirun -n 8 blocktri-mpi solve band.mtx --method spike -b b.mtx -o x.mtx
   mpirun -n 4 blocktri-mpi solve blocks.mtx --method hbisa --blocks 16
+  mpirun -n 8 blocktri-mpi stationary Q.mtx -o pi.mtx --json
+  mpirun -n 8 blocktri-mpi stationary counts.mtx --transitions --normalize
   blocktri-mpi solve A.mtx --method cg --precond none --model latency=2e-6,bandwidth=1e10,flops=2e9"
 )]
 pub struct Cli {
@@ -39,6 +41,65 @@ pub struct Cli {
 pub enum Command {
     /// Solve A·X = B and certify the answer
     Solve(Box<SolveArgs>),
+    /// Stationary distribution of a Markov chain, every probability with a bound of its error
+    Stationary(StationaryArgs),
+}
+
+/// How a command answers.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Answer {
+    /// Print one JSON object on stdout, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+    /// Errors and warnings only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Command {
+    /// How it answers.
+    pub fn answer(&self) -> Answer {
+        match self {
+            Self::Solve(args) => args.answer,
+            Self::Stationary(args) => args.answer,
+        }
+    }
+}
+
+/// Options of `stationary`.
+#[derive(Debug, Args)]
+pub struct StationaryArgs {
+    /// Generator of the chain: rates out of a state in its row (Matrix Market, coordinate; .mtx is read by all ranks, .mtx.gz unpacked by
+    /// rank 0)
+    #[arg(value_name = "Q.mtx")]
+    pub chain: PathBuf,
+    /// The file holds transition probabilities: rows that sum to one
+    #[arg(long)]
+    pub transitions: bool,
+    /// Whether the diagonal of the generator is in the file
+    #[arg(long, value_name = "WHERE", default_value = "given", conflicts_with = "transitions")]
+    pub diagonal: Diagonal,
+    /// Divide each row of --transitions by its sum (counts, few digits); make the diagonal of a generator from the rates
+    #[arg(long)]
+    pub normalize: bool,
+    /// Where π goes (.mtx, n × 1), written by all ranks, whole or not at all
+    #[arg(short, long, value_name = "FILE.mtx")]
+    pub output: Option<PathBuf>,
+    /// Memory that a rank may take, as a size (8G) or a share (20%) of what is available on its node [default: 80%]
+    #[arg(long, value_name = "SIZE", value_parser = str::parse::<Limit>)]
+    pub memory: Option<Limit>,
+    /// How it answers.
+    #[command(flatten)]
+    pub answer: Answer,
+}
+
+/// Where the diagonal of a generator is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Diagonal {
+    /// In the file: rows sum to zero, and are checked
+    Given,
+    /// Nowhere: the entries are rates, and what is on the diagonal is not read
+    Missing,
 }
 
 /// Options of `solve`.
@@ -65,7 +126,7 @@ pub struct SolveArgs {
     /// Layers of overlap of schwarz and ras [default: 1]
     #[arg(long, value_name = "N", value_parser = overlap)]
     pub overlap: Option<usize>,
-    /// Which rows a rank owns: consecutive ones, or those of a domain grown in the graph, which rank 0 finds with the whole matrix
+    /// Which rows a rank owns: consecutive ones, or those of a domain grown in the graph
     #[arg(long, value_name = "P", default_value = "contiguous")]
     pub partition: Partition,
     /// Uniform block size, or a file with one block size a line: for the hbisa methods, and for spike of whole blocks
@@ -119,12 +180,9 @@ pub struct SolveArgs {
     /// Memory that a rank may take, as a size (8G) or a share (20%) of what is available on its node [default: 80%]
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Limit>)]
     pub memory: Option<Limit>,
-    /// Print one JSON object on stdout, and nothing else there
-    #[arg(long)]
-    pub json: bool,
-    /// Errors and warnings only
-    #[arg(long, short)]
-    pub quiet: bool,
+    /// How it answers.
+    #[command(flatten)]
+    pub answer: Answer,
 }
 
 /// A method over ranks.

@@ -1,14 +1,17 @@
-//! `blocktri-mpi`: the command `blocktri solve` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
+//! `blocktri-mpi`: `blocktri solve` and the chains of `blocktri queue` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
 //!
 //! All ranks run the same lines, end with the same exit code, and rank 0 alone speaks. An error that one rank meets is agreed on
 //! ([`bt_parallel::agree`]); one that it cannot tell the others ends them all by `MPI_Abort`, and so does a panic, which is a bug.
 
 mod args;
+mod files;
 mod model;
 mod precond;
 mod report;
 mod signals;
 mod solve;
+mod stationary;
+mod watch;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +22,7 @@ use bt_parallel::{Comm, Error, FaultKind};
 use clap::Parser;
 use serde_json::json;
 
-use crate::args::{Cli, Command};
+use crate::args::{Answer, Cli, Command};
 use crate::report::Reply;
 
 /// Exit codes, those of `blocktri`.
@@ -48,19 +51,22 @@ fn main() -> ExitCode {
             return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
-    let Command::Solve(args) = cli.command;
+    let command = cli.command;
     let done = catch_unwind(AssertUnwindSafe(|| {
         signals::listen()?;
-        solve::run(&comm, &args)
+        match &command {
+            Command::Solve(args) => solve::run(&comm, args),
+            Command::Stationary(args) => stationary::run(&comm, args),
+        }
     }));
     match done {
         Ok(Ok(reply)) => {
             if first {
-                answer(&reply, args.json, args.quiet);
+                answer(&reply, command.answer());
             }
             reply.code.into()
         }
-        Ok(Err(error)) => fail(&comm, &error, args.json),
+        Ok(Err(error)) => fail(&comm, &error, &command),
         Err(_) => comm.abort(BUG),
     }
 }
@@ -78,7 +84,7 @@ fn refuse(error: &clap::Error) {
 }
 
 /// Prints a reply.
-fn answer(reply: &Reply, json: bool, quiet: bool) {
+fn answer(reply: &Reply, Answer { json, quiet }: Answer) {
     for warning in &reply.warnings {
         complain(&format!("warning: {warning}\n"));
     }
@@ -90,12 +96,13 @@ fn answer(reply: &Reply, json: bool, quiet: bool) {
 }
 
 /// Reports an error once and returns its code, or ends all ranks where the others do not know of it.
-fn fail(comm: &MpiComm, error: &Error, json: bool) -> ExitCode {
+fn fail(comm: &MpiComm, error: &Error, command: &Command) -> ExitCode {
     signals::remove_temporary_file();
+    let is_chain = matches!(command, Command::Stationary(_));
     let code = match error {
         Error::OnRank { kind: FaultKind::Input | FaultKind::Memory, .. } => USAGE,
-        // A part without a pivot proves nothing, but where the part is the whole.
-        Error::OnRank { kind: FaultKind::Singular, .. } if comm.size() == 1 => SINGULAR,
+        // Several closed classes are a proof. A part without a pivot proves nothing, but where the part is the whole.
+        Error::OnRank { kind: FaultKind::Singular, .. } if is_chain || comm.size() == 1 => SINGULAR,
         Error::OnRank { kind: FaultKind::Singular | FaultKind::Breakdown, .. } => NOT_CONVERGED,
         Error::OnRank { kind: FaultKind::Stopped, .. } => INTERRUPTED,
         _ => BUG,
@@ -103,6 +110,7 @@ fn fail(comm: &MpiComm, error: &Error, json: bool) -> ExitCode {
     let agreed = matches!(error, Error::OnRank { .. });
     if comm.rank() == 0 || !agreed {
         let (rank, help) = match error {
+            Error::OnRank { rank, kind: FaultKind::Singular, .. } if is_chain => (Some(*rank), Some(SEVERAL_CLASSES)),
             Error::OnRank { rank, kind, .. } => (Some(*rank), help(*kind, comm.size())),
             _ => (None, None),
         };
@@ -111,12 +119,14 @@ fn fail(comm: &MpiComm, error: &Error, json: bool) -> ExitCode {
         if let Some(help) = help {
             complain(&format!("help: {help}\n"));
         }
-        if json {
+        if command.answer().json {
             print(&format!("{}\n", json!({"schema": 1, "error": told, "help": help, "rank": rank, "exit_code": code})));
         }
     }
     if agreed { code.into() } else { comm.abort(code) }
 }
+
+const SEVERAL_CLASSES: &str = "where the chain ends depends on where it starts: restrict the generator to one class";
 
 /// What to do about it.
 fn help(kind: FaultKind, ranks: usize) -> Option<&'static str> {

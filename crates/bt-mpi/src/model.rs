@@ -1,13 +1,18 @@
-//! `--model`: what an iteration would take on more ranks than there are, from exact counts. Rank 0 reads the matrix; no rank solves.
+//! `--model`: what an iteration would take on more ranks than there are, from exact counts. Each rank has its rows; no rank solves.
 
 use std::fmt::Write as _;
 
-use bt_formats::{AnyMatrix, Csr, Scalar};
-use bt_parallel::{Comm, Counts, Division, Fault, Machine, Method, Result, agree};
+use bt_formats::c64;
+use bt_formats::matrix_market::Head;
+use bt_parallel::{
+    Comm, Counts, DistributedCsr, Fault, Machine, Method, Number, Result, RowRanges, Traffic, agree, is_complex,
+    read_head_on_all,
+};
 use serde_json::{Value, json};
 
 use crate::args::{Method as Name, SolveArgs, name_of};
-use crate::report::Reply;
+use crate::report::{Reply, peak_memory, spread};
+use crate::watch::Watch;
 
 /// Ranks at most.
 const MOST: usize = 4096;
@@ -25,15 +30,12 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
         other => Err(Fault::input(format!("--model knows cg, bicgstab, gmres and fgmres, not {}", name_of(other)))),
     };
     let method = agree(comm, method)?;
-    let told = if comm.rank() == 0 {
-        bt_formats::matrix_market::read(&args.matrix).map_err(Fault::from).and_then(|a| match &a {
-            AnyMatrix::Real(a) => table(a, method, machine),
-            AnyMatrix::Complex(a) => table(a, method, machine),
-        })
+    let head = read_head_on_all(comm, &args.matrix)?;
+    let (rows, notes) = if is_complex(&head) {
+        table::<c64, _>(comm, args, &head, method, machine)?
     } else {
-        Ok(Vec::new())
+        table::<f64, _>(comm, args, &head, method, machine)?
     };
-    let rows = agree(comm, told)?;
     let mut text = format!(
         "{}: an iteration of {} without a preconditioner, counted; α = {:.1e} s, β = {:.1e} B/s, f = {:.1e} flop/s\n",
         args.matrix.display(),
@@ -60,6 +62,9 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
             first / row.seconds
         );
     }
+    for note in &notes {
+        let _ = writeln!(text, "note: {note}");
+    }
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
     let json = json!({
         "schema": 1,
@@ -67,6 +72,8 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
         "method": name_of(args.method),
         "machine": {"latency": machine.latency, "bandwidth": machine.bandwidth, "flops": machine.flop_rate},
         "model": rows,
+        "peak_memory": spread(peak_memory(comm)?),
+        "notes": notes,
     });
     Ok(Reply { code: 0, json, text, warnings: Vec::new() })
 }
@@ -96,15 +103,23 @@ impl Row {
     }
 }
 
-fn table<T: Scalar>(a: &Csr<T>, method: Method, machine: &Machine) -> Result<Vec<Row>, Fault> {
-    a.check_square()?;
-    let n = bt_formats::LinearOperator::nrows(a);
+/// A row for each number of ranks, and notes on the file.
+fn table<T: Number, C: Comm>(
+    comm: &C,
+    args: &SolveArgs,
+    head: &Head,
+    method: Method,
+    machine: &Machine,
+) -> Result<(Vec<Row>, Vec<String>)> {
+    let ranges = RowRanges::even(head.header.nrows, comm.size(), 1);
+    let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.answer.quiet);
+    let (a, notes) = DistributedCsr::<T, C>::read(comm, &args.matrix, head, &ranges, &mut watch)?;
     let ranks = std::iter::successors(Some(1), |p| Some(2 * p)).take_while(|p| *p <= MOST);
     let row = |p: usize| {
-        let counts = Counts::new(a, &Division::contiguous(n, p));
+        let counts = Counts::of_contiguous(&a, p)?;
         let work = counts.iteration(method, size_of::<T>());
-        let most = |f: &dyn Fn(&bt_parallel::Traffic) -> u64| work.iter().map(|w| f(&w.traffic)).max().unwrap_or(0);
-        Row {
+        let most = |f: &dyn Fn(&Traffic) -> u64| work.iter().map(|w| f(&w.traffic)).max().unwrap_or(0);
+        Ok(Row {
             ranks: p,
             rows: counts.rows.iter().copied().max().unwrap_or(0),
             entries: counts.entries.iter().copied().max().unwrap_or(0),
@@ -112,7 +127,7 @@ fn table<T: Scalar>(a: &Csr<T>, method: Method, machine: &Machine) -> Result<Vec
             bytes: most(&|t| t.bytes),
             collectives: most(&|t| t.collectives),
             seconds: counts.seconds(method, size_of::<T>(), machine),
-        }
+        })
     };
-    Ok(ranks.map(row).collect())
+    Ok((ranks.map(row).collect::<Result<_>>()?, notes))
 }

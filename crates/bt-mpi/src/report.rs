@@ -1,10 +1,10 @@
-//! The report of a solve, for scripts and for people: that of `blocktri solve`, with what each rank did.
+//! The reports, for scripts and for people: those of `blocktri solve` and `blocktri queue`, with what each rank did.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use bt_formats::{Outcome, ScalarKind, SolveReport, memory};
-use bt_parallel::{Comm, Costs, Result, Spread};
+use bt_parallel::{Comm, Costs, Result, Spread, StationaryDistribution};
 use serde_json::{Value, json};
 
 /// What the program has to say.
@@ -60,6 +60,35 @@ pub fn peak_memory(comm: &impl Comm) -> Result<Spread> {
     })
 }
 
+/// Least, mean and most of the ranks.
+pub fn spread(s: Spread) -> Value {
+    json!({"least": s.least, "mean": s.mean, "most": s.most})
+}
+
+/// What each rank did.
+fn per_rank(costs: &Costs) -> Value {
+    json!({
+        "seconds": spread(costs.seconds),
+        "computation": spread(costs.computation),
+        "communication": spread(costs.communication),
+        "messages": spread(costs.messages),
+        "bytes": spread(costs.bytes),
+        "collectives": spread(costs.collectives),
+        "collective_bytes": spread(costs.collective_bytes),
+    })
+}
+
+/// `1 state`, `2 states`.
+fn plural(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Bytes of a rank in words: least, mean, most.
+fn peak_in_words(peak: Spread) -> String {
+    let [least, mean, most] = [peak.least, peak.mean, peak.most].map(|bytes| memory::in_words(bytes as u64));
+    format!("least {least}, mean {mean}, most {most}")
+}
+
 /// Wall times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seconds {
@@ -77,7 +106,6 @@ impl Facts<'_> {
             Outcome::Breakdown(reason) => Some(reason.to_string()),
             _ => None,
         };
-        let spread = |s: Spread| json!({"least": s.least, "mean": s.mean, "most": s.most});
         let costs = self.costs;
         json!({
             "schema": 1,
@@ -117,15 +145,7 @@ impl Facts<'_> {
                 "workspace": report.bytes.workspace,
             },
             "peak_memory": spread(self.peak),
-            "per_rank": {
-                "seconds": spread(costs.seconds),
-                "computation": spread(costs.computation),
-                "communication": spread(costs.communication),
-                "messages": spread(costs.messages),
-                "bytes": spread(costs.bytes),
-                "collectives": spread(costs.collectives),
-                "collective_bytes": spread(costs.collective_bytes),
-            },
+            "per_rank": per_rank(costs),
             "seed": null,
             "notes": self.notes,
         })
@@ -134,7 +154,6 @@ impl Facts<'_> {
     /// A page for people.
     pub fn to_text(&self) -> String {
         let (report, certificate) = (self.report, self.report.certificate);
-        let plural = |count: usize, thing: &str| format!("{count} {thing}{}", if count == 1 { "" } else { "s" });
         let mut text = format!(
             "{}: n = {}, nnz = {}, {}, {}\n",
             self.file.display(),
@@ -176,8 +195,7 @@ impl Facts<'_> {
                 bytes(report.bytes.workspace)
             ),
         );
-        let peak = [self.peak.least, self.peak.mean, self.peak.most].map(|b| bytes(b as usize));
-        line("  peak of a rank", format!("least {}, mean {}, most {}", peak[0], peak[1], peak[2]));
+        line("  peak of a rank", peak_in_words(self.peak));
         if let Some(output) = self.output {
             line("solution", output.display().to_string());
         }
@@ -185,6 +203,92 @@ impl Facts<'_> {
             line("note", note.clone());
         }
         // Setup and solve.
+        text.push_str(&self.costs.to_string());
+        text
+    }
+}
+
+/// Everything the report of a chain says.
+pub struct ChainFacts<'a> {
+    pub file: &'a Path,
+    pub n: usize,
+    pub nnz: u64,
+    pub pi: &'a StationaryDistribution,
+    /// Of the slowest rank.
+    pub seconds: Seconds,
+    /// Of all ranks: the matrix, and what was eliminated.
+    pub bytes: [u64; 2],
+    pub costs: &'a Costs,
+    /// Bytes that a rank has held at most: least, mean, most of the ranks.
+    pub peak: Spread,
+    pub notes: Vec<String>,
+    pub output: Option<&'a Path>,
+}
+
+impl ChainFacts<'_> {
+    /// What is known of the error of each probability.
+    fn certified(&self) -> String {
+        match self.pi.outcome() {
+            Outcome::Converged => {
+                format!("every probability to a relative error of at most {:.1e}", self.pi.error_bound())
+            }
+            _ => "not certified, the flows of a state do not balance".into(),
+        }
+    }
+
+    /// The JSON object: the fields of `blocktri queue --generator`, and `ranks`, `peak_memory`, `per_rank`.
+    pub fn to_json(&self) -> Value {
+        let (pi, (state, probability)) = (self.pi, self.pi.mode());
+        json!({
+            "schema": 1,
+            "file": self.file.display().to_string(),
+            "n": self.n,
+            "nnz": self.nnz,
+            "ranks": self.costs.n_ranks,
+            "recurrent": pi.recurrent(),
+            "method": "gth",
+            "outcome": pi.outcome().name(),
+            "iterations": 0,
+            "residual": pi.residual(),
+            "relative_residual": pi.relative_residual(),
+            "balance": pi.balance(),
+            "error_bound": pi.error_bound(),
+            "certified": pi.outcome() == Outcome::Converged,
+            "log10_min": pi.least().log10(),
+            "mode": {"state": state, "probability": probability.to_f64()},
+            "seconds": {"read": self.seconds.read, "solve": self.seconds.solve, "total": self.seconds.total},
+            "bytes": {"matrix": self.bytes[0], "factors": self.bytes[1]},
+            "peak_memory": spread(self.peak),
+            "per_rank": per_rank(self.costs),
+            "notes": self.notes,
+        })
+    }
+
+    /// A page for people.
+    pub fn to_text(&self) -> String {
+        let (pi, (state, probability)) = (self.pi, self.pi.mode());
+        let recurrent = if pi.recurrent() == self.n as u64 { "all".into() } else { pi.recurrent().to_string() };
+        let mut text = format!("{}: {}, {recurrent} recurrent\n", self.file.display(), plural(self.n, "state"));
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "  {name:<18} {value}");
+        };
+        line("ranks", self.costs.n_ranks.to_string());
+        line("most probable", format!("state {state} (from 0): {:.6}", probability.to_f64()));
+        line("least probable", format!("10^{:.2}", pi.least().log10()));
+        line("method, outcome", format!("gth, {}", pi.outcome().name()));
+        line("residual", format!("{:.2e}   ‖πQ‖₁; worst balance of one state {:.2e}", pi.residual(), pi.balance()));
+        line("accuracy", self.certified());
+        let Seconds { read, solve, total, .. } = self.seconds;
+        line("time", format!("read {read:.3} s, solve {solve:.3} s, total {total:.3} s"));
+        let [matrix, factors] = self.bytes.map(memory::in_words);
+        line("memory", format!("matrix {matrix}, factors {factors}, over all ranks"));
+        line("  peak of a rank", peak_in_words(self.peak));
+        if let Some(output) = self.output {
+            line("written", format!("{}: π in the order of the file", output.display()));
+        }
+        for note in &self.notes {
+            line("note", note.clone());
+        }
         text.push_str(&self.costs.to_string());
         text
     }

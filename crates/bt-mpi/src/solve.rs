@@ -1,15 +1,12 @@
 //! `solve`: read, set up, solve, certify, write; every step by all ranks, on any communicator.
 
-use std::io::{IsTerminal, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bt_direct::BlockLu;
 use bt_formats::matrix_market::Head;
 use bt_formats::{
-    BlockTridiagonal, CancelToken, Certificate, Monitor, Outcome, Partition as BlockSizes, Progress, SolveReport,
-    StopCriterion, c64, matrix_market, max_abs, memory,
+    BlockTridiagonal, Certificate, Outcome, Partition as BlockSizes, SolveReport, StopCriterion, c64, max_abs, memory,
 };
 use bt_parallel::{
     BlockIteration, BlockSweep, Comm, Coupling, DistributedCsr, Division, Fault, FaultKind, Krylov,
@@ -18,7 +15,9 @@ use bt_parallel::{
 };
 
 use crate::args::{Blocks, Method, Partition, Precond, SolveArgs, name_of};
+use crate::files::{check_output, consecutive};
 use crate::report::{Facts, Reply, Seconds};
+use crate::watch::Watch;
 use crate::{model, precond, report, signals};
 
 /// Runs the command.
@@ -61,31 +60,12 @@ fn check(comm: &impl Comm, args: &SolveArgs) -> std::result::Result<(), String> 
     if args.partition == Partition::Dse && !args.method.is_krylov() {
         return Err(format!("--method {method} needs consecutive rows: --partition dse is for the Krylov methods"));
     }
-    let Some(output) = &args.output else { return Ok(()) };
-    if !output.extension().is_some_and(|e| e.eq_ignore_ascii_case("mtx")) {
-        return Err(format!("{}: ranks write Matrix Market files, .mtx", output.display()));
-    }
     let blocks = match &args.blocks {
         Some(Blocks::File(file)) => Some(file.as_path()),
         _ => None,
     };
     let inputs = [("the matrix", Some(args.matrix.as_path())), ("--rhs", args.rhs.as_deref()), ("--blocks", blocks)];
-    for (what, input) in inputs {
-        // One rank judges: the others may see the files a moment later.
-        if comm.rank() == 0 && input.is_some_and(|input| same_file(input, output)) {
-            return Err(format!("{}: {what} and --output name the same file", output.display()));
-        }
-    }
-    Ok(())
-}
-
-/// Whether two names stand for one file that exists.
-fn same_file(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (std::fs::metadata(a), std::fs::metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
+    check_output(comm, args.output.as_deref(), &inputs)
 }
 
 impl Method {
@@ -110,10 +90,15 @@ struct Job<'a, 't, C: Comm> {
     args: &'a SolveArgs,
 }
 
+/// A matrix, and notes on its file.
+type MatrixRead<'c, 't, T, C> = (DistributedCsr<'c, T, Timed<'t, C>>, Vec<String>);
+
 /// Own rows of each column, and of x* where b is made of it.
 struct RightHandSides<T> {
     columns: Vec<Vec<T>>,
     x_star: Option<Vec<T>>,
+    /// On their file.
+    notes: Vec<String>,
 }
 
 /// A solution: own rows of each column, one report of all, and seconds of making it ready.
@@ -131,14 +116,15 @@ impl<C: Comm> Job<'_, '_, C> {
         let nothing =
             || Fault::input(format!("{}: the matrix is 0 × 0: there is nothing to solve", args.matrix.display()));
         agree(comm, if n == 0 { Err(nothing()) } else { Ok(()) })?;
-        let mut watch = Watch::new(args.rtol, comm.rank() == 0 && !args.quiet);
+        let mut watch = Watch::new(args.rtol, comm.rank() == 0 && !args.answer.quiet);
         let blocks = self.blocks(n)?;
         let ranges = match &blocks {
             Some(blocks) => self.ranges_of_blocks(blocks)?,
             None => RowRanges::even(n, comm.size(), 1),
         };
-        let a = self.read_matrix::<T>(&head, &ranges, blocks.is_some(), &mut watch)?;
-        let RightHandSides { columns: b, x_star } = self.right_hand_sides(&a, rhs.as_ref(), &mut watch)?;
+        let (a, mut read_notes) = self.read_matrix::<T>(&head, &ranges, blocks.is_some(), &mut watch)?;
+        let RightHandSides { columns: b, x_star, notes } = self.right_hand_sides(&a, rhs.as_ref(), &mut watch)?;
+        read_notes.extend(notes);
         let read = started.elapsed().as_secs_f64();
 
         let meter = comm.meter();
@@ -175,6 +161,7 @@ impl<C: Comm> Job<'_, '_, C> {
         [bytes.matrix, bytes.factors, bytes.workspace] = sums.map(|s| s as usize);
 
         let converged = report.outcome == Outcome::Converged;
+        notes.splice(0..0, read_notes);
         let mut warnings = Vec::new();
         if !converged {
             let sentence = why_not(&report, args);
@@ -227,41 +214,16 @@ impl<C: Comm> Job<'_, '_, C> {
         ranges: &RowRanges,
         fixed: bool,
         watch: &mut Watch,
-    ) -> Result<DistributedCsr<'_, T, Timed<'_, C>>> {
+    ) -> Result<MatrixRead<'_, '_, T, C>> {
         let (comm, path) = (self.comm, self.args.matrix.as_path());
         if self.args.partition == Partition::Dse {
-            let given = if comm.rank() == 0 {
-                let read = matrix_market::read_csr::<T>(path).map_err(Fault::from);
-                read.and_then(|a| Ok((Division::site_expansion(&a, comm.size())?, a))).map(Some)
-            } else {
-                Ok(None)
-            };
-            let given = agree(comm, given)?;
-            return DistributedCsr::from_first_rank(comm, given.as_ref().map(|(division, a)| (a, division)));
+            let (a, notes) = DistributedCsr::read(comm, path, head, ranges, watch)?;
+            return Ok((a.by_site_expansion()?, notes));
         }
-        let a = DistributedCsr::read(comm, path, head, ranges, watch)?;
         if fixed || !matches!(self.args.method, Method::Spike | Method::SpikeTruncated) {
-            return Ok(a);
+            return DistributedCsr::read(comm, path, head, ranges, watch);
         }
-        // A rank needs as many rows as couplings reach; where it has fewer, others get them and the file is read again.
-        let (beyond, inside) = self.reach(&a)?;
-        let least = (0..comm.size()).map(|rank| ranges.of(rank).len()).min().unwrap_or(0);
-        if beyond <= least {
-            return Ok(a);
-        }
-        let wider = RowRanges::even(ranges.n(), comm.size(), beyond.max(inside));
-        if wider == *ranges { Ok(a) } else { DistributedCsr::read(comm, path, head, &wider, watch) }
-    }
-
-    /// How far couplings reach beyond the consecutive rows of a rank, and from row to column within them, at most.
-    fn reach<T: Number>(&self, a: &DistributedCsr<'_, T, Timed<'_, C>>) -> Result<(usize, usize)> {
-        let own = a.rows().own();
-        let (first, last) = (own.first().copied().unwrap_or(0), own.last().copied().unwrap_or(0));
-        let beyond = a.halo().rows().iter().map(|&g| if g < first { first - g } else { g - last });
-        let inside = (0..own.len()).flat_map(|i| a.local().row(i).0.iter().map(move |&j| (j as usize).abs_diff(i)));
-        let mut largest = [f64::from(beyond.max().unwrap_or(0)), inside.max().unwrap_or(0) as f64];
-        self.comm.all_max(&mut largest)?;
-        Ok((largest[0] as usize, largest[1] as usize))
+        consecutive(comm, path, head, watch)
     }
 
     /// As the file has them, or of the known solution.
@@ -274,17 +236,17 @@ impl<C: Comm> Job<'_, '_, C> {
         let own = a.rows().own();
         if let (Some(head), Some(path)) = (head, self.args.rhs.as_deref()) {
             let ranges = RowRanges::even(a.rows().n(), self.comm.size(), 1);
-            let columns = read_columns_on_all::<T>(self.comm, path, head, &ranges, watch)?;
+            let (columns, notes) = read_columns_on_all::<T>(self.comm, path, head, &ranges, watch)?;
             let columns: Result<Vec<_>> =
                 columns.iter().map(|column| entries_from_ranges(self.comm, &ranges, column, own)).collect();
-            return Ok(RightHandSides { columns: columns?, x_star: None });
+            return Ok(RightHandSides { columns: columns?, x_star: None, notes });
         }
         // x*_i = 1 + ((7·i) mod 11)/11
         let star = |&g: &u32| T::from_parts(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
         let x: Vec<T> = own.iter().map(star).collect();
         let mut b = vec![T::default(); own.len()];
         a.apply(T::from_parts(1.0, 0.0), &x, T::default(), &mut b)?;
-        Ok(RightHandSides { columns: vec![b], x_star: Some(x) })
+        Ok(RightHandSides { columns: vec![b], x_star: Some(x), notes: Vec::new() })
     }
 
     /// ‖x − x*‖∞ / ‖x*‖∞
@@ -514,45 +476,4 @@ fn why_not(report: &SolveReport, args: &SolveArgs) -> String {
         other => (format!("the solve ended as {}: {asked}", other.name()), better),
     };
     format!("not converged: {why}; to try: {then}")
-}
-
-/// Progress on a terminal, on rank 0, and cancellation on all.
-struct Watch {
-    cancel: CancelToken,
-    shown: bool,
-    rtol: f64,
-    last: Instant,
-}
-
-impl Watch {
-    fn new(rtol: f64, wanted: bool) -> Self {
-        let shown = wanted && std::io::stderr().is_terminal();
-        Self { cancel: signals::cancel(), shown, rtol, last: Instant::now() }
-    }
-}
-
-impl Monitor for Watch {
-    fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
-        if self.shown && self.last.elapsed() >= Duration::from_millis(100) {
-            self.last = Instant::now();
-            let line = match progress {
-                Progress::Iteration { index, residual } => {
-                    format!("iteration {index}, residual {residual:.1e} of {:.0e}", self.rtol)
-                }
-                Progress::Step { phase, done, total } => format!("{phase} {done} of {total}"),
-                _ => String::new(),
-            };
-            // A terminal that has gone needs no progress.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-        }
-        self.cancel.observe(progress)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! `blocktri-mpi` under mpirun: answers beside those of one rank, exit codes, faults, what is left on the disk, and memory.
+//! `blocktri-mpi` under mpirun: answers beside those of one rank or by hand, exit codes, faults, what is left on the disk, and memory.
 //!
 //! Every run has a limit of time: nobody hangs.
 
@@ -16,12 +16,13 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(120);
 const RANKS: [usize; 5] = [1, 2, 3, 4, 6];
 
-/// `mpirun -n RANKS blocktri-mpi solve ARGS`, started.
+/// `mpirun -n RANKS blocktri-mpi ARGS`, started, of `solve` unless the first says `stationary`.
 fn start(ranks: usize, args: &[&str]) -> Child {
+    let command = if args.first() == Some(&"stationary") { None } else { Some("solve") };
     Command::new("mpirun")
         .args(["--allow-run-as-root", "--oversubscribe", "-n", &ranks.to_string()])
         .arg(env!("CARGO_BIN_EXE_blocktri-mpi"))
-        .arg("solve")
+        .args(command)
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -351,23 +352,151 @@ fn the_model_counts_without_running() {
     // Latency takes over.
     assert!(rows[12]["seconds"].as_f64().unwrap() > rows[6]["seconds"].as_f64().unwrap());
     error(2, 2, &[&a, "--method", "spike", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
+    // The table is the same whoever counts.
+    let counted = json(3, 0, &[&a, "--method", "cg", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
+    assert_eq!(counted["model"], found["model"]);
+}
+
+#[test]
+fn notes_on_the_files_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "%%MatrixMarket matrix coordinate integer general\n3 3 3\n1 1 9007199254740993\n2 2 5\n3 3 9007199254740995\n";
+    let a = write(&folder, "a.mtx", text);
+    let b = write(&folder, "b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n1e-400\n");
+    for ranks in [1, 3] {
+        let found = json(ranks, 0, &[&a, "-b", &b]);
+        let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(notes[0], "2 integers beyond 2^53 were rounded to the nearest doubles, the first of them in line 3");
+        assert_eq!(notes[1], "a number below the range of doubles, in line 5, was read as 0");
+        let text = String::from_utf8(run(ranks, &[&a, "-b", &b]).stdout).unwrap();
+        assert_eq!(text.matches("2 integers beyond").count(), 1, "{text}");
+    }
 }
 
 #[test]
 fn memory_of_a_rank_falls_with_their_number() {
     let folder = tempfile::tempdir().unwrap();
     let a = write(&folder, "a.mtx", &grid(60, 0.0));
-    let peak = |ranks| {
-        let found = json(ranks, 3, &[&a, "--method", "cg", "--precond", "none", "--max-iters", "2"]);
-        found["peak_memory"]["most"].as_f64().unwrap()
-    };
-    let (one, two, four) = (peak(1), peak(2), peak(4));
     // What a program with MPI takes before it reads anything does not fall.
     let idle = {
         let small = write(&folder, "small.mtx", &matrix(1, &[(0, 0, 1.0)]));
         json(4, 0, &[&small])["peak_memory"]["most"].as_f64().unwrap()
     };
-    let share = |peak: f64| (peak - idle) / (one - idle);
-    println!("{one:.3e} B on one rank, {two:.3e} on two, {four:.3e} on four, {idle:.3e} idle");
-    assert!(share(two) < 0.65 && share(four) < 0.4, "{} and {} of one rank", share(two), share(four));
+    let solve: (i32, &[&str]) = (3, &["--method", "cg", "--precond", "none", "--max-iters", "2"]);
+    let dse: (i32, &[&str]) = (3, &["--method", "cg", "--precond", "none", "--max-iters", "2", "--partition", "dse"]);
+    let model: (i32, &[&str]) = (0, &["--method", "cg", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
+    for (code, options) in [solve, dse, model] {
+        let peak = |ranks| {
+            let found = json(ranks, code, &[&[a.as_str()], options].concat());
+            found["peak_memory"]["most"].as_f64().unwrap()
+        };
+        let (one, two, four) = (peak(1), peak(2), peak(4));
+        let share = |peak: f64| (peak - idle) / (one - idle);
+        println!("{options:?}: {one:.3e} B on one rank, {two:.3e} on two, {four:.3e} on four, {idle:.3e} idle");
+        assert!(share(two) < 0.65 && share(four) < 0.4, "{} and {} of one rank", share(two), share(four));
+    }
+}
+
+/// A queue with room for n − 1: arrivals at rate 1, departures at rate 2; πᵢ = 2⁻ⁱ/(2 − 2¹⁻ⁿ).
+fn queue(n: usize) -> Vec<(usize, usize, f64)> {
+    let mut entries = Vec::new();
+    for i in 0..n {
+        let up = if i + 1 < n { 1.0 } else { 0.0 };
+        let down = if i > 0 { 2.0 } else { 0.0 };
+        entries.push((i, i, -up - down));
+        if i + 1 < n {
+            entries.push((i, i + 1, up));
+        }
+        if i > 0 {
+            entries.push((i, i - 1, down));
+        }
+    }
+    entries
+}
+
+#[test]
+fn stationary_distributions_are_written_by_all_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let n = 1200;
+    let q = write(&folder, "q.mtx", &matrix(n, &queue(n)));
+    let pi = path(&folder, "pi.mtx");
+    for ranks in RANKS {
+        let found = json(ranks, 0, &["stationary", &q, "-o", &pi]);
+        let told = format!("{ranks} ranks: {found}");
+        assert_eq!(
+            (found["outcome"].as_str(), found["certified"].as_bool()),
+            (Some("converged"), Some(true)),
+            "{told}"
+        );
+        assert_eq!((found["n"].as_u64(), found["recurrent"].as_u64()), (Some(1200), Some(1200)), "{told}");
+        assert!(found["balance"].as_f64().unwrap() < 1e-14 && found["error_bound"].as_f64().unwrap() < 1e-10, "{told}");
+        // 2⁻¹²⁰⁰, far below what doubles hold.
+        assert!((found["log10_min"].as_f64().unwrap() + 1200.0 * 2f64.log10()).abs() < 1e-9, "{told}");
+        assert_eq!(found["mode"]["state"].as_u64(), Some(0), "{told}");
+        let x = bt_formats::matrix_market::read_dense::<f64>(&pi).unwrap();
+        assert_eq!((x.nrows(), x.ncols()), (n, 1));
+        assert!((0..1000).all(|i| (x[(i, 0)] * 2f64.powi(i as i32 + 1) - 1.0).abs() < 1e-12));
+        assert_eq!(x[(n - 1, 0)], 0.0);
+        fs::remove_file(&pi).unwrap();
+    }
+    // More reach than a rank has rows: the file is dealt out to fewer.
+    let far = matrix(8, &(0..8).flat_map(|i| [(i, (i + 3) % 8, 1.0), (i, (i + 5) % 8, 1.0)]).collect::<Vec<_>>());
+    let far = write(&folder, "far.mtx", &far);
+    let found = json(4, 0, &["stationary", &far, "--diagonal", "missing"]);
+    assert!((found["mode"]["probability"].as_f64().unwrap() - 0.125).abs() < 1e-15, "{found}");
+    // Counts of transitions: from 0 to 1 one time in four, back every time.
+    let counts = write(&folder, "counts.mtx", &matrix(2, &[(0, 0, 3.0), (0, 1, 1.0), (1, 0, 5.0)]));
+    let found = json(2, 0, &["stationary", &counts, "--transitions", "--normalize"]);
+    assert!((found["mode"]["probability"].as_f64().unwrap() - 0.8).abs() < 1e-15, "{found}");
+    let text = String::from_utf8(run(2, &["stationary", &q]).stdout).unwrap();
+    assert!(text.contains("1200 states, all recurrent") && text.contains("every probability to a relative"), "{text}");
+    assert_eq!(names(&folder), ["counts.mtx", "far.mtx", "q.mtx"]);
+}
+
+#[test]
+fn chains_without_a_stationary_distribution() {
+    let folder = tempfile::tempdir().unwrap();
+    let pi = path(&folder, "pi.mtx");
+    let file = |name: &str, n: usize, entries: &[(usize, usize, f64)]| write(&folder, name, &matrix(n, entries));
+    // State 0 and state 5 are absorbing.
+    let mut traps = queue(6);
+    traps.retain(|e| e.0 != 0 && e.0 != 5);
+    let traps = file("traps.mtx", 6, &traps);
+    // State 0 alone is absorbing, and the last state is transient.
+    let mut trap = queue(6);
+    trap.retain(|e| e.0 != 0);
+    let trap = file("trap.mtx", 6, &trap);
+    let mut negative = queue(6);
+    negative.iter_mut().filter(|e| e.0 + 1 == e.1 && e.0 == 3).for_each(|e| e.2 = -1.0);
+    let negative = file("negative.mtx", 6, &negative);
+    let no_generator = file("p.mtx", 2, &[(0, 1, 1.0), (1, 0, 1.0)]);
+    let wide = write(&folder, "wide.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1.0\n");
+    let complex = write(&folder, "c.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1.0 0.0\n");
+    for ranks in [1, 3] {
+        let told = error(ranks, 4, &["stationary", &traps, "-o", &pi]);
+        assert!(told.contains("2 closed classes (that of state 0, that of state 5;"), "{told}");
+        let found = json(ranks, 4, &["stationary", &traps]);
+        assert_eq!(found["exit_code"], 4, "{found}");
+        assert!(found["help"].as_str().unwrap().contains("restrict the generator to one class"), "{found}");
+        let found = json(ranks, 0, &["stationary", &trap]);
+        assert_eq!(
+            (found["recurrent"].as_u64(), found["mode"]["probability"].as_f64()),
+            (Some(1), Some(1.0)),
+            "{found}"
+        );
+        assert!(found["notes"][0].as_str().unwrap().contains("5 of 6 states are transient"), "{found}");
+        let told = error(ranks, 2, &["stationary", &negative, "-o", &pi]);
+        assert!(told.contains("the rate from state 3 to state 4 (from 0) is -1"), "{told}");
+        let told = error(ranks, 2, &["stationary", &no_generator]);
+        assert!(told.contains("not a generator; the rows sum to 1"), "{told}");
+        let told = error(ranks, 2, &["stationary", &wide]);
+        assert!(told.contains("wide.mtx: ") && told.contains("2 × 3"), "{told}");
+        let told = error(ranks, 2, &["stationary", &complex]);
+        assert!(told.contains("c.mtx: rates are real numbers"), "{told}");
+        let told = error(ranks, 2, &["stationary", &trap, "-o", &trap]);
+        assert!(told.contains("the chain and --output name the same file"), "{told}");
+    }
+    assert!(!Path::new(&pi).exists());
+    assert_eq!(names(&folder).len(), 6);
 }

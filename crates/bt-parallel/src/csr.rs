@@ -148,6 +148,27 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
     }
 }
 
+impl<C: Comm> DistributedCsr<'_, f64, C> {
+    /// a_ij ← a_ij/dᵢ for a number of each own row. A collective.
+    pub(crate) fn divide_rows(&mut self, d: &[f64]) -> Result<()> {
+        let parts = [(&mut self.local, None), (&mut self.external, Some(&self.boundary))];
+        for (part, rows) in parts {
+            for k in 0..bt_formats::LinearOperator::nrows(part) {
+                let row = part.row_ptr()[k] as usize..part.row_ptr()[k + 1] as usize;
+                let i = rows.map_or(k, |rows| rows[k] as usize);
+                for v in &mut part.values_mut()[row] {
+                    *v /= d[i];
+                }
+            }
+        }
+        let sums = (0..d.len()).map(|i| self.row(i).map(|e| e.1.abs()).sum());
+        let mut norm = [sums.fold(0.0, f64::max)];
+        self.comm.all_max(&mut norm)?;
+        self.norm_inf = norm[0];
+        Ok(())
+    }
+}
+
 /// The rows of a rank, in order, with columns by place: own ones as they are, others as m + their place in `needed`.
 struct OwnRows<T> {
     row_ptr: Vec<usize>,

@@ -7,10 +7,12 @@
 //! ```text
 //! rows of a program ──▶ DistributedCsr ──▶ Krylov with Schwarz or Schur │ Spike │ BlockIteration ──▶ x, certified over the whole system
 //! Csr ──Division──▶     ▲                                                                    Lines: tridiagonal, without a matrix
-//!                                  ╰▶ StationaryDistribution ──▶ π, by its balance
+//!                                  ╰▶ ChainEntries::check ──▶ StationaryDistribution ──▶ π, by its balance
 //! ```
 
 mod agreement;
+mod chain;
+mod clusters;
 mod comm;
 mod csr;
 mod error;
@@ -26,6 +28,7 @@ mod product;
 mod read;
 mod rows;
 mod self_comm;
+mod site_expansion;
 mod spike;
 mod stationary;
 #[cfg(feature = "suite")]
@@ -34,6 +37,7 @@ pub mod thread_comm;
 mod timed;
 mod write;
 
+pub use chain::ChainEntries;
 pub use comm::{Comm, Counter, Element, ElementKind, Number, Parts, Tag, Traffic};
 pub use csr::DistributedCsr;
 pub use error::{Error, Fault, FaultKind, Result, agree};

@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 
 use bt_formats::{Csr, LinearOperator, Scalar};
 
-use crate::comm::Traffic;
+use crate::comm::{Comm, Number, Parts, Traffic};
+use crate::csr::DistributedCsr;
+use crate::error::Result;
 use crate::krylov::Method;
 use crate::partition::Division;
 
@@ -107,6 +109,73 @@ impl Counts {
             }
         }
         Self { rows, entries, sends, sent }
+    }
+
+    /// Of a matrix whose rows are spread over ranks, were they those of [`Division::contiguous`] among p: no rank has the whole. The same on all
+    /// ranks. A collective.
+    ///
+    /// # Errors
+    /// Those of the communicator.
+    ///
+    /// # Panics
+    /// When p is 0.
+    ///
+    /// # Cost
+    /// One all-to-all of 12 bytes an entry that is cut at most, and a sum of 4p numbers; O(z·log z) time for the entries of a rank that are cut.
+    ///
+    /// ```
+    /// use bt_parallel::{Counts, DistributedCsr, Division, thread_comm};
+    /// let a = bt_testkit::chain::<f64>(9, 2.0, -1.0);
+    /// let counted = thread_comm::run(2, |comm| {
+    ///     Counts::of_contiguous(&DistributedCsr::from_replicated(comm, &a, &Division::contiguous(9, 2))?, 3)
+    /// });
+    /// assert_eq!(counted[0], Ok(Counts::new(&a, &Division::contiguous(9, 3))));
+    /// ```
+    pub fn of_contiguous<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, p: usize) -> Result<Self> {
+        assert!(p > 0, "a division among no ranks");
+        let (comm, n) = (a.comm(), a.rows().n());
+        let (each, more) = (n / p, n % p);
+        let owner = |row: u32| {
+            let row = row as usize;
+            let longer = more * (each + 1);
+            if row < longer { row / (each + 1) } else { more + (row - longer) / each }
+        };
+        // Rows, entries, sends and sent of each of the p.
+        let mut counts = vec![0.0; 4 * p];
+        let mut cut: Vec<[u32; 3]> = Vec::new();
+        for (i, &g) in a.rows().own().iter().enumerate() {
+            let to = owner(g);
+            counts[to] += 1.0;
+            for (j, _) in a.row(i) {
+                counts[p + to] += 1.0;
+                let column = a.global(j);
+                let from = owner(column);
+                if from != to {
+                    cut.push([from as u32, to as u32, column]);
+                }
+            }
+        }
+        cut.sort_unstable();
+        cut.dedup();
+        // Several ranks may have rows of one of the p: what that one needs is counted on one rank.
+        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); comm.size()];
+        for entry in cut {
+            homes[entry[1] as usize * comm.size() / p].extend(entry);
+        }
+        let gathered = comm.all_to_all(&Parts::new(homes))?;
+        let mut cut: Vec<[u32; 3]> = gathered.values().as_chunks().0.to_vec();
+        cut.sort_unstable();
+        cut.dedup();
+        let mut last = None;
+        for [from, to, _] in cut {
+            counts[3 * p + from as usize] += 1.0;
+            if last.replace((from, to)) != Some((from, to)) {
+                counts[2 * p + from as usize] += 1.0;
+            }
+        }
+        comm.all_sum(&mut counts)?;
+        let part = |k: usize| counts[k * p..(k + 1) * p].iter().map(|&count| count as u64).collect();
+        Ok(Self { rows: part(0), entries: part(1), sends: part(2), sent: part(3) })
     }
 
     /// What an iteration of a method without a preconditioner is on each rank, for scalars of `size` bytes; for GMRES the mean over a cycle without

@@ -1,17 +1,5 @@
-//! Which rank should own which rows: contiguous ranges, whole blocks, or distributed site expansion; and how good that is.
-//!
-//! Site expansion: p rows far from one another in the graph of A + Aᵀ are the sites; the smallest domain takes the next row from the
-//! level sets that grow around its site, until all rows are taken. Then borders are smoothed: a row goes to the domain that most of its neighbours are
-//! in, where sizes allow, and domains that are too large give rows to smaller neighbours. The row of each domain that is farthest from its
-//! border becomes its site, and all grow again; the division that cuts fewest edges is kept. Y. Saad, Iterative Methods for Sparse Linear
-//! Systems, 2nd ed., Algorithm 14.10 and §14.6.3, doi:10.1137/1.9780898718003; T. Goehring, Y. Saad, Heuristic algorithms for automatic graph
-//! partitioning, Tech. Rep. UMSI 94-29, University of Minnesota, 1994. Smoothing is added here.
-//!
-//! Cost: O(nnz + n·log p) for each of four growths and O(nnz) for each of at most 16 passes over its borders, and O(p·nnz) for the first sites, on the rank that has A; storage O(n + p) and the
-//! pattern of Aᵀ.
+//! Which rank should own which rows: contiguous ranges, whole blocks, or distributed site expansion (`site_expansion.rs`); and how good that is.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
 use bt_formats::{Csr, LinearOperator, Partition, Scalar, zero};
@@ -19,15 +7,7 @@ use bt_formats::{Csr, LinearOperator, Partition, Scalar, zero};
 use crate::comm::{Comm, Number, Parts};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
-
-/// Times that domains grow.
-const ROUNDS: usize = 4;
-/// Passes of smoothing after each growth, at most.
-const PASSES: usize = 16;
-/// Rows beyond the mean that a domain may have, by part of it.
-const EXCESS: f64 = 0.03;
-/// No domain, no distance.
-const NONE: u32 = u32::MAX;
+use crate::site_expansion::{Graph, site_expansion};
 
 /// The owner of each row of a system.
 ///
@@ -79,26 +59,19 @@ impl Division {
         Self { owner, n_ranks: p }
     }
 
-    /// By distributed site expansion on the pattern of a square matrix.
+    /// By distributed site expansion on the pattern of a square matrix. [`DistributedCsr::by_site_expansion`] does it where no rank has the whole.
     ///
     /// # Errors
     /// [`bt_formats::Error::NotSquare`].
+    ///
+    /// # Cost
+    /// O(nnz + n·log p) for each of four growths, O(nnz) for each of at most 64 passes over borders, and O(p·nnz) for the first sites; the
+    /// pattern of Aᵀ.
     pub fn site_expansion<T: Scalar>(a: &Csr<T>, p: usize) -> Result<Self, bt_formats::Error> {
         assert!(p > 0, "a division among no ranks");
         a.check_square()?;
-        let graph = Graph { a, transpose: &a.transpose() };
-        let mut sites = first_sites(&graph, p);
-        let mut best: Option<(u64, Vec<u32>)> = None;
-        for _ in 0..ROUNDS {
-            let mut owner = grow(&graph, &sites, p);
-            smooth(&graph, &mut owner, p);
-            let cut = graph.cut(&owner);
-            if best.as_ref().is_none_or(|b| cut < b.0) {
-                best = Some((cut, owner.clone()));
-            }
-            sites = centres(&graph, &owner, p);
-        }
-        Ok(Self { owner: best.map(|b| b.1).unwrap_or_default(), n_ranks: p })
+        let graph = Graph { a, transpose: &a.transpose(), entries: |_| 1, rows: None };
+        Ok(Self { owner: site_expansion(&graph, p), n_ranks: p })
     }
 
     /// The rank of each row.
@@ -121,12 +94,12 @@ impl Division {
     /// When the matrix has another size.
     pub fn quality<T: Scalar>(&self, a: &Csr<T>) -> Quality {
         assert_eq!((a.nrows(), a.ncols()), (self.owner.len(), self.owner.len()), "size of the matrix");
-        let graph = Graph { a, transpose: &a.transpose() };
+        let graph = Graph { a, transpose: &a.transpose(), entries: |_| 1, rows: None };
         let (mut rows, mut entries, mut interface) = (vec![0usize; self.n_ranks], vec![0usize; self.n_ranks], 0);
         for (i, &owner) in self.owner.iter().enumerate() {
             rows[owner as usize] += 1;
             entries[owner as usize] += a.row(i).0.len();
-            interface += usize::from(graph.neighbours(i).any(|j| self.owner[j] != owner));
+            interface += usize::from(graph.neighbours(i).any(|(j, _)| self.owner[j] != owner));
         }
         let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(0);
         let balance = |counts: &[usize]| {
@@ -251,154 +224,4 @@ fn fits<T: Scalar>(a: &Csr<T>, division: &Division, p: usize) -> Result<(), Faul
         return Err(Fault::input(format!("a division of {m} rows among {q} ranks for a matrix of {n} on {p}")));
     }
     Ok(())
-}
-
-/// The pattern of A + Aᵀ.
-struct Graph<'a, T> {
-    a: &'a Csr<T>,
-    transpose: &'a Csr<T>,
-}
-
-impl<T: Scalar> Graph<'_, T> {
-    fn n(&self) -> usize {
-        self.a.nrows()
-    }
-
-    /// Neighbours of a row, some twice, itself among them.
-    fn neighbours(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
-        self.a.row(i).0.iter().chain(self.transpose.row(i).0).map(|&j| j as usize)
-    }
-
-    fn cut(&self, owner: &[u32]) -> u64 {
-        let other = |i: usize| self.a.row(i).0.iter().filter(move |&&j| owner[j as usize] != owner[i]).count() as u64;
-        (0..self.n()).map(other).sum()
-    }
-
-    /// Distances from the nearest of `from`, in edges, among the rows that `within` allows.
-    fn distances(&self, from: impl IntoIterator<Item = usize>, within: impl Fn(usize, usize) -> bool) -> Vec<u32> {
-        let mut distance = vec![NONE; self.n()];
-        let mut queue: VecDeque<usize> = from.into_iter().collect();
-        for &i in &queue {
-            distance[i] = 0;
-        }
-        while let Some(i) = queue.pop_front() {
-            for j in self.neighbours(i) {
-                if distance[j] == NONE && within(i, j) {
-                    distance[j] = distance[i] + 1;
-                    queue.push_back(j);
-                }
-            }
-        }
-        distance
-    }
-}
-
-/// Rows far from one another: each the farthest from those before, the first the farthest from row 0; unreached ones are farthest.
-fn first_sites<T: Scalar>(graph: &Graph<'_, T>, p: usize) -> Vec<usize> {
-    let farthest = |distance: &[u32]| (0..distance.len()).max_by_key(|&i| (distance[i], Reverse(i)));
-    let n = graph.n();
-    let mut sites: Vec<usize> = Vec::new();
-    let Some(first) = farthest(&graph.distances((0..n).take(1), |_, _| true)) else { return sites };
-    sites.push(first);
-    while sites.len() < p.min(n) {
-        let distance = graph.distances(sites.iter().copied(), |_, _| true);
-        sites.extend(farthest(&distance));
-    }
-    sites
-}
-
-/// Domains around the sites. The smallest takes the next row of its level sets; one that others enclose stops; where all have stopped the smallest
-/// goes on from the lowest row that nobody has.
-fn grow<T: Scalar>(graph: &Graph<'_, T>, sites: &[usize], p: usize) -> Vec<u32> {
-    let n = graph.n();
-    let mut owner = vec![NONE; n];
-    let mut fronts: Vec<VecDeque<usize>> = sites.iter().map(|&site| VecDeque::from([site])).collect();
-    fronts.resize(p, VecDeque::new());
-    let mut sizes = vec![0usize; p];
-    // The lowest rank among equals.
-    let mut turns: BinaryHeap<Reverse<(usize, usize)>> = (0..p).map(|rank| Reverse((0, rank))).collect();
-    let (mut lowest, mut left) = (0, n);
-    while left > 0 {
-        let Some(Reverse((_, rank))) = turns.pop() else {
-            while owner[lowest] != NONE {
-                lowest += 1;
-            }
-            let smallest = (0..p).min_by_key(|&rank| sizes[rank]).unwrap_or(0);
-            fronts[smallest].push_back(lowest);
-            turns.push(Reverse((sizes[smallest], smallest)));
-            continue;
-        };
-        while let Some(i) = fronts[rank].pop_front() {
-            if owner[i] == NONE {
-                owner[i] = rank as u32;
-                left -= 1;
-                sizes[rank] += 1;
-                fronts[rank].extend(graph.neighbours(i).filter(|&j| owner[j] == NONE));
-                turns.push(Reverse((sizes[rank], rank)));
-                break;
-            }
-        }
-    }
-    owner
-}
-
-/// Rows go to the domain that most of their neighbours are in, as long as that stays within [`EXCESS`] of the mean; domains beyond it give rows to
-/// smaller neighbours whatever is cut.
-fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
-    let n = graph.n();
-    let limit = n.div_ceil(p) + (EXCESS * n as f64 / p as f64) as usize;
-    let mut sizes = vec![0usize; p];
-    for &rank in &*owner {
-        sizes[rank as usize] += 1;
-    }
-    let mut around: Vec<(u32, usize)> = Vec::new();
-    for _ in 0..PASSES {
-        let mut moves = 0;
-        for i in 0..n {
-            let own = owner[i];
-            // Domains around the row, with the neighbours in each.
-            around.clear();
-            for rank in graph.neighbours(i).filter(|&j| j != i).map(|j| owner[j]) {
-                match around.iter_mut().find(|a| a.0 == rank) {
-                    Some(a) => a.1 += 1,
-                    None => around.push((rank, 1)),
-                }
-            }
-            let size = sizes[own as usize];
-            let inside = around.iter().find(|a| a.0 == own).map_or(0, |a| a.1);
-            let better = |&&(rank, neighbours): &&(u32, usize)| {
-                let other = sizes[rank as usize];
-                let smaller = other + 1 < size;
-                rank != own
-                    && (neighbours > inside && other < limit
-                        || neighbours == inside && smaller
-                        || size > limit && smaller)
-            };
-            let best = around.iter().filter(better).max_by_key(|a| (a.1, Reverse(sizes[a.0 as usize]), Reverse(a.0)));
-            if let Some(&(rank, _)) = best.filter(|_| size > 1) {
-                owner[i] = rank;
-                sizes[own as usize] -= 1;
-                sizes[rank as usize] += 1;
-                moves += 1;
-            }
-        }
-        if moves == 0 {
-            break;
-        }
-    }
-}
-
-/// Of each domain the row farthest from its border, the lowest among equals.
-fn centres<T: Scalar>(graph: &Graph<'_, T>, owner: &[u32], p: usize) -> Vec<usize> {
-    let border = (0..graph.n()).filter(|&i| graph.neighbours(i).any(|j| owner[j] != owner[i]));
-    let distance = graph.distances(border, |i, j| owner[i] == owner[j]);
-    let mut centre: Vec<Option<usize>> = vec![None; p];
-    for i in 0..graph.n() {
-        let best = &mut centre[owner[i] as usize];
-        // A domain without a border is not reached: any row will do.
-        if best.is_none_or(|b| distance[i] > distance[b]) {
-            *best = Some(i);
-        }
-    }
-    centre.into_iter().flatten().collect()
 }

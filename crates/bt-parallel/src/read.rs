@@ -8,7 +8,7 @@
 //! A packed file has no ranges: rank 0 unpacks and parses it, in pieces of 8 MiB at most, and deals out.
 //!
 //! **Errors** are those of the serial reader, with file and line, the same on every rank: the first of the file. Lines are counted from the
-//! parts of the ranks before once there is an error, and only then.
+//! parts of the ranks before once all have read. The **notes** of the serial reader, on numbers that are no doubles, are told alike on all ranks.
 //!
 //! Counted: for each piece of the rank with most, one maximum and three all-to-alls (sizes, indices of 8 bytes, values of s bytes an entry, those that
 //! symmetry implies included). Storage of a rank beside its rows: 8 + s bytes an entry of theirs until the end.
@@ -19,8 +19,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use bt_formats::matrix_market::{
-    Chunks, Field, Head, Layout, Symmetry, check_scalar, count_entries, count_error, entries_of, line_of_entry,
-    read_head, values_of,
+    Chunks, Field, Head, Layout, Rounded, Symmetry, check_scalar, count_entries, count_error, entries_of,
+    line_of_entry, read_head, values_of,
 };
 use bt_formats::{Error as InputError, Monitor, ParseKind, Progress, memory};
 
@@ -86,8 +86,9 @@ pub fn read_head_on_all(comm: &impl Comm, path: &Path) -> Result<Head> {
 }
 
 impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
-    /// Reads a square matrix from a Matrix Market file that all ranks see, with the rows that `ranges` gives them. The monitor is told of the bytes that
-    /// this rank has read; where that of any rank breaks, all end. A collective.
+    /// Reads a square matrix from a Matrix Market file that all ranks see, with the rows that `ranges` gives them, and what is to be said of the
+    /// file: the sentences of the serial reader on integers and numbers that are no doubles, the same on every rank. The monitor is told of the
+    /// bytes that this rank has read; where that of any rank breaks, all end. A collective.
     ///
     /// # Errors
     /// [`crate::Error::OnRank`] with the first error of the file, as the serial reader words it; for a matrix that is not square, an array, or of
@@ -95,7 +96,13 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
     ///
     /// # Cost
     /// A p-th of the text and of the entries on each rank.
-    pub fn read(comm: &'c C, path: &Path, head: &Head, ranges: &RowRanges, monitor: &mut dyn Monitor) -> Result<Self> {
+    pub fn read(
+        comm: &'c C,
+        path: &Path,
+        head: &Head,
+        ranges: &RowRanges,
+        monitor: &mut dyn Monitor,
+    ) -> Result<(Self, Vec<String>)> {
         let h = &head.header;
         let checked = if h.layout == Layout::Array {
             let why = "the matrix is an array: ranks read coordinate files; solve a dense system on one rank";
@@ -106,18 +113,19 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
             check_scalar::<T>(h)
         };
         agree(comm, checked.map_err(|e| fault(e, path)).and_then(|()| fits(ranges, h.nrows, comm)))?;
-        let from = read_entries::<T>(comm, path, head, ranges, monitor)?;
+        let (from, notes) = read_entries::<T>(comm, path, head, ranges, monitor)?;
         let own = ranges.of(comm.rank());
         let n_entries: usize = from.iter().map(Vec::len).sum();
         let asked = memory::ask((n_entries * (12 + 2 * size_of::<T>())) as u64, "the own rows of the matrix");
         agree(comm, asked.map_err(Fault::from))?;
         let rows = SortedRows::new(from, &own);
         let own = own.map(|i| i as u32).collect();
-        Self::from_rows(comm, h.nrows, own, rows.iter())
+        Ok((Self::from_rows(comm, h.nrows, own, rows.iter())?, notes))
     }
 }
 
-/// Reads right-hand sides, n × s, one column after the other with the own rows of `ranges`. A collective.
+/// Reads right-hand sides, n × s, one column after the other with the own rows of `ranges`, and what is to be said of the file, as
+/// [`DistributedCsr::read`] does. A collective.
 ///
 /// # Errors
 /// As [`DistributedCsr::read`]; for another number of rows than `ranges` has, and for no column.
@@ -130,7 +138,7 @@ pub fn read_columns_on_all<T: Number>(
     head: &Head,
     ranges: &RowRanges,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<Vec<T>>> {
+) -> Result<(Vec<Vec<T>>, Vec<String>)> {
     let h = &head.header;
     let input = |message: String| Err(Fault::input(format!("{}: {message}", path.display())));
     let checked = if h.nrows != ranges.n() {
@@ -150,12 +158,12 @@ pub fn read_columns_on_all<T: Number>(
         fits(ranges, h.nrows, comm)
     });
     agree(comm, asked)?;
-    let from = read_entries::<T>(comm, path, head, ranges, monitor)?;
+    let (from, notes) = read_entries::<T>(comm, path, head, ranges, monitor)?;
     let mut columns = vec![vec![T::default(); own.len()]; h.ncols];
     for (i, j, v) in from.into_iter().flatten() {
         columns[j as usize][i as usize - own.start] += v;
     }
-    Ok(columns)
+    Ok((columns, notes))
 }
 
 fn fits(ranges: &RowRanges, n: usize, comm: &impl Comm) -> Result<(), Fault> {
@@ -175,15 +183,17 @@ fn fault(error: InputError, path: &Path) -> Fault {
 
 /// (row, column, value) from 0.
 type Entry<T> = (u32, u32, T);
+/// A list for each rank that read some.
+type ByReader<T> = Vec<Vec<Entry<T>>>;
 
-/// The entries of the own rows, by the rank that read them, each list in the order of the file.
+/// The entries of the own rows, by the rank that read them, each list in the order of the file; and notes on the file.
 fn read_entries<T: Number>(
     comm: &impl Comm,
     path: &Path,
     head: &Head,
     ranges: &RowRanges,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<Vec<Entry<T>>>> {
+) -> Result<(ByReader<T>, Vec<String>)> {
     let (p, h) = (comm.size(), &head.header);
     let mut text = agree(comm, Text::open(comm, path, head).map_err(|e| fault(e, path)))?;
     let mut before = 0;
@@ -196,7 +206,7 @@ fn read_entries<T: Number>(
         before = all.values()[..comm.rank()].iter().sum::<u64>() as usize;
         text = agree(comm, Text::open(comm, path, head).map_err(|e| fault(e, path)))?;
     }
-    let mut from: Vec<Vec<Entry<T>>> = vec![Vec::new(); p];
+    let mut from: ByReader<T> = vec![Vec::new(); p];
     let mut seen = Seen::default();
     let mut trouble = None;
     loop {
@@ -232,8 +242,8 @@ fn read_entries<T: Number>(
         let asked = memory::ask(held as u64 / 2, "the own rows of the file, as far as they are read,");
         trouble = asked.err().map(|e| fault(e, path));
     }
-    agree_on_file(comm, path, head, &seen)?;
-    Ok(from)
+    let notes = agree_on_file(comm, path, head, &seen)?;
+    Ok((from, notes))
 }
 
 /// What a rank has seen of the file.
@@ -242,24 +252,26 @@ struct Seen {
     entries: usize,
     lines: u64,
     fault: Option<(ParseKind, String)>,
+    rounded: Rounded,
 }
 
 impl Seen {
     /// Parses a piece; `before` are the values of an array on other ranks.
     fn take<T: Number>(&mut self, piece: &[u8], h: &bt_formats::matrix_market::Header, before: usize) -> Vec<Entry<T>> {
-        let (entries, lines, fault, data) = match h.layout {
+        let (entries, lines, fault, rounded, data) = match h.layout {
             Layout::Coordinate => {
                 let part = entries_of::<T>(piece, h);
-                (part.entries, part.lines, part.fault, part.data)
+                (part.entries, part.lines, part.fault, part.rounded, part.data)
             }
             Layout::Array => {
                 let part = values_of::<T>(piece, h);
                 let first = before + self.entries;
                 let numbered = part.data.iter().zip(first..).filter(|(_, k)| *k < h.entries);
                 let data = numbered.map(|(&v, k)| ((k % h.nrows) as u32, (k / h.nrows) as u32, v)).collect();
-                (part.entries, part.lines, part.fault, data)
+                (part.entries, part.lines, part.fault, part.rounded, data)
             }
         };
+        self.rounded.join(rounded, self.lines);
         self.entries += entries;
         self.lines += lines;
         self.fault = fault;
@@ -300,15 +312,16 @@ fn deal_out<T: Number>(
     Ok(())
 }
 
-/// The first error of the file, if there is one, from what all ranks have seen.
-fn agree_on_file(comm: &impl Comm, path: &Path, head: &Head, seen: &Seen) -> Result<()> {
+/// The first error of the file, if there is one, from what all ranks have seen, or the notes on it.
+fn agree_on_file(comm: &impl Comm, path: &Path, head: &Head, seen: &Seen) -> Result<Vec<String>> {
     let declared = head.header.entries;
-    let own = [seen.entries as u64, seen.lines, u64::from(seen.fault.is_some())];
+    let [a, b, c, d] = seen.rounded.to_numbers();
+    let own = [seen.entries as u64, seen.lines, u64::from(seen.fault.is_some()), a, b, c, d];
     let all = comm.all_gather(&own)?;
-    let (mut entries, mut lines) = (0usize, head.lines);
+    let (mut entries, mut lines, mut rounded) = (0usize, head.lines, Rounded::default());
     let mut error = None;
     for rank in 0..comm.size() {
-        let [n, n_lines, faulty] = *all.part(rank) else { continue };
+        let [n, n_lines, faulty, a, b, c, d] = *all.part(rank) else { continue };
         let left = declared - entries;
         let too_many = n as usize > left || n as usize == left && faulty == 1;
         if too_many || faulty == 1 {
@@ -322,14 +335,15 @@ fn agree_on_file(comm: &impl Comm, path: &Path, head: &Head, seen: &Seen) -> Res
                         .map(|line| count_error(&head.header, declared, lines + line)),
                 });
             }
-            let error = error.map_or(Ok(()), |found| Err(fault(found.unwrap_or_else(|e| e), path)));
+            let error = error.map_or(Ok(Vec::new()), |found| Err(fault(found.unwrap_or_else(|e| e), path)));
             return agree(comm, error);
         }
+        rounded.join(Rounded::from_numbers([a, b, c, d]), lines);
         entries += n as usize;
         lines += n_lines;
     }
     let complete = if entries == declared || comm.rank() > 0 {
-        Ok(())
+        Ok(rounded.notes())
     } else {
         Err(fault(count_error(&head.header, entries, lines), path))
     };

@@ -69,6 +69,24 @@ fn the_model_counts_what_ranks_count() {
 }
 
 #[test]
+fn ranks_count_for_any_number_of_others() {
+    for (a, n) in [(wind::<f64>(7), 49), (scattered::<f64>(30), 30), (bt_testkit::chain::<f64>(5, 2.0, -1.0), 5)] {
+        for ranks in RANKS {
+            // Any rows in any order, and consecutive ones.
+            let divisions = [Division::contiguous(n, ranks), Division::site_expansion(&a, ranks).unwrap()];
+            for (division, p) in divisions.iter().flat_map(|d| [1, 2, 3, 5, 8, 64].map(|p| (d, p))) {
+                let expected = Counts::new(&a, &Division::contiguous(n, p));
+                for found in succeed(ranks, |comm| {
+                    Counts::of_contiguous(&DistributedCsr::from_replicated(comm, &a, division)?, p)
+                }) {
+                    assert_eq!(found, expected, "{p} counted on {ranks}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_iteration_of_the_model_is_one_of_the_ranks() {
     let a = bt_testkit::stencil::<f64>(6, 0.0);
     for p in [1, 2, 4] {

@@ -1,8 +1,11 @@
-//! Divisions of rows among ranks: every row once, balance, and cuts that site expansion makes smaller.
+//! Divisions of rows among ranks: every row once, balance, and cuts that site expansion makes smaller, with the whole matrix and without.
+
+mod common;
 
 use bt_formats::{Csr, LinearOperator, Partition};
-use bt_parallel::Division;
+use bt_parallel::{DistributedCsr, Division};
 use bt_testkit::{grid, stencil};
+use common::{RANKS, scattered, succeed, vector, wind};
 use proptest::prelude::*;
 
 /// Every row has a rank, and sizes differ by one at most.
@@ -60,6 +63,66 @@ fn blocks_stay_whole() {
     }
     assert_eq!(Division::by_blocks(&blocks, 2).owner(), [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
     assert_eq!(Division::by_blocks(&Partition::from_sizes([]).unwrap(), 3).owner(), [0u32; 0]);
+}
+
+/// Of each rank the rows that site expansion gives it from consecutive ones, and entries of other domains in them; products are those of A.
+fn expanded(a: &Csr<f64>, p: usize) -> Vec<(Vec<u32>, u64)> {
+    let n = a.nrows();
+    let (x, mut y) = (vector::<f64>(n, 1), vec![0.0; n]);
+    a.apply(1.0, &x, 0.0, &mut y);
+    succeed(p, |comm| {
+        let d = DistributedCsr::from_replicated(comm, a, &Division::contiguous(n, p))?.by_site_expansion()?;
+        assert_eq!(d.nnz() as usize, bt_formats::Matrix::nnz(a));
+        let mut own = vec![0.0; d.rows().own().len()];
+        d.apply(1.0, &d.own_entries(&x), 0.0, &mut own)?;
+        assert!(own.iter().zip(d.own_entries(&y)).all(|(a, b)| (a - b).abs() < 1e-12));
+        let inside = bt_formats::Matrix::nnz(d.local()) as u64;
+        let all: usize = d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum();
+        Ok((d.rows().own().to_vec(), all as u64 - inside))
+    })
+}
+
+#[test]
+fn small_systems_are_divided_as_with_the_whole_matrix() {
+    let empty = Csr::<f64>::new(0, 0, vec![0], vec![], vec![]).unwrap();
+    let diagonal = Csr::new(6, 6, (0..=6).collect(), (0..6).collect(), vec![1.0; 6]).unwrap();
+    for a in [wind::<f64>(7), scattered::<f64>(30), grid::<f64>([9, 9, 9]), diagonal, empty] {
+        for p in RANKS {
+            let division = Division::site_expansion(&a, p).unwrap();
+            for (rank, (own, _)) in expanded(&a, p).into_iter().enumerate() {
+                assert_eq!(own, division.rows(rank), "rank {rank} of {p}");
+            }
+        }
+    }
+}
+
+#[test]
+fn clusters_cut_little_more_than_rows() {
+    for (a, p) in [(grid::<f64>([120, 120, 1]), 4), (grid::<f64>([24, 24, 24]), 3), (grid::<f64>([24, 24, 24]), 6)] {
+        assert!(a.nrows() > 1024 * p);
+        let whole = Division::site_expansion(&a, p).unwrap().quality(&a);
+        let found = expanded(&a, p);
+        let cut: u64 = found.iter().map(|f| f.1).sum();
+        let most = found.iter().map(|f| f.0.len()).max().unwrap();
+        println!("{p} ranks: {cut} entries cut, {} with the whole matrix; {most} rows at most", whole.cut);
+        assert!((cut as f64) < 1.3 * whole.cut as f64, "{cut} for {}", whole.cut);
+        assert!((most * p) as f64 <= 1.05 * a.nrows() as f64, "{most} rows on one of {p}");
+    }
+}
+
+#[test]
+fn many_rows_that_nothing_couples_are_balanced() {
+    let n = 5000;
+    let diagonal = Csr::new(n, n, (0..=n as u32).collect(), (0..n as u32).collect(), vec![1.0; n]).unwrap();
+    let sizes: Vec<usize> = expanded(&diagonal, 2).iter().map(|f| f.0.len()).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), n);
+    assert!(sizes.iter().all(|size| size.abs_diff(n / 2) <= 75), "{sizes:?}");
+    // Pairs, and rows by themselves, more than a cluster has.
+    let pairs = bt_testkit::csr(n, |i: usize, j: usize| {
+        f64::from(i == j || i % 10 == 3 && j == i + 1 || j % 10 == 3 && i == j + 1)
+    });
+    let sizes: Vec<usize> = expanded(&pairs, 3).iter().map(|f| f.0.len()).collect();
+    assert!(sizes.iter().all(|size| size.abs_diff(n / 3) <= 75), "{sizes:?}");
 }
 
 proptest! {

@@ -30,7 +30,7 @@ fn packed(text: &[u8]) -> Vec<u8> {
 fn read<'c, T: Number, C: Comm>(comm: &'c C, path: &Path) -> Result<DistributedCsr<'c, T, C>> {
     let head = read_head_on_all(comm, path)?;
     let ranges = RowRanges::even(head.header.nrows, comm.size(), 1);
-    DistributedCsr::read(comm, path, &head, &ranges, &mut ())
+    Ok(DistributedCsr::read(comm, path, &head, &ranges, &mut ())?.0)
 }
 
 /// Every rank has its rows of what the serial reader reads, to the last bit.
@@ -186,7 +186,7 @@ fn right_hand_sides_are_those_of_the_serial_reader() {
                 succeed(p, |comm| {
                     let head = read_head_on_all(comm, &path)?;
                     let ranges = RowRanges::even(n, p, 2);
-                    let columns = read_columns_on_all::<f64>(comm, &path, &head, &ranges, &mut ())?;
+                    let columns = read_columns_on_all::<f64>(comm, &path, &head, &ranges, &mut ())?.0;
                     for (j, column) in columns.iter().enumerate() {
                         let own: Vec<f64> = ranges.of(comm.rank()).map(|i| expected[(i, j)]).collect();
                         assert_eq!(*column, own);
@@ -260,5 +260,49 @@ fn what_cannot_be_written_leaves_what_was_there() {
     for bad in [folder.path().to_owned(), folder.path().join("none/x.mtx"), PathBuf::from("/dev/null")] {
         let results = run(2, |comm| Target::create(comm, &bad).map(|_| ()));
         assert!(results.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 0, .. }))), "{results:?}");
+    }
+}
+
+#[test]
+fn notes_on_a_file_are_those_of_the_serial_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut integers = String::from("%%MatrixMarket matrix coordinate integer general\n% words\n40 40 40\n");
+    let mut tiny = String::from("%%MatrixMarket matrix coordinate real symmetric\n40 40 40\n");
+    let mut vector = String::from("%%MatrixMarket matrix array real general\n40 1\n");
+    for i in 1..=40 {
+        let _ = writeln!(integers, "{i} {i} {}", if i % 7 == 5 { "9007199254740993" } else { "9007199254740992" });
+        let _ = writeln!(tiny, "{i} {i} {}", if i == 23 { "1e-400" } else { "1" });
+        let _ = writeln!(vector, "{}", if i > 30 { "1e-330" } else { "2" });
+    }
+    let plain = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1e-300\n";
+    let told = |name: &str, text: &str, count: usize| {
+        let path = file(&folder, name, text.as_bytes());
+        let wanted = bt_formats::RhsInFile::Skip;
+        let expected = bt_formats::read_system(&path, wanted, &mut ()).unwrap().notes;
+        assert_eq!(expected.len(), count, "{expected:?}");
+        for p in RANKS {
+            for notes in succeed(p, |comm| {
+                let head = read_head_on_all(comm, &path)?;
+                let ranges = RowRanges::even(head.header.nrows, p, 1);
+                Ok(DistributedCsr::<f64, _>::read(comm, &path, &head, &ranges, &mut ())?.1)
+            }) {
+                assert_eq!(notes, expected, "{name} on {p}");
+            }
+        }
+    };
+    told("integers.mtx", &integers, 1);
+    told("tiny.mtx", &tiny, 1);
+    told("plain.mtx", plain, 0);
+    let path = file(&folder, "b.mtx", vector.as_bytes());
+    let accept = |_: usize, _: usize| Ok(());
+    let expected = bt_formats::read_columns(&path, &accept, &mut ()).unwrap().notes;
+    assert_eq!(expected.len(), 1);
+    for p in RANKS {
+        for notes in succeed(p, |comm| {
+            let head = read_head_on_all(comm, &path)?;
+            Ok(read_columns_on_all::<f64>(comm, &path, &head, &RowRanges::even(40, p, 1), &mut ())?.1)
+        }) {
+            assert_eq!(notes, expected, "on {p}");
+        }
     }
 }

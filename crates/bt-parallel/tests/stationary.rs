@@ -119,6 +119,53 @@ fn states_that_are_never_entered_have_no_probability() {
     }
 }
 
+/// A path on which states `from`.. to `end` are entered and not left.
+fn trap(n: usize, from: usize, end: usize) -> Csr<f64> {
+    let leaves = move |i: usize, j: usize| (from..end).contains(&i) && !(from..end).contains(&j);
+    csr(n, move |i, j| if i.abs_diff(j) == 1 && !leaves(i, j) { 1.0 + ((i + j) % 4) as f64 } else { 0.0 })
+}
+
+#[test]
+fn one_closed_class_anywhere_has_all_the_probability() {
+    for (from, end) in [(0, 1), (0, 6), (3, 6), (5, 9), (11, 12), (4, 5), (7, 12)] {
+        let (q, expected) = (trap(12, from, end), alone(&trap(12, from, end)));
+        for p in [1, 2, 3, 4, 5, 12] {
+            let division = Division::contiguous(12, p);
+            assert_alike(&over_ranks(&q, &division), &expected);
+            let found = succeed(p, |comm| distribution(comm, &q, &division));
+            assert!(found.iter().all(|pi| pi.recurrent() == (end - from) as u64), "{from}..{end} on {p}");
+        }
+    }
+    // Two states far apart, on different ranks, with transient ones between them.
+    let far = csr(10, |i: usize, j: usize| match (i, j) {
+        (1, 6) | (6, 1) => 2.0,
+        (1 | 6, _) => 0.0,
+        _ => f64::from(i.abs_diff(j) == 1),
+    });
+    for p in [1, 2] {
+        assert_alike(&over_ranks(&far, &Division::contiguous(10, p)), &alone(&far));
+    }
+}
+
+#[test]
+fn the_report_is_that_of_one_process() {
+    let q = blocks(60, 3, 7, 9);
+    let expected = Stationary::gth(&Generator::from_rates_alone(q.clone()).unwrap()).unwrap();
+    for p in [1, 3, 6] {
+        let division = Division::contiguous_of_at_least(60, p, 6);
+        for pi in succeed(p, |comm| distribution(comm, &q, &division)) {
+            assert_eq!((pi.outcome(), pi.recurrent()), (expected.outcome(), expected.recurrent() as u64));
+            let (state, probability) = pi.mode();
+            assert_eq!(state as usize, expected.mode());
+            assert_alike(&[probability, pi.least()], &[expected.probability(expected.mode()), expected.least()]);
+            assert!(pi.balance() < 1e-14 && pi.relative_residual() < 1e-14);
+            let flow = pi.residual() / pi.relative_residual();
+            let theirs = expected.residual() / expected.relative_residual();
+            assert!((flow / theirs - 1.0).abs() < 1e-12, "{flow} for {theirs}");
+        }
+    }
+}
+
 #[test]
 fn the_count_is_that_of_the_header() {
     let (n, p) = (60, 3);
@@ -131,7 +178,7 @@ fn the_count_is_that_of_the_header() {
             (traffic.messages, traffic.bytes),
             (onwards + neighbours, onwards * 8 * k * k + neighbours * 16 * k)
         );
-        assert_eq!((traffic.collectives, traffic.collective_bytes), (1, 64 * k * k));
+        assert_eq!((traffic.collectives, traffic.collective_bytes), (1, 32 * k * (2 * k + 1)));
     }
 }
 
@@ -145,13 +192,23 @@ fn the_same_error_on_all_ranks() {
         let Error::OnRank { kind: found, message, .. } = &errors[0] else { panic!("{:?}", errors[0]) };
         assert!(*found == kind && message.contains(part), "{message}");
     };
-    // States 3 to 5 are never left for the others.
-    let trap = |n| csr(n, |i: usize, j: usize| if i.abs_diff(j) == 1 && (i, j) != (5, 6) { 1.0 } else { 0.0 });
-    for p in [1, 2, 3, 4] {
-        refused(trap(12), p, FaultKind::Singular, "reducible");
+    refused(csr(0, |_, _| 0.0), 2, FaultKind::Input, "no states");
+    // 0 to 2 and 9 to 11 are never left, 5 is absorbing; on one rank, across two, and at the end of one.
+    let traps = csr(12, |i: usize, j: usize| {
+        f64::from(i.abs_diff(j) == 1 && ![(2, 3), (5, 4), (5, 6), (9, 8)].contains(&(i, j)))
+    });
+    for p in [1, 2, 3, 4, 5, 12] {
+        refused(traps.clone(), p, FaultKind::Singular, "3 closed classes (that of state");
     }
+    let absorbing = csr(9, |_, _| 0.0);
+    refused(
+        absorbing,
+        2,
+        FaultKind::Singular,
+        "9 closed classes (that of state 0, that of state 1, that of state 2, …;",
+    );
     let negative = csr(8, |i: usize, j: usize| if (i, j) == (6, 7) { -1.0 } else { f64::from(i.abs_diff(j) == 1) });
-    refused(negative, 2, FaultKind::Input, "from state 6 to state 7 is -1");
+    refused(negative, 2, FaultKind::Input, "from state 6 to state 7 (from 0) is -1");
     let wide = csr(9, |i: usize, j: usize| f64::from(i.abs_diff(j) == 4 || i.abs_diff(j) == 1));
     refused(wide, 3, FaultKind::Input, "fewer than the 4");
 }

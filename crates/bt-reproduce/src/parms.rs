@@ -3,9 +3,11 @@
 //!
 //! The matrices are those of [`bt_queue::meshes`]: sizes and non-zeros of the published ones, values and where need be structure of our
 //! own. Copies along the diagonal are independent systems side by side; boxes of the same numbers of unknowns are one system. There is one
-//! process here, and no accelerator unless a GPU is asked for, so that what the paper claims for those is not comparable.
+//! process here, whose threads are ranks where the paper has processes, and no accelerator unless a GPU is asked for, so that what the paper claims
+//! for those is not comparable.
 
 mod gpu;
+mod ranks;
 
 use std::time::Instant;
 
@@ -153,7 +155,7 @@ pub fn experiments(scale: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
         })
     });
     let there = gpu.into_iter().flat_map(|gpu| gpu::experiments(scale, gpu));
-    solves.chain(weak).chain(turns).chain(there).collect()
+    solves.chain(weak).chain(turns).chain(ranks::experiments(scale)).chain(there).collect()
 }
 
 /// Of all solves.
@@ -231,8 +233,13 @@ fn total(results: &Results, id: &str) -> Option<f64> {
 }
 
 pub fn report(scale: Scale, gpu: Option<&str>, results: &Results) -> Report {
-    let mut sections =
-        vec![claims(scale, results), solves(scale, results), breakdown(scale, results), weak(scale, results)];
+    let mut sections = vec![
+        claims(scale, results),
+        solves(scale, results),
+        breakdown(scale, results),
+        weak(scale, results),
+        ranks::section(scale, results),
+    ];
     sections.extend(gpu.map(|gpu| gpu::section(scale, gpu, results)));
     Report {
         title: "ARMS, butterflies and ILU(0)".into(),
@@ -510,7 +517,9 @@ fn weak(scale: Scale, results: &Results) -> Section {
         title: "Weak scaling over threads".into(),
         items: vec![
             Item::Text(
-                "The paper scales over processes with a distributed matrix; this is one process with threads.".into(),
+                "The paper scales over processes with a distributed matrix, as the next section does over ranks; this is one matrix \
+                 that threads share."
+                    .into(),
             ),
             Item::Table(table),
             Item::Figure(Figure {

@@ -25,9 +25,9 @@ use crate::scalar::Scalar;
 /// Bytes of text that one task parses: its entries stay in the second-level cache.
 const PIECE: usize = 192 << 10;
 
-/// Numbers of the file that are no doubles, by more than rounding in the last digit.
+/// Numbers of the file that are no doubles, by more than rounding in the last digit; lines from 1 in whatever text it is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rounded {
+pub struct Rounded {
     /// Integers beyond 2⁵³ that are no double.
     integers: Tally,
     /// Numbers so small that the nearest double is 0.
@@ -44,10 +44,10 @@ struct Tally {
 impl Tally {
     /// Adds those that follow after `lines` lines.
     fn join(&mut self, next: Self, lines: u64) {
-        if self.count == 0 {
-            self.line = next.line + lines;
+        if self.count == 0 && next.count > 0 {
+            self.line = next.line.saturating_add(lines);
         }
-        self.count += next.count;
+        self.count = self.count.saturating_add(next.count);
     }
 }
 
@@ -62,13 +62,25 @@ impl Rounded {
     }
 
     /// Adds those that follow after `lines` lines.
-    fn join(&mut self, next: Self, lines: u64) {
+    pub fn join(&mut self, next: Self, lines: u64) {
         self.integers.join(next.integers, lines);
         self.vanished.join(next.vanished, lines);
     }
 
+    /// As numbers, to be sent to others.
+    pub fn to_numbers(self) -> [u64; 4] {
+        let Self { integers, vanished } = self;
+        [integers.count as u64, integers.line, vanished.count as u64, vanished.line]
+    }
+
+    /// From those of [`Rounded::to_numbers`].
+    pub fn from_numbers([integers, first_integer, vanished, first_vanished]: [u64; 4]) -> Self {
+        let tally = |count: u64, line| Tally { count: count as usize, line };
+        Self { integers: tally(integers, first_integer), vanished: tally(vanished, first_vanished) }
+    }
+
     /// A sentence about each kind that there is.
-    pub(super) fn notes(self) -> Vec<String> {
+    pub fn notes(self) -> Vec<String> {
         let sentence = |tally: Tally, one: [&str; 2], many: [&str; 2]| match tally {
             Tally { count: 0, .. } => None,
             Tally { count: 1, line } => Some(format!("{}, in line {line}, {}", one[0], one[1])),
@@ -91,7 +103,7 @@ impl Rounded {
 /// What came out of a piece of text.
 pub(super) struct Parsed<P> {
     pub(super) data: P,
-    rounded: Rounded,
+    pub(super) rounded: Rounded,
     /// Entries of the file, before the fault if there is one.
     pub(super) entries: usize,
     /// Lines, before the fault if there is one.

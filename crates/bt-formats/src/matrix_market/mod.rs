@@ -31,7 +31,6 @@ use std::path::Path;
 use faer::Mat;
 
 use self::assemble::{Buckets, Piece, assemble};
-use self::body::Rounded;
 use self::header::Comments;
 use self::source::{Lines, Source};
 use crate::csr::Csr;
@@ -42,6 +41,7 @@ use crate::operator::zero;
 use crate::read::{AnyDense, AnyMatrix, Columns, System};
 use crate::scalar::{Scalar, ScalarKind};
 
+pub use body::Rounded;
 pub(crate) use body::check_diagonal;
 pub use header::{Field, Header, Layout, Symmetry};
 pub use part::{

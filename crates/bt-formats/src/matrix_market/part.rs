@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::assemble::Buckets;
-use super::body;
+use super::body::{self, Rounded};
 use super::header::{Comments, Header};
 use super::source::{Lines, Source};
 use super::{check_field, named};
@@ -86,6 +86,8 @@ pub struct Part<D> {
     pub lines: u64,
     /// What is wrong with the line that follows.
     pub fault: Option<(ParseKind, String)>,
+    /// Numbers that are no doubles.
+    pub rounded: Rounded,
 }
 
 /// The entries of whole lines, (row, column, value) from 0, with those that symmetry implies; of one place in the file's order.
@@ -101,14 +103,15 @@ pub struct Part<D> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn entries_of<T: Scalar>(text: &[u8], header: &Header) -> Part<Vec<(u32, u32, T)>> {
-    let parsed = body::coordinate_part::<T>(text, header, Buckets::of(header.nrows));
-    Part { data: parsed.data.into_entries(), entries: parsed.entries, lines: parsed.lines, fault: parsed.fault }
+    let body::Parsed { data, rounded, entries, lines, fault } =
+        body::coordinate_part::<T>(text, header, Buckets::of(header.nrows));
+    Part { data: data.into_entries(), entries, lines, fault, rounded }
 }
 
 /// The values of whole lines of an array file.
 pub fn values_of<T: Scalar>(text: &[u8], header: &Header) -> Part<Vec<T>> {
-    let parsed = body::values::<T>(text, header);
-    Part { data: parsed.data, entries: parsed.entries, lines: parsed.lines, fault: parsed.fault }
+    let body::Parsed { data, rounded, entries, lines, fault } = body::values::<T>(text, header);
+    Part { data, entries, lines, fault, rounded }
 }
 
 /// The line, from 1, of the entry with so many before it in the text; none where there are fewer.

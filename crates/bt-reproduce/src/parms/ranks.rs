@@ -1,0 +1,381 @@
+//! Algorithm 1 of the paper over ranks: FGMRES with the global preconditioners of pARMS, iterations, messages and bytes by ranks, and the time
+//! of each step.
+//!
+//! ```text
+//! 2, 3  domains by site expansion, rows to their owners, what is exchanged     distribute
+//! 4, 5  factors of the local parts, Sᵢ among them                              factor
+//! 6, 7  inner GMRES on the interface, back-substitution: M⁻¹                   apply
+//! 8, 9  products with A, vectors of the outer FGMRES                           outer
+//! ```
+//!
+//! Ranks are threads of this process: what they send is counted as MPI would send it, and where there are more of them than cores they take
+//! turns, so that counts are those of any machine and seconds are not.
+
+use std::time::{Duration, Instant};
+
+use bt_formats::{CancelToken, Csr, LinearOperator, Matrix};
+use bt_iter::{ArmsOptions, Overlap, PreconditionerKind};
+use bt_parallel::{
+    Comm, DistributedCsr, DistributedPreconditioner, Division, Error as RankError, FaultKind, Krylov, LocalSolver,
+    Method, Result as RankResult, Schur, SchurOptions, Schwarz, Timed, thread_comm,
+};
+use serde_json::json;
+
+use super::{System, butterflies, id, rule};
+use crate::Scale;
+use crate::document::{Axis, Claim, Curve, Figure, Item, Origin, Scaling, Section, Stroke, Table, Verdict};
+use crate::experiment::{Error, Experiment, Facts, Results};
+use crate::measure::{converged, count, iterations, outcome, ratio, rhs, seconds, stopped};
+
+/// Global and local preconditioners, by the names that `blocktri-mpi` has for them.
+const PRECONDITIONERS: [&str; 6] =
+    ["block-jacobi/ilu0", "block-jacobi/arms", "ras/arms", "schur/ilu0", "schur/arms", "schur/arms-rbt"];
+/// The steps of the header.
+const STEPS: [&str; 4] = ["distribute", "factor", "apply", "outer"];
+/// Iterations with the Schur complement on most ranks may be so many times those on one.
+const GROWTH: f64 = 2.0;
+
+/// Systems of the strong scaling.
+fn systems(scale: Scale) -> Vec<System> {
+    match scale {
+        Scale::Quick => vec![System::Box([32, 32, 64]), System::Epb3(1)],
+        Scale::Full => vec![System::Edf(128), System::Box([128, 128, 128]), System::Epb3(64), System::Flame(4)],
+    }
+}
+
+fn ranks(scale: Scale) -> Vec<usize> {
+    match scale {
+        Scale::Quick => vec![1, 2, 4],
+        Scale::Full => vec![1, 2, 3, 4, 6, 8, 12],
+    }
+}
+
+/// Ranks of the weak scaling, and the system of each: as many copies of edf a rank.
+fn weak_systems(scale: Scale) -> Vec<(usize, System)> {
+    let (copies, ranks) = match scale {
+        Scale::Quick => (1, [1, 2, 4].as_slice()),
+        Scale::Full => (16, [1, 2, 4, 8].as_slice()),
+    };
+    ranks.iter().map(|&p| (p, System::Edf(copies * p))).collect()
+}
+
+fn rank_id(system: System, p: usize, precond: &str) -> String {
+    id(system, &format!("{p}-ranks/{precond}"))
+}
+
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    let mut runs: Vec<(usize, System)> = weak_systems(scale);
+    let strong = systems(scale).into_iter().flat_map(|system| ranks(scale).into_iter().map(move |p| (p, system)));
+    runs.extend(strong);
+    let mut known = Vec::new();
+    runs.retain(|run| {
+        !known.contains(run) && {
+            known.push(*run);
+            true
+        }
+    });
+    let each = runs.into_iter().flat_map(|(p, system)| {
+        PRECONDITIONERS.map(|precond| {
+            let what = format!("{}, {precond}, {p} ranks", system.name());
+            Experiment::new(rank_id(system, p, precond), what, move |cancel| {
+                solve(&system.matrix()?, p, precond, cancel)
+            })
+        })
+    });
+    each.collect()
+}
+
+/// An error that all ranks share.
+fn failed(error: RankError) -> Error {
+    match error {
+        RankError::OnRank { kind: FaultKind::Stopped, .. } => Error::Stopped,
+        other => Error::Failed(other.to_string()),
+    }
+}
+
+/// Applications of a preconditioner, timed.
+struct Metered<'a> {
+    inner: Box<dyn DistributedPreconditioner<f64> + 'a>,
+    spent: Duration,
+}
+
+impl DistributedPreconditioner<f64> for Metered<'_> {
+    fn rows(&self) -> usize {
+        self.inner.rows()
+    }
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+    fn kind(&self) -> PreconditionerKind {
+        self.inner.kind()
+    }
+    fn apply(&mut self, r: &[f64], z: &mut [f64]) -> RankResult<()> {
+        let start = Instant::now();
+        let applied = self.inner.apply(r, z);
+        self.spent += start.elapsed();
+        applied
+    }
+    fn nnz(&self) -> usize {
+        self.inner.nnz()
+    }
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
+    }
+}
+
+/// The preconditioner of a name. A collective.
+fn made<'a, 'c: 'a, C: Comm>(
+    a: &'a DistributedCsr<'c, f64, C>,
+    precond: &str,
+) -> RankResult<Box<dyn DistributedPreconditioner<f64> + 'a>> {
+    let (global, local) = precond.split_once('/').unwrap_or((precond, "ilu0"));
+    let local = match local {
+        "ilu0" => LocalSolver::Ilu0,
+        "arms" => LocalSolver::Arms(ArmsOptions::default()),
+        _ => LocalSolver::Arms(butterflies()),
+    };
+    Ok(match global {
+        "schur" => Box::new(Schur::new(a, SchurOptions::default(), |part| local.of(part))?),
+        "ras" => Box::new(Schwarz::new(a, 1, Overlap::Restricted, |part| local.of(part))?),
+        _ => Box::new(Schwarz::new(a, 0, Overlap::Added, |part| local.of(part))?),
+    })
+}
+
+/// FGMRES(30) on p ranks: the outcome, the slowest rank's seconds by step, what the busiest rank sent.
+fn solve(a: &Csr<f64>, p: usize, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
+    let n = a.nrows();
+    let b = rhs(a);
+    let contiguous = Division::contiguous(n, p);
+    let mut found = thread_comm::run(p, |comm| {
+        let comm = &Timed::new(comm);
+        let start = Instant::now();
+        let d = DistributedCsr::from_replicated(comm, a, &contiguous)?.by_site_expansion()?;
+        let distribute = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut m = Metered { inner: made(&d, precond)?, spent: Duration::ZERO };
+        let factor = start.elapsed().as_secs_f64();
+        let (b, mut x) = (d.own_entries(&b), vec![0.0; d.rows().own().len()]);
+        let (meter, start) = (comm.meter(), Instant::now());
+        let report = Krylov::new(&d, Method::Fgmres { restart: 30 }).solve(
+            &d,
+            &mut m,
+            &b,
+            &mut x,
+            &rule(),
+            &mut cancel.clone(),
+        )?;
+        let (solve, apply) = (start.elapsed().as_secs_f64(), m.spent.as_secs_f64());
+        let costs = meter.stop(comm).over_ranks(comm)?;
+        let mut steps = [distribute, factor, apply, solve - apply];
+        comm.all_max(&mut steps)?;
+        let mut cut =
+            [(d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum::<usize>() - d.local().nnz()) as f64];
+        comm.all_sum(&mut cut)?;
+        Ok((report, steps, costs, cut[0]))
+    });
+    let (report, steps, costs, cut) = found.swap_remove(0).map_err(failed)?;
+    stopped(&report)?;
+    let steps: Facts = STEPS.iter().zip(steps).map(|(step, seconds)| ((*step).to_owned(), json!(seconds))).collect();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Facts::from_iter([
+        ("n".to_owned(), json!(n)),
+        ("nnz".to_owned(), json!(a.nnz())),
+        ("ranks".to_owned(), json!(p)),
+        ("cores".to_owned(), json!(cores)),
+        ("cut".to_owned(), json!(cut)),
+        ("solve".to_owned(), outcome(&report, costs.seconds.most)),
+        ("steps".to_owned(), steps.into()),
+        ("communication".to_owned(), json!(costs.communication.most)),
+        ("messages".to_owned(), json!(costs.messages.most)),
+        ("bytes".to_owned(), json!(costs.bytes.most)),
+        ("collectives".to_owned(), json!(costs.collectives.most)),
+    ]))
+}
+
+/// A count of the solve by iteration, for the busiest rank.
+fn by_iteration(results: &Results, id: &str, pointer: &str) -> Option<f64> {
+    Some(results.number(id, pointer)? / results.number(id, "/solve/iterations")?.max(1.0))
+}
+
+fn total(results: &Results, id: &str) -> Option<f64> {
+    STEPS.iter().map(|step| results.number(id, &format!("/steps/{step}"))).sum()
+}
+
+/// What the results say.
+pub fn section(scale: Scale, results: &Results) -> Section {
+    let all = || systems(scale).into_iter().flat_map(|s| PRECONDITIONERS.map(|m| (s, m)));
+    let runs = || all().flat_map(|(s, m)| ranks(scale).into_iter().map(move |p| (s, m, p)));
+    let mut counts = Table::new(
+        "Counts by ranks: messages, bytes and collectives of the busiest rank in one iteration, cut entries of A between domains.",
+        ["system", "preconditioner", "ranks", "iterations", "messages", "bytes", "collectives", "cut"],
+    );
+    let mut steps = Table::new(
+        "Time by step of Algorithm 1, of the slowest rank in each: more ranks than cores take turns.",
+        [
+            "system",
+            "preconditioner",
+            "ranks / cores",
+            "2, 3 distribute",
+            "4, 5 factor",
+            "6, 7 apply M⁻¹",
+            "8, 9 outer",
+            "communication in 6 to 9",
+        ],
+    );
+    for (system, precond, p) in runs() {
+        let id = rank_id(system, p, precond);
+        if !results.contains(&id) {
+            continue;
+        }
+        let at = |pointer: &str| results.number(&id, pointer);
+        let each = |pointer: &str| count(by_iteration(results, &id, pointer));
+        counts.row([
+            system.name(),
+            precond.into(),
+            p.to_string(),
+            iterations(results, &id, "/solve"),
+            each("/messages"),
+            each("/bytes"),
+            each("/collectives"),
+            count(at("/cut")),
+        ]);
+        let head = [system.name(), precond.into(), format!("{p} / {}", count(at("/cores")))];
+        let times = STEPS.map(|step| seconds(at(&format!("/steps/{step}"))));
+        steps.row(head.into_iter().chain(times).chain([seconds(at("/communication"))]));
+    }
+    let figures = systems(scale).into_iter().flat_map(|system| {
+        let curves = |of: &dyn Fn(&str) -> Option<f64>| -> Vec<Curve> {
+            let points = |m: &str| -> Vec<(f64, f64)> {
+                ranks(scale).into_iter().filter_map(|p| Some((p as f64, of(&rank_id(system, p, m))?))).collect()
+            };
+            PRECONDITIONERS
+                .iter()
+                .map(|m| Curve { name: (*m).into(), stroke: Stroke::Solid, points: points(m) })
+                .collect()
+        };
+        let figure = |what: &str, title: &str, y: &str, curves: Vec<Curve>| Figure {
+            name: format!("parms-ranks-{what}-{}", system.name()),
+            title: format!("{title}: {}", system.name()),
+            x: Axis::new("ranks", Scaling::Linear),
+            y: Axis::new(y, Scaling::Logarithmic),
+            curves,
+        };
+        [
+            figure("iterations", "Iterations by ranks", "iterations", curves(&|id| converged(results, id, "/solve"))),
+            figure(
+                "bytes",
+                "Bytes of the busiest rank",
+                "bytes an iteration",
+                curves(&|id| by_iteration(results, id, "/bytes")),
+            ),
+        ]
+    });
+    let items = [
+        Item::Text(
+            "FGMRES(30) over ranks, which are threads of this process here and processes of MPI for blocktri-mpi: the same code, the same \
+             bits, the same messages. The paper's figures over processes are of 1 to 12 on a machine with accelerators; compared are \
+             counts, not seconds. On one rank nothing is sent, and schur is its local solver."
+                .into(),
+        ),
+        Item::Claims(vec![schur_grows_least(scale, results)]),
+        Item::Table(counts),
+        Item::Table(steps),
+        Item::Table(weak(scale, results)),
+    ];
+    Section { title: "Over ranks".into(), items: items.into_iter().chain(figures.map(Item::Figure)).collect() }
+}
+
+fn weak(scale: Scale, results: &Results) -> Table {
+    let runs = weak_systems(scale);
+    let mut table = Table::new(
+        "Weak scaling over ranks, as many copies of edf for each: copies do not interact, so that iterations do not grow. Efficiency is the time \
+         of all steps on one rank over that on p.",
+        ["system", "ranks / cores", "preconditioner", "iterations", "bytes an iteration", "all steps", "efficiency"],
+    );
+    for (p, system) in &runs {
+        for precond in PRECONDITIONERS {
+            let id = rank_id(*system, *p, precond);
+            if !results.contains(&id) {
+                continue;
+            }
+            let alone = runs.first().and_then(|(p, system)| total(results, &rank_id(*system, *p, precond)));
+            let time = total(results, &id);
+            table.row([
+                system.name(),
+                format!("{p} / {}", count(results.number(&id, "/cores"))),
+                precond.into(),
+                iterations(results, &id, "/solve"),
+                count(by_iteration(results, &id, "/bytes")),
+                seconds(time),
+                ratio(alone.zip(time).map(|(alone, time)| alone / time)),
+            ]);
+        }
+    }
+    table
+}
+
+fn schur_grows_least(scale: Scale, results: &Results) -> Claim {
+    let most = ranks(scale).into_iter().max().unwrap_or(1);
+    let growth = |system: System, precond: &str| {
+        let of = |p| converged(results, &rank_id(system, p, precond), "/solve");
+        Some(of(most)? / of(1)?.max(1.0))
+    };
+    let coupled = systems(scale).into_iter().filter(|s| matches!(s, System::Box(_)));
+    let found: Vec<_> =
+        coupled.filter_map(|s| Some((s, growth(s, "schur/arms")?, growth(s, "block-jacobi/arms")?))).collect();
+    let words = |(s, schur, jacobi): &(System, f64, f64)| format!("{}: {schur:.2}, block Jacobi {jacobi:.2}", s.name());
+    Claim {
+        what: format!("With the Schur complement {most} ranks take at most {GROWTH} times the iterations of one, and block Jacobi no fewer than it"),
+        origin: Origin::Ours,
+        paper: "–".into(),
+        ours: if found.is_empty() { "–".into() } else { found.iter().map(words).collect::<Vec<_>>().join("; ") },
+        verdict: if found.is_empty() {
+            Verdict::NotRun
+        } else {
+            Verdict::of(found.iter().all(|(_, schur, jacobi)| *schur <= GROWTH && schur <= jacobi))
+        },
+        why: "Rule: on the boxes, whose domains are coupled, with ARMS on each rank. Copies of edf are not: they prove nothing.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_have_names_of_their_own_and_their_results_are_told() {
+        for scale in [Scale::Quick, Scale::Full] {
+            let mut ids: Vec<String> = experiments(scale).iter().map(|e| e.id().to_owned()).collect();
+            let all = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), all);
+        }
+        let a = System::Box([6, 5, 4]).matrix().unwrap();
+        let mut results = Results::default();
+        for p in ranks(Scale::Quick) {
+            for precond in PRECONDITIONERS {
+                let facts = solve(&a, p, precond, &CancelToken::new()).unwrap();
+                assert_eq!(facts["solve"]["outcome"], "converged", "{precond} on {p}");
+                assert_eq!(facts["messages"].as_f64().unwrap() > 0.0, p > 1, "{precond} on {p}");
+                assert!(facts["solve"]["relative_residual"].as_f64().unwrap() <= 1.1e-8);
+                results.insert(&rank_id(System::Box([32, 32, 64]), p, precond), facts);
+            }
+        }
+        let section = section(Scale::Quick, &results);
+        let rows: usize = section.items.iter().map(|i| if let Item::Table(t) = i { t.rows.len() } else { 0 }).sum();
+        // Counts and steps of each run; no weak scaling was run.
+        assert_eq!(rows, 2 * 3 * PRECONDITIONERS.len());
+        let claim = schur_grows_least(Scale::Quick, &results);
+        assert_eq!(claim.verdict, Verdict::Reproduced, "{}", claim.ours);
+        assert_eq!(schur_grows_least(Scale::Quick, &Results::default()).verdict, Verdict::NotRun);
+    }
+
+    #[test]
+    fn a_cancelled_solve_is_no_result() {
+        let cancel = CancelToken::new();
+        cancel.cancel();
+        let a = System::Box([6, 5, 4]).matrix().unwrap();
+        assert_eq!(solve(&a, 2, "schur/arms", &cancel).unwrap_err(), Error::Stopped);
+    }
+}

@@ -8,7 +8,7 @@ use blocktri::faer::MatRef;
 use blocktri::{CancelToken, Outcome, Partition};
 use bt_queue::{
     Capacity, CloudModel, Distribution, Error, Generator, Marginals, Order, Scaled, State, Stationary, TimeUnit,
-    mean_first_passage, sweep, transient,
+    mean_first_passage, transient,
 };
 use serde_json::{Value, json};
 
@@ -20,11 +20,13 @@ use crate::plot::{self, Axis, Chart, Picture, Scale, Series, Shape};
 use crate::progress::{Line, Watch};
 use crate::report::{Page, plural};
 use given::Kind;
+use plans::Plans;
 use report::{accuracy, distribution, facts, finite, in_words, model_as_json, plan, size_in_words, verdict, written};
 use times::{Times, by_level};
 use words::{elapsed, given_time, number, share, time};
 
 mod given;
+mod plans;
 mod report;
 mod times;
 mod words;
@@ -440,11 +442,11 @@ fn swept(
     let started = Instant::now();
     let line = Line::spinner(!global.quiet, plural(over.values.len(), "plan"));
     let mut watch = Watch::new(cancel.clone(), line, 1.0);
-    let plans = sweep(&over.values, &mut watch, |value| over.apply(p, value).model()).map_err(|e| failure(&e, None))?;
+    let made = Plans::new(p, over, args, &mut watch)?;
     drop(watch);
     let seconds = started.elapsed().as_secs_f64();
     let costs = args.costs();
-    let rows = || over.values.iter().zip(&plans);
+    let rows = || over.values.iter().zip(&made.plans);
 
     let json_rows: Vec<Value> = rows()
         .map(|(&value, c)| {
@@ -453,8 +455,10 @@ fn swept(
             row
         })
         .collect();
+    let notes = [&made.notes[..], &made.warnings].concat();
     let json = json!({
         "schema": 1, "model": model_as_json(&p, Some(over), unit), "sweep": over.name, "plans": json_rows,
+        "device": made.device.to_string(), "notes": notes,
         "seconds": { "total": seconds },
     });
     let table = |w: &mut dyn Write| -> io::Result<()> {
@@ -523,7 +527,12 @@ fn swept(
         );
     }
     page.line("time", elapsed(seconds));
+    for note in &made.notes {
+        page.line("note", note);
+    }
     written(&mut page, args, "the table of plans", "resources by the plans");
-    let warnings = args.unread_options().iter().map(|option| format!("{option} is not read here")).collect();
+    let mut warnings: Vec<String> =
+        args.unread_options().iter().map(|option| format!("{option} is not read here")).collect();
+    warnings.extend(made.warnings);
     Ok(Reply { exit: Exit::Done, json, text: page.finish(), warnings })
 }

@@ -152,6 +152,78 @@ fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
     );
 }
 
+/// A sweep of 9 plans; the last ones are of larger models.
+const SWEEP: &str = "queue --resources 6 --threshold 3 --lambda 2 --eta 0.5 --cost-resource 1 --sweep";
+
+#[test]
+fn sweeps_of_plans_are_those_of_the_processor() {
+    let sandbox = Sandbox::new();
+    for sweep in ["lambda=0.5:4.5:0.5", "resources=2:10:1"] {
+        let line = format!("{SWEEP} {sweep} -o plans.csv --json");
+        let cpu = sandbox.run(&line).expect(0).json();
+        let cpu_table = sandbox.read("plans.csv");
+        let ran = run(&sandbox, &format!("{line} --device gpu")).expect(0);
+        let gpu = ran.json();
+        assert_eq!((&cpu["device"], &gpu["device"]), (&"cpu".into(), &"gpu:0".into()));
+        assert_eq!(gpu["notes"], serde_json::json!(["gth: a thread block of GPU 0 for each chain"]));
+        assert_eq!(gpu["model"], cpu["model"]);
+        let (ours, theirs) = (gpu["plans"].as_array().expect("plans"), cpu["plans"].as_array().expect("plans"));
+        assert_eq!((ours.len(), theirs.len()), (9, 9), "{sweep}");
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            for field in ["in_advance", "on_95"] {
+                assert_eq!(ours[field], theirs[field], "{sweep}: {field}");
+            }
+            for field in ["mean_on", "utilisation", "waiting", "loss", "log10_loss", "throughput", "turn_on_rate"] {
+                let [a, b] = [ours, theirs].map(|plan| plan[field].as_f64().expect("a number"));
+                assert!((a - b).abs() <= 1e-12 * b.abs(), "{sweep}: {field} is {a}, not {b}");
+            }
+        }
+        let rows = |table: &str| table.lines().map(|row| row.split(',').count()).collect::<Vec<_>>();
+        assert_eq!(rows(&sandbox.read("plans.csv")), rows(&cpu_table), "{sweep}");
+        // As many chains at a time as there is memory for, with the same bits.
+        let small = run_with(&sandbox, &format!("{line} --device gpu"), "BLOCKTRI_EMULATOR_MEMORY", "12000").expect(0);
+        assert_eq!(small.json()["plans"], gpu["plans"], "{sweep}");
+    }
+}
+
+#[test]
+fn chains_that_the_gpu_does_not_take_are_the_processors_and_said_to_be() {
+    let sandbox = Sandbox::new();
+    // Without arrivals one state is recurrent.
+    let line = "queue --resources 6 --threshold 3 --sweep lambda=0:2:1 --json";
+    let ran = run(&sandbox, &format!("{line} --device gpu")).expect(0);
+    let wanted = "the processor eliminated 1 chain, the first at lambda = 0: it has transient states";
+    assert!(ran.stderr.contains(wanted), "{}", ran.stderr);
+    let (gpu, cpu) = (ran.json(), sandbox.run(line).expect(0).json());
+    assert_eq!((&gpu["notes"][1], &gpu["plans"][0]), (&wanted.into(), &cpu["plans"][0]));
+
+    let rare = "queue --resources 6 --threshold 3 --sweep lambda=1e-300:2e-300:1e-300 --json";
+    let ran = run(&sandbox, &format!("{rare} --device gpu")).expect(0);
+    let wanted =
+        "the processor eliminated 2 chains, the first at lambda = 1.000e-300: on the GPU a rate is below 1e-280";
+    assert!(ran.stderr.contains(wanted), "{}", ran.stderr);
+    assert_eq!(ran.json()["plans"], sandbox.run(rare).expect(0).json()["plans"]);
+}
+
+#[test]
+fn sweeps_of_plans_need_the_gpu_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let line = format!("{SWEEP} lambda=1:2:1 --json --device");
+    let auto = run(&sandbox, &format!("{line} auto")).expect(0).json();
+    let why =
+        "--device auto: the processor, since a state takes about 8 flops, fewer than the bytes of its copies to a GPU";
+    assert_eq!((&auto["device"], &auto["notes"]), (&"cpu".into(), &serde_json::json!([why])));
+    // The stand-in has one device.
+    let none = run(&sandbox, &format!("{line} gpu:7")).expect(5);
+    assert!(none.stderr.contains("no GPU 7: the driver sees "), "{}", none.stderr);
+    let refused = run_with(&sandbox, &format!("{line} gpu"), "BLOCKTRI_EMULATOR_MEMORY", "64").expect(5);
+    assert!(refused.stderr.contains(" bytes are needed on the GPU, "), "{}", refused.stderr);
+    let lost = run_with(&sandbox, &format!("{line} gpu"), "BLOCKTRI_EMULATOR_BUDGET", "1000").expect(5);
+    assert!(lost.stderr.contains("the GPU was lost while "), "{}", lost.stderr);
+    // A chain alone is the processor's.
+    run(&sandbox, "queue --resources 6 --threshold 3 --lambda 2 --device gpu").expect(2);
+}
+
 #[test]
 fn auto_says_why_it_stays_on_the_processor() {
     let sandbox = Sandbox::new();

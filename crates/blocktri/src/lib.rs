@@ -45,7 +45,7 @@ pub use bt_direct::{
 };
 pub use bt_formats::{
     Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,
-    Progress, Scalar, ScalarKind, SolveReport, StopCriterion, Tridiagonal, c32, c64,
+    Progress, Scalar, ScalarKind, Scaled, SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
 pub use bt_iter::{
     ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Preconditioner, PreconditionerKind,

@@ -95,6 +95,26 @@ impl Scaled {
         self.mantissa.log10() + self.exponent as f64 * std::f64::consts::LOG10_2
     }
 
+    /// Σx, compensated (A. Neumaier, Z. Angew. Math. Mech. 54 (1974), doi:10.1002/zamm.19740540106) relative to the largest: a relative
+    /// error of two roundings or so for any number of terms; 0 of none.
+    ///
+    /// ```
+    /// use bt_formats::Scaled;
+    /// let x = [Scaled::new(0.5), Scaled::ZERO, Scaled::new(2.0)];
+    /// assert_eq!(Scaled::total(&x).to_f64(), 2.5);
+    /// ```
+    pub fn total(x: &[Self]) -> Self {
+        let largest = x.iter().copied().fold(Self::ZERO, Self::max);
+        let (mut sum, mut lost) = (0.0, 0.0);
+        for &x in x {
+            let x = x.relative_to(largest.exponent());
+            let next: f64 = sum + x;
+            lost += if sum >= x { (sum - next) + x } else { (x - next) + sum };
+            sum = next;
+        }
+        Self::with_exponent(sum + lost, largest.exponent())
+    }
+
     /// The larger.
     #[must_use]
     pub fn max(self, other: Self) -> Self {

@@ -9,6 +9,7 @@ use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
     BlockSolver, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse,
     DevicePreconditioner, DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec, Schedule, dot,
+    stationary,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -94,6 +95,12 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             spike.unwrap().solve_once(x.as_mut().get_mut(..81, ..)).unwrap();
         }
         bits.extend((0..2).flat_map(|j| x.col_as_slice(j)).map(|v| v.to_bits()));
+        let rates = |i: usize| b[i % 81].abs();
+        let levels = Partition::from_sizes([9, 9]).unwrap();
+        let q =
+            BlockTridiagonal::from_dense_blocks(levels, (0..162).map(rates).collect(), (5..167).map(rates).collect());
+        let pi = stationary(&device, &[&q.unwrap()]).unwrap().remove(0).unwrap();
+        bits.extend(pi.iter().map(|p| p.to_f64().to_bits()));
         bits
     };
     let first = run();

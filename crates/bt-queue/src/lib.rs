@@ -31,5 +31,5 @@ pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
 pub use seems::Seems;
 pub use stationary::Stationary;
-pub use sweep::sweep;
+pub use sweep::{OnHost, Swept, sweep, sweep_by};
 pub use transient::transient;

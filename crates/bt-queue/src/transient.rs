@@ -24,9 +24,9 @@ use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Progress};
 use crate::classes::closed_classes;
 use crate::error::{Error, Result};
 use crate::generator::Generator;
+use crate::scaled::Scaled;
 use crate::squaring;
 use crate::stationary::gth::Elimination;
-use crate::stationary::sum;
 
 /// More products than this are refused: the stationary distribution is what is wanted then.
 const MOST_PRODUCTS: f64 = 1e9;
@@ -185,7 +185,7 @@ impl SteadyStates {
             }
             let Some(elimination) = Elimination::within(&q.restrict(states)?, flops)? else { return Ok(None) };
             let pi = elimination.substitute();
-            let total = sum(&pi);
+            let total = Scaled::total(&pi);
             for (&i, &p) in states.iter().zip(&pi) {
                 steady.pi[i as usize] = (p / total).to_f64();
             }

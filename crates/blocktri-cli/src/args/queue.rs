@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use blocktri::StopCriterion;
+use blocktri::{DeviceChoice, StopCriterion};
 use bt_queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
 use clap::{Args, ValueEnum};
 
-use super::{BlocksArg, Target, count, real, tolerance};
+use super::{BlocksArg, Target, count, device, real, tolerance};
 use crate::exit::{Failure, Result as CommandResult};
 
 /// The cloud model.
@@ -218,6 +218,9 @@ pub struct QueueArgs {
     /// A plan for each value of lambda, mu, eta, nu, resources or threshold
     #[arg(long, value_name = "NAME=FROM:TO:STEP")]
     pub sweep: Option<SweepArg>,
+    /// Where the chains of --sweep are eliminated; auto is the processor
+    #[arg(long, value_name = "cpu|auto|gpu[:i]", default_value = "cpu", value_parser = device, requires = "sweep")]
+    pub device: DeviceChoice,
     /// Unit of time of the rates
     #[arg(long, value_name = "UNIT", default_value = "second")]
     pub time_unit: TimeUnitArg,

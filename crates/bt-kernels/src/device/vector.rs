@@ -43,6 +43,14 @@ impl DeviceScalar for f64 {
     }
 }
 
+impl Device {
+    /// Bytes of its memory that nothing has taken.
+    pub(crate) fn free_memory(&self) -> Result<usize> {
+        self.make_current()?;
+        mem_get_info().map(|memory| memory.0).map_err(DeviceError::while_("asking for its free memory"))
+    }
+}
+
 /// A vector of fixed length in the memory of a device.
 pub struct DeviceVec<T: DeviceCopy> {
     /// Freed with the context current, before the device.
@@ -53,8 +61,7 @@ pub struct DeviceVec<T: DeviceCopy> {
 impl<T: DeviceCopy> DeviceVec<T> {
     /// Memory as it is found: a kernel writes it before another reads it.
     pub(crate) fn uninitialized(device: &Device, len: usize) -> Result<Self> {
-        device.make_current()?;
-        let (free, _) = mem_get_info().map_err(DeviceError::while_("asking for its free memory"))?;
+        let free = device.free_memory()?;
         let Some(needed) = len.checked_mul(size_of::<T>()).filter(|&needed| needed <= free) else {
             return Err(DeviceError::OutOfMemory { needed: len.saturating_mul(size_of::<T>()), free });
         };

@@ -18,7 +18,6 @@
 use bt_formats::Csr;
 
 use super::gth::Elimination;
-use super::sum;
 use crate::error::Result;
 use crate::generator::Generator;
 use crate::scaled::Scaled;
@@ -54,13 +53,13 @@ impl<'a> Certificate<'a> {
             self.judge = match Elimination::within(self.q, self.affordable)? {
                 Some(elimination) => {
                     let pi = elimination.substitute();
-                    let total = sum(&pi);
+                    let total = Scaled::total(&pi);
                     Judge::Known(pi.into_iter().map(|p| p / total).collect(), elimination.error_bound())
                 }
                 None => Judge::Jumps(self.q.matrix().transpose()),
             };
         }
-        let total = sum(x);
+        let total = Scaled::total(x);
         Ok(match &self.judge {
             _ if total.is_zero() => None,
             Judge::Known(pi, bound) => {
@@ -171,7 +170,7 @@ mod tests {
                     let n = q.n();
                     let factor = |i: usize| Scaled::new(1.0 + size * pattern(i, n));
                     let x: Vec<Scaled> = (0..n).map(|i| pi.probability(i) * factor(i)).collect();
-                    let total = sum(&x);
+                    let total = Scaled::total(&x);
                     let error =
                         (0..n).map(|i| ((x[i] / total / pi.probability(i)).to_f64() - 1.0).abs()).fold(0.0, f64::max);
                     let known = Certificate::new(&q).bound(&x, 0).unwrap().unwrap();

@@ -26,7 +26,7 @@
 //!
 //! Storage: 8·Σ(hᵢ−lᵢ+1) + 40n bytes, hᵢ the last state with l ≤ i; twice the first part with exponents. Cost: 2Σwₑ² flops.
 
-use bt_formats::{Matrix, Permutation};
+use bt_formats::{Matrix, Partition, Permutation};
 
 use crate::error::{Error, Result};
 use crate::generator::Generator;
@@ -223,6 +223,13 @@ impl Envelope {
     fn error_bound(&self) -> f64 {
         (1..self.n()).map(|e| self.width(e) as f64).fold(4.0, |sum, w| sum + 2.0 * w * (w + 3.0))
     }
+}
+
+/// The bound of the header where rows are eliminated from the first state of the level before on, and one division more.
+pub(super) fn error_bound_on_levels(levels: &Partition) -> f64 {
+    let before = |j: usize| if j > 0 { levels.size(j - 1) } else { 0 };
+    let widths = (0..levels.n_blocks()).flat_map(|j| (0..levels.size(j)).map(move |e| (before(j) + e) as f64));
+    widths.fold(5.0, |sum, w| sum + 2.0 * w * (w + 3.0)) * f64::EPSILON / 2.0
 }
 
 /// Why f64 will not do.

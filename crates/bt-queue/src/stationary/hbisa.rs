@@ -17,9 +17,10 @@
 use bt_formats::{Monitor, Partition, StopCriterion};
 
 use super::sweeps::Sweeps;
-use super::{Iteration, Solved, normalise, scaled, sum};
+use super::{Iteration, Solved, normalise, scaled};
 use crate::error::{Error, Result};
 use crate::generator::Generator;
+use crate::scaled::Scaled;
 
 /// Products with smaller probabilities lose digits.
 const SAFE: f64 = 1e-290;
@@ -58,7 +59,7 @@ pub(super) fn solve(
             }
             Some(exact) => {
                 sweeps.step(exact);
-                let total = sum(exact);
+                let total = Scaled::total(exact);
                 for (x, exact) in x.iter_mut().zip(exact) {
                     *exact = *exact / total;
                     *x = exact.to_f64();

@@ -79,6 +79,45 @@ impl Stationary {
         })
     }
 
+    /// From a positive multiple x of π that elimination without subtraction on the levels, the last one first, gave elsewhere: on
+    /// a GPU, for many chains at once.
+    ///
+    /// The bound of the relative error is that of this elimination, with wₑ the states before e in its level and in the level
+    /// before. The outcome is `Inaccurate` where flows do not balance to it: then x comes from something else.
+    ///
+    /// ```
+    /// use bt_formats::Partition;
+    /// use bt_queue::{CloudModel, Form, Order, Rates, Stationary};
+    /// let rates = Rates { arrival: 2.0, service: 1.0, turn_on: 1.0, turn_off: 1.0 };
+    /// let model = CloudModel::new(6, 4, rates, Form::Repaired)?;
+    /// let q = model.generator(Order::TaskMajor)?;
+    /// let here = Stationary::gth(&q)?;
+    /// let there = Stationary::from_elimination(&q, &model.space().partition(Order::TaskMajor)?, here.probabilities())?;
+    /// assert_eq!((there.mode(), there.outcome()), (here.mode(), here.outcome()));
+    /// # Ok::<(), bt_queue::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Stationary::block_lu`]; [`bt_formats::Error::DimensionMismatch`] for another number of states; [`Error::Failed`] for
+    /// a chain with transient states.
+    ///
+    /// # Cost
+    /// O(nnz).
+    pub fn from_elimination(q: &Generator, levels: &Partition, x: &[Scaled]) -> Result<Self> {
+        if x.len() != q.n() {
+            let (expected, found) = (q.n(), x.len());
+            return Err(bt_formats::Error::DimensionMismatch { what: "eliminated states", expected, found }.into());
+        }
+        Self::on_closed_class(q, Some(levels), "gth", |class, _, _| {
+            if class.n() < q.n() {
+                let reason = "there are transient states, which elimination elsewhere does not leave out".into();
+                return Err(Error::Failed { method: "gth", reason });
+            }
+            let error_bound = Some(gth::error_bound_on_levels(levels));
+            Ok(Solved { x: x.to_vec(), error_bound, ..Solved::direct() })
+        })
+    }
+
     /// By block LU on the levels, the probability of a likely state pinned, and refinement by sweeps. The outcome is `Inaccurate`
     /// unless every probability is certified to a relative error of 1e-8.
     ///
@@ -170,7 +209,7 @@ impl Stationary {
         } else {
             solve(whole, &class_levels, &mut notes)?
         };
-        let total = sum(&solved.x);
+        let total = Scaled::total(&solved.x);
         if total.is_zero() {
             return Err(Error::Failed { method, reason: "no iterate is finite".into() });
         }
@@ -467,19 +506,6 @@ fn normalise(x: &mut [f64]) {
     for x in x {
         *x /= sum;
     }
-}
-
-/// Σx, compensated (Neumaier), relative to the largest: two roundings or so for any n.
-pub(crate) fn sum(x: &[Scaled]) -> Scaled {
-    let largest = x.iter().copied().fold(Scaled::ZERO, Scaled::max);
-    let (mut sum, mut lost) = (0.0, 0.0);
-    for &x in x {
-        let x = x.relative_to(largest.exponent());
-        let next: f64 = sum + x;
-        lost += if sum >= x { (sum - next) + x } else { (x - next) + sum };
-        sum = next;
-    }
-    Scaled::with_exponent(sum + lost, largest.exponent())
 }
 
 /// How well flows balance.

@@ -21,6 +21,7 @@ pub(crate) enum Family {
     Sweep,
     Ilu0,
     BlockJacobi,
+    Bcsr,
     Dense,
     TridiagonalOnce,
     BlockLu,
@@ -30,7 +31,7 @@ pub(crate) enum Family {
 
 impl Family {
     /// All of them, in the order above.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Blas1,
         Self::Spmv,
         Self::Cg,
@@ -40,6 +41,7 @@ impl Family {
         Self::Sweep,
         Self::Ilu0,
         Self::BlockJacobi,
+        Self::Bcsr,
         Self::Dense,
         Self::TridiagonalOnce,
         Self::BlockLu,
@@ -59,6 +61,7 @@ impl Family {
             Self::Sweep => "kernels/sweep.cu",
             Self::Ilu0 => "kernels/ilu0.cu",
             Self::BlockJacobi => "kernels/block_jacobi.cu",
+            Self::Bcsr => "kernels/bcsr.cu",
             Self::Dense => "kernels/dense.cu",
             Self::TridiagonalOnce => "kernels/tridiagonal_once.cu",
             Self::BlockLu => "kernels/block_lu.cu",
@@ -78,6 +81,7 @@ impl Family {
             Self::Sweep => include_str!("../../ptx/sweep.ptx"),
             Self::Ilu0 => include_str!("../../ptx/ilu0.ptx"),
             Self::BlockJacobi => include_str!("../../ptx/block_jacobi.ptx"),
+            Self::Bcsr => include_str!("../../ptx/bcsr.ptx"),
             Self::Dense => include_str!("../../ptx/dense.ptx"),
             Self::TridiagonalOnce => include_str!("../../ptx/tridiagonal_once.ptx"),
             Self::BlockLu => include_str!("../../ptx/block_lu.ptx"),

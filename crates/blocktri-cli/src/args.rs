@@ -382,6 +382,8 @@ Examples:
     Poisson3d(Poisson3dArgs),
     /// Linear finite elements on the unit disk
     PoissonDisk(DiskArgs),
+    /// Plane elasticity on the unit disk by linear finite elements, two unknowns a node
+    ElasticityDisk(ElasticityArgs),
     /// 7-point stencil on 16 × 32 × 32 points, the size of edf
     Edf(CopiesArgs),
     /// Diffusion around two spheres with the pattern of flame2p3d80, values of our own
@@ -539,6 +541,26 @@ pub struct DiskArgs {
     pub target: Target,
 }
 
+/// `generate elasticity-disk`.
+#[derive(Debug, Args)]
+pub struct ElasticityArgs {
+    /// Unknowns, two a node: an even number, 14 at least
+    #[arg(long, value_parser = count)]
+    pub n: usize,
+    /// What is plane
+    #[arg(long, value_name = "P", default_value = "strain")]
+    pub plane: PlaneArg,
+    /// Poisson's ratio, between −1 and 1/2; Young's modulus is 1
+    #[arg(long, value_name = "NU", default_value = "0.3", allow_negative_numbers = true, value_parser = real)]
+    pub nu: f64,
+    /// Where the load goes: (f(x, y), f(y, x)) with f = e^x·(1 + sin 3y + xy)
+    #[arg(long, value_name = "FILE")]
+    pub rhs: Option<PathBuf>,
+    /// Where it goes.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// `generate edf`, `flame`, `epb3`.
 #[derive(Debug, Args)]
 pub struct CopiesArgs {
@@ -603,6 +625,15 @@ pub enum Scheme {
     Upwind,
     /// Central, second order
     Central,
+}
+
+/// What is plane in an elastic body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlaneArg {
+    /// The strain: a long cylinder
+    Strain,
+    /// The stress: a thin plate
+    Stress,
 }
 
 /// A uniform block size, or a file of sizes.

@@ -5,13 +5,13 @@ use std::path::Path;
 use blocktri::faer::MatRef;
 use blocktri::{Csr, Partition};
 use bt_formats::memory;
-use bt_queue::{CloudCase, CloudVariant, Order, UnitDisk, meshes};
+use bt_queue::{CloudCase, CloudVariant, ElasticDisk, Order, Plane, UnitDisk, meshes};
 use serde_json::json;
 
 use crate::args::{
-    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, GenerateArgs,
-    GenerateQueueArgs, Global, Kind, MatrixArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs,
-    VariantArg,
+    BandRandomArgs, BlockRandomArgs, BlocksArg, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, ElasticityArgs,
+    GenerateArgs, GenerateQueueArgs, Global, Kind, MatrixArg, PlaneArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed,
+    Target, TridiagonalArgs, VariantArg,
 };
 use crate::exit::{Exit, Failure, Reply, Result};
 use crate::load;
@@ -42,6 +42,7 @@ pub fn run(args: &GenerateArgs, global: &Global) -> Result<Reply> {
         Kind::Poisson2d(args) => (&args.target, Box::new(|| poisson2d(args))),
         Kind::Poisson3d(args) => (&args.target, Box::new(|| poisson3d(args))),
         Kind::PoissonDisk(args) => (&args.target, Box::new(|| poisson_disk(args))),
+        Kind::ElasticityDisk(args) => (&args.target, Box::new(|| elasticity_disk(args))),
         Kind::Edf(args) => (&args.target, Box::new(|| copies("edf", args, meshes::edf))),
         Kind::Flame(args) => (&args.target, Box::new(|| copies("flame", args, meshes::flame))),
         Kind::Epb3(args) => (&args.target, Box::new(|| copies("epb3", args, meshes::epb3))),
@@ -49,6 +50,7 @@ pub fn run(args: &GenerateArgs, global: &Global) -> Result<Reply> {
     };
     let load_file = match &args.kind {
         Kind::PoissonDisk(disk) => disk.rhs.as_deref(),
+        Kind::ElasticityDisk(disk) => disk.rhs.as_deref(),
         _ => None,
     };
     let sizes = match &args.kind {
@@ -216,6 +218,17 @@ fn poisson3d(args: &Poisson3dArgs) -> Result<Made> {
         seed: None,
         load: None,
     })
+}
+
+fn elasticity_disk(args: &ElasticityArgs) -> Result<Made> {
+    let &ElasticityArgs { n, plane, nu, .. } = args;
+    let (plane, name) = match plane {
+        PlaneArg::Strain => (Plane::Strain, "strain"),
+        PlaneArg::Stress => (Plane::Stress, "stress"),
+    };
+    let (matrix, load) = ElasticDisk::new(n, plane, nu).map_err(|e| bad(&e))?.into_parts();
+    let how = format!("elasticity-disk --n {n} --plane {name} --nu {nu}");
+    Ok(Made { kind: "elasticity-disk", matrix, how, seed: None, load: Some(load) })
 }
 
 fn poisson_disk(args: &DiskArgs) -> Result<Made> {

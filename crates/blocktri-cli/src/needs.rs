@@ -57,7 +57,7 @@ fn of_iteration<T: Scalar>(n: u64, nnz: u64, matrix: u64, method: &Method) -> Op
         Precond::Iluk { levels, .. } => factors.saturating_mul(*levels as u64 + 1),
         // A row of L and of U has so many entries at most, and cannot have more than there are columns.
         Precond::Ilut { options, .. } => n.saturating_mul(16 + (2 * options.fill as u64 + 1).min(n) * entry),
-        Precond::Schwarz { .. } | Precond::Arms(ArmsOptions { .. }) => 2 * factors,
+        Precond::Schwarz { .. } | Precond::Arms(ArmsOptions { .. }) | Precond::BlockSsorAi { .. } => 2 * factors,
         _ => factors,
     };
     let with = if *precond == Precond::None { String::new() } else { format!(" with --precond {precond}") };

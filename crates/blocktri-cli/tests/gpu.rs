@@ -89,6 +89,7 @@ fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
         ("cg --precond ssor-ai-free", ""),
         ("cg --precond ssor-ai2", ""),
         ("cg --precond ssor-ai-masked", ""),
+        ("cg --precond block-ssor-ai2 --blocks 3", "preconditioner: block-ssor-ai2 on 27 blocks of 3 rows"),
         ("cg --precond ip", ""),
         ("cg --precond block-jacobi", "preconditioner: block-jacobi on 9 blocks of 9 to 9 rows"),
         ("bicgstab --precond ilu0", "preconditioner: ilu0 with 369 entries"),

@@ -75,6 +75,8 @@ fn every_kind_is_written_and_read_back() {
         ("poisson2d --nx 4 --ny 3", 12, Some(12 + 2 * (3 * 3 + 4 * 2))),
         ("poisson3d --nx 2", 8, Some(8 + 24)),
         ("poisson-disk --n 60", 60, None),
+        ("elasticity-disk --n 60", 60, None),
+        ("elasticity-disk --n 60 --plane stress --nu -0.25", 60, None),
         ("convection-diffusion --nx 3 --peclet 4 --angle 30", 9, Some(9 + 24)),
     ] {
         let made = sandbox.run(&format!("generate {line} -o A.mtx --json")).expect(0).json();

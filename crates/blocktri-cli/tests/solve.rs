@@ -482,6 +482,29 @@ fn large_banded_blocks_stay_banded() {
 }
 
 #[test]
+fn blocks_of_the_nodes_of_an_elastic_disk() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate elasticity-disk --n 602 -o A.mtx --rhs b.mtx").expect(0);
+    let solve = |options: &str| sandbox.run(&format!("solve A.mtx -b b.mtx --method cg --rtol 1e-8 --json {options}"));
+    let steps = |options: &str, note: &str| {
+        let json = solve(options).expect(0).json();
+        assert!(json["notes"].as_array().unwrap().iter().any(|n| n == note) || note.is_empty(), "{json}");
+        json["iterations"].as_u64().unwrap()
+    };
+    let scalar = steps("--precond ssor-ai2", "");
+    let natural = steps("--precond block-ssor-ai2", "preconditioner: block-ssor-ai2 on 301 blocks of 2 rows");
+    assert!(natural <= scalar, "{natural} {scalar}");
+    let one = "preconditioner: block-ssor-ai2 on 602 blocks of 1 row, as ssor-ai2";
+    assert!(steps("--precond block-ssor-ai2 --blocks 1", one).abs_diff(scalar) <= 1);
+    assert!(steps("--precond block-ssor-ai2 --omega 1.6", "") != natural);
+    // 602 = 2·7·43
+    let refused = solve("--precond block-ssor-ai2 --blocks 4").expect(2);
+    assert!(refused.stderr.contains("one size that divides the 602 rows, not of 2 to 4"), "{}", refused.stderr);
+    let refused = solve("--precond block-ssor-ai2 --blocks 7").expect(2);
+    assert!(refused.stderr.contains("7 is not between 1 and 6"), "{}", refused.stderr);
+}
+
+#[test]
 fn the_disk_and_its_preconditioners() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson-disk --n 1105 -o A.mtx --rhs b.mtx").expect(0);

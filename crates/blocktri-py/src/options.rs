@@ -113,7 +113,11 @@ fn precond(py: Python<'_>, name: Option<&str>, given: &Bound<'_, PyDict>) -> PyR
             *own = omega.unwrap_or(*own);
             *solves = sweeps;
         }
-        Precond::SsorAi { omega: own, .. } | Precond::SsorAiMasked { omega: own } => *own = omega.unwrap_or(*own),
+        Precond::SsorAi { omega: own, .. }
+        | Precond::SsorAiMasked { omega: own }
+        | Precond::BlockSsorAi { omega: own } => {
+            *own = omega.unwrap_or(*own);
+        }
         Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } => *solves = sweeps,
         Precond::Iluk { levels: own, solves } => {
             *own = levels.unwrap_or(*own);

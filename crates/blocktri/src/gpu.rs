@@ -182,7 +182,7 @@ mod with_cuda {
     use crate::iterate::{blocks_of, check_hermitian, columns, merge, no_right_hand_side, ordered};
     use crate::method::{self, BlockIteration, Factoring, KrylovMethod, Precision, names};
     use crate::options::{Blocks, HostBlocks, Reorder};
-    use crate::precondition::{incomplete_notes, shift_note, singular_block, sweep_blocks};
+    use crate::precondition::{incomplete_notes, node_size, shift_note, singular_block, sweep_blocks};
     use crate::reordered::Transform;
     use crate::solver::{order_asked, prepared};
     use crate::verdict::at_rounding_level;
@@ -300,6 +300,7 @@ mod with_cuda {
                 | Precond::Ic0 { fill: DroppedFill::Forgotten, .. }
                 | Precond::SsorAi { .. }
                 | Precond::SsorAiMasked { .. }
+                | Precond::BlockSsorAi { .. }
         )
     }
 
@@ -633,6 +634,10 @@ mod with_cuda {
             Precond::Ic0 { solves, .. } => DevicePreconditioner::Ic0(solves),
             Precond::SsorAi { omega, series, triangles } => DevicePreconditioner::SsorAi { omega, series, triangles },
             Precond::SsorAiMasked { omega } => DevicePreconditioner::SsorAiMasked { omega },
+            Precond::BlockSsorAi { omega } => {
+                let block_size = node_size(work, identity, precond, blocks, notes)?;
+                DevicePreconditioner::BlockSsorAi { omega, block_size }
+            }
             _ => DevicePreconditioner::Jacobi,
         })
     }

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, Place, Singularity, SparseLu};
-use bt_formats::detect::{line_partition, natural_partition};
+use bt_formats::detect::{block_size, line_partition, natural_partition};
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
 };
 use bt_iter::{
-    Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, Diagonal,
-    DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision,
+    Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, BlockSsorAi,
+    Diagonal, DroppedFill, Factored, Ic0, Identity, IncompleteLu, Jacobi, LastFactors, LastSolver, MixedPrecision,
     Preconditioner, QuasiBlockTridiagonal, Schwarz, SsorAi, SsorAiMasked, Triangles, TriangularSolves, ic0, ilu0, iluk,
     ilut, ssor,
 };
@@ -99,7 +99,7 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
     if let Precond::SsorAi { omega, series, triangles: triangles @ Triangles::OfMatrix } = given.precond {
         return Ok((Box::new(SsorAi::new(a, omega, series, triangles)?), given.precond));
     }
-    owned(a, split, given, options, notes)
+    owned(a, split, identity, given, options, notes)
 }
 
 /// The preconditioner of a Krylov method, made from A in the order that it has and in its precision, and sentences on what was made. It owns
@@ -129,7 +129,7 @@ pub fn precondition<T: Scalar>(a: &Csr<T>, given: &Krylov, options: &SolveOption
     }
     let mut notes = Vec::new();
     let split = Split::of(a, true, given.precond, &options.blocks, &mut notes)?;
-    let (made, _) = owned(a, split, given, options, &mut notes)?;
+    let (made, _) = owned(a, split, true, given, options, &mut notes)?;
     Ok((made, notes))
 }
 
@@ -140,6 +140,7 @@ type Made<T> = (Box<dyn Preconditioner<T>>, Vec<String>);
 fn owned<T: Scalar>(
     a: &Csr<T>,
     split: Option<Split<T>>,
+    identity: bool,
     given: &Krylov,
     options: &SolveOptions,
     notes: &mut Vec<String>,
@@ -152,6 +153,10 @@ fn owned<T: Scalar>(
         Precond::Ssor { omega, solves } => Box::new(ssor(a, omega)?.solved_by(solves)),
         Precond::SsorAi { omega, series, .. } => Box::new(SsorAi::stored(a, omega, series)?),
         Precond::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
+        Precond::BlockSsorAi { omega } => {
+            let size = node_size(a, identity, given.precond, &options.blocks, notes)?;
+            Box::new(BlockSsorAi::new(a, size, omega)?)
+        }
         Precond::Ilu0 { .. } | Precond::Iluk { .. } | Precond::Ilut { .. } | Precond::Ic0 { .. } => {
             Box::new(incomplete(a, given.precond, notes)?)
         }
@@ -245,6 +250,35 @@ pub(crate) fn sweep_blocks<T: Scalar>(
     let ((min, max), count) = (partition.min_max_size(), partition.n_blocks());
     notes.push(format!("preconditioner: {precond} on {count} blocks of {min} to {max} rows"));
     Ok(partition)
+}
+
+/// Zeros in the places of natural blocks: up to so many, block compressed rows take no more bytes than compressed rows.
+const ZERO_SHARE: f64 = 0.25;
+
+/// Rows of the blocks of `block-ssor-ai2`: all as many as given, or those of the nodes that A seems to be made of.
+pub(crate) fn node_size<T: Scalar>(
+    a: &Csr<T>,
+    identity: bool,
+    precond: Precond,
+    blocks: &Blocks,
+    notes: &mut Vec<String>,
+) -> Result<usize, Error> {
+    let size = if *blocks == Blocks::Detect {
+        block_size(a, ZERO_SHARE)
+    } else {
+        let (min, max) = partition(a, blocks, identity)?.min_max_size();
+        if min != max {
+            let message = format!(
+                "{precond} needs blocks of one size that divides the {} rows, not of {min} to {max}",
+                a.nrows()
+            );
+            return Err(Error::Usage { message });
+        }
+        max
+    };
+    let rows = if size == 1 { "row, as ssor-ai2" } else { "rows" };
+    notes.push(format!("preconditioner: {precond} on {} blocks of {size} {rows}", a.nrows() / size.max(1)));
+    Ok(size)
 }
 
 /// What a singular block out of several means: A itself may be regular.

@@ -55,6 +55,12 @@ pub enum Precond {
         /// Relaxation, 0 < ω < 2.
         omega: f64,
     },
+    /// That of order 2 with the blocks of the nodes of a mesh in place of entries, 1 to 6 rows each: those given, or the largest that are
+    /// no more than a quarter zeros.
+    BlockSsorAi {
+        /// Relaxation, 0 < ω < 2.
+        omega: f64,
+    },
     /// Incomplete LU on the pattern of A.
     Ilu0 {
         /// What becomes of fill.
@@ -169,6 +175,7 @@ impl Precond {
             inverse(Series::First, Triangles::OfMatrix),
             Self::SsorAiMasked { omega },
             inverse(Series::Second, Triangles::Stored),
+            Self::BlockSsorAi { omega },
             inverse(Series::IncompletePoisson, Triangles::Stored),
             Self::Ilu0 { fill: forgotten, solves },
             Self::Ilu0 { fill: kept, solves },
@@ -202,6 +209,7 @@ impl Precond {
             Self::SsorAi { series: Series::Second, .. } => "ssor-ai2",
             Self::SsorAi { series: Series::IncompletePoisson, .. } => "ip",
             Self::SsorAiMasked { .. } => "ssor-ai-masked",
+            Self::BlockSsorAi { .. } => "block-ssor-ai2",
             Self::Ilu0 { fill: DroppedFill::Forgotten, .. } => "ilu0",
             Self::Ilu0 { fill: DroppedFill::ToDiagonal, .. } => "milu0",
             Self::Iluk { .. } => "iluk",
@@ -262,7 +270,7 @@ mod tests {
     #[test]
     fn every_name_parses_into_its_preconditioner_and_prints_back() {
         let all = Precond::all();
-        assert_eq!(all.len(), 26);
+        assert_eq!(all.len(), 27);
         for precond in all {
             assert_eq!(precond.to_string().parse::<Precond>().unwrap(), precond);
         }

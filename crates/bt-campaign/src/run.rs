@@ -298,7 +298,9 @@ impl Draw<'_> {
                 *omega = self.omega().unwrap_or(*omega);
                 *solves = self.solves();
             }
-            Precond::SsorAi { omega, .. } | Precond::SsorAiMasked { omega } => *omega = self.omega().unwrap_or(*omega),
+            Precond::SsorAi { omega, .. } | Precond::SsorAiMasked { omega } | Precond::BlockSsorAi { omega } => {
+                *omega = self.omega().unwrap_or(*omega);
+            }
             Precond::Iluk { levels, solves } => (*levels, *solves) = (self.levels(), self.solves()),
             Precond::Ilu0 { solves, .. } | Precond::Ilut { solves, .. } | Precond::Ic0 { solves, .. } => {
                 *solves = self.solves();
@@ -458,7 +460,7 @@ mod tests {
         let others = ["block-rbt", "fgmres", "gmres", "hbisa-sor", "rbt"];
         assert_eq!(methods, of_spike.into_iter().chain(others).collect());
         let solves = ["ssor", "ilu0", "milu0", "iluk", "ilut", "ic0", "mic0"];
-        let omegas = ["ssor-ai", "ssor-ai-free", "ssor-ai-masked", "ssor-ai2", "ip"];
+        let omegas = ["ssor-ai", "ssor-ai-free", "ssor-ai-masked", "ssor-ai2", "block-ssor-ai2", "ip"];
         let others = ["schwarz", "ras", "arms-rbt", "spike", "spike-truncated"];
         assert_eq!(preconds, solves.into_iter().chain(omegas).chain(others).collect());
     }

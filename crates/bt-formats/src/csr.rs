@@ -94,6 +94,28 @@ pub(crate) fn check_nnz(nnz: usize) -> Result<()> {
     Ok(())
 }
 
+/// Whether pointers and columns are those of compressed rows; `of` is put before the rows and columns that an error names.
+pub(crate) fn check_pattern(nrows: usize, ncols: usize, row_ptr: &[u32], col_idx: &[u32], of: &str) -> Result<()> {
+    if row_ptr.len() != nrows + 1 || row_ptr[0] != 0 || row_ptr[nrows] as usize != col_idx.len() {
+        return Err(invalid("row_ptr", format!("must hold {} pointers from 0 to {}", nrows + 1, col_idx.len())));
+    }
+    for i in 0..nrows {
+        let (start, end) = (row_ptr[i] as usize, row_ptr[i + 1] as usize);
+        if start > end || end > col_idx.len() {
+            return Err(invalid("row_ptr", format!("decreases or overruns at {of}row {i}")));
+        }
+        let cols = &col_idx[start..end];
+        if let Some(k) = cols.windows(2).position(|w| w[0] >= w[1]) {
+            let why = format!("{of}column {} of {of}row {i} is repeated or out of order", cols[k + 1]);
+            return Err(invalid("col_idx", why));
+        }
+        if cols.last().is_some_and(|&j| j as usize >= ncols) {
+            return Err(invalid("col_idx", format!("{of}row {i} has a {of}column beyond {ncols}")));
+        }
+    }
+    Ok(())
+}
+
 impl<T: Scalar> Csr<T> {
     /// From its three arrays, all invariants checked.
     ///
@@ -113,27 +135,9 @@ impl<T: Scalar> Csr<T> {
     fn check_parts(nrows: usize, ncols: usize, row_ptr: &[u32], col_idx: &[u32], values: &[T]) -> Result<()> {
         check_shape(nrows, ncols)?;
         check_nnz(values.len())?;
-        if row_ptr.len() != nrows + 1 || row_ptr[0] != 0 || row_ptr[nrows] as usize != col_idx.len() {
-            return Err(invalid("row_ptr", format!("must hold {} pointers from 0 to {}", nrows + 1, col_idx.len())));
-        }
+        check_pattern(nrows, ncols, row_ptr, col_idx, "")?;
         if col_idx.len() != values.len() {
             return Err(Error::DimensionMismatch { what: "values", expected: col_idx.len(), found: values.len() });
-        }
-        for i in 0..nrows {
-            let (start, end) = (row_ptr[i] as usize, row_ptr[i + 1] as usize);
-            if start > end || end > col_idx.len() {
-                return Err(invalid("row_ptr", format!("decreases or overruns at row {i}")));
-            }
-            let cols = &col_idx[start..end];
-            if let Some(k) = cols.windows(2).position(|w| w[0] >= w[1]) {
-                return Err(invalid(
-                    "col_idx",
-                    format!("column {} of row {i} is repeated or out of order", cols[k + 1]),
-                ));
-            }
-            if cols.last().is_some_and(|&j| j as usize >= ncols) {
-                return Err(invalid("col_idx", format!("row {i} has a column beyond {ncols}")));
-            }
         }
         Ok(())
     }

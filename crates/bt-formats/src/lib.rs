@@ -1,10 +1,11 @@
 //! Floor 0 of blocktri: scalars, matrix formats, operators, Matrix Market files, structure detection, reordering.
 //!
-//! Formats: [`Coo`], [`Csr`], [`Dia`], [`Band`], [`Tridiagonal`] and the hybrid [`BlockTridiagonal`]. All implement
+//! Formats: [`Coo`], [`Csr`], [`Bcsr`], [`Dia`], [`Band`], [`Tridiagonal`] and the hybrid [`BlockTridiagonal`]. All implement
 //! [`LinearOperator`] and [`Matrix`]; every conversion between them is a method `to_…` or a constructor `from_…`.
 
 mod atomic_file;
 mod band;
+mod bcsr;
 mod block_tridiagonal;
 pub mod buffers;
 mod convert;
@@ -43,6 +44,7 @@ mod verify;
 
 pub use atomic_file::{PartialFile, write_atomically};
 pub use band::Band;
+pub use bcsr::Bcsr;
 pub use block_tridiagonal::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals,
 };

@@ -228,7 +228,7 @@ fn inside(nrows: usize, dv: isize, ncols: usize, dx: isize, rows: &Range<usize>)
 
 /// y ← α·s + β·y
 #[inline(always)]
-fn finish<T: Scalar>(alpha: T, sums: &[T], beta: T, y: &mut [T]) {
+pub(crate) fn finish<T: Scalar>(alpha: T, sums: &[T], beta: T, y: &mut [T]) {
     for (y, &s) in y.iter_mut().zip(sums) {
         *y = if beta == zero() { alpha * s } else { alpha * s + beta * *y };
     }

@@ -1,16 +1,17 @@
 //! Every format passes the operator contract: on the whole catalogue, on random patterns, and above the sizes at which
 //! products go parallel.
 
+use bt_formats::detect::block_size;
 use bt_formats::{
-    Band, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, Error, HybridLayout, Matrix, Partition, Scalar,
-    Tridiagonal, c32, c64,
+    Band, Bcsr, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, Error, HybridLayout, LinearOperator,
+    Matrix, Partition, Scalar, Tridiagonal, c32, c64,
 };
 use bt_testkit::contract::operator_contract;
 use bt_testkit::{Expect, catalogue, random_vector, strategies};
 use proptest::prelude::*;
 
 fn coo<T: Scalar>(a: &Csr<T>) -> Coo<T> {
-    let mut coo = Coo::new(bt_formats::LinearOperator::nrows(a), bt_formats::LinearOperator::ncols(a)).unwrap();
+    let mut coo = Coo::new(a.nrows(), a.ncols()).unwrap();
     a.for_each_entry(&mut |i, j, v| coo.push(i, j, v).unwrap());
     coo
 }
@@ -42,6 +43,7 @@ fn check_square<T: Scalar>(a: &Csr<T>, blocks: Option<&Partition>) -> Result<(),
     named("csr", a)?;
     named("coo", &coo(a))?;
     named("dia", &Dia::from_csr(a).map_err(|e| e.to_string())?)?;
+    named("bcsr", &Bcsr::from_csr(a, block_size(a, 1.0)).map_err(|e| e.to_string())?)?;
     named("band", &Band::from_csr(a).map_err(|e| e.to_string())?)?;
     match Tridiagonal::from_csr(a) {
         Ok(t) => named("tridiagonal", &t)?,

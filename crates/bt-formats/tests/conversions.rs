@@ -1,8 +1,9 @@
 //! Every format into every other, in every scalar, square and rectangular.
 
+use bt_formats::detect::block_size;
 use bt_formats::{
-    Band, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, Error, HybridLayout, LinearOperator, Matrix,
-    Partition, Result, Scalar, Tridiagonal, c32, c64,
+    Band, Bcsr, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, Error, HybridLayout, LinearOperator,
+    Matrix, Partition, Result, Scalar, Tridiagonal, c32, c64,
 };
 use proptest::prelude::*;
 
@@ -11,6 +12,8 @@ use proptest::prelude::*;
 enum Format {
     Csr,
     Coo,
+    /// By the largest blocks that divide rows and columns.
+    Bcsr,
     Dia,
     Dense,
     Band,
@@ -18,9 +21,10 @@ enum Format {
     Tridiagonal,
 }
 
-const FORMATS: [Format; 10] = [
+const FORMATS: [Format; 11] = [
     Format::Csr,
     Format::Coo,
+    Format::Bcsr,
     Format::Dia,
     Format::Dense,
     Format::Band,
@@ -40,6 +44,14 @@ impl Format {
                 let coo = Coo::from_csr(a);
                 visits(&coo, a);
                 coo.to_csr()
+            }
+            Self::Bcsr => {
+                let bcsr = Bcsr::from_csr(a, block_size(a, 1.0))?;
+                visits(&bcsr, a);
+                let (ptr, cols) = (bcsr.row_ptr().to_vec(), bcsr.col_idx().to_vec());
+                let parts = Bcsr::new(a.nrows(), a.ncols(), bcsr.block_size(), ptr, cols, bcsr.values().to_vec())?;
+                assert_eq!(parts, bcsr);
+                parts.to_csr()
             }
             Self::Dia => {
                 let dia = Dia::from_csr(a)?;
@@ -102,7 +114,7 @@ fn all_pairs<T: Scalar>(a: &Csr<T>, partition: &Partition) {
     }
     for first in FORMATS {
         let fits = match first {
-            Format::Csr | Format::Coo | Format::Dia | Format::Dense => true,
+            Format::Csr | Format::Coo | Format::Bcsr | Format::Dia | Format::Dense => true,
             Format::Band => square,
             Format::Hybrid(..) => block_tridiagonal,
             Format::Tridiagonal => square && widest <= 1,

@@ -1,8 +1,8 @@
 //! y ← α·op(A)·x + β·y in every format: right, and the same bits for any number of threads and of vectors.
 
 use bt_formats::{
-    Band, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, HybridLayout, LinearOperator, Matrix, Op, Par,
-    Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
+    Band, Bcsr, BlockTridiagonal, Coo, CouplingKind, Csr, Dia, DiagonalKind, HybridLayout, LinearOperator, Matrix, Op,
+    Par, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
 };
 use faer::Mat;
 
@@ -57,6 +57,12 @@ fn formats<T: Scalar>(numbers: &mut Numbers) -> Vec<(String, Box<dyn Matrix<T>>)
         out.push(("coo".into(), Box::new(Coo::from_triplets(nrows, ncols, rows, cols, values).unwrap())));
         let few = sparse::<T>(nrows, ncols, |i, j| if (i + 370 - j) % 37 == 0 { 90 } else { 0 }, numbers);
         out.push(("dia".into(), Box::new(Dia::from_csr(&few).unwrap())));
+    }
+    // Blocks of every size, beside rows without any.
+    for k in 1..=6 {
+        let few =
+            sparse::<T>(60 * k, 36 * k, |i, j| if (i / k + j / k) % 7 == 0 && i % 11 > 0 { 80 } else { 0 }, numbers);
+        out.push((format!("bcsr {k}"), Box::new(Bcsr::from_csr(&few, k).unwrap())));
     }
     // Rows on up to eight and on more diagonals of eight rows, some of them empty: the second index of compressed rows.
     for (n, step) in [(262, 40), (263, 23), (11, 3)] {

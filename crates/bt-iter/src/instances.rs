@@ -8,9 +8,9 @@ use bt_direct::{Result, compile, compile_scalars};
 use bt_formats::{BlockTridiagonal, Csr, Matrix, Scalar};
 
 use crate::{
-    Arms, BandSpike, BiCgStab, BlockForm, BlockPreconditioner, Cg, CyclicallyReduced, Gmres, Hbisa, Identity,
-    IncompleteLu, Jacobi, Lockstep, Preconditioner, QuasiBlockTridiagonal, Refactor, SsorAi, SsorAiMasked, ic0, ilu0,
-    iluk, ilut, ssor,
+    Arms, BandSpike, BiCgStab, BlockForm, BlockPreconditioner, BlockSsorAi, Cg, CyclicallyReduced, Gmres, Hbisa,
+    Identity, IncompleteLu, Jacobi, Lockstep, Preconditioner, QuasiBlockTridiagonal, Refactor, SsorAi, SsorAiMasked,
+    ic0, ilu0, iluk, ilut, ssor,
 };
 
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.
@@ -51,11 +51,12 @@ fn of<T: Scalar>() {
     preconditioner::<T, BlockPreconditioner<T>>();
     refactored::<T, Arms<T>>();
     refactored::<T, BandSpike<T>>();
+    refactored::<T, BlockSsorAi<T>>();
     refactored::<T, IncompleteLu<T>>();
     refactored::<T, Jacobi<T>>();
     refactored::<T, SsorAi<'static, T>>();
     refactored::<T, SsorAiMasked<T>>();
-    compile!(Arms::<T>::new, BandSpike::<T>::new, SsorAi::<T>::new, SsorAiMasked::<T>::new);
+    compile!(Arms::<T>::new, BandSpike::<T>::new, BlockSsorAi::<T>::new, SsorAi::<T>::new, SsorAiMasked::<T>::new);
     compile!(ic0::<T>, ilu0::<T>, iluk::<T>, ilut::<T>, ssor::<T>);
     compile!(blocks::<T>);
     compile!(Jacobi::<T>::new::<Csr<T>>, Jacobi::<T>::new::<dyn Matrix<T>>);

@@ -10,6 +10,7 @@ mod blas1;
 mod block_diagonal;
 mod block_preconditioner;
 mod block_set;
+mod block_ssor_ai;
 mod cg;
 mod cyclically_reduced;
 mod gmres;
@@ -45,6 +46,7 @@ pub use band_spike::{BandOrder, BandSpike, BandSpikeOptions, BandSpikeReport, Ba
 pub use bicgstab::BiCgStab;
 pub use block_diagonal::{BlockDiagonal, for_blocks};
 pub use block_preconditioner::{BlockForm, BlockPreconditioner};
+pub use block_ssor_ai::BlockSsorAi;
 pub use cg::Cg;
 pub use cyclically_reduced::{CyclicallyReduced, OnReduced};
 pub use gmres::Gmres;

@@ -7,6 +7,7 @@
 //! every time and on every chip. The residual that a solver reports is recomputed on the host from A.
 
 mod band_lu;
+mod bcsr;
 mod bicgstab;
 mod blas1;
 mod block_jacobi;
@@ -29,6 +30,7 @@ mod tridiagonal;
 mod tridiagonal_once;
 
 pub use band_lu::DeviceBandLu;
+pub use bcsr::DeviceBcsr;
 pub use bicgstab::DeviceBiCgStab;
 pub use blas1::{dot, update};
 pub use block_lu::DeviceBlockLu;

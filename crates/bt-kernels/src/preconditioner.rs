@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bt_formats::{Csr, Error as InputError, LinearOperator, Partition, one};
 use bt_iter::{Jacobi, Preconditioner, Series, Triangles, TriangularSolves};
 
+use crate::bcsr::BlockInverse;
 use crate::block_jacobi::BlockJacobi;
 use crate::device::{Device, DeviceScalar, DeviceVec, Result};
 use crate::ilu0::{Ilu0, Pivots};
@@ -41,6 +42,13 @@ pub enum DevicePreconditioner {
     SsorAiMasked {
         /// ω
         omega: f64,
+    },
+    /// SSOR's approximate inverse of order 2 by blocks, as [`bt_iter::BlockSsorAi`], made by the host: five launches.
+    BlockSsorAi {
+        /// ω
+        omega: f64,
+        /// Rows of a block.
+        block_size: usize,
     },
 }
 
@@ -108,6 +116,9 @@ impl<T: DeviceScalar> Made<T> {
                 Box::new(SsorAi::new(device, a, matrix, omega, series)?)
             }
             DevicePreconditioner::SsorAiMasked { omega } => Box::new(Masked::new(device, a, omega)?),
+            DevicePreconditioner::BlockSsorAi { omega, block_size } => {
+                Box::new(BlockInverse::new(device, a, block_size, omega)?)
+            }
         }))
     }
 

@@ -125,6 +125,17 @@ fn preconditioners_give_the_answers_and_counts_of_the_host() {
 }
 
 #[test]
+fn blocks_of_nodes_give_the_answers_and_counts_of_the_host() {
+    let Some(device) = device() else { return };
+    // Two unknowns a node, on lines of ten.
+    let precond = DevicePreconditioner::BlockSsorAi { omega: 1.1, block_size: 2 };
+    agrees::<f64>(&device, &stencil(10, 0.0), &precond, 1e-9, &BOTH[..1], 1);
+    agrees::<f32>(&device, &stencil(10, 0.0), &precond, 1e-4, &BOTH[..1], 1);
+    let error = DeviceCg::new(&device, &stencil::<f64>(10, 0.0), &precond, Schedule::Persistent).err().unwrap();
+    assert!(error.to_string().contains("launches of its own"), "{error}");
+}
+
+#[test]
 fn a_second_solve_has_the_bits_of_the_first() {
     let Some(device) = device() else { return };
     let a = stencil::<f64>(9, 0.0);

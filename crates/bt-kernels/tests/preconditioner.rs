@@ -89,6 +89,22 @@ fn applications_are_those_of_the_host() {
 }
 
 #[test]
+fn blocks_of_nodes_are_those_of_the_host() {
+    let Some(device) = device() else { return };
+    for block_size in 1..=6 {
+        let wanted = DevicePreconditioner::BlockSsorAi { omega: 1.2, block_size };
+        for n in [block_size, 60, 300] {
+            both(&device, &random(n), &wanted, 40.0);
+        }
+    }
+    let of = |block_size| DevicePreconditioner::BlockSsorAi { omega: 1.0, block_size };
+    let indefinite = csr::<f64>(4, |i, j| if i == j { 1.0 } else { f64::from(i / 2 == j / 2) * 3.0 });
+    for (a, wanted) in [(&indefinite, of(2)), (&indefinite, of(3)), (&stencil(4, 0.2), of(2))] {
+        assert_eq!(error(&device, a, &wanted).to_string(), on_host(a, &wanted).err().unwrap().to_string());
+    }
+}
+
+#[test]
 fn lanes_share_long_rows_and_many_blocks_wait_for_each_other() {
     let Some(device) = device() else { return };
     for (n, reach) in [(33, 9), (70, 9), (90, 80), (100, 90)] {
@@ -258,6 +274,9 @@ fn bytes_and_launches_are_as_documented() {
     assert_eq!(of(&ssor(Series::First, Triangles::Stored)), ((s + 4) * z + 8 * (n + 1) + 2 * s * n, 2));
     assert_eq!(of(&ssor(Series::Second, Triangles::OfMatrix)), (4 * n + 3 * s * n, 4));
     assert_eq!(of(&DevicePreconditioner::SsorAiMasked { omega: 1.0 }), ((s + 4) * (z + n) + 4 * (n + 1), 1));
+    // N, Nᴴ, D̄⁻¹ and two vectors: 50 blocks of two on the diagonal, 80 beside and 90 above and below them.
+    let blocks = (4 * s + 4) * (50 + 170) + 3 * 4 * 51 + 2 * s * n;
+    assert_eq!(of(&DevicePreconditioner::BlockSsorAi { omega: 1.0, block_size: 2 }), (blocks, 5));
     // Pattern, diagonal, order; A, the factors and their reciprocals; a word of status each.
     let factored = 4 * (z + n) + 4 * (n + 1) + 8 * n + 2 * s * (z + n) + s * n + 16;
     let levels = (8 + s) * z + 8 * (n + 1) + 12 * n + 3 * s * n + 8;

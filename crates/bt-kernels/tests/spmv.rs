@@ -3,9 +3,12 @@
 mod support;
 
 use bt_formats::{
-    BlockTridiagonal, Csr, Dia, DiagonalKind, HybridLayout, LinearOperator, Matrix, Partition, RealScalar, Scalar, one,
+    Bcsr, BlockTridiagonal, Csr, Dia, DiagonalKind, HybridLayout, LinearOperator, Matrix, Partition, RealScalar,
+    Scalar, one,
 };
-use bt_kernels::{Device, DeviceCsr, DeviceDia, DeviceError, DeviceHybrid, DeviceScalar, DeviceVec, Result, RowRule};
+use bt_kernels::{
+    Device, DeviceBcsr, DeviceCsr, DeviceDia, DeviceError, DeviceHybrid, DeviceScalar, DeviceVec, Result, RowRule,
+};
 use support::{Numbers, assert_close, device};
 
 const SIZES: [usize; 8] = [1, 2, 31, 32, 33, 255, 256, 257];
@@ -68,6 +71,35 @@ fn compressed_rows_agree_with_the_host() {
     let Some(device) = device() else { return };
     compressed_rows::<f64>(&device);
     compressed_rows::<f32>(&device);
+}
+
+fn blocks_of_rows<T: DeviceScalar>(device: &Device) {
+    let mut numbers = Numbers(6);
+    for k in 1..=6 {
+        for n in [1, 3, 50, 86] {
+            // Empty rows, rows of one entry, rows of all.
+            let lengths: Vec<usize> = (0..n * k).map(|i| [0, 1, 3, 9, n][(i / k + n) % 5]).collect();
+            let rows = numbers.rows::<T>((n + 2) * k, &lengths);
+            let a = Bcsr::from_csr(&rows, k).unwrap();
+            let matrix = DeviceBcsr::new(device, &a).unwrap();
+            assert_eq!(matrix.bytes(), a.bytes());
+            let what = format!("{n} rows of blocks of {k}, {}", T::SUFFIX);
+            check(&what, device, &a, &|x| sizes(&rows, x), &|alpha, x, beta, y| matrix.apply(alpha, x, beta, y));
+        }
+    }
+    let a = Bcsr::<T>::new(4, 2, 2, vec![0, 1, 1], vec![0], vec![T::from_parts(f64::NAN, 0.0); 4]).unwrap();
+    assert!(matches!(DeviceBcsr::new(device, &a), Err(DeviceError::Input(_))));
+    let a = Bcsr::<T>::new(4, 2, 2, vec![0, 1, 1], vec![0], vec![one(); 4]).unwrap();
+    let (matrix, x) = (DeviceBcsr::new(device, &a).unwrap(), DeviceVec::zeros(device, 4).unwrap());
+    let mut y = DeviceVec::zeros(device, 4).unwrap();
+    assert!(matrix.apply(one(), &x, one(), &mut y).unwrap_err().to_string().contains("length of x"));
+}
+
+#[test]
+fn blocks_of_rows_agree_with_the_host() {
+    let Some(device) = device() else { return };
+    blocks_of_rows::<f64>(&device);
+    blocks_of_rows::<f32>(&device);
 }
 
 #[test]

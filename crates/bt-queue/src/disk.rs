@@ -46,11 +46,11 @@ pub struct UnitDisk {
 }
 
 /// Nodes by rings: how many lie inside each ring, and where all of them are.
-struct Mesh {
+pub(crate) struct Mesh {
     n: usize,
     /// First node of each ring, the centre being ring 0, the boundary the last; then the number of all nodes.
     starts: Vec<usize>,
-    points: Vec<[f64; 2]>,
+    pub points: Vec<[f64; 2]>,
 }
 
 impl UnitDisk {
@@ -62,37 +62,21 @@ impl UnitDisk {
     /// # Cost
     /// O(n).
     pub fn new(n: usize) -> Result<Self> {
-        if n < 7 {
-            return Err(Error::InvalidStructure { what: "mesh", why: format!("{n} nodes make no ring: 7 at least") });
-        }
-        if n > (u32::MAX / 16) as usize {
-            return Err(Error::TooLarge {
-                what: "a mesh",
-                needed: format!("{n} nodes"),
-                limit: "32-bit indices of its entries".into(),
-            });
-        }
-        // Some 18 contributions to a row in a list, and the seven sums of them.
-        bt_formats::memory::ask(n as u64 * (18 * 16 + 7 * 12 + 32), "the mesh")?;
-        let mesh = Mesh::new(n);
+        let mesh = Mesh::checked(n, 1)?;
         let mut matrix = Coo::new(n, n)?;
         let mut load = vec![0.0; n];
         mesh.for_each_triangle(&mut |nodes| {
-            let p = nodes.map(|k| mesh.points[k]);
-            // Twice the area; gradients of the basis functions are (b, c)/twice.
-            let twice = (p[1][0] - p[0][0]) * (p[2][1] - p[0][1]) - (p[2][0] - p[0][0]) * (p[1][1] - p[0][1]);
-            let b = [p[1][1] - p[2][1], p[2][1] - p[0][1], p[0][1] - p[1][1]];
-            let c = [p[2][0] - p[1][0], p[0][0] - p[2][0], p[1][0] - p[0][0]];
+            let (twice, b, c) = mesh.differences(nodes);
             for i in (0..3).filter(|&i| nodes[i] < n) {
-                load[nodes[i]] += twice.abs() / 6.0;
+                load[nodes[i]] += twice / 6.0;
                 for j in (0..3).filter(|&j| nodes[j] < n) {
-                    matrix.push(nodes[i], nodes[j], (b[i] * b[j] + c[i] * c[j]) / (2.0 * twice.abs()))?;
+                    matrix.push(nodes[i], nodes[j], (b[i] * b[j] + c[i] * c[j]) / (2.0 * twice))?;
                 }
             }
             Ok(())
         })?;
         for (l, [x, y]) in load.iter_mut().zip(&mesh.points) {
-            *l *= x.exp() * (1.0 + (3.0 * y).sin() + x * y);
+            *l *= force(*x, *y);
         }
         Ok(Self { matrix: matrix.to_csr()?, load })
     }
@@ -113,7 +97,42 @@ impl UnitDisk {
     }
 }
 
+/// eˣ(1 + sin 3y + xy)
+pub(crate) fn force(x: f64, y: f64) -> f64 {
+    x.exp() * (1.0 + (3.0 * y).sin() + x * y)
+}
+
 impl Mesh {
+    /// Of `n` nodes inside, for so many unknowns at each.
+    ///
+    /// # Errors
+    /// As [`UnitDisk::new`].
+    pub fn checked(n: usize, unknowns: usize) -> Result<Self> {
+        if n < 7 {
+            return Err(Error::InvalidStructure { what: "mesh", why: format!("{n} nodes make no ring: 7 at least") });
+        }
+        let square = unknowns * unknowns;
+        if n > u32::MAX as usize / 16 / square {
+            return Err(Error::TooLarge {
+                what: "a mesh",
+                needed: format!("{n} nodes"),
+                limit: "32-bit indices of its entries".into(),
+            });
+        }
+        // Some 18 contributions to a row in a list, and the seven sums of them.
+        bt_formats::memory::ask((n * square) as u64 * (18 * 16 + 7 * 12 + 32), "the mesh")?;
+        Ok(Self::new(n))
+    }
+
+    /// Twice the area of a triangle, and (b, c) over it the gradients of its basis functions, up to a sign that they share.
+    pub fn differences(&self, nodes: [usize; 3]) -> (f64, [f64; 3], [f64; 3]) {
+        let p = nodes.map(|k| self.points[k]);
+        let twice = (p[1][0] - p[0][0]) * (p[2][1] - p[0][1]) - (p[2][0] - p[0][0]) * (p[1][1] - p[0][1]);
+        let b = [p[1][1] - p[2][1], p[2][1] - p[0][1], p[0][1] - p[1][1]];
+        let c = [p[2][0] - p[1][0], p[0][0] - p[2][0], p[1][0] - p[0][0]];
+        (twice.abs(), b, c)
+    }
+
     fn new(n: usize) -> Self {
         let missed = |r: usize| (1 + 3 * r * (r + 1)).abs_diff(n);
         let rings = (1..n).find(|&r| missed(r + 1) > missed(r)).unwrap_or(1);
@@ -144,7 +163,7 @@ impl Mesh {
 
     /// Triangles between ring i − 1 of a nodes and ring i of b: outer edge q goes to the inner node ⌈(q+1)a/b⌉ − 1, inner
     /// edge p to the outer node ⌊(p+1)b/a⌋.
-    fn for_each_triangle(&self, visit: &mut dyn FnMut([usize; 3]) -> Result<()>) -> Result<()> {
+    pub fn for_each_triangle(&self, visit: &mut dyn FnMut([usize; 3]) -> Result<()>) -> Result<()> {
         debug_assert!(self.points.len() > self.n);
         for i in 1..self.starts.len() - 1 {
             let (inner, outer) = (self.starts[i - 1], self.starts[i]);

@@ -56,6 +56,7 @@ fn read_by(precond: Precond) -> Vec<&'static str> {
         Precond::Blocks(_) | Precond::BlockReduced => vec!["--blocks"],
         Precond::Ssor { .. } => vec!["--omega", "--sweeps"],
         Precond::SsorAi { .. } | Precond::SsorAiMasked { .. } => vec!["--omega"],
+        Precond::BlockSsorAi { .. } => vec!["--blocks", "--omega"],
         Precond::Ilu0 { .. } | Precond::Ic0 { .. } => vec!["--sweeps"],
         Precond::Iluk { .. } => vec!["--levels", "--sweeps"],
         Precond::Ilut { .. } => [&filled[..], &["--sweeps"]].concat(),
@@ -148,7 +149,9 @@ pub fn precond_with_options(args: &SolveArgs) -> Precond {
             *omega = args.omega.unwrap_or(*omega);
             *solves = sweeps;
         }
-        Precond::SsorAi { omega, .. } | Precond::SsorAiMasked { omega } => *omega = args.omega.unwrap_or(*omega),
+        Precond::SsorAi { omega, .. } | Precond::SsorAiMasked { omega } | Precond::BlockSsorAi { omega } => {
+            *omega = args.omega.unwrap_or(*omega);
+        }
         Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } => *solves = sweeps,
         Precond::Iluk { levels, solves } => {
             *levels = args.levels.unwrap_or(*levels);

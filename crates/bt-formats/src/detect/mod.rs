@@ -5,6 +5,7 @@
 //!
 //! Cost of [`detect`]: six passes over the entries, O(nnz + n); about 60 bytes of memory a row, none an entry.
 
+mod block_size;
 mod components;
 mod corner;
 mod definiteness;
@@ -13,6 +14,7 @@ mod partition;
 mod symmetry;
 mod triangular;
 
+pub use block_size::block_size;
 pub use components::components;
 pub use corner::{Corner, Side, corner};
 pub use definiteness::Definiteness;

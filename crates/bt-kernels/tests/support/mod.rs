@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use bt_direct::Result;
 use bt_formats::{Csr, HybridLayout, RealScalar, Scalar};
 use bt_iter::{
-    BlockForm, BlockPreconditioner, DroppedFill, Identity, Jacobi, Preconditioner, QuasiBlockTridiagonal, SsorAi,
-    SsorAiMasked, ic0, ilu0,
+    BlockForm, BlockPreconditioner, BlockSsorAi, DroppedFill, Identity, Jacobi, Preconditioner, QuasiBlockTridiagonal,
+    SsorAi, SsorAiMasked, ic0, ilu0,
 };
 use bt_kernels::{Device, DevicePreconditioner, DeviceScalar};
 use bt_testkit::csr;
@@ -113,6 +113,7 @@ pub fn on_host<'a, T: Scalar>(a: &'a Csr<T>, wanted: &DevicePreconditioner) -> R
             Box::new(SsorAi::new(a, omega, series, triangles)?)
         }
         DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
+        DevicePreconditioner::BlockSsorAi { omega, block_size } => Box::new(BlockSsorAi::new(a, block_size, omega)?),
         ref other => panic!("{other:?} is not on the host"),
     })
 }

@@ -18,6 +18,7 @@ pub(crate) enum Family {
     Hbisa,
     Tridiagonal,
     BiCgStab,
+    Gmres,
     Sweep,
     Ilu0,
     BlockJacobi,
@@ -30,13 +31,14 @@ pub(crate) enum Family {
 
 impl Family {
     /// All of them, in the order above.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Blas1,
         Self::Spmv,
         Self::Cg,
         Self::Hbisa,
         Self::Tridiagonal,
         Self::BiCgStab,
+        Self::Gmres,
         Self::Sweep,
         Self::Ilu0,
         Self::BlockJacobi,
@@ -56,6 +58,7 @@ impl Family {
             Self::Hbisa => "kernels/hbisa.cu",
             Self::Tridiagonal => "kernels/tridiagonal.cu",
             Self::BiCgStab => "kernels/bicgstab.cu",
+            Self::Gmres => "kernels/gmres.cu",
             Self::Sweep => "kernels/sweep.cu",
             Self::Ilu0 => "kernels/ilu0.cu",
             Self::BlockJacobi => "kernels/block_jacobi.cu",
@@ -75,6 +78,7 @@ impl Family {
             Self::Hbisa => include_str!("../../ptx/hbisa.ptx"),
             Self::Tridiagonal => include_str!("../../ptx/tridiagonal.ptx"),
             Self::BiCgStab => include_str!("../../ptx/bicgstab.ptx"),
+            Self::Gmres => include_str!("../../ptx/gmres.ptx"),
             Self::Sweep => include_str!("../../ptx/sweep.ptx"),
             Self::Ilu0 => include_str!("../../ptx/ilu0.ptx"),
             Self::BlockJacobi => include_str!("../../ptx/block_jacobi.ptx"),

@@ -26,6 +26,8 @@ fn the_gpu_solves_what_the_processor_solves() {
         ("cg --precond none", "none"),
         ("cg", "jacobi"),
         ("bicgstab", "jacobi"),
+        ("gmres", "jacobi"),
+        ("fgmres --restart 7 --precond none", "none"),
         ("hbisa", "none"),
         ("hbisa-redblack --stop update", "none"),
         ("hbisa-redblack --blocks 27", "none"),
@@ -50,7 +52,7 @@ fn the_gpu_solves_what_the_processor_solves() {
 fn krylov_methods_say_when_many_iterations_are_one_launch() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
-    for method in ["cg", "bicgstab"] {
+    for method in ["cg", "bicgstab", "gmres", "fgmres"] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {method} --device gpu --json")).expect(0).json();
         let notes = gpu["notes"].as_array().expect("notes");
         let note = "all rows fit on the GPU at once: 32 iterations are one launch";
@@ -64,7 +66,7 @@ fn several_right_hand_sides_end_each_for_itself() {
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
     let values: Vec<_> = (0..3 * 81).map(|i| (f64::from((i * i) % 17) * 10f64.powi(i / 81)).to_string()).collect();
     sandbox.write("B.mtx", format!("%%MatrixMarket matrix array real general\n81 3\n{}\n", values.join("\n")));
-    for method in ["hbisa --reorder rcm", "hbisa-redblack --blocks 9"] {
+    for method in ["hbisa --reorder rcm", "hbisa-redblack --blocks 9", "gmres --reorder rcm"] {
         let line = format!("solve A.mtx -b B.mtx --method {method} --rtol 1e-10 --max-iters 1000 --json");
         let gpu = run(&sandbox, &format!("{line} --device gpu -o X.mtx")).expect(0).json();
         let cpu = sandbox.run(&format!("{line} -o Y.mtx")).expect(0).json();
@@ -93,6 +95,10 @@ fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
         ("cg --precond ip", ""),
         ("cg --precond block-jacobi", "preconditioner: block-jacobi on 9 blocks of 9 to 9 rows"),
         ("bicgstab --precond ilu0", "preconditioner: ilu0 with 369 entries"),
+        ("gmres --precond ilu0", "preconditioner: ilu0 with 369 entries"),
+        ("gmres --restart 4 --precond block-jacobi", "preconditioner: block-jacobi on 9 blocks of 9 to 9 rows"),
+        ("fgmres --restart 4 --precond ssor-ai-masked", ""),
+        ("fgmres --precond ic0 --sweeps 2", "2 Jacobi sweeps in place of triangular solves on 17 and 17 levels"),
         ("bicgstab --precond block-jacobi --blocks 27", "preconditioner: block-jacobi on 3 blocks of 27 to 27 rows"),
     ] {
         let gpu = run(&sandbox, &format!("solve A.mtx --method {options} --device gpu --json")).expect(0).json();
@@ -247,9 +253,11 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     for (options, wanted) in [
         (
             "",
-            "--method auto (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
+            "--method auto (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
         ),
         ("--method cg --precond arms", "--precond arms (there are auto, none, jacobi, block-jacobi, ssor-ai, "),
+        ("--method fcg", "--method fcg (there are cg, bicgstab, gmres, "),
+        ("--method gmres --basis single", "a basis in single precision is not on the GPU yet"),
         ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),
     ] {
         let run = run(&sandbox, &format!("solve A.mtx --device gpu {options}")).expect(2);
@@ -367,6 +375,7 @@ fn faults_of_the_device_end_with_five_and_write_nothing() {
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
     sandbox.write("T.mtx", common::SMALL);
     let few = |precond: &str| format!("A.mtx --method cg --precond {precond}");
+    let basis = "A.mtx --method fgmres --precond ilu0 --restart 81".to_owned();
     let memory = "bytes are needed on the GPU, ";
     let lost = "the GPU was lost while ";
     let mut cases = vec![
@@ -374,6 +383,8 @@ fn faults_of_the_device_end_with_five_and_write_nothing() {
         ("BLOCKTRI_EMULATOR_MEMORY", "12288", few("ilu0"), memory),
         ("BLOCKTRI_EMULATOR_MEMORY", "64", few("none"), memory),
         ("BLOCKTRI_EMULATOR_BUDGET", "1000", few("none"), lost),
+        // Enough for A and its factors, not for the basis.
+        ("BLOCKTRI_EMULATOR_MEMORY", "80000", basis, memory),
     ];
     for method in [
         "A.mtx --method rbt",

@@ -168,9 +168,9 @@ mod with_cuda {
     };
     use bt_iter::{BlockForm, DroppedFill, StopRule, Sweep};
     use bt_kernels::{
-        Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner,
-        DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, HostShare, InverseFacts, Schedule,
-        SolvedBy,
+        Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceGmres, DeviceHbisa,
+        DevicePreconditioner, DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, HostShare,
+        InverseFacts, Schedule, SolvedBy,
     };
 
     use super::{
@@ -223,13 +223,26 @@ mod with_cuda {
             2 * size_of::<T>() * a.nrows() * a.nrows()
         } else {
             supported(options)?;
-            2 * a.bytes() + 16 * size_of::<T>() * a.nrows()
+            2 * a.bytes() + size_of::<T>().saturating_mul(a.nrows()).saturating_mul(vectors(&options.method, a.nrows()))
         };
         if needed > device.memory() {
             let (gb, name) = (needed >> 30, name(&device));
             return Err(Error::Usage { message: format!("about {gb} GB are more than {name}, has") });
         }
         Ok(name(&device))
+    }
+
+    /// Vectors of n values that a method has on the device, about.
+    fn vectors(method: &Method, n: usize) -> usize {
+        let basis = match method {
+            Method::Krylov(krylov) => match krylov.method {
+                KrylovMethod::Gmres { restart, .. } => restart.min(n),
+                KrylovMethod::Fgmres { restart, .. } => 2 * restart.min(n),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        16 + basis
     }
 
     pub(crate) fn rbt<T: Scalar>(a: &Mat<T>, ordinal: u32, options: RbtOptions) -> Result<Dense<T>, Error> {
@@ -323,7 +336,12 @@ mod with_cuda {
                 }
                 Ok(())
             }
-            Method::Krylov(krylov) if matches!(krylov.method, KrylovMethod::Cg | KrylovMethod::BiCgStab) => {
+            Method::Krylov(krylov) if krylov.method != KrylovMethod::Fcg => {
+                if let KrylovMethod::Gmres { basis: Precision::Single, .. }
+                | KrylovMethod::Fgmres { basis: Precision::Single, .. } = krylov.method
+                {
+                    return no("a basis in single precision".into());
+                }
                 if krylov.precision != Precision::Working {
                     return no("a preconditioner in single precision under one in double".into());
                 }
@@ -335,7 +353,7 @@ mod with_cuda {
                 no(format!("--precond {} (there are {})", krylov.precond, names(&all, Precond::name)))
             }
             other => no(format!(
-                "--method {other} (there are cg, bicgstab, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
+                "--method {other} (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
             )),
         }
     }
@@ -557,7 +575,7 @@ mod with_cuda {
         persistent: bool,
     }
 
-    /// CG and BiCGSTAB.
+    /// CG, BiCGSTAB, GMRES and FGMRES.
     fn krylov<T: DeviceScalar>(
         device: &Device,
         a: &Csr<T>,
@@ -574,15 +592,26 @@ mod with_cuda {
         let (work, transform, reorder) = ordered(a, options, &mut notes)?;
         let reorder_time = start.elapsed();
         let stop = &given.stop;
+        // All of them have the same three calls.
+        macro_rules! on_device {
+            ($made:expr) => {{
+                let mut made = $made?;
+                let (facts, persistent) = (made.preconditioner(), made.is_persistent());
+                Ok(Krylov { solve: Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)), facts, persistent })
+            }};
+        }
         let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
-            if given.method == KrylovMethod::Cg {
-                let mut cg = DeviceCg::new(device, &work, precond, Schedule::Auto)?;
-                let (facts, persistent) = (cg.preconditioner(), cg.is_persistent());
-                return Ok(Krylov { solve: Box::new(move |b, x, m| Ok(cg.solve(b, x, stop, m)?)), facts, persistent });
+            let (work, schedule) = (&work, Schedule::Auto);
+            match given.method {
+                KrylovMethod::Cg => on_device!(DeviceCg::new(device, work, precond, schedule)),
+                KrylovMethod::Gmres { restart, .. } => {
+                    on_device!(DeviceGmres::new(device, work, precond, restart, schedule))
+                }
+                KrylovMethod::Fgmres { restart, .. } => {
+                    on_device!(DeviceGmres::flexible(device, work, precond, restart, schedule))
+                }
+                _ => on_device!(DeviceBiCgStab::new(device, work, precond, schedule)),
             }
-            let mut bicgstab = DeviceBiCgStab::new(device, &work, precond, Schedule::Auto)?;
-            let (facts, persistent) = (bicgstab.preconditioner(), bicgstab.is_persistent());
-            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(bicgstab.solve(b, x, stop, m)?)), facts, persistent })
         };
         let wanted = wanted(&work, transform.is_identity(), given.precond, &options.blocks, &mut notes)?;
         let (mut made, precond) = match (new(&wanted), given.precond) {

@@ -49,14 +49,14 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
     /// As [`crate::DeviceCg::new`].
     pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, r̂, p, p̂, v, ŝ, t
-        let common = Common::new(device, a, precond, [7, 7], 7)?;
+        let common = Common::new(device, a, precond, |_| 7, 7)?;
         let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let vector = |name: &str| device.kernel(Family::BiCgStab, &format!("bicgstab_{name}_{suffix}"));
         let product = |name: &str| vector(&format!("{name}_{lanes}"));
         // p̂ ← M⁻¹·p and ŝ ← M⁻¹·s, s in the place of r
         let applied = [[2, 3], [0, 5]].map(|pair| pair.map(|k| common.vector(k)));
         Ok(Self {
-            all: common.persistent(schedule, Family::BiCgStab, "bicgstab", applied)?,
+            all: common.persistent(schedule, Family::BiCgStab, "bicgstab", &applied)?,
             start: product("start")?,
             step: [vector("direction")?, product("first")?, vector("half")?, product("second")?, vector("residual")?],
             common,

@@ -19,7 +19,7 @@ use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
 use crate::krylov::{self, Common, Persistent, Steps};
-use crate::preconditioner::{DevicePreconditioner, InverseFacts};
+use crate::preconditioner::{DevicePreconditioner, InverseFacts, Made};
 
 /// How the iterations are started on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     /// preconditioner has launches of its own: triangular solves by levels, tridiagonal blocks of over 256 rows.
     pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, both p, q, and z if it is another one than r
-        let common = Common::new(device, a, precond, [5, 4], 3)?;
+        let common = Common::new(device, a, precond, |m| if matches!(m, Made::Identity) { 4 } else { 5 }, 3)?;
         let (lanes, suffix) = (common.lanes, T::SUFFIX);
         let kernel = |name: &str| device.kernel(Family::Cg, name);
         let kernels = Kernels {
@@ -80,7 +80,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
         };
         let mut method = Self { common, kernels, all: None };
         let applied = [[method.common.vector(0), method.z()]];
-        method.all = method.common.persistent(schedule, Family::Cg, "cg", applied)?;
+        method.all = method.common.persistent(schedule, Family::Cg, "cg", &applied)?;
         Ok(method)
     }
 

@@ -24,7 +24,7 @@ pub(crate) const HISTORY: usize = 64;
 /// Fields of a copy of the state, of which there are two: see kernels/device.h.
 pub(crate) const FIELDS: usize = 9;
 /// Squares of norms: of the residual, and of that of the iterate set aside.
-const RR: usize = 1;
+pub(crate) const RR: usize = 1;
 pub(crate) const BEST: usize = 2;
 pub(crate) const STOP: usize = 3;
 const STOP_LATER: usize = 4;
@@ -36,7 +36,7 @@ const RESTARTS: usize = 3;
 /// The system on the device, the preconditioner, the vectors, and the state of a run.
 pub(crate) struct Common<'a, T: DeviceScalar> {
     a: &'a Csr<T>,
-    exponents: Exponents,
+    pub exponents: Exponents,
     matrix: Arc<DeviceCsr<T>>,
     pub precond: Made<T>,
     pub x: DeviceVec<T>,
@@ -48,7 +48,7 @@ pub(crate) struct Common<'a, T: DeviceScalar> {
     /// Blocks that have come to the barriers of a cooperative launch.
     pub arrived: DeviceVec<u32>,
     /// Two copies of the state, then the norms.
-    state: DeviceVec<f64>,
+    pub state: DeviceVec<f64>,
     /// Of every kernel, so that the sums of one are read by the next.
     pub shape: Shape,
     pub lanes: u32,
@@ -63,13 +63,13 @@ pub(crate) struct Persistent {
 }
 
 impl<'a, T: DeviceScalar> Common<'a, T> {
-    /// Copies A, scaled, to the device, and makes M of it. `vectors` of n values and `sums` of as many values as there are blocks are
-    /// the method's, which has one vector less where M is I.
+    /// Copies A, scaled, to the device, and makes M of it. `vectors` of n values, a number that M may decide on, and `sums` of as many
+    /// values as there are blocks are the method's.
     pub fn new(
         device: &Device,
         a: &'a Csr<T>,
         precond: &DevicePreconditioner,
-        [vectors, identity]: [usize; 2],
+        vectors: impl FnOnce(&Made<T>) -> usize,
         sums: usize,
     ) -> Result<Self> {
         a.check_square()?;
@@ -87,7 +87,7 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         // What is wrong is told with the values of A as it was given.
         let precond = made(&scaled).map_err(|e| made(a).err().unwrap_or(e))?;
         let shape = Shape::over(n as u64 * u64::from(rule.lanes()));
-        let vectors = if matches!(precond, Made::Identity) { identity } else { vectors };
+        let vectors = vectors(&precond);
         let memory = || DeviceVec::uninitialized(device, n);
         Ok(Self {
             a,
@@ -97,8 +97,8 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
             x: memory()?,
             b: memory()?,
             best: memory()?,
-            vectors: DeviceVec::uninitialized(device, vectors * n)?,
-            sums: DeviceVec::uninitialized(device, sums * shape.blocks as usize)?,
+            vectors: DeviceVec::uninitialized(device, vectors.saturating_mul(n))?,
+            sums: DeviceVec::uninitialized(device, sums.saturating_mul(shape.blocks as usize))?,
             arrived: DeviceVec::uninitialized(device, 1)?,
             state: DeviceVec::uninitialized(device, 2 * FIELDS + HISTORY)?,
             shape,
@@ -115,12 +115,12 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
     ///
     /// # Errors
     /// [`InputError::InvalidStructure`] where that is asked for and cannot be; errors of the device.
-    pub fn persistent<const P: usize>(
+    pub fn persistent(
         &self,
         schedule: Schedule,
         family: Family,
         method: &str,
-        applications: [[u64; 2]; P],
+        applications: &[[u64; 2]],
     ) -> Result<Option<Persistent>> {
         let device = self.x.device();
         let m = self.precond.elsewhere();
@@ -131,7 +131,7 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
             return Ok(None);
         }
         let words: Vec<u64> = swept.iter().flatten().flatten().flat_map(Step::words).collect();
-        let parts = words.len() / Step::WORDS / P;
+        let parts = words.len() / Step::WORDS / applications.len();
         let words = if parts > 0 { Some(DeviceVec::from_slice(device, &words)?) } else { None };
         Ok(Some(Persistent { kernel, words, parts: parts as u32 }))
     }
@@ -145,10 +145,14 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         fresh: bool,
         threshold: f64,
     ) -> Result<()> {
+        let [a, b, c, d] = [first, count, limit, fresh.into()].map(Arg::from);
+        self.launch_all(all, &[Arg::Struct(system), a, b, c, d, threshold.arg().0])
+    }
+
+    /// The cooperative launch with the arguments that the method has, before those of its barriers and of M.
+    pub fn launch_all(&mut self, all: &Persistent, args: &[Arg<'_>]) -> Result<()> {
         self.arrived.copy_from(&[0])?;
-        let numbers = [first, count, limit, fresh.into()].map(Arg::from);
-        let [a, b, c, d] = numbers;
-        let mut args = vec![Arg::Struct(system), a, b, c, d, threshold.arg().0, self.arrived.arg()];
+        let mut args = [args, &[self.arrived.arg()]].concat();
         if let Some(words) = &all.words {
             args.extend([words.arg(), Arg::from(all.parts)]);
         }
@@ -215,8 +219,16 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         [state, state + 2 * FIELDS as u64 * 8]
     }
 
+    /// b and x, scaled, to the device.
+    pub fn load(&mut self, b: &[T], x: &[T]) -> Result<Exponents> {
+        self.exponents = self.exponents.with_rhs(b);
+        self.b.copy_from(&self.exponents.rhs(b))?;
+        self.x.copy_from(&self.exponents.to_scaled(x))?;
+        Ok(self.exponents)
+    }
+
     /// r ← b − A·x on the host; ‖r‖₂
-    fn host_residual(&self, b: &[T], x: &[T], r: &mut [T]) -> f64 {
+    pub fn host_residual(&self, b: &[T], x: &[T], r: &mut [T]) -> f64 {
         r.copy_from_slice(b);
         self.a.apply(-one::<T>(), x, one(), r);
         norm2(r)
@@ -275,10 +287,7 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
     let norm_b = norm2(b);
     let norm_r0 = common.host_residual(b, x, &mut residual);
     let mut watch = Watch::new(stop, monitor, norm_b, norm_r0);
-    common.exponents = common.exponents.with_rhs(b);
-    let exponents = common.exponents;
-    common.b.copy_from(&exponents.rhs(b))?;
-    common.x.copy_from(&exponents.to_scaled(x))?;
+    let exponents = common.load(b, x)?;
     let mut state = [0.0; 2 * FIELDS + HISTORY];
     (state[BEST], state[FIELDS + BEST]) = (f64::INFINITY, f64::INFINITY);
     common.state.copy_from(&state)?;

@@ -7,9 +7,9 @@ use bt_direct::{Factorization, RbtOptions};
 use bt_formats::{Band, BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion, Tridiagonal};
 use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
-    BlockSolver, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceHbisa, DeviceInverse,
-    DevicePreconditioner, DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec, Schedule, dot,
-    stationary,
+    BlockSolver, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceCsr, DeviceGmres, DeviceHbisa,
+    DeviceInverse, DevicePreconditioner, DeviceRbt, DeviceSpike, DeviceTridiagonal, DeviceTridiagonalBatch, DeviceVec,
+    Schedule, dot, stationary,
 };
 use bt_testkit::stencil;
 use support::{Numbers, device};
@@ -45,6 +45,9 @@ fn bits_do_not_depend_on_the_order_of_threads() {
                 let mut bicgstab = DeviceBiCgStab::new(&device, &a, &precond, schedule).unwrap();
                 bicgstab.solve(&b, &mut y, &few, &mut ()).unwrap();
                 bits.extend(x.iter().chain(&y).map(|v| v.to_bits()));
+                let mut gmres = DeviceGmres::new(&device, &a, &precond, 3, schedule).unwrap();
+                gmres.solve(&b, &mut x, &few, &mut ()).unwrap();
+                bits.extend(x.iter().map(|v| v.to_bits()));
             }
             for (sweep, lines) in [(Sweep::Jacobi, &lines[0]), (Sweep::RedBlack, &lines[0]), (Sweep::Jacobi, &lines[1])]
             {

@@ -26,11 +26,12 @@ pub(crate) enum Family {
     BlockLu,
     BandLu,
     Spike,
+    Ilut,
 }
 
 impl Family {
     /// All of them, in the order above.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Blas1,
         Self::Spmv,
         Self::Cg,
@@ -45,6 +46,7 @@ impl Family {
         Self::BlockLu,
         Self::BandLu,
         Self::Spike,
+        Self::Ilut,
     ];
     pub const COUNT: usize = Self::ALL.len();
 
@@ -64,6 +66,7 @@ impl Family {
             Self::BlockLu => "kernels/block_lu.cu",
             Self::BandLu => "kernels/band_lu.cu",
             Self::Spike => "kernels/spike.cu",
+            Self::Ilut => "kernels/ilut.cu",
         }
     }
 
@@ -83,6 +86,7 @@ impl Family {
             Self::BlockLu => include_str!("../../ptx/block_lu.ptx"),
             Self::BandLu => include_str!("../../ptx/band_lu.ptx"),
             Self::Spike => include_str!("../../ptx/spike.ptx"),
+            Self::Ilut => include_str!("../../ptx/ilut.ptx"),
         }
     }
 }

@@ -116,6 +116,24 @@ fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
 }
 
 #[test]
+fn ilut_says_how_its_pattern_was_found() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
+    let solve = |options: &str| {
+        let gpu = run(&sandbox, &format!("solve A.mtx --method {options} --device gpu --json")).expect(0).json();
+        let cpu = sandbox.run(&format!("solve A.mtx --method {options} --json")).expect(0).json();
+        assert_eq!((&gpu["precond"], &gpu["outcome"]), (&"ilut".into(), &"converged".into()), "{options}");
+        let steps = |json: &serde_json::Value| json["iterations"].as_f64().expect("a number");
+        assert!(steps(&gpu) <= 1.3 * steps(&cpu) + 1.0, "{options}: {gpu} {cpu}");
+        gpu["notes"].as_array().expect("notes").iter().map(|n| n.to_string()).collect::<Vec<_>>().join("\n")
+    };
+    let notes = solve("bicgstab --precond ilut --fill 4 --drop-tol 1e-3");
+    assert!(notes.contains("steps found its pattern") && !notes.contains("symmetric form"), "{notes}");
+    let notes = solve("cg --precond ilut --fill 4 --drop-tol 1e-3");
+    assert!(notes.contains("steps found its pattern") && notes.contains("symmetric form"), "{notes}");
+}
+
+#[test]
 fn direct_methods_answer_as_on_the_processor() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);

@@ -170,7 +170,7 @@ mod with_cuda {
     use bt_kernels::{
         Device, DeviceBandLu, DeviceBiCgStab, DeviceBlockLu, DeviceCg, DeviceError, DeviceGmres, DeviceHbisa,
         DevicePreconditioner, DeviceRbt, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport, HostShare,
-        InverseFacts, Schedule, SolvedBy,
+        InverseFacts, Schedule, SearchFacts, SolvedBy,
     };
 
     use super::{
@@ -311,6 +311,7 @@ mod with_cuda {
                 | Precond::Blocks(BlockForm::Jacobi)
                 | Precond::Ilu0 { fill: DroppedFill::Forgotten, .. }
                 | Precond::Ic0 { fill: DroppedFill::Forgotten, .. }
+                | Precond::Ilut { .. }
                 | Precond::SsorAi { .. }
                 | Precond::SsorAiMasked { .. }
                 | Precond::BlockSsorAi { .. }
@@ -613,7 +614,7 @@ mod with_cuda {
                 _ => on_device!(DeviceBiCgStab::new(device, work, precond, schedule)),
             }
         };
-        let wanted = wanted(&work, transform.is_identity(), given.precond, &options.blocks, &mut notes)?;
+        let wanted = wanted(&work, transform.is_identity(), given, &options.blocks, &mut notes)?;
         let (mut made, precond) = match (new(&wanted), given.precond) {
             (Ok(made), Precond::Auto) => (made, Precond::Jacobi),
             (Err(DeviceError::Factor(why)), Precond::Auto) => {
@@ -650,10 +651,11 @@ mod with_cuda {
     fn wanted<T: Scalar>(
         work: &Csr<T>,
         identity: bool,
-        precond: Precond,
+        given: &method::Krylov,
         blocks: &Blocks,
         notes: &mut Vec<String>,
     ) -> Result<DevicePreconditioner, Error> {
+        let precond = given.precond;
         Ok(match precond {
             Precond::None => DevicePreconditioner::Identity,
             Precond::Blocks(_) => {
@@ -661,6 +663,11 @@ mod with_cuda {
             }
             Precond::Ilu0 { solves, .. } => DevicePreconditioner::Ilu0(solves),
             Precond::Ic0 { solves, .. } => DevicePreconditioner::Ic0(solves),
+            Precond::Ilut { options, solves } if given.method.is_symmetric() => {
+                notes.push("ilut in its symmetric form: its pattern with the transpose, and positive pivots".into());
+                DevicePreconditioner::Ict(options, solves)
+            }
+            Precond::Ilut { options, solves } => DevicePreconditioner::Ilut(options, solves),
             Precond::SsorAi { omega, series, triangles } => DevicePreconditioner::SsorAi { omega, series, triangles },
             Precond::SsorAiMasked { omega } => DevicePreconditioner::SsorAiMasked { omega },
             Precond::BlockSsorAi { omega } => {
@@ -673,10 +680,18 @@ mod with_cuda {
 
     /// What the preconditioner is made of, as on the processor.
     fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<String>) {
-        let (Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. }) = precond else { return };
+        let (Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } | Precond::Ilut { solves, .. }) = precond
+        else {
+            return;
+        };
         if let Some(levels) = facts.levels {
             shift_note(precond.name(), facts.breakdowns, facts.shift, notes);
             incomplete_notes(precond.name(), facts.nnz, facts.replaced_pivots, || levels, solves, notes);
+        }
+        if let Some(SearchFacts { steps, left_over: [all, inside] }) = facts.search {
+            notes.push(format!(
+                "{steps} steps found its pattern; L·U misses {all:.1e} of a row of A in the mean, {inside:.1e} of it in the pattern"
+            ));
         }
     }
 }

@@ -108,7 +108,9 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
         rescale(x, s, before);
         factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, rows.len(), 1));
         rescale(x, 1.0, after);
-        x.iter_mut().for_each(|x| *x *= T::from_parts(1.0 / s, 0.0));
+        for v in x {
+            *v *= T::from_parts(1.0 / s, 0.0);
+        }
     })
 }
 

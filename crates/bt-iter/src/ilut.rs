@@ -192,7 +192,16 @@ const ALIKE: f64 = 4.0;
 /// c: powers of two such that log₂|rᵢ·aᵢⱼ·cⱼ| is small in the sense of least squares, with r for the rows (A. R. Curtis, J. K. Reid,
 /// IMA J. Appl. Math. 10 (1972) 118–124, doi:10.1093/imamat/10.1.118): whatever units rows and columns have, c takes them out; none
 /// where columns have about one size. It is to the bit the same where A or a row is multiplied by a power of two.
-fn column_units<T: Scalar>(a: &Csr<T>) -> Option<Vec<f64>> {
+///
+/// ```
+/// let a = bt_formats::Csr::from_dense(faer::mat![[1.0, 1e-6], [2.0, 3e-6]].as_ref())?;
+/// assert_eq!(bt_iter::column_units(&a), Some(vec![1.0, 2f64.powi(20)]));
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Cost
+/// Twelve passes over the exponents of A.
+pub fn column_units<T: Scalar>(a: &Csr<T>) -> Option<Vec<f64>> {
     let n = a.nrows();
     let size = |v: T| (v != zero()).then(|| v.abs().to_f64().log2().floor());
     let logs: Vec<Option<f64>> = a.values().iter().map(|v| size(*v)).collect();

@@ -55,7 +55,7 @@ pub use hermitian::{Asymmetry, asymmetry, positive_diagonal};
 pub use ic0::{Ic0, ic0};
 pub use ilu0::{DroppedFill, ilu0};
 pub use iluk::iluk;
-pub use ilut::{IlutOptions, ilut};
+pub use ilut::{IlutOptions, column_units, ilut};
 pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
 pub use krylov::{Watch, judge, meets};

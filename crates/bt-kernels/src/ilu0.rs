@@ -18,6 +18,7 @@ use bt_formats::{Csr, Error as InputError, LinearOperator, zero};
 use bt_iter::{TriangularSolves, positive_diagonal};
 
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
+use crate::ilut::FactorsAt;
 use crate::preconditioner::{Apply, InverseFacts};
 use crate::sweep::{Rows, Step, Sweep, SweepKernel};
 
@@ -30,9 +31,23 @@ pub(crate) enum Pivots {
     Positive,
 }
 
-impl Pivots {
-    fn method(self) -> &'static str {
-        if self == Self::Replaced { "ilu0" } else { "ic0" }
+/// What becomes of entries of A that the pattern has no place for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// They are an error: the pattern is that of A.
+    Refused,
+    /// They are dropped: the pattern was searched.
+    Dropped,
+}
+
+impl Outside {
+    pub fn method(self, pivots: Pivots) -> &'static str {
+        match (self, pivots) {
+            (Self::Refused, Pivots::Replaced) => "ilu0",
+            (Self::Refused, Pivots::Positive) => "ic0",
+            (Self::Dropped, Pivots::Replaced) => "ilut",
+            (Self::Dropped, Pivots::Positive) => "ict",
+        }
     }
 }
 
@@ -41,10 +56,10 @@ const FIRST_SHIFT: f64 = 1e-3;
 const LAST_SHIFT: f64 = 16.0;
 
 /// The pattern on the host: columns increase, the diagonal of row i is at diag[i].
-struct Pattern {
-    ptr: Vec<u32>,
-    col: Vec<u32>,
-    diag: Vec<u32>,
+pub(crate) struct Pattern {
+    pub ptr: Vec<u32>,
+    pub col: Vec<u32>,
+    pub diag: Vec<u32>,
 }
 
 impl Pattern {
@@ -59,11 +74,36 @@ impl Pattern {
             diag.push(col.len() as u32);
             col.push(i as u32);
             col.extend(rest.iter().filter(|&&j| j as usize > i));
-            let Ok(end) = u32::try_from(col.len()) else {
-                let (needed, limit) = (format!("{} entries", col.len()), "2^32 - 1".into());
-                return Err(InputError::TooLarge { what: "the pattern of incomplete factors", needed, limit }.into());
-            };
-            ptr.push(end);
+            ptr.push(end(col.len())?);
+        }
+        Ok(Self { ptr, col, diag })
+    }
+
+    /// With a place at (j, i) for each at (i, j).
+    pub fn with_transpose(&self) -> Result<Self> {
+        let n = self.n();
+        // Columns of the transpose, by rows: they increase, since rows are taken in order.
+        let mut starts = vec![0usize; n + 1];
+        self.col.iter().for_each(|&j| starts[j as usize + 1] += 1);
+        (0..n).for_each(|j| starts[j + 1] += starts[j]);
+        let (mut next, mut transposed) = (starts.clone(), vec![0u32; self.col.len()]);
+        for i in 0..n {
+            for &j in &self.col[self.ptr[i] as usize..self.ptr[i + 1] as usize] {
+                transposed[next[j as usize]] = i as u32;
+                next[j as usize] += 1;
+            }
+        }
+        let (mut ptr, mut col, mut diag) = (vec![0], Vec::with_capacity(self.col.len()), Vec::with_capacity(n));
+        for i in 0..n {
+            let (own, other) = (self.ptr[i] as usize..self.ptr[i + 1] as usize, starts[i]..starts[i + 1]);
+            let from = col.len();
+            col.extend_from_slice(&self.col[own]);
+            col.extend_from_slice(&transposed[other]);
+            col[from..].sort_unstable();
+            let row = col.split_off(from);
+            col.extend(row.iter().enumerate().filter(|&(k, &j)| k == 0 || row[k - 1] != j).map(|(_, &j)| j));
+            diag.push((from + col[from..].partition_point(|&j| (j as usize) < i)) as u32);
+            ptr.push(end(col.len())?);
         }
         Ok(Self { ptr, col, diag })
     }
@@ -83,7 +123,7 @@ impl Pattern {
     }
 
     /// The values of `a` in these places, zero where it has none.
-    fn place<T: DeviceScalar>(&self, a: &Csr<T>) -> Result<Vec<T>> {
+    fn place<T: DeviceScalar>(&self, a: &Csr<T>, outside: Outside) -> Result<Vec<T>> {
         let mut values = vec![zero::<T>(); self.col.len()];
         for i in 0..self.n() {
             let (mut at, end) = (self.ptr[i] as usize, self.ptr[i + 1] as usize);
@@ -91,6 +131,9 @@ impl Pattern {
             for (&j, &v) in cols.iter().zip(vals) {
                 at += self.col[at..end].partition_point(|&c| c < j);
                 if at == end || self.col[at] != j {
+                    if outside == Outside::Dropped {
+                        continue;
+                    }
                     let why = "is outside the pattern that was factored".into();
                     return Err(InputError::OutsideStructure { row: i, col: j as usize, why }.into());
                 }
@@ -99,6 +142,15 @@ impl Pattern {
         }
         Ok(values)
     }
+}
+
+/// A pointer behind so many entries.
+fn end(entries: usize) -> Result<u32> {
+    let too_large = |_| {
+        let (needed, limit) = (format!("{entries} entries"), "2^32 - 1".into());
+        InputError::TooLarge { what: "the pattern of incomplete factors", needed, limit }.into()
+    };
+    u32::try_from(entries).map_err(too_large)
 }
 
 /// Rows of a triangle in the order of their levels.
@@ -238,6 +290,7 @@ enum Solves<T: DeviceScalar> {
 
 pub(crate) struct Ilu0<T: DeviceScalar> {
     pivots: Pivots,
+    outside: Outside,
     pattern: Pattern,
     facts: InverseFacts,
     ptr: DeviceVec<u32>,
@@ -264,7 +317,22 @@ impl<T: DeviceScalar> Ilu0<T> {
     /// As [`bt_iter::ilu0`] or [`bt_iter::ic0`]; errors of the device.
     pub fn new(device: &Device, a: &Csr<T>, pivots: Pivots, solves: TriangularSolves) -> Result<Self> {
         a.check_square()?;
-        let (n, pattern) = (a.nrows(), Pattern::of(a)?);
+        Self::on(device, a, Pattern::of(a)?, Outside::Refused, pivots, solves)
+    }
+
+    /// Factors `a` on a pattern of as many rows.
+    ///
+    /// # Errors
+    /// As [`Ilu0::new`].
+    pub fn on(
+        device: &Device,
+        a: &Csr<T>,
+        pattern: Pattern,
+        outside: Outside,
+        pivots: Pivots,
+        solves: TriangularSolves,
+    ) -> Result<Self> {
+        let n = a.nrows();
         let (nnz, suffix) = (pattern.col.len(), T::SUFFIX);
         let lanes = lanes(nnz - n, n);
         let lower = Levels::new(n, 0..n, |i| &pattern.col[pattern.left(i)]);
@@ -304,6 +372,7 @@ impl<T: DeviceScalar> Ilu0<T> {
         let levels = Some((lower.count, upper.count));
         let mut made = Self {
             pivots,
+            outside,
             facts: InverseFacts { nnz, launches, levels, ..InverseFacts::default() },
             ptr,
             col,
@@ -343,6 +412,16 @@ impl<T: DeviceScalar> Ilu0<T> {
         done
     }
 
+    /// Entries of L and U, the diagonal included.
+    pub fn entries(&self) -> usize {
+        self.pattern.col.len()
+    }
+
+    pub fn factors_at(&self) -> FactorsAt {
+        let [ptr, col, diag] = [&self.ptr, &self.col, &self.diag].map(DeviceVec::address);
+        FactorsAt { ptr, col, diag, val: self.factors.address(), reciprocal: self.reciprocals() }
+    }
+
     /// Address of 1 / the diagonal of U.
     fn reciprocals(&self) -> u64 {
         self.factors.address() + (self.pattern.col.len() * size_of::<T>()) as u64
@@ -366,11 +445,11 @@ impl<T: DeviceScalar> Ilu0<T> {
             return Err(InputError::DimensionMismatch { what: "size of the matrix", expected, found }.into());
         }
         a.check_finite()?;
-        let method = self.pivots.method();
+        let method = self.outside.method(self.pivots);
         if self.pivots == Pivots::Positive {
             positive_diagonal(a, method)?;
         }
-        let values = self.pattern.place(a)?;
+        let values = self.pattern.place(a, self.outside)?;
         let broken =
             |row: u32, reason: String| Err(FactorError::breakdown(method, Place::Row(row as usize), reason).into());
         let (mut shift, mut breakdowns) = (0.0, 0);
@@ -486,8 +565,23 @@ mod tests {
         let pattern = Pattern::of(&a).unwrap();
         assert_eq!((&pattern.ptr[..], &pattern.diag[..]), (&[0, 2, 5, 6][..], &[0, 3, 5][..]));
         assert_eq!(pattern.col, [0, 1, 0, 1, 2, 2]);
-        assert_eq!(pattern.place(&a).unwrap(), [1.0, 2.0, 3.0, 0.0, 4.0, 5.0]);
+        assert_eq!(pattern.place(&a, Outside::Refused).unwrap(), [1.0, 2.0, 3.0, 0.0, 4.0, 5.0]);
         let full = Csr::from_dense(faer::mat![[1.0, 0.0, 7.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].as_ref()).unwrap();
-        assert!(pattern.place(&full).unwrap_err().to_string().contains("outside the pattern"));
+        assert_eq!(pattern.place(&full, Outside::Dropped).unwrap(), [1.0, 0.0, 0.0, 1.0, 0.0, 1.0]);
+        assert!(pattern.place(&full, Outside::Refused).unwrap_err().to_string().contains("outside the pattern"));
+    }
+
+    #[test]
+    fn a_pattern_with_its_transpose_is_symmetric() {
+        // 0 · 2     0 · 2
+        // 0 1 ·  →  0 1 2, with its transpose
+        // · 1 2     · 1 2
+        let a = Csr::from_dense(faer::mat![[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]].as_ref()).unwrap();
+        let both = Pattern::of(&a).unwrap().with_transpose().unwrap();
+        assert_eq!((&both.ptr[..], &both.diag[..]), (&[0, 3, 6, 9][..], &[0, 4, 8][..]));
+        assert_eq!(both.col, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        let lower = Csr::from_dense(faer::mat![[1.0, 0.0], [1.0, 1.0]].as_ref()).unwrap();
+        let both = Pattern::of(&lower).unwrap().with_transpose().unwrap();
+        assert_eq!((&both.ptr[..], &both.col[..]), (&[0, 2, 4][..], &[0, 1, 0, 1][..]));
     }
 }

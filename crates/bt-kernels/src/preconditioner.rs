@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bt_formats::{Csr, Error as InputError, LinearOperator, Partition, one};
-use bt_iter::{Jacobi, Preconditioner, Series, Triangles, TriangularSolves};
+use bt_iter::{IlutOptions, Jacobi, Preconditioner, Series, Triangles, TriangularSolves};
 
 use crate::bcsr::BlockInverse;
 use crate::block_jacobi::BlockJacobi;
 use crate::device::{Device, DeviceScalar, DeviceVec, Result};
 use crate::ilu0::{Ilu0, Pivots};
+use crate::ilut::ilut;
 use crate::spmv::DeviceCsr;
 use crate::ssor_ai::{Masked, SsorAi};
 use crate::sweep::{Rows, Step, SweepKernel};
@@ -29,6 +30,11 @@ pub enum DevicePreconditioner {
     Ilu0(TriangularSolves),
     /// IC(0) as [`bt_iter::ic0`], shifted where it breaks down; launches as of ILU(0).
     Ic0(TriangularSolves),
+    /// ILUT(p, τ) on a pattern that parallel sweeps search on the device (H. Anzt, E. Chow, J. Dongarra, SIAM J. Sci. Comput. 40 (2018)
+    /// C503–C519, doi:10.1137/16M1079506), with the p, τ and sizes of [`bt_iter::ilut`]; launches as of ILU(0).
+    Ilut(IlutOptions, TriangularSolves),
+    /// The same for symmetric positive definite matrices, on the pattern with its transpose, shifted as IC(0).
+    Ict(IlutOptions, TriangularSolves),
     /// SSOR's approximate inverse as [`bt_iter::SsorAi`], for 0 < ω < 2: two launches, of order 2 four.
     SsorAi {
         /// ω
@@ -67,6 +73,17 @@ pub struct InverseFacts {
     pub breakdowns: usize,
     /// Levels of L and of U.
     pub levels: Option<(usize, usize)>,
+    /// How the pattern was found, where it was searched.
+    pub search: Option<SearchFacts>,
+}
+
+/// A search for the pattern of incomplete factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchFacts {
+    /// Steps, each of which brings a level of fill.
+    pub steps: usize,
+    /// √(Σ‖rᵢ‖²/‖aᵢ‖² / n) for the rows rᵢ of A − L·U, and for what of them lies in the pattern of L and U.
+    pub left_over: [f64; 2],
 }
 
 /// z ← M⁻¹·r by launches on addresses.
@@ -110,6 +127,10 @@ impl<T: DeviceScalar> Made<T> {
             }
             DevicePreconditioner::Ilu0(solves) => return incomplete(Pivots::Replaced, solves),
             DevicePreconditioner::Ic0(solves) => return incomplete(Pivots::Positive, solves),
+            DevicePreconditioner::Ilut(options, solves) => {
+                Box::new(ilut(device, a, options, Pivots::Replaced, solves)?)
+            }
+            DevicePreconditioner::Ict(options, solves) => Box::new(ilut(device, a, options, Pivots::Positive, solves)?),
             DevicePreconditioner::BlockJacobi(ref partition) => Box::new(BlockJacobi::new(device, a, partition)?),
             DevicePreconditioner::SsorAi { omega, series, triangles } => {
                 let matrix = if triangles == Triangles::OfMatrix { Some(matrix()?) } else { None };

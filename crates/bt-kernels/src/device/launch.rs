@@ -29,11 +29,12 @@ pub(crate) enum Family {
     BandLu,
     Spike,
     Stationary,
+    Ilut,
 }
 
 impl Family {
     /// All of them, in the order above.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Blas1,
         Self::Spmv,
         Self::Cg,
@@ -51,6 +52,7 @@ impl Family {
         Self::BandLu,
         Self::Spike,
         Self::Stationary,
+        Self::Ilut,
     ];
     pub const COUNT: usize = Self::ALL.len();
 
@@ -73,6 +75,7 @@ impl Family {
             Self::BandLu => "kernels/band_lu.cu",
             Self::Spike => "kernels/spike.cu",
             Self::Stationary => "kernels/stationary.cu",
+            Self::Ilut => "kernels/ilut.cu",
         }
     }
 
@@ -95,6 +98,7 @@ impl Family {
             Self::BandLu => include_str!("../../ptx/band_lu.ptx"),
             Self::Spike => include_str!("../../ptx/spike.ptx"),
             Self::Stationary => include_str!("../../ptx/stationary.ptx"),
+            Self::Ilut => include_str!("../../ptx/ilut.ptx"),
         }
     }
 }

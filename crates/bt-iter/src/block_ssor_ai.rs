@@ -141,7 +141,9 @@ fn part<T: Scalar>(pattern: &Bcsr<T>, side: Ordering) -> Result<Bcsr<T>> {
 /// # Errors
 /// [`FactorError::Input`] naming an entry whose block is not there.
 fn spread_blocks<T: Scalar>(a: &Csr<T>, i: usize, k: usize, mut parts: [(&[u32], &mut [T]); 3]) -> Result<()> {
-    parts.iter_mut().for_each(|(_, values)| values.fill(zero()));
+    for (_, values) in &mut parts {
+        values.fill(zero());
+    }
     for row in i * k..(i + 1) * k {
         let (cols, vals) = a.row(row);
         for (&j, &v) in cols.iter().zip(vals) {

@@ -1,4 +1,4 @@
-//! Signals that end the program: the solve is asked to stop, which all ranks then agree on; after half a second the process ends without that.
+//! Signals that end the program: the solve is asked to stop, which all ranks then agree on; after two seconds the process ends without that.
 //!
 //! mpirun passes SIGTERM on to all ranks and answers SIGINT with it. The thread that hears the signal makes no call of MPI.
 
@@ -11,7 +11,7 @@ use bt_parallel::{Error, FaultKind, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 /// How long ranks may take to agree.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The temporary file that exists now.
 static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);

@@ -446,7 +446,7 @@ fn swept(
     drop(watch);
     let seconds = started.elapsed().as_secs_f64();
     let costs = args.costs();
-    let rows = || over.values.iter().zip(&made.plans);
+    let rows = || over.values.iter().zip(&made.capacities);
 
     let json_rows: Vec<Value> = rows()
         .map(|(&value, c)| {

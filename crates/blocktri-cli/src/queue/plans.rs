@@ -12,7 +12,7 @@ use crate::report::plural;
 
 /// Plans, where their chains were eliminated, and what is to be said of it.
 pub struct Plans {
-    pub plans: Vec<Capacity>,
+    pub capacities: Vec<Capacity>,
     pub device: DeviceChoice,
     pub notes: Vec<String>,
     pub warnings: Vec<String>,
@@ -31,13 +31,14 @@ impl Plans {
     /// On parameters that make no chain, when stopped, and on a GPU that is not there or fails.
     pub fn new(p: Parameters, over: &SweepArg, args: &QueueArgs, watch: &mut Watch) -> Result<Self> {
         let model = |value| over.apply(p, value).model();
-        let mut made = Self { plans: Vec::new(), device: DeviceChoice::Cpu, notes: Vec::new(), warnings: Vec::new() };
+        let mut made =
+            Self { capacities: Vec::new(), device: DeviceChoice::Cpu, notes: Vec::new(), warnings: Vec::new() };
         let DeviceChoice::Gpu(ordinal) = args.device else {
             if args.device == DeviceChoice::Auto {
                 let why = "a state takes about 8 flops, fewer than the bytes of its copies to a GPU";
                 made.notes.push(format!("--device auto: the processor, since {why}"));
             }
-            made.plans = sweep(&over.values, watch, model)?;
+            made.capacities = sweep(&over.values, watch, model)?;
             return Ok(made);
         };
         let lost = |error: blocktri::Error| match error {
@@ -71,7 +72,7 @@ impl Plans {
             made.warnings
                 .push(format!("the processor eliminated {count}, the first at {} = {value}: {why}", over.name));
         }
-        (made.plans, made.device) = (swept.plans, args.device);
+        (made.capacities, made.device) = (swept.plans, args.device);
         Ok(made)
     }
 }

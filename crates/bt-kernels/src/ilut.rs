@@ -219,13 +219,11 @@ impl<'a, T: DeviceScalar> Search<'a, T> {
         self.kernels.scan.launch(Shape::blocks(1), &args)?;
         let mut count = [0];
         total.copy_to(&mut count)?;
-        match u32::try_from(count[0]) {
-            Ok(count) => Ok((ptr, count as usize)),
-            Err(_) => {
-                let (needed, limit) = (format!("{} entries", count[0]), "2^32 - 1".into());
-                Err(InputError::TooLarge { what: "the candidates of ilut", needed, limit }.into())
-            }
-        }
+        let Ok(count) = u32::try_from(count[0]) else {
+            let (needed, limit) = (format!("{} entries", count[0]), "2^32 - 1".into());
+            return Err(InputError::TooLarge { what: "the candidates of ilut", needed, limit }.into());
+        };
+        Ok((ptr, count as usize))
     }
 
     /// 1 / uᵢᵢ and ‖uᵢ‖.

@@ -138,7 +138,7 @@ fn campaign() -> Result<()> {
     let made = programs(&mut cargo(["build", "--workspace", CUDA, "--bins"]))?;
     let program = made.into_iter().find(|(target, _)| target.name == "bt-campaign");
     let (_, program) = program.ok_or_else(|| Failure("bt-campaign is not among the programs built".into()))?;
-    must_succeed(Command::new(program).arg("--cases=9000").current_dir(root()))
+    must_succeed(Command::new(program).arg("--cases=6000").current_dir(root()))
 }
 
 /// The first command that README.md shows, as a reader would type it.

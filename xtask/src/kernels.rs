@@ -9,7 +9,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::process::{Context, Failure, Result, must_succeed, root};
+use crate::process::{Context, Failure, Result, root};
 
 /// The compiler. Its major version is pinned, since each prints PTX differently.
 const CLANG: &str = "clang-19";
@@ -39,7 +39,7 @@ pub struct Options {
     /// Write nothing: compile again and compare where clang-19 is installed, else compare the hashes
     #[arg(long)]
     check: bool,
-    /// Assemble every file with NVIDIA's ptxas (PyPI: nvidia-cuda-nvcc) and fail on register spills
+    /// Assemble every file with NVIDIA's ptxas (PyPI: nvidia-cuda-nvcc), print what kernels take, and fail on register spills
     #[arg(long, value_name = "PATH")]
     ptxas: Option<PathBuf>,
 }
@@ -71,8 +71,17 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     if let Some(ptxas) = &options.ptxas {
+        println!("{:<18} {:<7} {:>7}  {:<38} most shared memory, bytes", "family", "chip", "kernels", "most registers");
         for family in &families {
-            CHIPS.iter().try_for_each(|chip| family.assemble(ptxas, chip))?;
+            for chip in CHIPS {
+                let entries = family.assemble(ptxas, chip)?;
+                let most = |of: fn(&Entry) -> u32| {
+                    let largest = entries.iter().max_by_key(|e| of(e));
+                    largest.filter(|e| of(e) > 0).map_or(String::new(), |e| format!("{} ({})", of(e), e.name))
+                };
+                let (registers, shared) = (most(|e| e.registers), most(|e| e.shared));
+                println!("{:<18} {chip:<7} {:>7}  {registers:<38} {shared}", family.name(), entries.len());
+            }
         }
     }
     let how = match (clang, options.check) {
@@ -93,7 +102,7 @@ fn fresh(families: &[Family]) -> Result<()> {
     for family in families {
         let text = fs::read_to_string(&family.ptx).context(family.ptx.display())?;
         if text.lines().next() != Some(&family.stamp) {
-            let name = family.source.file_stem().unwrap_or_default().to_string_lossy();
+            let name = family.name();
             return Err(Failure(format!(
                 "{name}.ptx is not of kernels/{name}.cu as it is now: run cargo xtask build-kernels"
             )));
@@ -135,11 +144,51 @@ impl Family {
         Ok(format!("{}\n{text}", self.stamp))
     }
 
-    fn assemble(&self, ptxas: &Path, chip: &str) -> Result<()> {
-        let mut command = Command::new(ptxas);
-        command.args(["--warn-on-spills", "--warning-as-error", "-arch", chip, "-o", "/dev/null"]).arg(&self.ptx);
-        must_succeed(&mut command)
+    fn name(&self) -> String {
+        self.source.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
+
+    /// What each kernel takes of a chip; an error where one spills.
+    fn assemble(&self, ptxas: &Path, chip: &str) -> Result<Vec<Entry>> {
+        let mut command = Command::new(ptxas);
+        command.args(["-v", "--warn-on-spills", "--warning-as-error", "-arch", chip, "-o", "/dev/null"]).arg(&self.ptx);
+        let done = command.output().context(ptxas.display())?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        if !done.status.success() {
+            return Err(Failure(format!("{} for {chip}: {}\n{said}", self.ptx.display(), done.status)));
+        }
+        Ok(entries(&said))
+    }
+}
+
+/// A kernel, and what one thread and one thread block of it take.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    name: String,
+    registers: u32,
+    /// Bytes known to the compiler.
+    shared: u32,
+}
+
+/// From what `ptxas -v` prints: "Compiling entry function 'f' for 'sm_90'", then "Used 24 registers, …, 2048 bytes smem".
+fn entries(said: &str) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut name = None;
+    for line in said.lines() {
+        if let Some((_, rest)) = line.split_once("entry function '") {
+            name = rest.split('\'').next().map(str::to_owned);
+        }
+        let Some((_, used)) = line.split_once("Used ") else { continue };
+        let before = |what: &str| {
+            let words: Vec<&str> = used.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+            let at = words.iter().position(|word| *word == what)?;
+            words[..at].iter().rev().find_map(|word| word.parse().ok())
+        };
+        if let (Some(name), Some(registers)) = (name.take(), before("registers")) {
+            found.push(Entry { name, registers, shared: before("smem").unwrap_or(0) });
+        }
+    }
+    found
 }
 
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -154,6 +203,18 @@ fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_assembler_says_of_each_kernel() {
+        let said = "ptxas info    : 0 bytes gmem\n\
+            ptxas info    : Compiling entry function 'scan' for 'sm_90'\n\
+            ptxas info    : Function properties for scan\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+            ptxas info    : Used 24 registers, used 1 barriers, 2048 bytes smem, 380 bytes cmem[0]\n\
+            ptxas info    : Compiling entry function 'sum' for 'sm_90'\n\
+            ptxas info    : Used 8 registers, used 0 barriers, 352 bytes cmem[0]\n";
+        let entry = |name: &str, registers, shared| Entry { name: name.into(), registers, shared };
+        assert_eq!(entries(said), [entry("scan", 24, 2048), entry("sum", 8, 0)]);
+    }
 
     #[test]
     fn the_hash_tells_texts_and_their_borders_apart() {

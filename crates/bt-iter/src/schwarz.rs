@@ -8,6 +8,9 @@
 //! restricted   M⁻¹ = Σ R̃ᵢᵀ·Mᵢ⁻¹·Rᵢ       R̃ᵢ keeps the rows of the part itself: fewer iterations, for general methods
 //! ```
 //!
+//! Each Aᵢ is given to its solver in units of a power of two near the largest entry of the rows of Ωᵢ, so that the unit of A
+//! decides nothing where a row of Aᵢ is empty.
+//!
 //! δ = 0 is block Jacobi. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis,
 //! SIAM J. Sci. Comput. 21 (1999) 792–797, doi:10.1137/S106482759732678X.
 //!
@@ -15,7 +18,7 @@
 //! order, so that the bits do not depend on threads.
 
 use bt_direct::{FactorError, Factorization, Place, Result, Singularity, SparseLu};
-use bt_formats::{Csr, Error, LinearOperator, Partition, Scalar, zero};
+use bt_formats::{Csr, Error, LinearOperator, Partition, RealScalar, Scalar, max_abs, one, zero};
 use rayon::prelude::*;
 
 use crate::incomplete_lu::check_refactor;
@@ -60,7 +63,10 @@ struct Subdomain<T, P> {
     rows: Vec<u32>,
     /// Places in `rows` of the part itself.
     own: std::ops::Range<usize>,
+    /// Of the matrix in its own unit.
     solver: P,
+    /// 1 / that unit.
+    scale: T,
     r: Vec<T>,
     z: Vec<T>,
 }
@@ -95,7 +101,8 @@ impl<T: Scalar, P: Preconditioner<T>> Schwarz<T, P> {
                 let rows = grown(a, &transpose, parts.range(i), layers, &mut place);
                 let own = rows.partition_point(|&r| (r as usize) < parts.range(i).start);
                 let own = own..own + parts.size(i);
-                let local = submatrix(a, &rows, &mut place)?;
+                let scale = one::<T>() / unit(a, &rows);
+                let local = submatrix(a, &rows, scale, &mut place)?;
                 let solver = solver(&local).map_err(|e| in_subdomain(e, i, &rows))?;
                 if solver.kind() == PreconditionerKind::Variable || solver.n() != rows.len() {
                     let why = format!("{} is not one operator of {} rows", solver.name(), rows.len());
@@ -103,7 +110,7 @@ impl<T: Scalar, P: Preconditioner<T>> Schwarz<T, P> {
                 }
                 let vector = || vec![zero::<T>(); rows.len()];
                 let (r, z) = (vector(), vector());
-                Ok(Subdomain { rows, own, solver, r, z })
+                Ok(Subdomain { rows, own, solver, scale, r, z })
             })
             .collect::<Result<_>>()?;
         Ok(Self { n, overlap, subdomains, failed: false })
@@ -125,7 +132,8 @@ impl<T: Scalar, P: Refactor<T>> Refactor<T> for Schwarz<T, P> {
         check_refactor(self.n, a)?;
         let mut place = vec![u32::MAX; self.n];
         for (i, s) in self.subdomains.iter_mut().enumerate() {
-            let local = submatrix(a, &s.rows, &mut place)?;
+            s.scale = one::<T>() / unit(a, &s.rows);
+            let local = submatrix(a, &s.rows, s.scale, &mut place)?;
             s.solver.refactor(&local).map_err(|e| in_subdomain(e, i, &s.rows))?;
         }
         self.failed = false;
@@ -192,8 +200,18 @@ fn mark(rows: &[u32], place: &mut [u32], value: u32) {
     }
 }
 
-/// A(rows, rows). `place` is all MAX before and after.
-fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], place: &mut [u32]) -> Result<Csr<T>> {
+/// A power of two near the largest entry of these rows of A, those outside the subdomain included; 1 where there is none.
+fn unit<T: Scalar>(a: &Csr<T>, rows: &[u32]) -> T {
+    let size = |&i: &u32| max_abs(a.row(i as usize).1);
+    let exponent = rows.iter().map(size).fold(0.0, f64::max).log2().floor();
+    // The range has more small numbers than large ones: 1 / unit is a number too.
+    let range = T::Real::MAX.to_f64().log2().floor() - 1.0;
+    let exponent = if exponent.is_finite() { exponent.clamp(-range, range) } else { 0.0 };
+    T::from_parts(exponent.exp2(), 0.0)
+}
+
+/// scale·A(rows, rows). `place` is all MAX before and after.
+fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], scale: T, place: &mut [u32]) -> Result<Csr<T>> {
     for (k, &i) in rows.iter().enumerate() {
         place[i as usize] = k as u32;
     }
@@ -202,7 +220,7 @@ fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], place: &mut [u32]) -> Result<C
         let (cols, vals) = a.row(i as usize);
         for (&j, &v) in cols.iter().zip(vals).filter(|(j, _)| place[**j as usize] != u32::MAX) {
             idx.push(place[j as usize]);
-            val.push(v);
+            val.push(v * scale);
         }
         ptr.push(idx.len() as u32);
     }
@@ -217,6 +235,9 @@ impl<T: Scalar, P: Preconditioner<T>> Subdomain<T, P> {
             *local = r[i as usize];
         }
         self.solver.apply(&self.r, &mut self.z);
+        for z in &mut self.z {
+            *z *= self.scale;
+        }
     }
 }
 

@@ -298,3 +298,22 @@ fn ilut_drops_the_same_in_any_unit() {
         assert_eq!(run(factor), reference, "{factor}");
     }
 }
+
+#[test]
+fn empty_rows_of_subdomains_have_the_unit_of_the_matrix() {
+    // Parts of one row, the last two without an entry inside.
+    let a: Csr<f64> =
+        csr(4, |i, j| if (i < 2) != (j < 2) || (i == j && i < 2) { 1.0 + (i + 2 * j) as f64 } else { 0.0 });
+    let r = [3.0, -1.0, 2.0, 7.0];
+    let applied = |a: &Csr<f64>| {
+        let parts = Partition::uniform(4, 1).unwrap();
+        let local = |local: &Csr<f64>| ilu0(local, DroppedFill::Forgotten);
+        let (mut m, mut z) = (Schwarz::new(a, &parts, 0, Overlap::Restricted, local).unwrap(), [0.0; 4]);
+        m.apply(&r, &mut z);
+        z
+    };
+    let plain = applied(&a);
+    for unit in [60f64.exp2(), (-60f64).exp2(), (-900f64).exp2()] {
+        assert_eq!(applied(&csr(4, |i, j| a.get(i, j) * unit)).map(|z| z * unit), plain);
+    }
+}

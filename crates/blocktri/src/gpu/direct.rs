@@ -1,0 +1,142 @@
+//! Direct methods on the device.
+
+use std::time::Instant;
+
+use bt_direct::FactorError;
+use bt_formats::{Band, Bytes, Csr, Matrix, Op, Outcome, PhaseTimes, SolveReport, certify};
+use bt_kernels::{
+    Device, DeviceBandLu, DeviceBlockLu, DeviceError, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport,
+    SolvedBy,
+};
+use faer::{Mat, MatRef};
+
+use super::with_cuda::place;
+use crate::direct::{Direct, blocks, partition_note, tridiagonal};
+use crate::error::Error;
+use crate::factors::{BlockSummary, transform};
+use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::preconditioners::Precond;
+use crate::reordered::Transform;
+use crate::solve::Solution;
+use crate::solver::{order_asked, prepared};
+use crate::verdict::at_rounding_level;
+
+/// Direct methods: factored and solved on the device, refined with residuals of the host.
+pub(super) fn direct<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    method: Direct,
+    options: &SolveOptions,
+) -> Result<Solution<T>, Error> {
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    let a = &prepared(a, &mut notes)?;
+    let (transform, reorder) = transform(a, Some(method), order_asked(options), &mut notes)?;
+    direct_in_order(device, a, b, (method, options), (&transform, reorder), (start, notes))
+        .map_err(|e| transform.in_given_order(e))
+}
+
+/// Places of errors are those of the reordered matrix.
+fn direct_in_order<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    (method, options): (Direct, &SolveOptions),
+    (transform, reorder): (&Transform<T>, Reorder),
+    (start, mut notes): (Instant, Vec<String>),
+) -> Result<Solution<T>, Error> {
+    let mut summary = None;
+    let identity = transform.is_identity();
+    let permuted = if identity { None } else { Some(transform.apply(a)) };
+    let work = permuted.as_ref().unwrap_or(a);
+    let reorder_time = start.elapsed();
+    let mut y = transform.gathered(b);
+    let setup = || start.elapsed().saturating_sub(reorder_time);
+    // The report, bytes of the matrix and of the device, and the time that the factorization took.
+    let solved = match method {
+        Direct::TridiagonalLu => {
+            let t = tridiagonal(work, method)?;
+            let mut on_device = DeviceTridiagonal::new(device, &t)?;
+            let setup = setup();
+            on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
+        }
+        Direct::BlockLu => {
+            let hybrid = blocks(work, method, &options.blocks, identity)?;
+            summary = Some(BlockSummary::of(hybrid.partition()));
+            let lu = DeviceBlockLu::new(device, &[&hybrid])?;
+            let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
+            reports.and_then(only).map(|report| (report, hybrid.bytes(), lu.bytes(), setup))
+        }
+        Direct::BandLu => {
+            let band = Band::from_csr(work)?;
+            let lu = DeviceBandLu::new(device, &[&band])?;
+            let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
+            reports.and_then(only).map(|report| (report, band.bytes(), lu.bytes(), setup))
+        }
+        _ => {
+            let (hybrid, band);
+            let partitions = if let Direct::Spike { partitions } = method { partitions } else { None };
+            let (spike, bytes) = if options.blocks == Blocks::Detect {
+                band = Band::from_csr(work)?;
+                (DeviceSpike::band(device, &band, partitions)?, band.bytes())
+            } else {
+                hybrid = blocks(work, method, &options.blocks, identity)?;
+                summary = Some(BlockSummary::of(hybrid.partition()));
+                (DeviceSpike::blocks(device, &hybrid, partitions)?, hybrid.bytes())
+            };
+            notes.push(partition_note(spike.partitions()));
+            let setup = setup();
+            spike.solve_in_place(y.as_mut()).map(|report| (report, bytes, spike.bytes(), setup))
+        }
+    };
+    let (done, matrix, factors, setup) = solved?;
+    if matches!(method, Direct::BlockLu | Direct::BandLu) {
+        notes.push("one system is one thread block: --method spike uses all multiprocessors".into());
+    }
+    notes.push(format!("{} step{} of iterative refinement kept", done.steps, if done.steps == 1 { "" } else { "s" }));
+    let mut warnings = Vec::new();
+    if done.solved_by == SolvedBy::Host {
+        let reached = done.device_error;
+        warnings.push(format!(
+            "the GPU reached a backward error of {reached:.1e} only: {method} on the processor solved the system"
+        ));
+    }
+    let mut x = Mat::zeros(b.nrows(), b.ncols());
+    transform.scatter_columns(&y, x.as_mut());
+    let certificate = certify(a, Op::Identity, x.as_ref(), b);
+    let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
+    if outcome == Outcome::Inaccurate {
+        notes.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
+    }
+    notes.extend(warnings.iter().cloned());
+    let solve = start.elapsed().saturating_sub(reorder_time + setup);
+    let report = SolveReport {
+        method: method.name(),
+        outcome,
+        iterations: done.steps,
+        recurrence_residual: None,
+        certificate,
+        operator_applications: done.operator_applications,
+        preconditioner_applications: done.solves,
+        times: PhaseTimes { reorder: reorder_time, setup, solve },
+        bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
+        notes,
+    };
+    Ok(Solution {
+        x,
+        report,
+        reorder,
+        precond: Precond::None,
+        blocks: summary,
+        rcond: None,
+        device: place(device),
+        warnings,
+        candidates: Vec::new(),
+    })
+}
+
+/// The report of a batch of one.
+fn only(mut reports: Vec<Result<DirectReport, FactorError>>) -> Result<DirectReport, DeviceError> {
+    Ok(reports.remove(0)?)
+}

@@ -1,0 +1,146 @@
+//! Krylov methods on the device, and their preconditioners.
+
+use std::time::Instant;
+
+use bt_formats::{Csr, Monitor, Scalar, SolveReport};
+use bt_iter::StopRule;
+use bt_kernels::{
+    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceGmres, DevicePreconditioner, DeviceScalar, InverseFacts,
+    Schedule, SearchFacts,
+};
+use faer::MatRef;
+
+use super::with_cuda::{before, place};
+use crate::error::Error;
+use crate::iterate::{check_hermitian, columns, ordered};
+use crate::method::{self, KrylovMethod};
+use crate::options::{Blocks, SolveOptions};
+use crate::precondition::{incomplete_notes, node_size, shift_note, singular_block, sweep_blocks};
+use crate::preconditioners::Precond;
+use crate::solve::Solution;
+
+/// A solve of one right-hand side by a Krylov method.
+type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
+
+/// A Krylov method on the device.
+struct Krylov<'a, T> {
+    solve: Solve<'a, T>,
+    facts: InverseFacts,
+    persistent: bool,
+}
+
+/// CG, BiCGSTAB, GMRES and FGMRES.
+pub(super) fn krylov<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    given: &method::Krylov,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    if given.method.is_symmetric() {
+        check_hermitian(a, given.method, &mut notes)?;
+    }
+    let (work, transform, reorder) = ordered(a, options, &mut notes)?;
+    let reorder_time = start.elapsed();
+    let stop = &given.stop;
+    // All of them have the same three calls.
+    macro_rules! on_device {
+        ($made:expr) => {{
+            let mut made = $made?;
+            let (facts, persistent) = (made.preconditioner(), made.is_persistent());
+            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)), facts, persistent })
+        }};
+    }
+    let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
+        let (work, schedule) = (&work, Schedule::Auto);
+        match given.method {
+            KrylovMethod::Cg => on_device!(DeviceCg::new(device, work, precond, schedule)),
+            KrylovMethod::Gmres { restart, .. } => {
+                on_device!(DeviceGmres::new(device, work, precond, restart, schedule))
+            }
+            KrylovMethod::Fgmres { restart, .. } => {
+                on_device!(DeviceGmres::flexible(device, work, precond, restart, schedule))
+            }
+            _ => on_device!(DeviceBiCgStab::new(device, work, precond, schedule)),
+        }
+    };
+    let wanted = wanted(&work, transform.is_identity(), given, &options.blocks, &mut notes)?;
+    let (mut made, precond) = match (new(&wanted), given.precond) {
+        (Ok(made), Precond::Auto) => (made, Precond::Jacobi),
+        (Err(DeviceError::Factor(why)), Precond::Auto) => {
+            notes.push(format!("no preconditioner: {why}"));
+            (new(&DevicePreconditioner::Identity)?, Precond::None)
+        }
+        (Err(DeviceError::Factor(why)), _) => {
+            let blocks = if let DevicePreconditioner::BlockJacobi(p) = &wanted { p.n_blocks() } else { 1 };
+            return Err(transform.in_given_order(singular_block(why, blocks, given.precond).into()));
+        }
+        (made, precond) => (made?, precond),
+    };
+    tell(made.facts, precond, &mut notes);
+    let setup = start.elapsed().saturating_sub(reorder_time);
+    if made.persistent {
+        notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
+    }
+    let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
+    before(&mut report, reorder_time, setup, notes);
+    Ok(Solution {
+        x,
+        report,
+        reorder,
+        precond,
+        blocks: None,
+        rcond: None,
+        device: place(device),
+        warnings: Vec::new(),
+        candidates: Vec::new(),
+    })
+}
+
+/// The preconditioner that the options ask for.
+fn wanted<T: Scalar>(
+    work: &Csr<T>,
+    identity: bool,
+    given: &method::Krylov,
+    blocks: &Blocks,
+    notes: &mut Vec<String>,
+) -> Result<DevicePreconditioner, Error> {
+    let precond = given.precond;
+    Ok(match precond {
+        Precond::None => DevicePreconditioner::Identity,
+        Precond::Blocks(_) => DevicePreconditioner::BlockJacobi(sweep_blocks(work, identity, precond, blocks, notes)?),
+        Precond::Ilu0 { solves, .. } => DevicePreconditioner::Ilu0(solves),
+        Precond::Ic0 { solves, .. } => DevicePreconditioner::Ic0(solves),
+        Precond::Ilut { options, solves } if given.method.is_symmetric() => {
+            notes.push("ilut in its symmetric form: its pattern with the transpose, and positive pivots".into());
+            DevicePreconditioner::Ict(options, solves)
+        }
+        Precond::Ilut { options, solves } => DevicePreconditioner::Ilut(options, solves),
+        Precond::SsorAi { omega, series, triangles } => DevicePreconditioner::SsorAi { omega, series, triangles },
+        Precond::SsorAiMasked { omega } => DevicePreconditioner::SsorAiMasked { omega },
+        Precond::BlockSsorAi { omega } => {
+            let block_size = node_size(work, identity, precond, blocks, notes)?;
+            DevicePreconditioner::BlockSsorAi { omega, block_size }
+        }
+        _ => DevicePreconditioner::Jacobi,
+    })
+}
+
+/// What the preconditioner is made of, as on the processor.
+fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<String>) {
+    let (Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } | Precond::Ilut { solves, .. }) = precond else {
+        return;
+    };
+    if let Some(levels) = facts.levels {
+        shift_note(precond.name(), facts.breakdowns, facts.shift, notes);
+        incomplete_notes(precond.name(), facts.nnz, facts.replaced_pivots, || levels, solves, notes);
+    }
+    if let Some(SearchFacts { steps, left_over: [all, inside] }) = facts.search {
+        notes.push(format!(
+            "{steps} steps found its pattern; L·U misses {all:.1e} of a row of A in the mean, {inside:.1e} of it in the pattern"
+        ));
+    }
+}

@@ -1,0 +1,161 @@
+//! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
+
+#[cfg(feature = "cuda")]
+mod direct;
+#[cfg(feature = "cuda")]
+mod hbisa;
+#[cfg(feature = "cuda")]
+mod krylov;
+#[cfg(feature = "cuda")]
+mod with_cuda;
+#[cfg(not(feature = "cuda"))]
+mod without_cuda;
+
+use bt_direct::{Factorization, FallbackReason};
+use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Scalar, Scaled};
+use bt_iter::{ArmsOptions, LastSolver};
+#[cfg(feature = "cuda")]
+use with_cuda::fits;
+#[cfg(feature = "cuda")]
+pub(crate) use with_cuda::{check, rbt, solve};
+#[cfg(not(feature = "cuda"))]
+use without_cuda::{absent, fits};
+#[cfg(not(feature = "cuda"))]
+pub(crate) use without_cuda::{check, rbt, solve};
+
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::method::Method;
+use crate::options::{DeviceChoice, SolveOptions};
+use crate::preconditioners::Precond;
+
+/// Factors of a dense matrix, and why they are those of the processor, if they are.
+type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
+
+/// Whether the method is the processor's, with dense factors on the device: rbt, or the last level of arms-rbt.
+pub(crate) fn helps_processor(options: &SolveOptions) -> bool {
+    match &options.method {
+        Method::Direct(direct, _) => matches!(direct, Direct::Rbt { .. }),
+        Method::Krylov(krylov) => is_arms_rbt(krylov.precond),
+        _ => false,
+    }
+}
+
+/// Whether the last level of ARMS is by butterflies.
+fn is_arms_rbt(precond: Precond) -> bool {
+    matches!(precond, Precond::Arms(ArmsOptions { last: LastSolver::Butterflies(_), .. }))
+}
+
+/// Bytes of A from which on iterations are the device's: the caches of a processor hold less.
+const LARGE: usize = 32 << 20;
+/// Rows from which on a dense matrix is factored there: below, copies take as long as the flops.
+const MANY: usize = 2048;
+
+/// Where `DeviceChoice::Auto` solves, and why.
+pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, String) {
+    let why = match worthwhile(a, options) {
+        Err(why) => why,
+        Ok(why) => match fits(a, options) {
+            Ok(gpu) => return (DeviceChoice::Gpu(0), format!("--device auto: {gpu}, since {why}")),
+            Err(error) => error.to_string(),
+        },
+    };
+    (DeviceChoice::Cpu, format!("--device auto: the processor, since {why}"))
+}
+
+/// Whether the work outweighs the copies to a device.
+fn worthwhile<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, String> {
+    let (bytes, n) = (a.bytes(), a.nrows());
+    match &options.method {
+        Method::Direct(Direct::Rbt { .. }, _) if n >= MANY => Ok(format!("a dense matrix of {n} rows is factored")),
+        Method::Direct(Direct::Rbt { .. }, _) => Err(format!("the matrix has fewer than {MANY} rows")),
+        method if !method.is_iterative() => {
+            Err(format!("a GPU has {method} too, but it reads A once, as the copy to it does"))
+        }
+        Method::Krylov(krylov) if is_arms_rbt(krylov.precond) => {
+            Err("only the last level of arms-rbt would be the GPU's".into())
+        }
+        _ if bytes >= LARGE => Ok(format!("the matrix has {} MB", bytes >> 20)),
+        _ => Err(format!("the matrix has {} KB, which its caches hold", bytes >> 10)),
+    }
+}
+
+/// A GPU held open: solves on it need not open it again.
+#[allow(missing_debug_implementations)]
+pub struct OpenDevice(
+    /// Closes it when dropped.
+    #[cfg(feature = "cuda")]
+    bt_kernels::Device,
+);
+
+impl OpenDevice {
+    /// The NVIDIA GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it is not there, and always without the feature `cuda`.
+    pub fn open(ordinal: u32) -> Result<Self, Error> {
+        #[cfg(feature = "cuda")]
+        return Ok(Self(bt_kernels::Device::open(ordinal)?));
+        #[cfg(not(feature = "cuda"))]
+        return Err(absent(ordinal));
+    }
+
+    /// π with πQ = 0, Σπ = 1 for each of many small chains whose blocks are levels of at most 38 states, by elimination without
+    /// subtraction; in words why the GPU has none for one, which disturbs no other. Entries off the diagonal are rates, the
+    /// diagonal is not read.
+    ///
+    /// ```
+    /// use blocktri::{BlockTridiagonal, OpenDevice, Partition};
+    /// // 0 ⇄ 1, up at rate 1 and down at rate 3
+    /// let levels = Partition::from_sizes([1, 1])?;
+    /// let q = BlockTridiagonal::from_dense_blocks(levels, vec![-1.0, -3.0], vec![1.0, 3.0])?;
+    /// if let Ok(gpu) = OpenDevice::open(0) {
+    ///     let pi = gpu.stationary(&[&q])?.remove(0).expect("an irreducible chain");
+    ///     assert_eq!([pi[0].to_f64(), pi[1].to_f64()], [0.75, 0.25]);
+    /// }
+    /// # Ok::<(), blocktri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a rate that is negative or not finite, and chains without states; [`Error::Device`].
+    ///
+    /// # Cost
+    /// 2Σwₑ² flops a chain, wₑ the states before e in its level and in the level before; one launch for as many as fit on the device.
+    pub fn stationary(&self, chains: &[&BlockTridiagonal<f64>]) -> Result<Vec<Result<Vec<Scaled>, String>>, Error> {
+        #[cfg(feature = "cuda")]
+        {
+            let found = bt_kernels::stationary(&self.0, chains)?;
+            Ok(found.into_iter().map(|pi| pi.map_err(|fault| fault.to_string())).collect())
+        }
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = chains;
+            Err(absent(0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::{Krylov, KrylovMethod};
+
+    fn of(n: usize, method: impl Into<Method>) -> Result<String, String> {
+        let ptr = (0..=n as u32).collect();
+        let a = Csr::<f64>::new(n, n, ptr, (0..n as u32).collect(), vec![1.0; n]).expect("a diagonal matrix");
+        worthwhile(&a, &SolveOptions::by(method))
+    }
+
+    #[test]
+    fn the_work_has_to_outweigh_the_copies() {
+        // 16 bytes a row with one entry
+        assert_eq!(of(LARGE / 16, KrylovMethod::Cg), Ok("the matrix has 32 MB".into()));
+        assert_eq!(of(64, KrylovMethod::Cg), Err("the matrix has 1 KB, which its caches hold".into()));
+        assert!(of(LARGE / 16, Direct::BandLu).is_err_and(|why| why.contains("reads A once")));
+        let gmres = "gmres".parse::<Method>().unwrap();
+        let Method::Krylov(gmres) = gmres else { panic!("a Krylov method") };
+        assert!(of(LARGE / 16, Krylov { precond: "arms-rbt".parse().unwrap(), ..gmres }).is_err());
+        assert!(of(MANY, Direct::Rbt { seed: 1 }).is_ok());
+        assert!(of(MANY - 1, Direct::Rbt { seed: 1 }).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! What is on the device: whether a method is, and the way to its file.
+
+use std::any::Any;
+use std::time::Duration;
+
+use bt_direct::{RbtOptions, Refinement};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Scalar, SolveReport};
+use bt_iter::{BlockForm, DroppedFill, Sweep};
+use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
+use faer::{Mat, MatRef};
+
+use super::Dense;
+use super::direct::direct;
+use super::hbisa::hbisa;
+use super::krylov::krylov;
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::method::{BlockIteration, Factoring, KrylovMethod, Method, Precision, names};
+use crate::options::{DeviceChoice, SolveOptions};
+use crate::preconditioners::Precond;
+use crate::solve::Solution;
+
+impl From<DeviceError> for Error {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Input(e) => Self::Input(e),
+            DeviceError::Factor(e) => e.into(),
+            other => Self::Device(other.to_string()),
+        }
+    }
+}
+
+pub(crate) fn solve<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    ordinal: u32,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let device = Device::open(ordinal)?;
+    supported(options)?;
+    let b = b.to_owned();
+    if let Some(solved) = as_real::<T, f64>(&device, a, &b, options, monitor) {
+        return solved;
+    }
+    as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
+}
+
+/// The name of device 0, if it is there, has the method and may have the memory.
+pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, Error> {
+    let device = Device::open(0)?;
+    if T::reals(&[]).is_none() {
+        return Err(complex());
+    }
+    let needed = if matches!(options.method, Method::Direct(Direct::Rbt { .. }, _)) {
+        2 * size_of::<T>() * a.nrows() * a.nrows()
+    } else {
+        supported(options)?;
+        2 * a.bytes() + size_of::<T>().saturating_mul(a.nrows()).saturating_mul(vectors(&options.method, a.nrows()))
+    };
+    if needed > device.memory() {
+        let (gb, name) = (needed >> 30, name(&device));
+        return Err(Error::Usage { message: format!("about {gb} GB are more than {name}, has") });
+    }
+    Ok(name(&device))
+}
+
+/// Vectors of n values that a method has on the device, about.
+fn vectors(method: &Method, n: usize) -> usize {
+    let basis = match method {
+        Method::Krylov(krylov) => match krylov.method {
+            KrylovMethod::Gmres { restart, .. } => restart.min(n),
+            KrylovMethod::Fgmres { restart, .. } => 2 * restart.min(n),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    16 + basis
+}
+
+pub(crate) fn rbt<T: Scalar>(a: &Mat<T>, ordinal: u32, options: RbtOptions) -> Result<Dense<T>, Error> {
+    let device = Device::open(ordinal)?;
+    if let Some(made) = rbt_of_real::<T, f64>(&device, a, options) {
+        return made;
+    }
+    rbt_of_real::<T, f32>(&device, a, options).unwrap_or_else(|| Err(complex()))
+}
+
+fn rbt_of_real<T: Scalar, R: DeviceScalar>(
+    device: &Device,
+    a: &Mat<T>,
+    options: RbtOptions,
+) -> Option<Result<Dense<T>, Error>> {
+    let a: &dyn Any = a;
+    let made = DeviceRbt::new(device, a.downcast_ref::<Mat<R>>()?.as_ref(), options).map_err(Error::from);
+    let made: Result<Dense<R>, Error> = made.map(|rbt| {
+        let reason = rbt.fallback();
+        (Box::new(rbt) as _, reason)
+    });
+    let made: Box<dyn Any> = Box::new(made);
+    made.downcast().ok().map(|made| *made)
+}
+
+pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+    let device = Device::open(ordinal)?;
+    device.synchronize("solving with its factors")?;
+    Ok(format!("for dense factors there was {}", name(&device)))
+}
+
+/// The device as notes call it.
+fn name(device: &Device) -> String {
+    format!("GPU {}, {}, with {} multiprocessors", device.ordinal(), device.name(), device.multiprocessors())
+}
+
+pub(super) fn place(device: &Device) -> DeviceChoice {
+    DeviceChoice::Gpu(device.ordinal())
+}
+
+fn complex() -> Error {
+    Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() }
+}
+
+/// Solves if R is T: nothing is converted.
+fn as_real<T: Scalar, R: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Option<Result<Solution<T>, Error>> {
+    let (a, b): (&dyn Any, &dyn Any) = (a, b);
+    let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
+    let solved: Box<dyn Any> = Box::new(on(device, a, b.as_ref(), options, monitor));
+    solved.downcast().ok().map(|solved| *solved)
+}
+
+/// Whether the preconditioner exists on the device.
+fn is_there(precond: &Precond) -> bool {
+    matches!(
+        precond,
+        Precond::Auto
+            | Precond::None
+            | Precond::Jacobi
+            | Precond::Blocks(BlockForm::Jacobi)
+            | Precond::Ilu0 { fill: DroppedFill::Forgotten, .. }
+            | Precond::Ic0 { fill: DroppedFill::Forgotten, .. }
+            | Precond::Ilut { .. }
+            | Precond::SsorAi { .. }
+            | Precond::SsorAiMasked { .. }
+            | Precond::BlockSsorAi { .. }
+    )
+}
+
+/// Whether all that is asked for exists on the device.
+fn supported(options: &SolveOptions) -> Result<(), Error> {
+    let no = |what: String| {
+        Err(Error::Usage { message: format!("{what} is not on the GPU yet; use the processor (--device cpu)") })
+    };
+    match &options.method {
+        Method::Blocks(BlockIteration { sweep: Sweep::Jacobi | Sweep::RedBlack, .. }) => Ok(()),
+        Method::Direct(
+            Direct::TridiagonalLu | Direct::BlockLu | Direct::BandLu | Direct::Spike { .. },
+            Factoring { precision, refinement },
+        ) => {
+            if *precision != Precision::Working {
+                return no("--precision single for direct methods".into());
+            }
+            if *refinement != Refinement::Auto {
+                return no("--refine N".into());
+            }
+            Ok(())
+        }
+        Method::Krylov(krylov) if krylov.method != KrylovMethod::Fcg => {
+            if let KrylovMethod::Gmres { basis: Precision::Single, .. }
+            | KrylovMethod::Fgmres { basis: Precision::Single, .. } = krylov.method
+            {
+                return no("a basis in single precision".into());
+            }
+            if krylov.precision != Precision::Working {
+                return no("a preconditioner in single precision under one in double".into());
+            }
+            if is_there(&krylov.precond) {
+                return Ok(());
+            }
+            let mut all = Precond::all();
+            all.retain(is_there);
+            no(format!("--precond {} (there are {})", krylov.precond, names(&all, Precond::name)))
+        }
+        other => no(format!(
+            "--method {other} (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
+        )),
+    }
+}
+
+fn on<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let mut solution = match &options.method {
+        Method::Blocks(given) => hbisa(device, a, b, given, options, monitor)?,
+        Method::Krylov(given) => krylov(device, a, b, given, options, monitor)?,
+        Method::Direct(method, _) => direct(device, a, b, *method, options)?,
+        Method::Auto(_) => unreachable!("auto is not on the GPU"),
+    };
+    solution.report.notes.insert(0, format!("computed on {}", name(device)));
+    Ok(solution)
+}
+
+/// Puts into the report what came before the iteration.
+pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, mut notes: Vec<String>) {
+    (report.times.reorder, report.times.setup) = (reorder, setup);
+    notes.append(&mut report.notes);
+    report.notes = notes;
+}

@@ -1,0 +1,39 @@
+//! What a build without CUDA says.
+
+use bt_direct::RbtOptions;
+use bt_formats::{Csr, Monitor, Scalar};
+use faer::{Mat, MatRef};
+
+use super::Dense;
+use crate::error::Error;
+use crate::options::SolveOptions;
+use crate::solve::Solution;
+
+pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
+    Err(absent(0))
+}
+
+pub(super) fn absent(ordinal: u32) -> Error {
+    Error::Device(format!("no GPU {ordinal}: this build is without the feature cuda"))
+}
+
+/// Random butterflies and elimination on device `ordinal`.
+pub(crate) fn rbt<T: Scalar>(_: &Mat<T>, ordinal: u32, _: RbtOptions) -> Result<Dense<T>, Error> {
+    Err(absent(ordinal))
+}
+
+/// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.
+pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+    Err(absent(ordinal))
+}
+
+/// Solves on device `ordinal`.
+pub(crate) fn solve<T: Scalar>(
+    _: &Csr<T>,
+    _: MatRef<'_, T>,
+    ordinal: u32,
+    _: &SolveOptions,
+    _: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    Err(absent(ordinal))
+}

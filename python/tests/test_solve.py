@@ -160,6 +160,8 @@ def test_the_report(rng: np.random.Generator) -> None:
     residual = np.abs(b - a @ x).max() / (np.abs(a).sum(1).max() * np.abs(x).max() + np.abs(b).max())
     assert report.backward_error is not None and residual < 10 * report.backward_error + 1e-16
     assert set(facts) >= {"scalar", "blocks", "precond", "reorder", "threads", "seconds", "bytes", "notes", "rcond"}
+    assert facts["events"] == report.events and len(report.events) == len(report.notes)
+    assert report.events[0]["kind"] == "chosen" and report.events[0]["method"] == report.method
     assert report.method in repr(report) and "<table>" in report._repr_html_()
     assert report.rcond == pytest.approx(1 / np.linalg.cond(a, 1), rel=0.5)
 

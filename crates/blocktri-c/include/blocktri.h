@@ -531,7 +531,7 @@ const char *blocktri_solver_method(const struct blocktri_solver *solver);
 enum blocktri_status blocktri_solver_log_det(const struct blocktri_solver *solver, double *log_abs, double *sign_re, double *sign_im);
 
 /**
- * An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision cannot tell. Cost: some five solves, once per factorization.
+ * An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision, or with large growth, cannot tell. Cost: some five solves, once per factorization.
  */
 enum blocktri_status blocktri_solver_rcond(const struct blocktri_solver *solver,
                                            double *rcond);

@@ -4,7 +4,7 @@
 
 use std::ffi::{CString, c_char};
 
-use blocktri::{AnyScalar, Outcome, Solution};
+use blocktri::{AnyScalar, Note, Outcome, Solution};
 use serde_json::json;
 
 use crate::raw;
@@ -62,8 +62,9 @@ impl blocktri_report {
                 "factors": report.bytes.factors,
                 "workspace": report.bytes.workspace,
             },
-            "warnings": solution.warnings,
-            "notes": report.notes,
+            "warnings": sentences(&solution.warnings),
+            "notes": sentences(&report.notes),
+            "events": report.notes,
         });
         let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
         Self {
@@ -74,7 +75,7 @@ impl blocktri_report {
             backward_error: certificate.backward_error,
             componentwise_backward_error: certificate.componentwise_backward_error,
             rcond: solution.rcond.unwrap_or(f64::NAN),
-            notes: report.notes.iter().map(|note| text(note)).collect(),
+            notes: report.notes.iter().map(|note| text(&note.to_string())).collect(),
             json: text(&json.to_string()),
         }
     }
@@ -171,4 +172,8 @@ pub unsafe extern "C" fn blocktri_report_json(report: *const blocktri_report) ->
 pub unsafe extern "C" fn blocktri_report_free(report: *mut blocktri_report) {
     // SAFETY: made by this library and freed once, by the caller's word.
     guard_value((), || unsafe { raw::release(report) });
+}
+
+fn sentences(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(ToString::to_string).collect()
 }

@@ -140,6 +140,7 @@ impl Facts<'_> {
             },
             "seed": self.method_requested.seed(),
             "notes": self.notes,
+            "events": report.notes,
         });
         if !self.candidates.is_empty() {
             object["candidates"] = explain::as_json(self.candidates);

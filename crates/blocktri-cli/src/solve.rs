@@ -304,8 +304,8 @@ impl Job<'_> {
         mut targets: Targets,
     ) -> Result<Reply> {
         let report = &solution.report;
-        let mut warnings = solution.warnings.clone();
-        notes.extend_from_slice(&report.notes);
+        let mut warnings: Vec<_> = solution.warnings.iter().map(ToString::to_string).collect();
+        notes.extend(report.notes.iter().map(ToString::to_string));
         let options = self.args.solve_options();
         let overflow = not_a_number(&solution.x, &options.method);
         let converged = report.outcome == Outcome::Converged && overflow.is_none();

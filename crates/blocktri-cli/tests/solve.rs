@@ -51,6 +51,7 @@ fn the_report_has_the_keys_of_the_contract() {
         "bytes",
         "seed",
         "notes",
+        "events",
     ] {
         assert!(json.get(key).is_some(), "{key} is missing: {json}");
     }
@@ -75,7 +76,14 @@ fn the_report_has_the_keys_of_the_contract() {
     assert!(json["backward_error"].as_f64().is_some_and(|e| e < 1e-15), "{json}");
     assert!(json["rcond"].as_f64().is_some_and(|r| r > 0.1 && r <= 1.0), "{json}");
     assert!(json["seconds"]["total"].as_f64().is_some_and(|s| s > 0.0));
-    assert!(json["notes"].as_array().is_some_and(|notes| notes.iter().all(Value::is_string)));
+    let notes = json["notes"].as_array().unwrap();
+    assert!(notes.iter().all(Value::is_string), "{json}");
+    // The same as data.
+    let events = json["events"].as_array().unwrap();
+    assert_eq!(events.len(), notes.len());
+    assert_eq!(events[0]["kind"], "chosen");
+    assert!(events[0]["seconds"].as_f64().is_some_and(|s| s > 0.0), "{json}");
+    assert!(events.contains(&serde_json::json!({ "kind": "refined", "steps": 0 })), "{json}");
 }
 
 #[test]

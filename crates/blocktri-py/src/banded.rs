@@ -11,7 +11,7 @@ use blocktri::{FactorError, Monitor, Op, Outcome, Progress, Scalar, ScalarKind, 
 use bt_direct::batch::{Failure, Layout, Pivoting, SystemStatus, TridiagonalBatch};
 use bt_direct::tridiagonal_once::{Elimination, TridiagonalOnce};
 use bt_direct::{BandCholesky, BandLu, Cyclic, Factorization, PeriodicTridiagonal, TridiagonalLu};
-use bt_formats::{Band, Bytes, Certificate, Matrix, Par, PhaseTimes, RealScalar, certify, memory, zero};
+use bt_formats::{Band, Bytes, Certificate, Matrix, Note, Par, PhaseTimes, RealScalar, certify, memory, zero};
 use numpy::ndarray::{
     Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3, ShapeBuilder, ShapeError, s,
 };
@@ -155,7 +155,7 @@ fn report<T: Number>(
         }
     }
     if batch > 1 {
-        notes.push(format!("{batch} systems of {n} rows; {} were not solved", solved.failed.len()));
+        notes.push(Note::Batch { systems: batch, rows: n, unsolved: solved.failed.len() });
     }
     let total = start.elapsed();
     let report = SolveReport {

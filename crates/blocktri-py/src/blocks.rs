@@ -168,7 +168,7 @@ fn solve<T: Number>(
             if let Some(failed) = overflow(s, x, n) {
                 return Err(failed);
             }
-            let mut warnings = answer.warnings;
+            let mut warnings: Vec<_> = answer.warnings.iter().map(ToString::to_string).collect();
             let report = answer.report;
             if report.outcome != Outcome::Converged {
                 warnings.push(format!("{}: the answer is not at rounding level", report.method));

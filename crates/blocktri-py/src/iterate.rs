@@ -57,6 +57,7 @@ impl Preconditioner {
         let matrix = Arc::clone(&a.of);
         let made = run(py, threads, a.of.nrows(), move |_| AnyPreconditioner::new(&matrix, &krylov, &options))?;
         let (made, notes) = made.map_err(|e| exception(py, &e))?;
+        let notes = notes.iter().map(ToString::to_string).collect();
         Ok(Self { kind: a.of.kind(), n: a.of.nrows(), size: made.size(), of: Slot::new(made), notes })
     }
 

@@ -1,10 +1,11 @@
 //! Names and keyword arguments to methods with their options. The keywords are the options of the command without their dashes.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use blocktri::{
-    Blocks, CentralBand, Condition, DeviceChoice, Direct, Factoring, Fallback, IlutOptions, KrylovMethod, LastSolver,
-    Local, Method, Precision, Precond, Refinement, Relaxation, Reorder, SolveOptions, StopRule, Sweep,
+    Accuracy, Blocks, CentralBand, Condition, DeviceChoice, Direct, Factoring, Fallback, IlutOptions, KrylovMethod,
+    LastSolver, Local, Method, Precision, Precond, Refinement, Relaxation, Reorder, SolveOptions, StopRule, Sweep,
     TriangularSolves,
 };
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -30,61 +31,65 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
     let mut method: Method = method.parse().map_err(|e| errors::exception(py, &e))?;
     let Some(given) = given else { return Ok(SolveOptions { method, ..SolveOptions::default() }) };
     check_names(given)?;
-    let reorder = match get::<String>(given, "reorder")? {
+    let given = &Given { of: given, read: RefCell::default() };
+    let reorder = match given.get::<String>("reorder")? {
         None => Reorder::Auto,
         Some(name) => one_of("reorder", Reorder::ALL, Reorder::name, &name)?,
     };
-    let blocks = match given.get_item("blocks")?.filter(|v| !v.is_none()) {
+    let blocks = match given.item("blocks")? {
         None => Blocks::Detect,
         Some(value) => match value.extract::<usize>() {
             Ok(size) => Blocks::Uniform(size),
             Err(_) => Blocks::Sizes(value.extract().map_err(|_| wrong("blocks", "a size or a list of sizes"))?),
         },
     };
-    let fallback = match get::<String>(given, "fallback")?.as_deref() {
-        None | Some("never") => Fallback::Never,
-        Some("stronger") => Fallback::Stronger,
-        Some(_) => return Err(wrong("fallback", "'never' or 'stronger'")),
-    };
-    let device = device(get::<String>(given, "device")?.as_deref())?;
-    let precision = precision(given, "precision")?;
-    let refinement = get(given, "refine")?.map_or(Refinement::Auto, Refinement::Steps);
-    method = method.with_factoring(Factoring { precision, refinement });
+    let device = device(given.get::<String>("device")?.as_deref())?;
+    let mut fallback = Fallback::Never;
+    if !method.is_iterative() {
+        fallback = match given.get::<String>("fallback")?.as_deref() {
+            None | Some("never") => Fallback::Never,
+            Some("stronger") => Fallback::Stronger,
+            Some(_) => return Err(wrong("fallback", "'never' or 'stronger'")),
+        };
+        let refinement = given.get("refine")?.map_or(Refinement::Auto, Refinement::Steps);
+        method = method.with_factoring(Factoring { precision: given.precision("precision")?, refinement });
+    }
+    let time_limit = given.get::<f64>("time_limit")?.map(Duration::try_from_secs_f64).transpose();
+    let mut time_limit = time_limit.map_err(|_| wrong("time_limit", "a number of seconds"))?;
     if let Some(mut stop) = method.stop().copied() {
-        stop.rtol = get(given, "rtol")?.unwrap_or(stop.rtol);
-        stop.atol = get(given, "atol")?.unwrap_or(stop.atol);
-        stop.max_iters = get(given, "maxiter")?.unwrap_or(stop.max_iters);
-        if let Some(seconds) = get::<f64>(given, "time_limit")? {
-            let limit = Duration::try_from_secs_f64(seconds).map_err(|_| wrong("time_limit", "a number of seconds"))?;
-            stop.time_limit = Some(limit);
-        }
-        if !(stop.rtol >= 0.0 && stop.atol >= 0.0) {
-            return Err(PyValueError::new_err("rtol and atol must be at least 0"));
-        }
+        stop.rtol = given.tolerance("rtol")?.unwrap_or(stop.rtol);
+        stop.atol = given.tolerance("atol")?.unwrap_or(stop.atol);
+        stop.max_iters = given.get("maxiter")?.unwrap_or(stop.max_iters);
+        stop.time_limit = time_limit.take();
         method = method.with_stop(stop);
     }
     match &mut method {
+        Method::Auto(auto) => {
+            if let Some(rtol) = given.tolerance("rtol")? {
+                auto.accuracy = Accuracy::Residual(rtol);
+            }
+        }
         Method::Direct(direct, _) => match direct {
             Direct::Spike { partitions }
             | Direct::SpikeTruncated { partitions }
-            | Direct::TridiagonalSpike { partitions, .. } => *partitions = positive(given, "partitions")?,
-            Direct::BlockRbt { seed } | Direct::Rbt { seed } => *seed = get(given, "seed")?.unwrap_or(*seed),
+            | Direct::TridiagonalSpike { partitions, .. } => *partitions = given.positive("partitions")?,
+            Direct::BlockRbt { seed } | Direct::Rbt { seed } => *seed = given.get("seed")?.unwrap_or(*seed),
             _ => {}
         },
         Method::Krylov(krylov) => {
             if let KrylovMethod::Gmres { restart, basis } | KrylovMethod::Fgmres { restart, basis } = &mut krylov.method
             {
-                *restart = positive(given, "restart")?.unwrap_or(*restart);
-                *basis = self::precision(given, "basis")?;
+                *restart = given.positive("restart")?.unwrap_or(*restart);
+                *basis = given.precision("basis")?;
             }
-            krylov.precision = precision;
-            krylov.precond = precond(py, get::<String>(given, "precond")?.as_deref(), given)?;
+            krylov.precision = given.precision("precision")?;
+            krylov.precond = precond(py, given.get::<String>("precond")?.as_deref(), given)?;
         }
         Method::Blocks(iteration) => {
-            if let (Sweep::Sor(relaxation), Some(omega)) = (&mut iteration.sweep, get(given, "omega")?) {
+            if let (Sweep::Sor(relaxation), Some(omega)) = (&mut iteration.sweep, given.get("omega")?) {
                 *relaxation = Relaxation::Fixed(omega);
             }
-            iteration.rule = match get::<String>(given, "stop")?.as_deref() {
+            iteration.rule = match given.get::<String>("stop")?.as_deref() {
                 None | Some("residual") => StopRule::Residual,
                 Some("update") => StopRule::Update,
                 Some(_) => return Err(wrong("stop", "'residual' or 'update'")),
@@ -92,63 +97,67 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
         }
         _ => {}
     }
+    given.check_all_read(&method)?;
     // Reports have the condition number, as those of the command do.
     let condition = Condition::Always;
-    Ok(SolveOptions { method, reorder, blocks, fallback, device, condition, time_limit: None })
+    Ok(SolveOptions { method, reorder, blocks, fallback, device, condition, time_limit })
 }
 
 /// A preconditioner by its name, with its options.
-fn precond(py: Python<'_>, name: Option<&str>, given: &Bound<'_, PyDict>) -> PyResult<Precond> {
+fn precond(py: Python<'_>, name: Option<&str>, given: &Given<'_, '_>) -> PyResult<Precond> {
     let Some(name) = name else { return Ok(Precond::Auto) };
     let mut precond: Precond = name.parse().map_err(|e| errors::exception(py, &e))?;
-    let sweeps = get(given, "sweeps")?.map_or(TriangularSolves::Levels, TriangularSolves::Sweeps);
-    let (fill, drop_tol) = (get(given, "fill")?, get(given, "drop_tol")?);
-    let (omega, levels, partitions) = (get(given, "omega")?, get(given, "levels")?, positive(given, "partitions")?);
-    let filled = |part: IlutOptions| IlutOptions {
-        fill: fill.unwrap_or(part.fill),
-        drop_tolerance: drop_tol.unwrap_or(part.drop_tolerance),
+    let sweeps =
+        || -> PyResult<_> { Ok(given.get("sweeps")?.map_or(TriangularSolves::Levels, TriangularSolves::Sweeps)) };
+    let omega = || given.get("omega");
+    let levels = || given.get("levels");
+    let filled = |part: IlutOptions| -> PyResult<_> {
+        Ok(IlutOptions {
+            fill: given.get("fill")?.unwrap_or(part.fill),
+            drop_tolerance: given.get("drop_tol")?.unwrap_or(part.drop_tolerance),
+        })
     };
     match &mut precond {
         Precond::Ssor { omega: own, solves } => {
-            *own = omega.unwrap_or(*own);
-            *solves = sweeps;
+            *own = omega()?.unwrap_or(*own);
+            *solves = sweeps()?;
         }
         Precond::SsorAi { omega: own, .. }
         | Precond::SsorAiMasked { omega: own }
         | Precond::BlockSsorAi { omega: own } => {
-            *own = omega.unwrap_or(*own);
+            *own = omega()?.unwrap_or(*own);
         }
-        Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } => *solves = sweeps,
+        Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } => *solves = sweeps()?,
         Precond::Iluk { levels: own, solves } => {
-            *own = levels.unwrap_or(*own);
-            *solves = sweeps;
+            *own = levels()?.unwrap_or(*own);
+            *solves = sweeps()?;
         }
         Precond::Ilut { options, solves } => {
-            *options = filled(*options);
-            *solves = sweeps;
+            *options = filled(*options)?;
+            *solves = sweeps()?;
         }
         Precond::Schwarz { layers, subdomains, local, .. } => {
-            *layers = get(given, "overlap")?.unwrap_or(*layers);
-            *subdomains = partitions;
-            if let Some(name) = get::<String>(given, "local")? {
+            *layers = given.get("overlap")?.unwrap_or(*layers);
+            *subdomains = given.positive("partitions")?;
+            if let Some(name) = given.get::<String>("local")? {
                 *local = one_of("local", Local::all(), |local| local.name(), &name)?;
             }
             match local {
-                Local::Iluk(own) => *own = levels.unwrap_or(*own),
-                Local::Ilut(options) => *options = filled(*options),
+                Local::Iluk(own) => *own = levels()?.unwrap_or(*own),
+                Local::Ilut(options) => *options = filled(*options)?,
                 _ => {}
             }
         }
         Precond::Arms(arms) => {
-            *arms = arms.with_dropping(filled(arms.schur));
-            arms.levels = levels.unwrap_or(arms.levels);
-            arms.inner_steps = get(given, "inner")?.unwrap_or(arms.inner_steps);
+            *arms = arms.with_dropping(filled(arms.schur)?);
+            arms.levels = levels()?.unwrap_or(arms.levels);
+            arms.inner_steps = given.get("inner")?.unwrap_or(arms.inner_steps);
             if let LastSolver::Butterflies(rbt) = &mut arms.last {
-                rbt.seed = get(given, "seed")?.unwrap_or(rbt.seed);
+                rbt.seed = given.get("seed")?.unwrap_or(rbt.seed);
             }
         }
         Precond::Spike(band) | Precond::SpikeTruncated(band) => {
-            *band = CentralBand { bandwidth: get(given, "bandwidth")?, partitions };
+            *band = CentralBand { bandwidth: given.get("bandwidth")?, partitions: given.positive("partitions")? };
         }
         _ => {}
     }
@@ -195,32 +204,65 @@ fn check_names(given: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-fn get<'py, V: for<'a> FromPyObject<'a, 'py>>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<V>> {
-    match given.get_item(name)?.filter(|value| !value.is_none()) {
-        None => Ok(None),
-        Some(value) => match value.extract::<V>() {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => {
-                let text = format!("option '{name}' cannot be {}", value.repr()?);
-                let beyond = Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(given.py());
-                Err(if beyond { PyValueError::new_err(text) } else { PyTypeError::new_err(text) })
+/// The keywords given, and those that were read.
+struct Given<'a, 'py> {
+    of: &'a Bound<'py, PyDict>,
+    read: RefCell<Vec<&'static str>>,
+}
+
+impl<'py> Given<'_, 'py> {
+    fn item(&self, name: &'static str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.read.borrow_mut().push(name);
+        Ok(self.of.get_item(name)?.filter(|value| !value.is_none()))
+    }
+
+    fn get<V: for<'a> FromPyObject<'a, 'py>>(&self, name: &'static str) -> PyResult<Option<V>> {
+        let Some(value) = self.item(name)? else { return Ok(None) };
+        value.extract::<V>().map(Some).or_else(|error| {
+            let text = format!("option '{name}' cannot be {}", value.repr()?);
+            let beyond = Into::<PyErr>::into(error).is_instance_of::<PyOverflowError>(self.of.py());
+            Err(if beyond { PyValueError::new_err(text) } else { PyTypeError::new_err(text) })
+        })
+    }
+
+    /// A number of at least one.
+    fn positive(&self, name: &'static str) -> PyResult<Option<usize>> {
+        match self.get::<usize>(name)? {
+            Some(0) => Err(wrong(name, "at least 1")),
+            other => Ok(other),
+        }
+    }
+
+    fn tolerance(&self, name: &'static str) -> PyResult<Option<f64>> {
+        match self.get::<f64>(name)? {
+            Some(value) if !(value >= 0.0) => Err(wrong(name, "at least 0")),
+            other => Ok(other),
+        }
+    }
+
+    fn precision(&self, name: &'static str) -> PyResult<Precision> {
+        match self.get::<String>(name)? {
+            None => Ok(Precision::Working),
+            Some(value) => one_of(name, Precision::ALL, Precision::name, &value),
+        }
+    }
+
+    /// What nobody read would be lost without a word.
+    fn check_all_read(&self, method: &Method) -> PyResult<()> {
+        for (name, value) in self.of.iter() {
+            let name: String = name.extract()?;
+            if !value.is_none() && !self.read.borrow().contains(&name.as_str()) {
+                let with = match method {
+                    Method::Krylov(krylov) => format!(" with preconditioner '{}'", krylov.precond.name()),
+                    _ => String::new(),
+                };
+                return Err(PyTypeError::new_err(format!(
+                    "option '{name}' is not read by method '{}'{with}",
+                    method.name()
+                )));
             }
-        },
-    }
-}
-
-/// A number of at least one.
-fn positive(given: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<usize>> {
-    match get::<usize>(given, name)? {
-        Some(0) => Err(wrong(name, "at least 1")),
-        other => Ok(other),
-    }
-}
-
-fn precision(given: &Bound<'_, PyDict>, name: &str) -> PyResult<Precision> {
-    match get::<String>(given, name)? {
-        None => Ok(Precision::Working),
-        Some(value) => one_of(name, Precision::ALL, Precision::name, &value),
+        }
+        Ok(())
     }
 }
 

@@ -55,7 +55,7 @@ impl Report {
             rcond: solution.rcond,
             total,
             of: solution.report.clone(),
-            warnings: solution.warnings.clone(),
+            warnings: solution.warnings.iter().map(ToString::to_string).collect(),
             status: vec![status.to_owned()],
         }
     }
@@ -106,7 +106,8 @@ impl Report {
                 "workspace": report.bytes.workspace,
             },
             "seed": self.seed,
-            "notes": report.notes,
+            "notes": self.notes(),
+            "events": report.notes,
         })
     }
 }
@@ -215,7 +216,12 @@ impl Report {
     /// What was chosen and why, and what happened on the way.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.of.notes.clone()
+        self.of.notes.iter().map(ToString::to_string).collect()
+    }
+    /// The notes as data: dictionaries with a "kind", numbers and names.
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &json!(self.of.notes))
     }
     /// What must not be overlooked although the outcome is good.
     #[getter]
@@ -271,7 +277,7 @@ impl Report {
             lines.push(("backward error", format!("{:.2e}", certificate.backward_error)));
         }
         lines.extend(self.rcond.map(|rcond| ("rcond", format!("{rcond:.2e}"))));
-        lines.extend(self.of.notes.iter().map(|note| ("note", note.clone())));
+        lines.extend(self.notes().into_iter().map(|note| ("note", note)));
         lines
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blocktri::{AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Error, ScalarKind, SolveOptions};
+use blocktri::{
+    Accuracy, AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Error, Method, ScalarKind, SolveOptions,
+};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -78,6 +80,14 @@ impl Solver {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let options = parse(py, method, options)?;
+        for (name, given) in [
+            ("rtol", matches!(&options.method, Method::Auto(auto) if auto.accuracy != Accuracy::default())),
+            ("time_limit", options.time_limit.is_some()),
+        ] {
+            if given {
+                return Err(PyTypeError::new_err(format!("option '{name}' is not read when factors are made")));
+            }
+        }
         let (matrix, chosen) = (Arc::clone(&a.of), options.clone());
         let n = a.of.nrows();
         let made = run(py, threads, n, move |monitor| AnySolver::new(&matrix, &chosen, monitor))?;

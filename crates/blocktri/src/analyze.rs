@@ -109,7 +109,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
     ];
     let plan = plan(a, Reorder::Auto, &Blocks::Detect, Depth::All)?;
     let choice = match plan.possible().next() {
-        Some(chosen) => choice(chosen, &plan.candidates),
+        Some(chosen) => choice(chosen, &plan.candidates).to_string(),
         None => "no method fits memory".into(),
     };
     let candidates = plan.candidates;

@@ -10,8 +10,8 @@ use bt_formats::c32;
 #[cfg(feature = "c64")]
 use bt_formats::c64;
 use bt_formats::{
-    BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Op, Partition, Scalar, ScalarKind,
-    SolveReport, Tridiagonal, zero,
+    BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Op, Partition, Scalar,
+    ScalarKind, SolveReport, Tridiagonal, zero,
 };
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
@@ -422,7 +422,7 @@ pub struct AnySolution {
     /// As of [`Solution`].
     pub device: DeviceChoice,
     /// As of [`Solution`].
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Note>,
 }
 
 impl AnySolution {
@@ -566,7 +566,7 @@ impl AnyPreconditioner {
     ///
     /// # Errors
     /// As [`precondition`].
-    pub fn new(a: &AnyMatrix, given: &Krylov, options: &SolveOptions) -> Result<(Self, Vec<String>), Error> {
+    pub fn new(a: &AnyMatrix, given: &Krylov, options: &SolveOptions) -> Result<(Self, Vec<Note>), Error> {
         Ok(match a {
             AnyMatrix::F64(a) => precondition(a, given, options).map(|(m, notes)| (Self::F64(m), notes))?,
             #[cfg(feature = "f32")]

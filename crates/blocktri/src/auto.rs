@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_direct::{FactorError, SingularKind, Singularity};
-use bt_formats::{Csr, LinearOperator, Monitor, Outcome, Scalar, memory};
+use bt_formats::{Csr, LinearOperator, Monitor, Note, Outcome, Scalar, memory};
 use faer::Mat;
 
 use crate::direct::Direct;
@@ -68,18 +68,18 @@ pub(crate) fn solve<T: Scalar>(
         let Some(next) = stronger_step(tried, a) else { break };
         tried = next;
         let (method, reorder) = next;
-        attempts.push(format!(
-            "{} reached {} only, above rounding level: {method} was tried",
-            answer.report.method,
-            too_large::<T>(&answer.report.certificate)
-        ));
+        attempts.push(Note::StrongerTried {
+            reached_by: answer.report.method,
+            reached: too_large::<T>(&answer.report.certificate),
+            tried: method.name(),
+        });
         match solver.replace(method, reorder, monitor) {
             Ok(()) => {}
             Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
             // Singular for the strongest pivoting: the weak answer is worth nothing.
             Err(singular @ Error::Singular(_)) if stronger_step(next, a).is_none() => return Err(singular),
             Err(failed) => {
-                attempts.push(format!("{method}: {failed}"));
+                attempts.push(Note::StrongerFailed { method: method.name(), why: failed.to_string() });
                 continue;
             }
         }
@@ -87,8 +87,8 @@ pub(crate) fn solve<T: Scalar>(
         if is_better(&candidate, &answer) {
             answer = candidate;
         } else {
-            let reached = candidate.report.certificate.backward_error;
-            attempts.push(format!("{method} reached {reached:.1e}: the answer of {} is kept", answer.report.method));
+            let backward_error = candidate.report.certificate.backward_error;
+            attempts.push(Note::AnswerKept { tried: method.name(), backward_error, kept: answer.report.method });
         }
     }
     if solver.is_doubtful() {
@@ -100,7 +100,7 @@ pub(crate) fn solve<T: Scalar>(
                 let candidate = solver.solve(b.as_ref())?;
                 if candidate.report.outcome == Outcome::Converged {
                     answer = candidate;
-                    attempts.push(format!("{found} found the matrix nearly singular: factored by {method}"));
+                    attempts.push(Note::NearlySingular { found_by: found, factored_by: method.name() });
                     break;
                 }
             }
@@ -156,7 +156,7 @@ pub(crate) fn planned<T: Scalar>(
     reorder: Reorder,
     options: &SolveOptions,
     depth: Depth,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Plan, Option<Ordered<T>>), Error> {
     if let Reorder::None | Reorder::Rcm | Reorder::Auto = reorder {
         return Ok((plan(a, reorder, &options.blocks, depth)?, None));
@@ -174,7 +174,7 @@ pub(crate) fn automatic<T: Scalar>(
     options: &SolveOptions,
     plan: Plan,
     mut fixed: Option<Ordered<T>>,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     let Some((chosen, mut method)) = plan.direct() else {
@@ -217,7 +217,7 @@ pub(crate) fn automatic<T: Scalar>(
                 None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
             });
         };
-        notes.push(format!("{failure}; handed over to {next}"));
+        notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
         (method, reorder) = (next, order);
         if method == Direct::SparseLu {
             fixed = None;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bt_direct::FactorError;
-use bt_formats::{Bytes, Csr, Monitor, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport, certify};
+use bt_formats::{Bytes, Csr, Monitor, Note, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport, certify};
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(crate) fn within<T: Scalar>(
     // A limit beyond the end of the clock is none.
     let mut deadline = Deadline { monitor, end: start.checked_add(limit), passed: false };
     let unlimited = SolveOptions { time_limit: None, ..options.clone() };
-    let note = |what: &str| format!("the time limit of {} s was reached: {what}", limit.as_secs_f64());
+    let note = |left| Note::TimeLimit { seconds: limit.as_secs_f64(), left };
     match solve(&unlimited, &mut deadline) {
         Ok(mut answer) if deadline.passed && answer.report.outcome == Outcome::Stopped => {
             answer.report.outcome = Outcome::TimeLimit;

@@ -11,8 +11,8 @@ use bt_direct::{
     SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
-    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Partition, Scalar,
-    Tridiagonal,
+    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Note, Partition,
+    Scalar, Tridiagonal,
 };
 use faer::Mat;
 
@@ -292,7 +292,7 @@ pub(crate) struct Made<T: Scalar> {
     /// Bytes of the matrix in the format they are made from.
     pub matrix_bytes: usize,
     pub blocks: Option<BlockSummary>,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl<T: Scalar> Made<T> {
@@ -304,7 +304,7 @@ impl<T: Scalar> Made<T> {
         Self { blocks: Some(BlockSummary::of(partition)), ..self }
     }
 
-    fn noted(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+    fn noted(mut self, notes: impl IntoIterator<Item = Note>) -> Self {
         self.notes.extend(notes);
         self
     }
@@ -367,8 +367,11 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::BlockRbt { seed } => {
                 let a = self.blocks()?;
                 let rbt = BlockRbt::with_options(&a, RbtOptions { seed, ..RbtOptions::default() }, monitor)?;
-                let note =
-                    rbt.fallback().map(|why| format!("block-rbt factored with pivoting across blocks instead: {why}"));
+                let note = rbt.fallback().map(|why| Note::PivotedInstead {
+                    method: "block-rbt",
+                    how: "pivoting across blocks",
+                    why: why.to_string(),
+                });
                 Ok(Made::new(rbt, a.bytes()).on(a.partition()).noted(note))
             }
             Direct::BlockCyclicReduction => {
@@ -453,8 +456,12 @@ impl<T: Scalar> Problem<'_, T> {
                 (Box::new(rbt), reason)
             }
         };
-        let place = if matches!(self.device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
-        let note = reason.map(|why| format!("rbt factored with partial pivoting{place} instead: {why}"));
+        let how = if matches!(self.device, DeviceChoice::Gpu(_)) {
+            "partial pivoting on the processor"
+        } else {
+            "partial pivoting"
+        };
+        let note = reason.map(|why| Note::PivotedInstead { method: "rbt", how, why: why.to_string() });
         Ok(Made { factors, matrix_bytes: self.dense_bytes(), blocks: None, notes: note.into_iter().collect() })
     }
 
@@ -527,26 +534,22 @@ impl<T: Scalar> Problem<'_, T> {
 }
 
 /// What a reader of the report should know of the partitions.
-pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<String> {
+pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<Note> {
     let mut notes = vec![partition_note(&report.partitions)];
-    notes.extend(report.choice.as_ref().map(|choice| format!("spike: {}", choice.reason)));
+    notes.extend(report.choice.as_ref().map(|choice| Note::SpikeChose { reason: choice.reason.clone() }));
     if report.dropped > 0.0 {
-        notes.push(if report.dropped < 1.0 {
-            format!("what the truncated reduced system dropped is at most {:.1e}", report.dropped)
-        } else {
-            "what the truncated reduced system dropped has no useful bound".into()
-        });
+        notes.push(Note::SpikeDropped { bound: Some(report.dropped).filter(|&bound| bound < 1.0) });
     }
     if report.boosted_pivots > 0 {
-        notes.push(format!("{} pivots were boosted", report.boosted_pivots));
+        notes.push(Note::BoostedPivots { pivots: report.boosted_pivots });
     }
     notes
 }
 
-pub(crate) fn partition_note(sizes: &[usize]) -> String {
+pub(crate) fn partition_note(sizes: &[usize]) -> Note {
     let (least, most) = (sizes.iter().min(), sizes.iter().max());
-    let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
-    format!("spike: {} partitions of {least} to {most} rows", sizes.len())
+    let (least_rows, most_rows) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+    Note::SpikePartitions { partitions: sizes.len(), least_rows, most_rows }
 }
 
 /// A in the blocks asked for.

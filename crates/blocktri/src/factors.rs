@@ -8,8 +8,8 @@ use bt_direct::{FactorError, Lowered, SingularKind, Singularity};
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
-    Csr, Error as InputError, LinearOperator, Matrix, Monitor, Partition, Permutation, RealScalar, Rounded, Scalar,
-    ScalarKind,
+    Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Partition, Permutation, RealScalar, Rounded,
+    Scalar, ScalarKind,
 };
 use bt_iter::asymmetry;
 
@@ -21,6 +21,7 @@ use crate::method::{Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, plan};
 use crate::reordered::{Factors, Reordered, Transform};
+use crate::verdict::doubtful;
 
 /// The blocks a method worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl BlockSummary {
 /// Factors and what they were made from.
 pub(crate) struct Factored<T: Scalar> {
     /// What happened while they were made.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     pub method: Direct,
     pub reorder: Reorder,
     pub blocks: Option<BlockSummary>,
@@ -72,13 +73,21 @@ impl<T: Scalar> Factored<T> {
         }
     }
 
-    /// Reciprocal condition number of A in the 1-norm; `None` where factors in single precision cannot tell.
+    /// Reciprocal condition number of A in the 1-norm; `None` where the factors cannot tell: in single precision, or grown.
     pub fn rcond(&self, a: &Csr<T>) -> Option<f64> {
+        /// Growth that pivoting over all rows rarely reaches.
+        const GROWN: f64 = 16.0;
         *self.rcond.get_or_init(|| match self.precision {
             Precision::Working if self.factors.stats().norm_one.is_infinite() => {
                 Some(rcond_of_large(a, &*self.factors))
             }
-            Precision::Working => Some(self.factors.rcond()),
+            // The factors are those of A + E, ‖E‖ ≤ n·u·growth·‖A‖: an estimate within it may be that of E.
+            Precision::Working => {
+                let (found, growth) = (self.factors.rcond(), self.factors.stats().growth);
+                let limit = doubtful::<T>(a.nrows());
+                let within = growth > GROWN && found >= limit && found < limit * growth;
+                if within { rcond_refined(a, &*self.factors) } else { Some(found) }
+            }
             // Refinement contracts where the condition number, in some units, is below the precision of the factors: an
             // estimate beyond it is of the units, or of factors that lost what makes A nearly singular.
             Precision::Single => rcond_refined(a, &*self.factors).filter(|&rcond| {
@@ -94,7 +103,8 @@ impl<T: Scalar> Factored<T> {
     }
 
     /// That of A in units that bring a product of as large entries as can be to 1 and all others below (see
-    /// [`maximum_product_matching`]): what the units of rows and columns cannot spoil.
+    /// [`maximum_product_matching`]), or in those that bring the largest entry of each line there, where that is better: what the
+    /// units of rows and columns cannot spoil.
     pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {
         *self.scaled_rcond.get_or_init(|| {
             let made;
@@ -107,8 +117,12 @@ impl<T: Scalar> Factored<T> {
             };
             match maximum_product_matching(factored) {
                 Ok(m) => {
-                    let scaling = equilibrated::of_matching(factored, m.rows.order(), &m);
-                    rcond_scaled(factored, factors, &scaling.rows, &scaling.cols)
+                    let lines = equilibrated::of_matching(factored, m.rows.order(), &m);
+                    let by_lines = rcond_scaled(factored, factors, &lines.rows, &lines.cols);
+                    if (&lines.rows, &lines.cols) == (&m.row_scale, &m.col_scale) {
+                        return by_lines;
+                    }
+                    by_lines.max(rcond_scaled(factored, factors, &m.row_scale, &m.col_scale))
                 }
                 Err(_) => factors.rcond(),
             }
@@ -156,7 +170,7 @@ pub(crate) fn transform<T: Scalar>(
     a: &Csr<T>,
     method: Option<Direct>,
     reorder: Reorder,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Transform<T>, Reorder), Error> {
     let n = a.nrows();
     let matched = || -> Result<Transform<T>, Error> {
@@ -182,7 +196,7 @@ pub(crate) fn transform<T: Scalar>(
             let chosen = best.candidates.iter().find(alike).map_or(Reorder::None, |c| c.reorder);
             match best.rcm {
                 Some(p) if chosen == Reorder::Rcm => {
-                    notes.push("the rcm order is cheaper than the given one".into());
+                    notes.push(Note::RcmIsCheaper);
                     (Transform::symmetric(p), Reorder::Rcm)
                 }
                 _ => (Transform::identity(n), Reorder::None),
@@ -207,7 +221,7 @@ pub(crate) fn factor<T: Scalar>(
     match factor_once(a, method, transform.clone(), precision, options, monitor) {
         Err(failure @ (Error::Singular(_) | Error::Input(_) | Error::Factor(FactorError::Breakdown { .. }))) => {
             let mut made = factor_once(a, method, transform, Precision::Working, options, monitor)?;
-            made.notes.push(format!("in single precision {failure}; factored in {} instead", T::KIND));
+            made.notes.push(Note::SingleFailed { why: format!("could not be made ({failure})"), scalar: T::KIND });
             Ok(made)
         }
         result => result,
@@ -236,7 +250,7 @@ fn factor_once<T: Scalar>(
         .map_err(|e| transform.in_given_order(e))?;
     let mut made = Factored { reorder, ..made };
     if equilibrated {
-        made.notes.push("rows and columns were scaled by powers of two to one size".into());
+        made.notes.push(Note::Equilibrated);
     }
     made.factors = match made.factors {
         Factors::Plain(factors) if !transform.is_identity() => {
@@ -269,12 +283,12 @@ fn in_precision<T: Scalar>(
     }
     // A candidate of `auto`: a named one was refused.
     let mut made = factor_in_order(work, method, options, identity, monitor)?;
-    made.notes.push(format!("{method} factors in {}: {}", T::KIND, in_single_there_are()));
+    made.notes.push(Note::NotInSingle { method: method.name(), scalar: T::KIND, those: those_in_single() });
     Ok(made)
 }
 
-fn in_single_there_are() -> String {
-    format!("in single precision there are {}, for real matrices", IN_SINGLE.map(|m| m.name()).join(", "))
+fn those_in_single() -> String {
+    IN_SINGLE.map(|m| m.name()).join(", ")
 }
 
 /// # Errors
@@ -289,7 +303,8 @@ pub(crate) fn check_precision<T: Scalar>(method: &Method) -> Result<(), Error> {
         return Ok(());
     }
     let message = if T::IS_REAL {
-        format!("{method} has no factors in single precision; {}", in_single_there_are())
+        let those = those_in_single();
+        format!("{method} has no factors in single precision; in single precision there are {those}, for real matrices")
     } else {
         "factors in single precision are those of real matrices, and this one is complex".into()
     };

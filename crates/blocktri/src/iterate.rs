@@ -7,7 +7,8 @@ use bt_direct::{FactorError, Place, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
     BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
-    Monitor, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, StopCriterion, norm2, zero,
+    Monitor, Note, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, StopCriterion, norm2,
+    zero,
 };
 use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, StopRule};
 use faer::{Mat, MatMut, MatRef};
@@ -60,7 +61,7 @@ fn block_iteration<T: Scalar>(
     let partition = blocks_of(&work, options, transform.is_identity())?;
     let summary = BlockSummary::of(&partition);
     if summary.count == 1 && summary.max > 1 {
-        notes.push("the whole matrix is one block: the iteration is a direct solve".into());
+        notes.push(Note::OneBlock);
     }
     let (hybrid, quasi);
     let reorder_time;
@@ -186,11 +187,11 @@ fn krylov<T: Scalar>(
 }
 
 /// The method asked for on `nrhs` columns, and a note where its basis is rounded.
-pub(crate) fn lockstep<T: Scalar>(method: KrylovMethod, n: usize, nrhs: usize, notes: &mut Vec<String>) -> Lockstep<T> {
+pub(crate) fn lockstep<T: Scalar>(method: KrylovMethod, n: usize, nrhs: usize, notes: &mut Vec<Note>) -> Lockstep<T> {
     let mut is_rounded = |basis: Precision| {
         let rounded = basis == Precision::Single && size_of::<T::Single>() < size_of::<T>();
         if rounded {
-            notes.push("the basis is kept in single precision".into());
+            notes.push(Note::SingleBasis);
         }
         rounded
     };
@@ -220,14 +221,14 @@ fn side_by_side<T: Scalar>(
     b: MatRef<'_, T>,
     given: &Krylov,
     monitor: &mut dyn Monitor,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Mat<T>, SolveReport), Error> {
     let (n, nrhs) = (b.nrows(), b.ncols());
     let mut x = Mat::zeros(n, nrhs);
     let mut workspace = lockstep(given.method, n, 1, notes);
     let group = (COLUMN_BYTES / workspace.bytes().max(1)).clamp(1, COLUMNS).min(nrhs);
     if group > 1 {
-        notes.push(format!("{nrhs} right-hand sides, {group} at a time: one product with the matrix for all of them"));
+        notes.push(Note::RightHandSidesTogether { columns: nrhs, at_a_time: group });
     }
     let mut total: Option<SolveReport> = None;
     let start = Instant::now();
@@ -307,25 +308,18 @@ fn judge_column<T: Scalar>(
 }
 
 /// What an answer that counts as converged, by a norm over all rows, has left of rows in units far below the others.
-fn rows_left(report: &SolveReport) -> Vec<String> {
+fn rows_left(report: &SolveReport) -> Vec<Note> {
     /// A row whose residual is so much of its terms says nothing of its unknowns.
     const UNSOLVED: f64 = 0.1;
     let error = report.certificate.componentwise_backward_error;
     if report.outcome != Outcome::Converged || !(error > UNSOLVED) {
         return Vec::new();
     }
-    vec![format!(
-        "a row far below the others is not solved (componentwise backward error {error:.1e}): its unknowns may have no correct digit; \
-         a direct method solves every row"
-    )]
+    vec![Note::RowNotSolved { componentwise_backward_error: error }]
 }
 
 /// Conjugate gradients take half of A for granted: what is off by more than rounding and printing explain is refused.
-pub(crate) fn check_hermitian<T: Scalar>(
-    a: &Csr<T>,
-    method: KrylovMethod,
-    notes: &mut Vec<String>,
-) -> Result<(), Error> {
+pub(crate) fn check_hermitian<T: Scalar>(a: &Csr<T>, method: KrylovMethod, notes: &mut Vec<Note>) -> Result<(), Error> {
     let Some(worst) = bt_iter::asymmetry(a) else { return Ok(()) };
     let epsilon = T::Real::EPSILON.to_f64();
     let Asymmetry { row, col, entry, mirror, relative } = worst;
@@ -339,7 +333,7 @@ pub(crate) fn check_hermitian<T: Scalar>(
         return Err(InputError::InvalidStructure { what: "matrix", why }.into());
     }
     if relative > 8.0 * epsilon {
-        notes.push(format!("{method} takes the matrix as Hermitian to a part of {relative:.1e}: {pair}"));
+        notes.push(Note::TakenAsHermitian { method: method.name(), relative, entries: pair });
     }
     Ok(())
 }
@@ -349,7 +343,7 @@ pub(crate) fn check_hermitian<T: Scalar>(
 pub(crate) fn ordered<T: Scalar>(
     a: &Csr<T>,
     options: &SolveOptions,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Csr<T>, Transform<T>, Reorder), Error> {
     let (transform, reorder) = match options.reorder {
         Reorder::Auto => (Transform::identity(a.nrows()), Reorder::None),

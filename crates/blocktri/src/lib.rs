@@ -44,8 +44,8 @@ pub use bt_direct::{
     Singularity,
 };
 pub use bt_formats::{
-    Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Op, Outcome, Partition,
-    Progress, Scalar, ScalarKind, Scaled, SolveReport, StopCriterion, Tridiagonal, c32, c64,
+    Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Note, NoteValue, Op,
+    Outcome, Partition, Progress, Scalar, ScalarKind, Scaled, SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
 pub use bt_iter::{
     ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Preconditioner, PreconditionerKind,

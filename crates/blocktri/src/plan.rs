@@ -20,7 +20,10 @@ use std::cell::OnceCell;
 use bt_direct::{BlockLu, Cyclic};
 use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, minimum_degree, rcm};
-use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, Weight, memory, zero};
+use bt_formats::{
+    Csr, DiagonalEntries, LinearOperator, Matrix, Note, Partition, Permutation, Scalar, Weight, memory,
+    seconds_in_words, zero,
+};
 use bt_iter::{DroppedFill, TriangularSolves};
 
 use crate::cost::{Kernel, Machine, Work, arithmetic};
@@ -593,30 +596,21 @@ fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
 }
 
 /// The choice and its reason as a sentence.
-pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> String {
-    let order = match chosen.reorder {
-        Reorder::None => String::new(),
-        other => format!(" in {other} order"),
-    };
+pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> Note {
     let same = |c: &&Candidate| (&c.method, c.reorder) != (&chosen.method, chosen.reorder);
     let others: Vec<String> =
         candidates.iter().filter(same).take(2).map(|c| format!("{} ({}) {}", c.method, c.reorder, time(c))).collect();
-    let next = if others.is_empty() { String::new() } else { format!("; next {}", others.join(", ")) };
-    format!("auto chose {}{order}: {}, {} predicted{next}", chosen.method, chosen.structure, time(chosen))
+    Note::AutoChose {
+        method: chosen.method.to_string(),
+        order: chosen.reorder.name(),
+        structure: chosen.structure.to_string(),
+        seconds: chosen.seconds,
+        time: time(chosen),
+        next: Some(others.join(", ")).filter(|others| !others.is_empty()),
+    }
 }
 
 fn time(c: &Candidate) -> String {
     let bound = if c.method.is_iterative() { "at least " } else { "" };
     format!("{bound}{}", seconds_in_words(c.seconds))
-}
-
-/// Seconds in a unit that leaves few digits.
-pub(crate) fn seconds_in_words(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        s if s >= 100.0 => return format!("{s:.0} s"),
-        s if s >= 1.0 => (s, "s"),
-        s if s >= 1e-3 => (s * 1e3, "ms"),
-        s => (s * 1e6, "µs"),
-    };
-    format!("{value:.1} {unit}")
 }

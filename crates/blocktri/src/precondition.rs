@@ -6,7 +6,8 @@ use bt_direct::spike::Partitions;
 use bt_direct::{FactorError, Place, Singularity, SparseLu};
 use bt_formats::detect::{block_size, line_partition, natural_partition};
 use bt_formats::{
-    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Partition, Rounded, Scalar, ScalarKind,
+    BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Note, Partition, Rounded, Scalar,
+    ScalarKind,
 };
 use bt_iter::{
     Arms, ArmsOptions, BandOrder, BandSpike, BandSpikeOptions, BandWidth, BlockForm, BlockPreconditioner, BlockSsorAi,
@@ -60,7 +61,7 @@ impl<T: Scalar> Split<T> {
         identity: bool,
         precond: Precond,
         blocks: &Blocks,
-        notes: &mut Vec<String>,
+        notes: &mut Vec<Note>,
     ) -> Result<Option<Self>, Error> {
         let Precond::Blocks(form) = precond else { return Ok(None) };
         let partition = sweep_blocks(a, identity, precond, blocks, notes)?;
@@ -86,13 +87,13 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
     identity: bool,
     given: &Krylov,
     options: &SolveOptions,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Box<dyn Preconditioner<T> + 'a>, Precond), Error> {
     // By the constant alone, so that nothing is compiled for complex numbers.
     if T::IS_REAL
         && let Some(single) = single
     {
-        notes.push("the preconditioner is in single precision".into());
+        notes.push(Note::SinglePreconditioner);
         let (made, precond) = in_single(single.matrix(), identity, given, options, notes)?;
         return Ok((Box::new(MixedPrecision::new(made, single.exponent())), precond));
     }
@@ -134,7 +135,7 @@ pub fn precondition<T: Scalar>(a: &Csr<T>, given: &Krylov, options: &SolveOption
 }
 
 /// A preconditioner, and sentences on what was made.
-type Made<T> = (Box<dyn Preconditioner<T>>, Vec<String>);
+type Made<T> = (Box<dyn Preconditioner<T>>, Vec<Note>);
 
 /// All that own what they read.
 fn owned<T: Scalar>(
@@ -143,7 +144,7 @@ fn owned<T: Scalar>(
     identity: bool,
     given: &Krylov,
     options: &SolveOptions,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Box<dyn Preconditioner<T>>, Precond), Error> {
     let made: Box<dyn Preconditioner<T>> = match given.precond {
         Precond::Auto => return Ok(jacobi_or_none(a, notes)),
@@ -175,7 +176,7 @@ fn in_single<'a>(
     identity: bool,
     given: &Krylov,
     options: &SolveOptions,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<(Box<dyn Preconditioner<f32> + 'a>, Precond), Error> {
     let precond = given.precond;
     if let Some(split) = Split::of(a, identity, precond, &options.blocks, notes)? {
@@ -192,7 +193,7 @@ fn in_single<'a>(
 }
 
 /// Incomplete LU and Cholesky factors, and what happened while they were made.
-fn incomplete<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) -> Result<IncompleteLu<T>, Error> {
+fn incomplete<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<Note>) -> Result<IncompleteLu<T>, Error> {
     Ok(match precond {
         Precond::Ilu0 { fill, solves } => counted(ilu0(a, fill)?, solves, notes),
         Precond::Iluk { levels, solves } => counted(iluk(a, levels, DroppedFill::Forgotten)?, solves, notes),
@@ -202,14 +203,14 @@ fn incomplete<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) 
     })
 }
 
-fn jacobi_or_none<'a, T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> (Box<dyn Preconditioner<T> + 'a>, Precond) {
+fn jacobi_or_none<'a, T: Scalar>(a: &Csr<T>, notes: &mut Vec<Note>) -> (Box<dyn Preconditioner<T> + 'a>, Precond) {
     match Jacobi::new(a) {
         Ok(jacobi) => {
-            notes.push("preconditioner: jacobi, since no diagonal entry is zero".into());
+            notes.push(Note::JacobiSinceFull);
             (Box::new(jacobi), Precond::Jacobi)
         }
         Err(why) => {
-            notes.push(format!("no preconditioner: {why}"));
+            notes.push(Note::NoPreconditioner { why: why.to_string() });
             (Box::new(Identity::new(a.nrows())), Precond::None)
         }
     }
@@ -224,16 +225,16 @@ const UNIFORM: usize = 64;
 fn block_sweep<T: Scalar>(
     split: Split<T>,
     precond: Precond,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<Box<dyn Preconditioner<T>>, Error> {
     let Split { form, blocks: a, outside } = split;
     let blocks = a.n_blocks();
     let m = BlockPreconditioner::new(a, form).map_err(|e| singular_block(e, blocks, precond))?;
     if outside > 0 && form != BlockForm::Jacobi {
-        notes.push(format!("{outside} entries outside the three block diagonals are left out of {}", m.name()));
+        notes.push(Note::LeftOutOfPreconditioner { name: m.name().to_owned(), entries: outside });
     }
     if m.pivoted_blocks() > 0 {
-        notes.push(format!("{} diagonal blocks were factored with row interchanges", m.pivoted_blocks()));
+        notes.push(Note::InterchangedBlocks { blocks: m.pivoted_blocks() });
     }
     Ok(Box::new(m))
 }
@@ -244,11 +245,11 @@ pub(crate) fn sweep_blocks<T: Scalar>(
     identity: bool,
     precond: Precond,
     blocks: &Blocks,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<Partition, Error> {
     let partition = if *blocks == Blocks::Detect { detected(a)? } else { partition(a, blocks, identity)? };
-    let ((min, max), count) = (partition.min_max_size(), partition.n_blocks());
-    notes.push(format!("preconditioner: {precond} on {count} blocks of {min} to {max} rows"));
+    let ((least_rows, most_rows), blocks) = (partition.min_max_size(), partition.n_blocks());
+    notes.push(Note::PreconditionerBlocks { name: precond.to_string(), blocks, least_rows, most_rows });
     Ok(partition)
 }
 
@@ -261,7 +262,7 @@ pub(crate) fn node_size<T: Scalar>(
     identity: bool,
     precond: Precond,
     blocks: &Blocks,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<usize, Error> {
     let size = if *blocks == Blocks::Detect {
         block_size(a, ZERO_SHARE)
@@ -276,8 +277,7 @@ pub(crate) fn node_size<T: Scalar>(
         }
         max
     };
-    let rows = if size == 1 { "row, as ssor-ai2" } else { "rows" };
-    notes.push(format!("preconditioner: {precond} on {} blocks of {size} {rows}", a.nrows() / size.max(1)));
+    notes.push(Note::PreconditionerNodes { name: precond.to_string(), blocks: a.nrows() / size.max(1), rows: size });
     Ok(size)
 }
 
@@ -309,7 +309,7 @@ fn detected<T: Scalar>(a: &Csr<T>) -> Result<Partition, Error> {
 const PARTS: usize = 4;
 
 /// Subdomains of contiguous rows, four unless told otherwise.
-fn schwarz<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) -> Result<Schwarz<T>, Error> {
+fn schwarz<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<Note>) -> Result<Schwarz<T>, Error> {
     let Precond::Schwarz { values, layers, subdomains, local } = precond else {
         unreachable!("{precond} has no subdomains")
     };
@@ -330,14 +330,17 @@ fn schwarz<T: Scalar>(a: &Csr<T>, precond: Precond, notes: &mut Vec<String>) -> 
         Ok(Box::new(factors))
     })
     .map_err(|e| singular_block(e, parts, precond))?;
-    let (least, most) = m.min_max_rows();
-    notes.push(format!(
-        "preconditioner: {} on {parts} subdomains of {least} to {most} rows, overlap {layers}, each by {}",
-        m.name(),
-        local.name()
-    ));
+    let (least_rows, most_rows) = m.min_max_rows();
+    notes.push(Note::PreconditionerSubdomains {
+        name: m.name().to_owned(),
+        subdomains: parts,
+        least_rows,
+        most_rows,
+        overlap: layers,
+        local: local.name(),
+    });
     if replaced > 0 {
-        notes.push(format!("{replaced} small pivots of the subdomains were replaced"));
+        notes.push(Note::ReplacedPivots { of: "the subdomains".to_owned(), pivots: replaced });
     }
     Ok(m)
 }
@@ -347,7 +350,7 @@ fn arms<T: Scalar>(
     a: &Csr<T>,
     options: ArmsOptions,
     device: DeviceChoice,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<Arms<T>, Error> {
     let m = match (device, options.last) {
         (DeviceChoice::Gpu(ordinal), LastSolver::Butterflies(rbt)) => {
@@ -372,33 +375,32 @@ fn arms<T: Scalar>(
     };
     let (levels, last) = (m.levels(), m.last_level());
     let sizes: Vec<_> = levels.iter().map(|l| l.n).chain([last.n]).map(|n| n.to_string()).collect();
-    notes.push(format!(
-        "preconditioner: {} with {} entries, levels of {} rows, the last ({} entries) by {}",
-        m.name(),
-        m.nnz(),
-        sizes.join(", "),
-        last.nnz,
-        last.method
-    ));
+    notes.push(Note::PreconditionerLevels {
+        name: m.name().to_owned(),
+        entries: m.nnz(),
+        rows: sizes.join(", "),
+        last_entries: last.nnz,
+        last: last.method,
+    });
     if m.is_matched() {
-        notes.push("its rows were matched with columns for a heavy diagonal".into());
+        notes.push(Note::RowsMatched);
     }
     let rejected: usize = levels.iter().map(|l| l.rejected).sum();
     if rejected > 0 {
-        notes.push(format!("{rejected} unknowns had no good pivot in their group and went to the next level"));
+        notes.push(Note::WentToNextLevel { unknowns: rejected });
     }
     if last.n > options.dense_limit && options.last != LastSolver::Ilut {
-        notes.push(format!("the last level went to ilut, since it has more than {} rows", options.dense_limit));
+        notes.push(Note::LastLevelByIlut { most_rows: options.dense_limit });
     }
     if let Some(reason) = last.fallback {
         let place = if matches!(device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
-        notes.push(format!("the last level was factored with partial pivoting{place}: {reason}"));
+        notes.push(Note::LastLevelPivoted { place, why: reason.to_string() });
     }
     if last.shift > 0.0 {
-        notes.push(format!("the last level is singular to working precision and was shifted by {:.1e}", last.shift));
+        notes.push(Note::LastLevelShifted { shift: last.shift });
     }
     if last.replaced_pivots > 0 {
-        notes.push(format!("{} small pivots of the last level were replaced", last.replaced_pivots));
+        notes.push(Note::ReplacedPivots { of: "the last level".to_owned(), pivots: last.replaced_pivots });
     }
     Ok(m)
 }
@@ -417,7 +419,7 @@ fn band_spike<T: Scalar>(
     band: CentralBand,
     given: &Krylov,
     options: &SolveOptions,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<BandSpike<T>, Error> {
     if options.reorder != Reorder::Auto {
         chosen.order = BandOrder::Given;
@@ -435,21 +437,21 @@ fn band_spike<T: Scalar>(
     let m = BandSpike::new(a, &chosen)?;
     let report = m.report();
     let matched = if chosen.diagonal == Diagonal::Matched { "matched and scaled, " } else { "" };
-    notes.push(format!(
-        "preconditioner: {} on {} sub- and {} super-diagonals ({matched}{} order), {:.1e} of the Frobenius norm left out",
-        m.name(),
-        report.kl,
-        report.ku,
-        report.order.name(),
-        report.left_out
-    ));
-    notes.extend(report.replaced.as_ref().map(|why| format!("{why}; factored without interchanges instead")));
+    notes.push(Note::PreconditionerBand {
+        name: m.name().to_owned(),
+        kl: report.kl,
+        ku: report.ku,
+        matched,
+        order: report.order.name(),
+        left_out: report.left_out,
+    });
+    notes.extend(report.replaced.as_ref().map(|why| Note::WithoutInterchanges { why: why.to_string() }));
     notes.extend(spike_notes(&report.spike));
     Ok(m)
 }
 
 /// Incomplete factors, and what happened while they were made.
-fn counted<T: Scalar>(m: IncompleteLu<T>, solves: TriangularSolves, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn counted<T: Scalar>(m: IncompleteLu<T>, solves: TriangularSolves, notes: &mut Vec<Note>) -> IncompleteLu<T> {
     incomplete_notes(m.name(), m.nnz(), m.replaced_pivots(), || m.levels(), solves, notes);
     m.solved_by(solves)
 }
@@ -461,29 +463,27 @@ pub(crate) fn incomplete_notes(
     replaced: usize,
     levels: impl FnOnce() -> (usize, usize),
     solves: TriangularSolves,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) {
-    notes.push(format!("preconditioner: {name} with {nnz} entries"));
+    notes.push(Note::PreconditionerEntries { name: name.to_owned(), entries: nnz });
     if replaced > 0 {
-        notes.push(format!("{replaced} small pivots of {name} were replaced"));
+        notes.push(Note::ReplacedPivots { of: name.to_owned(), pivots: replaced });
     }
     if let TriangularSolves::Sweeps(sweeps) = solves {
-        let (lower, upper) = levels();
-        notes.push(format!("{sweeps} Jacobi sweeps in place of triangular solves on {lower} and {upper} levels"));
+        let (lower_levels, upper_levels) = levels();
+        notes.push(Note::SweepsForSolves { sweeps, lower_levels, upper_levels });
     }
 }
 
 /// Incomplete Cholesky factors, and the shift they took.
-fn shifted<T: Scalar>(m: Ic0<T>, solves: TriangularSolves, notes: &mut Vec<String>) -> IncompleteLu<T> {
+fn shifted<T: Scalar>(m: Ic0<T>, solves: TriangularSolves, notes: &mut Vec<Note>) -> IncompleteLu<T> {
     shift_note(m.factors.name(), m.breakdowns, m.shift, notes);
     counted(m.factors, solves, notes)
 }
 
 /// The shift that incomplete Cholesky factors took, if any.
-pub(crate) fn shift_note(name: &str, breakdowns: usize, shift: f64, notes: &mut Vec<String>) {
+pub(crate) fn shift_note(name: &str, breakdowns: usize, shift: f64, notes: &mut Vec<Note>) {
     if breakdowns > 0 {
-        notes.push(format!(
-            "{name} met pivots that are not positive {breakdowns} times and was made from A + {shift}·diag(A)"
-        ));
+        notes.push(Note::ShiftedDiagonal { name: name.to_owned(), breakdowns, shift });
     }
 }

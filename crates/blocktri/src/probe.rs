@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_formats::{
-    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport,
+    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Note, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport,
     StopCriterion, certify, certify_with_residual, zero,
 };
 use bt_iter::{Lockstep, Preconditioner};
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice, seconds_in_words};
+use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -36,7 +36,7 @@ pub(crate) enum Probed<T: Scalar> {
     /// The system is solved to the accuracy asked, or the monitor stopped it.
     Solved(Box<Solution<T>>),
     /// It was given up, why, and the seconds that all its steps were predicted to take by then.
-    GivenUp { why: String, seconds: f64 },
+    GivenUp { why: Note, seconds: f64 },
     /// A direct method is predicted to be faster.
     NotTried,
 }
@@ -76,9 +76,12 @@ pub(crate) fn iterated<T: Scalar>(
     match run.solve(b, options, monitor, &mut notes)? {
         Ok(solution) => Ok(Probed::Solved(Box::new(solution))),
         Err(GivenUp { why, steps }) => {
-            let left = direct
-                .map_or(String::new(), |s| format!("; a direct method is predicted to take {}", seconds_in_words(s)));
-            let why = format!("{} with {} was given up: {why}{left}", given.method, given.precond);
+            let why = Note::IterationGivenUp {
+                method: given.method.name(),
+                preconditioner: given.precond.to_string(),
+                why,
+                direct_seconds: direct,
+            };
             Ok(Probed::GivenUp { why, seconds: columns * steps * a_step })
         }
     }
@@ -113,7 +116,7 @@ impl<T: Scalar> Run<'_, T> {
         b: MatRef<'_, T>,
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
-        notes: &mut Vec<String>,
+        notes: &mut Vec<Note>,
     ) -> Result<Result<Solution<T>, GivenUp>, Error> {
         let start = Instant::now();
         // The format of the fastest products; without the memory for it A as it is will do.
@@ -151,8 +154,8 @@ impl<T: Scalar> Run<'_, T> {
                 End::GivenUp(why) => return Ok(Err(why)),
             }
         }
-        notes.push(format!("{} corrections by iterative refinement around {}", done.corrections, self.given.method));
-        notes.push("an iteration has no estimate of the condition number".into());
+        notes.push(Note::RefinedAround { corrections: done.corrections, method: self.given.method.name() });
+        notes.push(Note::NoCondition);
         let report = SolveReport {
             method: self.given.method.name(),
             outcome,

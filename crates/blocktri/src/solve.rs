@@ -1,6 +1,6 @@
 //! One call: check, go to the device or the processor, solve, certify.
 
-use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport};
+use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, Outcome, Scalar, SolveReport};
 use bt_iter::Sweep;
 use faer::{Mat, MatRef};
 
@@ -38,7 +38,7 @@ pub struct Solution<T> {
     pub device: DeviceChoice,
     /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
     /// method replaced by another.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Note>,
     /// What `auto` weighed, the fastest first; empty for a method asked for by name.
     pub candidates: Vec<Candidate>,
 }
@@ -127,10 +127,7 @@ pub(crate) fn on_processor<T: Scalar>(
         && !DIRECT.iter().any(|row| row.name == answer.report.method)
         && let Some(lines) = sum_to_zero(a)
     {
-        let warning = format!(
-            "all {lines} of the matrix sum to zero, to rounding: it is singular to working precision, and x is one of many \
-             solutions"
-        );
+        let warning = Note::SumsToZero { lines };
         answer.report.notes.push(warning.clone());
         answer.warnings.push(warning);
     }
@@ -170,7 +167,7 @@ pub(crate) fn again_in_working_precision<T: Scalar>(
     let factoring = Factoring { precision: Precision::Working, ..factoring };
     let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
     let mut answer = on_processor(a, b, &working, monitor)?;
-    answer.report.notes.push(format!("factors in single precision {why}: factored in {} instead", T::KIND));
+    answer.report.notes.push(Note::SingleFailed { why, scalar: T::KIND });
     Ok(answer)
 }
 

@@ -14,7 +14,7 @@ use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
     BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, LinearOperator, Matrix, Monitor,
-    Op, Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
+    Note, Op, Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
@@ -55,7 +55,7 @@ pub struct Solver<T: Scalar> {
     options: SolveOptions,
     /// What `auto` weighed, the fastest first.
     candidates: Vec<Candidate>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     times: PhaseTimes,
     /// Whether a solve has put the condition in doubt.
     doubt: OnceLock<bool>,
@@ -69,7 +69,7 @@ pub(crate) struct Planned<T: Scalar> {
     pub plan: Plan,
     /// The order given, where one is.
     pub fixed: Option<Ordered<T>>,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     pub start: Instant,
 }
 
@@ -118,11 +118,11 @@ impl<T: Scalar> Solver<T> {
         factoring: Factoring,
         options: &SolveOptions,
         candidates: Vec<Candidate>,
-        mut notes: Vec<String>,
+        mut notes: Vec<Note>,
         (start, reorder): (Instant, Duration),
     ) -> Self {
         if options.blocks != Blocks::Detect && factored.blocks.is_none() {
-            notes.push(format!("the given blocks were not used: {} does not work on blocks", factored.method));
+            notes.push(Note::BlocksNotUsed { method: factored.method.name() });
         }
         let times = PhaseTimes { reorder, setup: start.elapsed().saturating_sub(reorder), ..PhaseTimes::default() };
         Self {
@@ -195,24 +195,21 @@ impl<T: Scalar> Solver<T> {
         if let Method::Direct(asked, _) = &self.options.method
             && !asked.is_like(method)
         {
-            warnings.push(format!("{asked} could not factor the matrix: {method} solved the system"));
+            warnings.push(Note::MethodReplaced { asked: asked.name(), by: method.name() });
         }
         if *precision == Precision::Single {
-            notes.push("factors in single precision".into());
+            notes.push(Note::SingleFactors);
         }
         let steps = refined.steps;
-        notes.push(format!("{steps} step{} of iterative refinement kept", if steps == 1 { "" } else { "s" }));
+        notes.push(Note::Refined { steps });
         let stats = factors.stats();
         if stats.growth > 1e6 {
-            notes.push(format!("element growth of the factorization: {:.1e}", stats.growth));
+            notes.push(Note::Growth { growth: stats.growth });
         }
         match rcond {
             None if in_doubt => {
                 outcome = Outcome::Inaccurate;
-                notes.push(
-                    "the condition number is beyond what factors in single precision can tell, and no digit of x is certain"
-                        .into(),
-                );
+                notes.push(Note::ConditionBeyondFactors);
             }
             Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
                 self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &certificate, &mut notes, &mut warnings);
@@ -220,9 +217,9 @@ impl<T: Scalar> Solver<T> {
             _ => {}
         }
         if !is_finite(&x) {
-            notes.push("the solution is larger than the largest number of its type, and overflows".into());
+            notes.push(Note::Overflow);
         } else if outcome == Outcome::Inaccurate && (rcond.is_some() || !in_doubt) {
-            notes.push(format!("{} is not at rounding level", too_large::<T>(&certificate)));
+            notes.push(Note::NotAtRoundingLevel { reached: too_large::<T>(&certificate) });
         }
         notes.extend(warnings.iter().cloned());
         let report = SolveReport {
@@ -431,8 +428,8 @@ impl<T: Scalar> Solver<T> {
         b: MatRef<'_, T>,
         x: MatRef<'_, T>,
         certificate: &Certificate,
-        notes: &mut Vec<String>,
-        warnings: &mut Vec<String>,
+        notes: &mut Vec<Note>,
+        warnings: &mut Vec<Note>,
     ) {
         /// Digits that are worth to be called so.
         const USEFUL: f64 = 1e-3;
@@ -441,28 +438,18 @@ impl<T: Scalar> Solver<T> {
             if rcond >= 2.0 * unit_roundoff::<T>() {
                 return;
             }
-            notes.push(format!(
-                "rcond {rcond:.1e} is that of the units of rows and columns: with them scaled away it is {scaled_rcond:.1e}"
-            ));
+            notes.push(Note::ConditionOfUnits { rcond, scaled_rcond });
             return;
         }
         let bounds = error_bounds(&self.a, &*self.factored.factors, op, b, x);
         let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
         // Factors that leave a row unsolved do not bound the error either.
         if forward <= USEFUL && rows_are_solved::<T>(b.nrows(), certificate) {
-            notes.push(format!(
-                "rcond {rcond:.1e}, but this right-hand side hardly feels it: x is right to {forward:.0e}, by a componentwise bound"
-            ));
+            notes.push(Note::ConditionHardlyFelt { rcond, forward_error: forward });
         } else if self.factored.method == Direct::ExactLu {
-            warnings.push(format!(
-                "the matrix is singular to working precision (rcond {rcond:.1e}): x is the exact solution for the numbers given, \
-                 rounded, but rounding in them may have changed every digit of it"
-            ));
+            warnings.push(Note::SingularButExact { rcond });
         } else {
-            warnings.push(format!(
-                "the matrix is singular to working precision (rcond {rcond:.1e}): x solves a nearby system exactly, but may \
-                 have no correct digit"
-            ));
+            warnings.push(Note::SingularToPrecision { rcond });
         }
     }
 
@@ -476,7 +463,7 @@ impl<T: Scalar> Solver<T> {
         self.factored.factors.log_det()
     }
 
-    /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); `None` where factors in single precision cannot tell.
+    /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); `None` where factors in single precision, or with large growth, cannot tell.
     pub fn rcond(&self) -> Option<f64> {
         self.factored.rcond(&self.a)
     }
@@ -570,10 +557,10 @@ fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
 }
 
 /// A without stored zeros, which must not widen the structure; structurally regular.
-pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<String>) -> Result<Csr<T>, Error> {
+pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<Note>) -> Result<Csr<T>, Error> {
     let kept = if a.survey().zeros > 0 {
         let kept = a.without_zeros();
-        notes.push(format!("{} stored entries are zero and were left out", a.nnz() - kept.nnz()));
+        notes.push(Note::ZerosLeftOut { entries: a.nnz() - kept.nnz() });
         kept
     } else {
         a.clone()
@@ -611,7 +598,7 @@ fn named<T: Scalar>(
     precision: Precision,
     options: &SolveOptions,
     transform: Ordered<T>,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     let mut result = factor(a, method, transform.clone(), precision, options, monitor);
@@ -620,7 +607,7 @@ fn named<T: Scalar>(
         // What a pivoting method cannot factor, another cannot in the same order.
         && let Some(next) = method.row().stronger.filter(|next| *next != Direct::SparseLu)
     {
-        notes.push(format!("{failure}; handed over to {next}"));
+        notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
         method = next;
         result = factor(a, method, transform, precision, options, monitor);
     }

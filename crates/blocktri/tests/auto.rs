@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{
     BlockForm, Blocks, Breakdown, Coo, Direct, Error, FactorError, Factoring, Fallback, Family, Krylov, KrylovMethod,
-    Method, Outcome, Precision, Precond, Progress, Refinement, Reorder, Scalar, SingularKind, Solution, SolveOptions,
-    StopCriterion, Sweep, TridiagonalSolver, c32, c64, solve,
+    Method, Note, Outcome, Precision, Precond, Progress, Refinement, Reorder, Scalar, ScalarKind, SingularKind,
+    Solution, SolveOptions, StopCriterion, Sweep, TridiagonalSolver, c32, c64, solve,
 };
 use bt_formats::{Csr, Matrix, one, zero};
 use common::{in_single, krylov, named};
@@ -60,11 +60,11 @@ fn one_of_many_solutions_is_called_that() {
     let by_cg = |a: &Csr<f64>| solve(a, b.as_ref(), &SolveOptions::by(krylov("cg", "jacobi")), &mut ()).unwrap();
     let warned = by_cg(&a);
     assert_eq!(warned.report.outcome, Outcome::Converged);
-    assert!(warned.warnings.iter().any(|w| w.contains("all rows of the matrix sum to zero")), "{:?}", warned.warnings);
+    assert!(warned.warnings.contains(&Note::SumsToZero { lines: "rows" }), "{:?}", warned.warnings);
     // One row of another sum, and nothing is said.
     let mut held = a.clone();
     held.values_mut()[0] += 1.0;
-    assert!(by_cg(&held).warnings.iter().all(|w| !w.contains("sum to zero")));
+    assert!(!by_cg(&held).warnings.iter().any(|w| matches!(w, Note::SumsToZero { .. })));
 }
 
 fn answer<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Mat<T>, Result<Solution<T>, Error>) {
@@ -98,7 +98,7 @@ fn structure_decides_the_method() {
     let (_, solution) = answer(&hidden, &SolveOptions::default());
     let solution = solution.unwrap();
     assert!(solution.report.certificate.backward_error < 1e-15);
-    assert!(solution.report.notes[0].contains("auto chose"), "{:?}", solution.report.notes);
+    assert!(matches!(solution.report.notes[0], Note::AutoChose { .. }), "{:?}", solution.report.notes);
     assert_eq!(method_of(&poisson(60)), "sparse-cholesky");
 }
 
@@ -150,12 +150,15 @@ fn methods_on_blocks_and_partitions_take_their_options() {
         assert_eq!(answer(&a, &never).1.is_ok(), solves, "{method} is not replaced unless that is asked for");
         let options = SolveOptions { fallback: Fallback::Stronger, ..never };
         let s = answer(&a, &options).1.unwrap();
-        let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
         assert!(s.report.certificate.backward_error < 1e-15);
         // The others hand over, and say so.
-        let (name, note) =
-            if solves { (method.name(), "8 partitions of 5 to 5 rows") } else { ("tridiagonal-lu", "breaks down") };
-        assert!(s.report.method == name && said(note), "{method}: {} {:?}", s.report.method, s.report.notes);
+        let name = if solves { method.name() } else { "tridiagonal-lu" };
+        let said = s.report.notes.iter().any(|note| match note {
+            Note::SpikePartitions { partitions: 8, least_rows: 5, most_rows: 5 } => solves,
+            Note::HandedOver { to: "tridiagonal-lu", why } => !solves && why.contains("breaks down"),
+            _ => false,
+        });
+        assert!(s.report.method == name && said, "{method}: {} {:?}", s.report.method, s.report.notes);
     }
 }
 
@@ -194,12 +197,16 @@ fn krylov_methods_go_through_the_same_report() {
 #[test]
 fn single_precision_is_refined_or_replaced() {
     let a = poisson(12);
-    let said = |s: &Solution<f64>, what: &str| s.report.notes.iter().any(|n| n.contains(what));
+    let failed = |note: &Note| matches!(note, Note::SingleFailed { scalar: ScalarKind::F64, .. });
     for method in ["auto", "band-lu", "block-lu", "sparse-lu", "rbt"] {
         let (x, solution) = answer(&a, &in_single(method));
         let s = solution.unwrap();
         assert!(s.report.certificate.backward_error < 1e-15 && (s.x.clone() - x).norm_max() < 1e-12, "{method}");
-        assert!(said(&s, "factors in single precision") && s.report.iterations >= 1, "{method} {:?}", s.report.notes);
+        assert!(
+            s.report.notes.contains(&Note::SingleFactors) && s.report.iterations >= 1,
+            "{method} {:?}",
+            s.report.notes
+        );
     }
     // Methods that gain nothing by it say so.
     assert!(
@@ -213,7 +220,9 @@ fn single_precision_is_refined_or_replaced() {
             (0..9).filter(move |j| i.abs_diff(*j) < 2).map(move |j| (i, j, if i == j { 4.0 } else { -1.0 }))
         }),
     );
-    assert!(said(&answer(&line, &in_single("auto")).1.unwrap(), "thomas factors in f64"));
+    let in_double = answer(&line, &in_single("auto")).1.unwrap().report.notes;
+    let told = |note: &Note| matches!(note, Note::NotInSingle { method: "thomas", scalar: ScalarKind::F64, .. });
+    assert!(in_double.iter().any(told), "{in_double:?}");
     // 1/(i + j + 1): far beyond the condition that f32 can be refined at, and singular there for some orders.
     let hilbert = |n: usize| {
         csr(n, (0..n).flat_map(|i| (0..n).map(move |j| (i, j, 1.0 / (i + j + 1) as f64))).collect::<Vec<_>>())
@@ -221,12 +230,16 @@ fn single_precision_is_refined_or_replaced() {
     for n in [8, 10] {
         let s = answer(&hilbert(n), &in_single("dense-lu")).1.unwrap();
         assert_eq!(s.report.outcome, Outcome::Converged);
-        assert!(said(&s, "f64 instead") && s.report.certificate.backward_error < 1e-15, "{:?}", s.report.notes);
+        assert!(
+            s.report.notes.iter().any(failed) && s.report.certificate.backward_error < 1e-15,
+            "{:?}",
+            s.report.notes
+        );
     }
     // A row that f32 cannot hold beside the others: an error for a preconditioner, another unit for factors.
     let wide = csr(2, [(0, 0, 1.0), (1, 1, 1e-60)]);
     let s = answer(&wide, &in_single("band-lu")).1.unwrap();
-    assert!(said(&s, "scaled by powers of two") && s.report.certificate.componentwise_backward_error < 1e-15);
+    assert!(s.report.notes.contains(&Note::Equilibrated) && s.report.certificate.componentwise_backward_error < 1e-15);
     let single = |method, precond| SolveOptions::by(Krylov { precision: Precision::Single, ..krylov(method, precond) });
     assert!(
         answer(&wide, &single("gmres", "auto")).1.unwrap_err().to_string().contains("row 1 (from 0) vanishes in f32")
@@ -236,7 +249,7 @@ fn single_precision_is_refined_or_replaced() {
     {
         let s = answer(&a, &single(method, precond)).1.unwrap();
         assert_eq!((s.report.outcome, s.precond.name()), (Outcome::Converged, precond), "{method}");
-        assert!(said(&s, "preconditioner is in single precision"));
+        assert!(s.report.notes.contains(&Note::SinglePreconditioner));
     }
     assert!(
         answer(&a, &single("fgmres", "arms"))
@@ -273,7 +286,7 @@ fn sweeps_over_blocks_converge_whether_or_not_they_hold_all_of_a() {
             let s = solution.unwrap();
             assert_eq!((s.report.outcome, s.precond), (Outcome::Converged, precond));
             assert!(s.report.certificate.relative_residual <= 1e-8 && (s.x - x).norm_max() < 1e-6, "{precond:?}");
-            let left_out = s.report.notes.iter().any(|n| n.contains("left out"));
+            let left_out = s.report.notes.iter().any(|n| matches!(n, Note::LeftOutOfPreconditioner { .. }));
             assert_eq!(left_out, far && form != BlockForm::Jacobi, "{precond:?}");
             // Block-jacobi has no use for the couplings itself; the others share theirs.
             assert!(far || (s.report.bytes.matrix > a.bytes()) == (form == BlockForm::Jacobi), "{precond:?}");
@@ -310,8 +323,8 @@ fn the_reduced_system_answers_for_the_whole_one_or_refuses() {
             (s.report.outcome, s.report.method, s.precond),
             (Outcome::Converged, method.name(), Precond::BlockReduced)
         );
-        let said = |what: &str| s.report.notes.iter().any(|n| n.contains(what));
-        assert!(said("72 of 144 unknowns") && said("single precision") == (basis == Precision::Single));
+        assert!(s.report.notes.contains(&Note::ReducedSystem { order: 72, unknowns: 144 }));
+        assert_eq!(s.report.notes.contains(&Note::SingleBasis), basis == Precision::Single);
         assert_eq!(s.blocks.as_ref().unwrap().count, 12);
         assert!(s.report.certificate.relative_residual <= 1e-8);
         // Relative to ‖b‖, not to the right-hand side iterated with: the tolerance is where the last one ends.
@@ -376,8 +389,9 @@ fn a_broken_down_method_hands_over_and_says_so() {
     let handed = answer(&a, &block_lu).1.unwrap();
     assert_eq!(handed.report.method, "band-lu");
     assert!(handed.report.certificate.backward_error < 1e-15);
-    assert!(handed.report.notes.iter().any(|n| n.contains("handed over to band-lu")), "{:?}", handed.report.notes);
-    assert!(handed.warnings[0].contains("block-lu"), "{:?}", handed.warnings);
+    let to_band = |note: &Note| matches!(note, Note::HandedOver { to: "band-lu", .. });
+    assert!(handed.report.notes.iter().any(to_band), "{:?}", handed.report.notes);
+    assert_eq!(handed.warnings, [Note::MethodReplaced { asked: "block-lu", by: "band-lu" }]);
     // The iteration with these blocks does not exist; nobody may conclude that A is singular.
     for sweep in [Sweep::Jacobi, Sweep::GaussSeidel] {
         let error = answer(&a, &forced(sweep.into())).1.unwrap_err();
@@ -424,7 +438,7 @@ fn given_blocks_keep_the_given_order() {
         assert_eq!((solution.report.outcome, solution.reorder), (Outcome::Converged, Reorder::None), "{method}");
         match solution.blocks {
             Some(blocks) => assert_eq!((blocks.count, blocks.max), (12, 12), "{method}"),
-            None => assert!(solution.report.notes.iter().any(|n| n.contains("blocks were not used"))),
+            None => assert!(solution.report.notes.iter().any(|n| matches!(n, Note::BlocksNotUsed { .. }))),
         }
     }
 }
@@ -472,7 +486,7 @@ fn ill_conditioned_is_a_warning_and_no_error() {
     let s = answer(&a, &SolveOptions::default()).1.unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged);
     assert!(s.rcond.unwrap() < 1e-15);
-    assert!(s.warnings[0].contains("singular to working precision"));
+    assert!(matches!(s.warnings[0], Note::SingularToPrecision { .. }));
     assert!(s.report.notes.contains(&s.warnings[0]));
 }
 
@@ -505,7 +519,8 @@ fn unusable_input_is_refused_by_name() {
     );
     let s = s.unwrap();
     assert_eq!((s.report.outcome, s.x[(0, 0)]), (Outcome::Converged, 0.0));
-    assert!(s.report.notes.iter().any(|n| n.contains("outside the three block diagonals")), "{:?}", s.report.notes);
+    let outside = |note: &Note| matches!(note, Note::OutsideInProducts { .. });
+    assert!(s.report.notes.iter().any(outside), "{:?}", s.report.notes);
     assert!("qmr".parse::<Method>().unwrap_err().help().unwrap().contains("band-lu"));
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use blocktri::faer::Mat;
-use blocktri::{Accuracy, Coo, Csr, Error, Machine, Method, Outcome, Reorder, Solution, SolveOptions, explain, solve};
+use blocktri::{
+    Accuracy, Coo, Csr, Error, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, explain, solve,
+};
 use bt_formats::{Matrix, Op, Par, one, zero};
 
 fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
@@ -53,8 +55,9 @@ fn a_cube_is_iterated_on_to_rounding_level() {
         assert!(c.backward_error <= 16.0 * f64::EPSILON, "{c:?}");
         assert!(c.componentwise_backward_error <= 24f64.powi(3) * f64::EPSILON / 2.0, "{c:?}");
         assert!(error < 1e-10, "{error:e}");
-        let told = |what: &str| s.report.notes.iter().any(|note| note.contains(what));
-        assert!(told("auto chose") && told("iterative refinement around"), "{:?}", s.report.notes);
+        let told = |what: fn(&Note) -> bool| s.report.notes.iter().any(what);
+        let chose = told(|note| matches!(note, Note::AutoChose { .. }));
+        assert!(chose && told(|note| matches!(note, Note::RefinedAround { .. })), "{:?}", s.report.notes);
         assert!(s.candidates.iter().any(|c| c.direct().is_some()), "the direct ones are weighed too");
     }
 }
@@ -132,7 +135,11 @@ fn a_time_limit_ends_with_what_there_is() {
     let options = SolveOptions { time_limit: Some(Duration::ZERO), ..SolveOptions::default() };
     let (s, _) = solved(&cube(24, 0.0), &options);
     assert_eq!(s.report.outcome, Outcome::TimeLimit);
-    assert!(s.report.notes.iter().any(|note| note.contains("time limit")), "{:?}", s.report.notes);
+    assert!(
+        s.report.notes.iter().any(|note| matches!(note, Note::TimeLimit { seconds: 0.0, .. })),
+        "{:?}",
+        s.report.notes
+    );
     assert!(s.report.certificate.relative_residual <= 1.0);
     let generous = SolveOptions { time_limit: Some(Duration::MAX), ..SolveOptions::default() };
     assert_eq!(solved(&cube(6, 0.0), &generous).0.report.outcome, Outcome::Converged);

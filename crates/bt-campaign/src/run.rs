@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use blocktri::{
     ArmsOptions, BlockIteration, Blocks, CentralBand, Certificate, Direct, Error, FactorError, Factoring, Fallback,
-    Krylov, KrylovMethod, LastSolver, Local, Method, Outcome, Precision, Precond, RbtOptions, Relaxation, Reorder,
-    Scalar, SingularKind, SolveOptions, StopCriterion, StopRule, Sweep, TriangularSolves, c32, c64, solve,
+    Krylov, KrylovMethod, LastSolver, Local, Method, Note, Outcome, Precision, Precond, RbtOptions, Relaxation,
+    Reorder, Scalar, SingularKind, SolveOptions, StopCriterion, StopRule, Sweep, TriangularSolves, c32, c64, solve,
 };
 use bt_formats::ScalarKind;
 use fastrand::Rng;
@@ -60,7 +60,7 @@ pub struct Answer {
     /// Reciprocal condition number as reported.
     pub rcond: Option<f64>,
     /// Warnings.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Note>,
 }
 
 /// Kinds of ends that must not depend on threads or units.

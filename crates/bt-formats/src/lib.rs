@@ -23,6 +23,7 @@ mod kernels;
 pub mod matrix_market;
 pub mod memory;
 mod monitor;
+mod note;
 mod operator;
 mod partition;
 mod permutation;
@@ -56,6 +57,7 @@ pub use equilibrate::{column_sizes, equilibrate, equilibrate_diagonal, equilibra
 pub use error::{Error, ParseKind, Result};
 pub use kernels::{ask_for_huge_pages, prefetch, zeros};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};
+pub use note::{Note, NoteValue, seconds_in_words};
 pub use operator::{Along, LinearOperator, Matrix, Op, Par, Run, mul_add, one, zero};
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::Note;
+
 /// How a solve ended. Everything but `Converged` still leaves the best iterate in x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -133,6 +135,6 @@ pub struct SolveReport {
     pub times: PhaseTimes,
     /// Memory.
     pub bytes: Bytes,
-    /// Sentences: what was chosen and why, what was boosted, dropped or handed over.
-    pub notes: Vec<String>,
+    /// What was chosen and why, what was boosted, dropped or handed over.
+    pub notes: Vec<Note>,
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use bt_formats::rounded::scale_by_power;
-use bt_formats::{Breakdown, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, max_abs, zero};
+use bt_formats::{Breakdown, Note, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, max_abs, zero};
 
 /// s·b, copied only where s is not 1.
 ///
@@ -74,7 +74,7 @@ impl<'a, T: Scalar> Balanced<'a, T> {
             x.fill(zero());
             report.outcome = Outcome::Breakdown(Breakdown::NonFinite);
             report.certificate.relative_residual = 1.0;
-            report.notes.push("the solution exceeds the largest number: x = 0 is returned".into());
+            report.notes.push(Note::ZeroForOverflow);
         }
     }
 }

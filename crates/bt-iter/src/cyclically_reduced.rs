@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bt_direct::Result;
 use bt_formats::{
-    BlockTridiagonal, LinearOperator, Matrix, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion,
+    BlockTridiagonal, LinearOperator, Matrix, Note, Op, Outcome, Par, RealScalar, Scalar, SolveReport, StopCriterion,
     certify, norm2, one, zero,
 };
 use faer::MatRef;
@@ -211,11 +211,9 @@ impl<T: Scalar> CyclicallyReduced<T> {
         let column = |v| MatRef::from_column_major_slice(v, n, 1);
         report.certificate = certify(&*self.a, Op::Identity, column(x), column(b));
         if matches!(report.outcome, Outcome::Loose | Outcome::FalseConvergence) {
-            report.notes.push(format!(
-                "the reduced system was to meet {threshold:.3e}, the residual of A·x = b is {residual:.3e}"
-            ));
+            report.notes.push(Note::ReducedResidual { threshold, residual });
         }
-        report.notes.push(format!("{order} of {n} unknowns, those of the odd blocks, were iterated on"));
+        report.notes.push(Note::ReducedSystem { order, unknowns: n });
         Ok(report)
     }
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bt_formats::{
-    Baseline, Breakdown, Bytes, Certificate, Monitor, Outcome, PhaseTimes, Progress, RealScalar, Scalar, SolveReport,
-    StopCriterion,
+    Baseline, Breakdown, Bytes, Certificate, Monitor, Note, Outcome, PhaseTimes, Progress, RealScalar, Scalar,
+    SolveReport, StopCriterion,
 };
 
 use crate::blas1::scale;
@@ -92,7 +92,7 @@ pub struct Watch<'a> {
     last_claim: f64,
     idle_claims: usize,
     /// For the report.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl<'a> Watch<'a> {
@@ -185,10 +185,7 @@ impl<'a> Watch<'a> {
         if self.idle_claims < IDLE_CLAIMS {
             return None;
         }
-        self.notes.push(format!(
-            "the recurrence met the tolerance, the true residual stays at {:.2e} of the baseline: the attainable accuracy",
-            self.last_claim / self.baseline
-        ));
+        self.notes.push(Note::AttainableAccuracy { relative_residual: self.last_claim / self.baseline });
         Some(Outcome::FalseConvergence)
     }
 

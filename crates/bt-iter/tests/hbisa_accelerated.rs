@@ -3,7 +3,8 @@
 mod common;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Csr, HybridLayout, Outcome, Partition, Scalar, SolveReport, StopCriterion, c32, c64,
+    BlockTridiagonal, Breakdown, Csr, HybridLayout, Note, Outcome, Partition, Scalar, SolveReport, StopCriterion, c32,
+    c64,
 };
 use bt_iter::{Hbisa, QuasiBlockTridiagonal, Relaxation, StopRule, Sweep};
 use bt_queue::CloudCase;
@@ -58,7 +59,13 @@ fn red_black_keeps_the_rate_and_acceleration_halves_the_sweeps() {
 #[test]
 fn tuning_finds_the_type_of_the_spectrum() {
     let stop = StopCriterion::default();
-    let note = |report: &SolveReport, text: &str| report.notes.iter().any(|n| n.contains(text));
+    let spectrum = |report: &SolveReport| {
+        report.notes.iter().find_map(|note| match note {
+            Note::RelaxationTuned { spectrum, .. } | Note::ChebyshevTuned { spectrum, .. } => Some(*spectrum),
+            _ => None,
+        })
+    };
+    let to_gmres = |note: &Note| matches!(note, Note::DirectWillDo { cure, .. } if cure.contains("gmres"));
     // The 9 × 9 example: dominant Jacobi eigenvalues ±0.961i, and real ones.
     let b = uniform(&nine(), 3);
     let fixed = |omega| run(&b, Sweep::Sor(Relaxation::Fixed(omega)), StopRule::Residual, &stop).1;
@@ -66,12 +73,12 @@ fn tuning_finds_the_type_of_the_spectrum() {
     assert!(fixed(0.838).iterations.abs_diff(15) <= 2, "{}", fixed(0.838).iterations);
     let diverged = fixed(1.2);
     assert_eq!(diverged.outcome, Outcome::Breakdown(Breakdown::Diverged));
-    assert!(diverged.iterations < 200 && note(&diverged, "gmres"), "{diverged:?}");
+    assert!(diverged.iterations < 200 && diverged.notes.iter().any(to_gmres), "{diverged:?}");
     for sweep in [TUNED, Sweep::Chebyshev] {
         let (x, report) = run(&b, sweep, StopRule::Residual, &stop);
         assert_eq!(report.outcome, Outcome::Converged);
         assert!(report.iterations <= 30 && (x[0] - -2.230577379751993).abs() < 1e-6, "{sweep:?}: {report:?}");
-        assert!(note(&report, "real and imaginary spectrum"), "{:?}", report.notes);
+        assert_eq!(spectrum(&report), Some("real and imaginary"), "{:?}", report.notes);
     }
     // Purely imaginary with ρ = 3: Jacobi and Gauss–Seidel diverge, a tuned relaxation does not.
     let skew = csr(40, |i, j| match (i.abs_diff(j), j > i) {
@@ -85,14 +92,14 @@ fn tuning_finds_the_type_of_the_spectrum() {
     for sweep in [TUNED, Sweep::Chebyshev] {
         let (_, report) = run(&skew, sweep, StopRule::Residual, &stop);
         assert_eq!(report.outcome, Outcome::Converged, "{sweep:?}");
-        assert!(note(&report, "imaginary spectrum"), "{:?}", report.notes);
+        assert_eq!(spectrum(&report), Some("imaginary"), "{:?}", report.notes);
     }
     // Real: the optimal ω of a grid of 16 lines, from ρ = 2cos(π/17)/(4 − 2cos(π/17)).
     let grid = uniform(&stencil(16, 0.0), 16);
     let report = run(&grid, TUNED, StopRule::Residual, &stop).1;
     let plain = run(&grid, Sweep::RedBlack, StopRule::Residual, &stop).1;
     assert!(report.outcome == Outcome::Converged && 3 * report.iterations < plain.iterations, "{report:?}");
-    assert!(note(&report, "to a real spectrum"), "{:?}", report.notes);
+    assert_eq!(spectrum(&report), Some("real"), "{:?}", report.notes);
     assert!(Hbisa::new(&grid, Sweep::Sor(Relaxation::Fixed(2.0)), StopRule::Residual).is_err());
 }
 
@@ -103,15 +110,21 @@ fn estimates_hold_the_true_radius_and_the_true_count() {
     let rho = 2.0 * c / (4.0 - 2.0 * c);
     for (sweep, rho) in [(Sweep::Jacobi, rho), (Sweep::GaussSeidel, rho * rho), (Sweep::RedBlack, rho * rho)] {
         let (_, report) = run(&grid, sweep, StopRule::Residual, &StopCriterion::default());
-        let numbers = |start: &str| -> Vec<f64> {
-            let note = report.notes.iter().find(|n| n.starts_with(start)).unwrap();
-            let words = note.split(|c: char| !(c.is_ascii_digit() || c == '.'));
-            words.filter_map(|w| w.parse().ok()).collect()
-        };
-        let found = numbers("estimated spectral radius");
-        assert!((found[0] - rho).abs() < 1e-3 && found[1] <= found[0] && found[0] <= found[2], "{found:?} {rho}");
-        let predicted = numbers("iterations predicted")[0];
-        assert!((predicted / report.iterations as f64 - 1.0).abs() < 0.15, "{predicted} {}", report.iterations);
+        let (mut found, mut predicted) = (None, None);
+        for note in &report.notes {
+            match *note {
+                Note::SpectralRadius { radius, low, high } => found = Some([low, radius, high]),
+                Note::IterationsPredicted { iterations } => predicted = Some(iterations as f64),
+                _ => {}
+            }
+        }
+        let [low, radius, high] = found.unwrap();
+        assert!((radius - rho).abs() < 1e-3 && low <= radius && radius <= high, "{found:?} {rho}");
+        assert!(
+            (predicted.unwrap() / report.iterations as f64 - 1.0).abs() < 0.15,
+            "{predicted:?} {}",
+            report.iterations
+        );
     }
 }
 
@@ -143,7 +156,10 @@ fn a_remainder_goes_into_the_products() {
         );
         // Convergence is only said after the residual of A itself has been formed.
         assert_eq!(report.outcome, Outcome::Converged, "{sweep:?}: {report:?}");
-        assert!(report.certificate.relative_residual <= 1e-8 && report.notes.iter().any(|n| n.contains("outside")));
+        assert!(
+            report.certificate.relative_residual <= 1e-8
+                && report.notes.iter().any(|n| matches!(n, Note::OutsideInProducts { .. }))
+        );
     }
     let error = Hbisa::quasi(&quasi, Sweep::RedBlack, StopRule::Residual).err().unwrap().to_string();
     assert!(error.contains("two colours"), "{error}");

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use bt_formats::{
     Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
-    Op, Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Note, Op, Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
 use faer::{Mat, MatMut, MatRef};
@@ -396,24 +396,20 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         let certificate = certify(self.a, Op::Identity, column(x), column(b));
         let truth = certificate.relative_residual * norm2(b);
         let by_residual = self.rule == StopRule::Residual;
-        let mut notes = vec![if by_residual {
-            "stopping rule: 2-norm of the true residual b − A·x".to_owned()
-        } else {
-            format!("stopping rule: ∞-norm of the update xⁱ⁺¹ − xⁱ, last {norm:.3e}; not a bound on the residual")
-        }];
+        let mut notes = vec![if by_residual { Note::StoppedByResidual } else { Note::StoppedByUpdate { last: norm } }];
         if by_residual && outcome == Outcome::Converged && !(truth <= 10.0 * threshold) {
             outcome = Outcome::FalseConvergence;
-            notes.push(format!("the device claimed {norm:.3e}, the recomputed residual is {truth:.3e}"));
+            notes.push(Note::ClaimedTooMuch { by: "device", claimed: norm, recomputed: truth });
         }
         if let Some(radius) = rate.radius() {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
-            notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
+            notes.push(Note::SpectralRadius { radius: rho, low, high });
         }
         if let Some(factored) = self.factored.as_ref().filter(|_| self.vectors.image.is_none()) {
-            notes.push(format!("{} diagonal blocks were factored with row interchanges", factored.count));
+            notes.push(Note::InterchangedBlocks { blocks: factored.count });
         }
         if let Outcome::Breakdown(reason) = outcome {
-            notes.push(format!("{reason}; a direct method will do (block-lu, band-lu, sparse-lu)"));
+            notes.push(Note::DirectWillDo { why: reason.to_string(), cure: "a direct method will do" });
         }
         SolveReport {
             method: self.sweep.name(),

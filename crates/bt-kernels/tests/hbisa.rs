@@ -5,8 +5,8 @@ mod support;
 use std::ops::ControlFlow;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Csr, DiagonalKind, HybridLayout, Monitor, Outcome, Partition, Progress, RealScalar,
-    Scalar, StopCriterion,
+    BlockTridiagonal, Breakdown, Csr, DiagonalKind, HybridLayout, Monitor, Note, Outcome, Partition, Progress,
+    RealScalar, Scalar, StopCriterion,
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
 use bt_kernels::{BlockSolver, Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
@@ -151,7 +151,7 @@ fn factored<T: DeviceScalar>(device: &Device, rtol: f64) {
         let mut method = DeviceHbisa::new(device, &a, Sweep::Jacobi, StopRule::Residual, Schedule::Auto).unwrap();
         let (b, mut x) = (vec![bt_formats::one(); a.n()], vec![T::default(); a.n()]);
         let report = method.solve(&b, &mut x, &StopCriterion { rtol, ..StopCriterion::default() }, &mut ()).unwrap();
-        let said = report.notes.contains(&format!("{pivoted} diagonal blocks were factored with row interchanges"));
+        let said = report.notes.contains(&Note::InterchangedBlocks { blocks: pivoted });
         assert_eq!(said, pivoted > 0, "{sizes:?}: {:?}", report.notes);
         // D by diagonals is read for its residual.
         let squares: usize = sizes.iter().step_by(2).filter(|&&k| k > 1).map(|k| k * k).sum();
@@ -221,7 +221,7 @@ fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64)
                     let slack = 0.01 * theirs + 1e3 * epsilon::<T>();
                     assert!((ours - theirs).abs() <= slack, "{what}: norm {i} is {ours:e}, not {theirs:e}");
                 }
-                assert!(report.notes.contains(&format!("{count} of {m} blocks were swept by the processor")));
+                assert!(report.notes.contains(&Note::SweptByProcessor { blocks: count, of: m }));
                 // Iterates, one after another.
                 for sweeps in [1, 2, 3, 4] {
                     let (mut x, mut y) = (vec![T::default(); a.n()], vec![T::default(); a.n()]);

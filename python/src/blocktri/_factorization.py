@@ -98,7 +98,8 @@ class Factorization:
 
     @property
     def rcond(self) -> float | None:
-        """Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); None where factors in single precision cannot tell."""
+        """Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); None where factors in single precision, or with large growth,
+        cannot tell."""
         return self._solver.rcond()
 
     @property

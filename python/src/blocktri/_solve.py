@@ -62,8 +62,9 @@ def solve(
     threads : int, optional
         Number of threads; see `threadpool`.
     **options
-        Options of the method: ``reorder``, ``blocks``, ``fallback``, ``precision``, ``refine``, ``device``, of iterative methods also
-        ``rtol``, ``atol``, ``maxiter``, ``time_limit``, ``restart`` and ``precond`` with its options.
+        Options of the method: ``reorder``, ``blocks``, ``time_limit`` in seconds, ``device``; of direct methods ``fallback``,
+        ``precision``, ``refine``; of ``"auto"`` these and ``rtol``; of iterative methods ``rtol``, ``atol``, ``maxiter``, ``restart``
+        and ``precond`` with its options. One that the method does not read is a `TypeError`.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_direct::FactorError;
-use bt_formats::{Band, Bytes, Csr, Matrix, Op, Outcome, PhaseTimes, SolveReport, certify};
+use bt_formats::{Band, Bytes, Csr, Matrix, Note, Op, Outcome, PhaseTimes, SolveReport, certify};
 use bt_kernels::{
     Device, DeviceBandLu, DeviceBlockLu, DeviceError, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport,
     SolvedBy,
@@ -44,7 +44,7 @@ fn direct_in_order<T: DeviceScalar>(
     b: MatRef<'_, T>,
     (method, options): (Direct, &SolveOptions),
     (transform, reorder): (&Transform<T>, Reorder),
-    (start, mut notes): (Instant, Vec<String>),
+    (start, mut notes): (Instant, Vec<Note>),
 ) -> Result<Solution<T>, Error> {
     let mut summary = None;
     let identity = transform.is_identity();
@@ -92,22 +92,21 @@ fn direct_in_order<T: DeviceScalar>(
     };
     let (done, matrix, factors, setup) = solved?;
     if matches!(method, Direct::BlockLu | Direct::BandLu) {
-        notes.push("one system is one thread block: --method spike uses all multiprocessors".into());
+        notes.push(Note::OneThreadBlock);
     }
-    notes.push(format!("{} step{} of iterative refinement kept", done.steps, if done.steps == 1 { "" } else { "s" }));
+    notes.push(Note::Refined { steps: done.steps });
     let mut warnings = Vec::new();
     if done.solved_by == SolvedBy::Host {
-        let reached = done.device_error;
-        warnings.push(format!(
-            "the GPU reached a backward error of {reached:.1e} only: {method} on the processor solved the system"
-        ));
+        warnings.push(Note::DeviceTooWeak { backward_error: done.device_error, method: method.name() });
     }
     let mut x = Mat::zeros(b.nrows(), b.ncols());
     transform.scatter_columns(&y, x.as_mut());
     let certificate = certify(a, Op::Identity, x.as_ref(), b);
     let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
     if outcome == Outcome::Inaccurate {
-        notes.push(format!("the backward error {:.1e} is not at rounding level", certificate.backward_error));
+        notes.push(Note::NotAtRoundingLevel {
+            reached: format!("a backward error of {:.1e}", certificate.backward_error),
+        });
     }
     notes.extend(warnings.iter().cloned());
     let solve = start.elapsed().saturating_sub(reorder_time + setup);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Monitor, Op, certify};
+use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Monitor, Note, Op, certify};
 use bt_kernels::{Device, DeviceHbisa, DeviceScalar, HostShare, Schedule};
 use faer::{Mat, MatRef};
 
@@ -41,7 +41,7 @@ pub(super) fn hbisa<T: DeviceScalar>(
         .shared(share(given))?;
     let setup = start.elapsed().saturating_sub(reorder_time);
     if method.is_persistent() {
-        notes.push("all blocks fit on the GPU at once: 32 sweeps are one launch".into());
+        notes.push(Note::OneLaunch { rows: "blocks", steps: "sweeps" });
     }
     let solving = Instant::now();
     let mut y = Mat::zeros(b.nrows(), b.ncols());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bt_formats::{Csr, Monitor, Scalar, SolveReport};
+use bt_formats::{Csr, Monitor, Note, Scalar, SolveReport};
 use bt_iter::StopRule;
 use bt_kernels::{
     Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceGmres, DevicePreconditioner, DeviceScalar, InverseFacts,
@@ -71,7 +71,7 @@ pub(super) fn krylov<T: DeviceScalar>(
     let (mut made, precond) = match (new(&wanted), given.precond) {
         (Ok(made), Precond::Auto) => (made, Precond::Jacobi),
         (Err(DeviceError::Factor(why)), Precond::Auto) => {
-            notes.push(format!("no preconditioner: {why}"));
+            notes.push(Note::NoPreconditioner { why: why.to_string() });
             (new(&DevicePreconditioner::Identity)?, Precond::None)
         }
         (Err(DeviceError::Factor(why)), _) => {
@@ -83,7 +83,7 @@ pub(super) fn krylov<T: DeviceScalar>(
     tell(made.facts, precond, &mut notes);
     let setup = start.elapsed().saturating_sub(reorder_time);
     if made.persistent {
-        notes.push("all rows fit on the GPU at once: 32 iterations are one launch".into());
+        notes.push(Note::OneLaunch { rows: "rows", steps: "iterations" });
     }
     let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
     before(&mut report, reorder_time, setup, notes);
@@ -106,7 +106,7 @@ fn wanted<T: Scalar>(
     identity: bool,
     given: &method::Krylov,
     blocks: &Blocks,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<DevicePreconditioner, Error> {
     let precond = given.precond;
     Ok(match precond {
@@ -115,7 +115,7 @@ fn wanted<T: Scalar>(
         Precond::Ilu0 { solves, .. } => DevicePreconditioner::Ilu0(solves),
         Precond::Ic0 { solves, .. } => DevicePreconditioner::Ic0(solves),
         Precond::Ilut { options, solves } if given.method.is_symmetric() => {
-            notes.push("ilut in its symmetric form: its pattern with the transpose, and positive pivots".into());
+            notes.push(Note::SymmetricIlut);
             DevicePreconditioner::Ict(options, solves)
         }
         Precond::Ilut { options, solves } => DevicePreconditioner::Ilut(options, solves),
@@ -130,7 +130,7 @@ fn wanted<T: Scalar>(
 }
 
 /// What the preconditioner is made of, as on the processor.
-fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<String>) {
+fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<Note>) {
     let (Precond::Ilu0 { solves, .. } | Precond::Ic0 { solves, .. } | Precond::Ilut { solves, .. }) = precond else {
         return;
     };
@@ -138,9 +138,7 @@ fn tell(facts: InverseFacts, precond: Precond, notes: &mut Vec<String>) {
         shift_note(precond.name(), facts.breakdowns, facts.shift, notes);
         incomplete_notes(precond.name(), facts.nnz, facts.replaced_pivots, || levels, solves, notes);
     }
-    if let Some(SearchFacts { steps, left_over: [all, inside] }) = facts.search {
-        notes.push(format!(
-            "{steps} steps found its pattern; L·U misses {all:.1e} of a row of A in the mean, {inside:.1e} of it in the pattern"
-        ));
+    if let Some(SearchFacts { steps, left_over: [missed, missed_inside] }) = facts.search {
+        notes.push(Note::PatternFound { steps, missed, missed_inside });
     }
 }

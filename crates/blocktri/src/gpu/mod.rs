@@ -12,7 +12,7 @@ mod with_cuda;
 mod without_cuda;
 
 use bt_direct::{Factorization, FallbackReason};
-use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Scalar, Scaled};
+use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Note, Scalar, Scaled};
 use bt_iter::{ArmsOptions, LastSolver};
 #[cfg(feature = "cuda")]
 use with_cuda::fits;
@@ -52,15 +52,15 @@ const LARGE: usize = 32 << 20;
 const MANY: usize = 2048;
 
 /// Where `DeviceChoice::Auto` solves, and why.
-pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, String) {
+pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, Note) {
     let why = match worthwhile(a, options) {
         Err(why) => why,
         Ok(why) => match fits(a, options) {
-            Ok(gpu) => return (DeviceChoice::Gpu(0), format!("--device auto: {gpu}, since {why}")),
+            Ok(place) => return (DeviceChoice::Gpu(0), Note::DeviceChosen { place, why }),
             Err(error) => error.to_string(),
         },
     };
-    (DeviceChoice::Cpu, format!("--device auto: the processor, since {why}"))
+    (DeviceChoice::Cpu, Note::DeviceChosen { place: "the processor".to_owned(), why })
 }
 
 /// Whether the work outweighs the copies to a device.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use bt_direct::{RbtOptions, Refinement};
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Scalar, SolveReport};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, Scalar, SolveReport};
 use bt_iter::{BlockForm, DroppedFill, Sweep};
 use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
 use faer::{Mat, MatRef};
@@ -101,10 +101,10 @@ fn rbt_of_real<T: Scalar, R: DeviceScalar>(
     made.downcast().ok().map(|made| *made)
 }
 
-pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
     let device = Device::open(ordinal)?;
     device.synchronize("solving with its factors")?;
-    Ok(format!("for dense factors there was {}", name(&device)))
+    Ok(Note::DenseFactorsOn { device: name(&device) })
 }
 
 /// The device as notes call it.
@@ -205,12 +205,12 @@ fn on<T: DeviceScalar>(
         Method::Direct(method, _) => direct(device, a, b, *method, options)?,
         Method::Auto(_) => unreachable!("auto is not on the GPU"),
     };
-    solution.report.notes.insert(0, format!("computed on {}", name(device)));
+    solution.report.notes.insert(0, Note::ComputedOn { device: name(device) });
     Ok(solution)
 }
 
 /// Puts into the report what came before the iteration.
-pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, mut notes: Vec<String>) {
+pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, mut notes: Vec<Note>) {
     (report.times.reorder, report.times.setup) = (reorder, setup);
     notes.append(&mut report.notes);
     report.notes = notes;

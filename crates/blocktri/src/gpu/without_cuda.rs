@@ -1,7 +1,7 @@
 //! What a build without CUDA says.
 
 use bt_direct::RbtOptions;
-use bt_formats::{Csr, Monitor, Scalar};
+use bt_formats::{Csr, Monitor, Note, Scalar};
 use faer::{Mat, MatRef};
 
 use super::Dense;
@@ -23,7 +23,7 @@ pub(crate) fn rbt<T: Scalar>(_: &Mat<T>, ordinal: u32, _: RbtOptions) -> Result<
 }
 
 /// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.
-pub(crate) fn check(ordinal: u32) -> Result<String, Error> {
+pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
     Err(absent(ordinal))
 }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use bt_direct::FactorError;
-use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, PhaseTimes, Scalar};
+use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, PhaseTimes, Scalar};
 
 use super::{Solver, prepared};
 use crate::auto::Ordered;
@@ -79,7 +79,7 @@ impl<T: Scalar> Solver<T> {
     }
 
     /// The order of the factors for a matrix of their pattern, if rows and columns have one, and otherwise what was asked for.
-    fn transform_of(&self, a: &Csr<T>, same_pattern: bool, notes: &mut Vec<String>) -> Result<Ordered<T>, Error> {
+    fn transform_of(&self, a: &Csr<T>, same_pattern: bool, notes: &mut Vec<Note>) -> Result<Ordered<T>, Error> {
         let Factored { method, reorder, ref factors, .. } = self.factored;
         match factors.symmetric_order().filter(|_| same_pattern) {
             Some(order) => Ok((Transform::symmetric(order), reorder)),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// All that a solver tells, bit for bit.
-    fn told(solver: &Solver<f64>) -> (Vec<u64>, Vec<String>, Option<u64>) {
+    fn told(solver: &Solver<f64>) -> (Vec<u64>, Vec<Note>, Option<u64>) {
         let b = Mat::from_fn(N, 2, |i, j| 1.0 + ((3 * i + j) % 5) as f64);
         let found = solver.solve(b.as_ref()).unwrap();
         let x = (0..2).flat_map(|j| found.x.col_as_slice(j).iter().map(|v| v.to_bits()).collect::<Vec<_>>()).collect();

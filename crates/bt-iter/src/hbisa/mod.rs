@@ -34,8 +34,8 @@ use std::time::Instant;
 
 use bt_direct::Result;
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, Error, Monitor, Op, Outcome, Par, PhaseTimes, Progress, RealScalar,
-    Scalar, SolveReport, StopCriterion, certify, norm2, one, zero,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, Error, Monitor, Note, Op, Outcome, Par, PhaseTimes, Progress,
+    RealScalar, Scalar, SolveReport, StopCriterion, certify, norm2, one, zero,
 };
 use faer::MatRef;
 
@@ -452,20 +452,20 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
     }
 
     /// What the tuning found.
-    fn tuning_notes(&self, notes: &mut Vec<String>) {
+    fn tuning_notes(&self, notes: &mut Vec<Note>) {
         match self.phase {
-            Phase::Relaxed { omega, predicted: Some(radius) } => notes.push(format!(
-                "omega = {omega:.4}, tuned to a {} spectrum of the Jacobi iteration with radius {:.6}: {radius:.4} a sweep",
-                self.tuner.spectrum.kind(),
-                self.tuner.spectrum.radius()
-            )),
-            Phase::Chebyshev { polynomial, .. } => notes.push(format!(
-                "Chebyshev polynomials for a {} spectrum of the Jacobi iteration with radius {:.6}: {:.4} a sweep",
-                self.tuner.spectrum.kind(),
-                self.tuner.spectrum.radius(),
-                polynomial.rate()
-            )),
-            Phase::Relaxed { omega, .. } if omega != 1.0 => notes.push(format!("omega = {omega}")),
+            Phase::Relaxed { omega, predicted: Some(radius) } => notes.push(Note::RelaxationTuned {
+                omega,
+                spectrum: self.tuner.spectrum.kind(),
+                radius: self.tuner.spectrum.radius(),
+                a_sweep: radius,
+            }),
+            Phase::Chebyshev { polynomial, .. } => notes.push(Note::ChebyshevTuned {
+                spectrum: self.tuner.spectrum.kind(),
+                radius: self.tuner.spectrum.radius(),
+                a_sweep: polynomial.rate(),
+            }),
+            Phase::Relaxed { omega, .. } if omega != 1.0 => notes.push(Note::Relaxation { omega }),
             Phase::Relaxed { .. } => {}
         }
     }
@@ -489,47 +489,37 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
             MatRef::from_column_major_slice(b, n, 1),
         );
         let mut notes = vec![match self.rule {
-            StopRule::Residual => "stopping rule: 2-norm of the true residual b − A·x".to_owned(),
-            StopRule::Update => {
-                format!("stopping rule: ∞-norm of the update xⁱ⁺¹ − xⁱ, last {norm:.3e}; not a bound on the residual")
-            }
+            StopRule::Residual => Note::StoppedByResidual,
+            StopRule::Update => Note::StoppedByUpdate { last: norm },
         }];
         if matches!(outcome, Outcome::Loose | Outcome::FalseConvergence) {
-            notes.push(format!("the recurrence claimed {norm:.3e}, the recomputed residual is {truth:.3e}"));
+            notes.push(Note::ClaimedTooMuch { by: "recurrence", claimed: norm, recomputed: truth });
         }
         self.tuning_notes(&mut notes);
         if let Some(radius) = rate.radius() {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
-            notes.push(format!("estimated spectral radius of the iteration: {rho:.6} ({low:.6} to {high:.6})"));
-            if let Some(sweeps) = rate.predicted {
-                notes.push(format!("iterations predicted once the rate showed: {sweeps}"));
-            }
+            notes.push(Note::SpectralRadius { radius: rho, low, high });
+            notes.extend(rate.predicted.map(|iterations| Note::IterationsPredicted { iterations }));
             if outcome == Outcome::IterationLimit
                 && let Some(left) = sweeps_left(norm, threshold, rho)
             {
-                let most = sweeps_left(norm, threshold, high).map_or("any number".to_owned(), |k| k.to_string());
+                let most = sweeps_left(norm, threshold, high);
                 let least = sweeps_left(norm, threshold, low).unwrap_or(left);
-                notes.push(format!("about {left} more iterations ({least} to {most}) would reach the tolerance"));
+                notes.push(Note::IterationsLeft { about: left, least, most });
             }
         }
         if let Some(quasi) = self.a.quasi.filter(|quasi| quasi.nnz_remainder() > 0) {
-            notes.push(format!(
-                "{} entries outside the three block diagonals went into the off-diagonal products",
-                quasi.nnz_remainder()
-            ));
+            notes.push(Note::OutsideInProducts { entries: quasi.nnz_remainder() });
         }
         if let Outcome::Breakdown(reason) = outcome {
             let cure = match reason {
                 Breakdown::Diverged => "gmres or bicgstab with --precond block-gs may do, a direct method will",
                 _ => "a direct method will do",
             };
-            notes.push(format!("{reason}; {cure} (block-lu, band-lu, sparse-lu)"));
+            notes.push(Note::DirectWillDo { why: reason.to_string(), cure });
         }
         if self.factors.pivoted_blocks() > 0 {
-            notes.push(format!(
-                "{} diagonal blocks have a zero pivot and were factored with row interchanges",
-                self.factors.pivoted_blocks()
-            ));
+            notes.push(Note::ZeroPivotBlocks { blocks: self.factors.pivoted_blocks() });
         }
         // Products with L + U and solves with D a sweep.
         let (products, solves) = if self.sweep == Sweep::Symmetric { (3, 2) } else { (1, 1) };

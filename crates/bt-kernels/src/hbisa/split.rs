@@ -9,8 +9,8 @@
 use std::time::Instant;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Error as InputError, Matrix, Monitor, Outcome, Par, Partition, RealScalar, Scalar,
-    SolveReport, StopCriterion, norm2, one,
+    BlockTridiagonal, Breakdown, Error as InputError, Matrix, Monitor, Note, Outcome, Par, Partition, RealScalar,
+    Scalar, SolveReport, StopCriterion, norm2, one,
 };
 use bt_iter::{BlockDiagonal, Rate, StopRule, for_blocks};
 
@@ -173,7 +173,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         self.not_worse_than(&first, b, x, &mut outcome);
         let mut report = self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start);
         let m = self.a.n_blocks();
-        report.notes.push(format!("{} of {m} blocks were swept by the processor", m - host.cut));
+        report.notes.push(Note::SweptByProcessor { blocks: m - host.cut, of: m });
         report.bytes.factors += host.factors.bytes();
         Ok(report)
     }

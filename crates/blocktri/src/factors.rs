@@ -9,7 +9,7 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Partition, Permutation, RealScalar, Rounded,
-    Scalar, ScalarKind,
+    Scalar, ScalarKind, equilibrate, one,
 };
 use bt_iter::asymmetry;
 
@@ -102,9 +102,9 @@ impl<T: Scalar> Factored<T> {
         self.rcond.get().is_some()
     }
 
-    /// That of A in units that bring a product of as large entries as can be to 1 and all others below (see
-    /// [`maximum_product_matching`]), or in those that bring the largest entry of each line there, where that is better: what the
-    /// units of rows and columns cannot spoil.
+    /// That of A in the best units of rows and columns that are found, which are no fault of the matrix: those that bring a product of
+    /// as large entries as can be to 1 and all others below (see [`maximum_product_matching`]), or the largest entry of each line
+    /// there. No more are tried once A is regular to working precision in some.
     pub fn scaled_rcond(&self, a: &Csr<T>) -> f64 {
         *self.scaled_rcond.get_or_init(|| {
             let made;
@@ -115,17 +115,18 @@ impl<T: Scalar> Factored<T> {
                     (&made, factors.inner())
                 }
             };
-            match maximum_product_matching(factored) {
-                Ok(m) => {
-                    let lines = equilibrated::of_matching(factored, m.rows.order(), &m);
-                    let by_lines = rcond_scaled(factored, factors, &lines.rows, &lines.cols);
-                    if (&lines.rows, &lines.cols) == (&m.row_scale, &m.col_scale) {
-                        return by_lines;
-                    }
-                    by_lines.max(rcond_scaled(factored, factors, &m.row_scale, &m.col_scale))
-                }
-                Err(_) => factors.rcond(),
+            let Ok(m) = maximum_product_matching(factored) else { return factors.rcond() };
+            let lines = equilibrated::of_matching(factored, m.rows.order(), &m);
+            let mut best = rcond_scaled(factored, factors, &lines.rows, &lines.cols);
+            if best <= doubtful::<T>(a.nrows()) && lines.rows != m.row_scale {
+                best = best.max(rcond_scaled(factored, factors, &m.row_scale, &m.col_scale));
             }
+            if best <= doubtful::<T>(a.nrows()) {
+                let (mut rows, mut cols) = (vec![one::<T::Real>(); a.nrows()], vec![one::<T::Real>(); a.nrows()]);
+                equilibrate(a, &mut rows, &mut cols);
+                best = best.max(rcond_scaled(a, &*self.factors, &rows, &cols));
+            }
+            best
         })
     }
 

@@ -96,21 +96,20 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
     if !(norm.is_finite() && norm > 0.0) {
         return if factors.n() == 0 { 1.0 } else { 0.0 };
     }
-    // x·s / f by parts: a complex division would square f, which may leave the range.
-    let rescale = |x: &mut [T], s: f64, by: &[T::Real]| {
-        let part = |v: T::Real, f: T::Real| v.to_f64() * s / f.to_f64();
-        x.iter_mut().zip(by).for_each(|(x, &f)| *x = T::from_parts(part(x.re(), f), part(x.im(), f)));
+    // By parts and in double: a complex division would square f, which may leave the range, as s may that of T.
+    let rescale = |x: &mut [T], by: &[T::Real], factor: &dyn Fn(f64) -> f64| {
+        for (x, f) in x.iter_mut().zip(by) {
+            let f = factor(f.to_f64());
+            *x = T::from_parts(x.re().to_f64() * f, x.im().to_f64() * f);
+        }
     };
     rcond_by(factors.n(), norm, &mut |op, x: &mut [T]| {
         // (R·A·C)⁻¹ = C⁻¹·A⁻¹·R⁻¹
         let (before, after) = if op == Op::Identity { (rows, cols) } else { (cols, rows) };
         let s = middle(before, after);
-        rescale(x, s, before);
+        rescale(x, before, &|f| s / f);
         factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, rows.len(), 1));
-        rescale(x, 1.0, after);
-        for v in x {
-            *v *= T::from_parts(1.0 / s, 0.0);
-        }
+        rescale(x, after, &|f| 1.0 / (s * f));
     })
 }
 

@@ -2,9 +2,9 @@
 
 use bt_formats::{RealScalar, Scalar};
 
-/// A nonzero number p, ready to divide by: v/p = (v/s)·(p/s)⁻¹ with s = |re p| + |im p|.
+/// A nonzero number p, ready to divide by: v/p = (v/s)·(p/s)⁻¹ with s = max(|re p|, |im p|).
 ///
-/// |p/s| lies between 1/√2 and 1, so neither factor overflows unless the quotient does (to within √2). For real
+/// |p/s| lies between 1 and √2, so neither factor overflows unless the quotient does (to within √2). For real
 /// scalars (p/s)⁻¹ = ±1 and the result is the correctly rounded quotient.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pivot<T: Scalar> {
@@ -15,7 +15,7 @@ pub(crate) struct Pivot<T: Scalar> {
 impl<T: Scalar> Pivot<T> {
     #[inline(always)]
     pub(crate) fn new(p: T) -> Self {
-        let modulus = p.abs1();
+        let modulus = if T::IS_REAL { p.abs1() } else { p.re().abs().max_nan(p.im().abs()) };
         Self { modulus, inverse: Scalar::conj(divide_real(p, modulus)) }.normalized()
     }
 
@@ -31,7 +31,7 @@ impl<T: Scalar> Pivot<T> {
         (self.modulus, self.inverse)
     }
 
-    /// 1/q = conj(q)/|q|² for the scaled pivot q, |q|² in [1/2, 1].
+    /// 1/q = conj(q)/|q|² for the scaled pivot q, |q|² in [1, 2].
     #[inline(always)]
     fn normalized(mut self) -> Self {
         if !T::IS_REAL {
@@ -60,6 +60,9 @@ mod tests {
             let q = Pivot::new(c64::new(3.0 * s, -4.0 * s)).divide(c64::new(2.0 * s, 11.0 * s));
             assert!((q - c64::new(-1.52, 1.64)).norm() < 1e-15, "{q}");
         }
+        // |re| + |im| overflows.
+        let large = f64::MAX * 0.7;
+        assert_eq!(Pivot::new(c64::new(large, large)).divide(c64::new(large, -large)), c64::new(0.0, -1.0));
         let q = Pivot::new(c32::new(0.0, 2e-38)).divide(c32::new(4e-38, 0.0));
         assert_eq!(q, c32::new(0.0, -2.0));
     }

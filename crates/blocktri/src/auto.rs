@@ -217,7 +217,7 @@ pub(crate) fn automatic<T: Scalar>(
                 None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
             });
         };
-        notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
+        notes.push(Note::HandedOver { to: next.name(), why: failure });
         (method, reorder) = (next, order);
         if method == Direct::SparseLu {
             fixed = None;

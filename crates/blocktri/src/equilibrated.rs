@@ -6,7 +6,7 @@
 
 use bt_formats::reorder::{Matching, maximum_product_matching};
 use bt_formats::{
-    Csr, LinearOperator, RealScalar, Scalar, column_sizes, equilibrate, equilibrate_diagonal, one, units, zero,
+    Csr, LinearOperator, Matrix, RealScalar, Scalar, column_sizes, equilibrate, equilibrate_diagonal, one, units, zero,
 };
 
 use crate::direct::{Direct, Family, Needs};
@@ -82,6 +82,21 @@ pub(crate) fn of_matching<T: Scalar>(a: &Csr<T>, row_of_col: &[u32], m: &Matchin
     rows.iter_mut().zip(more_rows).for_each(|(r, more)| *r *= more);
     cols.iter_mut().zip(more_cols).for_each(|(c, more)| *c *= more);
     Scaling { rows, cols }
+}
+
+/// What brings the largest entry of each row to 1, then that of each column, as numbers that those of A need not have room for.
+pub(crate) fn in_double<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
+    let inverse = |largest: f64| if largest > 0.0 { largest.recip().min(f64::MAX) } else { 1.0 };
+    let (mut rows, mut cols) = (vec![0.0f64; a.nrows()], vec![0.0f64; a.ncols()]);
+    a.for_each_entry(&mut |i, _, v| rows[i] = rows[i].max(v.abs().to_f64()));
+    for r in &mut rows {
+        *r = inverse(*r);
+    }
+    a.for_each_entry(&mut |i, j, v| cols[j] = cols[j].max(v.abs().to_f64() * rows[i]));
+    for c in &mut cols {
+        *c = inverse(*c);
+    }
+    (rows, cols)
 }
 
 /// Whether all numbers are so near to each other, and to 1, that no line can need a scaling.

@@ -9,7 +9,7 @@ use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
     Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Partition, Permutation, RealScalar, Rounded,
-    Scalar, ScalarKind, equilibrate, one,
+    Scalar, ScalarKind,
 };
 use bt_iter::asymmetry;
 
@@ -117,13 +117,14 @@ impl<T: Scalar> Factored<T> {
             };
             let Ok(m) = maximum_product_matching(factored) else { return factors.rcond() };
             let lines = equilibrated::of_matching(factored, m.rows.order(), &m);
-            let mut best = rcond_scaled(factored, factors, &lines.rows, &lines.cols);
+            let in_double = |factors: &[T::Real]| factors.iter().map(|f| f.to_f64()).collect::<Vec<_>>();
+            let scaled = |rows, cols| rcond_scaled(factored, factors, &in_double(rows), &in_double(cols));
+            let mut best = scaled(&lines.rows, &lines.cols);
             if best <= doubtful::<T>(a.nrows()) && lines.rows != m.row_scale {
-                best = best.max(rcond_scaled(factored, factors, &m.row_scale, &m.col_scale));
+                best = best.max(scaled(&m.row_scale, &m.col_scale));
             }
             if best <= doubtful::<T>(a.nrows()) {
-                let (mut rows, mut cols) = (vec![one::<T::Real>(); a.nrows()], vec![one::<T::Real>(); a.nrows()]);
-                equilibrate(a, &mut rows, &mut cols);
+                let (rows, cols) = equilibrated::in_double(a);
                 best = best.max(rcond_scaled(a, &*self.factors, &rows, &cols));
             }
             best

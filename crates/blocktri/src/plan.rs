@@ -603,7 +603,7 @@ pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> Note {
     Note::AutoChose {
         method: chosen.method.to_string(),
         order: chosen.reorder.name(),
-        structure: chosen.structure.to_string(),
+        structure: chosen.structure.clone(),
         seconds: chosen.seconds,
         time: time(chosen),
         next: Some(others.join(", ")).filter(|others| !others.is_empty()),

@@ -445,7 +445,7 @@ fn band_spike<T: Scalar>(
         order: report.order.name(),
         left_out: report.left_out,
     });
-    notes.extend(report.replaced.as_ref().map(|why| Note::WithoutInterchanges { why: why.to_string() }));
+    notes.extend(report.replaced.clone().map(|why| Note::WithoutInterchanges { why }));
     notes.extend(spike_notes(&report.spike));
     Ok(m)
 }

@@ -75,8 +75,7 @@ pub fn rcond_refined<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Si
 #[inline(never)]
 pub fn rcond_of_large<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(a: &A, factors: &F) -> f64 {
     let n = factors.n();
-    let rows = vec![T::Real::from_f64((-64f64).exp2()); n];
-    rcond_scaled(a, factors, &rows, &vec![one(); n])
+    rcond_scaled(a, factors, &vec![(-64f64).exp2(); n], &vec![1.0; n])
 }
 
 /// As [`rcond`], of R·A·C for the diagonals of R and C given, which must not be zero.
@@ -87,19 +86,19 @@ pub fn rcond_of_large<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?S
 pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     a: &A,
     factors: &F,
-    rows: &[T::Real],
-    cols: &[T::Real],
+    rows: &[f64],
+    cols: &[f64],
 ) -> f64 {
     let mut sums = vec![0.0f64; factors.n()];
-    a.for_each_entry(&mut |i, j, v| sums[j] += (v * T::from_real(rows[i]) * T::from_real(cols[j])).abs().to_f64());
+    a.for_each_entry(&mut |i, j, v| sums[j] += v.abs().to_f64() * rows[i] * cols[j]);
     let norm = sums.into_iter().fold(0.0, f64::max_nan);
     if !(norm.is_finite() && norm > 0.0) {
         return if factors.n() == 0 { 1.0 } else { 0.0 };
     }
     // By parts and in double: a complex division would square f, which may leave the range, as s may that of T.
-    let rescale = |x: &mut [T], by: &[T::Real], factor: &dyn Fn(f64) -> f64| {
-        for (x, f) in x.iter_mut().zip(by) {
-            let f = factor(f.to_f64());
+    let rescale = |x: &mut [T], by: &[f64], factor: &dyn Fn(f64) -> f64| {
+        for (x, &f) in x.iter_mut().zip(by) {
+            let f = factor(f);
             *x = T::from_parts(x.re().to_f64() * f, x.im().to_f64() * f);
         }
     };
@@ -114,8 +113,8 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
 }
 
 /// A power of two that moves the numbers 1 / rᵢ and cᵢ as far from both ends of the range as can be.
-fn middle<R: RealScalar>(r: &[R], c: &[R]) -> f64 {
-    let exponents = r.iter().map(|r| -r.to_f64().log2()).chain(c.iter().map(|c| c.to_f64().log2()));
+fn middle(r: &[f64], c: &[f64]) -> f64 {
+    let exponents = r.iter().map(|r| -r.log2()).chain(c.iter().map(|c| c.log2()));
     let (least, most) = exponents.fold((f64::INFINITY, -f64::INFINITY), |(l, m), e| (l.min(e), m.max(e)));
     (-0.5 * (least + most)).round().clamp(-1000.0, 1000.0).exp2()
 }

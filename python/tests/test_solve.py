@@ -314,6 +314,16 @@ def test_refactoring_waits_for_solves(rng: np.random.Generator) -> None:
     assert all(any(np.allclose(x, y, rtol=1e-12) for y in expected) for x in found)
 
 
+def test_limits_of_auto() -> None:
+    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(24, 24))
+    cube = sp.csr_array(sp.kronsum(sp.kronsum(line, line), line))
+    b = np.ones(24**3)
+    _, report = bt.solve(cube, b, time_limit=0.0, return_report=True)
+    assert report.outcome == "time-limit" and report.events[-1]["kind"] == "time-limit"
+    steps = [bt.solve(cube, b, rtol=rtol, return_report=True)[1].iterations for rtol in (None, 1e-3)]
+    assert steps[0] > 2 * steps[1] > 0
+
+
 def test_the_lock_is_released() -> None:
     n = 50_000
     a = bt.Tridiagonal(-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1))

@@ -81,17 +81,29 @@ fn values(differences: Rows, factors: &Rows) -> Rows {
 /// The search row by row: L and U of its last step.
 fn searched(a: &Csr<f64>, IlutOptions { fill, drop_tolerance }: IlutOptions) -> (Rows, usize) {
     let n = a.nrows();
+    let units = column_units(a).unwrap_or_else(|| vec![1.0; n]);
+    // ‖v‖₂ and ‖v·C‖₂ of the entries of a row
+    let norms = |row: &mut dyn Iterator<Item = (usize, f64)>| {
+        let (plain, scaled): (Vec<_>, Vec<_>) = row.map(|(j, v)| (v, v * units[j])).unzip();
+        [norm2(&plain), norm2(&scaled)]
+    };
+    let of_rows: Vec<_> = (0..n)
+        .map(|i| {
+            let (cols, values) = a.row(i);
+            norms(&mut cols.iter().map(|&j| j as usize).zip(values.iter().copied()))
+        })
+        .collect();
     let mut factors: Rows = (0..n).map(|i| BTreeMap::from([(i, a.get(i, i))])).collect();
     for step in 1..=STEPS {
-        let reach: Vec<f64> = factors
-            .iter()
-            .enumerate()
-            .map(|(i, row)| norm2(&row.range(i..).map(|(_, u)| *u).collect::<Vec<_>>()))
-            .collect();
+        let reach: Vec<_> =
+            factors.iter().enumerate().map(|(i, row)| norms(&mut row.range(i..).map(|(&j, &u)| (j, u)))).collect();
         let candidates = values(differences(a, &factors), &factors);
         let keep = |(i, row): (usize, &BTreeMap<usize, f64>)| {
-            let norm = norm2(a.row(i).1);
-            let size = |(&j, v): (&usize, &f64)| if j < i { v.abs() * reach[j] / norm } else { v.abs() / norm };
+            let [plain, scaled] = of_rows[i];
+            let size = |(&j, v): (&usize, &f64)| {
+                let [left, left_scaled] = if j < i { reach[j] } else { [1.0, units[j]] };
+                (v.abs() * left / plain).max(v.abs() * left_scaled / scaled)
+            };
             let mut kept = BTreeMap::from([(i, row[&i])]);
             for side in [row.range(..i), row.range(i + 1..)] {
                 let mut side: Vec<_> = side.filter(|e| size(*e) >= drop_tolerance && *e.1 != 0.0).collect();

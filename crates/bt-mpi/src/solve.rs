@@ -168,7 +168,7 @@ impl<C: Comm> Job<'_, '_, C> {
             notes.push(sentence.clone());
             warnings.push(sentence);
         }
-        notes.extend_from_slice(&report.notes);
+        notes.extend(report.notes.iter().map(ToString::to_string));
         let krylov = args.method.is_krylov();
         let peak = report::peak_memory(comm)?;
         let facts = Facts {

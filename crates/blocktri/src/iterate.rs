@@ -94,9 +94,8 @@ fn block_iteration<T: Scalar>(
     let (x, mut report) = columns(a, b, &transform, (given.rule, &given.stop), monitor, &mut step)?;
     report.times.reorder = reorder_time;
     let warnings = rows_left(&report);
-    notes.append(&mut report.notes);
-    notes.extend(warnings.iter().cloned());
-    report.notes = notes;
+    report.notes.splice(0..0, notes);
+    report.notes.extend(warnings.iter().cloned());
     Ok(Solution {
         x,
         report,
@@ -170,9 +169,8 @@ fn krylov<T: Scalar>(
     // What the preconditioner shares is among its bytes.
     report.bytes.matrix += blocks.as_ref().filter(|b| Arc::strong_count(b) == 1).map_or(0, |b| b.bytes());
     let warnings = rows_left(&report);
-    notes.append(&mut report.notes);
-    notes.extend(warnings.iter().cloned());
-    report.notes = notes;
+    report.notes.splice(0..0, notes);
+    report.notes.extend(warnings.iter().cloned());
     Ok(Solution {
         x,
         report,

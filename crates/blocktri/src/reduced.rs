@@ -82,8 +82,7 @@ pub(crate) fn solve<T: Scalar>(
     let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, &given.stop), monitor, &mut step)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
-    notes.append(&mut report.notes);
-    report.notes = notes;
+    report.notes.splice(0..0, notes);
     Ok(Solution {
         x,
         report,

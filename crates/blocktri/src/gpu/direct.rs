@@ -19,7 +19,7 @@ use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 use crate::solver::{order_asked, prepared};
-use crate::verdict::at_rounding_level;
+use crate::verdict::{at_rounding_level, too_large};
 
 /// Direct methods: factored and solved on the device, refined with residuals of the host.
 pub(super) fn direct<T: DeviceScalar>(
@@ -104,9 +104,7 @@ fn direct_in_order<T: DeviceScalar>(
     let certificate = certify(a, Op::Identity, x.as_ref(), b);
     let outcome = if at_rounding_level::<T>(&certificate) { Outcome::Converged } else { Outcome::Inaccurate };
     if outcome == Outcome::Inaccurate {
-        notes.push(Note::NotAtRoundingLevel {
-            reached: format!("a backward error of {:.1e}", certificate.backward_error),
-        });
+        notes.push(Note::NotAtRoundingLevel { reached: too_large::<T>(&certificate) });
     }
     notes.extend(warnings.iter().cloned());
     let solve = start.elapsed().saturating_sub(reorder_time + setup);

@@ -210,8 +210,7 @@ fn on<T: DeviceScalar>(
 }
 
 /// Puts into the report what came before the iteration.
-pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, mut notes: Vec<Note>) {
+pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, notes: Vec<Note>) {
     (report.times.reorder, report.times.setup) = (reorder, setup);
-    notes.append(&mut report.notes);
-    report.notes = notes;
+    report.notes.splice(0..0, notes);
 }

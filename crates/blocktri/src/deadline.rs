@@ -8,8 +8,7 @@ use bt_formats::{Bytes, Csr, Monitor, Note, Op, Outcome, PhaseTimes, Progress, S
 use faer::{Mat, MatRef};
 
 use crate::error::Error;
-use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::preconditioners::Precond;
+use crate::options::SolveOptions;
 use crate::solve::Solution;
 
 /// A monitor that also breaks when the time is over.
@@ -63,17 +62,7 @@ pub(crate) fn within<T: Scalar>(
                 bytes: Bytes::default(),
                 notes: vec![note("factors were under way, and x is zero")],
             };
-            Ok(Solution {
-                x,
-                report,
-                reorder: Reorder::None,
-                precond: Precond::None,
-                blocks: None,
-                rcond: None,
-                device: DeviceChoice::Cpu,
-                warnings: Vec::new(),
-                candidates: Vec::new(),
-            })
+            Ok(Solution::of(x, report))
         }
         other => other,
     }

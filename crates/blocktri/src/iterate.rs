@@ -16,7 +16,7 @@ use faer::{Mat, MatMut, MatRef};
 use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::method::{BlockIteration, Krylov, KrylovMethod, Method, Precision};
-use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
+use crate::options::{Blocks, Reorder, SolveOptions};
 use crate::precondition::{Split, preconditioner, single};
 use crate::preconditioners::Precond;
 use crate::reduced;
@@ -96,17 +96,7 @@ fn block_iteration<T: Scalar>(
     let warnings = rows_left(&report);
     report.notes.splice(0..0, notes);
     report.notes.extend(warnings.iter().cloned());
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond: Precond::None,
-        blocks: Some(summary),
-        rcond: None,
-        device: DeviceChoice::Cpu,
-        warnings,
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, blocks: Some(summary), warnings, ..Solution::of(x, report) })
 }
 
 /// The blocks given or found. Lines first: their tridiagonal blocks are large and cheap, and large blocks make the iteration
@@ -171,17 +161,7 @@ fn krylov<T: Scalar>(
     let warnings = rows_left(&report);
     report.notes.splice(0..0, notes);
     report.notes.extend(warnings.iter().cloned());
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond,
-        blocks: None,
-        rcond: None,
-        device: DeviceChoice::Cpu,
-        warnings,
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, precond, warnings, ..Solution::of(x, report) })
 }
 
 /// The method asked for on `nrhs` columns, and a note where its basis is rounded.

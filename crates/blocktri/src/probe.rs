@@ -24,7 +24,7 @@ use crate::cost::Machine;
 use crate::error::Error;
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
-use crate::options::{DeviceChoice, Reorder, SolveOptions};
+use crate::options::SolveOptions;
 use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
@@ -173,17 +173,7 @@ impl<T: Scalar> Run<'_, T> {
             notes: std::mem::take(notes),
         };
         drop(m);
-        Ok(Ok(Solution {
-            x,
-            report,
-            reorder: Reorder::None,
-            precond: self.given.precond,
-            blocks: None,
-            rcond: None,
-            device: DeviceChoice::Cpu,
-            warnings: Vec::new(),
-            candidates: Vec::new(),
-        }))
+        Ok(Ok(Solution { precond: self.given.precond, ..Solution::of(x, report) }))
     }
 
     /// One right-hand side, from x = 0.

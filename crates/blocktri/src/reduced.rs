@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::iterate::{columns, lockstep, ordered};
 use crate::method::{Krylov, Precision};
-use crate::options::{DeviceChoice, SolveOptions};
+use crate::options::SolveOptions;
 use crate::precondition::{singular_block, sweep_blocks};
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -83,15 +83,5 @@ pub(crate) fn solve<T: Scalar>(
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
     report.notes.splice(0..0, notes);
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond: given.precond,
-        blocks: Some(summary),
-        rcond: None,
-        device: DeviceChoice::Cpu,
-        warnings: Vec::new(),
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, precond: given.precond, blocks: Some(summary), ..Solution::of(x, report) })
 }

@@ -43,6 +43,23 @@ pub struct Solution<T> {
     pub candidates: Vec<Candidate>,
 }
 
+impl<T: Scalar> Solution<T> {
+    /// On the processor, in the given order, without preconditioner, blocks, condition number and warnings.
+    pub(crate) fn of(x: Mat<T>, report: SolveReport) -> Self {
+        Self {
+            x,
+            report,
+            reorder: Reorder::None,
+            precond: Precond::None,
+            blocks: None,
+            rcond: None,
+            device: DeviceChoice::Cpu,
+            warnings: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+}
+
 /// Solves A·X = B for the columns of `b`, n × nrhs.
 ///
 /// With `Method::Auto`: the cheapest of Thomas, tridiagonal LU, block LU, band LU (each in the given or the reverse

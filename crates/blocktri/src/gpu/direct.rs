@@ -15,7 +15,6 @@ use crate::direct::{Direct, blocks, partition_note, tridiagonal};
 use crate::error::Error;
 use crate::factors::{BlockSummary, transform};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::preconditioners::Precond;
 use crate::reordered::Transform;
 use crate::solve::Solution;
 use crate::solver::{order_asked, prepared};
@@ -120,17 +119,7 @@ fn direct_in_order<T: DeviceScalar>(
         bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
         notes,
     };
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond: Precond::None,
-        blocks: summary,
-        rcond: None,
-        device: place(device),
-        warnings,
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, blocks: summary, device: place(device), warnings, ..Solution::of(x, report) })
 }
 
 /// The report of a batch of one.

@@ -12,7 +12,6 @@ use crate::factors::BlockSummary;
 use crate::iterate::{blocks_of, merge, no_right_hand_side, ordered};
 use crate::method::BlockIteration;
 use crate::options::{HostBlocks, SolveOptions};
-use crate::preconditioners::Precond;
 use crate::solve::Solution;
 
 /// Jacobi or red–black sweeps on blocks of the pattern.
@@ -52,17 +51,7 @@ pub(super) fn hbisa<T: DeviceScalar>(
     report.times.solve = solving.elapsed();
     report.certificate = certify(a, Op::Identity, x.as_ref(), b);
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond: Precond::None,
-        blocks: Some(summary),
-        rcond: None,
-        device: place(device),
-        warnings: Vec::new(),
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, blocks: Some(summary), device: place(device), ..Solution::of(x, report) })
 }
 
 /// The processor's part.

@@ -87,17 +87,7 @@ pub(super) fn krylov<T: DeviceScalar>(
     }
     let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution {
-        x,
-        report,
-        reorder,
-        precond,
-        blocks: None,
-        rcond: None,
-        device: place(device),
-        warnings: Vec::new(),
-        candidates: Vec::new(),
-    })
+    Ok(Solution { reorder, precond, device: place(device), ..Solution::of(x, report) })
 }
 
 /// The preconditioner that the options ask for.

@@ -48,13 +48,13 @@ pub fn run(options: &Options) -> Result<()> {
     check(&["--package=blocktri-c"])
 }
 
-/// Checks the header and runs the examples with the library of the whole workspace, built with these features.
+/// Checks the header and runs the examples with the library as this selection of the workspace builds it.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_all(features: &str) -> Result<()> {
+pub fn run_all([workspace, features]: [&str; 2]) -> Result<()> {
     header(false)?;
-    check(&["--workspace", "--lib", features])
+    check(&[workspace, features, "--lib"])
 }
 
 /// The examples, with a library built so.

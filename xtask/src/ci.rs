@@ -23,21 +23,37 @@ struct Tally {
     failed: u64,
 }
 
-/// The command with a GPU; without one the README's first command builds it.
-const CUDA: &str = "--features=blocktri-cli/cuda";
+/// Everything there is: the command with a GPU, which the README's first command is built without, and the ranks of MPI. One selection for
+/// all steps that can have it, since another one is another build.
+fn workspace(ranks: bool) -> [&'static str; 2] {
+    ["--workspace", if ranks { "--features=blocktri-cli/cuda,bt-mpi/mpi" } else { "--features=blocktri-cli/cuda" }]
+}
 
 /// Runs all steps.
 pub fn run() -> Result<()> {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
+    let mut ranks = false;
+    steps.run("mpi", || {
+        ranks = mpi::is_there();
+        Ok(())
+    });
+    let all = workspace(ranks);
     steps.run("format", || must_succeed(&mut cargo(["fmt", "--all", "--", "--check"])));
     steps.run("clippy", || {
-        must_succeed(&mut cargo(["clippy", "--workspace", "--all-targets", CUDA, "--", "-D", "warnings"]))?;
+        must_succeed(cargo(["clippy", "--all-targets"]).args(all).args(["--", "-D", "warnings"]))?;
         must_succeed(&mut cargo(["clippy", "--package", "blocktri-cli", "--", "-D", "warnings"]))
     });
-    steps.run("test", || test(&mut tally));
-    steps.run("examples", examples);
-    steps.run("campaign", campaign);
+    steps.run("test", || test(all, &mut tally));
+    steps.run("ranks", || {
+        let mut counted = mpi::Counted::default();
+        let done = if ranks { mpi::over_ranks(&all, &mut counted) } else { Ok(()) };
+        tally.passed += counted.passed;
+        tally.failed += counted.failed;
+        done
+    });
+    steps.run("examples", || examples(all));
+    steps.run("campaign", || campaign(all));
     steps.run("docs", docs::check);
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).env("RUSTDOCFLAGS", "-D warnings")));
@@ -49,14 +65,7 @@ pub fn run() -> Result<()> {
         tally.failed += counted.failed;
         done
     });
-    steps.run("mpi", || {
-        let mut counted = mpi::Counted::default();
-        let done = mpi::run(&mut counted);
-        tally.passed += counted.passed;
-        tally.failed += counted.failed;
-        done
-    });
-    steps.run("c", || c::run_all(CUDA));
+    steps.run("c", || c::run_all(all));
     steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
 }
@@ -88,9 +97,9 @@ impl Steps {
 }
 
 /// `cargo test` of everything, doctests included, its output passed on line by line and counted.
-fn test(tally: &mut Tally) -> Result<()> {
-    let mut command = cargo(["test", "--workspace", CUDA, "--no-fail-fast"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo test")?;
+fn test(all: [&str; 2], tally: &mut Tally) -> Result<()> {
+    let mut command = cargo(["test", "--no-fail-fast"]);
+    let mut child = command.args(all).stdout(Stdio::piped()).spawn().context("cargo test")?;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line.context("output of cargo test")?;
@@ -121,8 +130,8 @@ fn count(line: &str, tally: &mut Tally) {
 }
 
 /// Every example of the facade, as `cargo test` has built it: each ends by checking a number.
-fn examples() -> Result<()> {
-    let made = programs(&mut cargo(["build", "--workspace", CUDA, "--examples"]))?;
+fn examples(all: [&str; 2]) -> Result<()> {
+    let made = programs(cargo(["build", "--examples"]).args(all))?;
     let mut facade: Vec<_> =
         made.into_iter().filter(|(target, _)| target.src_path.as_str().contains("crates/blocktri/examples")).collect();
     facade.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
@@ -134,8 +143,8 @@ fn examples() -> Result<()> {
 }
 
 /// A minute of the random campaign, by the program built with the features that the tests were.
-fn campaign() -> Result<()> {
-    let made = programs(&mut cargo(["build", "--workspace", CUDA, "--bins"]))?;
+fn campaign(all: [&str; 2]) -> Result<()> {
+    let made = programs(cargo(["build", "--bins"]).args(all))?;
     let program = made.into_iter().find(|(target, _)| target.name == "bt-campaign");
     let (_, program) = program.ok_or_else(|| Failure("bt-campaign is not among the programs built".into()))?;
     must_succeed(Command::new(program).arg("--cases=6000").current_dir(root()))

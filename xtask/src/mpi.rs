@@ -25,17 +25,25 @@ const LIMIT: Duration = Duration::from_secs(300);
 const LONG_LIMIT: Duration = Duration::from_secs(1200);
 const FEATURES: [&str; 4] = ["--package", "bt-mpi", "--features", "mpi"];
 
-/// Builds and runs; counts into `counted` what ran.
+/// Builds and runs all of it; counts into `counted` what ran.
+///
+/// # Errors
+/// When something does not build, pass, or end in time.
 pub fn run(counted: &mut Counted) -> Result<()> {
-    if missing().is_some() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
-        install();
-    }
-    if let Some(what) = missing() {
-        println!("skipped: there is no {what} ({} on Debian)", PACKAGES.join(", "));
+    if !is_there() {
         return Ok(());
     }
     must_succeed(&mut cargo(["clippy", "--all-targets"].into_iter().chain(FEATURES).chain(["--", "-D", "warnings"])))?;
-    let made = programs(&mut cargo(["test", "--no-run"].into_iter().chain(FEATURES)))?;
+    over_ranks(&FEATURES, counted)?;
+    counting(&mut cargo(["test"].into_iter().chain(FEATURES)), LONG_LIMIT, counted)
+}
+
+/// The suite under mpirun, with all numbers of ranks, as a build of this selection makes it.
+///
+/// # Errors
+/// As [`run`].
+pub fn over_ranks(selection: &[&str], counted: &mut Counted) -> Result<()> {
+    let made = programs(&mut cargo(["test", "--no-run"].into_iter().chain(selection.iter().copied())))?;
     let suite = made.into_iter().find(|(target, _)| target.name == "suite" && target.is_test());
     let (_, suite) = suite.ok_or_else(|| Failure("the suite is not among the programs built".into()))?;
     for ranks in RANKS {
@@ -43,7 +51,19 @@ pub fn run(counted: &mut Counted) -> Result<()> {
         command.args(["--allow-run-as-root", "--oversubscribe", "-n"]).arg(ranks.to_string()).arg(&suite);
         counting(&mut command, LIMIT, counted)?;
     }
-    counting(&mut cargo(["test"].into_iter().chain(FEATURES)), LONG_LIMIT, counted)
+    Ok(())
+}
+
+/// Whether there is what bt-mpi needs; in CI it is asked for first. What is missing is told.
+pub fn is_there() -> bool {
+    if missing().is_some() && std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+        install();
+    }
+    let missing = missing();
+    if let Some(what) = missing {
+        println!("skipped: there is no {what} ({} on Debian)", PACKAGES.join(", "));
+    }
+    missing.is_none()
 }
 
 /// What is not there, if anything is not.

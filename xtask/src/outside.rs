@@ -27,12 +27,11 @@ pub fn run(source: Source) -> Result<()> {
     if source == Source::Packages {
         package()?;
     }
-    // Both build into one folder: the second finds what the first has built.
-    let target = TempDir::new().context("a target folder")?;
     for scratch in [Scratch::Direct, Scratch::Facade] {
         let program = scratch.create(source)?;
+        program.compile_as_the_workspace_does()?;
         println!("$ cargo run   # {}", scratch.name());
-        must_succeed(program.cargo(&["run", "--quiet"]).env("CARGO_TARGET_DIR", target.path()))?;
+        must_succeed(program.cargo(&["run", "--quiet"]).env("CARGO_TARGET_DIR", root().join("target")))?;
     }
     Ok(())
 }
@@ -142,6 +141,15 @@ impl Scratch {
 }
 
 impl Program {
+    /// Gives it the workspace's profile, so that in one target folder it finds the dependencies from the registry built.
+    fn compile_as_the_workspace_does(&self) -> Result<()> {
+        let path = self.folder.path().join("Cargo.toml");
+        let mut manifest = fs::read_to_string(&path).context(path.display())?;
+        manifest.push_str("\n[profile.dev.package.\"*\"]\nopt-level = 2\ndebug = false\n");
+        manifest.extend(PUBLISHED.map(|name| format!("\n[profile.dev.package.{name}]\nopt-level = 0\n")));
+        fs::write(&path, manifest).context(path.display())
+    }
+
     /// A cargo command on it, in a target folder of its own.
     pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo(args.iter().copied());

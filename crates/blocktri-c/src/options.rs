@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use blocktri::{
-    Accuracy, Blocks, Factoring, Fallback, Method, Monitor, Precision, Precond, Progress, Refinement, Reorder,
-    SolveOptions,
+    Blocks, Fallback, Method, Monitor, Precision, Precond, Progress, Refinement, Reorder, Setting, SolveOptions,
 };
 use bt_formats::memory::{Limit, set_limit};
 
@@ -166,22 +165,25 @@ pub(crate) unsafe fn read(options: *const blocktri_options) -> Result<Options> {
         0 => Blocks::Detect,
         size => Blocks::Uniform(size),
     };
-    let factors = given.refine >= 0 || precision == Precision::Single;
-    if method.factoring().is_some() {
-        let refinement = usize::try_from(given.refine).map_or(Refinement::Auto, Refinement::Steps);
-        method = method.with_factoring(Factoring { precision, refinement });
-    } else if given.refine >= 0 || (factors && !matches!(method, Method::Krylov(_))) {
-        return Err(unfit(&method, "refine and precision are for direct methods"));
+    let precond = text("precond", given.precond)?.map(str::parse::<Precond>).transpose()?;
+    for (what, tolerance) in [("rtol", given.rtol), ("atol", given.atol)] {
+        if !tolerance.is_finite() {
+            return Err(Failure::argument(format!("{what} is {tolerance}")));
+        }
     }
-    if let Method::Krylov(krylov) = &mut method {
-        krylov.precision = precision;
-    }
-    method = iterative(method, &given)?;
-    if let Some(name) = text("precond", given.precond)? {
-        let precond: Precond = name.parse()?;
-        match &mut method {
-            Method::Krylov(krylov) => krylov.precond = precond,
-            _ => return Err(unfit(&method, "precond is for Krylov methods")),
+    let at_least_zero = |tolerance: f64| Some(tolerance).filter(|&t| t >= 0.0);
+    let iterations = Some(raw::size("max_iters", given.max_iters)?).filter(|&most| most > 0);
+    let refinement = usize::try_from(given.refine).ok().map(Refinement::Steps);
+    for (what, setting) in [
+        ("refine", refinement.map(Setting::Refinement)),
+        ("precond", precond.map(Setting::Precond)),
+        ("precision", Some(precision).filter(|p| *p != Precision::Working).map(Setting::Precision)),
+        ("rtol", at_least_zero(given.rtol).map(Setting::RelativeTolerance)),
+        ("atol", at_least_zero(given.atol).map(Setting::AbsoluteTolerance)),
+        ("max_iters", iterations.map(Setting::Iterations)),
+    ] {
+        if setting.is_some_and(|setting| !method.set(setting)) {
+            return Err(Failure::argument(format!("{what} is not read by method {method}")));
         }
     }
     let time_limit = match given.time_limit {
@@ -195,36 +197,6 @@ pub(crate) unsafe fn read(options: *const blocktri_options) -> Result<Options> {
         threads: raw::size("threads", given.threads)?,
         watch: Watch { call: given.monitor, context: given.monitor_context },
     })
-}
-
-/// Tolerances and limits, of methods that have them.
-fn iterative(method: Method, given: &blocktri_options) -> Result<Method> {
-    for (what, tolerance) in [("rtol", given.rtol), ("atol", given.atol)] {
-        if !tolerance.is_finite() {
-            return Err(Failure::argument(format!("{what} is {tolerance}")));
-        }
-    }
-    let max_iters = raw::size("max_iters", given.max_iters)?;
-    let Some(mut stop) = method.stop().copied() else {
-        if max_iters > 0 || given.atol >= 0.0 || (given.rtol >= 0.0 && !method.is_auto()) {
-            return Err(unfit(&method, "rtol, atol and max_iters are for iterative methods"));
-        }
-        return Ok(if given.rtol >= 0.0 { method.with_accuracy(Accuracy::Residual(given.rtol)) } else { method });
-    };
-    if given.rtol >= 0.0 {
-        stop.rtol = given.rtol;
-    }
-    if given.atol >= 0.0 {
-        stop.atol = given.atol;
-    }
-    if max_iters > 0 {
-        stop.max_iters = max_iters;
-    }
-    Ok(method.with_stop(stop))
-}
-
-fn unfit(method: &Method, why: &str) -> Failure {
-    Failure::argument(format!("{why}, not for {method}"))
 }
 
 /// One of a few values by its name.
@@ -334,9 +306,12 @@ mod tests {
             assert!(message.contains(expected), "{message}");
         };
         wrong(by(c"magic"), "unknown method 'magic'; there are");
-        wrong(blocktri_options { precond: c"ilut".as_ptr(), ..by(c"band-lu") }, "precond is for Krylov methods");
-        wrong(blocktri_options { max_iters: 3, ..by(c"band-lu") }, "for iterative methods, not for band-lu");
-        wrong(blocktri_options { refine: 1, ..by(c"cg") }, "for direct methods, not for cg");
+        wrong(
+            blocktri_options { precond: c"ilut".as_ptr(), ..by(c"band-lu") },
+            "precond is not read by method band-lu",
+        );
+        wrong(blocktri_options { max_iters: 3, ..by(c"band-lu") }, "max_iters is not read by method band-lu");
+        wrong(blocktri_options { refine: 1, ..by(c"cg") }, "refine is not read by method cg");
         wrong(blocktri_options { reorder: c"none of them".as_ptr(), ..by(c"auto") }, "one of none, rcm");
         wrong(blocktri_options { time_limit: -1.0, ..by(c"auto") }, "time_limit is -1");
         wrong(blocktri_options { rtol: f64::NAN, ..by(c"cg") }, "rtol is NaN");

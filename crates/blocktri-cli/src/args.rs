@@ -1,23 +1,28 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
 
+mod generate;
 pub mod method;
 mod queue;
 mod reproduce;
+mod values;
 
 use std::ffi::{OsStr, OsString};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use blocktri::{
-    Condition, DeviceChoice, Fallback, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions,
+    Condition, DeviceChoice, Fallback, HostBlocks, Local, Method, Precision, Precond, Reorder, SolveOptions, StopRule,
 };
 use bt_formats::memory::Limit;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use generate::*;
 pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
 pub use reproduce::ReproduceArgs;
+use values::{
+    count, device, host_blocks, iterations, local, method_name, precision, precond, relaxation, reorder, seconds, seed,
+    size, threads, tolerance,
+};
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]
@@ -266,7 +271,7 @@ impl SolveArgs {
     /// The options without the blocks, which need the matrix.
     pub fn solve_options(&self) -> SolveOptions {
         SolveOptions {
-            method: method::with_options(self),
+            method: method::with_settings(self),
             reorder: self.reorder,
             fallback: if self.fallback { Fallback::Stronger } else { Fallback::Never },
             device: self.device,
@@ -325,276 +330,6 @@ pub struct CalibrateArgs {
     pub reset: bool,
 }
 
-/// Options of `generate`.
-#[derive(Debug, Args)]
-#[command(
-    subcommand_value_name = "KIND",
-    subcommand_help_heading = "Kinds",
-    disable_help_subcommand = true,
-    after_help = "\
-Examples:
-  blocktri generate cloud --case Cloud16-100 -o cloud.mtx
-  blocktri generate poisson2d --nx 100 -o poisson.mtx
-  blocktri generate band-random --n 1000 --kl 4 --ku 2 --seed 7 -o band.mtx"
-)]
-pub struct GenerateArgs {
-    /// Kind of matrix.
-    #[command(subcommand)]
-    pub kind: Kind,
-}
-
-/// Where the matrix goes.
-#[derive(Debug, Args)]
-pub struct Target {
-    /// File to write (.mtx or .mtx.gz), atomically; - is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-/// Seed of a random matrix.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Seed {
-    /// Seed of the random numbers; the same seed gives the same file
-    #[arg(long, default_value = "1", value_parser = seed)]
-    pub seed: u64,
-}
-
-/// Kinds of matrices.
-#[derive(Debug, Subcommand)]
-pub enum Kind {
-    /// Cloud model of the HBISA paper: one of its ten cases, or a family of random resources
-    #[command(after_help = "\
-Examples:
-  blocktri generate cloud --case Cloud16-100 -o cloud.mtx
-  blocktri generate cloud --block-size 16 --levels 1000 --seed 3 -o cloud.mtx")]
-    Cloud(CloudArgs),
-    /// Generator Q of the cloud model
-    Queue(GenerateQueueArgs),
-    /// Tridiagonal Toeplitz matrix, or with --seed a random one
-    Tridiagonal(TridiagonalArgs),
-    /// Random band: entries uniform in (−1, 1)
-    BandRandom(BandRandomArgs),
-    /// Random block-tridiagonal matrix: entries uniform in (−1, 1)
-    BlockRandom(BlockRandomArgs),
-    /// Five-point Laplacian on an nx × ny grid
-    Poisson2d(Poisson2dArgs),
-    /// Seven-point Laplacian on an nx × ny × nz grid
-    Poisson3d(Poisson3dArgs),
-    /// Linear finite elements on the unit disk
-    PoissonDisk(DiskArgs),
-    /// Plane elasticity on the unit disk by linear finite elements, two unknowns a node
-    ElasticityDisk(ElasticityArgs),
-    /// 7-point stencil on 16 × 32 × 32 points, the size of edf
-    Edf(CopiesArgs),
-    /// Diffusion around two spheres with the pattern of flame2p3d80, values of our own
-    Flame(CopiesArgs),
-    /// Surrogate of epb3: its size and number of non-zeros, invented structure
-    Epb3(CopiesArgs),
-    /// −Δu + w·∇u on an nx × ny grid
-    ConvectionDiffusion(ConvectionArgs),
-}
-
-/// `generate cloud`.
-#[derive(Debug, Args)]
-pub struct CloudArgs {
-    /// Case of the paper, Cloud16-100 for example
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["block_size", "levels", "seed"],
-          required_unless_present = "block_size")]
-    pub case: Option<String>,
-    /// Variant of the case
-    #[arg(long, value_name = "V", default_value = "n", requires = "case")]
-    pub variant: VariantArg,
-    /// States of a level, the block size
-    #[arg(long, value_name = "K", requires = "levels", value_parser = count)]
-    pub block_size: Option<usize>,
-    /// Blocks
-    #[arg(long, value_name = "M", requires = "block_size", value_parser = count)]
-    pub levels: Option<usize>,
-    /// Seed of the random numbers [default: 1]
-    #[arg(long, requires = "block_size", value_parser = seed)]
-    pub seed: Option<u64>,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate tridiagonal`.
-#[derive(Debug, Args)]
-pub struct TridiagonalArgs {
-    /// Rows
-    #[arg(long, value_parser = count)]
-    pub n: usize,
-    /// Sub-diagonal
-    #[arg(long, default_value = "-1", allow_negative_numbers = true, value_parser = real)]
-    pub lower: f64,
-    /// Diagonal
-    #[arg(long, default_value = "2", allow_negative_numbers = true, value_parser = real)]
-    pub diag: f64,
-    /// Super-diagonal
-    #[arg(long, default_value = "-1", allow_negative_numbers = true, value_parser = real)]
-    pub upper: f64,
-    /// Random entries, uniform in (−1, 1), from this seed
-    #[arg(long, conflicts_with_all = ["lower", "diag", "upper"], value_parser = seed)]
-    pub seed: Option<u64>,
-    /// Added to each random diagonal entry: its sign times this multiple of the row's other moduli
-    #[arg(long, default_value = "0", requires = "seed", value_parser = tolerance)]
-    pub dominance: f64,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate band-random`.
-#[derive(Debug, Args)]
-pub struct BandRandomArgs {
-    /// Rows
-    #[arg(long, value_parser = count)]
-    pub n: usize,
-    /// Sub-diagonals
-    #[arg(long, value_parser = size)]
-    pub kl: usize,
-    /// Super-diagonals
-    #[arg(long, value_parser = size)]
-    pub ku: usize,
-    /// Probability of an entry off the diagonal
-    #[arg(long, default_value = "1", value_parser = probability)]
-    pub density: f64,
-    /// Added to each diagonal entry: its sign times this multiple of the row's other moduli
-    #[arg(long, default_value = "0", value_parser = tolerance)]
-    pub dominance: f64,
-    /// Seed.
-    #[command(flatten)]
-    pub seed: Seed,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate block-random`.
-#[derive(Debug, Args)]
-pub struct BlockRandomArgs {
-    /// Rows, for uniform blocks
-    #[arg(long, value_parser = count)]
-    pub n: Option<usize>,
-    /// Uniform block size (the last block is smaller when it does not divide n), or a file with one size a line
-    #[arg(long, value_name = "K|FILE")]
-    pub blocks: BlocksArg,
-    /// Probability of an entry in a diagonal block
-    #[arg(long, default_value = "1", value_parser = probability)]
-    pub density: f64,
-    /// Probability of an entry in a block beside it
-    #[arg(long, default_value = "1", value_parser = probability)]
-    pub coupling: f64,
-    /// Added to each diagonal entry: its sign times this multiple of the row's other moduli
-    #[arg(long, default_value = "0", value_parser = tolerance)]
-    pub dominance: f64,
-    /// Seed.
-    #[command(flatten)]
-    pub seed: Seed,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate poisson2d`.
-#[derive(Debug, Args)]
-pub struct Poisson2dArgs {
-    /// Grid points in x, the fastest index
-    #[arg(long, value_parser = count)]
-    pub nx: usize,
-    /// Grid points in y [default: nx]
-    #[arg(long, value_parser = count)]
-    pub ny: Option<usize>,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate poisson3d`.
-#[derive(Debug, Args)]
-pub struct Poisson3dArgs {
-    /// Grid points in x, the fastest index
-    #[arg(long, value_parser = count)]
-    pub nx: usize,
-    /// Grid points in y [default: nx]
-    #[arg(long, value_parser = count)]
-    pub ny: Option<usize>,
-    /// Grid points in z [default: nx]
-    #[arg(long, value_parser = count)]
-    pub nz: Option<usize>,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate poisson-disk`.
-#[derive(Debug, Args)]
-pub struct DiskArgs {
-    /// Unknowns, 7 at least
-    #[arg(long, value_parser = count)]
-    pub n: usize,
-    /// Where the load of e^x·(1 + sin 3y + xy) goes
-    #[arg(long, value_name = "FILE")]
-    pub rhs: Option<PathBuf>,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate elasticity-disk`.
-#[derive(Debug, Args)]
-pub struct ElasticityArgs {
-    /// Unknowns, two a node: an even number, 14 at least
-    #[arg(long, value_parser = count)]
-    pub n: usize,
-    /// What is plane
-    #[arg(long, value_name = "P", default_value = "strain")]
-    pub plane: PlaneArg,
-    /// Poisson's ratio, between −1 and 1/2; Young's modulus is 1
-    #[arg(long, value_name = "NU", default_value = "0.3", allow_negative_numbers = true, value_parser = real)]
-    pub nu: f64,
-    /// Where the load goes: (f(x, y), f(y, x)) with f = e^x·(1 + sin 3y + xy)
-    #[arg(long, value_name = "FILE")]
-    pub rhs: Option<PathBuf>,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate edf`, `flame`, `epb3`.
-#[derive(Debug, Args)]
-pub struct CopiesArgs {
-    /// Copies along the diagonal
-    #[arg(long, default_value = "1", value_parser = count)]
-    pub copies: usize,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
-/// `generate convection-diffusion`.
-#[derive(Debug, Args)]
-pub struct ConvectionArgs {
-    /// Grid points in x, the fastest index
-    #[arg(long, value_parser = count)]
-    pub nx: usize,
-    /// Grid points in y [default: nx]
-    #[arg(long, value_parser = count)]
-    pub ny: Option<usize>,
-    /// Cell Péclet number |w|·h/ε: above 2, central differences lose the M-matrix property
-    #[arg(long, default_value = "1", value_parser = tolerance)]
-    pub peclet: f64,
-    /// Direction of the wind, degrees from the x axis
-    #[arg(long, default_value = "45", allow_negative_numbers = true, value_parser = real)]
-    pub angle: f64,
-    /// Differences for the first derivatives
-    #[arg(long, default_value = "upwind")]
-    pub scheme: Scheme,
-    /// Where it goes.
-    #[command(flatten)]
-    pub target: Target,
-}
-
 /// When the hbisa methods stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stop {
@@ -604,36 +339,13 @@ pub enum Stop {
     Update,
 }
 
-/// Variants of the ten cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VariantArg {
-    /// Noise on the rates, and a modified corner at every fifth level
-    N,
-    /// Without noise
-    S,
-    /// Without noise and corners: an M-matrix
-    M,
-    /// Rates of Eq. (8), which cannot be known
-    #[value(hide = true)]
-    Eq8,
-}
-
-/// Differences for a first derivative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scheme {
-    /// One-sided, against the wind: an M-matrix for any Péclet number
-    Upwind,
-    /// Central, second order
-    Central,
-}
-
-/// What is plane in an elastic body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PlaneArg {
-    /// The strain: a long cylinder
-    Strain,
-    /// The stress: a thin plate
-    Stress,
+impl Stop {
+    fn rule(self) -> StopRule {
+        match self {
+            Self::Residual => StopRule::Residual,
+            Self::Update => StopRule::Update,
+        }
+    }
 }
 
 /// A uniform block size, or a file of sizes.
@@ -655,111 +367,6 @@ impl FromStr for BlocksArg {
     }
 }
 
-fn device(text: &str) -> Result<DeviceChoice, String> {
-    match text.split_once(':') {
-        None if text == "cpu" => Ok(DeviceChoice::Cpu),
-        None if text == "auto" => Ok(DeviceChoice::Auto),
-        None if text == "gpu" => Ok(DeviceChoice::Gpu(0)),
-        Some(("gpu", index)) => {
-            index.parse().map(DeviceChoice::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
-        }
-        _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …".into()),
-    }
-}
-
-/// A place by name: what `--device auto` weighs is one system.
-fn cpu_or_gpu(text: &str) -> Result<DeviceChoice, String> {
-    match device(text) {
-        Ok(DeviceChoice::Auto) | Err(_) if !text.starts_with("gpu:") => {
-            Err("devices: cpu, gpu, gpu:0, gpu:1, …".into())
-        }
-        other => other,
-    }
-}
-
-fn host_blocks(text: &str) -> Result<HostBlocks, String> {
-    match text {
-        "none" => Ok(HostBlocks::None),
-        "measured" => Ok(HostBlocks::Measured),
-        _ => size(text).map(HostBlocks::Count).map_err(|_| "none, measured or a number of blocks is needed".into()),
-    }
-}
-
-fn method_name() -> impl TypedValueParser<Value = Method> {
-    let names = Method::all().into_iter().map(|m| PossibleValue::new(m.name()).help(method::summary(&m)));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Method>())
-}
-
-fn precond() -> impl TypedValueParser<Value = Precond> {
-    PossibleValuesParser::new(Precond::all().iter().map(Precond::name)).try_map(|name| name.parse::<Precond>())
-}
-
-fn precision() -> impl TypedValueParser<Value = Precision> {
-    PossibleValuesParser::new(Precision::ALL.map(Precision::name))
-        .try_map(|name| Precision::ALL.into_iter().find(|p| p.name() == name).ok_or("unknown precision"))
-}
-
-fn local() -> impl TypedValueParser<Value = Local> {
-    PossibleValuesParser::new(Local::all().iter().map(Local::name))
-        .try_map(|name| Local::all().into_iter().find(|l| l.name() == name).ok_or("unknown local solver"))
-}
-
-fn reorder() -> impl TypedValueParser<Value = Reorder> {
-    PossibleValuesParser::new(Reorder::ALL.map(Reorder::name))
-        .try_map(|name| Reorder::ALL.into_iter().find(|r| r.name() == name).ok_or("unknown reordering"))
-}
-
-/// Rows, columns and entries at most: indices are 32-bit. Nothing that is counted in them can be more.
-const MOST: usize = u32::MAX as usize - 1;
-
-fn whole(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|n| range.contains(n))
-        .ok_or_else(|| format!("a whole number from {} to {} is needed", range.start(), range.end()))
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    whole(text, 1..=MOST)
-}
-
-/// A number of things that may be none.
-fn size(text: &str) -> Result<usize, String> {
-    whole(text, 0..=MOST)
-}
-
-fn iterations(text: &str) -> Result<usize, String> {
-    whole(text, 0..=1_000_000_000_000_000)
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    whole(text, 1..=1024)
-}
-
-fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", u64::MAX))
-}
-
-fn real(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or_else(|| "a finite number is needed".into())
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    real(text).ok().filter(|&x| x >= 0.0).ok_or_else(|| "a finite number of at least 0 is needed".into())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    real(text).ok().filter(|&x| x > 0.0).ok_or_else(|| "a positive number of seconds is needed".into())
-}
-
-fn relaxation(text: &str) -> Result<f64, String> {
-    real(text).ok().filter(|&x| x > 0.0 && x < 2.0).ok_or_else(|| "a number between 0 and 2 is needed".into())
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    real(text).ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "a number from 0 to 1 is needed".into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -771,27 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_devices_parse() {
+    fn blocks_are_a_size_or_a_file() {
         assert_eq!("16".parse(), Ok(BlocksArg::Uniform(16)));
         assert_eq!("sizes.txt".parse(), Ok(BlocksArg::File("sizes.txt".into())));
         assert!("0".parse::<BlocksArg>().is_err());
         assert!("99999999999999999999999".parse::<BlocksArg>().is_err());
-        assert_eq!(device("gpu:3"), Ok(DeviceChoice::Gpu(3)));
-        assert!(device("gpu:x").is_err() && device("tpu").is_err());
-        assert_eq!(cpu_or_gpu("gpu:1"), Ok(DeviceChoice::Gpu(1)));
-        assert_eq!(cpu_or_gpu("cpu"), Ok(DeviceChoice::Cpu));
-        assert!(cpu_or_gpu("auto").is_err() && cpu_or_gpu("gpu:x").is_err());
-        assert_eq!(host_blocks("3"), Ok(HostBlocks::Count(3)));
-        assert_eq!(host_blocks("measured"), Ok(HostBlocks::Measured));
-        assert!(host_blocks("-1").is_err() && host_blocks("all").is_err());
-    }
-
-    #[test]
-    fn numbers_out_of_range_are_told_the_range() {
-        assert_eq!(size("18446744073709551615").unwrap_err(), "a whole number from 0 to 4294967294 is needed");
-        assert_eq!(count("0").unwrap_err(), "a whole number from 1 to 4294967294 is needed");
-        assert_eq!((size("0"), count("4294967294")), (Ok(0), Ok(4_294_967_294)));
-        assert!(seed("-1").is_err() && iterations("18446744073709551615").is_err() && threads("1025").is_err());
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! The registry of direct methods: one row each. To add one takes its variant and its row here, the method itself in `bt-direct`, and
 //! its tests.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
 use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, NoPivotLu,
+    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, Given, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
     SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
-    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, LinearOperator, Matrix, Monitor, Note, Partition,
-    Scalar, Tridiagonal,
+    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Note, Partition, Scalar,
+    Tridiagonal,
 };
 use faer::Mat;
 
@@ -278,7 +279,7 @@ pub(crate) const IN_SINGLE: [Direct; 5] =
 
 /// A matrix as it is factored, in the order of the method.
 pub(crate) struct Problem<'a, T: Scalar> {
-    pub work: &'a Csr<T>,
+    pub work: Given<'a, T>,
     pub method: Direct,
     pub blocks: &'a Blocks,
     /// Whether the order is the one given, which given blocks belong to.
@@ -315,17 +316,19 @@ impl<T: Scalar> Problem<'_, T> {
     pub fn factor(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
         match self.method {
             Direct::Diagonal => {
-                let made = Diagonal::new(self.work).map_err(|e| self.wrong_structure(e, "diagonal"))?;
-                Ok(Made::new(made, self.work.bytes()))
+                let a = self.work.csr()?;
+                let made = Diagonal::new(&a).map_err(|e| self.wrong_structure(e, "diagonal"))?;
+                Ok(Made::new(made, a.bytes()))
             }
             Direct::Triangular => {
-                let made = PermutedTriangular::new(self.work).map_err(|e| self.wrong_structure(e, "triangular"))?;
-                Ok(Made::new(made, self.work.bytes()))
+                let a = self.work.csr()?;
+                let made = PermutedTriangular::new(&a).map_err(|e| self.wrong_structure(e, "triangular"))?;
+                Ok(Made::new(made, a.bytes()))
             }
             Direct::Thomas => {
                 let t = self.tridiagonal()?;
                 let bytes = t.bytes();
-                Ok(Made::new(Thomas::from_tridiagonal(t)?, bytes))
+                Ok(Made::new(Thomas::from_tridiagonal(t.into_owned())?, bytes))
             }
             Direct::TridiagonalLu => {
                 let t = self.tridiagonal()?;
@@ -344,8 +347,8 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
             }
             Direct::PeriodicLu => {
-                let a =
-                    Cyclic::from_csr(self.work).map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
+                let a = Cyclic::from_csr(&*self.work.csr()?)
+                    .map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
                 Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::TridiagonalSpike { interior, partitions } => {
@@ -382,17 +385,21 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
             Direct::BandLu => self.band_lu(monitor),
             Direct::BandLuNoPivot => {
-                let band = Band::from_csr(self.work)?;
+                let band = self.band()?;
                 Ok(Made::new(BandLuNoPivot::with_monitor(&band, None, monitor)?, band.bytes()))
             }
             Direct::BandCholesky => {
-                let band = Band::from_csr(self.work)?;
+                let band = self.band()?;
                 Ok(Made::new(BandCholesky::with_monitor(&band, monitor)?, band.bytes()))
             }
             Direct::SparseCholesky => {
-                Ok(Made::new(SparseCholesky::with_monitor(self.work, monitor)?, self.work.bytes()))
+                let a = self.work.csr()?;
+                Ok(Made::new(SparseCholesky::with_monitor(&a, monitor)?, a.bytes()))
             }
-            Direct::SparseLdl => Ok(Made::new(SparseLdl::with_monitor(self.work, monitor)?, self.work.bytes())),
+            Direct::SparseLdl => {
+                let a = self.work.csr()?;
+                Ok(Made::new(SparseLdl::with_monitor(&a, monitor)?, a.bytes()))
+            }
             Direct::SparseLu => self.sparse_lu(monitor),
             Direct::DenseLu => self.dense_lu(monitor),
             Direct::DenseLuDoubled => {
@@ -424,20 +431,18 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn block_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let partition = partition(self.work, self.blocks, self.identity)?;
-        ask_for_blocks::<T>(&partition, self.method)?;
-        let layout = BlockLu::<T>::layout(&partition);
-        let a = BlockTridiagonal::from_csr(self.work, partition, layout)?;
+        let a = self.blocks_for(BlockLu::<T>::layout)?;
         Ok(Made::new(BlockLu::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
     }
 
     fn band_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let band = Band::from_csr(self.work)?;
+        let band = self.band()?;
         Ok(Made::new(BandLu::with_monitor(&band, monitor)?, band.bytes()))
     }
 
     fn sparse_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        Ok(Made::new(SparseLu::with_monitor(self.work, monitor)?, self.work.bytes()))
+        let a = self.work.csr()?;
+        Ok(Made::new(SparseLu::with_monitor(&a, monitor)?, a.bytes()))
     }
 
     fn dense_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
@@ -484,7 +489,7 @@ impl<T: Scalar> Problem<'_, T> {
             let notes = spike_notes(&spike.report());
             return Ok(Made::new(spike, a.bytes()).on(a.partition()).noted(notes));
         }
-        let band = Band::from_csr(self.work)?;
+        let band = self.band()?;
         // The polyalgorithm tells its choice and reason in its report.
         let spike = if polyalgorithm {
             Spike::auto(&band, rayon::current_num_threads())?
@@ -495,8 +500,18 @@ impl<T: Scalar> Problem<'_, T> {
         Ok(Made::new(spike, band.bytes()).noted(notes))
     }
 
-    fn tridiagonal(&self) -> Result<Tridiagonal<T>, Error> {
-        tridiagonal(self.work, self.method)
+    fn tridiagonal(&self) -> Result<Cow<'_, Tridiagonal<T>>, Error> {
+        match self.work {
+            Given::Tridiagonal(a) => Ok(Cow::Borrowed(a)),
+            other => Ok(Cow::Owned(tridiagonal(&*other.csr()?, self.method)?)),
+        }
+    }
+
+    fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
+        match self.work {
+            Given::Band(a) => Ok(Cow::Borrowed(a)),
+            other => Ok(Cow::Owned(Band::from_csr(&*other.csr()?)?)),
+        }
     }
 
     /// What another method is for.
@@ -511,25 +526,42 @@ impl<T: Scalar> Problem<'_, T> {
         }
     }
 
-    fn blocks(&self) -> Result<BlockTridiagonal<T>, Error> {
-        blocks(self.work, self.method, self.blocks, self.identity)
+    fn blocks(&self) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
+        self.blocks_for(|_| HybridLayout::default())
+    }
+
+    /// In blocks stored as `layout` says, unless they are given.
+    fn blocks_for(&self, layout: impl Fn(&Partition) -> HybridLayout) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
+        if let Given::Blocks(a) = self.work {
+            ask_for_blocks::<T>(a.partition(), self.method)?;
+            return Ok(Cow::Borrowed(a));
+        }
+        let a = self.work.csr()?;
+        let partition = partition(&a, self.blocks, self.identity)?;
+        ask_for_blocks::<T>(&partition, self.method)?;
+        let layout = layout(&partition);
+        Ok(Cow::Owned(BlockTridiagonal::from_csr(&a, partition, layout)?))
     }
 
     /// A with all its zeros.
     fn dense(&self) -> Result<Mat<T>, Error> {
         /// 8 GiB of f64.
         const MAX_VALUES: f64 = 1e9;
-        let (n, method) = (self.work.nrows(), self.method);
+        let (n, method) = (self.n(), self.method);
         if (n as f64).powi(2) > MAX_VALUES {
             let message =
                 format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
             return Err(Error::Usage { message });
         }
-        Ok(self.work.to_dense())
+        Ok(self.work.csr()?.to_dense())
     }
 
     fn dense_bytes(&self) -> usize {
-        self.work.nrows() * self.work.nrows() * size_of::<T>()
+        self.n() * self.n() * size_of::<T>()
+    }
+
+    fn n(&self) -> usize {
+        self.work.shape().0
     }
 }
 

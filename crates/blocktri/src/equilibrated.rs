@@ -13,7 +13,7 @@ use crate::direct::{Direct, Family, Needs};
 use crate::reordered::Scaling;
 
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
-const SPREAD: f64 = (1u64 << 16) as f64;
+pub(crate) const SPREAD: f64 = (1u64 << 16) as f64;
 
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.

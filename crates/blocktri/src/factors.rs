@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{FactorError, Lowered, SingularKind, Singularity};
+use bt_direct::{FactorError, Given, Lowered, SingularKind, Singularity};
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
@@ -18,7 +18,7 @@ use crate::equilibrated;
 use crate::error::Error;
 use crate::memory::ask_for;
 use crate::method::{Method, Precision};
-use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, plan};
 use crate::reordered::{Factors, Reordered, Transform};
 use crate::verdict::doubtful;
@@ -134,20 +134,23 @@ impl<T: Scalar> Factored<T> {
     /// Whether `a`, which has the pattern of the matrix that was factored, can take its place in these factors, and become what factors
     /// made anew would be.
     pub fn can_take(&self, a: &Csr<T>) -> bool {
-        // These look at the values before they choose partitions or give up their butterflies, and tell of it in notes.
-        let chooses = matches!(
-            self.method,
-            Direct::Spike { .. } | Direct::SpikeTruncated { .. } | Direct::BlockRbt { .. } | Direct::Rbt { .. }
-        );
         self.precision == Precision::Working
-            && !chooses
+            && !self.chooses_by_values()
             && !self.factors.is_scaled()
             && (self.method.row().needs == Needs::Nothing || check_hermitian(a).is_ok())
             && equilibrated::scaling(a, self.method).is_none()
     }
 
+    /// Whether the method looks at the values before it chooses partitions or gives up its butterflies, and tells of it in notes.
+    pub fn chooses_by_values(&self) -> bool {
+        matches!(
+            self.method,
+            Direct::Spike { .. } | Direct::SpikeTruncated { .. } | Direct::BlockRbt { .. } | Direct::Rbt { .. }
+        )
+    }
+
     /// Factors new values in the same memory. After an error the factors are void, and the estimates still those of the values before.
-    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+    pub fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
         self.factors.refactor(a, monitor)?;
         (self.rcond, self.scaled_rcond) = (OnceLock::new(), OnceLock::new());
         Ok(())
@@ -322,7 +325,8 @@ fn in_single(
     monitor: &mut dyn Monitor,
 ) -> Result<Made<f32>, Error> {
     ask_for(work, method)?;
-    Problem { work, method, blocks: &options.blocks, identity, device: options.device }.factor_in_single(monitor)
+    let problem = Problem { work: work.into(), method, blocks: &options.blocks, identity, device: options.device };
+    problem.factor_in_single(monitor)
 }
 
 /// Factors the matrix as it stands.
@@ -338,7 +342,18 @@ pub(crate) fn factor_in_order<T: Scalar>(
         check_hermitian(work)?;
     }
     ask_for(work, method)?;
-    let problem = Problem { work, method, blocks: &options.blocks, identity, device: options.device };
+    let problem = Problem { work: work.into(), method, blocks: &options.blocks, identity, device: options.device };
+    Ok(Factored::new(problem.factor(monitor)?, method))
+}
+
+/// Factors a matrix in the format that it was given in.
+pub(crate) fn factor_in_format<T: Scalar>(
+    work: Given<'_, T>,
+    method: Direct,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let problem = Problem { work, method, blocks: &options.blocks, identity: true, device: DeviceChoice::Cpu };
     Ok(Factored::new(problem.factor(monitor)?, method))
 }
 

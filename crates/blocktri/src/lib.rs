@@ -12,6 +12,7 @@ mod equilibrated;
 mod error;
 mod factors;
 mod gpu;
+mod held;
 #[cfg(not(test))]
 #[doc(hidden)]
 pub mod instances;
@@ -26,6 +27,7 @@ mod probe;
 mod reduced;
 mod reordered;
 mod rows;
+mod setting;
 mod solve;
 mod solver;
 mod unit;
@@ -40,7 +42,7 @@ pub use any::{
 };
 pub use bt_direct::spike::TridiagonalSolver;
 pub use bt_direct::{
-    FactorError, Factorization, Inertia, LogDet, Place, RbtOptions, Refinement, SelectedInverse, SingularKind,
+    FactorError, Factorization, Given, Inertia, LogDet, Place, RbtOptions, Refinement, SelectedInverse, SingularKind,
     Singularity,
 };
 pub use bt_formats::{
@@ -62,5 +64,6 @@ pub use options::{Blocks, Condition, DeviceChoice, Fallback, HostBlocks, Reorder
 pub use plan::Candidate;
 pub use precondition::precondition;
 pub use preconditioners::{CentralBand, Local, Precond};
+pub use setting::Setting;
 pub use solve::{Solution, solve};
 pub use solver::Solver;

@@ -30,6 +30,7 @@ use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::partition;
+use crate::held::Format;
 use crate::memory::{bytes_of, bytes_of_blocks};
 use crate::method::{Krylov, KrylovMethod, Method};
 use crate::options::{Blocks, Reorder};
@@ -173,6 +174,59 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     Ok(list.finish(order))
 }
 
+/// Ranks the methods for a format as it stands.
+pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
+    let (machine, matrix) = (Machine::here(), format.as_matrix());
+    let (n, nnz) = (matrix.nrows(), matrix.nnz());
+    let mut candidates = Vec::new();
+    let mut push = |method: Direct, work: Work, bytes: u64, structure: String| {
+        let (seconds, refused) = (machine.seconds::<T>(nnz, &work), refusal(bytes, memory::allowed));
+        let (method, reorder) = (method.into(), Reorder::None);
+        candidates.push(Candidate { method, reorder, work, seconds, bytes, structure, refused });
+    };
+    match format {
+        Format::Tridiagonal(_) => {
+            let method = if format.is_dominant() { Direct::Thomas } else { Direct::TridiagonalLu };
+            push(method, tridiagonal_work::<T>(n), 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
+        }
+        Format::Band(a) => {
+            let (kl, ku) = (a.kl(), a.ku());
+            let upper = if format.is_dominant() { ku } else { kl + ku };
+            let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
+            let structure = format!("{kl} sub- and {ku} super-diagonals");
+            push(Direct::BandLu, band_work::<T>(n, (kl, ku), upper), bytes(Direct::BandLu), structure);
+            if kl == ku && format.is_definite_band() {
+                let structure = format!("{kl} sub-diagonals, Hermitian");
+                push(Direct::BandCholesky, half_band_work::<T>(n, kl), bytes(Direct::BandCholesky), structure);
+            }
+        }
+        Format::Blocks(a) => {
+            let partition = a.partition();
+            let (min, max) = partition.min_max_size();
+            let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
+            let bytes = bytes_of_blocks::<T>(partition, Direct::BlockLu);
+            push(Direct::BlockLu, block_work::<T>(partition), bytes, structure);
+        }
+    }
+    ranked(candidates, None)
+}
+
+/// A plan of these.
+fn ranked(mut candidates: Vec<Candidate>, rcm: Option<Permutation>) -> Plan {
+    candidates.sort_by(|a, b| {
+        let refused = a.refused.is_some().cmp(&b.refused.is_some());
+        refused.then(a.seconds.total_cmp(&b.seconds))
+    });
+    Plan { candidates, rcm, before_orders: None }
+}
+
+/// Why so many bytes are too many, where they are.
+fn refusal(bytes: u64, allowed: impl FnOnce() -> Option<u64>) -> Option<String> {
+    let allowed = if bytes < memory::SMALL { None } else { allowed() };
+    let allowed = allowed.filter(|allowed| bytes > *allowed)?;
+    Some(format!("no more than {} may be taken", memory::in_words(allowed)))
+}
+
 /// Candidates while they are gathered.
 struct List<'a, T: Scalar> {
     a: &'a Csr<T>,
@@ -193,12 +247,7 @@ impl<'a, T: Scalar> List<'a, T> {
     }
 
     fn finish(self, rcm: Option<Permutation>) -> Plan {
-        let mut candidates = self.candidates;
-        candidates.sort_by(|a, b| {
-            let refused = a.refused.is_some().cmp(&b.refused.is_some());
-            refused.then(a.seconds.total_cmp(&b.seconds))
-        });
-        Plan { candidates, rcm, before_orders: None }
+        ranked(self.candidates, rcm)
     }
 
     /// Least seconds of the iteration, if there is one.
@@ -222,10 +271,7 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push(&mut self, method: impl Into<Method>, reorder: Reorder, work: Work, bytes: u64, structure: String) {
         let seconds = self.seconds(&work);
-        let allowed = if bytes < memory::SMALL { None } else { *self.allowed.get_or_init(memory::allowed) };
-        let refused = allowed
-            .filter(|allowed| bytes > *allowed)
-            .map(|allowed| format!("no more than {} may be taken", memory::in_words(allowed)));
+        let refused = refusal(bytes, || *self.allowed.get_or_init(memory::allowed));
         self.candidates.push(Candidate { method: method.into(), reorder, work, seconds, bytes, structure, refused });
     }
 

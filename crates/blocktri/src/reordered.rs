@@ -144,11 +144,11 @@ impl<T: Scalar> Factors<T> {
 
 impl<T: Scalar> Factors<T> {
     /// New values for A, which is scaled neither before nor now, with errors that name their places in A.
-    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+    pub fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
         match self {
-            Self::Plain(factors) => Ok(factors.refactor(Given::Csr(a), monitor)?),
+            Self::Plain(factors) => Ok(factors.refactor(a, monitor)?),
             Self::Behind(factors) => {
-                let done = factors.refactor(Given::Csr(a), monitor);
+                let done = factors.refactor(a, monitor);
                 done.map_err(|e| factors.transform.in_given_order(e.into()))
             }
         }

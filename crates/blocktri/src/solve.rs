@@ -1,5 +1,6 @@
 //! One call: check, go to the device or the processor, solve, certify.
 
+use bt_direct::Given;
 use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, Outcome, Scalar, SolveReport};
 use bt_iter::Sweep;
 use faer::{Mat, MatRef};
@@ -66,6 +67,9 @@ impl<T: Scalar> Solution<T> {
 /// Cuthill–McKee order) and sparse LU by counted operations; the answer is refined and its backward error computed from
 /// A; when that is not at rounding level the next stronger method is taken. The notes say all of it.
 ///
+/// A is given by compressed rows, or as [`Tridiagonal`](crate::Tridiagonal), [`Band`](crate::Band) or
+/// [`BlockTridiagonal`](crate::BlockTridiagonal), which direct methods and `auto` factor as they stand (see [`Solver::new`]).
+///
 /// # Errors
 /// [`Error::Input`] when A is not square, empty, not finite or does not match B; [`Error::Singular`] with the place;
 /// [`Error::Factor`] when the method asked for cannot factor this matrix; [`Error::Usage`] on options that contradict
@@ -73,15 +77,31 @@ impl<T: Scalar> Solution<T> {
 ///
 /// # Example
 /// ```
-/// use blocktri::{Csr, Outcome, SolveOptions, faer::mat, solve};
+/// use blocktri::{Csr, Outcome, SolveOptions, Tridiagonal, faer::mat, solve};
 /// let a = Csr::from_dense(mat![[0.0, 2.0], [1.0, 0.0]].as_ref())?;
 /// let b = mat![[2.0], [3.0]];
 /// let answer = solve(&a, b.as_ref(), &SolveOptions::default(), &mut ())?;
 /// assert_eq!(answer.report.outcome, Outcome::Converged);
 /// assert_eq!((answer.x[(0, 0)], answer.x[(1, 0)]), (3.0, 1.0));
+///
+/// let a = Tridiagonal::new(vec![0.0, 1.0], vec![2.0, 4.0], vec![1.0, 0.0])?;
+/// let answer = solve(&a, mat![[3.0], [5.0]].as_ref(), &SolveOptions::default(), &mut ())?;
+/// assert_eq!((answer.x[(0, 0)], answer.x[(1, 0)]), (1.0, 1.0));
 /// # Ok::<(), blocktri::Error>(())
 /// ```
-pub fn solve<T: Scalar>(
+pub fn solve<'a, T: Scalar>(
+    a: impl Into<Given<'a, T>>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    match a.into() {
+        Given::Csr(a) => solve_rows(a, b, options, monitor),
+        other => solve_format(other, b, options, monitor),
+    }
+}
+
+fn solve_rows<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     options: &SolveOptions,
@@ -89,13 +109,31 @@ pub fn solve<T: Scalar>(
 ) -> Result<Solution<T>, Error> {
     check_matrix(a)?;
     check_shares(options)?;
-    let b = check_rhs(a, b)?;
+    let b = check_rhs(a.nrows(), b)?;
     match options.time_limit {
         Some(limit) => {
             within(limit, (a, b.as_ref()), options, monitor, |options, monitor| solve_checked(a, &b, options, monitor))
         }
         None => solve_checked(a, &b, options, monitor),
     }
+}
+
+/// In the format given, where that is the whole of it; by rows where the answer, or the matrix, is in doubt.
+fn solve_format<T: Scalar>(
+    a: Given<'_, T>,
+    b: MatRef<'_, T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    if options.time_limit.is_none()
+        && let Some(solver) = Solver::in_format(a, options, monitor)?
+    {
+        let answer = solver.solve(b)?;
+        if !options.method.is_auto() || (answer.report.outcome == Outcome::Converged && !solver.is_doubtful()) {
+            return Ok(answer);
+        }
+    }
+    solve_rows(&*a.csr()?, b, options, monitor)
 }
 
 fn solve_checked<T: Scalar>(
@@ -212,14 +250,10 @@ pub(crate) fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
 }
 
 /// Checks the right-hand sides and gives them contiguous columns.
-pub(crate) fn check_rhs<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
-    if b.nrows() != a.nrows() {
-        return Err(InputError::DimensionMismatch {
-            what: "rows of the right-hand side",
-            expected: a.nrows(),
-            found: b.nrows(),
-        }
-        .into());
+pub(crate) fn check_rhs<T: Scalar>(n: usize, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
+    if b.nrows() != n {
+        let (what, found) = ("rows of the right-hand side", b.nrows());
+        return Err(InputError::DimensionMismatch { what, expected: n, found }.into());
     }
     if b.ncols() == 0 {
         return Err(Error::Usage { message: "there is no right-hand side".into() });

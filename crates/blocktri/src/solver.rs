@@ -13,19 +13,20 @@ use bt_direct::{
 use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, LinearOperator, Matrix, Monitor,
-    Note, Op, Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, Matrix, Monitor, Note, Op,
+    Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
 use crate::auto::{Ordered, automatic, planned};
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::{Factored, check_precision, factor, matching, transform};
+use crate::factors::{Factored, check_precision, factor, factor_in_format, matching, transform};
+use crate::held::{Format, Held};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, Plan};
+use crate::plan::{Candidate, Depth, Plan, choice, plan_of_format};
 use crate::preconditioners::Precond;
 use crate::reordered::Factors;
 use crate::rows::refine_worst;
@@ -49,7 +50,7 @@ use crate::zeros::{set_unreached, set_unresolved};
 /// # Ok::<(), blocktri::Error>(())
 /// ```
 pub struct Solver<T: Scalar> {
-    a: Csr<T>,
+    a: Held<T>,
     pub(crate) factored: Factored<T>,
     factoring: Factoring,
     options: SolveOptions,
@@ -76,9 +77,77 @@ pub(crate) struct Planned<T: Scalar> {
 impl<T: Scalar> Solver<T> {
     /// Chooses (with `Method::Auto`) and factors.
     ///
+    /// A may be compressed rows, or a [`Tridiagonal`](bt_formats::Tridiagonal), a [`Band`](bt_formats::Band) or a
+    /// [`BlockTridiagonal`]. Those are factored, multiplied and kept as they stand by methods for their format, which is where `auto` looks
+    /// then; it and all other methods make rows of them where no such method will do: with another order, blocks of another size, lines
+    /// in units far apart, where a pivot is missing.
+    ///
     /// # Errors
     /// As [`solve`](crate::solve()); [`Error::Usage`] for an iterative method, which has no factors.
-    pub fn new(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
+    ///
+    /// # Example
+    /// ```
+    /// use blocktri::{SolveOptions, Solver, Tridiagonal, faer::mat};
+    /// let a = Tridiagonal::new(vec![0.0, -1.0, -1.0], vec![2.0; 3], vec![-1.0, -1.0, 0.0])?;
+    /// let solver = Solver::new(&a, &SolveOptions::default(), &mut ())?;
+    /// assert_eq!(solver.method().name(), "thomas"); // the matrix is dominant
+    /// let answer = solver.solve(mat![[1.0], [0.0], [1.0f64]].as_ref())?;
+    /// assert!((0..3).all(|i| (answer.x[(i, 0)] - 1.0).abs() < 1e-15));
+    /// # Ok::<(), blocktri::Error>(())
+    /// ```
+    pub fn new<'a>(
+        a: impl Into<Given<'a, T>>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Self, Error> {
+        match a.into() {
+            Given::Csr(a) => Self::by_rows(a, options, monitor),
+            other => match Self::in_format(other, options, monitor)? {
+                Some(solver) => Ok(solver),
+                None => Self::by_rows(&*other.csr()?, options, monitor),
+            },
+        }
+    }
+
+    /// By a method for the format given, if there is one that can.
+    pub(crate) fn in_format(
+        given: Given<'_, T>,
+        options: &SolveOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Option<Self>, Error> {
+        let (rows, cols) = given.shape();
+        let as_it_stands = matches!(options.reorder, Reorder::None | Reorder::Auto)
+            && options.blocks == Blocks::Detect
+            && options.device == DeviceChoice::Cpu;
+        let factoring = options.method.factoring().filter(|f| f.precision == Precision::Working && as_it_stands);
+        let Some(factoring) = factoring.filter(|_| rows == cols && rows > 0) else { return Ok(None) };
+        let start = Instant::now();
+        let Some(format) = Format::of(given)? else { return Ok(None) };
+        let (method, candidates, notes) = match options.method {
+            Method::Direct(method, _) => (method, Vec::new(), Vec::new()),
+            _ => {
+                let plan = plan_of_format(&format);
+                let Some((chosen, method)) = plan.direct() else { return Ok(None) };
+                let note = choice(chosen, &plan.candidates);
+                (method, plan.candidates, vec![note])
+            }
+        };
+        if !format.is_for(method) {
+            return Ok(None);
+        }
+        let chosen = start.elapsed();
+        match factor_in_format(format.given(), method, options, monitor) {
+            Ok(factored) => {
+                let a = Held::in_format(format);
+                Ok(Some(Self::made(a, factored, factoring, options, candidates, notes, (start, chosen))))
+            }
+            Err(stopped @ Error::Factor(FactorError::Stopped)) => Err(stopped),
+            // By rows the error is told, or another method found.
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn by_rows(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
         check_matrix(a)?;
         let Some(factoring) = options.method.factoring() else {
             let message = format!("{} is iterative and has no factors; call solve", options.method);
@@ -95,7 +164,7 @@ impl<T: Scalar> Solver<T> {
         let transform = transform(&a, Some(method), order_asked(options), &mut notes)?;
         let reorder = start.elapsed();
         let factored = named(&a, method, factoring.precision, options, transform, &mut notes, monitor)?;
-        Ok(Self::made(a, factored, factoring, options, Vec::new(), notes, (start, reorder)))
+        Ok(Self::made(Held::Rows(a), factored, factoring, options, Vec::new(), notes, (start, reorder)))
     }
 
     /// By the fastest direct method of a plan.
@@ -109,11 +178,11 @@ impl<T: Scalar> Solver<T> {
         let reorder = start.elapsed();
         let candidates = plan.candidates.clone();
         let factored = automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?;
-        Ok(Self::made(a, factored, factoring, options, candidates, notes, (start, reorder)))
+        Ok(Self::made(Held::Rows(a), factored, factoring, options, candidates, notes, (start, reorder)))
     }
 
     fn made(
-        a: Csr<T>,
+        a: Held<T>,
         factored: Factored<T>,
         factoring: Factoring,
         options: &SolveOptions,
@@ -174,7 +243,7 @@ impl<T: Scalar> Solver<T> {
     /// # Errors
     /// As [`Solver::solve`].
     pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        let b = check_rhs(&self.a, b)?;
+        let b = check_rhs(self.a.n(), b)?;
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
         let refinement = match (*precision, self.factoring.refinement) {
@@ -186,8 +255,8 @@ impl<T: Scalar> Solver<T> {
         let certificate = refined.certificate;
         let n = b.nrows();
         let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, &r, &x);
-        let rcond = if in_doubt { self.factored.rcond(&self.a) } else { None };
-        let mut outcome = judge((&self.a, op), x.as_ref(), b.as_ref(), &certificate, || self.is_regular());
+        let rcond = if in_doubt { self.factored.rcond(self.a.rows()) } else { None };
+        let mut outcome = judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &certificate, || self.is_regular());
 
         let mut notes = self.notes.clone();
         notes.extend_from_slice(made);
@@ -276,9 +345,9 @@ impl<T: Scalar> Solver<T> {
         let (refined, mut r) = self.refine(op, &scaled, &mut x, refinement);
         times_powers(&mut r, 1);
         times_powers(&mut x, 1);
-        let certificate = certify(&self.a, op, x.as_ref(), b.as_ref());
+        let certificate = certify(self.a.as_matrix(), op, x.as_ref(), b.as_ref());
         let is_good = |x: &Mat<T>, c: &Certificate| {
-            is_finite(x) && judge((&self.a, op), x.as_ref(), b.as_ref(), c, || true) == Outcome::Converged
+            is_finite(x) && judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), c, || true) == Outcome::Converged
         };
         if !is_good(&x, &certificate) {
             // Unknowns that are small beside the others may have left the range with the scaling.
@@ -293,29 +362,31 @@ impl<T: Scalar> Solver<T> {
     /// Refines, and returns the last residual.
     fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> (Refined, Mat<T>) {
         let refine = |x: &mut Mat<T>, refinement| {
-            refine_with_residual(&self.a, &*self.factored.factors, op, b.as_ref(), x, refinement)
+            refine_with_residual(self.a.as_matrix(), &*self.factored.factors, op, b.as_ref(), x, refinement)
         };
         if !is_finite(x) {
             // Numbers of x that overflow may matter little: without them the others may solve the system.
             let mut without = x.clone();
             finite_only(without.as_mut());
             let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
-            let refined = refine_with_residual(&self.a, factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
+            let refined =
+                refine_with_residual(self.a.as_matrix(), factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
             if is_finite(&without) && at_rounding_level::<T>(&refined.0.certificate) {
                 *x = without;
                 return refined;
             }
         }
         let (first, r) = refine(x, refinement);
-        let good = judge((&self.a, op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
+        let good =
+            judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
         if good || refinement != Refinement::Auto {
             return (first, r);
         }
         let is_good = |x: &Mat<T>, refined: &Refined| {
-            judge((&self.a, op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
+            judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
         };
         let (mut more, mut r) = refine(x, Refinement::Stagnation);
-        if !is_good(x, &more) && op == Op::Identity && set_unreached(&self.a, b.as_ref(), x) {
+        if !is_good(x, &more) && op == Op::Identity && set_unreached(self.a.rows(), b.as_ref(), x) {
             (more, r) = refine(x, Refinement::Steps(0));
         }
         if !is_good(x, &more)
@@ -329,7 +400,7 @@ impl<T: Scalar> Solver<T> {
         }
         if !is_good(x, &more) {
             let mut zeroed = x.clone();
-            if set_unresolved(&self.a, &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
+            if set_unresolved(self.a.rows(), &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
                 let (other, left) = refine(&mut zeroed, Refinement::Auto);
                 if is_good(&zeroed, &other) {
                     (*x, more, r) = (zeroed, other, left);
@@ -338,7 +409,7 @@ impl<T: Scalar> Solver<T> {
         }
         for _ in 0..ROW_STEPS {
             let mut other = x.clone();
-            if is_good(x, &more) || !refine_worst(&self.a, &*self.factored.factors, op, b.as_ref(), &mut other) {
+            if is_good(x, &more) || !refine_worst(self.a.rows(), &*self.factored.factors, op, b.as_ref(), &mut other) {
                 break;
             }
             let (judged, left) = refine(&mut other, Refinement::Steps(0));
@@ -362,7 +433,7 @@ impl<T: Scalar> Solver<T> {
         let Factors::Behind(behind) = &self.factored.factors else { return None };
         let (transform, factors) = (behind.transform(), behind.inner());
         transform.scaling.as_ref()?;
-        let (a, b) = (transform.apply(&self.a), transform.gathered(b.as_ref()));
+        let (a, b) = (transform.apply(self.a.rows()), transform.gathered(b.as_ref()));
         let mut z = b.clone();
         factors.solve_in_place(z.as_mut());
         refine_with_residual(&a, factors, Op::Identity, b.as_ref(), &mut z, Refinement::Stagnation);
@@ -396,28 +467,28 @@ impl<T: Scalar> Solver<T> {
             return true;
         }
         *self.regular.get_or_init(|| {
-            let limit = working_precision::<T>(self.a.nrows());
-            let rcond = self.factored.rcond(&self.a);
-            if rcond.is_some_and(|rcond| self.factored.scaled_rcond(&self.a).max(rcond) > limit) {
+            let limit = working_precision::<T>(self.a.n());
+            let rcond = self.factored.rcond(self.a.rows());
+            if rcond.is_some_and(|rcond| self.factored.scaled_rcond(self.a.rows()).max(rcond) > limit) {
                 return true;
             }
             let is_strongest = match self.factored.method {
                 Direct::DenseLuDoubled | Direct::ExactLu => true,
-                Direct::SparseLu => self.factored.reorder == Reorder::Matching && self.a.nrows() > DOUBLED_ROWS,
+                Direct::SparseLu => self.factored.reorder == Reorder::Matching && self.a.n() > DOUBLED_ROWS,
                 _ => false,
             };
-            !is_strongest && !is_singular_after_rounding(&self.a, &self.options)
+            !is_strongest && !is_singular_after_rounding(self.a.rows(), &self.options)
         })
     }
 
     /// Whether a small system seems singular to working precision, to factors of less than twice the precision.
     pub(crate) fn is_doubtful(&self) -> bool {
-        let n = self.a.nrows();
+        let n = self.a.n();
         let limit = doubtful::<T>(n);
         n <= DOUBLED_ROWS
             && !self.factored.method.is_beyond_rounding()
-            && self.factored.rcond(&self.a).is_some_and(|r| r < limit)
-            && self.factored.scaled_rcond(&self.a) < limit
+            && self.factored.rcond(self.a.rows()).is_some_and(|r| r < limit)
+            && self.factored.scaled_rcond(self.a.rows()) < limit
     }
 
     /// A condition number beyond the working precision: the fault of units, which do no harm, or of the matrix.
@@ -433,7 +504,7 @@ impl<T: Scalar> Solver<T> {
     ) {
         /// Digits that are worth to be called so.
         const USEFUL: f64 = 1e-3;
-        let scaled_rcond = self.factored.scaled_rcond(&self.a);
+        let scaled_rcond = self.factored.scaled_rcond(self.a.rows());
         if scaled_rcond > doubtful::<T>(b.nrows()) {
             if rcond >= 2.0 * unit_roundoff::<T>() {
                 return;
@@ -441,7 +512,7 @@ impl<T: Scalar> Solver<T> {
             notes.push(Note::ConditionOfUnits { rcond, scaled_rcond });
             return;
         }
-        let bounds = error_bounds(&self.a, &*self.factored.factors, op, b, x);
+        let bounds = error_bounds(self.a.as_matrix(), &*self.factored.factors, op, b, x);
         let forward = bounds.iter().fold(0.0, |m: f64, bound| m.max(bound.forward));
         // Factors that leave a row unsolved do not bound the error either.
         if forward <= USEFUL && rows_are_solved::<T>(b.nrows(), certificate) {
@@ -465,7 +536,7 @@ impl<T: Scalar> Solver<T> {
 
     /// Estimate of 1 / (‖A‖₁‖A⁻¹‖₁); `None` where factors in single precision, or with large growth, cannot tell.
     pub fn rcond(&self) -> Option<f64> {
-        self.factored.rcond(&self.a)
+        self.factored.rcond(self.a.rows())
     }
 
     /// The blocks of A⁻¹ on and beside the diagonal, for the natural block-tridiagonal partition of A.
@@ -492,10 +563,10 @@ impl<T: Scalar> Solver<T> {
     }
 
     fn in_natural_blocks(&self) -> Result<BlockTridiagonal<T>, Error> {
-        let partition = natural_partition(&self.a)?;
+        let partition = natural_partition(self.a.rows())?;
         ask_for_blocks::<T>(&partition, Direct::BlockLu)?;
         let layout = BlockLu::<T>::layout(&partition);
-        Ok(BlockTridiagonal::from_csr(&self.a, partition, layout)?)
+        Ok(BlockTridiagonal::from_csr(self.a.rows(), partition, layout)?)
     }
 
     /// The method that factored A.
@@ -511,8 +582,8 @@ impl<T: Scalar> Solver<T> {
     /// Factors again by another method, or in another order.
     pub(crate) fn replace(&mut self, method: Direct, reorder: Reorder, monitor: &mut dyn Monitor) -> Result<(), Error> {
         let start = Instant::now();
-        let transform = transform(&self.a, Some(method), reorder, &mut self.notes)?;
-        self.factored = factor(&self.a, method, transform, self.factoring.precision, &self.options, monitor)?;
+        let transform = transform(self.a.rows(), Some(method), reorder, &mut self.notes)?;
+        self.factored = factor(self.a.rows(), method, transform, self.factoring.precision, &self.options, monitor)?;
         (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
         self.times.setup += start.elapsed();
         Ok(())
@@ -614,5 +685,36 @@ fn named<T: Scalar>(
     match result {
         Err(Error::Singular(place)) => Err(no_pivot(a, method.name(), place, options, monitor)),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bt_formats::{Band, HybridLayout, Partition, Tridiagonal};
+
+    use super::*;
+
+    #[test]
+    fn no_rows_are_made_of_a_format_that_is_solved_as_it_stands() {
+        fn check<'a>(given: impl Into<Given<'a, f64>>) {
+            let solver = Solver::new(given, &SolveOptions::default(), &mut ()).unwrap();
+            let answer = solver.solve(Mat::from_fn(solver.a.n(), 1, |i, _| 1.0 + i as f64).as_ref()).unwrap();
+            assert_eq!(answer.report.outcome, Outcome::Converged);
+            assert!(matches!(&solver.a, Held::Format { rows, .. } if rows.get().is_none()));
+            assert!(solver.rcond().is_some());
+        }
+        let n = 2 * DOUBLED_ROWS;
+        let (mut lower, mut upper) = (vec![-1.0; n], vec![-1.0; n]);
+        (lower[0], upper[n - 1]) = (0.0, 0.0);
+        check(&Tridiagonal::new(lower, vec![4.0; n], upper).unwrap());
+        let mut band = Band::zeros(n, 2, 1).unwrap();
+        for j in 0..n {
+            for i in band.column_range(j) {
+                *band.get_mut(i, j) = if i == j { 4.0 } else { 1.0 };
+            }
+        }
+        check(&band);
+        let blocks = Partition::uniform(n, 4).unwrap();
+        check(&BlockTridiagonal::from_csr(&band.to_csr().unwrap(), blocks, HybridLayout::default()).unwrap());
     }
 }

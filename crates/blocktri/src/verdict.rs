@@ -67,7 +67,7 @@ pub(crate) fn too_large<T: Scalar>(c: &Certificate) -> String {
 /// The outcome of a direct method with the answer `x` of op(A)·X = B; `regular` says whether the matrix is that to working precision, in the
 /// best units.
 pub(crate) fn judge<T: Scalar>(
-    (a, op): (&Csr<T>, Op),
+    (a, op): (&dyn Matrix<T>, Op),
     x: MatRef<'_, T>,
     b: MatRef<'_, T>,
     c: &Certificate,

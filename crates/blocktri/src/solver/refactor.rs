@@ -1,15 +1,16 @@
 //! New values for a factored system, in the memory of its factors where that makes the same answers.
 
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bt_direct::FactorError;
-use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, PhaseTimes, Scalar};
+use bt_direct::{FactorError, Given};
+use bt_formats::{Csr, Error as InputError, Monitor, Note, PhaseTimes, Scalar};
 
 use super::{Solver, prepared};
 use crate::auto::Ordered;
 use crate::error::Error;
 use crate::factors::{Factored, factor, transform};
+use crate::held::{Format, Held};
 use crate::method::Precision;
 use crate::reordered::Transform;
 use crate::solve::check_matrix;
@@ -35,21 +36,56 @@ impl<T: Scalar> Solver<T> {
     /// assert!((solver.log_det().log_abs - 7f64.ln()).abs() < 1e-15);
     /// # Ok::<(), blocktri::Error>(())
     /// ```
-    pub fn refactor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
-        check_matrix(a)?;
-        if a.nrows() != self.a.nrows() {
-            let (expected, found) = (self.a.nrows(), a.nrows());
-            return Err(InputError::DimensionMismatch { what: "rows of the matrix", expected, found }.into());
+    pub fn refactor<'a>(&mut self, a: impl Into<Given<'a, T>>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        let a = a.into();
+        let (expected, (rows, cols)) = (self.a.n(), a.shape());
+        if rows == cols && rows != expected {
+            return Err(InputError::DimensionMismatch { what: "rows of the matrix", expected, found: rows }.into());
         }
+        match (a, &self.a) {
+            (Given::Csr(a), Held::Rows(_)) => self.refactor_rows(a, monitor),
+            (_, Held::Rows(_)) => self.refactor_rows(&*a.csr()?, monitor),
+            (_, Held::Format { .. }) => self.refactor_format(a, monitor),
+        }
+    }
+
+    /// In the same format in the same memory; anything else is a new beginning.
+    fn refactor_format(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        let start = Instant::now();
+        let Held::Format { format: old, .. } = &self.a else { unreachable!("rows have another way") };
+        let new = Format::of(a)?.filter(|new| new.is_like(old));
+        if let Some(new) = new.filter(|_| !self.factored.chooses_by_values()) {
+            match self.factored.refactor(new.given(), monitor) {
+                Ok(()) => {
+                    self.times = PhaseTimes { reorder: Duration::ZERO, setup: start.elapsed(), ..self.times };
+                    self.a = Held::in_format(new);
+                    (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
+                    return Ok(());
+                }
+                Err(failure) => {
+                    let old = old.given();
+                    // What was factored once fails only where memory has become short; then the factors are void.
+                    let _ = self.factored.refactor(old, &mut ());
+                    if matches!(failure, Error::Factor(FactorError::Stopped)) {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        Self::new(a, &self.options, monitor).map(|other| *self = other)
+    }
+
+    fn refactor_rows(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
+        check_matrix(a)?;
         let start = Instant::now();
         let mut notes = Vec::new();
         let new = prepared(a, &mut notes)?;
-        let same_pattern = new.has_pattern_of(&self.a);
+        let same_pattern = new.has_pattern_of(self.a.rows());
         let in_place = same_pattern && self.factoring.precision == Precision::Working && self.factored.can_take(&new);
         let reorder;
         let done = if in_place {
             reorder = start.elapsed();
-            self.factored.refactor(&new, monitor)
+            self.factored.refactor((&new).into(), monitor)
         } else {
             let transform = self.transform_of(&new, same_pattern, &mut notes)?;
             reorder = start.elapsed();
@@ -61,14 +97,14 @@ impl<T: Scalar> Solver<T> {
             Ok(()) => {
                 let setup = start.elapsed().saturating_sub(reorder);
                 self.times = PhaseTimes { reorder, setup, ..self.times };
-                (self.a, self.notes) = (new, notes);
+                (self.a, self.notes) = (Held::Rows(new), notes);
                 (self.doubt, self.regular) = (OnceLock::new(), OnceLock::new());
                 return Ok(());
             }
             Err(Error::Singular(_) | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }))
                 if self.options.method.is_auto() =>
             {
-                Self::new(a, &self.options, monitor).map(|other| *self = other)
+                Self::by_rows(a, &self.options, monitor).map(|other| *self = other)
             }
             Err(other) => Err(other),
         };
@@ -90,12 +126,13 @@ impl<T: Scalar> Solver<T> {
     /// The factors of A in the place of void ones. What was factored once fails only where memory has become short; then the factors stay
     /// void, and their answers are NaN.
     fn restore(&mut self) {
-        if self.factored.refactor(&self.a, &mut ()).is_ok() {
+        let a = self.a.rows();
+        if self.factored.refactor(a.into(), &mut ()).is_ok() {
             return;
         }
         let precision = self.factoring.precision;
-        if let Ok(transform) = self.transform_of(&self.a, true, &mut Vec::new())
-            && let Ok(factored) = factor(&self.a, self.factored.method, transform, precision, &self.options, &mut ())
+        if let Ok(transform) = self.transform_of(a, true, &mut Vec::new())
+            && let Ok(factored) = factor(a, self.factored.method, transform, precision, &self.options, &mut ())
         {
             self.factored = factored;
         }

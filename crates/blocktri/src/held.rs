@@ -1,0 +1,203 @@
+//! The matrix of a solver, in the format that it was given in.
+//!
+//! Three diagonals, a band and blocks are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
+//! rows: an estimate of the condition number, a matching, another method.
+
+use std::sync::OnceLock;
+
+use bt_direct::Given;
+use bt_formats::{
+    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, RealScalar, Run, Scalar,
+    Tridiagonal, zero,
+};
+
+use crate::direct::{Direct, Family};
+use crate::equilibrated::SPREAD;
+use crate::error::Error;
+
+/// A matrix of its own in a format that methods work on.
+#[derive(Clone)]
+pub(crate) enum Format<T: Scalar> {
+    Tridiagonal(Tridiagonal<T>),
+    Band(Band<T>),
+    Blocks(BlockTridiagonal<T>),
+}
+
+/// The matrix of a solver.
+pub(crate) enum Held<T: Scalar> {
+    Rows(Csr<T>),
+    Format { format: Format<T>, rows: OnceLock<Csr<T>> },
+}
+
+impl<T: Scalar> Format<T> {
+    /// A copy; `None` where methods work on rows: in other formats, or where rows and columns differ so much in size that pivots depend on
+    /// their units, or products leave the range (see [`scaling`](crate::equilibrated::scaling)).
+    ///
+    /// # Errors
+    /// [`InputError::NonFinite`], and [`InputError::InvalidStructure`] where rows cannot hold the entries.
+    pub fn of(given: Given<'_, T>) -> Result<Option<Self>, Error> {
+        let format = match given {
+            Given::Tridiagonal(a) => Self::Tridiagonal(a.clone()),
+            Given::Band(a) => Self::Band(a.clone()),
+            Given::Blocks(a) => Self::Blocks(a.clone()),
+            _ => return Ok(None),
+        };
+        let entries = format.as_matrix().nnz();
+        if entries > u32::MAX as usize - 1 {
+            let why = format!("{entries} entries are more than 32-bit indices have numbers for");
+            return Err(InputError::InvalidStructure { what: "matrix", why }.into());
+        }
+        let (mut least, mut most, mut finite) = (f64::INFINITY, 0.0f64, true);
+        format.for_each_run(|run| {
+            for v in run.values {
+                let size = v.abs1().to_f64();
+                finite &= Scalar::is_finite(*v);
+                most = most.max(size);
+                least = if size > 0.0 { least.min(size) } else { least };
+            }
+        });
+        if !finite {
+            return Err(format.not_finite());
+        }
+        let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
+        let in_the_middle = most < far && least > 1.0 / far;
+        let in_good_units = in_the_middle && (4.0 * most < SPREAD * least || format.lines_are_alike());
+        Ok(Some(format).filter(|_| in_good_units))
+    }
+
+    /// Calls `visit` for all entries, side by side where the format stores them so.
+    fn for_each_run(&self, mut visit: impl FnMut(Run<'_, T>)) {
+        match self.as_matrix().runs() {
+            Some(runs) => runs.for_each(visit),
+            None => self.as_matrix().for_each_entry(&mut |row, col, v| {
+                visit(Run { row, along: Along::Column(col), values: &[v] });
+            }),
+        }
+    }
+
+    fn not_finite(&self) -> Error {
+        let mut first = None;
+        self.as_matrix().for_each_entry(&mut |row, col, v| {
+            if !Scalar::is_finite(v) && first.is_none() {
+                first = Some(InputError::NonFinite { what: "matrix", row, col, value: v.to_string() });
+            }
+        });
+        first.map_or_else(|| unreachable!("an entry was not finite"), Error::Input)
+    }
+
+    /// Whether the largest numbers of all rows differ little, and those of all columns.
+    fn lines_are_alike(&self) -> bool {
+        let n = self.as_matrix().nrows();
+        let (mut rows, mut cols) = (vec![0.0f64; n], vec![0.0f64; n]);
+        self.for_each_run(|run| {
+            for (k, v) in run.values.iter().enumerate() {
+                let (i, size) = (run.row + k, v.abs1().to_f64());
+                let j = column(run.along, k);
+                rows[i] = rows[i].max(size);
+                cols[j] = cols[j].max(size);
+            }
+        });
+        let ratio = |sizes: &[f64]| {
+            let (least, most) = sizes.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &s| (l.min(s), m.max(s)));
+            most / least
+        };
+        let (rows, cols) = (ratio(&rows), ratio(&cols));
+        4.0 * rows < SPREAD && 8.0 * rows * cols < SPREAD
+    }
+
+    pub fn given(&self) -> Given<'_, T> {
+        match self {
+            Self::Tridiagonal(a) => a.into(),
+            Self::Band(a) => a.into(),
+            Self::Blocks(a) => a.into(),
+        }
+    }
+
+    pub fn as_matrix(&self) -> &dyn Matrix<T> {
+        match self {
+            Self::Tridiagonal(a) => a,
+            Self::Band(a) => a,
+            Self::Blocks(a) => a,
+        }
+    }
+
+    /// Whether a method takes this format as it stands.
+    pub fn is_for(&self, method: Direct) -> bool {
+        let spike = matches!(method, Direct::Spike { .. } | Direct::SpikeTruncated { .. });
+        match (self, method.row().family) {
+            (Self::Tridiagonal(_), Family::Tridiagonal) | (Self::Blocks(_), Family::Blocks) => true,
+            (Self::Band(_), Family::Band) => true,
+            (Self::Band(_), _) => spike,
+            _ => false,
+        }
+    }
+
+    /// Whether factors of `other` have room for those of this.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tridiagonal(a), Self::Tridiagonal(b)) => a.nrows() == b.nrows(),
+            (Self::Band(a), Self::Band(b)) => (a.n(), a.kl(), a.ku()) == (b.n(), b.kl(), b.ku()),
+            (Self::Blocks(a), Self::Blocks(b)) => a.partition() == b.partition(),
+            _ => false,
+        }
+    }
+
+    /// Weakly diagonally dominant by rows: elimination without interchanges has growth at most 2.
+    pub fn is_dominant(&self) -> bool {
+        let mut beyond = vec![zero::<T::Real>(); self.as_matrix().nrows()];
+        self.for_each_run(|run| {
+            for (k, v) in run.values.iter().enumerate() {
+                let i = run.row + k;
+                beyond[i] += if column(run.along, k) == i { -v.abs() } else { v.abs() };
+            }
+        });
+        beyond.iter().all(|sum| *sum <= zero())
+    }
+
+    /// Whether a band is Hermitian with a positive diagonal: what Cholesky has the last word on.
+    pub fn is_definite_band(&self) -> bool {
+        let Self::Band(a) = self else { return false };
+        let positive = |v: T| v.re() > zero() && v.im() == zero();
+        (0..a.n()).all(|i| {
+            let right = (i + 1..a.n().min(i + 1 + a.ku())).all(|j| a.get(i, j) == Scalar::conj(a.get(j, i)));
+            right && positive(a.get(i, i))
+        })
+    }
+}
+
+impl<T: Scalar> Held<T> {
+    pub fn in_format(format: Format<T>) -> Self {
+        Self::Format { format, rows: OnceLock::new() }
+    }
+
+    /// By compressed rows.
+    pub fn rows(&self) -> &Csr<T> {
+        match self {
+            Self::Rows(a) => a,
+            Self::Format { format, rows } => rows.get_or_init(|| {
+                let made = format.given().csr().expect("Format::of lets no more entries in than rows can have");
+                made.into_owned()
+            }),
+        }
+    }
+
+    /// For products and certificates.
+    pub fn as_matrix(&self) -> &dyn Matrix<T> {
+        match self {
+            Self::Rows(a) => a,
+            Self::Format { format, .. } => format.as_matrix(),
+        }
+    }
+
+    pub fn n(&self) -> usize {
+        self.as_matrix().nrows()
+    }
+}
+
+/// The column of entry k of a run.
+fn column(along: Along, k: usize) -> usize {
+    match along {
+        Along::Column(j) => j,
+        Along::Diagonal(first) => first + k,
+    }
+}

@@ -16,7 +16,10 @@ use blocktri::{
 };
 use bt_formats::memory::Limit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use generate::*;
+pub use generate::{
+    BandRandomArgs, BlockRandomArgs, CloudArgs, ConvectionArgs, CopiesArgs, DiskArgs, ElasticityArgs, GenerateArgs,
+    Kind, PlaneArg, Poisson2dArgs, Poisson3dArgs, Scheme, Seed, Target, TridiagonalArgs, VariantArg,
+};
 pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters, QueueArgs, StartArg, SweepArg};
 pub use reproduce::ReproduceArgs;
 use values::{

@@ -26,7 +26,7 @@ pub(crate) enum Format<T: Scalar> {
 /// The matrix of a solver.
 pub(crate) enum Held<T: Scalar> {
     Rows(Csr<T>),
-    Format { format: Format<T>, rows: OnceLock<Csr<T>> },
+    Format { format: Box<Format<T>>, rows: OnceLock<Csr<T>> },
 }
 
 impl<T: Scalar> Format<T> {
@@ -125,8 +125,9 @@ impl<T: Scalar> Format<T> {
     pub fn is_for(&self, method: Direct) -> bool {
         let spike = matches!(method, Direct::Spike { .. } | Direct::SpikeTruncated { .. });
         match (self, method.row().family) {
-            (Self::Tridiagonal(_), Family::Tridiagonal) | (Self::Blocks(_), Family::Blocks) => true,
-            (Self::Band(_), Family::Band) => true,
+            (Self::Tridiagonal(_), Family::Tridiagonal)
+            | (Self::Blocks(_), Family::Blocks)
+            | (Self::Band(_), Family::Band) => true,
             (Self::Band(_), _) => spike,
             _ => false,
         }
@@ -167,7 +168,7 @@ impl<T: Scalar> Format<T> {
 
 impl<T: Scalar> Held<T> {
     pub fn in_format(format: Format<T>) -> Self {
-        Self::Format { format, rows: OnceLock::new() }
+        Self::Format { format: Box::new(format), rows: OnceLock::new() }
     }
 
     /// By compressed rows.

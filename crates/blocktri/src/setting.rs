@@ -90,8 +90,10 @@ impl Method {
     pub fn reads_blocks(&self) -> bool {
         match self {
             Self::Auto(_) | Self::Blocks(_) => true,
-            Self::Direct(Direct::Spike { .. } | Direct::SpikeTruncated { .. }, _) => true,
-            Self::Direct(direct, _) => direct.row().family == Family::Blocks,
+            Self::Direct(direct, _) => {
+                let spike = matches!(direct, Direct::Spike { .. } | Direct::SpikeTruncated { .. });
+                spike || direct.row().family == Family::Blocks
+            }
             Self::Krylov(krylov) => {
                 matches!(krylov.precond, Precond::Blocks(_) | Precond::BlockReduced | Precond::BlockSsorAi { .. })
             }
@@ -206,13 +208,15 @@ impl Precond {
                 | Self::Ilut { solves, .. },
                 Setting::Sweeps(sweeps),
             ) => put(solves, TriangularSolves::Sweeps(sweeps)),
-            (Self::Iluk { levels, .. }, Setting::Levels(new)) => put(levels, new),
-            (Self::Ilut { options, .. }, setting) => set_dropping(options, setting),
+            (Self::Iluk { levels, .. } | Self::Schwarz { local: Local::Iluk(levels), .. }, Setting::Levels(new)) => {
+                put(levels, new)
+            }
             (Self::Schwarz { layers, .. }, Setting::Layers(new)) => put(layers, new),
             (Self::Schwarz { subdomains, .. }, Setting::Partitions(number)) => put(subdomains, Some(number)),
             (Self::Schwarz { local, .. }, Setting::Local(new)) => put(local, new),
-            (Self::Schwarz { local: Local::Iluk(levels), .. }, Setting::Levels(new)) => put(levels, new),
-            (Self::Schwarz { local: Local::Ilut(options), .. }, setting) => set_dropping(options, setting),
+            (Self::Ilut { options, .. } | Self::Schwarz { local: Local::Ilut(options), .. }, setting) => {
+                set_dropping(options, setting)
+            }
             (Self::Arms(arms), Setting::Levels(levels)) => put(&mut arms.levels, levels),
             (Self::Arms(arms), Setting::InnerSteps(steps)) => put(&mut arms.inner_steps, steps),
             (Self::Arms(arms), Setting::Seed(seed)) => match &mut arms.last {

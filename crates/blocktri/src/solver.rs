@@ -123,14 +123,13 @@ impl<T: Scalar> Solver<T> {
         let Some(factoring) = factoring.filter(|_| rows == cols && rows > 0) else { return Ok(None) };
         let start = Instant::now();
         let Some(format) = Format::of(given)? else { return Ok(None) };
-        let (method, candidates, notes) = match options.method {
-            Method::Direct(method, _) => (method, Vec::new(), Vec::new()),
-            _ => {
-                let plan = plan_of_format(&format);
-                let Some((chosen, method)) = plan.direct() else { return Ok(None) };
-                let note = choice(chosen, &plan.candidates);
-                (method, plan.candidates, vec![note])
-            }
+        let (method, candidates, notes) = if let Method::Direct(method, _) = options.method {
+            (method, Vec::new(), Vec::new())
+        } else {
+            let plan = plan_of_format(&format);
+            let Some((chosen, method)) = plan.direct() else { return Ok(None) };
+            let note = choice(chosen, &plan.candidates);
+            (method, plan.candidates, vec![note])
         };
         if !format.is_for(method) {
             return Ok(None);

@@ -7,7 +7,8 @@ use blocktri::{DeviceChoice, StopCriterion};
 use bt_queue::{CloudModel, Costs, Form, Order, Rates, TimeUnit};
 use clap::{Args, ValueEnum};
 
-use super::{BlocksArg, Target, count, device, real, tolerance};
+use super::values::{count, device, real, tolerance};
+use super::{BlocksArg, Target};
 use crate::exit::{Failure, Result as CommandResult};
 
 /// The cloud model.

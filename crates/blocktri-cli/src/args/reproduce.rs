@@ -30,7 +30,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
     /// Where methods run: with gpu those that a GPU has are run there too, beside the processor's, and the report compares them
-    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = super::cpu_or_gpu)]
+    #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = super::values::cpu_or_gpu)]
     pub device: DeviceChoice,
     /// Run everything again, also what the folder has results of
     #[arg(long)]

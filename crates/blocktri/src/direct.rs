@@ -536,11 +536,7 @@ impl<T: Scalar> Problem<'_, T> {
             ask_for_blocks::<T>(a.partition(), self.method)?;
             return Ok(Cow::Borrowed(a));
         }
-        let a = self.work.csr()?;
-        let partition = partition(&a, self.blocks, self.identity)?;
-        ask_for_blocks::<T>(&partition, self.method)?;
-        let layout = layout(&partition);
-        Ok(Cow::Owned(BlockTridiagonal::from_csr(&a, partition, layout)?))
+        Ok(Cow::Owned(blocks(&*self.work.csr()?, self.method, self.blocks, self.identity, layout)?))
     }
 
     /// A with all its zeros.
@@ -584,16 +580,18 @@ pub(crate) fn partition_note(sizes: &[usize]) -> Note {
     Note::SpikePartitions { partitions: sizes.len(), least_rows, most_rows }
 }
 
-/// A in the blocks asked for.
+/// A in the blocks asked for, stored as `layout` says.
 pub(crate) fn blocks<T: Scalar>(
     work: &Csr<T>,
     method: Direct,
     blocks: &Blocks,
     identity: bool,
+    layout: impl Fn(&Partition) -> HybridLayout,
 ) -> Result<BlockTridiagonal<T>, Error> {
     let partition = partition(work, blocks, identity)?;
     ask_for_blocks::<T>(&partition, method)?;
-    Ok(BlockTridiagonal::from_csr(work, partition, HybridLayout::default())?)
+    let layout = layout(&partition);
+    Ok(BlockTridiagonal::from_csr(work, partition, layout)?)
 }
 
 pub(crate) fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<Tridiagonal<T>, Error> {

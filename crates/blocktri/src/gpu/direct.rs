@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bt_direct::FactorError;
-use bt_formats::{Band, Bytes, Csr, Matrix, Note, Op, Outcome, PhaseTimes, SolveReport, certify};
+use bt_formats::{Band, Bytes, Csr, HybridLayout, Matrix, Note, Op, Outcome, PhaseTimes, SolveReport, certify};
 use bt_kernels::{
     Device, DeviceBandLu, DeviceBlockLu, DeviceError, DeviceScalar, DeviceSpike, DeviceTridiagonal, DirectReport,
     SolvedBy,
@@ -61,7 +61,7 @@ fn direct_in_order<T: DeviceScalar>(
             on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))
         }
         Direct::BlockLu => {
-            let hybrid = blocks(work, method, &options.blocks, identity)?;
+            let hybrid = blocks(work, method, &options.blocks, identity, |_| HybridLayout::default())?;
             summary = Some(BlockSummary::of(hybrid.partition()));
             let lu = DeviceBlockLu::new(device, &[&hybrid])?;
             let (setup, reports) = (setup(), lu.solve_in_place(y.as_mut()));
@@ -80,7 +80,7 @@ fn direct_in_order<T: DeviceScalar>(
                 band = Band::from_csr(work)?;
                 (DeviceSpike::band(device, &band, partitions)?, band.bytes())
             } else {
-                hybrid = blocks(work, method, &options.blocks, identity)?;
+                hybrid = blocks(work, method, &options.blocks, identity, |_| HybridLayout::default())?;
                 summary = Some(BlockSummary::of(hybrid.partition()));
                 (DeviceSpike::blocks(device, &hybrid, partitions)?, hybrid.bytes())
             };

@@ -16,7 +16,7 @@ use bt_iter::asymmetry;
 use crate::direct::{Direct, IN_SINGLE, Made, Needs, Problem};
 use crate::equilibrated;
 use crate::error::Error;
-use crate::memory::ask_for;
+use crate::memory::{ask_for, ask_for_band};
 use crate::method::{Method, Precision};
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, plan};
@@ -353,6 +353,12 @@ pub(crate) fn factor_in_format<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
+    match work {
+        Given::Tridiagonal(a) => ask_for_band::<T>(a.nrows(), (1, 1), method)?,
+        Given::Band(a) => ask_for_band::<T>(a.n(), (a.kl(), a.ku()), method)?,
+        // Blocks are asked for with their method.
+        _ => {}
+    }
     let problem = Problem { work, method, blocks: &options.blocks, identity: true, device: DeviceChoice::Cpu };
     Ok(Factored::new(problem.factor(monitor)?, method))
 }

@@ -104,6 +104,14 @@ pub(crate) fn ask_for<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<(), Error
     Ok(memory::ask((method.row().bytes)(&Extent::of(a)), &format!("the factors of {method}"))?)
 }
 
+/// [`ask_for`] of a method on a band of `kl` sub- and `ku` super-diagonals.
+///
+/// # Errors
+/// As there.
+pub(crate) fn ask_for_band<T: Scalar>(n: usize, band: (usize, usize), method: Direct) -> Result<(), Error> {
+    Ok(memory::ask(bytes_of::<T>(n, band, method), &format!("the factors of {method}"))?)
+}
+
 /// [`ask_for`] of a method on blocks.
 ///
 /// # Errors

@@ -194,10 +194,12 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
             let upper = if format.is_dominant() { ku } else { kl + ku };
             let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
             let structure = format!("{kl} sub- and {ku} super-diagonals");
-            push(Direct::BandLu, band_work::<T>(n, (kl, ku), upper), bytes(Direct::BandLu), structure);
-            if kl == ku && format.is_definite_band() {
+            let (whole, half) = (band_work::<T>(n, (kl, ku), upper), half_band_work::<T>(n, kl));
+            push(Direct::BandLu, whole, bytes(Direct::BandLu), structure);
+            let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
+            if kl == ku && gains && format.is_definite_band() {
                 let structure = format!("{kl} sub-diagonals, Hermitian");
-                push(Direct::BandCholesky, half_band_work::<T>(n, kl), bytes(Direct::BandCholesky), structure);
+                push(Direct::BandCholesky, half, bytes(Direct::BandCholesky), structure);
             }
         }
         Format::Blocks(a) => {

@@ -1,7 +1,8 @@
 //! `blocktri calibrate`: the constants that predictions rest on, measured and kept in the user's cache folder.
 //!
-//! The file belongs to a processor, a number of threads and a version: one of another is told and ignored, as is one that cannot be
-//! read. `$XDG_CACHE_HOME/blocktri/machine.json`, or `~/.cache/blocktri/machine.json`.
+//! The file, `$XDG_CACHE_HOME/blocktri/machine.json` or `~/.cache/blocktri/machine.json`, has a set of constants for every processor,
+//! instruction set, number of threads and version that was measured. Where there is none for those at hand, that is told, as is a file
+//! that cannot be read.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,11 @@ fn measure(file: &Path, global: &Global, cancel: &CancelToken) -> Result<(Machin
         .map_err(|e| if cancel.is_cancelled() { Failure::interrupted() } else { Failure::usage(e.to_string()) })?;
     drop(line);
     let constants: Map<String, Value> = machine.constants().into_iter().map(|(k, v)| (k, v.into())).collect();
-    let json = json!({ "schema": 1, "machine": fingerprint(), "constants": constants });
+    // What was measured on other machines, or with other numbers of threads, stays.
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut measured = measured(&text).unwrap_or_default();
+    measured.insert(fingerprint(), constants.into());
+    let json = json!({ "schema": 2, "measured": measured });
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, &e))?;
     }
@@ -87,17 +92,28 @@ pub fn load() -> Vec<String> {
     let Ok(text) = std::fs::read_to_string(&file) else { return Vec::new() };
     let ignored =
         |why: String| vec![format!("{}: {why}; ignored, 'blocktri calibrate' measures again", file.display())];
-    let Ok(json) = serde_json::from_str::<Value>(&text) else { return ignored("the file is cut or no JSON".into()) };
-    match json["machine"].as_str() {
-        Some(machine) if machine == fingerprint() => {}
-        Some(other) => return ignored(format!("measured on another machine ({other})")),
-        None => return ignored("the file does not name its machine".into()),
-    }
-    let given = json["constants"]
+    let measured = match measured(&text) {
+        Ok(measured) => measured,
+        Err(why) => return ignored(why.into()),
+    };
+    let Some(constants) = measured.get(&fingerprint()) else {
+        let others: Vec<&str> = measured.keys().map(String::as_str).collect();
+        return ignored(format!("measured on {}, and not on {}", others.join(" and "), fingerprint()));
+    };
+    let given = constants
         .as_object()
         .map(|constants| constants.iter().filter_map(|(k, v)| Some((k.clone(), v.as_f64()?))).collect::<Vec<_>>());
     let set = Machine::with_constants(&given.unwrap_or_default()).and_then(Machine::set);
     set.map_or_else(|e| ignored(e.to_string()), |()| Vec::new())
+}
+
+/// Sets of constants by what they belong to.
+fn measured(text: &str) -> std::result::Result<Map<String, Value>, &'static str> {
+    let mut json = serde_json::from_str::<Value>(text).map_err(|_| "the file is cut or no JSON")?;
+    match json.get_mut("measured").map(Value::take) {
+        Some(Value::Object(measured)) => Ok(measured),
+        _ => Err("the file does not name its machines"),
+    }
 }
 
 fn file() -> Option<PathBuf> {

@@ -69,31 +69,32 @@ fn constants_are_measured_shown_kept_and_removed() {
     assert!(!file.exists() && shown["constants"]["band.step"].as_f64().unwrap() > 0.0, "{shown}");
     let machine = shown["machine"].as_str().unwrap().to_owned();
     // A file of this machine is used; measuring takes seconds, and minutes in a build without optimizations.
-    let mut kept = serde_json::json!({ "schema": 1, "machine": machine, "constants": shown["constants"] });
-    let keep = |json: &serde_json::Value| {
+    let keep = |machine: &str, constants: &serde_json::Value| {
+        let json = serde_json::json!({ "schema": 2, "measured": { machine: constants, "a third": {} } });
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, json.to_string()).unwrap();
     };
-    kept["constants"]["call"] = 0.5.into();
-    keep(&kept);
+    let mut constants = shown["constants"].clone();
+    constants["call"] = 0.5.into();
+    keep(&machine, &constants);
     let json = in_sandbox(&sandbox, "explain A.mtx --json", 0).json();
     assert!(json["candidates"][0]["seconds"].as_f64().unwrap() > 0.5, "{json}");
-    for (key, value, told) in [
-        ("machine", "another".into(), "measured on another machine (another)"),
-        ("constants", serde_json::json!({ "call": 1.0 }), "is missing"),
-        ("constants", serde_json::json!([]), "is missing"),
+    for (machine, constants, told) in [
+        ("another", &constants, "measured on another and a third, and not on "),
+        (machine.as_str(), &serde_json::json!({ "call": 1.0 }), "is missing"),
+        (machine.as_str(), &serde_json::json!([]), "is missing"),
     ] {
-        let mut wrong = kept.clone();
-        wrong[key] = value;
-        keep(&wrong);
+        keep(machine, constants);
         let json = in_sandbox(&sandbox, "explain A.mtx --json", 0).json();
         assert!(json["notes"][0].as_str().unwrap().contains(told), "{json}");
         assert!(json["candidates"][0]["seconds"].as_f64().unwrap() < 0.5, "{json}");
     }
-    kept["constants"]["band.flops"] = 0.0.into();
-    keep(&kept);
+    constants["band.flops"] = 0.0.into();
+    keep(&machine, &constants);
     let text = in_sandbox(&sandbox, "solve A.mtx", 0).stdout;
     assert!(text.contains("'band.flops' of the machine is 0"), "{text}");
+    std::fs::write(&file, "{ \"schema\": 2 }").unwrap();
+    assert!(in_sandbox(&sandbox, "solve A.mtx", 0).stdout.contains("does not name its machines"));
     std::fs::write(&file, "{ \"schema\": 1, \"mach").unwrap();
     assert!(in_sandbox(&sandbox, "solve A.mtx", 0).stdout.contains("cut or no JSON"));
     assert_eq!(in_sandbox(&sandbox, "calibrate --reset --json", 0).json()["removed"], true);

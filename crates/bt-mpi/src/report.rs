@@ -148,6 +148,7 @@ impl Facts<'_> {
             "per_rank": per_rank(costs),
             "seed": null,
             "notes": self.notes,
+            "events": report.notes,
         })
     }
 

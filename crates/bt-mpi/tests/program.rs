@@ -233,6 +233,10 @@ fn exit_codes_and_messages() {
         let found = json(ranks, 3, &[&a, "-o", &x, "--method", "gmres", "--precond", "none", "--max-iters", "3"]);
         assert_eq!((found["outcome"].as_str(), found["iterations"].as_u64()), (Some("iteration-limit"), Some(3)));
         assert!(fs::remove_file(&x).is_ok(), "the best x is written");
+        // Below rounding: what happened is a value beside its sentence.
+        let found = json(ranks, 3, &[&a, "--method", "bicgstab", "--rtol", "1e-30"]);
+        assert_eq!(found["events"][0]["kind"], "attainable-accuracy", "{found}");
+        assert!(found["events"][0]["relative_residual"].as_f64().is_some_and(|r| r < 1e-14), "{found}");
     }
     assert_eq!(names(&folder), ["a.mtx", "b.mtx", "short.mtx"]);
 }

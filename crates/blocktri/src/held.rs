@@ -47,17 +47,14 @@ impl<T: Scalar> Format<T> {
             let why = format!("{entries} entries are more than 32-bit indices have numbers for");
             return Err(InputError::InvalidStructure { what: "matrix", why }.into());
         }
-        let (mut least, mut most, mut finite) = (f64::INFINITY, 0.0f64, true);
-        format.for_each_run(|run| {
-            for v in run.values {
-                let size = v.abs1().to_f64();
-                finite &= Scalar::is_finite(*v);
-                most = most.max(size);
-                least = if size > 0.0 { least.min(size) } else { least };
-            }
-        });
-        if !finite {
-            return Err(format.not_finite());
+        let mut sizes = Sizes::default();
+        format.for_each_run(|run| sizes.add(run.values));
+        let (least, most) = sizes.extent();
+        // A sum may leave the range where no number does.
+        if !sizes.sum.iter().all(|sum| sum.is_finite())
+            && let Some(error) = format.not_finite()
+        {
+            return Err(error);
         }
         let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
         let in_the_middle = most < far && least > 1.0 / far;
@@ -75,14 +72,15 @@ impl<T: Scalar> Format<T> {
         }
     }
 
-    fn not_finite(&self) -> Error {
+    /// The first entry that is not finite.
+    fn not_finite(&self) -> Option<Error> {
         let mut first = None;
         self.as_matrix().for_each_entry(&mut |row, col, v| {
             if !Scalar::is_finite(v) && first.is_none() {
                 first = Some(InputError::NonFinite { what: "matrix", row, col, value: v.to_string() });
             }
         });
-        first.map_or_else(|| unreachable!("an entry was not finite"), Error::Input)
+        first.map(Error::Input)
     }
 
     /// Whether the largest numbers of all rows differ little, and those of all columns.
@@ -147,9 +145,17 @@ impl<T: Scalar> Format<T> {
     pub fn is_dominant(&self) -> bool {
         let mut beyond = vec![zero::<T::Real>(); self.as_matrix().nrows()];
         self.for_each_run(|run| {
-            for (k, v) in run.values.iter().enumerate() {
-                let i = run.row + k;
-                beyond[i] += if column(run.along, k) == i { -v.abs() } else { v.abs() };
+            let rows = &mut beyond[run.row..];
+            if run.along == Along::Diagonal(run.row) {
+                rows.iter_mut().zip(run.values).for_each(|(sum, v)| *sum -= v.abs());
+                return;
+            }
+            rows.iter_mut().zip(run.values).for_each(|(sum, v)| *sum += v.abs());
+            // In a column the diagonal is one entry.
+            if let Along::Column(j) = run.along
+                && let Some(diagonal) = j.checked_sub(run.row).and_then(|k| run.values.get(k))
+            {
+                rows[j - run.row] -= diagonal.abs() + diagonal.abs();
             }
         });
         beyond.iter().all(|sum| *sum <= zero())
@@ -192,6 +198,47 @@ impl<T: Scalar> Held<T> {
 
     pub fn n(&self) -> usize {
         self.as_matrix().nrows()
+    }
+}
+
+/// Moduli |re| + |im| of numbers, eight side by side.
+struct Sizes {
+    sum: [f64; 8],
+    /// Of those that are not zero.
+    least: [f64; 8],
+    most: [f64; 8],
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { sum: [0.0; 8], least: [f64::INFINITY; 8], most: [0.0; 8] }
+    }
+}
+
+impl Sizes {
+    fn add<T: Scalar>(&mut self, values: &[T]) {
+        let (eights, rest) = values.as_chunks::<8>();
+        for eight in eights {
+            self.add_eight(eight.map(|v| v.abs1().to_f64()));
+        }
+        let mut last = [0.0; 8];
+        last.iter_mut().zip(rest).for_each(|(size, v)| *size = v.abs1().to_f64());
+        self.add_eight(last);
+    }
+
+    fn add_eight(&mut self, sizes: [f64; 8]) {
+        for (l, size) in sizes.into_iter().enumerate() {
+            self.sum[l] += size;
+            self.most[l] = if size > self.most[l] { size } else { self.most[l] };
+            let least = if size > 0.0 { size } else { f64::INFINITY };
+            self.least[l] = if least < self.least[l] { least } else { self.least[l] };
+        }
+    }
+
+    /// The smallest that is not zero, and the largest.
+    fn extent(&self) -> (f64, f64) {
+        let least = self.least.iter().fold(f64::INFINITY, |least, &s| least.min(s));
+        (least, self.most.iter().fold(0.0, |most, &s| most.max(s)))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::direct::{Direct, Family, Needs};
 use crate::reordered::Scaling;
 
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
-pub(crate) const SPREAD: f64 = (1u64 << 16) as f64;
+const SPREAD: f64 = (1u64 << 16) as f64;
 
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
@@ -101,22 +101,31 @@ pub(crate) fn in_double<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
 
 /// Whether all numbers are so near to each other, and to 1, that no line can need a scaling.
 fn numbers_are_alike<T: Scalar>(a: &Csr<T>) -> bool {
-    let (least, most) = a.survey().sizes;
-    // Factors are powers of two, each up to twice what its line asks for.
-    are_in_the_middle(a) && 4.0 * most < SPREAD * least
+    let sizes = a.survey().sizes;
+    are_in_the_middle::<T>(sizes) && are_alike(sizes)
 }
 
 /// Whether the largest numbers of all lines are.
 fn lines_are_alike<T: Scalar>(a: &Csr<T>) -> bool {
-    let ratio = |(least, most): (f64, f64)| most / least;
-    let rows = ratio(a.survey().row_sizes);
-    // What a row's factor does to a column is no more than the factors differ by.
-    are_in_the_middle(a) && 4.0 * rows < SPREAD && 8.0 * rows * ratio(column_sizes(a)) < SPREAD
+    are_in_the_middle::<T>(a.survey().sizes) && extents_are_alike(a.survey().row_sizes, || column_sizes(a))
 }
 
-/// Whether products of entries stay far from the ends of the range.
-fn are_in_the_middle<T: Scalar>(a: &Csr<T>) -> bool {
-    let (least, most) = a.survey().sizes;
+/// Whether numbers from the least to the most are so near that no line of them can need a scaling.
+pub(crate) fn are_alike((least, most): (f64, f64)) -> bool {
+    // Factors are powers of two, each up to twice what its line asks for.
+    4.0 * most < SPREAD * least
+}
+
+/// Whether lines need no scaling whose largest numbers are from the least to the most, of rows and of columns.
+pub(crate) fn extents_are_alike(rows: (f64, f64), cols: impl FnOnce() -> (f64, f64)) -> bool {
+    let ratio = |(least, most): (f64, f64)| most / least;
+    let rows = ratio(rows);
+    // What a row's factor does to a column is no more than the factors differ by.
+    4.0 * rows < SPREAD && 8.0 * rows * ratio(cols()) < SPREAD
+}
+
+/// Whether products of numbers from the least to the most stay far from the ends of the range.
+pub(crate) fn are_in_the_middle<T: Scalar>((least, most): (f64, f64)) -> bool {
     let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
     most < far && least > 1.0 / far
 }

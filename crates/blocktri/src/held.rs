@@ -12,7 +12,7 @@ use bt_formats::{
 };
 
 use crate::direct::{Direct, Family};
-use crate::equilibrated::SPREAD;
+use crate::equilibrated::{are_alike, are_in_the_middle, extents_are_alike};
 use crate::error::Error;
 
 /// A matrix of its own in a format that methods work on.
@@ -49,16 +49,14 @@ impl<T: Scalar> Format<T> {
         }
         let mut sizes = Sizes::default();
         format.for_each_run(|run| sizes.add(run.values));
-        let (least, most) = sizes.extent();
         // A sum may leave the range where no number does.
         if !sizes.sum.iter().all(|sum| sum.is_finite())
             && let Some(error) = format.not_finite()
         {
             return Err(error);
         }
-        let far = (T::Real::MAX.to_f64().log2() / 4.0 - 1.0).exp2();
-        let in_the_middle = most < far && least > 1.0 / far;
-        let in_good_units = in_the_middle && (4.0 * most < SPREAD * least || format.lines_are_alike());
+        let extent = sizes.extent();
+        let in_good_units = are_in_the_middle::<T>(extent) && (are_alike(extent) || format.lines_are_alike());
         Ok(Some(format).filter(|_| in_good_units))
     }
 
@@ -95,12 +93,8 @@ impl<T: Scalar> Format<T> {
                 cols[j] = cols[j].max(size);
             }
         });
-        let ratio = |sizes: &[f64]| {
-            let (least, most) = sizes.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &s| (l.min(s), m.max(s)));
-            most / least
-        };
-        let (rows, cols) = (ratio(&rows), ratio(&cols));
-        4.0 * rows < SPREAD && 8.0 * rows * cols < SPREAD
+        let extent = |sizes: &[f64]| sizes.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &s| (l.min(s), m.max(s)));
+        extents_are_alike(extent(&rows), || extent(&cols))
     }
 
     pub fn given(&self) -> Given<'_, T> {
@@ -116,18 +110,6 @@ impl<T: Scalar> Format<T> {
             Self::Tridiagonal(a) => a,
             Self::Band(a) => a,
             Self::Blocks(a) => a,
-        }
-    }
-
-    /// Whether a method takes this format as it stands.
-    pub fn is_for(&self, method: Direct) -> bool {
-        let spike = matches!(method, Direct::Spike { .. } | Direct::SpikeTruncated { .. });
-        match (self, method.row().family) {
-            (Self::Tridiagonal(_), Family::Tridiagonal)
-            | (Self::Blocks(_), Family::Blocks)
-            | (Self::Band(_), Family::Band) => true,
-            (Self::Band(_), _) => spike,
-            _ => false,
         }
     }
 
@@ -170,6 +152,16 @@ impl<T: Scalar> Format<T> {
             right && positive(a.get(i, i))
         })
     }
+}
+
+/// Whether a method takes a format as it stands.
+pub(crate) fn takes<T>(given: Given<'_, T>, method: Direct) -> bool {
+    matches!(
+        (given, method.row().family),
+        (Given::Tridiagonal(_), Family::Tridiagonal)
+            | (Given::Blocks(_), Family::Blocks)
+            | (Given::Band(_), Family::Band)
+    )
 }
 
 impl<T: Scalar> Held<T> {

@@ -125,15 +125,16 @@ fn solve_format<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
+    let b = check_rhs(a.shape().0, b)?;
     if options.time_limit.is_none()
         && let Some(solver) = Solver::in_format(a, options, monitor)?
     {
-        let answer = solver.solve(b)?;
+        let answer = solver.solve(b.as_ref())?;
         if !options.method.is_auto() || (answer.report.outcome == Outcome::Converged && !solver.is_doubtful()) {
             return Ok(answer);
         }
     }
-    solve_rows(&*a.csr()?, b, options, monitor)
+    solve_rows(&*a.csr()?, b.as_ref(), options, monitor)
 }
 
 fn solve_checked<T: Scalar>(

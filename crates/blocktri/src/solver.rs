@@ -22,7 +22,7 @@ use crate::auto::{Ordered, automatic, planned};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, factor_in_format, matching, transform};
-use crate::held::{Format, Held};
+use crate::held::{Format, Held, takes};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
@@ -121,6 +121,9 @@ impl<T: Scalar> Solver<T> {
             && options.device == DeviceChoice::Cpu;
         let factoring = options.method.factoring().filter(|f| f.precision == Precision::Working && as_it_stands);
         let Some(factoring) = factoring.filter(|_| rows == cols && rows > 0) else { return Ok(None) };
+        if matches!(options.method, Method::Direct(method, _) if !takes(given, method)) {
+            return Ok(None);
+        }
         let start = Instant::now();
         let Some(format) = Format::of(given)? else { return Ok(None) };
         let (method, candidates, notes) = if let Method::Direct(method, _) = options.method {
@@ -131,9 +134,6 @@ impl<T: Scalar> Solver<T> {
             let note = choice(chosen, &plan.candidates);
             (method, plan.candidates, vec![note])
         };
-        if !format.is_for(method) {
-            return Ok(None);
-        }
         let chosen = start.elapsed();
         match factor_in_format(format.given(), method, options, monitor) {
             Ok(factored) => {

@@ -90,6 +90,26 @@ pub fn look_for_races() -> bool {
     address != 0
 }
 
+/// How many devices a stand-in driver has, for tests; false with a driver that has what it has. Before a device is opened.
+pub fn set_devices(count: u32) -> bool {
+    let address = library().map_or(0, |driver| driver.address("bt_emulator_set_devices\0"));
+    if address != 0 {
+        // SAFETY: the stand-in driver's function of this name takes a number.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u32)>(address)(count) };
+    }
+    address != 0
+}
+
+/// Bytes of memory of a device of a stand-in driver, for tests; false with a driver whose devices have what they have.
+pub fn set_memory(device: u32, bytes: usize) -> bool {
+    let address = library().map_or(0, |driver| driver.address("bt_emulator_set_memory_of\0"));
+    if address != 0 {
+        // SAFETY: the stand-in driver's function of this name takes two numbers.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u32, usize)>(address)(device, bytes) };
+    }
+    address != 0
+}
+
 pub(crate) fn library() -> Result<&'static Driver, &'static NoDriver> {
     let load = || {
         let path = CHOSEN.get_or_init(|| std::env::var_os(VARIABLE).map_or_else(|| DEFAULT.into(), PathBuf::from));

@@ -112,6 +112,7 @@ forward! {
     cuMemcpyHtoA_v2(a: *mut c_void, b: usize, c: *mut c_void, d: usize);
     cuMemcpyHtoDAsync_v2(a: u64, b: *mut c_void, c: usize, d: *mut c_void);
     cuMemcpyHtoD_v2(a: u64, b: *mut c_void, c: usize);
+    cuMemcpyPeerAsync(a: u64, b: *mut c_void, c: u64, d: *mut c_void, e: usize, f: *mut c_void);
     cuMemsetD16Async(a: u64, b: u16, c: usize, d: *mut c_void);
     cuMemsetD16_v2(a: u64, b: u16, c: usize);
     cuMemsetD32Async(a: u64, b: u32, c: usize, d: *mut c_void);

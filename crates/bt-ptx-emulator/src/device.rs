@@ -175,7 +175,12 @@ pub struct Device {
 impl Device {
     /// A device with empty memory.
     pub fn new(settings: Settings) -> Self {
-        let memory = Memory::new(settings.memory);
+        Self::numbered(0, settings)
+    }
+
+    /// Device `ordinal` of several, below 16: no two share addresses.
+    pub(crate) fn numbered(ordinal: usize, settings: Settings) -> Self {
+        let memory = Memory::new(ordinal, settings.memory);
         Self { settings, memory, modules: Vec::new(), launches: 0, operations: 0 }
     }
 

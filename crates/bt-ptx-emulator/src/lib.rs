@@ -41,12 +41,14 @@
 //!
 //! # Settings
 //!
-//! `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS` and `_GLOBAL_RACES`
+//! `BLOCKTRI_EMULATOR_DEVICES` (1 to 16), `_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS` and `_GLOBAL_RACES`
 //! (0 or 1) are read by `cuInit`. Functions of the shared library change them later, and tell what happened:
 //!
 //! ```c
 //! void bt_emulator_set_seed(uint64_t);
-//! void bt_emulator_set_memory(size_t);
+//! void bt_emulator_set_devices(unsigned);              // before one is opened
+//! void bt_emulator_set_memory(size_t);                 // of every device
+//! void bt_emulator_set_memory_of(unsigned device, size_t);
 //! void bt_emulator_set_budget(uint64_t);
 //! void bt_emulator_set_multiprocessors(unsigned);
 //! void bt_emulator_set_global_races(int);

@@ -1,8 +1,8 @@
 //! Global memory: allocations that never share a part of the address space, checked at every access.
 //!
 //! ```text
-//! 63   62   61        34 33             0
-//! local|shared| allocation |   offset + BASE
+//! 63   62     61   58 57        34 33             0
+//! local|shared| device | allocation |   offset + BASE
 //! ```
 //!
 //! The number of an allocation is never given out again, so that an access after `free` is found however late it comes.
@@ -20,6 +20,8 @@ pub(crate) const WINDOWS: u64 = SHARED_WINDOW | LOCAL_WINDOW;
 
 const OFFSET_BITS: u32 = 34;
 const OFFSETS: u64 = (1 << OFFSET_BITS) - 1;
+/// Allocations of a device at most.
+const NUMBERS: usize = 1 << 24;
 const BASE: u64 = 256;
 
 /// What an allocation is for.
@@ -51,14 +53,17 @@ enum State {
 /// All allocations of a device.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    /// Number before its first allocation: no two devices share addresses.
+    before: usize,
     allocations: Vec<Allocation>,
     capacity: usize,
     used: usize,
 }
 
 impl Memory {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { allocations: Vec::new(), capacity, used: 0 }
+    /// Of device `ordinal`, below 16.
+    pub(crate) fn new(ordinal: usize, capacity: usize) -> Self {
+        Self { before: ordinal * NUMBERS, allocations: Vec::new(), capacity, used: 0 }
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -78,7 +83,7 @@ impl Memory {
         if size == 0 {
             return Err(DeviceError::InvalidValue);
         }
-        if size > self.free_bytes() || size as u64 > OFFSETS - 2 * BASE {
+        if size > self.free_bytes() || size as u64 > OFFSETS - 2 * BASE || self.allocations.len() + 1 == NUMBERS {
             return Err(DeviceError::OutOfMemory);
         }
         let mut bytes = Vec::new();
@@ -86,7 +91,7 @@ impl Memory {
         poison(&mut bytes, size);
         self.used += size;
         self.allocations.push(Allocation { bytes, size, purpose, state: State::Live });
-        Ok((self.allocations.len() as u64) << OFFSET_BITS | BASE)
+        Ok(((self.before + self.allocations.len()) as u64) << OFFSET_BITS | BASE)
     }
 
     /// Frees a buffer that [`Self::allocate`] gave out at this address.
@@ -123,7 +128,7 @@ impl Memory {
     }
 
     fn number(&self, address: u64) -> Option<usize> {
-        let number = (address >> OFFSET_BITS) as usize;
+        let number = ((address >> OFFSET_BITS) as usize).checked_sub(self.before)?;
         (1..=self.allocations.len()).contains(&number).then(|| number - 1)
     }
 
@@ -220,7 +225,7 @@ mod tests {
 
     #[test]
     fn memory_is_poisoned_bounded_and_counted() {
-        let mut memory = Memory::new(100);
+        let mut memory = Memory::new(0, 100);
         let a = memory.allocate(60, Purpose::Buffer).unwrap();
         assert_eq!(memory.read(a + 8, 8), Ok(POISON));
         assert!(f64::from_bits(POISON).is_nan() && f32::from_bits(POISON as u32).is_nan());
@@ -248,7 +253,7 @@ mod tests {
 
     #[test]
     fn constants_are_read_only() {
-        let mut memory = Memory::new(100);
+        let mut memory = Memory::new(0, 100);
         let a = memory.allocate(8, Purpose::Constant).unwrap();
         assert_eq!(memory.write(a, 4, 0).unwrap_err().0, FaultKind::ReadOnly);
         assert!(memory.read(a, 8).is_ok());

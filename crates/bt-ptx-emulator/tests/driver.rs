@@ -278,3 +278,53 @@ fn codes_have_names_and_contexts_are_needed() {
     assert_eq!(call!(driver, cuDeviceGet(&raw mut device => *mut c_int, 1 => c_int)), 101);
     assert_eq!(call!(driver, cuMemAlloc_v2(null_mut() => *mut u64, 8 => usize)), 201);
 }
+
+#[test]
+fn devices_have_memories_faults_and_streams_of_their_own() {
+    let driver = Driver::open();
+    call!(driver, bt_emulator_set_devices(3 => c_uint) -> ());
+    let mut count = 0;
+    assert_eq!(call!(driver, cuDeviceGetCount(&raw mut count => *mut c_int)), 0);
+    assert_eq!(count, 3);
+    let mut contexts = [0usize; 3];
+    for (device, context) in contexts.iter_mut().enumerate() {
+        assert_eq!(call!(driver, cuDevicePrimaryCtxRetain(context => *mut usize, device as c_int => c_int)), 0);
+    }
+    let current = |device: usize| assert_eq!(call!(driver, cuCtxSetCurrent(contexts[device] => usize)), 0);
+    call!(driver, bt_emulator_set_memory_of(2 => c_uint, 64 => usize) -> ());
+    let at: [u64; 3] = std::array::from_fn(|device| {
+        current(device);
+        driver.allocate(40).unwrap()
+    });
+    assert_eq!(driver.allocate(40), Err(2), "the third has little");
+    // From one memory to another, on the stream of the current context; an address is one device's only.
+    current(0);
+    let (mut stream, mut found) = (0usize, [0u32; 10]);
+    assert_eq!(call!(driver, cuStreamCreate(&raw mut stream => *mut usize, 1 => c_uint)), 0);
+    assert_eq!(call!(driver, cuMemsetD32_v2(at[0] => u64, 9 => c_uint, 10 => usize)), 0);
+    let peer = |to: u64, bytes: usize| call!(driver, cuMemcpyPeerAsync(to => u64, contexts[1] => usize, at[0] => u64, contexts[0] => usize, bytes => usize, stream => usize));
+    assert_eq!([peer(at[1], 40), peer(at[1], 44), peer(at[2], 40)], [0, 1, 1]);
+    current(1);
+    assert_eq!(peer(at[1], 40), 400, "the stream is the first device's");
+    assert_eq!(call!(driver, cuMemcpyDtoH_v2(found.as_mut_ptr() => *mut u32, at[1] => u64, 40 => usize)), 0);
+    assert_eq!(found, [9; 10]);
+    assert_eq!(call!(driver, cuMemFree_v2(at[0] => u64)), 1, "memory of another device");
+    // An event of one device orders the streams of another.
+    let mut event = 0usize;
+    assert_eq!(call!(driver, cuEventCreate(&raw mut event => *mut usize, 2 => c_uint)), 0);
+    assert_eq!(call!(driver, cuEventRecord(event => usize, 0 => usize)), 0);
+    current(0);
+    assert_eq!(call!(driver, cuStreamWaitEvent(stream => usize, event => usize, 0 => c_uint)), 0);
+    assert_eq!(call!(driver, cuEventRecord(event => usize, stream => usize)), 400);
+    // A kernel of one device that writes to the memory of another is stopped, and only its device is lost.
+    let fill = driver.function(driver.load(FILL).unwrap(), c"fill");
+    assert_eq!(driver.launch(fill, 32, &[pointer(&at[1]), pointer(&7u8), pointer(&10u32)]), 0);
+    assert_eq!(driver.synchronize(), 700);
+    current(1);
+    assert_eq!(driver.synchronize(), 0);
+    for device in 0..3 {
+        assert_eq!(call!(driver, cuDevicePrimaryCtxRelease_v2(device => c_int)), 0);
+    }
+    call!(driver, bt_emulator_set_devices(1 => c_uint) -> ());
+    assert_eq!(call!(driver, cuDevicePrimaryCtxReset_v2(0 => c_int)), 0);
+}

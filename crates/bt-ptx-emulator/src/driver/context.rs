@@ -1,21 +1,13 @@
-//! The primary context; contexts of one's own (`cuCtxCreate`) are not exported.
+//! The primary contexts; contexts of one's own (`cuCtxCreate`) are not exported.
 
 use std::ffi::{c_int, c_uint};
 
 use super::codes::Code;
 use super::put;
-use super::state::{PRIMARY, current, in_context, initialized, pop_current, push_current, set_current};
+use super::state::{context_of, current, in_context, initialized, pop_current, push_current, set_current};
 
 /// CUDA 11.4, the version whose bindings `cust` has.
 const VERSION: c_int = 11040;
-
-fn check_device(device: c_int) -> Result<(), Code> {
-    if device == 0 { Ok(()) } else { Err(Code::InvalidDevice) }
-}
-
-fn check_context(context: usize) -> Result<(), Code> {
-    if context == PRIMARY { Ok(()) } else { Err(Code::InvalidContext) }
-}
 
 #[unsafe(no_mangle)]
 extern "C" fn cuInit(flags: c_uint) -> c_int {
@@ -35,10 +27,10 @@ unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) -> c_int {
     initialized(|state| {
-        check_device(device)?;
+        let home = state.ordinal(device)?;
         // SAFETY: the caller's promise.
-        unsafe { put(context, PRIMARY) }?;
-        state.retained += 1;
+        unsafe { put(context, context_of(home)) }?;
+        state.chips[home].retained += 1;
         Ok(())
     })
 }
@@ -46,10 +38,11 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int
 #[unsafe(no_mangle)]
 extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     initialized(|state| {
-        check_device(device)?;
-        state.retained = state.retained.checked_sub(1).ok_or(Code::InvalidContext)?;
-        if state.retained == 0 {
-            state.reset();
+        let home = state.ordinal(device)?;
+        let retained = &mut state.chips[home].retained;
+        *retained = retained.checked_sub(1).ok_or(Code::InvalidContext)?;
+        if *retained == 0 {
+            state.reset(home);
         }
         Ok(())
     })
@@ -59,34 +52,34 @@ extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int {
     initialized(|state| {
-        check_device(device)?;
-        state.reset();
+        let home = state.ordinal(device)?;
+        state.reset(home);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, _flags: c_uint) -> c_int {
-    initialized(|_| check_device(device))
+    initialized(|state| state.ordinal(device).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) -> c_int {
     initialized(|state| {
-        check_device(device)?;
+        let home = state.ordinal(device)?;
         // SAFETY: the caller's promise.
         unsafe {
             put(flags, 0)?;
-            put(active, c_int::from(state.retained > 0))
+            put(active, c_int::from(state.chips[home].retained > 0))
         }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSetCurrent(context: usize) -> c_int {
-    initialized(|_| {
+    initialized(|state| {
         if context != 0 {
-            check_context(context)?;
+            state.of_context(context)?;
         }
         set_current(context);
         Ok(())
@@ -101,8 +94,8 @@ unsafe extern "C" fn cuCtxGetCurrent(context: *mut usize) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxPushCurrent_v2(context: usize) -> c_int {
-    initialized(|_| {
-        check_context(context)?;
+    initialized(|state| {
+        state.of_context(context)?;
         push_current(context);
         Ok(())
     })
@@ -120,7 +113,7 @@ unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxGetDevice(device: *mut c_int) -> c_int {
     // SAFETY: the caller's promise.
-    in_context(|_| unsafe { put(device, 0) })
+    in_context(|state| unsafe { put(device, state.here() as c_int) })
 }
 
 #[unsafe(no_mangle)]
@@ -131,8 +124,8 @@ unsafe extern "C" fn cuCtxGetFlags(flags: *mut c_uint) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxGetApiVersion(context: usize, version: *mut c_uint) -> c_int {
-    initialized(|_| {
-        check_context(context)?;
+    initialized(|state| {
+        state.of_context(context)?;
         // SAFETY: the caller's promise.
         unsafe { put(version, VERSION.cast_unsigned()) }
     })

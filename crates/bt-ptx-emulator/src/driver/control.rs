@@ -5,11 +5,30 @@ use std::ffi::{c_char, c_int, c_uint};
 use super::state::always;
 use crate::{Races, Settings};
 
-fn change(f: impl FnOnce(&mut Settings)) {
+fn change(f: impl Fn(&mut Settings)) {
     always(|state| {
-        let mut settings = state.device.settings();
-        f(&mut settings);
-        state.device.set(settings);
+        for chip in &mut state.chips {
+            let mut settings = chip.device.settings();
+            f(&mut settings);
+            chip.device.set(settings);
+        }
+    });
+}
+
+/// How many devices there are, before any of them is opened.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_devices(count: c_uint) {
+    always(|state| state.set_devices(count));
+}
+
+/// Bytes of the memory of one device.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_memory_of(device: c_uint, bytes: usize) {
+    always(|state| {
+        if let Some(chip) = state.chips.get_mut(device as usize) {
+            let settings = Settings { memory: bytes, ..chip.device.settings() };
+            chip.device.set(settings);
+        }
     });
 }
 
@@ -46,7 +65,7 @@ extern "C" fn bt_emulator_set_global_races(wanted: c_int) {
 /// Operations that all launches have run.
 #[unsafe(no_mangle)]
 extern "C" fn bt_emulator_operations() -> u64 {
-    always(|state| state.device.operations())
+    always(|state| state.chips.iter().map(|chip| chip.device.operations()).sum())
 }
 
 /// Copies the message of the last fault or refused module, at most `size` bytes and a zero with them; gives its length,

@@ -22,7 +22,7 @@ unsafe fn launch(
 ) -> Result<(), Code> {
     state.check_stream(stream)?;
     let kernel = KernelId::from_bits(function);
-    let places = state.device.parameters(kernel)?;
+    let places = state.device().parameters(kernel)?;
     let mut buffer = vec![0; places.last().map_or(0, |(at, size)| at + size)];
     if parameters.is_null() && !places.is_empty() {
         return Err(Code::InvalidValue);
@@ -36,13 +36,12 @@ unsafe fn launch(
         // SAFETY: the caller promises the bytes of the parameter.
         buffer[at..at + size].copy_from_slice(unsafe { slice::from_raw_parts(parameter.cast(), size) });
     }
-    match state.device.launch(kernel, shape, &buffer) {
+    match state.device().launch(kernel, shape, &buffer) {
         Ok(()) => Ok(()),
         Err(LaunchError::Refused(error)) => Err(error.into()),
         Err(LaunchError::Fault(fault)) => {
             eprintln!("bt-ptx-emulator: {fault}");
-            state.message.clone_from(&fault.message);
-            state.fault = Some(fault);
+            state.set_fault(fault);
             Ok(())
         }
     }
@@ -98,7 +97,7 @@ unsafe extern "C" fn cuLaunchCooperativeKernel(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: usize) -> c_int {
     in_context(|state| {
-        let info = state.device.info(KernelId::from_bits(function))?;
+        let info = state.device().info(KernelId::from_bits(function))?;
         let found = match attribute {
             0 => info.max_threads,
             1 => info.static_shared,
@@ -121,9 +120,9 @@ unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, fun
 extern "C" fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c_int) -> c_int {
     in_context(|state| {
         let kernel = KernelId::from_bits(function);
-        state.device.info(kernel)?;
+        state.device().info(kernel)?;
         match (attribute, u32::try_from(value)) {
-            (8, Ok(bytes)) => Ok(state.device.set_max_dynamic_shared(kernel, bytes)?),
+            (8, Ok(bytes)) => Ok(state.device().set_max_dynamic_shared(kernel, bytes)?),
             (9, _) if (-1..=100).contains(&value) => Ok(()),
             _ => Err(Code::InvalidValue),
         }
@@ -132,12 +131,12 @@ extern "C" fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c_int
 
 #[unsafe(no_mangle)]
 extern "C" fn cuFuncSetCacheConfig(function: usize, _config: c_int) -> c_int {
-    in_context(|state| Ok(state.device.info(KernelId::from_bits(function)).map(|_| ())?))
+    in_context(|state| Ok(state.device().info(KernelId::from_bits(function)).map(|_| ())?))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuFuncSetSharedMemConfig(function: usize, _config: c_int) -> c_int {
-    in_context(|state| Ok(state.device.info(KernelId::from_bits(function)).map(|_| ())?))
+    in_context(|state| Ok(state.device().info(KernelId::from_bits(function)).map(|_| ())?))
 }
 
 #[unsafe(no_mangle)]
@@ -150,7 +149,7 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     in_context(|state| {
         let threads = u32::try_from(threads).map_err(|_| Code::InvalidValue)?;
         let dynamic = u32::try_from(dynamic_shared).unwrap_or(u32::MAX);
-        let found = state.device.occupancy(KernelId::from_bits(function), threads, dynamic)?;
+        let found = state.device().occupancy(KernelId::from_bits(function), threads, dynamic)?;
         // SAFETY: the caller's promise.
         unsafe { put(blocks, found.cast_signed()) }
     })
@@ -186,10 +185,10 @@ unsafe extern "C" fn cuOccupancyMaxPotentialBlockSize(
             // SAFETY: the caller promises a function of block sizes; it must not call the driver.
             let dynamic = dynamic_of_block.map_or(dynamic_shared, |f| unsafe { f(threads.cast_signed()) });
             let dynamic = u32::try_from(dynamic).unwrap_or(u32::MAX);
-            let blocks = state.device.occupancy(kernel, threads, dynamic)?;
+            let blocks = state.device().occupancy(kernel, threads, dynamic)?;
             best = best.max((blocks * threads, threads, blocks));
         }
-        let blocks = best.2 * state.device.settings().multiprocessors;
+        let blocks = best.2 * state.device().settings().multiprocessors;
         // SAFETY: the caller's promise.
         unsafe { put(grid, blocks.cast_signed()).and(put(block, best.1.cast_signed())) }
     })

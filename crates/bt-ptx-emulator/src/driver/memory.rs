@@ -10,7 +10,7 @@ use super::state::{State, in_context};
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
     in_context(|state| {
-        let given = state.device.allocate(bytes)?;
+        let given = state.device().allocate(bytes)?;
         // SAFETY: the caller's promise.
         unsafe { put(address, given) }
     })
@@ -19,14 +19,14 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     // Freeing nothing is allowed.
-    in_context(|state| if address == 0 { Ok(()) } else { Ok(state.device.free(address)?) })
+    in_context(|state| if address == 0 { Ok(()) } else { Ok(state.device().free(address)?) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> c_int {
     in_context(|state| {
         state.check_stream(stream)?;
-        let given = state.device.allocate(bytes)?;
+        let given = state.device().allocate(bytes)?;
         // SAFETY: the caller's promise.
         unsafe { put(address, given) }
     })
@@ -36,14 +36,14 @@ unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: us
 extern "C" fn cuMemFreeAsync(address: u64, stream: usize) -> c_int {
     in_context(|state| {
         state.check_stream(stream)?;
-        Ok(state.device.free(address)?)
+        Ok(state.device().free(address)?)
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
     in_context(|state| {
-        let (left, all) = state.device.memory_info();
+        let (left, all) = state.device().memory_info();
         // SAFETY: the caller's promise.
         unsafe { put(free, left).and(put(total, all)) }
     })
@@ -87,7 +87,7 @@ unsafe fn from_host(state: &mut State, to: u64, from: *const c_void, bytes: usiz
     if from.is_null() {
         return Err(Code::InvalidValue);
     }
-    let place = state.device.bytes_mut(to, bytes)?;
+    let place = state.device().bytes_mut(to, bytes)?;
     // SAFETY: not null, the caller promises the bytes, and the device's memory is never the host's.
     unsafe { place.as_mut_ptr().copy_from_nonoverlapping(from.cast(), bytes) };
     Ok(())
@@ -95,21 +95,21 @@ unsafe fn from_host(state: &mut State, to: u64, from: *const c_void, bytes: usiz
 
 /// # Safety
 /// `to` has room for `bytes` bytes.
-unsafe fn to_host(state: &State, to: *mut c_void, from: u64, bytes: usize) -> Result<(), Code> {
+unsafe fn to_host(state: &mut State, to: *mut c_void, from: u64, bytes: usize) -> Result<(), Code> {
     if bytes == 0 {
         return Ok(());
     }
     if to.is_null() {
         return Err(Code::InvalidValue);
     }
-    let found = state.device.read(from, bytes)?;
+    let found = state.device().read(from, bytes)?;
     // SAFETY: not null, the caller promises the room, and the device's memory is never the host's.
     unsafe { to.cast::<u8>().copy_from_nonoverlapping(found.as_ptr(), bytes) };
     Ok(())
 }
 
 fn within(state: &mut State, to: u64, from: u64, bytes: usize) -> Result<(), Code> {
-    if bytes == 0 { Ok(()) } else { Ok(state.device.copy(to, from, bytes)?) }
+    if bytes == 0 { Ok(()) } else { Ok(state.device().copy(to, from, bytes)?) }
 }
 
 #[unsafe(no_mangle)]
@@ -146,6 +146,28 @@ extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: usi
     in_context(|state| state.check_stream(stream).and_then(|()| within(state, to, from, bytes)))
 }
 
+/// Between the memories of two contexts.
+#[unsafe(no_mangle)]
+extern "C" fn cuMemcpyPeerAsync(
+    to: u64,
+    to_context: usize,
+    from: u64,
+    from_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> c_int {
+    in_context(|state| {
+        state.check_stream(stream)?;
+        let (to_home, from_home) = (state.of_context(to_context)?, state.of_context(from_context)?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let found = state.chips[from_home].device.read(from, bytes)?.to_vec();
+        state.chips[to_home].device.bytes_mut(to, bytes)?.copy_from_slice(&found);
+        Ok(())
+    })
+}
+
 /// Fills `count` elements.
 fn fill(state: &mut State, to: u64, element: &[u8], count: usize) -> Result<(), Code> {
     if count == 0 {
@@ -156,7 +178,7 @@ fn fill(state: &mut State, to: u64, element: &[u8], count: usize) -> Result<(), 
     if !to.is_multiple_of(width as u64) {
         return Err(Code::InvalidValue);
     }
-    for place in state.device.bytes_mut(to, bytes)?.chunks_exact_mut(width) {
+    for place in state.device().bytes_mut(to, bytes)?.chunks_exact_mut(width) {
         place.copy_from_slice(element);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The C functions of the driver that `cust` 0.3.2 and `bt-kernels` call, over one [`Device`](crate::Device) a process.
+//! The C functions of the driver that `cust` 0.3.2 and `bt-kernels` call, over the [`Device`](crate::Device)s of a process.
 //!
 //! Work is done when it is enqueued, in the order of the calls: one of the schedules that streams allow. A fault of a
 //! launch shows as with a real device: the launch itself succeeds, and every later call gives the error until the

@@ -28,7 +28,7 @@ unsafe fn load(
         if !image.contains(".version") {
             return Err(Code::InvalidImage);
         }
-        let loaded = state.device.load(image);
+        let loaded = state.device().load(image);
         let log = loaded.as_ref().err().map(ToString::to_string).unwrap_or_default();
         // SAFETY: the caller's promise.
         unsafe { write_logs(&log, count, options, values) };
@@ -84,7 +84,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
 
 #[unsafe(no_mangle)]
 extern "C" fn cuModuleUnload(module: usize) -> c_int {
-    in_context(|state| Ok(state.device.unload(ModuleId::from_bits(module))?))
+    in_context(|state| Ok(state.device().unload(ModuleId::from_bits(module))?))
 }
 
 #[unsafe(no_mangle)]
@@ -92,7 +92,7 @@ unsafe extern "C" fn cuModuleGetFunction(function: *mut usize, module: usize, na
     in_context(|state| {
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
-        let kernel: KernelId = state.device.kernel(ModuleId::from_bits(module), name)?;
+        let kernel: KernelId = state.device().kernel(ModuleId::from_bits(module), name)?;
         // SAFETY: the caller's promise.
         unsafe { put(function, kernel.to_bits()) }
     })
@@ -108,7 +108,7 @@ unsafe extern "C" fn cuModuleGetGlobal_v2(
     in_context(|state| {
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
-        let (at, size) = state.device.variable(ModuleId::from_bits(module), name)?;
+        let (at, size) = state.device().variable(ModuleId::from_bits(module), name)?;
         // SAFETY: the caller's promise; null asks for no result.
         unsafe {
             if !address.is_null() {

@@ -1,4 +1,4 @@
-//! What there is: one device of compute capability 7.0, and texts for codes.
+//! What there is: devices of compute capability 7.0, and texts for codes.
 
 use std::ffi::{c_char, c_int};
 
@@ -15,20 +15,24 @@ const NAME: &str = "blocktri PTX emulator (no GPU)";
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
     // SAFETY: the caller's promise.
-    initialized(|_| unsafe { put(count, 1) })
+    initialized(|state| unsafe { put(count, state.chips.len() as c_int) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    initialized(|_| if ordinal == 0 { unsafe { put(device, 0) } } else { Err(Code::InvalidDevice) })
+    initialized(|state| {
+        state.ordinal(ordinal)?;
+        // SAFETY: the caller's promise.
+        unsafe { put(device, ordinal) }
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, size: c_int, device: c_int) -> c_int {
-    initialized(|_| {
-        if device != 0 || name.is_null() || size <= 0 {
-            return Err(if device == 0 { Code::InvalidValue } else { Code::InvalidDevice });
+    initialized(|state| {
+        state.ordinal(device)?;
+        if name.is_null() || size <= 0 {
+            return Err(Code::InvalidValue);
         }
         // SAFETY: not null, and the caller promises `size` bytes.
         unsafe { super::control::copy_text(NAME, name, size as usize) };
@@ -38,18 +42,20 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, size: c_int, device: c_i
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    initialized(|_| if device == 0 { unsafe { put(uuid, *b"blocktri-emulate") } } else { Err(Code::InvalidDevice) })
+    initialized(|state| {
+        let mut id = *b"blocktri-emulat0";
+        id[15] += state.ordinal(device)? as u8;
+        // SAFETY: the caller's promise.
+        unsafe { put(uuid, id) }
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
     initialized(|state| {
-        if device != 0 {
-            return Err(Code::InvalidDevice);
-        }
+        let home = state.ordinal(device)?;
         // SAFETY: the caller's promise.
-        unsafe { put(bytes, state.device.memory_info().1) }
+        unsafe { put(bytes, state.chips[home].device.memory_info().1) }
     })
 }
 
@@ -57,9 +63,7 @@ unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
     initialized(|state| {
-        if device != 0 {
-            return Err(Code::InvalidDevice);
-        }
+        let home = state.ordinal(device)?;
         let found = match attribute {
             1..=3 => {
                 if attribute == 1 {
@@ -76,7 +80,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, d
             10 => 32,
             13 | 36 => 1_000_000,
             14 => 512,
-            16 => state.device.settings().multiprocessors,
+            16 => state.chips[home].device.settings().multiprocessors,
             31 | 41 | 78 | 95 => 1,
             38 => 1 << 20,
             39 => MAX_THREADS_PER_MULTIPROCESSOR,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::codes::Code;
 use super::put;
-use super::state::{Event, State, Timing, in_context};
+use super::state::{Event, State, Stream, Timing, in_context};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamCreate(stream: *mut usize, flags: c_uint) -> c_int {
@@ -22,7 +22,8 @@ unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uin
         let handle = state.handle();
         // SAFETY: the caller's promise.
         unsafe { put(stream, handle) }?;
-        state.streams.insert(handle, (flags, priority));
+        let home = state.here();
+        state.streams.insert(handle, Stream { home, flags, priority });
         Ok(())
     })
 }
@@ -47,7 +48,7 @@ unsafe extern "C" fn cuStreamGetFlags(stream: usize, flags: *mut c_uint) -> c_in
     in_context(|state| {
         state.check_stream(stream)?;
         // SAFETY: the caller's promise.
-        unsafe { put(flags, state.streams.get(&stream).map_or(0, |s| s.0)) }
+        unsafe { put(flags, state.streams.get(&stream).map_or(0, |s| s.flags)) }
     })
 }
 
@@ -56,7 +57,7 @@ unsafe extern "C" fn cuStreamGetPriority(stream: usize, priority: *mut c_int) ->
     in_context(|state| {
         state.check_stream(stream)?;
         // SAFETY: the caller's promise.
-        unsafe { put(priority, state.streams.get(&stream).map_or(0, |s| s.1)) }
+        unsafe { put(priority, state.streams.get(&stream).map_or(0, |s| s.priority)) }
     })
 }
 
@@ -94,8 +95,9 @@ unsafe extern "C" fn cuEventCreate(event: *mut usize, flags: c_uint) -> c_int {
         let handle = state.handle();
         // SAFETY: the caller's promise.
         unsafe { put(event, handle) }?;
+        let home = state.here();
         let timing = if flags & DISABLE_TIMING != 0 { Timing::Off } else { Timing::On };
-        state.events.insert(handle, Event { recorded: None, timing });
+        state.events.insert(handle, Event { home, recorded: None, timing });
         Ok(())
     })
 }
@@ -109,7 +111,12 @@ extern "C" fn cuEventDestroy_v2(event: usize) -> c_int {
 extern "C" fn cuEventRecord(event: usize, stream: usize) -> c_int {
     in_context(|state| {
         state.check_stream(stream)?;
-        find(state, event)?.recorded = Some(Instant::now());
+        let home = state.here();
+        let event = find(state, event)?;
+        if event.home != home {
+            return Err(Code::InvalidHandle);
+        }
+        event.recorded = Some(Instant::now());
         Ok(())
     })
 }
@@ -130,7 +137,7 @@ extern "C" fn cuEventSynchronize(event: usize) -> c_int {
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> c_int {
     in_context(|state| {
         let mut recorded = |event| match *find(state, event)? {
-            Event { recorded: Some(when), timing: Timing::On } => Ok(when),
+            Event { recorded: Some(when), timing: Timing::On, .. } => Ok(when),
             _ => Err(Code::InvalidHandle),
         };
         let (start, end) = (recorded(start)?, recorded(end)?);

@@ -17,6 +17,7 @@ use bt_formats::{
 };
 use faer::Mat;
 
+use crate::components;
 use crate::error::Error;
 use crate::factors::{BlockSummary, partition};
 use crate::gpu;
@@ -50,6 +51,8 @@ pub enum Direct {
     Pcr,
     /// Periodic (cyclic) tridiagonal systems: pivoted LU, bordered.
     PeriodicLu,
+    /// Connected components, each by the method that `auto` finds for it.
+    Components,
     /// Block-tridiagonal LU with pivoting inside the diagonal blocks.
     BlockLu,
     /// Block-tridiagonal LU with pivoting across the blocks, as wide as the blocks are.
@@ -112,6 +115,8 @@ pub enum Family {
     Tridiagonal,
     /// Three diagonals and two corners.
     Periodic,
+    /// Parts that nothing connects.
+    Components,
     /// Dense blocks on three diagonals.
     Blocks,
     /// A band.
@@ -173,10 +178,10 @@ const fn row(
 
 /// All direct methods, in the order of help texts.
 #[rustfmt::skip] // a line or two a method
-pub const DIRECT: [DirectRow; 29] = {
+pub const DIRECT: [DirectRow; 30] = {
     use Direct::{
         BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-        CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, ExactLu, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
+        Components, CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, ExactLu, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
         SparseLu, Spike, SpikeTruncated, Thomas, Triangular, TridiagonalLu,
     };
     use Family::{Band, Blocks, Dense, Periodic, Sparse, Tridiagonal};
@@ -196,6 +201,7 @@ pub const DIRECT: [DirectRow; 29] = {
         row(CyclicReduction, "cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
         row(Pcr, "pcr", "tridiagonal parallel cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
         row(PeriodicLu, "periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", Periodic, Some(SparseLu), Extent::rows),
+        row(Components, "components", "connected components, each by the method that auto finds for it", Family::Components, Some(SparseLu), Extent::matrix_twice),
         row(BlockLu, "block-lu", "block-tridiagonal LU, pivoting inside blocks", Blocks, Some(BandLu), Extent::rows),
         row(BlockLuAcross, "block-lu-across", "block-tridiagonal LU, pivoting across blocks", Blocks, Some(SparseLu), Extent::rows),
         DEFINITE,
@@ -229,7 +235,7 @@ pub const DIRECT: [DirectRow; 29] = {
 impl Direct {
     /// Its row in the registry.
     pub fn row(&self) -> &'static DirectRow {
-        static ROWS: [DirectRow; 29] = DIRECT;
+        static ROWS: [DirectRow; 30] = DIRECT;
         ROWS.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
     }
 
@@ -297,7 +303,7 @@ pub(crate) struct Made<T: Scalar> {
 }
 
 impl<T: Scalar> Made<T> {
-    fn new(factors: impl Factorization<T> + 'static, matrix_bytes: usize) -> Self {
+    pub fn new(factors: impl Factorization<T> + 'static, matrix_bytes: usize) -> Self {
         Self { factors: Box::new(factors), matrix_bytes, blocks: None, notes: Vec::new() }
     }
 
@@ -305,7 +311,7 @@ impl<T: Scalar> Made<T> {
         Self { blocks: Some(BlockSummary::of(partition)), ..self }
     }
 
-    fn noted(mut self, notes: impl IntoIterator<Item = Note>) -> Self {
+    pub fn noted(mut self, notes: impl IntoIterator<Item = Note>) -> Self {
         self.notes.extend(notes);
         self
     }
@@ -358,6 +364,7 @@ impl<T: Scalar> Problem<'_, T> {
                 let note = partition_note(&spike.partitions().collect::<Vec<_>>());
                 Ok(Made::new(spike, t.bytes()).noted([note]))
             }
+            Direct::Components => components::factor(&*self.work.csr()?, monitor),
             Direct::BlockLu => self.block_lu(monitor),
             Direct::BlockLuAcross => {
                 let a = self.blocks()?;

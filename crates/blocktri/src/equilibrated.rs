@@ -18,8 +18,10 @@ const SPREAD: f64 = (1u64 << 16) as f64;
 /// The scaling that `a` needs before `method` factors it, if any. Lines of one size near the ends of the range, where products
 /// leave it, are all moved by the same power of two, which changes no digit.
 pub(crate) fn scaling<T: Scalar>(a: &Csr<T>, method: Direct) -> Option<Scaling<T::Real>> {
-    // Methods for Hermitian matrices of any sign scale them by themselves; where no pivot is chosen, none is to be compared.
-    let chooses = !matches!(method.row().family, Family::Diagonal | Family::Triangular) && method != Direct::ExactLu;
+    // Methods for Hermitian matrices of any sign scale them by themselves, parts have scalings of their own; where no pivot is chosen, none
+    // is to be compared.
+    let is_plain = matches!(method.row().family, Family::Diagonal | Family::Triangular | Family::Components);
+    let chooses = !is_plain && method != Direct::ExactLu;
     let symmetric = method.row().needs == Needs::PositiveDefinite;
     if method.row().needs == Needs::Hermitian || !chooses || numbers_are_alike(a) || (!symmetric && lines_are_alike(a))
     {

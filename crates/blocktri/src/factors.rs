@@ -141,11 +141,15 @@ impl<T: Scalar> Factored<T> {
             && equilibrated::scaling(a, self.method).is_none()
     }
 
-    /// Whether the method looks at the values before it chooses partitions or gives up its butterflies, and tells of it in notes.
+    /// Whether the method looks at the values before it chooses methods or partitions or gives up its butterflies, and tells of it in notes.
     pub fn chooses_by_values(&self) -> bool {
         matches!(
             self.method,
-            Direct::Spike { .. } | Direct::SpikeTruncated { .. } | Direct::BlockRbt { .. } | Direct::Rbt { .. }
+            Direct::Components
+                | Direct::Spike { .. }
+                | Direct::SpikeTruncated { .. }
+                | Direct::BlockRbt { .. }
+                | Direct::Rbt { .. }
         )
     }
 
@@ -193,6 +197,8 @@ pub(crate) fn transform<T: Scalar>(
             let p = rcm(&first.apply(a))?;
             (first.then(&p), Reorder::MatchingRcm)
         }
+        // Parts have orders of their own.
+        Reorder::Auto if method == Some(Direct::Components) => (Transform::identity(n), Reorder::None),
         // A named method with the order left open: the cheaper of the given and the RCM order.
         Reorder::Auto => {
             let best = plan(a, Reorder::Auto, &Blocks::Detect, Depth::All)?;

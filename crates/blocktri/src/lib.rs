@@ -5,6 +5,7 @@ mod analyze;
 mod any;
 mod auto;
 mod calibrate;
+mod components;
 mod cost;
 mod deadline;
 mod direct;

@@ -26,6 +26,7 @@ use bt_formats::{
 };
 use bt_iter::{DroppedFill, TriangularSolves};
 
+use crate::components::{Parts, Weighed};
 use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::direct::Direct;
 use crate::error::Error;
@@ -43,7 +44,8 @@ pub struct Candidate {
     pub method: Method,
     /// Order it works in.
     pub reorder: Reorder,
-    /// Counted work; of an iteration that of its setup and of the least number of steps.
+    /// Counted work; of an iteration that of its setup and of the least number of steps, of components sums, with the kernel of the one that
+    /// takes longest.
     pub work: Work,
     /// Predicted seconds of one solve from end to end; of an iteration at least so many.
     pub seconds: f64,
@@ -155,6 +157,9 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
             return Ok(Plan { before_orders: Some(patience.clamp(seconds, estimate)), ..list.finish(None) });
         }
         list.candidates.retain(|c| !c.method.is_iterative());
+    }
+    if natural && !list.is_cheap() {
+        list.push_components()?;
     }
     let mut order = None;
     let reordered =
@@ -273,8 +278,13 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push(&mut self, method: impl Into<Method>, reorder: Reorder, work: Work, bytes: u64, structure: String) {
         let seconds = self.seconds(&work);
+        self.push_weighed(method.into(), reorder, Weighed { work, seconds, bytes, structure });
+    }
+
+    fn push_weighed(&mut self, method: Method, reorder: Reorder, weighed: Weighed) {
+        let Weighed { work, seconds, bytes, structure } = weighed;
         let refused = refusal(bytes, || *self.allowed.get_or_init(memory::allowed));
-        self.candidates.push(Candidate { method: method.into(), reorder, work, seconds, bytes, structure, refused });
+        self.candidates.push(Candidate { method, reorder, work, seconds, bytes, structure, refused });
     }
 
     /// Whether something that takes `least` seconds at least may be faster than all so far.
@@ -381,6 +391,15 @@ impl<'a, T: Scalar> List<'a, T> {
                 let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockCholesky);
                 self.push(Direct::BlockCholesky, reorder, half, bytes, format!("{structure}, Hermitian"));
             }
+        }
+        Ok(())
+    }
+
+    fn push_components(&mut self) -> Result<(), Error> {
+        let parts = Parts::of(self.a)?;
+        if parts.len() > 1 && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
+            let weighed = parts.weigh(self.a)?;
+            self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
         }
         Ok(())
     }

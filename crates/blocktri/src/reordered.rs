@@ -154,6 +154,14 @@ impl<T: Scalar> Factors<T> {
         }
     }
 
+    /// As a factorization among others.
+    pub fn into_inner(self) -> Box<dyn Factorization<T>> {
+        match self {
+            Self::Plain(factors) => factors,
+            Self::Behind(factors) => Box::new(factors),
+        }
+    }
+
     pub fn is_scaled(&self) -> bool {
         matches!(self, Self::Behind(Reordered { transform: Transform { scaling: Some(_), .. }, .. }))
     }

@@ -1,11 +1,12 @@
 //! A matrix that falls into parts which nothing connects: each part has factors of its own.
 //!
 //! P·A·Pᵀ = diag(A₁, …, Aₘ) for the connected components of the graph of A + Aᵀ ([`components`]). Parts are factored and
-//! solved by themselves, on several threads where there is work for them.
+//! solved by themselves, on several threads where there is work for them; parts may also be unions of components.
 //!
 //! Storage: the factors of the parts, and n numbers for each thread that solves. Cost: the sum of the parts.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::detect::components;
@@ -72,29 +73,93 @@ impl<T: Scalar> Components<T> {
         Self::of_parts(a, order, partition, factor)
     }
 
-    /// With parts that are known, as [`components`] finds them.
+    /// With parts that are known, as [`components`] finds them, or unions of them; the rows of each in their order.
     ///
     /// # Errors
-    /// As [`Components::new`].
+    /// As [`Components::new`]; [`FactorError::Input`] naming an entry between two parts.
     pub fn of_parts(
         a: &Csr<T>,
         order: Permutation,
         partition: Partition,
         factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync,
     ) -> Result<Self> {
-        let make = |k: usize| -> Result<Box<dyn Factorization<T>>> {
-            let rows = &order.order()[partition.range(k)];
-            factor(&part(a, rows, order.position(), partition.range(k).start)?).map_err(|e| in_whole(e, rows))
+        Self::with_monitor(a, order, partition, |part, _| factor(part), &mut ())
+    }
+
+    /// Like [`Components::of_parts`], observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
+    /// stops ends all.
+    ///
+    /// # Errors
+    /// Also [`FactorError::Stopped`].
+    pub fn with_monitor(
+        a: &Csr<T>,
+        order: Permutation,
+        partition: Partition,
+        factor: impl Fn(&Csr<T>, &mut dyn Monitor) -> Result<Box<dyn Factorization<T>>> + Sync,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Self> {
+        a.check_square()?;
+        check_size("rows of all parts", a.nrows(), partition.n())?;
+        let stopped = AtomicBool::new(false);
+        let make = |k: usize, monitor: &mut dyn Monitor| {
+            let own = Self::part(a, &order, &partition, k)?;
+            factor(&own, monitor).map_err(|e| in_whole(e, &order.order()[partition.range(k)]))
         };
+        let all = 0..partition.n_blocks();
+        let largest = all.clone().max_by_key(|&k| partition.size(k));
+        let (mut made, mut first) = (Vec::new(), None);
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| {
+                let go_on = |_| {
+                    let stop = stopped.load(Ordering::Relaxed);
+                    if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                made = all.into_par_iter().map(|k| (Some(k) != largest).then(|| make(k, &mut &go_on))).collect();
+            });
+            first = largest.map(|k| make(k, monitor));
+            stopped.store(matches!(first, Some(Err(FactorError::Stopped))), Ordering::Relaxed);
+        });
+        let done = partition.n_blocks();
+        let stop = monitor.observe(Progress::Step { phase: "factor", done, total: done }).is_break();
+        if stop || stopped.into_inner() {
+            return Err(FactorError::Stopped);
+        }
+        if let Some(k) = largest {
+            made[k] = first;
+        }
         // The first error in the order of the parts, whatever thread met one first.
-        let made: Vec<_> = (0..partition.n_blocks()).into_par_iter().map(make).collect();
-        let parts = made.into_iter().collect::<Result<Vec<_>>>()?;
+        let parts = made.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         let scratch = Mutex::new(Vec::with_capacity(64));
         let stats = FactorStats::default();
         let mut out = Self { order, partition, parts, scratch, stats, failed: false };
         out.stats = out.sum();
         out.put_scratch(zeros(a.nrows())?);
         Ok(out)
+    }
+
+    /// Part k of A by itself; zeros that are stored in other parts are left out.
+    ///
+    /// # Errors
+    /// [`FactorError::Input`] naming an entry that connects it to another part.
+    pub fn part(a: &Csr<T>, order: &Permutation, partition: &Partition, k: usize) -> Result<Csr<T>> {
+        let range = partition.range(k);
+        let (mut ptr, mut idx, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &i in &order.order()[range.clone()] {
+            let (cols, row) = a.row(i as usize);
+            for (&j, &v) in cols.iter().zip(row) {
+                // The order of rows in a part is theirs in A, and so is that of columns.
+                let at = order.position()[j as usize] as usize;
+                if range.contains(&at) {
+                    idx.push((at - range.start) as u32);
+                    values.push(v);
+                } else if v != zero() {
+                    let why = "connects two parts of the matrix".into();
+                    return Err(Error::OutsideStructure { row: i as usize, col: j as usize, why }.into());
+                }
+            }
+            ptr.push(idx.len() as u32);
+        }
+        Ok(Csr::new(range.len(), range.len(), ptr, idx, values)?)
     }
 
     /// Factors another matrix that falls into the same parts, each by its own [`Factorization::refactor`]. After an error the factors
@@ -128,11 +193,8 @@ impl<T: Scalar> Components<T> {
         observe(0)?;
         let Self { order, partition, parts, .. } = self;
         let remake = |(k, factors): (usize, &mut Box<dyn Factorization<T>>)| {
-            let range = partition.range(k);
-            let rows = &order.order()[range.clone()];
-            all_inside(a, rows, order.position(), &range)?;
-            let own = part(a, rows, order.position(), range.start)?;
-            factors.refactor(Given::Csr(&own), &mut ()).map_err(|e| in_whole(e, rows))
+            let own = Self::part(a, order, partition, k)?;
+            factors.refactor(Given::Csr(&own), &mut ()).map_err(|e| in_whole(e, &order.order()[partition.range(k)]))
         };
         let done: Vec<_> = parts.par_iter_mut().enumerate().map(remake).collect();
         done.into_iter().collect::<Result<()>>()?;
@@ -207,43 +269,16 @@ fn in_whole(e: FactorError, rows: &[u32]) -> FactorError {
         FactorError::Singular(place) => {
             FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
         }
-        other => {
+        FactorError::Breakdown { method, place, reason } => {
             let row = |i: usize| rows.get(i).map(|&row| row as usize);
-            other.map_place(|place| place.renumbered(row, row))
+            let place = place.and_then(|place| place.renumbered(row, row));
+            // The sentence has the numbers of the part.
+            let given = place.map(|place| format!("; {} {} of the matrix given", place.name(), place.index()));
+            let reason = format!("in a part of {} rows, {reason}{}", rows.len(), given.unwrap_or_default());
+            FactorError::Breakdown { method, place, reason }
         }
+        other => other,
     }
-}
-
-/// Whether the rows of a part, at the places `range`, have nothing but zeros in columns of other parts.
-fn all_inside<T: Scalar>(a: &Csr<T>, rows: &[u32], position: &[u32], range: &Range<usize>) -> Result<()> {
-    for &i in rows {
-        let (cols, values) = a.row(i as usize);
-        for (&j, &v) in cols.iter().zip(values) {
-            if v != zero() && !range.contains(&(position[j as usize] as usize)) {
-                let why = "connects two parts of the matrix that was factored".into();
-                return Err(Error::OutsideStructure { row: i as usize, col: j as usize, why }.into());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The rows and columns `rows` of A; `position` of a row, less `start`, is its place among them.
-fn part<T: Scalar>(a: &Csr<T>, rows: &[u32], position: &[u32], start: usize) -> Result<Csr<T>> {
-    let (mut ptr, mut idx, mut values) = (vec![0], Vec::new(), Vec::new());
-    for &i in rows {
-        let (cols, row) = a.row(i as usize);
-        for (&j, &v) in cols.iter().zip(row) {
-            // Stored zeros may lie in other parts. The order of rows in a part is theirs in A, and so is that of columns.
-            let at = (position[j as usize] as usize).wrapping_sub(start);
-            if at < rows.len() {
-                idx.push(at as u32);
-                values.push(v);
-            }
-        }
-        ptr.push(idx.len() as u32);
-    }
-    Ok(Csr::new(rows.len(), rows.len(), ptr, idx, values)?)
 }
 
 impl<T: Scalar> Factorization<T> for Components<T> {

@@ -1,10 +1,12 @@
 //! Diagonal and triangular matrices in any order, and matrices in parts, against the contract and by hand.
 
+use std::ops::ControlFlow;
+
 use bt_direct::{
     Components, Diagonal, FactorError, Factorization, PermutedTriangular, Place, SingularKind, SparseCholesky, SparseLu,
 };
 use bt_formats::detect::{components, triangular_order};
-use bt_formats::{Csr, Error, LinearOperator, Permutation, RealScalar, Scalar, c64};
+use bt_formats::{Csr, Error, LinearOperator, Monitor, Partition, Permutation, Progress, RealScalar, Scalar, c64};
 use bt_testkit::alloc::CountingAllocator;
 use bt_testkit::contract::{factorization_contract, refactor_contract};
 use bt_testkit::{csr, grid, random_vector};
@@ -183,6 +185,40 @@ fn a_part_that_breaks_down_is_named_in_rows_of_the_whole() {
         (true, true, _) => 1.0,
     });
     let outcome = Components::new(&a, |part| Ok(Box::new(SparseCholesky::new(part)?)));
-    let Err(FactorError::Breakdown { place, .. }) = outcome else { panic!("factored") };
-    assert_eq!(place, Some(Place::Row(3)));
+    let Err(error @ FactorError::Breakdown { place, .. }) = &outcome else { panic!("factored") };
+    assert_eq!(*place, Some(Place::Row(3)));
+    // Row 1 of the part.
+    let told = error.to_string();
+    assert!(told.contains("in a part of 2 rows, ") && told.ends_with("; row 3 of the matrix given"), "{told}");
+}
+
+#[test]
+fn parts_that_are_connected_are_refused_and_unions_of_components_are_not() {
+    let a = csr::<f64>(6, |i, j| if i == j { 2.0 + i as f64 } else { f64::from(u8::from(i / 2 == j / 2)) });
+    let sparse = |part: &Csr<f64>| -> Result<Box<dyn Factorization<f64>>, _> { Ok(Box::new(SparseLu::new(part)?)) };
+    let of = |sizes: [usize; 2]| {
+        Components::of_parts(&a, Permutation::identity(6), Partition::from_sizes(sizes).unwrap(), sparse)
+    };
+    assert_eq!(factorization_contract(&of([4, 2]).unwrap(), &a), Ok(()));
+    match of([3, 3]) {
+        Err(FactorError::Input(Error::OutsideStructure { row, col, .. })) => assert_eq!((row, col), (2, 3)),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(of([3, 2]), Err(FactorError::Input(Error::DimensionMismatch { expected: 6, found: 5, .. }))));
+}
+
+#[test]
+fn a_monitor_that_stops_one_part_stops_all() {
+    let a = csr::<f64>(6, |i, j| f64::from(u8::from(i == j)));
+    let (order, partition) = components(&a).unwrap();
+    let mut told = 0;
+    let mut monitor = |_: Progress| {
+        told += 1;
+        ControlFlow::Break(())
+    };
+    let sparse = |part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
+        Ok(Box::new(SparseLu::with_monitor(part, monitor)?))
+    };
+    let outcome = Components::with_monitor(&a, order, partition, sparse, &mut monitor);
+    assert!(matches!(outcome, Err(FactorError::Stopped)) && told > 0);
 }

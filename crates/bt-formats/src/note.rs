@@ -227,7 +227,9 @@ notes! {
     ZeroForOverflow, "zero-for-overflow": "the solution exceeds the largest number: x = 0 is returned";
     NotAtRoundingLevel { reached: String }, "not-at-rounding-level": "{reached} is not at rounding level";
 
-    // SPIKE and butterflies.
+    // Components, SPIKE and butterflies.
+    Components { components: usize, parts: usize, methods: String },
+        "components": "{components} connected component{s} in {parts} part{t}, by {methods}", s = plural(*components), t = plural(*parts);
     SpikePartitions { partitions: usize, least_rows: usize, most_rows: usize },
         "spike-partitions": "spike: {partitions} partitions of {least_rows} to {most_rows} rows";
     SpikeChose { reason: String }, "spike-chose": "spike: {reason}";
@@ -313,5 +315,5 @@ notes! {
     OneThreadBlock, "one-thread-block": "one system is one thread block: --method spike uses all multiprocessors";
     DeviceTooWeak { backward_error: f64, method: &'static str },
         "device-too-weak": "the GPU reached a backward error of {backward_error:.1e} only: {method} on the processor solved the system";
-    SweptByProcessor { blocks: usize, of: usize }, "swept-by-processor": "{blocks} of {of} blocks were swept by the processor";
+    SharedOut { what: &'static str, shares: String }, "shared-out": "{what} of each place: {shares}";
 }

@@ -18,7 +18,7 @@ use crate::solve::check_matrix;
 impl<T: Scalar> Solver<T> {
     /// Factors new values: the same method, in the same order where the pattern has not changed; then also in the same memory, with all
     /// that was found from the pattern (`sparse-lu` keeps the order of its columns), unless values decide more than the factors: where
-    /// rows and columns are scaled, factors are in single precision, or the method is SPIKE or has butterflies. Of
+    /// rows and columns are scaled, factors are in single precision, or the method chooses for each component, is SPIKE or has butterflies. Of
     /// [`Method::Auto`](crate::Method::Auto) a method that the new values break down leads to another choice.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ mod tests {
             let (first, second) = (chain(row, |i| 4.0 + (i % 3) as f64), chain(row, |i| 3.0 + (i % 7) as f64));
             let mut solver = made(row, &first);
             let in_place = solver.factored.can_take(&second);
-            let chooses = matches!(row.name, "spike" | "spike-truncated" | "block-rbt" | "rbt");
+            let chooses = matches!(row.name, "components" | "spike" | "spike-truncated" | "block-rbt" | "rbt");
             assert_eq!(in_place, !chooses, "{}", row.name);
             solver.rcond();
             solver.refactor(&second, &mut ()).unwrap();

@@ -129,15 +129,16 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
     }
 }
 
-impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceBiCgStab<'a, T> {
+impl<'a, T: DeviceScalar> Steps<T> for DeviceBiCgStab<'a, T> {
+    type Held = Common<'a, T>;
     const NAME: &'static str = "bicgstab";
     const PRODUCTS: usize = 2;
 
-    fn common(&mut self) -> &mut Common<'a, T> {
+    fn held(&mut self) -> &mut Common<'a, T> {
         &mut self.common
     }
 
-    fn start(&self) -> Result<()> {
+    fn start(&mut self) -> Result<()> {
         self.start.launch(self.common.shape, &[Arg::Struct(&self.system()), self.common.b.arg()])
     }
 

@@ -13,13 +13,16 @@
 //! for f32, too. Every claim of convergence is checked on the host against b − A·x of the caller's A.
 //!
 //! Storage: the matrix, 7n values (8n with a preconditioner), and the sums. Traffic of an iteration: nnz(s + 4) + 4n bytes of the
-//! matrix, 10n values of vectors, and two gathers; that of the preconditioner beside it.
+//! matrix, 10n values of vectors, and two gathers; that of the preconditioner beside it. [`SplitCg`] has rows on several devices.
+
+mod split;
 
 use bt_formats::{Bytes, Csr, Monitor, SolveReport, StopCriterion};
 
 use crate::device::{Arg, Device, DeviceScalar, Family, Kernel, Result};
 use crate::krylov::{self, Common, Persistent, Steps};
 use crate::preconditioner::{DevicePreconditioner, InverseFacts, Made};
+pub use split::SplitCg;
 
 /// How the iterations are started on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +63,19 @@ struct Kernels {
     inner: Kernel,
 }
 
+impl Kernels {
+    fn new<T: DeviceScalar>(device: &Device, lanes: u32) -> Result<Self> {
+        let suffix = T::SUFFIX;
+        let kernel = |name: &str| device.kernel(Family::Cg, name);
+        Ok(Self {
+            start: kernel(&format!("cg_start_{lanes}_{suffix}"))?,
+            direction: kernel(&format!("cg_direction_{lanes}_{suffix}"))?,
+            residual: kernel(&format!("cg_residual_{suffix}"))?,
+            inner: kernel(&format!("cg_inner_{suffix}"))?,
+        })
+    }
+}
+
 impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     /// Copies A to the device and takes the memory for the vectors.
     ///
@@ -70,14 +86,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     pub fn new(device: &Device, a: &'a Csr<T>, precond: &DevicePreconditioner, schedule: Schedule) -> Result<Self> {
         // r, both p, q, and z if it is another one than r
         let common = Common::new(device, a, precond, |m| if matches!(m, Made::Identity) { 4 } else { 5 }, 3)?;
-        let (lanes, suffix) = (common.lanes, T::SUFFIX);
-        let kernel = |name: &str| device.kernel(Family::Cg, name);
-        let kernels = Kernels {
-            start: kernel(&format!("cg_start_{lanes}_{suffix}"))?,
-            direction: kernel(&format!("cg_direction_{lanes}_{suffix}"))?,
-            residual: kernel(&format!("cg_residual_{suffix}"))?,
-            inner: kernel(&format!("cg_inner_{suffix}"))?,
-        };
+        let kernels = Kernels::new::<T>(device, common.lanes)?;
         let mut method = Self { common, kernels, all: None };
         let applied = [[method.common.vector(0), method.z()]];
         method.all = method.common.persistent(schedule, Family::Cg, "cg", &applied)?;
@@ -142,15 +151,16 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     }
 }
 
-impl<'a, T: DeviceScalar> Steps<'a, T> for DeviceCg<'a, T> {
+impl<'a, T: DeviceScalar> Steps<T> for DeviceCg<'a, T> {
+    type Held = Common<'a, T>;
     const NAME: &'static str = "cg";
     const PRODUCTS: usize = 1;
 
-    fn common(&mut self) -> &mut Common<'a, T> {
+    fn held(&mut self) -> &mut Common<'a, T> {
         &mut self.common
     }
 
-    fn start(&self) -> Result<()> {
+    fn start(&mut self) -> Result<()> {
         self.kernels.start.launch(self.common.shape, &[Arg::Struct(&self.system()), self.common.b.arg()])?;
         self.precondition(0)
     }

@@ -9,32 +9,33 @@
 //! The host reads norms every 32 sweeps, where a monitor, a time limit or divergence ends the run. Where all thread blocks fit on the
 //! device at once, and no block has over 512 rows, a chunk is one cooperative launch; otherwise a sweep is one launch for Jacobi, two
 //! for red–black. Both give the same bits. Several right-hand sides are swept by the same launches, each with norms and an end of its
-//! own. [`DeviceHbisa::shared`] leaves a part of the blocks to the host.
+//! own. [`SplitHbisa`] has blocks on several devices, and on the host.
 //!
 //! Storage: D and the couplings, 5n values for each right-hand side that there has been room for at once; a factored block of k rows k² values
 //! and k indices, and n values more for each right-hand side where D is not tridiagonal. Traffic of a sweep with z coupling entries of s
 //! bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each factored block.
 
+mod piece;
 mod run;
 mod split;
 
 use std::time::Instant;
 
 use bt_formats::{
-    Baseline, BlockTridiagonal, Breakdown, Bytes, DiagonalBlocks, Error as InputError, LinearOperator, Matrix, Monitor,
-    Note, Op, Outcome, PhaseTimes, Scalar, SolveReport, StopCriterion, certify, norm2, one,
+    Baseline, BlockTridiagonal, Breakdown, Bytes, Error as InputError, LinearOperator, Monitor, Note, Op, Outcome,
+    PhaseTimes, SolveReport, StopCriterion, certify, norm2, one,
 };
-use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep};
-use faer::{Mat, MatMut, MatRef};
+use bt_iter::{Rate, StopRule, Sweep};
+use faer::{MatMut, MatRef};
 
 use crate::cg::Schedule;
-use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
+use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Kernel, Result, Shape};
 use crate::krylov::check_vector;
 use crate::scaled::Exponents;
-use crate::spmv::couplings;
 use crate::tridiagonal::BlockSolver;
-use run::{Told, Vectors};
-pub use split::HostShare;
+use piece::{Piece, Source};
+use run::Told;
+pub use split::SplitHbisa;
 
 /// Rows of a block at most, and in one launch for many sweeps.
 const LARGEST: usize = 1024;
@@ -65,85 +66,23 @@ const COLUMNS: u32 = 32;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DeviceHbisa<'a, T: DeviceScalar> {
-    a: &'a BlockTridiagonal<T>,
-    sweep: Sweep,
-    rule: StopRule,
+    iteration: Iteration<'a, T>,
     solver: BlockSolver,
     exponents: Exponents,
-    first: DeviceVec<u32>,
-    diagonal: DeviceVec<T>,
-    row_ptr: DeviceVec<u32>,
-    col_idx: DeviceVec<u32>,
-    values: DeviceVec<T>,
-    factored: Option<Factored<T>>,
-    vectors: Vectors<T>,
+    piece: Piece<T>,
     arrived: DeviceVec<u32>,
-    half: Kernel,
     all: Kernel,
-    /// Of one right-hand side.
-    shape: Shape,
     persistent: bool,
     /// Right-hand sides at once.
     group: usize,
-    /// The part of the processor, if it has one.
-    host: Option<split::Host<T>>,
 }
 
-/// Dense factors of diagonal blocks: see struct Blocks of the kernels.
-struct Factored<T: DeviceScalar> {
-    starts: DeviceVec<u64>,
-    factors: DeviceVec<T>,
-    order: DeviceVec<u32>,
-    count: usize,
-}
-
-/// The place of a block without factors.
-const NONE: u64 = u64::MAX;
-
-impl<T: DeviceScalar> Factored<T> {
-    /// Factors, by partial pivoting, of the blocks of s·A that `chosen` names.
-    fn new(device: &Device, a: &BlockTridiagonal<T>, e: Exponents, chosen: impl Fn(usize) -> bool) -> Result<Self> {
-        let size = |j| a.partition().size(j);
-        let total: usize = (0..a.n_blocks()).filter(|&j| chosen(j)).map(|j| size(j) * size(j)).sum();
-        // Before the work: whether it fits.
-        let mut on_device = DeviceVec::uninitialized(device, total)?;
-        let (mut starts, mut factors, mut order) = (Vec::new(), Vec::with_capacity(total), Vec::new());
-        for j in 0..a.n_blocks() {
-            let k = size(j);
-            if !chosen(j) {
-                starts.push(NONE);
-                order.extend(0..k as u32);
-                continue;
-            }
-            let mut block = Mat::zeros(k, k);
-            a.copy_diagonal_block(j, block.as_mut());
-            let block = MatRef::from_column_major_slice(&e.matrix(&columns_of(&block)), k, k).to_owned();
-            let lu = block.partial_piv_lu();
-            let (l, u) = (lu.L(), lu.U());
-            starts.push(factors.len() as u64);
-            factors.extend((0..k * k).map(|at| {
-                let (i, c) = (at % k, at / k);
-                if i > c { l[(i, c)] } else { u[(i, c)] }
-            }));
-            order.extend(lu.P().arrays().0.iter().map(|&i| i as u32));
-        }
-        on_device.copy_from(&factors)?;
-        Ok(Self {
-            count: starts.iter().filter(|&&s| s != NONE).count(),
-            starts: DeviceVec::from_slice(device, &starts)?,
-            factors: on_device,
-            order: DeviceVec::from_slice(device, &order)?,
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        self.starts.bytes() + self.factors.bytes() + self.order.bytes()
-    }
-}
-
-/// The values of a matrix, column after column.
-fn columns_of<T: DeviceScalar>(a: &Mat<T>) -> Vec<T> {
-    (0..a.ncols()).flat_map(|j| a.col_as_slice(j).iter().copied()).collect()
+/// What is iterated on and by which rule, wherever the sweeps are made.
+#[derive(Clone, Copy)]
+struct Iteration<'a, T: DeviceScalar> {
+    a: &'a BlockTridiagonal<T>,
+    sweep: Sweep,
+    rule: StopRule,
 }
 
 impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
@@ -166,65 +105,26 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         rule: StopRule,
         schedule: Schedule,
     ) -> Result<Self> {
-        let refuse = |what, why: String| Err(DeviceError::from(InputError::InvalidStructure { what, why }));
-        if !matches!(sweep, Sweep::Jacobi | Sweep::RedBlack) {
-            return refuse("sweep", format!("{} is not on the device; hbisa and hbisa-redblack are", sweep.name()));
-        }
-        let largest = a.partition().min_max_size().1;
-        if largest > LARGEST {
-            return refuse("blocks", format!("one has {largest} rows; a thread block takes {LARGEST}"));
-        }
-        // Finite entries, regular blocks, and whether they can do without interchanges.
-        let checked = BlockDiagonal::new(a)?;
-        let (row_ptr, col_idx, values) = couplings(a);
-        let mut largest_value = vec![T::default()];
-        a.for_each_entry(&mut |_, _, v| largest_value[0] = larger(largest_value[0], v));
-        let exponents = Exponents::of(&largest_value);
-        let (diagonals, factored) = match a.diagonal() {
-            DiagonalBlocks::Tridiagonal(d) => {
-                let some = checked.pivoted_blocks() > 0;
-                let made =
-                    if some { Some(Factored::new(device, a, exponents, |j| checked.is_pivoted(j))?) } else { None };
-                ([d.lower(), d.diag(), d.upper()].concat(), made)
-            }
-            _ => (Vec::new(), Some(Factored::new(device, a, exponents, |_| true)?)),
-        };
-        drop(checked);
-        let (colours, m) = (colours(sweep), a.n_blocks() as u32);
-        let threads = (largest as u32).next_multiple_of(32);
-        let shape = Shape { threads, ..Shape::blocks(m.div_ceil(colours)) };
-        let kind = if factored.is_some() { "_factored" } else { "" };
-        let kernel = |name| device.kernel(Family::Hbisa, &format!("hbisa_{name}{kind}_{}", T::SUFFIX));
-        let (half, all) = (kernel("half")?, kernel("all")?);
-        let resident = if largest <= LARGEST_PERSISTENT { all.resident_blocks(threads, 0)? } else { 0 };
-        let fits = shape.blocks <= resident;
+        let iteration = Iteration::new(a, sweep, rule)?;
+        let source = Source::new(a)?;
+        let piece = Piece::new(device, a, &source, 0..a.n_blocks(), sweep)?;
+        let all = source.kernel(device, "all")?;
+        let Shape { blocks, threads, .. } = piece.shape;
+        let resident = if source.largest <= LARGEST_PERSISTENT { all.resident_blocks(threads, 0)? } else { 0 };
+        let fits = blocks <= resident;
         if schedule == Schedule::Persistent && !fits {
-            return refuse(
-                "schedule",
-                format!("the device does not hold {} blocks of {threads} at once", shape.blocks),
-            );
+            return refuse("schedule", format!("the device does not hold {blocks} blocks of {threads} at once"));
         }
         let persistent = fits && schedule != Schedule::Launches;
         Ok(Self {
-            a,
-            sweep,
-            rule,
+            iteration,
             solver: BlockSolver::default(),
-            exponents,
-            first: DeviceVec::from_slice(device, a.partition().offsets())?,
-            diagonal: DeviceVec::from_slice(device, &exponents.matrix(&diagonals))?,
-            row_ptr: DeviceVec::from_slice(device, &row_ptr)?,
-            col_idx: DeviceVec::from_slice(device, &col_idx)?,
-            values: DeviceVec::from_slice(device, &exponents.matrix(&values))?,
-            factored,
-            vectors: Vectors::new(device, a, shape, 1)?,
+            exponents: source.exponents,
+            piece,
             arrived: DeviceVec::uninitialized(device, 1)?,
-            half,
             all,
-            shape,
             persistent,
-            group: if persistent { COLUMNS.min(resident / shape.blocks) } else { COLUMNS } as usize,
-            host: None,
+            group: if persistent { COLUMNS.min(resident / blocks) } else { COLUMNS } as usize,
         })
     }
 
@@ -236,17 +136,13 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
 
     /// Bytes on the device.
     pub fn bytes(&self) -> Bytes {
-        let matrix = [&self.first, &self.row_ptr, &self.col_idx].map(DeviceVec::bytes).iter().sum::<usize>();
-        Bytes {
-            matrix: matrix + self.diagonal.bytes() + self.values.bytes(),
-            factors: self.factored.as_ref().map_or(0, Factored::bytes),
-            workspace: self.vectors.bytes() + self.arrived.bytes(),
-        }
+        let [matrix, factors] = self.piece.bytes();
+        Bytes { matrix, factors, workspace: self.piece.vectors.bytes() + self.arrived.bytes() }
     }
 
     /// Whether a chunk of sweeps is one launch.
     pub fn is_persistent(&self) -> bool {
-        self.persistent && self.host.is_none()
+        self.persistent
     }
 
     /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b.
@@ -262,8 +158,9 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport> {
-        check_vector("right-hand side", b, self.a.n())?;
-        check_vector("x", x, self.a.n())?;
+        let n = self.iteration.a.n();
+        check_vector("right-hand side", b, n)?;
+        check_vector("x", x, n)?;
         let mut reports = self.run(&[b], &mut [x], stop, &mut Told { monitor, column: None })?;
         Ok(reports.remove(0))
     }
@@ -283,20 +180,8 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<Vec<SolveReport>> {
-        let (n, count) = (self.a.n(), b.ncols());
-        if x.ncols() != count {
-            return Err(
-                InputError::DimensionMismatch { what: "columns of X", expected: count, found: x.ncols() }.into()
-            );
-        }
-        let contiguous = "columns must be contiguous";
-        let b: Vec<&[T]> = b.col_iter().map(|b| b.try_as_col_major().expect(contiguous).as_slice()).collect();
-        let mut x: Vec<&mut [T]> =
-            x.as_mut().col_iter_mut().map(|x| x.try_as_col_major_mut().expect(contiguous).as_slice_mut()).collect();
-        for (b, x) in b.iter().zip(&x) {
-            check_vector("right-hand side", b, n)?;
-            check_vector("x", x, n)?;
-        }
+        let (b, mut x) = slices(self.iteration.a.n(), b, x.as_mut())?;
+        let count = b.len();
         let group = self.reserve(count)?;
         let mut reports = Vec::with_capacity(count);
         for (b, x) in b.chunks(group).zip(x.chunks_mut(group)) {
@@ -307,6 +192,38 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             }
         }
         Ok(reports)
+    }
+
+    /// `count` sweeps from `first` on; the device stops earlier by itself.
+    fn sweeps(&mut self, first: u32, count: u32, limit: u32) -> Result<()> {
+        let Iteration { sweep, rule, .. } = self.iteration;
+        let words = self.piece.words(sweep, rule, self.solver);
+        if self.persistent {
+            self.arrived.copy_from(&[0])?;
+            let [first, count, limit] = [first, count, limit].map(Arg::from);
+            let args = [Arg::Struct(&words), first, count, limit, self.arrived.arg()];
+            return self.all.launch_together(self.piece.grid(), &args);
+        }
+        for step in first..first + count {
+            for colour in 0..colours(sweep) {
+                self.piece.half_sweep(&words, [step, colour, limit])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: DeviceScalar> Iteration<'a, T> {
+    /// [`InputError::InvalidStructure`] for what is not on a device.
+    fn new(a: &'a BlockTridiagonal<T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
+        if !matches!(sweep, Sweep::Jacobi | Sweep::RedBlack) {
+            return refuse("sweep", format!("{} is not on the device; hbisa and hbisa-redblack are", sweep.name()));
+        }
+        let largest = a.partition().min_max_size().1;
+        if largest > LARGEST {
+            return refuse("blocks", format!("one has {largest} rows; a thread block takes {LARGEST}"));
+        }
+        Ok(Self { a, sweep, rule })
     }
 
     /// ‖b − A·x‖, the norm that is small enough, and what reported norms are relative to.
@@ -320,50 +237,6 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             _ => 1.0,
         };
         (norm_r0, stop.threshold(norm_b, norm_r0), baseline)
-    }
-
-    /// `count` sweeps from `first` on; the device stops earlier by itself.
-    fn sweeps(&mut self, first: u32, count: u32, limit: u32) -> Result<()> {
-        let words = self.words(self.a.n_blocks(), self.rule);
-        let shape = Shape { blocks: self.shape.blocks * self.vectors.columns as u32, ..self.shape };
-        if self.persistent {
-            self.arrived.copy_from(&[0])?;
-            let [first, count, limit] = [first, count, limit].map(Arg::from);
-            return self.all.launch_together(shape, &[Arg::Struct(&words), first, count, limit, self.arrived.arg()]);
-        }
-        for step in first..first + count {
-            for colour in 0..colours(self.sweep) {
-                let [step, colour, limit] = [step, colour, limit].map(Arg::from);
-                self.half.launch(shape, &[Arg::Struct(&words), step, colour, limit])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// struct Blocks of the kernels, of the first `m` blocks.
-    fn words(&self, m: usize, rule: StopRule) -> [u64; 17] {
-        let v = &self.vectors;
-        let [starts, factors, order] =
-            self.factored.as_ref().map_or([0; 3], |f| [f.starts.address(), f.factors.address(), f.order.address()]);
-        [
-            self.a.n() as u64 | (m as u64) << 32,
-            self.first.address(),
-            self.diagonal.address(),
-            self.row_ptr.address(),
-            self.col_idx.address(),
-            self.values.address(),
-            v.b.address(),
-            v.x.address(),
-            v.best.address(),
-            starts,
-            factors,
-            order,
-            v.image.as_ref().map_or(0, DeviceVec::address),
-            v.parts.address(),
-            v.state.address(),
-            u64::from(colours(self.sweep)) | u64::from(rule == StopRule::Update) << 32,
-            v.columns as u64 | u64::from(self.solver.code()) << 32,
-        ]
     }
 
     /// x ← the start where its residual is smaller, whatever the rule looked at: it is an iterate too.
@@ -390,6 +263,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
         threshold: f64,
         rate: &Rate,
         start: Instant,
+        (bytes, interchanged): (Bytes, usize),
     ) -> SolveReport {
         let n = x.len();
         let column = |v| MatRef::from_column_major_slice(v, n, 1);
@@ -405,8 +279,8 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             let (rho, low, high) = (radius.rho, radius.low, radius.high);
             notes.push(Note::SpectralRadius { radius: rho, low, high });
         }
-        if let Some(factored) = self.factored.as_ref().filter(|_| self.vectors.image.is_none()) {
-            notes.push(Note::InterchangedBlocks { blocks: factored.count });
+        if interchanged > 0 {
+            notes.push(Note::InterchangedBlocks { blocks: interchanged });
         }
         if let Outcome::Breakdown(reason) = outcome {
             notes.push(Note::DirectWillDo { why: reason.to_string(), cure: "a direct method will do" });
@@ -420,15 +294,34 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
             operator_applications: iterations + 2,
             preconditioner_applications: iterations,
             times: PhaseTimes { solve: start.elapsed(), ..PhaseTimes::default() },
-            bytes: self.bytes(),
+            bytes,
             notes,
         }
     }
 }
 
-/// The one of the larger modulus.
-fn larger<T: DeviceScalar>(a: T, b: T) -> T {
-    if Scalar::abs(b) > Scalar::abs(a) { b } else { a }
+fn refuse<T>(what: &'static str, why: String) -> Result<T> {
+    Err(DeviceError::from(InputError::InvalidStructure { what, why }))
+}
+
+/// Columns of B and of X.
+type Columns<'v, T> = (Vec<&'v [T]>, Vec<&'v mut [T]>);
+
+/// The contiguous columns of B and X, of n finite values each.
+fn slices<'v, T: DeviceScalar>(n: usize, b: MatRef<'v, T>, x: MatMut<'v, T>) -> Result<Columns<'v, T>> {
+    let (expected, found) = (b.ncols(), x.ncols());
+    if found != expected {
+        return Err(InputError::DimensionMismatch { what: "columns of X", expected, found }.into());
+    }
+    let contiguous = "columns must be contiguous";
+    let b: Vec<&[T]> = b.col_iter().map(|b| b.try_as_col_major().expect(contiguous).as_slice()).collect();
+    let x: Vec<&mut [T]> =
+        x.col_iter_mut().map(|x| x.try_as_col_major_mut().expect(contiguous).as_slice_mut()).collect();
+    for (b, x) in b.iter().zip(&x) {
+        check_vector("right-hand side", b, n)?;
+        check_vector("x", x, n)?;
+    }
+    Ok((b, x))
 }
 
 /// Colours of the blocks.

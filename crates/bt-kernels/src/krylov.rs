@@ -77,11 +77,7 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         let n = a.nrows();
         let exponents = Exponents::of(a.values());
         let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), exponents.matrix(a.values()))?;
-        let rule = match RowRule::for_rows(a) {
-            // Its groups do not carry the sums of a method along.
-            RowRule::Segments => RowRule::Eight,
-            other => other,
-        };
+        let rule = RowRule::for_sums(a);
         let matrix = Arc::new(DeviceCsr::with_rule(device, &scaled, rule)?);
         let made = |a: &Csr<T>| Made::new(device, a, || Ok(Arc::clone(&matrix)), precond);
         // What is wrong is told with the values of A as it was given.
@@ -229,22 +225,46 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
 
     /// r ← b − A·x on the host; ‖r‖₂
     pub fn host_residual(&self, b: &[T], x: &[T], r: &mut [T]) -> f64 {
-        r.copy_from_slice(b);
-        self.a.apply(-one::<T>(), x, one(), r);
-        norm2(r)
+        host_residual(self.a, b, x, r)
     }
+}
+
+/// r ← b − A·x on the host; ‖r‖₂
+fn host_residual<T: Scalar>(a: &Csr<T>, b: &[T], x: &[T], r: &mut [T]) -> f64 {
+    r.copy_from_slice(b);
+    a.apply(-one::<T>(), x, one(), r);
+    norm2(r)
+}
+
+/// An iterate that there is.
+#[derive(Clone, Copy)]
+pub(crate) enum Iterate {
+    Last,
+    /// The one of the smallest norm before it.
+    Aside,
+}
+
+/// The system of a run with its vectors, wherever they are.
+pub(crate) trait Held<T: DeviceScalar> {
+    /// A as the caller knows it.
+    fn matrix(&self) -> &Csr<T>;
+    /// b and x, scaled, to where they are needed.
+    fn load(&mut self, b: &[T], x: &[T]) -> Result<Exponents>;
+    fn write_state(&mut self, state: &[f64]) -> Result<()>;
+    fn read_state(&self, state: &mut [f64]) -> Result<()>;
+    /// `answer` ← an iterate, as the caller knows it.
+    fn read(&self, which: Iterate, answer: &mut [T]) -> Result<()>;
+    fn bytes(&self) -> Bytes;
 
     /// `answer` ← x, or the iterate set aside where that one is better or x is not finite. Its norm by the recurrence.
     fn take_best(&self, answer: &mut [T], norm: f64, best: f64) -> Result<f64> {
         let finite = |x: &[T]| x.iter().all(|v| Scalar::is_finite(*v));
-        self.x.copy_to(answer)?;
-        self.exponents.restore(answer);
+        self.read(Iterate::Last, answer)?;
         if norm <= best && finite(answer) {
             return Ok(norm);
         }
         if best.is_finite() {
-            self.best.copy_to(answer)?;
-            self.exponents.restore(answer);
+            self.read(Iterate::Aside, answer)?;
             if finite(answer) {
                 return Ok(best);
             }
@@ -256,41 +276,69 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
     }
 }
 
+impl<T: DeviceScalar> Held<T> for Common<'_, T> {
+    fn matrix(&self) -> &Csr<T> {
+        self.a
+    }
+    fn load(&mut self, b: &[T], x: &[T]) -> Result<Exponents> {
+        Self::load(self, b, x)
+    }
+    fn write_state(&mut self, state: &[f64]) -> Result<()> {
+        self.state.copy_from(state)
+    }
+    fn read_state(&self, state: &mut [f64]) -> Result<()> {
+        self.state.copy_to(state)
+    }
+    fn read(&self, which: Iterate, answer: &mut [T]) -> Result<()> {
+        match which {
+            Iterate::Last => self.x.copy_to(answer)?,
+            Iterate::Aside => self.best.copy_to(answer)?,
+        }
+        self.exponents.restore(answer);
+        Ok(())
+    }
+    fn bytes(&self) -> Bytes {
+        Self::bytes(self)
+    }
+}
+
 /// A method's launches.
-pub(crate) trait Steps<'a, T: DeviceScalar> {
+pub(crate) trait Steps<T: DeviceScalar> {
+    /// What it iterates on.
+    type Held: Held<T>;
     /// Name of the method.
     const NAME: &'static str;
     /// Products with A in a step, and applications of M.
     const PRODUCTS: usize;
 
-    fn common(&mut self) -> &mut Common<'a, T>;
+    fn held(&mut self) -> &mut Self::Held;
     /// r ← b − A·x
-    fn start(&self) -> Result<()>;
+    fn start(&mut self) -> Result<()>;
     /// Steps first .. first + count, fresh from the residual or not; the device stops at `limit`, or where the norm is at most
     /// `threshold`.
     fn steps(&mut self, first: u32, count: u32, limit: u32, fresh: bool, threshold: f64) -> Result<()>;
 }
 
 /// Iterates from the `x` given; on every exit `x` is the iterate of the smallest residual seen.
-pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
+pub(crate) fn solve<T: DeviceScalar, S: Steps<T>>(
     method: &mut S,
     b: &[T],
     x: &mut [T],
     stop: &StopCriterion,
     monitor: &mut dyn Monitor,
 ) -> Result<SolveReport> {
-    let common = method.common();
-    let n = common.n();
+    let held = method.held();
+    let n = held.matrix().nrows();
     check_vector("right-hand side", b, n)?;
     check_vector("x", x, n)?;
     let mut residual = b.to_vec();
     let norm_b = norm2(b);
-    let norm_r0 = common.host_residual(b, x, &mut residual);
+    let norm_r0 = host_residual(held.matrix(), b, x, &mut residual);
     let mut watch = Watch::new(stop, monitor, norm_b, norm_r0);
-    let exponents = common.load(b, x)?;
+    let exponents = held.load(b, x)?;
     let mut state = [0.0; 2 * FIELDS + HISTORY];
     (state[BEST], state[FIELDS + BEST]) = (f64::INFINITY, f64::INFINITY);
-    common.state.copy_from(&state)?;
+    held.write_state(&state)?;
 
     let limit = u32::try_from(stop.max_iters).unwrap_or(u32::MAX - CHUNK);
     let threshold = exponents.scaled_norm(watch.threshold);
@@ -303,7 +351,7 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
         }
         let count = CHUNK.min(limit.saturating_sub(step).saturating_add(1));
         method.steps(step, count, limit, fresh, threshold)?;
-        method.common().state.copy_to(&mut state)?;
+        method.held().read_state(&mut state)?;
         let last = state_of(&state, step + count - 1);
         let at = last[AT] as u32;
         let mut told = None;
@@ -321,16 +369,15 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
             0 if matches!(told, Some(Outcome::Stopped | Outcome::TimeLimit)) => {
                 // One more launch, for the step that x is behind.
                 method.steps(step, 1, step, false, threshold)?;
-                method.common().state.copy_to(&mut state)?;
+                method.held().read_state(&mut state)?;
                 watch.iterations = step as usize;
                 let norm = exponents.norm(state_of(&state, step)[RR].sqrt());
                 break (told.unwrap_or(Outcome::Stopped), norm);
             }
             0 => {}
             1 => {
-                method.common().x.copy_to(&mut answer)?;
-                exponents.restore(&mut answer);
-                let truth = method.common().host_residual(b, &answer, &mut residual);
+                method.held().read(Iterate::Last, &mut answer)?;
+                let truth = host_residual(method.held().matrix(), b, &answer, &mut residual);
                 watch.operator_applications += 1;
                 if let Some(outcome) = watch.claim(truth) {
                     break (outcome, truth);
@@ -355,10 +402,10 @@ pub(crate) fn solve<'a, T: DeviceScalar, S: Steps<'a, T>>(
     watch.operator_applications += S::PRODUCTS * watch.iterations + restarts;
     watch.preconditioner_applications = S::PRODUCTS * watch.iterations;
     let best = exponents.norm(state_of(&state, 0)[BEST].min(state_of(&state, 1)[BEST]).sqrt());
-    let recurrence = method.common().take_best(&mut answer, recurrence, best)?;
-    let truth = method.common().host_residual(b, &answer, &mut residual);
+    let recurrence = method.held().take_best(&mut answer, recurrence, best)?;
+    let truth = host_residual(method.held().matrix(), b, &answer, &mut residual);
     x.copy_from_slice(&answer);
-    let bytes = method.common().bytes();
+    let bytes = method.held().bytes();
     Ok(watch.report(S::NAME, outcome, recurrence, truth, bytes))
 }
 

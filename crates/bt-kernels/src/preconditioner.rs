@@ -185,7 +185,8 @@ impl<T: DeviceScalar> Made<T> {
     }
 }
 
-fn reciprocals<T: DeviceScalar>(a: &Csr<T>) -> Result<Vec<T>> {
+/// 1 / diag(A)
+pub(crate) fn reciprocals<T: DeviceScalar>(a: &Csr<T>) -> Result<Vec<T>> {
     let (ones, mut inverse) = (vec![one::<T>(); a.nrows()], vec![one::<T>(); a.nrows()]);
     Jacobi::new(a)?.apply(&ones, &mut inverse);
     Ok(inverse)

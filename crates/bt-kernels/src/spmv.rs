@@ -40,6 +40,14 @@ impl RowRule {
         }
     }
 
+    /// As [`RowRule::for_rows`] where a row's sum goes on as one of a method's: groups of rows do not carry those along.
+    pub(crate) fn for_sums<T: Scalar>(a: &Csr<T>) -> Self {
+        match Self::for_rows(a) {
+            Self::Segments => Self::Eight,
+            other => other,
+        }
+    }
+
     /// Lanes of a row; segments share a block.
     pub(crate) fn lanes(self) -> u32 {
         match self {

@@ -9,7 +9,7 @@ use bt_formats::{
     RealScalar, Scalar, StopCriterion,
 };
 use bt_iter::{Hbisa, StopRule, Sweep};
-use bt_kernels::{BlockSolver, Device, DeviceError, DeviceHbisa, DeviceScalar, HostShare, Schedule};
+use bt_kernels::{BlockSolver, Device, DeviceError, DeviceHbisa, DeviceScalar, Place, Schedule, Shares, SplitHbisa};
 use faer::Mat;
 use support::{Numbers, device, epsilon};
 
@@ -196,6 +196,17 @@ fn large_blocks_are_launched_sweep_by_sweep() {
     assert!(error.to_string().starts_with("invalid schedule: "), "{error}");
 }
 
+/// The last so many blocks on the processor.
+fn shared<'a, T: DeviceScalar>(
+    device: &Device,
+    a: &'a BlockTridiagonal<T>,
+    sweep: Sweep,
+    rule: StopRule,
+    count: usize,
+) -> Result<SplitHbisa<'a, T>, DeviceError> {
+    SplitHbisa::new(&[Place::Device(device.clone()), Place::Host], &Shares::Last(count), a, sweep, rule)
+}
+
 fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64) {
     let b = Numbers(9).vector::<T>(a.n());
     let m = a.n_blocks();
@@ -210,9 +221,8 @@ fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64)
             let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
             for count in [0, 1, m / 2, m - 1, m] {
                 let what = format!("{count} of {m} blocks on the host, {sweep:?}, {rule:?}, {}", T::SUFFIX);
-                let method = DeviceHbisa::new(device, a, sweep, rule, Schedule::Auto).unwrap();
-                let mut method = method.shared(HostShare::Blocks(count)).unwrap();
-                assert_eq!(method.host_blocks(), count);
+                let mut method = shared(device, a, sweep, rule, count).unwrap();
+                assert_eq!(method.counts(), [m - count, count]);
                 let (mut x, mut norms) = (vec![T::default(); a.n()], Norms::default());
                 let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
                 assert_eq!((report.method, report.outcome), (host.method, host.outcome), "{what}: {report:?}");
@@ -221,7 +231,8 @@ fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64)
                     let slack = 0.01 * theirs + 1e3 * epsilon::<T>();
                     assert!((ours - theirs).abs() <= slack, "{what}: norm {i} is {ours:e}, not {theirs:e}");
                 }
-                assert!(report.notes.contains(&Note::SweptByProcessor { blocks: count, of: m }));
+                let shares = format!("gpu:0 {}, cpu {count}", m - count);
+                assert!(report.notes.contains(&Note::SharedOut { what: "blocks", shares }), "{:?}", report.notes);
                 // Iterates, one after another.
                 for sweeps in [1, 2, 3, 4] {
                     let (mut x, mut y) = (vec![T::default(); a.n()], vec![T::default(); a.n()]);
@@ -243,24 +254,24 @@ fn blocks_shared_with_the_processor_have_the_same_iterates() {
     divided::<f32>(&device, &system(&[4, 4, 3], 1.3, DiagonalKind::Tridiagonal, 1, &pairs), 1e-4);
     // Scaled, so that what crosses the cut is not of the size of the caller's.
     let a = blocks::<f64>(&[6, 5, 4], 1.3);
-    let new = || DeviceHbisa::new(&device, &a, Sweep::RedBlack, StopRule::Residual, Schedule::Auto).unwrap();
+    let new = |count| shared(&device, &a, Sweep::RedBlack, StopRule::Residual, count);
     let solution = |scale: f64| {
         let mut x = vec![0.0; 15];
         let b = vec![scale; 15];
-        let mut method = new().shared(HostShare::Blocks(1)).unwrap();
+        let mut method = new(1).unwrap();
         assert_eq!(method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap().outcome, Outcome::Converged);
         x
     };
     let (plain, huge) = (solution(1.0), solution(2f64.powi(900)));
     assert!(plain.iter().zip(&huge).all(|(p, h)| p * 2f64.powi(900) == *h));
     // By a measured sweep: any split is one.
-    let mut method = new().shared(HostShare::Measured).unwrap();
-    assert!(method.host_blocks() <= 3);
+    let places = [Place::Device(device.clone()), Place::Host];
+    let mut method = SplitHbisa::new(&places, &Shares::Measured, &a, Sweep::RedBlack, StopRule::Residual).unwrap();
+    assert_eq!(method.counts().iter().sum::<usize>(), 3);
     let report = method.solve(&[1.0; 15], &mut [0.0; 15], &StopCriterion::default(), &mut ()).unwrap();
     assert_eq!(report.outcome, Outcome::Converged);
-    assert_eq!(method.shared(HostShare::None).unwrap().host_blocks(), 0);
-    let error = new().shared(HostShare::Blocks(4)).err().unwrap();
-    assert!(error.to_string().contains("4 blocks for the processor, but there are 3"), "{error}");
+    let error = new(4).err().unwrap();
+    assert!(error.to_string().contains("4 blocks for the last place, but there are 3"), "{error}");
 }
 
 #[test]
@@ -269,9 +280,8 @@ fn a_divided_iteration_that_diverges_returns_its_best() {
     let a = blocks::<f64>(&[4; 6], 0.2);
     let b = Numbers(2).vector::<f64>(24);
     for rule in [StopRule::Residual, StopRule::Update] {
-        let method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
         let (mut x, mut y) = (vec![0.0; 24], vec![0.0; 24]);
-        let mut method = method.shared(HostShare::Blocks(3)).unwrap();
+        let mut method = shared(&device, &a, Sweep::Jacobi, rule, 3).unwrap();
         let report = method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         let host = Hbisa::new(&a, Sweep::Jacobi, rule).unwrap().solve(&b, &mut y, &StopCriterion::default(), &mut ());
         assert_eq!((report.outcome, report.iterations), (host.outcome, host.iterations), "{rule:?}");
@@ -284,8 +294,7 @@ fn a_divided_iteration_does_not_see_how_the_last_one_ended() {
     let Some(device) = device() else { return };
     let a = system::<f64>(&[5, 6, 7, 1], 1.3, DiagonalKind::Dense, 9, &shifted);
     for rule in [StopRule::Residual, StopRule::Update] {
-        let method = DeviceHbisa::new(&device, &a, Sweep::Jacobi, rule, Schedule::Auto).unwrap();
-        let mut method = method.shared(HostShare::Blocks(2)).unwrap();
+        let mut method = shared(&device, &a, Sweep::Jacobi, rule, 2).unwrap();
         let mut x = vec![f64::MAX; 19];
         let report = method.solve(&[1.0; 19], &mut x, &StopCriterion::default(), &mut ()).unwrap();
         assert_eq!(report.outcome, Outcome::Breakdown(Breakdown::NonFinite), "{rule:?}");

@@ -9,7 +9,7 @@ mod vector;
 
 use std::sync::{Arc, OnceLock};
 
-use cust::context::{Context, CurrentContext};
+use cust::context::{Context, ContextHandle, CurrentContext};
 use cust::device::{Device as CudaDevice, DeviceAttribute};
 use cust::error::CudaError;
 use cust::event::{Event, EventFlags};
@@ -68,16 +68,24 @@ impl Drop for Chip {
 }
 
 impl Device {
+    /// How many devices the driver sees.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoDriver`] without a driver that starts.
+    pub fn count() -> Result<u32> {
+        bt_cuda_driver::load().map_err(|e| DeviceError::NoDriver { reason: e.to_string() })?;
+        let no_driver = |e: CudaError| DeviceError::NoDriver { reason: bt_cuda_driver::describe(e as u32) };
+        cust::init(cust::CudaFlags::empty()).map_err(no_driver)?;
+        CudaDevice::num_devices().map_err(no_driver)
+    }
+
     /// Opens device `ordinal`, from 0.
     ///
     /// # Errors
     /// [`DeviceError::NoDriver`] without a driver that starts, [`DeviceError::NoDevice`] when there are fewer devices or
     /// it has a compute capability below 7.0, [`DeviceError::Lost`] when it does not answer.
     pub fn open(ordinal: u32) -> Result<Self> {
-        bt_cuda_driver::load().map_err(|e| DeviceError::NoDriver { reason: e.to_string() })?;
-        let no_driver = |e: CudaError| DeviceError::NoDriver { reason: bt_cuda_driver::describe(e as u32) };
-        cust::init(cust::CudaFlags::empty()).map_err(no_driver)?;
-        let count = CudaDevice::num_devices().map_err(no_driver)?;
+        let count = Self::count()?;
         if ordinal >= count {
             return Err(DeviceError::NoDevice { ordinal, count });
         }
@@ -151,6 +159,7 @@ impl Device {
         other.make_current()?;
         let event = Event::new(EventFlags::DISABLE_TIMING).map_err(&lost)?;
         event.record(&other.0.stream).map_err(&lost)?;
+        self.make_current()?;
         self.0.stream.wait_event(event, StreamWaitEventFlags::DEFAULT).map_err(&lost)
     }
 
@@ -191,6 +200,11 @@ impl Device {
     pub fn synchronize(&self, during: &str) -> Result<()> {
         self.make_current()?;
         self.0.stream.synchronize().map_err(DeviceError::while_(during))
+    }
+
+    /// The handle of its context.
+    fn context(&self) -> cust::sys::CUcontext {
+        self.0.chip.context.get_inner()
     }
 
     /// For this thread: every call of the driver is to the current context.

@@ -161,6 +161,31 @@ impl<T: DeviceCopy> DeviceVec<T> {
         self.buffer.index(first..first + host.len()).copy_to(host).map_err(lost)
     }
 
+    /// self[first ..] ← other[from ..][.. len], from the memory of another device perhaps, as the next thing on its stream. Nobody waits:
+    /// [`Device::wait_for`] puts a reader behind it.
+    pub(crate) fn receive(&mut self, first: usize, other: &Self, from: usize, len: usize) -> Result<()> {
+        assert!(first + len <= self.len() && from + len <= other.len(), "a copy within both vectors");
+        if len == 0 {
+            return Ok(());
+        }
+        let (to, source) = (&self.device, &other.device);
+        source.make_current()?;
+        let at = |vector: &Self, k: usize| vector.address() + (k * size_of::<T>()) as u64;
+        let (stream, bytes) = (source.0.stream.as_inner(), len * size_of::<T>());
+        // SAFETY: both ranges lie in their vectors, which live as long as their devices.
+        let code = unsafe {
+            cust::sys::cuMemcpyPeerAsync(
+                at(self, first),
+                to.context(),
+                at(other, from),
+                source.context(),
+                bytes,
+                stream,
+            )
+        };
+        if code as u32 == 0 { Ok(()) } else { Err(DeviceError::lost("copying between devices", code as u32)) }
+    }
+
     fn same_length(&self, found: usize) -> Result<()> {
         let expected = self.len();
         if found == expected {

@@ -6,10 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use bt_formats::{
-    BlockTridiagonal, Breakdown, DiagonalBlocks, Monitor, Outcome, Progress, Scalar, SolveReport, StopCriterion,
-    observe_column,
-};
+use bt_formats::{Breakdown, Monitor, Outcome, Progress, Scalar, SolveReport, StopCriterion, observe_column};
 use bt_iter::{Rate, StopRule};
 
 use super::DeviceHbisa;
@@ -42,9 +39,9 @@ pub(super) struct Vectors<T: DeviceScalar> {
 }
 
 impl<T: DeviceScalar> Vectors<T> {
-    pub fn new(device: &Device, a: &BlockTridiagonal<T>, shape: Shape, columns: usize) -> Result<Self> {
-        let n = a.n().saturating_mul(columns);
-        let tridiagonal = matches!(a.diagonal(), DiagonalBlocks::Tridiagonal(_));
+    /// Of n values each.
+    pub fn new(device: &Device, n: usize, tridiagonal: bool, shape: Shape, columns: usize) -> Result<Self> {
+        let n = n.saturating_mul(columns);
         Ok(Self {
             columns,
             b: DeviceVec::uninitialized(device, n)?,
@@ -73,7 +70,7 @@ pub(super) struct Told<'m> {
 }
 
 impl Told<'_> {
-    fn plus(&mut self, j: usize) -> Told<'_> {
+    pub fn plus(&mut self, j: usize) -> Told<'_> {
         Told { monitor: &mut *self.monitor, column: self.column.map(|first| first + j) }
     }
 }
@@ -107,18 +104,18 @@ struct Run<'v, T> {
 impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     /// Room for the vectors of so many columns, or of as many as are swept at once: how many. Larger ones stay.
     pub(super) fn reserve(&mut self, columns: usize) -> Result<usize> {
-        let device = self.vectors.b.device().clone();
-        // The processor takes part in one at a time.
-        let most = if self.host.is_some() { 1 } else { self.group };
-        let mut group = columns.min(most).max(1);
-        while group > self.vectors.room() {
-            match Vectors::new(&device, self.a, self.shape, group) {
-                Ok(vectors) => self.vectors = vectors,
-                Err(DeviceError::OutOfMemory { .. }) => group = (group / 2).max(self.vectors.room()),
+        let (device, n) = (self.piece.device().clone(), self.iteration.a.n());
+        let (shape, tridiagonal) = (self.piece.shape, self.piece.vectors.image.is_none());
+        let vectors = &mut self.piece.vectors;
+        let mut group = columns.min(self.group).max(1);
+        while group > vectors.room() {
+            match Vectors::new(&device, n, tridiagonal, shape, group) {
+                Ok(larger) => *vectors = larger,
+                Err(DeviceError::OutOfMemory { .. }) => group = (group / 2).max(vectors.room()),
                 Err(other) => return Err(other),
             }
         }
-        self.vectors.columns = group;
+        vectors.columns = group;
         Ok(group)
     }
 
@@ -130,12 +127,6 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         stop: &StopCriterion,
         told: &mut Told<'_>,
     ) -> Result<Vec<SolveReport>> {
-        if let Some(host) = self.host.take() {
-            let pairs = b.iter().zip(x).enumerate();
-            let done = pairs.map(|(j, (b, x))| self.solve_split(&host, b, x, stop, &mut told.plus(j))).collect();
-            self.host = Some(host);
-            return done;
-        }
         let start = Instant::now();
         self.reserve(b.len())?;
         let mut runs: Vec<Run<T>> = b.iter().zip(x).map(|(b, x)| self.begin(b, x, stop)).collect();
@@ -160,22 +151,22 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 return Ok(runs.into_iter().filter_map(|run| run.report).collect());
             }
             if idle {
-                self.vectors.state.copy_range_from(0, &states)?;
+                self.piece.vectors.state.copy_range_from(0, &states)?;
             }
             // A norm is known one sweep later; the device stops by itself after the last.
             let count = CHUNK.min(limit.saturating_add(2) - step);
             self.sweeps(step, count, limit)?;
             step += count;
-            self.vectors.state.copy_range_to(0, &mut states)?;
+            self.piece.vectors.state.copy_range_to(0, &mut states)?;
             for (j, run) in runs.iter_mut().enumerate().filter(|(_, run)| run.report.is_none()) {
-                run.catch_up(self.rule, &states[j * STATE..][..STATE], step, stop, &mut told.plus(j), start);
+                run.catch_up(self.iteration.rule, &states[j * STATE..][..STATE], step, stop, &mut told.plus(j), start);
             }
         }
     }
 
     fn begin<'v>(&self, b: &'v [T], x: &'v mut [T], stop: &StopCriterion) -> Run<'v, T> {
-        let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
-        let newest = (0, if self.rule == StopRule::Residual { norm_r0 } else { f64::INFINITY });
+        let (norm_r0, threshold, baseline) = self.iteration.measures(b, x, stop);
+        let newest = (0, if self.iteration.rule == StopRule::Residual { norm_r0 } else { f64::INFINITY });
         let exponents = self.exponents.with_rhs(b);
         let rate = Rate::default();
         Run { b, x, exponents, norm_r0, threshold, baseline, rate, newest, outcome: None, report: None }
@@ -183,7 +174,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
 
     /// Right-hand sides, first iterates and states to the device: the states.
     fn load(&mut self, runs: &[Run<'_, T>], stop: &StopCriterion) -> Result<Vec<f64>> {
-        let n = self.a.n();
+        let n = self.iteration.a.n();
         let (mut b, mut iterates) = (Vec::with_capacity(runs.len() * n), Vec::with_capacity(3 * runs.len() * n));
         let mut states = vec![0.0; runs.len() * STATE];
         for (j, (run, state)) in runs.iter().zip(states.chunks_mut(STATE)).enumerate() {
@@ -191,7 +182,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
             b.extend(e.rhs(run.b));
             iterates.extend(e.to_scaled(run.x));
             iterates.resize(3 * (j + 1) * n, T::default());
-            match self.rule {
+            match self.iteration.rule {
                 StopRule::Residual => {
                     state[FIELDS + NORM] = e.scaled_norm(run.norm_r0);
                     state[ATOL] = e.scaled_norm(run.threshold);
@@ -202,9 +193,9 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 }
             }
         }
-        self.vectors.b.copy_range_from(0, &b)?;
-        self.vectors.x.copy_range_from(0, &iterates)?;
-        self.vectors.state.copy_range_from(0, &states)?;
+        self.piece.vectors.b.copy_range_from(0, &b)?;
+        self.piece.vectors.x.copy_range_from(0, &iterates)?;
+        self.piece.vectors.state.copy_range_from(0, &states)?;
         Ok(states)
     }
 
@@ -221,9 +212,10 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let first = run.x.to_vec();
         let norm = if step == 0 { run.newest.1 } else { self.take_best(j, run, state, step)? };
         let mut outcome = if norm.is_nan() { Outcome::Breakdown(Breakdown::NonFinite) } else { outcome };
-        self.not_worse_than(&first, run.b, run.x, &mut outcome);
+        self.iteration.not_worse_than(&first, run.b, run.x, &mut outcome);
         let iterations = run.newest.0 as usize;
-        Ok(self.report(run.b, run.x, outcome, iterations, norm, run.threshold, &run.rate, start))
+        let made = (self.bytes(), self.piece.interchanged());
+        Ok(self.iteration.report(run.b, run.x, outcome, iterations, norm, run.threshold, &run.rate, start, made))
     }
 
     /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.
@@ -232,12 +224,12 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let last = state_of(state, step - 1);
         let at = last[AT] as u32;
         // Sweeps done: after a stop the last step made none.
-        let done = match (last[STOP] as u32, self.rule) {
+        let done = match (last[STOP] as u32, self.iteration.rule) {
             (0, _) => step,
             (_, StopRule::Residual) => at + 1,
             (_, StopRule::Update) => at,
         };
-        let norm_of = |v| run.norm(self.rule, v);
+        let norm_of = |v| run.norm(self.iteration.rule, v);
         let norm = |i: u32| if i == 0 { run.norm_r0 } else { norm_of(state[2 * FIELDS + i as usize % HISTORY]) };
         let candidates = (done.saturating_sub(2)..=at).rev().map(|i| (norm(i), Some(i)));
         let aside = (norm_of(last[BEST]), None);
@@ -247,8 +239,8 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         match from {
             // Where no norm is finite, x stays.
             Some(0) => return Ok(if best.is_finite() { best } else { run.newest.1 }),
-            Some(i) => self.vectors.x.copy_range_to((3 * j + (i % 3) as usize) * n, &mut answer)?,
-            None => self.vectors.best.copy_range_to(j * n, &mut answer)?,
+            Some(i) => self.piece.vectors.x.copy_range_to((3 * j + (i % 3) as usize) * n, &mut answer)?,
+            None => self.piece.vectors.best.copy_range_to(j * n, &mut answer)?,
         }
         run.exponents.restore(&mut answer);
         // x may leave the range although its scaled twin does not.

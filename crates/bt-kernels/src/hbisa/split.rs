@@ -1,50 +1,81 @@
-//! HBISA on the device and the processor at once: the last blocks are swept by the host while the device sweeps the others.
+//! HBISA on several devices, and on the processor beside them: each place sweeps blocks that follow each other.
 //!
-//! Blocks couple to their neighbours alone, so that after a sweep (half a sweep of red–black) the two blocks at the cut are all that is
-//! exchanged. Norms of both parts come together on the host, which judges after every sweep; one launch for many sweeps is not
-//! possible. The iterates are those of the undivided iteration, to rounding.
+//! Blocks couple to their neighbours alone, so that after a sweep (half a sweep of red–black) the two blocks at each cut are all that is
+//! exchanged: between devices by copies from one memory to the other, behind which the reader's stream waits. Norms of all parts come
+//! together on the host, which judges after every sweep; one launch for many sweeps is not possible.
 //!
-//! Traffic between the two in a sweep: the two blocks at the cut, and 96 bytes for each thread block, whose sums are read.
+//! An iterate of devices has the bits that it has on one of them, however the blocks are dealt out: no sum crosses a block. So have norms,
+//! whose sums are added up in the order of blocks, while no device has over 1024 blocks of a colour. Blocks of the processor differ by
+//! rounding.
+//!
+//! Storage of a device: its blocks and their vectors as on one device, and 5 values for each row of the two blocks beside them. Traffic
+//! of a sweep: the two blocks at each cut, and 96 bytes for each thread block, whose sums are read.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Error as InputError, Matrix, Monitor, Note, Outcome, Par, Partition, RealScalar,
-    Scalar, SolveReport, StopCriterion, norm2, one,
+    BlockTridiagonal, Breakdown, Bytes, Matrix, Monitor, Note, Outcome, Par, Partition, RealScalar, Scalar,
+    SolveReport, StopCriterion, norm2, one,
 };
-use bt_iter::{BlockDiagonal, Rate, StopRule, for_blocks};
+use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep, for_blocks};
+use faer::{MatMut, MatRef};
 
-use super::run::{ATOL, NORM, STATE, judge};
-use super::{DeviceHbisa, colours};
-use crate::device::{Arg, DeviceScalar, Result};
-use crate::krylov::FIELDS;
+use super::piece::{Piece, Source};
+use super::run::{Told, judge};
+use super::{Iteration, colours, refuse, slices};
+use crate::device::{DeviceScalar, Result};
+use crate::krylov::check_vector;
+use crate::places::{self, Place, Shares};
+use crate::scaled::Exponents;
+use crate::tridiagonal::BlockSolver;
 
-/// Which blocks the processor sweeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HostShare {
-    /// None of them.
-    #[default]
-    None,
-    /// The last so many.
-    Blocks(usize),
-    /// By the time that one sweep over all blocks takes on each.
-    Measured,
+/// The iteration on one matrix whose blocks are on several places.
+///
+/// ```
+/// use bt_formats::{BlockTridiagonal, Csr, DiagonalKind, HybridLayout, Outcome, Partition, StopCriterion};
+/// use bt_iter::{StopRule, Sweep};
+/// use bt_kernels::{Device, Place, Shares, SplitHbisa};
+/// let a = Csr::from_dense(faer::mat![
+///     [4.0, 1.0, 0.5, 0.0],
+///     [1.0, 4.0, 0.0, 0.5],
+///     [0.5, 0.0, 4.0, 1.0],
+///     [0.0, 0.5, 1.0, 4.0],
+/// ].as_ref())?;
+/// let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), ..HybridLayout::default() };
+/// let a = BlockTridiagonal::from_csr(&a, Partition::uniform(4, 2)?, layout)?;
+/// if let Ok(device) = Device::open(0) {
+///     let places = [Place::Device(device), Place::Host];
+///     let mut x = [0.0; 4];
+///     let mut method = SplitHbisa::new(&places, &Shares::Even, &a, Sweep::Jacobi, StopRule::Residual)?;
+///     let report = method.solve(&[5.5; 4], &mut x, &StopCriterion::default(), &mut ())?;
+///     assert_eq!((report.outcome, method.counts()), (Outcome::Converged, [1, 1].as_slice()));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SplitHbisa<'a, T: DeviceScalar> {
+    iteration: Iteration<'a, T>,
+    exponents: Exponents,
+    places: Vec<Place>,
+    counts: Vec<usize>,
+    /// Of the places that have blocks, in order.
+    parts: Vec<Part<T>>,
 }
 
-/// The host's part of the iteration.
-pub(super) struct Host<T: DeviceScalar> {
-    /// Blocks of the device.
-    cut: usize,
+/// Blocks of a place.
+enum Part<T: DeviceScalar> {
+    Host(Host<T>),
+    Device(Box<Piece<T>>),
+}
+
+/// The processor's blocks, and its vectors. It scales nothing.
+struct Host<T: DeviceScalar> {
+    blocks: Range<usize>,
     factors: BlockDiagonal<T>,
-    /// The host's blocks.
     partition: Partition,
-}
-
-/// The host's vectors in a run.
-struct Vectors<T> {
-    /// As on the device: iterate i is at i mod 3. Rows of the host, and of the last block of the device.
+    /// As on a device: iterate i is at i mod 3. Its rows, and those of the blocks on either side.
     x: [Vec<T>; 3],
-    /// b − (L + U)·x, and D·x, on the rows of the host.
+    /// b − (L + U)·x, and D·x, on its rows.
     t: Vec<T>,
     image: Vec<T>,
 }
@@ -57,83 +88,162 @@ struct Norms {
     size: f64,
 }
 
-impl<T: DeviceScalar> DeviceHbisa<'_, T> {
-    /// The same iteration with a part of the blocks on the processor, which factors them once more for itself.
+impl<'a, T: DeviceScalar> SplitHbisa<'a, T> {
+    /// Deals out the blocks and copies to each place what is its own. Red–black sweeps cut before blocks of even number.
     ///
     /// # Errors
-    /// [`InputError::InvalidStructure`] for more blocks than there are; errors of the device.
+    /// As [`DeviceHbisa::new`](crate::DeviceHbisa::new); [`bt_formats::Error::InvalidStructure`] for places and shares that do not fit
+    /// each other or the matrix, and for a place that is named twice.
     ///
     /// # Cost
-    /// `HostShare::Measured`: three sweeps.
-    pub fn shared(mut self, share: HostShare) -> Result<Self> {
-        let m = self.a.n_blocks();
-        let blocks = match share {
-            HostShare::None => {
-                self.host = None;
-                return Ok(self);
-            }
-            HostShare::Blocks(count) if count > m => {
-                let why = format!("{count} blocks for the processor, but there are {m}");
-                return Err(InputError::InvalidStructure { what: "share", why }.into());
-            }
-            HostShare::Blocks(count) => count,
-            HostShare::Measured => self.measured_share()?,
-        };
-        self.host = Some(Host::new(self.a, m - blocks)?);
-        Ok(self)
-    }
-
-    /// Blocks that the processor sweeps.
-    pub fn host_blocks(&self) -> usize {
-        self.host.as_ref().map_or(0, |host| self.a.n_blocks() - host.cut)
-    }
-
-    /// Sweeps as fast as each can: blocks in proportion.
-    fn measured_share(&mut self) -> Result<usize> {
-        let (n, m) = (self.a.n(), self.a.n_blocks());
-        let b = vec![one::<T>(); n];
-        let mut device = f64::INFINITY;
-        // The first one loads the kernels.
-        for _ in 0..2 {
-            self.load_alone(&b, &vec![T::default(); n], 0.0)?;
-            let start = Instant::now();
-            for colour in 0..colours(self.sweep) {
-                self.half_sweep(0, colour, m)?;
-            }
-            self.vectors.x.device().synchronize("sweeping")?;
-            device = start.elapsed().as_secs_f64();
+    /// `Shares::Measured`: the copies twice, and two sweeps on each place. Factors of all diagonal blocks on the host, once more
+    /// where it has a part.
+    pub fn new(
+        places: &[Place],
+        shares: &Shares,
+        a: &'a BlockTridiagonal<T>,
+        sweep: Sweep,
+        rule: StopRule,
+    ) -> Result<Self> {
+        let iteration = Iteration::new(a, sweep, rule)?;
+        places::check(places)?;
+        let (m, unit) = (a.n_blocks(), colours(sweep) as usize);
+        let counts = places::first_counts(shares, places.len(), m, unit, "blocks")?;
+        let source = Source::new(a)?;
+        let mut method = Self::dealt(iteration, &source, places, counts)?;
+        // Where a place has nothing there is nothing to measure.
+        if *shares == Shares::Measured && method.parts.len() == places.len() {
+            let counts = places::deal(m, unit, &method.speeds()?);
+            drop(method);
+            method = Self::dealt(iteration, &source, places, counts)?;
         }
-        let host = Host::new(self.a, 0)?;
-        let mut vectors = Vectors::new(self.a.n(), &[]);
-        let start = Instant::now();
-        for colour in 0..colours(self.sweep) {
-            host.half_sweep(self.a, &b, &mut vectors, 0, colour, colours(self.sweep));
-        }
-        let share = device / (device + start.elapsed().as_secs_f64());
-        Ok((share * m as f64).round() as usize)
+        Ok(method)
     }
 
-    /// As `solve`, on both.
-    pub(super) fn solve_split(
+    fn dealt(iteration: Iteration<'a, T>, source: &Source<T>, places: &[Place], counts: Vec<usize>) -> Result<Self> {
+        let Iteration { a, sweep, .. } = iteration;
+        let (mut parts, mut first) = (Vec::new(), 0);
+        for (place, count) in places.iter().zip(&counts) {
+            let blocks = first..first + count;
+            first = blocks.end;
+            match place {
+                _ if blocks.is_empty() => {}
+                Place::Host => parts.push(Part::Host(Host::new(a, blocks)?)),
+                Place::Device(_) if !blocks.start.is_multiple_of(colours(sweep) as usize) => {
+                    let why = format!("a GPU begins at block {}; red–black sweeps need an even one", blocks.start);
+                    return refuse("shares", why);
+                }
+                Place::Device(device) => {
+                    parts.push(Part::Device(Box::new(Piece::new(device, a, source, blocks, sweep)?)));
+                }
+            }
+        }
+        Ok(Self { iteration, exponents: source.exponents, places: places.to_vec(), counts, parts })
+    }
+
+    /// Blocks of each place.
+    pub fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
+    /// Bytes of all places.
+    pub fn bytes(&self) -> Bytes {
+        let mut sum = Bytes::default();
+        for part in &self.parts {
+            match part {
+                Part::Host(host) => sum.factors += host.factors.bytes(),
+                Part::Device(piece) => {
+                    let [matrix, factors] = piece.bytes();
+                    sum.matrix += matrix;
+                    sum.factors += factors;
+                    sum.workspace += piece.vectors.bytes();
+                }
+            }
+        }
+        sum
+    }
+
+    /// Iterates from the `x` given (zero is a good start) towards the solution of A·x = b; on every exit `x` is the best iterate.
+    ///
+    /// # Errors
+    /// [`bt_formats::Error::DimensionMismatch`], [`bt_formats::Error::NonFinite`]; errors of a device, after which `x` is as it was given.
+    pub fn solve(
         &mut self,
-        host: &Host<T>,
         b: &[T],
         x: &mut [T],
         stop: &StopCriterion,
         monitor: &mut dyn Monitor,
     ) -> Result<SolveReport> {
+        let n = self.iteration.a.n();
+        check_vector("right-hand side", b, n)?;
+        check_vector("x", x, n)?;
+        self.run(b, x, stop, monitor)
+    }
+
+    /// As [`SplitHbisa::solve`] for the contiguous columns of B and X, one after the other: a report for each. When the monitor ends
+    /// the run, columns not yet begun have no report.
+    ///
+    /// # Errors
+    /// As [`SplitHbisa::solve`]; columns that had ended when a device failed are solved.
+    pub fn solve_many(
+        &mut self,
+        b: MatRef<'_, T>,
+        x: MatMut<'_, T>,
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Vec<SolveReport>> {
+        let (b, x) = slices(self.iteration.a.n(), b, x)?;
+        let (several, mut reports) = (b.len() > 1, Vec::new());
+        for (j, (b, x)) in b.into_iter().zip(x).enumerate() {
+            let mut told = Told { monitor: &mut *monitor, column: several.then_some(j) };
+            reports.push(self.run(b, x, stop, &mut told)?);
+            if reports[j].outcome == Outcome::Stopped {
+                break;
+            }
+        }
+        Ok(reports)
+    }
+
+    /// Blocks that each part sweeps in a second.
+    fn speeds(&mut self) -> Result<Vec<f64>> {
+        let n = self.iteration.a.n();
+        let b = vec![one::<T>(); n];
+        self.load(&b, &vec![T::default(); n], 0.0)?;
+        let Iteration { a, sweep, .. } = self.iteration;
+        let seconds = |part: &mut Part<T>| -> Result<f64> {
+            let start = Instant::now();
+            for colour in 0..colours(sweep) {
+                match part {
+                    Part::Host(host) => drop(host.half_sweep(a, &b, 0, colour, colours(sweep))),
+                    Part::Device(piece) => piece.sweep_alone(sweep, 0, colour)?,
+                }
+            }
+            if let Part::Device(piece) = part {
+                piece.device().synchronize("sweeping")?;
+            }
+            Ok(start.elapsed().as_secs_f64())
+        };
+        let timed = self.parts.iter_mut().zip(&self.counts).map(|(part, &count)| {
+            // The first one loads the kernels.
+            seconds(part)?;
+            Ok(count as f64 / seconds(part)?.max(f64::MIN_POSITIVE))
+        });
+        timed.collect()
+    }
+
+    fn run(&mut self, b: &[T], x: &mut [T], stop: &StopCriterion, monitor: &mut dyn Monitor) -> Result<SolveReport> {
         let start = Instant::now();
-        let (norm_r0, threshold, baseline) = self.measures(b, x, stop);
-        let by_residual = self.rule == StopRule::Residual;
-        self.load_alone(b, x, norm_r0)?;
-        let mut vectors = Vectors::new(x.len(), x);
+        let iteration = self.iteration;
+        let (norm_r0, threshold, baseline) = iteration.measures(b, x, stop);
+        let by_residual = iteration.rule == StopRule::Residual;
+        self.load(b, x, norm_r0)?;
         let mut rate = Rate::default();
         let mut newest = (0, if by_residual { norm_r0 } else { f64::INFINITY });
         let mut best: (f64, Vec<T>) = (f64::INFINITY, Vec::new());
         let mut outcome = judge(newest, threshold, stop, &mut rate, baseline, monitor, start);
         let mut step = 0;
         while outcome.is_none() {
-            let norms = self.sweep_both(host, b, &mut vectors, step)?;
+            let norms = self.sweep(b, step)?;
             step += 1;
             // The residual is that of the iterate before the sweep.
             let (i, norm, target) = if by_residual {
@@ -145,7 +255,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
                 continue;
             }
             if !(norm <= newest.1) && newest.1 < best.0 {
-                best = (newest.1, self.gather(host, &vectors, newest.0)?);
+                best = (newest.1, self.gather(newest.0)?);
             }
             newest = (i, norm);
             outcome = judge(newest, target, stop, &mut rate, baseline, monitor, start);
@@ -154,7 +264,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         let first = x.to_vec();
         if step > 0 {
             let answer = if norm <= best.0 || best.1.is_empty() {
-                self.gather(host, &vectors, newest.0)?
+                self.gather(newest.0)?
             } else {
                 norm = best.0;
                 best.1
@@ -170,90 +280,154 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
             Some(outcome) if !norm.is_nan() => outcome,
             _ => Outcome::Breakdown(Breakdown::NonFinite),
         };
-        self.not_worse_than(&first, b, x, &mut outcome);
-        let mut report = self.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start);
-        let m = self.a.n_blocks();
-        report.notes.push(Note::SweptByProcessor { blocks: m - host.cut, of: m });
-        report.bytes.factors += host.factors.bytes();
+        iteration.not_worse_than(&first, b, x, &mut outcome);
+        let interchanged = self.parts.iter().map(|part| match part {
+            Part::Host(_) => 0,
+            Part::Device(piece) => piece.interchanged(),
+        });
+        let made = (self.bytes(), interchanged.sum());
+        let mut report = iteration.report(b, x, outcome, newest.0 as usize, norm, threshold, &rate, start, made);
+        let shares = places::told(&self.places, &self.counts);
+        report.notes.push(Note::SharedOut { what: "blocks", shares });
         Ok(report)
     }
 
-    /// Iterate `step` + 1 on both.
-    fn sweep_both(&mut self, host: &Host<T>, b: &[T], vectors: &mut Vectors<T>, step: u32) -> Result<Norms> {
-        let (colours, e) = (colours(self.sweep), self.exponents);
-        let next = (step as usize + 1) % 3;
-        let (n, m) = (self.a.n(), self.a.n_blocks());
-        let mut norms = Norms::default();
-        for colour in 0..colours {
-            self.half_sweep(step, colour, host.cut)?;
-            norms.join(host.half_sweep(self.a, b, vectors, step, colour, colours));
-            // The blocks at the cut that are new.
-            let is_new = |j: usize| j as u32 % colours == colour;
-            if host.cut > 0 && host.cut < m {
-                if is_new(host.cut - 1) {
-                    let rows = self.a.partition().range(host.cut - 1);
-                    let block = &mut vectors.x[next][rows.clone()];
-                    self.vectors.x.copy_range_to(next * n + rows.start, block)?;
-                    e.restore(block);
+    /// b and iterate 0 to all places.
+    fn load(&mut self, b: &[T], x: &[T], norm_r0: f64) -> Result<()> {
+        self.exponents = self.exponents.with_rhs(b);
+        for part in &mut self.parts {
+            match part {
+                Part::Host(host) => host.load(x),
+                Part::Device(piece) => piece.load_alone(self.exponents, b, x, norm_r0)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Iterate `step` + 1 on all places.
+    fn sweep(&mut self, b: &[T], step: u32) -> Result<Norms> {
+        let (Iteration { a, sweep, .. }, e) = (self.iteration, self.exponents);
+        let mut of_host = Norms::default();
+        for colour in 0..colours(sweep) {
+            for part in &self.parts {
+                if let Part::Device(piece) = part {
+                    piece.sweep_alone(sweep, step, colour)?;
                 }
-                if is_new(host.cut) {
-                    let rows = self.a.partition().range(host.cut);
-                    self.vectors.x.copy_range_from(next * n + rows.start, &e.to_scaled(&vectors.x[next][rows]))?;
+            }
+            // While the devices are at it.
+            for part in &mut self.parts {
+                if let Part::Host(host) = part {
+                    of_host.join(host.half_sweep(a, b, step, colour, colours(sweep)));
+                }
+            }
+            for cut in 1..self.parts.len() {
+                let (left, right) = self.parts.split_at_mut(cut);
+                let (left, right) = (&mut left[cut - 1], &mut right[0]);
+                // The blocks at the cut that are new.
+                let j = right.blocks().start;
+                let is_new = |j: usize| j as u32 % colours(sweep) == colour;
+                if is_new(j - 1) {
+                    left.send(right, a.partition().range(j - 1), step + 1, e)?;
+                }
+                if is_new(j) {
+                    right.send(left, a.partition().range(j), step + 1, e)?;
                 }
             }
         }
-        // Sums, largest changes, largest values of the thread blocks.
-        let blocks = self.shape.blocks as usize;
-        let mut parts = vec![0.0; 4 * 3 * blocks];
-        self.vectors.parts.copy_range_to(0, &mut parts)?;
-        for colour in 0..colours {
-            let part = &parts[((step & 1) * 2 + colour) as usize * 3 * blocks..][..3 * blocks];
-            let largest = |v: &[f64]| v.iter().fold(0.0, |m: f64, &v| m.max_nan(v));
-            let sum = part[..blocks].iter().sum::<f64>();
-            if step > 0 && !sum.is_finite() {
-                // The device has stopped by itself. The first sum is of what the last solve has left.
-                norms.change = f64::NAN;
+        // Sums of squares are added up in the order of blocks.
+        let mut all = Norms::default();
+        for part in &self.parts {
+            if let Part::Device(piece) = part {
+                let (mut sums, mut largest) = (0.0, [0.0f64; 2]);
+                piece.norms(sweep, step, |sum, change, size| {
+                    all.residual += sum;
+                    sums += sum;
+                    largest = [largest[0].max_nan(change), largest[1].max_nan(size)];
+                })?;
+                // Then the device has stopped by itself. The first sum is of what the last solve has left.
+                let change = if step > 0 && !sums.is_finite() { f64::NAN } else { largest[0] };
+                all.change = all.change.max_nan(e.solution(change));
+                all.size = all.size.max_nan(e.solution(largest[1]));
             }
-            norms.join(Norms {
-                residual: e.norm(sum.sqrt()),
-                change: e.solution(largest(&part[blocks..2 * blocks])),
-                size: e.solution(largest(&part[2 * blocks..])),
-            });
         }
-        Ok(norms)
+        all.residual = e.norm(all.residual.sqrt());
+        all.join(of_host);
+        Ok(all)
     }
 
     /// Iterate i, as the caller knows it.
-    fn gather(&self, host: &Host<T>, vectors: &Vectors<T>, i: u32) -> Result<Vec<T>> {
-        let (n, at) = (self.a.n(), i as usize % 3);
-        let first = self.a.n() - host.partition.n();
-        let mut x = vectors.x[at].clone();
-        self.vectors.x.copy_range_to(at * n, &mut x[..first])?;
-        self.exponents.restore(&mut x[..first]);
+    fn gather(&self, i: u32) -> Result<Vec<T>> {
+        let a = self.iteration.a;
+        let mut x = vec![T::default(); a.n()];
+        for part in &self.parts {
+            let rows = rows_of(a, part.blocks());
+            let x = &mut x[rows.clone()];
+            match part {
+                Part::Host(host) => x.copy_from_slice(&host.x[i as usize % 3][rows]),
+                Part::Device(piece) => {
+                    piece.vectors.x.copy_range_to(piece.place(i, rows.start), x)?;
+                    self.exponents.restore(x);
+                }
+            }
+        }
         Ok(x)
     }
+}
 
-    /// b and iterate 0 to the device, and a state that never stops it.
-    fn load_alone(&mut self, b: &[T], x: &[T], norm_r0: f64) -> Result<()> {
-        self.exponents = self.exponents.with_rhs(b);
-        let e = self.exponents;
-        self.reserve(1)?;
-        self.vectors.b.copy_range_from(0, &e.rhs(b))?;
-        let mut iterates = e.to_scaled(x);
-        iterates.resize(3 * x.len(), T::default());
-        self.vectors.x.copy_range_from(0, &iterates)?;
-        let mut state = [0.0; STATE];
-        state[FIELDS + NORM] = e.scaled_norm(norm_r0);
-        // No norm reaches a negative tolerance.
-        state[ATOL] = -1.0;
-        self.vectors.state.copy_range_from(0, &state)
+/// Rows of blocks that follow each other.
+fn rows_of<T: Scalar>(a: &BlockTridiagonal<T>, blocks: &Range<usize>) -> Range<usize> {
+    let offsets = a.partition().offsets();
+    offsets[blocks.start] as usize..offsets[blocks.end] as usize
+}
+
+impl<T: DeviceScalar> Part<T> {
+    fn blocks(&self) -> &Range<usize> {
+        match self {
+            Self::Host(host) => &host.blocks,
+            Self::Device(piece) => &piece.blocks,
+        }
     }
 
-    /// Half a sweep of the first `cut` blocks, judged by nobody.
-    fn half_sweep(&self, step: u32, colour: u32, cut: usize) -> Result<()> {
-        let words = self.words(cut, StopRule::Residual);
-        let [step, colour, limit] = [step, colour, u32::MAX].map(Arg::from);
-        self.half.launch(self.shape, &[Arg::Struct(&words), step, colour, limit])
+    /// Rows of iterate i, which are new here, to a neighbour.
+    fn send(&self, to: &mut Self, rows: Range<usize>, i: u32, e: Exponents) -> Result<()> {
+        let at = i as usize % 3;
+        match (self, to) {
+            (Self::Device(from), Self::Device(to)) => {
+                let first = to.place(i, rows.start);
+                to.vectors.x.receive(first, &from.vectors.x, from.place(i, rows.start), rows.len())?;
+                to.device().wait_for(from.device())
+            }
+            (Self::Device(from), Self::Host(to)) => {
+                let x = &mut to.x[at][rows.clone()];
+                from.vectors.x.copy_range_to(from.place(i, rows.start), x)?;
+                e.restore(x);
+                Ok(())
+            }
+            (Self::Host(from), Self::Device(to)) => {
+                to.vectors.x.copy_range_from(to.place(i, rows.start), &e.to_scaled(&from.x[at][rows]))
+            }
+            (Self::Host(_), Self::Host(_)) => unreachable!("the processor is one place"),
+        }
+    }
+}
+
+impl<T: DeviceScalar> Piece<T> {
+    /// Half a sweep. The device judges by the residual, which no state that is loaded alone lets it find small.
+    fn sweep_alone(&self, sweep: Sweep, step: u32, colour: u32) -> Result<()> {
+        let words = self.words(sweep, StopRule::Residual, BlockSolver::default());
+        self.half_sweep(&words, [step, colour, u32::MAX])
+    }
+
+    /// Sums, largest changes and largest values of its thread blocks in a sweep, one after the other.
+    fn norms(&self, sweep: Sweep, step: u32, mut each: impl FnMut(f64, f64, f64)) -> Result<()> {
+        let blocks = self.shape.blocks as usize;
+        let mut parts = vec![0.0; 4 * 3 * blocks];
+        self.vectors.parts.copy_range_to(0, &mut parts)?;
+        for colour in 0..colours(sweep) {
+            let part = &parts[((step & 1) * 2 + colour) as usize * 3 * blocks..][..3 * blocks];
+            (0..blocks).for_each(|k| each(part[k], part[blocks + k], part[2 * blocks + k]));
+        }
+        Ok(())
     }
 }
 
@@ -266,58 +440,47 @@ impl Norms {
     }
 }
 
-impl<T: DeviceScalar> Vectors<T> {
-    fn new(n: usize, x: &[T]) -> Self {
-        let zeros = || vec![T::default(); n];
-        let mut first = x.to_vec();
-        first.resize(n, T::default());
-        Self { x: [first, zeros(), zeros()], t: zeros(), image: zeros() }
-    }
-}
-
 impl<T: DeviceScalar> Host<T> {
-    fn new(a: &BlockTridiagonal<T>, cut: usize) -> Result<Self> {
-        let partition = Partition::from_sizes(a.partition().sizes().skip(cut))?;
-        Ok(Self { cut, factors: BlockDiagonal::new(a)?, partition })
+    fn new(a: &BlockTridiagonal<T>, blocks: Range<usize>) -> Result<Self> {
+        let partition = Partition::from_sizes(blocks.clone().map(|j| a.partition().size(j)))?;
+        let zeros = || vec![T::default(); a.n()];
+        let x = std::array::from_fn(|_| zeros());
+        Ok(Self { blocks, factors: BlockDiagonal::new(a)?, partition, x, t: zeros(), image: zeros() })
+    }
+
+    fn load(&mut self, x: &[T]) {
+        self.x[0].copy_from_slice(x);
+        self.image.fill(T::default());
     }
 
     /// The blocks of a colour: x ← D⁻¹·t with t = b − (L + U)·x, as the kernels do.
-    fn half_sweep(
-        &self,
-        a: &BlockTridiagonal<T>,
-        b: &[T],
-        vectors: &mut Vectors<T>,
-        step: u32,
-        colour: u32,
-        colours: u32,
-    ) -> Norms {
-        let first = a.n() - self.partition.n();
+    fn half_sweep(&mut self, a: &BlockTridiagonal<T>, b: &[T], step: u32, colour: u32, colours: u32) -> Norms {
+        let Self { blocks, factors, partition, x, t, image } = self;
+        let (own, home) = (rows_of(a, blocks), |j: usize| j + blocks.start);
         let at = |i: u32| (i % 3) as usize;
-        let Vectors { x, t, image } = vectors;
         let mut next = std::mem::take(&mut x[at(step + 1)]);
         let before = &x[at(step)];
-        let mine = |j: usize| (j + self.cut) as u32 % colours == colour;
+        let mine = |j: usize| home(j) as u32 % colours == colour;
         let coupled = if colour == 0 { before } else { &next };
         let par = Par::auto(a.bytes());
-        for_blocks(&self.partition, &mut t[first..], par, &|j, t| {
+        for_blocks(partition, &mut t[own.clone()], par, &|j, t| {
             if mine(j) {
-                t.copy_from_slice(&b[a.partition().range(j + self.cut)]);
-                a.subtract_couplings(j + self.cut, coupled, t);
+                t.copy_from_slice(&b[a.partition().range(home(j))]);
+                a.subtract_couplings(home(j), coupled, t);
             }
         });
         let mut norms = Norms::default();
-        let rows =
-            || (0..self.partition.n_blocks()).filter(|&j| mine(j)).flat_map(|j| a.partition().range(j + self.cut));
+        let rows = || (0..partition.n_blocks()).filter(|&j| mine(j)).flat_map(|j| a.partition().range(home(j)));
         if colour == 0 {
             // t − D·x, scaled as norms are against overflow.
             let r: Vec<T> = rows().map(|i| t[i] - image[i]).collect();
             norms.residual = norm2(&r);
             rows().for_each(|i| image[i] = t[i]);
         }
-        for_blocks(&self.partition, &mut next[first..], par, &|j, x| {
+        for_blocks(partition, &mut next[own], par, &|j, x| {
             if mine(j) {
-                x.copy_from_slice(&t[a.partition().range(j + self.cut)]);
-                self.factors.solve_block(j + self.cut, x);
+                x.copy_from_slice(&t[a.partition().range(home(j))]);
+                factors.solve_block(home(j), x);
             }
         });
         for i in rows() {

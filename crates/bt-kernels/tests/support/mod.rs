@@ -38,6 +38,19 @@ pub fn device() -> Option<Device> {
     }
 }
 
+/// Devices 0 to `count`; none where a real machine is asked for that has fewer. The stand-in has one more, with little memory.
+pub fn devices(count: u32) -> Option<Vec<Device>> {
+    device()?;
+    if bt_cuda_driver::set_devices(count.max(3) + 1) {
+        assert!(bt_cuda_driver::set_memory(3, 20_000) && bt_cuda_driver::look_for_races());
+        bt_cuda_driver::set_seed(order_of_threads());
+    } else if Device::count().expect("a driver") < count {
+        println!("skipped: there are fewer than {count} GPUs");
+        return None;
+    }
+    Some((0..count).map(|ordinal| Device::open(ordinal).expect("a device")).collect())
+}
+
 /// A seed from the name of the test: kernels run in many orders of threads, the same ones every time.
 fn order_of_threads() -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,14 +1,13 @@
 //! The solvers of `bt-kernels` behind [`Solvers`].
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bt_direct::{FactorError, RbtOptions};
 use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, Monitor, SolveReport, StopCriterion};
-use bt_iter::{Arms, ArmsOptions, LastFactors, Series, StopRule, Sweep, Triangles, TriangularSolves};
+use bt_iter::{Arms, ArmsOptions, Series, StopRule, Sweep, Triangles, TriangularSolves};
 use bt_kernels::{
-    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceRbt, DeviceSpike,
-    HostShare, Schedule, SolvedBy,
+    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceSpike, Place, Schedule,
+    Shares, SolvedBy, SplitHbisa,
 };
 use faer::Mat;
 use serde_json::{Value, json};
@@ -107,20 +106,23 @@ impl Solvers for Device {
         stop: &StopCriterion,
         cancel: &CancelToken,
     ) -> Result<Value, Error> {
-        let make = || {
-            let method = DeviceHbisa::new(self, a, sweep, rule, Schedule::Auto)?;
-            match share {
-                Share::None => Ok(method),
-                Share::Measured => method.shared(HostShare::Measured),
+        let of_host = |facts: Value, blocks: usize| {
+            let mut facts = facts;
+            facts["host_blocks"] = json!(blocks);
+            facts
+        };
+        let timed = match share {
+            Share::None => {
+                let make = || DeviceHbisa::new(self, a, sweep, rule, Schedule::Auto);
+                timed(make, DeviceHbisa::solve, b, stop, cancel).map(|(facts, _)| of_host(facts, 0))
+            }
+            Share::Measured => {
+                let places = [Place::Device(self.clone()), Place::Host];
+                let make = || SplitHbisa::new(&places, &Shares::Measured, a, sweep, rule);
+                timed(make, SplitHbisa::solve, b, stop, cancel).map(|(facts, made)| of_host(facts, made.counts()[1]))
             }
         };
-        match timed(make, DeviceHbisa::solve, b, stop, cancel) {
-            Ok((mut facts, method)) => {
-                facts["host_blocks"] = json!(method.host_blocks());
-                Ok(facts)
-            }
-            Err(fault) => fault.into_value(),
-        }
+        timed.or_else(Fault::into_value)
     }
 
     fn cg(
@@ -158,27 +160,9 @@ impl Solvers for Device {
         options: ArmsOptions,
         butterflies: RbtOptions,
     ) -> Result<Result<Arms<f64>, String>, Error> {
-        // What is no error of a factorization goes round it.
-        let fault = Arc::new(Mutex::new(None));
-        let (noted, device) = (Arc::clone(&fault), self.clone());
-        let factors: LastFactors<f64> = Box::new(move |s| match DeviceRbt::new(&device, s.as_ref(), butterflies) {
-            Ok(rbt) => {
-                let fallback = rbt.fallback();
-                Ok((Box::new(rbt), fallback))
-            }
-            Err(DeviceError::Factor(error)) => Err(error),
-            Err(other) => {
-                let reason = other.to_string();
-                *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault::from(other));
-                Err(FactorError::Failed { method: "rbt", reason })
-            }
-        });
-        Arms::with_last(a, options, factors).map(Ok).or_else(|error| {
-            let noted = fault.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match noted.unwrap_or_else(|| Fault::from(DeviceError::Factor(error))) {
-                Fault::Refused(why) => Ok(Err(why)),
-                Fault::Ended(error) => Err(error),
-            }
+        bt_kernels::arms(self, a, options, butterflies).map(Ok).or_else(|error| match Fault::from(error) {
+            Fault::Refused(why) => Ok(Err(why)),
+            Fault::Ended(error) => Err(error),
         })
     }
 

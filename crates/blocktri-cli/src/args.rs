@@ -246,8 +246,9 @@ pub struct SolveArgs {
     #[arg(long, value_name = "SEED", value_parser = seed)]
     pub seed: Option<u64>,
     /// Where to compute; on the GPU there are cg, bicgstab, gmres and fgmres, hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and
-    /// spike, and the dense factors of rbt and of --precond arms-rbt; auto takes it where it is there and worth the copies
-    #[arg(long, value_name = "cpu|auto|gpu[:i]", default_value = "cpu", value_parser = device)]
+    /// spike, and the dense factors of rbt and of --precond arms-rbt; auto takes it where it is there and worth the copies; cg and hbisa are on
+    /// several, too: gpu:0,1
+    #[arg(long, value_name = "cpu|auto|gpu[:i,…]", default_value = "cpu", value_parser = device)]
     pub device: DeviceChoice,
     /// Diagonal blocks that the processor sweeps while the GPU sweeps the others: none, so many, or by the time of a sweep on each; hbisa and
     /// hbisa-redblack with --device gpu

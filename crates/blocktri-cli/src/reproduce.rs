@@ -50,7 +50,7 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
     let scale = args.scale();
     let gpu = match args.device {
         DeviceChoice::Gpu(ordinal) => Some(Gpu::open(ordinal).map_err(|why| Failure::no_device(&why))?),
-        DeviceChoice::Cpu | DeviceChoice::Auto => None,
+        DeviceChoice::Cpu | DeviceChoice::Auto | DeviceChoice::Gpus(_) => None,
     };
     let all: Vec<Experiment> =
         args.studies().into_iter().flat_map(|study| experiments(study, scale, gpu.as_ref())).collect();

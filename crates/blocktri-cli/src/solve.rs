@@ -31,10 +31,13 @@ use serde_json::json;
 pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Reply> {
     check_options(args, global)?;
     // Open until the end: a GPU that is not there should not cost the reading of a large file.
-    let _device = match args.device {
-        DeviceChoice::Cpu | DeviceChoice::Auto => None,
-        DeviceChoice::Gpu(ordinal) => Some(OpenDevice::open(ordinal).map_err(|e| Failure::no_device(&e))?),
+    let ordinals = match args.device {
+        DeviceChoice::Cpu | DeviceChoice::Auto => Vec::new(),
+        DeviceChoice::Gpu(ordinal) => vec![ordinal],
+        DeviceChoice::Gpus(gpus) => gpus.ordinals().collect(),
     };
+    let open = |ordinal| OpenDevice::open(ordinal).map_err(|e| Failure::no_device(&e));
+    let _devices = ordinals.into_iter().map(open).collect::<Result<Vec<_>>>()?;
     // Before the work: a folder that cannot be written to should not cost an hour of computing.
     let targets = Targets::create(args)?;
     let job = Job { args, global, cancel };
@@ -111,7 +114,9 @@ fn check_options(args: &SolveArgs, global: &Global) -> Result<()> {
 /// The processor has a part of two methods on a GPU only.
 fn check_host_blocks(args: &SolveArgs) -> Result<()> {
     let shared = matches!(&args.method, Method::Blocks(b) if matches!(b.sweep, Sweep::Jacobi | Sweep::RedBlack));
-    if args.host_blocks == HostBlocks::None || (shared && matches!(args.device, DeviceChoice::Gpu(_))) {
+    if args.host_blocks == HostBlocks::None
+        || (shared && matches!(args.device, DeviceChoice::Gpu(_) | DeviceChoice::Gpus(_)))
+    {
         return Ok(());
     }
     let wrong = if shared { format!("--device {}", args.device) } else { format!("--method {}", args.method) };

@@ -292,7 +292,9 @@ fn the_processor_sweeps_the_blocks_it_is_asked_to() {
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
     for method in ["hbisa", "hbisa-redblack"] {
         let cpu = sandbox.run(&format!("solve A.mtx --method {method} --json")).expect(0).json();
-        for (share, note) in [("3", "3 of 9 blocks were swept by the processor"), ("measured", "of 9 blocks")] {
+        for (share, note) in
+            [("3", "blocks of each place: gpu:0 6, cpu 3"), ("measured", "blocks of each place: gpu:0 ")]
+        {
             let line = format!("solve A.mtx --method {method} --device gpu --host-blocks {share} --json");
             let gpu = run(&sandbox, &line).expect(0).json();
             let notes = gpu["notes"].as_array().expect("notes");
@@ -303,7 +305,51 @@ fn the_processor_sweeps_the_blocks_it_is_asked_to() {
         }
     }
     let refused = run(&sandbox, "solve A.mtx --method hbisa --device gpu --host-blocks 10").expect(2);
-    assert!(refused.stderr.contains("10 blocks for the processor, but there are 9"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("10 blocks for the last place, but there are 9"), "{}", refused.stderr);
+}
+
+#[test]
+fn several_gpus_share_rows_and_blocks() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 20 -o A.mtx").expect(0);
+    let run = |line: &str| run_with(&sandbox, line, "BLOCKTRI_EMULATOR_DEVICES", "3");
+    for (options, note) in [
+        ("--method cg", "rows of each place: gpu:0 256, gpu:2 144"),
+        ("--method cg --precond none", "rows of each place: gpu:0 256, gpu:2 144"),
+        ("--method hbisa", "blocks of each place: gpu:0 10, gpu:2 10"),
+        ("--method hbisa-redblack --host-blocks 4", "blocks of each place: gpu:0 8, gpu:2 8, cpu 4"),
+        ("--method hbisa --host-blocks measured", "blocks of each place: gpu:0 "),
+    ] {
+        let json = |device: &str, options: &str| {
+            run(&format!("solve A.mtx {options} --device {device} --json")).expect(0).json()
+        };
+        let several = json("gpu:0,2", options);
+        let one = json("gpu", options.split(" --host").next().expect("a method"));
+        let notes = several["notes"].as_array().expect("notes");
+        assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.contains(note))), "{options}: {notes:?}");
+        assert_eq!((&several["device"], &several["outcome"]), (&"gpu:0,2".into(), &"converged".into()), "{options}");
+        let iterations = |json: &serde_json::Value| json["iterations"].as_f64().expect("a number");
+        assert!((iterations(&several) - iterations(&one)).abs() <= 1.0, "{options}: {several} {one}");
+    }
+    for (options, code, wanted) in [
+        ("--method cg --device gpu:0,7", 5, "no GPU 7: the driver sees 3"),
+        (
+            "--method bicgstab --device gpu:0,1",
+            2,
+            "--method bicgstab (there are cg, hbisa, hbisa-redblack) is not on several GPUs; use one",
+        ),
+        (
+            "--method cg --precond ilu0 --device gpu:0,1",
+            2,
+            "--precond ilu0 (there are none and jacobi) is not on several",
+        ),
+        ("--method rbt --device gpu:0,1", 2, "--method rbt (there are cg, hbisa"),
+        ("--method band-lu --device gpu:1,0", 2, "--method band-lu (there are cg, hbisa"),
+        ("--method cg --device gpu:1,1", 2, "several GPUs have different numbers"),
+    ] {
+        let run = run(&format!("solve A.mtx {options}")).expect(code);
+        assert!(run.stderr.contains(wanted), "{options}: {}", run.stderr);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blocktri::{
-    Blocks, Condition, DeviceChoice, Fallback, Local, Method, Precision, Precond, Refinement, Reorder, Setting,
+    Blocks, Condition, DeviceChoice, Fallback, Gpus, Local, Method, Precision, Precond, Refinement, Reorder, Setting,
     SolveOptions, StopCriterion, StopRule,
 };
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -175,8 +175,13 @@ fn device(name: Option<&str>) -> PyResult<DeviceChoice> {
         Some("auto") => Ok(DeviceChoice::Auto),
         Some("gpu") => Ok(DeviceChoice::Gpu(0)),
         Some(name) => {
-            let number = name.strip_prefix("gpu:").and_then(|n| n.parse().ok());
-            number.map(DeviceChoice::Gpu).ok_or_else(|| wrong("device", "'cpu', 'gpu', 'gpu:N' or 'auto'"))
+            let numbers = name.strip_prefix("gpu:").map(|list| list.split(',').map(str::parse).collect());
+            let place = match numbers {
+                Some(Ok::<Vec<u32>, _>(numbers)) if numbers.len() == 1 => Some(DeviceChoice::Gpu(numbers[0])),
+                Some(Ok(numbers)) => Gpus::of(&numbers).map(DeviceChoice::Gpus),
+                _ => None,
+            };
+            place.ok_or_else(|| wrong("device", "'cpu', 'gpu', 'gpu:N', 'gpu:N,M' or 'auto'"))
         }
     }
 }

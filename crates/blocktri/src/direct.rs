@@ -462,6 +462,10 @@ impl<T: Scalar> Problem<'_, T> {
         let butterflies = RbtOptions { seed, ..RbtOptions::default() };
         let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.device {
             DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
+            DeviceChoice::Gpus(_) => {
+                let message = "rbt is not on several GPUs; use one of them (--device gpu:0)".into();
+                return Err(Error::Usage { message });
+            }
             DeviceChoice::Cpu | DeviceChoice::Auto => {
                 let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
                 let reason = rbt.fallback();

@@ -61,7 +61,7 @@ pub use error::Error;
 pub use factors::BlockSummary;
 pub use gpu::OpenDevice;
 pub use method::{Accuracy, Auto, BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
-pub use options::{Blocks, Condition, DeviceChoice, Fallback, HostBlocks, Reorder, SolveOptions};
+pub use options::{Blocks, Condition, DeviceChoice, Fallback, Gpus, HostBlocks, Reorder, SolveOptions};
 pub use plan::Candidate;
 pub use precondition::precondition;
 pub use preconditioners::{CentralBand, Local, Precond};

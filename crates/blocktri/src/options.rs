@@ -68,6 +68,9 @@ pub enum DeviceChoice {
     /// hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and the factors of rbt and of the last level of arms-rbt.
     /// Needs the feature `cuda`.
     Gpu(u32),
+    /// On several of them, with rows (cg without a preconditioner or with Jacobi's) or blocks (hbisa, hbisa-redblack) dealt out evenly.
+    /// Needs the feature `cuda`.
+    Gpus(Gpus),
     /// On GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
     /// says why.
     Auto,
@@ -78,13 +81,51 @@ impl fmt::Display for DeviceChoice {
         match self {
             Self::Cpu => f.write_str("cpu"),
             Self::Gpu(ordinal) => write!(f, "gpu:{ordinal}"),
+            Self::Gpus(gpus) => {
+                let numbers: Vec<String> = gpus.ordinals().map(|ordinal| ordinal.to_string()).collect();
+                write!(f, "gpu:{}", numbers.join(","))
+            }
             Self::Auto => f.write_str("auto"),
         }
     }
 }
 
+/// NVIDIA GPUs of different numbers, from 0 to 63: one or more.
+///
+/// ```
+/// use blocktri::Gpus;
+/// assert_eq!(Gpus::of(&[1, 0]).map(|gpus| gpus.ordinals().collect()), Some(vec![0, 1]));
+/// assert_eq!([Gpus::of(&[0, 0]), Gpus::of(&[64]), Gpus::of(&[])], [None; 3]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gpus(u64);
+
+impl Gpus {
+    /// Those of these numbers; none where one is named twice or above 63, or there is none.
+    pub fn of(ordinals: &[u32]) -> Option<Self> {
+        let mut bits = 0u64;
+        for &ordinal in ordinals {
+            let bit = 1u64.checked_shl(ordinal)?;
+            bits = if bits & bit == 0 { bits | bit } else { return None };
+        }
+        (bits != 0).then_some(Self(bits))
+    }
+
+    /// Their numbers, from small to large.
+    pub fn ordinals(self) -> impl Iterator<Item = u32> {
+        (0..u64::BITS).filter(move |ordinal| self.0 >> ordinal & 1 == 1)
+    }
+}
+
+impl DeviceChoice {
+    /// Whether it names GPUs.
+    pub(crate) fn is_gpu(self) -> bool {
+        matches!(self, Self::Gpu(_) | Self::Gpus(_))
+    }
+}
+
 /// The diagonal blocks that the processor sweeps while a GPU sweeps the others, for Jacobi and red–black sweeps with
-/// [`DeviceChoice::Gpu`]. The iterates are those of the undivided iteration, to rounding.
+/// [`DeviceChoice::Gpu`] or [`DeviceChoice::Gpus`]. The iterates are those of the undivided iteration, to rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostBlocks {
     /// None of them.

@@ -393,7 +393,7 @@ fn arms<T: Scalar>(
         notes.push(Note::LastLevelByIlut { most_rows: options.dense_limit });
     }
     if let Some(reason) = last.fallback {
-        let place = if matches!(device, DeviceChoice::Gpu(_)) { " on the processor" } else { "" };
+        let place = if device.is_gpu() { " on the processor" } else { "" };
         notes.push(Note::LastLevelPivoted { place, why: reason.to_string() });
     }
     if last.shift > 0.0 {

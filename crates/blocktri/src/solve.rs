@@ -146,6 +146,7 @@ fn solve_checked<T: Scalar>(
     let ordinal = match options.device {
         DeviceChoice::Cpu => return on_processor(a, b, options, monitor),
         DeviceChoice::Gpu(ordinal) => ordinal,
+        DeviceChoice::Gpus(_) => return gpu::solve(a, b.as_ref(), options, monitor),
         DeviceChoice::Auto => {
             let (device, why) = gpu::choose(a, options);
             let mut answer = solve_checked(a, b, &SolveOptions { device, ..options.clone() }, monitor)?;
@@ -154,7 +155,7 @@ fn solve_checked<T: Scalar>(
         }
     };
     if !gpu::helps_processor(options) {
-        return gpu::solve(a, b.as_ref(), ordinal, options, monitor);
+        return gpu::solve(a, b.as_ref(), options, monitor);
     }
     let mut answer = on_processor(a, b, options, monitor)?;
     answer.report.notes.insert(0, gpu::check(ordinal)?);
@@ -231,8 +232,7 @@ pub(crate) fn again_in_working_precision<T: Scalar>(
 fn check_shares(options: &SolveOptions) -> Result<(), Error> {
     let Method::Blocks(blocks) = &options.method else { return Ok(()) };
     let shared = matches!(blocks.sweep, Sweep::Jacobi | Sweep::RedBlack);
-    let on_gpu = matches!(options.device, DeviceChoice::Gpu(_));
-    if blocks.host_blocks == HostBlocks::None || (shared && on_gpu) {
+    if blocks.host_blocks == HostBlocks::None || (shared && options.device.is_gpu()) {
         return Ok(());
     }
     let wrong = if shared { format!("device {}", options.device) } else { format!("method {}", options.method) };

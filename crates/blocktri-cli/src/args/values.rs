@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use blocktri::{DeviceChoice, HostBlocks, Local, Method, Precision, Precond, Reorder};
+use blocktri::{DeviceChoice, Gpus, HostBlocks, Local, Method, Precision, Precond, Reorder};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::method;
@@ -12,10 +12,17 @@ pub fn device(text: &str) -> Result<DeviceChoice, String> {
         None if text == "cpu" => Ok(DeviceChoice::Cpu),
         None if text == "auto" => Ok(DeviceChoice::Auto),
         None if text == "gpu" => Ok(DeviceChoice::Gpu(0)),
-        Some(("gpu", index)) => {
-            index.parse().map(DeviceChoice::Gpu).map_err(|_| format!("'{index}' is not the number of a GPU"))
+        Some(("gpu", numbers)) => {
+            let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not the number of a GPU"));
+            let ordinals = numbers.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
+            match ordinals[..] {
+                [ordinal] => Ok(DeviceChoice::Gpu(ordinal)),
+                _ => Gpus::of(&ordinals)
+                    .map(DeviceChoice::Gpus)
+                    .ok_or_else(|| format!("'{numbers}': several GPUs have different numbers, at most 63")),
+            }
         }
-        _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …".into()),
+        _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …, gpu:0,1, …".into()),
     }
 }
 
@@ -25,6 +32,7 @@ pub fn cpu_or_gpu(text: &str) -> Result<DeviceChoice, String> {
         Ok(DeviceChoice::Auto) | Err(_) if !text.starts_with("gpu:") => {
             Err("devices: cpu, gpu, gpu:0, gpu:1, …".into())
         }
+        Ok(DeviceChoice::Gpus(_)) => Err(format!("'{text}': one GPU does this: gpu, gpu:0, gpu:1, …")),
         other => other,
     }
 }
@@ -120,6 +128,10 @@ mod tests {
     fn devices_parse() {
         assert_eq!(device("gpu:3"), Ok(DeviceChoice::Gpu(3)));
         assert!(device("gpu:x").is_err() && device("tpu").is_err());
+        assert_eq!(device("gpu:2,0").map(|d| d.to_string()), Ok("gpu:0,2".into()));
+        assert_eq!(device("gpu:1,1"), Err("'1,1': several GPUs have different numbers, at most 63".into()));
+        assert_eq!(device("gpu:0,"), Err("'' is not the number of a GPU".into()));
+        assert!(cpu_or_gpu("gpu:0,1").is_err_and(|why| why.contains("one GPU does this")));
         assert_eq!(cpu_or_gpu("gpu:1"), Ok(DeviceChoice::Gpu(1)));
         assert_eq!(cpu_or_gpu("cpu"), Ok(DeviceChoice::Cpu));
         assert!(cpu_or_gpu("auto").is_err() && cpu_or_gpu("gpu:x").is_err());

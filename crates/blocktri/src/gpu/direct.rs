@@ -10,7 +10,6 @@ use bt_kernels::{
 };
 use faer::{Mat, MatRef};
 
-use super::with_cuda::place;
 use crate::direct::{Direct, blocks, partition_note, tridiagonal};
 use crate::error::Error;
 use crate::factors::{BlockSummary, transform};
@@ -119,7 +118,7 @@ fn direct_in_order<T: DeviceScalar>(
         bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
         notes,
     };
-    Ok(Solution { reorder, blocks: summary, device: place(device), warnings, ..Solution::of(x, report) })
+    Ok(Solution { reorder, blocks: summary, device: options.device, warnings, ..Solution::of(x, report) })
 }
 
 /// The report of a batch of one.

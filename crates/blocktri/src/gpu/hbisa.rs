@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Monitor, Note, Op, certify};
-use bt_kernels::{Device, DeviceHbisa, DeviceScalar, HostShare, Schedule};
+use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, Place, Schedule, Shares, SplitHbisa};
 use faer::{Mat, MatRef};
 
-use super::with_cuda::{before, place};
+use super::with_cuda::before;
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::iterate::{blocks_of, merge, no_right_hand_side, ordered};
@@ -16,7 +16,7 @@ use crate::solve::Solution;
 
 /// Jacobi or red–black sweeps on blocks of the pattern.
 pub(super) fn hbisa<T: DeviceScalar>(
-    device: &Device,
+    devices: &[Device],
     a: &Csr<T>,
     b: MatRef<'_, T>,
     given: &BlockIteration,
@@ -35,30 +35,38 @@ pub(super) fn hbisa<T: DeviceScalar>(
         other => other.into(),
     })?;
     let reorder_time = start.elapsed();
-    let mut method = DeviceHbisa::new(device, &blocks, given.sweep, given.rule, Schedule::Auto)
-        .map_err(|e| transform.in_given_order(e.into()))?
-        .shared(share(given))?;
-    let setup = start.elapsed().saturating_sub(reorder_time);
-    if method.is_persistent() {
-        notes.push(Note::OneLaunch { rows: "blocks", steps: "sweeps" });
-    }
-    let solving = Instant::now();
+    let BlockIteration { sweep, rule, host_blocks, ref stop, .. } = *given;
+    let in_given_order = |e: DeviceError| transform.in_given_order(e.into());
+    let gathered = transform.gathered(b);
     let mut y = Mat::zeros(b.nrows(), b.ncols());
-    let reports = method.solve_many(transform.gathered(b).as_ref(), y.as_mut(), &given.stop, monitor)?;
+    let (setup, solving, reports);
+    if let ([device], HostBlocks::None) = (devices, host_blocks) {
+        let mut method = DeviceHbisa::new(device, &blocks, sweep, rule, Schedule::Auto).map_err(in_given_order)?;
+        if method.is_persistent() {
+            notes.push(Note::OneLaunch { rows: "blocks", steps: "sweeps" });
+        }
+        (setup, solving) = (start.elapsed(), Instant::now());
+        reports = method.solve_many(gathered.as_ref(), y.as_mut(), stop, monitor)?;
+    } else {
+        let mut places: Vec<Place> = devices.iter().cloned().map(Place::Device).collect();
+        let shares = match host_blocks {
+            HostBlocks::None => Shares::Even,
+            HostBlocks::Measured => Shares::Measured,
+            HostBlocks::Count(count) => Shares::Last(count),
+        };
+        if host_blocks != HostBlocks::None {
+            places.push(Place::Host);
+        }
+        let mut method = SplitHbisa::new(&places, &shares, &blocks, sweep, rule).map_err(in_given_order)?;
+        (setup, solving) = (start.elapsed(), Instant::now());
+        reports = method.solve_many(gathered.as_ref(), y.as_mut(), stop, monitor)?;
+    }
+    let setup = setup.saturating_sub(reorder_time);
     let mut x = Mat::zeros(b.nrows(), b.ncols());
     transform.scatter_columns(&y, x.as_mut());
     let mut report = reports.into_iter().reduce(merge).ok_or_else(no_right_hand_side)?;
     report.times.solve = solving.elapsed();
     report.certificate = certify(a, Op::Identity, x.as_ref(), b);
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution { reorder, blocks: Some(summary), device: place(device), ..Solution::of(x, report) })
-}
-
-/// The processor's part.
-fn share(given: &BlockIteration) -> HostShare {
-    match given.host_blocks {
-        HostBlocks::None => HostShare::None,
-        HostBlocks::Measured => HostShare::Measured,
-        HostBlocks::Count(count) => HostShare::Blocks(count),
-    }
+    Ok(Solution { reorder, blocks: Some(summary), device: options.device, ..Solution::of(x, report) })
 }

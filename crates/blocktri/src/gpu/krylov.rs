@@ -6,11 +6,11 @@ use bt_formats::{Csr, Monitor, Note, Scalar, SolveReport};
 use bt_iter::StopRule;
 use bt_kernels::{
     Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceGmres, DevicePreconditioner, DeviceScalar, InverseFacts,
-    Schedule, SearchFacts,
+    Place, Schedule, SearchFacts, Shares, SplitCg,
 };
 use faer::MatRef;
 
-use super::with_cuda::{before, place};
+use super::with_cuda::before;
 use crate::error::Error;
 use crate::iterate::{check_hermitian, columns, ordered};
 use crate::method::{self, KrylovMethod};
@@ -31,7 +31,7 @@ struct Krylov<'a, T> {
 
 /// CG, BiCGSTAB, GMRES and FGMRES.
 pub(super) fn krylov<T: DeviceScalar>(
-    device: &Device,
+    devices: &[Device],
     a: &Csr<T>,
     b: MatRef<'_, T>,
     given: &method::Krylov,
@@ -55,8 +55,14 @@ pub(super) fn krylov<T: DeviceScalar>(
         }};
     }
     let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
-        let (work, schedule) = (&work, Schedule::Auto);
+        let (device, work, schedule) = (&devices[0], &work, Schedule::Auto);
         match given.method {
+            KrylovMethod::Cg if devices.len() > 1 => {
+                let places: Vec<Place> = devices.iter().cloned().map(Place::Device).collect();
+                let mut made = SplitCg::new(&places, &Shares::Even, work, precond)?;
+                let facts = made.preconditioner();
+                Ok(Krylov { solve: Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)), facts, persistent: false })
+            }
             KrylovMethod::Cg => on_device!(DeviceCg::new(device, work, precond, schedule)),
             KrylovMethod::Gmres { restart, .. } => {
                 on_device!(DeviceGmres::new(device, work, precond, restart, schedule))
@@ -87,7 +93,7 @@ pub(super) fn krylov<T: DeviceScalar>(
     }
     let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution { reorder, precond, device: place(device), ..Solution::of(x, report) })
+    Ok(Solution { reorder, precond, device: options.device, ..Solution::of(x, report) })
 }
 
 /// The preconditioner that the options ask for.

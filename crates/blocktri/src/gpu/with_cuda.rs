@@ -33,17 +33,24 @@ impl From<DeviceError> for Error {
 pub(crate) fn solve<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
-    ordinal: u32,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let device = Device::open(ordinal)?;
+    let ordinals: Vec<u32> = match options.device {
+        DeviceChoice::Gpus(gpus) => gpus.ordinals().collect(),
+        DeviceChoice::Gpu(ordinal) => vec![ordinal],
+        DeviceChoice::Cpu | DeviceChoice::Auto => vec![0],
+    };
+    let devices: Vec<Device> = ordinals.into_iter().map(Device::open).collect::<Result<_, _>>()?;
+    if devices.len() > 1 {
+        splittable(options)?;
+    }
     supported(options)?;
     let b = b.to_owned();
-    if let Some(solved) = as_real::<T, f64>(&device, a, &b, options, monitor) {
+    if let Some(solved) = as_real::<T, f64>(&devices, a, &b, options, monitor) {
         return solved;
     }
-    as_real::<T, f32>(&device, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
+    as_real::<T, f32>(&devices, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
 }
 
 /// The name of device 0, if it is there, has the method and may have the memory.
@@ -112,17 +119,13 @@ fn name(device: &Device) -> String {
     format!("GPU {}, {}, with {} multiprocessors", device.ordinal(), device.name(), device.multiprocessors())
 }
 
-pub(super) fn place(device: &Device) -> DeviceChoice {
-    DeviceChoice::Gpu(device.ordinal())
-}
-
 fn complex() -> Error {
     Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() }
 }
 
 /// Solves if R is T: nothing is converted.
 fn as_real<T: Scalar, R: DeviceScalar>(
-    device: &Device,
+    devices: &[Device],
     a: &Csr<T>,
     b: &Mat<T>,
     options: &SolveOptions,
@@ -130,7 +133,7 @@ fn as_real<T: Scalar, R: DeviceScalar>(
 ) -> Option<Result<Solution<T>, Error>> {
     let (a, b): (&dyn Any, &dyn Any) = (a, b);
     let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
-    let solved: Box<dyn Any> = Box::new(on(device, a, b.as_ref(), options, monitor));
+    let solved: Box<dyn Any> = Box::new(on(devices, a, b.as_ref(), options, monitor));
     solved.downcast().ok().map(|solved| *solved)
 }
 
@@ -192,20 +195,36 @@ fn supported(options: &SolveOptions) -> Result<(), Error> {
     }
 }
 
+/// Whether several devices can share the work.
+fn splittable(options: &SolveOptions) -> Result<(), Error> {
+    let what = match &options.method {
+        Method::Blocks(_) => return Ok(()),
+        Method::Krylov(krylov) if krylov.method == KrylovMethod::Cg => match krylov.precond {
+            Precond::Auto | Precond::None | Precond::Jacobi => return Ok(()),
+            precond => format!("--precond {precond} (there are none and jacobi)"),
+        },
+        other => format!("--method {other} (there are cg, hbisa, hbisa-redblack)"),
+    };
+    Err(Error::Usage { message: format!("{what} is not on several GPUs; use one of them (--device gpu:0)") })
+}
+
 fn on<T: DeviceScalar>(
-    device: &Device,
+    devices: &[Device],
     a: &Csr<T>,
     b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     let mut solution = match &options.method {
-        Method::Blocks(given) => hbisa(device, a, b, given, options, monitor)?,
-        Method::Krylov(given) => krylov(device, a, b, given, options, monitor)?,
-        Method::Direct(method, _) => direct(device, a, b, *method, options)?,
+        Method::Blocks(given) => hbisa(devices, a, b, given, options, monitor)?,
+        Method::Krylov(given) => krylov(devices, a, b, given, options, monitor)?,
+        Method::Direct(method, _) => direct(&devices[0], a, b, *method, options)?,
         Method::Auto(_) => unreachable!("auto is not on the GPU"),
     };
-    solution.report.notes.insert(0, Note::ComputedOn { device: name(device) });
+    solution
+        .report
+        .notes
+        .insert(0, Note::ComputedOn { device: devices.iter().map(name).collect::<Vec<_>>().join("; ") });
     Ok(solution)
 }
 

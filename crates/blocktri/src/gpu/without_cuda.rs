@@ -27,13 +27,12 @@ pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
     Err(absent(ordinal))
 }
 
-/// Solves on device `ordinal`.
+/// Solves on the devices of the options.
 pub(crate) fn solve<T: Scalar>(
     _: &Csr<T>,
     _: MatRef<'_, T>,
-    ordinal: u32,
-    _: &SolveOptions,
+    options: &SolveOptions,
     _: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    Err(absent(ordinal))
+    Err(Error::Device(format!("no {}: this build is without the feature cuda", options.device)))
 }

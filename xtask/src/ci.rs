@@ -26,7 +26,7 @@ struct Tally {
 /// Everything there is: the command with a GPU, which the README's first command is built without, and the ranks of MPI. One selection for
 /// all steps that can have it, since another one is another build.
 fn workspace(ranks: bool) -> [&'static str; 2] {
-    ["--workspace", if ranks { "--features=blocktri-cli/cuda,bt-mpi/mpi" } else { "--features=blocktri-cli/cuda" }]
+    ["--workspace", if ranks { "--features=blocktri-cli/cuda,bt-mpi/cuda" } else { "--features=blocktri-cli/cuda" }]
 }
 
 /// Runs all steps.

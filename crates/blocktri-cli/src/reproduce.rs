@@ -70,6 +70,9 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
     fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, &e))?;
     let mut warnings = Vec::new();
     let (mut results, sessions) = if args.fresh { Default::default() } else { kept(&folder, &setting, &mut warnings) };
+    if let Some(path) = &args.ranks {
+        take_ranks(path, name_of(scale), &all, &mut results)?;
+    }
     let missing: Vec<_> = wanted.into_iter().filter(|e| !args.render && !results.contains(e.id())).collect();
 
     let mut edition = Edition {
@@ -150,12 +153,38 @@ fn setting(scale: Scale, gpu: Option<&str>) -> Value {
     json!({
         "program": format!("blocktri {}", env!("CARGO_PKG_VERSION")),
         "build": build().unwrap_or_default(),
-        "scale": match scale { Scale::Quick => "quick", Scale::Full => "full" },
+        "scale": name_of(scale),
         "threads": rayon::current_num_threads(),
         "processor": processor(),
         "device": gpu.unwrap_or("cpu"),
         "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
     })
+}
+
+fn name_of(scale: Scale) -> &'static str {
+    match scale {
+        Scale::Quick => "quick",
+        Scale::Full => "full",
+    }
+}
+
+/// Results over processes, of the same scale and version, in place of what there is.
+fn take_ranks(path: &Path, scale: &str, all: &[Experiment], results: &mut Results) -> Result<()> {
+    let text = fs::read_to_string(path).map_err(|e| Failure::io(path, &e))?;
+    let file: Value = serde_json::from_str(&text).map_err(|e| Failure::io(path, &e))?;
+    let program = format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION"));
+    for (what, expected) in [("program", program.as_str()), ("scale", scale)] {
+        let found = &file["setting"][what];
+        if found != expected {
+            return Err(Failure::io(path, &format!("its {what} is {found}, not \"{expected}\"")));
+        }
+    }
+    for (id, facts) in file["experiments"].as_object().into_iter().flatten() {
+        if let (true, Some(facts)) = (all.iter().any(|e| e.id() == id), facts.as_object()) {
+            results.insert(id, facts.clone());
+        }
+    }
+    Ok(())
 }
 
 /// A number that changes with the program.

@@ -200,10 +200,18 @@ fn mark(rows: &[u32], place: &mut [u32], value: u32) {
     }
 }
 
-/// A power of two near the largest entry of these rows of A, those outside the subdomain included; 1 where there is none.
+/// Of these rows of A, entries outside the subdomain included.
 fn unit<T: Scalar>(a: &Csr<T>, rows: &[u32]) -> T {
-    let size = |&i: &u32| max_abs(a.row(i as usize).1);
-    let exponent = rows.iter().map(size).fold(0.0, f64::max).log2().floor();
+    unit_of_rows(rows.iter().map(|&i| a.row(i as usize).1))
+}
+
+/// A power of two near the largest entry of the rows of a subdomain, the unit that its matrix is given to its solver in; 1 where there is none.
+///
+/// ```
+/// assert_eq!(bt_iter::unit_of_rows([&[3.0, -5.0][..], &[]].into_iter()), 4.0);
+/// ```
+pub fn unit_of_rows<'v, T: Scalar>(rows: impl Iterator<Item = &'v [T]>) -> T {
+    let exponent = rows.map(max_abs).fold(0.0, f64::max).log2().floor();
     // The range has more small numbers than large ones: 1 / unit is a number too.
     let range = T::Real::MAX.to_f64().log2().floor() - 1.0;
     let exponent = if exponent.is_finite() { exponent.clamp(-range, range) } else { 0.0 };

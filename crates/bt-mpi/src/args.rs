@@ -19,13 +19,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 Exit codes, the same on all ranks:
   0  done, to the tolerance asked        3  did not converge (best x written)
   2  bad usage or bad input              4  the matrix is singular, the chain has several closed classes
-  130  interrupted, nothing written
+  5  no GPU for --device gpu              130  interrupted, nothing written
 
 Examples:
   mpirun -n 8 blocktri-mpi solve A.mtx -b b.mtx -o x.mtx --precond schur --local arms
   mpirun -n 4 blocktri-mpi solve A.mtx --method cg --precond schwarz --overlap 1 --local ic0
   mpirun -n 8 blocktri-mpi solve band.mtx --method spike -b b.mtx -o x.mtx
   mpirun -n 4 blocktri-mpi solve blocks.mtx --method hbisa --blocks 16
+  mpirun -n 4 blocktri-mpi solve A.mtx --method gmres --local ilu0 --device gpu
   mpirun -n 8 blocktri-mpi stationary Q.mtx -o pi.mtx --json
   mpirun -n 8 blocktri-mpi stationary counts.mtx --transitions --normalize
   blocktri-mpi solve A.mtx --method cg --precond none --model latency=2e-6,bandwidth=1e10,flops=2e9"
@@ -43,6 +44,8 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Stationary distribution of a Markov chain, every probability with a bound of its error
     Stationary(StationaryArgs),
+    /// Published experiments over ranks, for `blocktri reproduce parms --ranks FILE`
+    Reproduce(ReproduceArgs),
 }
 
 /// How a command answers.
@@ -62,8 +65,40 @@ impl Command {
         match self {
             Self::Solve(args) => args.answer,
             Self::Stationary(args) => args.answer,
+            Self::Reproduce(args) => args.answer,
         }
     }
+}
+
+/// Options of `reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each number of ranks has experiments of its own; runs add to the file:
+  for p in 1 2 4; do mpirun -n $p blocktri-mpi reproduce parms --quick -o ranks.json; done
+  blocktri reproduce parms --quick --ranks ranks.json")]
+pub struct ReproduceArgs {
+    /// Whose experiments
+    #[arg(value_name = "STUDY")]
+    pub study: Study,
+    /// Sizes that take seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Only experiments with this in their name; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+    /// File of results, which earlier runs may have begun
+    #[arg(short, long, value_name = "FILE.json")]
+    pub output: PathBuf,
+    /// How it answers.
+    #[command(flatten)]
+    pub answer: Answer,
+}
+
+/// Experiments over ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Study {
+    /// FGMRES with the preconditioners of pARMS on 1 to 12 ranks
+    Parms,
 }
 
 /// Options of `stationary`.
@@ -123,13 +158,17 @@ pub struct SolveArgs {
     /// Solver of the part of a rank
     #[arg(long, value_name = "S", default_value = "ilu0")]
     pub local: Local,
+    /// Where the part of a rank is solved
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    pub device: Device,
     /// Layers of overlap of schwarz and ras [default: 1]
     #[arg(long, value_name = "N", value_parser = overlap)]
     pub overlap: Option<usize>,
     /// Which rows a rank owns: consecutive ones, or those of a domain grown in the graph
     #[arg(long, value_name = "P", default_value = "contiguous")]
     pub partition: Partition,
-    /// Uniform block size, or a file with one block size a line: for the hbisa methods, and for spike of whole blocks
+    /// Uniform block size, or a file with one block size a line: for the hbisa methods, spike of whole blocks, and
+    /// --local blocks
     #[arg(long, value_name = "K|FILE")]
     pub blocks: Option<Blocks>,
     /// Tolerance of an iterative method, relative to ‖b‖₂
@@ -240,6 +279,17 @@ pub enum Local {
     ArmsRbt,
     /// Sparse LU
     Direct,
+    /// The diagonal blocks of --blocks, each exact
+    Blocks,
+}
+
+/// Where the part of a rank is solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Device {
+    /// By the threads of the rank
+    Cpu,
+    /// On a GPU of its node, which ranks take in turn: ilu0, ic0, ilut, blocks, and the last level of arms-rbt
+    Gpu,
 }
 
 /// Who owns which rows.

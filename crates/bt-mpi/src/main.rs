@@ -1,13 +1,15 @@
-//! `blocktri-mpi`: `blocktri solve` and the chains of `blocktri queue` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
+//! `blocktri-mpi`: `blocktri solve`, the chains of `blocktri queue` and experiments of `blocktri reproduce` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
 //!
 //! All ranks run the same lines, end with the same exit code, and rank 0 alone speaks. An error that one rank meets is agreed on
 //! ([`bt_parallel::agree`]); one that it cannot tell the others ends them all by `MPI_Abort`, and so does a panic, which is a bug.
 
 mod args;
+mod device;
 mod files;
 mod model;
 mod precond;
 mod report;
+mod reproduce;
 mod signals;
 mod solve;
 mod stationary;
@@ -29,6 +31,7 @@ use crate::report::Reply;
 const USAGE: u8 = 2;
 const NOT_CONVERGED: u8 = 3;
 const SINGULAR: u8 = 4;
+const NO_DEVICE: u8 = 5;
 const BUG: u8 = 101;
 const INTERRUPTED: u8 = 130;
 
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         match &command {
             Command::Solve(args) => solve::run(&comm, args),
             Command::Stationary(args) => stationary::run(&comm, args),
+            Command::Reproduce(args) => reproduce::run(&comm, args),
         }
     }));
     match done {
@@ -104,6 +108,7 @@ fn fail(comm: &MpiComm, error: &Error, command: &Command) -> ExitCode {
         // Several closed classes are a proof. A part without a pivot proves nothing, but where the part is the whole.
         Error::OnRank { kind: FaultKind::Singular, .. } if is_chain || comm.size() == 1 => SINGULAR,
         Error::OnRank { kind: FaultKind::Singular | FaultKind::Breakdown, .. } => NOT_CONVERGED,
+        Error::OnRank { kind: FaultKind::Device, .. } => NO_DEVICE,
         Error::OnRank { kind: FaultKind::Stopped, .. } => INTERRUPTED,
         _ => BUG,
     };
@@ -114,7 +119,11 @@ fn fail(comm: &MpiComm, error: &Error, command: &Command) -> ExitCode {
             Error::OnRank { rank, kind, .. } => (Some(*rank), help(*kind, comm.size())),
             _ => (None, None),
         };
-        let told = if code == INTERRUPTED { "interrupted; nothing was written".into() } else { error.to_string() };
+        let told = match (code, command) {
+            (INTERRUPTED, Command::Reproduce(_)) => "interrupted; the experiments that were done are kept".into(),
+            (INTERRUPTED, _) => "interrupted; nothing was written".into(),
+            _ => error.to_string(),
+        };
         complain(&format!("error: {told}\n"));
         if let Some(help) = help {
             complain(&format!("help: {help}\n"));
@@ -138,6 +147,7 @@ fn help(kind: FaultKind, ranks: usize) -> Option<&'static str> {
             Some("no unique solution exists: look for an equation or unknown that is missing or repeated")
         }
         FaultKind::Breakdown => Some("take another --local or --method, or another number of ranks"),
+        FaultKind::Device => Some("take --device cpu, or fewer ranks for a GPU where its memory is short"),
         FaultKind::Memory => Some("take more ranks on more nodes, a method that needs less, or raise --memory"),
         _ => None,
     }

@@ -1,40 +1,68 @@
 //! Preconditioners and local solvers from the options.
 
 use bt_direct::RbtOptions;
-use bt_iter::{ArmsOptions, IlutOptions, LastSolver, Overlap};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Partition};
+use bt_iter::{
+    ArmsOptions, BlockForm, BlockPreconditioner, IlutOptions, LastSolver, Overlap, Preconditioner,
+    QuasiBlockTridiagonal,
+};
 use bt_parallel::{
-    Comm, DistributedCsr, DistributedPreconditioner, Identity, LocalSolver, Number, Result, Schur, SchurOptions,
-    Schwarz,
+    Comm, DistributedCsr, DistributedPreconditioner, Identity, LocalSolver, Result, Schur, SchurOptions, Schwarz,
 };
 
 use crate::args::{Local, Precond, SolveArgs};
+use crate::device::{Gpu, Offload};
+
+/// Where the parts of ranks are solved, and by which blocks, where a solver is by blocks.
+pub struct Parts<'a> {
+    pub args: &'a SolveArgs,
+    pub gpu: Option<&'a Gpu>,
+    pub blocks: Option<&'a Partition>,
+}
 
 /// The preconditioner of a matrix. A collective.
 ///
 /// # Errors
 /// With the rank and its part where it has no factors.
-pub fn make<'a, 'c, T: Number, C: Comm>(
+pub fn make<'a, 'c, T: Offload, C: Comm>(
     a: &'a DistributedCsr<'c, T, C>,
-    args: &SolveArgs,
+    parts: &Parts<'_>,
 ) -> Result<Box<dyn DistributedPreconditioner<T> + 'a>>
 where
     'c: 'a,
 {
-    let local = local(args);
+    let args = parts.args;
+    let solver = |part: &Csr<T>| solver(part, parts);
     let layers = args.overlap.unwrap_or(1);
     Ok(match args.precond {
         Precond::None => Box::new(Identity::new(a)),
-        Precond::BlockJacobi => Box::new(Schwarz::new(a, 0, Overlap::Added, |part| local.of(part))?),
-        Precond::Schwarz => Box::new(Schwarz::new(a, layers, Overlap::Added, |part| local.of(part))?),
-        Precond::Ras => Box::new(Schwarz::new(a, layers, Overlap::Restricted, |part| local.of(part))?),
+        Precond::BlockJacobi => Box::new(Schwarz::new(a, 0, Overlap::Added, solver)?),
+        Precond::Schwarz => Box::new(Schwarz::new(a, layers, Overlap::Added, solver)?),
+        Precond::Ras => Box::new(Schwarz::new(a, layers, Overlap::Restricted, solver)?),
         Precond::Schur => {
             let options = SchurOptions { inner_steps: args.inner_steps, inner_rtol: args.inner_rtol };
-            Box::new(Schur::new(a, options, |part| local.of(part))?)
+            Box::new(Schur::new(a, options, solver)?)
         }
     })
 }
 
-fn local(args: &SolveArgs) -> LocalSolver {
+/// The solver of a part.
+fn solver<T: Offload>(
+    part: &Csr<T>,
+    &Parts { args, gpu, blocks }: &Parts<'_>,
+) -> bt_direct::Result<Box<dyn Preconditioner<T>>> {
+    match (gpu, named(args), blocks) {
+        (Some(gpu), ..) if part.nrows() > 0 => T::solver(gpu, part, args, blocks),
+        (_, None, Some(blocks)) => {
+            let quasi = QuasiBlockTridiagonal::new(part, blocks.clone(), HybridLayout::default())?;
+            Ok(Box::new(BlockPreconditioner::new(quasi.into_blocks(), BlockForm::Jacobi)?))
+        }
+        (_, local, _) => local.unwrap_or(LocalSolver::SparseLu).of(part),
+    }
+}
+
+/// The local solver that `--local` names; none for blocks, which are exact where there are any.
+pub fn named(args: &SolveArgs) -> Option<LocalSolver> {
     let filled = |part: IlutOptions| IlutOptions {
         fill: args.fill.unwrap_or(part.fill),
         drop_tolerance: args.drop_tol.unwrap_or(part.drop_tolerance),
@@ -44,7 +72,8 @@ fn local(args: &SolveArgs) -> LocalSolver {
         let arms = arms.with_dropping(filled(arms.schur));
         ArmsOptions { levels: args.levels.unwrap_or(arms.levels), ..arms }
     };
-    match args.local {
+    Some(match args.local {
+        Local::Blocks => return None,
         Local::Ilu0 => LocalSolver::Ilu0,
         Local::Iluk => LocalSolver::IluK { level: args.levels.unwrap_or(1) },
         Local::Ilut => LocalSolver::Ilut(filled(IlutOptions::default())),
@@ -56,5 +85,5 @@ fn local(args: &SolveArgs) -> LocalSolver {
             LocalSolver::Arms(ArmsOptions { last: LastSolver::Butterflies(rbt), ..arms() })
         }
         Local::Direct => LocalSolver::SparseLu,
-    }
+    })
 }

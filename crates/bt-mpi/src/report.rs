@@ -31,6 +31,8 @@ pub struct Facts<'a> {
     pub precond: String,
     pub local: Option<String>,
     pub partition: String,
+    /// The GPU of each rank, where they have any: its number on the node and its name.
+    pub gpus: Option<Vec<String>>,
     pub threads: usize,
     pub report: &'a SolveReport,
     pub forward_error: Option<f64>,
@@ -79,7 +81,7 @@ fn per_rank(costs: &Costs) -> Value {
 }
 
 /// `1 state`, `2 states`.
-fn plural(count: usize, thing: &str) -> String {
+pub fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -122,7 +124,8 @@ impl Facts<'_> {
             "precond": self.precond,
             "local": self.local,
             "reorder": "none",
-            "device": "cpu",
+            "device": if self.gpus.is_some() { "gpu" } else { "cpu" },
+            "gpus": self.gpus,
             "threads": self.threads,
             "outcome": report.outcome.name(),
             "breakdown": breakdown,
@@ -171,6 +174,9 @@ impl Facts<'_> {
         if let Some(local) = &self.local {
             line("preconditioner", format!("{}, {local} on each rank", self.precond));
         }
+        for (name, ranks) in self.gpus.iter().flat_map(|gpus| shared(gpus)) {
+            line("GPU", format!("{name}: {ranks}"));
+        }
         if let Some(blocks) = self.blocks {
             line("blocks", blocks.to_string());
         }
@@ -207,6 +213,18 @@ impl Facts<'_> {
         text.push_str(&self.costs.to_string());
         text
     }
+}
+
+/// Each GPU once, and which ranks have one of that number and name.
+fn shared(gpus: &[String]) -> Vec<(&str, String)> {
+    let mut names: Vec<&str> = gpus.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let ranks = |name: &str| {
+        let own: Vec<_> = (0..gpus.len()).filter(|&rank| gpus[rank] == name).map(|rank| rank.to_string()).collect();
+        format!("rank{} {}", if own.len() == 1 { "" } else { "s" }, own.join(", "))
+    };
+    names.into_iter().map(|name| (name, ranks(name))).collect()
 }
 
 /// Everything the report of a chain says.

@@ -9,16 +9,18 @@ use bt_formats::{
     BlockTridiagonal, Certificate, Outcome, Partition as BlockSizes, SolveReport, StopCriterion, c64, max_abs, memory,
 };
 use bt_parallel::{
-    BlockIteration, BlockSweep, Comm, Coupling, DistributedCsr, Division, Fault, FaultKind, Krylov,
+    BlockIteration, BlockSweep, Comm, Coupling, DistributedCsr, Division, Error, Fault, FaultKind, Krylov,
     Method as Recurrence, Number, Result, RowRanges, Spike, SpikeOptions, Target, Timed, agree, entries_from_ranges,
     is_complex, read_columns_on_all, read_head_on_all,
 };
 
-use crate::args::{Blocks, Method, Partition, Precond, SolveArgs, name_of};
+use crate::args::{Blocks, Device, Local, Method, Partition, Precond, SolveArgs, name_of};
+use crate::device::{Gpu, Offload};
 use crate::files::{check_output, consecutive};
+use crate::precond::Parts;
 use crate::report::{Facts, Reply, Seconds};
 use crate::watch::Watch;
-use crate::{model, precond, report, signals};
+use crate::{device, model, precond, report, signals};
 
 /// Runs the command.
 ///
@@ -41,10 +43,12 @@ pub fn run(comm: &impl Comm, args: &SolveArgs) -> Result<Reply> {
     let head = read_head_on_all(comm, &args.matrix)?;
     let rhs = args.rhs.as_deref().map(|path| read_head_on_all(comm, path)).transpose()?;
     let given = Given { head, rhs, started, target };
+    let gpu = device::open(comm, args.device)?;
+    let job = Job { comm: &Timed::new(comm), args, gpu };
     if is_complex(&given.head) || given.rhs.as_ref().is_some_and(is_complex) {
-        Job { comm: &Timed::new(comm), args }.solve::<c64>(given)
+        job.solve::<c64>(given)
     } else {
-        Job { comm: &Timed::new(comm), args }.solve::<f64>(given)
+        job.solve::<f64>(given)
     }
 }
 
@@ -57,6 +61,7 @@ fn check(comm: &impl Comm, args: &SolveArgs) -> std::result::Result<(), String> 
     if args.method.is_hbisa() && args.blocks.is_none() {
         return Err(format!("--method {method} over ranks needs --blocks"));
     }
+    check_parts(args)?;
     if args.partition == Partition::Dse && !args.method.is_krylov() {
         return Err(format!("--method {method} needs consecutive rows: --partition dse is for the Krylov methods"));
     }
@@ -66,6 +71,36 @@ fn check(comm: &impl Comm, args: &SolveArgs) -> std::result::Result<(), String> 
     };
     let inputs = [("the matrix", Some(args.matrix.as_path())), ("--rhs", args.rhs.as_deref()), ("--blocks", blocks)];
     check_output(comm, args.output.as_deref(), &inputs)
+}
+
+/// What the solver of the part of a rank asks for.
+fn check_parts(args: &SolveArgs) -> std::result::Result<(), String> {
+    let (solved, local) = (args.method.is_krylov() && args.precond != Precond::None, name_of(args.local));
+    if solved && args.local == Local::Blocks {
+        if args.blocks.is_none() {
+            return Err("--local blocks needs --blocks".into());
+        }
+        if args.precond != Precond::BlockJacobi || args.partition != Partition::Contiguous {
+            return Err("--local blocks has whole blocks of consecutive rows on each rank: it is for --precond \
+                        block-jacobi and --partition contiguous"
+                .into());
+        }
+    }
+    if args.device == Device::Cpu {
+        return Ok(());
+    }
+    if !solved {
+        let what = if args.method.is_krylov() {
+            "--precond none".into()
+        } else {
+            format!("--method {}", name_of(args.method))
+        };
+        return Err(format!("--device gpu is for the local solvers of preconditioners: {what} has none"));
+    }
+    if !matches!(args.local, Local::Ilu0 | Local::Ic0 | Local::Ilut | Local::ArmsRbt | Local::Blocks) {
+        return Err(format!("--device gpu has no --local {local}: it has ilu0, ic0, ilut, arms-rbt and blocks"));
+    }
+    Ok(())
 }
 
 impl Method {
@@ -88,6 +123,7 @@ struct Given {
 struct Job<'a, 't, C: Comm> {
     comm: &'a Timed<'t, C>,
     args: &'a SolveArgs,
+    gpu: Option<Gpu>,
 }
 
 /// A matrix, and notes on its file.
@@ -110,7 +146,7 @@ struct Solved<T> {
 }
 
 impl<C: Comm> Job<'_, '_, C> {
-    fn solve<T: Number>(&self, Given { head, rhs, started, target }: Given) -> Result<Reply> {
+    fn solve<T: Offload>(&self, Given { head, rhs, started, target }: Given) -> Result<Reply> {
         let (comm, args) = (self.comm, self.args);
         let n = head.header.nrows;
         let nothing =
@@ -142,7 +178,9 @@ impl<C: Comm> Job<'_, '_, C> {
             Method::Hbisa | Method::HbisaRedblack | Method::HbisaSor => {
                 self.hbisa(&a, own_blocks, &b, &stop, &mut watch)?
             }
-            Method::Cg | Method::Bicgstab | Method::Gmres | Method::Fgmres => self.krylov(&a, &b, &stop, &mut watch)?,
+            Method::Cg | Method::Bicgstab | Method::Gmres | Method::Fgmres => {
+                self.krylov(&a, own_blocks.as_ref(), &b, &stop, &mut watch)?
+            }
         };
         let elapsed = solving.elapsed().as_secs_f64();
         let costs = meter.stop(comm).over_ranks(comm)?;
@@ -183,6 +221,7 @@ impl<C: Comm> Job<'_, '_, C> {
             precond: if krylov { name_of(args.precond) } else { "none".into() },
             local: (krylov && args.precond != Precond::None).then(|| name_of(args.local)),
             partition: name_of(args.partition),
+            gpus: self.gpus()?,
             threads: args.threads,
             report: &report,
             forward_error,
@@ -258,15 +297,21 @@ impl<C: Comm> Job<'_, '_, C> {
         Ok(largest[0] / largest[1])
     }
 
-    fn krylov<T: Number>(
+    fn krylov<T: Offload>(
         &self,
         a: &DistributedCsr<'_, T, Timed<'_, C>>,
+        blocks: Option<&BlockSizes>,
         b: &[Vec<T>],
         stop: &StopCriterion,
         watch: &mut Watch,
     ) -> Result<Solved<T>> {
         let started = Instant::now();
-        let mut m = precond::make(a, self.args)?;
+        let parts = Parts { args: self.args, gpu: self.gpu.as_ref(), blocks };
+        let made = precond::make(a, &parts);
+        if matches!(made, Err(Error::OnRank { .. })) {
+            self.check_gpu()?;
+        }
+        let mut m = made?;
         let setup = started.elapsed().as_secs_f64();
         let restart = self.args.restart;
         let mut krylov = Krylov::new(
@@ -279,7 +324,21 @@ impl<C: Comm> Job<'_, '_, C> {
             },
         );
         let solve = |b: &[T], x: &mut [T], watch: &mut Watch| krylov.solve(a, &mut *m, b, x, stop, watch);
-        self.columns(b, setup, watch, solve)
+        let solved = self.columns(b, setup, watch, solve)?;
+        self.check_gpu()?;
+        Ok(solved)
+    }
+
+    /// Ends all ranks where one has lost its GPU. A collective.
+    fn check_gpu(&self) -> Result<()> {
+        self.gpu.as_ref().map_or(Ok(()), |gpu| agree(self.comm, gpu.fault()))
+    }
+
+    /// The GPUs, each with the ranks that have it. A collective.
+    fn gpus(&self) -> Result<Option<Vec<String>>> {
+        let Some(gpu) = &self.gpu else { return Ok(None) };
+        let names = self.comm.all_gather(gpu.name().as_bytes())?;
+        Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
     }
 
     fn hbisa<T: Number>(

@@ -16,20 +16,25 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(120);
 const RANKS: [usize; 5] = [1, 2, 3, 4, 6];
 
-/// `mpirun -n RANKS blocktri-mpi ARGS`, started, of `solve` unless the first says `stationary`.
-fn start(ranks: usize, args: &[&str]) -> Child {
-    let command = if args.first() == Some(&"stationary") { None } else { Some("solve") };
-    Command::new("mpirun")
+/// `mpirun -n RANKS blocktri-mpi ARGS`, of `solve` unless the first says another command.
+fn command(ranks: usize, args: &[&str]) -> Command {
+    let named = args.first().is_some_and(|first| ["stationary", "reproduce"].contains(first));
+    let mut command = Command::new("mpirun");
+    command
         .args(["--allow-run-as-root", "--oversubscribe", "-n", &ranks.to_string()])
         .arg(env!("CARGO_BIN_EXE_blocktri-mpi"))
-        .args(command)
+        .args((!named).then_some("solve"))
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .expect("mpirun starts")
+        .process_group(0);
+    command
+}
+
+/// The same, started.
+fn start(ranks: usize, args: &[&str]) -> Child {
+    command(ranks, args).spawn().expect("mpirun starts")
 }
 
 /// Its end, or a panic after the limit.
@@ -165,6 +170,136 @@ fn every_method_solves_on_any_number_of_ranks() {
             assert!((messages > 0.0) == (ranks > 1), "{told}");
         }
     }
+}
+
+/// The blocks are exact: as many as the parts of ranks, and the answer does not depend on who has which.
+#[test]
+fn local_solvers_by_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(6, 0.3));
+    let by_blocks = ["--method", "gmres", "--local", "blocks", "--blocks", "36", "--rtol", "1e-10"];
+    let found = RANKS.map(|ranks| json(ranks, 0, &[&[a.as_str()], &by_blocks[..]].concat()));
+    for other in &found {
+        assert_eq!((&other["local"], &other["blocks"]["count"]), (&"blocks".into(), &6.into()), "{other}");
+        assert_eq!(other["iterations"], found[0]["iterations"], "{other}");
+        assert!(other["forward_error"].as_f64().unwrap() <= 1e-8, "{other}");
+    }
+    for (bad, told) in [
+        (&["--local", "blocks"][..], "--local blocks needs --blocks"),
+        (&["--local", "blocks", "--blocks", "4", "--precond", "ras"], "it is for --precond block-jacobi"),
+        (&["--local", "blocks", "--blocks", "4", "--partition", "dse"], "and --partition contiguous"),
+    ] {
+        assert!(error(2, 2, &[&[a.as_str()], bad].concat()).contains(told), "{told}");
+    }
+}
+
+/// The stand-in driver, which cargo builds beside this program, with so many devices.
+#[cfg(feature = "cuda")]
+fn with_devices(devices: usize, ranks: usize, args: &[&str]) -> Output {
+    let program = std::env::current_exe().unwrap();
+    let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let mut command = command(ranks, args);
+    command.env("BLOCKTRI_CUDA_DRIVER", program.with_file_name(name));
+    end(command.env("BLOCKTRI_EMULATOR_DEVICES", devices.to_string()).spawn().expect("mpirun starts"))
+}
+
+/// Every local solver of a GPU takes the steps of the processor's, one GPU for all ranks or two in turn.
+#[test]
+#[cfg(feature = "cuda")]
+fn a_gpu_for_each_rank() {
+    let folder = tempfile::tempdir().unwrap();
+    let wind = write(&folder, "wind.mtx", &grid(6, 0.3));
+    let poisson = write(&folder, "poisson.mtx", &grid(6, 0.0));
+    let cases: [(&str, &[&str]); 6] = [
+        (&wind, &["--method", "gmres", "--local", "ilu0"]),
+        (&wind, &["--method", "bicgstab", "--precond", "ras", "--local", "ilu0", "--partition", "dse"]),
+        (&poisson, &["--method", "cg", "--precond", "schwarz", "--local", "ic0"]),
+        (&wind, &["--method", "fgmres", "--precond", "schur", "--local", "arms-rbt"]),
+        (&wind, &["--method", "gmres", "--local", "ilut", "--fill", "5"]),
+        (&wind, &["--method", "gmres", "--local", "blocks", "--blocks", "36"]),
+    ];
+    for (file, options) in cases {
+        for (devices, ranks) in [(1, 1), (1, 3), (2, 3)] {
+            let args = [&[file], options].concat();
+            let expected = json(ranks, 0, &args);
+            let output = with_devices(devices, ranks, &[&args[..], &["--device", "gpu", "--json"]].concat());
+            let told =
+                format!("{options:?}, {ranks} ranks, {devices} GPUs: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(code(&output), 0, "{told}");
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((&found["device"], &expected["device"]), (&"gpu".into(), &"cpu".into()), "{told}");
+            let numbers: Vec<&str> =
+                found["gpus"].as_array().unwrap().iter().map(|g| &g.as_str().unwrap()[..1]).collect();
+            assert_eq!(numbers, (0..ranks).map(|r| ["0", "1"][r % devices]).collect::<Vec<_>>(), "{told}");
+            let steps = |json: &Value| json["iterations"].as_i64().unwrap();
+            // The search for the pattern of ILUT is another one there.
+            let slack = if options.contains(&"ilut") { 3 } else { 0 };
+            assert!(steps(&found).abs_diff(steps(&expected)) <= slack, "{told}: {found} {expected}");
+            assert!(found["forward_error"].as_f64().unwrap() <= 1e-5, "{told}: {found}");
+        }
+    }
+}
+
+/// What there is none of is told once, with the exit code of all ranks.
+#[test]
+#[cfg(feature = "cuda")]
+fn gpus_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(4, 0.3));
+    for ranks in [1, 3] {
+        for (bad, told) in [
+            (&["--method", "cg", "--precond", "none"][..], "--precond none has none"),
+            (&["--method", "spike"], "--method spike has none"),
+            (&["--local", "direct"], "has no --local direct"),
+        ] {
+            let error = error(ranks, 2, &[&[a.as_str(), "--device", "gpu"], bad].concat());
+            assert!(error.contains(told), "{error}");
+        }
+        let mut command = command(ranks, &[&a, "--device", "gpu"]);
+        let output = end(command.env("BLOCKTRI_CUDA_DRIVER", path(&folder, "none.so")).spawn().unwrap());
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((code(&output), err.matches("error: ").count()), (5, 1), "{err}");
+        assert!(err.contains("error: rank 0: no GPU: "), "{err}");
+        assert!(err.contains("help: take --device cpu"), "{err}");
+    }
+    let complex = write(&folder, "c.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 1\n");
+    let output = with_devices(1, 2, &[&complex, "--device", "gpu"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(code(&output) == 2 && err.contains("real numbers only"), "{err}");
+}
+
+/// Processes send and iterate as threads do; runs on other numbers of ranks add to the file, and no other file is touched.
+#[test]
+fn experiments_over_processes_are_those_over_threads() {
+    use bt_reproduce::{Scale, Study, experiments};
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "ranks.json");
+    let ids = ["parms/edf-x1/1-ranks/block-jacobi/ilu0", "parms/box-32x32x32/2-ranks/block-jacobi/ilu0"];
+    let run = |ranks, id: &str| json(ranks, 0, &["reproduce", "parms", "--quick", "--only", id, "-o", &file]);
+    for (id, ranks) in ids.into_iter().zip([1, 2]) {
+        assert_eq!((run(ranks, id)["ran"].as_u64(), run(ranks, id)["ran"].as_u64()), (Some(1), Some(0)));
+    }
+    let kept: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for id in ids {
+        let of_processes = &kept["experiments"][id];
+        assert_eq!(of_processes["transport"], "mpi");
+        let all = experiments(Study::Parms, Scale::Quick, None);
+        let over_threads = all.iter().find(|e| e.id() == id).unwrap();
+        let of_threads = over_threads.run(&bt_formats::CancelToken::new()).unwrap();
+        for count in ["messages", "bytes", "collectives", "cut", "n", "ranks"] {
+            assert_eq!(of_processes[count], of_threads[count], "{id}: {count}");
+        }
+        for number in ["iterations", "relative_residual", "outcome"] {
+            assert_eq!(of_processes["solve"][number], of_threads["solve"][number], "{id}: {number}");
+        }
+    }
+    let told = error(3, 2, &["reproduce", "parms", "--quick", "-o", &file]);
+    assert!(told.contains("for 1, 2, 4 ranks, not for 3"), "{told}");
+    let other = write(&folder, "other.json", "{}");
+    let told = error(1, 2, &["reproduce", "parms", "--quick", "--only", ids[0], "-o", &other]);
+    assert!(told.contains("none of this command's") && fs::read_to_string(&other).unwrap() == "{}", "{told}");
+    let told = error(1, 2, &["reproduce", "parms", "--only", "parms/edf-x16/1-ranks/ras", "-o", &file]);
+    assert!(told.contains("another version, scale or processor"), "{told}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub enum FaultKind {
     Breakdown,
     /// Memory that is not there.
     Memory,
+    /// A GPU that is not there, or did not do what was asked.
+    Device,
     /// A request to stop.
     Stopped,
 }
@@ -161,8 +163,14 @@ pub fn agree<V>(comm: &impl Comm, own: Result<V, Fault>) -> Result<V> {
     Err(Error::OnRank { rank, kind, message: String::from_utf8_lossy(message).into_owned() })
 }
 
-const KINDS: [FaultKind; 5] =
-    [FaultKind::Input, FaultKind::Singular, FaultKind::Breakdown, FaultKind::Memory, FaultKind::Stopped];
+const KINDS: [FaultKind; 6] = [
+    FaultKind::Input,
+    FaultKind::Singular,
+    FaultKind::Breakdown,
+    FaultKind::Memory,
+    FaultKind::Device,
+    FaultKind::Stopped,
+];
 
 fn code(kind: FaultKind) -> u8 {
     KINDS.iter().position(|k| *k == kind).unwrap_or(0) as u8

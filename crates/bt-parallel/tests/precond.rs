@@ -102,6 +102,30 @@ fn iterations<T: Number>(
     reports[0].iterations
 }
 
+/// A row without entries of its own rank gets a pivot in the unit of the part: M of s·A is s·M to the bit, for a power of two s.
+#[test]
+fn the_unit_of_the_system_decides_nothing() {
+    let entries = faer::mat![[4.0, 1.0, 5.0, 0.0], [1.0, 4.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]];
+    for solver in [LocalSolver::Ilu0, LocalSolver::Ilut(IlutOptions { fill: 3, drop_tolerance: 1e-3 })] {
+        let applied = |exponent: i32| {
+            let s = f64::from(exponent).exp2();
+            let a = Csr::from_dense(faer::Mat::from_fn(4, 4, |i, j| entries[(i, j)] * s).as_ref()).unwrap();
+            succeed(2, |comm| {
+                let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(4, 2))?;
+                let mut m = Schwarz::new(&d, 0, Overlap::Added, |local| solver.of(local))?;
+                let mut z = d.own_entries(&[0.0; 4]);
+                m.apply(&d.own_entries(&[1.0, 2.0, 3.0, 5.0]), &mut z)?;
+                let z: Vec<f64> = d.whole(&z)?.into_iter().map(|z| z * s).collect();
+                Ok(z)
+            })
+        };
+        let expected = applied(0);
+        for exponent in [-60, -1, 40] {
+            assert_eq!(applied(exponent), expected, "{solver:?}, 2^{exponent}");
+        }
+    }
+}
+
 #[test]
 fn overlap_and_better_local_solvers_save_iterations() {
     let a = wind::<f64>(12);

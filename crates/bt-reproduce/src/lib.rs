@@ -17,6 +17,7 @@ mod ssor_ai;
 pub use document::{Axis, Claim, Curve, Figure, Item, Origin, Report, Scaling, Section, Stroke, Table, Verdict};
 pub use experiment::{Error, Experiment, Facts, Results};
 pub use gpu::Gpu;
+pub use parms::{RankExperiment, rank_experiments};
 
 /// What is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,6 +9,8 @@
 mod gpu;
 mod ranks;
 
+pub use ranks::{RankExperiment, rank_experiments};
+
 use std::time::Instant;
 
 use bt_direct::RbtOptions;

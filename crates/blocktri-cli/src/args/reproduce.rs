@@ -32,6 +32,9 @@ pub struct ReproduceArgs {
     /// Where methods run: with gpu those that a GPU has are run there too, beside the processor's, and the report compares them
     #[arg(long, value_name = "cpu|gpu[:i]", default_value = "cpu", value_parser = super::values::cpu_or_gpu)]
     pub device: DeviceChoice,
+    /// Results of blocktri-mpi reproduce: parms over processes of MPI, in place of the same over threads
+    #[arg(long, value_name = "FILE.json")]
+    pub ranks: Option<PathBuf>,
     /// Run everything again, also what the folder has results of
     #[arg(long)]
     pub fresh: bool,

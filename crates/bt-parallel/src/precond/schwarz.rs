@@ -6,15 +6,15 @@
 //! ```
 //!
 //! with Mᵢ ≈ Rᵢ·A·Rᵢᵀ, as [`bt_iter::Schwarz`] with one part a rank: local matrices have the rows in the order of their numbers in the system, and
-//! neighbours are those in A + Aᵀ. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis, SIAM J.
+//! neighbours are those in A + Aᵀ, and each is given to its solver in a unit of its own, a power of two. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis, SIAM J.
 //! Sci. Comput. 21 (1999) 792–797, doi:10.1137/S106482759732678X.
 //!
 //! Counted, an application on a rank: nothing for δ = 0; else one exchange of a halo of the rows taken in, and for the additive form
 //! another one back. Making it takes, for each layer, the questions of [`Rows::owners`](crate::Rows::owners) and the rows taken in. Flops:
 //! those of the local solver.
 
-use bt_formats::{Csr, zero};
-use bt_iter::{Overlap, Preconditioner, PreconditionerKind};
+use bt_formats::{Csr, one, zero};
+use bt_iter::{Overlap, Preconditioner, PreconditionerKind, unit_of_rows};
 
 use super::{DistributedPreconditioner, check_lengths};
 use crate::comm::{Comm, Number};
@@ -45,12 +45,17 @@ pub struct Schwarz<'c, T: Number, C: Comm> {
     comm: &'c C,
     overlap: Overlap,
     layers: usize,
+    /// Of the local matrix in its own unit.
     solver: Box<dyn Preconditioner<T>>,
+    /// 1 / that unit.
+    scale: T,
     kind: PreconditionerKind,
     /// The rows taken in from others.
     halo: Halo<T>,
     /// For each row of the local matrix its place among the own rows and then the halo.
     places: Vec<u32>,
+    /// Whether they are those of the own rows, in order: r and z need no copies.
+    in_place: bool,
     /// r and z of the own rows and the halo, and of the local matrix.
     extended: Vec<T>,
     r: Vec<T>,
@@ -73,13 +78,14 @@ impl<'c, T: Number, C: Comm> Schwarz<'c, T, C> {
         solver: impl FnOnce(&Csr<T>) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
     ) -> Result<Self> {
         let comm = a.comm();
-        let Grown { rows, taken } = grown(a, layers)?;
-        let halo = Halo::new(comm, a.rows(), &taken)?;
-        // By place: own rows, then the halo.
-        let mut by_number: Vec<(u32, u32)> = a.rows().own().iter().chain(halo.rows()).copied().zip(0u32..).collect();
-        by_number.sort_unstable();
+        // The same on all ranks: growing is a collective.
+        let mut scattered = [f64::from(u8::from(layers > 0 || !a.rows().own().is_sorted()))];
+        comm.all_max(&mut scattered)?;
+        let in_place = scattered[0] == 0.0;
+        let subdomain = if in_place { own(a)? } else { grown(a, layers)? };
+        let Subdomain { halo, by_number, local, scale } = subdomain;
         let places: Vec<u32> = by_number.iter().map(|e| e.1).collect();
-        let made = local_matrix(&rows, &by_number).and_then(|local| {
+        let made = local.and_then(|local| {
             let numbers = by_number.iter().map(|e| e.0);
             let solver = solver(&local).map_err(|error| Fault::in_part(error, "subdomain", numbers))?;
             if solver.n() == places.len() {
@@ -91,18 +97,21 @@ impl<'c, T: Number, C: Comm> Schwarz<'c, T, C> {
         let solver = agree(comm, made)?;
         let kind = common_kind(comm, solver.kind(), overlap)?;
         let vector = |n| vec![zero::<T>(); n];
-        let (m, n) = (a.rows().own().len(), places.len());
+        let m = a.rows().own().len();
+        let copied = if in_place { 0 } else { places.len() };
         Ok(Self {
             comm,
             overlap,
             layers,
             solver,
+            scale,
             kind,
             halo,
             places,
-            extended: vector(n),
-            r: vector(n),
-            z: vector(n),
+            in_place,
+            extended: vector(copied),
+            r: vector(copied),
+            z: vector(copied),
             m,
         })
     }
@@ -133,14 +142,34 @@ fn common_kind(comm: &impl Comm, own: PreconditionerKind, overlap: Overlap) -> R
     })
 }
 
-/// The rows of a subdomain with their numbers in the system, and the numbers of those that others own.
-struct Grown<T> {
-    rows: Vec<(u32, FullRow<T>)>,
-    taken: Vec<u32>,
+/// The rows of a rank, grown, and its matrix in its own unit.
+struct Subdomain<T: Number> {
+    /// Of the rows taken in.
+    halo: Halo<T>,
+    /// Numbers in the system, increasing, and places among the own rows and then the halo.
+    by_number: Vec<(u32, u32)>,
+    local: Result<Csr<T>, Fault>,
+    /// 1 / the unit.
+    scale: T,
+}
+
+/// The own rows, which increase: A₀ as it is.
+fn own<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Subdomain<T>> {
+    let (a0, rows) = (a.local(), a.rows().own());
+    let all = (0..rows.len()).map(|i| a0.row(i).1).chain((0..a.boundary.len()).map(|k| a.external.row(k).1));
+    let scale = one::<T>() / unit_of_rows(all);
+    let values = a0.values().iter().map(|&v| v * scale).collect();
+    let local = Csr::new(rows.len(), rows.len(), a0.row_ptr().to_vec(), a0.col_idx().to_vec(), values);
+    Ok(Subdomain {
+        halo: Halo::new(a.comm(), a.rows(), &[])?,
+        by_number: rows.iter().copied().zip(0..).collect(),
+        local: local.map_err(Fault::from),
+        scale,
+    })
 }
 
 /// The own rows and those at most `layers` edges away.
-fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Result<Grown<T>> {
+fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Result<Subdomain<T>> {
     let transposed = Transposed::new(a)?;
     let own = a.rows().own();
     let mut rows: Vec<(u32, FullRow<T>)> =
@@ -159,18 +188,24 @@ fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Res
         rows.extend(next.iter().copied().zip(found));
         taken.extend(next);
     }
-    Ok(Grown { rows, taken })
+    let halo = Halo::new(a.comm(), a.rows(), &taken)?;
+    // By place: own rows, then the halo.
+    let mut by_number: Vec<(u32, u32)> = own.iter().chain(halo.rows()).copied().zip(0u32..).collect();
+    by_number.sort_unstable();
+    let scale = one::<T>() / unit_of_rows(rows.iter().map(|(_, row)| &row.values[..]));
+    let local = local_matrix(&rows, &by_number, scale);
+    Ok(Subdomain { halo, by_number, local, scale })
 }
 
-/// The rows and columns of the numbers given, in their order.
-fn local_matrix<T: Number>(rows: &[(u32, FullRow<T>)], by_number: &[(u32, u32)]) -> Result<Csr<T>, Fault> {
+/// scale·A in the rows and columns of the numbers given, in their order.
+fn local_matrix<T: Number>(rows: &[(u32, FullRow<T>)], by_number: &[(u32, u32)], scale: T) -> Result<Csr<T>, Fault> {
     let mut order: Vec<&(u32, FullRow<T>)> = rows.iter().collect();
     order.sort_unstable_by_key(|row| row.0);
     let (mut ptr, mut cols, mut values) = (vec![0u32], Vec::new(), Vec::new());
     for (_, row) in order {
         let inside = row.cols.iter().zip(&row.values).filter_map(|(g, &v)| {
             let place = by_number.binary_search_by_key(g, |e| e.0).ok()?;
-            Some((place as u32, v))
+            Some((place as u32, v * scale))
         });
         let mut line: Vec<(u32, T)> = inside.collect();
         line.sort_unstable_by_key(|e| e.0);
@@ -198,6 +233,11 @@ impl<T: Number, C: Comm> DistributedPreconditioner<T> for Schwarz<'_, T, C> {
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) -> Result<()> {
         check_lengths(self.m, r, z);
+        if self.in_place {
+            self.solver.apply(r, z);
+            z.iter_mut().for_each(|z| *z *= self.scale);
+            return Ok(());
+        }
         // rᵢ ← Rᵢ·r
         let (own, halo) = self.extended.split_at_mut(self.m);
         own.copy_from_slice(r);
@@ -207,7 +247,7 @@ impl<T: Number, C: Comm> DistributedPreconditioner<T> for Schwarz<'_, T, C> {
         self.r.iter_mut().zip(&self.places).for_each(|(r, &k)| *r = self.extended[k as usize]);
         // zᵢ ← Mᵢ⁻¹·rᵢ
         self.solver.apply(&self.r, &mut self.z);
-        self.z.iter().zip(&self.places).for_each(|(&v, &k)| self.extended[k as usize] = v);
+        self.z.iter().zip(&self.places).for_each(|(&v, &k)| self.extended[k as usize] = v * self.scale);
         // z ← R̃ᵢᵀ·zᵢ, or Σ Rᵢᵀ·zᵢ
         let (own, halo) = self.extended.split_at(self.m);
         z.copy_from_slice(own);

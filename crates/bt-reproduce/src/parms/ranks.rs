@@ -8,16 +8,18 @@
 //! 8, 9  products with A, vectors of the outer FGMRES                           outer
 //! ```
 //!
-//! Ranks are threads of this process: what they send is counted as MPI would send it, and where there are more of them than cores they take
-//! turns, so that counts are those of any machine and seconds are not.
+//! Ranks are threads of this process, or processes of MPI under `blocktri-mpi reproduce`, which run the same [`RankExperiment`]: both count the
+//! same messages and bytes, and where there are more ranks than cores they take turns, so that counts are those of any machine and seconds
+//! are not.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use bt_formats::{CancelToken, Csr, LinearOperator, Matrix};
+use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, Outcome};
 use bt_iter::{ArmsOptions, Overlap, PreconditionerKind};
 use bt_parallel::{
-    Comm, DistributedCsr, DistributedPreconditioner, Division, Error as RankError, FaultKind, Krylov, LocalSolver,
-    Method, Result as RankResult, Schur, SchurOptions, Schwarz, Timed, thread_comm,
+    Comm, DistributedCsr, DistributedPreconditioner, Division, Error as RankError, Fault, FaultKind, Krylov,
+    LocalSolver, Method, Result as RankResult, Schur, SchurOptions, Schwarz, Timed, agree, thread_comm,
 };
 use serde_json::json;
 
@@ -25,7 +27,7 @@ use super::{System, butterflies, id, rule};
 use crate::Scale;
 use crate::document::{Axis, Claim, Curve, Figure, Item, Origin, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
-use crate::measure::{converged, count, iterations, outcome, ratio, rhs, seconds, stopped};
+use crate::measure::{converged, count, iterations, outcome, ratio, rhs, seconds};
 
 /// Global and local preconditioners, by the names that `blocktri-mpi` has for them.
 const PRECONDITIONERS: [&str; 6] =
@@ -50,39 +52,92 @@ fn ranks(scale: Scale) -> Vec<usize> {
     }
 }
 
-/// Ranks of the weak scaling, and the system of each: as many copies of edf a rank.
-fn weak_systems(scale: Scale) -> Vec<(usize, System)> {
-    let (copies, ranks) = match scale {
-        Scale::Quick => (1, [1, 2, 4].as_slice()),
-        Scale::Full => (16, [1, 2, 4, 8].as_slice()),
+/// Ranks of the weak scalings, and the system of each: as many copies of edf a rank, which do not interact, and boxes of as many unknowns,
+/// refined and truly coupled.
+fn weak_systems(scale: Scale) -> [Vec<(usize, System)>; 2] {
+    let (copies, boxes): (usize, &[(usize, [usize; 3])]) = match scale {
+        Scale::Quick => (1, &[(1, [16, 32, 32]), (2, [32, 32, 32]), (4, [32, 32, 64])]),
+        Scale::Full => (16, &[(1, [64, 64, 64]), (2, [64, 64, 128]), (4, [64, 128, 128]), (8, [128, 128, 128])]),
     };
-    ranks.iter().map(|&p| (p, System::Edf(copies * p))).collect()
+    let copied = boxes.iter().map(|&(p, _)| (p, System::Edf(copies * p))).collect();
+    [copied, boxes.iter().map(|&(p, size)| (p, System::Box(size))).collect()]
 }
 
 fn rank_id(system: System, p: usize, precond: &str) -> String {
     id(system, &format!("{p}-ranks/{precond}"))
 }
 
-pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let mut runs: Vec<(usize, System)> = weak_systems(scale);
+/// FGMRES(30) on one system with one preconditioner over some ranks.
+#[derive(Clone, Copy, PartialEq)]
+pub struct RankExperiment {
+    system: System,
+    ranks: usize,
+    precond: &'static str,
+}
+
+/// All of them, each once.
+///
+/// ```
+/// use bt_parallel::SelfComm;
+/// use bt_reproduce::{Scale, rank_experiments};
+/// let all = rank_experiments(Scale::Quick);
+/// let one = all.iter().find(|e| e.id() == "parms/edf-x1/1-ranks/block-jacobi/ilu0").expect("a system on one rank");
+/// let facts = one.run(&SelfComm, &bt_formats::CancelToken::new())?;
+/// assert_eq!(facts["solve"]["outcome"], "converged");
+/// # Ok::<(), bt_parallel::Error>(())
+/// ```
+pub fn rank_experiments(scale: Scale) -> Vec<RankExperiment> {
+    let weak = weak_systems(scale).into_iter().flatten();
     let strong = systems(scale).into_iter().flat_map(|system| ranks(scale).into_iter().map(move |p| (p, system)));
-    runs.extend(strong);
-    let mut known = Vec::new();
-    runs.retain(|run| {
-        !known.contains(run) && {
-            known.push(*run);
-            true
+    let mut runs: Vec<(usize, System)> = Vec::new();
+    for run in weak.chain(strong) {
+        if !runs.contains(&run) {
+            runs.push(run);
         }
-    });
-    let each = runs.into_iter().flat_map(|(p, system)| {
-        PRECONDITIONERS.map(|precond| {
-            let what = format!("{}, {precond}, {p} ranks", system.name());
-            Experiment::new(rank_id(system, p, precond), what, move |cancel| {
-                solve(&system.matrix()?, p, precond, cancel)
-            })
-        })
-    });
-    each.collect()
+    }
+    let each = |(ranks, system)| PRECONDITIONERS.map(|precond| RankExperiment { system, ranks, precond });
+    runs.into_iter().flat_map(each).collect()
+}
+
+impl RankExperiment {
+    /// The name under which its result is kept, whatever ranks are.
+    pub fn id(&self) -> String {
+        rank_id(self.system, self.ranks, self.precond)
+    }
+    /// What it does, for people who wait.
+    pub fn what(&self) -> String {
+        format!("{}, {}, {} ranks", self.system.name(), self.precond, self.ranks)
+    }
+    /// How many ranks it is for.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+    /// Does it on the ranks of a communicator, each of which makes the system and keeps its own rows. A collective; the same facts on every rank.
+    ///
+    /// # Errors
+    /// [`FaultKind::Stopped`] once `cancel` is raised on a rank; those of the ranks, agreed on.
+    pub fn run<C: Comm>(&self, comm: &C, cancel: &CancelToken) -> RankResult<Facts> {
+        let a = agree(comm, self.system.matrix().map_err(|e| Fault::input(e.to_string())))?;
+        solve(comm, &a, self.precond, cancel)
+    }
+}
+
+impl fmt::Debug for RankExperiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id(), self.what())
+    }
+}
+
+/// The same over threads of this process.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    let over_threads = |e: RankExperiment| {
+        Experiment::new(e.id(), e.what(), move |cancel| on_threads(&e.system.matrix()?, e.ranks, e.precond, cancel))
+    };
+    rank_experiments(scale).into_iter().map(over_threads).collect()
+}
+
+fn on_threads(a: &Csr<f64>, p: usize, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
+    thread_comm::run(p, |comm| solve(comm, a, precond, cancel)).swap_remove(0).map_err(failed)
 }
 
 /// An error that all ranks share.
@@ -141,40 +196,30 @@ fn made<'a, 'c: 'a, C: Comm>(
     })
 }
 
-/// FGMRES(30) on p ranks: the outcome, the slowest rank's seconds by step, what the busiest rank sent.
-fn solve(a: &Csr<f64>, p: usize, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
-    let n = a.nrows();
+/// FGMRES(30) on the ranks: the outcome, the slowest rank's seconds by step, what the busiest rank sent. A collective.
+fn solve<C: Comm>(comm: &C, a: &Csr<f64>, precond: &str, cancel: &CancelToken) -> RankResult<Facts> {
+    let (n, p) = (a.nrows(), comm.size());
     let b = rhs(a);
-    let contiguous = Division::contiguous(n, p);
-    let mut found = thread_comm::run(p, |comm| {
-        let comm = &Timed::new(comm);
-        let start = Instant::now();
-        let d = DistributedCsr::from_replicated(comm, a, &contiguous)?.by_site_expansion()?;
-        let distribute = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let mut m = Metered { inner: made(&d, precond)?, spent: Duration::ZERO };
-        let factor = start.elapsed().as_secs_f64();
-        let (b, mut x) = (d.own_entries(&b), vec![0.0; d.rows().own().len()]);
-        let (meter, start) = (comm.meter(), Instant::now());
-        let report = Krylov::new(&d, Method::Fgmres { restart: 30 }).solve(
-            &d,
-            &mut m,
-            &b,
-            &mut x,
-            &rule(),
-            &mut cancel.clone(),
-        )?;
-        let (solve, apply) = (start.elapsed().as_secs_f64(), m.spent.as_secs_f64());
-        let costs = meter.stop(comm).over_ranks(comm)?;
-        let mut steps = [distribute, factor, apply, solve - apply];
-        comm.all_max(&mut steps)?;
-        let mut cut =
-            [(d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum::<usize>() - d.local().nnz()) as f64];
-        comm.all_sum(&mut cut)?;
-        Ok((report, steps, costs, cut[0]))
-    });
-    let (report, steps, costs, cut) = found.swap_remove(0).map_err(failed)?;
-    stopped(&report)?;
+    let comm = &Timed::new(comm);
+    let start = Instant::now();
+    let d = DistributedCsr::from_replicated(comm, a, &Division::contiguous(n, p))?.by_site_expansion()?;
+    let distribute = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let mut m = Metered { inner: made(&d, precond)?, spent: Duration::ZERO };
+    let factor = start.elapsed().as_secs_f64();
+    let (b, mut x) = (d.own_entries(&b), vec![0.0; d.rows().own().len()]);
+    let (meter, start) = (comm.meter(), Instant::now());
+    let mut fgmres = Krylov::new(&d, Method::Fgmres { restart: 30 });
+    let report = fgmres.solve(&d, &mut m, &b, &mut x, &rule(), &mut cancel.clone())?;
+    let (solve, apply) = (start.elapsed().as_secs_f64(), m.spent.as_secs_f64());
+    let costs = meter.stop(comm).over_ranks(comm)?;
+    let mut steps = [distribute, factor, apply, solve - apply];
+    comm.all_max(&mut steps)?;
+    let own_entries = d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum::<usize>();
+    let mut cut = [(own_entries - d.local().nnz()) as f64];
+    comm.all_sum(&mut cut)?;
+    let interrupted = || Fault { kind: FaultKind::Stopped, message: "interrupted".into() };
+    agree(comm, if report.outcome == Outcome::Stopped { Err(interrupted()) } else { Ok(()) })?;
     let steps: Facts = STEPS.iter().zip(steps).map(|(step, seconds)| ((*step).to_owned(), json!(seconds))).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Facts::from_iter([
@@ -182,7 +227,7 @@ fn solve(a: &Csr<f64>, p: usize, precond: &str, cancel: &CancelToken) -> Result<
         ("nnz".to_owned(), json!(a.nnz())),
         ("ranks".to_owned(), json!(p)),
         ("cores".to_owned(), json!(cores)),
-        ("cut".to_owned(), json!(cut)),
+        ("cut".to_owned(), json!(cut[0])),
         ("solve".to_owned(), outcome(&report, costs.seconds.most)),
         ("steps".to_owned(), steps.into()),
         ("communication".to_owned(), json!(costs.communication.most)),
@@ -263,6 +308,12 @@ pub fn section(scale: Scale, results: &Results) -> Section {
         [
             figure("iterations", "Iterations by ranks", "iterations", curves(&|id| converged(results, id, "/solve"))),
             figure(
+                "seconds",
+                "Seconds of all steps, ranks beyond the cores in turns",
+                "seconds",
+                curves(&|id| converged(results, id, "/solve").and_then(|_| total(results, id))),
+            ),
+            figure(
                 "bytes",
                 "Bytes of the busiest rank",
                 "bytes an iteration",
@@ -271,12 +322,12 @@ pub fn section(scale: Scale, results: &Results) -> Section {
         ]
     });
     let items = [
-        Item::Text(
-            "FGMRES(30) over ranks, which are threads of this process here and processes of MPI for blocktri-mpi: the same code, the same \
-             bits, the same messages. The paper's figures over processes are of 1 to 12 on a machine with accelerators; compared are \
-             counts, not seconds. On one rank nothing is sent, and schur is its local solver."
-                .into(),
-        ),
+        Item::Text(format!(
+            "FGMRES(30) over ranks, {}: the same code, the same bits, the same messages. The paper's figures 4 to 7 over processes are of 1 to 12 \
+             on a machine with accelerators; compared are counts, not seconds, which are shown beside them. On one rank nothing is sent, and \
+             schur is its local solver.",
+            what_ranks_are(scale, results)
+        )),
         Item::Claims(vec![schur_grows_least(scale, results)]),
         Item::Table(counts),
         Item::Table(steps),
@@ -285,15 +336,26 @@ pub fn section(scale: Scale, results: &Results) -> Section {
     Section { title: "Over ranks".into(), items: items.into_iter().chain(figures.map(Item::Figure)).collect() }
 }
 
+/// Which of the results are of processes: facts that have a `transport` name it.
+fn what_ranks_are(scale: Scale, results: &Results) -> String {
+    let all = rank_experiments(scale);
+    let run = all.iter().filter(|e| results.contains(&e.id())).count();
+    let of_mpi = all.iter().filter(|e| results.text(&e.id(), "/transport") == Some("mpi")).count();
+    match of_mpi {
+        0 => "which are threads of this process here and processes of MPI for blocktri-mpi".into(),
+        all if all == run => "which are processes of MPI".into(),
+        some => format!("which are processes of MPI in {some} of {run} runs and threads of one process in the others"),
+    }
+}
+
 fn weak(scale: Scale, results: &Results) -> Table {
-    let runs = weak_systems(scale);
     let mut table = Table::new(
-        "Weak scaling over ranks, as many copies of edf for each: copies do not interact, so that iterations do not grow. Efficiency is the time \
-         of all steps on one rank over that on p.",
+        "Weak scaling over ranks: as many copies of edf for each, which do not interact, so that iterations do not grow; and boxes of as many \
+         unknowns, which are coupled. Efficiency is the time of all steps on one rank over that on p.",
         ["system", "ranks / cores", "preconditioner", "iterations", "bytes an iteration", "all steps", "efficiency"],
     );
-    for (p, system) in &runs {
-        for precond in PRECONDITIONERS {
+    for runs in weak_systems(scale) {
+        for ((p, system), precond) in runs.iter().flat_map(|run| PRECONDITIONERS.map(|precond| (run, precond))) {
             let id = rank_id(*system, *p, precond);
             if !results.contains(&id) {
                 continue;
@@ -355,7 +417,7 @@ mod tests {
         let mut results = Results::default();
         for p in ranks(Scale::Quick) {
             for precond in PRECONDITIONERS {
-                let facts = solve(&a, p, precond, &CancelToken::new()).unwrap();
+                let facts = on_threads(&a, p, precond, &CancelToken::new()).unwrap();
                 assert_eq!(facts["solve"]["outcome"], "converged", "{precond} on {p}");
                 assert_eq!(facts["messages"].as_f64().unwrap() > 0.0, p > 1, "{precond} on {p}");
                 assert!(facts["solve"]["relative_residual"].as_f64().unwrap() <= 1.1e-8);
@@ -364,8 +426,15 @@ mod tests {
         }
         let section = section(Scale::Quick, &results);
         let rows: usize = section.items.iter().map(|i| if let Item::Table(t) = i { t.rows.len() } else { 0 }).sum();
-        // Counts and steps of each run; no weak scaling was run.
-        assert_eq!(rows, 2 * 3 * PRECONDITIONERS.len());
+        // Counts and steps of each run; the box on four ranks is the last of the weak scaling.
+        assert_eq!(rows, (2 * 3 + 1) * PRECONDITIONERS.len());
+        let words = |results: &Results| what_ranks_are(Scale::Quick, results);
+        assert!(words(&results).contains("threads of this process"));
+        let id = rank_id(System::Box([32, 32, 64]), 4, PRECONDITIONERS[0]);
+        let mut facts = results.at(&id, "").and_then(|facts| facts.as_object().cloned()).unwrap();
+        facts.insert("transport".into(), "mpi".into());
+        results.insert(&id, facts);
+        assert!(words(&results).contains("in 1 of 18 runs"), "{}", words(&results));
         let claim = schur_grows_least(Scale::Quick, &results);
         assert_eq!(claim.verdict, Verdict::Reproduced, "{}", claim.ours);
         assert_eq!(schur_grows_least(Scale::Quick, &Results::default()).verdict, Verdict::NotRun);
@@ -376,6 +445,6 @@ mod tests {
         let cancel = CancelToken::new();
         cancel.cancel();
         let a = System::Box([6, 5, 4]).matrix().unwrap();
-        assert_eq!(solve(&a, 2, "schur/arms", &cancel).unwrap_err(), Error::Stopped);
+        assert_eq!(on_threads(&a, 2, "schur/arms", &cancel).unwrap_err(), Error::Stopped);
     }
 }

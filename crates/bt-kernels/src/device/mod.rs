@@ -79,17 +79,6 @@ impl Device {
         CudaDevice::num_devices().map_err(no_driver)
     }
 
-    /// How many devices the driver sees.
-    ///
-    /// # Errors
-    /// [`DeviceError::NoDriver`] without a driver that starts.
-    pub fn count() -> Result<u32> {
-        bt_cuda_driver::load().map_err(|e| DeviceError::NoDriver { reason: e.to_string() })?;
-        let no_driver = |e: CudaError| DeviceError::NoDriver { reason: bt_cuda_driver::describe(e as u32) };
-        cust::init(cust::CudaFlags::empty()).map_err(no_driver)?;
-        CudaDevice::num_devices().map_err(no_driver)
-    }
-
     /// Opens device `ordinal`, from 0.
     ///
     /// # Errors

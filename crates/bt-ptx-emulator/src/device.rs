@@ -170,6 +170,7 @@ pub struct Device {
     modules: Vec<Option<Module>>,
     launches: u32,
     operations: u64,
+    traffic: u64,
 }
 
 impl Device {
@@ -181,7 +182,7 @@ impl Device {
     /// Device `ordinal` of several, below 16: no two share addresses.
     pub(crate) fn numbered(ordinal: usize, settings: Settings) -> Self {
         let memory = Memory::new(ordinal, settings.memory);
-        Self { settings, memory, modules: Vec::new(), launches: 0, operations: 0 }
+        Self { settings, memory, modules: Vec::new(), launches: 0, operations: 0, traffic: 0 }
     }
 
     /// How the device behaves.
@@ -204,6 +205,11 @@ impl Device {
     /// Operations that all launches have run.
     pub fn operations(&self) -> u64 {
         self.operations
+    }
+
+    /// Bytes of global memory that the threads of all launches read or wrote, each access counted: caches are not modelled.
+    pub fn traffic(&self) -> u64 {
+        self.traffic
     }
 
     /// Parses and decodes PTX text.
@@ -438,9 +444,10 @@ impl Device {
             number: self.launches,
             races: self.settings.races,
         };
-        let Tally { operations } =
+        let Tally { operations, traffic } =
             exec::launch(&module.kernels[id.kernel], &mut self.memory, &launch).map_err(LaunchError::Fault)?;
         self.operations += operations;
+        self.traffic += traffic;
         Ok(())
     }
 

@@ -54,6 +54,7 @@
 //! void bt_emulator_set_global_races(int);
 //! int bt_emulator_last_fault(char *text, size_t size); // gives the length of the message
 //! uint64_t bt_emulator_operations(void);               // of all launches
+//! uint64_t bt_emulator_traffic(unsigned device);       // bytes of global memory, each access counted
 //! ```
 //!
 //! Both kinds of this library define the driver's symbols: a program that defines them too must not name this crate.

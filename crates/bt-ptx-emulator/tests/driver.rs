@@ -124,8 +124,12 @@ fn a_kernel_from_text_to_result() {
     let module = driver.load(FILL).unwrap();
     let fill = driver.function(module, c"fill");
     let (to, add, n) = (driver.allocate(40).unwrap(), 7u8, 10u32);
+    let traffic = || call!(driver, bt_emulator_traffic(0 => c_uint) -> u64);
+    let before = traffic();
     assert_eq!(driver.launch(fill, 32, &[pointer(&to), pointer(&add), pointer(&n)]), 0);
     assert_eq!(driver.synchronize(), 0);
+    // Ten stores of four bytes, and ten counters read and written.
+    assert_eq!(traffic() - before, 10 * 4 + 10 * 8);
     let mut found = [0u32; 10];
     assert_eq!(call!(driver, cuMemcpyDtoH_v2(found.as_mut_ptr() => *mut u32, to => u64, 40 => usize)), 0);
     assert_eq!(found, std::array::from_fn(|k| k as u32 + 7));

@@ -68,6 +68,12 @@ extern "C" fn bt_emulator_operations() -> u64 {
     always(|state| state.chips.iter().map(|chip| chip.device.operations()).sum())
 }
 
+/// Bytes of global memory that the launches of a device have read or written, each access counted.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_traffic(device: c_uint) -> u64 {
+    always(|state| state.chips.get(device as usize).map_or(0, |chip| chip.device.traffic()))
+}
+
 /// Copies the message of the last fault or refused module, at most `size` bytes and a zero with them; gives its length,
 /// 0 where there was none.
 #[unsafe(no_mangle)]

@@ -48,6 +48,7 @@ pub(super) fn load(
                     Strength::Strong => Global::StrongRead,
                 };
                 check_race(world, who, at, bytes, kind, shared)?;
+                world.traffic += bytes as u64;
                 value
             }
         };
@@ -88,6 +89,7 @@ pub(super) fn store(
                 world.memory.write(at, bytes, value)?;
                 let kind = if access.strength == Strength::Strong { Global::StrongWrite } else { Global::Write };
                 check_race(world, who, at, bytes, kind, shared)?;
+                world.traffic += bytes as u64;
                 world.writes += 1;
             }
         }
@@ -129,6 +131,7 @@ pub(super) fn atomic(
             let new = new(old, registers);
             world.memory.write(at, bytes, new)?;
             check_race(world, who, at, bytes, Global::Atomic, shared)?;
+            world.traffic += 2 * bytes as u64;
             (old, new)
         }
         (Place::Local | Place::Param, at) => {

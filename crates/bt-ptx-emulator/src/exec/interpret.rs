@@ -21,6 +21,8 @@ pub(super) struct World<'a> {
     pub(super) clock: u64,
     /// Stores, and atomic operations that changed something, so far.
     pub(super) writes: u64,
+    /// Bytes of global memory that were read or written.
+    pub(super) traffic: u64,
 }
 
 /// Why a thread no longer runs.

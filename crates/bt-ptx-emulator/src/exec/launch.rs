@@ -30,6 +30,8 @@ pub(crate) struct Launch<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) operations: u64,
+    /// Bytes of global memory that threads read or wrote, each access counted.
+    pub(crate) traffic: u64,
 }
 
 /// So many rounds in which nobody writes or exits mean that threads spin on what never changes.
@@ -49,7 +51,8 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
         number: launch.number,
     };
     let races = (launch.races == Races::Everywhere).then(|| GlobalRaces::new(kernel.global_grain));
-    let mut world = World { memory, kernel, parameters: launch.parameters, geometry, races, clock: 0, writes: 0 };
+    let mut world =
+        World { memory, kernel, parameters: launch.parameters, geometry, races, clock: 0, writes: 0, traffic: 0 };
     let mut random = Random::new(launch.seed);
     let mut waiting = Order::new(geometry.blocks(), &mut random);
     // Blocks that are done lend their memory to those that come.
@@ -65,7 +68,7 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
             seen += 1;
         }
         if resident.is_empty() {
-            return Ok(Tally { operations: world.clock });
+            return Ok(Tally { operations: world.clock, traffic: world.traffic });
         }
         let before = (world.writes, seen, resident.len());
         let mut k = 0;

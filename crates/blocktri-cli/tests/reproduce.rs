@@ -16,6 +16,41 @@ fn results(sandbox: &Sandbox, folder: &str) -> Value {
     serde_json::from_str(&sandbox.read(&format!("{folder}/results.json"))).expect("whole JSON")
 }
 
+/// Results over processes are taken in place of those over threads, and the report says which they are; other versions and scales are refused.
+#[test]
+fn results_over_processes_are_taken_in() {
+    let sandbox = Sandbox::new();
+    let id = "parms/box-32x32x64/4-ranks/schur/arms-rbt";
+    let file = |program: &str, scale: &str| {
+        let steps = serde_json::json!({"distribute": 0.5, "factor": 0.25, "apply": 2.0, "outer": 0.25});
+        let solve = serde_json::json!({"outcome": "converged", "iterations": 17, "seconds": 2.25});
+        let facts = serde_json::json!({
+            "transport": "mpi", "ranks": 4, "cores": 2, "messages": 170, "bytes": 1700, "collectives": 34, "cut": 8,
+            "communication": 0.125, "steps": steps, "solve": solve,
+        });
+        let setting = serde_json::json!({"program": program, "scale": scale});
+        serde_json::json!({"schema": 1, "setting": setting, "experiments": {id: facts, "parms/unknown": {}}})
+            .to_string()
+    };
+    let program = format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION"));
+    std::fs::write(sandbox.path("ranks.json"), file(&program, "quick")).unwrap();
+    let line = format!("reproduce parms --quick --only {id} -o r --json --ranks");
+    let json = sandbox.run(&format!("{line} ranks.json")).expect(0).json();
+    assert_eq!((&json["ran"], &json["finished"]), (&0.into(), &1.into()));
+    assert_eq!(results(&sandbox, "r")["experiments"][id]["transport"], "mpi");
+    let page = sandbox.read("r/report.md");
+    assert!(page.contains("which are processes of MPI:"), "{page}");
+    assert!(page.contains("| box-32x32x64 | schur/arms-rbt | 4 | 17 | 10 | 100 | 2 | 8 |"), "{page}");
+    for (program, scale, told) in [
+        (program.as_str(), "full", "its scale is \"full\", not \"quick\""),
+        ("blocktri-mpi 0.0.1", "quick", "its program is \"blocktri-mpi 0.0.1\""),
+    ] {
+        std::fs::write(sandbox.path("other.json"), file(program, scale)).unwrap();
+        let run = sandbox.run(&format!("{line} other.json")).expect(2);
+        assert!(run.stderr.contains(told) || run.stdout.contains(told), "{} {}", run.stdout, run.stderr);
+    }
+}
+
 #[test]
 fn a_report_is_a_folder_and_goes_on() {
     let sandbox = Sandbox::new();

@@ -17,7 +17,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// These on the diagonal, and their rows and columns strewn all over.
 fn strewn<T: Scalar>(parts: &[Csr<T>]) -> (Csr<T>, Permutation) {
-    let sizes: Vec<usize> = parts.iter().map(|a| a.nrows()).collect();
+    let sizes: Vec<usize> = parts.iter().map(LinearOperator::nrows).collect();
     let n: usize = sizes.iter().sum();
     let (mut ptr, mut idx, mut values, mut start) = (vec![0], Vec::new(), Vec::new(), 0);
     for (a, size) in parts.iter().zip(sizes) {
@@ -68,7 +68,7 @@ fn by_name() -> SolveOptions {
 /// The note of what each part was factored by.
 fn told<T: Scalar>(s: &Solution<T>) -> String {
     let note = s.report.notes.iter().find(|note| matches!(note, Note::Components { .. }));
-    note.map(Note::to_string).unwrap_or_else(|| panic!("{:?}", s.report.notes))
+    note.map_or_else(|| panic!("{:?}", s.report.notes), Note::to_string)
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Gpu {
     /// Where there is no driver, or none that starts.
     pub fn open(rank: u32) -> Result<Self, Fault> {
         let open = || bt_kernels::Device::open(rank % bt_kernels::Device::count()?.max(1));
-        Ok(Self { device: open().map_err(fault)?, fault: RefCell::default() })
+        Ok(Self { device: open().map_err(|e| fault(&e))?, fault: RefCell::default() })
     }
 
     /// Its number and name.
@@ -39,7 +39,7 @@ impl Gpu {
     pub fn fault(&self) -> Result<(), Fault> {
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None => self.device.synchronize("solving the part of a rank").map_err(fault),
+            None => self.device.synchronize("solving the part of a rank").map_err(|e| fault(&e)),
         }
     }
 
@@ -50,14 +50,14 @@ impl Gpu {
             DeviceError::Input(error) => error.into(),
             other => {
                 let reason = other.to_string();
-                self.fault.replace(Some(fault(other)));
+                self.fault.replace(Some(fault(&other)));
                 FactorError::Failed { method: "the local solver", reason }
             }
         })
     }
 }
 
-fn fault(error: DeviceError) -> Fault {
+fn fault(error: &DeviceError) -> Fault {
     Fault { kind: FaultKind::Device, message: error.to_string() }
 }
 

@@ -235,7 +235,9 @@ impl<T: Number, C: Comm> DistributedPreconditioner<T> for Schwarz<'_, T, C> {
         check_lengths(self.m, r, z);
         if self.in_place {
             self.solver.apply(r, z);
-            z.iter_mut().for_each(|z| *z *= self.scale);
+            for z in z {
+                *z *= self.scale;
+            }
             return Ok(());
         }
         // rᵢ ← Rᵢ·r

@@ -79,10 +79,14 @@ fn constants_are_measured_shown_kept_and_removed() {
     keep(&machine, &constants);
     let json = in_sandbox(&sandbox, "explain A.mtx --json", 0).json();
     assert!(json["candidates"][0]["seconds"].as_f64().unwrap() > 0.5, "{json}");
+    // Of before there was such a constant.
+    let mut older = constants.clone();
+    older.as_object_mut().unwrap().remove("sparse.analysis");
     for (machine, constants, told) in [
         ("another", &constants, "measured on another and a third, and not on "),
         (machine.as_str(), &serde_json::json!({ "call": 1.0 }), "is missing"),
         (machine.as_str(), &serde_json::json!([]), "is missing"),
+        (machine.as_str(), &older, "'sparse.analysis' of the machine is missing"),
     ] {
         keep(machine, constants);
         let json = in_sandbox(&sandbox, "explain A.mtx --json", 0).json();

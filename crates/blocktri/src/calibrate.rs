@@ -1,7 +1,8 @@
 //! The constants of a machine, measured: some systems a kernel, whose times give its seconds a step, bytes and flops a second.
 //!
-//! Time beyond `call`, `entry` and `ordering` is step·steps + moved/bandwidth + flops/rate. The systems go from many steps of few flops
-//! to few steps of many; the constants are those of the least squares of relative errors, none of them negative. Each time is the
+//! Time beyond `call`, `entry` and `ordering` is step·steps + moved/bandwidth + flops/rate + analysis·analysed. The systems go from many
+//! steps of few flops to few steps of many, sparse ones from hardly any fill to much; the constants are those of the least squares of
+//! relative errors, none of them negative. Each time is the
 //! least of some runs, from one end of [`solve`](crate::solve()) to the other.
 //!
 //! Cost: some seconds, and 100 MB.
@@ -41,7 +42,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let long = band(200_000, 1, 1);
     let rest = bench.least(&long, &Direct::Thomas.into())? - machine.call - machine.entry * long.nnz() as f64;
     let rows = tridiagonal_work::<f64>(long.nrows()).steps;
-    machine.rates[Kernel::Tridiagonal as usize] = Rate { step: rest.max(1e-9) / rows, bandwidth: NONE, flops: NONE };
+    machine.rates[Kernel::Tridiagonal as usize] = Rate { step: rest.max(1e-9) / rows, ..FREE };
 
     let grid = grid(&[120, 120]);
     let ordering = Instant::now();
@@ -65,12 +66,16 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     machine.fit(Kernel::BlockCholesky, &bench.all(&blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
     let dense = [60, 250, 700].map(|n| pair(band(n, n, n), dense_work::<f64>(n), Direct::DenseLu));
     machine.fit(Kernel::Dense, &bench.all(&dense)?);
-    let grids = [grid, self::grid(&[20, 20, 20]), self::grid(&[28, 28, 28])];
+    let sides: [&[usize]; 6] = [&[5, 2000], &[40, 40], &[230, 230], &[14, 14, 14], &[20, 20, 20], &[28, 28, 28]];
+    let grids: Vec<_> = sides.into_iter().map(self::grid).chain([grid]).collect();
     let fills: Vec<(&Csr<f64>, Fill)> = grids.iter().filter_map(|a| Some((a, Fill::of(a)?))).collect();
     let systems = |method: Direct, work: fn(&Fill, &Csr<f64>) -> Work| -> Vec<_> {
         fills.iter().map(|(a, fill)| pair((*a).clone(), work(fill, a), method)).collect()
     };
-    machine.fit(Kernel::Sparse, &bench.all(&systems(Direct::SparseLu, Fill::lu_work))?);
+    let lu = bench.all(&systems(Direct::SparseLu, Fill::lu_work))?;
+    let (columns, supernodes): (Vec<_>, Vec<_>) = lu.into_iter().partition(|m| m.work.kernel == Kernel::SparseColumns);
+    machine.fit(Kernel::SparseColumns, &columns);
+    machine.fit(Kernel::Sparse, &supernodes);
     machine.fit(Kernel::SparseCholesky, &bench.all(&systems(Direct::SparseCholesky, Fill::half_work))?);
     let indefinite: Vec<_> = systems(Direct::SparseLdl, Fill::half_work).into_iter().map(with_signs).collect();
     machine.fit(Kernel::SparseLdl, &bench.all(&indefinite)?);
@@ -79,9 +84,11 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 31;
+const SYSTEMS: usize = 43;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
+/// What takes no time.
+const FREE: Rate = Rate { step: 1.0 / NONE, bandwidth: NONE, flops: NONE, analysis: 0.0 };
 /// Runs of a system, at most.
 const RUNS: usize = 5;
 /// What the runs of a system may take together.
@@ -138,7 +145,7 @@ impl Bench<'_> {
             let steps = iteration_work(a, products, method, report.iterations as f64).steps;
             least = least.min((report.times.setup + report.times.solve).as_secs_f64() / steps);
         }
-        Ok(Rate { step: least, bandwidth: NONE, flops: NONE })
+        Ok(Rate { step: least, ..FREE })
     }
 }
 
@@ -163,42 +170,43 @@ struct Measured {
 }
 
 impl Machine {
-    /// step·steps + moved/bandwidth + flops/rate = seconds, in the least squares of relative errors.
+    /// step·steps + moved/bandwidth + flops/rate + analysis·analysed = seconds, in the least squares of relative errors.
     fn fit(&mut self, kernel: Kernel, systems: &[Measured]) {
         // What an entry costs differs between methods; a tenth of the time is the method's in any case.
-        let rows: Vec<[f64; 3]> = systems
+        let rows: Vec<[f64; 4]> = systems
             .iter()
             .map(|m| {
-                let other = self.call + self.entry * m.nnz as f64 + self.ordering * m.work.ordered;
-                let own = (m.seconds - other).max(0.1 * m.seconds);
-                [m.work.steps, m.work.moved, m.work.flops].map(|count| count / own)
+                // All runs but the first find the order with the pattern.
+                let own = (m.seconds - self.call - self.entry * m.nnz as f64).max(0.1 * m.seconds);
+                [m.work.steps, m.work.moved, m.work.flops, m.work.analysed].map(|count| count / own)
             })
             .collect();
-        let [step, byte, flop] = nonnegative(&rows);
-        let rate = |seconds: f64| (1.0 / seconds).min(NONE);
-        self.rates[kernel as usize] = Rate { step: step.max(1.0 / NONE), bandwidth: rate(byte), flops: rate(flop) };
+        let [step, byte, flop, row] = nonnegative(&rows);
+        let (least, rate) = (|seconds: f64| seconds.max(1.0 / NONE), |seconds: f64| (1.0 / seconds).min(NONE));
+        self.rates[kernel as usize] =
+            Rate { step: least(step), bandwidth: rate(byte), flops: rate(flop), analysis: least(row) };
     }
 }
 
 /// c ≥ 0 with the least Σ(rᵢ·c − 1)²: of the normal equations of all choices of numbers that are not zero.
-fn nonnegative(rows: &[[f64; 3]]) -> [f64; 3] {
-    let error = |c: &[f64; 3]| -> f64 {
+fn nonnegative<const N: usize>(rows: &[[f64; N]]) -> [f64; N] {
+    let error = |c: &[f64; N]| -> f64 {
         rows.iter().map(|r| (r.iter().zip(c).map(|(r, c)| r * c).sum::<f64>() - 1.0).powi(2)).sum()
     };
-    let mut best = ([0.0; 3], f64::INFINITY);
-    for chosen in 1..8usize {
-        let places: Vec<usize> = (0..3).filter(|i| chosen >> i & 1 == 1).collect();
+    let mut best = ([0.0; N], f64::INFINITY);
+    for chosen in 1..1usize << N {
+        let places: Vec<usize> = (0..N).filter(|i| chosen >> i & 1 == 1).collect();
         // Columns of length one: counts differ by powers of ten.
         let norm = |i: usize| rows.iter().map(|r| r[i] * r[i]).sum::<f64>().sqrt();
         if places.iter().any(|&i| norm(i) == 0.0) {
             continue;
         }
         let m = places.len();
-        let column = |i: usize, r: &[f64; 3]| r[places[i]] / norm(places[i]);
+        let column = |i: usize, r: &[f64; N]| r[places[i]] / norm(places[i]);
         let gram = Mat::from_fn(m, m, |i, j| rows.iter().map(|r| column(i, r) * column(j, r)).sum::<f64>());
         let right = Mat::from_fn(m, 1, |i, _| rows.iter().map(|r| column(i, r)).sum::<f64>());
         let found = gram.full_piv_lu().solve(&right);
-        let mut c = [0.0f64; 3];
+        let mut c = [0.0f64; N];
         for (i, &place) in places.iter().enumerate() {
             c[place] = found[(i, 0)] / norm(place);
         }
@@ -286,15 +294,18 @@ mod tests {
 
     #[test]
     fn constants_are_those_that_times_were_made_of_and_never_negative() {
-        let (step, byte, flop) = (2e-7, 3e-11, 5e-11);
-        let counts = [[4e4, 5e6, 3e6], [2e4, 1e7, 1e8], [3e3, 1e7, 2e9], [2.5e3, 4e7, 2e10]];
-        let rows = counts.map(|c| {
-            let seconds = step * c[0] + byte * c[1] + flop * c[2];
-            c.map(|count| count / seconds)
-        });
-        for (found, expected) in nonnegative(&rows).iter().zip([step, byte, flop]) {
-            assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        fn check<const N: usize>(constants: [f64; N], counts: &[[f64; N]]) {
+            let seconds =
+                |c: &[f64; N]| -> f64 { c.iter().zip(&constants).map(|(count, constant)| count * constant).sum() };
+            let rows: Vec<_> = counts.iter().map(|c| c.map(|count| count / seconds(c))).collect();
+            for (found, expected) in nonnegative(&rows).iter().zip(constants) {
+                assert!((found / expected - 1.0).abs() < 1e-6 || *found == expected, "{found} {expected}");
+            }
         }
+        check([2e-7, 3e-11, 5e-11], &[[4e4, 5e6, 3e6], [2e4, 1e7, 1e8], [3e3, 1e7, 2e9], [2.5e3, 4e7, 2e10]]);
+        // Sparse factors: entries, no bytes of their own, flops, rows and entries of A.
+        let grids = [[5e4, 0.0, 5e5, 6e4], [1e4, 0.0, 2e5, 5e3], [3e5, 0.0, 2e7, 9e4], [4e6, 0.0, 3e9, 2e5]];
+        check([3e-8, 0.0, 4e-11, 2e-7], &grids);
         // Times that fall while the bytes grow: nothing is paid for bytes.
         let rows = [[1.0, 1.0, 0.0], [1.0, 4.0, 0.0]].map(|[s, b, f]| [s / 2.0, b / 2.0, f]);
         assert_eq!(nonnegative(&rows)[1..], [0.0, 0.0]);

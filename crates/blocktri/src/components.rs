@@ -77,6 +77,7 @@ impl Parts {
                 flops: sum(|c| c.work.flops),
                 moved: sum(|c| c.work.moved),
                 ordered: 2.0 * sum(|c| c.work.ordered),
+                analysed: sum(|c| c.work.analysed),
             },
             seconds: machine.entry * a.nnz() as f64 + weighed_again + sum(|c| c.seconds),
             bytes: a.bytes() as u64 + parts.iter().map(|c| c.bytes).sum::<u64>(),

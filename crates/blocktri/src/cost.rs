@@ -1,6 +1,6 @@
 //! Seconds and bytes that a method will take: counts of its work against constants of the machine.
 //!
-//! seconds = call + entry·nnz + step·steps + moved/bandwidth + flops/rate + ordering·ordered
+//! seconds = call + entry·nnz + step·steps + moved/bandwidth + flops/rate + ordering·ordered + analysis·analysed
 //!
 //! The counts come from the structure and, for sparse factors, from a symbolic phase. The constants stand for one call from end to
 //! end, certificate included; [`Machine::here`] has them for the instruction set at hand, `calibrate` measures them.
@@ -30,8 +30,10 @@ pub enum Kernel {
     Blocks,
     /// The same of one half of a Hermitian matrix.
     BlockCholesky,
-    /// Sparse elimination with row interchanges; a step is an entry of the factors.
+    /// Sparse elimination with row interchanges, by supernodes; a step is an entry of the factors.
     Sparse,
+    /// The same column by column, where there is little fill.
+    SparseColumns,
     /// Sparse elimination of one half of a Hermitian matrix; a step is an entry of the factor.
     SparseCholesky,
     /// Sparse elimination of one half of a Hermitian matrix that is not definite; a step is an entry of the factor.
@@ -55,6 +57,7 @@ impl Kernel {
             Self::Blocks => "blocks",
             Self::BlockCholesky => "block-cholesky",
             Self::Sparse => "sparse",
+            Self::SparseColumns => "sparse-columns",
             Self::SparseCholesky => "sparse-cholesky",
             Self::SparseLdl => "sparse-ldl",
             Self::Dense => "dense",
@@ -63,18 +66,24 @@ impl Kernel {
     }
 
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Tridiagonal,
         Self::Band,
         Self::BandCholesky,
         Self::Blocks,
         Self::BlockCholesky,
         Self::Sparse,
+        Self::SparseColumns,
         Self::SparseCholesky,
         Self::SparseLdl,
         Self::Dense,
         Self::Sweep,
     ];
+
+    /// Whether it has a symbolic phase.
+    fn is_sparse(self) -> bool {
+        matches!(self, Self::Sparse | Self::SparseColumns | Self::SparseCholesky | Self::SparseLdl)
+    }
 }
 
 /// What a kernel costs on a machine, in double precision on the threads that it uses.
@@ -86,6 +95,9 @@ pub struct Rate {
     pub bandwidth: f64,
     /// Flops a second.
     pub flops: f64,
+    /// Seconds a row or an entry of A for the symbolic phase of sparse factors beside their order: scaling, structure, memory. Of other
+    /// kernels it is not read.
+    pub analysis: f64,
 }
 
 /// Constants of a machine.
@@ -98,7 +110,7 @@ pub struct Machine {
     /// Seconds an entry of A that a symbolic phase orders.
     pub ordering: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
-    pub rates: [Rate; 10],
+    pub rates: [Rate; 11],
 }
 
 /// Counts of a method's work.
@@ -114,6 +126,8 @@ pub struct Work {
     pub moved: f64,
     /// Entries that a symbolic phase orders.
     pub ordered: f64,
+    /// Rows and entries of A that a symbolic phase reads.
+    pub analysed: f64,
 }
 
 impl Machine {
@@ -150,6 +164,9 @@ impl Machine {
             all.push((format!("{}.step", kernel.name()), rate.step));
             all.push((format!("{}.bandwidth", kernel.name()), rate.bandwidth));
             all.push((format!("{}.flops", kernel.name()), rate.flops));
+            if kernel.is_sparse() {
+                all.push((format!("{}.analysis", kernel.name()), rate.analysis));
+            }
         }
         all
     }
@@ -172,24 +189,27 @@ impl Machine {
         (machine.call, machine.entry, machine.ordering) = (of("call"), of("entry"), of("ordering"));
         for (kernel, rate) in Kernel::ALL.iter().zip(&mut machine.rates) {
             let own = |name: &str| of(&format!("{}.{name}", kernel.name()));
-            *rate = Rate { step: own("step"), bandwidth: own("bandwidth"), flops: own("flops") };
+            let analysis = if kernel.is_sparse() { own("analysis") } else { 0.0 };
+            *rate = Rate { step: own("step"), bandwidth: own("bandwidth"), flops: own("flops"), analysis };
         }
         Ok(machine)
     }
 
     /// Measured by `blocktri calibrate` on an AMD EPYC (Zen 4), one thread, with AVX-512 and, through `BLOCKTRI_ISA`, with AVX2; the
-    /// flops of sparse factors by a cube of 40³, larger than what is measured there. Without vectors flops are taken to go at a quarter
-    /// of the rate of AVX2.
+    /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Entries and analysis of sparse factors, and
+    /// those by columns, are of an Intel Xeon with AVX-512, from grids and cubes of 216 to 40,000 rows. Without vectors flops are taken to go
+    /// at a quarter of the rate of AVX2.
     fn of_instruction_set() -> Self {
         let isa = Isa::in_use();
         // [with AVX-512, with AVX2]
         let rate = |step: [f64; 2], bandwidth: [f64; 2], flops: [f64; 2]| match isa {
-            Isa::Avx512 => Rate { step: step[0], bandwidth: bandwidth[0], flops: flops[0] },
-            Isa::Avx2 => Rate { step: step[1], bandwidth: bandwidth[1], flops: flops[1] },
+            Isa::Avx512 => Rate { step: step[0], bandwidth: bandwidth[0], flops: flops[0], analysis: 0.0 },
+            Isa::Avx2 => Rate { step: step[1], bandwidth: bandwidth[1], flops: flops[1], analysis: 0.0 },
             Isa::Base128 | Isa::Portable => {
-                Rate { step: step[1], bandwidth: bandwidth[1] / 2.0, flops: flops[1] / 4.0 }
+                Rate { step: step[1], bandwidth: bandwidth[1] / 2.0, flops: flops[1] / 4.0, analysis: 0.0 }
             }
         };
+        let sparse = |analysis: f64, step: f64, flops| Rate { analysis, ..rate([step; 2], [1e15; 2], flops) };
         let none = [1e15; 2];
         Self {
             call: 2e-6,
@@ -201,9 +221,10 @@ impl Machine {
                 rate([6.3e-8, 1.1e-7], [1.3e9, 1.4e9], [6e9, 5.8e9]),
                 rate([7.3e-7, 4.3e-7], [1.9e9, 1.8e9], [7.7e10, 5.9e10]),
                 rate([3.9e-7, 3.6e-7], [8.8e8, 8.2e8], [8.5e10, 6.2e10]),
-                rate([3e-8; 2], none, [3.5e10, 3e10]),
-                rate([3.1e-8; 2], none, [2.5e10, 2e10]),
-                rate([4.2e-8; 2], none, [2.5e10, 2e10]),
+                sparse(2e-7, 2e-8, [3.5e10, 3e10]),
+                sparse(4e-8, 3.5e-8, [7.8e8; 2]),
+                sparse(5e-8, 3.1e-8, [2.5e10, 2e10]),
+                sparse(3.5e-7, 1.3e-8, [2.5e10, 2e10]),
                 rate([2.2e-7, 2.4e-7], [2.6e9, 2.7e9], [4.8e10, 4.6e10]),
                 rate([4.4e-10; 2], none, none),
             ],
@@ -217,12 +238,12 @@ impl Machine {
 
     /// Seconds of `work` on a matrix of `nnz` entries of scalar T.
     pub fn seconds<T: Scalar>(&self, nnz: usize, work: &Work) -> f64 {
-        let Rate { step, bandwidth, flops } = self.rate(work.kernel);
+        let Rate { step, bandwidth, flops, analysis } = self.rate(work.kernel);
         // The constants are those of doubles: numbers of half the size go twice as fast.
         let width = T::Real::EPSILON.to_f64();
         let halved = if width > 1e-10 { 0.5 } else { 1.0 };
         let elimination = step * work.steps + work.moved / bandwidth + halved * work.flops / flops;
-        self.call + self.entry * nnz as f64 + elimination + self.ordering * work.ordered
+        self.call + self.entry * nnz as f64 + elimination + self.ordering * work.ordered + analysis * work.analysed
     }
 }
 

@@ -17,7 +17,7 @@
 
 use std::cell::OnceCell;
 
-use bt_direct::{BlockLu, Cyclic};
+use bt_direct::{BlockLu, Cyclic, SymbolicLu};
 use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, minimum_degree, rcm};
 use bt_formats::{
@@ -265,11 +265,11 @@ impl<'a, T: Scalar> List<'a, T> {
 
     /// Seconds of a sparse factorization by nested dissection, its ordering included.
     fn estimate_of_sparse(&self) -> f64 {
-        let (w, nnz) = (middle_level(self.a) as f64, self.a.nnz() as f64);
+        let (w, n, nnz) = (middle_level(self.a) as f64, self.a.nrows() as f64, self.a.nnz() as f64);
         let (kernel, halves) = if self.is_definite() { (Kernel::SparseCholesky, 1.0) } else { (Kernel::Sparse, 2.0) };
         let entries = halves * (8.0 * w * w + nnz / 2.0);
         let flops = arithmetic::<T>() * halves * 20.0 * w * w * w;
-        self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz })
+        self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz, analysed: n + nnz })
     }
 
     fn seconds(&self, work: &Work) -> f64 {
@@ -309,10 +309,8 @@ impl<'a, T: Scalar> List<'a, T> {
         // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less.
         let half = ((nnz / n) - 1.0).max(0.0) / 2.0;
         let flops = arithmetic::<T>() * n * (2.0 * half * half + 6.0 * half);
-        let least = |kernel, steps| {
-            let ordered = nnz;
-            self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered })
-        };
+        let least =
+            |kernel, steps| self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, analysed: 0.0 });
         least(Kernel::Band, n).min(least(Kernel::Blocks, n / half.max(1.0)))
     }
 
@@ -321,7 +319,8 @@ impl<'a, T: Scalar> List<'a, T> {
         let nnz = self.a.nnz() as f64;
         let per_column = nnz / (2 * self.a.nrows()).max(1) as f64;
         let flops = arithmetic::<T>() * nnz * per_column;
-        self.seconds(&Work { kernel: Kernel::SparseCholesky, steps: nnz / 2.0, flops, moved: 0.0, ordered: nnz })
+        let (kernel, steps) = (Kernel::SparseCholesky, nnz / 2.0);
+        self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, analysed: 0.0 })
     }
 
     /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.
@@ -494,7 +493,7 @@ pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, products: f64, method: Krylo
     let visits = if method.is_symmetric() { 1.0 } else { 2.0 };
     // A product reads and writes what it meets in other rows: four visits.
     let steps = 5.0 * nnz + 4.0 * products + count * visits * (2.0 * nnz + 6.0 * n);
-    Work { kernel: Kernel::Sweep, steps, flops: 0.0, moved: 0.0, ordered: 0.0 }
+    work::<T>(Kernel::Sweep, steps, 0.0, 0.0)
 }
 
 /// Products of an elimination on the pattern of A: Σₖ (entries below aₖₖ)·(entries right of it), which one full row and column make n².
@@ -514,7 +513,7 @@ pub(crate) fn elimination_products<T: Scalar>(a: &Csr<T>) -> f64 {
 /// Work of `flops` real operations in all that writes `values` numbers once and reads them once, without a symbolic phase.
 fn work<T: Scalar>(kernel: Kernel, steps: f64, flops: f64, values: f64) -> Work {
     let moved = 2.0 * values * size_of::<T>() as f64;
-    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0 }
+    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0, analysed: 0.0 }
 }
 
 pub(crate) fn tridiagonal_work<T: Scalar>(n: usize) -> Work {
@@ -583,15 +582,20 @@ impl Fill {
     }
 
     pub fn lu_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
-        let entries = self.lu_entries();
-        let work = work::<T>(Kernel::Sparse, entries, self.lu_flops + 2.0 * entries, entries);
-        Work { ordered: a.nnz() as f64, ..work }
+        let by_columns = SymbolicLu::pays_by_columns(self.lu_flops, a.nnz());
+        let kernel = if by_columns { Kernel::SparseColumns } else { Kernel::Sparse };
+        self.work(a, kernel, self.lu_entries(), self.lu_flops + 2.0 * self.lu_entries())
     }
 
     pub fn half_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
         let entries = self.below + self.n;
-        let work = work::<T>(Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries, entries);
-        Work { ordered: a.nnz() as f64, ..work }
+        self.work(a, Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries)
+    }
+
+    /// Bytes of sparse factors go with their entries, which are the steps.
+    fn work<T: Scalar>(&self, a: &Csr<T>, kernel: Kernel, entries: f64, flops: f64) -> Work {
+        let nnz = a.nnz() as f64;
+        Work { ordered: nnz, analysed: self.n + nnz, ..work::<T>(kernel, entries, flops, 0.0) }
     }
 
     /// L, and what its supernodes are assembled from.

@@ -99,7 +99,7 @@ fn structure_decides_the_method() {
     let solution = solution.unwrap();
     assert!(solution.report.certificate.backward_error < 1e-15);
     assert!(matches!(solution.report.notes[0], Note::AutoChose { .. }), "{:?}", solution.report.notes);
-    assert_eq!(method_of(&poisson(60)), "sparse-cholesky");
+    assert_eq!(method_of(&poisson(100)), "sparse-cholesky");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use blocktri::faer::Mat;
 use blocktri::{
-    Accuracy, Coo, Csr, Error, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, explain, solve,
+    Accuracy, Coo, Csr, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, Work, explain,
+    solve,
 };
 use bt_formats::{Matrix, Op, Par, one, zero};
 
@@ -111,7 +112,7 @@ fn simple_structures_are_seen() {
 fn saddle_points_are_factored_with_pivots_of_order_two() {
     // [ H Gᵀ ]  H tridiagonal, G with three entries a row far apart.
     // [ G 0  ]
-    let (n, q) = (900, 300);
+    let (n, q) = (1500, 500);
     let mut entries = Vec::new();
     for i in 0..n {
         entries.push((i, i, 2.5));
@@ -121,7 +122,7 @@ fn saddle_points_are_factored_with_pivots_of_order_two() {
     }
     for k in 0..q {
         for (m, v) in [1.0, -2.0, 1.0].into_iter().enumerate() {
-            let place = (k * 3 + m * 317) % n;
+            let place = (k * 3 + m * 317 * (1 + k % 5)) % n;
             entries.extend([(n + k, place, v), (place, n + k, v)]);
         }
     }
@@ -161,6 +162,22 @@ fn the_choice_is_a_function_of_the_matrix() {
 }
 
 #[test]
+fn sparse_factors_are_counted_with_their_analysis() {
+    for side in [12, 24] {
+        let a = cube(side, 0.3);
+        let candidates = explain(&a, &SolveOptions::default()).unwrap();
+        let c = candidates.iter().find(|c| c.method.name() == "sparse-lu").unwrap();
+        // By columns up to 10⁸ operations, by supernodes beyond.
+        let kernel = if side == 12 { Kernel::SparseColumns } else { Kernel::Sparse };
+        assert_eq!((c.work.kernel, c.work.analysed), (kernel, (a.row_ptr().len() - 1 + a.values().len()) as f64));
+        let without = Work { analysed: 0.0, ..c.work };
+        let [own, less] = [c.work, without].map(|work| Machine::here().seconds::<f64>(a.values().len(), &work));
+        let analysis = Machine::here().rate(kernel).analysis * c.work.analysed;
+        assert!(own == c.seconds && analysis > 0.0 && (own - less - analysis).abs() < 1e-12, "{own:e} {less:e}");
+    }
+}
+
+#[test]
 fn constants_out_of_range_are_refused() {
     let constants = Machine::here().constants();
     assert_eq!(Machine::with_constants(&constants).unwrap(), *Machine::here());
@@ -172,6 +189,9 @@ fn constants_out_of_range_are_refused() {
     wrong[0].1 = -1.0;
     assert!(message(&wrong).contains("'call' of the machine is -1"), "{}", message(&wrong));
     assert!(message(&constants[1..]).contains("'call' of the machine is missing"));
+    // A file of before sparse factors had a constant for their analysis.
+    let older: Vec<_> = constants.iter().filter(|(name, _)| name != "sparse-ldl.analysis").cloned().collect();
+    assert!(message(&older).contains("'sparse-ldl.analysis' of the machine is missing"), "{}", message(&older));
     wrong[0] = ("speed".into(), 1.0);
     wrong.push(constants[0].clone());
     assert!(message(&wrong).contains("'speed' is not a constant"));

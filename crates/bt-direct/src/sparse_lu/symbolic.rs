@@ -41,6 +41,11 @@ impl SymbolicLu {
         Ok(Self { cholesky: SymbolicCholesky::new(a)?.by_supernodes(), nnz: a.nnz() })
     }
 
+    /// Whether [`SparseLu`](crate::SparseLu) eliminates by columns, not by supernodes, where so many flops are counted for a matrix of `nnz` entries.
+    pub fn pays_by_columns(flops: f64, nnz: usize) -> bool {
+        by_columns_pays(flops, nnz)
+    }
+
     /// Entries of L and U, the diagonal once.
     pub fn fill(&self) -> u64 {
         2 * self.cholesky.fill() - self.cholesky.n() as u64

@@ -81,7 +81,7 @@ impl Kernel {
     ];
 
     /// Whether it has a symbolic phase.
-    fn is_sparse(self) -> bool {
+    pub(crate) fn is_sparse(self) -> bool {
         matches!(self, Self::Sparse | Self::SparseColumns | Self::SparseCholesky | Self::SparseLdl)
     }
 }
@@ -196,9 +196,9 @@ impl Machine {
     }
 
     /// Measured by `blocktri calibrate` on an AMD EPYC (Zen 4), one thread, with AVX-512 and, through `BLOCKTRI_ISA`, with AVX2; the
-    /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Entries and analysis of sparse factors, and
-    /// those by columns, are of an Intel Xeon with AVX-512, from grids and cubes of 216 to 40,000 rows. Without vectors flops are taken to go
-    /// at a quarter of the rate of AVX2.
+    /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Steps and analysis of sparse factors, and
+    /// flops by columns, were measured in the same way on an Intel Xeon with AVX-512. Without vectors flops are taken to go at a quarter of the
+    /// rate of AVX2.
     fn of_instruction_set() -> Self {
         let isa = Isa::in_use();
         // [with AVX-512, with AVX2]
@@ -221,10 +221,10 @@ impl Machine {
                 rate([6.3e-8, 1.1e-7], [1.3e9, 1.4e9], [6e9, 5.8e9]),
                 rate([7.3e-7, 4.3e-7], [1.9e9, 1.8e9], [7.7e10, 5.9e10]),
                 rate([3.9e-7, 3.6e-7], [8.8e8, 8.2e8], [8.5e10, 6.2e10]),
-                sparse(2e-7, 2e-8, [3.5e10, 3e10]),
-                sparse(4e-8, 3.5e-8, [7.8e8; 2]),
-                sparse(5e-8, 3.1e-8, [2.5e10, 2e10]),
-                sparse(3.5e-7, 1.3e-8, [2.5e10, 2e10]),
+                sparse(2.7e-7, 3.9e-9, [3.5e10, 3e10]),
+                sparse(2.1e-9, 3.9e-8, [1.1e9; 2]),
+                sparse(8.5e-8, 2.9e-8, [2.5e10, 2e10]),
+                sparse(2e-7, 2.5e-8, [2.5e10, 2e10]),
                 rate([2.2e-7, 2.4e-7], [2.6e9, 2.7e9], [4.8e10, 4.6e10]),
                 rate([4.4e-10; 2], none, none),
             ],

@@ -19,7 +19,7 @@
 //! double. A·M⁻¹·V = V·H̄ then holds to the roundings of V, so that a cycle gains a factor of 10⁷ at most, and what it claims beyond that
 //! is left to the next one, which begins with the true residual.
 //! Storage: (m + 4)·n scalars, FGMRES (2m + 4)·n, of which (m + 1)·n may be in single precision; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one
-//! product, one application of M, 6(j + 1)·n flops and V read twice (8(j + 1)·n and three times where orthogonalised again),
+//! product, one application of M, 4(j + 1)·n flops and V read twice (8(j + 1)·n and up to four times where orthogonalised again),
 //! two copies, FGMRES three.
 
 use bt_formats::{

@@ -10,10 +10,11 @@
 //! CG          1 product   3 sums of 1 number (2 without M)
 //! FCG         1 product   4 sums of 1 number
 //! BiCGSTAB    2 products  3 sums of 2 numbers and 1 of 1
-//! (F)GMRES    1 product   step j: 2 sums of j + 2 numbers, or these and one of 1
+//! (F)GMRES    1 product   step j: sums of j + 2 numbers and of 1; where made orthogonal again, of j + 2 numbers and of 1 once more
 //! ```
 //!
-//! each with one number more, by which ranks agree to stop: a monitor that breaks on one rank, or the time limit on rank 0, ends all of them after
+//! (after a step that was made orthogonal again the sum of 1 has j + 2 numbers and serves as the third), each with one number more, by which
+//! ranks agree to stop: a monitor that breaks on one rank, or the time limit on rank 0, ends all of them after
 //! the same iteration, the one after. Flops: those of [`bt_iter`], of the own rows.
 //!
 //! A communicator that fails ends the iteration: its sums are NaN from there on, and its error is returned.

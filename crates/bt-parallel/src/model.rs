@@ -188,8 +188,8 @@ impl Counts {
             Method::BiCgStab => (2, 24, 4, 7 + 4),
             Method::Gmres { restart } | Method::Fgmres { restart } => {
                 let m = restart.max(1) as u64;
-                // Step j: 6(j + 1) flops a row, 2 sums of j + 3 numbers; the mean of j is (m − 1)/2.
-                (1, 3 * (m + 1), 2, m + 5)
+                // Step j: 4(j + 1) flops a row, sums of j + 3 and of 2 numbers; the mean of j is (m − 1)/2.
+                (1, 2 * (m + 1), 2, m.div_ceil(2) + 4)
             }
         };
         let of_rank = |rank: usize| {

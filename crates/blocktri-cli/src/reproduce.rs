@@ -173,7 +173,12 @@ fn take_ranks(path: &Path, scale: &str, all: &[Experiment], results: &mut Result
     let text = fs::read_to_string(path).map_err(|e| Failure::io(path, &e))?;
     let file: Value = serde_json::from_str(&text).map_err(|e| Failure::io(path, &e))?;
     let program = format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION"));
-    for (what, expected) in [("program", program.as_str()), ("scale", scale)] {
+    if file["schema"] != 1 {
+        return Err(Failure::io(path, &format!("its schema is {}, not 1", file["schema"])));
+    }
+    // Seconds of another machine are not compared with those of this one.
+    let processor = processor();
+    for (what, expected) in [("program", program.as_str()), ("scale", scale), ("processor", processor.as_str())] {
         let found = &file["setting"][what];
         if found != expected {
             return Err(Failure::io(path, &format!("its {what} is {found}, not \"{expected}\"")));

@@ -16,6 +16,13 @@ fn results(sandbox: &Sandbox, folder: &str) -> Value {
     serde_json::from_str(&sandbox.read(&format!("{folder}/results.json"))).expect("whole JSON")
 }
 
+/// The model of the processor, as the commands tell it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
+}
+
 /// Results over processes are taken in place of those over threads, and the report says which they are; other versions and scales are refused.
 #[test]
 fn results_over_processes_are_taken_in() {
@@ -28,7 +35,7 @@ fn results_over_processes_are_taken_in() {
             "transport": "mpi", "ranks": 4, "cores": 2, "messages": 170, "bytes": 1700, "collectives": 34, "cut": 8,
             "communication": 0.125, "steps": steps, "solve": solve,
         });
-        let setting = serde_json::json!({"program": program, "scale": scale});
+        let setting = serde_json::json!({"program": program, "scale": scale, "processor": processor()});
         serde_json::json!({"schema": 1, "setting": setting, "experiments": {id: facts, "parms/unknown": {}}})
             .to_string()
     };

@@ -8,9 +8,10 @@
 //! weighed twice, to choose and to factor.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bt_direct::{Components, FactorError, Factorization};
-use bt_formats::{Csr, Matrix, Monitor, Note, Partition, Permutation, Scalar, detect};
+use bt_formats::{Csr, Matrix, Monitor, Note, Partition, Permutation, Scalar, detect, memory};
 use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 
 use crate::auto::automatic;
@@ -19,7 +20,7 @@ use crate::direct::{Direct, Made};
 use crate::error::Error;
 use crate::method::Precision;
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, plan};
+use crate::plan::{Candidate, Depth, Plan, plan};
 
 /// Rows up to which components are taken together.
 const FEW: usize = 32;
@@ -105,8 +106,10 @@ fn counted(names: impl Iterator<Item = &'static str>) -> String {
 pub(crate) fn factor<T: Scalar>(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
     let Parts { order, partition, components } = Parts::of(a)?;
     let options = SolveOptions::default();
+    let unseen = AtomicU64::new(0);
     let best = |part: &Csr<T>, monitor: &mut dyn Monitor| {
         let made = plan(part, Reorder::Auto, &Blocks::Detect, Depth::All)
+            .and_then(|plan| ask_with_others(&plan, &unseen).map(|()| plan))
             .and_then(|plan| automatic(part, Precision::Working, &options, plan, None, &mut Vec::new(), monitor));
         Ok(made.map_err(of_part)?.factors.into_inner())
     };
@@ -114,6 +117,20 @@ pub(crate) fn factor<T: Scalar>(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result
     let methods = counted(made.parts().map(Factorization::method));
     let note = Note::Components { components, parts: made.parts().len(), methods };
     Ok(Made::new(made, a.bytes()).noted([note]))
+}
+
+/// Bytes of small parts at which memory is asked for them together: for each alone nobody looks.
+const MANY: u64 = 64 << 20;
+
+/// Asks for the memory of the factors that are made first, with those of parts that were not asked for yet.
+fn ask_with_others(plan: &Plan, unseen: &AtomicU64) -> Result<(), Error> {
+    let own = plan.candidates.iter().find(|c| c.direct().is_some()).map_or(0, |c| c.bytes);
+    let together = unseen.fetch_add(own, Ordering::Relaxed) + own;
+    if together >= MANY {
+        unseen.store(0, Ordering::Relaxed);
+        memory::ask(together, "the factors of components")?;
+    }
+    Ok(())
 }
 
 /// As a factorization tells it.

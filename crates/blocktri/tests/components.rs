@@ -133,13 +133,6 @@ fn factors_keep_the_contract_in_every_scalar() {
 }
 
 #[test]
-fn signs_of_eigenvalues_are_those_of_the_parts() {
-    let (a, _) = strewn(&[chain::<f64>(40, 3.0, -1.0), chain(50, -3.0, 1.0)]);
-    let found = Solver::new(&a, &by_name(), &mut ()).unwrap().inertia().unwrap();
-    assert_eq!((found.positive, found.negative, found.zero), (40, 50, 0));
-}
-
-#[test]
 fn a_singular_part_is_named_in_the_matrix_given() {
     // The second part sums to zero by rows; its columns are known.
     let singular = csr(40, |i, j| match i.abs_diff(j) {

@@ -8,6 +8,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bt_formats::detect::components;
 use bt_formats::{Csr, Error, LinearOperator, Monitor, Op, Partition, Permutation, Progress, RealScalar, Scalar, zero};
@@ -87,7 +88,7 @@ impl<T: Scalar> Components<T> {
     }
 
     /// Like [`Components::of_parts`], observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
-    /// stops ends all.
+    /// stops ends all. It is asked until the last part is done.
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
@@ -100,7 +101,7 @@ impl<T: Scalar> Components<T> {
     ) -> Result<Self> {
         a.check_square()?;
         check_size("rows of all parts", a.nrows(), partition.n())?;
-        let stopped = AtomicBool::new(false);
+        let (stopped, finished) = (AtomicBool::new(false), AtomicBool::new(false));
         let make = |k: usize, monitor: &mut dyn Monitor| {
             let own = Self::part(a, &order, &partition, k)?;
             factor(&own, monitor).map_err(|e| in_whole(e, &order.order()[partition.range(k)]))
@@ -115,9 +116,20 @@ impl<T: Scalar> Components<T> {
                     if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
                 made = all.into_par_iter().map(|k| (Some(k) != largest).then(|| make(k, &mut &go_on))).collect();
+                finished.store(true, Ordering::Release);
             });
             first = largest.map(|k| make(k, monitor));
             stopped.store(matches!(first, Some(Err(FactorError::Stopped))), Ordering::Relaxed);
+            // The others may take longer.
+            while !finished.load(Ordering::Acquire) {
+                if monitor.observe(Progress::Step { phase: "factor", done: 1, total: partition.n_blocks() }).is_break()
+                {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
         });
         let done = partition.n_blocks();
         let stop = monitor.observe(Progress::Step { phase: "factor", done, total: done }).is_break();
@@ -267,7 +279,7 @@ impl<T: Scalar> Components<T> {
 fn in_whole(e: FactorError, rows: &[u32]) -> FactorError {
     match e {
         FactorError::Singular(place) => {
-            FactorError::Singular(Singularity { column: rows[place.column] as usize, ..place })
+            FactorError::Singular(Singularity { column: rows[place.column] as usize, block: None, ..place })
         }
         FactorError::Breakdown { method, place, reason } => {
             let row = |i: usize| rows.get(i).map(|&row| row as usize);
@@ -276,6 +288,9 @@ fn in_whole(e: FactorError, rows: &[u32]) -> FactorError {
             let given = place.map(|place| format!("; {} {} of the matrix given", place.name(), place.index()));
             let reason = format!("in a part of {} rows, {reason}{}", rows.len(), given.unwrap_or_default());
             FactorError::Breakdown { method, place, reason }
+        }
+        FactorError::Failed { method, reason } => {
+            FactorError::Failed { method, reason: format!("in a part of {} rows, {reason}", rows.len()) }
         }
         other => other,
     }

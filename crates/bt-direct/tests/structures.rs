@@ -222,3 +222,26 @@ fn a_monitor_that_stops_one_part_stops_all() {
     let outcome = Components::with_monitor(&a, order, partition, sparse, &mut monitor);
     assert!(matches!(outcome, Err(FactorError::Stopped)) && told > 0);
 }
+
+#[test]
+fn the_monitor_is_asked_while_smaller_parts_take_longer() {
+    // A pair, and one row by itself, which is not done before it is stopped.
+    let a = csr::<f64>(3, |i, j| f64::from(u8::from(i == j || i + j == 1)) + f64::from(u8::from(i == j)));
+    let (order, partition) = components(&a).unwrap();
+    let begun = std::time::Instant::now();
+    let slow = |part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
+        while part.nrows() == 1 && begun.elapsed().as_secs() < 20 {
+            if monitor.observe(Progress::Step { phase: "factor", done: 0, total: 1 }).is_break() {
+                return Err(FactorError::Stopped);
+            }
+        }
+        Ok(Box::new(SparseLu::new(part)?))
+    };
+    let mut told = 0;
+    let mut monitor = |_: Progress| {
+        told += 1;
+        if told < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let outcome = Components::with_monitor(&a, order, partition, slow, &mut monitor);
+    assert!(matches!(outcome, Err(FactorError::Stopped)) && begun.elapsed().as_secs() < 20);
+}

@@ -17,8 +17,8 @@
 //! V may be kept in single precision: its numbers are widened as they are read, and w stays in double.
 //!
 //! Sums are taken strip by strip in pieces of rows that depend on n alone, then over the pieces: the same bits for any number
-//! of threads. Storage: p(m + 1) scalars for p ≤ 64 pieces and m vectors, 2m + 1 more. Cost for k vectors: 4kn or 8kn flops, V read twice, or
-//! three or four times.
+//! of threads. Storage: p(m + 1) scalars for p ≤ 64 pieces and m vectors, 2m + 1 more. Cost for k vectors: 4kn flops (6kn where g
+//! was computed for nothing) or 8kn, V read twice, or three or four times.
 
 use std::array::from_fn;
 

@@ -63,7 +63,7 @@ pub use lockstep::Lockstep;
 pub use mixed_precision::MixedPrecision;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};
 pub use quasi::QuasiBlockTridiagonal;
-pub use schwarz::{Factored, Overlap, Schwarz, unit_of_rows};
+pub use schwarz::{Factored, Overlap, Schwarz, scale_of_rows};
 pub use ssor::ssor;
 pub use ssor_ai::{Series, SsorAi, Triangles};
 pub use ssor_ai_masked::SsorAiMasked;

@@ -8,8 +8,8 @@
 //! restricted   M⁻¹ = Σ R̃ᵢᵀ·Mᵢ⁻¹·Rᵢ       R̃ᵢ keeps the rows of the part itself: fewer iterations, for general methods
 //! ```
 //!
-//! Each Aᵢ is given to its solver in units of a power of two near the largest entry of the rows of Ωᵢ, so that the unit of A
-//! decides nothing where a row of Aᵢ is empty.
+//! Each Aᵢ is given to its solver in units of a power of two near the largest entry of the rows of Ωᵢ, as far as no other leaves the
+//! range, so that the unit of A decides nothing where a row of Aᵢ is empty.
 //!
 //! δ = 0 is block Jacobi. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis,
 //! SIAM J. Sci. Comput. 21 (1999) 792–797, doi:10.1137/S106482759732678X.
@@ -18,7 +18,7 @@
 //! order, so that the bits do not depend on threads.
 
 use bt_direct::{FactorError, Factorization, Place, Result, Singularity, SparseLu};
-use bt_formats::{Csr, Error, LinearOperator, Partition, RealScalar, Scalar, max_abs, one, zero};
+use bt_formats::{Csr, Error, LinearOperator, Partition, RealScalar, Scalar, max_abs, zero};
 use rayon::prelude::*;
 
 use crate::incomplete_lu::check_refactor;
@@ -101,7 +101,7 @@ impl<T: Scalar, P: Preconditioner<T>> Schwarz<T, P> {
                 let rows = grown(a, &transpose, parts.range(i), layers, &mut place);
                 let own = rows.partition_point(|&r| (r as usize) < parts.range(i).start);
                 let own = own..own + parts.size(i);
-                let scale = one::<T>() / unit(a, &rows);
+                let scale = scale(a, &rows);
                 let local = submatrix(a, &rows, scale, &mut place)?;
                 let solver = solver(&local).map_err(|e| in_subdomain(e, i, &rows))?;
                 if solver.kind() == PreconditionerKind::Variable || solver.n() != rows.len() {
@@ -132,7 +132,7 @@ impl<T: Scalar, P: Refactor<T>> Refactor<T> for Schwarz<T, P> {
         check_refactor(self.n, a)?;
         let mut place = vec![u32::MAX; self.n];
         for (i, s) in self.subdomains.iter_mut().enumerate() {
-            s.scale = one::<T>() / unit(a, &s.rows);
+            s.scale = scale(a, &s.rows);
             let local = submatrix(a, &s.rows, s.scale, &mut place)?;
             s.solver.refactor(&local).map_err(|e| in_subdomain(e, i, &s.rows))?;
         }
@@ -201,21 +201,32 @@ fn mark(rows: &[u32], place: &mut [u32], value: u32) {
 }
 
 /// Of these rows of A, entries outside the subdomain included.
-fn unit<T: Scalar>(a: &Csr<T>, rows: &[u32]) -> T {
-    unit_of_rows(rows.iter().map(|&i| a.row(i as usize).1))
+fn scale<T: Scalar>(a: &Csr<T>, rows: &[u32]) -> T {
+    scale_of_rows(rows.iter().map(|&i| a.row(i as usize).1))
 }
 
-/// A power of two near the largest entry of the rows of a subdomain, the unit that its matrix is given to its solver in; 1 where there is none.
+/// 1 over the unit that the matrix of a subdomain is given to its solver in, by the rows of the subdomain: a power of two that brings the largest
+/// entry near 1, as far as the least stays a normal number; 1 where there is none.
 ///
 /// ```
-/// assert_eq!(bt_iter::unit_of_rows([&[3.0, -5.0][..], &[]].into_iter()), 4.0);
+/// assert_eq!(bt_iter::scale_of_rows([&[3.0, -5.0][..], &[]].into_iter()), 0.25);
+/// // Nothing is rounded to zero.
+/// assert!(1e-200 * bt_iter::scale_of_rows([&[1e200, 1e-200][..]].into_iter()) > 0.0);
 /// ```
-pub fn unit_of_rows<'v, T: Scalar>(rows: impl Iterator<Item = &'v [T]>) -> T {
-    let exponent = rows.map(max_abs).fold(0.0, f64::max).log2().floor();
-    // The range has more small numbers than large ones: 1 / unit is a number too.
-    let range = T::Real::MAX.to_f64().log2().floor() - 1.0;
-    let exponent = if exponent.is_finite() { exponent.clamp(-range, range) } else { 0.0 };
-    T::from_parts(exponent.exp2(), 0.0)
+pub fn scale_of_rows<'v, T: Scalar>(rows: impl Iterator<Item = &'v [T]>) -> T {
+    let (mut largest, mut least) = (0.0f64, f64::INFINITY);
+    for row in rows {
+        largest = largest.max(max_abs(row));
+        for part in row.iter().flat_map(|v| [v.re(), v.im()]).map(|part| part.to_f64().abs()) {
+            least = if part > 0.0 { least.min(part) } else { least };
+        }
+    }
+    let exponent = |size: f64| size.log2().floor();
+    // The range has more small numbers than large ones: the scale is a number too.
+    let range = exponent(T::Real::MAX.to_f64()) - 1.0;
+    let unit = exponent(largest).min(exponent(least) + range);
+    let unit = if unit.is_finite() { unit.clamp(-range, range) } else { 0.0 };
+    T::from_parts((-unit).exp2(), 0.0)
 }
 
 /// scale·A(rows, rows). `place` is all MAX before and after.

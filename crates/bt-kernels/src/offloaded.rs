@@ -22,7 +22,7 @@ use crate::rbt::DeviceRbt;
 
 /// M on a device, applied to vectors of the host.
 ///
-/// A device that is lost in an application leaves NaN in z; [`Device::synchronize`] tells why.
+/// An application that the device does not do leaves NaN in z; where the device was lost, [`Device::synchronize`] tells why.
 ///
 /// ```
 /// use bt_formats::Csr;

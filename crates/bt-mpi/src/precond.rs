@@ -53,7 +53,7 @@ fn solver<T: Offload>(
 ) -> bt_direct::Result<Box<dyn Preconditioner<T>>> {
     match (gpu, named(args), blocks) {
         (Some(gpu), ..) if part.nrows() > 0 => T::solver(gpu, part, args, blocks),
-        (_, None, Some(blocks)) => {
+        (_, None, Some(blocks)) if part.nrows() > 0 => {
             let quasi = QuasiBlockTridiagonal::new(part, blocks.clone(), HybridLayout::default())?;
             Ok(Box::new(BlockPreconditioner::new(quasi.into_blocks(), BlockForm::Jacobi)?))
         }

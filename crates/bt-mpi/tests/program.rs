@@ -179,6 +179,9 @@ fn local_solvers_by_blocks() {
     let a = write(&folder, "a.mtx", &grid(6, 0.3));
     let by_blocks = ["--method", "gmres", "--local", "blocks", "--blocks", "36", "--rtol", "1e-10"];
     let found = RANKS.map(|ranks| json(ranks, 0, &[&[a.as_str()], &by_blocks[..]].concat()));
+    // Two blocks for six ranks.
+    let few = json(6, 0, &[&a, "--method", "gmres", "--local", "blocks", "--blocks", "108", "--rtol", "1e-10"]);
+    assert!(few["forward_error"].as_f64().unwrap() <= 1e-8, "{few}");
     for other in &found {
         assert_eq!((&other["local"], &other["blocks"]["count"]), (&"blocks".into(), &6.into()), "{other}");
         assert_eq!(other["iterations"], found[0]["iterations"], "{other}");

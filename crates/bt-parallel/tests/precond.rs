@@ -126,6 +126,29 @@ fn the_unit_of_the_system_decides_nothing() {
     }
 }
 
+/// Entries far apart, real and complex: none of them is rounded to nothing by the unit of the part.
+#[test]
+fn entries_at_both_ends_of_the_range_are_kept() {
+    fn solved<T: Number>(diagonal: [f64; 2], of: impl Fn(f64) -> T + Sync, tolerance: f64) {
+        let a = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], diagonal.map(&of).to_vec()).unwrap();
+        for layers in [0, 1] {
+            let z = succeed(1, |comm| {
+                let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(2, 1))?;
+                let mut m = Schwarz::new(&d, layers, Overlap::Added, |local| LocalSolver::SparseLu.of(local))?;
+                let mut z = d.own_entries(&[of(0.0), of(0.0)]);
+                m.apply(&d.own_entries(a.values()), &mut z)?;
+                Ok(z)
+            });
+            let one = T::from_parts(1.0, 0.0);
+            assert!(z[0].iter().all(|&z| bt_formats::max_abs(&[z - one]) <= tolerance), "{diagonal:?}: {z:?}");
+        }
+    }
+    for diagonal in [[1e200, 1e-200], [1e160, 1e160], [1e-170, 1e-170], [1e300, 1e300]] {
+        solved::<f64>(diagonal, |v| v, 1e-15);
+        solved::<c64>(diagonal, |v| c64::new(v, 0.0), 1e-15);
+    }
+}
+
 #[test]
 fn overlap_and_better_local_solvers_save_iterations() {
     let a = wind::<f64>(12);

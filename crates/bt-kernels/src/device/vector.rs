@@ -172,7 +172,8 @@ impl<T: DeviceCopy> DeviceVec<T> {
         source.make_current()?;
         let at = |vector: &Self, k: usize| vector.address() + (k * size_of::<T>()) as u64;
         let (stream, bytes) = (source.0.stream.as_inner(), len * size_of::<T>());
-        // SAFETY: both ranges lie in their vectors, which live as long as their devices.
+        // SAFETY: both ranges lie in their vectors. The driver frees memory in the order of the context's work, and both vectors stay with
+        // the solver that waits for the source's stream.
         let code = unsafe {
             cust::sys::cuMemcpyPeerAsync(
                 at(self, first),

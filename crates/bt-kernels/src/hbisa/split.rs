@@ -4,9 +4,9 @@
 //! exchanged: between devices by copies from one memory to the other, behind which the reader's stream waits. Norms of all parts come
 //! together on the host, which judges after every sweep; one launch for many sweeps is not possible.
 //!
-//! An iterate of devices has the bits that it has on one of them, however the blocks are dealt out: no sum crosses a block. So have norms,
-//! whose sums are added up in the order of blocks, while no device has over 1024 blocks of a colour. Blocks of the processor differ by
-//! rounding.
+//! An iterate of devices has the bits that it has on one of them, however the blocks are dealt out: no sum crosses a block. Norms, whose
+//! sums are added up in the order of blocks, have the same bits however blocks are dealt out while no device has over 1024 blocks of a
+//! colour; those of [`DeviceHbisa`](crate::DeviceHbisa) differ by rounding, and so do blocks of the processor.
 //!
 //! Storage of a device: its blocks and their vectors as on one device, and 5 values for each row of the two blocks beside them. Traffic
 //! of a sweep: the two blocks at each cut, and 96 bytes for each thread block, whose sums are read.

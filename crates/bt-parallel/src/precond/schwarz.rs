@@ -13,8 +13,8 @@
 //! another one back. Making it takes, for each layer, the questions of [`Rows::owners`](crate::Rows::owners) and the rows taken in. Flops:
 //! those of the local solver.
 
-use bt_formats::{Csr, one, zero};
-use bt_iter::{Overlap, Preconditioner, PreconditionerKind, unit_of_rows};
+use bt_formats::{Csr, zero};
+use bt_iter::{Overlap, Preconditioner, PreconditionerKind, scale_of_rows};
 
 use super::{DistributedPreconditioner, check_lengths};
 use crate::comm::{Comm, Number};
@@ -157,7 +157,7 @@ struct Subdomain<T: Number> {
 fn own<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Subdomain<T>> {
     let (a0, rows) = (a.local(), a.rows().own());
     let all = (0..rows.len()).map(|i| a0.row(i).1).chain((0..a.boundary.len()).map(|k| a.external.row(k).1));
-    let scale = one::<T>() / unit_of_rows(all);
+    let scale = scale_of_rows(all);
     let values = a0.values().iter().map(|&v| v * scale).collect();
     let local = Csr::new(rows.len(), rows.len(), a0.row_ptr().to_vec(), a0.col_idx().to_vec(), values);
     Ok(Subdomain {
@@ -192,7 +192,7 @@ fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Res
     // By place: own rows, then the halo.
     let mut by_number: Vec<(u32, u32)> = own.iter().chain(halo.rows()).copied().zip(0u32..).collect();
     by_number.sort_unstable();
-    let scale = one::<T>() / unit_of_rows(rows.iter().map(|(_, row)| &row.values[..]));
+    let scale = scale_of_rows(rows.iter().map(|(_, row)| &row.values[..]));
     let local = local_matrix(&rows, &by_number, scale);
     Ok(Subdomain { halo, by_number, local, scale })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blocktri::{
-    Blocks, Condition, DeviceChoice, Fallback, Gpus, Local, Method, Precision, Precond, Refinement, Reorder, Setting,
+    Blocks, Condition, DeviceChoice, Fallback, Local, Method, Precision, Precond, Refinement, Reorder, Setting,
     SolveOptions, StopCriterion, StopRule,
 };
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -170,20 +170,8 @@ fn unread(name: &str, method: &Method) -> PyErr {
 }
 
 fn device(name: Option<&str>) -> PyResult<DeviceChoice> {
-    match name {
-        None | Some("cpu") => Ok(DeviceChoice::Cpu),
-        Some("auto") => Ok(DeviceChoice::Auto),
-        Some("gpu") => Ok(DeviceChoice::Gpu(0)),
-        Some(name) => {
-            let numbers = name.strip_prefix("gpu:").map(|list| list.split(',').map(str::parse).collect());
-            let place = match numbers {
-                Some(Ok::<Vec<u32>, _>(numbers)) if numbers.len() == 1 => Some(DeviceChoice::Gpu(numbers[0])),
-                Some(Ok(numbers)) => Gpus::of(&numbers).map(DeviceChoice::Gpus),
-                _ => None,
-            };
-            place.ok_or_else(|| wrong("device", "'cpu', 'gpu', 'gpu:N', 'gpu:N,M' or 'auto'"))
-        }
-    }
+    let place = name.map_or(Ok(DeviceChoice::Cpu), str::parse);
+    place.map_err(|_| wrong("device", "'cpu', 'gpu', 'gpu:N', 'gpu:N,M' or 'auto'"))
 }
 
 fn one_of<V, const N: usize>(option: &str, all: [V; N], name_of: impl Fn(V) -> &'static str, name: &str) -> PyResult<V>

@@ -1,6 +1,7 @@
 //! What the caller asks for beside the method: order, blocks, device, and what may take the method's place.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::method::Method;
@@ -86,6 +87,34 @@ impl fmt::Display for DeviceChoice {
                 write!(f, "gpu:{}", numbers.join(","))
             }
             Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+/// `cpu`, `auto`, `gpu`, `gpu:1`, `gpu:0,1`; else a sentence on what is needed.
+///
+/// ```
+/// use blocktri::DeviceChoice;
+/// assert_eq!("gpu:1,0".parse::<DeviceChoice>().map(|d| d.to_string()), Ok("gpu:0,1".into()));
+/// ```
+impl FromStr for DeviceChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "cpu" => Ok(Self::Cpu),
+            None if text == "auto" => Ok(Self::Auto),
+            None if text == "gpu" => Ok(Self::Gpu(0)),
+            Some(("gpu", numbers)) => {
+                let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not the number of a GPU"));
+                let ordinals = numbers.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
+                match ordinals[..] {
+                    [ordinal] => Ok(Self::Gpu(ordinal)),
+                    _ => Gpus::of(&ordinals)
+                        .map(Self::Gpus)
+                        .ok_or_else(|| format!("'{numbers}': several GPUs have different numbers, at most 63")),
+                }
+            }
+            _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …, gpu:0,1, …".into()),
         }
     }
 }

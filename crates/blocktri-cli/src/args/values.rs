@@ -2,28 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use blocktri::{DeviceChoice, Gpus, HostBlocks, Local, Method, Precision, Precond, Reorder};
+use blocktri::{DeviceChoice, HostBlocks, Local, Method, Precision, Precond, Reorder};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::method;
 
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
-    match text.split_once(':') {
-        None if text == "cpu" => Ok(DeviceChoice::Cpu),
-        None if text == "auto" => Ok(DeviceChoice::Auto),
-        None if text == "gpu" => Ok(DeviceChoice::Gpu(0)),
-        Some(("gpu", numbers)) => {
-            let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not the number of a GPU"));
-            let ordinals = numbers.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
-            match ordinals[..] {
-                [ordinal] => Ok(DeviceChoice::Gpu(ordinal)),
-                _ => Gpus::of(&ordinals)
-                    .map(DeviceChoice::Gpus)
-                    .ok_or_else(|| format!("'{numbers}': several GPUs have different numbers, at most 63")),
-            }
-        }
-        _ => Err("devices: cpu, auto, gpu, gpu:0, gpu:1, …, gpu:0,1, …".into()),
-    }
+    text.parse()
 }
 
 /// A place by name: what `--device auto` weighs is one system.

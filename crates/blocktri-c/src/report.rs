@@ -5,7 +5,7 @@
 use std::ffi::{CString, c_char};
 
 use blocktri::{AnyScalar, Note, Outcome, Solution};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::raw;
 use crate::solver::lasting;
@@ -28,44 +28,22 @@ impl blocktri_report {
     /// Of an answer to a matrix of so many entries.
     pub(crate) fn new<T: AnyScalar>(solution: &Solution<T>, nnz: usize) -> Self {
         let (report, certificate) = (&solution.report, solution.report.certificate);
-        let ((n, nrhs), times) = (solution.x.shape(), report.times);
-        let breakdown = match report.outcome {
-            Outcome::Breakdown(reason) => Some(reason.to_string()),
-            _ => None,
-        };
+        let (n, nrhs) = solution.x.shape();
         // The names of the command's JSON.
-        let json = json!({
+        let system = json!({
             "schema": 1,
             "scalar": T::KIND.to_string(),
             "n": n,
             "nnz": nnz,
             "nrhs": nrhs,
             "blocks": solution.blocks.map(|b| json!({ "count": b.count, "min": b.min, "max": b.max })),
-            "method": report.method,
             "precond": solution.precond.name(),
             "reorder": solution.reorder.name(),
             "device": solution.device.to_string(),
-            "outcome": report.outcome.name(),
-            "breakdown": breakdown,
-            "iterations": report.iterations,
-            "relative_residual": certificate.relative_residual,
-            "backward_error": certificate.backward_error,
-            "componentwise_backward_error": certificate.componentwise_backward_error,
             "rcond": solution.rcond,
-            "seconds": {
-                "reorder": times.reorder.as_secs_f64(),
-                "setup": times.setup.as_secs_f64(),
-                "solve": times.solve.as_secs_f64(),
-            },
-            "bytes": {
-                "matrix": report.bytes.matrix,
-                "factors": report.bytes.factors,
-                "workspace": report.bytes.workspace,
-            },
             "warnings": sentences(&solution.warnings),
-            "notes": sentences(&report.notes),
-            "events": report.notes,
         });
+        let json = joined([system, json!(report)]);
         let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
         Self {
             method: report.method,
@@ -79,6 +57,15 @@ impl blocktri_report {
             json: text(&json.to_string()),
         }
     }
+}
+
+/// The fields of several JSON objects as one; of two of a name the last.
+fn joined<const N: usize>(objects: [Value; N]) -> Value {
+    objects
+        .into_iter()
+        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
+        .flatten()
+        .collect()
 }
 
 /// A value of a report; `otherwise` of a null pointer.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use blocktri::{BlockSummary, Candidate, DeviceChoice, Method, Outcome, Precond, Reorder, SolveReport};
+use blocktri::{BlockSummary, Candidate, DeviceChoice, Method, Precond, Reorder, SolveReport};
 use bt_formats::{PhaseTimes, ScalarKind, memory};
 use serde_json::{Map, Value, json};
 
@@ -104,13 +104,7 @@ impl Seconds {
 impl Facts<'_> {
     /// The JSON object of the contract.
     pub fn to_json(&self) -> Value {
-        let report = self.report;
-        let certificate = report.certificate;
-        let breakdown = match report.outcome {
-            Outcome::Breakdown(reason) => Some(reason.to_string()),
-            _ => None,
-        };
-        let mut object = json!({
+        let system = json!({
             "schema": 1,
             "file": self.file,
             "scalar": self.scalar.to_string(),
@@ -118,30 +112,21 @@ impl Facts<'_> {
             "nnz": self.nnz,
             "nrhs": self.nrhs,
             "blocks": self.blocks.map(|b| json!({ "count": b.count, "min": b.min, "max": b.max })),
-            "method": report.method,
             "method_requested": self.method_requested.name(),
             "precond": self.precond.name(),
             "reorder": self.reorder.name(),
             "device": self.device.to_string(),
             "threads": rayon::current_num_threads(),
-            "outcome": report.outcome.name(),
-            "breakdown": breakdown,
-            "iterations": report.iterations,
-            "relative_residual": certificate.relative_residual,
-            "backward_error": certificate.backward_error,
-            "componentwise_backward_error": certificate.componentwise_backward_error,
+            "seed": self.method_requested.seed(),
+        });
+        // Seconds of several solves, and what was found in the files before the report.
+        let run = json!({
             "forward_error": self.forward_error,
             "rcond": self.rcond,
             "seconds": self.seconds.to_json(),
-            "bytes": {
-                "matrix": report.bytes.matrix,
-                "factors": report.bytes.factors,
-                "workspace": report.bytes.workspace,
-            },
-            "seed": self.method_requested.seed(),
             "notes": self.notes,
-            "events": report.notes,
         });
+        let mut object = joined([system, json!(self.report), run]);
         if !self.candidates.is_empty() {
             object["candidates"] = explain::as_json(self.candidates);
         }
@@ -220,6 +205,15 @@ impl Facts<'_> {
     fn is_iterative(&self) -> bool {
         self.report.method.parse::<Method>().is_ok_and(|m| m.is_iterative())
     }
+}
+
+/// The fields of several JSON objects as one; of two of a name the last.
+fn joined<const N: usize>(objects: [Value; N]) -> Value {
+    objects
+        .into_iter()
+        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
+        .flatten()
+        .collect()
 }
 
 /// Lines of a name and a value, aligned.

@@ -69,9 +69,8 @@ impl Report {
 
     /// The JSON of `blocktri solve --json`, without a file.
     fn json(&self) -> Value {
-        let (report, certificate, times) = (&self.of, self.of.certificate, self.of.times);
-        let (n, nnz, nrhs) = self.sizes;
-        json!({
+        let ((n, nnz, nrhs), times) = (self.sizes, self.of.times);
+        let system = json!({
             "schema": 1,
             "file": null,
             "scalar": self.scalar.to_string(),
@@ -79,18 +78,14 @@ impl Report {
             "nnz": nnz,
             "nrhs": nrhs,
             "blocks": self.blocks.map(|b| json!({ "count": b.count, "min": b.min, "max": b.max })),
-            "method": report.method,
             "method_requested": self.method_requested,
             "precond": self.precond,
             "reorder": self.reorder,
             "device": self.device,
             "threads": self.threads(),
-            "outcome": report.outcome.name(),
-            "breakdown": self.breakdown(),
-            "iterations": report.iterations,
-            "relative_residual": certificate.relative_residual,
-            "backward_error": certificate.backward_error,
-            "componentwise_backward_error": certificate.componentwise_backward_error,
+            "seed": self.seed,
+        });
+        let run = json!({
             "forward_error": null,
             "rcond": self.rcond,
             "seconds": {
@@ -100,16 +95,18 @@ impl Report {
                 "solve": times.solve.as_secs_f64(),
                 "total": self.total.as_secs_f64(),
             },
-            "bytes": {
-                "matrix": report.bytes.matrix,
-                "factors": report.bytes.factors,
-                "workspace": report.bytes.workspace,
-            },
-            "seed": self.seed,
-            "notes": self.notes(),
-            "events": report.notes,
-        })
+        });
+        joined([system, json!(self.of), run])
     }
+}
+
+/// The fields of several JSON objects as one; of two of a name the last.
+fn joined<const N: usize>(objects: [Value; N]) -> Value {
+    objects
+        .into_iter()
+        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
+        .flatten()
+        .collect()
 }
 
 fn finite(value: f64) -> Option<f64> {

@@ -113,7 +113,7 @@ pub(crate) fn factor<T: Scalar>(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result
             .and_then(|plan| automatic(part, Precision::Working, &options, plan, None, &mut Vec::new(), monitor));
         Ok(made.map_err(of_part)?.factors.into_inner())
     };
-    let made = Components::with_monitor(a, order, partition, best, monitor)?;
+    let made = Components::with_options(a, order, partition, best, monitor)?;
     let methods = counted(made.parts().map(Factorization::method));
     let note = Note::Components { components, parts: made.parts().len(), methods };
     Ok(Made::new(made, a.bytes()).noted([note]))

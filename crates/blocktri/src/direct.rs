@@ -346,7 +346,7 @@ impl<T: Scalar> Problem<'_, T> {
             }
             Direct::CyclicReduction => {
                 let t = self.tridiagonal()?;
-                Ok(Made::new(CyclicReduction::with_monitor(&t, Switch::Never, monitor)?, t.bytes()))
+                Ok(Made::new(CyclicReduction::with_options(&t, Switch::Never, monitor)?, t.bytes()))
             }
             Direct::Pcr => {
                 let t = self.tridiagonal()?;
@@ -393,7 +393,7 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::BandLu => self.band_lu(monitor),
             Direct::BandLuNoPivot => {
                 let band = self.band()?;
-                Ok(Made::new(BandLuNoPivot::with_monitor(&band, None, monitor)?, band.bytes()))
+                Ok(Made::new(BandLuNoPivot::with_options(&band, None, monitor)?, band.bytes()))
             }
             Direct::BandCholesky => {
                 let band = self.band()?;
@@ -496,16 +496,16 @@ impl<T: Scalar> Problem<'_, T> {
         };
         if *self.blocks != Blocks::Detect {
             let a = self.blocks()?;
-            let spike = Spike::blocks_with_monitor(&a, &chosen, monitor)?;
+            let spike = Spike::with_options(&*a, &chosen, monitor)?;
             let notes = spike_notes(&spike.report());
             return Ok(Made::new(spike, a.bytes()).on(a.partition()).noted(notes));
         }
         let band = self.band()?;
         // The polyalgorithm tells its choice and reason in its report.
         let spike = if polyalgorithm {
-            Spike::auto(&band, rayon::current_num_threads())?
+            Spike::auto(&band, rayon::current_num_threads(), monitor)?
         } else {
-            Spike::band_with_monitor(&band, &chosen, monitor)?
+            Spike::with_options(&*band, &chosen, monitor)?
         };
         let notes = spike_notes(&spike.report());
         Ok(Made::new(spike, band.bytes()).noted(notes))

@@ -196,25 +196,17 @@ impl<T: Scalar> BandLuNoPivot<T> {
     /// # Cost
     /// 2n·kl(ku + ½) flops, n(kl + ku + 1) values and n moduli.
     pub fn new(a: &Band<T>) -> Result<Self> {
-        Self::with_monitor(a, None, &mut ())
+        Self::with_options(a, None, &mut ())
     }
 
-    /// Factors a copy of `a`, boosting small pivots. [`FactorStats::boosted_pivots`] counts them; when it is not zero,
-    /// A = L·U holds only up to the boosts, and solutions need refinement.
+    /// Factors a copy of `a`, boosting small pivots where told to, and reports `Progress::Step { phase: "factor", .. }` in columns.
+    /// [`FactorStats::boosted_pivots`] counts the pivots boosted; when it is not zero, A = L·U holds only up to the boosts, and solutions need
+    /// refinement.
     ///
     /// # Errors
-    /// [`FactorError::Input`] as for [`BandLuNoPivot::new`]; [`FactorError::Breakdown`] when elimination overflows, or A
-    /// is zero. Growth is not an error here: see [`FactorStats::growth`].
-    pub fn with_boosting(a: &Band<T>, boosting: Boosting) -> Result<Self> {
-        Self::with_monitor(a, Some(boosting), &mut ())
-    }
-
-    /// As [`BandLuNoPivot::new`] or [`BandLuNoPivot::with_boosting`], reporting `Progress::Step { phase: "factor", .. }`
-    /// in columns.
-    ///
-    /// # Errors
-    /// As these; [`FactorError::Stopped`] when the monitor says so.
-    pub fn with_monitor(a: &Band<T>, boosting: Option<Boosting>, monitor: &mut dyn Monitor) -> Result<Self> {
+    /// Without boosting as [`BandLuNoPivot::new`]. With it [`FactorError::Input`] as there; [`FactorError::Breakdown`] when elimination
+    /// overflows, or A is zero: growth is no error then, see [`FactorStats::growth`]. [`FactorError::Stopped`] when the monitor says so.
+    pub fn with_options(a: &Band<T>, boosting: Option<Boosting>, monitor: &mut dyn Monitor) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let mut out = Self::allocate(n, kl, ku, None, boosting)?;
         out.refactor_with_monitor(a, monitor)?;
@@ -224,7 +216,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
     /// Factors `a` in its own storage, without a copy.
     ///
     /// # Errors
-    /// As [`BandLuNoPivot::new`] or [`BandLuNoPivot::with_boosting`].
+    /// As [`BandLuNoPivot::with_options`].
     pub fn from_band(a: Band<T>, boosting: Option<Boosting>) -> Result<Self> {
         let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
         let storage = Storage { ld, diagonal: kl + ku, values: a.into_values() };
@@ -266,7 +258,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         self.refactor_with_monitor(a, &mut ())
     }
 
-    /// As [`BandLuNoPivot::refactor`], observed as in [`BandLuNoPivot::with_monitor`].
+    /// As [`BandLuNoPivot::refactor`], observed as in [`BandLuNoPivot::with_options`].
     ///
     /// # Errors
     /// As [`BandLuNoPivot::refactor`]; [`FactorError::Stopped`] when the monitor says so.

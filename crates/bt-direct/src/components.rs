@@ -84,7 +84,7 @@ impl<T: Scalar> Components<T> {
         partition: Partition,
         factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync,
     ) -> Result<Self> {
-        Self::with_monitor(a, order, partition, |part, _| factor(part), &mut ())
+        Self::with_options(a, order, partition, |part, _| factor(part), &mut ())
     }
 
     /// Like [`Components::of_parts`], observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
@@ -92,7 +92,7 @@ impl<T: Scalar> Components<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
-    pub fn with_monitor(
+    pub fn with_options(
         a: &Csr<T>,
         order: Permutation,
         partition: Partition,

@@ -111,22 +111,14 @@ impl<T: Scalar> CyclicReduction<T> {
     /// # Cost
     /// 6n flops, 2n divisions, 9n values.
     pub fn new(a: &Tridiagonal<T>) -> Result<Self> {
-        Self::with_switch(a, Switch::Never)
+        Self::with_options(a, Switch::Never, &mut ())
     }
 
-    /// Factors `a`, the last levels as told.
-    ///
-    /// # Errors
-    /// As [`CyclicReduction::new`].
-    pub fn with_switch(a: &Tridiagonal<T>, switch: Switch) -> Result<Self> {
-        Self::with_monitor(a, switch, &mut ())
-    }
-
-    /// As [`CyclicReduction::with_switch`], reporting `Progress::Step { phase: "factor", .. }` in levels.
+    /// Factors `a`, the last levels as told, reporting `Progress::Step { phase: "factor", .. }` in levels.
     ///
     /// # Errors
     /// As [`CyclicReduction::new`]; [`FactorError::Stopped`] when the monitor says so.
-    pub fn with_monitor(a: &Tridiagonal<T>, switch: Switch, monitor: &mut dyn Monitor) -> Result<Self> {
+    pub fn with_options(a: &Tridiagonal<T>, switch: Switch, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.diag().len();
         let least = match switch {
             Switch::Never => 0,
@@ -166,7 +158,7 @@ impl<T: Scalar> CyclicReduction<T> {
         self.refactor_with_monitor(a, &mut ())
     }
 
-    /// As [`CyclicReduction::refactor`], observed as in [`CyclicReduction::with_monitor`].
+    /// As [`CyclicReduction::refactor`], observed as in [`CyclicReduction::with_options`].
     ///
     /// # Errors
     /// As [`CyclicReduction::refactor`]; [`FactorError::Stopped`] when the monitor says so.

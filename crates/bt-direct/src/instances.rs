@@ -78,13 +78,13 @@ fn of<T: Scalar>() {
     methods::<T, BandLu<T>>();
     compile!(BandLu::<T>::with_monitor, BandLu::<T>::from_band, BandLu::<T>::refactor_with_monitor);
     methods::<T, BandLuNoPivot<T>>();
-    compile!(BandLuNoPivot::<T>::with_monitor, BandLuNoPivot::<T>::refactor_with_monitor);
+    compile!(BandLuNoPivot::<T>::with_options, BandLuNoPivot::<T>::refactor_with_monitor);
     methods::<T, BlockCholesky<T>>();
     compile!(BlockCholesky::<T>::with_monitor, BlockCholesky::<T>::refactor_with_monitor);
     methods::<T, BlockCyclicReduction<T>>();
     compile!(BlockCyclicReduction::<T>::with_monitor, BlockCyclicReduction::<T>::refactor_with_monitor);
     methods::<T, BlockLu<T>>();
-    compile!(BlockLu::<T>::with_kernels, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
+    compile!(BlockLu::<T>::with_options, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
     methods::<T, BlockLuAcross<T>>();
     compile!(BlockLuAcross::<T>::with_monitor, BlockLuAcross::<T>::refactor_with_monitor);
     methods::<T, BlockRbt<T>>();
@@ -101,7 +101,7 @@ fn of<T: Scalar>() {
     methods::<T, ExactLu<T>>();
     compile!(ExactLu::<T>::with_monitor);
     methods::<T, CyclicReduction<T>>();
-    compile!(CyclicReduction::<T>::with_monitor, CyclicReduction::<T>::refactor_with_monitor);
+    compile!(CyclicReduction::<T>::with_options, CyclicReduction::<T>::refactor_with_monitor);
     methods::<T, DiagonalPivoting<T>>();
     compile!(DiagonalPivoting::<T>::new, DiagonalPivoting::<T>::refactor);
     methods::<T, NoPivotLu<T>>();
@@ -126,8 +126,7 @@ fn of<T: Scalar>() {
     methods::<T, SparseLu<T>>();
     compile!(SparseLu::<T>::with_monitor, SparseLu::<T>::refactor_with_monitor);
     methods::<T, Spike<T>>();
-    compile!(Spike::<T>::band_with_monitor, Spike::<T>::refactor_with_monitor, Spike::<T>::auto);
-    compile!(Spike::<T>::blocks_with_monitor, Spike::<T>::refactor_blocks_with_monitor);
+    compile!(Spike::<T>::of_band, Spike::<T>::of_blocks, Spike::<T>::run, Spike::<T>::auto);
     methods::<T, Thomas<T>>();
     compile!(Thomas::<T>::new, Thomas::<T>::refactor);
     methods::<T, TridiagonalLu<T>>();

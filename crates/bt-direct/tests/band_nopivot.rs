@@ -31,7 +31,7 @@ fn check<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) {
     check_contract(&a, &lu, seed);
     let mut other = BandLuNoPivot::from_band(dominant::<T>(n, kl, ku, seed + 1), None).unwrap();
     other.refactor(&a).unwrap();
-    let boosted = BandLuNoPivot::with_boosting(&a, Boosting::of::<T>()).unwrap();
+    let boosted = BandLuNoPivot::with_options(&a, Some(Boosting::of::<T>()), &mut ()).unwrap();
     let mut r = Random::new(9);
     let b: Vec<T> = (0..n).map(|_| r.scalar()).collect();
     let mut x = b.clone();
@@ -112,7 +112,7 @@ fn bad_pivots_are_refused_or_boosted() {
 
         let mut bad = a.clone();
         *bad.get_mut(0, 0) = 0.0;
-        let boosted = BandLuNoPivot::with_boosting(&bad, Boosting::of::<f64>()).unwrap();
+        let boosted = BandLuNoPivot::with_options(&bad, Some(Boosting::of::<f64>()), &mut ()).unwrap();
         assert_eq!(boosted.stats().boosted_pivots, 1);
         let norm = boosted.stats().norm_one;
         assert!((boosted.stats().min_pivot - Boosting::of::<f64>().eps * norm).abs() < 1e-12 * norm);
@@ -136,7 +136,7 @@ fn boosted_pivots_keep_their_sign() {
     for (pivot, expected) in [(1e-4, 0.5 + 1e-4), (-1e-4, -0.5 - 1e-4), (0.0, 0.5), (1e-2, 1e-2)] {
         let mut a = Band::zeros(2, 1, 1).unwrap();
         (*a.get_mut(0, 0), *a.get_mut(1, 1)) = (pivot, 2.0);
-        let lu = BandLuNoPivot::with_boosting(&a, boosting).unwrap();
+        let lu = BandLuNoPivot::with_options(&a, Some(boosting), &mut ()).unwrap();
         let det = lu.log_det();
         assert!((det.sign * det.log_abs.exp() - 2.0 * expected).abs() < 1e-14);
         assert_eq!(lu.stats().boosted_pivots, usize::from(pivot.abs() < 1e-3));
@@ -192,8 +192,8 @@ fn monitors_see_columns_and_stop() {
         }
         ControlFlow::Continue(())
     };
-    BandLuNoPivot::with_monitor(&a, None, &mut watch).unwrap();
+    BandLuNoPivot::with_options(&a, None, &mut watch).unwrap();
     assert!(seen.len() > 3 && seen.is_sorted() && *seen.last().unwrap() < 900, "{seen:?}");
     let mut stop = |_: Progress| ControlFlow::Break(());
-    assert!(matches!(BandLuNoPivot::with_monitor(&a, None, &mut stop), Err(FactorError::Stopped)));
+    assert!(matches!(BandLuNoPivot::with_options(&a, None, &mut stop), Err(FactorError::Stopped)));
 }

@@ -53,7 +53,7 @@ fn cyclic_reduction<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 }
 fn cr_pcr<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = Tridiagonal::from_csr(&s.a).ok()?;
-    Some(CyclicReduction::with_switch(&a, Switch::Parallel { at_most: 5 }).map(|f| Box::new(f) as _))
+    Some(CyclicReduction::with_options(&a, Switch::Parallel { at_most: 5 }, &mut ()).map(|f| Box::new(f) as _))
 }
 fn pcr<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let a = Tridiagonal::from_csr(&s.a).ok()?;
@@ -133,11 +133,11 @@ fn without_last(p: &Partition) -> Option<Partition> {
 
 fn spike<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let options = SpikeOptions { partitions: Partitions::Balanced(3), ..SpikeOptions::default() };
-    Some(Spike::band(&Band::from_csr(&s.a).ok()?, &options).map(|f| Box::new(f) as _))
+    Some(Spike::with_options(&Band::from_csr(&s.a).ok()?, &options, &mut ()).map(|f| Box::new(f) as _))
 }
 fn spike_blocks<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
-    Some(Spike::blocks(&hybrid(&s.a, s.blocks.as_ref()?), &options).map(|f| Box::new(f) as _))
+    Some(Spike::with_options(&hybrid(&s.a, s.blocks.as_ref()?), &options, &mut ()).map(|f| Box::new(f) as _))
 }
 
 fn in_partitions<T: Scalar>(
@@ -353,7 +353,7 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
         let (new, refactor) = (DiagonalPivoting::new, DiagonalPivoting::refactor);
         named("diagonal-pivoting", refactor_contract(&f, &s, Some(&z), new, refactor))?;
         named("cr", refactor_contract(&f, &s, Some(&z), CyclicReduction::new, CyclicReduction::refactor))?;
-        let hybrid = |a: &_| CyclicReduction::with_switch(a, Switch::Parallel { at_most: 3 });
+        let hybrid = |a: &_| CyclicReduction::with_options(a, Switch::Parallel { at_most: 3 }, &mut ());
         named("cr-pcr", refactor_contract(&f, &s, Some(&z), hybrid, CyclicReduction::refactor))?;
         let (make, remake) = (ParallelCyclicReduction::new, ParallelCyclicReduction::refactor);
         named("pcr", refactor_contract(&f, &s, Some(&z), make, remake))?;

@@ -30,8 +30,8 @@ fn every_form<T: Scalar>(a: &Tridiagonal<T>) -> [Result<Box<dyn Factorization<T>
     let boxed = |f: CyclicReduction<T>| Box::new(f) as _;
     [
         CyclicReduction::new(a).map(boxed),
-        CyclicReduction::with_switch(a, Switch::Parallel { at_most: 4 }).map(boxed),
-        CyclicReduction::with_switch(a, Switch::Parallel { at_most: 17 }).map(boxed),
+        CyclicReduction::with_options(a, Switch::Parallel { at_most: 4 }, &mut ()).map(boxed),
+        CyclicReduction::with_options(a, Switch::Parallel { at_most: 17 }, &mut ()).map(boxed),
         ParallelCyclicReduction::new(a).map(|f| Box::new(f) as _),
     ]
 }
@@ -39,7 +39,7 @@ fn every_form<T: Scalar>(a: &Tridiagonal<T>) -> [Result<Box<dyn Factorization<T>
 fn check<T: Scalar>(n: usize, seed: u64) {
     let a = random::<T>(n, seed, 4.5);
     check_contract(&a, &CyclicReduction::new(&a).unwrap(), seed);
-    check_contract(&a, &CyclicReduction::with_switch(&a, Switch::Parallel { at_most: 6 }).unwrap(), seed);
+    check_contract(&a, &CyclicReduction::with_options(&a, Switch::Parallel { at_most: 6 }, &mut ()).unwrap(), seed);
     check_contract(&a, &ParallelCyclicReduction::new(&a).unwrap(), seed);
     let a = random_cyclic::<T>(n, seed, 0.0);
     check_contract(&a, &PeriodicTridiagonal::new(&a).unwrap(), seed);
@@ -191,10 +191,10 @@ fn monitors_stop_the_factorization_and_see_every_level() {
         }
     }
     let a = random::<f64>(64, 1, 4.5);
-    assert!(matches!(CyclicReduction::with_monitor(&a, Switch::Never, &mut Stop(3)), Err(FactorError::Stopped)));
+    assert!(matches!(CyclicReduction::with_options(&a, Switch::Never, &mut Stop(3)), Err(FactorError::Stopped)));
     assert!(matches!(ParallelCyclicReduction::with_monitor(&a, &mut Stop(3)), Err(FactorError::Stopped)));
     // 64, 32, …, 1 rows, and distances 1 to 32.
-    assert!(CyclicReduction::with_monitor(&a, Switch::Never, &mut Stop(8)).is_ok());
+    assert!(CyclicReduction::with_options(&a, Switch::Never, &mut Stop(8)).is_ok());
     assert!(ParallelCyclicReduction::with_monitor(&a, &mut Stop(7)).is_ok());
 }
 

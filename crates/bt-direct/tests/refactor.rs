@@ -133,7 +133,7 @@ fn check_all<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), String> {
     band.check("band-lu", All, |a| Ok(boxed(BandLu::new(&*Given::Csr(a).band(kl, ku)?)?)))?;
     band.check("band-lu-nopivot", All, |a| Ok(boxed(BandLuNoPivot::new(&*Given::Csr(a).band(kl, ku)?)?)))?;
     let options = SpikeOptions { partitions: Partitions::Balanced(3), ..SpikeOptions::default() };
-    band.check("spike", All, |a| Ok(boxed(Spike::band(&*Given::Csr(a).band(kl, ku)?, &options)?)))?;
+    band.check("spike", All, |a| Ok(boxed(Spike::with_options(&*Given::Csr(a).band(kl, ku)?, &options, &mut ())?)))?;
     let h = band.hermitian().refusing_corner(n > 1 && n - 1 > kl);
     h.check("band-cholesky", All, |a| Ok(boxed(BandCholesky::new(&*Given::Csr(a).band(kl, kl)?)?)))?;
 
@@ -147,7 +147,7 @@ fn check_all<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), String> {
     cut.check("block-cyclic-reduction", All, |a| Ok(boxed(BlockCyclicReduction::new(&hybrid(a)?)?)))?;
     if last > 2 {
         let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
-        cut.check("spike of blocks", All, |a| Ok(boxed(Spike::blocks(&hybrid(a)?, &options)?)))?;
+        cut.check("spike of blocks", All, |a| Ok(boxed(Spike::with_options(&hybrid(a)?, &options, &mut ())?)))?;
     }
     let h = cut.hermitian();
     h.check("block-cholesky", All, |a| Ok(boxed(BlockCholesky::new(&hybrid(a)?)?)))?;
@@ -232,7 +232,7 @@ fn tridiagonals<T: Scalar>(family: &Family<T>, periodic: &Family<T>) -> Result<(
     family.check("diagonal-pivoting", All, |a| Ok(boxed(DiagonalPivoting::new(&t(a)?)?)))?;
     family.check("cyclic-reduction", All, |a| Ok(boxed(CyclicReduction::new(&t(a)?)?)))?;
     let switch = Switch::Parallel { at_most: 3 };
-    family.check("cr-pcr", All, |a| Ok(boxed(CyclicReduction::with_switch(&t(a)?, switch)?)))?;
+    family.check("cr-pcr", All, |a| Ok(boxed(CyclicReduction::with_options(&t(a)?, switch, &mut ())?)))?;
     family.check("pcr", All, |a| Ok(boxed(ParallelCyclicReduction::new(&t(a)?)?)))?;
     for solver in [TridiagonalSolver::Givens, TridiagonalSolver::Lu, TridiagonalSolver::DiagonalPivoting] {
         let spike = |a: &Csr<T>| -> Factored<T> {

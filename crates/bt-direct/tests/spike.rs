@@ -51,7 +51,7 @@ fn options(p: usize, variant: usize) -> SpikeOptions {
 
 fn check_exact<T: Scalar>(n: usize, kl: usize, ku: usize, p: usize, variant: usize, seed: u64) {
     let a = band::<T>(n, kl, ku, 1.1, seed);
-    let f = Spike::band(&a, &options(p, variant)).unwrap();
+    let f = Spike::with_options(&a, &options(p, variant), &mut ()).unwrap();
     let most = if kl.max(ku) == 0 { n } else { (n / (2 * kl.max(ku))).max(1) };
     assert_eq!(f.report().partitions.len(), p.clamp(1, most.max(1)));
     assert!(f.is_exact());
@@ -92,7 +92,7 @@ proptest! {
     fn uneven_sizes(extra in proptest::collection::vec(0usize..9, 1..6), kl in 1usize..4, ku in 1usize..4, seed: u32) {
         let sizes: Vec<_> = extra.iter().map(|e| 2 * kl.max(ku) + e).collect();
         let a = band::<f64>(sizes.iter().sum(), kl, ku, 1.1, u64::from(seed));
-        let f = Spike::band(&a, &SpikeOptions { partitions: Partitions::Sizes(sizes.clone()), ..SpikeOptions::default() });
+        let f = Spike::with_options(&a, &SpikeOptions { partitions: Partitions::Sizes(sizes.clone()), ..SpikeOptions::default() }, &mut ());
         let f = f.unwrap();
         prop_assert_eq!(f.report().partitions, sizes);
         factorization_contract(&f, &a).map_err(TestCaseError::fail)?;
@@ -111,7 +111,7 @@ proptest! {
             solver,
             ..SpikeOptions::default()
         };
-        let f = Spike::band(&a, &options).unwrap();
+        let f = Spike::with_options(&a, &options, &mut ()).unwrap();
         let dropped = f.report().dropped;
         let (x, b) = product(&a);
         let mut y = b.clone();
@@ -146,7 +146,7 @@ proptest! {
                 *a.get_mut(i, j) = r.scalar();
             }
         }
-        match Spike::band(&a, &options(p, variant)) {
+        match Spike::with_options(&a, &options(p, variant), &mut ()) {
             Ok(f) if f.stats().growth <= 1e6 && BandLu::new(&a).unwrap().rcond() > 1e-8 => {
                 let (_, b) = product(&a);
                 let mut x = b.clone();
@@ -178,7 +178,7 @@ proptest! {
             reduced,
             storage: SpikeStorage::Tips,
         };
-        let f = Spike::band(&a, &options).unwrap();
+        let f = Spike::with_options(&a, &options, &mut ()).unwrap();
         if f.is_exact() {
             factorization_contract(&f, &a).map_err(TestCaseError::fail)?;
         } else {
@@ -190,11 +190,11 @@ proptest! {
     fn blocks((sizes, p, variant, seed) in (proptest::collection::vec(1usize..5, 2..12), 1usize..5, 0usize..3, any::<u32>())) {
         let a = block_tridiagonal::<f64>(&sizes, u64::from(seed));
         let options = options(p, [0, 1, 2][variant]);
-        let f = Spike::blocks(&a, &options).unwrap();
+        let f = Spike::with_options(&a, &options, &mut ()).unwrap();
         prop_assert_eq!(f.report().partitions.len(), p.min(sizes.len() / 2));
         factorization_contract(&f, &a).map_err(TestCaseError::fail)?;
         let truncated = SpikeOptions { reduced: ReducedSystem::Truncated { tolerance: f64::INFINITY }, ..options };
-        let f = Spike::blocks(&a, &truncated).unwrap();
+        let f = Spike::with_options(&a, &truncated, &mut ()).unwrap();
         let (x, b) = product(&a);
         let mut y = b.clone();
         f.solve_in_place(y.as_mut());
@@ -212,7 +212,7 @@ proptest! {
             reduced: ReducedSystem::iterative::<f64>(),
             ..SpikeOptions::default()
         };
-        let f = Spike::band(&a, &options).unwrap();
+        let f = Spike::with_options(&a, &options, &mut ()).unwrap();
         for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
             let (x, _) = product(&a);
             let mut b = Mat::zeros(n, 1);
@@ -264,16 +264,16 @@ fn refactorisation() {
     for variant in 0..5 {
         for (n, kl, ku, p) in [(40, 2, 3, 3), (40, 2, 3, 1), (24, 1, 0, 4), (30, 0, 0, 2)] {
             let (first, second) = (band::<f64>(n, kl, ku, 1.5, 1), band::<f64>(n, kl, ku, 2.0, 2));
-            let make = |a: &Band<f64>| Spike::band(a, &options(p, variant));
-            refactor_contract(&first, &second, Some(&zeros(n, kl, ku)), make, Spike::refactor)
+            let make = |a: &Band<f64>| Spike::with_options(a, &options(p, variant), &mut ());
+            refactor_contract(&first, &second, Some(&zeros(n, kl, ku)), make, |f, a| f.refactor(a))
                 .unwrap_or_else(|why| panic!("variant {variant}, n {n}, p {p}: {why}"));
         }
     }
     let (first, second) =
         (block_tridiagonal::<f64>(&[2, 3, 1, 4, 2, 2], 1), block_tridiagonal::<f64>(&[2, 3, 1, 4, 2, 2], 2));
     for variant in 0..3 {
-        let make = |a: &BlockTridiagonal<f64>| Spike::blocks(a, &options(3, variant));
-        refactor_contract(&first, &second, None, make, Spike::refactor_blocks)
+        let make = |a: &BlockTridiagonal<f64>| Spike::with_options(a, &options(3, variant), &mut ());
+        refactor_contract(&first, &second, None, make, |f, a| f.refactor(a))
             .unwrap_or_else(|why| panic!("blocks, variant {variant}: {why}"));
     }
 }
@@ -301,7 +301,7 @@ fn a_singular_partition_is_no_singular_matrix() {
     assert!(BandLu::new(&a).unwrap().rcond() > 1e-3);
     let even = SpikeOptions { partitions: Partitions::Sizes(vec![6, 6]), ..SpikeOptions::default() };
     for solver in [PartitionSolver::Pivoted, PartitionSolver::NoPivot(None)] {
-        let error = Spike::band(&a, &SpikeOptions { solver, ..even.clone() }).unwrap_err();
+        let error = Spike::with_options(&a, &SpikeOptions { solver, ..even.clone() }, &mut ()).unwrap_err();
         let FactorError::Breakdown { method: "spike", place, reason } = &error else { panic!("{error}") };
         assert!(reason.contains("partition 0") && reason.contains("band-lu"), "{reason}");
         let found = if solver == PartitionSolver::Pivoted { Place::Partition(0) } else { Place::Row(3) };
@@ -309,7 +309,7 @@ fn a_singular_partition_is_no_singular_matrix() {
     }
     // Boosted it can be factored, and the solution refined.
     let boosted = SpikeOptions { solver: PartitionSolver::NoPivot(Some(Boosting::of::<f64>())), ..even };
-    let f = Spike::band(&a, &boosted).unwrap();
+    let f = Spike::with_options(&a, &boosted, &mut ()).unwrap();
     assert_eq!(f.stats().boosted_pivots, f.report().boosted_pivots);
     assert!(f.stats().boosted_pivots >= 3 && !f.is_exact(), "{:?}", f.stats());
     let (_, b) = product(&a);
@@ -328,7 +328,7 @@ fn a_nearly_singular_partition_is_noticed() {
     }
     let options = SpikeOptions { partitions: Partitions::Sizes(vec![6, 6]), ..SpikeOptions::default() };
     for reduced in [ReducedSystem::Recursive, ReducedSystem::Explicit] {
-        let error = Spike::band(&a, &SpikeOptions { reduced, ..options.clone() }).unwrap_err();
+        let error = Spike::with_options(&a, &SpikeOptions { reduced, ..options.clone() }, &mut ()).unwrap_err();
         let FactorError::Breakdown { place, reason, .. } = &error else { panic!("{error}") };
         assert!(reason.contains("spikes of size") && reason.contains("band-lu"), "{reason}");
         assert!(matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
@@ -351,7 +351,11 @@ fn breakdowns_inside_a_partition_have_their_row_in_the_matrix() {
             let partitions = Partitions::Sizes(vec![5, 5, 5]);
             let solver = PartitionSolver::NoPivot(None);
             let options = SpikeOptions { partitions, solver, reduced, ..SpikeOptions::default() };
-            assert_eq!(place(Spike::band(&a, &options).unwrap_err()), Some(Place::Row(row)), "{reduced:?}");
+            assert_eq!(
+                place(Spike::with_options(&a, &options, &mut ()).unwrap_err()),
+                Some(Place::Row(row)),
+                "{reduced:?}"
+            );
         }
     }
     // The second of two blocks of the last of three partitions has no pivot for its second column.
@@ -365,7 +369,7 @@ fn breakdowns_inside_a_partition_have_their_row_in_the_matrix() {
     let partition = Partition::uniform(12, 2).unwrap();
     let a = BlockTridiagonal::from_csr(&csr, partition, HybridLayout::default()).unwrap();
     let options = SpikeOptions { partitions: Partitions::Even(3), ..SpikeOptions::default() };
-    assert_eq!(place(Spike::blocks(&a, &options).unwrap_err()), Some(Place::Column(11)));
+    assert_eq!(place(Spike::with_options(&a, &options, &mut ()).unwrap_err()), Some(Place::Column(11)));
 }
 
 #[test]
@@ -384,7 +388,7 @@ fn a_singular_matrix_is_a_breakdown_at_a_cut() {
         *a.get_mut(i, 4) = v;
     }
     let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
-    match Spike::band(&a, &options).unwrap_err() {
+    match Spike::with_options(&a, &options, &mut ()).unwrap_err() {
         FactorError::Breakdown { place, reason, .. } => {
             assert!(reason.contains("partition 0"), "{reason}");
             // Where elimination itself ends, not where its pivots are no more than rounding.
@@ -402,13 +406,13 @@ fn truncation_that_drops_too_much_breaks_down() {
         reduced: ReducedSystem::Truncated { tolerance },
         ..SpikeOptions::default()
     };
-    let error = Spike::band(&a, &options(1e-12, 10)).unwrap_err();
+    let error = Spike::with_options(&a, &options(1e-12, 10), &mut ()).unwrap_err();
     let FactorError::Breakdown { method: "spike-truncated", reason, .. } = &error else { panic!("{error}") };
     assert!(reason.contains("recursive"), "{reason}");
     // Longer partitions drop less; the bound is of use.
     let a = band::<f64>(4000, 2, 2, 1.5, 5);
-    let short = Spike::band(&a, &options(1.0, 200)).unwrap().report().dropped;
-    let long = Spike::band(&a, &options(1.0, 20)).unwrap().report().dropped;
+    let short = Spike::with_options(&a, &options(1.0, 200), &mut ()).unwrap().report().dropped;
+    let long = Spike::with_options(&a, &options(1.0, 20), &mut ()).unwrap().report().dropped;
     assert!(long < 1e-15 && short < 0.1 && short > 1e-12, "{short:e} {long:e}");
 }
 
@@ -420,7 +424,7 @@ fn an_iteration_that_does_not_converge_is_no_factorization() {
         reduced: ReducedSystem::Iterative { rtol: 1e-15, max_iters: 1 },
         ..SpikeOptions::default()
     };
-    let error = Spike::band(&a, &options).unwrap_err();
+    let error = Spike::with_options(&a, &options, &mut ()).unwrap_err();
     assert!(error.to_string().contains("BiCGSTAB"), "{error}");
 }
 
@@ -429,21 +433,21 @@ fn unusable_input_is_named() {
     for p in 1..4 {
         let mut a = band::<c32>(30, 2, 3, 2.0, 1);
         *a.get_mut(14, 15) = c32::new(0.0, f32::NAN);
-        let error = Spike::band(&a, &options(p, 0)).unwrap_err().to_string();
+        let error = Spike::with_options(&a, &options(p, 0), &mut ()).unwrap_err().to_string();
         assert!(error.contains("row 14, column 15"), "{error}");
     }
     let a = band::<f64>(30, 2, 3, 2.0, 1);
     let sizes = SpikeOptions { partitions: Partitions::Sizes(vec![5, 25]), ..SpikeOptions::default() };
-    assert!(matches!(Spike::band(&a, &sizes), Err(FactorError::Input(_))));
+    assert!(matches!(Spike::with_options(&a, &sizes, &mut ()), Err(FactorError::Input(_))));
     let cholesky = SpikeOptions { solver: PartitionSolver::Cholesky, ..SpikeOptions::default() };
-    assert!(matches!(Spike::band(&a, &cholesky), Err(FactorError::Input(_))));
+    assert!(matches!(Spike::with_options(&a, &cholesky, &mut ()), Err(FactorError::Input(_))));
     let square = band::<f64>(30, 2, 2, 2.0, 1);
-    let error = Spike::band(&square, &cholesky).unwrap_err().to_string();
+    let error = Spike::with_options(&square, &cholesky, &mut ()).unwrap_err().to_string();
     assert!(error.contains("Hermitian"), "{error}");
     let blocks = block_tridiagonal::<f64>(&[2, 2], 1);
-    assert!(matches!(Spike::blocks(&blocks, &cholesky), Err(FactorError::Input(_))));
-    let mut f = Spike::band(&a, &options(2, 0)).unwrap();
-    assert!(f.refactor(&square).is_err() && f.refactor_blocks(&blocks).is_err());
+    assert!(matches!(Spike::with_options(&blocks, &cholesky, &mut ()), Err(FactorError::Input(_))));
+    let mut f = Spike::with_options(&a, &options(2, 0), &mut ()).unwrap();
+    assert!(f.refactor(&square).is_err() && f.refactor(&blocks).is_err());
 }
 
 #[test]
@@ -452,7 +456,7 @@ fn scales_do_not_matter() {
         for p in [1, 3] {
             let mut a = band::<f64>(40, 2, 1, 1.2, 9);
             a.values_mut().iter_mut().for_each(|v| *v *= scale);
-            factorization_contract(&Spike::band(&a, &options(p, 0)).unwrap(), &a).unwrap();
+            factorization_contract(&Spike::with_options(&a, &options(p, 0), &mut ()).unwrap(), &a).unwrap();
         }
     }
 }
@@ -460,7 +464,7 @@ fn scales_do_not_matter() {
 #[test]
 fn a_failed_refactorisation_gives_nan() {
     let a = band::<f64>(40, 2, 2, 1.5, 1);
-    let mut f = Spike::band(&a, &options(3, 0)).unwrap();
+    let mut f = Spike::with_options(&a, &options(3, 0), &mut ()).unwrap();
     let mut stop = |_: Progress| ControlFlow::Break(());
     assert!(matches!(f.refactor_with_monitor(&a, &mut stop), Err(FactorError::Stopped)));
     for op in [Op::Identity, Op::Transpose] {
@@ -477,14 +481,14 @@ fn a_failed_refactorisation_gives_nan() {
 fn auto_says_why() {
     let a = band::<f64>(2000, 3, 3, 1.5, 1);
     for (threads, p, word) in [(1, 1, "one thread"), (2, 2, "both ends"), (4, 4, "truncated")] {
-        let f = Spike::auto(&a, threads).unwrap();
+        let f = Spike::auto(&a, threads, &mut ()).unwrap();
         let report = f.report();
         assert_eq!(report.partitions.len(), p);
         let choice = report.choice.unwrap();
         assert!(choice.reason.contains(word) && choice.dominance > 1.4, "{choice:?}");
         assert_eq!(f.method(), if threads == 4 { "spike-truncated" } else { "spike" });
     }
-    let f = Spike::auto(&band::<f64>(2000, 3, 3, 0.9, 1), 4).unwrap();
+    let f = Spike::auto(&band::<f64>(2000, 3, 3, 0.9, 1), 4, &mut ()).unwrap();
     assert!(f.report().choice.unwrap().reason.contains("recursive"));
 }
 
@@ -497,7 +501,7 @@ fn threads_do_not_change_bits() {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let f = Spike::band(&a, &options(5, variant)).unwrap();
+                let f = Spike::with_options(&a, &options(5, variant), &mut ()).unwrap();
                 let mut x = b.clone();
                 f.solve_in_place(x.as_mut());
                 f.solve_transpose_in_place(x.as_mut());

@@ -219,7 +219,7 @@ fn a_monitor_that_stops_one_part_stops_all() {
     let sparse = |part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
         Ok(Box::new(SparseLu::with_monitor(part, monitor)?))
     };
-    let outcome = Components::with_monitor(&a, order, partition, sparse, &mut monitor);
+    let outcome = Components::with_options(&a, order, partition, sparse, &mut monitor);
     assert!(matches!(outcome, Err(FactorError::Stopped)) && told > 0);
 }
 
@@ -242,6 +242,6 @@ fn the_monitor_is_asked_while_smaller_parts_take_longer() {
         told += 1;
         if told < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let outcome = Components::with_monitor(&a, order, partition, slow, &mut monitor);
+    let outcome = Components::with_options(&a, order, partition, slow, &mut monitor);
     assert!(matches!(outcome, Err(FactorError::Stopped)) && begun.elapsed().as_secs() < 20);
 }

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "serde")]
+use serde::ser::SerializeMap;
+
 use crate::Note;
 
 /// How a solve ended. Everything but `Converged` still leaves the best iterate in x.
@@ -137,4 +140,52 @@ pub struct SolveReport {
     pub bytes: Bytes,
     /// What was chosen and why, what was boosted, dropped or handed over.
     pub notes: Vec<Note>,
+}
+
+/// A map with the names of the command's JSON, with the feature `serde`: whoever writes it adds what only he knows, such as the file. Seconds
+/// are those of the phases, `breakdown` is a sentence or null, `notes` are sentences and `events` the same as data.
+#[cfg(feature = "serde")]
+impl serde::Serialize for SolveReport {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let breakdown = match self.outcome {
+            Outcome::Breakdown(reason) => Some(reason.to_string()),
+            _ => None,
+        };
+        let Certificate { relative_residual, backward_error, componentwise_backward_error } = self.certificate;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("method", self.method)?;
+        map.serialize_entry("outcome", self.outcome.name())?;
+        map.serialize_entry("breakdown", &breakdown)?;
+        map.serialize_entry("iterations", &self.iterations)?;
+        map.serialize_entry("relative_residual", &relative_residual)?;
+        map.serialize_entry("backward_error", &backward_error)?;
+        map.serialize_entry("componentwise_backward_error", &componentwise_backward_error)?;
+        map.serialize_entry("seconds", &self.times)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        map.serialize_entry("notes", &self.notes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        map.serialize_entry("events", &self.notes)?;
+        map.end()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for PhaseTimes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        for (name, time) in [("reorder", self.reorder), ("setup", self.setup), ("solve", self.solve)] {
+            map.serialize_entry(name, &time.as_secs_f64())?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        for (name, bytes) in [("matrix", self.matrix), ("factors", self.factors), ("workspace", self.workspace)] {
+            map.serialize_entry(name, &bytes)?;
+        }
+        map.end()
+    }
 }

@@ -299,7 +299,7 @@ fn band<T: Scalar>(
 
 /// SPIKE as asked for; where that meets no pivot, without interchanges and with boosting, and why.
 fn factor<T: Scalar>(band: &Band<T>, options: &SpikeOptions) -> Result<(Spike<T>, Option<String>)> {
-    match Spike::band(band, options) {
+    match Spike::with_options(band, options, &mut ()) {
         Ok(spike) => Ok((spike, None)),
         Err(why @ (FactorError::Breakdown { .. } | FactorError::Singular(_))) => {
             let boosted = PartitionSolver::NoPivot(Some(Boosting::of::<T>()));
@@ -307,7 +307,7 @@ fn factor<T: Scalar>(band: &Band<T>, options: &SpikeOptions) -> Result<(Spike<T>
                 return Err(why);
             }
             let options = SpikeOptions { solver: boosted, ..options.clone() };
-            Ok((Spike::band(band, &options)?, Some(why.to_string())))
+            Ok((Spike::with_options(band, &options, &mut ())?, Some(why.to_string())))
         }
         Err(other) => Err(other),
     }

@@ -103,13 +103,8 @@ pub struct Seconds {
 impl Facts<'_> {
     /// The JSON object: the fields of `blocktri solve`, and `ranks`, `partition`, `local`, `per_rank`.
     pub fn to_json(&self) -> Value {
-        let (report, certificate) = (self.report, self.report.certificate);
-        let breakdown = match report.outcome {
-            Outcome::Breakdown(reason) => Some(reason.to_string()),
-            _ => None,
-        };
         let costs = self.costs;
-        json!({
+        let system = json!({
             "schema": 1,
             "file": self.file.display().to_string(),
             "scalar": self.scalar.to_string(),
@@ -119,7 +114,6 @@ impl Facts<'_> {
             "blocks": self.blocks.map(|count| json!({"count": count})),
             "ranks": costs.n_ranks,
             "partition": self.partition,
-            "method": report.method,
             "method_requested": self.method_requested,
             "precond": self.precond,
             "local": self.local,
@@ -127,12 +121,9 @@ impl Facts<'_> {
             "device": if self.gpus.is_some() { "gpu" } else { "cpu" },
             "gpus": self.gpus,
             "threads": self.threads,
-            "outcome": report.outcome.name(),
-            "breakdown": breakdown,
-            "iterations": report.iterations,
-            "relative_residual": certificate.relative_residual,
-            "backward_error": certificate.backward_error,
-            "componentwise_backward_error": certificate.componentwise_backward_error,
+            "seed": null,
+        });
+        let run = json!({
             "forward_error": self.forward_error,
             "rcond": null,
             "seconds": {
@@ -142,17 +133,11 @@ impl Facts<'_> {
                 "solve": self.seconds.solve,
                 "total": self.seconds.total,
             },
-            "bytes": {
-                "matrix": report.bytes.matrix,
-                "factors": report.bytes.factors,
-                "workspace": report.bytes.workspace,
-            },
             "peak_memory": spread(self.peak),
             "per_rank": per_rank(costs),
-            "seed": null,
             "notes": self.notes,
-            "events": report.notes,
-        })
+        });
+        joined([system, json!(self.report), run])
     }
 
     /// A page for people.
@@ -213,6 +198,15 @@ impl Facts<'_> {
         text.push_str(&self.costs.to_string());
         text
     }
+}
+
+/// The fields of several JSON objects as one; of two of a name the last.
+fn joined<const N: usize>(objects: [Value; N]) -> Value {
+    objects
+        .into_iter()
+        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
+        .flatten()
+        .collect()
 }
 
 /// Each GPU once, and which ranks have one of that number and name.

@@ -107,7 +107,7 @@ fn partitions(n: usize, delta: f64, p: usize, cancel: &CancelToken) -> Result<Fa
         let options = SpikeOptions { partitions: Partitions::Balanced(p), reduced, ..SpikeOptions::default() };
         let mut dropped = 0.0;
         let mut result = direct(&a, &b, Runs::Fastest, || {
-            let spike = Spike::band_with_monitor(&a, &options, &mut cancel.clone())?;
+            let spike = Spike::with_options(&a, &options, &mut cancel.clone())?;
             dropped = spike.report().dropped;
             Ok(spike)
         })?;
@@ -133,7 +133,7 @@ fn boosting(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
     let monitor = || cancel.clone();
     let mut facts = Facts::from_iter([
         ("pivoted".to_owned(), direct(&a, &b, Runs::Fastest, || BandLu::with_monitor(&a, &mut monitor()))?),
-        ("plain".to_owned(), direct(&a, &b, Runs::Fastest, || BandLuNoPivot::with_monitor(&a, None, &mut monitor()))?),
+        ("plain".to_owned(), direct(&a, &b, Runs::Fastest, || BandLuNoPivot::with_options(&a, None, &mut monitor()))?),
     ]);
     let mut rows = Vec::new();
     for eps in BOOSTS {
@@ -145,7 +145,7 @@ fn boosting(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
         };
         let mut boosted = 0;
         let mut result = direct(&a, &b, Runs::Fastest, || {
-            let spike = Spike::band_with_monitor(&a, &options, &mut monitor())?;
+            let spike = Spike::with_options(&a, &options, &mut monitor())?;
             boosted = spike.report().boosted_pivots;
             Ok(spike)
         })?;

@@ -7,9 +7,11 @@
 //! 5. [`api`]: docs/api lists the public items that the sources have.
 //! 6. [`todo`]: no place of a skeleton is left open in a crate.
 //! 7. [`performance`]: docs/performance.md has the tables of benches/results, and is short.
+//! 8. [`constructors`]: all direct methods are made, and made again, by functions of the same names.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.
 
+mod constructors;
 mod floors;
 mod licences;
 mod map;
@@ -52,6 +54,7 @@ pub fn run() -> Result<()> {
     violations.extend(todo::check(&root, &files)?);
     let different = api::differences(&root, &metadata)?.into_iter();
     violations.extend(different.map(|Difference { file, reason }| Violation { file, reason }));
+    violations.extend(constructors::check(&root)?);
     if let Err(Failure(reason)) = kernels::check_fresh(&root) {
         violations.push(Violation { file: "kernels/ptx".into(), reason });
     }

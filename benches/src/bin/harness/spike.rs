@@ -19,7 +19,7 @@ pub fn contestants(case: &str, a: &Band<f64>) -> Vec<(&'static str, Box<dyn Fact
     for (name, p, reduced) in variants {
         let partitions = Partitions::Balanced(p);
         let options = SpikeOptions { partitions, reduced, solver: PartitionSolver::Pivoted, ..SpikeOptions::default() };
-        match Spike::band(a, &options) {
+        match Spike::with_options(a, &options, &mut ()) {
             Ok(spike) => out.push((name, Box::new(spike))),
             Err(why) => eprintln!("{case}, {name}: {why}"),
         }

@@ -177,7 +177,7 @@ fn in_place_the_factors_are_the_same() {
         let mut surrounded = a.clone();
         fill_room(&mut surrounded, f64::NAN);
         for boosting in [None, Some(Boosting { zero: 1e-2, eps: 0.3 })] {
-            let mut copied = BandLuNoPivot::with_monitor(&surrounded, boosting, &mut ()).unwrap();
+            let mut copied = BandLuNoPivot::with_options(&surrounded, boosting, &mut ()).unwrap();
             let mut in_place = BandLuNoPivot::from_band(surrounded.clone(), boosting).unwrap();
             let expected = (columns(&mut in_place), in_place.stats.growth);
             let same = |copied: &mut BandLuNoPivot<f64>| (columns(copied), copied.stats.growth) == expected;

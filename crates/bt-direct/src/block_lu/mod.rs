@@ -208,14 +208,14 @@ impl<T: Scalar> BlockLu<T> {
     /// # Errors
     /// Also [`FactorError::Stopped`].
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        Self::with_kernels(a, Kernels::Auto, monitor)
+        Self::with_options(a, Kernels::Auto, monitor)
     }
 
     /// Like [`BlockLu::with_monitor`] with the kernels forced.
     ///
     /// # Errors
     /// As [`BlockLu::with_monitor`].
-    pub fn with_kernels(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
+    pub fn with_options(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
         Self::in_order(a, Order::new(a.partition().clone()), kernels, monitor)
             .map_err(|e| unproved(e, a.partition().n_blocks()))
     }
@@ -514,7 +514,7 @@ mod tests {
         // Block 1 goes first: H₁ = (1/4, 0)ᵀ, G₁ = [1, 1], D̃₀ = [[−1/4, 3/4], [2, 0]], whose rows are exchanged.
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let lu = BlockLu::with_kernels(&a, kernels, &mut ()).unwrap();
+            let lu = BlockLu::with_options(&a, kernels, &mut ()).unwrap();
             assert_eq!(*lu.panels, [2.0, -0.125, 0.0, 0.75, 4.0, 0.25, 0.0]);
             assert_eq!(*lu.g, [1.0, 1.0]);
             assert_eq!(lu.pivots, [1, 1, 0]);
@@ -538,7 +538,7 @@ mod tests {
         assert!(reason.contains("block 0") && reason.contains("band-lu"), "{reason}");
         let singular = blocks(&[1, 2], &[&[1.0, 1.0, 0.0], &[0.0, 1.0, 2.0], &[0.0, 2.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let Err(FactorError::Breakdown { place, reason, .. }) = BlockLu::with_kernels(&singular, kernels, &mut ())
+            let Err(FactorError::Breakdown { place, reason, .. }) = BlockLu::with_options(&singular, kernels, &mut ())
             else {
                 panic!()
             };

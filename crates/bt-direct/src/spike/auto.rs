@@ -1,6 +1,6 @@
 //! The polyalgorithm: which variant, how many partitions, and why.
 
-use bt_formats::{Band, RealScalar, Scalar, zero};
+use bt_formats::{Band, Monitor, RealScalar, Scalar, zero};
 
 use super::{Partitions, ReducedSystem, Spike, SpikeOptions};
 use crate::error::{FactorError, Result};
@@ -95,23 +95,23 @@ impl<T: Scalar> Spike<T> {
     /// use bt_formats::Band;
     /// let mut a = Band::zeros(1000, 2, 1)?;
     /// (0..1000).for_each(|i| *a.get_mut(i, i) = 1.0);
-    /// let spike = Spike::auto(&a, 2)?;
+    /// let spike = Spike::auto(&a, 2, &mut ())?;
     /// assert_eq!(spike.report().partitions, [500, 500]);
     /// # Ok::<(), bt_direct::FactorError>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Spike::band`].
+    /// As [`Spike::with_options`].
     #[inline(never)]
-    pub fn auto(a: &Band<T>, threads: usize) -> Result<Self> {
+    pub fn auto(a: &Band<T>, threads: usize, monitor: &mut dyn Monitor) -> Result<Self> {
         let mut choice = Choice::new::<T>(a.n(), a.kl(), a.ku(), dominance(a), threads);
-        let mut spike = Self::band(a, &choice.options);
+        let mut spike = Self::of_band(a, &choice.options, monitor);
         if let (Err(FactorError::Breakdown { reason, .. }), ReducedSystem::Truncated { .. }) =
             (&spike, choice.options.reduced)
         {
             choice.reason = format!("{}; but {reason}: recursive", choice.reason);
             choice.options.reduced = ReducedSystem::Recursive;
-            spike = Self::band(a, &choice.options);
+            spike = Self::of_band(a, &choice.options, monitor);
         }
         let mut spike = spike?;
         spike.choice = Some(choice);

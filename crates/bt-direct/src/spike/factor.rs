@@ -12,7 +12,7 @@ use faer::{Mat, MatMut, MatRef};
 
 use super::partition::{Interface, Layout};
 use super::scratch::Scratch;
-use super::source::{Source, band_column, check_hermitian, measure_columns};
+use super::source::{SpikeMatrix, band_column, check_hermitian, measure_columns};
 use super::{PartitionSolver, SpikeStorage};
 use crate::band_cholesky::BandCholesky;
 use crate::band_lu::BandLu;
@@ -51,10 +51,10 @@ pub(super) struct Kernel<T: Scalar> {
 
 impl<T: Scalar> Kernel<T> {
     /// Memory for the factors of the rows `rows` of `a`.
-    fn empty(a: Source<'_, T>, rows: Range<usize>, solver: PartitionSolver, up: bool) -> Result<Self> {
+    fn empty(a: SpikeMatrix<'_, T>, rows: Range<usize>, solver: PartitionSolver, up: bool) -> Result<Self> {
         let (first, n) = (rows.start, rows.len());
         let factors = match a {
-            Source::Band(a) => {
+            SpikeMatrix::Band(a) => {
                 let (kl, ku) = if up { (a.ku(), a.kl()) } else { (a.kl(), a.ku()) };
                 match solver {
                     PartitionSolver::Pivoted => Factors::Band(BandLu::empty(n, kl, ku)?),
@@ -65,7 +65,7 @@ impl<T: Scalar> Kernel<T> {
                     }
                 }
             }
-            Source::Blocks(a) => {
+            SpikeMatrix::Blocks(a) => {
                 if solver != PartitionSolver::Pivoted {
                     let why = "block-tridiagonal partitions are factored by block-lu, PartitionSolver::Pivoted".into();
                     return Err(Error::InvalidStructure { what: "partition solver", why }.into());
@@ -82,7 +82,7 @@ impl<T: Scalar> Kernel<T> {
     }
 
     /// Places of breakdowns are told in the numbers of A.
-    fn factor(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn factor(&mut self, a: SpikeMatrix<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.eliminate(a, monitor).map_err(|e| e.map_place(|place| self.in_whole(place)))
     }
 
@@ -94,19 +94,19 @@ impl<T: Scalar> Kernel<T> {
         }
     }
 
-    fn eliminate(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn eliminate(&mut self, a: SpikeMatrix<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let (first, n, up) = (self.first, self.n, self.up);
         match (&mut self.factors, a) {
-            (Factors::Band(lu), Source::Band(a)) => {
+            (Factors::Band(lu), SpikeMatrix::Band(a)) => {
                 lu.refactor_from(|j, rows, out| band_column(a, first, n, up, j, rows, out), monitor)
             }
-            (Factors::NoPivot(lu), Source::Band(a)) => {
+            (Factors::NoPivot(lu), SpikeMatrix::Band(a)) => {
                 lu.refactor_from(|j, rows, out| band_column(a, first, n, up, j, rows, out), monitor)
             }
-            (Factors::Cholesky(l), Source::Band(a)) => {
+            (Factors::Cholesky(l), SpikeMatrix::Band(a)) => {
                 l.refactor_from(|j, rows, out| band_column(a, first, n, up, j, rows, out), monitor)
             }
-            (Factors::Block { part, first_block, lu }, Source::Blocks(a)) => {
+            (Factors::Block { part, first_block, lu }, SpikeMatrix::Blocks(a)) => {
                 part.copy_part(a, *first_block)?;
                 if let Some(lu) = lu {
                     return lu.refactor_with_monitor(part, monitor);
@@ -237,7 +237,7 @@ pub(super) struct Part<T: Scalar> {
 impl<T: Scalar> Part<T> {
     /// Memory for partition `j` of `layout`.
     pub(super) fn empty(
-        a: Source<'_, T>,
+        a: SpikeMatrix<'_, T>,
         layout: &Layout,
         j: usize,
         solver: PartitionSolver,
@@ -282,9 +282,9 @@ impl<T: Scalar> Part<T> {
     }
 
     /// Factors A_j and computes what is wanted of the spikes.
-    pub(super) fn factor(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+    pub(super) fn factor(&mut self, a: SpikeMatrix<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.measured = Measured::default();
-        if let Source::Band(a) = a {
+        if let SpikeMatrix::Band(a) = a {
             self.measured.norm_one = measure_columns(a, self.rows.clone())?;
             if matches!(self.kernel.factors, Factors::Cholesky(_)) {
                 check_hermitian(a, self.rows.clone())?;

@@ -44,7 +44,7 @@ pub use partition::Partitions;
 use partition::{Interface, Layout};
 pub use reduced::IterationCounts;
 use reduced::Reduced;
-use source::Source;
+pub use source::SpikeMatrix;
 pub use tridiagonal::{TridiagonalSolver, TridiagonalSpike};
 
 const METHOD: &str = "spike";
@@ -158,7 +158,7 @@ enum Shape {
 ///     }
 /// }
 /// let options = SpikeOptions { partitions: Partitions::Balanced(3), ..SpikeOptions::default() };
-/// let spike = Spike::band(&a, &options)?;
+/// let spike = Spike::with_options(&a, &options, &mut ())?;
 /// let mut x = [5.0, 6.0, 6.0, 6.0, 6.0, 5.0];
 /// spike.solve_vec_in_place(&mut x);
 /// assert!(x.iter().all(|v| (v - 1.0f64).abs() < 1e-15));
@@ -192,26 +192,58 @@ impl<T: Scalar> std::fmt::Debug for Spike<T> {
 }
 
 impl<T: Scalar> Spike<T> {
-    /// Factors a band matrix.
+    /// Factors a [`Band`] or a [`BlockTridiagonal`] matrix with the default options: exact, in as many partitions as there are threads for.
+    ///
+    /// # Errors
+    /// As [`Spike::with_options`].
+    pub fn new<'a>(a: impl Into<SpikeMatrix<'a, T>>) -> Result<Self> {
+        Self::with_options(a, &SpikeOptions::default(), &mut ())
+    }
+
+    /// Factors a [`Band`] or a [`BlockTridiagonal`] matrix, observed between the stages, and within the factorization when there is one
+    /// partition. Partitions of blocks are counted in blocks, two at least in each.
+    ///
+    /// ```
+    /// use bt_direct::{Factorization, Spike, SpikeOptions};
+    /// use bt_direct::spike::Partitions;
+    /// use bt_formats::{BlockTridiagonal, Coo, HybridLayout, Partition};
+    /// let mut a = Coo::new(8, 8)?;
+    /// for i in 0..8 {
+    ///     a.push(i, i, 4.0)?;
+    ///     if i >= 2 {
+    ///         a.push(i, i - 2, 1.0)?;
+    ///     }
+    /// }
+    /// let a = BlockTridiagonal::from_csr(&a.to_csr()?, Partition::uniform(8, 2)?, HybridLayout::default())?;
+    /// let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
+    /// let mut x = [4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0];
+    /// Spike::with_options(&a, &options, &mut ())?.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [1.0; 8]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
     ///
     /// # Errors
     /// [`FactorError::Breakdown`] naming the partition or the cut when a partition is singular (A need not be), when the
     /// spikes or the elements grow beyond 1/√u, when truncation drops too much or an iterative reduced system does not
     /// converge, and when the reduced system has no pivot: never [`FactorError::Singular`], since the cuts would decide it;
-    /// [`FactorError::Input`] for NaN and infinity, for unusable partition sizes (each must have at least 2·max(kl, ku) rows), and when memory is
-    /// short.
+    /// [`FactorError::Input`] for NaN and infinity, for unusable partition sizes (each must have at least 2·max(kl, ku) rows), for blocks
+    /// and a partition solver other than [`PartitionSolver::Pivoted`], and when memory is short; [`FactorError::Stopped`] when the
+    /// monitor says so.
     ///
     /// # Cost
     /// See the [module](self).
-    pub fn band(a: &Band<T>, options: &SpikeOptions) -> Result<Self> {
-        Self::band_with_monitor(a, options, &mut ())
+    pub fn with_options<'a>(
+        a: impl Into<SpikeMatrix<'a, T>>,
+        options: &SpikeOptions,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Self> {
+        match a.into() {
+            SpikeMatrix::Band(a) => Self::of_band(a, options, monitor),
+            SpikeMatrix::Blocks(a) => Self::of_blocks(a, options, monitor),
+        }
     }
 
-    /// As [`Spike::band`], observed: between the stages, and within the factorization when there is one partition.
-    ///
-    /// # Errors
-    /// As [`Spike::band`]; [`FactorError::Stopped`] when the monitor says so.
-    pub fn band_with_monitor(a: &Band<T>, options: &SpikeOptions, monitor: &mut dyn Monitor) -> Result<Self> {
+    pub(crate) fn of_band(a: &Band<T>, options: &SpikeOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let m = kl.max(ku);
         // Work of a middle row against one at an end: 2·kl·(ku + 1) flops for its elimination, more for two spikes.
@@ -230,41 +262,10 @@ impl<T: Scalar> Spike<T> {
         let cut = |&split: &usize| Interface { split, nb: kl, nt: ku, rb: ku, rc: kl };
         let interfaces = starts[1..starts.len() - 1].iter().map(cut).collect();
         let layout = Layout { starts, interfaces };
-        Self::build(Source::Band(a), layout, Shape::Band { kl, ku }, options, monitor)
+        Self::build(SpikeMatrix::Band(a), layout, Shape::Band { kl, ku }, options, monitor)
     }
 
-    /// Factors a block-tridiagonal matrix; partitions are counted in blocks, two at least in each.
-    ///
-    /// ```
-    /// use bt_direct::{Factorization, Spike, SpikeOptions};
-    /// use bt_direct::spike::Partitions;
-    /// use bt_formats::{BlockTridiagonal, Coo, HybridLayout, Partition};
-    /// let mut a = Coo::new(8, 8)?;
-    /// for i in 0..8 {
-    ///     a.push(i, i, 4.0)?;
-    ///     if i >= 2 {
-    ///         a.push(i, i - 2, 1.0)?;
-    ///     }
-    /// }
-    /// let a = BlockTridiagonal::from_csr(&a.to_csr()?, Partition::uniform(8, 2)?, HybridLayout::default())?;
-    /// let options = SpikeOptions { partitions: Partitions::Even(2), ..SpikeOptions::default() };
-    /// let mut x = [4.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0];
-    /// Spike::blocks(&a, &options)?.solve_vec_in_place(&mut x);
-    /// assert_eq!(x, [1.0; 8]);
-    /// # Ok::<(), bt_direct::FactorError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Spike::band`], and [`FactorError::Input`] for a partition solver other than [`PartitionSolver::Pivoted`].
-    pub fn blocks(a: &BlockTridiagonal<T>, options: &SpikeOptions) -> Result<Self> {
-        Self::blocks_with_monitor(a, options, &mut ())
-    }
-
-    /// As [`Spike::blocks`], observed as [`Spike::band_with_monitor`].
-    ///
-    /// # Errors
-    /// As [`Spike::blocks`]; [`FactorError::Stopped`] when the monitor says so.
-    pub fn blocks_with_monitor(
+    pub(crate) fn of_blocks(
         a: &BlockTridiagonal<T>,
         options: &SpikeOptions,
         monitor: &mut dyn Monitor,
@@ -287,11 +288,11 @@ impl<T: Scalar> Spike<T> {
             }
         }
         let layout = Layout { starts, interfaces };
-        Self::build(Source::Blocks(a), layout, Shape::Blocks(partition.clone()), options, monitor)
+        Self::build(SpikeMatrix::Blocks(a), layout, Shape::Blocks(partition.clone()), options, monitor)
     }
 
     fn build(
-        a: Source<'_, T>,
+        a: SpikeMatrix<'_, T>,
         layout: Layout,
         shape: Shape,
         options: &SpikeOptions,
@@ -322,45 +323,35 @@ impl<T: Scalar> Spike<T> {
         Ok(out)
     }
 
-    /// Factors another band matrix of the same size and bandwidths, in the same partitions and memory. After an error
+    /// Factors another matrix of the same kind, size and bandwidths or blocks, in the same partitions and memory. After an error
     /// solves give NaN until a refactorisation succeeds.
     ///
     /// # Errors
-    /// As [`Spike::band`]; [`FactorError::Input`] on another size, another bandwidth, or if the factors are those of a
-    /// block-tridiagonal matrix.
-    pub fn refactor(&mut self, a: &Band<T>) -> Result<()> {
+    /// As [`Spike::with_options`]; [`FactorError::Input`] on another kind, size, bandwidth or other blocks.
+    pub fn refactor<'a>(&mut self, a: impl Into<SpikeMatrix<'a, T>>) -> Result<()> {
         self.refactor_with_monitor(a, &mut ())
     }
 
-    /// As [`Spike::refactor`], observed as in [`Spike::band_with_monitor`].
+    /// As [`Spike::refactor`], observed as in [`Spike::with_options`].
     ///
     /// # Errors
     /// As [`Spike::refactor`]; [`FactorError::Stopped`] when the monitor says so.
-    pub fn refactor_with_monitor(&mut self, a: &Band<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        let Shape::Band { kl, ku } = self.shape else { return Err(other_kind()) };
-        check_size("size of the matrix", self.layout.n(), a.n())?;
-        check_size("sub-diagonals", kl, a.kl())?;
-        check_size("super-diagonals", ku, a.ku())?;
-        self.run(Source::Band(a), monitor)
-    }
-
-    /// As [`Spike::refactor`], for a block-tridiagonal matrix with the same blocks.
-    ///
-    /// # Errors
-    /// As [`Spike::blocks`]; [`FactorError::Input`] on other blocks, or if the factors are those of a band matrix.
-    pub fn refactor_blocks(&mut self, a: &BlockTridiagonal<T>) -> Result<()> {
-        self.refactor_blocks_with_monitor(a, &mut ())
-    }
-
-    /// As [`Spike::refactor_blocks`], observed as in [`Spike::band_with_monitor`].
-    ///
-    /// # Errors
-    /// As [`Spike::refactor_blocks`]; [`FactorError::Stopped`] when the monitor says so.
-    pub fn refactor_blocks_with_monitor(&mut self, a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        match &self.shape {
-            Shape::Blocks(partition) if partition == a.partition() => self.run(Source::Blocks(a), monitor),
-            _ => Err(other_kind()),
+    pub fn refactor_with_monitor<'a>(
+        &mut self,
+        a: impl Into<SpikeMatrix<'a, T>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        let a = a.into();
+        match (&self.shape, a) {
+            (Shape::Band { kl, ku }, SpikeMatrix::Band(band)) => {
+                check_size("size of the matrix", self.layout.n(), band.n())?;
+                check_size("sub-diagonals", *kl, band.kl())?;
+                check_size("super-diagonals", *ku, band.ku())?;
+            }
+            (Shape::Blocks(partition), SpikeMatrix::Blocks(blocks)) if partition == blocks.partition() => {}
+            _ => return Err(other_kind()),
         }
+        self.run(a, monitor)
     }
 
     /// Partitions, sizes of the spikes, what was dropped or boosted, and why.
@@ -381,11 +372,11 @@ impl<T: Scalar> Spike<T> {
     }
 
     #[inline(never)]
-    fn run(&mut self, a: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+    pub(crate) fn run(&mut self, a: SpikeMatrix<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.failed = true;
         self.stats = self.stats.void();
         let mut norm_one = 0.0f64;
-        if matches!(a, Source::Blocks(_)) {
+        if matches!(a, SpikeMatrix::Blocks(_)) {
             norm_one = a.norm_one(&mut self.sums)?;
         }
         let p = self.layout.p();
@@ -459,7 +450,7 @@ fn par(bytes: usize) -> Par {
 }
 
 /// Factors all partitions; of several errors the first partition's counts.
-fn factor_all<T: Scalar>(parts: &mut [Part<T>], first: usize, a: Source<'_, T>, par: Par) -> Result<()> {
+fn factor_all<T: Scalar>(parts: &mut [Part<T>], first: usize, a: SpikeMatrix<'_, T>, par: Par) -> Result<()> {
     if let [part] = parts {
         return part.factor(a, &mut ()).map_err(|e| in_partition(e, first, &part.rows));
     }
@@ -522,7 +513,7 @@ impl<T: Scalar> Factorization<T> for Spike<T> {
             Shape::Band { kl, ku } => self.refactor_with_monitor(&*a.band(*kl, *ku)?, monitor),
             Shape::Blocks(partition) => {
                 let a = a.blocks(partition, HybridLayout::default())?;
-                self.refactor_blocks_with_monitor(&a, monitor)
+                self.refactor_with_monitor(&*a, monitor)
             }
         }
     }

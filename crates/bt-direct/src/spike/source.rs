@@ -10,14 +10,28 @@ use crate::band_lu::kernels::{LANES, reduce, sum_and_max};
 use crate::error::{FactorError, Result};
 use crate::lines;
 
-/// Where values come from.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a, T> {
+/// A matrix that SPIKE cuts into partitions.
+#[derive(Clone, Copy, Debug)]
+pub enum SpikeMatrix<'a, T> {
+    /// Partitions of rows.
     Band(&'a Band<T>),
+    /// Partitions of blocks, two blocks at least in each.
     Blocks(&'a BlockTridiagonal<T>),
 }
 
-impl<T: Scalar> Source<'_, T> {
+impl<'a, T> From<&'a Band<T>> for SpikeMatrix<'a, T> {
+    fn from(a: &'a Band<T>) -> Self {
+        Self::Band(a)
+    }
+}
+
+impl<'a, T> From<&'a BlockTridiagonal<T>> for SpikeMatrix<'a, T> {
+    fn from(a: &'a BlockTridiagonal<T>) -> Self {
+        Self::Blocks(a)
+    }
+}
+
+impl<T: Scalar> SpikeMatrix<'_, T> {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Band(a) => a.bytes(),
@@ -95,7 +109,7 @@ pub(super) fn measure_columns<T: Scalar>(a: &Band<T>, columns: Range<usize>) -> 
             (norm, reduce(lanes, RealScalar::max_nan))
         },
     ));
-    if largest.to_f64().is_finite() { Ok(norm.to_f64()) } else { Err(Source::Band(a).unusable()) }
+    if largest.to_f64().is_finite() { Ok(norm.to_f64()) } else { Err(SpikeMatrix::Band(a).unusable()) }
 }
 
 /// aᵢⱼ = conj(aⱼᵢ) in some columns, in every bit.

@@ -211,8 +211,12 @@ impl<'a, T: DeviceScalar> DeviceSpike<'a, T> {
     pub fn solve_in_place(&self, x: MatMut<'_, T>) -> Result<DirectReport> {
         let options = SpikeOptions::default();
         match self.a {
-            Source::Blocks(a) => solve_system(a, x, |x| self.solve_once(x), |a| Spike::blocks(a, &options)),
-            Source::Band(a) => solve_system(a, x, |x| self.solve_once(x), |a| Spike::band(a, &options)),
+            Source::Blocks(a) => {
+                solve_system(a, x, |x| self.solve_once(x), |a| Spike::with_options(a, &options, &mut ()))
+            }
+            Source::Band(a) => {
+                solve_system(a, x, |x| self.solve_once(x), |a| Spike::with_options(a, &options, &mut ()))
+            }
         }
     }
 

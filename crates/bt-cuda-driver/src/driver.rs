@@ -110,10 +110,40 @@ pub fn set_memory(device: u32, bytes: usize) -> bool {
     address != 0
 }
 
+/// How many more launches a stand-in driver starts before it refuses them, for tests; false with a driver that starts what it can.
+pub fn set_launches(count: u64) -> bool {
+    let address = library().map_or(0, |driver| driver.address("bt_emulator_set_launches\0"));
+    if address != 0 {
+        // SAFETY: the stand-in driver's function of this name takes a number.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64)>(address)(count) };
+    }
+    address != 0
+}
+
 /// Bytes of global memory that the kernels of a device have accessed, for tests; none with a driver that does not count them.
 pub fn traffic(device: u32) -> Option<u64> {
-    let address = library().map_or(0, |driver| driver.address("bt_emulator_traffic\0"));
-    // SAFETY: the stand-in driver's function of this name takes a number and gives one.
+    counter("bt_emulator_traffic\0", device)
+}
+
+/// Floating-point operations, counted by a stand-in driver: a fused product with its addition as two, a quotient or a root as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flops {
+    /// On f32.
+    pub single: u64,
+    /// On f64.
+    pub double: u64,
+}
+
+/// Floating-point operations of the kernels of a device, for tests; none with a driver that does not count them.
+pub fn flops(device: u32) -> Option<Flops> {
+    let single = counter("bt_emulator_flops_single\0", device)?;
+    Some(Flops { single, double: counter("bt_emulator_flops_double\0", device)? })
+}
+
+/// What a stand-in driver has counted on a device.
+fn counter(name: &str, device: u32) -> Option<u64> {
+    let address = library().map_or(0, |driver| driver.address(name));
+    // SAFETY: the stand-in driver's functions of these names take a number and give one.
     (address != 0).then(|| unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u32) -> u64>(address)(device) })
 }
 

@@ -14,6 +14,7 @@ mod driver;
 mod functions;
 
 pub use driver::{
-    NO_DRIVER, NOT_SUPPORTED, NoDriver, choose, load, look_for_races, set_devices, set_memory, set_seed, traffic,
+    Flops, NO_DRIVER, NOT_SUPPORTED, NoDriver, choose, flops, load, look_for_races, set_devices, set_launches,
+    set_memory, set_seed, traffic,
 };
 pub use functions::describe;

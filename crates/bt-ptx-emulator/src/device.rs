@@ -35,6 +35,8 @@ pub struct Settings {
     pub multiprocessors: u32,
     /// Where races are looked for.
     pub races: Races,
+    /// Launches that are started; those after them are refused for want of resources, and nothing else is lost.
+    pub launches: u64,
 }
 
 /// Where races are looked for.
@@ -47,9 +49,16 @@ pub enum Races {
 }
 
 impl Default for Settings {
-    /// Seed 0, 1 GiB, 4·10⁹ operations, 8 multiprocessors, races in shared memory.
+    /// Seed 0, 1 GiB, 4·10⁹ operations, 8 multiprocessors, races in shared memory, any number of launches.
     fn default() -> Self {
-        Self { seed: 0, memory: 1 << 30, budget: 4_000_000_000, multiprocessors: 8, races: Races::Shared }
+        Self {
+            seed: 0,
+            memory: 1 << 30,
+            budget: 4_000_000_000,
+            multiprocessors: 8,
+            races: Races::Shared,
+            launches: u64::MAX,
+        }
     }
 }
 
@@ -121,6 +130,16 @@ pub struct Shape {
     pub residency: Residency,
 }
 
+/// Floating-point operations: an addition, subtraction, product, quotient or root is one, a fused product with its addition two. Signs,
+/// comparisons, minima and conversions are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flops {
+    /// On f32.
+    pub single: u64,
+    /// On f64.
+    pub double: u64,
+}
+
 struct Module {
     kernels: Vec<Kernel>,
     /// Bytes of dynamic shared memory that each kernel may have.
@@ -168,9 +187,10 @@ pub struct Device {
     settings: Settings,
     memory: Memory,
     modules: Vec<Option<Module>>,
-    launches: u32,
+    launches: u64,
     operations: u64,
     traffic: u64,
+    flops: Flops,
 }
 
 impl Device {
@@ -182,7 +202,7 @@ impl Device {
     /// Device `ordinal` of several, below 16: no two share addresses.
     pub(crate) fn numbered(ordinal: usize, settings: Settings) -> Self {
         let memory = Memory::new(ordinal, settings.memory);
-        Self { settings, memory, modules: Vec::new(), launches: 0, operations: 0, traffic: 0 }
+        Self { settings, memory, modules: Vec::new(), launches: 0, operations: 0, traffic: 0, flops: Flops::default() }
     }
 
     /// How the device behaves.
@@ -207,9 +227,19 @@ impl Device {
         self.operations
     }
 
+    /// Launches so far.
+    pub(crate) fn launches(&self) -> u64 {
+        self.launches
+    }
+
     /// Bytes of global memory that the threads of all launches read or wrote, each access counted: caches are not modelled.
     pub fn traffic(&self) -> u64 {
         self.traffic
+    }
+
+    /// Floating-point operations of the threads of all launches.
+    pub fn flops(&self) -> Flops {
+        self.flops
     }
 
     /// Parses and decodes PTX text.
@@ -431,7 +461,10 @@ impl Device {
         let Some(Some(module)) = self.modules.get(id.module) else {
             return Err(LaunchError::Refused(DeviceError::InvalidHandle));
         };
-        self.launches = self.launches.wrapping_add(1);
+        if self.launches >= self.settings.launches {
+            return Err(LaunchError::Refused(DeviceError::OutOfResources));
+        }
+        self.launches += 1;
         let launch = exec::Launch {
             grid: shape.grid,
             block: shape.block,
@@ -441,13 +474,15 @@ impl Device {
             multiprocessors: self.settings.multiprocessors,
             seed: self.settings.seed,
             budget: self.settings.budget,
-            number: self.launches,
+            number: self.launches as u32,
             races: self.settings.races,
         };
-        let Tally { operations, traffic } =
+        let Tally { operations, traffic, flops: [single, double] } =
             exec::launch(&module.kernels[id.kernel], &mut self.memory, &launch).map_err(LaunchError::Fault)?;
         self.operations += operations;
         self.traffic += traffic;
+        self.flops.single += single;
+        self.flops.double += double;
         Ok(())
     }
 

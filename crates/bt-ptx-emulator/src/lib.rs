@@ -41,8 +41,8 @@
 //!
 //! # Settings
 //!
-//! `BLOCKTRI_EMULATOR_DEVICES` (1 to 16), `_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS` and `_GLOBAL_RACES`
-//! (0 or 1) are read by `cuInit`. Functions of the shared library change them later, and tell what happened:
+//! `BLOCKTRI_EMULATOR_DEVICES` (1 to 16), `_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS`, `_GLOBAL_RACES`
+//! (0 or 1) and `_LAUNCHES` (those that a device starts before it refuses) are read by `cuInit`. Functions of the shared library change them later, and tell what happened:
 //!
 //! ```c
 //! void bt_emulator_set_seed(uint64_t);
@@ -52,9 +52,12 @@
 //! void bt_emulator_set_budget(uint64_t);
 //! void bt_emulator_set_multiprocessors(unsigned);
 //! void bt_emulator_set_global_races(int);
+//! void bt_emulator_set_launches(uint64_t);             // that are started from now on, before any is refused
 //! int bt_emulator_last_fault(char *text, size_t size); // gives the length of the message
 //! uint64_t bt_emulator_operations(void);               // of all launches
 //! uint64_t bt_emulator_traffic(unsigned device);       // bytes of global memory, each access counted
+//! uint64_t bt_emulator_flops_single(unsigned device);  // on f32; a fused product with its addition counts as two
+//! uint64_t bt_emulator_flops_double(unsigned device);  // on f64
 //! ```
 //!
 //! Both kinds of this library define the driver's symbols: a program that defines them too must not name this crate.
@@ -70,7 +73,7 @@ mod ptx;
 mod random;
 
 pub use device::{
-    Device, KernelId, KernelInfo, LaunchError, MAX_BLOCKS_PER_MULTIPROCESSOR, MAX_THREADS_PER_BLOCK,
+    Device, Flops, KernelId, KernelInfo, LaunchError, MAX_BLOCKS_PER_MULTIPROCESSOR, MAX_THREADS_PER_BLOCK,
     MAX_THREADS_PER_MULTIPROCESSOR, ModuleId, Races, Residency, SHARED_PER_BLOCK, SHARED_PER_MULTIPROCESSOR, Settings,
     Shape,
 };

@@ -64,12 +64,26 @@ pub(crate) struct Access {
     pub(crate) strength: Strength,
 }
 
+/// Precision of an operation that counts: an addition, subtraction, product, quotient or root as one, a fused product with its addition
+/// as two. Signs, comparisons, choices and conversions do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    Single,
+    Double,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Move(Slot, Slot),
     Unary(F1, Slot, Slot),
     Binary(F2, Slot, Slot, Slot),
     Ternary(F3, Slot, Slot, Slot, Slot),
+    /// A quotient 1/a or a root: one floating-point operation.
+    FloatUnary(Precision, F1, Slot, Slot),
+    /// One floating-point operation.
+    FloatBinary(Precision, F2, Slot, Slot, Slot),
+    /// Two floating-point operations: a·b + c.
+    FloatTernary(Precision, F3, Slot, Slot, Slot, Slot),
     /// Integer division and remainder: the last operand must not be zero.
     Divide(F2, Slot, Slot, Slot),
     /// d ← p ? a : b, as (d, a, b, p).

@@ -1,6 +1,6 @@
 //! Single instructions with known answers, each form that is supported; and forms that must be refused.
 
-use bt_ptx_emulator::{Device, LaunchError, Residency, Settings, Shape};
+use bt_ptx_emulator::{Device, Flops, LaunchError, Residency, Settings, Shape};
 
 const ONE: Shape = Shape { grid: [1; 3], block: [1; 3], dynamic_shared: 0, residency: Residency::Ordinary };
 
@@ -615,5 +615,37 @@ fn what_is_not_supported_is_refused_with_its_line() {
         let line = text.lines().position(|l| l.contains(instruction)).unwrap() as u32 + 1;
         let error = Device::new(Settings::default()).load(&text).expect_err(instruction);
         assert_eq!(error.line, line, "{instruction}: {error}");
+    }
+}
+
+/// (instruction, operations in single precision, in double).
+#[test]
+fn arithmetic_is_counted_and_what_only_moves_numbers_is_not() {
+    for (instruction, single, double) in [
+        ("add.f32 %f0, %f1, %f2", 1, 0),
+        ("sub.rn.f64 %fd0, %fd1, %fd2", 0, 1),
+        ("mul.f64 %fd0, %fd1, %fd2", 0, 1),
+        ("fma.rn.f64 %fd0, %fd1, %fd2, %fd3", 0, 2),
+        ("fma.rn.f32 %f0, %f1, %f2, %f3", 2, 0),
+        ("div.rn.f32 %f0, %f1, %f2", 1, 0),
+        ("rcp.rn.f64 %fd0, %fd1", 0, 1),
+        ("sqrt.rn.f64 %fd0, %fd1", 0, 1),
+        ("neg.f64 %fd0, %fd1", 0, 0),
+        ("abs.f32 %f0, %f1", 0, 0),
+        ("min.f64 %fd0, %fd1, %fd2", 0, 0),
+        ("copysign.f32 %f0, %f1, %f2", 0, 0),
+        ("setp.lt.f64 %p0, %fd1, %fd2", 0, 0),
+        ("selp.f64 %fd0, %fd1, %fd2, %p1", 0, 0),
+        ("cvt.rn.f32.f64 %f0, %fd1", 0, 0),
+        ("mul.lo.u32 %r0, %r1, %r2", 0, 0),
+        ("mad.lo.u32 %r0, %r1, %r2, %r3", 0, 0),
+        ("@!%p1 add.f32 %f0, %f1, %f2", 0, 0),
+    ] {
+        let mut device = Device::new(Settings::default());
+        let module = device.load(&kernel(&format!("mov.u64 %rd0, 0; {instruction};"))).unwrap();
+        let out = device.allocate(8).unwrap();
+        let parameters: Vec<u8> = [out, 1, 1, 1].into_iter().flat_map(u64::to_le_bytes).collect();
+        device.launch(device.kernel(module, "k").unwrap(), ONE, &parameters).unwrap();
+        assert_eq!(device.flops(), Flops { single, double }, "{instruction}");
     }
 }

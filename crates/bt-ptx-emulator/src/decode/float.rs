@@ -6,7 +6,17 @@
 #![allow(clippy::redundant_closure_for_method_calls)]
 
 use super::number::{binary_by, ternary_by, unary_by};
-use crate::op::{F1, F2, F3};
+use crate::op::{F1, F2, F3, Precision};
+
+/// The precision of an instruction that counts as floating-point operations.
+pub(super) fn counted(opcode: &[&str]) -> Option<Precision> {
+    let precision = match opcode.last() {
+        Some(&"f32") => Precision::Single,
+        Some(&"f64") => Precision::Double,
+        _ => return None,
+    };
+    matches!(opcode[0], "add" | "sub" | "mul" | "fma" | "mad" | "div" | "sqrt" | "rcp").then_some(precision)
+}
 
 pub(super) fn unary(opcode: &[&str]) -> Option<F1> {
     match *opcode {

@@ -62,15 +62,18 @@ impl FunctionDecoder<'_, '_> {
 
     /// One of the tables of functions, by the number of operands.
     fn arithmetic(&mut self, opcode: &[&str], ty: &str, operands: &[Operand]) -> Option<Decoded<()>> {
+        let counted = float::counted(opcode);
         if let Some(f) = integer::unary(opcode).or_else(|| float::unary(opcode)) {
-            return Some(self.apply_unary(f, ty, operands));
+            let op = |d, a| counted.map_or(Op::Unary(f, d, a), |precision| Op::FloatUnary(precision, f, d, a));
+            return Some(self.apply_one(op, ty, operands));
         }
         if let Some(f) = integer::division(opcode) {
             return Some(self.apply_binary(|d, a, b| Op::Divide(f, d, a, b), [ty; 2], operands));
         }
         if let Some(f) = integer::binary(opcode).or_else(|| float::binary(opcode)) {
             let second = if matches!(opcode[0], "shl" | "shr") { "u32" } else { ty };
-            return Some(self.apply_binary(|d, a, b| Op::Binary(f, d, a, b), [ty, second], operands));
+            let op = |d, a, b| counted.map_or(Op::Binary(f, d, a, b), |p| Op::FloatBinary(p, f, d, a, b));
+            return Some(self.apply_binary(op, [ty, second], operands));
         }
         let f = integer::ternary(opcode).or_else(|| float::ternary(opcode))?;
         let types = match *opcode {
@@ -81,12 +84,17 @@ impl FunctionDecoder<'_, '_> {
             ["bfe", ..] => [ty, "u32", "u32"],
             _ => [ty; 3],
         };
-        Some(self.apply_ternary(f, types, operands))
+        let op = |d, a, b, c| counted.map_or(Op::Ternary(f, d, a, b, c), |p| Op::FloatTernary(p, f, d, a, b, c));
+        Some(self.apply_ternary(op, types, operands))
     }
 
     pub(super) fn apply_unary(&mut self, f: crate::op::F1, ty: &str, operands: &[Operand]) -> Decoded<()> {
+        self.apply_one(|d, a| Op::Unary(f, d, a), ty, operands)
+    }
+
+    fn apply_one(&mut self, op: impl Fn(Slot, Slot) -> Op, ty: &str, operands: &[Operand]) -> Decoded<()> {
         let [d, a] = exactly(operands)?;
-        let op = Op::Unary(f, self.destination(d)?.slot, self.source(a, ty)?);
+        let op = op(self.destination(d)?.slot, self.source(a, ty)?);
         self.emit(op);
         Ok(())
     }
@@ -103,10 +111,15 @@ impl FunctionDecoder<'_, '_> {
         Ok(())
     }
 
-    fn apply_ternary(&mut self, f: crate::op::F3, types: [&str; 3], operands: &[Operand]) -> Decoded<()> {
+    fn apply_ternary(
+        &mut self,
+        op: impl Fn(Slot, Slot, Slot, Slot) -> Op,
+        types: [&str; 3],
+        operands: &[Operand],
+    ) -> Decoded<()> {
         let [d, a, b, c] = exactly(operands)?;
         let (a, b, c) = (self.source(a, types[0])?, self.source(b, types[1])?, self.source(c, types[2])?);
-        let op = Op::Ternary(f, self.destination(d)?.slot, a, b, c);
+        let op = op(self.destination(d)?.slot, a, b, c);
         self.emit(op);
         Ok(())
     }

@@ -62,6 +62,17 @@ extern "C" fn bt_emulator_set_global_races(wanted: c_int) {
     change(|s| s.races = if wanted == 0 { Races::Shared } else { Races::Everywhere });
 }
 
+/// Launches that every device still starts; it refuses those after them.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_set_launches(count: u64) {
+    always(|state| {
+        for chip in &mut state.chips {
+            let launches = chip.device.launches().saturating_add(count);
+            chip.device.set(Settings { launches, ..chip.device.settings() });
+        }
+    });
+}
+
 /// Operations that all launches have run.
 #[unsafe(no_mangle)]
 extern "C" fn bt_emulator_operations() -> u64 {
@@ -72,6 +83,18 @@ extern "C" fn bt_emulator_operations() -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn bt_emulator_traffic(device: c_uint) -> u64 {
     always(|state| state.chips.get(device as usize).map_or(0, |chip| chip.device.traffic()))
+}
+
+/// Floating-point operations on f32 of the launches of a device, see [`crate::Flops`].
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_flops_single(device: c_uint) -> u64 {
+    always(|state| state.chips.get(device as usize).map_or(0, |chip| chip.device.flops().single))
+}
+
+/// The same on f64.
+#[unsafe(no_mangle)]
+extern "C" fn bt_emulator_flops_double(device: c_uint) -> u64 {
+    always(|state| state.chips.get(device as usize).map_or(0, |chip| chip.device.flops().double))
 }
 
 /// Copies the message of the last fault or refused module, at most `size` bytes and a zero with them; gives its length,

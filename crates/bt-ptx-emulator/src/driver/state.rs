@@ -134,8 +134,8 @@ impl State {
     }
 }
 
-/// Settings from `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations), `_MULTIPROCESSORS`
-/// and `_GLOBAL_RACES` (0 or 1).
+/// Settings from `BLOCKTRI_EMULATOR_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations), `_MULTIPROCESSORS`,
+/// `_GLOBAL_RACES` (0 or 1) and `_LAUNCHES`.
 fn settings_of_environment() -> Settings {
     let default = Settings::default();
     Settings {
@@ -144,6 +144,7 @@ fn settings_of_environment() -> Settings {
         budget: read("BUDGET", default.budget),
         multiprocessors: read("MULTIPROCESSORS", default.multiprocessors).max(1),
         races: if read("GLOBAL_RACES", 0u8) == 0 { Races::Shared } else { Races::Everywhere },
+        launches: read("LAUNCHES", default.launches),
     }
 }
 

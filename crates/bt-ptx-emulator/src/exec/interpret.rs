@@ -23,6 +23,8 @@ pub(super) struct World<'a> {
     pub(super) writes: u64,
     /// Bytes of global memory that were read or written.
     pub(super) traffic: u64,
+    /// Floating-point operations in single and in double precision.
+    pub(super) flops: [u64; 2],
 }
 
 /// Why a thread no longer runs.
@@ -82,6 +84,18 @@ fn steps(
             Op::Unary(f, d, a) => r[d as usize] = f(r[a as usize]),
             Op::Binary(f, d, a, b) => r[d as usize] = f(r[a as usize], r[b as usize]),
             Op::Ternary(f, d, a, b, c) => r[d as usize] = f(r[a as usize], r[b as usize], r[c as usize]),
+            Op::FloatUnary(precision, f, d, a) => {
+                world.flops[precision as usize] += 1;
+                r[d as usize] = f(r[a as usize]);
+            }
+            Op::FloatBinary(precision, f, d, a, b) => {
+                world.flops[precision as usize] += 1;
+                r[d as usize] = f(r[a as usize], r[b as usize]);
+            }
+            Op::FloatTernary(precision, f, d, a, b, c) => {
+                world.flops[precision as usize] += 2;
+                r[d as usize] = f(r[a as usize], r[b as usize], r[c as usize]);
+            }
             Op::Divide(f, d, a, b) => {
                 if r[b as usize] == 0 {
                     return stop(FaultKind::Undefined, "an integer is divided by zero");

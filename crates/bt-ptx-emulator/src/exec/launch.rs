@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) operations: u64,
     /// Bytes of global memory that threads read or wrote, each access counted.
     pub(crate) traffic: u64,
+    /// Floating-point operations in single and in double precision.
+    pub(crate) flops: [u64; 2],
 }
 
 /// So many rounds in which nobody writes or exits mean that threads spin on what never changes.
@@ -51,8 +53,9 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
         number: launch.number,
     };
     let races = (launch.races == Races::Everywhere).then(|| GlobalRaces::new(kernel.global_grain));
+    let (clock, writes, traffic, flops) = (0, 0, 0, [0; 2]);
     let mut world =
-        World { memory, kernel, parameters: launch.parameters, geometry, races, clock: 0, writes: 0, traffic: 0 };
+        World { memory, kernel, parameters: launch.parameters, geometry, races, clock, writes, traffic, flops };
     let mut random = Random::new(launch.seed);
     let mut waiting = Order::new(geometry.blocks(), &mut random);
     // Blocks that are done lend their memory to those that come.
@@ -68,7 +71,7 @@ pub(crate) fn launch(kernel: &Kernel, memory: &mut Memory, launch: &Launch<'_>) 
             seen += 1;
         }
         if resident.is_empty() {
-            return Ok(Tally { operations: world.clock, traffic: world.traffic });
+            return Ok(Tally { operations: world.clock, traffic: world.traffic, flops: world.flops });
         }
         let before = (world.writes, seen, resident.len());
         let mut k = 0;

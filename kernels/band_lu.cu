@@ -5,7 +5,9 @@
 // system. The kl + ku + 1 columns at work lie in shared memory where they fit (kl = ku <= 31 in double precision, 44 in single), and
 // otherwise in the cache.
 //
-// Flops 2*n*kl*(kl + ku + 1) at most. Traffic 2*s*n*ld bytes where the window is in shared memory; a solve reads s*n*ld bytes.
+// Flops kl + 2*kl*(kl + ku) a column, fewer in the last ones. Traffic 2*s*n*ld bytes where the window is in shared memory; otherwise a column about
+// 2*s*kl*(kl + ku), and 4*s*(kl + ku) where rows are exchanged, from the cache. A solve reads s*n*ld bytes, and x twice in and out; flops
+// 2*(2*kl + ku) a row, and a quotient by each lane of the warp.
 
 #include "device.h"
 

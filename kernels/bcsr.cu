@@ -3,7 +3,8 @@
 // A thread a row: K neighbouring threads read the K values of a column side by side, and the same elements of x. A row is summed in
 // one fixed order, blocks and their columns increasing. beta = 0 never reads base.
 //
-// Traffic for p blocks of values of s bytes: p(s*K^2 + 4) + 4(n/K + 1) + reads of x + s*n, and s*n of base; 2*p*K^2 flops.
+// Traffic for p blocks of values of s bytes: p(s*K^2 + 4) + 4(n/K + 1) + reads of x + s*n, and s*n of base. The K threads of a row of blocks
+// read its ends and columns each, from the cache. Flops: 2*p*K^2 + n, and 2n with base.
 
 #include "device.h"
 

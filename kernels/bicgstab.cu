@@ -12,7 +12,8 @@
 // Algorithms 10 (1995), doi:10.1007/BF02140769.) Scalars are made of sums that the blocks left, as in cg.cu; x is one step late there
 // and here. s is in the place of r.
 //
-// Traffic of an iteration, s bytes a value: 2*nnz(s + 4) + 8n + two gathers + 23*s*n with a diagonal M.
+// Traffic of an iteration, s bytes a value: 2*nnz(s + 4) + 8n + two gathers + 23*s*n with a diagonal M, 21*s*n with M = I. Flops: 4*nnz + 28n, 26n
+// with M = I.
 
 #include "device.h"
 
@@ -26,6 +27,8 @@ template <class T> struct System {
     // Sums of the blocks: (r, r), (r*, r); (r*, v), (v, v); (s, s); (t, s), (t, t).
     double *part_r, *part_v, *part_s, *part_t, *state, *history;
     u32 blocks;
+    // Rows of a block where A is of blocks.
+    u32 block;
     // Below this part of the product of the norms an inner product is zero.
     double negligible;
 };
@@ -53,7 +56,7 @@ DEVICE void product(const System<T> &s, const T *from, T *to, const T *with, dou
         a = fused((double)sum, (double)with[i], a);
         b = fused((double)sum, (double)sum, b);
     };
-    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return from[c]; }, store);
+    multiply<T, LANES>(s, [&](u32 c) { return from[c]; }, store);
     leave(part, s.blocks, a, b, scratch);
 }
 
@@ -66,7 +69,7 @@ template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, 
         const T r = s.r[i] = s.shadow[i] = b[i] - sum;
         rr = fused((double)r, (double)r, rr);
     };
-    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return s.x[c]; }, store);
+    multiply<T, LANES>(s, [&](u32 c) { return s.x[c]; }, store);
     leave(s.part_r, s.blocks, rr, rr, scratch);
 }
 
@@ -196,7 +199,10 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
     extern "C" __global__ void __bounds__(BLOCK) bicgstab_second_##LANES##_##S(System<T> s, u32 step) {              \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
         if (!stopped(s, step)) product<T, LANES>(s, s.s_hat, s.t, s.r, s.part_t, scratch);                           \
-    }                                                                                                                \
+    }
+// Without launches between: of compressed rows.
+#define KERNELS(T, S, LANES)                                                                                         \
+    PRODUCTS(T, S, LANES)                                                                                            \
     extern "C" __global__ void __bounds__(BLOCK)                                                                     \
         bicgstab_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) { \
         __shared__ double scratch[BLOCK / WARP];                                                                     \
@@ -223,11 +229,13 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         if (!stopped(s, step)) residual<T>(s, step, scratch);                                                        \
     }
 
-PRODUCTS(float, f32, 1)
-PRODUCTS(float, f32, 8)
-PRODUCTS(float, f32, 32)
-PRODUCTS(double, f64, 1)
-PRODUCTS(double, f64, 8)
-PRODUCTS(double, f64, 32)
+KERNELS(float, f32, 1)
+KERNELS(float, f32, 8)
+KERNELS(float, f32, 32)
+KERNELS(double, f64, 1)
+KERNELS(double, f64, 8)
+KERNELS(double, f64, 32)
+PRODUCTS(float, f32, 0)
+PRODUCTS(double, f64, 0)
 VECTORS(float, f32)
 VECTORS(double, f64)

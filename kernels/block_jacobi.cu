@@ -6,7 +6,8 @@
 // dense:       D^-1 block after block, column-major; a thread a row. (Inverses of blocks: H. Anzt, J. Dongarra, G. Flegar, E. S.
 //              Quintana-Orti, PMAM 2017, doi:10.1145/3026937.3026940.)
 //
-// Traffic, s bytes a value: tridiagonal 5*s*n, 14*log2(k) flops a row; dense s*k*n + 8n + 2*s*n for blocks of k rows.
+// Traffic, s bytes a value: tridiagonal 5*s*n; dense s*k*n + 8n + 2*s*n for blocks of k rows, with the places of blocks and r for every value
+// from the cache. Flops a row: tridiagonal at most 12*ceil(log2 k) + 1; dense 2k.
 
 #include "device.h"
 

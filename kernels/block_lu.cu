@@ -6,8 +6,10 @@
 // blocks in panels of 16 columns of [D; B], which lie in shared memory; a panel's update of the rest goes by chunks of 64 columns of
 // [D C; B D'], in place: what is stored is what the host packed, [D; B] and C of every block by columns.
 //
-// Flops (14/3)*k^3 a block of k rows. Traffic about 2*s*(2*k)^2 bytes for each panel, from the cache where blocks are small enough.
-// A solve reads the factors once for every 8 right-hand sides: 3*s*k^2 bytes a block.
+// A panel of p columns with r rows and w columns to its right: traffic 2*s*r*(p + w) bytes, from the cache where blocks are small enough, and
+// 4*s*p bytes at most for each column that rows are exchanged in, left or right. Flops: (r - c - 1)*(2*(p - c) - 1) for its column c, p*(p - 1)*w, and
+// 32*(r - p)*w, since updates go as deep as a whole panel: (14/3)*k^3 a block of k rows where 16 divides k. A solve reads the factors once for
+// every 8 right-hand sides: 3*s*k^2 bytes a block, and s*k^2/2 of pivots from the cache. Flops of a solve of one of them 6*k^2, and k^2/2 quotients.
 
 #include "device.h"
 

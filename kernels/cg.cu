@@ -10,8 +10,9 @@
 //
 // x is one step late, so that when a residual turns out worse than the one before, x is still the better iterate and is set aside.
 //
-// Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n; another M: its own and
-// nnz(s + 4) + 4n + gathers + 10*s*n.
+// Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n, 8*s*n with M = I, and z and p of
+// each row once more from the cache; another M: its own and nnz(s + 4) + 4n + gathers + 10*s*n. Flops: 4*nnz + 13n, 12n with M = I: an entry of A
+// costs its part of the direction, too.
 
 #include "device.h"
 
@@ -26,6 +27,8 @@ template <class T> struct System {
     // Of r'z and r'r, and of p'q: sums of the blocks.
     double *part_r, *part_q, *state, *history;
     u32 blocks_r, blocks_q;
+    // Rows of a block where A is of blocks.
+    u64 block;
 };
 
 template <class T> DEVICE void leave(const System<T> &s, double rz, double rr, double *scratch) {
@@ -48,7 +51,7 @@ template <class T> DEVICE void precondition(const System<T> &s, u64 i, T r, doub
 template <class T, u32 LANES> DEVICE void start(const System<T> &s, const T *b, double *scratch) {
     double rz = 0, rr = 0;
     const auto store = [&](u64 i, T sum) { precondition(s, i, s.r[i] = b[i] - sum, rz, rr); };
-    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return s.x[c]; }, store);
+    multiply<T, LANES>(s, [&](u32 c) { return s.x[c]; }, store);
     leave(s, rz, rr, scratch);
 }
 
@@ -92,7 +95,7 @@ DEVICE bool direction(const System<T> &s, u32 step, u32 limit, bool fresh, doubl
         s.q[i] = sum;
         pq = fused((double)pi, (double)sum, pq);
     };
-    if (stop == GO_ON) sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, at, store);
+    if (stop == GO_ON) multiply<T, LANES>(s, at, store);
     else
 #pragma unroll 1
         for (u64 i = place(); i < s.n; i += places()) behind(i);
@@ -156,7 +159,7 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
     }
 }
 
-#define KERNELS(T, S, LANES)                                                                                                \
+#define PRODUCTS(T, S, LANES)                                                                                               \
     extern "C" __global__ void __bounds__(BLOCK) cg_start_##LANES##_##S(System<T> s, const T *b) {                          \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
         start<T, LANES>(s, b, scratch);                                                                                     \
@@ -165,7 +168,11 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
         cg_direction_##LANES##_##S(System<T> s, u32 step, u32 limit, u32 fresh, double threshold) {                         \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
         direction<T, LANES>(s, step, limit, fresh != 0, threshold, scratch);                                                \
-    }                                                                                                                       \
+    }
+
+// Without launches between: of compressed rows.
+#define KERNELS(T, S, LANES)                                                                                                \
+    PRODUCTS(T, S, LANES)                                                                                                   \
     extern "C" __global__ void __bounds__(BLOCK)                                                                            \
         cg_all_##LANES##_##S(System<T> s, u32 step, u32 count, u32 limit, u32 fresh, double threshold, u32 *arrived) {      \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
@@ -184,6 +191,8 @@ KERNELS(float, f32, 32)
 KERNELS(double, f64, 1)
 KERNELS(double, f64, 8)
 KERNELS(double, f64, 32)
+PRODUCTS(float, f32, 0)
+PRODUCTS(double, f64, 0)
 
 #define VECTORS(T, S)                                                                                                       \
     extern "C" __global__ void __bounds__(BLOCK) cg_residual_##S(System<T> s, u32 step) {                                   \

@@ -10,8 +10,11 @@
 // Demmel, SC08, doi:10.1109/SC.2008.5214359.) A is stored by columns, n apart; factored diagonal blocks wait in a buffer of their own,
 // because other thread blocks read A11 meanwhile, and are put back at the end.
 //
-// Traffic, s bytes a value: butterflies 4*s*n^2; updates about n^3 * s * (2/3 / (4*PANEL) + 2/3 / TILE), the second part from the
-// cache; a substitution s*n^2/2.
+// Traffic, s bytes a value: butterflies of depth d 4*s*n^2, and 2*d*s*n^2 of their entries from the cache; a panel 4*s*PANEL values for every row
+// below it; updates about n^3 * s * (2/3 / (4*PANEL) + 2/3 / TILE), the second part from the cache; a substitution s*n^2/2.
+// Flops: butterflies 4*d*n^2, of a vector 2*d*n; the factorization 2/3 n^3, by whole tiles. A panel takes 33488 in every thread block, for the
+// diagonal block, 1024 for every row below it and 253952 for every BLOCK columns to its right; an update 8192 for each of its depths and tiles. A
+// substitution n^2 for each right-hand side; the triangle on the diagonal 992 (and 1024 quotients by all lanes) in every thread block.
 
 #include "device.h"
 

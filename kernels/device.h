@@ -1,6 +1,11 @@
 // What the kernels need of CUDA C++, for clang without a CUDA installation: keywords, places, shuffles, reductions, fences.
 //
 // Every reduction is a tree of fixed shape: the same bits on every chip, in every run. No floating-point atomics.
+//
+// The file of each family begins with its formulas: bytes of global memory, and flops, of which a fused product with its addition is two, a
+// quotient or a root one, and a comparison none. What is read again, by other lanes or a little later, is said to be from the cache. The test
+// `traffic` of bt-kernels holds them against what the stand-in driver counts, every access and every operation, with the sums of thread
+// blocks (1039 flops where one thread wants to know, 2824 where all do) and the numbers of a state that stand beside them.
 
 #pragma once
 
@@ -23,6 +28,8 @@ DEVICE u32 thread() { return (u32)__nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 threads() { return (u32)__nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u32 block() { return (u32)__nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE u32 blocks() { return (u32)__nvvm_read_ptx_sreg_nctaid_x(); }
+// Which row of thread blocks this one is in: each row is a grid for itself, of a right-hand side. `place` and `blocks` are those of a row.
+DEVICE u32 grid_row() { return (u32)__nvvm_read_ptx_sreg_ctaid_y(); }
 // Of this thread among all of the grid, and their number.
 DEVICE u64 place() { return (u64)block() * threads() + thread(); }
 DEVICE u64 places() { return (u64)blocks() * threads(); }
@@ -83,6 +90,30 @@ DEVICE void sum_rows(u32 n, const u32 *begin, const u32 *end, const u32 *col, co
         if (LANES > 1) sum = sum_lanes(sum, LANES);
         if (i < n && thread() % LANES == 0) store(i, sum);
     }
+}
+
+// The same where the entries are dense blocks of k x k, each by columns: block rows ptr, block columns col; a thread a row.
+template <class T, class At, class Store>
+DEVICE void sum_block_rows(u32 n, u32 k, const u32 *ptr, const u32 *col, const T *val, At at, Store store) {
+#pragma unroll 1
+    for (u64 i = place(); i < n; i += places()) {
+        const u32 row = (u32)i / k, r = (u32)i % k;
+        T sum = 0;
+#pragma unroll 1
+        for (u32 p = ptr[row]; p < ptr[row + 1]; p++) {
+            const T *block = val + (u64)p * (k * k) + r;
+            const u32 first = col[p] * k;
+#pragma unroll 2
+            for (u32 c = 0; c < k; c++) sum = fused(block[c * k], at(first + c), sum);
+        }
+        store(i, sum);
+    }
+}
+
+// store(i, sum) for every row of the matrix of a system: compressed rows with LANES lanes each, or, where LANES is 0, blocks of s.block rows.
+template <class T, u32 LANES, class System, class At, class Store> DEVICE void multiply(const System &s, At at, Store store) {
+    if constexpr (LANES == 0) sum_block_rows<T>(s.n, s.block, s.ptr, s.col, s.val, at, store);
+    else sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, at, store);
 }
 
 // x[i] for i < k, where a[i]*x[i-1] + b[i]*x[i] + c[i]*x[i+1] = d[i]: parallel cyclic reduction in shared memory (R. W. Hockney,
@@ -233,7 +264,7 @@ template <class T> DEVICE u32 first_largest(const T *p, u32 count) {
     return at;
 }
 
-// Waits until all blocks of a cooperative launch are here. `arrived` is 0 before the launch; `round` counts from 1.
+// Waits until all blocks of a row of a cooperative launch are here. `arrived` is 0 before the launch; `round` counts from 1.
 DEVICE void grid_barrier(u32 *arrived, u32 round) {
     barrier();
     if (thread() == 0) {

@@ -16,8 +16,12 @@
 // w is where the next column of V will be. A cycle begins with start and begin, V(:,0) <- (b - A*x) / norm, and ends with solve, R*y = g, and
 // combine, x <- x + M*(V*y) or x + Z*y.
 //
-// Traffic of the step with k columns so far, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers + 3*s*k*n + 6*s*n bytes, and
-// s*k*n from the cache; 2*nnz + 8*k*n + 5n flops. Another M: its own beside it.
+// Several right-hand sides have a row of thread blocks each, and everything but A and M to themselves: rows do not wait for each other.
+//
+// Traffic of the step with k columns so far, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers (two with diag(A)) + 3*s*k*n + 6*s*n
+// bytes, and (k + 2)*s*n from the cache. Flops: 2*nnz (3*nnz with diag(A)) + 6*k*n + 3n, and 16n for every four of the k + 1 sums, twice, since all
+// lanes of a warp add them up; 2k by every thread for the norm of g. Another M: its own beside it. The end of a cycle: s*n bytes and 2n flops a
+// column, and 3*s*n; the product with A of its start.
 
 #include "device.h"
 
@@ -31,12 +35,36 @@ template <class T> struct System {
     // V, n x (m + 1), and the z that are made elsewhere: column j from z + j*z_step on.
     T *x, *before, *v, *z;
     u64 z_step;
-    // Sums of the blocks of all columns and w'w; h and g with them; R, cosines, sines, the right-hand side, y.
+    // Sums of the blocks of all columns and w'w; h and g with them; R, cosines, sines, the right-hand side, y, and the norm that is small
+    // enough.
     double *part, *total, *small, *state, *history;
     u32 blocks, restart;
     // Below this part of the norm before a vector is zero.
     double negligible;
+    // Several right-hand sides: the one that each row of thread blocks of the grid has, and the values of V and z that one has. Null where
+    // there is one.
+    const u32 *columns;
+    u64 vectors;
+    // Rows of a block where A is of blocks.
+    u64 block;
 };
+
+// What the row of this thread block has to itself.
+template <class T> DEVICE System<T> own(System<T> s) {
+    if (!s.columns) return s;
+    const u64 c = s.columns[grid_row()], m = s.restart, numbers = m * m + 6 * m + 6, record = 2 * FIELDS + HISTORY;
+    s.b += c * s.n;
+    s.x += c * s.n;
+    s.before += c * s.n;
+    s.v += c * s.vectors;
+    s.z += c * s.vectors;
+    s.part += c * (m + 1) * s.blocks;
+    s.total += c * numbers;
+    s.small += c * numbers;
+    s.state += c * record;
+    s.history += c * record;
+    return s;
+}
 
 // Why a cycle ends, beside what device.h has: there is no next direction; A*M maps the space into itself and is singular there.
 enum : u32 { EXHAUSTED = 8, SINGULAR = 9 };
@@ -52,6 +80,8 @@ template <class T> DEVICE double *totals_of(const System<T> &s, u32 again) { ret
 template <class T> DEVICE double *cosines_of(const System<T> &s) { return s.small + (u64)s.restart * s.restart; }
 template <class T> DEVICE double *rhs_of(const System<T> &s) { return cosines_of(s) + 2 * (u64)s.restart; }
 template <class T> DEVICE double *y_of(const System<T> &s) { return rhs_of(s) + s.restart + 1; }
+// The norm that is small enough.
+template <class T> DEVICE double threshold_of(const System<T> &s) { return y_of(s)[s.restart]; }
 
 // V(:,0) <- b - A*x, and its square.
 template <class T, u32 LANES> DEVICE void start(const System<T> &s, double *scratch) {
@@ -60,7 +90,7 @@ template <class T, u32 LANES> DEVICE void start(const System<T> &s, double *scra
         const T r = s.v[i] = s.b[i] - sum;
         rr = fused((double)r, (double)r, rr);
     };
-    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, [&](u32 c) { return s.x[c]; }, store);
+    multiply<T, LANES>(s, [&](u32 c) { return s.x[c]; }, store);
     rr = reduce<Sum>(rr, scratch);
     if (thread() == 0) s.part[block()] = rr;
 }
@@ -87,7 +117,7 @@ template <class T, u32 LANES> DEVICE void product(const System<T> &s, u32 j) {
     const T *v = s.v + (u64)j * s.n, *z = s.z + j * s.z_step;
     T *w = s.v + (u64)(j + 1) * s.n;
     const auto at = [&](u64 c) { return s.precond == IDENTITY ? v[c] : s.precond == DIAGONAL ? s.inverse[c] * v[c] : z[c]; };
-    sum_rows<T, LANES>(s.n, s.ptr, s.ptr + 1, s.col, s.val, at, [&](u64 i, T sum) { w[i] = sum; });
+    multiply<T, LANES>(s, at, [&](u64 i, T sum) { w[i] = sum; });
 }
 
 // Again: w <- w - V*h. Then V'w for the k columns of V, and w'w behind them. A row of V is read once and then, for the sums, from the
@@ -147,7 +177,7 @@ template <class T> DEVICE void totals(const System<T> &s, u32 again, u32 count, 
 }
 
 // Column j of R from h + g, with `left` below, and what follows for the residual; the state of step j + 1. By one block.
-template <class T> DEVICE void rotate(const System<T> &s, u32 j, double length, double left, double threshold, double *scratch) {
+template <class T> DEVICE void rotate(const System<T> &s, u32 j, double length, double left, double *scratch) {
     const double *h = totals_of(s, 0), *again = totals_of(s, 1);
     double *r = s.small + (u64)j * s.restart, *cosines = cosines_of(s), *sines = cosines + s.restart, *rhs = rhs_of(s);
     double *c = scratch, *sn = scratch + PANEL, *column = scratch + 2 * PANEL;
@@ -186,7 +216,7 @@ template <class T> DEVICE void rotate(const System<T> &s, u32 j, double length, 
     u32 stop = GO_ON;
     if (!(length < __builtin_inf())) stop = NON_FINITE;
     else if (!(size > s.negligible * larger(largest, size))) stop = SINGULAR;
-    else stop = verdict(norm, threshold, 0, 1);
+    else stop = verdict(norm, threshold_of(s), 0, 1);
     if (stop == GO_ON && left == 0) stop = EXHAUSTED;
     double *now = state_of(s, j + 1);
     now[RR] = norm * norm;
@@ -197,7 +227,7 @@ template <class T> DEVICE void rotate(const System<T> &s, u32 j, double length, 
 }
 
 // V(:,j+1) <- (w - V*g) / norm
-template <class T> DEVICE void extend(const System<T> &s, u32 j, double threshold, double *scratch) {
+template <class T> DEVICE void extend(const System<T> &s, u32 j, double *scratch) {
     if (handed_on(state_of(s, j), state_of(s, j + 1), false, block() == 0 && thread() == 0)) return;
     const u32 k = j + 1;
     const double *h = totals_of(s, 0), *again = totals_of(s, 1);
@@ -217,7 +247,7 @@ template <class T> DEVICE void extend(const System<T> &s, u32 j, double threshol
             for (u32 q = 0; q < k; q++) next = fused(-(T)again[q], s.v[(u64)q * s.n + i], next);
             w[i] = (T)(next * (1 / left));
         }
-    if (block() == 0) rotate(s, j, length, left, threshold, scratch);
+    if (block() == 0) rotate(s, j, length, left, scratch);
 }
 
 // y with R*y = g for k columns, by one block.
@@ -261,8 +291,7 @@ template <class T> DEVICE void combine(const System<T> &s, u32 k, const T *basis
 
 // Steps j .. j + count. z <- M*v by `parts` steps where M is not diagonal, those of column 0 first.
 template <class T, u32 LANES>
-DEVICE void all(const System<T> &s, u32 j, u32 count, double threshold, u32 *arrived, const Step<T> *m, u32 parts, T *shared,
-                double *scratch) {
+DEVICE void all(const System<T> &s, u32 j, u32 count, u32 *arrived, const Step<T> *m, u32 parts, T *shared, double *scratch) {
     u32 round = 0;
 #pragma unroll 1
     for (u32 end = j + count; j < end; j++) {
@@ -281,7 +310,7 @@ DEVICE void all(const System<T> &s, u32 j, u32 count, double threshold, u32 *arr
             totals(s, again, j + 2, scratch);
             grid_barrier(arrived, ++round);
         }
-        extend(s, j, threshold, scratch);
+        extend(s, j, scratch);
         grid_barrier(arrived, ++round);
     }
 }
@@ -289,39 +318,45 @@ DEVICE void all(const System<T> &s, u32 j, u32 count, double threshold, u32 *arr
 #define PRODUCTS(T, S, LANES)                                                                                               \
     extern "C" __global__ void __bounds__(BLOCK) gmres_start_##LANES##_##S(System<T> s) {                                   \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
-        start<T, LANES>(s, scratch);                                                                                        \
+        start<T, LANES>(own(s), scratch);                                                                                   \
     }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK) gmres_product_##LANES##_##S(System<T> s, u32 j) {                          \
+    extern "C" __global__ void __bounds__(BLOCK) gmres_product_##LANES##_##S(System<T> all, u32 j) {                        \
+        const System<T> s = own(all);                                                                                       \
         if (!stopped(state_of(s, j))) product<T, LANES>(s, j);                                                              \
-    }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK)                                                                            \
-        gmres_all_##LANES##_##S(System<T> s, u32 j, u32 count, double threshold, u32 *arrived) {                            \
+    }
+// Without launches between: of compressed rows.
+#define KERNELS(T, S, LANES)                                                                                                \
+    PRODUCTS(T, S, LANES)                                                                                                   \
+    extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2)))                                                     \
+        gmres_all_##LANES##_##S(System<T> s, u32 j, u32 count, u32 *arrived) {                                              \
         __shared__ double scratch[SCRATCH];                                                                                 \
-        all<T, LANES>(s, j, count, threshold, arrived, (const Step<T> *)nullptr, 0, (T *)nullptr, scratch);                 \
+        all<T, LANES>(own(s), j, count, arrived + grid_row(), (const Step<T> *)nullptr, 0, (T *)nullptr, scratch);          \
     }                                                                                                                       \
     extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2)))                                                     \
-        gmres_swept_##LANES##_##S(System<T> s, u32 j, u32 count, double threshold, u32 *arrived, const Step<T> *m, u32 parts) { \
+        gmres_swept_##LANES##_##S(System<T> s, u32 j, u32 count, u32 *arrived, const Step<T> *m, u32 parts) {               \
         __shared__ T shared[4 * BLOCK];                                                                                     \
         __shared__ double scratch[SCRATCH];                                                                                 \
-        all<T, LANES>(s, j, count, threshold, arrived, m, parts, shared, scratch);                                          \
+        all<T, LANES>(s, j, count, arrived, m, parts, shared, scratch);                                                     \
     }
 
 #define VECTORS(T, S)                                                                                                       \
     extern "C" __global__ void __bounds__(BLOCK) gmres_begin_##S(System<T> s) {                                             \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
-        begin(s, scratch);                                                                                                  \
+        begin(own(s), scratch);                                                                                             \
     }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK) gmres_project_##S(System<T> s, u32 j, u32 again) {                         \
+    extern "C" __global__ void __bounds__(BLOCK) gmres_project_##S(System<T> all, u32 j, u32 again) {                       \
         __shared__ double scratch[SCRATCH];                                                                                 \
+        const System<T> s = own(all);                                                                                       \
         if (!stopped(state_of(s, j))) project(s, j + 1, again, scratch);                                                    \
     }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK) gmres_totals_##S(System<T> s, u32 j, u32 again) {                          \
+    extern "C" __global__ void __bounds__(BLOCK) gmres_totals_##S(System<T> all, u32 j, u32 again) {                        \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
+        const System<T> s = own(all);                                                                                       \
         if (!stopped(state_of(s, j))) totals(s, again, j + 2, scratch);                                                     \
     }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK) gmres_extend_##S(System<T> s, u32 j, double threshold) {                   \
+    extern "C" __global__ void __bounds__(BLOCK) gmres_extend_##S(System<T> s, u32 j) {                                     \
         __shared__ double scratch[3 * PANEL];                                                                               \
-        extend(s, j, threshold, scratch);                                                                                   \
+        extend(own(s), j, scratch);                                                                                         \
     }                                                                                                                       \
     extern "C" __global__ void __bounds__(BLOCK) gmres_solve_##S(System<T> s, u32 k) { solve(s, k); }                       \
     extern "C" __global__ void __bounds__(BLOCK) gmres_combine_##S(System<T> s, u32 k, const T *basis, T *to) {             \
@@ -331,11 +366,13 @@ DEVICE void all(const System<T> &s, u32 j, u32 count, double threshold, u32 *arr
         for (u64 i = place(); i < s.n; i += places()) move(s, i, d[i]);                                                     \
     }
 
-PRODUCTS(float, f32, 1)
-PRODUCTS(float, f32, 8)
-PRODUCTS(float, f32, 32)
-PRODUCTS(double, f64, 1)
-PRODUCTS(double, f64, 8)
-PRODUCTS(double, f64, 32)
+KERNELS(float, f32, 1)
+KERNELS(float, f32, 8)
+KERNELS(float, f32, 32)
+KERNELS(double, f64, 1)
+KERNELS(double, f64, 8)
+KERNELS(double, f64, 32)
+PRODUCTS(float, f32, 0)
+PRODUCTS(double, f64, 0)
 VECTORS(float, f32)
 VECTORS(double, f64)

@@ -11,8 +11,10 @@
 // processor. Sizes are relative to the rows of A, see bt-iter's ilut.rs: |l(i,k)|*|u(k,:)|/|a(i,:)| and |u(i,j)|/|a(i,:)|, or those of A*C.
 //
 // A warp a row: each lane holds some of the rows k of U that row i of L names, and the warp takes the smallest column of all of them, as
-// in a merge of lists. Reads of a merge: 16 + s bytes an entry of L, and (4 + s) bytes for each of the products l(i,k)*u(k,j); one
-// multiplication and one difference for each of them.
+// in a merge of lists. Reads of a merge: 16 + s bytes an entry of L, and (4 + s) bytes for each of the products l(i,k)*u(k,j). From the cache: for every
+// candidate 24 to 32 bytes of each entry of L in the row, where it is in its row of U, and 256 bytes. Flops: 2 a product, 129 a candidate, which
+// is the sum over the warp; then a few for its size. Norms of U take 258 flops a row. A step has three merges; the choice of what stays reads 8
+// bytes of all candidates on the same side of the diagonal for each of them, and 4 of all before it.
 
 #include "device.h"
 

@@ -1,6 +1,6 @@
 // What SPIKE needs beside the factors of its partitions: a few rows of all columns, out of a matrix by columns and into it.
 //
-// Traffic 2*s*count*nrhs bytes, scattered.
+// Traffic 2*s*count*nrhs bytes, scattered, and 4*count*nrhs of the rows, from the cache. No flops.
 
 #include "device.h"
 

@@ -1,7 +1,9 @@
 // y = alpha*A*x + beta*y for compressed rows, diagonals, and block-tridiagonal matrices with banded or dense diagonal blocks.
 //
-// Traffic, s bytes a value: compressed rows nnz(s + 4) + 4(n + 1) + reads of x + s*n; diagonals d*n*s + reads of x + s*n.
-// beta = 0 never reads y. A row is summed in one fixed order, whatever the grid.
+// Traffic, s bytes a value: compressed rows nnz(s + 4) + 4(n + 1) + reads of x + s*n; diagonals d*n*s + reads of x + s*n;
+// block-tridiagonal the values, s + 4 bytes a coupling, 20 a row (28 with dense blocks) + reads of x + s*n.
+// beta = 0 never reads y. Both ends of a row are read by each of its lanes, x once for every entry, from the cache where they are near each other.
+// Flops: 2*nnz + n, and 2n where y is read; of several lanes a row their sum. A row is summed in one fixed order, whatever the grid.
 
 #include "device.h"
 

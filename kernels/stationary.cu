@@ -8,8 +8,8 @@
 // among the two levels lie in shared memory, each level in the half of its parity, where it stays until it is eliminated. Every number
 // is positive: a pivot is a sum of rates, never a difference, so that no digit is lost. x has exponents of its own.
 //
-// Flops 2*w*w - 1 a state e > 0 with w states before it in its level and in the level before; then 2*w a state. Traffic 56*k*k + 16*k
-// bytes a level of k states behind one of k: 24*k*k in, 16*k*k for w out and in again.
+// Flops 2*w*w - w a state e > 0 with w states before it in its level and in the level before, and its pivot, w by every warp; then 6*w a state and
+// 130, which is a sum over a warp. Traffic 56*k*k + 16*k bytes a level of k states behind one of k: 24*k*k in, 32*k*k for w out and in again.
 
 #include "device.h"
 

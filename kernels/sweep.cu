@@ -5,7 +5,8 @@
 // N has the entries begin[i] + skip .. end[i] of row i, so that a triangle of A is read from A itself. Rows are summed in one fixed order.
 //
 // Traffic, s bytes a value and z entries of N: z(s + 4) + 4n (8n where begin and end are not one array) + gathers of x
-// (and G) + s*n for each of base, E, F and out.
+// (and G) + s*n for each of base, E, F and out; every lane of a row reads its ends. Flops: 2z, z with G, n with E, n with base, 2n with F, and
+// the sum of the lanes of a row.
 
 #include "device.h"
 

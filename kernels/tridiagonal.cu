@@ -6,8 +6,9 @@
 // The backward error max|b - A*x| / (|A|*max|x| + max|b|), |A| the largest row sum, is NaN or large where a pivot vanished or elements
 // grew: the host looks at it and solves such systems again, with interchanges.
 //
-// Traffic a row, s bytes a value: interleaved 14*s (three diagonals and b twice, c' and x written and read again, x once more);
-// strided 5*s, of which the last read of the diagonals is from the cache.
+// Traffic a row, s bytes a value: interleaved 13*s (three diagonals and b twice, c' and x written and read again, x written once more);
+// strided 5*s, and 4*s for the error from the cache. Flops a row: interleaved 16; strided at most 12*ceil(log2 n) + 1, 20 by cyclic reduction or 8 by
+// Thomas's algorithm, and 6 for the error with 3 by every thread.
 
 #include "device.h"
 

@@ -11,7 +11,9 @@
 // A thread takes a piece, a thread block a tile of PIECES of them in shared memory; tiles are merged by further blocks. Each column
 // of b is a system; blocks of a tile's columns are neighbours, so that the diagonals come from the cache but once.
 //
-// Traffic a row, s bytes a value: 4*s in the first pass, 5*s in the second, 0.04*s between them. Flops a row: about 90.
+// Traffic a row, s bytes a value: 4*s in the first pass, 5*s in the second, 0.04*s between them; 5*s where one tile is all. Flops a row: 4 and 22
+// but for two of a piece in the first pass, the same and 21 in the second; 69 for each merge of two pieces, in both, and 18 on the way back: 75
+// in double precision, where a piece has 15 rows, 74 in single.
 
 #include "device.h"
 

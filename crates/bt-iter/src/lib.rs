@@ -59,7 +59,7 @@ pub use ilut::{IlutOptions, column_units, ilut};
 pub use incomplete_lu::{IncompleteLu, TriangularSolves};
 pub use jacobi::Jacobi;
 pub use krylov::{Watch, judge, meets};
-pub use lockstep::Lockstep;
+pub use lockstep::{ColumnMonitor, Lockstep};
 pub use mixed_precision::MixedPrecision;
 pub use preconditioner::{Identity, Preconditioner, PreconditionerKind, Refactor};
 pub use quasi::QuasiBlockTridiagonal;

@@ -127,7 +127,7 @@ impl<T: Scalar> Lockstep<T> {
             }
         }
         let shared = RefCell::new(monitor);
-        let mut monitors: Vec<_> = (0..nrhs).map(|column| Told { shared: &shared, column }).collect();
+        let mut monitors: Vec<_> = (0..nrhs).map(|column| ColumnMonitor::new(&shared, Some(column))).collect();
         let balanced: Vec<_> = (0..nrhs).map(|j| Balanced::new(column(b, j))).collect();
         let stops: Vec<_> = balanced.iter().map(|b| b.criterion(stop)).collect();
         let mut watches: Vec<Option<Watch<'_>>> = Vec::with_capacity(nrhs);
@@ -198,15 +198,26 @@ impl<T: Scalar> Lockstep<T> {
     }
 }
 
-/// The monitor of all as that of one column.
-struct Told<'a, 'm> {
+/// The monitor of several right-hand sides as that of one of them, whose number it hears before every observation.
+pub struct ColumnMonitor<'a, 'm> {
     shared: &'a RefCell<&'m mut dyn Monitor>,
-    column: usize,
+    column: Option<usize>,
 }
 
-impl Monitor for Told<'_, '_> {
+impl<'a, 'm> ColumnMonitor<'a, 'm> {
+    /// Of the column of that number; without one the monitor hears none.
+    pub fn new(shared: &'a RefCell<&'m mut dyn Monitor>, column: Option<usize>) -> Self {
+        Self { shared, column }
+    }
+}
+
+impl Monitor for ColumnMonitor<'_, '_> {
     fn observe(&mut self, progress: Progress) -> ControlFlow<()> {
-        observe_column(&mut **self.shared.borrow_mut(), self.column, progress)
+        let mut monitor = self.shared.borrow_mut();
+        match self.column {
+            Some(column) => observe_column(&mut **monitor, column, progress),
+            None => monitor.observe(progress),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ mod bytes {
         [5 * S * n, (9.04 * (S * n) as f64) as u64]
     }
     pub fn batch(interleaved: bool, n: u64) -> [u64; 2] {
-        [5 * S * n, if interleaved { 14 * S * n } else { 5 * S * n }]
+        [5 * S * n, if interleaved { 13 * S * n } else { 5 * S * n }]
     }
 }
 

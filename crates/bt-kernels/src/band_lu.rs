@@ -153,7 +153,7 @@ impl<T: DeviceScalar> BandFactors<T> {
         if factors.m > 0 {
             // A warp a column of the update, as many as there is work for.
             let threads = (work as u32).next_power_of_two().clamp(32, Shape::BLOCK);
-            let shape = Shape { blocks: factors.m as u32, threads, shared: (factor * size_of::<T>()) as u32 };
+            let shape = Shape { blocks: factors.m as u32, rows: 1, threads, shared: (factor * size_of::<T>()) as u32 };
             let args = [Arg::Struct(&factors.systems()), Arg::from(factors.m as u32), Arg::from(capacity as u32)];
             device.kernel(Family::BandLu, &format!("band_lu_factor_{}", T::SUFFIX))?.launch(shape, &args)?;
         }
@@ -183,7 +183,7 @@ impl<T: DeviceScalar> BandFactors<T> {
 
     /// The same for columns that are there.
     pub fn solve_on_device(&self, x: &DeviceVec<T>, nrhs: u32) -> Result<()> {
-        let shape = Shape { blocks: self.m as u32 * nrhs, threads: 32, shared: self.window };
+        let shape = Shape { blocks: self.m as u32 * nrhs, rows: 1, threads: 32, shared: self.window };
         self.solve.launch(shape, &[Arg::Struct(&self.systems()), Arg::from(self.n as u32), nrhs.into(), x.arg()])
     }
 }

@@ -8,7 +8,7 @@
 //! doi:10.1016/j.cam.2011.04.025.
 //!
 //! Storage: that of the host's, and two vectors of work. Traffic of an application for p blocks off the diagonal, k × k of values of s bytes:
-//! 2p(s·k² + 4) + n(s·k + 4/k) + 20n/k + 14s·n bytes, where x is read once; 4p·k² + 2k·n flops; five launches.
+//! 2p(s·k² + 4) + n(s·k + 4/k) + 20n/k + 14s·n bytes, where x is read once; 4p·k² + 2k·n + 13n flops; five launches.
 
 use bt_formats::{Bcsr, Csr, Error as InputError, LinearOperator, one, zero};
 use bt_iter::{BlockSsorAi, Preconditioner};
@@ -57,6 +57,11 @@ impl<T: DeviceScalar> DeviceBcsr<T> {
             values: DeviceVec::from_slice(device, a.values())?,
             kernel: device.kernel(Family::Bcsr, &format!("bcsr_{}_{}", a.block_size(), T::SUFFIX))?,
         })
+    }
+
+    /// Of block rows, block columns and values.
+    pub(crate) fn addresses(&self) -> [u64; 3] {
+        [self.row_ptr.address(), self.col_idx.address(), self.values.address()]
     }
 
     /// Bytes on the device.

@@ -68,6 +68,11 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
         self.common.bytes()
     }
 
+    /// Rows of a block where products with A are by blocks, those of [`DevicePreconditioner::BlockSsorAi`], in no more bytes than by rows.
+    pub fn block_rows(&self) -> Option<usize> {
+        self.common.block_rows()
+    }
+
     /// What the preconditioner is made of.
     pub fn preconditioner(&self) -> InverseFacts {
         self.common.precond.facts()
@@ -99,7 +104,7 @@ impl<'a, T: DeviceScalar> DeviceBiCgStab<'a, T> {
         let [state, history] = c.state();
         let [r, shadow, p, p_hat, v, s_hat, t] = [0, 1, 2, 3, 4, 5, 6].map(|k| c.vector(k));
         let [part_r, part_v, part_s, part_t] = [0, 2, 4, 5].map(|k| c.sum(k));
-        let blocks = u64::from(c.shape.blocks);
+        let blocks = u64::from(c.shape.blocks) | c.block_size() << 32;
         let epsilon = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let (x, best) = (c.x.address(), c.best.address());
         [

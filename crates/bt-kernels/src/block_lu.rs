@@ -165,7 +165,7 @@ impl<T: DeviceScalar> BlockFactors<T> {
         };
         if factors.m > 0 {
             let shared = size_of::<T>() * PANEL * (CHUNK + widest);
-            let shape = Shape { blocks: factors.m as u32, threads, shared: shared as u32 };
+            let shape = Shape { blocks: factors.m as u32, rows: 1, threads, shared: shared as u32 };
             let args = [Arg::Struct(&factors.systems()), Arg::from(factors.m as u32)];
             kernel("factor")?.launch(shape, &args)?;
         }
@@ -198,7 +198,7 @@ impl<T: DeviceScalar> BlockFactors<T> {
     /// The same for columns that are there.
     pub fn solve_on_device(&self, x: &DeviceVec<T>, nrhs: u32) -> Result<()> {
         let (kernel, groups) = if nrhs == 1 { (&self.solve_one, 1) } else { (&self.solve, nrhs.div_ceil(COLUMNS)) };
-        let shape = Shape { blocks: self.m as u32 * groups, threads: self.threads, shared: 0 };
+        let shape = Shape { blocks: self.m as u32 * groups, rows: 1, threads: self.threads, shared: 0 };
         kernel.launch(shape, &[Arg::Struct(&self.systems()), Arg::from(self.n as u32), nrhs.into(), x.arg()])
     }
 }

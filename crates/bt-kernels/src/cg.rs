@@ -98,6 +98,11 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
         self.common.bytes()
     }
 
+    /// Rows of a block where products with A are by blocks, those of [`DevicePreconditioner::BlockSsorAi`], in no more bytes than by rows.
+    pub fn block_rows(&self) -> Option<usize> {
+        self.common.block_rows()
+    }
+
     /// What the preconditioner is made of.
     pub fn preconditioner(&self) -> InverseFacts {
         self.common.precond.facts()
@@ -126,7 +131,7 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
     }
 
     /// struct System of the kernels.
-    fn system(&self) -> [u64; 16] {
+    fn system(&self) -> [u64; 17] {
         let c = &self.common;
         let [head, ptr, col, val, inverse] = c.system();
         let [x, best, blocks] = [c.x.address(), c.best.address(), u64::from(c.shape.blocks)];
@@ -134,7 +139,8 @@ impl<'a, T: DeviceScalar> DeviceCg<'a, T> {
         let [r, p, q] = [0, 1, 3].map(|k| c.vector(k));
         let [part_r, part_q] = [0, 2].map(|k| c.sum(k));
         let z = self.z();
-        [head, ptr, col, val, inverse, x, r, z, p, q, best, part_r, part_q, state, history, blocks | blocks << 32]
+        let [sums, block] = [blocks | blocks << 32, c.block_size()];
+        [head, ptr, col, val, inverse, x, r, z, p, q, best, part_r, part_q, state, history, sums, block]
     }
 
     /// Address of z.

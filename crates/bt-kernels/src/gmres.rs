@@ -14,23 +14,32 @@
 //! norms once in 32 steps or at the end of a cycle. It may then end the cycle at any of them, so that a monitor or a limit of steps ends a run
 //! after the same step as on the processor; a limit of time does after the steps that are done. Scaling by powers of two is as in [`crate::DeviceCg`].
 //!
+//! Several right-hand sides go through their cycles in step: each launch has a row of thread blocks for every one that goes on, with a
+//! basis, a matrix R and a state of its own, and the bits that it has alone. One that has ended, or waits for the next cycle, has no row.
+//! They do not share their spaces, as in [`bt_iter::Lockstep`].
+//!
 //! Preconditioners of the device are the same in every step: FGMRES gives what GMRES does, saves one application of M a cycle,
 //! and goes on where a cycle made no progress. Where M is I or diagonal, Z is V or M⁻¹·V, and is not kept.
 //!
-//! Storage: the matrix, (m + 4)·n values; with another M n more, FGMRES m·n more; (m + 1) sums for each thread block, m² + 6m + 5 numbers.
+//! Storage: the matrix; for each right-hand side at a time (m + 4)·n values, with another M n more, FGMRES m·n more, (m + 1) sums for each
+//! thread block, m² + 6m + 6 numbers.
 //! Traffic of step k: nnz(s + 4) + 4n bytes of the matrix, (3k + 6)·n values of vectors, and one gather.
 
-use bt_formats::{Breakdown, Bytes, Csr, LinearOperator, Monitor, Outcome, Scalar, SolveReport, StopCriterion, norm2};
-use bt_iter::{Watch, meets};
+use std::cell::RefCell;
+
+use bt_formats::{Bytes, Csr, LinearOperator, Monitor, Outcome, SolveReport, StopCriterion};
+use bt_iter::ColumnMonitor;
+use faer::{MatMut, MatRef};
 
 use crate::cg::Schedule;
-use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
-use crate::krylov::{AT, CHUNK, Common, FIELDS, HISTORY, Persistent, RR, STOP, check_vector, state_of};
+use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
+use crate::krylov::{Common, Persistent, RECORD, check_vector, slices};
 use crate::preconditioner::{DevicePreconditioner, InverseFacts, Made};
 
-/// Why a cycle stops, as kernels/device.h and kernels/gmres.cu number it.
-const NON_FINITE: u32 = 2;
-const SINGULAR: u32 = 9;
+mod run;
+
+/// Right-hand sides at once, at most.
+const COLUMNS: usize = 32;
 
 /// Which basis the solution is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +69,12 @@ pub struct DeviceGmres<'a, T: DeviceScalar> {
     basis: Basis,
     /// m
     restart: usize,
-    /// Sums over all blocks, R and what belongs to it: only the address is needed.
+    schedule: Schedule,
+    /// Sums over all blocks, R and what belongs to it, and the threshold.
     small: DeviceVec<f64>,
+    /// The right-hand side of each row of thread blocks, and what is there.
+    rows: DeviceVec<u32>,
+    placed: Vec<usize>,
     kernels: Kernels,
     all: Option<Persistent>,
 }
@@ -76,19 +89,6 @@ struct Kernels {
     solve: Kernel,
     combine: Kernel,
     step: Kernel,
-}
-
-/// The state of a run that the host keeps.
-struct Run<'a, T> {
-    b: &'a [T],
-    given: &'a [T],
-    answer: Vec<T>,
-    residual: Vec<T>,
-    /// The true residual norm at the start of the cycle, and that of the recurrence.
-    truth: f64,
-    recurrence: f64,
-    /// Cycles that have changed x.
-    moves: usize,
 }
 
 impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
@@ -149,18 +149,30 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
             combine: kernel("combine")?,
             step: kernel("move")?,
         };
-        let small = DeviceVec::uninitialized(device, m.saturating_mul(m).saturating_add(6 * m + 5))?;
-        let mut method = Self { common, basis, restart: m, small, kernels, all: None };
-        let applied: Vec<_> = (0..m).map(|j| [method.v(j), method.z(j)]).collect();
-        method.all = method.common.persistent(schedule, Family::Gmres, "gmres", &applied)?;
+        let small = DeviceVec::uninitialized(device, numbers(m))?;
+        let rows = DeviceVec::uninitialized(device, 1)?;
+        let mut method =
+            Self { common, basis, restart: m, schedule, small, rows, placed: Vec::new(), kernels, all: None };
+        method.all = method.persistent()?;
         Ok(method)
+    }
+
+    /// Steps of the first right-hand side in one launch, if that is how they are to be done.
+    fn persistent(&self) -> Result<Option<Persistent>> {
+        let applied: Vec<_> = (0..self.restart).map(|j| [self.v(0, j), self.z(0, j)]).collect();
+        self.common.persistent(self.schedule, Family::Gmres, "gmres", &applied)
     }
 
     /// Bytes on the device.
     pub fn bytes(&self) -> Bytes {
         let mut bytes = self.common.bytes();
-        bytes.workspace += self.small.bytes();
+        bytes.workspace += self.small.bytes() + self.rows.bytes();
         bytes
+    }
+
+    /// Rows of a block where products with A are by blocks, those of [`DevicePreconditioner::BlockSsorAi`], in no more bytes than by rows.
+    pub fn block_rows(&self) -> Option<usize> {
+        self.common.block_rows()
     }
 
     /// What the preconditioner is made of.
@@ -188,240 +200,186 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
         let n = self.common.n();
         check_vector("right-hand side", b, n)?;
         check_vector("x", x, n)?;
-        let mut residual = b.to_vec();
-        let truth = self.common.host_residual(b, x, &mut residual);
-        let mut watch = Watch::new(stop, monitor, norm2(b), truth);
-        watch.epsilon = epsilon::<T>();
-        let mut run = Run { b, given: x, answer: x.to_vec(), residual, truth, recurrence: truth, moves: 0 };
-        let outcome = match watch.verdict(truth) {
-            Some(outcome) => outcome,
-            None => self.cycles(&mut run, stop.max_iters, &mut watch)?,
-        };
-        let truth = self.common.host_residual(b, &run.answer, &mut run.residual);
-        let Run { answer, recurrence, .. } = run;
-        x.copy_from_slice(&answer);
-        let name = if self.basis == Basis::Fixed { "gmres" } else { "fgmres" };
-        Ok(watch.report(name, outcome, recurrence, truth, self.bytes()))
+        let shared = RefCell::new(monitor);
+        let mut reports = self.run(&[b], &mut [x], stop, &mut [ColumnMonitor::new(&shared, None)])?;
+        Ok(reports.remove(0))
     }
 
-    fn cycles(&mut self, run: &mut Run<'_, T>, limit: usize, watch: &mut Watch<'_>) -> Result<Outcome> {
-        let exponents = self.common.load(run.b, run.given)?;
-        self.common.state.copy_from(&[0.0; 2 * FIELDS + HISTORY])?;
-        // Only a finite target can be met.
-        let threshold = if watch.threshold.is_finite() { exponents.scaled_norm(watch.threshold) } else { 0.0 };
-        self.start()?;
-        loop {
-            let ended = self.cycle(run, limit, threshold, watch)?;
-            if let Some(outcome) = self.end_cycle(ended, run, watch)? {
-                return Ok(outcome);
-            }
-        }
-    }
-
-    /// The steps of a cycle: why it ends, if it is not full, and the columns that are usable.
-    fn cycle(
+    /// As [`DeviceGmres::solve`] for the contiguous columns of B and X, up to 32 at once or as many as the device has memory for, with the
+    /// bits that each has alone: a report for each. The monitor hears which column the next norms are of; when it ends the run, columns
+    /// not yet begun have no report.
+    ///
+    /// # Errors
+    /// As [`DeviceGmres::solve`]; columns of groups that had ended when the device failed are solved.
+    ///
+    /// # Cost
+    /// A step is as many launches as for one right-hand side, and those of M for each; the end of a cycle has launches for each.
+    pub fn solve_many(
         &mut self,
-        run: &mut Run<'_, T>,
-        limit: usize,
-        threshold: f64,
-        watch: &mut Watch<'_>,
-    ) -> Result<(Option<Outcome>, usize)> {
-        let mut j = 0;
-        while j < self.restart {
-            let count = (CHUNK as usize).min(self.restart - j).min(limit.saturating_sub(watch.iterations).max(1));
-            self.steps(j as u32, count as u32, threshold)?;
-            let state = self.state()?;
-            let last = state_of(&state, (j + count) as u32);
-            let (at, why) = (last[AT] as usize, last[STOP] as u32);
-            for step in j + 1..=at {
-                watch.iterations += 1;
-                watch.operator_applications += 1;
-                watch.preconditioner_applications += 1;
-                match why {
-                    NON_FINITE if step == at => {
-                        return Ok((Some(Outcome::Breakdown(Breakdown::NonFinite)), step - 1));
-                    }
-                    SINGULAR if step == at => {
-                        return Ok((Some(Outcome::Breakdown(Breakdown::SingularOperator)), step - 1));
-                    }
-                    _ => {}
+        b: MatRef<'_, T>,
+        mut x: MatMut<'_, T>,
+        stop: &StopCriterion,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Vec<SolveReport>> {
+        let (b, mut x) = slices(self.common.n(), b, x.as_mut())?;
+        let count = b.len();
+        let group = self.reserve(count)?;
+        let shared = RefCell::new(monitor);
+        let mut reports = Vec::with_capacity(count);
+        for (b, x) in b.chunks(group).zip(x.chunks_mut(group)) {
+            let number = |j: usize| (count > 1).then_some(reports.len() + j);
+            let mut monitors: Vec<_> = (0..b.len()).map(|j| ColumnMonitor::new(&shared, number(j))).collect();
+            reports.extend(self.run(b, x, stop, &mut monitors)?);
+            if reports.iter().any(|report: &SolveReport| report.outcome == Outcome::Stopped) {
+                break;
+            }
+        }
+        Ok(reports)
+    }
+
+    /// Takes the memory for so many right-hand sides at once, up to 32, or for as many as the device has room for: how many. That for more
+    /// stays, and [`DeviceGmres::solve_many`] does the same.
+    ///
+    /// # Errors
+    /// Those of the device, but for a want of memory.
+    pub fn reserve(&mut self, columns: usize) -> Result<usize> {
+        let device = self.small.device().clone();
+        let mut group = columns.clamp(1, COLUMNS);
+        while group > self.common.room() {
+            let small = DeviceVec::uninitialized(&device, numbers(self.restart).saturating_mul(group));
+            match small.and_then(|small| self.common.widen(group).map(|()| small)) {
+                Ok(small) => {
+                    (self.small, self.rows) = (small, DeviceVec::uninitialized(&device, group)?);
+                    self.placed.clear();
+                    self.all = self.persistent()?;
                 }
-                run.recurrence = self.common.exponents.norm(state[2 * FIELDS + step % HISTORY]);
-                // Out of time the steps that are done are taken along.
-                if let Some(outcome) = watch.verdict(run.recurrence).filter(|o| *o != Outcome::TimeLimit || step == at)
-                {
-                    return Ok((Some(outcome), step));
-                }
-            }
-            if why != 0 {
-                // There is no next direction, or none from a residual that is zero or not finite.
-                let ended = (why == NON_FINITE).then_some(Outcome::Breakdown(Breakdown::NonFinite));
-                return Ok((ended, at));
-            }
-            j += count;
-        }
-        Ok((None, self.restart))
-    }
-
-    /// The end of a cycle: x moves, and its residual is taken; whether to end there.
-    fn end_cycle(
-        &mut self,
-        (ended, columns): (Option<Outcome>, usize),
-        run: &mut Run<'_, T>,
-        watch: &mut Watch<'_>,
-    ) -> Result<Option<Outcome>> {
-        let (before, claimed) = (run.truth, ended == Some(Outcome::Converged));
-        if columns > 0 {
-            self.move_x(columns)?;
-            run.moves += 1;
-            watch.preconditioner_applications += usize::from(self.basis == Basis::Fixed);
-            watch.operator_applications += 1;
-            run.truth = if claimed { self.host_truth(run)? } else { self.device_truth()? };
-            if !claimed && meets(run.truth, watch.threshold) {
-                watch.operator_applications += 1;
-                run.truth = self.host_truth(run)?;
+                Err(DeviceError::OutOfMemory { .. }) => group = (group / 2).max(self.common.room()),
+                Err(other) => return Err(other),
             }
         }
-        if !(run.truth <= before) {
-            // R is singular to rounding: y was noise.
-            run.truth = before;
-            self.take(&self.common.best, run.moves.saturating_sub(1), run)?;
-            let reason = if claimed { None } else { ended };
-            return Ok(Some(reason.unwrap_or(Outcome::Breakdown(Breakdown::Stagnated))));
-        }
-        let outcome = match ended {
-            Some(Outcome::Converged) => watch.claim(run.truth),
-            Some(other) => Some(other),
-            None if meets(run.truth, watch.threshold) => Some(Outcome::Converged),
-            // The next cycle would start from the same residual and do the same.
-            None if columns == 0 || self.basis == Basis::Fixed && run.truth >= before * (1.0 - 1e-12) => {
-                Some(Outcome::Breakdown(Breakdown::Stagnated))
-            }
-            None => None,
-        };
-        if outcome.is_some() {
-            self.take(&self.common.x, run.moves, run)?;
-        } else if claimed {
-            watch.operator_applications += 1;
-            self.start()?;
-        }
-        Ok(outcome)
+        Ok(group)
     }
 
-    /// The answer ← `x` of the device after so many moves; the x given before the first, or where the range was left.
-    fn take(&self, x: &DeviceVec<T>, moves: usize, run: &mut Run<'_, T>) -> Result<()> {
-        if moves > 0 {
-            x.copy_to(&mut run.answer)?;
-            self.common.exponents.restore(&mut run.answer);
-        }
-        if moves == 0 || !finite(&run.answer) {
-            run.answer.copy_from_slice(run.given);
-        }
-        Ok(())
-    }
-
-    /// ‖b − A·x‖₂ of x on the device, by the host; NaN where x left the range.
-    fn host_truth(&self, run: &mut Run<'_, T>) -> Result<f64> {
-        self.common.x.copy_to(&mut run.answer)?;
-        self.common.exponents.restore(&mut run.answer);
-        if !finite(&run.answer) {
-            return Ok(f64::NAN);
-        }
-        Ok(self.common.host_residual(run.b, &run.answer, &mut run.residual))
-    }
-
-    /// The same by the device, with which the next cycle begins.
-    fn device_truth(&self) -> Result<f64> {
-        self.start()?;
-        Ok(self.common.exponents.norm(state_of(&self.state()?, 0)[RR].sqrt()))
-    }
-
-    fn state(&self) -> Result<[f64; 2 * FIELDS + HISTORY]> {
-        let mut state = [0.0; 2 * FIELDS + HISTORY];
-        self.common.state.copy_to(&mut state)?;
-        Ok(state)
-    }
-
-    /// v₀ ← r/‖r‖₂ with r = b − A·x
-    fn start(&self) -> Result<()> {
-        let system = self.system();
+    /// v₀ ← r/‖r‖₂ with r = b − A·x, of one right-hand side.
+    fn start(&self, column: usize) -> Result<()> {
+        let system = self.system(column);
         self.kernels.start.launch(self.common.shape, &[Arg::Struct(&system)])?;
         self.kernels.begin.launch(self.common.shape, &[Arg::Struct(&system)])
     }
 
-    /// Steps j .. j + count, which the device ends where the norm is at most `threshold`, or there is no next direction.
-    fn steps(&mut self, j: u32, count: u32, threshold: f64) -> Result<()> {
-        let system = self.system();
-        let (system, threshold, shape) = (Arg::Struct(&system), threshold.arg().0, self.common.shape);
-        if let Some(all) = &self.all {
-            return self.common.launch_all(all, &[system, Arg::from(j), Arg::from(count), threshold]);
+    /// Steps j .. j + count of these right-hand sides, which the device ends where a norm is small enough, or there is no next direction.
+    fn steps(&mut self, going: &[usize], j: u32, count: u32) -> Result<()> {
+        let several = going.len() > 1;
+        if several && self.placed != going {
+            self.rows.copy_range_from(0, &going.iter().map(|&c| c as u32).collect::<Vec<_>>())?;
+            self.placed = going.to_vec();
+        }
+        let mut words = self.system(if several { 0 } else { going[0] });
+        words[COLUMNS_WORD] = if several { self.rows.address() } else { 0 };
+        let (system, rows) = (Arg::Struct(&words), going.len() as u32);
+        let shape = Shape { rows, ..self.common.shape };
+        if let Some(all) = self.all.as_ref().filter(|all| all.takes(shape.blocks, going.len(), going == [0])) {
+            return self.common.launch_all(all, rows, &[system, Arg::from(j), Arg::from(count)]);
         }
         let Kernels { product, project, totals, extend, .. } = &self.kernels;
         for step in j..j + count {
+            for &c in going {
+                let [v, z] = [self.v(c, step as usize), self.z(c, step as usize)];
+                self.common.precondition(v, z, self.state_at(c, step))?;
+            }
             let [j, first, second] = [step, 0, 1].map(Arg::from);
-            self.common.precondition(self.v(step as usize), self.z(step as usize), self.common.state_at(step))?;
             product.launch(shape, &[system, j])?;
             for time in [first, second] {
                 project.launch(shape, &[system, j, time])?;
-                totals.launch(Shape::blocks(step + 2), &[system, j, time])?;
+                totals.launch(Shape { rows, ..Shape::blocks(step + 2) }, &[system, j, time])?;
             }
-            extend.launch(shape, &[system, j, threshold])?;
+            extend.launch(shape, &[system, j])?;
         }
         Ok(())
     }
 
-    /// x ← x + M⁻¹·(V·y), or x + Z·y, with the first columns of the basis.
-    fn move_x(&self, columns: usize) -> Result<()> {
-        let (system, k, shape) = (self.system(), Arg::from(columns as u32), self.common.shape);
-        let system = Arg::Struct(&system);
+    /// x ← x + M⁻¹·(V·y), or x + Z·y, with the first columns of the basis of one right-hand side.
+    fn move_x(&self, column: usize, k: usize) -> Result<()> {
+        let (words, count, shape) = (self.system(column), Arg::from(k as u32), self.common.shape);
+        let system = Arg::Struct(&words);
         let Kernels { solve, combine, step, .. } = &self.kernels;
-        solve.launch(Shape::blocks(1), &[system, k])?;
+        solve.launch(Shape::blocks(1), &[system, count])?;
         let elsewhere = self.common.precond.elsewhere().is_some();
         if elsewhere && self.basis == Basis::Fixed {
             // V·y in the place of the first column that it is not made of.
-            let [sum, z] = [self.v(columns), self.z(0)];
-            combine.launch(shape, &[system, k, Arg::Word(self.v(0)), Arg::Word(sum)])?;
+            let [sum, z] = [self.v(column, k), self.z(column, 0)];
+            combine.launch(shape, &[system, count, Arg::Word(self.v(column, 0)), Arg::Word(sum)])?;
             self.common.precondition(sum, z, 0)?;
             return step.launch(shape, &[system, Arg::Word(z)]);
         }
-        let basis = if elsewhere { self.z(0) } else { self.v(0) };
-        combine.launch(shape, &[system, k, Arg::Word(basis), Arg::Word(0)])
+        let basis = if elsewhere { self.z(column, 0) } else { self.v(column, 0) };
+        combine.launch(shape, &[system, count, Arg::Word(basis), Arg::Word(0)])
     }
 
     /// Address of column j of V.
-    fn v(&self, j: usize) -> u64 {
-        self.common.vector(j)
+    fn v(&self, column: usize, j: usize) -> u64 {
+        self.common.vector(j) + (column * self.common.vector_values() * size_of::<T>()) as u64
     }
 
     /// Address of zⱼ.
-    fn z(&self, j: usize) -> u64 {
-        self.common.vector(self.restart + 1 + if self.basis == Basis::Flexible { j } else { 0 })
+    fn z(&self, column: usize, j: usize) -> u64 {
+        self.v(column, self.restart + 1 + if self.basis == Basis::Flexible { j } else { 0 })
     }
 
-    /// struct System of the kernels.
-    fn system(&self) -> [u64; 18] {
+    /// Address of the copy of the state that `step` writes.
+    fn state_at(&self, column: usize, step: u32) -> u64 {
+        self.common.state_at(step) + (column * RECORD * 8) as u64
+    }
+
+    /// struct System of the kernels, of one right-hand side.
+    fn system(&self, column: usize) -> [u64; COLUMNS_WORD + 3] {
         let c = &self.common;
         let [head, ptr, col, val, inverse] = c.system();
-        let [state, history] = c.state();
-        let [b, x, before] = [&c.b, &c.x, &c.best].map(DeviceVec::address);
+        let behind = |address: u64, values: usize, bytes: usize| address + (column * values * bytes) as u64;
+        let [state, history] = c.state().map(|address| behind(address, RECORD, 8));
+        let [b, x, before] = [&c.b, &c.x, &c.best].map(|v| behind(v.address(), c.n(), size_of::<T>()));
         let z_step = if self.basis == Basis::Flexible { c.n() as u64 } else { 0 };
-        let total = self.small.address();
+        let total = behind(self.small.address(), numbers(self.restart), 8);
         let small = total + 2 * (self.restart as u64 + 2) * 8;
         let (m, blocks) = (self.restart as u64, u64::from(c.shape.blocks));
-        let [v, z, part] = [self.v(0), self.z(0), c.sum(0)];
-        let negligible = epsilon::<T>().to_bits();
-        let sizes = blocks | m << 32;
+        let [v, z] = [self.v(column, 0), self.z(column, 0)];
+        let part = behind(c.sum(0), (self.restart + 1) * c.shape.blocks as usize, 8);
+        let (sizes, vectors) = (blocks | m << 32, c.vector_values() as u64);
+        let epsilon = epsilon::<T>().to_bits();
         [
-            head, ptr, col, val, inverse, b, x, before, v, z, z_step, part, total, small, state, history, sizes,
-            negligible,
+            head,
+            ptr,
+            col,
+            val,
+            inverse,
+            b,
+            x,
+            before,
+            v,
+            z,
+            z_step,
+            part,
+            total,
+            small,
+            state,
+            history,
+            sizes,
+            epsilon,
+            0,
+            vectors,
+            c.block_size(),
         ]
     }
 }
 
-fn epsilon<T: DeviceScalar>() -> f64 {
-    if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON }
+/// Where struct System has the right-hand sides of the rows.
+const COLUMNS_WORD: usize = 18;
+
+/// Numbers of a right-hand side beside its state: h and g, R, cosines, sines, the right-hand side of R·y, y, and the threshold.
+fn numbers(m: usize) -> usize {
+    m.saturating_mul(m).saturating_add(6 * m + 6)
 }
 
-fn finite<T: Scalar>(x: &[T]) -> bool {
-    x.iter().all(|v| Scalar::is_finite(*v))
+fn epsilon<T: DeviceScalar>() -> f64 {
+    if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON }
 }

@@ -30,7 +30,7 @@ use faer::{MatMut, MatRef};
 
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Kernel, Result, Shape};
-use crate::krylov::check_vector;
+use crate::krylov::{check_vector, slices};
 use crate::scaled::Exponents;
 use crate::tridiagonal::BlockSolver;
 use piece::{Piece, Source};
@@ -302,26 +302,6 @@ impl<'a, T: DeviceScalar> Iteration<'a, T> {
 
 fn refuse<T>(what: &'static str, why: String) -> Result<T> {
     Err(DeviceError::from(InputError::InvalidStructure { what, why }))
-}
-
-/// Columns of B and of X.
-type Columns<'v, T> = (Vec<&'v [T]>, Vec<&'v mut [T]>);
-
-/// The contiguous columns of B and X, of n finite values each.
-fn slices<'v, T: DeviceScalar>(n: usize, b: MatRef<'v, T>, x: MatMut<'v, T>) -> Result<Columns<'v, T>> {
-    let (expected, found) = (b.ncols(), x.ncols());
-    if found != expected {
-        return Err(InputError::DimensionMismatch { what: "columns of X", expected, found }.into());
-    }
-    let contiguous = "columns must be contiguous";
-    let b: Vec<&[T]> = b.col_iter().map(|b| b.try_as_col_major().expect(contiguous).as_slice()).collect();
-    let x: Vec<&mut [T]> =
-        x.col_iter_mut().map(|x| x.try_as_col_major_mut().expect(contiguous).as_slice_mut()).collect();
-    for (b, x) in b.iter().zip(&x) {
-        check_vector("right-hand side", b, n)?;
-        check_vector("x", x, n)?;
-    }
-    Ok((b, x))
 }
 
 /// Colours of the blocks.

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use bt_formats::{
-    Breakdown, Bytes, Csr, Error as InputError, LinearOperator, Monitor, Outcome, Scalar, SolveReport, StopCriterion,
-    norm2, one,
+    Bcsr, Breakdown, Bytes, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Outcome, Scalar, SolveReport,
+    StopCriterion, norm2, one,
 };
 use bt_iter::Watch;
+use faer::{MatMut, MatRef};
 
+use crate::bcsr::DeviceBcsr;
 use crate::cg::Schedule;
 use crate::device::{Arg, Device, DeviceScalar, DeviceVec, Family, Kernel, Result, Shape};
 use crate::preconditioner::{DevicePreconditioner, Made};
@@ -29,6 +31,8 @@ pub(crate) const BEST: usize = 2;
 pub(crate) const STOP: usize = 3;
 const STOP_LATER: usize = 4;
 pub(crate) const AT: usize = 6;
+/// Values of a state: two copies of the fields, then the norms.
+pub(crate) const RECORD: usize = 2 * FIELDS + HISTORY;
 
 /// Restarts with a new shadow residual before an inner product of zero is a breakdown.
 const RESTARTS: usize = 3;
@@ -37,7 +41,7 @@ const RESTARTS: usize = 3;
 pub(crate) struct Common<'a, T: DeviceScalar> {
     a: &'a Csr<T>,
     pub exponents: Exponents,
-    matrix: Arc<DeviceCsr<T>>,
+    matrix: OnDevice<T>,
     pub precond: Made<T>,
     pub x: DeviceVec<T>,
     pub b: DeviceVec<T>,
@@ -49,9 +53,49 @@ pub(crate) struct Common<'a, T: DeviceScalar> {
     pub arrived: DeviceVec<u32>,
     /// Two copies of the state, then the norms.
     pub state: DeviceVec<f64>,
+    /// Right-hand sides that there is room for: everything above that a run writes is there so many times, one after the other.
+    room: usize,
     /// Of every kernel, so that the sums of one are read by the next.
     pub shape: Shape,
+    /// Lanes of a row; 0 where A is of blocks.
     pub lanes: u32,
+}
+
+/// A, scaled, for products.
+enum OnDevice<T: DeviceScalar> {
+    Rows(Arc<DeviceCsr<T>>),
+    /// Blocks of so many rows.
+    Blocks(DeviceBcsr<T>, usize),
+}
+
+impl<T: DeviceScalar> OnDevice<T> {
+    /// By the blocks that the preconditioner is made of, where they take no more bytes than compressed rows; and lanes of a row.
+    fn new(device: &Device, a: &Csr<T>, precond: &DevicePreconditioner) -> Result<(Self, u32)> {
+        if let DevicePreconditioner::BlockSsorAi { block_size, .. } = *precond
+            && block_size > 1
+            && let Ok(blocks) = Bcsr::from_csr(a, block_size)
+            && blocks.bytes() <= a.bytes()
+        {
+            return Ok((Self::Blocks(DeviceBcsr::new(device, &blocks)?, block_size), 0));
+        }
+        let rule = RowRule::for_sums(a);
+        Ok((Self::Rows(Arc::new(DeviceCsr::with_rule(device, a, rule)?)), rule.lanes()))
+    }
+
+    /// Of pointers, columns and values.
+    fn addresses(&self) -> [u64; 3] {
+        match self {
+            Self::Rows(rows) => rows.addresses(),
+            Self::Blocks(blocks, _) => blocks.addresses(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.bytes(),
+            Self::Blocks(blocks, _) => blocks.bytes(),
+        }
+    }
 }
 
 /// Many steps in one cooperative launch.
@@ -60,6 +104,15 @@ pub(crate) struct Persistent {
     /// The parts that M is made of, of each application in a step.
     words: Option<DeviceVec<u64>>,
     parts: u32,
+    /// Thread blocks that the device holds at once.
+    resident: u32,
+}
+
+impl Persistent {
+    /// Whether it takes so many rows of so many thread blocks, the one that the parts of M are made for (`first`) or others.
+    pub fn takes(&self, blocks: u32, rows: usize, first: bool) -> bool {
+        (self.words.is_none() || first) && blocks as usize * rows <= self.resident as usize
+    }
 }
 
 impl<'a, T: DeviceScalar> Common<'a, T> {
@@ -77,12 +130,15 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         let n = a.nrows();
         let exponents = Exponents::of(a.values());
         let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), exponents.matrix(a.values()))?;
-        let rule = RowRule::for_sums(a);
-        let matrix = Arc::new(DeviceCsr::with_rule(device, &scaled, rule)?);
-        let made = |a: &Csr<T>| Made::new(device, a, || Ok(Arc::clone(&matrix)), precond);
+        let (matrix, lanes) = OnDevice::new(device, &scaled, precond)?;
+        let rows = || match &matrix {
+            OnDevice::Rows(rows) => Ok(Arc::clone(rows)),
+            OnDevice::Blocks(..) => Ok(Arc::new(DeviceCsr::new(device, &scaled)?)),
+        };
+        let made = |a: &Csr<T>| Made::new(device, a, rows, precond);
         // What is wrong is told with the values of A as it was given.
         let precond = made(&scaled).map_err(|e| made(a).err().unwrap_or(e))?;
-        let shape = Shape::over(n as u64 * u64::from(rule.lanes()));
+        let shape = Shape::over(n as u64 * u64::from(lanes.max(1)));
         let vectors = vectors(&precond);
         let memory = || DeviceVec::uninitialized(device, n);
         Ok(Self {
@@ -96,14 +152,32 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
             vectors: DeviceVec::uninitialized(device, vectors.saturating_mul(n))?,
             sums: DeviceVec::uninitialized(device, sums.saturating_mul(shape.blocks as usize))?,
             arrived: DeviceVec::uninitialized(device, 1)?,
-            state: DeviceVec::uninitialized(device, 2 * FIELDS + HISTORY)?,
+            state: DeviceVec::uninitialized(device, RECORD)?,
+            room: 1,
             shape,
-            lanes: rule.lanes(),
+            lanes,
         })
     }
 
     pub fn n(&self) -> usize {
         self.a.nrows()
+    }
+
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Room for so many right-hand sides. After an error there is what there was.
+    pub fn widen(&mut self, columns: usize) -> Result<()> {
+        let (device, room) = (self.x.device().clone(), self.room);
+        let values = |v: &DeviceVec<T>| DeviceVec::uninitialized(&device, (v.len() / room).saturating_mul(columns));
+        let numbers = |v: &DeviceVec<f64>| DeviceVec::uninitialized(&device, (v.len() / room).saturating_mul(columns));
+        let vectors = (values(&self.x)?, values(&self.b)?, values(&self.best)?, values(&self.vectors)?);
+        let (sums, state) = (numbers(&self.sums)?, numbers(&self.state)?);
+        self.arrived = DeviceVec::uninitialized(&device, columns)?;
+        (self.x, self.b, self.best, self.vectors) = vectors;
+        (self.sums, self.state, self.room) = (sums, state, columns);
+        Ok(())
     }
 
     /// The kernel for many steps in one launch, if that is how they are to be done. `applications`: addresses of r and z of each z ← M⁻¹·r
@@ -120,6 +194,9 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
     ) -> Result<Option<Persistent>> {
         let device = self.x.device();
         let m = self.precond.elsewhere();
+        if self.lanes == 0 {
+            return Self::by_launches(schedule);
+        }
         let swept: Option<Vec<Vec<Step>>> = m.and_then(|m| applications.iter().map(|&[r, z]| m.parts(r, z)).collect());
         let kind = if swept.is_some() { "swept" } else { "all" };
         let kernel = device.kernel(family, &format!("{method}_{kind}_{}_{}", self.lanes, T::SUFFIX))?;
@@ -129,7 +206,8 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         let words: Vec<u64> = swept.iter().flatten().flatten().flat_map(Step::words).collect();
         let parts = words.len() / Step::WORDS / applications.len();
         let words = if parts > 0 { Some(DeviceVec::from_slice(device, &words)?) } else { None };
-        Ok(Some(Persistent { kernel, words, parts: parts as u32 }))
+        let resident = kernel.resident_blocks(self.shape.threads, self.shape.shared)?;
+        Ok(Some(Persistent { kernel, words, parts: parts as u32, resident }))
     }
 
     /// Steps first .. first + count in one launch.
@@ -142,33 +220,41 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         threshold: f64,
     ) -> Result<()> {
         let [a, b, c, d] = [first, count, limit, fresh.into()].map(Arg::from);
-        self.launch_all(all, &[Arg::Struct(system), a, b, c, d, threshold.arg().0])
+        self.launch_all(all, 1, &[Arg::Struct(system), a, b, c, d, threshold.arg().0])
     }
 
-    /// The cooperative launch with the arguments that the method has, before those of its barriers and of M.
-    pub fn launch_all(&mut self, all: &Persistent, args: &[Arg<'_>]) -> Result<()> {
-        self.arrived.copy_from(&[0])?;
+    /// The cooperative launch of so many rows, with the arguments that the method has before those of its barriers and of M.
+    pub fn launch_all(&mut self, all: &Persistent, rows: u32, args: &[Arg<'_>]) -> Result<()> {
+        self.arrived.copy_range_from(0, &vec![0; rows as usize])?;
         let mut args = [args, &[self.arrived.arg()]].concat();
         if let Some(words) = &all.words {
             args.extend([words.arg(), Arg::from(all.parts)]);
         }
-        all.kernel.launch_together(self.shape, &args)
+        all.kernel.launch_together(Shape { rows, ..self.shape }, &args)
     }
 
     /// Whether many steps are to be one launch of `all`, which does without other launches or not.
     fn is_persistent(&self, schedule: Schedule, all: &Kernel, alone: bool) -> Result<bool> {
-        let Shape { blocks, threads, shared } = self.shape;
+        let Shape { blocks, threads, shared, .. } = self.shape;
         let fits = blocks <= all.resident_blocks(threads, shared)?;
         // A grid that strides is better off in launches: each of its parts is short.
         let small = self.n() as u64 * u64::from(self.lanes) <= u64::from(blocks) * u64::from(threads);
         let why = match schedule {
             Schedule::Auto => return Ok(fits && small && alone),
-            Schedule::Launches => return Ok(false),
             Schedule::Persistent if fits && alone => return Ok(true),
             Schedule::Persistent if alone => format!("the device does not hold {blocks} blocks at once"),
-            Schedule::Persistent => "the preconditioner has launches of its own".into(),
+            _ => return Self::by_launches(schedule).map(|_| false),
         };
         Err(InputError::InvalidStructure { what: "schedule", why }.into())
+    }
+
+    /// Steps are launches, as those of a preconditioner with launches of its own have to be.
+    fn by_launches(schedule: Schedule) -> Result<Option<Persistent>> {
+        if schedule == Schedule::Persistent {
+            let why = "the preconditioner has launches of its own".into();
+            return Err(InputError::InvalidStructure { what: "schedule", why }.into());
+        }
+        Ok(None)
     }
 
     /// Bytes on the device.
@@ -187,9 +273,27 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
         [self.n() as u64 | self.precond.code() << 32, ptr, col, val, self.precond.diagonal()]
     }
 
+    /// Rows of a block of A, where it is in blocks.
+    pub fn block_rows(&self) -> Option<usize> {
+        match self.matrix {
+            OnDevice::Rows(_) => None,
+            OnDevice::Blocks(_, size) => Some(size),
+        }
+    }
+
+    /// The same for the kernels: 0 where A is in compressed rows.
+    pub fn block_size(&self) -> u64 {
+        self.block_rows().unwrap_or_default() as u64
+    }
+
     /// Address of vector k of the method.
     pub fn vector(&self, k: usize) -> u64 {
         self.vectors.address() + (k * self.n() * size_of::<T>()) as u64
+    }
+
+    /// Values of the method's vectors of one right-hand side.
+    pub fn vector_values(&self) -> usize {
+        self.vectors.len() / self.room
     }
 
     /// Address of sum k of the method, one value a block.
@@ -217,10 +321,16 @@ impl<'a, T: DeviceScalar> Common<'a, T> {
 
     /// b and x, scaled, to the device.
     pub fn load(&mut self, b: &[T], x: &[T]) -> Result<Exponents> {
-        self.exponents = self.exponents.with_rhs(b);
-        self.b.copy_from(&self.exponents.rhs(b))?;
-        self.x.copy_from(&self.exponents.to_scaled(x))?;
+        self.exponents = self.load_column(0, b, x)?;
         Ok(self.exponents)
+    }
+
+    /// Those of one of several right-hand sides.
+    pub fn load_column(&mut self, column: usize, b: &[T], x: &[T]) -> Result<Exponents> {
+        let (exponents, first) = (self.exponents.with_rhs(b), column * self.n());
+        self.b.copy_range_from(first, &exponents.rhs(b))?;
+        self.x.copy_range_from(first, &exponents.to_scaled(x))?;
+        Ok(exponents)
     }
 
     /// r ← b − A·x on the host; ‖r‖₂
@@ -422,4 +532,24 @@ pub(crate) fn check_vector<T: Scalar>(what: &'static str, v: &[T], expected: usi
         Some(row) => Err(InputError::NonFinite { what, row, col: 0, value: v[row].to_string() }),
         None => Ok(()),
     }
+}
+
+/// Columns of B and of X.
+pub(crate) type Columns<'v, T> = (Vec<&'v [T]>, Vec<&'v mut [T]>);
+
+/// The contiguous columns of B and X, of n finite values each.
+pub(crate) fn slices<'v, T: DeviceScalar>(n: usize, b: MatRef<'v, T>, x: MatMut<'v, T>) -> Result<Columns<'v, T>> {
+    let (expected, found) = (b.ncols(), x.ncols());
+    if found != expected {
+        return Err(InputError::DimensionMismatch { what: "columns of X", expected, found }.into());
+    }
+    let contiguous = "columns must be contiguous";
+    let b: Vec<&[T]> = b.col_iter().map(|b| b.try_as_col_major().expect(contiguous).as_slice()).collect();
+    let x: Vec<&mut [T]> =
+        x.col_iter_mut().map(|x| x.try_as_col_major_mut().expect(contiguous).as_slice_mut()).collect();
+    for (b, x) in b.iter().zip(&x) {
+        check_vector("right-hand side", b, n)?;
+        check_vector("x", x, n)?;
+    }
+    Ok((b, x))
 }

@@ -22,7 +22,7 @@ use crate::rbt::DeviceRbt;
 
 /// M on a device, applied to vectors of the host.
 ///
-/// An application that the device does not do leaves NaN in z; where the device was lost, [`Device::synchronize`] tells why.
+/// An application that the device does not do leaves NaN in z; [`Device::check`] tells why.
 ///
 /// ```
 /// use bt_formats::Csr;
@@ -77,7 +77,8 @@ impl<T: DeviceScalar> Preconditioner<T> for Offloaded<T> {
         let n = self.r.len();
         assert_eq!((r.len(), z.len()), (n, n), "lengths of r and z");
         let applied = self.r.copy_from(r).and_then(|()| self.inverse.apply(&self.r, &mut self.z));
-        if applied.and_then(|()| self.z.copy_to(z)).is_err() {
+        if let Err(error) = applied.and_then(|()| self.z.copy_to(z)) {
+            self.r.device().keep(error);
             z.fill(T::nan_impl());
         }
     }

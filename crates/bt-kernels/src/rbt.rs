@@ -14,7 +14,7 @@
 //! each other. A device that is lost in a solve leaves NaN, and the next call that can fail says why.
 //!
 //! Storage on the device: n'·(n' + 32 + 16) values for n' the next multiple of 8 (16 for `f32`) and of 2^d, 2·d·n' of the butterflies
-//! and 24·n' bytes of measures. Cost: ⅔n³ + 6·d·n² flops; with values of s bytes 4s·n² bytes for the butterflies, 2s·n² for the
+//! and 24·n' bytes of measures. Cost: ⅔n³ + 4·d·n² flops; with values of s bytes 4s·n² bytes for the butterflies, 2s·n² for the
 //! copies of A, about s·n³/192 for the updates; n/32 panels of two launches. A solve of up to 8 right-hand sides: 2n² flops each,
 //! s·n² bytes, two launches and two of butterflies (n/16 where the thread blocks of 256 rows do not fit on the device at once).
 
@@ -295,8 +295,8 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let verdict = judge.verdict(a, self.options.seed, eliminated, |x| {
             self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(x, n, 1));
         });
-        // A device that was lost in the trial must not look like a bad matrix.
-        self.matrix.device().synchronize("a trial solve")?;
+        // What the device did not do in the trial must not look like a bad matrix.
+        self.matrix.device().check("a trial solve")?;
         Ok(verdict)
     }
 
@@ -341,7 +341,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
     fn factor_panels(&self) -> Result<()> {
         let (n, words) = (self.padded(), self.structure());
         let matrix = Arg::Struct(&words);
-        let shape = |blocks: u32| Shape { blocks: blocks.max(1), threads: Shape::BLOCK, shared: 0 };
+        let shape = |blocks: u32| Shape { blocks: blocks.max(1), rows: 1, threads: Shape::BLOCK, shared: 0 };
         for first in (0..n).step_by(PANEL * PANELS) {
             let outer = (first + PANEL * PANELS).min(n);
             for k in (first..outer).step_by(PANEL) {
@@ -365,7 +365,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
     /// Growth, pivots, determinant.
     fn measure(&mut self, judge: &Judge) -> Result<Eliminated> {
         let (n, words) = (self.padded(), self.structure());
-        let shape = Shape { blocks: (n + n.div_ceil(32)) as u32, threads: Shape::BLOCK, shared: 0 };
+        let shape = Shape { blocks: (n + n.div_ceil(32)) as u32, rows: 1, threads: Shape::BLOCK, shared: 0 };
         self.kernels.measure.launch(shape, &[Arg::Struct(&words), self.measured.arg()])?;
         let mut measured = vec![0.0; 3 * n];
         self.measured.copy_to(&mut measured)?;
@@ -408,8 +408,12 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         for first in (0..x.ncols()).step_by(WIDE) {
             let count = WIDE.min(x.ncols() - first);
             let mut part = x.as_mut().subcols_mut(first, count);
-            if self.void || self.pass(op, part.as_mut(), &mut work).is_err() {
+            let done = if self.void { None } else { Some(self.pass(op, part.as_mut(), &mut work)) };
+            if !matches!(done, Some(Ok(()))) {
                 part.fill(T::from_parts(f64::NAN, 0.0));
+            }
+            if let Some(Err(error)) = done {
+                self.matrix.device().keep(error);
             }
         }
     }
@@ -454,7 +458,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let (n, words) = (self.padded(), self.structure());
         let kernel = &self.kernels.substitute[usize::from(count > 1)];
         let panels = n.div_ceil(PANEL) as u32;
-        let shape = Shape { blocks: (n as u32).div_ceil(Shape::BLOCK), threads: Shape::BLOCK, shared: 0 };
+        let shape = Shape { blocks: (n as u32).div_ceil(Shape::BLOCK), rows: 1, threads: Shape::BLOCK, shared: 0 };
         let launch = |step: u32, steps: u32, round: u32, together: bool, arrived: &DeviceVec<u32>| {
             let [form, step, steps, count, round] = [form as u32, step, steps, count as u32, round].map(Arg::from);
             let args = [Arg::Struct(&words), form, step, steps, count, from.arg(), to.arg(), arrived.arg(), round];
@@ -492,7 +496,7 @@ impl<T: DeviceScalar> Factorization<T> for DeviceRbt<T> {
     fn method(&self) -> &'static str {
         METHOD
     }
-    /// Columns in groups of eight. NaN where the device fails; [`Device::synchronize`] says why.
+    /// Columns in groups of eight. NaN where the device fails; [`Device::check`] says why.
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
         match self.pivoted() {

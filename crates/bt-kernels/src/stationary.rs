@@ -198,6 +198,7 @@ fn eliminate(
     let half = 2 * largest;
     let shape = Shape {
         blocks: chains.len() as u32,
+        rows: 1,
         threads: ((half * half) as u32).next_power_of_two().clamp(32, Shape::BLOCK),
         shared: (size_of::<f64>() * (half * (half + 1) + 2 * half)) as u32,
     };

@@ -116,7 +116,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
     /// the column; errors of the device. `x` is then as it was.
     ///
     /// # Cost
-    /// 9.04 values of traffic and about 90 flops a row and column, once or twice; a few products with A on the host.
+    /// 9.04 values of traffic and 75 flops a row and column, once or twice; a few products with A on the host.
     pub fn solve_in_place(&mut self, x: MatMut<'_, T>) -> Result<DirectReport> {
         let a = self.a;
         solve_system(a, x, |x| self.solve_once(x), TridiagonalLu::new)
@@ -163,7 +163,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
             None => self.work.insert(Work::new(&self.device, &self.counts, nrhs)?),
         };
         let (counts, tiles, nrhs) = (&self.counts, self.counts[0], nrhs as u32);
-        let shape = |blocks: u32| Shape { blocks: blocks * nrhs, threads: PIECES, shared: 0 };
+        let shape = |blocks: u32| Shape { blocks: blocks * nrhs, rows: 1, threads: PIECES, shared: 0 };
         let [lower, diag, upper] = self.diagonals.each_ref().map(DeviceVec::arg);
         let (n, x) = (Arg::from(n as u32), x.arg());
         let remains = |k: usize| work.levels[k][0].arg();

@@ -12,6 +12,7 @@ use bt_formats::{
 use bt_iter::{Gmres, Identity, Series, Triangles, TriangularSolves};
 use bt_kernels::{Device, DeviceGmres, DevicePreconditioner, DeviceScalar, Schedule};
 use bt_testkit::{csr, stencil};
+use faer::Mat;
 use support::{Numbers, device, epsilon, long_rows, on_host};
 
 const BOTH: [Schedule; 2] = [Schedule::Launches, Schedule::Persistent];
@@ -337,9 +338,9 @@ fn storage_is_what_the_documentation_says() {
         (&ilu0, Kind::Fgmres(m), 2 * m + 4),
     ] {
         let workspace = kind.on(&device, &a, precond, Schedule::Launches).bytes().workspace;
-        // Two states of nine fields, 64 norms, and a counter of four bytes beside them.
-        let state = (2 * 9 + 64) * 8 + 4;
-        assert_eq!(workspace, 8 * (vectors * n + (m + 1) * blocks + m * m + 6 * m + 5) + state, "{kind:?}");
+        // Two states of nine fields, 64 norms, and a counter and a number of four bytes beside them.
+        let state = (2 * 9 + 64) * 8 + 8;
+        assert_eq!(workspace, 8 * (vectors * n + (m + 1) * blocks + m * m + 6 * m + 6) + state, "{kind:?}");
     }
 }
 
@@ -355,4 +356,132 @@ fn input_is_checked_by_name() {
     let precond = DevicePreconditioner::Ilu0(TriangularSolves::Levels);
     let error = DeviceGmres::new(&device, &a, &precond, 3, Schedule::Persistent).err().unwrap();
     assert!(error.to_string().contains("launches of its own"), "{error}");
+}
+
+/// Every column has the report and the bits that it has alone.
+fn columns_are_as_alone<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    precond: &DevicePreconditioner,
+    kind: Kind,
+    schedule: Schedule,
+    stop: &StopCriterion,
+    b: &Mat<T>,
+) -> Vec<SolveReport> {
+    let (n, nrhs) = (b.nrows(), b.ncols());
+    let mut x = Mat::zeros(n, nrhs);
+    let mut method = kind.on(device, a, precond, schedule);
+    let reports = method.solve_many(b.as_ref(), x.as_mut(), stop, &mut ()).unwrap();
+    assert_eq!(reports.len(), nrhs);
+    for (j, report) in reports.iter().enumerate() {
+        let mut alone = vec![T::default(); n];
+        let mut method = kind.on(device, a, precond, schedule);
+        let expected = method.solve(b.col_as_slice(j), &mut alone, stop, &mut ()).unwrap();
+        let what = format!("{kind:?}, {precond:?}, {schedule:?}, column {j}: {report:?}, {expected:?}");
+        let counts = |r: &SolveReport| {
+            (r.method, r.outcome, r.iterations, r.operator_applications, r.preconditioner_applications)
+        };
+        assert_eq!(counts(report), counts(&expected), "{what}");
+        assert_eq!(report.recurrence_residual, expected.recurrence_residual, "{what}");
+        assert_eq!(x.col_as_slice(j), alone, "{what}");
+    }
+    reports
+}
+
+#[test]
+fn columns_in_step_are_those_that_are_alone() {
+    let Some(device) = device() else { return };
+    let n = 81;
+    let a = stencil::<f64>(9, 0.4);
+    // Random; zero; random and large; an eigenvector of no step but the first, nearly; random and small.
+    let mut numbers = Numbers(5);
+    let mut b = Mat::from_fn(n, 5, |_, j| numbers.real::<f64>() * [1.0, 0.0, 1e200, 1.0, 1e-200][j]);
+    let smooth: Vec<f64> = (0..n).map(|i| ((1 + i % 9) as f64 * 0.3).sin()).collect();
+    a.apply(1.0, &smooth, 0.0, b.col_as_slice_mut(3));
+    let stop = StopCriterion { rtol: 1e-7, ..StopCriterion::default() };
+    let levels = TriangularSolves::Levels;
+    let ssor = DevicePreconditioner::SsorAi { omega: 1.1, series: Series::First, triangles: Triangles::Stored };
+    let cases = [
+        (DevicePreconditioner::Identity, Kind::Gmres(7), &BOTH[..]),
+        (DevicePreconditioner::Jacobi, Kind::Fgmres(40), &BOTH[..]),
+        (DevicePreconditioner::Ilu0(levels), Kind::Gmres(4), &BOTH[..1]),
+        (DevicePreconditioner::Ilu0(levels), Kind::Fgmres(4), &BOTH[..1]),
+    ];
+    for (precond, kind, schedules) in cases {
+        for &schedule in schedules {
+            let reports = columns_are_as_alone(&device, &a, &precond, kind, schedule, &stop, &b);
+            assert!(reports.iter().all(|r| r.outcome == Outcome::Converged), "{precond:?}");
+            assert_eq!(reports[1].iterations, 0);
+            let steps: Vec<_> = reports.iter().map(|r| r.iterations).collect();
+            assert!(steps.iter().max() > steps.iter().filter(|s| **s > 0).min(), "some end earlier: {steps:?}");
+        }
+    }
+    // A preconditioner that has memory of its own, in one launch for a column alone.
+    let symmetric = stencil::<f64>(9, 0.0);
+    for &schedule in &BOTH {
+        columns_are_as_alone(&device, &symmetric, &ssor, Kind::Fgmres(6), schedule, &stop, &b);
+    }
+    let single = Mat::from_fn(n, 3, |_, _| numbers.real::<f32>());
+    let stop = StopCriterion { rtol: 1e-4, ..StopCriterion::default() };
+    columns_are_as_alone(
+        &device,
+        &stencil(9, 0.4),
+        &DevicePreconditioner::Jacobi,
+        Kind::Gmres(6),
+        BOTH[1],
+        &stop,
+        &single,
+    );
+}
+
+#[test]
+fn columns_that_break_down_or_run_out_of_steps_disturb_no_other() {
+    let Some(device) = device() else { return };
+    // [C 0; 0 0] with a cyclic C: what lies in the first rows is reached, what lies in the last is not.
+    let n = 12;
+    let a = csr::<f64>(n + 2, |i, j| if i < n && j < n && (j + 1) % n == i { 1.0 } else { 0.0 });
+    let b = Mat::from_fn(n + 2, 4, |i, j| match j {
+        0 => f64::from(u8::from(i == 0)),
+        1 => f64::from(u8::from(i == n)),
+        2 => 1.0,
+        _ => f64::from(u8::from(i < n)),
+    });
+    for &schedule in &BOTH {
+        for max_iters in [5, 100] {
+            let stop = StopCriterion { rtol: 1e-9, max_iters, ..StopCriterion::default() };
+            let identity = DevicePreconditioner::Identity;
+            let reports = columns_are_as_alone(&device, &a, &identity, Kind::Gmres(30), schedule, &stop, &b);
+            let found: Vec<_> = reports.iter().map(|r| (r.outcome, r.iterations)).collect();
+            let first = if max_iters == 5 { (Outcome::IterationLimit, 5) } else { (Outcome::Converged, 12) };
+            assert_eq!((found[0], found[3]), (first, (Outcome::Converged, 1)), "{found:?}");
+            for broken in [found[1], found[2]] {
+                assert!(matches!(broken.0, Outcome::Breakdown(_)) && broken.1 <= 2, "{found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_monitor_hears_of_each_column_and_ends_all() {
+    let Some(device) = device() else { return };
+    let (n, a) = (81, stencil::<f64>(9, 0.4));
+    let mut numbers = Numbers(8);
+    let b = Mat::from_fn(n, 3, |_, _| numbers.real::<f64>());
+    let stop = StopCriterion { rtol: 1e-8, ..StopCriterion::default() };
+    let mut method = DeviceGmres::new(&device, &a, &DevicePreconditioner::Identity, 10, Schedule::Auto).unwrap();
+    let (mut x, mut heard, mut column) = (Mat::zeros(n, 3), [0; 3], 0);
+    let mut monitor = |progress: Progress| {
+        match progress {
+            Progress::Column(j) => column = j,
+            Progress::Iteration { .. } => heard[column] += 1,
+            _ => {}
+        }
+        if heard[2] > 15 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let reports = method.solve_many(b.as_ref(), x.as_mut(), &stop, &mut monitor).unwrap();
+    assert!(reports.iter().all(|r| r.outcome == Outcome::Stopped), "{reports:?}");
+    assert!(heard.iter().all(|h| *h > 10), "{heard:?}");
+    // Columns that must be the same, and of the right length.
+    let mut short = Mat::zeros(n, 2);
+    assert!(method.solve_many(b.as_ref(), short.as_mut(), &stop, &mut ()).is_err());
 }

@@ -367,7 +367,7 @@ impl<T: DeviceScalar> Part<T> {
     }
 
     /// struct System of the kernels, with the sums of `blocks` thread blocks.
-    fn system(&self, blocks: u32, leaves: Leaves) -> [u64; 16] {
+    fn system(&self, blocks: u32, leaves: Leaves) -> [u64; 17] {
         let n = if leaves == Leaves::Direction { self.x.len() } else { self.rows.len() } as u64;
         let [mut part_r, mut part_q] = [0, 2 * u64::from(blocks)].map(|k| self.sums.address() + 8 * k);
         match leaves {
@@ -391,6 +391,7 @@ impl<T: DeviceScalar> Part<T> {
             self.state.address(),
             self.state.address() + 2 * FIELDS as u64 * 8,
             u64::from(blocks) | u64::from(blocks) << 32,
+            0,
         ]
     }
 }

@@ -136,10 +136,12 @@ impl Arg<'_> {
     }
 }
 
-/// Blocks, threads of a block, and bytes of shared memory beside the kernel's own.
+/// Blocks of a row of the grid, rows of it, threads of a block, and bytes of shared memory beside the kernel's own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub blocks: u32,
+    /// One, or one for each right-hand side.
+    pub rows: u32,
     pub threads: u32,
     pub shared: u32,
 }
@@ -157,7 +159,7 @@ impl Shape {
 
     /// For the work of `count` blocks; where there is more work than blocks, they stride.
     pub fn blocks(count: u32) -> Self {
-        Self { blocks: count.clamp(1, Self::BLOCKS), threads: Self::BLOCK, shared: 0 }
+        Self { blocks: count.clamp(1, Self::BLOCKS), rows: 1, threads: Self::BLOCK, shared: 0 }
     }
 }
 
@@ -237,16 +239,16 @@ impl Kernel {
         }
         self.device.make_current()?;
         let mut places: Vec<*mut c_void> = args.iter().map(Arg::place).collect();
-        let Shape { blocks, threads, shared } = shape;
+        let Shape { blocks, rows, threads, shared } = shape;
         let (stream, places) = (self.device.0.stream.as_inner(), places.as_mut_ptr());
         // SAFETY: the function is of a loaded module; each place holds as many bytes as the kernel's parameter has, and the
         // driver copies them before it returns. What the kernel does with the vectors is tested with every access checked.
         let code = unsafe {
             if together {
-                cuLaunchCooperativeKernel(self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places)
+                cuLaunchCooperativeKernel(self.function, blocks, rows, 1, threads, 1, 1, shared, stream, places)
             } else {
                 let none = std::ptr::null_mut();
-                cuLaunchKernel(self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places, none)
+                cuLaunchKernel(self.function, blocks, rows, 1, threads, 1, 1, shared, stream, places, none)
             }
         };
         self.check(code as u32)

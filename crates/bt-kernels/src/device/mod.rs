@@ -7,7 +7,7 @@ mod error;
 mod launch;
 mod vector;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cust::context::{Context, ContextHandle, CurrentContext};
 use cust::device::{Device as CudaDevice, DeviceAttribute};
@@ -39,6 +39,8 @@ pub struct Device(Arc<Queue>);
 struct Queue {
     stream: Stream,
     chip: Arc<Chip>,
+    /// The first error of work that could not return it.
+    unsaid: Mutex<Option<DeviceError>>,
 }
 
 /// What all streams of a device share: its context, the kernels loaded so far, and facts. Fields are dropped in this order.
@@ -115,7 +117,7 @@ impl Device {
 
     fn on(chip: Arc<Chip>) -> Result<Self> {
         let stream = Stream::new(StreamFlags::NON_BLOCKING, None).map_err(DeviceError::while_("making a stream"))?;
-        Ok(Self(Arc::new(Queue { stream, chip })))
+        Ok(Self(Arc::new(Queue { stream, chip, unsaid: Mutex::default() })))
     }
 
     /// Another stream of the same device: what is asked of the two may run at the same time, from different threads too.
@@ -200,6 +202,22 @@ impl Device {
     pub fn synchronize(&self, during: &str) -> Result<()> {
         self.make_current()?;
         self.0.stream.synchronize().map_err(DeviceError::while_(during))
+    }
+
+    /// Waits like [`Device::synchronize`], and tells what work of this stream met that could not say it itself: an application of
+    /// [`crate::Offloaded`] or a solve with [`crate::DeviceRbt`], which leaves NaN. The first such error since the last call, a launch that
+    /// the driver refused, say, and the device is as it was.
+    ///
+    /// # Errors
+    /// That; [`DeviceError::Lost`] when a kernel failed.
+    pub fn check(&self, during: &str) -> Result<()> {
+        let unsaid = self.0.unsaid.lock().unwrap_or_else(PoisonError::into_inner).take();
+        unsaid.map_or_else(|| self.synchronize(during), Err)
+    }
+
+    /// Keeps an error for [`Device::check`].
+    pub(crate) fn keep(&self, error: DeviceError) {
+        self.0.unsaid.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     /// The handle of its context.

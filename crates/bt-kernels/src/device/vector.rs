@@ -143,6 +143,9 @@ impl<T: DeviceCopy> DeviceVec<T> {
 
     /// self[first ..] ← host, as far as that goes.
     pub(crate) fn copy_range_from(&mut self, first: usize, host: &[T]) -> Result<()> {
+        if host.is_empty() {
+            return Ok(());
+        }
         self.device.make_current()?;
         let lost = DeviceError::while_("copying to it");
         let mut range = self.buffer.index(first..first + host.len());

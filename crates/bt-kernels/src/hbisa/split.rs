@@ -23,9 +23,9 @@ use faer::{MatMut, MatRef};
 
 use super::piece::{Piece, Source};
 use super::run::{Told, judge};
-use super::{Iteration, colours, refuse, slices};
+use super::{Iteration, colours, refuse};
 use crate::device::{DeviceScalar, Result};
-use crate::krylov::check_vector;
+use crate::krylov::{check_vector, slices};
 use crate::places::{self, Place, Shares};
 use crate::scaled::Exponents;
 use crate::tridiagonal::BlockSolver;

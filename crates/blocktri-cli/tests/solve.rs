@@ -502,6 +502,11 @@ fn blocks_of_the_nodes_of_an_elastic_disk() {
     let scalar = steps("--precond ssor-ai2", "");
     let natural = steps("--precond block-ssor-ai2", "preconditioner: block-ssor-ai2 on 301 blocks of 2 rows");
     assert!(natural <= scalar, "{natural} {scalar}");
+    // Products with A are by the same blocks, and for a preconditioner by entries by rows.
+    let by_blocks = "products with the matrix by blocks of 2 rows";
+    assert_eq!(steps("--precond block-ssor-ai2", by_blocks), natural);
+    let by_rows = solve("--precond ssor-ai2").expect(0).json();
+    assert!(by_rows["notes"].as_array().unwrap().iter().all(|n| n != by_blocks), "{by_rows}");
     let one = "preconditioner: block-ssor-ai2 on 602 blocks of 1 row, as ssor-ai2";
     assert!(steps("--precond block-ssor-ai2 --blocks 1", one).abs_diff(scalar) <= 1);
     assert!(steps("--precond block-ssor-ai2 --omega 1.6", "") != natural);

@@ -6,9 +6,9 @@ use std::time::Instant;
 use bt_direct::{FactorError, Place, Singularity};
 use bt_formats::detect::line_partition;
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator, Matrix,
-    Monitor, Note, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport, StopCriterion, norm2,
-    zero,
+    Bcsr, BlockTridiagonal, Breakdown, Certificate, Csr, Dia, Error as InputError, HybridLayout, LinearOperator,
+    Matrix, Monitor, Note, Op, Outcome, Partition, PhaseTimes, Progress, RealScalar, Scalar, SolveReport,
+    StopCriterion, norm2, zero,
 };
 use bt_iter::{Asymmetry, Hbisa, Lockstep, Preconditioner, QuasiBlockTridiagonal, StopRule};
 use faer::{Mat, MatMut, MatRef};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::factors::{BlockSummary, matching, partition, transform};
 use crate::method::{BlockIteration, Krylov, KrylovMethod, Method, Precision};
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::precondition::{Split, preconditioner, single};
+use crate::precondition::{Split, node_size, preconditioner, single};
 use crate::preconditioners::Precond;
 use crate::reduced;
 use crate::reordered::Transform;
@@ -141,14 +141,17 @@ fn krylov<T: Scalar>(
     let diagonals = Dia::where_full(&work).unwrap_or_default();
     let whole = split.as_ref().filter(|split| split.outside == 0).map(|split| Arc::clone(&split.blocks));
     let blocks = whole.filter(|blocks| diagonals.is_none() && blocks.bytes() < work.bytes());
-    if diagonals.is_none() && blocks.is_none() {
+    let nodes = if diagonals.is_none() { by_nodes(&work, identity, given, options)? } else { None };
+    if diagonals.is_none() && blocks.is_none() && nodes.is_none() {
         work.index_by_diagonals().unwrap_or_default();
     }
-    let operator: &dyn Matrix<T> = match (&diagonals, &blocks) {
-        (Some(diagonals), _) => diagonals,
-        (None, Some(blocks)) => &**blocks,
-        (None, None) => &work,
+    let operator: &dyn Matrix<T> = match (&diagonals, &blocks, &nodes) {
+        (Some(diagonals), ..) => diagonals,
+        (None, Some(blocks), _) => &**blocks,
+        (None, None, Some(nodes)) => nodes,
+        (None, None, None) => &work,
     };
+    notes.extend(nodes.as_ref().map(|nodes| Note::ProductsByBlocks { rows: nodes.block_size() }));
     let (mut preconditioner, precond) = preconditioner(&work, split, &single, identity, given, options, &mut notes)
         .map_err(|e| transform.in_given_order(e))?;
     let m = &mut *preconditioner;
@@ -156,12 +159,26 @@ fn krylov<T: Scalar>(
     let (x, mut report) = side_by_side(a, operator, (&transform, unit), m, b, given, monitor, &mut notes)?;
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     report.bytes.matrix = work.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes);
+    report.bytes.matrix += nodes.as_ref().map_or(0, Matrix::bytes);
     // What the preconditioner shares is among its bytes.
     report.bytes.matrix += blocks.as_ref().filter(|b| Arc::strong_count(b) == 1).map_or(0, |b| b.bytes());
     let warnings = rows_left(&report);
     report.notes.splice(0..0, notes);
     report.notes.extend(warnings.iter().cloned());
     Ok(Solution { reorder, precond, warnings, ..Solution::of(x, report) })
+}
+
+/// A by the blocks of nodes that its preconditioner is made of, where they take no more bytes than compressed rows.
+fn by_nodes<T: Scalar>(
+    work: &Csr<T>,
+    identity: bool,
+    given: &Krylov,
+    options: &SolveOptions,
+) -> Result<Option<Bcsr<T>>, Error> {
+    let Precond::BlockSsorAi { .. } = given.precond else { return Ok(None) };
+    // The preconditioner has the notes.
+    let size = node_size(work, identity, given.precond, &options.blocks, &mut Vec::new())?;
+    Ok(Bcsr::from_csr(work, size).ok().filter(|blocks| size > 1 && blocks.bytes() <= work.bytes()))
 }
 
 /// The method asked for on `nrhs` columns, and a note where its basis is rounded.
@@ -368,6 +385,23 @@ pub(crate) fn columns<T: Scalar>(
         }
     }
     Ok((x, total.ok_or_else(no_right_hand_side)?))
+}
+
+/// The same where the method takes all columns in one call, in its order, with a report for each that it has begun.
+pub(crate) fn columns_together<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    transform: &Transform<T>,
+    rule: (StopRule, &StopCriterion),
+    solve: impl FnOnce(MatRef<'_, T>, MatMut<'_, T>) -> Result<Vec<SolveReport>, Error>,
+) -> Result<(Mat<T>, SolveReport), Error> {
+    let (mut x, mut y) = (Mat::zeros(b.nrows(), b.ncols()), Mat::zeros(b.nrows(), b.ncols()));
+    let mut reports = solve(transform.gathered(b).as_ref(), y.as_mut())?;
+    transform.scatter_columns(&y, x.as_mut());
+    for (j, report) in reports.iter_mut().enumerate() {
+        judge_column(a, x.as_mut().subcols_mut(j, 1), b.subcols(j, 1), rule, report);
+    }
+    Ok((x, reports.into_iter().reduce(merge).ok_or_else(no_right_hand_side)?))
 }
 
 pub(crate) fn no_right_hand_side() -> Error {

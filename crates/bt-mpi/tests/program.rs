@@ -198,12 +198,18 @@ fn local_solvers_by_blocks() {
 
 /// The stand-in driver, which cargo builds beside this program, with so many devices.
 #[cfg(feature = "cuda")]
-fn with_devices(devices: usize, ranks: usize, args: &[&str]) -> Output {
+fn on_stand_in(devices: usize, ranks: usize, args: &[&str]) -> Command {
     let program = std::env::current_exe().unwrap();
     let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let mut command = command(ranks, args);
     command.env("BLOCKTRI_CUDA_DRIVER", program.with_file_name(name));
-    end(command.env("BLOCKTRI_EMULATOR_DEVICES", devices.to_string()).spawn().expect("mpirun starts"))
+    command.env("BLOCKTRI_EMULATOR_DEVICES", devices.to_string());
+    command
+}
+
+#[cfg(feature = "cuda")]
+fn with_devices(devices: usize, ranks: usize, args: &[&str]) -> Output {
+    end(on_stand_in(devices, ranks, args).spawn().expect("mpirun starts"))
 }
 
 /// Every local solver of a GPU takes the steps of the processor's, one GPU for all ranks or two in turn.
@@ -240,6 +246,23 @@ fn a_gpu_for_each_rank() {
             assert!(steps(&found).abs_diff(steps(&expected)) <= slack, "{told}: {found} {expected}");
             assert!(found["forward_error"].as_f64().unwrap() <= 1e-5, "{told}: {found}");
         }
+    }
+}
+
+/// A launch that is refused loses nothing on the GPU, but the answer: it is an error of the device, and no breakdown of the method.
+#[test]
+#[cfg(feature = "cuda")]
+fn a_launch_that_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(6, 0.3));
+    let args = [a.as_str(), "--method", "gmres", "--local", "ilu0", "--device", "gpu"];
+    for ranks in [1, 3] {
+        // Those of the factorization, and of two applications.
+        let mut command = on_stand_in(1, ranks, &args);
+        let output = end(command.env("BLOCKTRI_EMULATOR_LAUNCHES", "12").spawn().expect("mpirun starts"));
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((code(&output), err.matches("error: ").count()), (5, 1), "{ranks} ranks: {err}");
+        assert!(err.contains("the GPU did not start ilu0_"), "{err}");
     }
 }
 

@@ -39,7 +39,7 @@ impl Gpu {
     pub fn fault(&self) -> Result<(), Fault> {
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None => self.device.synchronize("solving the part of a rank").map_err(|e| fault(&e)),
+            None => self.device.check("solving the part of a rank").map_err(|e| fault(&e)),
         }
     }
 

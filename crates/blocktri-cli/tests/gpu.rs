@@ -66,7 +66,13 @@ fn several_right_hand_sides_end_each_for_itself() {
     sandbox.run("generate poisson2d --nx 9 -o A.mtx").expect(0);
     let values: Vec<_> = (0..3 * 81).map(|i| (f64::from((i * i) % 17) * 10f64.powi(i / 81)).to_string()).collect();
     sandbox.write("B.mtx", format!("%%MatrixMarket matrix array real general\n81 3\n{}\n", values.join("\n")));
-    for method in ["hbisa --reorder rcm", "hbisa-redblack --blocks 9", "gmres --reorder rcm"] {
+    let methods = [
+        "hbisa --reorder rcm",
+        "hbisa-redblack --blocks 9",
+        "gmres --reorder rcm",
+        "fgmres --precond ilu0 --restart 5",
+    ];
+    for method in methods {
         let line = format!("solve A.mtx -b B.mtx --method {method} --rtol 1e-10 --max-iters 1000 --json");
         let gpu = run(&sandbox, &format!("{line} --device gpu -o X.mtx")).expect(0).json();
         let cpu = sandbox.run(&format!("{line} -o Y.mtx")).expect(0).json();
@@ -76,6 +82,9 @@ fn several_right_hand_sides_end_each_for_itself() {
             let size = y.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
             assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() <= 1e-8 * size), "{method}");
         }
+        let note = "3 right-hand sides, 3 at a time: the launches of a step are for all of them";
+        let told = gpu["notes"].as_array().expect("notes").iter().any(|n| n == note);
+        assert_eq!(told, method.contains("gmres"), "{method}: {}", gpu["notes"]);
     }
 }
 
@@ -111,6 +120,23 @@ fn preconditioners_have_the_names_notes_and_iterations_of_the_processor() {
         for json in [&gpu, &cpu] {
             let notes = json["notes"].as_array().expect("notes");
             assert!(note.is_empty() || notes.iter().any(|n| n == note), "{options}: {notes:?}");
+        }
+    }
+}
+
+#[test]
+fn products_by_blocks_of_nodes_are_on_both() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate elasticity-disk --n 266 -o A.mtx --rhs b.mtx").expect(0);
+    for method in ["cg", "bicgstab", "gmres --restart 10", "fgmres --restart 10"] {
+        let line = format!("solve A.mtx -b b.mtx --method {method} --precond block-ssor-ai2 --rtol 1e-8 --json");
+        let gpu = run(&sandbox, &format!("{line} --device gpu")).expect(0).json();
+        let cpu = sandbox.run(&line).expect(0).json();
+        let steps = |json: &serde_json::Value| json["iterations"].as_f64().expect("a number");
+        assert!((steps(&gpu) - steps(&cpu)).abs() <= 1.0, "{method}: {gpu} {cpu}");
+        for json in [&gpu, &cpu] {
+            let notes = json["notes"].as_array().expect("notes");
+            assert!(notes.iter().any(|n| n == "products with the matrix by blocks of 2 rows"), "{method}: {notes:?}");
         }
     }
 }
@@ -375,6 +401,27 @@ fn blocks_are_shared_by_two_methods_on_the_gpu_only() {
 const REPRODUCE: &str = "reproduce hbisa --quick --only hbisa/B -o r --json";
 
 #[test]
+fn chains_elasticity_and_gmres_are_reproduced_there() {
+    let sandbox = Sandbox::new();
+    for (study, only, ran, claims) in [
+        ("hbisa", "hbisa/rates", 1, &["plans over a grid of arrival rates"][..]),
+        ("ssor-ai", "ssor-ai/elastic-602", 4, &["as many iterations on the GPU", "by blocks of nodes"]),
+        ("parms", "parms/box-6x6x6", 4, &["GMRES(30) with ILU(0)", "GMRES(30) with ILUT"]),
+    ] {
+        let line = format!("reproduce {study} --quick --only {only} --device gpu -o {study} --json");
+        let json = run(&sandbox, &line).expect(0).json();
+        assert_eq!((&json["ran"], &json["failed"]), (&ran.into(), &serde_json::json!([])), "{only}: {json}");
+        for words in claims {
+            let mut all = json["claims"].as_array().expect("claims").iter();
+            let claim = all.find(|c| c["what"].as_str().is_some_and(|what| what.contains(words)));
+            assert_eq!(claim.expect("a claim of the device")["verdict"], "reproduced", "{words}: {claim:?}");
+        }
+        let markdown = sandbox.read(&format!("{study}/report.md"));
+        assert!(!markdown.contains("refused: "), "{markdown}");
+    }
+}
+
+#[test]
 fn published_experiments_run_there_too() {
     let sandbox = Sandbox::new();
     // What the processor alone gave is not taken for a run with the device, nor the other way round.
@@ -383,7 +430,7 @@ fn published_experiments_run_there_too() {
     let first = run(&sandbox, &line).expect(0);
     assert!(first.stderr.contains("not taken over, made with other device"), "{}", first.stderr);
     let json = first.json();
-    assert_eq!((&json["ran"], &json["finished"], &json["of"]), (&2.into(), &2.into(), &23.into()));
+    assert_eq!((&json["ran"], &json["finished"], &json["of"]), (&2.into(), &2.into(), &24.into()));
     let device = json["setting"]["device"].as_str().expect("a name");
     assert!(device.starts_with("GPU 0, ") && device.ends_with(" multiprocessors"), "{device}");
 

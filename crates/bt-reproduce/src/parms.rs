@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use bt_direct::RbtOptions;
 use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, StopCriterion};
-use bt_iter::{Arms, ArmsOptions, DroppedFill, LastSolver, Preconditioner, ilu0};
+use bt_iter::{Arms, ArmsOptions, DroppedFill, IlutOptions, LastSolver, Preconditioner, ilu0, ilut};
 use bt_queue::meshes;
 use serde_json::{Value, json};
 
@@ -193,7 +193,7 @@ fn solve(a: &Csr<f64>, precond: &str, runs: Runs, cancel: &CancelToken) -> Resul
     let b = rhs(a);
     let start = Instant::now();
     let arms = match precond {
-        "ilu0" => None,
+        "ilu0" | "ilut" => None,
         "arms" => Some(ArmsOptions::default()),
         "arms-lu" => Some(ArmsOptions { last_size: LAST_SIZE, ..ArmsOptions::default() }),
         _ => Some(butterflies()),
@@ -203,7 +203,8 @@ fn solve(a: &Csr<f64>, precond: &str, runs: Runs, cancel: &CancelToken) -> Resul
         let arms = Arms::new(a, options)?;
         (facts_of(a, &arms, seconds()), Box::new(arms))
     } else {
-        let factors = ilu0(a, DroppedFill::Forgotten)?;
+        let factors =
+            if precond == "ilut" { ilut(a, IlutOptions::default())? } else { ilu0(a, DroppedFill::Forgotten)? };
         let facts = [
             ("n".to_owned(), json!(a.nrows())),
             ("nnz".to_owned(), json!(a.nnz())),

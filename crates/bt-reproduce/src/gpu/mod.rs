@@ -2,7 +2,8 @@
 //!
 //! A solve there has three times. `setup_seconds`: A is copied and the preconditioner made; the kernels are compiled before.
 //! `copies_seconds`: a call without iterations, which copies b and x and recomputes the residual on the host. `seconds`: a whole call
-//! less that, the iterations alone: the medians of five runs of both in turn, which `runs` has. What the device refuses is `error`.
+//! less that, the iterations alone: the medians of five runs of both in turn, which `runs` has. GMRES copies nothing in such a call, so that its
+//! seconds are with the copies. What the device refuses is `error`.
 
 #[cfg(feature = "cuda")]
 mod with_cuda;
@@ -11,13 +12,13 @@ use std::fmt;
 use std::rc::Rc;
 
 use bt_direct::RbtOptions;
-use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, StopCriterion};
+use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, Scaled, StopCriterion};
 use bt_iter::{Arms, ArmsOptions, StopRule, Sweep};
 use serde_json::Value;
 
 use crate::document::{Claim, Origin, Table, Verdict};
 use crate::experiment::{Error, Results};
-use crate::measure::{converged, iterations, ratio, seconds};
+use crate::measure::{Krylov, converged, iterations, ratio, seconds};
 
 /// An NVIDIA GPU, open. Clones are the same one.
 ///
@@ -78,7 +79,7 @@ pub(crate) enum Share {
     Measured,
 }
 
-/// Preconditioners of conjugate gradients.
+/// Preconditioners of Krylov methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inverse {
     Identity,
@@ -91,6 +92,11 @@ pub(crate) enum Inverse {
     Second,
     Masked,
     Ip,
+    /// Of order 2 by blocks of so many rows, with products by them.
+    Nodes(usize),
+    Ilu0,
+    /// With the pattern that sweeps on the device find.
+    Ilut,
 }
 
 /// Solves from zero on a GPU. [`Error::Stopped`] once `cancel` is raised; [`Error::Failed`] when the device is lost. What the device
@@ -110,9 +116,10 @@ pub(crate) trait Solvers {
         cancel: &CancelToken,
     ) -> Result<Value, Error>;
 
-    /// Conjugate gradients.
-    fn cg(
+    /// A Krylov method.
+    fn krylov(
         &self,
+        method: Krylov,
         a: &Csr<f64>,
         inverse: Inverse,
         omega: f64,
@@ -121,8 +128,9 @@ pub(crate) trait Solvers {
         cancel: &CancelToken,
     ) -> Result<Value, Error>;
 
-    /// BiCGSTAB without a preconditioner.
-    fn bicgstab(&self, a: &Csr<f64>, b: &[f64], stop: &StopCriterion, cancel: &CancelToken) -> Result<Value, Error>;
+    /// Stationary distributions of a batch of chains, none for a chain that the device leaves to the processor; the reason where it
+    /// refuses all.
+    fn stationary(&self, chains: &[&BlockTridiagonal<f64>]) -> Result<Result<Distributions, String>, Error>;
 
     /// ARMS on the processor with butterflies for its last level on the device; the reason where that refuses.
     fn arms(
@@ -139,6 +147,9 @@ pub(crate) trait Solvers {
     /// Whether the device is still there; one that was lost in a solve left NaN.
     fn check(&self) -> Result<(), Error>;
 }
+
+/// Of each chain of a batch.
+pub(crate) type Distributions = Vec<Option<Vec<Scaled>>>;
 
 /// A method on the processor and on a GPU: the experiment and the place in its facts, for each.
 pub(crate) struct Pair {

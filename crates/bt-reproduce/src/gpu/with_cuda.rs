@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use bt_direct::{FactorError, RbtOptions};
 use bt_formats::{Band, BlockTridiagonal, CancelToken, Csr, Monitor, SolveReport, StopCriterion};
-use bt_iter::{Arms, ArmsOptions, Series, StopRule, Sweep, Triangles, TriangularSolves};
+use bt_iter::{Arms, ArmsOptions, IlutOptions, Series, StopRule, Sweep, Triangles, TriangularSolves};
 use bt_kernels::{
-    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceHbisa, DevicePreconditioner, DeviceSpike, Place, Schedule,
-    Shares, SolvedBy, SplitHbisa,
+    Device, DeviceBiCgStab, DeviceCg, DeviceError, DeviceGmres, DeviceHbisa, DevicePreconditioner, DeviceSpike, Place,
+    Schedule, Shares, SolvedBy, SplitHbisa,
 };
 use faer::Mat;
 use serde_json::{Value, json};
 
-use super::{Inverse, Share, Solvers};
+use super::{Distributions, Inverse, Share, Solvers};
 use crate::experiment::Error;
-use crate::measure::{fastest, outcome, stopped};
+use crate::measure::{Krylov, fastest, outcome, stopped};
 use crate::spread::{ROUNDS, Spread};
 
 /// Why a solve has no numbers.
@@ -125,8 +125,9 @@ impl Solvers for Device {
         timed.or_else(Fault::into_value)
     }
 
-    fn cg(
+    fn krylov(
         &self,
+        method: Krylov,
         a: &Csr<f64>,
         inverse: Inverse,
         omega: f64,
@@ -144,14 +145,33 @@ impl Solvers for Device {
             Inverse::Second => approximate(Series::Second, Triangles::Stored),
             Inverse::Ip => approximate(Series::IncompletePoisson, Triangles::Stored),
             Inverse::Masked => DevicePreconditioner::SsorAiMasked { omega },
+            Inverse::Nodes(block_size) => DevicePreconditioner::BlockSsorAi { omega, block_size },
+            Inverse::Ilu0 => DevicePreconditioner::Ilu0(TriangularSolves::Levels),
+            Inverse::Ilut => DevicePreconditioner::Ilut(IlutOptions::default(), TriangularSolves::Levels),
         };
-        let make = || DeviceCg::new(self, a, &wanted, Schedule::Auto);
-        timed(make, DeviceCg::solve, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+        let solved = match method {
+            Krylov::Cg => {
+                let make = || DeviceCg::new(self, a, &wanted, Schedule::Auto);
+                timed(make, DeviceCg::solve, b, stop, cancel).map(|(facts, _)| facts)
+            }
+            Krylov::BiCgStab => {
+                let make = || DeviceBiCgStab::new(self, a, &wanted, Schedule::Auto);
+                timed(make, DeviceBiCgStab::solve, b, stop, cancel).map(|(facts, _)| facts)
+            }
+            Krylov::Gmres(restart) => {
+                let make = || DeviceGmres::new(self, a, &wanted, restart, Schedule::Auto);
+                timed(make, DeviceGmres::solve, b, stop, cancel).map(|(facts, _)| facts)
+            }
+        };
+        solved.or_else(Fault::into_value)
     }
 
-    fn bicgstab(&self, a: &Csr<f64>, b: &[f64], stop: &StopCriterion, cancel: &CancelToken) -> Result<Value, Error> {
-        let make = || DeviceBiCgStab::new(self, a, &DevicePreconditioner::Identity, Schedule::Auto);
-        timed(make, DeviceBiCgStab::solve, b, stop, cancel).map_or_else(Fault::into_value, |(facts, _)| Ok(facts))
+    fn stationary(&self, chains: &[&BlockTridiagonal<f64>]) -> Result<Result<Distributions, String>, Error> {
+        match bt_kernels::stationary(self, chains).map_err(Fault::from) {
+            Ok(found) => Ok(Ok(found.into_iter().map(Result::ok).collect())),
+            Err(Fault::Refused(why)) => Ok(Err(why)),
+            Err(Fault::Ended(error)) => Err(error),
+        }
     }
 
     fn arms(
@@ -192,7 +212,7 @@ impl Solvers for Device {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.synchronize("solving with its factors").map_err(|e| Error::Failed(e.to_string()))
+        Device::check(self, "solving with its factors").map_err(|e| Error::Failed(e.to_string()))
     }
 }
 
@@ -228,7 +248,7 @@ mod tests {
         // r = b − A·x
         a.apply(-1.0, &x, 1.0, &mut r);
         assert!(r.iter().all(|r| r.abs() < 1e-12), "{r:?}");
-        device.check().expect("still there");
+        Solvers::check(&device).expect("still there");
 
         let band = Band::from_csr(&a).expect("a band");
         let spike = device.spike(&band, 2, &b).expect("a device");
@@ -236,10 +256,22 @@ mod tests {
         assert!(spike["backward_error"].as_f64().is_some_and(|e| e < 1e-15), "{spike}");
 
         let stop = StopCriterion::default();
-        for inverse in [Inverse::Identity, Inverse::Jacobi, Inverse::Ic0, Inverse::Masked] {
-            let cg = device.cg(&a, inverse, 1.1, &b, &stop, &cancel).expect("a device");
+        for inverse in [Inverse::Identity, Inverse::Jacobi, Inverse::Ic0, Inverse::Masked, Inverse::Nodes(2)] {
+            let cg = device.krylov(Krylov::Cg, &a, inverse, 1.1, &b, &stop, &cancel).expect("a device");
             assert_eq!(cg["outcome"], "converged", "{inverse:?}: {cg}");
         }
+        for (method, inverse) in [(Krylov::BiCgStab, Inverse::Ilu0), (Krylov::Gmres(30), Inverse::Ilut)] {
+            let solved = device.krylov(method, &a, inverse, 1.1, &b, &stop, &cancel).expect("a device");
+            assert_eq!(solved["outcome"], "converged", "{inverse:?}: {solved}");
+        }
+        let levels = Partition::uniform(3, 1).expect("three levels");
+        let chain =
+            |rate| BlockTridiagonal::from_dense_blocks(levels.clone(), vec![0.0; 3], vec![1.0, rate, 1.0, rate]);
+        let [chain, cut] = [2.0, 0.0].map(|rate| chain(rate).expect("a chain"));
+        let found = device.stationary(&[&chain, &cut]).expect("a device").expect("no refusal");
+        let sevenths: Vec<f64> = found[0].iter().flatten().map(|p| 7.0 * p.to_f64()).collect();
+        assert!(sevenths.iter().zip([4.0, 2.0, 1.0]).all(|(p, right)| (p - right).abs() < 1e-14), "{sevenths:?}");
+        assert!(found[1].is_none());
         let partition = Partition::uniform(n, 8).expect("six blocks");
         let blocks = BlockTridiagonal::from_csr(&a, partition, HybridLayout::default()).expect("blocks of lines");
         let sweeps = |sweep| device.hbisa(&blocks, &b, sweep, StopRule::Residual, Share::None, &stop, &cancel);

@@ -1,35 +1,45 @@
 //! The study's sweeps on a GPU beside those of the processor: experiments, claims, a table.
 
+use std::cell::RefCell;
+
 use bt_formats::{BlockTridiagonal, CancelToken, Csr, HybridLayout, LinearOperator, StopCriterion};
 use bt_iter::{StopRule, Sweep};
+use bt_queue::{Capacity, CloudModel, Form, Rates, sweep, sweep_by};
 use serde_json::json;
 
 use super::report::{excess, readings};
 use super::{MAX_ITERS, PAPER, example_matrix, facts, small_first, update_rule};
+use crate::Scale;
 use crate::document::{Claim, Item, Origin, Section, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
-use crate::gpu::{Gpu, Pair, Share, preface, same_counts, table};
-use crate::measure::{converged, mean};
+use crate::gpu::{Gpu, Inverse, Pair, Share, preface, same_counts, table};
+use crate::measure::{Krylov, converged, fastest, mean, seconds};
 use crate::spread::{ROUNDS, Spread, list};
 
 /// What is run: key, heading, and the key of its counterpart on the processor.
-const METHODS: [(&str, &str, &str); 4] = [
+const METHODS: [(&str, &str, &str); 5] = [
     ("hbisa", "HBISA", "hbisa"),
     ("redblack", "red–black", "redblack"),
     ("split", "HBISA on both", "hbisa"),
     ("bicgstab", "BiCGSTAB", "bicgstab"),
+    ("gmres", "GMRES(30)", "gmres"),
 ];
 
 fn id(name: &str) -> String {
     format!("hbisa/{name}/gpu")
 }
 
-pub fn experiments(gpu: &Gpu) -> Vec<Experiment> {
-    let device = gpu.clone();
-    let mut all = vec![Experiment::new(id("B"), "the 9 × 9 matrix B on the GPU", move |cancel| {
-        let (a, blocks) = example_matrix()?;
-        solve(&device, &a, &blocks, cancel)
-    })];
+pub fn experiments(scale: Scale, gpu: &Gpu) -> Vec<Experiment> {
+    let [device, other] = [gpu.clone(), gpu.clone()];
+    let mut all = vec![
+        Experiment::new(id("B"), "the 9 × 9 matrix B on the GPU", move |cancel| {
+            let (a, blocks) = example_matrix()?;
+            solve(&device, &a, &blocks, cancel)
+        }),
+        Experiment::new(id("rates"), "plans by arrival rate, their chains on the GPU", move |cancel| {
+            rates(&other, scale, cancel)
+        }),
+    ];
     all.extend(small_first().into_iter().map(|case| {
         let device = gpu.clone();
         Experiment::new(id(case.name()), format!("{} on the GPU", case.name()), move |cancel| {
@@ -47,11 +57,60 @@ fn solve(gpu: &Gpu, a: &Csr<f64>, blocks: &BlockTridiagonal<f64>, cancel: &Cance
     let b = vec![1.0; a.nrows()];
     let stop = update_rule(MAX_ITERS);
     let by = |sweep, share| gpu.hbisa(blocks, &b, sweep, StopRule::Update, share, &stop, cancel);
+    let residual = StopCriterion { atol: 0.0, rtol: super::TOLERANCE, ..stop };
+    let plain = |method| gpu.krylov(method, a, Inverse::Identity, 1.0, &b, &residual, cancel);
     Ok(facts(json!({
         "hbisa": by(Sweep::Jacobi, Share::None)?,
         "redblack": by(Sweep::RedBlack, Share::None)?,
         "split": by(Sweep::Jacobi, Share::Measured)?,
-        "bicgstab": gpu.bicgstab(a, &b, &StopCriterion { atol: 0.0, rtol: super::TOLERANCE, ..stop }, cancel)?,
+        "bicgstab": plain(Krylov::BiCgStab)?,
+        "gmres": plain(Krylov::Gmres(30))?,
+    })))
+}
+
+/// Arrival rates of a batch of chains, resources and tasks a resource.
+fn grid(scale: Scale) -> (Vec<f64>, [usize; 2]) {
+    let (count, step, model) = match scale {
+        Scale::Quick => (40, 0.1, [6, 3]),
+        Scale::Full => (2901, 0.01, [40, 16]),
+    };
+    ((0..count).map(|k| 1.0 + step * f64::from(k)).collect(), model)
+}
+
+/// Plans over the grid, their chains eliminated one by one on the processor and together on the device.
+fn rates(gpu: &Gpu, scale: Scale, cancel: &CancelToken) -> Result<Facts, Error> {
+    let (arrivals, [resources, tasks]) = grid(scale);
+    let model = |arrival| {
+        let rates = Rates { arrival, service: 1.0, turn_on: 1.0, turn_off: 1.0 };
+        CloudModel::new(resources, tasks, rates, Form::Repaired)
+    };
+    let (seconds, expected) = fastest(|| sweep(&arrivals, &mut cancel.clone(), model))?;
+    let refused = RefCell::new(None);
+    let there = || {
+        sweep_by(&arrivals, &mut cancel.clone(), model, |chains| {
+            Ok::<_, Error>(gpu.solvers().stationary(chains)?.unwrap_or_else(|why| {
+                refused.replace(Some(why));
+                vec![None; chains.len()]
+            }))
+        })
+    };
+    // The first one compiles the kernels.
+    there()?;
+    let (seconds_there, swept) = fastest(there)?;
+    let same = |(ours, theirs): (&Capacity, &Capacity)| {
+        let [mean, other] = [ours, theirs].map(|plan| plan.marginals.level.mean());
+        ours.in_advance() == theirs.in_advance() && (mean - other).abs() <= 1e-12 * other
+    };
+    let gpu = match refused.into_inner() {
+        Some(why) => json!({ "error": why }),
+        None => json!({ "seconds": seconds_there, "on_processor": swept.on_host.len() }),
+    };
+    Ok(facts(json!({
+        "chains": arrivals.len(),
+        "states": model(1.0)?.space().n(),
+        "processor": { "seconds": seconds },
+        "gpu": gpu,
+        "same": swept.plans.iter().zip(&expected).filter(|plans| same(*plans)).count(),
     })))
 }
 
@@ -87,8 +146,8 @@ pub fn section(gpu: &str, results: &Results) -> Section {
              on the GPU: the library's ends on these matrices, which are not symmetric.",
             preface(gpu)
         )),
-        Item::Claims(vec![counts, reduction(results), faster(results), both(results)]),
-        Item::Table(table("HBISA and BiCGSTAB on the GPU.", "matrix", results, &all)),
+        Item::Claims(vec![counts, reduction(results), faster(results), both(results), gmres(results), plans(results)]),
+        Item::Table(table("HBISA, BiCGSTAB and GMRES on the GPU.", "matrix", results, &all)),
     ];
     Section { title: "On the GPU".into(), items }
 }
@@ -146,6 +205,43 @@ fn faster(results: &Results) -> Claim {
         verdict: if gains.is_empty() { Verdict::NotRun } else { Verdict::NotComparable },
         why: "The paper times its GPU alone. The factor is one of two chips, and of the size: ten matrices of at most 32,000 rows stay in \
               the caches of a processor."
+            .into(),
+    }
+}
+
+fn gmres(results: &Results) -> Claim {
+    same_counts(
+        "Not in the paper: GMRES(30) takes as many iterations on the GPU as on the processor, within 5 % and ±1",
+        "The same cycles; the device makes every vector orthogonal twice, the processor where it pays.",
+        results,
+        &pairs(&["gmres"]),
+        |count| (0.05 * count).max(1.0),
+    )
+}
+
+/// Plans by arrival rate.
+fn plans(results: &Results) -> Claim {
+    let id = id("rates");
+    let at = |pointer: &str| results.number(&id, pointer);
+    let ours = at("/chains").zip(at("/same")).map(|(chains, same)| {
+        let alone = at("/gpu/on_processor").filter(|count| *count > 0.0);
+        let alone = alone.map_or(String::new(), |count| format!("; {count} chains left to the processor"));
+        let times = at("/processor/seconds").zip(at("/gpu/seconds"));
+        let times = times
+            .map_or(String::new(), |(cpu, gpu)| format!("; {} there, {} here", seconds(Some(gpu)), seconds(Some(cpu))));
+        (same == chains, format!("{same} of {chains}{alone}{times}"))
+    });
+    let refused = results.text(&id, "/gpu/error").map(|why| format!("refused: {why}"));
+    let good = if refused.is_some() { None } else { ours.as_ref().map(|(good, _)| *good) };
+    Claim {
+        what: "Not in the paper: plans over a grid of arrival rates, their chains eliminated together on the GPU, are those of the processor"
+            .into(),
+        origin: Origin::Ours,
+        paper: "–".into(),
+        ours: refused.or(ours.map(|(_, words)| words)).unwrap_or_else(|| "–".into()),
+        verdict: good.map_or(Verdict::NotRun, Verdict::of),
+        why: "Rule: the same resources to turn on in advance, and means of the resources on that agree to 12 digits, at every rate. The chains \
+              are eliminated without a subtraction on both. Seconds are of whole sweeps, models and plans included."
             .into(),
     }
 }

@@ -82,7 +82,7 @@ const ITERATIVE: [(&str, &str); 5] =
 const DIRECT: [(&str, &str); 3] =
     [("band-lu", "band LU, by tasks"), ("block-lu", "block LU, by levels"), ("sparse-lu", "sparse LU")];
 
-pub fn experiments(_: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
+pub fn experiments(scale: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     let mut all = vec![
         Experiment::new("hbisa/B", "the 9 × 9 matrix B", example),
         Experiment::new("hbisa/plans", "resources to turn on in advance", plans),
@@ -90,7 +90,7 @@ pub fn experiments(_: Scale, gpu: Option<&Gpu>) -> Vec<Experiment> {
     all.extend(small_first().into_iter().map(|case| {
         Experiment::new(format!("hbisa/{}", case.name()), case.name().to_owned(), move |cancel| cloud(&case, cancel))
     }));
-    all.extend(gpu.into_iter().flat_map(gpu::experiments));
+    all.extend(gpu.into_iter().flat_map(|gpu| gpu::experiments(scale, gpu)));
     all
 }
 

@@ -12,7 +12,7 @@
 //
 // Traffic of an iteration, s bytes a value, with M diagonal: nnz(s + 4) + 4n + gathers of z and p + 10*s*n, 8*s*n with M = I, and z and p of
 // each row once more from the cache; another M: its own and nnz(s + 4) + 4n + gathers + 10*s*n. Flops: 4*nnz + 13n, 12n with M = I: an entry of A
-// costs its part of the direction, too.
+// costs its part of the direction, too. In blocks of k rows, p of them, A has p(s*k*k + 4) + 4n/k bytes, and p*k*k entries.
 
 #include "device.h"
 

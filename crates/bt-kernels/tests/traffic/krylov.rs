@@ -2,7 +2,7 @@
 
 use bt_formats::{LinearOperator, StopCriterion};
 use bt_kernels::{Device, DeviceBiCgStab, DeviceCg, DeviceGmres, DevicePreconditioner, DeviceScalar, Schedule};
-use bt_testkit::stencil;
+use bt_testkit::{csr, stencil};
 use faer::Mat;
 
 use crate::support::Numbers;
@@ -91,6 +91,33 @@ fn gmres<T: DeviceScalar>(device: &Device, k: usize) {
     }
 }
 
+/// Of conjugate gradients with the approximate inverse by blocks of two rows: products by them, too.
+fn cg_by_blocks<T: DeviceScalar>(device: &Device, nodes: usize) {
+    let n = 2 * nodes;
+    let a = csr::<T>(n, |i, j| {
+        let value = if i == j { 9.0 } else { -1.0 };
+        T::from_parts(if (i / 2).abs_diff(j / 2) <= 1 { value } else { 0.0 }, 0.0)
+    });
+    let precond = DevicePreconditioner::BlockSsorAi { omega: 1.2, block_size: 2 };
+    let mut method = DeviceCg::new(device, &a, &precond, Schedule::Launches).unwrap();
+    assert_eq!(method.block_rows(), Some(2));
+    let found = iteration::<T>(n, |b, x, stop| {
+        assert_eq!(method.solve(b, x, stop, &mut ()).unwrap().iterations, stop.max_iters);
+    });
+    let (n, nodes, s) = (n as u64, nodes as u64, size_of::<T>() as u64);
+    let (p, blocks, k) = (3 * nodes - 2, n.div_ceil(256), 2);
+    let sums = blocks * (3 * blocks + 3 * SUM_FOR_ALL + 4 * SUM + 3 * 256);
+    // M: two products with each triangle and one with the diagonal blocks; r'z in a launch of its own.
+    let inverse = 2 * (2 * (p - nodes) + nodes) * k * k + 4 * 3 * n + n;
+    let product = |p: u64| p * (2 * s * k * k + 4 * k) + 8 * n + s * n;
+    let inverse_bytes = 4 * product((p - nodes) / 2) + 4 * s * n + product(nodes);
+    let vectors = p * (s * k * k + 4 * k) + 8 * n + 2 * s * p * k * k + 12 * s * n + inverse_bytes;
+    // As by rows; whether the run has stopped, by every thread of six launches more, and sums of one.
+    let numbers = 24 * blocks * blocks + 32 * blocks + (7 * 8 + 6 * 16) * blocks * 256 + 72;
+    let flops = 4 * p * k * k + 14 * n + inverse + sums;
+    exactly(format!("cg by blocks, n = {n}, {s}"), found, vectors + numbers, flops);
+}
+
 /// Of columns in step each takes the operations that it takes alone: one that has ended takes no more.
 fn columns_in_step(device: &Device) {
     let a = stencil::<f64>(16, 0.4);
@@ -125,6 +152,8 @@ fn iterations_take_what_their_headers_say() {
     let Some((device, _guard)) = alone() else { return };
     columns_in_step(&device);
     for k in [16, 32] {
+        cg_by_blocks::<f64>(&device, 7 * k);
+        cg_by_blocks::<f32>(&device, 7 * k);
         cg::<f64>(&device, k);
         cg::<f32>(&device, k);
         bicgstab::<f64>(&device, k);

@@ -289,28 +289,29 @@ template <class T> DEVICE void combine(const System<T> &s, u32 k, const T *basis
     }
 }
 
-// Steps j .. j + count. z <- M*v by `parts` steps where M is not diagonal, those of column 0 first.
+// Steps j .. j + count. z <- M*v by `parts` steps where M is not diagonal, those of column 0 first. What a row has to itself is found again in
+// every phase, so that no register holds it in the others.
 template <class T, u32 LANES>
 DEVICE void all(const System<T> &s, u32 j, u32 count, u32 *arrived, const Step<T> *m, u32 parts, T *shared, double *scratch) {
     u32 round = 0;
 #pragma unroll 1
     for (u32 end = j + count; j < end; j++) {
-        const double *now = state_of(s, j);
+        const double *now = state_of(own(s), j);
         if (stopped(now)) {
-            if (block() == 0) settle(s.state, j);
+            if (block() == 0) settle(own(s).state, j);
             return;
         }
         round = apply_all(m + (u64)j * parts, parts, now, arrived, round, shared);
-        product<T, LANES>(s, j);
+        product<T, LANES>(own(s), j);
         grid_barrier(arrived, ++round);
 #pragma unroll 1
         for (u32 again = 0; again < 2; again++) {
-            project(s, j + 1, again, scratch);
+            project(own(s), j + 1, again, scratch);
             grid_barrier(arrived, ++round);
-            totals(s, again, j + 2, scratch);
+            totals(own(s), again, j + 2, scratch);
             grid_barrier(arrived, ++round);
         }
-        extend(s, j, scratch);
+        extend(own(s), j, scratch);
         grid_barrier(arrived, ++round);
     }
 }
@@ -330,7 +331,7 @@ DEVICE void all(const System<T> &s, u32 j, u32 count, u32 *arrived, const Step<T
     extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2)))                                                     \
         gmres_all_##LANES##_##S(System<T> s, u32 j, u32 count, u32 *arrived) {                                              \
         __shared__ double scratch[SCRATCH];                                                                                 \
-        all<T, LANES>(own(s), j, count, arrived + grid_row(), (const Step<T> *)nullptr, 0, (T *)nullptr, scratch);          \
+        all<T, LANES>(s, j, count, arrived + grid_row(), (const Step<T> *)nullptr, 0, (T *)nullptr, scratch);          \
     }                                                                                                                       \
     extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 2)))                                                     \
         gmres_swept_##LANES##_##S(System<T> s, u32 j, u32 count, u32 *arrived, const Step<T> *m, u32 parts) {               \

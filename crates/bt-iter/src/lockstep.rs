@@ -199,6 +199,23 @@ impl<T: Scalar> Lockstep<T> {
 }
 
 /// The monitor of several right-hand sides as that of one of them, whose number it hears before every observation.
+///
+/// ```
+/// use std::cell::RefCell;
+/// use std::ops::ControlFlow;
+/// use bt_formats::{Monitor, Progress};
+/// use bt_iter::ColumnMonitor;
+/// let mut told = Vec::new();
+/// let mut monitor = |p: Progress| {
+///     told.push(p);
+///     ControlFlow::Continue(())
+/// };
+/// let shared = RefCell::new(&mut monitor as &mut dyn Monitor);
+/// let progress = Progress::Iteration { index: 0, residual: 1.0 };
+/// assert!(ColumnMonitor::new(&shared, Some(2)).observe(progress).is_continue());
+/// assert!(ColumnMonitor::new(&shared, None).observe(progress).is_continue());
+/// assert_eq!(told, [Progress::Column(2), progress, progress]);
+/// ```
 pub struct ColumnMonitor<'a, 'm> {
     shared: &'a RefCell<&'m mut dyn Monitor>,
     column: Option<usize>,

@@ -214,6 +214,21 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
     ///
     /// # Cost
     /// A step is as many launches as for one right-hand side, and those of M for each; the end of a cycle has launches for each.
+    ///
+    /// # Example
+    /// ```
+    /// use bt_formats::{Csr, Outcome, StopCriterion};
+    /// use bt_kernels::{Device, DeviceGmres, DevicePreconditioner, Schedule};
+    /// let a = Csr::from_dense(faer::mat![[2.0, 1.0], [0.0, 3.0]].as_ref())?;
+    /// if let Ok(device) = Device::open(0) {
+    ///     let (b, mut x) = (faer::mat![[3.0, 0.0], [3.0, 0.0]], faer::Mat::zeros(2, 2));
+    ///     let mut method = DeviceGmres::new(&device, &a, &DevicePreconditioner::Identity, 30, Schedule::Auto)?;
+    ///     let reports = method.solve_many(b.as_ref(), x.as_mut(), &StopCriterion::default(), &mut ())?;
+    ///     assert!(reports.iter().all(|report| report.outcome == Outcome::Converged));
+    ///     assert!((x - faer::mat![[1.0, 0.0], [1.0, 0.0f64]]).norm_max() < 1e-7);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn solve_many(
         &mut self,
         b: MatRef<'_, T>,

@@ -29,8 +29,8 @@ pub struct Options {
     built: bool,
 }
 
-/// Arguments of the API documentation's build. The command is left out: its binary has the library's name.
-pub const RUSTDOC: [&str; 4] = ["doc", "--workspace", "--no-deps", "--lib"];
+/// Arguments of the API documentation's build, beside a selection of packages. The command is left out: its binary has the library's name.
+pub const RUSTDOC: [&str; 3] = ["doc", "--no-deps", "--lib"];
 
 /// Runs the chore.
 pub fn run(options: &Options) -> Result<()> {
@@ -40,20 +40,20 @@ pub fn run(options: &Options) -> Result<()> {
         _ => return book(),
     };
     if !options.built {
-        return check::run(mode, &built()?);
+        return check::run(mode, &built(&["--workspace"])?);
     }
     let own = std::env::current_exe().map_err(|e| Failure(e.to_string()))?;
     check::run(mode, own.parent().unwrap_or(&own))
 }
 
-/// Fails where a page shows other output than the programs print.
-pub fn check() -> Result<()> {
-    check::run(Mode::Check, &built()?)
+/// Fails where a page shows other output than the programs print, which `selection` of packages and features has built.
+pub fn check(selection: [&str; 2]) -> Result<()> {
+    check::run(Mode::Check, &built(&selection)?)
 }
 
 /// The folder of the command, built with the examples as tests have them.
-fn built() -> Result<PathBuf> {
-    let made = programs(&mut cargo(["build", "--workspace", "--bins", "--examples"]))?;
+fn built(selection: &[&str]) -> Result<PathBuf> {
+    let made = programs(cargo(["build", "--bins", "--examples"]).args(selection))?;
     let command = made.into_iter().find(|(target, _)| target.name == "blocktri" && target.is_bin());
     let folder = command.and_then(|(_, program)| Some(program.parent()?.to_owned()));
     folder.ok_or_else(|| Failure("cargo built no program `blocktri`".into()))
@@ -63,7 +63,7 @@ fn built() -> Result<PathBuf> {
 fn book() -> Result<()> {
     let builder = ["run", "--quiet", "--release", "--manifest-path", "docs/builder/Cargo.toml"];
     must_succeed(cargo(builder).args(["--target-dir", "target/docs-builder", "--", "docs", "target/book"]))?;
-    must_succeed(cargo(RUSTDOC).env("RUSTDOCFLAGS", "-D warnings"))?;
+    must_succeed(cargo(RUSTDOC).arg("--workspace").env("RUSTDOCFLAGS", "-D warnings"))?;
     println!("target/book/index.html\ntarget/doc/blocktri/index.html");
     Ok(())
 }

@@ -6,7 +6,7 @@ use bt_direct::{FactorError, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Monitor, Note, Outcome, Scalar, memory};
 use faer::Mat;
 
-use crate::direct::Direct;
+use crate::direct::{Direct, Needs};
 use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, transform};
 use crate::method::{Accuracy, Auto, Method, Precision};
@@ -52,7 +52,8 @@ pub(crate) fn solve<T: Scalar>(
         if plan.before_orders.is_none() {
             break;
         }
-        (plan, fixed) = planned(&kept, order_asked(options), options, Depth::All, &mut notes)?;
+        let depth = Depth::AfterIterations(plan.rcm.take());
+        (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
     }
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
     let first = solver.solve(b.as_ref())?;
@@ -167,6 +168,37 @@ pub(crate) fn planned<T: Scalar>(
     Ok((plan, Some((transform, given))))
 }
 
+/// Where a method looks for pivots.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Pivots {
+    /// Nowhere, or not with a definite matrix.
+    AsTheyCome,
+    /// Inside blocks.
+    InsideBlocks,
+    /// In all rows that it has.
+    InAllRows,
+}
+
+impl Pivots {
+    fn of(method: Direct) -> Self {
+        match method {
+            Direct::Thomas => Self::AsTheyCome,
+            _ if method.row().needs == Needs::PositiveDefinite => Self::AsTheyCome,
+            Direct::BlockLu | Direct::SparseLdl | Direct::Components => Self::InsideBlocks,
+            _ => Self::InAllRows,
+        }
+    }
+}
+
+/// What follows a method that broke down: the fastest candidate that looks for pivots further than it, otherwise the stronger method.
+fn next_step<T: Scalar>(failed: (Direct, Reorder), candidates: &[Candidate], a: &Csr<T>) -> Option<(Direct, Reorder)> {
+    let looks_further = |c: &&Candidate| {
+        c.refused.is_none() && c.direct().is_some_and(|method| Pivots::of(method) > Pivots::of(failed.0))
+    };
+    let fastest = candidates.iter().find(looks_further).and_then(|c| Some((c.direct()?, c.reorder)));
+    fastest.or_else(|| stronger_step(failed, a))
+}
+
 /// The candidates of a plan in turn, then stronger methods, until one factors.
 pub(crate) fn automatic<T: Scalar>(
     a: &Csr<T>,
@@ -182,13 +214,13 @@ pub(crate) fn automatic<T: Scalar>(
     };
     notes.push(choice(chosen, &plan.candidates));
     let mut reorder = chosen.reorder;
-    let mut order = plan.rcm;
+    let order = plan.rcm;
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;
     loop {
-        let transform = match (&fixed, reorder, order.take()) {
+        let transform = match (&fixed, reorder, &order) {
             (Some(given), ..) => given.clone(),
-            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p.clone()), Reorder::Rcm),
             (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
         };
         let failure = match factor(a, method, transform, precision, options, monitor) {
@@ -211,14 +243,14 @@ pub(crate) fn automatic<T: Scalar>(
             Err(Error::Usage { message }) => message,
             Err(other) => return Err(other),
         };
-        let Some((next, order)) = stronger_step((method, reorder), a) else {
+        let Some((next, next_order)) = next_step((method, reorder), &plan.candidates, a) else {
             return Err(match suspected {
                 Some(place) => Error::Singular(place),
                 None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
             });
         };
         notes.push(Note::HandedOver { to: next.name(), why: failure });
-        (method, reorder) = (next, order);
+        (method, reorder) = (next, next_order);
         if method == Direct::SparseLu {
             fixed = None;
         }
@@ -233,4 +265,36 @@ fn does_not_fit(candidates: &[Candidate]) -> Error {
     let listed: Vec<_> = candidates.iter().map(needs).collect();
     let why = candidates.iter().find_map(|c| c.refused.as_deref()).unwrap_or("no direct method is among them");
     Error::Usage { message: format!("no method fits memory, {why}: {}; allow more with --memory", listed.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Kernel, Work};
+
+    fn candidate(method: Direct, reorder: Reorder, refused: Option<&str>) -> Candidate {
+        let work = Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, analysed: 0.0 };
+        let (structure, refused) = (String::new(), refused.map(str::to_owned));
+        Candidate { method: method.into(), reorder, work, seconds: 1.0, bytes: 1, structure, refused }
+    }
+
+    #[test]
+    fn the_fastest_that_looks_for_pivots_further_follows() {
+        let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        let list = |refused| {
+            [
+                candidate(Direct::BlockCholesky, Reorder::Rcm, None),
+                candidate(Direct::BlockLu, Reorder::Rcm, None),
+                candidate(Direct::SparseLu, Reorder::None, refused),
+                candidate(Direct::BandLu, Reorder::Rcm, None),
+            ]
+        };
+        let next = |method, reorder, refused| next_step((method, reorder), &list(refused), &a);
+        assert_eq!(next(Direct::BlockCholesky, Reorder::Rcm, None), Some((Direct::BlockLu, Reorder::Rcm)));
+        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
+        let too_large = Some("too large");
+        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, too_large), Some((Direct::BandLu, Reorder::Rcm)));
+        // Where nothing on the list looks further, the stronger method.
+        assert_eq!(next(Direct::BandLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
+    }
 }

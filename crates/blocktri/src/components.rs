@@ -59,6 +59,11 @@ impl Parts {
         self.partition.n_blocks()
     }
 
+    /// Rows of the largest part.
+    pub fn largest(&self) -> usize {
+        self.partition.min_max_size().1
+    }
+
     /// The fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.
     pub fn weigh<T: Scalar>(&self, a: &Csr<T>) -> Result<Weighed, Error> {
         let best = |k: usize| -> Result<Candidate, Error> {

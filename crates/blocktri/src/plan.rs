@@ -6,7 +6,7 @@
 //! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
 //! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
-//! made: what the factors would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
+//! made, but no longer than a fraction of what they are estimated to take: what the factors would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
 //! of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
 //! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
 //!
@@ -78,12 +78,13 @@ pub(crate) struct Plan {
 }
 
 /// How far the choice goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// To the end.
     All,
-    /// Up to an iteration that is worth a try before anything is ordered.
+    /// Up to an iteration that is worth a try before sparse factors are ordered.
     UntilIterations,
+    /// To the end after such a try, with the reverse Cuthill–McKee order that was made before it.
+    AfterIterations(Option<Permutation>),
 }
 
 impl Plan {
@@ -115,14 +116,16 @@ const FULL: f64 = 1.5;
 /// Operations an entry of A, up to which an elimination is cheap.
 const CHEAP: f64 = 64.0;
 
-/// What half a matrix must be predicted to gain before the other half is compared with it.
+/// What half a matrix must be predicted to gain before the other half is compared with it, and parts that nothing connects before they are
+/// taken apart.
 const SURE: f64 = 1.2;
 
 /// Steps that an iteration to rounding level takes at least.
 pub(crate) const LEAST_STEPS: f64 = 12.0;
 
-/// What an iteration must be predicted to gain over a direct method, which is surer.
-pub(crate) const GAIN: f64 = 2.0;
+/// What the setup and the least number of steps of an iteration must be predicted to gain over a direct method, which is surer: to rounding level
+/// it rarely takes fewer than four times as many steps, and a probe that fails costs a quarter of the direct method.
+pub(crate) const GAIN: f64 = 4.0;
 
 /// How much longer than an ordering an iteration may take before that is made.
 const PATIENCE: f64 = 8.0;
@@ -148,27 +151,33 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         list.push_dense();
     }
     let iterative = reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap();
-    if iterative && depth == Depth::UntilIterations {
-        list.push_iterations();
-        let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
-        if let Some((seconds, estimate)) = seconds_and_estimate.filter(|(seconds, estimate)| GAIN * seconds < *estimate)
-        {
-            let patience = PATIENCE * list.machine.ordering * a.nnz() as f64;
-            return Ok(Plan { before_orders: Some(patience.clamp(seconds, estimate)), ..list.finish(None) });
-        }
-        list.candidates.retain(|c| !c.method.is_iterative());
-    }
     if natural && !list.is_cheap() {
         list.push_components()?;
     }
+    let (before_iterations, known) = match depth {
+        Depth::All => (false, None),
+        Depth::UntilIterations => (true, None),
+        Depth::AfterIterations(known) => (false, known),
+    };
     let mut order = None;
     let reordered =
         reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain_in_order(list.least_of_bands());
     if reorder == Reorder::Rcm || reordered {
-        let p = rcm(a)?;
+        let p = known.map_or_else(|| rcm(a), Ok)?;
         let narrow = bandwidth_under(a, &p);
         list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
+    }
+    if before_iterations && iterative && !list.is_cheap() {
+        list.push_iterations();
+        let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
+        if let Some((seconds, estimate)) = seconds_and_estimate.filter(|(seconds, estimate)| GAIN * seconds < *estimate)
+        {
+            // The estimate may be far from what an order finds: a fraction of it is not much to lose.
+            let patience = (PATIENCE * list.machine.ordering * a.nnz() as f64).min(estimate / GAIN);
+            return Ok(Plan { before_orders: Some(patience.max(seconds)), ..list.finish(order) });
+        }
+        list.candidates.retain(|c| !c.method.is_iterative());
     }
     if natural && !list.is_cheap() && list.may_gain_in_order(list.least_of_sparse()) {
         list.push_sparse();
@@ -396,9 +405,13 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push_components(&mut self) -> Result<(), Error> {
         let parts = Parts::of(self.a)?;
-        if parts.len() > 1 && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
+        // Where one part is nearly all, there is nothing to gain.
+        let divided = parts.len() > 1 && 10 * parts.largest() <= 9 * self.a.nrows();
+        if divided && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
             let weighed = parts.weigh(self.a)?;
-            self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
+            if self.may_gain(SURE * weighed.seconds) {
+                self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
+            }
         }
         Ok(())
     }
@@ -415,8 +428,12 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push_sparse(&mut self) {
         let Some(fill) = Fill::of(self.a) else { return };
-        let structure = format!("{:.1e} entries of factors", fill.lu_entries());
-        self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
+        // Where the diagonal has zeros LU looks for rows to put there, and for another order; a Hermitian matrix has L·D·Lᴴ for that.
+        let zeros = matches!(self.a.survey().diagonal, DiagonalEntries::Broken);
+        if !zeros || self.symmetry() == Symmetry::None {
+            let structure = format!("{:.1e} entries of factors", fill.lu_entries());
+            self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
+        }
         let half = format!("{:.1e} entries of L, Hermitian", fill.below + fill.n);
         let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
         match self.symmetry() {

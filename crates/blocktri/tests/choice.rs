@@ -209,3 +209,41 @@ fn a_full_first_row_and_column_are_not_iterated_on() {
     assert!(s.report.method.starts_with("sparse"), "{} {:?}", s.report.method, s.report.notes);
     assert!(error < 1e-10);
 }
+
+/// A band of 2 sub- and 2 super-diagonals with a diagonal that decides nothing, its rows and columns dealt in strides.
+fn dealt_band(n: usize) -> Csr<f64> {
+    // 7919 is prime, and n no multiple of it.
+    let place = |i: usize| i * 7919 % n;
+    let value = |i: usize, j: usize| if i == j { 0.3 - (i % 3) as f64 * 0.3 } else { 1.0 / (1 + i % 3 + j % 2) as f64 };
+    let entries = (0..n).flat_map(move |i| (i.saturating_sub(2)..(i + 3).min(n)).map(move |j| (i, j)));
+    csr(n, entries.map(|(i, j)| (place(i), place(j), value(i, j))))
+}
+
+#[test]
+fn an_order_that_finds_a_narrow_band_comes_before_iterations() {
+    let (s, error) = solved(&dealt_band(20_000), &SolveOptions::default());
+    assert_eq!((s.report.outcome, s.reorder), (Outcome::Converged, Reorder::Rcm), "{:?}", s.report.notes);
+    assert!(["band-lu", "block-lu"].contains(&s.report.method), "{}", s.report.method);
+    assert!(!s.report.notes.iter().any(|note| matches!(note, Note::IterationGivenUp { .. })), "{:?}", s.report.notes);
+    assert!(error < 1e-6, "{error:e}");
+}
+
+#[test]
+fn hermitian_matrices_with_zeros_on_the_diagonal_are_not_given_to_lu() {
+    // [K Bᵀ; B 0]: K a grid, B one row for every fourth unknown.
+    let (side, mut entries) = (40, Vec::new());
+    let n = side * side;
+    for i in 0..n {
+        entries.push((i, i, 4.0));
+        for j in [(i % side + 1 < side).then_some(i + 1), (i + side < n).then_some(i + side)].into_iter().flatten() {
+            entries.extend([(i, j, -1.0), (j, i, -1.0)]);
+        }
+    }
+    for k in 0..n / 4 {
+        entries.extend([(n + k, 4 * k, 1.0), (4 * k, n + k, 1.0)]);
+    }
+    let a = csr(n + n / 4, entries);
+    let candidates = explain(&a, &SolveOptions::default()).unwrap();
+    let has = |name: &str| candidates.iter().any(|c| c.method.name() == name);
+    assert!(has("sparse-ldl") && !has("sparse-lu"), "{candidates:#?}");
+}

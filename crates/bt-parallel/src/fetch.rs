@@ -13,28 +13,56 @@ use crate::rows::Owner;
 
 /// The rows of the system that have an own row as a column, by own row.
 pub(crate) struct Transposed {
-    rows: Vec<Vec<u32>>,
+    /// Where the own rows of each begin, and they, by their numbers in the system.
+    starts: Vec<u32>,
+    own: Vec<u32>,
+    /// An own row and a row of another rank that has it, increasing.
+    others: Vec<(u32, u32)>,
 }
 
 impl Transposed {
     /// Of a matrix. A collective.
     pub fn new<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Self> {
-        let own = a.rows().own();
-        let mut rows = vec![Vec::new(); own.len()];
-        for (i, &g) in own.iter().enumerate() {
-            a.local().row(i).0.iter().for_each(|&j| rows[j as usize].push(g));
+        let (numbers, local) = (a.rows().own(), a.local());
+        // Counted, then filled from the ends.
+        let mut starts = vec![0u32; numbers.len() + 1];
+        local.col_idx().iter().for_each(|&j| starts[j as usize] += 1);
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
+        }
+        let mut own = vec![0; local.col_idx().len()];
+        for (i, &g) in numbers.iter().enumerate().rev() {
+            for &j in local.row(i).0 {
+                starts[j as usize] -= 1;
+                own[starts[j as usize] as usize] = g;
+            }
         }
         let mut told: Vec<Vec<u32>> = vec![Vec::new(); a.comm().size()];
         for (k, &i) in a.boundary.iter().enumerate() {
             for &j in a.external.row(k).0 {
                 let owner = a.halo().owners()[j as usize];
-                told[owner.rank as usize].extend([owner.place, own[i as usize]]);
+                told[owner.rank as usize].extend([owner.place, numbers[i as usize]]);
             }
         }
-        for pair in a.comm().all_to_all(&Parts::new(told))?.values().chunks_exact(2) {
-            rows[pair[0] as usize].push(pair[1]);
-        }
-        Ok(Self { rows })
+        let pairs = a.comm().all_to_all(&Parts::new(told))?;
+        let mut others: Vec<(u32, u32)> = pairs.values().chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        others.sort_unstable();
+        Ok(Self { starts, own, others })
+    }
+
+    /// The rows of other ranks that have an own row as a column.
+    pub fn others(&self) -> impl Iterator<Item = u32> + '_ {
+        self.others.iter().map(|pair| pair.1)
+    }
+
+    /// The rows that have row i as a column.
+    fn of_row(&self, i: usize) -> Vec<u32> {
+        let own = &self.own[self.starts[i] as usize..self.starts[i + 1] as usize];
+        let first = self.others.partition_point(|pair| pair.0 < i as u32);
+        let others = self.others[first..].iter().take_while(|pair| pair.0 == i as u32).map(|pair| pair.1);
+        own.iter().copied().chain(others).collect()
     }
 }
 
@@ -47,13 +75,9 @@ pub(crate) struct FullRow<T> {
 }
 
 /// An own row.
-pub(crate) fn own_row<T: Number, C: Comm>(
-    a: &DistributedCsr<'_, T, C>,
-    transposed: &Transposed,
-    i: usize,
-) -> FullRow<T> {
+fn own_row<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, transposed: &Transposed, i: usize) -> FullRow<T> {
     let (cols, values) = a.row(i).map(|(j, v)| (a.global(j), v)).unzip();
-    FullRow { cols, values, named_by: transposed.rows[i].clone() }
+    FullRow { cols, values, named_by: transposed.of_row(i) }
 }
 
 /// Rows of others, in the order in which they are asked for. A collective: every rank asks, if for nothing.

@@ -13,6 +13,8 @@
 //! another one back. Making it takes, for each layer, the questions of [`Rows::owners`](crate::Rows::owners) and the rows taken in. Flops:
 //! those of the local solver.
 
+use std::collections::HashSet;
+
 use bt_formats::{Csr, zero};
 use bt_iter::{Overlap, Preconditioner, PreconditionerKind, scale_of_rows};
 
@@ -20,7 +22,7 @@ use super::{DistributedPreconditioner, check_lengths};
 use crate::comm::{Comm, Number};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
-use crate::fetch::{FullRow, Transposed, fetch, own_row};
+use crate::fetch::{FullRow, Transposed, fetch};
 use crate::halo::Halo;
 
 /// The preconditioner.
@@ -156,8 +158,7 @@ struct Subdomain<T: Number> {
 /// The own rows, which increase: A₀ as it is.
 fn own<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Subdomain<T>> {
     let (a0, rows) = (a.local(), a.rows().own());
-    let all = (0..rows.len()).map(|i| a0.row(i).1).chain((0..a.boundary.len()).map(|k| a.external.row(k).1));
-    let scale = scale_of_rows(all);
+    let scale = scale_of_rows(own_values(a));
     let values = a0.values().iter().map(|&v| v * scale).collect();
     let local = Csr::new(rows.len(), rows.len(), a0.row_ptr().to_vec(), a0.col_idx().to_vec(), values);
     Ok(Subdomain {
@@ -170,50 +171,80 @@ fn own<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Subdomain<T>>
 
 /// The own rows and those at most `layers` edges away.
 fn grown<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>, layers: usize) -> Result<Subdomain<T>> {
-    let transposed = Transposed::new(a)?;
     let own = a.rows().own();
-    let mut rows: Vec<(u32, FullRow<T>)> =
-        own.iter().enumerate().map(|(i, &g)| (g, own_row(a, &transposed, i))).collect();
-    let mut known: std::collections::HashSet<u32> = own.iter().copied().collect();
-    let (mut taken, mut first) = (Vec::new(), 0);
-    // All ranks take as many turns: each answers for the rows of the others.
-    for _ in 0..layers {
-        let mut next = Vec::new();
-        for (_, row) in &rows[first..] {
-            next.extend(row.cols.iter().chain(&row.named_by).copied().filter(|g| known.insert(*g)));
+    let mut known: HashSet<u32> = HashSet::new();
+    let mut increasing = own.to_vec();
+    increasing.sort_unstable();
+    let mut is_new = |g: &u32| increasing.binary_search(g).is_err() && known.insert(*g);
+    let mut taken: Vec<(u32, FullRow<T>)> = Vec::new();
+    if layers > 0 {
+        let transposed = Transposed::new(a)?;
+        // Neighbours of the own rows: the columns of the halo, and rows of others that have an own row as a column.
+        let mut next: Vec<u32> =
+            a.halo().rows().iter().copied().chain(transposed.others()).filter(&mut is_new).collect();
+        // All ranks take as many turns: each answers for the rows of the others.
+        for layer in 1..=layers {
+            let owners = a.rows().owners(a.comm(), &next)?;
+            let found = fetch(a, &transposed, &owners)?;
+            let first = taken.len();
+            taken.extend(next.drain(..).zip(found));
+            if layer < layers {
+                let neighbours =
+                    taken[first..].iter().flat_map(|(_, row)| row.cols.iter().chain(&row.named_by).copied());
+                next.extend(neighbours.filter(&mut is_new));
+            }
         }
-        first = rows.len();
-        let owners = a.rows().owners(a.comm(), &next)?;
-        let found = fetch(a, &transposed, &owners)?;
-        rows.extend(next.iter().copied().zip(found));
-        taken.extend(next);
     }
-    let halo = Halo::new(a.comm(), a.rows(), &taken)?;
+    let halo = Halo::new(a.comm(), a.rows(), &taken.iter().map(|row| row.0).collect::<Vec<_>>())?;
     // By place: own rows, then the halo.
     let mut by_number: Vec<(u32, u32)> = own.iter().chain(halo.rows()).copied().zip(0u32..).collect();
     by_number.sort_unstable();
-    let scale = scale_of_rows(rows.iter().map(|(_, row)| &row.values[..]));
-    let local = local_matrix(&rows, &by_number, scale);
+    let whole = taken.iter().map(|(_, row)| &row.values[..]);
+    let scale = scale_of_rows(own_values(a).chain(whole));
+    let local = local_matrix(a, taken, &by_number, scale);
     Ok(Subdomain { halo, by_number, local, scale })
 }
 
-/// scale·A in the rows and columns of the numbers given, in their order.
-fn local_matrix<T: Number>(rows: &[(u32, FullRow<T>)], by_number: &[(u32, u32)], scale: T) -> Result<Csr<T>, Fault> {
-    let mut order: Vec<&(u32, FullRow<T>)> = rows.iter().collect();
-    order.sort_unstable_by_key(|row| row.0);
-    let (mut ptr, mut cols, mut values) = (vec![0u32], Vec::new(), Vec::new());
-    for (_, row) in order {
-        let inside = row.cols.iter().zip(&row.values).filter_map(|(g, &v)| {
-            let place = by_number.binary_search_by_key(g, |e| e.0).ok()?;
-            Some((place as u32, v * scale))
-        });
-        let mut line: Vec<(u32, T)> = inside.collect();
-        line.sort_unstable_by_key(|e| e.0);
+/// The numbers of the own rows, in pieces.
+fn own_values<'a, T: Number, C: Comm>(a: &'a DistributedCsr<'_, T, C>) -> impl Iterator<Item = &'a [T]> {
+    let (local, external) = (a.local(), &a.external);
+    (0..a.rows().own().len()).map(|i| local.row(i).1).chain((0..a.boundary.len()).map(|k| external.row(k).1))
+}
+
+/// scale·A in the rows and columns of `by_number`, the own rows of `a` and those taken in.
+fn local_matrix<T: Number, C: Comm>(
+    a: &DistributedCsr<'_, T, C>,
+    mut taken: Vec<(u32, FullRow<T>)>,
+    by_number: &[(u32, u32)],
+    scale: T,
+) -> Result<Csr<T>, Fault> {
+    let (n, m) = (by_number.len(), a.rows().own().len());
+    // Columns of the local matrix: of own rows by place, of the halo of a product by number, where they are there.
+    let mut column = vec![0u32; m];
+    by_number.iter().zip(0u32..).filter(|(e, _)| (e.1 as usize) < m).for_each(|(e, k)| column[e.1 as usize] = k);
+    let of_number = |g: &u32| by_number.binary_search_by_key(g, |e| e.0).ok().map(|k| k as u32);
+    let of_halo: Vec<Option<u32>> = a.halo().rows().iter().map(of_number).collect();
+    taken.sort_unstable_by_key(|row| row.0);
+    let mut taken = taken.into_iter();
+    let entries = a.local().values().len() + a.external.values().len();
+    let (mut ptr, mut cols, mut values) = (vec![0u32], Vec::with_capacity(entries), Vec::with_capacity(entries));
+    let mut line: Vec<(u32, T)> = Vec::new();
+    for &(_, place) in by_number {
+        line.clear();
+        if (place as usize) < m {
+            let of_place = |j: u32| if (j as usize) < m { Some(column[j as usize]) } else { of_halo[j as usize - m] };
+            line.extend(a.row(place as usize).filter_map(|(j, v)| Some((of_place(j)?, v * scale))));
+        } else {
+            let (_, row) = taken.next().expect("a row for each place beyond the own ones");
+            line.extend(row.cols.iter().zip(&row.values).filter_map(|(g, &v)| Some((of_number(g)?, v * scale))));
+        }
+        if !line.is_sorted_by_key(|e| e.0) {
+            line.sort_unstable_by_key(|e| e.0);
+        }
         cols.extend(line.iter().map(|e| e.0));
         values.extend(line.iter().map(|e| e.1));
         ptr.push(cols.len() as u32);
     }
-    let n = by_number.len();
     Ok(Csr::new(n, n, ptr, cols, values)?)
 }
 

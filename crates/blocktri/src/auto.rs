@@ -168,7 +168,7 @@ pub(crate) fn planned<T: Scalar>(
     Ok((plan, Some((transform, given))))
 }
 
-/// Where a method looks for pivots.
+/// Where a method looks for pivots. Three diagonals are apart: `thomas` is followed by what pivots on three diagonals, whatever else there is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Pivots {
     /// Nowhere, or not with a definite matrix.
@@ -182,7 +182,6 @@ enum Pivots {
 impl Pivots {
     fn of(method: Direct) -> Self {
         match method {
-            Direct::Thomas => Self::AsTheyCome,
             _ if method.row().needs == Needs::PositiveDefinite => Self::AsTheyCome,
             Direct::BlockLu | Direct::SparseLdl | Direct::Components => Self::InsideBlocks,
             _ => Self::InAllRows,

@@ -59,9 +59,10 @@ impl Parts {
         self.partition.n_blocks()
     }
 
-    /// Rows of the largest part.
-    pub fn largest(&self) -> usize {
-        self.partition.min_max_size().1
+    /// Entries of the part that has most.
+    pub fn most_entries<T: Scalar>(&self, a: &Csr<T>) -> usize {
+        let of_part = |k| self.order.order()[self.partition.range(k)].iter().map(|&i| a.row(i as usize).0.len()).sum();
+        (0..self.len()).map(of_part).max().unwrap_or(0)
     }
 
     /// The fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.

@@ -116,8 +116,7 @@ const FULL: f64 = 1.5;
 /// Operations an entry of A, up to which an elimination is cheap.
 const CHEAP: f64 = 64.0;
 
-/// What half a matrix must be predicted to gain before the other half is compared with it, and parts that nothing connects before they are
-/// taken apart.
+/// What half a matrix must be predicted to gain before the other half is compared with it.
 const SURE: f64 = 1.2;
 
 /// Steps that an iteration to rounding level takes at least.
@@ -405,13 +404,11 @@ impl<'a, T: Scalar> List<'a, T> {
 
     fn push_components(&mut self) -> Result<(), Error> {
         let parts = Parts::of(self.a)?;
-        // Where one part is nearly all, there is nothing to gain.
-        let divided = parts.len() > 1 && 10 * parts.largest() <= 9 * self.a.nrows();
+        // Where one part has nearly all entries, there is nothing to gain.
+        let divided = parts.len() > 1 && 10 * parts.most_entries(self.a) <= 9 * self.a.nnz();
         if divided && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
             let weighed = parts.weigh(self.a)?;
-            if self.may_gain(SURE * weighed.seconds) {
-                self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
-            }
+            self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<Violation>> {
 /// What is wrong with the name of a function, as the listing has it: `pub fn path::Type<T>::name(…) -> …`.
 fn other_way(line: &str) -> Option<String> {
     let (path, rest) = line.strip_prefix("pub fn ")?.split_once('(')?;
-    let name = path.rsplit("::").next()?;
+    let name = path.rsplit("::").next()?.split('<').next()?;
     let makes_factors = rest.contains("-> Result<Self>") && rest.contains("a: ");
     let known = match name {
         _ if name.starts_with("refactor") => &REFACTORS[..],
@@ -47,6 +47,10 @@ mod tests {
             assert!(other_way(&line(name)).unwrap().contains(name), "{name}");
         }
         assert_eq!(other_way("pub fn bt_direct::Options::with_tips(self) -> Self"), None);
+        assert_eq!(
+            other_way("pub fn bt_direct::Spike<T>::refactor<'a>(&mut self, a: impl Into<SpikeMatrix<'a, T>>)"),
+            None
+        );
         assert_eq!(other_way("pub struct bt_direct::BandLu<T>"), None);
     }
 }

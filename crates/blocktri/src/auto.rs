@@ -6,7 +6,7 @@ use bt_direct::{FactorError, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Monitor, Note, Outcome, Scalar, memory};
 use faer::Mat;
 
-use crate::direct::{Direct, Needs};
+use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, transform};
 use crate::method::{Accuracy, Auto, Method, Precision};
@@ -168,33 +168,13 @@ pub(crate) fn planned<T: Scalar>(
     Ok((plan, Some((transform, given))))
 }
 
-/// Where a method looks for pivots. Three diagonals are apart: `thomas` is followed by what pivots on three diagonals, whatever else there is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Pivots {
-    /// Nowhere, or not with a definite matrix.
-    AsTheyCome,
-    /// Inside blocks.
-    InsideBlocks,
-    /// In all rows that it has.
-    InAllRows,
-}
-
-impl Pivots {
-    fn of(method: Direct) -> Self {
-        match method {
-            _ if method.row().needs == Needs::PositiveDefinite => Self::AsTheyCome,
-            Direct::BlockLu | Direct::SparseLdl | Direct::Components => Self::InsideBlocks,
-            _ => Self::InAllRows,
-        }
-    }
-}
-
-/// What follows a method that broke down: the fastest candidate that looks for pivots further than it, otherwise the stronger method.
+/// What follows a method that broke down. Where that is block LU, which found no pivot inside a block, the fastest candidate that looks for
+/// them further: the stronger method, a band in the same order, may be far from it. Otherwise the stronger method.
 fn next_step<T: Scalar>(failed: (Direct, Reorder), candidates: &[Candidate], a: &Csr<T>) -> Option<(Direct, Reorder)> {
-    let looks_further = |c: &&Candidate| {
-        c.refused.is_none() && c.direct().is_some_and(|method| Pivots::of(method) > Pivots::of(failed.0))
-    };
-    let fastest = candidates.iter().find(looks_further).and_then(|c| Some((c.direct()?, c.reorder)));
+    let looks_further =
+        |method: &Direct| matches!(method, Direct::BandLu | Direct::SparseLdl | Direct::SparseLu | Direct::DenseLu);
+    let mut possible = candidates.iter().filter(|c| failed.0 == Direct::BlockLu && c.refused.is_none());
+    let fastest = possible.find_map(|c| Some((c.direct().filter(looks_further)?, c.reorder)));
     fastest.or_else(|| stronger_step(failed, a))
 }
 
@@ -278,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_that_looks_for_pivots_further_follows() {
+    fn the_fastest_that_looks_for_pivots_further_follows_block_lu() {
         let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
         let list = |refused| {
             [
@@ -289,11 +269,15 @@ mod tests {
             ]
         };
         let next = |method, reorder, refused| next_step((method, reorder), &list(refused), &a);
-        assert_eq!(next(Direct::BlockCholesky, Reorder::Rcm, None), Some((Direct::BlockLu, Reorder::Rcm)));
         assert_eq!(next(Direct::BlockLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
-        let too_large = Some("too large");
-        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, too_large), Some((Direct::BandLu, Reorder::Rcm)));
-        // Where nothing on the list looks further, the stronger method.
+        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, Some("too large")), Some((Direct::BandLu, Reorder::Rcm)));
+        // Others are followed by the stronger method, listed or not.
+        assert_eq!(next(Direct::BlockCholesky, Reorder::Rcm, None), Some((Direct::BlockLu, Reorder::Rcm)));
         assert_eq!(next(Direct::BandLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
+        let others =
+            [candidate(Direct::Components, Reorder::None, None), candidate(Direct::DenseLu, Reorder::None, None)];
+        for method in [Direct::Components, Direct::SparseLdl] {
+            assert_eq!(next_step((method, Reorder::None), &others, &a), Some((Direct::SparseLu, Reorder::None)));
+        }
     }
 }

@@ -388,6 +388,7 @@ pub(crate) fn columns<T: Scalar>(
 }
 
 /// The same where the method takes all columns in one call, in its order, with a report for each that it has begun.
+#[cfg(feature = "cuda")]
 pub(crate) fn columns_together<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,

@@ -150,14 +150,15 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         list.push_dense();
     }
     let iterative = reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap();
-    if natural && !list.is_cheap() {
-        list.push_components()?;
-    }
     let (before_iterations, known) = match depth {
         Depth::All => (false, None),
-        Depth::UntilIterations => (true, None),
+        Depth::UntilIterations => (iterative, None),
         Depth::AfterIterations(known) => (false, known),
     };
+    // Parts are ordered to be weighed, which an iteration may spare.
+    if natural && !list.is_cheap() && !before_iterations {
+        list.push_components()?;
+    }
     let mut order = None;
     let reordered =
         reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain_in_order(list.least_of_bands());
@@ -167,7 +168,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
     }
-    if before_iterations && iterative && !list.is_cheap() {
+    if before_iterations && !list.is_cheap() {
         list.push_iterations();
         let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
         if let Some((seconds, estimate)) = seconds_and_estimate.filter(|(seconds, estimate)| GAIN * seconds < *estimate)
@@ -177,6 +178,9 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
             return Ok(Plan { before_orders: Some(patience.max(seconds)), ..list.finish(order) });
         }
         list.candidates.retain(|c| !c.method.is_iterative());
+        if natural {
+            list.push_components()?;
+        }
     }
     if natural && !list.is_cheap() && list.may_gain_in_order(list.least_of_sparse()) {
         list.push_sparse();

@@ -185,6 +185,11 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
         self.all.is_some()
     }
 
+    /// Whether it is for so many right-hand sides in step.
+    pub fn is_persistent_for(&self, columns: usize) -> bool {
+        self.all.as_ref().is_some_and(|all| all.takes(self.common.shape.blocks, columns, columns == 1))
+    }
+
     /// Iterates from the `x` given towards the solution of A·x = b; exits as [`bt_iter::Gmres::solve`] does, with the last iterate, whose
     /// residual is recomputed on the host.
     ///
@@ -207,7 +212,10 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
 
     /// As [`DeviceGmres::solve`] for the contiguous columns of B and X, up to 32 at once or as many as the device has memory for, with the
     /// bits that each has alone: a report for each. The monitor hears which column the next norms are of; when it ends the run, columns
-    /// not yet begun have no report.
+    /// not yet begun have no report. A limit of time is one for all columns of a group.
+    ///
+    /// # Panics
+    /// When columns are not contiguous.
     ///
     /// # Errors
     /// As [`DeviceGmres::solve`]; columns of groups that had ended when the device failed are solved.
@@ -262,11 +270,17 @@ impl<'a, T: DeviceScalar> DeviceGmres<'a, T> {
         let mut group = columns.clamp(1, COLUMNS);
         while group > self.common.room() {
             let small = DeviceVec::uninitialized(&device, numbers(self.restart).saturating_mul(group));
-            match small.and_then(|small| self.common.widen(group).map(|()| small)) {
-                Ok(small) => {
-                    (self.small, self.rows) = (small, DeviceVec::uninitialized(&device, group)?);
+            let own = small.and_then(|small| Ok((small, DeviceVec::uninitialized(&device, group)?)));
+            match own.and_then(|own| self.common.widen(group).map(|()| own)) {
+                Ok(own) => {
+                    (self.small, self.rows) = own;
                     self.placed.clear();
-                    self.all = self.persistent()?;
+                    // It has addresses of vectors that are gone. Without the memory for another one steps are launches.
+                    self.all = None;
+                    self.all = match self.persistent() {
+                        Err(DeviceError::OutOfMemory { .. }) if self.schedule != Schedule::Persistent => None,
+                        made => made?,
+                    };
                 }
                 Err(DeviceError::OutOfMemory { .. }) => group = (group / 2).max(self.common.room()),
                 Err(other) => return Err(other),

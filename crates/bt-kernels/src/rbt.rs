@@ -292,12 +292,13 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             return Ok(Some(FallbackReason::Pivot(*bad as usize - 1)));
         }
         let eliminated = self.measure(judge)?;
+        let mut tried = Ok(());
         let verdict = judge.verdict(a, self.options.seed, eliminated, |x| {
-            self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(x, n, 1));
+            let done = self.solve_with_butterflies(Op::Identity, MatMut::from_column_major_slice_mut(x, n, 1));
+            tried = std::mem::replace(&mut tried, Ok(())).and(done);
         });
         // What the device did not do in the trial must not look like a bad matrix.
-        self.matrix.device().check("a trial solve")?;
-        Ok(verdict)
+        tried.and_then(|()| self.matrix.device().synchronize("a trial solve")).map(|()| verdict)
     }
 
     /// X ← op(W)·X of `lines` lines of n' values.
@@ -399,11 +400,12 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         Ok(eliminated)
     }
 
-    /// As on the host; NaN where the device fails.
-    fn solve_with_butterflies(&self, op: Op, mut x: MatMut<'_, T>) {
+    /// As on the host; NaN where the device fails, and the first error.
+    fn solve_with_butterflies(&self, op: Op, mut x: MatMut<'_, T>) -> Result<()> {
         if self.n == 0 {
-            return;
+            return Ok(());
         }
+        let mut all = Ok(());
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         for first in (0..x.ncols()).step_by(WIDE) {
             let count = WIDE.min(x.ncols() - first);
@@ -412,10 +414,9 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             if !matches!(done, Some(Ok(()))) {
                 part.fill(T::from_parts(f64::NAN, 0.0));
             }
-            if let Some(Err(error)) = done {
-                self.matrix.device().keep(error);
-            }
+            all = all.and(done.unwrap_or(Ok(())));
         }
+        all
     }
 
     /// X ← op(A)⁻¹·X for up to WIDE columns.
@@ -501,7 +502,11 @@ impl<T: DeviceScalar> Factorization<T> for DeviceRbt<T> {
         assert_eq!(x.nrows(), self.n, "rows of X");
         match self.pivoted() {
             Some(lu) => lu.solve_op_in_place(op, x),
-            None => self.solve_with_butterflies(op, x),
+            None => {
+                if let Err(error) = self.solve_with_butterflies(op, x) {
+                    self.matrix.device().keep(error);
+                }
+            }
         }
     }
     fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> bt_direct::Result<()> {

@@ -131,9 +131,9 @@ fn in_step<'a, T: DeviceScalar>(
     nrhs: usize,
     stop: &'a StopCriterion,
 ) -> Result<Krylov<'a, T>, DeviceError> {
-    let (facts, persistent, block_rows) = (made.preconditioner(), made.is_persistent(), made.block_rows());
+    let group = made.reserve(nrhs)?;
+    let (facts, persistent, block_rows) = (made.preconditioner(), made.is_persistent_for(group), made.block_rows());
     let columns = if nrhs > 1 {
-        let group = made.reserve(nrhs)?;
         Columns::InStep(Box::new(move |b, x, m| Ok(made.solve_many(b, x, stop, m)?)), group)
     } else {
         Columns::OneByOne(Box::new(move |b, x, m| Ok(made.solve(b, x, stop, m)?)))

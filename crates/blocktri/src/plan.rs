@@ -155,8 +155,9 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         Depth::UntilIterations => (iterative, None),
         Depth::AfterIterations(known) => (false, known),
     };
-    // Parts are ordered to be weighed, which an iteration may spare.
-    if natural && !list.is_cheap() && !before_iterations {
+    // Parts are ordered to be weighed, which an iteration may spare: where one may be, they come after it.
+    let in_parts = natural && !list.is_cheap();
+    if in_parts && !before_iterations {
         list.push_components()?;
     }
     let mut order = None;
@@ -178,9 +179,9 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
             return Ok(Plan { before_orders: Some(patience.max(seconds)), ..list.finish(order) });
         }
         list.candidates.retain(|c| !c.method.is_iterative());
-        if natural {
-            list.push_components()?;
-        }
+    }
+    if in_parts && before_iterations {
+        list.push_components()?;
     }
     if natural && !list.is_cheap() && list.may_gain_in_order(list.least_of_sparse()) {
         list.push_sparse();

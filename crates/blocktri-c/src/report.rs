@@ -43,7 +43,7 @@ impl blocktri_report {
             "rcond": solution.rcond,
             "warnings": sentences(&solution.warnings),
         });
-        let json = joined([system, json!(report)]);
+        let json = report.to_json(system, Value::Null);
         let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
         Self {
             method: report.method,
@@ -57,15 +57,6 @@ impl blocktri_report {
             json: text(&json.to_string()),
         }
     }
-}
-
-/// The fields of several JSON objects as one; of two of a name the last.
-fn joined<const N: usize>(objects: [Value; N]) -> Value {
-    objects
-        .into_iter()
-        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
-        .flatten()
-        .collect()
 }
 
 /// A value of a report; `otherwise` of a null pointer.

@@ -126,7 +126,7 @@ impl Facts<'_> {
             "seconds": self.seconds.to_json(),
             "notes": self.notes,
         });
-        let mut object = joined([system, json!(self.report), run]);
+        let mut object = self.report.to_json(system, run);
         if !self.candidates.is_empty() {
             object["candidates"] = explain::as_json(self.candidates);
         }
@@ -205,15 +205,6 @@ impl Facts<'_> {
     fn is_iterative(&self) -> bool {
         self.report.method.parse::<Method>().is_ok_and(|m| m.is_iterative())
     }
-}
-
-/// The fields of several JSON objects as one; of two of a name the last.
-fn joined<const N: usize>(objects: [Value; N]) -> Value {
-    objects
-        .into_iter()
-        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
-        .flatten()
-        .collect()
 }
 
 /// Lines of a name and a value, aligned.

@@ -96,17 +96,8 @@ impl Report {
                 "total": self.total.as_secs_f64(),
             },
         });
-        joined([system, json!(self.of), run])
+        self.of.to_json(system, run)
     }
-}
-
-/// The fields of several JSON objects as one; of two of a name the last.
-fn joined<const N: usize>(objects: [Value; N]) -> Value {
-    objects
-        .into_iter()
-        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
-        .flatten()
-        .collect()
 }
 
 fn finite(value: f64) -> Option<f64> {

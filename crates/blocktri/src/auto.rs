@@ -193,13 +193,13 @@ pub(crate) fn automatic<T: Scalar>(
     };
     notes.push(choice(chosen, &plan.candidates));
     let mut reorder = chosen.reorder;
-    let order = plan.rcm;
+    let mut order = plan.rcm;
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;
     loop {
-        let transform = match (&fixed, reorder, &order) {
+        let transform = match (&fixed, reorder, order.take()) {
             (Some(given), ..) => given.clone(),
-            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p.clone()), Reorder::Rcm),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
             (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
         };
         let failure = match factor(a, method, transform, precision, options, monitor) {

@@ -6,8 +6,8 @@
 //! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
 //! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
-//! made, but no longer than a fraction of what they are estimated to take: what the factors would take is estimated by the smallest level w of a breadth-first search that halves the graph. Nested dissection
-//! of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
+//! made, but no longer than a fraction of what they are estimated to take. That is estimated by the smallest level w of a breadth-first
+//! search that halves the graph. Nested dissection of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
 //! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
 //!
 //! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
@@ -431,7 +431,7 @@ impl<'a, T: Scalar> List<'a, T> {
     fn push_sparse(&mut self) {
         let Some(fill) = Fill::of(self.a) else { return };
         // Where the diagonal has zeros LU looks for rows to put there, and for another order; a Hermitian matrix has L·D·Lᴴ for that.
-        let zeros = matches!(self.a.survey().diagonal, DiagonalEntries::Broken);
+        let zeros = self.a.survey().diagonal == DiagonalEntries::Broken;
         if !zeros || self.symmetry() == Symmetry::None {
             let structure = format!("{:.1e} entries of factors", fill.lu_entries());
             self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 #[cfg(feature = "serde")]
 use serde::ser::SerializeMap;
+#[cfg(feature = "serde")]
+use serde_json::{Value, json};
 
 use crate::Note;
 
@@ -140,6 +142,16 @@ pub struct SolveReport {
     pub bytes: Bytes,
     /// What was chosen and why, what was boosted, dropped or handed over.
     pub notes: Vec<Note>,
+}
+
+#[cfg(feature = "serde")]
+impl SolveReport {
+    /// The report as JSON, with the feature `serde`, between the fields of two objects that only the caller knows: of the system before it, of the
+    /// run after it. Of two fields of a name the last counts.
+    pub fn to_json(&self, system: Value, run: Value) -> Value {
+        let fields = |object| if let Value::Object(fields) = object { Some(fields) } else { None };
+        [system, json!(self), run].into_iter().filter_map(fields).flatten().collect()
+    }
 }
 
 /// A map with the names of the command's JSON, with the feature `serde`: whoever writes it adds what only he knows, such as the file. Seconds

@@ -255,7 +255,7 @@ fn diagonals_are_taken_where_they_are_full() {
     let arrow = bt_testkit::csr(20, |i, j| if i == j || i == 0 || j == 0 { 1.0 } else { 0.0 });
     assert!(Dia::where_full(&arrow).unwrap().is_none());
     let empty = Csr::<f64>::new(3, 2, vec![0; 4], vec![], vec![]).unwrap();
-    assert_eq!(Dia::where_full(&empty).unwrap().unwrap().offsets(), []);
+    assert_eq!(Dia::where_full(&empty).unwrap().unwrap().offsets(), [0i32; 0]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Facts<'_> {
             "per_rank": per_rank(costs),
             "notes": self.notes,
         });
-        joined([system, json!(self.report), run])
+        self.report.to_json(system, run)
     }
 
     /// A page for people.
@@ -198,15 +198,6 @@ impl Facts<'_> {
         text.push_str(&self.costs.to_string());
         text
     }
-}
-
-/// The fields of several JSON objects as one; of two of a name the last.
-fn joined<const N: usize>(objects: [Value; N]) -> Value {
-    objects
-        .into_iter()
-        .filter_map(|object| if let Value::Object(fields) = object { Some(fields) } else { None })
-        .flatten()
-        .collect()
 }
 
 /// Each GPU once, and which ranks have one of that number and name.

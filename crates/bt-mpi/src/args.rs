@@ -135,6 +135,8 @@ pub enum Diagonal {
     Given,
     /// Nowhere: the entries are rates, and what is on the diagonal is not read
     Missing,
+    /// In the file where any entry of it is not zero, else nowhere
+    Auto,
 }
 
 /// Options of `solve`.

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use bt_formats::{Matrix, Outcome, memory};
 use bt_parallel::{
-    ChainEntries, Comm, Fault, Result, StationaryDistribution, Target, Timed, agree, is_complex, read_head_on_all,
+    ChainEntries, Comm, DistributedCsr, Fault, Result, StationaryDistribution, Target, Timed, agree, is_complex,
+    read_head_on_all,
 };
 
 use crate::args::{Diagonal, StationaryArgs};
@@ -34,7 +35,7 @@ pub fn run(comm: &impl Comm, args: &StationaryArgs) -> Result<Reply> {
     let mut watch = Watch::new(0.0, comm.rank() == 0 && !args.answer.quiet);
     let (a, mut notes) = consecutive::<f64, _>(comm, &args.chain, &head, &mut watch)?;
     let (n, nnz, matrix) = (a.rows().n(), a.nnz(), a.local().bytes() as f64);
-    let (entries, note) = entries(args);
+    let (entries, note) = entries(args, missing(args.diagonal, &a)?);
     let read = started.elapsed().as_secs_f64();
 
     let meter = comm.meter();
@@ -82,17 +83,33 @@ pub fn run(comm: &impl Comm, args: &StationaryArgs) -> Result<Reply> {
     })
 }
 
+/// Whether the entries are rates alone. A collective.
+fn missing<C: Comm>(diagonal: Diagonal, a: &DistributedCsr<'_, f64, C>) -> Result<bool> {
+    match diagonal {
+        Diagonal::Given => Ok(false),
+        Diagonal::Missing => Ok(true),
+        Diagonal::Auto => {
+            let mut found = [0.0];
+            a.local().for_each_entry(&mut |i, j, v| {
+                if i == j && v != 0.0 {
+                    found[0] = 1.0;
+                }
+            });
+            a.comm().all_max(&mut found)?;
+            Ok(found == [0.0])
+        }
+    }
+}
+
 /// What the file holds, and a sentence where it is changed.
-fn entries(args: &StationaryArgs) -> (ChainEntries, Option<&'static str>) {
-    match (args.transitions, args.diagonal, args.normalize) {
+fn entries(args: &StationaryArgs, missing: bool) -> (ChainEntries, Option<&'static str>) {
+    match (args.transitions, missing, args.normalize) {
         (true, _, true) => (ChainEntries::Weights, Some("--normalize: each row was divided by its sum")),
         (true, _, false) => (ChainEntries::Transitions, None),
-        (false, Diagonal::Missing, _) => {
-            (ChainEntries::Rates, Some("the diagonal was made from the rates; none was read"))
-        }
-        (false, Diagonal::Given, true) => {
+        (false, true, _) => (ChainEntries::Rates, Some("the diagonal was made from the rates; none was read")),
+        (false, false, true) => {
             (ChainEntries::RoundedGenerator, Some("--normalize: the diagonal was made from the rates"))
         }
-        (false, Diagonal::Given, false) => (ChainEntries::Generator, None),
+        (false, false, false) => (ChainEntries::Generator, None),
     }
 }

@@ -619,6 +619,39 @@ fn stationary_distributions_are_written_by_all_ranks() {
     assert_eq!(names(&folder), ["counts.mtx", "far.mtx", "q.mtx"]);
 }
 
+/// One entry of the diagonal, on one rank, is enough for all of them; without any the entries are rates.
+#[test]
+fn the_diagonal_is_looked_for_by_all_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let n = 9;
+    let keeping = |name: &str, kept: &dyn Fn(usize) -> Option<f64>| {
+        let on_diagonal = |e: (usize, usize, f64)| if e.0 == e.1 { kept(e.0).map(|v| (e.0, e.1, v)) } else { Some(e) };
+        write(&folder, name, &matrix(n, &queue(n).into_iter().filter_map(on_diagonal).collect::<Vec<_>>()))
+    };
+    let generator = write(&folder, "q.mtx", &matrix(n, &queue(n)));
+    let rates = keeping("rates.mtx", &|_| None);
+    let zeros = keeping("zeros.mtx", &|_| Some(0.0));
+    let last = keeping("last.mtx", &|i| (i + 1 == n).then_some(-2.0));
+    for ranks in [1, 3] {
+        let notes = |file: &str, options: &[&str]| {
+            let found = json(ranks, 0, &[&["stationary", file, "--diagonal", "auto"], options].concat());
+            let expected = 0.5 / (1.0 - 0.5f64.powi(n as i32));
+            assert!((found["mode"]["probability"].as_f64().unwrap() - expected).abs() < 1e-15, "{found}");
+            found["notes"].clone()
+        };
+        let made = "the diagonal was made from the rates";
+        assert_eq!(notes(&generator, &[]), serde_json::json!([]));
+        assert_eq!(notes(&generator, &["--normalize"]), serde_json::json!([format!("--normalize: {made}")]));
+        for file in [&rates, &zeros] {
+            assert_eq!(notes(file, &[]), serde_json::json!([format!("{made}; none was read")]));
+        }
+        let told = error(ranks, 2, &["stationary", &last, "--diagonal", "auto"]);
+        assert!(told.contains("row 0 (from 0) sums to 1, not to zero"), "{told}");
+        // It is not looked for unasked.
+        error(ranks, 2, &["stationary", &rates]);
+    }
+}
+
 #[test]
 fn chains_without_a_stationary_distribution() {
     let folder = tempfile::tempdir().unwrap();

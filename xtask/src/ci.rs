@@ -4,8 +4,7 @@
 //! "N passed, N failed", alone on its line.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::c;
@@ -14,14 +13,8 @@ use crate::mpi;
 use crate::outside;
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root};
 use crate::python;
+use crate::test::{self, Tally};
 use crate::tidy;
-
-/// Tests of the workspace, summed over libtest's "test result:" lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-}
 
 /// Everything there is: the command with a GPU, which the README's first command is built without, and the ranks of MPI. One selection for
 /// all steps that can have it, since another one is another build.
@@ -44,27 +37,15 @@ pub fn run() -> Result<()> {
         must_succeed(cargo(["clippy", "--all-targets"]).args(all).args(["--", "-D", "warnings"]))?;
         must_succeed(&mut cargo(["clippy", "--package", "blocktri-cli", "--", "-D", "warnings"]))
     });
-    steps.run("test", || test(all, &mut tally));
-    steps.run("ranks", || {
-        let mut counted = mpi::Counted::default();
-        let done = if ranks { mpi::over_ranks(&all, &mut counted) } else { Ok(()) };
-        tally.passed += counted.passed;
-        tally.failed += counted.failed;
-        done
-    });
+    steps.run("test", || test::all(&all, &mut tally));
+    steps.run("ranks", || if ranks { mpi::over_ranks(&all, &mut tally) } else { Ok(()) });
     steps.run("examples", || examples(all));
     steps.run("campaign", || campaign(all));
     steps.run("docs", || docs::check(all));
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).args(all).env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("readme", readme);
-    steps.run("python", || {
-        let mut counted = python::Counted::default();
-        let done = python::run(python::Build::Quick, &mut counted);
-        tally.passed += counted.passed;
-        tally.failed += counted.failed;
-        done
-    });
+    steps.run("python", || python::run(python::Build::Quick, &mut tally));
     steps.run("c", || c::run_all(all));
     steps.run("outside", || outside::run(outside::Source::Packages));
     steps.finish(tally)
@@ -93,39 +74,6 @@ impl Steps {
         println!("{} passed, {} failed", tally.passed, tally.failed);
         let failed: Vec<&str> = self.0.iter().filter(|s| s.2.is_err()).map(|s| s.0).collect();
         if failed.is_empty() { Ok(()) } else { Err(Failure(format!("failed: {}", failed.join(", ")))) }
-    }
-}
-
-/// `cargo test` of everything, doctests included, its output passed on line by line and counted.
-fn test(all: [&str; 2], tally: &mut Tally) -> Result<()> {
-    let mut command = cargo(["test", "--no-fail-fast"]);
-    let mut child = command.args(all).stdout(Stdio::piped()).spawn().context("cargo test")?;
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.context("output of cargo test")?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            count(&line, tally);
-        }
-    }
-    let status = child.wait().context("cargo test")?;
-    if status.success() {
-        return Ok(());
-    }
-    // A test program that did not build or was killed prints no result; it failed all the same.
-    tally.failed = tally.failed.max(1);
-    Err(Failure(format!("cargo test: {status}")))
-}
-
-/// Adds a line such as "test result: ok. 12 passed; 0 failed; 1 ignored; …".
-fn count(line: &str, tally: &mut Tally) {
-    let Some(result) = line.strip_prefix("test result: ") else { return };
-    for part in result.split([';', '.']) {
-        match part.split_whitespace().collect::<Vec<_>>()[..] {
-            [n, "passed"] => tally.passed += n.parse().unwrap_or(0),
-            [n, "failed"] => tally.failed += n.parse().unwrap_or(0),
-            _ => {}
-        }
     }
 }
 
@@ -181,20 +129,6 @@ fn main_command(markdown: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn results_are_summed() {
-        let mut tally = Tally::default();
-        for line in [
-            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s",
-            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
-            "test result_is_not_this ... ok",
-            "running 5 tests",
-        ] {
-            count(line, &mut tally);
-        }
-        assert_eq!(tally, Tally { passed: 15, failed: 2 });
-    }
 
     #[test]
     fn the_first_fenced_command_counts() {

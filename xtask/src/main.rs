@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
+//! Chores of the workspace: `cargo xtask test`, `tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
 //! `pack-gpu`, `python`, `mpi`, `regret`, `performance`, `c`, `api`, `new-method`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
@@ -20,6 +20,7 @@ mod performance;
 mod process;
 mod python;
 mod regret;
+mod test;
 mod tidy;
 
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Run all tests and doctests, side by side where cargo-nextest is there
+    Test(test::Options),
     /// Check what the compiler does not: floors, file headers, the code map, licences, the listings of public items
     Tidy,
     /// Run every check a change must pass, as `.ci/run` does
@@ -72,6 +75,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Args::parse().chore {
+        Chore::Test(options) => test::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Ci => ci::run(),
         Chore::Docs(options) => docs::run(&options),
@@ -80,8 +84,8 @@ fn main() -> ExitCode {
         Chore::BuildBudget(options) => budget::run(&options),
         Chore::Outside(options) => outside::run(options.source()),
         Chore::BuildKernels(options) => kernels::run(&options),
-        Chore::Python(options) => python::run(options.build(), &mut python::Counted::default()),
-        Chore::Mpi => mpi::run(&mut mpi::Counted::default()),
+        Chore::Python(options) => python::run(options.build(), &mut test::Tally::default()),
+        Chore::Mpi => mpi::run(&mut test::Tally::default()),
         Chore::C(options) => c::run(&options),
         Chore::Regret(options) => regret::run(&options),
         Chore::Performance(options) => performance::run(&options),

@@ -8,13 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root, show};
-
-/// Tests that ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    pub passed: u64,
-    pub failed: u64,
-}
+use crate::test::Tally;
 
 /// What Debian calls an MPI and what its bindings are made with.
 const PACKAGES: [&str; 4] = ["openmpi-bin", "libopenmpi-dev", "libclang-dev", "clang"];
@@ -29,7 +23,7 @@ const FEATURES: [&str; 4] = ["--package", "bt-mpi", "--features", "mpi"];
 ///
 /// # Errors
 /// When something does not build, pass, or end in time.
-pub fn run(counted: &mut Counted) -> Result<()> {
+pub fn run(counted: &mut Tally) -> Result<()> {
     if !is_there() {
         return Ok(());
     }
@@ -42,7 +36,7 @@ pub fn run(counted: &mut Counted) -> Result<()> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn over_ranks(selection: &[&str], counted: &mut Counted) -> Result<()> {
+pub fn over_ranks(selection: &[&str], counted: &mut Tally) -> Result<()> {
     let made = programs(&mut cargo(["test", "--no-run"].into_iter().chain(selection.iter().copied())))?;
     let suite = made.into_iter().find(|(target, _)| target.name == "suite" && target.is_test());
     let (_, suite) = suite.ok_or_else(|| Failure("the suite is not among the programs built".into()))?;
@@ -107,7 +101,7 @@ fn install() {
 }
 
 /// Runs to the end or to the limit; its output is passed on, and libtest's results in it counted.
-fn counting(command: &mut Command, limit: Duration, counted: &mut Counted) -> Result<()> {
+fn counting(command: &mut Command, limit: Duration, counted: &mut Tally) -> Result<()> {
     let shown = show(command);
     println!("$ {shown}");
     command.current_dir(root()).stdout(Stdio::piped());
@@ -119,15 +113,7 @@ fn counting(command: &mut Command, limit: Duration, counted: &mut Counted) -> Re
     let status = wait(&mut child, limit).context(&shown)?;
     let text = reader.join().ok().and_then(std::result::Result::ok).unwrap_or_default();
     print!("{text}");
-    for line in text.lines().filter_map(|line| line.strip_prefix("test result: ")) {
-        for part in line.split([';', '.']) {
-            match part.split_whitespace().collect::<Vec<_>>()[..] {
-                [n, "passed"] => counted.passed += n.parse().unwrap_or(0),
-                [n, "failed"] => counted.failed += n.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-    }
+    text.lines().for_each(|line| counted.add(line));
     match status {
         Some(status) if status.success() => Ok(()),
         Some(status) => {

@@ -1,7 +1,8 @@
 //! `cargo xtask pack-gpu`: the device tests and benchmarks as one folder that runs on a machine with a driver and no cargo.
 //!
 //! The programs of bt-kernels carry their PTX and read no files. `run.sh` starts each test on the GPU, under the program that
-//! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`); `bench.sh` starts the benchmarks.
+//! `SANITIZER` names where it is set (`SANITIZER="compute-sanitizer --error-exitcode 9"`); `bench.sh` starts the benchmarks,
+//! `versus_cusparse.py` has them beside cuSPARSE.
 
 use std::fs;
 
@@ -43,6 +44,9 @@ for bench in ./bench-*; do
 done
 ";
 
+/// The benchmarks in turns with cuSPARSE.
+const VERSUS: &str = "versus_cusparse.py";
+
 /// Builds the programs and fills target/pack-gpu.
 pub fn run(options: &Options) -> Result<()> {
     let folder = root().join("target/pack-gpu");
@@ -67,6 +71,8 @@ pub fn run(options: &Options) -> Result<()> {
         #[cfg(unix)]
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).context(path.display())?;
     }
-    println!("target/pack-gpu: run.sh, bench.sh and {} programs: {}", names.len(), names.join(", "));
+    let beside = folder.join(VERSUS);
+    fs::copy(root().join("crates/bt-kernels/benches").join(VERSUS), &beside).context(beside.display())?;
+    println!("target/pack-gpu: run.sh, bench.sh, {VERSUS} and {} programs: {}", names.len(), names.join(", "));
     Ok(())
 }

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 
 use crate::process::{Context, Failure, Result, must_succeed, root};
+use crate::test::Tally;
 
 /// Options of the chore.
 #[derive(Args)]
@@ -71,18 +72,11 @@ const TOOLS: [&str; 9] = [
     "matplotlib",
 ];
 
-/// Tests that pytest ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    pub passed: u64,
-    pub failed: u64,
-}
-
 /// Builds, inspects and tests; counts into `counted` what ran.
 ///
 /// # Errors
 /// When a wheel is not what it should be, or something does not build, install or pass.
-pub fn run(build: Build, counted: &mut Counted) -> Result<()> {
+pub fn run(build: Build, counted: &mut Tally) -> Result<()> {
     let Some(python) = interpreter() else {
         println!("skipped: there is no Python of version 3.10 or later with venv");
         return Ok(());
@@ -156,31 +150,29 @@ fn first_example(markdown: &str) -> Option<&str> {
 }
 
 /// pytest, its output passed on line by line and its last line counted.
-fn pytest(command: &mut Command, counted: &mut Counted) -> Result<()> {
+fn pytest(command: &mut Command, counted: &mut Tally) -> Result<()> {
     command.args(["-m", "pytest", "--quiet", "tests", "--pyargs", "blocktri"]).stdout(Stdio::piped());
     let mut child = command.spawn().context("pytest")?;
+    let mut own = Tally::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line.context("output of pytest")?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
-            if let Some(found) = count(&line) {
-                *counted = found;
-            }
+            own = count(&line).unwrap_or(own);
         }
     }
     let status = child.wait().context("pytest")?;
-    if status.success() && counted.passed > 0 {
-        return Ok(());
-    }
-    counted.failed = counted.failed.max(1);
-    Err(Failure(format!("pytest: {status}, {} tests passed", counted.passed)))
+    let passed = status.success() && own.passed > 0;
+    counted.passed += own.passed;
+    counted.failed += if passed { own.failed } else { own.failed.max(1) };
+    if passed { Ok(()) } else { Err(Failure(format!("pytest: {status}, {} tests passed", own.passed))) }
 }
 
 /// Of a line such as "2 failed, 31 passed, 1 skipped in 3.20s".
-fn count(line: &str) -> Option<Counted> {
+fn count(line: &str) -> Option<Tally> {
     let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
-    let mut found = Counted::default();
+    let mut found = Tally::default();
     if !time.contains('s') {
         return None;
     }
@@ -212,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_last_line_of_pytest_is_counted() {
-        let counted = |passed, failed| Some(Counted { passed, failed });
+        let counted = |passed, failed| Some(Tally { passed, failed });
         assert_eq!(count("31 passed in 3.20s"), counted(31, 0));
         assert_eq!(count("== 2 failed, 31 passed, 1 skipped in 70.20s (0:01:10) =="), counted(31, 2));
         assert_eq!(count("1 error in 0.20s"), counted(0, 1));

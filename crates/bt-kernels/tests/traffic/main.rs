@@ -33,15 +33,15 @@ struct Count {
     flops: u64,
 }
 
-/// What `work` does, if the driver counts it.
+/// What `work` does, if the driver counts it; it is done in any case.
 fn counted(work: impl FnOnce()) -> Option<Count> {
     let now = || {
         let flops = bt_cuda_driver::flops(0)?;
         Some(Count { bytes: bt_cuda_driver::traffic(0)?, flops: flops.single + flops.double })
     };
-    let before = now()?;
+    let before = now();
     work();
-    let after = now()?;
+    let (before, after) = (before?, now()?);
     Some(Count { bytes: after.bytes - before.bytes, flops: after.flops - before.flops })
 }
 

@@ -159,12 +159,13 @@ DEVICE void all(const System<T> &s, u32 step, u32 count, u32 limit, bool fresh, 
     }
 }
 
+// Directions are gathered twice for every entry: four thread blocks on a multiprocessor have more of that under way than three.
 #define PRODUCTS(T, S, LANES)                                                                                               \
     extern "C" __global__ void __bounds__(BLOCK) cg_start_##LANES##_##S(System<T> s, const T *b) {                          \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
         start<T, LANES>(s, b, scratch);                                                                                     \
     }                                                                                                                       \
-    extern "C" __global__ void __bounds__(BLOCK)                                                                            \
+    extern "C" __global__ void __attribute__((launch_bounds(BLOCK, 4)))                                                     \
         cg_direction_##LANES##_##S(System<T> s, u32 step, u32 limit, u32 fresh, double threshold) {                         \
         __shared__ double scratch[BLOCK / WARP];                                                                            \
         direction<T, LANES>(s, step, limit, fresh != 0, threshold, scratch);                                                \

@@ -117,51 +117,54 @@ template <class T, u32 LANES, class System, class At, class Store> DEVICE void m
 }
 
 // x[i] for i < k, where a[i]*x[i-1] + b[i]*x[i] + c[i]*x[i+1] = d[i]: parallel cyclic reduction in shared memory (R. W. Hockney,
-// C. R. Jesshope, Parallel Computers, 1981), until rows at distance `largest` are apart; a row a thread, all threads call.
-template <class T> DEVICE T solve_block(u32 k, u32 largest, T *a, T *b, T *c, T *d) {
-    const u32 i = thread();
+// C. R. Jesshope, Parallel Computers, 1981), until rows at distance `largest` are apart. Thread i of those that share a, b, c and d takes row i;
+// all threads of the block call, with one `largest`. After every step a row is divided by its diagonal, so that a step has one quotient.
+template <class T> DEVICE T solve_block(u32 i, u32 k, u32 largest, T *a, const T *b, T *c, T *d) {
     const bool mine = i < k;
-    T ai = mine ? a[i] : (T)0, bi = mine ? b[i] : (T)1, ci = mine ? c[i] : (T)0, di = mine ? d[i] : (T)0;
+    T ai = 0, ci = 0, di = 0;
+    const auto divide = [&](T diag) {
+        const T inverse = (T)1 / diag;
+        a[i] = ai *= inverse;
+        c[i] = ci *= inverse;
+        d[i] = di *= inverse;
+    };
+    if (mine) {
+        ai = a[i];
+        ci = c[i];
+        di = d[i];
+        divide(b[i]);
+    }
+    barrier();
     // Rows at distance `reach` are eliminated, which leaves rows at twice the distance.
 #pragma unroll 1
     for (u32 reach = 1; reach < largest; reach *= 2) {
-        if (mine) {
-            T an = 0, cn = 0;
-            if (i >= reach) {
-                const T f = -ai / b[i - reach];
-                an = f * a[i - reach];
-                bi = fused(f, c[i - reach], bi);
-                di = fused(f, d[i - reach], di);
-            }
-            if (i + reach < k) {
-                const T f = -ci / b[i + reach];
-                cn = f * c[i + reach];
-                bi = fused(f, a[i + reach], bi);
-                di = fused(f, d[i + reach], di);
-            }
-            ai = an;
-            ci = cn;
+        T diag = 1, an = 0, cn = 0;
+        if (mine && i >= reach) {
+            an = -ai * a[i - reach];
+            diag = fused(-ai, c[i - reach], diag);
+            di = fused(-ai, d[i - reach], di);
         }
+        if (mine && i + reach < k) {
+            cn = -ci * c[i + reach];
+            diag = fused(-ci, a[i + reach], diag);
+            di = fused(-ci, d[i + reach], di);
+        }
+        ai = an;
+        ci = cn;
         barrier();
-        if (mine) {
-            a[i] = ai;
-            b[i] = bi;
-            c[i] = ci;
-            d[i] = di;
-        }
+        if (mine) divide(diag);
         barrier();
     }
-    return di / bi;
+    return di;
 }
 
 // The same by cyclic reduction (R. W. Hockney, J. ACM 12 (1965), doi:10.1145/321250.321259): of the rows left every other one is
 // eliminated from its neighbours until one is left, and they are solved in the opposite order; x is in d. Fewer operations, twice the steps,
 // and rows at distances that share banks of the memory.
-template <class T> DEVICE T reduce_block(u32 k, T *a, T *b, T *c, T *d) {
-    const u32 t = thread();
+template <class T> DEVICE T reduce_block(u32 t, u32 k, u32 largest, T *a, T *b, T *c, T *d) {
     u32 reach = 1;
 #pragma unroll 1
-    for (; reach < k; reach *= 2) {
+    for (; reach < largest; reach *= 2) {
         const u32 i = (t + 1) * 2 * reach - 1;
         if (i < k) {
             const T f = -a[i] / b[i - reach];
@@ -193,8 +196,8 @@ template <class T> DEVICE T reduce_block(u32 k, T *a, T *b, T *c, T *d) {
 }
 
 // The same by Thomas's algorithm, in one thread.
-template <class T> DEVICE T thomas_block(u32 k, T *a, T *b, T *c, T *d) {
-    if (thread() == 0) {
+template <class T> DEVICE T thomas_block(u32 t, u32 k, T *a, T *b, T *c, T *d) {
+    if (t == 0) {
 #pragma unroll 1
         for (u32 i = 1; i < k; i++) {
             const T f = -a[i] / b[i - 1];
@@ -209,18 +212,18 @@ template <class T> DEVICE T thomas_block(u32 k, T *a, T *b, T *c, T *d) {
         }
     }
     barrier();
-    return thread() < k ? d[thread()] : (T)0;
+    return t < k ? d[t] : (T)0;
 }
 
 // How a tridiagonal block is solved.
 enum : u32 { PARALLEL_CYCLIC_REDUCTION, CYCLIC_REDUCTION, THOMAS };
 
 // One of the three.
-template <class T> DEVICE T solve_by(u32 solver, u32 k, T *a, T *b, T *c, T *d) {
+template <class T> DEVICE T solve_by(u32 solver, u32 i, u32 k, u32 largest, T *a, T *b, T *c, T *d) {
     switch (solver) {
-    case CYCLIC_REDUCTION: return reduce_block(k, a, b, c, d);
-    case THOMAS: return thomas_block(k, a, b, c, d);
-    default: return solve_block(k, k, a, b, c, d);
+    case CYCLIC_REDUCTION: return reduce_block(i, k, largest, a, b, c, d);
+    case THOMAS: return thomas_block(i, k, a, b, c, d);
+    default: return solve_block(i, k, largest, a, b, c, d);
     }
 }
 
@@ -356,7 +359,7 @@ DEVICE void solve_groups(u32 n, u32 groups, u32 largest, const u32 *first, const
             rhs[i] = r[row];
         }
         barrier();
-        const T value = solve_block(k, largest < k ? largest : k, a, b, c, rhs);
+        const T value = solve_block(i, k, largest < k ? largest : k, a, b, c, rhs);
         if (i < k) z[row] = value;
         barrier();
     }

@@ -1,6 +1,6 @@
 // HBISA, the hybrid block iteration for block-tridiagonal matrices: Jacobi and red-black sweeps.
 //
-//   t <- b - (L + U)*x,   D*x' = t,   each matrix block by one thread block, a row a thread
+//   t <- b - (L + U)*x,   D*x' = t,   each matrix block by one thread block, or several small ones together, a row a thread
 //
 // (Yang, Li & Li, J. Supercomput. 73 (2017), doi:10.1007/s11227-016-1881-x, Eq. (6) and (7).) A block is solved in shared memory by
 // parallel cyclic reduction, ceil(log2 k) steps (R. W. Hockney, C. R. Jesshope, Parallel Computers, 1981), by cyclic reduction or Thomas's
@@ -18,7 +18,7 @@
 // Traffic of a sweep of one column, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n, the neighbours in x of the rows of
 // the first colour from the cache; where D is not tridiagonal s*n less (2*s*n for rows of the second colour), and s*k*k + 4k more for a factored block
 // of k rows. Flops: 2z + n, 8n for the residual of the rows of the first colour (3n where D is not tridiagonal), and for a block at most
-// 12*k*ceil(log2 k) + k by parallel cyclic reduction, 20k by cyclic reduction, 8k by Thomas's algorithm; factors 2*k*k, and 5120 for every 32
+// 14*k*ceil(log2 k) + 4k by parallel cyclic reduction, 20k by cyclic reduction, 8k by Thomas's algorithm; factors 2*k*k, and 5120 for every 32
 // columns in place of the two triangles' 2048, since all lanes go along.
 
 #include "device.h"
@@ -48,8 +48,8 @@ template <class T> struct Blocks {
     // run, its norms, and what they are held against.
     double *part, *state;
     // Colours: 1 for Jacobi, 2 for red-black. Rule: 0 the residual, 1 the update. Right-hand sides. How
-    // tridiagonal blocks are solved.
-    u32 colours, rule, columns, solver;
+    // tridiagonal blocks are solved. Blocks that a thread block takes at a time, one if any is factored, and the threads of each.
+    u32 colours, rule, columns, solver, together, pitch;
 };
 
 // Values of the state of a column: two copies, norms, rtol, atol.
@@ -70,24 +70,37 @@ template <class T> struct Column : Blocks<T> {
     }
 };
 
-// All values of a block of whole warps, in every thread.
-template <class Op> DEVICE double reduce_warps(double v, double *scratch) {
-    for (u32 mask = WARP / 2; mask > 0; mask /= 2) v = Op::of(v, across(v, mask));
-    if (thread() % WARP == 0) scratch[thread() / WARP] = v;
-    barrier();
-    v = scratch[0];
-#pragma unroll 1
-    for (u32 w = 1; w < threads() / WARP; w++) v = Op::of(v, scratch[w]);
-    barrier();
-    return v;
-}
+// What is known of some rows of an iterate: the sum of squares of their residual, the largest change, the largest value.
+struct Norms {
+    double sum = 0, change = 0, size = 0;
 
-template <class Op> DEVICE double reduce_parts(const double *values, u32 count, double *scratch) {
-    double v = Op::empty();
-#pragma unroll 1
-    for (u32 i = thread(); i < count; i += threads()) v = Op::of(v, values[i]);
-    return reduce_warps<Op>(v, scratch);
-}
+    __device__ __attribute__((always_inline)) void join(double sum2, double change2, double size2) {
+        sum += sum2;
+        change = larger(change, change2);
+        size = larger(size, size2);
+    }
+    __device__ __attribute__((always_inline)) void over_lanes() {
+        for (u32 mask = WARP / 2; mask > 0; mask /= 2) join(across(sum, mask), across(change, mask), across(size, mask));
+    }
+    // Of all threads of a block of whole warps, in every one. `scratch` holds three values for each of WARP warps.
+    __device__ __attribute__((always_inline)) void over_block(double *scratch) {
+        const u32 lane = thread() % WARP;
+        double *of_warp = scratch + thread() / WARP * 3;
+        over_lanes();
+        if (lane == 0) {
+            of_warp[0] = sum;
+            of_warp[1] = change;
+            of_warp[2] = size;
+        }
+        barrier();
+        const bool there = lane < threads() / WARP;
+        sum = there ? scratch[lane * 3] : 0;
+        change = there ? scratch[lane * 3 + 1] : 0;
+        size = there ? scratch[lane * 3 + 2] : 0;
+        over_lanes();
+        barrier();
+    }
+};
 
 template <class T> DEVICE double *parts(const Column<T> &s, u32 step, u32 colour) {
     return s.part + (u64)((step & 1) * 2 + colour) * 3 * s.slots;
@@ -115,18 +128,18 @@ template <class T> DEVICE bool judge(const Column<T> &s, u32 step, u32 limit, bo
             for (u32 f = 0; f < FIELDS; f++) now[f] = old[f];
         return true;
     }
-    double sum = 0, change = 0, size = 0;
+    Norms all;
 #pragma unroll 1
     for (u32 c = 0; c < s.colours; c++) {
         const double *part = parts(s, step + 1, c);
-        sum += reduce_parts<Sum>(part, s.slots, scratch);
-        change = larger(change, reduce_parts<Largest>(part + s.slots, s.slots, scratch));
-        size = larger(size, reduce_parts<Largest>(part + 2 * s.slots, s.slots, scratch));
+#pragma unroll 1
+        for (u32 k = thread(); k < s.slots; k += threads()) all.join(part[k], part[s.slots + k], part[2 * s.slots + k]);
     }
+    all.over_block(scratch);
     // The newest norm that is known: of iterate `at`.
     const u32 at = s.rule == 0 ? step - 1 : step;
-    const double norm = s.rule == 1 ? change : at == 0 ? old[NORM] : root(sum);
-    const double target = s.rule == 1 ? larger(s.state[ATOL], s.state[RTOL] * size) : s.state[ATOL];
+    const double norm = s.rule == 1 ? all.change : at == 0 ? old[NORM] : root(all.sum);
+    const double target = s.rule == 1 ? larger(s.state[ATOL], s.state[RTOL] * all.size) : s.state[ATOL];
     const u32 stop = at > 0 && norm <= target ? CLAIM : !(norm < __builtin_inf()) ? NON_FINITE : at >= limit ? LIMIT : GO_ON;
     // By the residual old[NORM] is of iterate step - 2; by the update that is old[BEFORE], and old[NORM] of the next.
     const double candidate = s.rule == 0 ? old[NORM] : old[BEFORE], next = s.rule == 0 ? norm : old[NORM];
@@ -186,15 +199,19 @@ template <class T> DEVICE T substitute(u32 k, const T *lu, const u32 *order, T *
     return v;
 }
 
-// Blocks of one colour: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
+// Blocks of one colour, `together` of them at a time: iterate step + 1 from the one before, and from its own other colour in the second half of a sweep.
 template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step, u32 colour, bool keep, T *shared, double *scratch) {
-    T *a = shared, *b = shared + LARGEST, *c = shared + 2 * LARGEST, *d = shared + 3 * LARGEST;
+    const u32 i = thread() % s.pitch, which = thread() / s.pitch, at = which * s.pitch;
+    T *a = shared + at, *b = a + LARGEST, *c = b + LARGEST, *d = c + LARGEST;
     const T *before = s.x + (u64)(step % 3) * s.n;
     T *after = s.x + (u64)((step + 1) % 3) * s.n;
     const T *coupled = colour == 0 ? before : after;
-    double sum = 0, change = 0, size = 0;
-    for (u32 j = s.slot * s.colours + colour; j < s.m; j += s.slots * s.colours) {
-        const u32 low = s.first[j], k = s.first[j + 1] - low, i = thread();
+    Norms own;
+    const u32 count = (s.m - colour + s.colours - 1) / s.colours;
+    for (u32 p = s.slot * s.together; p < count; p += s.slots * s.together) {
+        const bool mine = which < s.together && p + which < count;
+        const u32 j = mine ? (p + which) * s.colours + colour : 0;
+        const u32 low = s.first[j], k = mine ? s.first[j + 1] - low : 0;
         const u64 row = (u64)low + i;
         T t = 0, x = 0, lower = 0, diag = 0, upper = 0;
         if (i < k) {
@@ -223,27 +240,25 @@ template <class T, bool FACTORED> DEVICE void sweep(const Column<T> &s, u32 step
                 if (i > 0) r = fused(-lower, before[row - 1], r);
                 if (i + 1 < k) r = fused(-upper, before[row + 1], r);
             }
-            sum = fused((double)r, (double)r, sum);
+            own.sum = fused((double)r, (double)r, own.sum);
         }
         barrier();
         const u64 from = FACTORED ? s.starts[j] : NONE;
-        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve_by(s.solver, k, a, b, c, d);
+        const T next = from != NONE ? substitute(k, s.factors + from, s.order + low, d) : solve_by(s.solver, i, k, s.pitch, a, b, c, d);
         if (i < k) {
             if (keep) s.best[row] = after[row];
             after[row] = next;
-            change = larger(change, magnitude((double)next - (double)x));
-            size = larger(size, magnitude((double)next));
+            own.change = larger(own.change, magnitude((double)next - (double)x));
+            own.size = larger(own.size, magnitude((double)next));
         }
         barrier();
     }
-    sum = reduce_warps<Sum>(sum, scratch);
-    change = reduce_warps<Largest>(change, scratch);
-    size = reduce_warps<Largest>(size, scratch);
+    own.over_block(scratch);
     if (thread() == 0) {
         double *part = parts(s, step, colour);
-        part[s.slot] = sum;
-        part[s.slots + s.slot] = change;
-        part[2 * s.slots + s.slot] = size;
+        part[s.slot] = own.sum;
+        part[s.slots + s.slot] = own.change;
+        part[2 * s.slots + s.slot] = own.size;
     }
 }
 
@@ -287,13 +302,13 @@ DEVICE void all(const Column<T> &s, double *states, u32 step, u32 count, u32 lim
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1)))                                              \
         hbisa_half##NAME##_##S(Blocks<T> s, u32 step, u32 colour, u32 limit) {                                         \
         __shared__ T shared[4 * LARGEST];                                                                              \
-        __shared__ double scratch[LARGEST / WARP];                                                                     \
+        __shared__ double scratch[3 * WARP];                                                                     \
         half<T, FACTORED>(Column<T>(s), step, colour, limit, shared, scratch);                                         \
     }                                                                                                                  \
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST / 2, 1)))                                          \
         hbisa_all##NAME##_##S(Blocks<T> s, u32 step, u32 count, u32 limit, u32 *arrived) {                             \
         __shared__ T shared[4 * LARGEST];                                                                              \
-        __shared__ double scratch[LARGEST / WARP];                                                                     \
+        __shared__ double scratch[3 * WARP];                                                                     \
         all<T, FACTORED>(Column<T>(s), s.state, step, count, limit, arrived, shared, scratch);                         \
     }
 

@@ -7,7 +7,7 @@
 // grew: the host looks at it and solves such systems again, with interchanges.
 //
 // Traffic a row, s bytes a value: interleaved 13*s (three diagonals and b twice, c' and x written and read again, x written once more);
-// strided 5*s, and 4*s for the error from the cache. Flops a row: interleaved 16; strided at most 12*ceil(log2 n) + 1, 20 by cyclic reduction or 8 by
+// strided 5*s, and 4*s for the error from the cache. Flops a row: interleaved 16; strided at most 14*ceil(log2 n) + 4, 20 by cyclic reduction or 8 by
 // Thomas's algorithm, and 6 for the error with 3 by every thread.
 
 #include "device.h"
@@ -56,15 +56,20 @@ DEVICE void interleaved(u32 n, u32 m, const T *lower, const T *diag, const T *up
     }
 }
 
-DEVICE double largest_of(double v, double *scratch) {
-    for (u32 mask = WARP / 2; mask > 0; mask /= 2) v = larger(v, across(v, mask));
-    if (thread() % WARP == 0) scratch[thread() / WARP] = v;
+// The largest of each of four values over a block of whole warps, in every thread. `scratch` holds four for each of WARP warps.
+DEVICE void largest_of(double (&v)[4], double *scratch) {
+    const u32 lane = thread() % WARP, warps = threads() / WARP;
+    const auto over_lanes = [&] {
+        for (u32 mask = WARP / 2; mask > 0; mask /= 2)
+            for (u32 q = 0; q < 4; q++) v[q] = larger(v[q], across(v[q], mask));
+    };
+    over_lanes();
+    for (u32 q = 0; q < 4; q++)
+        if (lane == 0) scratch[thread() / WARP * 4 + q] = v[q];
     barrier();
-    v = scratch[0];
-#pragma unroll 1
-    for (u32 w = 1; w < threads() / WARP; w++) v = larger(v, scratch[w]);
+    for (u32 q = 0; q < 4; q++) v[q] = lane < warps ? scratch[lane * 4 + q] : 0;
+    over_lanes();
     barrier();
-    return v;
 }
 
 template <class T>
@@ -82,7 +87,7 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
             ds[i] = b[k];
         }
         barrier();
-        const T value = solve_by(solver, n, as, bs, cs, ds);
+        const T value = solve_by(solver, i, n, n, as, bs, cs, ds);
         if (mine) x[k] = ds[i] = value;
         barrier();
         // The equation again, from the cache: registers are scarce.
@@ -91,11 +96,10 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
         T r = mine ? fused(-di, value, rhs) : (T)0;
         if (mine && i > 0) r = fused(-lo, ds[i - 1], r);
         if (mine && i + 1 < n) r = fused(-up, ds[i + 1], r);
-        const double residual = largest_of(magnitude((double)r), scratch);
-        const double norm = largest_of(mine ? magnitude((double)lo) + magnitude((double)di) + magnitude((double)up) : 0.0, scratch);
-        const double largest_x = largest_of(magnitude((double)value), scratch);
-        const double largest_b = largest_of(magnitude((double)rhs), scratch);
-        const double size = fused(norm, largest_x, largest_b);
+        const double row = mine ? magnitude((double)lo) + magnitude((double)di) + magnitude((double)up) : 0.0;
+        double most[4] = {magnitude((double)r), row, magnitude((double)value), magnitude((double)rhs)};
+        largest_of(most, scratch);
+        const double residual = most[0], size = fused(most[1], most[2], most[3]);
         if (i == 0) error[s] = backward(residual, size);
         barrier();
     }
@@ -109,7 +113,7 @@ DEVICE void strided(u32 n, u32 m, const T *lower, const T *diag, const T *upper,
     extern "C" __global__ void __attribute__((launch_bounds(LARGEST, 1))) tridiagonal_strided_##S(                      \
         u32 n, u32 m, const T *lower, const T *diag, const T *upper, const T *b, T *x, double *error, u32 solver) {      \
         __shared__ T shared[4 * LARGEST];                                                                                \
-        __shared__ double scratch[LARGEST / WARP];                                                                       \
+        __shared__ double scratch[4 * WARP];                                                                       \
         strided<T>(n, m, lower, diag, upper, b, x, error, solver, shared, scratch);                                      \
     }
 

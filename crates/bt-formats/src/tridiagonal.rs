@@ -1,5 +1,7 @@
 //! Scalar tridiagonal matrices as three arrays.
 
+use std::ops::Range;
+
 use faer::{MatMut, MatRef};
 
 use crate::convert::{nonzeros, try_zeros};
@@ -108,6 +110,30 @@ impl<T: Scalar> Tridiagonal<T> {
     pub fn into_parts(self) -> (Vec<T>, Vec<T>, Vec<T>) {
         (self.lower, self.diag, self.upper)
     }
+
+    /// The three diagonals of some rows.
+    pub(crate) fn runs_of(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_, T>> {
+        let n = self.diag.len();
+        let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
+        let lower = Run {
+            row: below.start,
+            along: Along::Diagonal(below.start - 1),
+            values: self.lower.get(below).unwrap_or_default(),
+        };
+        let upper = Run {
+            row: above.start,
+            along: Along::Diagonal(above.start + 1),
+            values: self.upper.get(above).unwrap_or_default(),
+        };
+        let diag = Run { row: rows.start, along: Along::Diagonal(rows.start), values: &self.diag[rows] };
+        [lower, diag, upper].into_iter().filter(|run| !run.values.is_empty())
+    }
+}
+
+/// All rows, some at a time: the sums of so many stay in a cache while diagonal after diagonal is added.
+pub(crate) fn groups_of_rows(n: usize) -> impl Iterator<Item = Range<usize>> {
+    const ROWS: usize = 512;
+    (0..n).step_by(ROWS).map(move |first| first..(first + ROWS).min(n))
 }
 
 impl<T: Scalar> LinearOperator<T> for Tridiagonal<T> {
@@ -136,25 +162,7 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
         product_many(self, op, alpha, x, beta, y, par);
     }
     fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        /// Rows whose three diagonals are added while their sums are in a cache.
-        const ROWS: usize = 512;
-        let n = self.diag.len();
-        Some(Box::new((0..n).step_by(ROWS).flat_map(move |first| {
-            let rows = first..(first + ROWS).min(n);
-            let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
-            let lower = Run {
-                row: below.start,
-                along: Along::Diagonal(below.start - 1),
-                values: self.lower.get(below).unwrap_or_default(),
-            };
-            let diag = Run { row: rows.start, along: Along::Diagonal(rows.start), values: &self.diag[rows] };
-            let upper = Run {
-                row: above.start,
-                along: Along::Diagonal(above.start + 1),
-                values: self.upper.get(above).unwrap_or_default(),
-            };
-            [lower, diag, upper].into_iter().filter(|run| !run.values.is_empty())
-        })))
+        Some(Box::new(groups_of_rows(self.diag.len()).flat_map(move |rows| self.runs_of(rows))))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

@@ -33,7 +33,7 @@ use crate::device::{Arg, Device, DeviceError, DeviceScalar, DeviceVec, Kernel, R
 use crate::krylov::{check_vector, slices};
 use crate::scaled::Exponents;
 use crate::tridiagonal::BlockSolver;
-use piece::{Piece, Source};
+use piece::{Piece, Share, Source};
 use run::Told;
 pub use split::SplitHbisa;
 
@@ -107,7 +107,7 @@ impl<'a, T: DeviceScalar> DeviceHbisa<'a, T> {
     ) -> Result<Self> {
         let iteration = Iteration::new(a, sweep, rule)?;
         let source = Source::new(a)?;
-        let piece = Piece::new(device, a, &source, 0..a.n_blocks(), sweep)?;
+        let piece = Piece::new(device, a, &source, 0..a.n_blocks(), sweep, Share::ThreadBlocks)?;
         let all = source.kernel(device, "all")?;
         let Shape { blocks, threads, .. } = piece.shape;
         let resident = if source.largest <= LARGEST_PERSISTENT { all.resident_blocks(threads, 0)? } else { 0 };

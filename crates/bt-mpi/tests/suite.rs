@@ -6,6 +6,14 @@ use bt_mpi::MpiComm;
 use bt_parallel::{Comm, Error, Result, suite, thread_comm};
 
 fn main() {
+    // Who asks what there is, as nextest does, is told of one test.
+    let asked = |word: &str| std::env::args().any(|given| given == word);
+    if asked("--list") {
+        if !asked("--ignored") {
+            println!("suite: test");
+        }
+        return;
+    }
     let comm = MpiComm::start().unwrap_or_else(|error| panic!("{error}"));
     // A rank that panics ends the others, which would wait for it.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| all(&comm)));

@@ -20,6 +20,8 @@ mod part;
 mod product;
 mod short_diagonals;
 
+use std::ops::Range;
+
 use faer::{MatMut, MatRef};
 
 use crate::coo::Coo;
@@ -28,7 +30,7 @@ use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::partition::Partition;
 use crate::products::{product, product_many};
 use crate::scalar::{RealScalar, Scalar};
-use crate::tridiagonal::Tridiagonal;
+use crate::tridiagonal::{Tridiagonal, groups_of_rows};
 use crate::verify::max_abs;
 
 pub use short_diagonals::ShortDiagonals;
@@ -386,6 +388,30 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
 }
 
+impl<T: Scalar> Couplings<T> {
+    /// The entries of some rows, side by side where they are stored so; of dense couplings none.
+    fn runs_of(&self, rows: Range<usize>) -> std::vec::IntoIter<Run<'_, T>> {
+        let single = |i, c, values| Run { row: i, along: Along::Column(c), values };
+        let runs: Vec<Run<'_, T>> = match self {
+            Self::Coo { entries, .. } => {
+                let first = |i| entries.rows().partition_point(|&r| (r as usize) < i);
+                let of_entry =
+                    |k: usize| single(entries.rows()[k] as usize, entries.cols()[k] as usize, &entries.values()[k..=k]);
+                (first(rows.start)..first(rows.end)).map(of_entry).collect()
+            }
+            Self::Csr(a) => rows
+                .flat_map(|i| {
+                    let (cols, values) = a.row(i);
+                    cols.iter().zip(values.chunks_exact(1)).map(move |(&c, v)| single(i, c as usize, v))
+                })
+                .collect(),
+            Self::Diagonals(a) => a.runs_of(rows),
+            Self::Dense { .. } => Vec::new(),
+        };
+        runs.into_iter()
+    }
+}
+
 impl<T: Scalar> DiagonalBlocks<T> {
     /// Value at (i, c) of block j, which covers `range`; the place must be one the format holds.
     fn get(&self, range: &std::ops::Range<usize>, j: usize, i: usize, c: usize) -> T {
@@ -526,15 +552,22 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
     }
 
     fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        let DiagonalBlocks::Dense { starts, values } = &self.diagonal else { return None };
-        let Couplings::Dense { starts: coupling_starts, values: couplings } = &self.couplings else { return None };
-        Some(Box::new((0..self.n_blocks()).flat_map(move |j| {
-            let w = Window::new(&self.partition, j);
-            let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
-            let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size()).enumerate();
-            let beside = beside.map(move |(k, column)| (column, w.global_col(k)));
-            own.chain(beside).map(move |(values, c)| Run { row: w.start, along: Along::Column(c), values })
-        })))
+        match (&self.diagonal, &self.couplings) {
+            (
+                DiagonalBlocks::Dense { starts, values },
+                Couplings::Dense { starts: coupling_starts, values: couplings },
+            ) => Some(Box::new((0..self.n_blocks()).flat_map(move |j| {
+                let w = Window::new(&self.partition, j);
+                let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
+                let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size()).enumerate();
+                let beside = beside.map(move |(k, column)| (column, w.global_col(k)));
+                own.chain(beside).map(move |(values, c)| Run { row: w.start, along: Along::Column(c), values })
+            }))),
+            (_, Couplings::Dense { .. }) | (DiagonalBlocks::Band { .. } | DiagonalBlocks::Dense { .. }, _) => None,
+            (DiagonalBlocks::Tridiagonal(t), couplings) => Some(Box::new(
+                groups_of_rows(self.n()).flat_map(move |rows| t.runs_of(rows.clone()).chain(couplings.runs_of(rows))),
+            )),
+        }
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

@@ -15,7 +15,7 @@ use crate::convert::{too_large, try_zeros};
 use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::kernels::tridiagonal_row;
-use crate::operator::{Op, zero};
+use crate::operator::{Along, Op, Run, zero};
 use crate::partition::Partition;
 use crate::products::conj_if;
 use crate::scalar::Scalar;
@@ -197,6 +197,26 @@ impl<T: Scalar> ShortDiagonals<T> {
                 }
             }
         }
+    }
+
+    /// The entries of some rows that begin a slice, a run for neighbours on a diagonal.
+    pub(super) fn runs_of(&self, rows: Range<usize>) -> Vec<Run<'_, T>> {
+        let mut runs = Vec::new();
+        for slice in rows.start / SLICE..rows.end.div_ceil(SLICE) {
+            for (offset, mut mask, mut first) in self.slice(slice) {
+                let mut row = slice * SLICE;
+                while mask != 0 {
+                    let (gap, rest) = (mask.trailing_zeros(), mask >> mask.trailing_zeros());
+                    let len = rest.trailing_ones();
+                    row += gap as usize;
+                    let values = &self.values[first..][..len as usize];
+                    runs.push(Run { row, along: Along::Diagonal(row.wrapping_add_signed(offset)), values });
+                    (row, first) = (row + len as usize, first + len as usize);
+                    mask = rest.checked_shr(len).unwrap_or(0);
+                }
+            }
+        }
+        runs
     }
 
     /// Visits row i as (column, place of the value), columns increasing.

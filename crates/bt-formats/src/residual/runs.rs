@@ -189,7 +189,10 @@ impl<T: Scalar> pulp::WithSimd for Add<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Band, BlockTridiagonal, Csr, HybridLayout, Matrix, Op, Partition, Tridiagonal, certify_with_residual};
+    use crate::{
+        Band, BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, Matrix, Op, Partition, Tridiagonal,
+        certify_with_residual,
+    };
     use faer::Mat;
 
     /// Halves of odd integers on three diagonals.
@@ -230,11 +233,33 @@ mod tests {
                     (size > 0).then_some(size)
                 });
                 let partition = Partition::from_sizes(sizes).unwrap();
-                let dense = HybridLayout {
-                    diagonal: Some(crate::DiagonalKind::Dense),
-                    couplings: Some(crate::CouplingKind::Dense),
-                };
+                let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
                 same(&BlockTridiagonal::from_csr(&a, partition, dense).unwrap(), &a, scale);
+            }
+        }
+    }
+
+    #[test]
+    fn couplings_beside_three_diagonals_are_runs_too() {
+        // Some rows have no coupling, some one, some two; beyond the rows that are added together.
+        for (size, blocks) in [(1, 9), (3, 4), (5, 7), (16, 40)] {
+            let n = size * blocks;
+            let of = |i: usize, j: usize| ((i * 7 + j * 3) % 11) as f64 - 5.5;
+            let full = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
+                0 => of(i, j),
+                1 if i / size == j / size => of(i, j),
+                d if d == size && i % 3 != 1 => of(i, j),
+                d if size > 2 && d == size - 1 && i / size != j / size && i % 5 == 0 => of(i, j),
+                _ => 0.0,
+            });
+            let a = Csr::from_dense(full.as_ref()).unwrap();
+            for couplings in [CouplingKind::Coo, CouplingKind::Csr, CouplingKind::Diagonals] {
+                let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), couplings: Some(couplings) };
+                let partition = Partition::uniform(n, size).unwrap();
+                let hybrid = BlockTridiagonal::from_csr(&a, partition, layout).unwrap();
+                for scale in [1.0, 1e-200] {
+                    same(&hybrid, &a, scale);
+                }
             }
         }
     }

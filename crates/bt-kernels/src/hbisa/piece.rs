@@ -72,6 +72,8 @@ pub(super) struct Piece<T: DeviceScalar> {
     half: Kernel,
     /// Of one right-hand side.
     pub shape: Shape,
+    /// Blocks that a thread block takes at a time, and threads of each.
+    together: [u32; 2],
 }
 
 /// Dense factors of diagonal blocks: see struct Blocks of the kernels.
@@ -134,6 +136,15 @@ impl<T: DeviceScalar> Factored<T> {
     }
 }
 
+/// What blocks of a few rows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Thread blocks, which have as much to do then as with large ones.
+    ThreadBlocks,
+    /// Nothing: each has sums of its own, whatever lies beside it.
+    Nothing,
+}
+
 impl<T: DeviceScalar> Piece<T> {
     /// Copies the blocks to the device, and takes the memory for the vectors of one right-hand side.
     pub fn new(
@@ -142,6 +153,7 @@ impl<T: DeviceScalar> Piece<T> {
         source: &Source<T>,
         blocks: Range<usize>,
         sweep: Sweep,
+        share: Share,
     ) -> Result<Self> {
         let (offsets, m) = (a.partition().offsets(), a.n_blocks());
         let (first, end) = (blocks.start.saturating_sub(1), m.min(blocks.end + 1));
@@ -162,8 +174,15 @@ impl<T: DeviceScalar> Piece<T> {
         let left = own.start - rows.start;
         let factored =
             if source.factored { Some(Factored::new(device, a, source, blocks.clone(), left)?) } else { None };
-        let threads = (source.largest as u32).next_multiple_of(32);
-        let shape = Shape { threads, ..Shape::blocks((blocks.len() as u32).div_ceil(colours(sweep))) };
+        let largest = (source.largest as u32).max(1);
+        let (pitch, together) = match share {
+            // One with factors takes whole warps for its triangles.
+            Share::ThreadBlocks if !source.factored => (largest, (Shape::BLOCK / largest).max(1)),
+            _ => (largest.next_multiple_of(32), 1),
+        };
+        let threads = (pitch * together).next_multiple_of(32);
+        let count = (blocks.len() as u32).div_ceil(colours(sweep)).div_ceil(together);
+        let shape = Shape { threads, ..Shape::blocks(count) };
         Ok(Self {
             own: blocks.start - first,
             first: DeviceVec::from_slice(device, &starts)?,
@@ -175,6 +194,7 @@ impl<T: DeviceScalar> Piece<T> {
             vectors: Vectors::new(device, rows.len(), is_tridiagonal(a), shape, 1)?,
             half: source.kernel(device, "half")?,
             shape,
+            together: [together, pitch],
             blocks,
             rows,
         })
@@ -196,7 +216,7 @@ impl<T: DeviceScalar> Piece<T> {
     }
 
     /// struct Blocks of the kernels.
-    pub fn words(&self, sweep: Sweep, rule: StopRule, solver: BlockSolver) -> [u64; 17] {
+    pub fn words(&self, sweep: Sweep, rule: StopRule, solver: BlockSolver) -> [u64; 18] {
         let v = &self.vectors;
         let [starts, factors, order] =
             self.factored.as_ref().map_or([0; 3], |f| [f.starts.address(), f.factors.address(), f.order.address()]);
@@ -218,6 +238,7 @@ impl<T: DeviceScalar> Piece<T> {
             v.state.address(),
             u64::from(colours(sweep)) | u64::from(rule == StopRule::Update) << 32,
             v.columns as u64 | u64::from(solver.code()) << 32,
+            u64::from(self.together[0]) | u64::from(self.together[1]) << 32,
         ]
     }
 

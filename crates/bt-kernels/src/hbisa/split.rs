@@ -21,7 +21,7 @@ use bt_formats::{
 use bt_iter::{BlockDiagonal, Rate, StopRule, Sweep, for_blocks};
 use faer::{MatMut, MatRef};
 
-use super::piece::{Piece, Source};
+use super::piece::{Piece, Share, Source};
 use super::run::{Told, judge};
 use super::{Iteration, colours, refuse};
 use crate::device::{DeviceScalar, Result};
@@ -134,7 +134,7 @@ impl<'a, T: DeviceScalar> SplitHbisa<'a, T> {
                     return refuse("shares", why);
                 }
                 Place::Device(device) => {
-                    parts.push(Part::Device(Box::new(Piece::new(device, a, source, blocks, sweep)?)));
+                    parts.push(Part::Device(Box::new(Piece::new(device, a, source, blocks, sweep, Share::Nothing)?)));
                 }
             }
         }

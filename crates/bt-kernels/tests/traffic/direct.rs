@@ -10,7 +10,7 @@ use bt_kernels::{
 use faer::Mat;
 
 use crate::support::Numbers;
-use crate::{Count, alone, counted, cyclic_reduction, exactly, powers, within};
+use crate::{Count, alone, counted, cyclic_reduction, exactly, parallel_cyclic_reduction, within};
 
 fn line<T: Scalar>(n: usize) -> [Vec<T>; 3] {
     let value = |v: f64| T::from_parts(v, 0.0);
@@ -33,7 +33,7 @@ fn batches<T: DeviceScalar>(device: &Device, n: usize, m: usize) {
     // The residual, whose first term idle threads have too in double precision; row sums and two numbers by all.
     let error = 6 * n - 4 + 2 * threads + 3 + if s == 8 { 2 * (threads - n) } else { 0 };
     for (solver, flops) in [
-        (BlockSolver::ParallelCyclicReduction, powers(n).map(|r| 12 * (n - r)).sum::<u64>() + threads),
+        (BlockSolver::ParallelCyclicReduction, parallel_cyclic_reduction(n, n)),
         (BlockSolver::CyclicReduction, cyclic_reduction(n)),
         (BlockSolver::Thomas, 8 * n - 7),
     ] {

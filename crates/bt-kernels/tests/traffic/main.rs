@@ -88,6 +88,12 @@ fn tree(n: u64, lanes: u64) -> u64 {
     if lanes > 1 { (n * lanes).next_multiple_of(32) * u64::from(lanes.ilog2() - 1) + n } else { 0 }
 }
 
+/// Operations of parallel cyclic reduction of k rows, until they are `largest` apart: a quotient and three products a row at first and in every
+/// step, five more for each neighbour.
+fn parallel_cyclic_reduction(k: u64, largest: u64) -> u64 {
+    4 * k + powers(largest).map(|reach| 4 * k + 10 * (k - reach)).sum::<u64>()
+}
+
 /// Operations of cyclic reduction of k rows.
 fn cyclic_reduction(k: u64) -> u64 {
     let steps: Vec<u64> = powers(k).collect();

@@ -7,7 +7,7 @@ use bt_testkit::{chain, csr, stencil};
 
 use crate::support::Numbers;
 use crate::support::long_rows;
-use crate::{Count, alone, counted, exactly, powers, tree};
+use crate::{Count, alone, counted, exactly, parallel_cyclic_reduction, tree};
 
 /// An application.
 pub fn applied<T: DeviceScalar>(device: &Device, a: &Csr<T>, wanted: &DevicePreconditioner) -> Option<Count> {
@@ -50,7 +50,7 @@ fn diagonal_blocks<T: DeviceScalar>(device: &Device) {
     for (size, threads, groups) in [(20, 256, &[240, 160][..]), (5, 256, &[255, 145]), (400, 416, &[400])] {
         let partition = Partition::uniform(400, size).unwrap();
         let found = applied(device, &a, &DevicePreconditioner::BlockJacobi(partition));
-        let flops = |&rows: &u64| powers(size as u64).map(|r| 12 * (rows - r)).sum::<u64>() + rows;
+        let flops = |&rows: &u64| parallel_cyclic_reduction(rows, size as u64);
         let bytes = 5 * s * n + 8 * threads * groups.len() as u64;
         exactly(format!("block jacobi, {size}"), found, bytes, groups.iter().map(flops).sum());
     }

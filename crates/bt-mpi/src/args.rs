@@ -117,8 +117,8 @@ pub struct StationaryArgs {
     /// Divide each row of --transitions by its sum (counts, few digits); make the diagonal of a generator from the rates
     #[arg(long)]
     pub normalize: bool,
-    /// Where π goes (.mtx, n × 1), written by all ranks, whole or not at all
-    #[arg(short, long, value_name = "FILE.mtx")]
+    /// Where π goes (.mtx, n × 1, or .csv with log10 π), written by all ranks, whole or not at all
+    #[arg(short, long, value_name = "FILE.mtx|csv")]
     pub output: Option<PathBuf>,
     /// Memory that a rank may take, as a size (8G) or a share (20%) of what is available on its node [default: 80%]
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Limit>)]
@@ -148,8 +148,8 @@ pub struct SolveArgs {
     /// Right-hand sides, n × s (Matrix Market); without it b = A·x*, x*_i = 1 + ((7·i) mod 11)/11
     #[arg(short = 'b', long, value_name = "FILE")]
     pub rhs: Option<PathBuf>,
-    /// Where the solution goes (.mtx), written by all ranks, whole or not at all
-    #[arg(short, long, value_name = "FILE.mtx")]
+    /// Where the solution goes (.mtx, or .csv with a row a line), written by all ranks, whole or not at all
+    #[arg(short, long, value_name = "FILE.mtx|csv")]
     pub output: Option<PathBuf>,
     /// Method of solution
     #[arg(long, value_name = "METHOD", default_value = "fgmres")]

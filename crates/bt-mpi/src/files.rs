@@ -1,10 +1,31 @@
-//! What `solve` and `stationary` do alike with files: outputs that are no inputs, rows dealt out in order, as many as couplings reach.
+//! What `solve` and `stationary` do alike with files: forms of outputs that are no inputs, rows dealt out in order, as many as couplings reach.
 
 use std::path::Path;
 
 use bt_formats::Monitor;
 use bt_formats::matrix_market::Head;
 use bt_parallel::{Comm, DistributedCsr, Number, Result, RowRanges};
+
+/// What an output is, by the ending of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A Matrix Market array.
+    Array,
+    /// A line for each row, with commas between numbers.
+    Table,
+}
+
+impl Form {
+    /// None for an ending that ranks do not write.
+    pub fn of(output: &Path) -> Option<Self> {
+        let ending = output.extension()?.to_string_lossy().to_ascii_lowercase();
+        match ending.as_str() {
+            "mtx" => Some(Self::Array),
+            "csv" => Some(Self::Table),
+            _ => None,
+        }
+    }
+}
 
 /// Whether the output has a name that ranks write, and names none of the inputs.
 ///
@@ -16,8 +37,11 @@ pub fn check_output(
     inputs: &[(&str, Option<&Path>)],
 ) -> std::result::Result<(), String> {
     let Some(output) = output else { return Ok(()) };
-    if !output.extension().is_some_and(|e| e.eq_ignore_ascii_case("mtx")) {
-        return Err(format!("{}: ranks write Matrix Market files, .mtx", output.display()));
+    if Form::of(output).is_none() {
+        return Err(format!(
+            "{}: ranks write .mtx and .csv files, not packed: give it one of these endings",
+            output.display()
+        ));
     }
     for (what, input) in inputs {
         // One rank judges: the others may see the files a moment later.

@@ -16,7 +16,7 @@ use bt_parallel::{
 
 use crate::args::{Blocks, Device, Local, Method, Partition, Precond, SolveArgs, name_of};
 use crate::device::{Gpu, Offload};
-use crate::files::{check_output, consecutive};
+use crate::files::{Form, check_output, consecutive};
 use crate::precond::Parts;
 use crate::report::{Facts, Reply, Seconds};
 use crate::watch::Watch;
@@ -231,15 +231,19 @@ impl<C: Comm> Job<'_, '_, C> {
             output: args.output.as_deref(),
         };
         if let Some(target) = target {
-            let comment = format!(
-                "solution of {} by blocktri-mpi {} on {} ranks, method {}, backward error {:.2e}",
-                args.matrix.display(),
-                env!("CARGO_PKG_VERSION"),
-                comm.size(),
-                report.method,
-                report.certificate.backward_error
-            );
-            target.write(comm, a.rows(), &columns, &comment)?;
+            if args.output.as_deref().and_then(Form::of) == Some(Form::Table) {
+                target.write_table(comm, a.rows(), &columns)?;
+            } else {
+                let comment = format!(
+                    "solution of {} by blocktri-mpi {} on {} ranks, method {}, backward error {:.2e}",
+                    args.matrix.display(),
+                    env!("CARGO_PKG_VERSION"),
+                    comm.size(),
+                    report.method,
+                    report.certificate.backward_error
+                );
+                target.write(comm, a.rows(), &columns, &comment)?;
+            }
             signals::set_temporary_file(None);
         }
         let code = if converged { 0 } else { crate::NOT_CONVERGED };

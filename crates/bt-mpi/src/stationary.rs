@@ -1,5 +1,6 @@
 //! `stationary`: read a chain, check it, eliminate, certify, write; every step by all ranks, on any communicator.
 
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use bt_formats::{Matrix, Outcome, memory};
@@ -9,7 +10,7 @@ use bt_parallel::{
 };
 
 use crate::args::{Diagonal, StationaryArgs};
-use crate::files::{check_output, consecutive};
+use crate::files::{Form, check_output, consecutive};
 use crate::report::{self, ChainFacts, Reply, Seconds};
 use crate::signals;
 use crate::watch::Watch;
@@ -68,9 +69,17 @@ pub fn run(comm: &impl Comm, args: &StationaryArgs) -> Result<Reply> {
         output: args.output.as_deref(),
     };
     if let Some(target) = target {
-        let comment = format!("stationary distribution of {}", args.chain.display());
-        let own = pi.own().iter().map(|p| p.to_f64()).collect();
-        target.write(comm, q.rows(), &[own], &comment)?;
+        if args.output.as_deref().and_then(Form::of) == Some(Form::Table) {
+            // States are in the order of the ranks.
+            let (states, own) = (q.rows().own(), pi.own());
+            target.write_lines(comm, "state,probability,log10\n", own.len(), |i, text| {
+                let _ = writeln!(text, "{},{:e},{}", states[i], own[i].to_f64(), own[i].log10());
+            })?;
+        } else {
+            let comment = format!("stationary distribution of {}", args.chain.display());
+            let own = pi.own().iter().map(|p| p.to_f64()).collect();
+            target.write(comm, q.rows(), &[own], &comment)?;
+        }
         signals::set_temporary_file(None);
     }
     let converged = pi.outcome() == Outcome::Converged;

@@ -353,6 +353,47 @@ fn the_solution_is_written_by_all_ranks() {
     assert_eq!(names(&folder), ["a.mtx", "b.mtx", "x.mtx", "x1.mtx"]);
 }
 
+/// A table has the numbers of the array to the last digit, whoever owns which rows, and is no input.
+#[test]
+fn solutions_as_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = write(&folder, "a.mtx", &grid(5, 0.2));
+    let text = "%%MatrixMarket matrix coordinate complex hermitian\n4 4 6\n1 1 4 0\n2 2 5 0\n3 3 6 0\n4 4 7 0\n2 1 1 -1\n4 3 0 1\n";
+    let complex = write(&folder, "c.mtx", text);
+    let (array, table) = (path(&folder, "x.mtx"), path(&folder, "x.csv"));
+    let written = |ranks, a: &str, options: &[&str]| {
+        for output in [&array, &table] {
+            json(ranks, 0, &[&[a, "-o", output][..], options].concat());
+        }
+        fs::read_to_string(&table).unwrap()
+    };
+    for ranks in [1, 3, 6] {
+        for options in [&["--method", "gmres"][..], &["--partition", "dse", "--precond", "schur"]] {
+            let found = written(ranks, &real, options);
+            let x = bt_formats::matrix_market::read_dense::<f64>(&array).unwrap();
+            let mut expected = String::from("row,x1\n");
+            for i in 0..125 {
+                let _ = writeln!(expected, "{i},{:e}", x[(i, 0)]);
+            }
+            assert_eq!(found, expected, "{options:?} on {ranks}");
+        }
+        let found = written(ranks, &complex, &["--method", "cg", "--precond", "none"]);
+        let x = bt_formats::matrix_market::read_dense::<bt_formats::c64>(&array).unwrap();
+        let mut expected = String::from("row,x1_re,x1_im\n");
+        for i in 0..4 {
+            let _ = writeln!(expected, "{i},{:e},{:e}", x[(i, 0)].re, x[(i, 0)].im);
+        }
+        assert_eq!(found, expected, "complex on {ranks}");
+    }
+    let b = write(&folder, "b.csv", "rows");
+    let told = error(3, 2, &[&real, "-b", &b, "-o", &b]);
+    assert!(told.contains("b.csv: --rhs and --output name the same file"), "{told}");
+    assert_eq!(fs::read_to_string(&b).unwrap(), "rows");
+    let told = error(3, 2, &[&real, "-o", &path(&folder, "x.csv.gz")]);
+    assert!(told.contains("x.csv.gz: ranks write .mtx and .csv files, not packed"), "{told}");
+    assert_eq!(names(&folder), ["a.mtx", "b.csv", "c.mtx", "x.csv", "x.mtx"]);
+}
+
 #[test]
 fn complex_and_packed_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -585,7 +626,7 @@ fn stationary_distributions_are_written_by_all_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let n = 1200;
     let q = write(&folder, "q.mtx", &matrix(n, &queue(n)));
-    let pi = path(&folder, "pi.mtx");
+    let (pi, table) = (path(&folder, "pi.mtx"), path(&folder, "pi.csv"));
     for ranks in RANKS {
         let found = json(ranks, 0, &["stationary", &q, "-o", &pi]);
         let told = format!("{ranks} ranks: {found}");
@@ -603,7 +644,18 @@ fn stationary_distributions_are_written_by_all_ranks() {
         assert_eq!((x.nrows(), x.ncols()), (n, 1));
         assert!((0..1000).all(|i| (x[(i, 0)] * 2f64.powi(i as i32 + 1) - 1.0).abs() < 1e-12));
         assert_eq!(x[(n - 1, 0)], 0.0);
+        json(ranks, 0, &["stationary", &q, "-o", &table]);
+        let text = fs::read_to_string(&table).unwrap();
+        assert_eq!((text.lines().next(), text.lines().count()), (Some("state,probability,log10"), n + 1));
+        for (i, line) in text.lines().skip(1).enumerate() {
+            let (front, log10) = line.rsplit_once(',').unwrap();
+            assert_eq!(front, format!("{i},{:e}", x[(i, 0)]), "{ranks} ranks");
+            // 2⁻ⁱ⁻¹, but for what is beyond the last state.
+            let log10: f64 = log10.parse().unwrap();
+            assert!((log10 + (i + 1) as f64 * 2f64.log10()).abs() < 1e-9, "{ranks} ranks: {line}");
+        }
         fs::remove_file(&pi).unwrap();
+        fs::remove_file(&table).unwrap();
     }
     // More reach than a rank has rows: the file is dealt out to fewer.
     let far = matrix(8, &(0..8).flat_map(|i| [(i, (i + 3) % 8, 1.0), (i, (i + 5) % 8, 1.0)]).collect::<Vec<_>>());

@@ -1,13 +1,15 @@
-//! Ranks write one Matrix Market array together, whole or not at all.
+//! Ranks write one file together, whole or not at all: a Matrix Market array, or lines of text (`write/table.rs`).
 //!
-//! Every line has the same length, so that each rank knows where its rows are: 24 characters for a double, `{:24.16e}`, which reads back as the
-//! same number, and a line end. Rows go to where they are consecutive by one all-to-all first; then each rank writes one range for each
+//! Every line of an array has the same length, so that each rank knows where its rows are: 24 characters for a double, `{:24.16e}`, which reads back
+//! as the same number, and a line end. Rows go to where they are consecutive by one all-to-all first; then each rank writes one range for each
 //! column into a file with a temporary name, which rank 0 renames when all have written. An error on any rank is one on all, and leaves what was
 //! there before; what a rank that was killed leaves is removed by the next run that writes into that folder ([`bt_formats::PartialFile`]).
 //!
-//! Counted: three all-to-alls of 4 + s bytes a row and column at most, a broadcast, and one maximum for each step. Storage: the rows of this rank once more.
+//! Counted, an array: three all-to-alls of 4 + s bytes a row and column at most, a broadcast, and one maximum for each step. Storage: the rows of this rank once more.
 
-use std::fs::OpenOptions;
+mod table;
+
+use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -69,44 +71,59 @@ impl Target {
     /// # Errors
     /// [`crate::Error::OnRank`] for a number that is not finite, with its row, and for what the system refuses; nothing has changed then.
     pub fn write<T: Number>(self, comm: &impl Comm, rows: &Rows, columns: &[Vec<T>], comment: &str) -> Result<()> {
-        let Self { path, partial, temporary } = self;
-        let fault = |e: &dyn std::fmt::Display| Fault::input(format!("{}: {e}", path.display()));
         let n = rows.n();
         let ranges = RowRanges::even(n, comm.size(), 1);
-        let complex = matches!(<T as Scalar>::KIND, ScalarKind::C32 | ScalarKind::C64);
+        let complex = is_complex::<T>();
         let field = if complex { "complex" } else { "real" };
         let comment = comment.replace(['\n', '\r'], " ");
         let head = format!("%%MatrixMarket matrix array {field} general\n% {comment}\n{n} {}\n", columns.len());
         let line = if complex { 2 * WIDTH + 2 } else { WIDTH + 1 };
         let own = ranges.of(comm.rank());
-        let mut written = finite(rows, columns);
+        let checked = finite(rows, columns);
         let consecutive = consecutive(comm, rows, &ranges, columns)?;
-        if written.is_ok() {
-            let write = || -> io::Result<()> {
-                let mut file = OpenOptions::new().write(true).open(&temporary)?;
-                if comm.rank() == 0 {
-                    file.write_all(head.as_bytes())?;
-                }
-                for (j, column) in consecutive.iter().enumerate() {
-                    file.seek(SeekFrom::Start((head.len() + (j * n + own.start) * line) as u64))?;
-                    let mut text = Vec::with_capacity(BLOCK + 64);
-                    for &v in column {
-                        line_of(v, complex, &mut text)?;
-                        if text.len() >= BLOCK {
-                            file.write_all(&text)?;
-                            text.clear();
-                        }
+        let first = comm.rank() == 0;
+        self.fill(comm, checked, |file| {
+            if first {
+                file.write_all(head.as_bytes())?;
+            }
+            for (j, column) in consecutive.iter().enumerate() {
+                file.seek(SeekFrom::Start((head.len() + (j * n + own.start) * line) as u64))?;
+                let mut text = Vec::with_capacity(BLOCK + 64);
+                for &v in column {
+                    line_of(v, complex, &mut text)?;
+                    if text.len() >= BLOCK {
+                        file.write_all(&text)?;
+                        text.clear();
                     }
-                    file.write_all(&text)?;
                 }
-                file.sync_all()
-            };
-            written = write().map_err(|e| fault(&e));
-        }
-        agree(comm, written)?;
+                file.write_all(&text)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets `write` write the part of this rank, where all is well before, and the file appear once all ranks have written. A collective.
+    fn fill(
+        self,
+        comm: &impl Comm,
+        checked: Result<(), Fault>,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<()> {
+        let Self { path, partial, temporary } = self;
+        let fault = |e: &dyn std::fmt::Display| Fault::input(format!("{}: {e}", path.display()));
+        let filled = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).open(&temporary)?;
+            write(&mut file)?;
+            file.sync_all()
+        };
+        agree(comm, checked.and_then(|()| filled().map_err(|e| fault(&e))))?;
         let appeared = partial.map_or(Ok(()), PartialFile::persist);
         agree(comm, appeared.map_err(|e| fault(&reason(&e))))
     }
+}
+
+fn is_complex<T: Scalar>() -> bool {
+    matches!(T::KIND, ScalarKind::C32 | ScalarKind::C64)
 }
 
 /// The system's reason without the temporary name.
@@ -119,7 +136,7 @@ fn finite<T: Number>(rows: &Rows, columns: &[Vec<T>]) -> Result<(), Fault> {
     let find = |column: &Vec<T>| column.iter().position(|v| !Scalar::is_finite(*v)).map(|i| (i, column[i]));
     match columns.iter().find_map(find) {
         Some((i, v)) => {
-            Err(Fault::input(format!("row {} (from 0) of x is {v}: Matrix Market holds finite numbers", rows.own()[i])))
+            Err(Fault::input(format!("row {} (from 0) of x is {v}: only finite numbers are written", rows.own()[i])))
         }
         None => Ok(()),
     }

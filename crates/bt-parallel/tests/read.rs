@@ -1,4 +1,4 @@
-//! Files over ranks: the matrices and the errors of the serial reader, for any number of ranks; arrays written whole or not at all.
+//! Files over ranks: the matrices and the errors of the serial reader, for any number of ranks; arrays and tables written whole or not at all.
 
 mod common;
 
@@ -240,6 +240,45 @@ fn what_ranks_write_is_what_they_have() {
     }
 }
 
+/// A table has the text of one process, with rows anywhere and ranks without any; lines too many for one piece follow one another.
+#[test]
+fn tables_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let n = 11;
+    let whole: [Vec<c64>; 2] = [vector(n, 1), vector(n, 2)];
+    let (mut complex, mut real) = (String::from("row,x1_re,x1_im,x2_re,x2_im\n"), String::from("row,x1\n"));
+    for (i, (x, y)) in whole[0].iter().zip(&whole[1]).enumerate() {
+        let _ = writeln!(complex, "{i},{:e},{:e},{:e},{:e}", x.re, x.im, y.re, y.im);
+        let _ = writeln!(real, "{i},{:e}", 1e-300 * x.re);
+    }
+    for p in RANKS {
+        succeed(p, |comm| {
+            let own: Vec<u32> = (0..n as u32).rev().filter(|g| (g * 7) as usize % p == comm.rank()).collect();
+            let rows = Rows::new(comm, n, own.clone())?;
+            let columns: Vec<Vec<c64>> = whole.iter().map(|x| own.iter().map(|&g| x[g as usize]).collect()).collect();
+            Target::create(comm, &path)?.write_table(comm, &rows, &columns)?;
+            let tiny: Vec<f64> = columns[0].iter().map(|z| 1e-300 * z.re).collect();
+            Target::create(comm, &folder.path().join("re.csv"))?.write_table(comm, &rows, &[tiny])
+        });
+        assert_eq!(fs::read_to_string(&path).unwrap(), complex, "{p} ranks");
+        assert_eq!(fs::read_to_string(folder.path().join("re.csv")).unwrap(), real, "{p} ranks");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+    let counts = [40_000, 0, 70_000];
+    succeed(3, |comm| {
+        let rank = comm.rank();
+        Target::create(comm, &path)?.write_lines(comm, "rank,line\n", counts[rank], |i, text| {
+            let _ = writeln!(text, "{rank},{i:>30}");
+        })
+    });
+    let expected = counts.iter().enumerate().flat_map(|(rank, &count)| (0..count).map(move |i| (rank, i)));
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("rank,line"));
+    assert!(lines.eq(expected.map(|(rank, i)| format!("{rank},{i:>30}"))));
+}
+
 #[test]
 fn what_cannot_be_written_leaves_what_was_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +289,11 @@ fn what_cannot_be_written_leaves_what_was_there() {
         assert_eq!(target.temporary().is_some(), comm.rank() == 0);
         target.write(comm, &rows, &[vec![if comm.rank() == 1 { f64::NAN } else { 1.0 }]], "")
     });
-    for result in results {
+    let table = run(3, |comm| {
+        let rows = Rows::new(comm, 3, vec![comm.rank() as u32])?;
+        Target::create(comm, &path)?.write_table(comm, &rows, &[vec![if comm.rank() == 1 { f64::NAN } else { 1.0 }]])
+    });
+    for result in results.into_iter().chain(table) {
         assert!(
             matches!(&result, Err(Error::OnRank { rank: 1, message, .. }) if message.contains("row 1 (from 0) of x is NaN")),
             "{result:?}"

@@ -126,6 +126,60 @@ fn the_unit_of_the_system_decides_nothing() {
     }
 }
 
+/// Nor does it with rows of other ranks in the parts: every iterate of s·A is s⁻¹ times that of A to the bit.
+#[test]
+fn nor_does_it_with_overlap() {
+    // Rank 0 of two takes in row 3, which has no entry in the columns of its part: the pivot is in the unit of the part.
+    let without_entries = faer::mat![
+        [4.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 4.0, 1.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 4.0, 2.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 1.0, 3.0],
+        [0.0, 0.0, 0.0, 1.0, 4.0, 1.0],
+        [0.0, 0.0, 0.0, 5.0, 1.0, 2.0]
+    ];
+    let without_entries: Csr<f64> = Csr::from_dense(without_entries.as_ref()).unwrap();
+    let (gmres, ilut) =
+        (Method::Gmres { restart: 30 }, LocalSolver::Ilut(IlutOptions { fill: 3, drop_tolerance: 1e-3 }));
+    let cases = [
+        (without_entries.clone(), 2, gmres, LocalSolver::Ilu0, Overlap::Added),
+        (without_entries.clone(), 2, gmres, ilut, Overlap::Added),
+        (without_entries, 2, gmres, LocalSolver::Ilu0, Overlap::Restricted),
+        (wind(6), 3, Method::BiCgStab, LocalSolver::Ilu0, Overlap::Restricted),
+        (wind(6), 3, gmres, LocalSolver::SparseLu, Overlap::Added),
+        (bt_testkit::stencil(6, 0.0), 3, Method::Cg, LocalSolver::Ic0, Overlap::Added),
+    ];
+    for (a, p, method, solver, overlap) in cases {
+        let n = a.nrows();
+        for layers in [1, 2] {
+            let iterates = |exponent: i32| {
+                let s = f64::from(exponent).exp2();
+                let values = a.values().iter().map(|v| v * s).collect();
+                let a = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+                succeed(p, |comm| {
+                    let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(n, p))?;
+                    let mut m = Schwarz::new(&d, layers, overlap, |local| solver.of(local))?;
+                    let b = d.own_entries(&vector(n, 1));
+                    let mut found: Vec<Vec<f64>> = Vec::new();
+                    for max_iters in [1, 2, 3, 6] {
+                        let stop = StopCriterion { rtol: 0.0, max_iters, ..StopCriterion::default() };
+                        let mut x = vec![0.0; b.len()];
+                        Krylov::new(&d, method).solve(&d, &mut m, &b, &mut x, &stop, &mut ())?;
+                        found.push(d.whole(&x)?.into_iter().map(|x| x * s).collect());
+                    }
+                    Ok(found)
+                })
+            };
+            let expected = iterates(0);
+            assert!(expected[0][3].iter().any(|x| *x != 0.0), "{method:?}, {solver:?}: it does not move");
+            for exponent in [-60, -1, 40] {
+                let told = format!("{method:?}, {solver:?}, {overlap:?}, {layers} layers, 2^{exponent}");
+                assert_eq!(iterates(exponent), expected, "{told}");
+            }
+        }
+    }
+}
+
 /// Entries far apart, real and complex: none of them is rounded to nothing by the unit of the part.
 #[test]
 fn entries_at_both_ends_of_the_range_are_kept() {

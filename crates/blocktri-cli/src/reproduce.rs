@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use blocktri::{CancelToken, DeviceChoice};
-use bt_reproduce::{Claim, Error, Experiment, Gpu, Item, Origin, Report, Results, Scale, Verdict, experiments, report};
+use bt_reproduce::{
+    Claim, Error, Experiment, Gpu, Item, Origin, Report, Results, Scale, Verdict, experiments, processor, report,
+};
 use serde_json::{Value, json};
 
 use crate::args::{Global, ReproduceArgs};
@@ -71,7 +73,7 @@ pub fn run(args: &ReproduceArgs, global: &Global, cancel: &CancelToken) -> Resul
     let mut warnings = Vec::new();
     let (mut results, sessions) = if args.fresh { Default::default() } else { kept(&folder, &setting, &mut warnings) };
     if let Some(path) = &args.ranks {
-        take_ranks(path, name_of(scale), &all, &mut results)?;
+        take_ranks(path, scale, &all, &mut results)?;
     }
     let missing: Vec<_> = wanted.into_iter().filter(|e| !args.render && !results.contains(e.id())).collect();
 
@@ -153,7 +155,7 @@ fn setting(scale: Scale, gpu: Option<&str>) -> Value {
     json!({
         "program": format!("blocktri {}", env!("CARGO_PKG_VERSION")),
         "build": build().unwrap_or_default(),
-        "scale": name_of(scale),
+        "scale": scale.name(),
         "threads": rayon::current_num_threads(),
         "processor": processor(),
         "device": gpu.unwrap_or("cpu"),
@@ -161,33 +163,15 @@ fn setting(scale: Scale, gpu: Option<&str>) -> Value {
     })
 }
 
-fn name_of(scale: Scale) -> &'static str {
-    match scale {
-        Scale::Quick => "quick",
-        Scale::Full => "full",
-    }
-}
-
-/// Results over processes, of the same scale and version, in place of what there is.
-fn take_ranks(path: &Path, scale: &str, all: &[Experiment], results: &mut Results) -> Result<()> {
-    let text = fs::read_to_string(path).map_err(|e| Failure::io(path, &e))?;
-    let file: Value = serde_json::from_str(&text).map_err(|e| Failure::io(path, &e))?;
-    let program = format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION"));
-    if file["schema"] != 1 {
-        return Err(Failure::io(path, &format!("its schema is {}, not 1", file["schema"])));
-    }
-    // Seconds of another machine are not compared with those of this one.
-    let processor = processor();
-    for (what, expected) in [("program", program.as_str()), ("scale", scale), ("processor", processor.as_str())] {
-        let found = &file["setting"][what];
-        if found != expected {
-            return Err(Failure::io(path, &format!("its {what} is {found}, not \"{expected}\"")));
-        }
-    }
-    for (id, facts) in file["experiments"].as_object().into_iter().flatten() {
-        if let (true, Some(facts)) = (all.iter().any(|e| e.id() == id), facts.as_object()) {
-            results.insert(id, facts.clone());
-        }
+/// Results over processes, of the same scale, version and processor, in place of what there is.
+fn take_ranks(path: &Path, scale: Scale, all: &[Experiment], results: &mut Results) -> Result<()> {
+    let taken = Results::from_ranks_file(path, scale).map_err(|why| {
+        Failure::usage(why.to_string()).detail("file", path.display().to_string()).help(
+            "blocktri-mpi reproduce parms -o FILE writes such files: run it with this version and scale, on a machine with this processor",
+        )
+    })?;
+    for (id, facts) in taken.iter().filter(|(id, _)| all.iter().any(|e| e.id() == *id)) {
+        results.insert(id, facts.clone());
     }
     Ok(())
 }
@@ -197,13 +181,6 @@ fn build() -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     hasher.write(&fs::read(std::env::current_exe()?)?);
     Ok(format!("{:016x}", hasher.finish()))
-}
-
-/// The model of the processor, where the system says it.
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
 }
 
 /// The setting that made the folder's results, which must be of this schema and scale.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use bt_reproduce::processor;
 use common::{Run, Sandbox};
 use serde_json::Value;
 
@@ -14,13 +15,6 @@ const SMALL: &str = "--quick --only hbisa/B --only hbisa/plans";
 
 fn results(sandbox: &Sandbox, folder: &str) -> Value {
     serde_json::from_str(&sandbox.read(&format!("{folder}/results.json"))).expect("whole JSON")
-}
-
-/// The model of the processor, as the commands tell it.
-fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
 }
 
 /// Results over processes are taken in place of those over threads, and the report says which they are; other versions and scales are refused.

@@ -7,17 +7,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use bt_formats::write_atomically;
 use bt_parallel::{Comm, Fault, Result, agree};
-use bt_reproduce::{RankExperiment, Results, Scale, rank_experiments};
-use serde_json::{Value, json};
+use bt_reproduce::{RankExperiment, RanksFileError, Results, Scale, rank_experiments};
+use serde_json::json;
 
 use crate::args::ReproduceArgs;
 use crate::report::{Reply, plural};
 use crate::signals;
-
-/// Of the file.
-const SCHEMA: u64 = 1;
 
 /// Runs the command.
 ///
@@ -28,10 +24,9 @@ pub fn run(comm: &impl Comm, args: &ReproduceArgs) -> Result<Reply> {
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let all = rank_experiments(scale);
     let wanted = agree(comm, wanted(&all, comm.size(), &args.only))?;
-    let setting = setting(scale);
     // One rank has the file.
     let first = comm.rank() == 0;
-    let found = if first { kept(&args.output, &setting) } else { Ok(Results::default()) };
+    let found = if first { kept(&args.output, scale) } else { Ok(Results::default()) };
     let mut results = agree(comm, found.map_err(Fault::input))?;
     let mut missing: Vec<u32> =
         (0..).zip(&wanted).filter(|(_, e)| first && !results.contains(&e.id())).map(|(place, _)| place).collect();
@@ -46,7 +41,7 @@ pub fn run(comm: &impl Comm, args: &ReproduceArgs) -> Result<Reply> {
         let mut facts = experiment.run(comm, &signals::cancel())?;
         facts.insert("transport".into(), "mpi".into());
         results.insert(&experiment.id(), facts);
-        let written = if first { write(&args.output, &setting, &results) } else { Ok(()) };
+        let written = if first { results.to_ranks_file(&args.output, scale) } else { Ok(()) };
         agree(comm, written.map_err(Fault::from))?;
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -54,7 +49,7 @@ pub fn run(comm: &impl Comm, args: &ReproduceArgs) -> Result<Reply> {
     Ok(Reply {
         code: 0,
         json: json!({
-            "schema": SCHEMA,
+            "schema": 1,
             "file": args.output.display().to_string(),
             "ranks": comm.size(),
             "ran": ran,
@@ -94,36 +89,11 @@ fn wanted<'e>(
     Ok(found)
 }
 
-/// What results depend on beside the experiments themselves.
-fn setting(scale: Scale) -> Value {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    json!({
-        "program": format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION")),
-        "scale": if scale == Scale::Quick { "quick" } else { "full" },
-        "processor": model.map_or("unknown", |(_, name)| name.trim()),
-    })
-}
-
 /// Results of an earlier run in the same setting; none where there is no file.
-fn kept(path: &Path, setting: &Value) -> std::result::Result<Results, String> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Results::default()),
-        Err(why) => return Err(format!("{}: {why}", path.display())),
-    };
-    let refuse = |what: &str| Err(format!("{}: {what}; name another file, or remove it", path.display()));
-    match serde_json::from_str::<Value>(&text) {
-        Ok(old) if old["schema"] != SCHEMA || old["experiments"].as_object().is_none() => {
-            refuse("it is there, and is none of this command's")
-        }
-        Ok(old) if old["setting"] != *setting => refuse("it is of another version, scale or processor"),
-        Ok(old) => Ok(Results::from_json(&old["experiments"])),
-        Err(why) => refuse(&format!("it is there, and is none of this command's ({why})")),
+fn kept(path: &Path, scale: Scale) -> std::result::Result<Results, String> {
+    match Results::from_ranks_file(path, scale) {
+        Ok(results) => Ok(results),
+        Err(RanksFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Results::default()),
+        Err(why) => Err(format!("{why}; name another file, or remove it")),
     }
-}
-
-fn write(path: &Path, setting: &Value, results: &Results) -> std::result::Result<(), bt_formats::Error> {
-    let text = format!("{:#}\n", json!({"schema": SCHEMA, "setting": setting, "experiments": results.to_json()}));
-    write_atomically(path, |file| file.write_all(text.as_bytes()))
 }

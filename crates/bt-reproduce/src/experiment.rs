@@ -105,6 +105,10 @@ impl Results {
     pub fn insert(&mut self, id: &str, facts: Facts) {
         self.0.insert(id.into(), Value::Object(facts));
     }
+    /// All of them, with the names of their experiments.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Facts)> {
+        self.0.iter().filter_map(|(id, facts)| Some((id.as_str(), facts.as_object()?)))
+    }
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

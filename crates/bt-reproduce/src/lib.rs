@@ -2,7 +2,7 @@
 //!
 //! A [`Study`] is the experiments of one paper. Each [`Experiment`] ends in a JSON object of plain numbers, so that finished ones
 //! can be kept in a file and the rest run later; [`report`] makes tables, figures and checked claims of those that are there.
-//! Nothing here reads or writes files.
+//! Of files only that of results over ranks is read and written here ([`Results::from_ranks_file`]).
 
 mod document;
 mod experiment;
@@ -10,6 +10,8 @@ mod gpu;
 mod hbisa;
 mod measure;
 mod parms;
+mod processor;
+mod ranks_file;
 mod spike;
 mod spread;
 mod ssor_ai;
@@ -18,6 +20,8 @@ pub use document::{Axis, Claim, Curve, Figure, Item, Origin, Report, Scaling, Se
 pub use experiment::{Error, Experiment, Facts, Results};
 pub use gpu::Gpu;
 pub use parms::{RankExperiment, rank_experiments};
+pub use processor::processor;
+pub use ranks_file::RanksFileError;
 
 /// What is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +58,16 @@ pub enum Scale {
     Quick,
     /// The published sizes.
     Full,
+}
+
+impl Scale {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// The experiments of a study, in the order they are best run: small ones first. With a GPU the methods that it has are run there too,

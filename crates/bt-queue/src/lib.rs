@@ -31,7 +31,7 @@ pub use error::{Error, Result};
 pub use first_passage::mean_first_passage;
 pub use generator::{Generator, Uniformised};
 pub use model::{CloudModel, Form, Moves, Order, Rates, State, StateSpace, TimeUnit};
-pub use seems::Seems;
+pub use seems::{Seems, has_no_diagonal};
 pub use stationary::Stationary;
 pub use sweep::{OnHost, Swept, sweep, sweep_by};
 pub use transient::transient;

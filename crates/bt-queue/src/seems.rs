@@ -60,6 +60,26 @@ impl Seems {
     }
 }
 
+/// Whether no entry of the diagonal is other than zero: what is there are rates alone, or counts of transitions that all leave their state. A NaN is
+/// an entry.
+///
+/// ```
+/// use bt_formats::Csr;
+/// use bt_queue::has_no_diagonal;
+/// let rates = Csr::from_dense(faer::mat![[0.0, 3.0], [1.0, 0.0]].as_ref())?;
+/// let generator = Csr::from_dense(faer::mat![[-3.0, 3.0], [1.0, -1.0]].as_ref())?;
+/// assert!(has_no_diagonal(&rates) && !has_no_diagonal(&generator));
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Cost
+/// O(nnz).
+pub fn has_no_diagonal(a: &Csr<f64>) -> bool {
+    let mut none = true;
+    a.for_each_entry(&mut |i, j, v| none &= i != j || v == 0.0);
+    none
+}
+
 /// What tells kinds of matrices apart.
 pub(crate) struct Sums<'a> {
     a: &'a Csr<f64>,
@@ -108,7 +128,7 @@ impl<'a> Sums<'a> {
     }
 
     fn has_no_diagonal(&self) -> bool {
-        self.a.values().iter().all(|&v| v >= 0.0) && self.diagonal.iter().all(|&d| d == 0.0)
+        self.a.values().iter().all(|&v| v >= 0.0) && has_no_diagonal(self.a)
     }
 
     fn are_counts(&self) -> bool {
@@ -159,6 +179,15 @@ mod tests {
     use super::*;
     use crate::generator::Generator;
     use crate::generator::tests::csr;
+
+    #[test]
+    fn one_entry_is_a_diagonal() {
+        let with = |v: f64| csr(3, &[(0, 1, 2.0), (1, 1, 0.0), (2, 2, v), (2, 0, 1.0)]);
+        assert!(has_no_diagonal(&with(0.0)) && has_no_diagonal(&with(-0.0)) && has_no_diagonal(&csr(3, &[])));
+        for v in [-1.0, 1e-300, f64::NAN] {
+            assert!(!has_no_diagonal(&with(v)), "{v}");
+        }
+    }
 
     /// Small matrices that users take for another kind, and what they are told.
     #[test]

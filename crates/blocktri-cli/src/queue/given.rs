@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use blocktri::{CancelToken, Csr};
-use bt_formats::{AnyMatrix, Matrix};
-use bt_queue::{Error, Generator, Seems};
+use blocktri::CancelToken;
+use bt_formats::AnyMatrix;
+use bt_queue::{Error, Generator, Seems, has_no_diagonal};
 
 use super::failure;
 use crate::args::{DiagonalArg, QueueArgs, StartArg};
@@ -58,12 +58,6 @@ pub fn chain(file: &Path, kind: Kind, args: &QueueArgs, cancel: &CancelToken) ->
         }
     })?;
     Ok((q, note.map(str::to_owned)))
-}
-
-fn has_no_diagonal(a: &Csr<f64>) -> bool {
-    let mut none = true;
-    a.for_each_entry(&mut |i, j, v| none &= i != j || v == 0.0);
-    none
 }
 
 /// What is seen, and the option that takes it.

@@ -27,6 +27,7 @@ Examples:
   mpirun -n 8 blocktri-mpi solve band.mtx --method spike -b b.mtx -o x.mtx
   mpirun -n 4 blocktri-mpi solve blocks.mtx --method hbisa --blocks 16
   mpirun -n 4 blocktri-mpi solve A.mtx --method gmres --local ilu0 --device gpu
+  mpirun -n 4 blocktri-mpi solve blocks.mtx --method hbisa-redblack --blocks 16 --device gpu
   mpirun -n 8 blocktri-mpi stationary Q.mtx -o pi.mtx --json
   mpirun -n 8 blocktri-mpi stationary counts.mtx --transitions --normalize
   blocktri-mpi solve A.mtx --method cg --precond none --model latency=2e-6,bandwidth=1e10,flops=2e9"
@@ -290,7 +291,8 @@ pub enum Local {
 pub enum Device {
     /// By the threads of the rank
     Cpu,
-    /// On a GPU of its node, which ranks take in turn: ilu0, ic0, ilut, blocks, and the last level of arms-rbt
+    /// On a GPU of its node, which ranks take in turn: ilu0, ic0, ilut, blocks, the last level of arms-rbt, and the blocks of the hbisa
+    /// methods
     Gpu,
 }
 

@@ -86,7 +86,8 @@ fn check_parts(args: &SolveArgs) -> std::result::Result<(), String> {
                 .into());
         }
     }
-    if args.device == Device::Cpu {
+    // The blocks of the hbisa methods are exact, whatever --local says.
+    if args.device == Device::Cpu || args.method.is_hbisa() {
         return Ok(());
     }
     if !solved {
@@ -95,7 +96,9 @@ fn check_parts(args: &SolveArgs) -> std::result::Result<(), String> {
         } else {
             format!("--method {}", name_of(args.method))
         };
-        return Err(format!("--device gpu is for the local solvers of preconditioners: {what} has none"));
+        return Err(format!(
+            "--device gpu is for the local solvers of preconditioners and the blocks of the hbisa methods: {what} has none"
+        ));
     }
     if !matches!(args.local, Local::Ilu0 | Local::Ic0 | Local::Ilut | Local::ArmsRbt | Local::Blocks) {
         return Err(format!("--device gpu has no --local {local}: it has ilu0, ic0, ilut, arms-rbt and blocks"));
@@ -345,7 +348,7 @@ impl<C: Comm> Job<'_, '_, C> {
         Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
     }
 
-    fn hbisa<T: Number>(
+    fn hbisa<T: Offload>(
         &self,
         a: &DistributedCsr<'_, T, Timed<'_, C>>,
         blocks: Option<BlockSizes>,
@@ -360,10 +363,19 @@ impl<C: Comm> Job<'_, '_, C> {
             Method::HbisaRedblack => BlockSweep::RedBlack { omega: 1.0 },
             _ => BlockSweep::RedBlack { omega: self.args.omega },
         };
-        let mut hbisa = BlockIteration::new(a, blocks, sweep)?;
+        let made = match &self.gpu {
+            None => BlockIteration::new(a, blocks, sweep),
+            Some(gpu) => BlockIteration::with_solver(a, blocks, sweep, |d, blocks| T::blocks(gpu, d, blocks)),
+        };
+        if matches!(made, Err(Error::OnRank { .. })) {
+            self.check_gpu()?;
+        }
+        let mut hbisa = made?;
         let setup = started.elapsed().as_secs_f64();
         let solve = |b: &[T], x: &mut [T], watch: &mut Watch| hbisa.solve(b, x, stop, watch);
-        self.columns(b, setup, watch, solve)
+        let solved = self.columns(b, setup, watch, solve)?;
+        self.check_gpu()?;
+        Ok(solved)
     }
 
     /// One column after the other; the report of the worst.

@@ -219,13 +219,18 @@ fn a_gpu_for_each_rank() {
     let folder = tempfile::tempdir().unwrap();
     let wind = write(&folder, "wind.mtx", &grid(6, 0.3));
     let poisson = write(&folder, "poisson.mtx", &grid(6, 0.0));
-    let cases: [(&str, &[&str]); 6] = [
+    let cases: [(&str, &[&str]); 9] = [
         (&wind, &["--method", "gmres", "--local", "ilu0"]),
         (&wind, &["--method", "bicgstab", "--precond", "ras", "--local", "ilu0", "--partition", "dse"]),
         (&poisson, &["--method", "cg", "--precond", "schwarz", "--local", "ic0"]),
         (&wind, &["--method", "fgmres", "--precond", "schur", "--local", "arms-rbt"]),
         (&wind, &["--method", "gmres", "--local", "ilut", "--fill", "5"]),
         (&wind, &["--method", "gmres", "--local", "blocks", "--blocks", "36"]),
+        (&wind, &["--method", "hbisa-redblack", "--blocks", "36"]),
+        // Of three ranks each has blocks of one colour only.
+        (&wind, &["--method", "hbisa-sor", "--omega", "1.05", "--blocks", "72"]),
+        // Of three ranks one has none.
+        (&wind, &["--method", "hbisa", "--blocks", "108"]),
     ];
     for (file, options) in cases {
         for (devices, ranks) in [(1, 1), (1, 3), (2, 3)] {
@@ -255,14 +260,21 @@ fn a_gpu_for_each_rank() {
 fn a_launch_that_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let a = write(&folder, "a.mtx", &grid(6, 0.3));
-    let args = [a.as_str(), "--method", "gmres", "--local", "ilu0", "--device", "gpu"];
-    for ranks in [1, 3] {
+    let cases: [(&[&str], &str, &str); 2] = [
         // Those of the factorization, and of two applications.
-        let mut command = on_stand_in(1, ranks, &args);
-        let output = end(command.env("BLOCKTRI_EMULATOR_LAUNCHES", "12").spawn().expect("mpirun starts"));
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((code(&output), err.matches("error: ").count()), (5, 1), "{ranks} ranks: {err}");
-        assert!(err.contains("the GPU did not start ilu0_"), "{err}");
+        (&["--method", "gmres", "--local", "ilu0"], "12", "ilu0_"),
+        // Those of five sweeps.
+        (&["--method", "hbisa", "--blocks", "36"], "5", "block_jacobi_"),
+    ];
+    for (options, launches, kernel) in cases {
+        for ranks in [1, 3] {
+            let args = [&[a.as_str(), "--device", "gpu"][..], options].concat();
+            let mut command = on_stand_in(1, ranks, &args);
+            let output = end(command.env("BLOCKTRI_EMULATOR_LAUNCHES", launches).spawn().expect("mpirun starts"));
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((code(&output), err.matches("error: ").count()), (5, 1), "{options:?}, {ranks} ranks: {err}");
+            assert!(err.contains(&format!("the GPU did not start {kernel}")), "{err}");
+        }
     }
 }
 
@@ -289,9 +301,11 @@ fn gpus_that_are_not_there() {
         assert!(err.contains("help: take --device cpu"), "{err}");
     }
     let complex = write(&folder, "c.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 1\n");
-    let output = with_devices(1, 2, &[&complex, "--device", "gpu"]);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(code(&output) == 2 && err.contains("real numbers only"), "{err}");
+    for options in [&[][..], &["--method", "hbisa", "--blocks", "1"]] {
+        let output = with_devices(1, 2, &[&[complex.as_str(), "--device", "gpu"], options].concat());
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(code(&output) == 2 && err.contains("real numbers only"), "{options:?}: {err}");
+    }
 }
 
 /// Processes send and iterate as threads do; runs on other numbers of ranks add to the file, and no other file is touched.

@@ -14,18 +14,22 @@
 //! The residual at the start of a sweep is the true one, which is what is held against the tolerance.
 //!
 //! Counted, a sweep on a rank: one exchange of the halo of A for Jacobi and two for red–black, and one sum of two numbers. Flops: one product, half a one more for
-//! red–black, and one solve with D. Storage: the factors of D, 3 vectors, for red–black the rows of the odd blocks once more.
+//! red–black, and one solve with D. Storage: the factors of D, 3 vectors, for red–black the rows of the odd blocks once more. Solvers of the
+//! caller's in place of the factors ([`BlockIteration::with_solver`]) change neither count.
+
+mod solves;
 
 use bt_formats::{
-    BlockTridiagonal, Breakdown, Bytes, Csr, HybridLayout, LinearOperator, Matrix, Monitor, Outcome, Par, Partition,
+    BlockTridiagonal, Breakdown, Bytes, Csr, HybridLayout, LinearOperator, Matrix, Monitor, Outcome, Partition,
     SolveReport, StopCriterion, norm2, one, zero,
 };
-use bt_iter::{BlockDiagonal, Rate, Watch, for_blocks};
+use bt_iter::{BlockDiagonal, Preconditioner, Rate, Watch};
 
 use crate::agreement::{Agreement, Told};
 use crate::comm::{Comm, Number};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
+use solves::Solves;
 
 /// Which sweep is iterated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,7 +71,7 @@ pub struct BlockIteration<'a, 'c, T: Number, C: Comm> {
     /// Blocks of the ranks before.
     first_block: usize,
     sweep: BlockSweep,
-    factors: BlockDiagonal<T>,
+    solves: Solves<T>,
     /// The rows of odd blocks, and A₀ and X of them alone.
     odd: Vec<u32>,
     odd_local: Csr<T>,
@@ -84,16 +88,65 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
     /// [`crate::Error::OnRank`] where blocks and rows disagree, A₀ has entries beyond the neighbours of a block, a diagonal block is singular, or ω is
     /// not between 0 and 2; those of the communicator.
     pub fn new(a: &'a DistributedCsr<'c, T, C>, blocks: Partition, sweep: BlockSweep) -> Result<Self> {
+        Self::made(a, blocks, sweep, |split, _| Ok(Solves::Factors(BlockDiagonal::new(split)?)))
+    }
+
+    /// The same with solvers of the diagonal blocks in place of their factors. `solver` is given a matrix of diagonal blocks alone, one after the other,
+    /// and their sizes: for Jacobi all of this rank, for red–black the even ones and then the odd ones; none where there are no rows. A collective.
+    ///
+    /// # Errors
+    /// As [`BlockIteration::new`], with what `solver` refuses, by rows of the system; for a solver of another number of rows.
+    ///
+    /// # Cost
+    /// The matrices that `solver` is given, while it is.
+    ///
+    /// ```
+    /// use bt_direct::SparseLu;
+    /// use bt_formats::{Outcome, Partition, StopCriterion};
+    /// use bt_iter::Factored;
+    /// use bt_parallel::{BlockIteration, BlockSweep, DistributedCsr, Division, SelfComm};
+    /// let a = bt_testkit::chain::<f64>(6, 4.0, -1.0);
+    /// let a = DistributedCsr::from_replicated(&SelfComm, &a, &Division::contiguous(6, 1))?;
+    /// let blocks = Partition::uniform(6, 2).expect("a block has rows");
+    /// let mut hbisa = BlockIteration::with_solver(&a, blocks, BlockSweep::Jacobi, |d, _| {
+    ///     Ok(Box::new(Factored::new(SparseLu::new(d)?)))
+    /// })?;
+    /// let mut x = [0.0; 6];
+    /// let report = hbisa.solve(&[3.0, 2.0, 2.0, 2.0, 2.0, 3.0], &mut x, &StopCriterion::default(), &mut ())?;
+    /// assert_eq!(report.outcome, Outcome::Converged);
+    /// assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-7));
+    /// # Ok::<(), bt_parallel::Error>(())
+    /// ```
+    pub fn with_solver(
+        a: &'a DistributedCsr<'c, T, C>,
+        blocks: Partition,
+        sweep: BlockSweep,
+        solver: impl FnMut(&Csr<T>, &Partition) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
+    ) -> Result<Self> {
+        Self::made(a, blocks, sweep, |split, first_block| {
+            Solves::by(a, (split.partition(), first_block), sweep, solver)
+        })
+    }
+
+    /// With what `solves` makes of the own rows and the number of blocks on the ranks before.
+    fn made(
+        a: &'a DistributedCsr<'c, T, C>,
+        blocks: Partition,
+        sweep: BlockSweep,
+        solves: impl FnOnce(&BlockTridiagonal<T>, usize) -> Result<Solves<T>, Fault>,
+    ) -> Result<Self> {
         let (comm, m) = (a.comm(), a.rows().own().len());
-        let factors = match sweep {
+        let counts = comm.all_gather(&[blocks.n_blocks() as u64])?;
+        let first_block = counts.values()[..comm.rank()].iter().sum::<u64>() as usize;
+        let solves = match sweep {
             BlockSweep::RedBlack { omega } if !(omega > 0.0 && omega < 2.0) => {
                 Err(Fault::input(format!("relaxation by {omega}, which is not between 0 and 2")))
             }
-            _ => factors_of(a.local(), &blocks),
+            _ => BlockTridiagonal::from_csr(a.local(), blocks.clone(), HybridLayout::default())
+                .map_err(Fault::from)
+                .and_then(|split| solves(&split, first_block)),
         };
-        let factors = agree(comm, factors)?;
-        let counts = comm.all_gather(&[blocks.n_blocks() as u64])?;
-        let first_block = counts.values()[..comm.rank()].iter().sum::<u64>() as usize;
+        let solves = agree(comm, solves)?;
         let odd: Vec<u32> = match sweep {
             BlockSweep::Jacobi => Vec::new(),
             BlockSweep::RedBlack { .. } => (0..blocks.n_blocks())
@@ -108,7 +161,7 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
         let (odd_local, odd_external) = agree(comm, parts)?;
         let vector = || vec![zero::<T>(); m];
         let (r, before, best) = (vector(), vector(), vector());
-        Ok(Self { a, blocks, first_block, sweep, factors, odd, odd_local, odd_external, r, before, best })
+        Ok(Self { a, blocks, first_block, sweep, solves, odd, odd_local, odd_external, r, before, best })
     }
 
     /// Sweeps from the `x` given until ‖b − A·x‖₂ meets the criterion; exits as [`crate::Krylov::solve`] does, and with the breakdown `Diverged`. A
@@ -169,7 +222,7 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
         };
         let workspace = 3 * size_of_val(&*self.r) + Matrix::bytes(&self.odd_local) + Matrix::bytes(&self.odd_external);
         let matrix = Matrix::bytes(&self.a.local) + Matrix::bytes(&self.a.external);
-        let bytes = Bytes { matrix, factors: self.factors.bytes(), workspace };
+        let bytes = Bytes { matrix, factors: self.solves.bytes(), workspace };
         let mut report = watch.report(name, outcome, believed, norm, bytes);
         report.outcome = agreement.outcome(comm, report.outcome)?;
         report.certificate = self.a.certify(x, b)?;
@@ -185,26 +238,15 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
 
     /// One sweep, from the residual of x.
     fn step(&mut self, b: &[T], x: &mut [T]) -> Result<()> {
-        let Self { a, blocks, first_block, sweep, factors, odd, odd_local, odd_external, r, .. } = self;
+        let Self { a, blocks, first_block, sweep, solves, odd, odd_local, odd_external, r, .. } = self;
         let BlockSweep::RedBlack { omega } = *sweep else {
             // x ← x + D⁻¹·r
-            factors.solve(blocks, r, Par::Seq);
-            x.iter_mut().zip(&*r).for_each(|(x, &r)| *x += r);
+            solves.relax_all(blocks, r, x);
             return Ok(());
         };
-        let omega = T::from_parts(omega, 0.0);
-        let relax = |colour: usize, r: &mut [T], x: &mut [T]| {
-            for_blocks(blocks, r, Par::Seq, &|j, r| {
-                if (*first_block + j) % 2 == colour {
-                    factors.solve_block(j, r);
-                }
-            });
-            for j in (0..blocks.n_blocks()).filter(|j| (*first_block + j) % 2 == colour) {
-                blocks.range(j).for_each(|i| x[i] += omega * r[i]);
-            }
-        };
+        let (blocks, omega) = ((&*blocks, *first_block), T::from_parts(omega, 0.0));
         // x_e ← x_e + ω·D_e⁻¹·r_e
-        relax(0, r, x);
+        solves.relax(blocks, 0, omega, r, x);
         // r_o ← b_o − (A·x)_o
         let mut halo = a.received.borrow_mut();
         let mut product = vec![zero(); odd.len()];
@@ -212,14 +254,9 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
         odd_external.apply(one(), &halo, one(), &mut product);
         odd.iter().zip(&product).for_each(|(&i, &v)| r[i as usize] = b[i as usize] - v);
         // x_o ← x_o + ω·D_o⁻¹·r_o
-        relax(1, r, x);
+        solves.relax(blocks, 1, omega, r, x);
         Ok(())
     }
-}
-
-fn factors_of<T: Number>(local: &Csr<T>, blocks: &Partition) -> Result<BlockDiagonal<T>, Fault> {
-    let split = BlockTridiagonal::from_csr(local, blocks.clone(), HybridLayout::default())?;
-    Ok(BlockDiagonal::new(&split)?)
 }
 
 fn rows_of<'r, T: Number>(rows: impl Iterator<Item = (&'r [u32], &'r [T])>, ncols: usize) -> Result<Csr<T>, Fault> {

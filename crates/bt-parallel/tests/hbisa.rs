@@ -2,14 +2,15 @@
 
 mod common;
 
+use bt_direct::SparseLu;
 use bt_formats::{
     BlockTridiagonal, Breakdown, Csr, HybridLayout, LinearOperator, Outcome, Partition, SolveReport, StopCriterion, c64,
 };
-use bt_iter::{Hbisa, Relaxation, StopRule, Sweep};
+use bt_iter::{Factored, Hbisa, Identity, Preconditioner, Relaxation, StopRule, Sweep};
 use bt_parallel::{
     BlockIteration, BlockSweep, Comm, DistributedCsr, Division, Error, FaultKind, Number, Result, Traffic,
 };
-use common::{RANKS, run, succeed, vector, wind};
+use common::{RANKS, distance, run, succeed, vector, wind};
 
 /// Blocks of a rank.
 fn own_blocks(blocks: &Partition, division: &Division, rank: usize) -> Partition {
@@ -63,9 +64,7 @@ fn agrees<T: Number>(a: &Csr<T>, blocks: &Partition, rtol: f64) {
                     report.iterations
                 );
                 assert_eq!(report.method, expected.method);
-                assert!(
-                    common::distance(&found, &x) <= 1e2 * rtol && report.certificate.relative_residual <= 1.1 * rtol
-                );
+                assert!(distance(&found, &x) <= 1e2 * rtol && report.certificate.relative_residual <= 1.1 * rtol);
             }
         }
     }
@@ -82,6 +81,39 @@ fn iterates_do_not_depend_on_the_ranks() {
         if apart > 1 { c64::new(0.0, 0.0) } else { c64::new(v, 0.1) }
     });
     agrees(&a, &blocks, 1e-8);
+}
+
+/// Exact solvers of the blocks in place of their factors: the same iterations, whichever colours a rank has.
+#[test]
+fn blocks_may_have_solvers_of_their_own() {
+    let a = wind::<f64>(5);
+    let blocks = Partition::uniform(25, 5).unwrap();
+    let stop = StopCriterion::default();
+    for sweep in [BlockSweep::Jacobi, BlockSweep::RedBlack { omega: 1.0 }, BlockSweep::RedBlack { omega: 1.2 }] {
+        for p in RANKS {
+            let division = Division::by_blocks(&blocks, p);
+            let found = succeed(p, |comm| {
+                let d = DistributedCsr::from_replicated(comm, &a, &division)?;
+                let own = own_blocks(&blocks, &division, comm.rank());
+                let mut rows = 0;
+                let mut hbisa = BlockIteration::with_solver(&d, own, sweep, |part, sizes| {
+                    assert_eq!((part.nrows(), sizes.min_max_size()), (sizes.n(), (5, 5)));
+                    rows += part.nrows();
+                    Ok(Box::new(Factored::new(SparseLu::new(part)?)))
+                })?;
+                assert_eq!(rows, d.rows().own().len());
+                let (b, mut x) = (d.own_entries(&vector(25, 1)), vec![0.0; d.rows().own().len()]);
+                let report = hbisa.solve(&b, &mut x, &stop, &mut ())?;
+                Ok((report, d.whole(&x)?))
+            });
+            for ((report, x), (expected, y)) in found.iter().zip(solve::<f64>(&a, &blocks, p, sweep, &stop)) {
+                let told = format!("{sweep:?} on {p}");
+                assert_eq!((report.outcome, report.iterations), (Outcome::Converged, expected.iterations), "{told}");
+                assert_eq!(report.method, expected.method, "{told}");
+                assert!(distance(x, &y) <= 1e-12, "{told}: {:e}", distance(x, &y));
+            }
+        }
+    }
 }
 
 #[test]
@@ -148,7 +180,32 @@ fn faults_are_one_error_on_all_ranks() {
         singular.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 1, kind: FaultKind::Singular, .. }))),
         "{singular:?}"
     );
+    for sweep in [BlockSweep::Jacobi, BlockSweep::RedBlack { omega: 1.0 }] {
+        let results = run(3, |comm| {
+            let d = DistributedCsr::from_replicated(comm, &a, &division)?;
+            let solver = |part: &Csr<f64>, _: &Partition| -> bt_direct::Result<Box<dyn Preconditioner<f64>>> {
+                Ok(Box::new(Factored::new(SparseLu::new(part)?)))
+            };
+            BlockIteration::with_solver(&d, one(comm.rank()), sweep, solver).map(|_| ())
+        });
+        let told = "its diagonal blocks of 3 rows: the matrix is structurally singular: no pivot in column 4";
+        assert!(
+            results.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 1, kind: FaultKind::Singular, message }) if message.contains(told))),
+            "{sweep:?}: {results:?}"
+        );
+    }
     let a = wind::<f64>(3);
+    let wrong = run(3, |comm| {
+        let d = DistributedCsr::from_replicated(comm, &a, &division)?;
+        let solver = |part: &Csr<f64>, _: &Partition| -> bt_direct::Result<Box<dyn Preconditioner<f64>>> {
+            Ok(Box::new(Identity::new(if comm.rank() == 1 { 2 } else { part.nrows() })))
+        };
+        BlockIteration::with_solver(&d, one(comm.rank()), BlockSweep::Jacobi, solver).map(|_| ())
+    });
+    assert!(
+        wrong.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 1, message, .. }) if message.contains("none is for 2 rows, not 3"))),
+        "{wrong:?}"
+    );
     let short = of(&a, &|rank| Partition::uniform(if rank == 2 { 2 } else { 3 }, 3).unwrap(), BlockSweep::Jacobi);
     assert!(short.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 2, kind: FaultKind::Input, .. }))), "{short:?}");
     for omega in [0.0, 2.0, f64::NAN] {

@@ -1,4 +1,4 @@
-//! Where a rank solves its own part: its cores, or a GPU.
+//! Where a rank solves its own part, or its blocks: its cores, or a GPU.
 //!
 //! The ranks of a node take its GPUs in turn: rank r of the node has GPU r mod g of g. Ranks that share one are processes that the driver lets
 //! have it one after the other. Messages leave from memory of the host.

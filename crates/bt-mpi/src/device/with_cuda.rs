@@ -73,6 +73,12 @@ pub trait Offload: Number {
         args: &SolveArgs,
         blocks: Option<&Partition>,
     ) -> bt_direct::Result<Box<dyn Preconditioner<Self>>>;
+
+    /// The exact solver of a matrix that has these diagonal blocks alone, on a GPU.
+    ///
+    /// # Errors
+    /// For a singular block, and for one that is not there.
+    fn blocks(gpu: &Gpu, d: &Csr<Self>, blocks: &Partition) -> bt_direct::Result<Box<dyn Preconditioner<Self>>>;
 }
 
 impl Offload for f64 {
@@ -90,10 +96,15 @@ impl Offload for f64 {
             (Some(LocalSolver::Arms(options @ ArmsOptions { last: LastSolver::Butterflies(rbt), .. })), _) => {
                 return Ok(Box::new(gpu.told(arms(&gpu.device, part, options, rbt))?));
             }
-            (None, Some(blocks)) => DevicePreconditioner::BlockJacobi(blocks.clone()),
+            (None, Some(blocks)) => return Self::blocks(gpu, part, blocks),
             _ => return Err(not_there(&format!("has no --local {}", name_of(args.local)))),
         };
         Ok(Box::new(gpu.told(Offloaded::new(&gpu.device, part, &wanted))?))
+    }
+
+    fn blocks(gpu: &Gpu, d: &Csr<Self>, blocks: &Partition) -> bt_direct::Result<Box<dyn Preconditioner<Self>>> {
+        let wanted = DevicePreconditioner::BlockJacobi(blocks.clone());
+        Ok(Box::new(gpu.told(Offloaded::new(&gpu.device, d, &wanted))?))
     }
 }
 
@@ -104,9 +115,15 @@ impl Offload for c64 {
         _args: &SolveArgs,
         _blocks: Option<&Partition>,
     ) -> bt_direct::Result<Box<dyn Preconditioner<Self>>> {
-        Err(not_there("has real numbers only; the system is complex"))
+        Err(not_there(REAL_ONLY))
+    }
+
+    fn blocks(_gpu: &Gpu, _d: &Csr<Self>, _blocks: &Partition) -> bt_direct::Result<Box<dyn Preconditioner<Self>>> {
+        Err(not_there(REAL_ONLY))
     }
 }
+
+const REAL_ONLY: &str = "has real numbers only; the system is complex";
 
 fn not_there(why: &str) -> FactorError {
     bt_formats::Error::InvalidStructure { what: "--device gpu", why: format!("it {why}") }.into()

@@ -39,6 +39,10 @@ pub trait Offload: Number {
     ) -> bt_direct::Result<Box<dyn Preconditioner<Self>>> {
         match gpu.0 {}
     }
+
+    fn blocks(gpu: &Gpu, _d: &Csr<Self>, _blocks: &Partition) -> bt_direct::Result<Box<dyn Preconditioner<Self>>> {
+        match gpu.0 {}
+    }
 }
 
 impl Offload for f64 {}

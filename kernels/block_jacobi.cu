@@ -7,7 +7,7 @@
 //              Quintana-Orti, PMAM 2017, doi:10.1145/3026937.3026940.)
 //
 // Traffic, s bytes a value: tridiagonal 5*s*n; dense s*k*n + 8n + 2*s*n for blocks of k rows, with the places of blocks and r for every value
-// from the cache. Flops a row: tridiagonal at most 12*ceil(log2 k) + 1; dense 2k.
+// from the cache. Flops a row: tridiagonal at most 14*ceil(log2 k) + 4; dense 2k.
 
 #include "device.h"
 

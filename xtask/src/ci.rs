@@ -95,7 +95,7 @@ fn campaign(all: [&str; 2]) -> Result<()> {
     let made = programs(cargo(["build", "--bins"]).args(all))?;
     let program = made.into_iter().find(|(target, _)| target.name == "bt-campaign");
     let (_, program) = program.ok_or_else(|| Failure("bt-campaign is not among the programs built".into()))?;
-    must_succeed(Command::new(program).arg("--cases=2000").current_dir(root()))
+    must_succeed(Command::new(program).arg("--cases=600").current_dir(root()))
 }
 
 /// The first command that README.md shows, as a reader would type it.

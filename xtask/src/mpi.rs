@@ -113,7 +113,9 @@ fn counting(command: &mut Command, limit: Duration, counted: &mut Tally) -> Resu
     let status = wait(&mut child, limit).context(&shown)?;
     let text = reader.join().ok().and_then(std::result::Result::ok).unwrap_or_default();
     print!("{text}");
-    text.lines().for_each(|line| counted.add(line));
+    for line in text.lines() {
+        counted.add(line);
+    }
     match status {
         Some(status) if status.success() => Ok(()),
         Some(status) => {

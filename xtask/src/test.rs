@@ -101,7 +101,7 @@ impl Tally {
         for part in parts.split([';', '.', ',']) {
             match part.split_whitespace().collect::<Vec<_>>()[..] {
                 [n, "passed", ..] => self.passed += n.parse().unwrap_or(0),
-                [n, "failed", ..] | [n, "timed" | "exec", ..] => self.failed += n.parse().unwrap_or(0),
+                [n, "failed" | "timed" | "exec", ..] => self.failed += n.parse().unwrap_or(0),
                 _ => {}
             }
         }
@@ -114,7 +114,9 @@ mod tests {
 
     fn of(lines: &[&str]) -> Tally {
         let mut tally = Tally::default();
-        lines.iter().for_each(|line| tally.add(line));
+        for line in lines {
+            tally.add(line);
+        }
         tally
     }
 

@@ -4,7 +4,7 @@
 //! unless one needs row interchanges, which the reduction does not make. Then, and where blocks are wider or larger, the host inverts
 //! all of them by factors with interchanges ([`BlockDiagonal`]), and an application multiplies by the inverses.
 //!
-//! Storage: 3n values and the groups; or Σ kⱼ² values, 4n bytes and 12 a block. Traffic: 5s·n bytes, at most 12·⌈log₂k⌉ + 1 flops a row; or s·Σ kⱼ² +
+//! Storage: 3n values and the groups; or Σ kⱼ² values, 4n bytes and 12 a block. Traffic: 5s·n bytes, at most 14·⌈log₂k⌉ + 4 flops a row; or s·Σ kⱼ² +
 //! 8n + 2s·n bytes, 2·Σ kⱼ² flops.
 
 use bt_formats::{Csr, DiagonalBlocks, Error as InputError, HybridLayout, LinearOperator, Partition, one, zero};

@@ -414,7 +414,7 @@ impl<T: Scalar> Couplings<T> {
 
 impl<T: Scalar> DiagonalBlocks<T> {
     /// Value at (i, c) of block j, which covers `range`; the place must be one the format holds.
-    fn get(&self, range: &std::ops::Range<usize>, j: usize, i: usize, c: usize) -> T {
+    fn get(&self, range: &Range<usize>, j: usize, i: usize, c: usize) -> T {
         match self {
             Self::Tridiagonal(t) => match c as isize - i as isize {
                 -1 => t.lower()[i],

@@ -11,7 +11,7 @@
 //! thread acquired as acquired by all. Of several readers three are kept. So a fault is a race, and not every race is a
 //! fault. Where a fence is missing, it is found though the stand-in's memory needs none.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::shadow::Shadow;
 use crate::error::{FaultKind, Stopped, stop};
@@ -55,7 +55,7 @@ struct Cell {
 const UNTOUCHED: Cell = Cell { write: NEVER, reads: [NEVER; 3], strong_write: NEVER, strong_read: NEVER };
 
 /// Fences of each block up to which everything is ordered before.
-type View = HashMap<u32, u32>;
+type View = FxHashMap<u32, u32>;
 
 #[derive(Debug, Default)]
 struct Clock {
@@ -68,14 +68,14 @@ struct Clock {
     fenced: View,
 }
 
-/// Everything that a launch did to global memory.
+/// Everything that a launch did to global memory. Each access looks several things up: hashes are cheap ones.
 #[derive(Debug)]
 pub(super) struct GlobalRaces {
     grain: u64,
-    pages: HashMap<u64, Vec<Cell>>,
-    clocks: HashMap<u32, Clock>,
+    pages: FxHashMap<u64, Vec<Cell>>,
+    clocks: FxHashMap<u32, Clock>,
     /// What a strong read of an address sees.
-    released: HashMap<u64, View>,
+    released: FxHashMap<u64, View>,
 }
 
 /// Grains of a page.
@@ -83,7 +83,12 @@ const PAGE: u64 = 512;
 
 impl GlobalRaces {
     pub(super) fn new(grain: usize) -> Self {
-        Self { grain: grain as u64, pages: HashMap::new(), clocks: HashMap::new(), released: HashMap::new() }
+        Self {
+            grain: grain as u64,
+            pages: FxHashMap::default(),
+            clocks: FxHashMap::default(),
+            released: FxHashMap::default(),
+        }
     }
 
     fn clock(&mut self, block: u64) -> &mut Clock {

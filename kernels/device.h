@@ -124,9 +124,18 @@ template <class T> DEVICE T solve_block(u32 i, u32 k, u32 largest, T *a, const T
     T ai = 0, ci = 0, di = 0;
     const auto divide = [&](T diag) {
         const T inverse = (T)1 / diag;
-        a[i] = ai *= inverse;
-        c[i] = ci *= inverse;
-        d[i] = di *= inverse;
+        if (magnitude(inverse) < (T)__builtin_inf()) {
+            ai *= inverse;
+            ci *= inverse;
+            di *= inverse;
+        } else { // The inverse of a subnormal number may be too large.
+            ai /= diag;
+            ci /= diag;
+            di /= diag;
+        }
+        a[i] = ai;
+        c[i] = ci;
+        d[i] = di;
     };
     if (mine) {
         ai = a[i];

@@ -18,8 +18,8 @@
 // Traffic of a sweep of one column, s bytes a value: z coupling entries z(s + 4) + 4n + 3*s*n + gathers + 3*s*n, the neighbours in x of the rows of
 // the first colour from the cache; where D is not tridiagonal s*n less (2*s*n for rows of the second colour), and s*k*k + 4k more for a factored block
 // of k rows. Flops: 2z + n, 8n for the residual of the rows of the first colour (3n where D is not tridiagonal), and for a block at most
-// 14*k*ceil(log2 k) + 4k by parallel cyclic reduction, 20k by cyclic reduction, 8k by Thomas's algorithm; factors 2*k*k, and 5120 for every 32
-// columns in place of the two triangles' 2048, since all lanes go along.
+// 14*k*ceil(log2 K) + 4k by parallel cyclic reduction, K rows of the largest block (32 at least where blocks stay alone), 20k by cyclic reduction,
+// 8k by Thomas's algorithm; factors 2*k*k, and 5120 for every 32 columns in place of the two triangles' 2048, since all lanes go along.
 
 #include "device.h"
 

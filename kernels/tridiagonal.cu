@@ -8,7 +8,7 @@
 //
 // Traffic a row, s bytes a value: interleaved 13*s (three diagonals and b twice, c' and x written and read again, x written once more);
 // strided 5*s, and 4*s for the error from the cache. Flops a row: interleaved 16; strided at most 14*ceil(log2 n) + 4, 20 by cyclic reduction or 8 by
-// Thomas's algorithm, and 6 for the error with 3 by every thread.
+// Thomas's algorithm, and 6 for the error with 2 by every thread and 3 by one.
 
 #include "device.h"
 

@@ -113,20 +113,18 @@ fn counting(command: &mut Command, limit: Duration, counted: &mut Tally) -> Resu
     let status = wait(&mut child, limit).context(&shown)?;
     let text = reader.join().ok().and_then(std::result::Result::ok).unwrap_or_default();
     print!("{text}");
+    let mut own = Tally::default();
     for line in text.lines() {
-        counted.add(line);
+        own.add_libtest(line);
     }
-    match status {
+    let done = match status {
         Some(status) if status.success() => Ok(()),
-        Some(status) => {
-            counted.failed = counted.failed.max(1);
-            Err(Failure(format!("{shown}: {status}")))
-        }
-        None => {
-            counted.failed = counted.failed.max(1);
-            Err(Failure(format!("{shown}: not done within {} s", limit.as_secs())))
-        }
-    }
+        Some(status) => Err(Failure(format!("{shown}: {status}"))),
+        None => Err(Failure(format!("{shown}: not done within {} s", limit.as_secs()))),
+    };
+    counted.passed += own.passed;
+    counted.failed += own.failed.max(u64::from(done.is_err()));
+    done
 }
 
 /// The end of a program, or none where it was ended here, with all that it had started.

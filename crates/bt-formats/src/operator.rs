@@ -115,7 +115,7 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
         None
     }
 
-    /// All stored entries as runs, where the format stores columns or diagonals in one piece.
+    /// All stored entries as runs, where the format stores columns or diagonals in one piece; zeros that pad a diagonal may be among them.
     fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
         None
     }

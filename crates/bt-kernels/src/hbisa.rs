@@ -1,7 +1,7 @@
 //! HBISA on the device: Jacobi and red–black sweeps.
 //!
 //! Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7); sweeps, stopping rules and
-//! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, into shared memory and solves it
+//! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, or several small ones into shared memory and solves them
 //! there: a tridiagonal one by parallel cyclic reduction or another [`BlockSolver`]; a dense or banded one, and a tridiagonal one that needs row interchanges, with
 //! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
 //!

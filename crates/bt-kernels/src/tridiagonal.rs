@@ -8,7 +8,7 @@
 //! Neither exchanges rows, so every system comes with its backward error, ‖b − A·x‖∞ / (‖A‖∞‖x‖∞ + ‖b‖∞), computed on the
 //! device. Systems above 32u, or with a NaN, are solved again on the host with interchanges ([`TridiagonalBatch`]).
 //!
-//! Storage: the diagonals, b and x, interleaved one vector more. Traffic a row: 14 values interleaved, 5 otherwise.
+//! Storage: the diagonals, b and x, interleaved one vector more. Traffic a row: 13 values interleaved, 5 otherwise.
 
 use bt_direct::batch::{Failure, Layout, Pivoting, TridiagonalBatch};
 use bt_formats::{Error as InputError, Scalar};
@@ -23,7 +23,7 @@ const LARGEST: usize = 1024;
 /// How a thread block solves a tridiagonal system of k rows in shared memory, a row a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockSolver {
-    /// ⌈log₂ k⌉ steps in which every row is rid of two neighbours: at most 12k·⌈log₂ k⌉ + k flops.
+    /// ⌈log₂ k⌉ steps in which every row is rid of two neighbours: at most 14k·⌈log₂ k⌉ + 4k flops.
     #[default]
     ParallelCyclicReduction,
     /// Every other row is eliminated until one is left, and back: 2⌈log₂ k⌉ steps, about 17k flops; in most steps most threads wait, and

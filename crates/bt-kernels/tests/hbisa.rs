@@ -120,7 +120,11 @@ const BOTH: [Schedule; 2] = [Schedule::Launches, Schedule::Persistent];
 #[test]
 fn answers_norms_and_counts_are_those_of_the_host() {
     let Some(device) = device() else { return };
-    for sizes in [vec![1], vec![1; 5], vec![33], vec![2, 31, 1, 32, 7], vec![16; 6], vec![255, 257]] {
+    // The last two: several thread blocks of several blocks each, the last one not full.
+    let many = [vec![20; 40], [vec![5; 90], vec![1, 4, 5]].concat()];
+    for sizes in
+        [vec![1], vec![1; 5], vec![33], vec![2, 31, 1, 32, 7], vec![16; 6], vec![255, 257]].into_iter().chain(many)
+    {
         agrees::<f64>(&device, &sizes, 1e-9, &BOTH);
     }
     agrees::<f32>(&device, &[2, 31, 1, 32, 7], 1e-4, &BOTH);

@@ -73,6 +73,13 @@ pub fn run(comm: &impl Comm, args: &StationaryArgs) -> Result<Reply> {
         if args.output.as_deref().and_then(Form::of) == Some(Form::Table) {
             // States are in the order of the ranks.
             let (states, own) = (q.rows().own(), pi.own());
+            let finite = own.iter().position(|p| !p.to_f64().is_finite()).map_or(Ok(()), |i| {
+                let (state, p) = (states[i], own[i].to_f64());
+                Err(Fault::input(format!(
+                    "the probability of state {state} (from 0) is {p}: only finite numbers are written"
+                )))
+            });
+            agree(comm, finite)?;
             target.write_lines(comm, "state,probability,log10\n", own.len(), |i, text| {
                 let _ = writeln!(text, "{},{:e},{}", states[i], own[i].to_f64(), own[i].log10());
             })?;

@@ -56,10 +56,11 @@ fn has_library(names: &[String]) -> Result<bool> {
 pub fn all(selection: &[&str], tally: &mut Tally) -> Result<()> {
     let done = tests(selection, tally);
     // Without nextest they have run with the tests.
+    if !nextest_is_there() {
+        return done;
+    }
     let mut examples = cargo(["test", "--doc", "--no-fail-fast", "--color=never"]);
-    let examples =
-        if nextest_is_there() { counted(examples.args(selection), Tally::add_libtest, tally) } else { Ok(()) };
-    done.and(examples)
+    done.and(counted(examples.args(selection), Tally::add_libtest, tally))
 }
 
 fn tests(selection: &[&str], tally: &mut Tally) -> Result<()> {

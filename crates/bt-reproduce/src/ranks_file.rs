@@ -113,6 +113,15 @@ mod tests {
         results
     }
 
+    /// A file of these results, with its folder and its text.
+    fn written() -> (tempfile::TempDir, PathBuf, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ranks.json");
+        results().to_ranks_file(&path, Scale::Quick).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        (folder, path, text)
+    }
+
     #[test]
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -132,10 +141,7 @@ mod tests {
 
     #[test]
     fn a_cut_file_and_another_one_are_foreign() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ranks.json");
-        results().to_ranks_file(&path, Scale::Quick).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let (_folder, path, text) = written();
         for length in [0, 1, text.len() / 3, text.len() / 2, text.trim_end().len() - 1] {
             std::fs::write(&path, &text.as_bytes()[..length]).unwrap();
             let error = Results::from_ranks_file(&path, Scale::Quick).unwrap_err();
@@ -151,10 +157,7 @@ mod tests {
 
     #[test]
     fn another_setting_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ranks.json");
-        results().to_ranks_file(&path, Scale::Quick).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let (_folder, path, text) = written();
         let told = |text: &str, scale| {
             std::fs::write(&path, text).unwrap();
             Results::from_ranks_file(&path, scale).unwrap_err().to_string()

@@ -1,18 +1,18 @@
 //! `cargo xtask build-budget`: what building costs, from nothing and after a change, beside what it may cost.
 //!
-//! Wall seconds and bytes of the command, on this machine with nothing else running; limits are for two cores. The table of single
-//! crates comes from cargo's own timings.
+//! Wall seconds and bytes of the command, on this machine with nothing else running; limits are for two cores. The first and the last line
+//! are the README's two commands. The table of single crates comes from cargo's own timings, that of functions from cargo-llvm-lines.
 
 use std::fs::{self, File, FileTimes};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Instant, SystemTime};
 
 use clap::Args;
 use serde_json::Value;
 
 use crate::outside::{Scratch, Source};
-use crate::process::{Context, Failure, Result, cargo, must_succeed, root};
+use crate::process::{Context, Failure, Result, cargo, must_succeed, root, show};
 
 /// Options of the chore.
 #[derive(Args)]
@@ -20,9 +20,9 @@ pub struct Options {
     /// Leave out what takes longest: the tests of the workspace
     #[arg(long)]
     quick: bool,
-    /// Crates in the table of the command's build
+    /// Rows in the tables of crates and of functions
     #[arg(long, default_value_t = 16)]
-    crates: usize,
+    rows: usize,
 }
 
 /// Something measured, and its limit.
@@ -63,16 +63,17 @@ pub fn run(options: &Options) -> Result<()> {
     };
     emptied()?;
     let mut lines = Vec::new();
-    let command = ["build", "--release", "--package", "blocktri-cli"];
-    lines
-        .push(Line::seconds("the command, from nothing", 300.0, || must_succeed(of(cargo(command)).arg("--timings")))?);
+    lines.push(Line::seconds("a system solved by the command, from nothing", 300.0, || {
+        let solve = ["--", "solve", "examples/data/cloud16-100.mtx"];
+        must_succeed(of(cargo(["run", "--release", "--timings"])).args(solve))
+    })?);
     let program = target.join("release").join(format!("blocktri{}", std::env::consts::EXE_SUFFIX));
     let bytes = fs::metadata(&program).context("the command")?.len() as f64;
     lines.push(Line { what: "the command, without symbols", measured: bytes / 1e6, limit: 20.0, unit: "MB" });
-    let table = slowest(&target.join("cargo-timings/cargo-timing.html"), options.crates)?;
+    let table = slowest(&target.join("cargo-timings/cargo-timing.html"), options.rows)?;
     lines.push(Line::seconds("the command, after a change in a direct method", 90.0, || {
         touch(&root().join("crates/bt-direct/src/thomas.rs"))?;
-        must_succeed(&mut of(cargo(command)))
+        must_succeed(&mut of(cargo(["build", "--release"])))
     })?);
     let tests = ["test", "--package", "bt-direct"];
     must_succeed(of(cargo(tests)).arg("--no-run"))?;
@@ -89,11 +90,32 @@ pub fn run(options: &Options) -> Result<()> {
     }
     if !options.quick {
         emptied()?;
-        lines.push(Line::seconds("cargo test --workspace, from nothing", 720.0, || {
-            must_succeed(&mut of(cargo(["test", "--workspace"])))
+        lines.push(Line::seconds("cargo xtask test, from nothing", 720.0, || {
+            must_succeed(&mut of(cargo(["run", "--package", "xtask", "--", "test"])))
         })?);
     }
-    report(&lines, &table)
+    let verdict = report(&lines, &table);
+    print_llvm_lines(of(cargo(["llvm-lines", "--release", "--package", "bt-direct", "--lib"])), options.rows)?;
+    verdict
+}
+
+/// The functions of `bt-direct` that bring most lines of LLVM's language, of all their instances together: there the seconds go.
+fn print_llvm_lines(mut command: Command, functions: usize) -> Result<()> {
+    if !cargo(["llvm-lines", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        println!("\nfunctions of bt-direct: left out without cargo-llvm-lines (`cargo install cargo-llvm-lines`)");
+        return Ok(());
+    }
+    let shown = show(&command);
+    let output = command.stderr(Stdio::inherit()).output().context(&shown)?;
+    if !output.status.success() {
+        return Err(Failure(format!("{shown}: {}", output.status)));
+    }
+    println!("\nfunctions of bt-direct:");
+    // Two lines of heading and one of the sum.
+    for line in String::from_utf8_lossy(&output.stdout).lines().take(functions + 3) {
+        println!("{line}");
+    }
+    Ok(())
 }
 
 fn report(lines: &[Line], table: &[(f64, String)]) -> Result<()> {

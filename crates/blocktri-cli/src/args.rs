@@ -24,7 +24,7 @@ pub use queue::{DiagonalArg, GenerateQueueArgs, MatrixArg, MethodArg, Parameters
 pub use reproduce::ReproduceArgs;
 use values::{
     count, device, host_blocks, iterations, local, method_name, precision, precond, relaxation, reorder, seconds, seed,
-    size, threads, tolerance,
+    size, threads, tolerance, weighed_device,
 };
 
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
@@ -313,6 +313,9 @@ pub struct ExplainArgs {
     /// Matrix A (Matrix Market, .mtx; Harwell-Boeing, .rua, .rsa and others; PETSc binary; each also .gz), - is standard input
     #[arg(value_name = "A.mtx")]
     pub matrix: PathBuf,
+    /// Where methods may compute; auto weighs GPU 0 beside the processor
+    #[arg(long, value_name = "cpu|auto", default_value = "cpu", value_parser = weighed_device)]
+    pub device: DeviceChoice,
     /// Bars of the predicted seconds
     #[arg(long, value_name = "FILE.svg|png")]
     pub plot: Option<PathBuf>,

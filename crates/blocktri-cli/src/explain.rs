@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use blocktri::{AnyScalar, CancelToken, Candidate, Csr, Error, Method, Reorder, SolveOptions};
+use blocktri::{
+    AnyScalar, CancelToken, Candidate, Csr, DeviceChoice, Error, Explanation, Method, Reorder, SolveOptions,
+};
 use bt_formats::{AnyMatrix, RhsInFile, System};
 use serde_json::{Value, json};
 
@@ -31,11 +33,12 @@ pub fn run(args: &ExplainArgs, global: &Global, cancel: &CancelToken) -> Result<
     drop(watch);
     notes.extend(more);
     let line = Line::spinner(!global.quiet, format!("analysing {}", matrix.display()));
-    let candidates = match &a {
-        AnyMatrix::Real(a) => weighed(a, matrix),
-        AnyMatrix::Complex(a) => weighed(a, matrix),
+    let Explanation { candidates, notes: found } = match &a {
+        AnyMatrix::Real(a) => weighed(a, args.device, matrix),
+        AnyMatrix::Complex(a) => weighed(a, args.device, matrix),
     }?;
     drop(line);
+    notes.extend(found.iter().map(ToString::to_string));
     let file = matrix.display().to_string();
     if let Some(picture) = picture {
         picture.draw(&bars(&file, &candidates))?.finish()?;
@@ -56,8 +59,8 @@ pub fn run(args: &ExplainArgs, global: &Global, cancel: &CancelToken) -> Result<
     Ok(Reply { exit: Exit::Done, json, text, warnings })
 }
 
-fn weighed<T: AnyScalar>(a: &Csr<T>, file: &Path) -> Result<Vec<Candidate>> {
-    T::explain(a, &SolveOptions::default()).map_err(|e| match e {
+fn weighed<T: AnyScalar>(a: &Csr<T>, device: DeviceChoice, file: &Path) -> Result<Explanation> {
+    T::explain(a, &SolveOptions { device, ..SolveOptions::default() }).map_err(|e| match e {
         Error::Input(e) => Failure::input(&e, file),
         other => Failure::solve(&other, file, &Method::default()),
     })
@@ -69,6 +72,7 @@ pub fn as_json(candidates: &[Candidate]) -> Value {
         json!({
             "method": c.method.name(),
             "precond": precond(c),
+            "device": c.device.to_string(),
             "reorder": c.reorder.name(),
             "seconds": c.seconds,
             "bound": if c.method.is_iterative() { "at least" } else { "predicted" },
@@ -115,8 +119,13 @@ pub fn table(candidates: &[Candidate]) -> String {
 }
 
 /// What was predicted for the method that solved the system, beside what it took.
-pub fn predicted_and_actual(candidates: &[Candidate], method: &str, seconds: f64, held: usize) -> Option<String> {
-    let c = candidates.iter().find(|c| c.method.name() == method)?;
+pub fn predicted_and_actual(
+    candidates: &[Candidate],
+    (method, device): (&str, DeviceChoice),
+    seconds: f64,
+    held: usize,
+) -> Option<String> {
+    let c = candidates.iter().find(|c| c.method.name() == method && c.device == device)?;
     let least = if c.method.is_iterative() { "at least " } else { "" };
     Some(format!(
         "{method}: {least}{} predicted, {} taken; {} predicted, {} held",
@@ -130,7 +139,8 @@ pub fn predicted_and_actual(candidates: &[Candidate], method: &str, seconds: f64
 /// Bars of what can be solved with.
 fn bars(file: &str, candidates: &[Candidate]) -> String {
     let name = |c: &Candidate| match precond(c) {
-        Some(precond) => format!("{} + {precond}", c.method),
+        Some(precond) if c.device == DeviceChoice::Cpu => format!("{} + {precond}", c.method),
+        Some(precond) => format!("{} + {precond} ({})", c.method, c.device),
         None if c.reorder == Reorder::None => c.method.to_string(),
         None => format!("{} ({})", c.method, c.reorder),
     };

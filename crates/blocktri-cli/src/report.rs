@@ -195,8 +195,13 @@ impl Facts<'_> {
             let taken = self.seconds.of_solve();
             page.line(
                 "",
-                explain::predicted_and_actual(self.candidates, report.method, taken, report.bytes.factors)
-                    .unwrap_or_default(),
+                explain::predicted_and_actual(
+                    self.candidates,
+                    (report.method, self.device),
+                    taken,
+                    report.bytes.factors,
+                )
+                .unwrap_or_default(),
             );
         }
         page.finish()

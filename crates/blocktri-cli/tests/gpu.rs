@@ -11,11 +11,13 @@ fn run(sandbox: &Sandbox, line: &str) -> Run {
 
 /// With a setting of the stand-in driver: a seed, its memory in bytes, the operations a launch may take.
 fn run_with(sandbox: &Sandbox, line: &str, setting: &str, value: &str) -> Run {
+    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", &stand_in()), (setting, value)])
+}
+
+fn stand_in() -> String {
     let program = std::env::current_exe().expect("the path of this program");
     let name = format!("{}bt_ptx_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let library = program.with_file_name(name);
-    let library = library.to_str().expect("a path in UTF-8");
-    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", library), (setting, value)])
+    program.with_file_name(name).into_os_string().into_string().expect("a path in UTF-8")
 }
 
 #[test]
@@ -288,6 +290,76 @@ fn auto_says_why_it_stays_on_the_processor() {
         assert_eq!(json["device"], "cpu", "{method}");
         assert_eq!(json["notes"][0], format!("--device auto: the processor, since {why}"), "{method}");
     }
+}
+
+/// The command in a cache folder that has the constants of a processor 10⁴ times slower than this one.
+fn on_a_slow_processor(sandbox: &Sandbox, line: &str, setting: &str, value: &str) -> Run {
+    let shown = sandbox.run("calibrate --show --json").expect(0).json();
+    let mut constants = shown["constants"].as_object().expect("constants by name").clone();
+    for (name, value) in &mut constants {
+        let is_rate = matches!(name.rsplit('.').next(), Some("flops" | "bandwidth"));
+        let number = value.as_f64().expect("a number");
+        *value = if is_rate { number / 1e4 } else { number * 1e4 }.into();
+    }
+    let machine = shown["machine"].as_str().expect("a name");
+    let measured = serde_json::json!({ "schema": 2, "measured": { machine: constants } });
+    std::fs::create_dir_all(sandbox.path("cache/blocktri")).expect("a folder in the sandbox");
+    sandbox.write("cache/blocktri/machine.json", measured.to_string());
+    let (driver, cache) = (stand_in(), sandbox.path("cache").display().to_string());
+    sandbox.run_with(line, &[("BLOCKTRI_CUDA_DRIVER", &driver), ("XDG_CACHE_HOME", &cache), (setting, value)])
+}
+
+#[test]
+fn auto_weighs_iterations_on_the_gpu_beside_the_processor() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    sandbox.run("generate convection-diffusion --nx 48 -o B.mtx").expect(0);
+    let run = |line: &str| on_a_slow_processor(&sandbox, line, "BLOCKTRI_EMULATOR_SEED", "1").expect(0).json();
+    for (file, method) in [("A.mtx", "cg"), ("B.mtx", "bicgstab")] {
+        let weighed = run(&format!("explain {file} --device auto --json"));
+        let first = &weighed["candidates"][0];
+        let facts = ["method", "precond", "device", "bound"].map(|field| first[field].as_str().expect("a word"));
+        assert_eq!(facts, [method, "jacobi", "gpu:0", "at least"], "{weighed}");
+        let why = format!("--device auto: gpu:0, since {method} takes at least ");
+        let told = |json: &serde_json::Value| json["notes"][0].as_str().is_some_and(|note| note.starts_with(&why));
+        assert!(told(&weighed), "{weighed}");
+        let gpu = run(&format!("solve {file} --device auto --explain --json"));
+        assert_eq!(
+            (&gpu["device"], &gpu["method"], &gpu["precond"]),
+            (&first["device"], &first["method"], &first["precond"])
+        );
+        assert!(told(&gpu) && gpu["outcome"] == "converged", "{gpu}");
+        assert!(gpu["componentwise_backward_error"].as_f64().is_some_and(|error| error < 1e-14), "{gpu}");
+        let notes = gpu["notes"].as_array().expect("notes");
+        assert!(notes.iter().any(|n| n.as_str().is_some_and(|n| n.contains("PTX emulator"))), "{gpu}");
+    }
+    let text = on_a_slow_processor(&sandbox, "solve A.mtx --device auto --explain", "BLOCKTRI_EMULATOR_SEED", "2");
+    let text = text.expect(0).stdout;
+    let row = text.lines().find(|line| line.trim_start().starts_with("cg + jacobi")).expect("a row of the table");
+    assert!(row.contains("on GPU 0, copied in") && text.contains("cg: at least "), "{text}");
+}
+
+#[test]
+fn auto_goes_on_without_a_gpu_that_fails_it() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    for (setting, value, told) in [
+        ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
+        ("BLOCKTRI_EMULATOR_MEMORY", "200000", "KiB: GPU 0 has 195.3 KiB free"),
+        ("BLOCKTRI_CUDA_DRIVER", "there-is-no-such-driver.so", "--device auto: the processor, since no GPU: "),
+    ] {
+        let run = on_a_slow_processor(&sandbox, "solve A.mtx --device auto --json", setting, value).expect(0).json();
+        assert_eq!((&run["device"], &run["outcome"]), (&"cpu".into(), &"converged".into()), "{run}");
+        let notes = run["notes"].as_array().expect("notes");
+        let with = |words: &str| notes.iter().filter(|n| n.as_str().is_some_and(|n| n.contains(words))).count();
+        assert_eq!((with(told), with("--device auto: the processor, since ")), (1, 1), "{told}: {run}");
+    }
+    for (nx, told) in [(60, "and to open a GPU longer"), (9, "no iteration is a candidate, and")] {
+        sandbox.run(&format!("generate poisson2d --nx {nx} -o A.mtx")).expect(0);
+        let json = run(&sandbox, "explain A.mtx --device auto --json").expect(0).json();
+        assert!(json["notes"][0].as_str().is_some_and(|note| note.contains(told)), "{told}: {json}");
+    }
+    run(&sandbox, "explain A.mtx --device gpu").expect(2);
 }
 
 #[test]

@@ -96,12 +96,17 @@ fn failures_are_json_objects_when_asked() {
 fn a_gpu_is_not_available() {
     let sandbox = sandbox();
     let nowhere = [("BLOCKTRI_CUDA_DRIVER", "/no/such/driver.so")];
+    let why = if cfg!(feature = "cuda") {
+        "error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "
+    } else {
+        "error: no GPU 0: this build is without the feature cuda"
+    };
     let run = sandbox.run_with("solve A.mtx --device gpu", &nowhere).expect(5);
-    assert!(run.stderr.starts_with("error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "), "{run:?}");
+    assert!(run.stderr.starts_with(why), "{run:?}");
     assert!(run.stderr.contains("help: use --device cpu"), "{run:?}");
     // Before anything is run or written.
     let run = sandbox.run_with("reproduce hbisa --only hbisa/B -o r --device gpu", &nowhere).expect(5);
-    assert!(run.stderr.starts_with("error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "), "{run:?}");
+    assert!(run.stderr.starts_with(why), "{run:?}");
     assert!(!sandbox.path("r").exists());
     // Whatever the file is.
     let json = sandbox.run_with("solve none.mtx --json --device gpu:0", &nowhere).expect(5).json();

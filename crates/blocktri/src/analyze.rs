@@ -3,14 +3,16 @@
 use bt_formats::detect::{Structure, detect, finest_partition};
 use bt_formats::reorder::{bandwidth_under, rcm};
 use bt_formats::{
-    BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Permutation, Scalar,
+    BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Note, Permutation, Scalar,
 };
 
 use crate::auto::planned;
 use crate::error::Error;
 use crate::factors::BlockSummary;
-use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, choice, plan};
+use crate::gpu;
+use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
+use crate::plan::{Candidate, Depth, GAIN, choice, plan};
+use crate::probe::Known;
 use crate::solve::check_matrix;
 use crate::solver::{order_asked, prepared};
 
@@ -123,8 +125,17 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
     })
 }
 
-/// The methods that `auto` weighs for a system with these options, the fastest first, what is out of the question last: counts, predicted
-/// seconds and bytes. Nothing is factored, and an iteration is not probed.
+/// What [`explain`] tells.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// What `auto` weighs, the fastest first, what is out of the question last.
+    pub candidates: Vec<Candidate>,
+    /// What was found out about the matrix; with [`DeviceChoice::Auto`](crate::DeviceChoice::Auto) why a GPU has a candidate or none.
+    pub notes: Vec<Note>,
+}
+
+/// The methods that `auto` weighs for a system with these options: counts, predicted seconds and bytes. Nothing is factored, and an iteration
+/// is not probed.
 ///
 /// # Errors
 /// [`Error::Input`] when the matrix is not square or not finite; [`Error::Singular`] when its pattern is.
@@ -133,16 +144,22 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
 /// ```
 /// use blocktri::{Csr, SolveOptions, explain, faer::mat};
 /// let a = Csr::from_dense(mat![[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
-/// let candidates = explain(&a, &SolveOptions::default())?;
+/// let candidates = explain(&a, &SolveOptions::default())?.candidates;
 /// assert_eq!(candidates[0].method.name(), "thomas");
 /// assert!(candidates[0].seconds < 1e-3);
 /// # Ok::<(), blocktri::Error>(())
 /// ```
-pub fn explain<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Vec<Candidate>, Error> {
+pub fn explain<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Explanation, Error> {
     check_matrix(a)?;
     let mut notes = Vec::new();
     let kept = prepared(a, &mut notes)?;
-    Ok(planned(&kept, order_asked(options), options, Depth::All, &mut notes)?.0.candidates)
+    let (mut plan, _) = planned(&kept, order_asked(options), options, Depth::All, &mut notes)?;
+    gpu::weigh(&kept, options.device, &mut plan, &Known::new());
+    // As `auto` takes them: an iteration has to gain.
+    let direct = plan.direct().map_or(f64::INFINITY, |(c, _)| c.seconds);
+    let place = plan.possible().find(|c| !c.method.is_iterative() || GAIN * c.seconds <= direct);
+    notes.splice(0..0, plan.gpu.note(place.map_or(DeviceChoice::Cpu, |c| c.device), &Known::new()));
+    Ok(Explanation { candidates: plan.candidates, notes })
 }
 
 /// Diagonals that hold an entry.

@@ -16,7 +16,7 @@ use bt_formats::{
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
-use crate::analyze::{Analysis, analyze, explain};
+use crate::analyze::{Analysis, Explanation, analyze, explain};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::BlockSummary;
@@ -131,7 +131,7 @@ pub trait AnyScalar: Scalar {
     ///
     /// # Errors
     /// As [`explain`].
-    fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Vec<Candidate>, Error>;
+    fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Explanation, Error>;
     /// See [`analyze`].
     ///
     /// # Errors
@@ -164,7 +164,7 @@ macro_rules! any_scalar {
             ) -> Result<Solution<Self>, Error> {
                 solve(a, b, options, monitor)
             }
-            fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Vec<Candidate>, Error> {
+            fn explain(a: &Csr<Self>, options: &SolveOptions) -> Result<Explanation, Error> {
                 explain(a, options)
             }
             fn analyze(a: &Csr<Self>) -> Result<Analysis, Error> {

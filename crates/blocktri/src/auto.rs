@@ -9,10 +9,11 @@ use faer::Mat;
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, transform};
+use crate::gpu;
 use crate::method::{Accuracy, Auto, Method, Precision};
-use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
 use crate::plan::{Candidate, Depth, Plan, choice, plan};
-use crate::probe::{self, Probed};
+use crate::probe::{self, Known, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
 use crate::solver::{Planned, Solver, order_asked, prepared};
@@ -33,19 +34,20 @@ pub(crate) fn solve<T: Scalar>(
     let mut notes = Vec::new();
     let kept = prepared(a, &mut notes)?;
     let (mut plan, mut fixed) = planned(&kept, order_asked(options), options, Depth::UntilIterations, &mut notes)?;
-    let mut known = 0.0;
+    let mut known = Known::new();
     loop {
-        match probe::iterated(&kept, b.as_ref(), &plan, known, accuracy, options, monitor)? {
+        gpu::weigh(&kept, options.device, &mut plan, &known);
+        match probe::iterated(&kept, b.as_ref(), &plan, &known, accuracy, options, monitor)? {
             Probed::Solved(mut answer) => {
                 answer.report.times.reorder =
                     start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
-                answer.report.notes.splice(0..0, notes);
+                answer.report.notes.splice(0..0, plan.gpu.note(answer.device, &known).into_iter().chain(notes));
                 answer.candidates = plan.candidates;
                 return Ok(*answer);
             }
-            Probed::GivenUp { why, seconds } => {
-                notes.push(why);
-                known = seconds;
+            Probed::GivenUp { mut why, known: mut found } => {
+                notes.append(&mut why);
+                known.append(&mut found);
             }
             Probed::NotTried => {}
         }
@@ -53,8 +55,11 @@ pub(crate) fn solve<T: Scalar>(
             break;
         }
         let depth = Depth::AfterIterations(plan.rcm.take());
+        let opened = plan.gpu;
         (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
+        plan.gpu = opened;
     }
+    notes.splice(0..0, plan.gpu.note(DeviceChoice::Cpu, &known));
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
     let first = solver.solve(b.as_ref())?;
     if factoring.precision == Precision::Single && first.report.outcome == Outcome::Inaccurate {
@@ -238,7 +243,7 @@ pub(crate) fn automatic<T: Scalar>(
 
 /// No method fits: how much each would take, the least first.
 fn does_not_fit(candidates: &[Candidate]) -> Error {
-    let mut candidates: Vec<_> = candidates.iter().collect();
+    let mut candidates: Vec<_> = candidates.iter().filter(|c| c.device == DeviceChoice::Cpu).collect();
     candidates.sort_by_key(|c| c.bytes);
     let needs = |c: &&Candidate| format!("{} needs {}", c.method, memory::in_words(c.bytes));
     let listed: Vec<_> = candidates.iter().map(needs).collect();
@@ -254,7 +259,8 @@ mod tests {
     fn candidate(method: Direct, reorder: Reorder, refused: Option<&str>) -> Candidate {
         let work = Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, analysed: 0.0 };
         let (structure, refused) = (String::new(), refused.map(str::to_owned));
-        Candidate { method: method.into(), reorder, work, seconds: 1.0, bytes: 1, structure, refused }
+        let device = DeviceChoice::Cpu;
+        Candidate { method: method.into(), device, reorder, work, seconds: 1.0, bytes: 1, structure, refused }
     }
 
     #[test]

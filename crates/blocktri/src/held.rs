@@ -30,8 +30,8 @@ pub(crate) enum Held<T: Scalar> {
 }
 
 impl<T: Scalar> Format<T> {
-    /// A copy; `None` where methods work on rows: in other formats, or where rows and columns differ so much in size that pivots depend on
-    /// their units, or products leave the range (see [`scaling`](crate::equilibrated::scaling)).
+    /// The same, with values that are shared; `None` where methods work on rows: in other formats, or where rows and columns differ so
+    /// much in size that pivots depend on their units, or products leave the range (see [`scaling`](crate::equilibrated::scaling)).
     ///
     /// # Errors
     /// [`InputError::NonFinite`], and [`InputError::InvalidStructure`] where rows cannot hold the entries.
@@ -62,7 +62,7 @@ impl<T: Scalar> Format<T> {
 
     /// Calls `visit` for all entries, side by side where the format stores them so.
     fn for_each_run(&self, mut visit: impl FnMut(Run<'_, T>)) {
-        match self.as_matrix().runs() {
+        match self.as_matrix().runs_of(0..self.as_matrix().nrows()) {
             Some(runs) => runs.for_each(visit),
             None => self.as_matrix().for_each_entry(&mut |row, col, v| {
                 visit(Run { row, along: Along::Column(col), values: &[v] });
@@ -143,14 +143,19 @@ impl<T: Scalar> Format<T> {
         beyond.iter().all(|sum| *sum <= zero())
     }
 
-    /// Whether a band is Hermitian with a positive diagonal: what Cholesky has the last word on.
+    /// Whether a band with kl = ku is Hermitian with a positive diagonal: what Cholesky has the last word on.
     pub fn is_definite_band(&self) -> bool {
         let Self::Band(a) = self else { return false };
+        let (values, ldab, k) = (a.values(), a.ldab(), a.ku());
         let positive = |v: T| v.re() > zero() && v.im() == zero();
-        (0..a.n()).all(|i| {
-            let right = (i + 1..a.n().min(i + 1 + a.ku())).all(|j| a.get(i, j) == Scalar::conj(a.get(j, i)));
-            right && positive(a.get(i, i))
-        })
+        k == a.kl()
+            && (0..a.n()).all(|j| {
+                // a(j + d, j) and a(j, j + d)
+                let diagonal = j * ldab + 2 * k;
+                let mut below = 1..(k + 1).min(a.n() - j);
+                positive(values[diagonal])
+                    && below.all(|d| values[diagonal + d] == Scalar::conj(values[diagonal + d * (ldab - 1)]))
+            })
     }
 }
 

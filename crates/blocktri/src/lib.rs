@@ -37,7 +37,7 @@ mod zeros;
 
 pub use faer;
 
-pub use analyze::{Analysis, FormatBytes, HybridSummary, RcmStructure, analyze, explain};
+pub use analyze::{Analysis, Explanation, FormatBytes, HybridSummary, RcmStructure, analyze, explain};
 pub use any::{
     AnyColumns, AnyLogDet, AnyMatrix, AnyPreconditioner, AnyScalar, AnySelectedInverse, AnySolution, AnySolver,
 };

@@ -73,7 +73,7 @@ pub enum DeviceChoice {
     /// Needs the feature `cuda`.
     Gpus(Gpus),
     /// On GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
-    /// says why.
+    /// says why. `Method::Auto` weighs iterations on GPU 0 beside its other candidates.
     Auto,
 }
 

@@ -31,10 +31,11 @@ use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::partition;
+use crate::gpu::Gpu;
 use crate::held::Format;
 use crate::memory::{bytes_of, bytes_of_blocks};
 use crate::method::{Krylov, KrylovMethod, Method};
-use crate::options::{Blocks, Reorder};
+use crate::options::{Blocks, DeviceChoice, Reorder};
 use crate::preconditioners::Precond;
 
 /// A way to solve: method, order, and what it costs.
@@ -42,6 +43,8 @@ use crate::preconditioners::Precond;
 pub struct Candidate {
     /// The method.
     pub method: Method,
+    /// Where it computes.
+    pub device: DeviceChoice,
     /// Order it works in.
     pub reorder: Reorder,
     /// Counted work; of an iteration that of its setup and of the least number of steps, of components sums, with the kernel of the one that
@@ -75,6 +78,8 @@ pub(crate) struct Plan {
     pub rcm: Option<Permutation>,
     /// Orders were not tried yet: seconds for an iteration before they are.
     pub before_orders: Option<f64>,
+    /// Which of them a GPU computes, where one was asked for.
+    pub gpu: Gpu,
 }
 
 /// How far the choice goes.
@@ -91,6 +96,12 @@ impl Plan {
     /// The fastest candidate that is a direct method, and which it is.
     pub fn direct(&self) -> Option<(&Candidate, Direct)> {
         self.possible().find_map(|c| Some((c, c.direct()?)))
+    }
+
+    /// One more candidate, at its place.
+    pub fn add(&mut self, candidate: Candidate) {
+        self.candidates.push(candidate);
+        rank(&mut self.candidates);
     }
 
     /// What is not out of the question, the fastest first.
@@ -199,8 +210,8 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
     let mut candidates = Vec::new();
     let mut push = |method: Direct, work: Work, bytes: u64, structure: String| {
         let (seconds, refused) = (machine.seconds::<T>(nnz, &work), refusal(bytes, memory::allowed));
-        let (method, reorder) = (method.into(), Reorder::None);
-        candidates.push(Candidate { method, reorder, work, seconds, bytes, structure, refused });
+        let (method, device, reorder) = (method.into(), DeviceChoice::Cpu, Reorder::None);
+        candidates.push(Candidate { method, device, reorder, work, seconds, bytes, structure, refused });
     };
     match format {
         Format::Tridiagonal(_) => {
@@ -233,15 +244,19 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
 
 /// A plan of these.
 fn ranked(mut candidates: Vec<Candidate>, rcm: Option<Permutation>) -> Plan {
+    rank(&mut candidates);
+    Plan { candidates, rcm, before_orders: None, gpu: Gpu::NotAsked }
+}
+
+fn rank(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| {
         let refused = a.refused.is_some().cmp(&b.refused.is_some());
         refused.then(a.seconds.total_cmp(&b.seconds))
     });
-    Plan { candidates, rcm, before_orders: None }
 }
 
 /// Why so many bytes are too many, where they are.
-fn refusal(bytes: u64, allowed: impl FnOnce() -> Option<u64>) -> Option<String> {
+pub(crate) fn refusal(bytes: u64, allowed: impl FnOnce() -> Option<u64>) -> Option<String> {
     let allowed = if bytes < memory::SMALL { None } else { allowed() };
     let allowed = allowed.filter(|allowed| bytes > *allowed)?;
     Some(format!("no more than {} may be taken", memory::in_words(allowed)))
@@ -297,7 +312,8 @@ impl<'a, T: Scalar> List<'a, T> {
     fn push_weighed(&mut self, method: Method, reorder: Reorder, weighed: Weighed) {
         let Weighed { work, seconds, bytes, structure } = weighed;
         let refused = refusal(bytes, || *self.allowed.get_or_init(memory::allowed));
-        self.candidates.push(Candidate { method, reorder, work, seconds, bytes, structure, refused });
+        let device = DeviceChoice::Cpu;
+        self.candidates.push(Candidate { method, device, reorder, work, seconds, bytes, structure, refused });
     }
 
     /// Whether something that takes `least` seconds at least may be faster than all so far.
@@ -687,9 +703,10 @@ fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
 
 /// The choice and its reason as a sentence.
 pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> Note {
-    let same = |c: &&Candidate| (&c.method, c.reorder) != (&chosen.method, chosen.reorder);
+    let place = |c: &Candidate| if c.device.is_gpu() { c.device.to_string() } else { c.reorder.to_string() };
+    let other = |c: &&Candidate| (&c.method, place(c)) != (&chosen.method, place(chosen));
     let others: Vec<String> =
-        candidates.iter().filter(same).take(2).map(|c| format!("{} ({}) {}", c.method, c.reorder, time(c))).collect();
+        candidates.iter().filter(other).take(2).map(|c| format!("{} ({}) {}", c.method, place(c), time(c))).collect();
     Note::AutoChose {
         method: chosen.method.to_string(),
         order: chosen.reorder.name(),

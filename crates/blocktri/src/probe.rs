@@ -14,17 +14,18 @@ use std::time::Instant;
 
 use bt_direct::refine::unit_roundoff;
 use bt_formats::{
-    Bytes, Certificate, Csr, Dia, Matrix, Monitor, Note, Op, Outcome, PhaseTimes, Progress, Scalar, SolveReport,
-    StopCriterion, certify, certify_with_residual, zero,
+    Bytes, Certificate, Csr, Dia, LinearOperator, Matrix, Monitor, Note, Op, Outcome, PhaseTimes, Progress, Scalar,
+    SolveReport, StopCriterion, certify, certify_with_residual, zero,
 };
-use bt_iter::{Lockstep, Preconditioner};
+use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
-use crate::cost::Machine;
+use crate::cost::{Machine, Work};
 use crate::error::Error;
+use crate::gpu::{self, Gpu};
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
-use crate::options::SolveOptions;
+use crate::options::{DeviceChoice, SolveOptions};
 use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
@@ -35,11 +36,14 @@ use crate::verdict::{judge, too_large};
 pub(crate) enum Probed<T: Scalar> {
     /// The system is solved to the accuracy asked, or the monitor stopped it.
     Solved(Box<Solution<T>>),
-    /// It was given up, why, and the seconds that all its steps were predicted to take by then.
-    GivenUp { why: Note, seconds: f64 },
+    /// They were given up, why, and the seconds that all steps of each were predicted to take by then.
+    GivenUp { why: Vec<Note>, known: Known },
     /// A direct method is predicted to be faster.
     NotTried,
 }
+
+/// Seconds that iterations were predicted to take when they were given up, by where they computed.
+pub(crate) type Known = Vec<(DeviceChoice, f64)>;
 
 /// Corrections x ← x + d, at most.
 const CORRECTIONS: usize = 12;
@@ -47,53 +51,108 @@ const CORRECTIONS: usize = 12;
 /// Steps of an iteration where no direct method is possible, at most.
 const UNLIMITED: f64 = 20_000.0;
 
-/// Solves A·X = B by the fastest iteration of the plan, if that may be faster than its direct methods: where `known` seconds were
-/// predicted by an earlier try, if these are fewer.
+/// Solves A·X = B by an iteration of the plan, the fastest first, if that may be faster than its direct methods: where seconds are `known`
+/// by an earlier try, if these are fewer.
 pub(crate) fn iterated<T: Scalar>(
     a: &Csr<T>,
     b: MatRef<'_, T>,
     plan: &Plan,
+    known: &Known,
+    accuracy: Accuracy,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Probed<T>, Error> {
+    let (mut reasons, mut found) = (Vec::new(), Known::new());
+    for candidate in plan.possible() {
+        let Method::Krylov(given) = &candidate.method else { continue };
+        let of_it = known.iter().filter(|(device, _)| *device == candidate.device);
+        let least = of_it.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        match tried(a, b, plan, (candidate, given), least, accuracy, options, monitor)? {
+            Probed::GivenUp { mut why, mut known } => {
+                reasons.append(&mut why);
+                found.append(&mut known);
+            }
+            Probed::NotTried => {}
+            Probed::Solved(mut answer) => {
+                answer.report.notes.splice(0..0, reasons);
+                return Ok(Probed::Solved(answer));
+            }
+        }
+    }
+    Ok(if reasons.is_empty() { Probed::NotTried } else { Probed::GivenUp { why: reasons, known: found } })
+}
+
+/// The same by one of them, of which `known` seconds are known.
+fn tried<T: Scalar>(
+    a: &Csr<T>,
+    b: MatRef<'_, T>,
+    plan: &Plan,
+    (candidate, given): (&Candidate, &Krylov),
     known: f64,
     accuracy: Accuracy,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Probed<T>, Error> {
-    let iterative = |c: &&Candidate| matches!(c.method, Method::Krylov(_));
-    let Some(candidate) = plan.possible().find(iterative) else { return Ok(Probed::NotTried) };
-    let Method::Krylov(given) = &candidate.method else { return Ok(Probed::NotTried) };
     let direct = plan.direct().map(|(c, _)| c.seconds).into_iter().chain(plan.before_orders).reduce(f64::min);
     let columns = b.ncols() as f64;
     // Before anything is ordered the plan has made sure of the gain.
     let gain = if plan.before_orders.is_some() { 1.0 } else { GAIN };
-    let least = known.max(gain * columns * candidate.seconds);
+    // The setup is paid once; of the processor it is counted with the steps.
+    let (setup, a_step) = match &plan.gpu {
+        Gpu::Open(card, _) if candidate.device.is_gpu() => {
+            let a_step = card.facts.step(a, given.method);
+            (candidate.seconds - LEAST_STEPS * a_step, a_step)
+        }
+        _ => {
+            let Work { kernel, steps, .. } = candidate.work;
+            (0.0, Machine::here().rate(kernel).step * steps / LEAST_STEPS)
+        }
+    };
+    let least = known.max(setup + gain * columns * (candidate.seconds - setup));
     if direct.is_some_and(|direct| least > direct) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
     }
-    let a_step = Machine::here().rate(candidate.work.kernel).step * candidate.work.steps / LEAST_STEPS;
-    let affordable = direct.map_or(UNLIMITED, |direct| direct / (columns * a_step)).min(UNLIMITED);
+    let affordable = direct.map_or(UNLIMITED, |direct| (direct - setup) / (columns * a_step)).min(UNLIMITED);
     let run = Run { a, given, accuracy, affordable: affordable as usize };
     let mut notes = vec![choice(candidate, &plan.candidates)];
-    match run.solve(b, options, monitor, &mut notes)? {
-        Ok(solution) => Ok(Probed::Solved(Box::new(solution))),
+    let solved = match &plan.gpu {
+        Gpu::Open(card, _) if candidate.device.is_gpu() => gpu::probed(&run, card, b, monitor, &mut notes)?,
+        _ => run.solve(b, |notes| run.on_processor(options, notes), monitor, &mut notes)?,
+    };
+    match solved {
+        Ok(solution) => Ok(Probed::Solved(Box::new(Solution { device: candidate.device, ..solution }))),
         Err(GivenUp { why, steps }) => {
+            let on = if candidate.device.is_gpu() { format!("on {}, ", candidate.device) } else { String::new() };
+            let why = format!("{on}{why}");
             let why = Note::IterationGivenUp {
                 method: given.method.name(),
                 preconditioner: given.precond.to_string(),
                 why,
                 direct_seconds: direct,
             };
-            Ok(Probed::GivenUp { why, seconds: columns * steps * a_step })
+            let seconds = setup + columns * steps * a_step;
+            Ok(Probed::GivenUp { why: vec![why], known: vec![(candidate.device, seconds)] })
         }
     }
 }
 
 /// An iteration under way.
-struct Run<'a, T: Scalar> {
-    a: &'a Csr<T>,
-    given: &'a Krylov,
-    accuracy: Accuracy,
+pub(crate) struct Run<'a, T: Scalar> {
+    pub a: &'a Csr<T>,
+    pub given: &'a Krylov,
+    pub accuracy: Accuracy,
     /// Steps that the fastest direct method would pay for.
-    affordable: usize,
+    pub affordable: usize,
+}
+
+/// A·d ≈ r, from d = 0.
+type Correct<'a, T> =
+    Box<dyn FnMut(&[T], &mut [T], &StopCriterion, &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
+
+/// The Krylov method inside of the refinement.
+pub(crate) struct Inner<'a, T> {
+    pub solve: Correct<'a, T>,
+    pub bytes: Bytes,
 }
 
 /// How one column ended.
@@ -104,39 +163,49 @@ enum End {
 }
 
 /// Why an iteration was given up, and how many steps it was predicted to take.
-struct GivenUp {
+pub(crate) struct GivenUp {
     why: String,
     steps: f64,
 }
 
-impl<T: Scalar> Run<'_, T> {
-    /// The solution, or why there is none.
-    fn solve(
+impl<'a, T: Scalar> Run<'a, T> {
+    /// The method on the processor.
+    fn on_processor(&self, options: &SolveOptions, notes: &mut Vec<Note>) -> Result<Inner<'a, T>, Error> {
+        // The format of the fastest products; without the memory for it A as it is will do.
+        let diagonals = Dia::where_full(self.a).unwrap_or_default();
+        let more = diagonals.as_ref().map_or(0, Matrix::bytes);
+        let operator: Box<dyn Matrix<T>> = if let Some(diagonals) = diagonals {
+            Box::new(diagonals)
+        } else {
+            let mut indexed = self.a.clone();
+            indexed.index_by_diagonals().unwrap_or_default();
+            Box::new(indexed)
+        };
+        let (mut m, _) = preconditioner(self.a, None, &None, true, self.given, options, notes)?;
+        let mut method = lockstep(self.given.method, self.a.nrows(), 1, notes);
+        let bytes = Bytes { matrix: self.a.bytes() + more, factors: m.bytes(), workspace: method.bytes() };
+        let solve = move |r: &[T], d: &mut [T], stop: &StopCriterion, monitor: &mut dyn Monitor| {
+            Ok(method.solve_one(&*operator, &mut *m, r, d, stop, monitor)?)
+        };
+        Ok(Inner { solve: Box::new(solve), bytes })
+    }
+
+    /// The solution by what is `made`, or why there is none.
+    pub fn solve<'m>(
         &self,
         b: MatRef<'_, T>,
-        options: &SolveOptions,
+        made: impl FnOnce(&mut Vec<Note>) -> Result<Inner<'m, T>, Error>,
         monitor: &mut dyn Monitor,
         notes: &mut Vec<Note>,
     ) -> Result<Result<Solution<T>, GivenUp>, Error> {
         let start = Instant::now();
-        // The format of the fastest products; without the memory for it A as it is will do.
-        let diagonals = Dia::where_full(self.a).unwrap_or_default();
-        let mut indexed;
-        let operator: &dyn Matrix<T> = if let Some(diagonals) = &diagonals {
-            diagonals
-        } else {
-            indexed = self.a.clone();
-            indexed.index_by_diagonals().unwrap_or_default();
-            &indexed
-        };
-        let mut m = match preconditioner(self.a, None, &None, true, self.given, options, notes) {
-            Ok((m, _)) => m,
+        let Inner { solve: mut correct, bytes } = match made(notes) {
+            Ok(inner) => inner,
             Err(why) => return Ok(Err(GivenUp { why: why.to_string(), steps: f64::INFINITY })),
         };
         let setup = start.elapsed();
         let solving = Instant::now();
         let mut x = Mat::zeros(b.nrows(), b.ncols());
-        let mut workspace = lockstep(self.given.method, b.nrows(), 1, notes);
         let mut done = Done::default();
         let mut outcome = Outcome::Converged;
         for j in 0..b.ncols() {
@@ -145,7 +214,7 @@ impl<T: Scalar> Run<'_, T> {
                 other => monitor.observe(other),
             };
             let column = x.as_mut().subcols_mut(j, 1);
-            match self.column(operator, &mut *m, &mut workspace, b.subcols(j, 1), column, &mut done, &mut told)? {
+            match self.column(&mut correct, b.subcols(j, 1), column, &mut done, &mut told)? {
                 End::Good => {}
                 End::Stopped => {
                     outcome = Outcome::Stopped;
@@ -165,24 +234,16 @@ impl<T: Scalar> Run<'_, T> {
             operator_applications: done.products,
             preconditioner_applications: done.preconditioned,
             times: PhaseTimes { setup, solve: solving.elapsed(), ..PhaseTimes::default() },
-            bytes: Bytes {
-                matrix: self.a.bytes() + diagonals.as_ref().map_or(0, Matrix::bytes),
-                factors: m.bytes(),
-                workspace: workspace.bytes(),
-            },
+            bytes,
             notes: std::mem::take(notes),
         };
-        drop(m);
         Ok(Ok(Solution { precond: self.given.precond, ..Solution::of(x, report) }))
     }
 
     /// One right-hand side, from x = 0.
-    #[allow(clippy::too_many_arguments)] // the system, the method, and what watches it
     fn column(
         &self,
-        operator: &dyn Matrix<T>,
-        m: &mut dyn Preconditioner<T>,
-        workspace: &mut Lockstep<T>,
+        correct: &mut Correct<'_, T>,
         b: MatRef<'_, T>,
         mut x: faer::MatMut<'_, T>,
         done: &mut Done,
@@ -232,7 +293,12 @@ impl<T: Scalar> Run<'_, T> {
             };
             // A·d ≈ r;  x ← x + d
             let mut d = vec![zero::<T>(); n];
-            let report = workspace.solve_one(operator, m, r.col_as_slice(0), &mut d, &stop, &mut watch)?;
+            let report = match correct(r.col_as_slice(0), &mut d, &stop, &mut watch) {
+                Ok(report) => report,
+                // Others may have the answer.
+                Err(Error::Device(why)) => return Ok(End::GivenUp(GivenUp { why, steps: f64::INFINITY })),
+                Err(other) => return Err(other),
+            };
             done.steps += report.iterations;
             done.products += report.operator_applications + 1;
             done.preconditioned += report.preconditioner_applications;

@@ -147,6 +147,8 @@ fn solve_checked<T: Scalar>(
         DeviceChoice::Cpu => return on_processor(a, b, options, monitor),
         DeviceChoice::Gpu(ordinal) => ordinal,
         DeviceChoice::Gpus(_) => return gpu::solve(a, b.as_ref(), options, monitor),
+        // It weighs them beside each other.
+        DeviceChoice::Auto if options.method.is_auto() => return on_processor(a, b, options, monitor),
         DeviceChoice::Auto => {
             let (device, why) = gpu::choose(a, options);
             let mut answer = solve_checked(a, b, &SolveOptions { device, ..options.clone() }, monitor)?;
@@ -163,7 +165,7 @@ fn solve_checked<T: Scalar>(
     Ok(answer)
 }
 
-/// Methods of the processor, parts of which may be on a device.
+/// Methods of the processor, parts of which may be on a device, and what `auto` takes.
 pub(crate) fn on_processor<T: Scalar>(
     a: &Csr<T>,
     b: &Mat<T>,

@@ -149,7 +149,7 @@ fn a_time_limit_ends_with_what_there_is() {
 #[test]
 fn the_choice_is_a_function_of_the_matrix() {
     let a = cube(12, 0.0);
-    let weigh = || explain(&a, &SolveOptions::default()).unwrap();
+    let weigh = || explain(&a, &SolveOptions::default()).unwrap().candidates;
     let (first, second) = (weigh(), weigh());
     assert!(first.len() >= 3, "{first:?}");
     for (c, d) in first.iter().zip(&second) {
@@ -157,7 +157,7 @@ fn the_choice_is_a_function_of_the_matrix() {
     }
     assert!(first.windows(2).all(|w| w[0].seconds <= w[1].seconds), "the fastest come first");
     // In a given order other candidates are weighed.
-    let given = explain(&a, &SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::default() }).unwrap();
+    let given = explain(&a, &SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::default() }).unwrap().candidates;
     assert!(given.iter().all(|c| c.reorder == Reorder::Rcm) && !given.is_empty());
 }
 
@@ -165,7 +165,7 @@ fn the_choice_is_a_function_of_the_matrix() {
 fn sparse_factors_are_counted_with_their_analysis() {
     for side in [12, 24] {
         let a = cube(side, 0.3);
-        let candidates = explain(&a, &SolveOptions::default()).unwrap();
+        let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
         let c = candidates.iter().find(|c| c.method.name() == "sparse-lu").unwrap();
         // By columns up to 10⁸ operations, by supernodes beyond.
         let kernel = if side == 12 { Kernel::SparseColumns } else { Kernel::Sparse };
@@ -243,7 +243,7 @@ fn hermitian_matrices_with_zeros_on_the_diagonal_are_not_given_to_lu() {
         entries.extend([(n + k, 4 * k, 1.0), (4 * k, n + k, 1.0)]);
     }
     let a = csr(n + n / 4, entries);
-    let candidates = explain(&a, &SolveOptions::default()).unwrap();
+    let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
     let has = |name: &str| candidates.iter().any(|c| c.method.name() == name);
     assert!(has("sparse-ldl") && !has("sparse-lu"), "{candidates:#?}");
 }

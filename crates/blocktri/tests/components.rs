@@ -85,7 +85,7 @@ fn auto_finds_parts_of_very_different_kinds() {
     assert!(chosen.structure.starts_with("6 components in 4 parts: "), "{chosen:?}");
     assert!(chosen.bytes > 8 * 150 * 150 && chosen.work.flops > 2.0 / 3.0 * 150f64.powi(3), "{chosen:?}");
     // What is counted is a function of the matrix.
-    let again = explain(&a, &SolveOptions::default()).unwrap();
+    let again = explain(&a, &SolveOptions::default()).unwrap().candidates;
     assert_eq!((again[0].seconds, again[0].bytes), (chosen.seconds, chosen.bytes));
 }
 
@@ -93,7 +93,7 @@ fn auto_finds_parts_of_very_different_kinds() {
 fn one_component_has_no_parts() {
     let (grid, _) = strewn(&[turned(stencil::<f64>(20, 0.0))]);
     for candidates in [explain(&grid, &SolveOptions::default()), explain(&full::<f64>(60), &SolveOptions::default())] {
-        assert!(candidates.unwrap().iter().all(|c| c.direct() != Some(Direct::Components)));
+        assert!(candidates.unwrap().candidates.iter().all(|c| c.direct() != Some(Direct::Components)));
     }
     let (s, error) = solved(&grid, &by_name());
     assert_eq!((s.report.method, s.report.outcome), ("components", Outcome::Converged));

@@ -97,10 +97,11 @@ fn band_lu<T: Scalar>((kl, ku): (usize, usize), ab: MatRef<'_, T>) -> Option<Ban
     let n = ab.ncols();
     let mut a = Band::zeros(n, kl, ku).ok()?;
     let ld = a.ldab();
+    let values = a.values_mut();
     for j in 0..n {
         // The room for fill stays zero.
         for r in rows_inside(n, (kl, kl + ku), j).filter(|&r| r >= kl) {
-            a.values_mut()[j * ld + r] = ab[(r, j)];
+            values[j * ld + r] = ab[(r, j)];
         }
     }
     BandLu::from_band(a).ok()
@@ -338,10 +339,13 @@ impl<T: Scalar> PlainLower<'_, T> {
     fn cholesky(&self) -> Option<BandCholesky<T>> {
         let n = self.ab.ncols();
         let mut a = Band::zeros(n, self.k, 0).ok()?;
-        for j in 0..n {
-            *a.get_mut(j, j) = T::from_real(self.get(j, j).re());
+        // Column j has its diagonal at `kl + ku`.
+        let ldab = a.ldab();
+        for (j, column) in a.values_mut().chunks_exact_mut(ldab).enumerate() {
+            let lower = &mut column[self.k..];
+            lower[0] = T::from_real(self.get(j, j).re());
             for i in j + 1..self.end(j) {
-                *a.get_mut(i, j) = self.get(i, j);
+                lower[i - j] = self.get(i, j);
             }
         }
         BandCholesky::from_lower(a).ok()

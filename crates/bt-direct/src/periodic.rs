@@ -253,8 +253,9 @@ impl<T: Scalar> PeriodicTridiagonal<T> {
 
 /// The band ← A in the folded order.
 fn fold<T: Scalar>(a: &Cyclic<T>, band: &mut Band<T>) {
-    let n = band.n();
-    a.for_each_entry(&mut |i, j, v| *band.get_mut(folded(i, n), folded(j, n)) = v);
+    let (n, stride, diagonal) = (band.n(), band.ldab() - 1, band.kl() + band.ku());
+    let values = band.values_mut();
+    a.for_each_entry(&mut |i, j, v| values[diagonal + folded(j, n) * stride + folded(i, n)] = v);
 }
 
 fn check_finite<T: Scalar>(a: &Cyclic<T>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Band matrices in LAPACK's GB layout, with room for the fill of partial pivoting.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
@@ -24,12 +25,14 @@ use crate::scalar::Scalar;
 /// [    32 33 34 ]                kl    21  32  43   *
 /// [       43 44 ]
 /// ```
+///
+/// Clones share the values until one is written to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band<T> {
     n: usize,
     kl: usize,
     ku: usize,
-    values: Vec<T>,
+    values: Arc<Vec<T>>,
 }
 
 impl<T: Scalar> Band<T> {
@@ -40,7 +43,7 @@ impl<T: Scalar> Band<T> {
     pub fn zeros(n: usize, kl: usize, ku: usize) -> Result<Self> {
         check_shape(n, n)?;
         let ldab = kl.saturating_mul(2).saturating_add(ku).saturating_add(1);
-        let values = try_zeros(n.saturating_mul(ldab), "band storage")?;
+        let values = Arc::new(try_zeros(n.saturating_mul(ldab), "band storage")?);
         Ok(Self { n, kl, ku, values })
     }
 
@@ -89,7 +92,7 @@ impl<T: Scalar> Band<T> {
             }
             values.extend_from_slice(&tile[..(end - first) * ldab]);
         }
-        Ok(Self { n, kl, ku, values })
+        Ok(Self { n, kl, ku, values: Arc::new(values) })
     }
 
     /// From a sparse matrix, with exactly the bandwidths its pattern has.
@@ -110,11 +113,11 @@ impl<T: Scalar> Band<T> {
             }
         }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
-        let (diagonal, stride) = (kl + ku, 2 * kl + ku);
+        let (diagonal, stride, values) = (kl + ku, 2 * kl + ku, band.values_mut());
         for i in 0..a.nrows() {
             let (cols, vals) = a.row(i);
             for (&j, &v) in cols.iter().zip(vals) {
-                band.values[diagonal + i + j as usize * stride] = v;
+                values[diagonal + i + j as usize * stride] = v;
             }
         }
         Ok(band)
@@ -150,11 +153,11 @@ impl<T: Scalar> Band<T> {
     }
     /// The storage, for overwriting.
     pub fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
+        Arc::make_mut(&mut self.values).as_mut_slice()
     }
     /// The storage, taken.
     pub fn into_values(self) -> Vec<T> {
-        self.values
+        Arc::unwrap_or_clone(self.values)
     }
     /// Entry (i, j); zero outside the band.
     pub fn get(&self, i: usize, j: usize) -> T {
@@ -171,7 +174,7 @@ impl<T: Scalar> Band<T> {
     pub fn get_mut(&mut self, i: usize, j: usize) -> &mut T {
         assert!(i <= j + self.kl && j <= i + self.ku && i < self.n, "({i}, {j}) lies outside the band");
         let at = j * self.ldab() + self.kl + self.ku + i - j;
-        &mut self.values[at]
+        &mut self.values_mut()[at]
     }
     /// Rows of column j inside the band, `start..end`.
     pub fn column_range(&self, j: usize) -> Range<usize> {
@@ -196,7 +199,7 @@ impl<T: Scalar> Matrix<T> for Band<T> {
         (0..self.n).map(|j| self.column_range(j).len()).sum()
     }
     fn bytes(&self) -> usize {
-        size_of_val(&*self.values)
+        size_of_val(self.values())
     }
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
         product(self, op, alpha, x, beta, y, par);
@@ -204,9 +207,11 @@ impl<T: Scalar> Matrix<T> for Band<T> {
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
         product_many(self, op, alpha, x, beta, y, par);
     }
-    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        Some(Box::new((0..self.n).map(|j| {
-            let rows = self.column_range(j);
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        let columns = rows.start.saturating_sub(self.kl)..(rows.end + self.ku).min(self.n);
+        Some(Box::new(columns.map(move |j| {
+            let column = self.column_range(j);
+            let rows = column.start.max(rows.start)..column.end.min(rows.end);
             let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
             Run { row: rows.start, along: Along::Column(j), values: &self.values[start..start + rows.len()] }
         })))

@@ -4,6 +4,8 @@
 //! the transpose and the adjoint, with several vectors, |A|·|x|, and norms. All products are deterministic:
 //! the same bits for any number of threads.
 
+use std::ops::Range;
+
 use faer::{MatMut, MatRef};
 
 use crate::csr::Csr;
@@ -115,8 +117,9 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
         None
     }
 
-    /// All stored entries as runs, where the format stores columns or diagonals in one piece; zeros that pad a diagonal may be among them.
-    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+    /// All stored entries of some rows as runs, where the format stores columns or diagonals in one piece; zeros that pad a diagonal may be
+    /// among them. The rows begin at a multiple of eight, and end at one or with the matrix.
+    fn runs_of(&self, _rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
         None
     }
 

@@ -12,9 +12,9 @@
 //! to its modulus. Rows whose sums overflow, or whose products may
 //! underflow, are summed a second time with an exponent of their own.
 //!
-//! Storage: none where A is read by rows and all of them stay in the range, five doubles a row where it is read by runs
-//! (`residual/runs.rs`); else fourteen doubles a row and seven a column. Cost: one pass over A of about thirty flops an entry, twenty with fused products, whose errors are the same numbers; two or three more where
-//! some row leaves the range.
+//! Storage: none where A is read by rows or by runs (`residual/runs.rs`) and all of them stay in the range; else
+//! fourteen doubles a row and seven a column. Cost: one pass over A of about thirty flops an entry, twenty with fused products, whose
+//! errors are the same numbers; two or three more where some row leaves the range.
 
 pub(crate) mod runs;
 
@@ -212,6 +212,16 @@ impl Totals {
             self.componentwise = self.componentwise.max(row.modulus / row.denominator);
         }
     }
+
+    /// Of these rows and those.
+    fn and(self, those: Self) -> Self {
+        Self {
+            norm_r: self.norm_r.max(those.norm_r),
+            squares: self.squares + those.squares,
+            norm_a: self.norm_a.max(those.norm_a),
+            componentwise: self.componentwise.max(those.componentwise),
+        }
+    }
 }
 
 /// Rows that one thread takes at a time: sums of squares are those of any number of threads.
@@ -221,10 +231,11 @@ const ROWS: usize = 4096;
 /// One pass over A, which stores nothing beside r.
 pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]>) -> Option<Totals> {
     let survey = a.survey();
-    if !survey.is_finite || x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) {
+    if !survey.is_finite {
         return None;
     }
-    let (smallest_x, largest_x) = range(x);
+    let (smallest_x, largest_x) = finite_range(x)?;
+    finite_range(b)?;
     // Numbers beyond cannot be split.
     if largest_x > largest_split() {
         return None;
@@ -244,18 +255,30 @@ pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]
         Par::Seq => pieces.iter_mut().enumerate().map(piece).collect(),
         Par::Rayon => pieces.par_iter_mut().enumerate().map(piece).collect(),
     };
-    let both = |s: Totals, t: Totals| Totals {
-        norm_r: s.norm_r.max(t.norm_r),
-        squares: s.squares + t.squares,
-        norm_a: s.norm_a.max(t.norm_a),
-        componentwise: s.componentwise.max(t.componentwise),
-    };
-    Some(parts?.into_iter().fold(Totals::default(), both))
+    Some(parts?.into_iter().fold(Totals::default(), Totals::and))
 }
 
 /// The largest number that can be split.
 fn largest_split() -> f64 {
     2f64.powi(RANGE.1)
+}
+
+/// Smallest nonzero and largest |re| + |im|; nothing where a number is not finite, or all of them together are not.
+fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
+    let (mut sum, mut least, mut most) = ([0.0; LANES], [f64::INFINITY; LANES], [0.0; LANES]);
+    let mut add = |numbers: &[T], l: usize| {
+        let size = numbers[l].abs1().to_f64();
+        sum[l] += size;
+        least[l] = if size < least[l] && size > 0.0 { size } else { least[l] };
+        most[l] = if size > most[l] { size } else { most[l] };
+    };
+    let (groups, rest) = x.as_chunks::<LANES>();
+    for group in groups {
+        (0..LANES).for_each(|l| add(group, l));
+    }
+    (0..rest.len()).for_each(|l| add(rest, l));
+    let all = sum.iter().sum::<f64>().is_finite();
+    all.then(|| (least.into_iter().fold(f64::INFINITY, f64::min), most.into_iter().fold(0.0, f64::max)))
 }
 
 /// Smallest nonzero and largest modulus.

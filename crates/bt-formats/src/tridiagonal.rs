@@ -1,6 +1,7 @@
 //! Scalar tridiagonal matrices as three arrays.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
@@ -19,12 +20,12 @@ use crate::scalar::Scalar;
 /// [    l2 d2    ]      upper = u0 u1 ·      (upper[n-1] is 0)
 /// ```
 ///
-/// Row i reads `lower[i]·x[i-1] + diag[i]·x[i] + upper[i]·x[i+1]`. 3n values.
+/// Row i reads `lower[i]·x[i-1] + diag[i]·x[i] + upper[i]·x[i+1]`. 3n values, which clones share until one is written to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tridiagonal<T> {
-    lower: Vec<T>,
-    diag: Vec<T>,
-    upper: Vec<T>,
+    lower: Arc<Vec<T>>,
+    diag: Arc<Vec<T>>,
+    upper: Arc<Vec<T>>,
 }
 
 impl<T: Scalar> Tridiagonal<T> {
@@ -44,12 +45,13 @@ impl<T: Scalar> Tridiagonal<T> {
                 why: "lower[0] and upper[n-1] lie outside the matrix and must be zero".into(),
             });
         }
+        let [lower, diag, upper] = [lower, diag, upper].map(Arc::new);
         Ok(Self { lower, diag, upper })
     }
 
     /// The zero matrix.
     pub(crate) fn zeros(n: usize) -> Result<Self> {
-        let zeros = || try_zeros(n, "three diagonals");
+        let zeros = || try_zeros(n, "three diagonals").map(Arc::new);
         Ok(Self { lower: zeros()?, diag: zeros()?, upper: zeros()? })
     }
 
@@ -61,13 +63,14 @@ impl<T: Scalar> Tridiagonal<T> {
         a.check_square()?;
         let n = a.nrows();
         let mut t = Self::zeros(n)?;
+        let [lower, diag, upper] = t.parts_mut();
         for i in 0..n {
             let (cols, vals) = a.row(i);
             for (&j, &v) in cols.iter().zip(vals) {
                 match j as isize - i as isize {
-                    -1 => t.lower[i] = v,
-                    0 => t.diag[i] = v,
-                    1 => t.upper[i] = v,
+                    -1 => lower[i] = v,
+                    0 => diag[i] = v,
+                    1 => upper[i] = v,
                     _ if v == zero() => {}
                     _ => {
                         return Err(Error::OutsideStructure {
@@ -104,15 +107,15 @@ impl<T: Scalar> Tridiagonal<T> {
     }
     /// The three arrays (lower, diagonal, upper) for writing; the padding must stay zero.
     pub(crate) fn parts_mut(&mut self) -> [&mut [T]; 3] {
-        [&mut self.lower, &mut self.diag, &mut self.upper]
+        [&mut self.lower, &mut self.diag, &mut self.upper].map(|part| Arc::make_mut(part).as_mut_slice())
     }
     /// The three arrays (lower, diagonal, upper).
     pub fn into_parts(self) -> (Vec<T>, Vec<T>, Vec<T>) {
-        (self.lower, self.diag, self.upper)
+        [self.lower, self.diag, self.upper].map(Arc::unwrap_or_clone).into()
     }
 
     /// The three diagonals of some rows.
-    pub(crate) fn runs_of(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_, T>> {
+    pub(crate) fn diagonals_of(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_, T>> {
         let n = self.diag.len();
         let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
         let lower = Run {
@@ -130,10 +133,11 @@ impl<T: Scalar> Tridiagonal<T> {
     }
 }
 
-/// All rows, some at a time: the sums of so many stay in a cache while diagonal after diagonal is added.
-pub(crate) fn groups_of_rows(n: usize) -> impl Iterator<Item = Range<usize>> {
+/// Rows, some at a time: the sums of so many stay in a cache while diagonal after diagonal is added.
+pub(crate) fn groups_of(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     const ROWS: usize = 512;
-    (0..n).step_by(ROWS).map(move |first| first..(first + ROWS).min(n))
+    let end = rows.end;
+    rows.step_by(ROWS).map(move |first| first..(first + ROWS).min(end))
 }
 
 impl<T: Scalar> LinearOperator<T> for Tridiagonal<T> {
@@ -153,7 +157,7 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
         (3 * self.diag.len()).saturating_sub(2)
     }
     fn bytes(&self) -> usize {
-        3 * size_of_val(&*self.diag)
+        3 * size_of_val(self.diag())
     }
     fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
         product(self, op, alpha, x, beta, y, par);
@@ -161,8 +165,8 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, y: MatMut<'_, T>, par: Par) {
         product_many(self, op, alpha, x, beta, y, par);
     }
-    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        Some(Box::new(groups_of_rows(self.diag.len()).flat_map(move |rows| self.runs_of(rows))))
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        Some(Box::new(groups_of(rows).flat_map(move |rows| self.diagonals_of(rows))))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
@@ -182,7 +186,7 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
 impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
     /// One pass over the three diagonals: 5·s bytes a row for values of s bytes, y written once.
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
-        let Self { lower, diag, upper } = self;
+        let (lower, diag, upper) = (self.lower(), self.diag(), self.upper());
         // Row i of Aᵀ reads upper[i−1], diag[i], lower[i+1].
         let (left, shift_left, right, shift_right) = match op {
             Op::Identity => (lower, 0, upper, 0),

@@ -126,6 +126,7 @@ fn variant(capability: &Capability, method: &str) -> Option<&'static str> {
         "tridiagonal" => &["thomas", "once-dominant", "ddtsvb", "ddttrfb"],
         "batches" => &["batch", "batch-lu", "thomas", "thomas-simd", "ddtsvb-pyloop"],
         "bands" | "clouds" | "dense" => &["band-lu-nopivot", "genp", "getrfnp"],
+        "calls" if method.ends_with("as-given") => return Some("as given"),
         "products" => return (method == "hybrid").then_some("hybrid"),
         "iterations" if method.ends_with("single-basis") => return Some("basis in single precision"),
         "iterations" if method.ends_with("block-reduced") => return Some("every other block eliminated"),

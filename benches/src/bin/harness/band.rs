@@ -127,7 +127,7 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     for (name, lu) in crate::spike::contestants(&problem.case, &a) {
         contestants.push(contestant(name, lu, &a, None, &rhs));
     }
-    contestants.extend(facade::contestants(&sparse, &rhs[..n]));
+    contestants.extend(facade::contestants(&sparse, (&a).into(), &rhs[..n]));
     let rows = n as f64;
     let floor = Floor {
         flops: 4.0 * rows * b * b + 6.0 * rows * b,

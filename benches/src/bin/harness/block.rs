@@ -72,7 +72,7 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     let sparse = matrix.to_csr()?;
     let contestant = Lu { matrix: &matrix, rhs, lu, x: vec![0.0; n], many: Mat::zeros(n, MANY) };
     let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![Box::new(contestant)];
-    contestants.extend(facade::contestants(&sparse, rhs));
+    contestants.extend(facade::contestants(&sparse, (&matrix).into(), rhs));
     let blocks = (m * square) as f64;
     let floor = Floor { flops: blocks * (14.0 / 3.0 * k as f64 + 6.0), bytes: 48.0 * blocks };
     race(&problem.case, n, floor, args, contestants)

@@ -1,7 +1,8 @@
 //! Beside the kernels, what a program calls: contestants `blocktri-facade-once`, one call of [`solve`], and `blocktri-facade`, a
-//! [`Solver`] made, asked, and asked again. Both choose their method and certify their answers.
+//! [`Solver`] made, asked, and asked again. Both choose their method and certify their answers. A is given by compressed rows, or, to
+//! those named `…-as-given`, in the format of the case.
 
-use blocktri::{SolveOptions, Solver, solve};
+use blocktri::{Given, SolveOptions, Solver, solve};
 use bt_formats::{Csr, Op, certify};
 use faer::{Mat, MatRef};
 use serde_json::{Map, Value};
@@ -9,10 +10,17 @@ use serde_json::{Map, Value};
 use crate::Result;
 use crate::measure::Contestant;
 
-/// The two of them for one system.
-pub fn contestants<'a>(a: &'a Csr<f64>, b: &'a [f64]) -> [Box<dyn Contestant + 'a>; 2] {
+/// Two for the rows of a system, two for it as it is given.
+pub fn contestants<'a>(rows: &'a Csr<f64>, given: Given<'a, f64>, b: &'a [f64]) -> [Box<dyn Contestant + 'a>; 4] {
     let x = || Mat::zeros(b.len(), 1);
-    [Box::new(Once { a, b, x: x(), method: "" }), Box::new(Reused { a, b, x: x(), solver: None })]
+    let once = |name, a| Box::new(Once { name, a, rows, b, x: x(), method: "" });
+    let reused = |name, a| Box::new(Reused { name, a, rows, b, x: x(), solver: None });
+    [
+        once("blocktri-facade-once", rows.into()),
+        reused("blocktri-facade", rows.into()),
+        once("blocktri-facade-once-as-given", given),
+        reused("blocktri-facade-as-given", given),
+    ]
 }
 
 fn column(b: &[f64]) -> MatRef<'_, f64> {
@@ -20,7 +28,9 @@ fn column(b: &[f64]) -> MatRef<'_, f64> {
 }
 
 struct Once<'a> {
-    a: &'a Csr<f64>,
+    name: &'static str,
+    a: Given<'a, f64>,
+    rows: &'a Csr<f64>,
     b: &'a [f64],
     x: Mat<f64>,
     method: &'static str,
@@ -28,7 +38,7 @@ struct Once<'a> {
 
 impl Contestant for Once<'_> {
     fn name(&self) -> &'static str {
-        "blocktri-facade-once"
+        self.name
     }
     fn phases(&self) -> &'static [&'static str] {
         &["call"]
@@ -39,7 +49,7 @@ impl Contestant for Once<'_> {
         Ok(())
     }
     fn error(&self) -> f64 {
-        certify(self.a, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
+        certify(self.rows, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
     }
     fn notes(&self) -> Map<String, Value> {
         Map::from_iter([("method".to_owned(), self.method.into())])
@@ -47,7 +57,9 @@ impl Contestant for Once<'_> {
 }
 
 struct Reused<'a> {
-    a: &'a Csr<f64>,
+    name: &'static str,
+    a: Given<'a, f64>,
+    rows: &'a Csr<f64>,
     b: &'a [f64],
     x: Mat<f64>,
     solver: Option<Solver<f64>>,
@@ -55,7 +67,7 @@ struct Reused<'a> {
 
 impl Contestant for Reused<'_> {
     fn name(&self) -> &'static str {
-        "blocktri-facade"
+        self.name
     }
     fn phases(&self) -> &'static [&'static str] {
         &["setup", "solve", "+again"]
@@ -72,7 +84,7 @@ impl Contestant for Reused<'_> {
         Ok(())
     }
     fn error(&self) -> f64 {
-        certify(self.a, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
+        certify(self.rows, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
     }
     fn notes(&self) -> Map<String, Value> {
         let method = self.solver.as_ref().map(|s| s.method().name());

@@ -79,7 +79,7 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         let floor = Floor { flops: (2 * n * k * k) as f64, bytes: (12 * nnz + 16 * n * (2 * k + 1)) as f64 };
         let plain = problem.csr()?;
         let mut contestants = band::contestants(&problem.case, &band, Some(&a), x)?;
-        contestants.extend(facade::contestants(&plain, x));
+        contestants.extend(facade::contestants(&plain, (&band).into(), x));
         race(&problem.case, n, floor, args, contestants)?;
     }
     if !solvers.is_empty() {

@@ -83,7 +83,7 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         .into_iter()
         .map(|(name, method)| Box::new(System { name, method, a: &a, b: &b, x: b.clone() }) as Box<dyn Contestant + '_>)
         .collect();
-    contestants.extend(facade::contestants(&sparse, &b));
+    contestants.extend(facade::contestants(&sparse, (&a).into(), &b));
     // Each array once, and x.
     let floor = Floor { flops: 9.0 * n as f64, bytes: 40.0 * n as f64 };
     race(&problem.case, n, floor, args, contestants)

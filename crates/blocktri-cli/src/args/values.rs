@@ -11,6 +11,14 @@ pub fn device(text: &str) -> Result<DeviceChoice, String> {
     text.parse()
 }
 
+/// The processor, or what `auto` weighs.
+pub fn weighed_device(text: &str) -> Result<DeviceChoice, String> {
+    match device(text) {
+        Ok(place @ (DeviceChoice::Cpu | DeviceChoice::Auto)) => Ok(place),
+        _ => Err("devices to weigh: cpu, auto".into()),
+    }
+}
+
 /// A place by name: what `--device auto` weighs is one system.
 pub fn cpu_or_gpu(text: &str) -> Result<DeviceChoice, String> {
     match device(text) {

@@ -17,6 +17,7 @@ use crate::method::{self, KrylovMethod};
 use crate::options::{Blocks, SolveOptions};
 use crate::precondition::{incomplete_notes, node_size, shift_note, singular_block, sweep_blocks};
 use crate::preconditioners::Precond;
+use crate::probe::Inner;
 use crate::solve::Solution;
 
 /// A solve of one right-hand side by a Krylov method.
@@ -123,6 +124,27 @@ pub(super) fn krylov<T: DeviceScalar>(
     };
     before(&mut report, reorder_time, setup, notes);
     Ok(Solution { reorder, precond, device: options.device, ..Solution::of(x, report) })
+}
+
+/// CG or BiCGSTAB with M = diag(A), as `auto` takes it.
+pub(super) fn inner<'a, T: DeviceScalar>(
+    device: &Device,
+    a: &'a Csr<T>,
+    method: KrylovMethod,
+) -> Result<Inner<'a, T>, Error> {
+    macro_rules! on_device {
+        ($made:expr) => {{
+            let mut made = $made?;
+            let bytes = made.bytes();
+            Inner { bytes, solve: Box::new(move |r, d, stop, monitor| Ok(made.solve(r, d, stop, monitor)?)) }
+        }};
+    }
+    let (precond, schedule) = (&DevicePreconditioner::Jacobi, Schedule::Auto);
+    Ok(if method == KrylovMethod::Cg {
+        on_device!(DeviceCg::new(device, a, precond, schedule))
+    } else {
+        on_device!(DeviceBiCgStab::new(device, a, precond, schedule))
+    })
 }
 
 /// GMRES for so many right-hand sides.

@@ -1,5 +1,6 @@
 //! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
 
+mod card;
 #[cfg(feature = "cuda")]
 mod direct;
 #[cfg(feature = "cuda")]
@@ -12,22 +13,26 @@ mod with_cuda;
 mod without_cuda;
 
 use bt_direct::{Factorization, FallbackReason};
-use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Note, Scalar, Scaled};
+use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Note, Scalar, Scaled, memory, seconds_in_words};
 use bt_iter::{ArmsOptions, LastSolver};
 #[cfg(feature = "cuda")]
-use with_cuda::fits;
+pub(crate) use with_cuda::{check, probed, rbt, solve};
 #[cfg(feature = "cuda")]
-pub(crate) use with_cuda::{check, rbt, solve};
+use with_cuda::{facts, fits};
 #[cfg(not(feature = "cuda"))]
-use without_cuda::{absent, fits};
+use without_cuda::{absent, facts, fits};
 #[cfg(not(feature = "cuda"))]
-pub(crate) use without_cuda::{check, rbt, solve};
+pub(crate) use without_cuda::{check, probed, rbt, solve};
+
+use card::Card;
 
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::method::Method;
+use crate::method::{KrylovMethod, Method};
 use crate::options::{DeviceChoice, SolveOptions};
+use crate::plan::{Candidate, GAIN, Plan};
 use crate::preconditioners::Precond;
+use crate::probe::Known;
 
 /// Factors of a dense matrix, and why they are those of the processor, if they are.
 type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
@@ -51,7 +56,91 @@ const LARGE: usize = 32 << 20;
 /// Rows from which on a dense matrix is factored there: below, copies take as long as the flops.
 const MANY: usize = 2048;
 
-/// Where `DeviceChoice::Auto` solves, and why.
+/// Seconds that opening a GPU takes, about: reasoned, not measured.
+const OPENING: f64 = 0.3;
+
+/// The part that a GPU has in a plan of `auto`.
+pub(crate) enum Gpu {
+    /// None was asked for.
+    NotAsked,
+    /// None was looked for, in words why.
+    NotWorth(String),
+    /// There is none that can be taken, in words why.
+    Absent(String),
+    /// This one, and its candidate.
+    Open(Card, Box<Candidate>),
+}
+
+impl Gpu {
+    /// Where the system is solved, and why: a note where a GPU was asked for.
+    pub fn note(&self, device: DeviceChoice, known: &Known) -> Option<Note> {
+        let place = if device.is_gpu() { device.to_string() } else { "the processor".to_owned() };
+        let why = match self {
+            Self::NotAsked => return None,
+            _ if !device.is_gpu() && known.iter().any(|(tried, _)| tried.is_gpu()) => {
+                "the iteration on the GPU was given up".to_owned()
+            }
+            Self::NotWorth(why) | Self::Absent(why) => why.clone(),
+            Self::Open(_, candidate) => {
+                let Candidate { method, device: gpu, bytes, seconds, refused, .. } = &**candidate;
+                let least = seconds_in_words(*seconds);
+                match refused {
+                    Some(why) => format!("{method} on {gpu} needs {}: {why}", memory::in_words(*bytes)),
+                    None if device.is_gpu() => format!("{method} takes at least {least} there"),
+                    None => format!("{method} on {gpu}, at least {least}, is not predicted to be faster"),
+                }
+            }
+        };
+        Some(Note::DeviceChosen { place, why })
+    }
+}
+
+/// Adds to the candidates of a plan for A its iteration on GPU 0, where [`DeviceChoice::Auto`] asks for that and it may be worth to open one.
+/// `known` are the seconds of iterations that were tried.
+pub(crate) fn weigh<T: Scalar>(a: &Csr<T>, device: DeviceChoice, plan: &mut Plan, known: &Known) {
+    if device != DeviceChoice::Auto {
+        return;
+    }
+    let iteration = plan.candidates.iter().find_map(|c| match &c.method {
+        Method::Krylov(krylov) => Some(krylov.method),
+        _ => None,
+    });
+    let Some(iteration) = iteration else {
+        let why = "no iteration is a candidate, and other methods read the matrix once, as the copy to a GPU does";
+        plan.gpu = Gpu::NotWorth(why.into());
+        return;
+    };
+    let of_it =
+        |c: &Candidate| known.iter().filter(|(device, _)| *device == c.device).map(|(_, s)| *s).reduce(f64::max);
+    // An iteration takes some times its least steps.
+    let seconds = |c: &Candidate| match c.method {
+        Method::Krylov(_) => of_it(c).unwrap_or(GAIN * c.seconds),
+        _ => c.seconds,
+    };
+    let least = plan.possible().map(seconds).fold(f64::INFINITY, f64::min);
+    plan.gpu = match std::mem::replace(&mut plan.gpu, Gpu::NotAsked) {
+        Gpu::Absent(why) => Gpu::Absent(why),
+        Gpu::NotAsked | Gpu::NotWorth(_) if least < OPENING => {
+            Gpu::NotWorth(format!("a method takes some {}, and to open a GPU longer", seconds_in_words(least)))
+        }
+        Gpu::NotAsked | Gpu::NotWorth(_) if T::reals(&[]).is_none() => {
+            Gpu::Absent("on a GPU there is real arithmetic only".into())
+        }
+        Gpu::NotAsked | Gpu::NotWorth(_) => match OpenDevice::open(0).and_then(|open| Ok((facts(&open)?, open))) {
+            Ok((facts, open)) => with_candidate(a, Card { facts, open }, iteration, plan),
+            Err(error) => Gpu::Absent(error.to_string()),
+        },
+        Gpu::Open(card, _) => with_candidate(a, card, iteration, plan),
+    };
+}
+
+fn with_candidate<T: Scalar>(a: &Csr<T>, card: Card, iteration: KrylovMethod, plan: &mut Plan) -> Gpu {
+    let candidate = card.facts.candidate(a, iteration);
+    plan.add(candidate.clone());
+    Gpu::Open(card, Box::new(candidate))
+}
+
+/// Where `DeviceChoice::Auto` solves by a method asked for by name, and why.
 pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, Note) {
     let why = match worthwhile(a, options) {
         Err(why) => why,

@@ -9,15 +9,17 @@ use bt_iter::{BlockForm, DroppedFill, Sweep};
 use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
 use faer::{Mat, MatRef};
 
-use super::Dense;
+use super::card::{Card, Facts};
 use super::direct::direct;
 use super::hbisa::hbisa;
-use super::krylov::krylov;
+use super::krylov::{inner, krylov};
+use super::{Dense, OpenDevice};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::method::{BlockIteration, Factoring, KrylovMethod, Method, Precision, names};
 use crate::options::{DeviceChoice, SolveOptions};
 use crate::preconditioners::Precond;
+use crate::probe::{GivenUp, Run};
 use crate::solve::Solution;
 
 impl From<DeviceError> for Error {
@@ -70,6 +72,49 @@ pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Stri
         return Err(Error::Usage { message: format!("about {gb} GB are more than {name}, has") });
     }
     Ok(name(&device))
+}
+
+pub(super) fn facts(open: &OpenDevice) -> Result<Facts, Error> {
+    let device = &open.0;
+    let (free, bandwidth) = (device.free_memory()? as u64, device.bandwidth());
+    if bandwidth == 0.0 {
+        return Err(Error::Device(format!("the driver does not tell the bandwidth of {}", name(device))));
+    }
+    Ok(Facts { ordinal: device.ordinal(), free, bandwidth })
+}
+
+/// The iteration on a GPU.
+pub(crate) fn probed<T: Scalar>(
+    run: &Run<'_, T>,
+    card: &Card,
+    b: MatRef<'_, T>,
+    monitor: &mut dyn Monitor,
+    notes: &mut Vec<Note>,
+) -> Result<Result<Solution<T>, GivenUp>, Error> {
+    let b = b.to_owned();
+    if let Some(solved) = probed_as::<T, f64>(run, &card.open.0, &b, monitor, notes) {
+        return solved;
+    }
+    probed_as::<T, f32>(run, &card.open.0, &b, monitor, notes).unwrap_or_else(|| Err(complex()))
+}
+
+/// Solves if R is T.
+fn probed_as<T: Scalar, R: DeviceScalar>(
+    run: &Run<'_, T>,
+    device: &Device,
+    b: &Mat<T>,
+    monitor: &mut dyn Monitor,
+    notes: &mut Vec<Note>,
+) -> Option<Result<Result<Solution<T>, GivenUp>, Error>> {
+    let (a, b): (&dyn Any, &dyn Any) = (run.a, b);
+    let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
+    let run = Run { a, given: run.given, accuracy: run.accuracy, affordable: run.affordable };
+    let made = |notes: &mut Vec<Note>| {
+        notes.push(Note::ComputedOn { device: name(device) });
+        inner(device, a, run.given.method)
+    };
+    let solved: Box<dyn Any> = Box::new(run.solve(b.as_ref(), made, monitor, notes));
+    solved.downcast().ok().map(|solved| *solved)
 }
 
 /// Vectors of n values that a method has on the device, about.

@@ -4,10 +4,27 @@ use bt_direct::RbtOptions;
 use bt_formats::{Csr, Monitor, Note, Scalar};
 use faer::{Mat, MatRef};
 
-use super::Dense;
+use super::card::{Card, Facts};
+use super::{Dense, OpenDevice};
 use crate::error::Error;
 use crate::options::SolveOptions;
+use crate::probe::{GivenUp, Run};
 use crate::solve::Solution;
+
+pub(super) fn facts(_: &OpenDevice) -> Result<Facts, Error> {
+    Err(absent(0))
+}
+
+/// The iteration on a GPU.
+pub(crate) fn probed<T: Scalar>(
+    _: &Run<'_, T>,
+    _: &Card,
+    _: MatRef<'_, T>,
+    _: &mut dyn Monitor,
+    _: &mut Vec<Note>,
+) -> Result<Result<Solution<T>, GivenUp>, Error> {
+    Err(absent(0))
+}
 
 pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
     Err(absent(0))

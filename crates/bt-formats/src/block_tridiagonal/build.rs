@@ -1,6 +1,8 @@
 //! Building hybrid storage from compressed rows, and refreshing its values: O(nnz + values stored), and merging eight rows
 //! at a time where diagonals are considered for the couplings.
 
+use std::sync::Arc;
+
 use super::short_diagonals::{bytes_for, fewest_diagonals};
 use super::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals, Window,
@@ -59,7 +61,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
             if (layout.diagonal, layout.couplings) == dense { Pattern::default() } else { analyse(a, &partition)? };
         let diagonal = empty_diagonal(&partition, &pattern, layout.diagonal)?;
         let couplings = empty_couplings(a, &partition, pattern, layout.couplings)?;
-        let mut out = Self { partition, diagonal, couplings };
+        let mut out = Self { partition, diagonal: Arc::new(diagonal), couplings: Arc::new(couplings) };
         out.walk(a, Pass::Write)?;
         Ok(out)
     }
@@ -101,8 +103,8 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let coupling_starts = prefix_sums(lengths);
         let diagonal_starts = prefix_sums(partition.sizes().map(|k| k * k));
         Ok(Self {
-            diagonal: DiagonalBlocks::Dense { starts: diagonal_starts, values: diagonal },
-            couplings: Couplings::Dense { starts: coupling_starts, values: couplings },
+            diagonal: Arc::new(DiagonalBlocks::Dense { starts: diagonal_starts, values: diagonal }),
+            couplings: Arc::new(Couplings::Dense { starts: coupling_starts, values: couplings }),
             partition,
         })
     }
@@ -116,7 +118,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
 
     /// Takes over the values of a matrix whose non-zeros lie in the places this one has; places that `a` does not
-    /// store become zero. Allocates nothing. On an error nothing has changed.
+    /// store become zero. Allocates nothing where no clone shares the values. On an error nothing has changed.
     ///
     /// # Errors
     /// As [`BlockTridiagonal::from_csr`]; [`Error::OutsideStructure`] also for a coupling that is not in the pattern.
@@ -124,11 +126,11 @@ impl<T: Scalar> BlockTridiagonal<T> {
         a.check_square()?;
         check_size(a, &self.partition)?;
         self.walk(a, Pass::Check)?;
-        match &mut self.diagonal {
+        match Arc::make_mut(&mut self.diagonal) {
             DiagonalBlocks::Tridiagonal(t) => t.parts_mut().into_iter().for_each(|d| d.fill(zero())),
             DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => values.fill(zero()),
         }
-        match &mut self.couplings {
+        match Arc::make_mut(&mut self.couplings) {
             Couplings::Coo { entries, .. } => entries.values_mut().fill(zero()),
             Couplings::Csr(c) => c.values_mut().fill(zero()),
             Couplings::Diagonals(d) => d.values_mut().fill(zero()),
@@ -140,6 +142,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// Finds the place of every entry of `a` and, in a writing pass, stores its value there.
     fn walk(&mut self, a: &Csr<T>, pass: Pass) -> Result<()> {
         let Self { partition, diagonal, couplings } = self;
+        let (diagonal, couplings) = (Arc::make_mut(diagonal), Arc::make_mut(couplings));
         if pass == Pass::Write
             && let (DiagonalBlocks::Dense { values: d, .. }, Couplings::Dense { values: c, .. }) =
                 (&mut *diagonal, &mut *couplings)
@@ -147,6 +150,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
             return write_dense(a, partition, d, c);
         }
         let mut cursor = 0;
+        let mut diagonal = diagonal.places();
         for j in 0..partition.n_blocks() {
             let w = Window::new(partition, j);
             for i in w.start..w.end {
@@ -154,7 +158,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
                 for (&c, &v) in cols.iter().zip(vals) {
                     let c = c as usize;
                     let place = if (w.start..w.end).contains(&c) {
-                        diagonal.place(w, j, i, c)
+                        diagonal.of(w, j, i, c)
                     } else if (w.lo..w.hi).contains(&c) {
                         couplings.place(w, j, i, c, &mut cursor)
                     } else {
@@ -368,19 +372,33 @@ fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     std::iter::once(0).chain(sums).collect()
 }
 
+/// Diagonal blocks that are written to.
+enum Places<'a, T> {
+    Tridiagonal([&'a mut [T]; 3]),
+    Band { kl: usize, ku: usize, values: &'a mut [T] },
+    Dense { starts: &'a [usize], values: &'a mut [T] },
+}
+
 impl<T: Scalar> DiagonalBlocks<T> {
-    /// Where (i, c) of block j is kept, if it is.
-    fn place(&mut self, w: Window, j: usize, i: usize, c: usize) -> Option<&mut T> {
+    fn places(&mut self) -> Places<'_, T> {
         match self {
-            Self::Tridiagonal(t) => {
-                let [lower, diag, upper] = t.parts_mut();
-                match c as isize - i as isize {
-                    -1 => Some(&mut lower[i]),
-                    0 => Some(&mut diag[i]),
-                    1 => Some(&mut upper[i]),
-                    _ => None,
-                }
-            }
+            Self::Tridiagonal(t) => Places::Tridiagonal(t.parts_mut()),
+            Self::Band { kl, ku, values } => Places::Band { kl: *kl, ku: *ku, values },
+            Self::Dense { starts, values } => Places::Dense { starts, values },
+        }
+    }
+}
+
+impl<T: Scalar> Places<'_, T> {
+    /// Where (i, c) of block j is kept, if it is.
+    fn of(&mut self, w: Window, j: usize, i: usize, c: usize) -> Option<&mut T> {
+        match self {
+            Self::Tridiagonal([lower, diag, upper]) => match c as isize - i as isize {
+                -1 => Some(&mut lower[i]),
+                0 => Some(&mut diag[i]),
+                1 => Some(&mut upper[i]),
+                _ => None,
+            },
             Self::Band { kl, ku, values } if i <= c + *kl && c <= i + *ku => Some(&mut values[(*kl + c - i) * w.n + i]),
             Self::Band { .. } => None,
             Self::Dense { starts, values } => Some(&mut values[starts[j] + (c - w.start) * w.size() + i - w.start]),

@@ -21,6 +21,7 @@ mod product;
 mod short_diagonals;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
@@ -30,7 +31,7 @@ use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::partition::Partition;
 use crate::products::{product, product_many};
 use crate::scalar::{RealScalar, Scalar};
-use crate::tridiagonal::{Tridiagonal, groups_of_rows};
+use crate::tridiagonal::{Tridiagonal, groups_of};
 use crate::verify::max_abs;
 
 pub use short_diagonals::ShortDiagonals;
@@ -118,7 +119,7 @@ pub enum Couplings<T> {
     },
 }
 
-/// A block-tridiagonal matrix over a [`Partition`]: uniform or variable block sizes.
+/// A block-tridiagonal matrix over a [`Partition`]: uniform or variable block sizes. Clones share the values until one is written to.
 ///
 /// ```text
 /// [ D₀ U₀       ]     block row j:  Lⱼ xⱼ₋₁ + Dⱼ xⱼ + Uⱼ xⱼ₊₁
@@ -139,8 +140,8 @@ pub enum Couplings<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockTridiagonal<T> {
     partition: Partition,
-    diagonal: DiagonalBlocks<T>,
-    couplings: Couplings<T>,
+    diagonal: Arc<DiagonalBlocks<T>>,
+    couplings: Arc<Couplings<T>>,
 }
 
 /// Columns that block row j may touch: block j − 1 is `lo..start`, block j `start..end`, block j + 1 `end..hi`.
@@ -214,7 +215,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
     /// Format of the diagonal blocks.
     pub fn diagonal_kind(&self) -> DiagonalKind {
-        match self.diagonal {
+        match *self.diagonal {
             DiagonalBlocks::Tridiagonal(_) => DiagonalKind::Tridiagonal,
             DiagonalBlocks::Band { .. } => DiagonalKind::Band,
             DiagonalBlocks::Dense { .. } => DiagonalKind::Dense,
@@ -222,7 +223,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
     /// Format of the couplings.
     pub fn coupling_kind(&self) -> CouplingKind {
-        match self.couplings {
+        match *self.couplings {
             Couplings::Coo { .. } => CouplingKind::Coo,
             Couplings::Csr(_) => CouplingKind::Csr,
             Couplings::Diagonals(_) => CouplingKind::Diagonals,
@@ -232,7 +233,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// Sub- and super-diagonals that the format of the diagonal blocks holds inside a block of `k` rows.
     fn bandwidths(&self, k: usize) -> (usize, usize) {
-        match self.diagonal {
+        match *self.diagonal {
             DiagonalBlocks::Tridiagonal(_) => (1.min(k - 1), 1.min(k - 1)),
             DiagonalBlocks::Band { kl, ku, .. } => (kl.min(k - 1), ku.min(k - 1)),
             DiagonalBlocks::Dense { .. } => (k - 1, k - 1),
@@ -251,7 +252,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// Values stored for the diagonal blocks, padding counted.
     pub fn len_diagonal(&self) -> usize {
-        match &self.diagonal {
+        match &*self.diagonal {
             DiagonalBlocks::Tridiagonal(t) => 3 * t.diag().len(),
             DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => values.len(),
         }
@@ -259,7 +260,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// Values stored for the couplings.
     pub fn nnz_couplings(&self) -> usize {
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, .. } => entries.values().len(),
             Couplings::Csr(a) => a.values().len(),
             Couplings::Diagonals(a) => a.values().len(),
@@ -275,7 +276,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let range = self.partition.range(j);
         let k = range.len();
         assert_eq!((out.nrows(), out.ncols()), (k, k), "shape of a diagonal block");
-        if let DiagonalBlocks::Dense { starts, values } = &self.diagonal {
+        if let DiagonalBlocks::Dense { starts, values } = &*self.diagonal {
             out.copy_from(MatRef::from_column_major_slice(&values[starts[j]..starts[j + 1]], k, k));
             return;
         }
@@ -307,7 +308,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         assert_eq!((out.nrows(), out.ncols()), (w.size(), cols.len()), "shape of a coupling block");
         out.fill(zero());
         // Entries are scattered in the order they are stored: one pass over the block row.
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, block_ptr } => {
                 for e in block_ptr[j] as usize..block_ptr[j + 1] as usize {
                     let c = entries.cols()[e] as usize;
@@ -361,7 +362,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// Visits the coupling entries of row i of block j as (global column, value), columns increasing.
     fn for_each_coupling(&self, j: usize, i: usize, mut visit: impl FnMut(usize, T)) {
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, block_ptr } => {
                 let block = block_ptr[j] as usize..block_ptr[j + 1] as usize;
                 let rows = &entries.rows()[block.clone()];
@@ -433,7 +434,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     fn for_each_value(&self, mut visit: impl FnMut(usize, usize, T)) {
         let n = self.n();
         let windows = || (0..self.n_blocks()).map(|j| Window::new(&self.partition, j));
-        match &self.diagonal {
+        match &*self.diagonal {
             DiagonalBlocks::Tridiagonal(t) => {
                 for (i, &v) in t.lower().iter().enumerate().skip(1) {
                     visit(i, i - 1, v);
@@ -462,7 +463,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
                 }
             }
         }
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, .. } => {
                 for ((&i, &c), &v) in entries.rows().iter().zip(entries.cols()).zip(entries.values()) {
                     visit(i as usize, c as usize, v);
@@ -504,12 +505,12 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
     }
 
     fn bytes(&self) -> usize {
-        let diagonal = match &self.diagonal {
+        let diagonal = match &*self.diagonal {
             DiagonalBlocks::Tridiagonal(t) => t.bytes(),
             DiagonalBlocks::Band { values, .. } => size_of_val(&**values),
             DiagonalBlocks::Dense { starts, values } => size_of_val(&**starts) + size_of_val(&**values),
         };
-        let couplings = match &self.couplings {
+        let couplings = match &*self.couplings {
             Couplings::Coo { entries, block_ptr } => {
                 entries.values().len() * (8 + size_of::<T>()) + size_of_val(&**block_ptr)
             }
@@ -537,11 +538,11 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
     }
 
     fn norm_max(&self) -> T::Real {
-        let diagonal = match &self.diagonal {
+        let diagonal = match &*self.diagonal {
             DiagonalBlocks::Tridiagonal(t) => [t.lower(), t.diag(), t.upper()],
             DiagonalBlocks::Band { values, .. } | DiagonalBlocks::Dense { values, .. } => [&values[..], &[], &[]],
         };
-        let couplings = match &self.couplings {
+        let couplings = match &*self.couplings {
             Couplings::Coo { entries, .. } => entries.values(),
             Couplings::Csr(a) => a.values(),
             Couplings::Diagonals(a) => a.values(),
@@ -551,21 +552,33 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
         T::Real::from_f64(max)
     }
 
-    fn runs(&self) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        match (&self.diagonal, &self.couplings) {
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        match (&*self.diagonal, &*self.couplings) {
             (
                 DiagonalBlocks::Dense { starts, values },
                 Couplings::Dense { starts: coupling_starts, values: couplings },
-            ) => Some(Box::new((0..self.n_blocks()).flat_map(move |j| {
-                let w = Window::new(&self.partition, j);
-                let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
-                let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size()).enumerate();
-                let beside = beside.map(move |(k, column)| (column, w.global_col(k)));
-                own.chain(beside).map(move |(values, c)| Run { row: w.start, along: Along::Column(c), values })
-            }))),
+            ) => {
+                let blocks = if rows.is_empty() {
+                    0..0
+                } else {
+                    self.partition.block_of(rows.start)..self.partition.block_of(rows.end - 1) + 1
+                };
+                Some(Box::new(blocks.flat_map(move |j| {
+                    let w = Window::new(&self.partition, j);
+                    let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
+                    let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size());
+                    let beside = beside.enumerate().map(move |(k, column)| (column, w.global_col(k)));
+                    let (first, last) = (w.start.max(rows.start), w.end.min(rows.end));
+                    own.chain(beside).map(move |(column, c)| Run {
+                        row: first,
+                        along: Along::Column(c),
+                        values: &column[first - w.start..last - w.start],
+                    })
+                })))
+            }
             (_, Couplings::Dense { .. }) | (DiagonalBlocks::Band { .. } | DiagonalBlocks::Dense { .. }, _) => None,
             (DiagonalBlocks::Tridiagonal(t), couplings) => Some(Box::new(
-                groups_of_rows(self.n()).flat_map(move |rows| t.runs_of(rows.clone()).chain(couplings.runs_of(rows))),
+                groups_of(rows).flat_map(move |rows| t.diagonals_of(rows.clone()).chain(couplings.runs_of(rows))),
             )),
         }
     }

@@ -1,6 +1,7 @@
 //! Consecutive blocks of a block-tridiagonal matrix as a matrix of their own.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use faer::MatMut;
 
@@ -39,14 +40,15 @@ impl<T: Scalar> BlockTridiagonal<T> {
         let couplings = try_zeros(pairs[blocks.len()], "couplings")?;
         let mut out = Self {
             partition,
-            diagonal: DiagonalBlocks::Dense { starts: squares, values: diagonal },
-            couplings: Couplings::Dense { starts: pairs, values: couplings },
+            diagonal: Arc::new(DiagonalBlocks::Dense { starts: squares, values: diagonal }),
+            couplings: Arc::new(Couplings::Dense { starts: pairs, values: couplings }),
         };
         out.copy_part(self, blocks.start)?;
         Ok(out)
     }
 
-    /// Takes over the values of the blocks of `a` from block `first` on, as many as this matrix has. Allocates nothing.
+    /// Takes over the values of the blocks of `a` from block `first` on, as many as this matrix has. Allocates nothing where no
+    /// clone shares the values.
     ///
     /// # Errors
     /// [`Error::InvalidStructure`] when the sizes differ, or this matrix does not store dense blocks as
@@ -58,7 +60,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
             true,
             DiagonalBlocks::Dense { starts: squares, values: diagonal },
             Couplings::Dense { starts: pairs, values: couplings },
-        ) = (fits, &mut self.diagonal, &mut self.couplings)
+        ) = (fits, Arc::make_mut(&mut self.diagonal), Arc::make_mut(&mut self.couplings))
         else {
             let why = "other blocks, or not dense ones".into();
             return Err(Error::InvalidStructure { what: "target of a part", why });

@@ -61,7 +61,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
             let y = rest.split_off_mut(..rows.len()).expect("the rows of all blocks");
             Some(Part { first: rows.start, b: b.map(|b| &b[rows]), y })
         });
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Csr(a) => sparse_parts(a, None, -T::one(), x, T::one(), parts),
             Couplings::Diagonals(a) => short_diagonal_parts(a, None, -T::one(), x, T::one(), parts),
             _ => {
@@ -83,7 +83,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     fn subtract(&self, j: usize, x: &[T], r: &mut [T], wanted: impl Fn(Window, usize) -> bool) {
         let w = Window::new(&self.partition, j);
         assert_eq!((x.len(), r.len()), (self.n(), w.size()), "lengths of x and r");
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, block_ptr } => {
                 let range = block_ptr[j] as usize..block_ptr[j + 1] as usize;
                 let (rows, cols) = (&entries.rows()[range.clone()], &entries.cols()[range.clone()]);
@@ -126,7 +126,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// y ← α·(op(D)·x)[first..] + β·y for whole blocks of y.
     fn diagonal_rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
-        match &self.diagonal {
+        match &*self.diagonal {
             // The padding at block boundaries is zero, so the global triple may be applied as it stands.
             DiagonalBlocks::Tridiagonal(t) => t.rows(op, first, alpha, x, beta, y),
             DiagonalBlocks::Band { kl, ku, values } => {
@@ -152,7 +152,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     fn add_couplings(&self, op: Op, first: usize, alpha: T, x: &[T], y: &mut [T]) {
         let last = first + y.len();
         let rows = if op == Op::Identity { first..last } else { self.row_neighbours(first, last) };
-        match &self.couplings {
+        match &*self.couplings {
             Couplings::Coo { entries, block_ptr } => {
                 let block = |i: usize| block_ptr[self.partition.offsets().partition_point(|&o| (o as usize) < i)];
                 entries.scatter(op, block(rows.start) as usize..block(rows.end) as usize, first, alpha, x, y);
@@ -210,7 +210,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
 impl<T: Scalar> RowProduct<T> for BlockTridiagonal<T> {
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
-        match (&self.diagonal, &self.couplings) {
+        match (&*self.diagonal, &*self.couplings) {
             (DiagonalBlocks::Tridiagonal(t), Couplings::Csr(a)) if op == Op::Identity => {
                 sparse_rows(a, Some(t), first, alpha, x, beta, y);
             }

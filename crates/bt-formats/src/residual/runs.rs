@@ -1,14 +1,19 @@
 //! The residual of a real matrix whose storage holds columns, or diagonals, in one piece: every run adds to consecutive rows at once.
 //!
-//! The sums of a row are those of `residual.rs`, in the order of the runs; the rows lie side by side in arrays, so that vectors take
-//! several of them. Storage: five doubles and a count a row. Cost: one pass over A of about twenty flops an entry.
+//! The sums of a row are those of `residual.rs`, in the order of the runs; those of so many rows lie side by side in arrays that stay in
+//! a cache, so that vectors take several of them. Storage: none beside r. Cost: one pass over A of about twenty flops an entry, a piece of
+//! rows after the other, or on all threads.
 
-use super::{Done, Row, Sum, Totals, least_denominator, product, range};
-use crate::operator::{Along, Matrix, Run};
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{RANGE, Totals, finite_range, least_denominator, product};
+use crate::operator::{Along, Matrix, Par, Run};
 use crate::scalar::{RealScalar, Scalar};
 
-/// Runs that one look at the processor is for.
-const RUNS: usize = 256;
+/// Rows whose sums are open at a time.
+const ROWS: usize = 512;
 
 /// r ← b − A·x, and the totals of its rows; nothing where A has no runs, a number is not finite, or a row may leave the range of
 /// doubles.
@@ -16,69 +21,88 @@ pub(crate) fn totals<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, x: &[T], b: &[T], 
     if !T::IS_REAL {
         return None;
     }
-    let mut runs = a.runs()?;
-    let (smallest_x, largest_x) = range(x);
-    if x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) || largest_x > super::largest_split() {
+    drop(a.runs_of(0..0)?);
+    let (smallest_x, largest_x) = finite_range(x)?;
+    finite_range(b)?;
+    if largest_x > super::largest_split() {
         return None;
     }
-    let mut open = Open::new(b);
-    let mut some = Vec::with_capacity(RUNS);
-    loop {
-        some.clear();
-        some.extend(runs.by_ref().take(RUNS));
-        if some.is_empty() {
-            break;
-        }
-        bt_simd::dispatch(Add { runs: &some, x, open: &mut open });
+    let mut pieces: Vec<Option<&mut [T]>> = match r {
+        Some(r) => r.chunks_mut(ROWS).map(Some).collect(),
+        None => (0..b.len().div_ceil(ROWS)).map(|_| None).collect(),
+    };
+    let piece = |(k, r): (usize, &mut Option<&mut [T]>)| {
+        let rows = k * ROWS..((k + 1) * ROWS).min(b.len());
+        let runs: Vec<Run<'_, T>> = a.runs_of(rows.clone())?.collect();
+        let mut found = None;
+        bt_simd::dispatch(Piece { runs: &runs, x, b, rows, r: r.as_deref_mut(), found: &mut found });
+        found
+    };
+    let found: Option<Vec<Found>> = match Par::auto(a.bytes()) {
+        Par::Seq => pieces.iter_mut().enumerate().map(piece).collect(),
+        Par::Rayon => pieces.par_iter_mut().enumerate().map(piece).collect(),
+    };
+    let mut all = Found::default();
+    for found in found? {
+        all.totals = all.totals.and(found.totals);
+        all.smallest = all.smallest.min(found.smallest);
+        all.least_denominator = all.least_denominator.min(found.least_denominator);
     }
-    let mut totals = Totals::default();
-    let smallest = open.smallest.into_iter().fold(f64::INFINITY, f64::min);
-    let low = least_denominator::<T>(smallest, smallest_x);
-    let mut r = r.map(|r| r.iter_mut());
-    for i in 0..b.len() {
-        let row = open.row(i);
-        if !row.is_in_range() || row.denominator < low {
-            return None;
-        }
-        if let Some(r) = r.as_mut().and_then(Iterator::next) {
-            *r = T::from_parts(row.re, row.im);
-        }
-        totals.add(&row);
-    }
-    Some(totals)
+    (all.least_denominator >= least_denominator::<T>(all.smallest, smallest_x)).then_some(all.totals)
 }
 
-/// The sums of all rows, side by side.
+/// What a piece of the rows has, all of them below the upper end of the range.
+struct Found {
+    totals: Totals,
+    /// The smallest nonzero modulus of A.
+    smallest: f64,
+    least_denominator: f64,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self { totals: Totals::default(), smallest: f64::INFINITY, least_denominator: f64::INFINITY }
+    }
+}
+
+/// The sums of some rows, side by side.
 struct Open {
-    high: Vec<f64>,
-    low: Vec<f64>,
-    taken: Vec<f64>,
-    sums: Vec<f64>,
-    denominators: Vec<f64>,
-    entries: Vec<u32>,
+    high: [f64; ROWS],
+    low: [f64; ROWS],
+    taken: [f64; ROWS],
+    sums: [f64; ROWS],
+    denominators: [f64; ROWS],
+    entries: [u32; ROWS],
     /// The smallest nonzero moduli of A so far, lane by lane.
     smallest: [f64; 8],
 }
 
 impl Open {
+    #[inline(always)]
     fn new<T: Scalar>(b: &[T]) -> Self {
-        let high: Vec<f64> = b.iter().map(|v| v.re().to_f64()).collect();
-        let (n, denominators) = (b.len(), high.iter().map(|v| v.abs()).collect());
-        let zeros = || vec![0.0; n];
-        let (low, taken, sums) = (zeros(), zeros(), zeros());
-        Self { high, low, taken, sums, denominators, entries: vec![0; n], smallest: [f64::INFINITY; 8] }
-    }
-
-    fn row(&self, i: usize) -> Done {
-        let re = Sum { high: self.high[i], low: self.low[i], taken: self.taken[i] };
-        let (denominator, sum, entries) = (self.denominators[i], self.sums[i], self.entries[i]);
-        Row { re, im: Sum::default(), denominator, sum, entries }.finish()
+        let zeros = [0.0; ROWS];
+        let mut open = Self {
+            high: zeros,
+            low: zeros,
+            taken: zeros,
+            sums: zeros,
+            // Rows that fill up the last eight have a denominator that is nowhere the least.
+            denominators: [1.0; ROWS],
+            entries: [0; ROWS],
+            smallest: [f64::INFINITY; 8],
+        };
+        for ((high, denominator), b) in open.high.iter_mut().zip(&mut open.denominators).zip(b) {
+            *high = b.re().to_f64();
+            *denominator = high.abs();
+        }
+        open
     }
 
     /// − v·x for consecutive rows: eight at a time, four, and one.
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, fused: bool, first: usize, values: &[T], x: impl Fn(usize) -> f64) {
         let rows = first..first + values.len();
+        let mut smallest = self.smallest;
         let mut rows = Rows {
             high: &mut self.high[rows.clone()],
             low: &mut self.low[rows.clone()],
@@ -91,17 +115,62 @@ impl Open {
         let (fours, ones) = rest.as_chunks::<4>();
         let mut at = 0;
         for values in eights {
-            rows.subtract(fused, at, values, &x, &mut self.smallest);
+            rows.subtract(fused, at, values, &x, &mut smallest);
             at += 8;
         }
         for values in fours {
-            rows.subtract(fused, at, values, &x, &mut self.smallest);
+            rows.subtract(fused, at, values, &x, &mut smallest);
             at += 4;
         }
         for value in ones {
-            rows.subtract(fused, at, &[*value], &x, &mut self.smallest);
+            rows.subtract(fused, at, &[*value], &x, &mut smallest);
             at += 1;
         }
+        self.smallest = smallest;
+    }
+
+    /// The residuals of `n` rows, and what they have together; nothing where one has left the range at its upper end.
+    #[inline(always)]
+    fn finish<T: Scalar>(&self, n: usize, mut r: Option<&mut [T]>) -> Option<Found> {
+        let limit = 2f64.powi(RANGE.1);
+        let zeros = [0.0; 8];
+        let (mut norm_r, mut squares, mut norm_a, mut componentwise) = (zeros, zeros, zeros, zeros);
+        let mut least = [1.0f64; 8];
+        let mut inside = [true; 8];
+        for at in (0..n).step_by(8) {
+            let [high, low, taken, sums, denominators] =
+                [&self.high, &self.low, &self.taken, &self.sums, &self.denominators].map(|sums| *lanes::<8>(sums, at));
+            let entries: &[u32; 8] = self.entries[at..].first_chunk().expect("a multiple of eight rows");
+            for l in 0..8 {
+                // As `Row::modulus` has it.
+                let modulus = (high[l] + low[l]).abs() + (f64::from(entries[l]) + 2.0) * f64::EPSILON * taken[l];
+                let larger = |a: f64, b: f64| if b > a { b } else { a };
+                inside[l] &= modulus < f64::INFINITY && sums[l] <= limit && denominators[l] <= limit;
+                norm_r[l] = larger(norm_r[l], modulus);
+                squares[l] += modulus * modulus;
+                norm_a[l] = larger(norm_a[l], sums[l]);
+                let quotient = modulus / denominators[l];
+                // An exact row counts nothing, whatever it divides by.
+                componentwise[l] = larger(componentwise[l], if modulus > 0.0 { quotient } else { 0.0 });
+                least[l] = if denominators[l] < least[l] { denominators[l] } else { least[l] };
+            }
+            if let Some(r) = &mut r {
+                for (r, (high, low)) in r[at..].iter_mut().zip(high.iter().zip(&low)) {
+                    *r = T::from_parts(high + low, 0.0);
+                }
+            }
+        }
+        let most = |lanes: [f64; 8]| lanes.into_iter().fold(0.0, f64::max);
+        inside.iter().all(|inside| *inside).then(|| Found {
+            totals: Totals {
+                norm_r: most(norm_r),
+                squares: squares.iter().sum(),
+                norm_a: most(norm_a),
+                componentwise: most(componentwise),
+            },
+            smallest: self.smallest.into_iter().fold(f64::INFINITY, f64::min),
+            least_denominator: least.into_iter().fold(f64::INFINITY, f64::min),
+        })
     }
 }
 
@@ -158,39 +227,46 @@ impl Rows<'_> {
     }
 }
 
-/// Some runs of A.
-struct Add<'a, T: Scalar> {
+/// Some rows of A, by all runs that they have.
+struct Piece<'a, T: Scalar> {
     runs: &'a [Run<'a, T>],
     x: &'a [T],
-    open: &'a mut Open,
+    b: &'a [T],
+    rows: Range<usize>,
+    r: Option<&'a mut [T]>,
+    found: &'a mut Option<Found>,
 }
 
-impl<T: Scalar> pulp::WithSimd for Add<'_, T> {
+impl<T: Scalar> pulp::WithSimd for Piece<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
         let fused = size_of::<S::f64s>() > size_of::<f64>();
-        let Self { runs, x, open } = self;
+        let Self { runs, x, b, rows, r, found } = self;
+        let mut open = Open::new(&b[rows.clone()]);
         for run in runs {
+            let first = run.row - rows.start;
             match run.along {
                 Along::Column(j) => {
                     let x = x[j].re().to_f64();
-                    open.subtract(fused, run.row, run.values, |_| x);
+                    open.subtract(fused, first, run.values, |_| x);
                 }
                 Along::Diagonal(j) => {
                     let x = &x[j..][..run.values.len()];
-                    open.subtract(fused, run.row, run.values, |l| x[l].re().to_f64());
+                    open.subtract(fused, first, run.values, |l| x[l].re().to_f64());
                 }
             }
         }
+        *found = open.finish(rows.len(), r);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::{
-        Band, BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, Matrix, Op, Partition, Tridiagonal,
+        Band, BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, Op, Partition, Tridiagonal,
         certify_with_residual,
     };
     use faer::Mat;
@@ -202,16 +278,17 @@ mod tests {
         Csr::from_dense(full.as_ref()).unwrap()
     }
 
-    fn same<A: Matrix<f64>>(a: &A, rows: &Csr<f64>, scale: f64) {
+    fn same<T: Scalar, A: Matrix<T>>(a: &A, rows: &Csr<T>, scale: f64) {
         let n = rows.row_ptr().len() - 1;
-        assert!(a.runs().is_some());
-        let x = Mat::from_fn(n, 1, |i, _| (1.0 + (i % 5) as f64 / 3.0) * scale);
-        let b = Mat::from_fn(n, 1, |i, _| ((i % 3) as f64 - 0.3) * scale);
+        assert!(a.runs_of(0..n).is_some());
+        let x = Mat::from_fn(n, 1, |i, _| T::from_parts((1.0 + (i % 5) as f64 / 3.0) * scale, 0.0));
+        let b = Mat::from_fn(n, 1, |i, _| T::from_parts(((i % 3) as f64 - 0.3) * scale, 0.0));
         let (mut r, mut by_rows) = (Mat::zeros(n, 1), Mat::zeros(n, 1));
         let c = certify_with_residual(a, Op::Identity, x.as_ref(), b.as_ref(), r.as_mut());
         let expected = certify_with_residual(rows, Op::Identity, x.as_ref(), b.as_ref(), by_rows.as_mut());
         for i in 0..n {
-            assert!((r[(i, 0)] - by_rows[(i, 0)]).abs() <= 1e-15 * by_rows[(i, 0)].abs(), "row {i}");
+            let [r, expected] = [&r, &by_rows].map(|r| r[(i, 0)].re().to_f64());
+            assert!((r - expected).abs() <= T::Real::EPSILON.to_f64() * expected.abs(), "row {i}: {r} {expected}");
         }
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
         assert!(near(c.backward_error, expected.backward_error), "{c:?} {expected:?}");
@@ -221,10 +298,13 @@ mod tests {
 
     #[test]
     fn runs_give_the_certificate_of_rows() {
-        for n in [1, 2, 9, 60, 700] {
+        for n in [1, 2, 9, 60, 512, 700, 1100] {
             let a = tridiagonal(n);
-            // 1e-200: products underflow, and the rows are summed again with exponents.
-            for scale in [1.0, 1e-200] {
+            let single = a.cast::<f32>();
+            same(&Tridiagonal::from_csr(&single).unwrap(), &single, 1.0);
+            same(&Band::from_csr(&single).unwrap(), &single, 2f64.powi(40));
+            // 1e-200: norms whose squares underflow, and the rows are summed again with exponents.
+            for scale in [1.0, 2f64.powi(40), 1e-200] {
                 same(&Tridiagonal::from_csr(&a).unwrap(), &a, scale);
                 same(&Band::from_csr(&a).unwrap(), &a, scale);
                 let sizes = (0..n).map(|i| 1 + i % 4).scan(0, |sum, k| {
@@ -257,11 +337,57 @@ mod tests {
                 let layout = HybridLayout { diagonal: Some(DiagonalKind::Tridiagonal), couplings: Some(couplings) };
                 let partition = Partition::uniform(n, size).unwrap();
                 let hybrid = BlockTridiagonal::from_csr(&a, partition, layout).unwrap();
-                for scale in [1.0, 1e-200] {
+                for scale in [1.0, 2f64.powi(40), 1e-200] {
                     same(&hybrid, &a, scale);
                 }
+                let single = a.cast::<f32>();
+                let hybrid = BlockTridiagonal::from_csr(&single, hybrid.partition().clone(), layout).unwrap();
+                same(&hybrid, &single, 1.0);
             }
         }
+    }
+
+    /// Bands and blocks wider than the rows whose sums are open together.
+    #[test]
+    fn columns_are_cut_where_a_piece_of_rows_ends() {
+        let (n, width) = (1300, 600);
+        let inside = |i: usize, j: usize| i.abs_diff(j) <= width && (i + 2 * j).is_multiple_of(7);
+        let full =
+            Mat::from_fn(n, n, |i, j| if inside(i, j) || i == j { ((i * 5 + j) % 9) as f64 - 3.25 } else { 0.0 });
+        let a = Csr::from_dense(full.as_ref()).unwrap();
+        same(&Band::from_csr(&a).unwrap(), &a, 1.0);
+        let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
+        let partition = Partition::from_sizes([610, 601, 89]).unwrap();
+        same(&BlockTridiagonal::from_csr(&a, partition, dense).unwrap(), &a, 1.0);
+    }
+
+    #[test]
+    fn a_row_at_an_end_of_the_range_leaves_them_all_to_exponents() {
+        // In the second piece of rows: one entry, and its x.
+        let with = |entry: f64, x: f64| {
+            let (mut lower, mut diag, upper) = (vec![0.0; 600], vec![1.0; 600], vec![0.0; 600]);
+            (lower[4], diag[550]) = (0.5, entry);
+            let a = Tridiagonal::new(lower, diag, upper).unwrap();
+            let mut xs = vec![1.0; 600];
+            xs[550] = x;
+            totals(&a, &xs, &[0.0; 600], None)
+        };
+        let inside = with(1.0, 1.0).unwrap();
+        assert_eq!((inside.norm_r, inside.norm_a, inside.componentwise), (1.5, 1.5, 1.0));
+        assert_eq!(inside.squares, 599.0 + 2.25);
+        assert!(with(2f64.powi(500), 2f64.powi(480)).is_some());
+        assert!(with(2f64.powi(500), 2f64.powi(495)).is_none());
+        assert!(with(2f64.powi(-450), 2f64.powi(-440)).is_some());
+        assert!(with(2f64.powi(-450), 2f64.powi(-460)).is_none());
+    }
+
+    #[test]
+    fn exact_rows_have_no_error_whatever_they_divide_by() {
+        let a = Tridiagonal::new(vec![0.0; 9], vec![3.0; 9], vec![0.0; 9]).unwrap();
+        let (mut x, mut b) = ([1.0; 9], [3.0; 9]);
+        (x[4], b[4]) = (0.0, 0.0);
+        let found = totals(&a, &x, &b, None).unwrap();
+        assert_eq!((found.norm_r, found.componentwise, found.norm_a), (0.0, 0.0, 3.0));
     }
 
     #[test]

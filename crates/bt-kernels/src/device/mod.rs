@@ -53,6 +53,7 @@ struct Chip {
     multiprocessors: u32,
     capability: (u32, u32),
     shared_memory: u32,
+    bandwidth: f64,
 }
 
 impl Drop for Queue {
@@ -112,6 +113,12 @@ impl Device {
             multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
             capability,
             shared_memory: attribute(DeviceAttribute::MaxSharedMemoryPerBlock)?,
+            // Two transfers a cycle; the clock is in kHz and the width in bits. A driver that does not tell is no reason not to open it.
+            bandwidth: [DeviceAttribute::MemoryClockRate, DeviceAttribute::GlobalMemoryBusWidth]
+                .map(|which| f64::from(attribute(which).unwrap_or(0)))
+                .into_iter()
+                .product::<f64>()
+                * 250.0,
         }))
     }
 
@@ -178,6 +185,12 @@ impl Device {
     /// Bytes of its memory.
     pub fn memory(&self) -> usize {
         self.0.chip.memory
+    }
+
+    /// Bytes a second of its memory, by its clock and width: what the data sheet says, which no kernel reaches; 0 where the driver does not
+    /// tell.
+    pub fn bandwidth(&self) -> f64 {
+        self.0.chip.bandwidth
     }
 
     /// Its multiprocessors.

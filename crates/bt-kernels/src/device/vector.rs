@@ -45,7 +45,10 @@ impl DeviceScalar for f64 {
 
 impl Device {
     /// Bytes of its memory that nothing has taken.
-    pub(crate) fn free_memory(&self) -> Result<usize> {
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub fn free_memory(&self) -> Result<usize> {
         self.make_current()?;
         mem_get_info().map(|memory| memory.0).map_err(DeviceError::while_("asking for its free memory"))
     }

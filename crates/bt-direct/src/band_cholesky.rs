@@ -97,7 +97,7 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(out)
     }
 
-    /// Factors the Hermitian matrix whose lower triangle is `a` (no super-diagonals), in its own storage.
+    /// Factors the Hermitian matrix whose lower triangle is `a` (no super-diagonals), in its own storage where no clone shares it.
     ///
     /// # Errors
     /// As [`BandCholesky::new`]; [`FactorError::Input`] when `a` has super-diagonals.

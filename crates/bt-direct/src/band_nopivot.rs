@@ -213,7 +213,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         Ok(out)
     }
 
-    /// Factors `a` in its own storage, without a copy.
+    /// Factors `a` in its own storage, without a copy where no clone shares it.
     ///
     /// # Errors
     /// As [`BandLuNoPivot::with_options`].

@@ -84,7 +84,7 @@ impl<T: Scalar> Thomas<T> {
     /// As [`Thomas::new`].
     ///
     /// # Cost
-    /// As [`Thomas::new`], without its memory.
+    /// As [`Thomas::new`], without its memory where no clone shares the values.
     pub fn from_tridiagonal(a: Tridiagonal<T>) -> Result<Self> {
         let norms = input_norms(&a)?;
         let (multipliers, pivots, ratios) = a.into_parts();

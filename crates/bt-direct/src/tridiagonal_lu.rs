@@ -78,7 +78,7 @@ impl<T: Scalar> TridiagonalLu<T> {
     /// As [`TridiagonalLu::new`].
     ///
     /// # Cost
-    /// As [`TridiagonalLu::new`], with n values and n flags of memory.
+    /// As [`TridiagonalLu::new`], with n values and n flags of memory where no clone shares the values.
     pub fn from_tridiagonal(a: Tridiagonal<T>) -> Result<Self> {
         let norms = input_norms(&a)?;
         let (lower, diag, upper) = a.into_parts();

@@ -160,7 +160,7 @@ impl<T: Scalar> BandLu<T> {
         Ok(lu)
     }
 
-    /// Factors `a` in its own storage, without a copy, from one end and on one thread.
+    /// Factors `a` in its own storage, without a copy where no clone shares it, from one end and on one thread.
     ///
     /// # Errors
     /// As [`BandLu::new`].

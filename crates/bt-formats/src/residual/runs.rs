@@ -138,8 +138,9 @@ impl Open {
         let mut least = [1.0f64; 8];
         let mut inside = [true; 8];
         for at in (0..n).step_by(8) {
-            let [high, low, taken, sums, denominators] =
-                [&self.high, &self.low, &self.taken, &self.sums, &self.denominators].map(|sums| *lanes::<8>(sums, at));
+            let (high, low) = (lanes::<8>(&self.high, at), lanes::<8>(&self.low, at));
+            let (taken, sums) = (lanes::<8>(&self.taken, at), lanes::<8>(&self.sums, at));
+            let denominators = lanes::<8>(&self.denominators, at);
             let entries: &[u32; 8] = self.entries[at..].first_chunk().expect("a multiple of eight rows");
             for l in 0..8 {
                 // As `Row::modulus` has it.
@@ -155,7 +156,7 @@ impl Open {
                 least[l] = if denominators[l] < least[l] { denominators[l] } else { least[l] };
             }
             if let Some(r) = &mut r {
-                for (r, (high, low)) in r[at..].iter_mut().zip(high.iter().zip(&low)) {
+                for (r, (high, low)) in r[at..].iter_mut().zip(high.iter().zip(low)) {
                     *r = T::from_parts(high + low, 0.0);
                 }
             }
@@ -190,6 +191,11 @@ fn lanes<const N: usize>(sums: &[f64], at: usize) -> &[f64; N] {
     sums[at..].first_chunk().expect("the rows of a run")
 }
 
+#[inline(always)]
+fn lanes_mut<const N: usize>(sums: &mut [f64], at: usize) -> &mut [f64; N] {
+    sums[at..].first_chunk_mut().expect("the rows of a run")
+}
+
 impl Rows<'_> {
     #[inline(always)]
     fn subtract<T: Scalar, const N: usize>(
@@ -203,8 +209,10 @@ impl Rows<'_> {
         let v: [f64; N] = std::array::from_fn(|l| values[l].re().to_f64());
         let x: [f64; N] = std::array::from_fn(|l| x(at + l));
         // Copies, which no store below can change: that keeps them in vectors.
-        let [mut high, mut low, mut taken, mut sums, mut denominators] =
-            [&self.high, &self.low, &self.taken, &self.sums, &self.denominators].map(|sums| *lanes::<N>(sums, at));
+        // (`map` over them is a call, and what it returns goes through memory.)
+        let (mut high, mut low) = (*lanes::<N>(self.high, at), *lanes::<N>(self.low, at));
+        let (mut taken, mut sums) = (*lanes::<N>(self.taken, at), *lanes::<N>(self.sums, at));
+        let mut denominators = *lanes::<N>(self.denominators, at);
         let mut least = *smallest;
         for l in 0..N {
             let modulus = v[l].abs();
@@ -218,10 +226,11 @@ impl Rows<'_> {
             low[l] += e + t;
             taken[l] += e.abs() + t.abs();
         }
-        let all = [&mut self.high, &mut self.low, &mut self.taken, &mut self.sums, &mut self.denominators];
-        for (into, sums) in all.into_iter().zip([high, low, taken, sums, denominators]) {
-            into[at..at + N].copy_from_slice(&sums);
-        }
+        *lanes_mut(self.high, at) = high;
+        *lanes_mut(self.low, at) = low;
+        *lanes_mut(self.taken, at) = taken;
+        *lanes_mut(self.sums, at) = sums;
+        *lanes_mut(self.denominators, at) = denominators;
         *smallest = least;
         self.entries[at..at + N].iter_mut().for_each(|count| *count += 1);
     }

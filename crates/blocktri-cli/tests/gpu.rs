@@ -340,6 +340,31 @@ fn auto_weighs_iterations_on_the_gpu_beside_the_processor() {
 }
 
 #[test]
+fn auto_on_the_gpu_knows_no_units() {
+    let sandbox = Sandbox::new();
+    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    let given = sandbox.read("A.mtx");
+    let (head, entries) = given.lines().partition::<Vec<_>, _>(|line| line.starts_with('%'));
+    let solved = |power: i32| {
+        let in_units = |entry: &&str| {
+            let (place, value) = entry.rsplit_once(' ').expect("row, column and value");
+            let value: f64 = value.parse().expect("a number");
+            format!("{place} {:e}", value * 2f64.powi(power))
+        };
+        let lines: Vec<String> = entries[1..].iter().map(in_units).collect();
+        sandbox.write("U.mtx", format!("{}\n{}\n{}\n", head.join("\n"), entries[0], lines.join("\n")));
+        let line = "solve U.mtx --device auto --json -o x.mtx";
+        let json = on_a_slow_processor(&sandbox, line, "BLOCKTRI_EMULATOR_SEED", "1").expect(0).json();
+        (["device", "method", "precond", "iterations"].map(|field| json[field].clone()), sandbox.read("x.mtx"))
+    };
+    let as_given = solved(0);
+    assert_eq!((&as_given.0[0], &as_given.0[1]), (&"gpu:0".into(), &"cg".into()));
+    for power in [40, -40] {
+        assert_eq!(solved(power), as_given, "in units of 2^{power}");
+    }
+}
+
+#[test]
 fn auto_goes_on_without_a_gpu_that_fails_it() {
     let sandbox = Sandbox::new();
     sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);

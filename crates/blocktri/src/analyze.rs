@@ -10,8 +10,9 @@ use crate::auto::planned;
 use crate::error::Error;
 use crate::factors::BlockSummary;
 use crate::gpu;
+use crate::method::Method;
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, GAIN, choice, plan};
+use crate::plan::{Candidate, Depth, choice, plan};
 use crate::probe::Known;
 use crate::solve::check_matrix;
 use crate::solver::{order_asked, prepared};
@@ -155,9 +156,11 @@ pub fn explain<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Explanat
     let kept = prepared(a, &mut notes)?;
     let (mut plan, _) = planned(&kept, order_asked(options), options, Depth::All, &mut notes)?;
     gpu::weigh(&kept, options.device, &mut plan, &Known::new());
-    // As `auto` takes them: an iteration has to gain.
-    let direct = plan.direct().map_or(f64::INFINITY, |(c, _)| c.seconds);
-    let place = plan.possible().find(|c| !c.method.is_iterative() || GAIN * c.seconds <= direct);
+    let limit = plan.limit().unwrap_or(f64::INFINITY);
+    let place = plan.possible().find(|c| match &c.method {
+        Method::Krylov(krylov) => plan.least_limit(&kept, c, krylov.method, 1.0) <= limit,
+        _ => true,
+    });
     notes.splice(0..0, plan.gpu.note(place.map_or(DeviceChoice::Cpu, |c| c.device), &Known::new()));
     Ok(Explanation { candidates: plan.candidates, notes })
 }

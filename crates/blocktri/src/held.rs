@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use bt_direct::Given;
 use bt_formats::{
-    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, RealScalar, Run, Scalar,
+    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, RealScalar, Run, Scalar, Sizes,
     Tridiagonal, zero,
 };
 
@@ -49,8 +49,7 @@ impl<T: Scalar> Format<T> {
         }
         let mut sizes = Sizes::default();
         format.for_each_run(|run| sizes.add(run.values));
-        // A sum may leave the range where no number does.
-        if !sizes.sum.iter().all(|sum| sum.is_finite())
+        if !sizes.are_finite()
             && let Some(error) = format.not_finite()
         {
             return Err(error);
@@ -195,47 +194,6 @@ impl<T: Scalar> Held<T> {
 
     pub fn n(&self) -> usize {
         self.as_matrix().nrows()
-    }
-}
-
-/// Moduli |re| + |im| of numbers, eight side by side.
-struct Sizes {
-    sum: [f64; 8],
-    /// Of those that are not zero.
-    least: [f64; 8],
-    most: [f64; 8],
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Self { sum: [0.0; 8], least: [f64::INFINITY; 8], most: [0.0; 8] }
-    }
-}
-
-impl Sizes {
-    fn add<T: Scalar>(&mut self, values: &[T]) {
-        let (eights, rest) = values.as_chunks::<8>();
-        for eight in eights {
-            self.add_eight(eight.map(|v| v.abs1().to_f64()));
-        }
-        let mut last = [0.0; 8];
-        last.iter_mut().zip(rest).for_each(|(size, v)| *size = v.abs1().to_f64());
-        self.add_eight(last);
-    }
-
-    fn add_eight(&mut self, sizes: [f64; 8]) {
-        for (l, size) in sizes.into_iter().enumerate() {
-            self.sum[l] += size;
-            self.most[l] = if size > self.most[l] { size } else { self.most[l] };
-            let least = if size > 0.0 { size } else { f64::INFINITY };
-            self.least[l] = if least < self.least[l] { least } else { self.least[l] };
-        }
-    }
-
-    /// The smallest that is not zero, and the largest.
-    fn extent(&self) -> (f64, f64) {
-        let least = self.least.iter().fold(f64::INFINITY, |least, &s| least.min(s));
-        (least, self.most.iter().fold(0.0, |most, &s| most.max(s)))
     }
 }
 

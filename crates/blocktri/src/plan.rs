@@ -98,6 +98,34 @@ impl Plan {
         self.possible().find_map(|c| Some((c, c.direct()?)))
     }
 
+    /// Seconds that an iteration may take: those of the fastest direct method, before anything is ordered at most those that an order is worth.
+    pub fn limit(&self) -> Option<f64> {
+        self.direct().map(|(c, _)| c.seconds).into_iter().chain(self.before_orders).reduce(f64::min)
+    }
+
+    /// Seconds of an iteration before its first step, and of each of them. On the processor all is counted with the steps.
+    pub fn pace<T: Scalar>(&self, a: &Csr<T>, iteration: &Candidate, method: KrylovMethod) -> (f64, f64) {
+        match &self.gpu {
+            Gpu::Open(card, _) if iteration.device.is_gpu() => {
+                let a_step = card.facts.step(a, method);
+                (iteration.seconds - LEAST_STEPS * a_step, a_step)
+            }
+            _ => {
+                let Work { kernel, steps, .. } = iteration.work;
+                (0.0, Machine::here().rate(kernel).step * steps / LEAST_STEPS)
+            }
+        }
+    }
+
+    /// What the [`limit`](Self::limit) must be for an iteration to be tried with so many right-hand sides: what is done before its first step
+    /// is paid once.
+    pub fn least_limit<T: Scalar>(&self, a: &Csr<T>, iteration: &Candidate, method: KrylovMethod, columns: f64) -> f64 {
+        // Before anything is ordered the plan has made sure of the gain.
+        let gain = if self.before_orders.is_some() { 1.0 } else { GAIN };
+        let (once, _) = self.pace(a, iteration, method);
+        once + gain * columns * (iteration.seconds - once)
+    }
+
     /// One more candidate, at its place.
     pub fn add(&mut self, candidate: Candidate) {
         self.candidates.push(candidate);

@@ -20,13 +20,12 @@ use bt_formats::{
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
-use crate::cost::{Machine, Work};
 use crate::error::Error;
 use crate::gpu::{self, Gpu};
 use crate::iterate::lockstep;
 use crate::method::{Accuracy, Krylov, Method};
 use crate::options::{DeviceChoice, SolveOptions};
-use crate::plan::{Candidate, GAIN, LEAST_STEPS, Plan, choice};
+use crate::plan::{Candidate, LEAST_STEPS, Plan, choice};
 use crate::precondition::preconditioner;
 use crate::solve::Solution;
 use crate::unit::Unit;
@@ -93,22 +92,10 @@ fn tried<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Probed<T>, Error> {
-    let direct = plan.direct().map(|(c, _)| c.seconds).into_iter().chain(plan.before_orders).reduce(f64::min);
+    let direct = plan.limit();
     let columns = b.ncols() as f64;
-    // Before anything is ordered the plan has made sure of the gain.
-    let gain = if plan.before_orders.is_some() { 1.0 } else { GAIN };
-    // The setup is paid once; of the processor it is counted with the steps.
-    let (setup, a_step) = match &plan.gpu {
-        Gpu::Open(card, _) if candidate.device.is_gpu() => {
-            let a_step = card.facts.step(a, given.method);
-            (candidate.seconds - LEAST_STEPS * a_step, a_step)
-        }
-        _ => {
-            let Work { kernel, steps, .. } = candidate.work;
-            (0.0, Machine::here().rate(kernel).step * steps / LEAST_STEPS)
-        }
-    };
-    let least = known.max(setup + gain * columns * (candidate.seconds - setup));
+    let (setup, a_step) = plan.pace(a, candidate, given.method);
+    let least = known.max(plan.least_limit(a, candidate, given.method, columns));
     if direct.is_some_and(|direct| least > direct) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
     }

@@ -36,6 +36,7 @@ mod residual;
 pub mod rounded;
 mod scalar;
 pub mod scaled;
+mod sizes;
 mod slice_index;
 mod stop;
 mod survey;
@@ -69,6 +70,7 @@ pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport
 pub use rounded::Rounded;
 pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};
 pub use scaled::Scaled;
+pub use sizes::Sizes;
 pub use stop::{Baseline, StopCriterion};
 pub use survey::{DiagonalEntries, Survey, Weight};
 pub use tridiagonal::Tridiagonal;

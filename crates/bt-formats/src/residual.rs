@@ -28,6 +28,7 @@ use crate::operator::{Matrix, Op, Par};
 use crate::rounded::{Power, exponent_of};
 use crate::scalar::{RealScalar, Scalar, ScalarKind, c64};
 use crate::scaled::Scaled;
+use crate::sizes::Sizes;
 
 /// Sums below this may have lost products to underflow, sums above the other one digits to overflow.
 const RANGE: (i32, i32) = (-900, 990);
@@ -265,20 +266,9 @@ fn largest_split() -> f64 {
 
 /// Smallest nonzero and largest |re| + |im|; nothing where a number is not finite, or all of them together are not.
 fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
-    let (mut sum, mut least, mut most) = ([0.0; LANES], [f64::INFINITY; LANES], [0.0; LANES]);
-    let mut add = |numbers: &[T], l: usize| {
-        let size = numbers[l].abs1().to_f64();
-        sum[l] += size;
-        least[l] = if size < least[l] && size > 0.0 { size } else { least[l] };
-        most[l] = if size > most[l] { size } else { most[l] };
-    };
-    let (groups, rest) = x.as_chunks::<LANES>();
-    for group in groups {
-        (0..LANES).for_each(|l| add(group, l));
-    }
-    (0..rest.len()).for_each(|l| add(rest, l));
-    let all = sum.iter().sum::<f64>().is_finite();
-    all.then(|| (least.into_iter().fold(f64::INFINITY, f64::min), most.into_iter().fold(0.0, f64::max)))
+    let mut sizes = Sizes::default();
+    sizes.add(x);
+    sizes.are_finite().then(|| sizes.extent())
 }
 
 /// Smallest nonzero and largest modulus.

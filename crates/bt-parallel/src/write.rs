@@ -178,3 +178,33 @@ fn line_of<T: Scalar>(v: T, complex: bool, text: &mut Vec<u8>) -> io::Result<()>
     text.push(b'\n');
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::thread_comm;
+
+    #[test]
+    fn what_was_there_stays_where_a_rank_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.mtx");
+        fs::write(&path, "before").unwrap();
+        for failing in 0..3 {
+            let results = thread_comm::run(3, |comm| {
+                Target::create(comm, &path)?.fill(comm, Ok(()), |file| {
+                    file.write_all(b"half of it")?;
+                    if comm.rank() == failing { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+                })
+            });
+            for result in results {
+                let Err(Error::OnRank { rank, message, .. }) = result else { panic!("{result:?}") };
+                assert!(rank == failing && message.contains("x.mtx: "), "rank {rank}: {message}");
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub(super) fn places(name: &Name, registry: &str) -> Vec<Place> {
             format!("methods::<T, {camel}<T>>();\ncompile!({camel}::<T>::new, {camel}::<T>::refactor);"),
         ),
         Place::new(
-            "crates/bt-direct/tests/contracts.rs",
+            "crates/bt-direct/tests/methods/contracts.rs",
             format!(
                 "its name in the imports, a constructor, `{snake}: Limited;` in catalogue_tests!, a line in check_refactor"
             ),
@@ -38,7 +38,7 @@ pub(super) fn places(name: &Name, registry: &str) -> Vec<Place> {
             ),
         ),
         Place::new(
-            "crates/bt-direct/tests/refactor.rs",
+            "crates/bt-direct/tests/methods/refactor.rs",
             "its name in the imports, a line in check_all",
             format!("band.check(\"{kebab}\", All, |a| Ok(boxed({camel}::new(&*Given::Csr(a).band(kl, ku)?)?)))?;"),
         ),

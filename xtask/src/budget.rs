@@ -53,8 +53,9 @@ impl Line {
 pub fn run(options: &Options) -> Result<()> {
     let target = root().join("target/budget");
     let of = |mut command: Command| {
-        // As a release is: without symbols.
+        // As a release is: without symbols. As cargo builds by default: incrementally where it does not optimize.
         command.env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+        command.env_remove("CARGO_INCREMENTAL");
         command
     };
     let emptied = || match fs::remove_dir_all(&target) {

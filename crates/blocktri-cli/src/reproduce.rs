@@ -163,12 +163,12 @@ fn setting(scale: Scale, gpu: Option<&str>) -> Value {
     })
 }
 
-/// Results over processes, of the same scale, version and processor, in place of what there is.
+/// Results over processes, of the same scale and version, in place of what there is.
 fn take_ranks(path: &Path, scale: Scale, all: &[Experiment], results: &mut Results) -> Result<()> {
     let taken = Results::from_ranks_file(path, scale).map_err(|why| {
-        Failure::usage(why.to_string()).detail("file", path.display().to_string()).help(
-            "blocktri-mpi reproduce parms -o FILE writes such files: run it with this version and scale, on a machine with this processor",
-        )
+        Failure::usage(why.to_string())
+            .detail("file", path.display().to_string())
+            .help("blocktri-mpi reproduce parms -o FILE writes such files: run it with this version and scale")
     })?;
     for (id, facts) in taken.iter().filter(|(id, _)| all.iter().any(|e| e.id() == *id)) {
         results.insert(id, facts.clone());

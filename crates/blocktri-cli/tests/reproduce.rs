@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bt_reproduce::processor;
 use common::{Run, Sandbox};
 use serde_json::Value;
 
@@ -26,11 +25,11 @@ fn results_over_processes_are_taken_in() {
         let steps = serde_json::json!({"distribute": 0.5, "factor": 0.25, "apply": 2.0, "outer": 0.25});
         let solve = serde_json::json!({"outcome": "converged", "iterations": 17, "seconds": 2.25});
         let facts = serde_json::json!({
-            "transport": "mpi", "ranks": 4, "cores": 2, "messages": 170, "bytes": 1700, "collectives": 34, "cut": 8,
+            "transport": "mpi", "processor": "Another", "ranks": 4, "cores": 2, "messages": 170, "bytes": 1700, "collectives": 34, "cut": 8,
             "communication": 0.125, "steps": steps, "solve": solve,
         });
-        let setting = serde_json::json!({"program": program, "scale": scale, "processor": processor()});
-        serde_json::json!({"schema": 1, "setting": setting, "experiments": {id: facts, "parms/unknown": {}}})
+        let setting = serde_json::json!({"program": program, "scale": scale});
+        serde_json::json!({"schema": 2, "setting": setting, "experiments": {id: facts, "parms/unknown": {}}})
             .to_string()
     };
     let program = format!("blocktri-mpi {}", env!("CARGO_PKG_VERSION"));
@@ -40,7 +39,10 @@ fn results_over_processes_are_taken_in() {
     assert_eq!((&json["ran"], &json["finished"]), (&0.into(), &1.into()));
     assert_eq!(results(&sandbox, "r")["experiments"][id]["transport"], "mpi");
     let page = sandbox.read("r/report.md");
-    assert!(page.contains("which are processes of MPI:"), "{page}");
+    assert!(
+        page.contains("which are processes of MPI:") && page.contains("Seconds are of Another (ranks: 4)."),
+        "{page}"
+    );
     assert!(page.contains("| box-32x32x64 | schur/arms-rbt | 4 | 17 | 10 | 100 | 2 | 8 |"), "{page}");
     for (program, scale, told) in [
         (program.as_str(), "full", "its scale is \"full\", not \"quick\""),

@@ -1,14 +1,14 @@
 //! `reproduce parms`: the experiments of pARMS that are for as many ranks as there are, kept in one file for `blocktri reproduce --ranks`.
 //!
 //! The file is written anew after each of them, so that an interrupted run goes on where it was, and runs on other numbers of ranks add to it.
-//! A file of another version, scale or processor, or of anything else, is left as it is.
+//! Machines may differ: each result names its processor. A file of another version or scale, or of anything else, is left as it is.
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use bt_parallel::{Comm, Fault, Result, agree};
-use bt_reproduce::{RankExperiment, RanksFileError, Results, Scale, rank_experiments};
+use bt_reproduce::{PROCESSOR, RankExperiment, RanksFileError, Results, Scale, processor, rank_experiments};
 use serde_json::json;
 
 use crate::args::ReproduceArgs;
@@ -21,6 +21,9 @@ use crate::signals;
 /// Those of the ranks, agreed on.
 pub fn run(comm: &impl Comm, args: &ReproduceArgs) -> Result<Reply> {
     let started = Instant::now();
+    // A rank is a core: seconds on several are compared with those on one.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+    agree(comm, pool.map_err(|e| Fault::input(format!("cannot start threads: {e}"))))?;
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let all = rank_experiments(scale);
     let wanted = agree(comm, wanted(&all, comm.size(), &args.only))?;
@@ -40,6 +43,7 @@ pub fn run(comm: &impl Comm, args: &ReproduceArgs) -> Result<Reply> {
         }
         let mut facts = experiment.run(comm, &signals::cancel())?;
         facts.insert("transport".into(), "mpi".into());
+        facts.insert(PROCESSOR.into(), processor().into());
         results.insert(&experiment.id(), facts);
         let written = if first { results.to_ranks_file(&args.output, scale) } else { Ok(()) };
         agree(comm, written.map_err(Fault::from))?;

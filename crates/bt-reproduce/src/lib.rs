@@ -21,7 +21,7 @@ pub use experiment::{Error, Experiment, Facts, Results};
 pub use gpu::Gpu;
 pub use parms::{RankExperiment, rank_experiments};
 pub use processor::processor;
-pub use ranks_file::RanksFileError;
+pub use ranks_file::{PROCESSOR, RanksFileError};
 
 /// What is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,6 +12,7 @@
 //! same messages and bytes, and where there are more ranks than cores they take turns, so that counts are those of any machine and seconds
 //! are not.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,7 @@ use crate::Scale;
 use crate::document::{Axis, Claim, Curve, Figure, Item, Origin, Scaling, Section, Stroke, Table, Verdict};
 use crate::experiment::{Error, Experiment, Facts, Results};
 use crate::measure::{converged, count, iterations, outcome, ratio, rhs, seconds};
+use crate::ranks_file::PROCESSOR;
 
 /// Global and local preconditioners, by the names that `blocktri-mpi` has for them.
 const PRECONDITIONERS: [&str; 6] =
@@ -325,8 +327,9 @@ pub fn section(scale: Scale, results: &Results) -> Section {
         Item::Text(format!(
             "FGMRES(30) over ranks, {}: the same code, the same bits, the same messages. The paper's figures 4 to 7 over processes are of 1 to 12 \
              on a machine with accelerators; compared are counts, not seconds, which are shown beside them. On one rank nothing is sent, and \
-             schur is its local solver.",
-            what_ranks_are(scale, results)
+             schur is its local solver.{}",
+            what_ranks_are(scale, results),
+            whose_seconds(scale, results)
         )),
         Item::Claims(vec![schur_grows_least(scale, results)]),
         Item::Table(counts),
@@ -348,10 +351,34 @@ fn what_ranks_are(scale: Scale, results: &Results) -> String {
     }
 }
 
+/// Which processors took the seconds of which ranks, where results name them.
+fn whose_seconds(scale: Scale, results: &Results) -> String {
+    let mut ranks_of: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    let all = rank_experiments(scale);
+    let ids: Vec<_> = all.iter().map(|e| (e.ranks, e.id())).collect();
+    for (p, id) in &ids {
+        if let Some(model) = results.text(id, &format!("/{PROCESSOR}")) {
+            ranks_of.entry(model).or_default().insert(*p);
+        }
+    }
+    let words = |(model, ranks): (&&str, &BTreeSet<usize>)| {
+        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+        format!("{model} (ranks: {})", ranks.join(", "))
+    };
+    match ranks_of.len() {
+        0 => String::new(),
+        1 => format!(" Seconds are of {}.", ranks_of.iter().map(words).collect::<String>()),
+        _ => format!(
+            " Seconds are of {}, and compared on one of them only.",
+            ranks_of.iter().map(words).collect::<Vec<_>>().join(" and ")
+        ),
+    }
+}
+
 fn weak(scale: Scale, results: &Results) -> Table {
     let mut table = Table::new(
         "Weak scaling over ranks: as many copies of edf for each, which do not interact, so that iterations do not grow; and boxes of as many \
-         unknowns, which are coupled. Efficiency is the time of all steps on one rank over that on p.",
+         unknowns, which are coupled. Efficiency is the time of all steps on one rank over that on p, of one processor.",
         ["system", "ranks / cores", "preconditioner", "iterations", "bytes an iteration", "all steps", "efficiency"],
     );
     for runs in weak_systems(scale) {
@@ -360,7 +387,9 @@ fn weak(scale: Scale, results: &Results) -> Table {
             if !results.contains(&id) {
                 continue;
             }
-            let alone = runs.first().and_then(|(p, system)| total(results, &rank_id(*system, *p, precond)));
+            let first = runs.first().map(|(p, system)| rank_id(*system, *p, precond));
+            let model = |id: &str| results.text(id, &format!("/{PROCESSOR}"));
+            let alone = first.filter(|first| model(first) == model(&id)).and_then(|first| total(results, &first));
             let time = total(results, &id);
             table.row([
                 system.name(),
@@ -435,9 +464,27 @@ mod tests {
         facts.insert("transport".into(), "mpi".into());
         results.insert(&id, facts);
         assert!(words(&results).contains("in 1 of 18 runs"), "{}", words(&results));
+        assert_eq!(whose_seconds(Scale::Quick, &results), "");
         let claim = schur_grows_least(Scale::Quick, &results);
         assert_eq!(claim.verdict, Verdict::Reproduced, "{}", claim.ours);
         assert_eq!(schur_grows_least(Scale::Quick, &Results::default()).verdict, Verdict::NotRun);
+    }
+
+    #[test]
+    fn seconds_of_one_processor_are_compared() {
+        let steps: Facts = STEPS.iter().map(|step| ((*step).to_owned(), json!(1.0))).collect();
+        let told = |models: [&str; 2]| {
+            let mut results = Results::default();
+            for (&(p, system), model) in weak_systems(Scale::Quick)[1].iter().zip(models) {
+                let facts = [("steps".to_owned(), steps.clone().into()), (PROCESSOR.to_owned(), json!(model))];
+                results.insert(&rank_id(system, p, PRECONDITIONERS[0]), Facts::from_iter(facts));
+            }
+            let efficiency = weak(Scale::Quick, &results).rows.last().and_then(|row| row.last().cloned());
+            (efficiency, whose_seconds(Scale::Quick, &results))
+        };
+        assert_eq!(told(["A", "A"]), (Some(ratio(Some(1.0))), " Seconds are of A (ranks: 1, 2).".into()));
+        let both = " Seconds are of A (ranks: 1) and B (ranks: 2), and compared on one of them only.";
+        assert_eq!(told(["A", "B"]), (Some(ratio(None)), both.into()));
     }
 
     #[test]

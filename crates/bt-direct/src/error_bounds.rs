@@ -6,18 +6,17 @@
 //!
 //! with z the largest number of stored entries in a row of op(A): (z + 1)·ε bounds what rounding did to r itself. M.
 //! Arioli, J. W. Demmel & I. S. Duff, SIAM J. Matrix Anal. Appl. 10 (1989) 165–190, doi:10.1137/0610013, §3; LAPACK's
-//! xGERFS computes the same. ‖ |B|·f ‖∞ = ‖B·diag(f)‖∞ = ‖diag(f)·Bᴴ‖₁ is estimated with solves only: N. J. Higham,
-//! ACM TOMS 14 (1988) 381–396, doi:10.1145/50063.214386.
+//! xGERFS computes the same. ‖ |B|·f ‖∞ = ‖B·diag(f)‖∞ = ‖diag(f)·Bᴴ‖₁ is estimated with solves only, see [`crate::condition`].
 //!
 //! Non-standard: x is taken as it is (xGERFS refines it first; here [`crate::refine()`] does); the estimate is divided
 //! between the solves by a power of two so that A of size 1e±300 neither over- nor underflows. The estimate is a lower
 //! bound of the norm, almost always within a factor 3; the norm is an upper bound of the error, as a rule a hundred times
-//! too large. Memory: six vectors. Cost: two products with A and four to twelve solves a column.
+//! too large. Memory: ten vectors. Cost: two products with A, and three to eleven solves of two right-hand sides, a column.
 
 use bt_formats::{Matrix, Op, Par, RealScalar, Scalar, one, zero};
-use faer::{MatMut, MatRef};
+use faer::MatRef;
 
-use crate::condition::norm_one_estimate;
+use crate::condition::{columns, norm_one_estimate};
 use crate::factorization::Factorization;
 
 /// How wrong one column of X may be.
@@ -38,7 +37,7 @@ pub struct ErrorBounds {
 /// When shapes disagree or columns are not contiguous.
 ///
 /// # Cost
-/// Two products and four to twelve solves a column; six vectors of memory.
+/// Two products, and three to eleven solves of two right-hand sides, a column; ten vectors of memory.
 ///
 /// ```
 /// use bt_direct::{Factorization, TridiagonalLu, error_bounds};
@@ -114,8 +113,9 @@ fn weighted_inverse_norm<T: Scalar, F: Factorization<T> + ?Sized>(factors: &F, o
     // s·x goes through the solve and f/s weighs the result: both are as far from the ends of the range as can be.
     let s = T::from_parts(scale, 0.0);
     let times_s = |x: &mut [T]| x.iter_mut().for_each(|v| *v *= s);
-    let weigh = |x: &mut [T]| x.iter_mut().zip(f).for_each(|(v, &f)| *v *= T::from_parts(f / scale, 0.0));
-    let solve = |op: Op, x: &mut [T]| factors.solve_op_in_place(op, MatMut::from_column_major_slice_mut(x, n, 1));
+    let weigh =
+        |x: &mut [T]| x.iter_mut().zip(f.iter().cycle()).for_each(|(v, &f)| *v *= T::from_parts(f / scale, 0.0));
+    let solve = |op: Op, x: &mut [T]| factors.solve_op_in_place(op, columns(x, n));
     let conjugate = |x: &mut [T]| x.iter_mut().for_each(|v| *v = Scalar::conj(*v));
     // x ← (op(A)⁻¹)ᴴ·x
     let adjoint = |x: &mut [T]| match op {

@@ -142,10 +142,11 @@ pub trait Factorization<T: Scalar>: Send + Sync {
     /// log|det A| and the sign.
     fn log_det(&self) -> LogDet<T>;
 
-    /// Estimate of the reciprocal condition number 1 / (‖A‖₁‖A⁻¹‖₁) by Hager's method as Higham refined it.
+    /// Estimate of the reciprocal condition number 1 / (‖A‖₁‖A⁻¹‖₁) by the block estimator of Higham and Tisseur (see
+    /// [`condition`](crate::condition)).
     ///
     /// # Cost
-    /// Four or five pairs of solves, and O(n) memory.
+    /// Mostly five solves, with A and Aᴴ in turn, of two right-hand sides each, and memory for five vectors.
     fn rcond(&self) -> f64 {
         condition::rcond(self)
     }

@@ -207,16 +207,20 @@ fn with(kappa: f64, mut solve: Value) -> Value {
 
 /// κ₁(A·M⁻¹) for M⁻¹ stored and symmetric; `unapply` is x ← M·x.
 fn condition(a: &Csr<f64>, inverse: &SparseLu<f64>, m: &Csr<f64>, unapply: &dyn Fn(&mut [f64])) -> Result<f64, Error> {
-    let norm_inverse = norm_one_estimate::<f64>(a.nrows(), |op, x| match op {
-        // x ← M·A⁻¹·x
-        Op::Identity => {
-            inverse.solve_vec_in_place(x);
-            unapply(x);
-        }
-        // x ← A⁻¹·M·x
-        Op::Transpose | Op::Adjoint => {
-            unapply(x);
-            inverse.solve_vec_in_place(x);
+    let norm_inverse = norm_one_estimate::<f64>(a.nrows(), |op, columns| {
+        for x in columns.chunks_exact_mut(a.nrows()) {
+            match op {
+                // x ← M·A⁻¹·x
+                Op::Identity => {
+                    inverse.solve_vec_in_place(x);
+                    unapply(x);
+                }
+                // x ← A⁻¹·M·x
+                Op::Transpose | Op::Adjoint => {
+                    unapply(x);
+                    inverse.solve_vec_in_place(x);
+                }
+            }
         }
     });
     Ok(product(a, m)?.norm_one() * norm_inverse)

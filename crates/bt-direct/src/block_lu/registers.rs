@@ -24,32 +24,38 @@ const CHECKED: usize = 32;
 /// Steps that memory is asked for ahead.
 const AHEAD: usize = 4;
 
-/// Eliminates a block of two to eight rows. None for other sizes, without AVX-512, and when something is out of the ordinary.
+/// Eliminates a block of two to eight rows, as a chain of its own. None for other sizes, without AVX2, and when something is out of the ordinary.
 pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
-    if let Some(simd) = bt_simd::avx512() {
-        eliminate_one(simd, job)
-    } else if let Some(simd) = bt_simd::avx2() {
-        eliminate_one(simd, job)
-    } else {
-        None
-    }
-}
-
-fn eliminate_one<E: Eight>(simd: E, job: &mut Job<'_, f64>) -> Option<Record> {
     let k = job.front.k;
-    if job.front.next != k || job.previous.is_some_and(|p| p.last != k) {
+    let Job { front, from, previous, incoming, outgoing, .. } = job;
+    if !(2..=LANES).contains(&k) || front.next != k || previous.is_some_and(|p| p.last != k) {
         return None;
     }
-    match k {
-        2 => simd.vectorize(One::<E, 2> { simd, job }),
-        3 => simd.vectorize(One::<E, 3> { simd, job }),
-        4 => simd.vectorize(One::<E, 4> { simd, job }),
-        5 => simd.vectorize(One::<E, 5> { simd, job }),
-        6 => simd.vectorize(One::<E, 6> { simd, job }),
-        7 => simd.vectorize(One::<E, 7> { simd, job }),
-        8 => simd.vectorize(One::<E, 8> { simd, job }),
-        _ => None,
+    let mut couplings = [0.0; 2 * LANES * LANES];
+    let (beside, below) = couplings[..2 * k * k].split_at_mut(k * k);
+    beside.copy_from_slice(&from.beside[..k * k]);
+    below.copy_from_slice(&from.below[..k * k]);
+    let mut sums = [0.0; LANES];
+    sums[..k].copy_from_slice(&incoming[..k]);
+    let mut records = [Record::EMPTY];
+    let chain = Chain {
+        k,
+        down: true,
+        blocks: 1,
+        own: from.own,
+        couplings: &couplings[..2 * k * k],
+        panels: front.panel,
+        g: front.g,
+        pivots: front.pivots,
+        records: &mut records,
+        previous: *previous,
+        incoming: &mut sums,
+    };
+    if eliminate_chains(&mut [chain], &mut |_| true) == 0 {
+        return None;
     }
+    outgoing[..k].copy_from_slice(&sums[..k]);
+    Some(records[0])
 }
 
 /// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
@@ -391,29 +397,6 @@ static NOTHING: [f64; 2 * LANES * LANES] = [0.0; 2 * LANES * LANES];
 fn stored<const K: usize>(done: Option<Done<'_, f64>>) -> (&[f64], &[f64]) {
     let (panel, g) = done.map_or((&NOTHING[..], &NOTHING[..]), |done| (done.panel, done.g));
     (&panel[..2 * K * K], &g[..K * K])
-}
-
-struct One<'k, 'j, E, const K: usize> {
-    simd: E,
-    job: &'k mut Job<'j, f64>,
-}
-
-impl<E: Eight, const K: usize> pulp::NullaryFnOnce for One<'_, '_, E, K> {
-    type Output = Option<Record>;
-
-    #[inline(always)]
-    fn call(self) -> Self::Output {
-        let Self { simd, job: Job { front, from, previous, incoming, outgoing, .. } } = self;
-        let (own, below, beside) = (&from.own[..K * K], &from.below[..K * K], &from.beside[..K * K]);
-        let (panel, g) = stored::<K>(*previous);
-        let mut columns = Columns::<E, K>::load(simd, [own; 2], [below; 2], [beside; 2]);
-        let last = Columns::stored(simd, [panel; 2], [g; 2]);
-        let done = columns.eliminate(simd, &last, g, column::<E, K>(simd, [&incoming[..K]; 2], 0))?;
-        columns.store(simd, 0, front.panel, front.g);
-        outgoing[..K].copy_from_slice(&part::<E, K>(done.outgoing, 0));
-        front.pivots[..K].copy_from_slice(&done.pivots[0]);
-        Some(done.records[0])
-    }
 }
 
 /// Blocks of up to four rows; the only chain there is goes through both halves of the registers.

@@ -18,13 +18,13 @@ fn check<T: Scalar>(n: usize, seed: u64) {
     let mut products = 0;
     let estimate = norm_one_estimate::<T>(n, |op, x| {
         products += 1;
-        let column = Mat::from_fn(n, 1, |i, _| x[i]);
+        let columns = Mat::from_fn(n, x.len() / n, |i, j| x[j * n + i]);
         let y = match op {
-            Op::Identity => &b * &column,
+            Op::Identity => &b * &columns,
             Op::Transpose => unreachable!("only A and its adjoint are asked for"),
-            Op::Adjoint => b.adjoint() * &column,
+            Op::Adjoint => b.adjoint() * &columns,
         };
-        x.iter_mut().enumerate().for_each(|(i, v)| *v = y[(i, 0)]);
+        x.iter_mut().enumerate().for_each(|(i, v)| *v = y[(i % n, i / n)]);
     });
     assert!(estimate <= exact * (1.0 + 1e-5) && estimate >= 0.1 * exact, "{estimate} {exact}");
     assert!(products <= 12, "{products}");

@@ -1,0 +1,16 @@
+//! All tests of the facade in one program: each program compiles anew what it calls of generic code.
+
+use bt_testkit::alloc::CountingAllocator;
+
+mod auto;
+mod choice;
+mod cloud;
+mod common;
+mod components;
+mod formats;
+mod solver;
+mod units;
+mod verdicts;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

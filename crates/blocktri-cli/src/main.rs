@@ -101,7 +101,7 @@ fn work(cli: Cli) -> Result<Reply> {
     let (sender, events) = mpsc::channel();
     let told = sender.clone();
     signals::listen(move || drop(told.send(Event::Signal))).map_err(|e| match e.kind() {
-        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory => without_thread(&e),
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => without_thread(&e),
         _ => Failure::usage(format!("cannot handle signals: {e}")),
     })?;
     let token = cancel.clone();

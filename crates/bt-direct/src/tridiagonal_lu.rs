@@ -7,6 +7,7 @@
 //! Storage: 4n values and n flags, 3n of them the matrix's own on request. Cost: at most 5n flops and n divisions to factor, 7n flops and n divisions a
 //! right-hand side.
 
+use std::array::from_fn;
 use std::cell::Cell;
 
 use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
@@ -135,7 +136,13 @@ impl<T: Scalar> TridiagonalLu<T> {
         Ok(())
     }
 
-    fn solve_column(&self, op: Op, x: &mut [T]) {
+    /// A division waits for the one of the row before: columns go side by side.
+    fn solve_columns<const N: usize>(&self, op: Op, x: MatMut<'_, T>) {
+        let mut columns = x.col_iter_mut();
+        let x: [&mut [T]; N] = from_fn(|_| {
+            let column = columns.next().and_then(|column| column.try_as_col_major_mut());
+            &mut column.expect("columns of X must be contiguous").as_slice_mut()[..self.diag.len()]
+        });
         match op {
             Op::Identity => self.solve_plain(x),
             Op::Adjoint if !T::IS_REAL => self.solve_transposed(x, Scalar::conj),
@@ -143,48 +150,62 @@ impl<T: Scalar> TridiagonalLu<T> {
         }
     }
 
-    fn solve_plain(&self, x: &mut [T]) {
-        let n = x.len();
-        let Some(&first) = x.first() else { return };
+    fn solve_plain<const N: usize>(&self, x: [&mut [T]; N]) {
+        let n = self.diag.len();
+        if n == 0 {
+            return;
+        }
         // x ← L⁻¹·P·x, the exchanges as they were made.
         let (l, exchanged) = (&self.multipliers[..n], &self.exchanged[..n]);
-        let mut current = first;
+        let mut current: [T; N] = from_fn(|c| x[c][0]);
         for i in 0..n - 1 {
-            let below = x[i + 1];
-            let (top, rest) = if exchanged[i] { (below, current) } else { (current, below) };
-            x[i] = top;
-            current = rest - l[i] * top;
+            for c in 0..N {
+                let below = x[c][i + 1];
+                let (top, rest) = if exchanged[i] { (below, current[c]) } else { (current[c], below) };
+                x[c][i] = top;
+                current[c] = rest - l[i] * top;
+            }
         }
-        x[n - 1] = current;
+        for c in 0..N {
+            x[c][n - 1] = current[c];
+        }
         // xᵢ ← (xᵢ − uᵢ·xᵢ₊₁ − sᵢ·xᵢ₊₂)/dᵢ; the terms beyond the end have zero factors.
         let (d, u, s) = (&self.diag[..n], &self.upper[..n], &self.second[..n]);
-        let (mut x1, mut x2) = (zero::<T>(), zero::<T>());
+        let (mut x1, mut x2) = ([zero::<T>(); N], [zero::<T>(); N]);
         for i in (0..n).rev() {
-            let sum = x[i] - s[i] * x2 - u[i] * x1;
-            (x2, x1) = (x1, Pivot::new(d[i]).divide(sum));
-            x[i] = x1;
+            let pivot = Pivot::new(d[i]);
+            for c in 0..N {
+                let sum = x[c][i] - s[i] * x2[c] - u[i] * x1[c];
+                (x2[c], x1[c]) = (x1[c], pivot.divide(sum));
+                x[c][i] = x1[c];
+            }
         }
     }
 
-    fn solve_transposed(&self, x: &mut [T], map: impl Fn(T) -> T) {
-        let n = x.len();
+    fn solve_transposed<const N: usize>(&self, x: [&mut [T]; N], map: impl Fn(T) -> T) {
+        let n = self.diag.len();
         // Uᵀy = x
         for i in 0..n {
-            let mut sum = x[i];
-            if i > 0 {
-                sum -= map(self.upper[i - 1]) * x[i - 1];
+            let pivot = Pivot::new(map(self.diag[i]));
+            for c in 0..N {
+                let mut sum = x[c][i];
+                if i > 0 {
+                    sum -= map(self.upper[i - 1]) * x[c][i - 1];
+                }
+                if i > 1 {
+                    sum -= map(self.second[i - 2]) * x[c][i - 2];
+                }
+                x[c][i] = pivot.divide(sum);
             }
-            if i > 1 {
-                sum -= map(self.second[i - 2]) * x[i - 2];
-            }
-            x[i] = Pivot::new(map(self.diag[i])).divide(sum);
         }
         // x ← Pᵀ·L⁻ᵀ·y, last step first.
         for i in (0..n.saturating_sub(1)).rev() {
-            let below = x[i + 1];
-            x[i] -= map(self.multipliers[i]) * below;
-            if self.exchanged[i] {
-                x.swap(i, i + 1);
+            for c in 0..N {
+                let below = x[c][i + 1];
+                x[c][i] -= map(self.multipliers[i]) * below;
+                if self.exchanged[i] {
+                    x[c].swap(i, i + 1);
+                }
             }
         }
     }
@@ -198,9 +219,18 @@ impl<T: Scalar> Factorization<T> for TridiagonalLu<T> {
         "tridiagonal-lu"
     }
     #[inline(never)]
-    fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
+    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
-        for_each_column(x, |x| self.solve_column(op, x));
+        while x.ncols() > 0 {
+            let width = if x.ncols() >= 4 { 4 } else { x.ncols().min(2) };
+            let (columns, rest) = x.split_at_col_mut(width);
+            match width {
+                4 => self.solve_columns::<4>(op, columns),
+                2 => self.solve_columns::<2>(op, columns),
+                _ => self.solve_columns::<1>(op, columns),
+            }
+            x = rest;
+        }
     }
     #[inline(never)]
     fn refactor(&mut self, a: Given<'_, T>, _: &mut dyn Monitor) -> Result<()> {

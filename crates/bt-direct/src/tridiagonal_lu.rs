@@ -11,7 +11,7 @@ use std::array::from_fn;
 use std::cell::Cell;
 
 use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
-use faer::MatMut;
+use faer::{ColMut, MatMut};
 
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -139,8 +139,8 @@ impl<T: Scalar> TridiagonalLu<T> {
     /// A division waits for the one of the row before: columns go side by side.
     fn solve_columns<const N: usize>(&self, op: Op, x: MatMut<'_, T>) {
         let mut columns = x.col_iter_mut();
-        let x: [&mut [T]; N] = from_fn(|_| {
-            let column = columns.next().and_then(|column| column.try_as_col_major_mut());
+        let x: &mut [&mut [T]; N] = &mut from_fn(|_| {
+            let column = columns.next().and_then(ColMut::try_as_col_major_mut);
             &mut column.expect("columns of X must be contiguous").as_slice_mut()[..self.diag.len()]
         });
         match op {
@@ -150,7 +150,7 @@ impl<T: Scalar> TridiagonalLu<T> {
         }
     }
 
-    fn solve_plain<const N: usize>(&self, x: [&mut [T]; N]) {
+    fn solve_plain<const N: usize>(&self, x: &mut [&mut [T]; N]) {
         let n = self.diag.len();
         if n == 0 {
             return;
@@ -182,7 +182,7 @@ impl<T: Scalar> TridiagonalLu<T> {
         }
     }
 
-    fn solve_transposed<const N: usize>(&self, x: [&mut [T]; N], map: impl Fn(T) -> T) {
+    fn solve_transposed<const N: usize>(&self, x: &mut [&mut [T]; N], map: impl Fn(T) -> T) {
         let n = self.diag.len();
         // Uᵀy = x
         for i in 0..n {

@@ -2,7 +2,7 @@
 //!
 //! N. J. Higham, F. Tisseur, SIAM J. Matrix Anal. Appl. 21 (2000) 1185–1201, doi:10.1137/S0895479899356080, Algorithm 2.4 with t = 2: Hager's
 //! power iteration on the convex function x ↦ ‖Bx‖₁ over the unit ball, from two vectors at once, which go through
-//! the factors together. The estimate of ‖B‖₁ is a lower bound, almost always within a factor 3, mostly exact.
+//! the factors together. The estimate of ‖B‖₁ is a lower bound, almost always within a factor 3.
 //!
 //! Non-standard: the second vector begins as the alternating one with which Higham's estimator for one vector ends (ACM TOMS 14 (1988)
 //! 381–396, doi:10.1145/50063.214386), with irregular moduli; vectors that replace parallel ones are the same in every call; and [`rcond`]

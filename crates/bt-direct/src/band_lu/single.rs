@@ -1,9 +1,10 @@
-//! Substitution with one right-hand side on AVX-512, narrow factors of doubles: below ≤ 32, above ≤ 64.
+//! Substitution with one right-hand side, or with two side by side, on AVX-512, narrow factors of doubles: below ≤ 32, above ≤ 64.
 //!
 //! The rows that a step reaches move along in registers, those nearest to the step in the last lanes, so that nothing waits for
 //! memory that was just written: x changes in its own rows only as they leave. Operations and their order are those of the plain
 //! loops in `substitution.rs`, but for the order of a transposed step's sums, and for divisions: a pivot's reciprocal is found while
-//! the steps before are at work, and the chain from step to step has a product instead.
+//! the steps before are at work, and the chain from step to step has a product instead. Such a chain keeps the processor waiting; that of a
+//! second right-hand side takes place meanwhile.
 
 use std::arch::x86_64::__m512d;
 use std::ops::Range;
@@ -16,14 +17,14 @@ use super::kernels::LANES;
 use super::substitution::{AHEAD, Factor, Step, Triangles};
 
 /// Does one step as far as whole registers go, and returns the columns that are left.
-pub(super) fn columns_left(lu: Triangles<'_, f64>, step: Step, x: &mut [f64]) -> Range<usize> {
+pub(super) fn columns_left<const G: usize>(lu: Triangles<'_, f64>, step: Step, x: [&mut [f64]; G]) -> Range<usize> {
     let all = 0..lu.cols;
     let reach = if matches!(step, Step::Lower | Step::LowerTransposed(_)) { lu.below } else { lu.above };
     let Some(simd) = bt_simd::avx512().filter(|_| reach > 0) else { return all };
     macro_rules! widths {
         ($kernel:ident: $($registers:literal)*) => {
             match reach.div_ceil(LANES) {
-                $(..=$registers => simd.vectorize($kernel::<$registers> { simd, lu, x }),)*
+                $(..=$registers => simd.vectorize($kernel::<$registers, G> { simd, lu, x }),)*
                 _ => all,
             }
         };
@@ -98,13 +99,13 @@ fn store(x: &mut [f64], at: usize, v: __m512d) {
 }
 
 /// x ← L⁻¹·P·x, the diagonal of L one or stored. Lanes are the rows from the step's on.
-struct Lower<'a, 'x, const V: usize> {
+struct Lower<'a, 'x, const V: usize, const G: usize> {
     simd: V4,
     lu: Triangles<'a, f64>,
-    x: &'x mut [f64],
+    x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for Lower<'_, '_, V> {
+impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Lower<'_, '_, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
@@ -115,34 +116,42 @@ impl<const V: usize> pulp::NullaryFnOnce for Lower<'_, '_, V> {
             return 0..lu.cols;
         }
         let below = first(lu.below);
-        let mut w = [f._mm512_setzero_pd(); V];
-        for v in 0..V {
-            w[v] = eight(x, v * LANES).unwrap_or(w[v]);
+        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        for g in 0..G {
+            for v in 0..V {
+                w[g][v] = eight(x[g], v * LANES).unwrap_or(w[g][v]);
+            }
         }
         let mut j = 0;
         while j < lu.cols && j + reach < lu.rows {
             lu.fetch(j + AHEAD, Factor::Lower);
             let (diagonal, at) = (j * lu.ld + lu.diagonal, lu.lower.at(j));
             let Some(l) = lu.lower.values.get(at..at + reach) else { break };
-            // The exchanged row, which may be the one that comes behind the lanes.
-            let (to, comes) = (lu.exchanged(j) - j, f._mm512_set1_pd(x[j + reach]));
-            let mut value = row(simd, &w, to, comes);
-            let displaced = f._mm512_permutexvar_pd(f._mm512_setzero_si512(), w[0]);
-            if lu.diagonal_of == Factor::Lower {
-                value = f._mm512_set1_pd(over(first_lane(value), lu.values[diagonal]));
-            }
+            let to = lu.exchanged(j) - j;
             let taken = lane_before(to);
-            for v in 0..V {
-                let next = if v + 1 < V { w[v + 1] } else { comes };
-                let next = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
-                let l = f._mm512_maskz_mov_pd(below[v], eight(l, v * LANES).expect("reach of them"));
-                w[v] = f._mm512_fnmadd_pd(l, value, f._mm512_mask_blend_pd(taken[v], next, displaced));
+            for g in 0..G {
+                let (w, x) = (&mut w[g], &mut *x[g]);
+                // The exchanged row, which may be the one that comes behind the lanes.
+                let comes = f._mm512_set1_pd(x[j + reach]);
+                let mut value = row(simd, w, to, comes);
+                let displaced = f._mm512_permutexvar_pd(f._mm512_setzero_si512(), w[0]);
+                if lu.diagonal_of == Factor::Lower {
+                    value = f._mm512_set1_pd(over(first_lane(value), lu.values[diagonal]));
+                }
+                for v in 0..V {
+                    let next = if v + 1 < V { w[v + 1] } else { comes };
+                    let next = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
+                    let l = f._mm512_maskz_mov_pd(below[v], eight(l, v * LANES).expect("reach of them"));
+                    w[v] = f._mm512_fnmadd_pd(l, value, f._mm512_mask_blend_pd(taken[v], next, displaced));
+                }
+                x[j] = first_lane(value);
             }
-            x[j] = first_lane(value);
             j += 1;
         }
-        for v in 0..V {
-            store(x, j + v * LANES, w[v]);
+        for g in 0..G {
+            for v in 0..V {
+                store(x[g], j + v * LANES, w[g][v]);
+            }
         }
         j..lu.cols
     }
@@ -168,72 +177,81 @@ fn row<const V: usize>(simd: V4, w: &[__m512d; V], lane: usize, behind: __m512d)
 }
 
 /// x ← Pᵀ·L⁻ᵀ·x. Lanes are the rows behind the step's.
-struct LowerTransposed<'a, 'x, const V: usize> {
+struct LowerTransposed<'a, 'x, const V: usize, const G: usize> {
     simd: V4,
     lu: Triangles<'a, f64>,
-    x: &'x mut [f64],
+    x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V> {
+impl<const V: usize, const G: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
         let Self { simd, lu, x } = self;
         let f = simd.avx512f;
         let reach = V * LANES;
-        let x = &mut x[..lu.rows];
+        let x = x.map(|x| &mut x[..lu.rows]);
         // Zeros stand behind the last row.
-        let mut w = [f._mm512_setzero_pd(); V];
-        for v in 0..V {
-            w[v] = some(x, (lu.cols + v * LANES).cast_signed());
+        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        for g in 0..G {
+            for v in 0..V {
+                w[g][v] = some(x[g], (lu.cols + v * LANES).cast_signed());
+            }
         }
         for j in (0..lu.cols).rev() {
             lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let diagonal = j * lu.ld + lu.diagonal;
             let below = first(lu.below.min(lu.rows - 1 - j));
-            let mut sum = f._mm512_setzero_pd();
+            let mut sums = [f._mm512_setzero_pd(); G];
             for v in 0..V {
                 let (l, at) = (lu.lower.values, lu.lower.at(j) + v * LANES);
                 let l = eight(l, at).unwrap_or_else(|| some(l, at.cast_signed()));
-                sum = f._mm512_fmadd_pd(f._mm512_maskz_mov_pd(below[v], l), w[v], sum);
+                let l = f._mm512_maskz_mov_pd(below[v], l);
+                for g in 0..G {
+                    sums[g] = f._mm512_fmadd_pd(l, w[g][v], sums[g]);
+                }
             }
-            let mut value = x[j] - simd.reduce_sum_f64s(cast(sum));
-            if lu.diagonal_of == Factor::Lower {
-                value = over(value, lu.values[diagonal]);
-            }
-            // Lane i is row j + i + 1.
-            let (to, value) = (lu.exchanged(j) - j, f._mm512_set1_pd(value));
-            let (taken, mut before) = (lane_before(to), value);
-            if to > 0 {
-                before = row(simd, &w, to - 1, value);
-            }
-            for v in 0..V {
-                let exchanged = f._mm512_mask_blend_pd(taken[v], w[v], value);
-                w[v] = cast(f._mm512_alignr_epi64::<7>(cast(exchanged), cast(before)));
-                before = exchanged;
-            }
-            // The last row leaves.
-            if let Some(x) = x.get_mut(j + reach) {
-                let [.., leaves]: [f64; LANES] = cast(before);
-                *x = leaves;
+            let to = lu.exchanged(j) - j;
+            let taken = lane_before(to);
+            for g in 0..G {
+                let (w, x) = (&mut w[g], &mut *x[g]);
+                let mut value = x[j] - simd.reduce_sum_f64s(cast(sums[g]));
+                if lu.diagonal_of == Factor::Lower {
+                    value = over(value, lu.values[diagonal]);
+                }
+                // Lane i is row j + i + 1.
+                let value = f._mm512_set1_pd(value);
+                let mut before = if to > 0 { row(simd, w, to - 1, value) } else { value };
+                for v in 0..V {
+                    let exchanged = f._mm512_mask_blend_pd(taken[v], w[v], value);
+                    w[v] = cast(f._mm512_alignr_epi64::<7>(cast(exchanged), cast(before)));
+                    before = exchanged;
+                }
+                // The last row leaves.
+                if let Some(x) = x.get_mut(j + reach) {
+                    let [.., leaves]: [f64; LANES] = cast(before);
+                    *x = leaves;
+                }
             }
         }
-        for (x, w) in x.chunks_mut(LANES).zip(w) {
-            let w: [f64; LANES] = cast(w);
-            x.copy_from_slice(&w[..x.len()]);
+        for g in 0..G {
+            for (x, w) in x[g].chunks_mut(LANES).zip(w[g]) {
+                let w: [f64; LANES] = cast(w);
+                x.copy_from_slice(&w[..x.len()]);
+            }
         }
         0..0
     }
 }
 
 /// x ← U⁻¹·x, the diagonal of U stored. Lanes are the rows up to the step's, the later ones in the last register.
-struct Upper<'a, 'x, const V: usize> {
+struct Upper<'a, 'x, const V: usize, const G: usize> {
     simd: V4,
     lu: Triangles<'a, f64>,
-    x: &'x mut [f64],
+    x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for Upper<'_, '_, V> {
+impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Upper<'_, '_, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
@@ -244,44 +262,51 @@ impl<const V: usize> pulp::NullaryFnOnce for Upper<'_, '_, V> {
             return 0..lu.cols;
         }
         let above = all_but(reach - lu.above);
-        let mut w = [f._mm512_setzero_pd(); V];
+        let mut w = [[f._mm512_setzero_pd(); V]; G];
         let mut j = lu.cols - 1;
-        for v in 0..V {
-            w[v] = eight(x, j + 1 - reach + v * LANES).unwrap_or(w[v]);
+        for g in 0..G {
+            for v in 0..V {
+                w[g][v] = eight(x[g], j + 1 - reach + v * LANES).unwrap_or(w[g][v]);
+            }
         }
         while j >= reach {
             lu.fetch(j.saturating_sub(AHEAD), Factor::Upper);
             let diagonal = j * lu.ld + lu.diagonal;
-            let y = f._mm512_permutexvar_pd(f._mm512_set1_epi64(7), w[V - 1]);
-            let value = match reciprocal(lu.values[diagonal]) {
-                Some(r) => f._mm512_mul_pd(y, f._mm512_set1_pd(r)),
-                None => f._mm512_div_pd(y, f._mm512_set1_pd(lu.values[diagonal])),
-            };
-            x[j] = first_lane(value);
-            let mut before = f._mm512_set1_pd(x[j - reach]);
-            for v in 0..V {
-                let u = eight(lu.values, diagonal - reach + v * LANES).expect("columns before this one");
-                let next = cast(f._mm512_alignr_epi64::<7>(cast(w[v]), cast(before)));
-                before = w[v];
-                w[v] = f._mm512_fnmadd_pd(f._mm512_maskz_mov_pd(above[v], u), value, next);
+            for g in 0..G {
+                let (w, x) = (&mut w[g], &mut *x[g]);
+                let y = f._mm512_permutexvar_pd(f._mm512_set1_epi64(7), w[V - 1]);
+                let value = match reciprocal(lu.values[diagonal]) {
+                    Some(r) => f._mm512_mul_pd(y, f._mm512_set1_pd(r)),
+                    None => f._mm512_div_pd(y, f._mm512_set1_pd(lu.values[diagonal])),
+                };
+                x[j] = first_lane(value);
+                let mut before = f._mm512_set1_pd(x[j - reach]);
+                for v in 0..V {
+                    let u = eight(lu.values, diagonal - reach + v * LANES).expect("columns before this one");
+                    let next = cast(f._mm512_alignr_epi64::<7>(cast(w[v]), cast(before)));
+                    before = w[v];
+                    w[v] = f._mm512_fnmadd_pd(f._mm512_maskz_mov_pd(above[v], u), value, next);
+                }
             }
             j -= 1;
         }
-        for v in 0..V {
-            store(x, j + 1 - reach + v * LANES, w[v]);
+        for g in 0..G {
+            for v in 0..V {
+                store(x[g], j + 1 - reach + v * LANES, w[g][v]);
+            }
         }
         0..j + 1
     }
 }
 
 /// x ← U⁻ᵀ·x, the diagonal of U stored. Lanes are the rows before the step's but the last, whose product comes last.
-struct UpperTransposed<'a, 'x, const V: usize> {
+struct UpperTransposed<'a, 'x, const V: usize, const G: usize> {
     simd: V4,
     lu: Triangles<'a, f64>,
-    x: &'x mut [f64],
+    x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, V> {
+impl<const V: usize, const G: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
@@ -292,28 +317,33 @@ impl<const V: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, V> {
             return 0..lu.cols;
         }
         // Zeros stand before the first row.
-        let mut w = [f._mm512_setzero_pd(); V];
-        let mut last = 0.0;
+        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        let mut last = [0.0; G];
         for j in 0..lu.cols {
             let diagonal = j * lu.ld + lu.diagonal;
             lu.fetch(j + AHEAD, Factor::Upper);
             let there = all_but(reach + 1 - lu.above.min(j));
-            let mut sum = f._mm512_setzero_pd();
+            let mut sums = [f._mm512_setzero_pd(); G];
             for v in 0..V {
                 let at = (diagonal + v * LANES).cast_signed() - (reach + 1).cast_signed();
                 let u = usize::try_from(at).ok().and_then(|at| eight(lu.values, at));
-                let u = u.unwrap_or_else(|| some(lu.values, at));
-                sum = f._mm512_fmadd_pd(f._mm512_maskz_mov_pd(there[v], u), w[v], sum);
+                let u = f._mm512_maskz_mov_pd(there[v], u.unwrap_or_else(|| some(lu.values, at)));
+                for g in 0..G {
+                    sums[g] = f._mm512_fmadd_pd(u, w[g][v], sums[g]);
+                }
             }
-            let rest = x[j] - simd.reduce_sum_f64s(cast(sum));
             let u = if j > 0 { lu.values[diagonal - 1] } else { 0.0 };
-            let comes = f._mm512_set1_pd(last);
-            for v in 0..V {
-                let next = if v + 1 < V { w[v + 1] } else { comes };
-                w[v] = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
+            for g in 0..G {
+                let (w, last) = (&mut w[g], &mut last[g]);
+                let rest = x[g][j] - simd.reduce_sum_f64s(cast(sums[g]));
+                let comes = f._mm512_set1_pd(*last);
+                for v in 0..V {
+                    let next = if v + 1 < V { w[v + 1] } else { comes };
+                    w[v] = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
+                }
+                *last = over(u.mul_add(-*last, rest), lu.values[diagonal]);
+                x[g][j] = *last;
             }
-            last = over(u.mul_add(-last, rest), lu.values[diagonal]);
-            x[j] = last;
         }
         0..0
     }

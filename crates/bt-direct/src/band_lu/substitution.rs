@@ -161,24 +161,34 @@ impl<'a, T: Scalar> Triangles<'a, T> {
             lines::dispatch::<T, _>(Group { lu: self, step, x: columns::<T, GROUP>(group), columns: all.clone() });
             left = after;
         }
-        while left.ncols() > 0 {
-            let (column, after) = left.split_at_col_mut(1);
-            let [x] = columns::<T, 1>(column);
-            let columns = self.columns_left(step, x);
-            lines::dispatch::<T, _>(Group { lu: self, step, x: [x], columns });
-            left = after;
-        }
+        left = self.apply_in_groups::<2>(step, left);
+        self.apply_in_groups::<1>(step, left);
         if backward {
             reverse(rest);
         }
     }
 
-    /// One right-hand side, as far as there are registers for it: the columns left.
-    fn columns_left(self, step: Step, x: &mut [T]) -> Range<usize> {
+    /// G right-hand sides at once, as many times as there are: those left.
+    fn apply_in_groups<const G: usize>(self, step: Step, x: MatMut<'_, T>) -> MatMut<'_, T> {
+        let mut left = x;
+        while left.ncols() >= G {
+            let (group, after) = left.split_at_col_mut(G);
+            let mut x = columns::<T, G>(group);
+            let columns = self.columns_left(step, &mut x);
+            lines::dispatch::<T, _>(Group { lu: self, step, x, columns });
+            left = after;
+        }
+        left
+    }
+
+    /// G right-hand sides, as far as there are registers for them: the columns left.
+    fn columns_left<const G: usize>(self, step: Step, x: &mut [&mut [T]; G]) -> Range<usize> {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(Reals::F64(values)), Some(Reals::F64(l)), Some(RealsMut::F64(x))) =
-            (T::reals(self.values), T::reals(self.lower.values), T::reals_mut(x))
-        {
+        if let (Some(Reals::F64(values)), Some(Reals::F64(l))) = (T::reals(self.values), T::reals(self.lower.values)) {
+            let x = x.each_mut().map(|x| match T::reals_mut(x) {
+                Some(RealsMut::F64(x)) => x,
+                _ => unreachable!("numbers like those of the factors"),
+            });
             let Self { cols, rows, ncols, below, above, ld, diagonal, pivots, tops, diagonal_of, .. } = self;
             let lower = Multipliers { values: l, ld: self.lower.ld, first: self.lower.first };
             let lu =

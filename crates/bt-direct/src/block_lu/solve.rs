@@ -2,13 +2,13 @@
 //!
 //! The chains on both sides of the middle work on their own rows; only what they leave to the middle block, and what
 //! they take from it, passes between them, in a fixed order. Right-hand sides are taken 32 and eight at a time
-//! ([`super::many`]); those left over, and all where blocks are too tall for that, one column at a time, here and in
-//! [`super::substitution`].
+//! ([`super::many`]); those left over, and all where blocks are too tall for that, two columns at a time, here and in
+//! [`super::substitution`]: a block is read once for both, and while one waits for a pivot the other goes on.
 
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, RealScalar, RealsMut, Scalar, one, zero};
+use bt_formats::{Op, Par, RealScalar, Reals, RealsMut, Scalar, one, zero};
 use faer::MatMut;
 
 use super::panel::TILE;
@@ -55,22 +55,41 @@ impl<T: Scalar> BlockLu<T> {
                 rest = after;
             }
         }
-        while rest.ncols() > 0 {
-            let (column, after) = rest.split_at_col_mut(1);
-            let [x] = columns::<T, 1>(column);
-            if !(op == Op::Identity && self.solve_by_tiles(x)) {
-                self.solve_column(op, x);
-            }
+        while rest.ncols() >= 2 {
+            let (pair, after) = rest.split_at_col_mut(2);
+            self.solve_columns(op, columns::<T, 2>(pair));
             rest = after;
+        }
+        if rest.ncols() == 1 {
+            self.solve_columns(op, columns::<T, 1>(rest));
         }
     }
 
-    /// One real column, blocks of equal size: the types are found out here. Returns whether x has been solved for.
-    fn solve_by_tiles(&self, x: &mut [T]) -> bool {
+    fn solve_columns<const G: usize>(&self, op: Op, mut x: [&mut [T]; G]) {
+        if !(op == Op::Identity && self.solve_by_tiles(&mut x)) {
+            self.solve_by_blocks(op, x);
+        }
+    }
+
+    /// Real columns, blocks of equal size: the types are found out here. Returns whether x has been solved for.
+    fn solve_by_tiles<const G: usize>(&self, x: &mut [&mut [T]; G]) -> bool {
         let this: &dyn Any = self;
-        match T::reals_mut(x) {
-            Some(RealsMut::F64(x)) => this.downcast_ref().is_some_and(|lu| solve_real::<f64>(lu, x)),
-            Some(RealsMut::F32(x)) => this.downcast_ref().is_some_and(|lu| solve_real::<f32>(lu, x)),
+        let other = "numbers like those of the first column";
+        match T::reals(x[0]) {
+            Some(Reals::F64(_)) => this.downcast_ref().is_some_and(|lu| {
+                let reals = x.each_mut().map(|x| match T::reals_mut(x) {
+                    Some(RealsMut::F64(x)) => x,
+                    _ => unreachable!("{other}"),
+                });
+                solve_real::<f64, G>(lu, reals)
+            }),
+            Some(Reals::F32(_)) => this.downcast_ref().is_some_and(|lu| {
+                let reals = x.each_mut().map(|x| match T::reals_mut(x) {
+                    Some(RealsMut::F32(x)) => x,
+                    _ => unreachable!("{other}"),
+                });
+                solve_real::<f32, G>(lu, reals)
+            }),
             None => false,
         }
     }
@@ -79,22 +98,34 @@ impl<T: Scalar> BlockLu<T> {
         Par::auto(size_of_val(&*self.panels))
     }
 
-    fn solve_column(&self, op: Op, x: &mut [T]) {
-        let [before, own, _] = self.order.split_rows();
-        let (top, rest) = x.split_at_mut(before);
-        let (mid, bottom) = rest.split_at_mut(own);
+    fn solve_by_blocks<const G: usize>(&self, op: Op, x: [&mut [T]; G]) {
+        let [mut top, mid, mut bottom] = self.sides(x);
         let par = self.par();
         let side = |down, direction| Pass { lu: self, op, down, direction };
-        let join = |[first, second]: [Run<'_, T>; 2]| join(par, || first.dispatch(), || second.dispatch());
+        let join = |[first, second]: [Run<'_, '_, T>; 2]| join(par, || first.dispatch(), || second.dispatch());
         join([
-            Run { pass: side(true, Direction::Inwards), x: top, mid: &[] },
-            Run { pass: side(false, Direction::Inwards), x: bottom, mid: &[] },
+            Run { pass: side(true, Direction::Inwards), x: &mut top, mid: &[] },
+            Run { pass: side(false, Direction::Inwards), x: &mut bottom, mid: &[] },
         ]);
-        lines::dispatch::<T, _>(Middle { lu: self, op, top, mid, bottom });
+        for g in 0..G {
+            lines::dispatch::<T, _>(Middle { lu: self, op, top: top[g], mid: mid[g], bottom: bottom[g] });
+        }
         join([
-            Run { pass: side(true, Direction::Outwards), x: top, mid },
-            Run { pass: side(false, Direction::Outwards), x: bottom, mid },
+            Run { pass: side(true, Direction::Outwards), x: &mut top, mid: &mid },
+            Run { pass: side(false, Direction::Outwards), x: &mut bottom, mid: &mid },
         ]);
+    }
+
+    /// The rows of columns before the middle block, its own, and those behind it.
+    fn sides<'x, const G: usize>(&self, x: [&'x mut [T]; G]) -> [[&'x mut [T]; G]; 3] {
+        let [before, own, _] = self.order.split_rows();
+        let mut sides = [(); 3].map(|()| [(); G].map(|()| &mut [][..]));
+        for (g, x) in x.into_iter().enumerate() {
+            let (top, rest) = x.split_at_mut(before);
+            let (mid, bottom) = rest.split_at_mut(own);
+            (sides[0][g], sides[1][g], sides[2][g]) = (top, mid, bottom);
+        }
+        sides
     }
 
     /// The number of the first block before or after the middle.
@@ -109,20 +140,20 @@ impl<T: Scalar> BlockLu<T> {
     }
 }
 
-/// x ← A⁻¹·x by [`substitution`] on both sides of the middle.
-fn solve_real<L: Lanes>(lu: &BlockLu<L>, x: &mut [L]) -> bool {
+/// x ← A⁻¹·x for G columns by [`substitution`] on both sides of the middle.
+fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, x: [&mut [L]; G]) -> bool {
     let (k, largest) = lu.order.sizes;
     if k != largest || lu.reciprocals == Reciprocals::Extreme {
         return false;
     }
-    let [before, own, _] = lu.order.split_rows();
-    let (top, rest) = x.split_at_mut(before);
-    let (mid, bottom) = rest.split_at_mut(own);
-    if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, top, bottom, &[])) {
+    let [mut top, mid, mut bottom] = lu.sides(x);
+    if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, &mut top, &mut bottom, &mid)) {
         return false;
     }
-    lines::dispatch::<L, _>(Middle { lu, op: Op::Identity, top, mid, bottom });
-    substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, top, bottom, mid))
+    for g in 0..G {
+        lines::dispatch::<L, _>(Middle { lu, op: Op::Identity, top: top[g], mid: mid[g], bottom: bottom[g] });
+    }
+    substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
 }
 
 /// The two substitutions.
@@ -154,14 +185,14 @@ impl<T: Scalar> Pass<'_, T> {
     }
 }
 
-/// A pass over the rows `x` of its side; outwards, `mid` is the solution in the middle.
-struct Run<'a, T: Scalar> {
+/// A pass over the rows of its side of each column; outwards, `mid` is the solution in the middle.
+struct Run<'a, 'x, T: Scalar> {
     pass: Pass<'a, T>,
-    x: &'a mut [T],
-    mid: &'a [T],
+    x: &'a mut [&'x mut [T]],
+    mid: &'a [&'x mut [T]],
 }
 
-impl<T: Scalar> Run<'_, T> {
+impl<T: Scalar> Run<'_, '_, T> {
     #[inline(never)]
     fn dispatch(self) {
         if self.pass.op == Op::Identity {
@@ -173,9 +204,9 @@ impl<T: Scalar> Run<'_, T> {
 }
 
 /// A pass with A itself, or with its transpose or adjoint, as work for a SIMD instruction set.
-struct As<'a, T: Scalar, const ITSELF: bool>(Run<'a, T>);
+struct As<'a, 'x, T: Scalar, const ITSELF: bool>(Run<'a, 'x, T>);
 
-impl<T: Scalar, const ITSELF: bool> pulp::WithSimd for As<'_, T, ITSELF> {
+impl<T: Scalar, const ITSELF: bool> pulp::WithSimd for As<'_, '_, T, ITSELF> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
@@ -183,7 +214,7 @@ impl<T: Scalar, const ITSELF: bool> pulp::WithSimd for As<'_, T, ITSELF> {
     }
 }
 
-impl<T: Scalar, const ITSELF: bool> As<'_, T, ITSELF> {
+impl<T: Scalar, const ITSELF: bool> As<'_, '_, T, ITSELF> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
         let Run { pass, x, mid } = self.0;
@@ -193,18 +224,21 @@ impl<T: Scalar, const ITSELF: bool> As<'_, T, ITSELF> {
             let (j, rows) = pass.block(step);
             let b = lu.block(j);
             let next = b.neighbour(&rows, down);
-            match direction {
-                Direction::Inwards => {
-                    b.inwards::<FUSED, ITSELF>(op, &mut x[rows.clone()]);
-                    if step + 1 < m {
-                        let (x, after) = pair(x, rows, next);
-                        b.hand_over::<FUSED, ITSELF>(op, x, after);
+            for (g, x) in x.iter_mut().enumerate() {
+                let (rows, next) = (rows.clone(), next.clone());
+                match direction {
+                    Direction::Inwards => {
+                        b.inwards::<FUSED, ITSELF>(op, &mut x[rows.clone()]);
+                        if step + 1 < m {
+                            let (x, after) = pair(x, rows, next);
+                            b.hand_over::<FUSED, ITSELF>(op, x, after);
+                        }
                     }
-                }
-                Direction::Outwards => {
-                    let (after, x) = if step == 0 { (mid, &mut x[rows]) } else { pair(x, next, rows) };
-                    b.take::<FUSED, ITSELF>(op, x, after);
-                    b.outwards::<FUSED, ITSELF>(op, x);
+                    Direction::Outwards => {
+                        let (after, x) = if step == 0 { (&*mid[g], &mut x[rows]) } else { pair(x, next, rows) };
+                        b.take::<FUSED, ITSELF>(op, x, after);
+                        b.outwards::<FUSED, ITSELF>(op, x);
+                    }
                 }
             }
         }

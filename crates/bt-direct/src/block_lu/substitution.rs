@@ -1,7 +1,8 @@
-//! Substitution in one real right-hand side, blocks of equal size, by the tiles of [`super::tiles`].
+//! Substitution in one real right-hand side or two, blocks of equal size, by the tiles of [`super::tiles`].
 //!
 //! Every factor is read once and in its order. What a block waits for is one number after the other of its own
-//! triangles; where one thread has both chains it takes a block of either in turn, so that two of them wait together.
+//! triangles; a thread takes a block of each of its chains in turn, of both sides where it has them and of each right-hand side, so that
+//! they wait together.
 //! In a tile of w columns, with r the reciprocals of the pivots:
 //!
 //! ```text
@@ -32,20 +33,16 @@ pub(super) struct Chain<'a, L: Lanes> {
     pub(super) middle: &'a [L],
 }
 
-/// Runs both chains. Returns whether there are vectors for blocks of this size; otherwise nothing has been done.
-pub(super) fn run<L: Lanes>(par: Par, mut chains: [Chain<'_, L>; 2]) -> bool {
-    let k = chains[0].k;
+/// Runs the chains of both sides. Returns whether there are vectors for blocks of this size; otherwise nothing has been done.
+pub(super) fn run<L: Lanes, const G: usize>(par: Par, mut chains: [[Chain<'_, L>; G]; 2]) -> bool {
+    let k = chains[0][0].k;
     if par == Par::Rayon {
-        let [first, second] = chains;
+        let [first, second] = &mut chains;
         let (mut left, mut right) = (true, true);
-        join(
-            par,
-            || left = dispatch_for::<L, _>(k, Steps(&mut [first])),
-            || right = dispatch_for::<L, _>(k, Steps(&mut [second])),
-        );
+        join(par, || left = dispatch_for::<L, _>(k, Steps(first)), || right = dispatch_for::<L, _>(k, Steps(second)));
         left && right
     } else {
-        dispatch_for::<L, _>(k, Steps(&mut chains))
+        dispatch_for::<L, _>(k, Steps(chains.as_flattened_mut()))
     }
 }
 
@@ -87,16 +84,22 @@ fn all_steps<L: Lanes, S: Simd>(s: S, chains: &mut [Chain<'_, L>], k: usize) {
 }
 
 impl<'a, L: Lanes> Chain<'a, L> {
-    /// The rows before the middle and those after it.
-    pub(super) fn both(
+    /// The rows of each column before the middle and those after it.
+    pub(super) fn both<'x, const G: usize>(
         lu: &'a BlockLu<L>,
         k: usize,
         direction: Direction,
-        top: &'a mut [L],
-        bottom: &'a mut [L],
-        middle: &'a [L],
-    ) -> [Self; 2] {
-        [(true, top), (false, bottom)].map(|(down, x)| Chain { lu, k, down, direction, x, middle })
+        top: &'a mut [&'x mut [L]; G],
+        bottom: &'a mut [&'x mut [L]; G],
+        middle: &'a [&mut [L]; G],
+    ) -> [[Self; G]; 2] {
+        [(true, top), (false, bottom)].map(|(down, x)| {
+            let mut columns = x.iter_mut().zip(middle);
+            [(); G].map(|()| {
+                let (x, middle) = columns.next().expect("G columns");
+                Chain { lu, k, down, direction, x, middle }
+            })
+        })
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ mod block_lu;
 mod block_lu_across;
 mod block_rbt;
 mod bordered;
+mod columns;
 mod common;
 mod condition;
 mod contracts;

@@ -12,7 +12,7 @@ use crate::factors::{Factored, check_precision, factor, transform};
 use crate::gpu;
 use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, Plan, choice, plan};
+use crate::plan::{Candidate, Depth, Found, Plan, choice, plan};
 use crate::probe::{self, Known, Probed};
 use crate::reordered::Transform;
 use crate::solve::{Solution, again_in_working_precision};
@@ -188,7 +188,7 @@ pub(crate) fn automatic<T: Scalar>(
     a: &Csr<T>,
     precision: Precision,
     options: &SolveOptions,
-    plan: Plan,
+    plan: &Plan,
     mut fixed: Option<Ordered<T>>,
     notes: &mut Vec<Note>,
     monitor: &mut dyn Monitor,
@@ -198,15 +198,18 @@ pub(crate) fn automatic<T: Scalar>(
     };
     notes.push(choice(chosen, &plan.candidates));
     let mut reorder = chosen.reorder;
-    let mut order = plan.rcm;
+    let (mut order, mut found) = (plan.rcm.as_ref(), plan.found.clone());
     // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
     let mut suspected: Option<Singularity> = None;
     loop {
-        let transform = match (&fixed, reorder, order.take()) {
+        let mut transform = match (&fixed, reorder, order.take()) {
             (Some(given), ..) => given.clone(),
-            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p), Reorder::Rcm),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p.clone()), Reorder::Rcm),
             (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
         };
+        if fixed.is_some() || reorder == Reorder::None {
+            transform.0.found = found.clone();
+        }
         let failure = match factor(a, method, transform, precision, options, monitor) {
             Ok(factored) => match suspected.filter(|_| proves_singular(a, &factored)) {
                 None => return Ok(factored),
@@ -235,8 +238,9 @@ pub(crate) fn automatic<T: Scalar>(
         };
         notes.push(Note::HandedOver { to: next.name(), why: failure });
         (method, reorder) = (next, next_order);
-        if method == Direct::SparseLu {
-            fixed = None;
+        // As it is given, where it had another order: what is known of that says nothing here.
+        if method == Direct::SparseLu && fixed.take().is_some() {
+            found = Found::default();
         }
     }
 }

@@ -4,8 +4,7 @@
 //! doi:10.1145/321879.321884). Weighing takes some microseconds a part, which a few rows do not: the components of fewer than [`FEW`] rows
 //! are one part together, whose reverse Cuthill–McKee order is a band narrower than that.
 //!
-//! Storage: the factors of the parts, two permutations. Cost: near O(nnz) to find the components; the sum of the parts, each
-//! weighed twice, to choose and to factor.
+//! Storage: the factors of the parts, two permutations. Cost: near O(nnz) to find the components, and the sum of the parts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +24,13 @@ use crate::plan::{Candidate, Depth, Plan, plan};
 /// Rows up to which components are taken together.
 const FEW: usize = 32;
 
-/// The rows of A by parts.
+/// The rows of A by parts, and what is known of each.
 pub(crate) struct Parts {
     order: Permutation,
     partition: Partition,
     components: usize,
+    /// One for each part once they are weighed.
+    plans: Vec<Plan>,
 }
 
 /// What the parts take together.
@@ -52,7 +53,7 @@ impl Parts {
         let sizes = large.iter().map(|&k| found.size(k)).chain(Some(rest.len()).filter(|&n| n > 0));
         let partition = Partition::from_sizes(sizes)?;
         let order = Permutation::from_order(large.iter().flat_map(|&k| rows(k)).copied().chain(rest).collect())?;
-        Ok(Self { order, partition, components: found.n_blocks() })
+        Ok(Self { order, partition, components: found.n_blocks(), plans: Vec::new() })
     }
 
     pub fn len(&self) -> usize {
@@ -65,31 +66,37 @@ impl Parts {
         (0..self.len()).map(of_part).max().unwrap_or(0)
     }
 
-    /// The fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.
-    pub fn weigh<T: Scalar>(&self, a: &Csr<T>) -> Result<Weighed, Error> {
-        let best = |k: usize| -> Result<Candidate, Error> {
+    /// With the methods for each part.
+    pub fn weighed<T: Scalar>(self, a: &Csr<T>) -> Result<Self, Error> {
+        let of_part = |k: usize| -> Result<Plan, Error> {
             let part = Components::part(a, &self.order, &self.partition, k)?;
-            let candidates = plan(&part, Reorder::Auto, &Blocks::Detect, Depth::All)?.candidates;
-            Ok(candidates.into_iter().find(|c| c.direct().is_some()).expect("a direct method for every matrix"))
+            plan(&part, Reorder::Auto, &Blocks::Detect, Depth::All)
         };
-        let parts = (0..self.len()).into_par_iter().map(best).collect::<Result<Vec<_>, _>>()?;
+        let plans = (0..self.len()).into_par_iter().map(of_part).collect::<Result<_, _>>()?;
+        Ok(Self { plans, ..self })
+    }
+
+    /// By the fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.
+    pub fn sum<T: Scalar>(&self, a: &Csr<T>) -> Weighed {
+        let fastest = |plan: &'_ Plan| plan.candidates.iter().position(|c| c.direct().is_some());
+        let parts: Vec<&Candidate> =
+            self.plans.iter().map(|p| &p.candidates[fastest(p).expect("a direct method for every matrix")]).collect();
         let longest = parts.iter().max_by(|c, d| c.seconds.total_cmp(&d.seconds)).expect("more parts than one");
-        let sum = |count: fn(&Candidate) -> f64| parts.iter().map(count).sum::<f64>();
+        let sum = |count: fn(&Candidate) -> f64| parts.iter().map(|c| count(c)).sum::<f64>();
         let machine = Machine::here();
-        let weighed_again = self.len() as f64 * machine.call + sum(|c| c.work.ordered) * machine.ordering;
-        Ok(Weighed {
+        Weighed {
             work: Work {
                 kernel: longest.work.kernel,
                 steps: sum(|c| c.work.steps),
                 flops: sum(|c| c.work.flops),
                 moved: sum(|c| c.work.moved),
-                ordered: 2.0 * sum(|c| c.work.ordered),
+                ordered: sum(|c| c.work.ordered),
                 analysed: sum(|c| c.work.analysed),
             },
-            seconds: machine.entry * a.nnz() as f64 + weighed_again + sum(|c| c.seconds),
+            seconds: machine.entry * a.nnz() as f64 + self.len() as f64 * machine.call + sum(|c| c.seconds),
             bytes: a.bytes() as u64 + parts.iter().map(|c| c.bytes).sum::<u64>(),
             structure: self.in_words(parts.iter().map(|c| c.method.name())),
-        })
+        }
     }
 
     /// "3 components: dense-lu, thomas (2)".
@@ -108,20 +115,29 @@ fn counted(names: impl Iterator<Item = &'static str>) -> String {
     counts.into_iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
-/// The factors of each part by the fastest method that factors it.
-pub(crate) fn factor<T: Scalar>(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-    let Parts { order, partition, components } = Parts::of(a)?;
+/// The factors of each part by the fastest method that factors it, the parts as they are `known` where they are.
+pub(crate) fn factor<T: Scalar>(
+    a: &Csr<T>,
+    known: Option<&Parts>,
+    monitor: &mut dyn Monitor,
+) -> Result<Made<T>, Error> {
+    let found;
+    let Parts { order, partition, components, plans } = if let Some(parts) = known {
+        parts
+    } else {
+        found = Parts::of(a)?.weighed(a)?;
+        &found
+    };
     let options = SolveOptions::default();
     let unseen = AtomicU64::new(0);
-    let best = |part: &Csr<T>, monitor: &mut dyn Monitor| {
-        let made = plan(part, Reorder::Auto, &Blocks::Detect, Depth::All)
-            .and_then(|plan| ask_with_others(&plan, &unseen).map(|()| plan))
-            .and_then(|plan| automatic(part, Precision::Working, &options, plan, None, &mut Vec::new(), monitor));
+    let best = |k: usize, part: &Csr<T>, monitor: &mut dyn Monitor| {
+        let made = ask_with_others(&plans[k], &unseen)
+            .and_then(|()| automatic(part, Precision::Working, &options, &plans[k], None, &mut Vec::new(), monitor));
         Ok(made.map_err(of_part)?.factors.into_inner())
     };
-    let made = Components::with_options(a, order, partition, best, monitor)?;
+    let made = Components::with_options(a, order.clone(), partition.clone(), best, monitor)?;
     let methods = counted(made.parts().map(Factorization::method));
-    let note = Note::Components { components, parts: made.parts().len(), methods };
+    let note = Note::Components { components: *components, parts: made.parts().len(), methods };
     Ok(Made::new(made, a.bytes()).noted([note]))
 }
 

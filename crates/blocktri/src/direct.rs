@@ -23,6 +23,7 @@ use crate::factors::{BlockSummary, partition};
 use crate::gpu;
 use crate::memory::{Extent, ask_for_blocks};
 use crate::options::{Blocks, DeviceChoice};
+use crate::plan::Found;
 
 /// A direct method, with what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,10 +288,17 @@ pub(crate) const IN_SINGLE: [Direct; 5] =
 pub(crate) struct Problem<'a, T: Scalar> {
     pub work: Given<'a, T>,
     pub method: Direct,
+    pub directions: Directions<'a>,
+}
+
+/// What the method is told beside its matrix.
+pub(crate) struct Directions<'a> {
     pub blocks: &'a Blocks,
     /// Whether the order is the one given, which given blocks belong to.
     pub identity: bool,
     pub device: DeviceChoice,
+    /// What is known of this matrix.
+    pub found: Found,
 }
 
 /// Factors, and what is told of them.
@@ -364,7 +372,9 @@ impl<T: Scalar> Problem<'_, T> {
                 let note = partition_note(&spike.partitions().collect::<Vec<_>>());
                 Ok(Made::new(spike, t.bytes()).noted([note]))
             }
-            Direct::Components => components::factor(&*self.work.csr()?, monitor),
+            Direct::Components => {
+                components::factor(&*self.work.csr()?, self.directions.found.parts.as_deref(), monitor)
+            }
             Direct::BlockLu => self.block_lu(monitor),
             Direct::BlockLuAcross => {
                 let a = self.blocks()?;
@@ -449,7 +459,11 @@ impl<T: Scalar> Problem<'_, T> {
 
     fn sparse_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
         let a = self.work.csr()?;
-        Ok(Made::new(SparseLu::with_monitor(&a, monitor)?, a.bytes()))
+        let lu = match &self.directions.found.sparse_lu {
+            Some(symbolic) => SparseLu::with_symbolic(&a, symbolic.clone(), monitor),
+            None => SparseLu::with_monitor(&a, monitor),
+        };
+        Ok(Made::new(lu?, a.bytes()))
     }
 
     fn dense_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
@@ -460,7 +474,7 @@ impl<T: Scalar> Problem<'_, T> {
     fn rbt(&self, seed: u64, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
         let dense = self.dense()?;
         let butterflies = RbtOptions { seed, ..RbtOptions::default() };
-        let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.device {
+        let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.directions.device {
             DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
             DeviceChoice::Gpus(_) => {
                 let message = "rbt is not on several GPUs; use one of them (--device gpu:0)".into();
@@ -472,7 +486,7 @@ impl<T: Scalar> Problem<'_, T> {
                 (Box::new(rbt), reason)
             }
         };
-        let how = if matches!(self.device, DeviceChoice::Gpu(_)) {
+        let how = if matches!(self.directions.device, DeviceChoice::Gpu(_)) {
             "partial pivoting on the processor"
         } else {
             "partial pivoting"
@@ -494,7 +508,7 @@ impl<T: Scalar> Problem<'_, T> {
             reduced,
             ..SpikeOptions::default()
         };
-        if *self.blocks != Blocks::Detect {
+        if *self.directions.blocks != Blocks::Detect {
             let a = self.blocks()?;
             let spike = Spike::with_options(&*a, &chosen, monitor)?;
             let notes = spike_notes(&spike.report());
@@ -547,7 +561,13 @@ impl<T: Scalar> Problem<'_, T> {
             ask_for_blocks::<T>(a.partition(), self.method)?;
             return Ok(Cow::Borrowed(a));
         }
-        Ok(Cow::Owned(blocks(&*self.work.csr()?, self.method, self.blocks, self.identity, layout)?))
+        Ok(Cow::Owned(blocks(
+            &*self.work.csr()?,
+            self.method,
+            self.directions.blocks,
+            self.directions.identity,
+            layout,
+        )?))
     }
 
     /// A with all its zeros.

@@ -8,18 +8,17 @@ use bt_direct::{FactorError, Given, Lowered, SingularKind, Singularity};
 use bt_formats::detect::natural_partition;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{
-    Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Partition, Permutation, RealScalar, Rounded,
-    Scalar, ScalarKind,
+    Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Partition, RealScalar, Rounded, Scalar, ScalarKind,
 };
 use bt_iter::asymmetry;
 
-use crate::direct::{Direct, IN_SINGLE, Made, Needs, Problem};
+use crate::direct::{Direct, Directions, IN_SINGLE, Made, Needs, Problem};
 use crate::equilibrated;
 use crate::error::Error;
 use crate::memory::{ask_for, ask_for_band};
 use crate::method::{Method, Precision};
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, plan};
+use crate::plan::{Candidate, Depth, Found, plan};
 use crate::reordered::{Factors, Reordered, Transform};
 use crate::verdict::doubtful;
 
@@ -185,7 +184,7 @@ pub(crate) fn transform<T: Scalar>(
     let matched = || -> Result<Transform<T>, Error> {
         let m = matching(a)?;
         let scaling = equilibrated::of_matching(a, m.rows.order(), &m);
-        Ok(Transform { rows: m.rows, cols: Permutation::identity(n), scaling: Some(scaling) })
+        Ok(Transform { rows: m.rows, scaling: Some(scaling), ..Transform::identity(n) })
     };
     Ok(match reorder {
         Reorder::None => (Transform::identity(n), Reorder::None),
@@ -210,7 +209,7 @@ pub(crate) fn transform<T: Scalar>(
                     notes.push(Note::RcmIsCheaper);
                     (Transform::symmetric(p), Reorder::Rcm)
                 }
-                _ => (Transform::identity(n), Reorder::None),
+                _ => (Transform { found: best.found, ..Transform::identity(n) }, Reorder::None),
             }
         }
     })
@@ -257,8 +256,10 @@ fn factor_once<T: Scalar>(
         permuted = transform.apply(a);
         &permuted
     };
-    let made = in_precision(work, method, precision, options, transform.keeps_order(), monitor)
-        .map_err(|e| transform.in_given_order(e))?;
+    let SolveOptions { blocks, device, .. } = options;
+    let (identity, found) = (transform.keeps_order(), transform.found.clone());
+    let directions = Directions { blocks, identity, device: *device, found };
+    let made = in_precision(work, method, precision, directions, monitor).map_err(|e| transform.in_given_order(e))?;
     let mut made = Factored { reorder, ..made };
     if equilibrated {
         made.notes.push(Note::Equilibrated);
@@ -277,23 +278,22 @@ fn in_precision<T: Scalar>(
     work: &Csr<T>,
     method: Direct,
     precision: Precision,
-    options: &SolveOptions,
-    identity: bool,
+    directions: Directions<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     if precision == Precision::Working || T::KIND == ScalarKind::F32 || T::KIND == ScalarKind::C32 {
-        return factor_in_order(work, method, options, identity, monitor);
+        return factor_in_order(work, method, directions, monitor);
     }
     // By the constant alone, so that nothing is compiled for complex numbers.
     if T::IS_REAL && method.is_in_single() {
         let a = Rounded::<f32>::new(work)?;
-        let made = in_single(a.matrix(), method, options, identity, monitor)?;
+        let made = in_single(a.matrix(), method, directions, monitor)?;
         let factors = Box::new(Lowered::new(made.factors, a.exponent()));
         let made = Made { factors, matrix_bytes: made.matrix_bytes, blocks: made.blocks, notes: made.notes };
         return Ok(Factored { precision: Precision::Single, ..Factored::new(made, method) });
     }
     // A candidate of `auto`: a named one was refused.
-    let mut made = factor_in_order(work, method, options, identity, monitor)?;
+    let mut made = factor_in_order(work, method, directions, monitor)?;
     made.notes.push(Note::NotInSingle { method: method.name(), scalar: T::KIND, those: those_in_single() });
     Ok(made)
 }
@@ -326,13 +326,11 @@ pub(crate) fn check_precision<T: Scalar>(method: &Method) -> Result<(), Error> {
 fn in_single(
     work: &Csr<f32>,
     method: Direct,
-    options: &SolveOptions,
-    identity: bool,
+    directions: Directions<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Made<f32>, Error> {
     ask_for(work, method)?;
-    let problem = Problem { work: work.into(), method, blocks: &options.blocks, identity, device: options.device };
-    problem.factor_in_single(monitor)
+    Problem { work: work.into(), method, directions }.factor_in_single(monitor)
 }
 
 /// Factors the matrix as it stands.
@@ -340,15 +338,14 @@ fn in_single(
 pub(crate) fn factor_in_order<T: Scalar>(
     work: &Csr<T>,
     method: Direct,
-    options: &SolveOptions,
-    identity: bool,
+    directions: Directions<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
     if method.row().needs != Needs::Nothing {
         check_hermitian(work)?;
     }
     ask_for(work, method)?;
-    let problem = Problem { work: work.into(), method, blocks: &options.blocks, identity, device: options.device };
+    let problem = Problem { work: work.into(), method, directions };
     Ok(Factored::new(problem.factor(monitor)?, method))
 }
 
@@ -365,8 +362,9 @@ pub(crate) fn factor_in_format<T: Scalar>(
         // Blocks are asked for with their method.
         _ => {}
     }
-    let problem = Problem { work, method, blocks: &options.blocks, identity: true, device: DeviceChoice::Cpu };
-    Ok(Factored::new(problem.factor(monitor)?, method))
+    let blocks = &options.blocks;
+    let directions = Directions { blocks, identity: true, device: DeviceChoice::Cpu, found: Found::default() };
+    Ok(Factored::new(Problem { work, method, directions }.factor(monitor)?, method))
 }
 
 /// Before a band or blocks are made of A, which may be far larger.

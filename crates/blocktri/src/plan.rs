@@ -1,9 +1,8 @@
 //! The candidates of `Method::Auto`: methods in every order worth trying, with counts, predicted seconds and bytes, the fastest first.
 //!
 //! Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku), where A is not diagonally dominant, without which
-//! it is 2·n·kl·ku; block LU by its block sizes; sparse factors by
-//! the fill of an approximate minimum degree order of A + Aᵀ, which is that of elimination without interchanges (a lower bound for LU,
-//! exact for Cholesky). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
+//! it is 2·n·kl·ku; block LU by its block sizes; sparse factors by the fill in their own order, which is that of elimination with the pivots
+//! they prefer (exact for Cholesky; LU leaves them where they are small). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
 //! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
 //! made, but no longer than a fraction of what they are estimated to take. That is estimated by the smallest level w of a breadth-first
@@ -16,6 +15,7 @@
 //! an order is good is not known before: at worst half as much time again is spent in vain, or twice the least time is taken.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use bt_direct::{BlockLu, Cyclic, SymbolicLu};
 use bt_formats::detect::{natural_partition, triangular_order};
@@ -70,12 +70,23 @@ impl Candidate {
     }
 }
 
+/// What a method need not find out again once its matrix has been weighed.
+#[derive(Clone, Default)]
+pub(crate) struct Found {
+    /// The symbolic phase of sparse LU.
+    pub sparse_lu: Option<Arc<SymbolicLu>>,
+    /// The components, each weighed.
+    pub parts: Option<Arc<Parts>>,
+}
+
 /// What was found out about the matrix while choosing.
 pub(crate) struct Plan {
     /// The fastest first, those that are out of the question last.
     pub candidates: Vec<Candidate>,
     /// Reverse Cuthill–McKee order, when it was computed.
     pub rcm: Option<Permutation>,
+    /// What the method chosen can begin with.
+    pub found: Found,
     /// Orders were not tried yet: seconds for an iteration before they are.
     pub before_orders: Option<f64>,
     /// Which of them a GPU computes, where one was asked for.
@@ -273,7 +284,7 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
 /// A plan of these.
 fn ranked(mut candidates: Vec<Candidate>, rcm: Option<Permutation>) -> Plan {
     rank(&mut candidates);
-    Plan { candidates, rcm, before_orders: None, gpu: Gpu::NotAsked }
+    Plan { candidates, rcm, found: Found::default(), before_orders: None, gpu: Gpu::NotAsked }
 }
 
 fn rank(candidates: &mut [Candidate]) {
@@ -301,16 +312,18 @@ struct List<'a, T: Scalar> {
     dominance: OnceCell<bool>,
     /// Whether a band or blocks hold little but entries of A: no order makes them narrower.
     is_full: bool,
+    found: Found,
 }
 
 impl<'a, T: Scalar> List<'a, T> {
     fn of(a: &'a Csr<T>) -> Self {
         let (allowed, symmetry, dominance) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { a, machine: Machine::here(), candidates: Vec::new(), allowed, symmetry, dominance, is_full: false }
+        let (machine, candidates) = (Machine::here(), Vec::new());
+        Self { a, machine, candidates, allowed, symmetry, dominance, is_full: false, found: Found::default() }
     }
 
     fn finish(self, rcm: Option<Permutation>) -> Plan {
-        ranked(self.candidates, rcm)
+        Plan { found: self.found, ..ranked(self.candidates, rcm) }
     }
 
     /// Least seconds of the iteration, if there is one.
@@ -456,8 +469,9 @@ impl<'a, T: Scalar> List<'a, T> {
         // Where one part has nearly all entries, there is nothing to gain.
         let divided = parts.len() > 1 && 10 * parts.most_entries(self.a) <= 9 * self.a.nnz();
         if divided && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
-            let weighed = parts.weigh(self.a)?;
-            self.push_weighed(Direct::Components.into(), Reorder::None, weighed);
+            let parts = parts.weighed(self.a)?;
+            self.push_weighed(Direct::Components.into(), Reorder::None, parts.sum(self.a));
+            self.found.parts = Some(Arc::new(parts));
         }
         Ok(())
     }
@@ -473,6 +487,16 @@ impl<'a, T: Scalar> List<'a, T> {
     }
 
     fn push_sparse(&mut self) {
+        if self.symmetry() == Symmetry::None
+            && let Ok(symbolic) = SymbolicLu::new(self.a)
+            && let Ok(bytes) = symbolic.bytes::<T>()
+        {
+            let work = sparse_lu_work(self.a, &symbolic);
+            let structure = format!("{:.1e} entries of factors", symbolic.fill() as f64);
+            self.push(Direct::SparseLu, Reorder::None, work, bytes as u64, structure);
+            self.found.sparse_lu = Some(Arc::new(symbolic));
+            return;
+        }
         let Some(fill) = Fill::of(self.a) else { return };
         // Where the diagonal has zeros LU looks for rows to put there, and for another order; a Hermitian matrix has L·D·Lᴴ for that.
         let zeros = self.a.survey().diagonal == DiagonalEntries::Broken;
@@ -619,6 +643,14 @@ pub(crate) fn band_flops(n: usize, kl: usize, upper: usize) -> f64 {
 pub(crate) fn block_flops(partition: &Partition) -> f64 {
     let solve: f64 = partition.sizes().map(|k| 6.0 * (k * k) as f64).sum();
     BlockLu::<f64>::flops(partition) + solve
+}
+
+/// Of an elimination and one solve in the order of sparse LU.
+pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Work {
+    let kernel = if symbolic.is_by_columns() { Kernel::SparseColumns } else { Kernel::Sparse };
+    let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
+    let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
+    Work { ordered: nnz, analysed: a.nrows() as f64 + nnz, ..work }
 }
 
 /// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.

@@ -11,14 +11,17 @@ use bt_formats::{
 use faer::{Mat, MatMut, MatRef};
 
 use crate::error::Error;
+use crate::plan::Found;
 
 /// How A became A' = P_r·(R·A·C)·P_cᵀ: row i of A' is row `rows.order()[i]` of A, scaled.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Transform<T: Scalar> {
     pub rows: Permutation,
     pub cols: Permutation,
     /// `None` where nothing is scaled.
     pub scaling: Option<Scaling<T::Real>>,
+    /// What is known of A'.
+    pub found: Found,
 }
 
 /// Diagonals of R and C, in the order of A.
@@ -35,7 +38,7 @@ impl<T: Scalar> Transform<T> {
 
     /// P·A·Pᵀ
     pub fn symmetric(p: Permutation) -> Self {
-        Self { rows: p.clone(), cols: p, scaling: None }
+        Self { rows: p.clone(), cols: p, scaling: None, found: Found::default() }
     }
 
     pub fn is_identity(&self) -> bool {
@@ -120,7 +123,8 @@ impl<T: Scalar> Transform<T> {
 
     /// Then `p` on both sides: P·A'·Pᵀ.
     pub fn then(&self, p: &Permutation) -> Self {
-        Self { rows: p.after(&self.rows), cols: p.after(&self.cols), scaling: self.scaling.clone() }
+        let (rows, cols) = (p.after(&self.rows), p.after(&self.cols));
+        Self { rows, cols, scaling: self.scaling.clone(), found: Found::default() }
     }
 }
 
@@ -289,7 +293,7 @@ mod tests {
             Error::Factor(FactorError::Breakdown { place, .. }) => place,
             other => panic!("{other}"),
         };
-        let moved = Transform { rows: order([2, 0, 1]), cols: order([1, 2, 0]), scaling: None };
+        let moved = Transform { rows: order([2, 0, 1]), cols: order([1, 2, 0]), ..Transform::identity(3) };
         assert_eq!(place(&moved, Place::Row(0)), Some(Place::Row(2)));
         let told =
             moved.in_given_order(FactorError::breakdown("thomas", Place::Row(0), "row 0 (from 0) is zero").into());

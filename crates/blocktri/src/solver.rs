@@ -175,9 +175,8 @@ impl<T: Scalar> Solver<T> {
     ) -> Result<Self, Error> {
         let Planned { a, plan, fixed, mut notes, start } = planned;
         let reorder = start.elapsed();
-        let candidates = plan.candidates.clone();
-        let factored = automatic(&a, factoring.precision, options, plan, fixed, &mut notes, monitor)?;
-        Ok(Self::made(Held::Rows(a), factored, factoring, options, candidates, notes, (start, reorder)))
+        let factored = automatic(&a, factoring.precision, options, &plan, fixed, &mut notes, monitor)?;
+        Ok(Self::made(Held::Rows(a), factored, factoring, options, plan.candidates, notes, (start, reorder)))
     }
 
     fn made(

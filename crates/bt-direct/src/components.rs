@@ -84,10 +84,10 @@ impl<T: Scalar> Components<T> {
         partition: Partition,
         factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync,
     ) -> Result<Self> {
-        Self::with_options(a, order, partition, |part, _| factor(part), &mut ())
+        Self::with_options(a, order, partition, |_, part, _| factor(part), &mut ())
     }
 
-    /// Like [`Components::of_parts`], observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
+    /// Like [`Components::of_parts`], with `factor` given the number of each part too, and observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
     /// stops ends all. It is asked until the last part is done.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl<T: Scalar> Components<T> {
         a: &Csr<T>,
         order: Permutation,
         partition: Partition,
-        factor: impl Fn(&Csr<T>, &mut dyn Monitor) -> Result<Box<dyn Factorization<T>>> + Sync,
+        factor: impl Fn(usize, &Csr<T>, &mut dyn Monitor) -> Result<Box<dyn Factorization<T>>> + Sync,
         monitor: &mut dyn Monitor,
     ) -> Result<Self> {
         a.check_square()?;
@@ -104,7 +104,7 @@ impl<T: Scalar> Components<T> {
         let (stopped, finished) = (AtomicBool::new(false), AtomicBool::new(false));
         let make = |k: usize, monitor: &mut dyn Monitor| {
             let own = Self::part(a, &order, &partition, k)?;
-            factor(&own, monitor).map_err(|e| in_whole(e, &order.order()[partition.range(k)]))
+            factor(k, &own, monitor).map_err(|e| in_whole(e, &order.order()[partition.range(k)]))
         };
         let all = 0..partition.n_blocks();
         let largest = all.clone().max_by_key(|&k| partition.size(k));

@@ -190,11 +190,6 @@ impl SymbolicCholesky {
         })
     }
 
-    /// The same by supernodes, whatever the flops: for eliminations that have no other way.
-    pub(crate) fn by_supernodes(self) -> Self {
-        Self { supernodal: true, structure: OnceLock::new(), ..self }
-    }
-
     /// n.
     pub fn n(&self) -> usize {
         self.order.len()

@@ -126,7 +126,7 @@ pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
 impl<T: Scalar> Blocked<T> {
     /// Room for the factors of A; `None` when memory or indices do not suffice.
     pub fn new(a: &Csc<T>, ordering: &Ordering) -> Option<Self> {
-        let symbolic = symbolic(a, ordering)?;
+        let symbolic = symbolic(a, ordering).ok()?;
         let need = bytes::<T>(&symbolic).ok()?;
         bt_formats::memory::ask(need as u64, "the factors of sparse-lu").ok()?;
         let n = symbolic.n();
@@ -430,7 +430,7 @@ impl Lists {
 }
 
 /// The structure of L + U with the preferred rows on the diagonal, stored zeros included.
-fn symbolic<T: Scalar>(a: &Csc<T>, ordering: &Ordering) -> Option<SymbolicCholesky> {
+pub fn symbolic<T: Copy>(a: &Csc<T>, ordering: &Ordering) -> Result<SymbolicCholesky> {
     let place = inverse(&ordering.row_of);
     let mut pattern = Pattern { ptr: vec![0], idx: Vec::with_capacity(a.row_idx.len()) };
     for j in 0..a.n() {
@@ -440,7 +440,7 @@ fn symbolic<T: Scalar>(a: &Csc<T>, ordering: &Ordering) -> Option<SymbolicCholes
         pattern.ptr.push(pattern.idx.len() as u32);
     }
     let sum = pattern.of_sum();
-    SymbolicCholesky::in_order(sum, None, &ordering.col_order, 0.0).ok()
+    SymbolicCholesky::in_order(sum, None, &ordering.col_order, 0.0)
 }
 
 /// y[Rₛ] ← y[Rₛ] − B·y[s]
@@ -517,7 +517,7 @@ mod tests {
     fn solves_with_interchanges_inside_blocks() {
         for (n, weak) in [(11, 1.0), (40, 1.0), (40, 0.3), (90, 0.05)] {
             let a = ring(n, weak);
-            let order = ordering::order(&a, &by_rows(&a), &(0..n as u32).collect::<Vec<_>>()).unwrap();
+            let order = ordering::order(&a, &by_rows(&a), &(0..n as u32).collect::<Vec<_>>()).unwrap().0;
             let mut lu = Blocked::new(&a, &order).unwrap();
             assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound, "{n} {weak}");
             let growth = lu.measured().0;
@@ -537,11 +537,11 @@ mod tests {
     #[test]
     fn the_determinant_is_that_of_elimination_by_columns() {
         let a = ring(30, 0.2);
-        let order = ordering::order(&a, &by_rows(&a), &(0..30).collect::<Vec<_>>()).unwrap();
+        let order = ordering::order(&a, &by_rows(&a), &(0..30).collect::<Vec<_>>()).unwrap().0;
         let mut lu = Blocked::new(&a, &order).unwrap();
         assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound);
         let mut columns = super::super::Simplicial::default();
-        super::super::by_columns(&mut columns, &a, &order, 2.0, f64::INFINITY, &mut ()).unwrap();
+        columns.factor(&a, &order.col_order, &order.row_of, 0.1, (f64::INFINITY, None), &mut ()).unwrap();
         let mut det = LogDet::one();
         columns.pivots.iter().for_each(|&p| det.multiply(p));
         if bt_formats::is_odd(&columns.row_order) != bt_formats::is_odd(&order.col_order) {
@@ -555,7 +555,7 @@ mod tests {
     #[test]
     fn blocks_without_pivots_are_unsound_and_monitors_stop() {
         let mut a = ring(20, 1.0);
-        let order = ordering::order(&a, &by_rows(&a), &(0..20).collect::<Vec<_>>()).unwrap();
+        let order = ordering::order(&a, &by_rows(&a), &(0..20).collect::<Vec<_>>()).unwrap().0;
         let mut lu = Blocked::new(&a, &order).unwrap();
         let good = a.clone();
         a.values.fill(0.0);

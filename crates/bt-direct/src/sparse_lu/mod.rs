@@ -7,7 +7,7 @@
 //! diagonal blocks, as long as elements do not grow (`blocked`); otherwise by faer's supernodal LU (`supernodal`), whose factors are
 //! accepted only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
 //! columns is carried through and gives factors or names the singular column: every failure is a typed error. What the first two
-//! cost is known before a number is touched ([`SymbolicLu`]).
+//! cost is known before anything is eliminated ([`SymbolicLu`]).
 //!
 //! faer does not show its factors: with those [`Factorization::log_det`] eliminates once more by columns, and [`FactorStats`] has NaN
 //! for growth, smallest pivot and flops, and estimates the entries of the factors.
@@ -18,13 +18,14 @@
 //! Storage: the factors (see `simplicial`) and A by columns, (4 + size of T)·nnz(A).
 
 mod blocked;
+mod fill;
 mod matching;
 mod ordering;
 mod simplicial;
 mod supernodal;
 mod symbolic;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bt_formats::{
     Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, equilibrate, is_odd, one, zero,
@@ -32,11 +33,10 @@ use bt_formats::{
 use faer::MatMut;
 
 use self::blocked::{Blocked, Outcome};
-use self::ordering::Ordering;
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::refine::unit_roundoff;
@@ -46,8 +46,9 @@ const METHOD: &str = "sparse-lu";
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
 const GROWTH_LIMIT: f64 = 1e6;
 
-/// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed.
-const COLUMN_FLOPS: (f64, f64) = (100.0, 1e6);
+/// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed: what supernodes take before
+/// their first operation.
+const COLUMN_FLOPS: (f64, f64) = (100.0, 3e6);
 
 /// Counted flops up to which elimination by columns takes a few tenths of a second.
 const COUNTED_FLOPS: f64 = 1e8;
@@ -78,6 +79,56 @@ impl<T: Copy> Csc<T> {
     }
 }
 
+/// R·A·C by columns, with largest entries near 1 in all rows and columns.
+struct Scaled<T: Scalar> {
+    a: Csc<T>,
+    row_factors: Vec<T::Real>,
+    col_factors: Vec<T::Real>,
+    /// ‖A‖₁
+    norm_one: f64,
+    /// max |R·A·C|
+    norm_max: f64,
+}
+
+impl<T: Scalar> Scaled<T> {
+    fn of(a: &Csr<T>) -> Result<Self> {
+        a.check_square()?;
+        a.check_finite()?;
+        let n = a.nrows();
+        check_size(n, a.nnz())?;
+        let (col_ptr, row_idx, values) = a.transpose().into_parts();
+        let (a_by_columns, ones) = (Csc { col_ptr, row_idx, values }, vec![one(); n]);
+        let (row_factors, col_factors) = (ones.clone(), ones);
+        let mut scaled = Self { a: a_by_columns, row_factors, col_factors, norm_one: 0.0, norm_max: 0.0 };
+        scaled.load(a);
+        Ok(scaled)
+    }
+
+    /// Takes the values of `a`, scaled, into the columns.
+    fn load(&mut self, a: &Csr<T>) {
+        let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
+        equilibrate(a, rows, cols);
+        // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
+        self.norm_max = 0.0;
+        let Csc { col_ptr, values, .. } = &mut self.a;
+        a.for_each_entry(&mut |i, j, v| {
+            let scaled = v * T::from_real(rows[i]) * T::from_real(cols[j]);
+            self.norm_max = self.norm_max.max_nan(scaled.abs1().to_f64());
+            values[col_ptr[j] as usize] = scaled;
+            col_ptr[j] += 1;
+        });
+        let n = col_ptr.len() - 1;
+        col_ptr.copy_within(0..n, 1);
+        col_ptr[0] = 0;
+        self.norm_one = (0..n)
+            .map(|j| {
+                let c = cols[j].to_f64();
+                self.a.col(j).map(|(i, v)| v.abs().to_f64() / rows[i].to_f64() / c).sum()
+            })
+            .fold(0.0, f64::max_nan);
+    }
+}
+
 /// A factored sparse matrix.
 ///
 /// Growth and the smallest pivot in [`FactorStats`] are those of the equilibrated matrix, whose largest entries are
@@ -97,11 +148,8 @@ impl<T: Copy> Csc<T> {
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
 pub struct SparseLu<T: Scalar> {
-    /// R·A·C by columns.
-    a: Csc<T>,
-    row_factors: Vec<T::Real>,
-    col_factors: Vec<T::Real>,
-    ordering: Ordering,
+    scaled: Scaled<T>,
+    symbolic: Arc<SymbolicLu>,
     factors: Simplicial<T>,
     /// Supernodal factors on the symmetric pattern, or else faer's, where fill makes them worth it; then `factors` is empty.
     blocked: Option<Blocked<T>>,
@@ -109,9 +157,6 @@ pub struct SparseLu<T: Scalar> {
     /// How the last elimination that succeeded began, and whether none has since.
     began: Way,
     failed: bool,
-    norm_one: f64,
-    /// max |R·A·C|.
-    norm_max: f64,
     /// Work vectors of solves: one per thread that has solved at the same time.
     scratch: Mutex<Vec<Vec<T>>>,
 }
@@ -144,42 +189,43 @@ impl<T: Scalar> SparseLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
-    #[inline(never)]
     pub fn with_monitor(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        a.check_square()?;
-        a.check_finite()?;
-        let n = a.nrows();
-        check_size(n, a.nnz())?;
-        let at = a.transpose();
-        let (col_ptr, row_idx, values) = at.into_parts();
+        let scaled = Scaled::of(a)?;
+        let symbolic = Arc::new(SymbolicLu::of(&scaled.a, a)?);
+        Self::factored(scaled, symbolic, monitor)
+    }
+
+    /// Like [`SparseLu::with_monitor`], with the symbolic phase of a matrix of the same pattern.
+    ///
+    /// # Errors
+    /// As there, and [`FactorError::Input`] when the pattern is another one.
+    pub fn with_symbolic(a: &Csr<T>, symbolic: Arc<SymbolicLu>, monitor: &mut dyn Monitor) -> Result<Self> {
+        let scaled = Scaled::of(a)?;
+        symbolic.check_pattern(&scaled.a)?;
+        Self::factored(scaled, symbolic, monitor)
+    }
+
+    #[inline(never)]
+    fn factored(scaled: Scaled<T>, symbolic: Arc<SymbolicLu>, monitor: &mut dyn Monitor) -> Result<Self> {
+        let n = scaled.a.n();
         let mut lu = Self {
-            a: Csc { col_ptr, row_idx, values },
-            row_factors: vec![one(); n],
-            col_factors: vec![one(); n],
-            ordering: Ordering {
-                col_order: Vec::new(),
-                row_of: Vec::new(),
-                threshold: 1.0,
-                flops: f64::INFINITY,
-                below: None,
-            },
+            scaled,
+            symbolic,
             factors: Simplicial::default(),
             blocked: None,
             supernodal: None,
             began: Way::Open,
             failed: false,
-            norm_one: 0.0,
-            norm_max: 0.0,
             scratch: Mutex::new(Vec::with_capacity(64)),
         };
-        lu.load(a);
-        let row_of = matching::match_rows(&lu.a).map_err(|column| {
-            FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
-        })?;
-        lu.ordering = ordering::order(&lu.a, a, &row_of)?;
         lu.eliminate(monitor)?;
         lu.put_scratch(vec![zero(); WIDE * n]);
         Ok(lu)
+    }
+
+    /// Order, preferred pivots and counts, for matrices of the same pattern.
+    pub fn symbolic(&self) -> &Arc<SymbolicLu> {
+        &self.symbolic
     }
 
     /// Factors a matrix with the same pattern and new values. Scaling and pivots are chosen anew, the order of the
@@ -202,44 +248,20 @@ impl<T: Scalar> SparseLu<T> {
         a.check_square()?;
         a.check_finite()?;
         self.check_pattern(a)?;
-        self.load(a);
+        self.scaled.load(a);
         self.eliminate(monitor)
-    }
-
-    /// Takes the values of `a`, scaled, into the columns.
-    fn load(&mut self, a: &Csr<T>) {
-        let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
-        equilibrate(a, rows, cols);
-        // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
-        self.norm_max = 0.0;
-        let Csc { col_ptr, values, .. } = &mut self.a;
-        a.for_each_entry(&mut |i, j, v| {
-            let scaled = v * T::from_real(rows[i]) * T::from_real(cols[j]);
-            self.norm_max = self.norm_max.max_nan(scaled.abs1().to_f64());
-            values[col_ptr[j] as usize] = scaled;
-            col_ptr[j] += 1;
-        });
-        let n = col_ptr.len() - 1;
-        col_ptr.copy_within(0..n, 1);
-        col_ptr[0] = 0;
-        self.norm_one = (0..n)
-            .map(|j| {
-                let c = cols[j].to_f64();
-                self.a.col(j).map(|(i, v)| v.abs().to_f64() / rows[i].to_f64() / c).sum()
-            })
-            .fold(0.0, f64::max_nan);
     }
 
     fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
         let n = self.n();
         let other = |why: String| bt_formats::Error::InvalidStructure { what: "matrix for refactorisation", why };
-        if a.nrows() != n || a.nnz() != self.a.row_idx.len() {
+        if a.nrows() != n || a.nnz() != self.scaled.a.row_idx.len() {
             let found = format!("{} rows and {} entries", a.nrows(), a.nnz());
-            return Err(other(format!("{found}, but {n} and {} were factored", self.a.row_idx.len())).into());
+            return Err(other(format!("{found}, but {n} and {} were factored", self.scaled.a.row_idx.len())).into());
         }
         for i in 0..n {
             for &j in a.row(i).0 {
-                if self.a.row_idx[self.a.range(j as usize)].binary_search(&(i as u32)).is_err() {
+                if self.scaled.a.row_idx[self.scaled.a.range(j as usize)].binary_search(&(i as u32)).is_err() {
                     return Err(other(format!("the entry at row {i}, column {j} (from 0) is new")).into());
                 }
             }
@@ -260,7 +282,7 @@ impl<T: Scalar> SparseLu<T> {
         if self.failed {
             self.blocked = None;
             self.supernodal = None;
-            self.factors.invalidate(self.a.n());
+            self.factors.invalidate(self.n());
         } else {
             self.began = way;
         }
@@ -268,12 +290,13 @@ impl<T: Scalar> SparseLu<T> {
     }
 
     fn eliminate_either_way(&mut self, way: Way, monitor: &mut dyn Monitor) -> Result<()> {
-        let (a, (per_entry, always)) = (&self.a, COLUMN_FLOPS);
+        let (Scaled { a, norm_max, .. }, (per_entry, always)) = (&self.scaled, COLUMN_FLOPS);
+        let (norm_max, ordering) = (*norm_max, self.symbolic.ordering());
         let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
         // Once by blocks, so for the same pattern, as long as growth allows it.
         if way == Way::Blocked {
-            let mut blocked = self.blocked.take().or_else(|| Blocked::new(a, &self.ordering));
-            match blocked.as_mut().map(|b| b.factor(a, self.norm_max, growth_limit, monitor)) {
+            let mut blocked = self.blocked.take().or_else(|| Blocked::new(a, ordering));
+            match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
                 Some(Outcome::Sound) => {
                     self.factors = Simplicial::default();
                     self.blocked = blocked;
@@ -298,19 +321,18 @@ impl<T: Scalar> SparseLu<T> {
         } else {
             let per_entry = per_entry * a.row_idx.len() as f64;
             // What was counted without interchanges may be left a few times over before dense kernels are tried.
-            let counted = if self.ordering.flops <= COUNTED_FLOPS { 4.0 * self.ordering.flops } else { 0.0 };
-            let budget = always.max(per_entry).max(counted);
-            let too_many = self.ordering.flops.is_finite() && self.ordering.flops > budget;
-            if !too_many
-                && by_columns(&mut self.factors, a, &self.ordering, self.norm_max, budget, monitor)?
-                    == Elimination::Done
+            let counted = self.symbolic.flops();
+            let trusted = if counted <= COUNTED_FLOPS { 4.0 * counted } else { 0.0 };
+            let budget = always.max(per_entry).max(trusted);
+            if counted <= budget
+                && by_columns(&mut self.factors, a, &self.symbolic, norm_max, budget, monitor)? == Elimination::Done
             {
                 return Ok(());
             }
             self.factors = Simplicial::default();
-            if self.ordering.flops.is_finite() {
-                let mut blocked = Blocked::new(a, &self.ordering);
-                match blocked.as_mut().map(|b| b.factor(a, self.norm_max, growth_limit, monitor)) {
+            if ordering.is_symmetric {
+                let mut blocked = Blocked::new(a, ordering);
+                match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
                     Some(Outcome::Sound) => {
                         self.blocked = blocked;
                         return Ok(());
@@ -325,7 +347,7 @@ impl<T: Scalar> SparseLu<T> {
             self.factors = Simplicial::default();
             return observed(monitor, a.n());
         }
-        by_columns(&mut self.factors, a, &self.ordering, self.norm_max, f64::INFINITY, monitor).map(|_| ())
+        by_columns(&mut self.factors, a, &self.symbolic, norm_max, f64::INFINITY, monitor).map(|_| ())
     }
 
     fn take_scratch(&self) -> Vec<T> {
@@ -349,11 +371,12 @@ impl<T: Scalar> SparseLu<T> {
             return;
         }
         let (y, _) = work[..W * n].as_chunks_mut::<W>();
-        let (rows, cols) = (&*self.factors.row_order, &*self.ordering.col_order);
+        let (rows, cols) = (&*self.factors.row_order, &*self.symbolic.ordering().col_order);
+        let Scaled { row_factors, col_factors, .. } = &self.scaled;
         // A⁻¹ = C·Q·U⁻¹·L⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·L⁻ᵀ·U⁻ᵀ·Qᵀ·C.
         let (from, from_factors, to, to_factors) = match op {
-            Op::Identity => (rows, &self.row_factors, cols, &self.col_factors),
-            Op::Transpose | Op::Adjoint => (cols, &self.col_factors, rows, &self.row_factors),
+            Op::Identity => (rows, row_factors, cols, col_factors),
+            Op::Transpose | Op::Adjoint => (cols, col_factors, rows, row_factors),
         };
         for w in 0..W {
             let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
@@ -379,8 +402,8 @@ impl<T: Scalar> SparseLu<T> {
     /// A⁻¹ = C·(R·A·C)⁻¹·R with factors of R·A·C, for at most `WIDE` columns of `x`.
     fn solve_scaled(&self, op: Op, mut x: MatMut<'_, T>, solve: impl Fn(Op, MatMut<'_, T>)) {
         let (before, after) = match op {
-            Op::Identity => (&self.row_factors, &self.col_factors),
-            Op::Transpose | Op::Adjoint => (&self.col_factors, &self.row_factors),
+            Op::Identity => (&self.scaled.row_factors, &self.scaled.col_factors),
+            Op::Transpose | Op::Adjoint => (&self.scaled.col_factors, &self.scaled.row_factors),
         };
         let scale = |mut x: MatMut<'_, T>, factors: &[T::Real]| {
             for k in 0..x.ncols() {
@@ -394,9 +417,9 @@ impl<T: Scalar> SparseLu<T> {
     }
 }
 
-/// Bytes of A by columns, its scaling, its order, and what a solve needs.
+/// Bytes of A by columns, its scaling, its pattern and order, and what a solve needs.
 fn held<T: Scalar>(n: usize, nnz: usize) -> usize {
-    (3 * n + 1 + nnz) * size_of::<u32>() + (nnz + WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
+    (4 * n + 2 + 2 * nnz) * size_of::<u32>() + (nnz + WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
 }
 
 /// Whether elimination by columns is tried for so many flops that were counted, and carried through if they were counted well.
@@ -416,14 +439,15 @@ fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
 fn by_columns<T: Scalar>(
     factors: &mut Simplicial<T>,
     a: &Csc<T>,
-    ordering: &Ordering,
+    symbolic: &SymbolicLu,
     norm_max: f64,
     budget: f64,
     monitor: &mut dyn Monitor,
 ) -> Result<Elimination> {
+    let ordering = symbolic.ordering();
     let threshold = ordering.threshold::<T::Real>();
     // What will not be carried through gets no room for all of it.
-    let expected = ordering.below.filter(|_| ordering.flops <= budget);
+    let expected = symbolic.counted().filter(|counted| counted.flops <= budget).map(|c| (c.lower, c.upper));
     let limits = (budget, expected);
     let outcome = factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, limits, monitor);
     let grown = match &outcome {
@@ -453,7 +477,7 @@ fn check_size(n: usize, nnz: usize) -> Result<()> {
 
 impl<T: Scalar> Factorization<T> for SparseLu<T> {
     fn n(&self) -> usize {
-        self.a.n()
+        self.scaled.a.n()
     }
 
     fn method(&self) -> &'static str {
@@ -469,7 +493,11 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         for j in (0..wide).step_by(WIDE) {
             self.solve_columns::<WIDE>(op, x.as_mut().subcols_mut(j, WIDE), &mut work);
         }
-        for j in wide..nrhs {
+        let pairs = nrhs - nrhs % 2;
+        for j in (wide..pairs).step_by(2) {
+            self.solve_columns::<2>(op, x.as_mut().subcols_mut(j, 2), &mut work);
+        }
+        for j in pairs..nrhs {
             self.solve_columns::<1>(op, x.as_mut().subcols_mut(j, 1), &mut work);
         }
         self.put_scratch(work);
@@ -481,18 +509,17 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     }
 
     fn stats(&self) -> FactorStats {
-        let f = &self.factors;
-        let n = self.n();
-        let held = held::<T>(n, self.a.row_idx.len());
+        let (f, &Scaled { ref a, norm_one, norm_max, .. }) = (&self.factors, &self.scaled);
+        let held = held::<T>(a.n(), a.row_idx.len());
         if let Some(lu) = &self.blocked {
             let ((growth, min_pivot), (nnz, bytes, flops)) = (lu.measured(), lu.counts());
             let bytes = bytes + held;
-            return FactorStats { norm_one: self.norm_one, growth, min_pivot, boosted_pivots: 0, nnz, bytes, flops };
+            return FactorStats { norm_one, growth, min_pivot, boosted_pivots: 0, nnz, bytes, flops };
         }
         if let Some(lu) = &self.supernodal {
             let ((nnz, bytes), unknown) = (lu.counts(), f64::NAN);
             return FactorStats {
-                norm_one: self.norm_one,
+                norm_one,
                 growth: unknown,
                 min_pivot: unknown,
                 boosted_pivots: 0,
@@ -502,8 +529,8 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             };
         }
         FactorStats {
-            norm_one: self.norm_one,
-            growth: if self.norm_max > 0.0 { f.max_u / self.norm_max } else { 1.0 },
+            norm_one,
+            growth: if norm_max > 0.0 { f.max_u / norm_max } else { 1.0 },
             min_pivot: f.pivots.iter().map(|p| p.abs().to_f64()).fold(f64::INFINITY, f64::min_nan),
             boosted_pivots: 0,
             nnz: f.nnz(),
@@ -514,7 +541,8 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
 
     fn log_det(&self) -> LogDet<T> {
         // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
-        let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
+        let Scaled { a, row_factors, col_factors, norm_max, .. } = &self.scaled;
+        let exponents: f64 = row_factors.iter().chain(col_factors).map(|f| f.to_f64().log2()).sum();
         if let Some(lu) = &self.blocked {
             let mut det = lu.log_det();
             det.log_abs -= exponents * std::f64::consts::LN_2;
@@ -526,8 +554,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             &self.factors
         } else {
             let mut columns = Simplicial::default();
-            let (a, unlimited) = (&self.a, f64::INFINITY);
-            match by_columns(&mut columns, a, &self.ordering, self.norm_max, unlimited, &mut ()) {
+            match by_columns(&mut columns, a, &self.symbolic, *norm_max, f64::INFINITY, &mut ()) {
                 Ok(_) => again = columns,
                 // Singular after all, by another order of operations.
                 Err(_) => return LogDet { sign: zero(), log_abs: f64::NEG_INFINITY },
@@ -536,7 +563,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         };
         factors.pivots.iter().for_each(|&p| det.multiply(p));
         det.log_abs -= exponents * std::f64::consts::LN_2;
-        if is_odd(&factors.row_order) != is_odd(&self.ordering.col_order) {
+        if is_odd(&factors.row_order) != is_odd(&self.symbolic.ordering().col_order) {
             det.negate();
         }
         det
@@ -546,6 +573,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{SingularKind, Singularity};
     use bt_formats::Error;
 
     fn dense(n: usize, rows: &[f64]) -> Csr<f64> {

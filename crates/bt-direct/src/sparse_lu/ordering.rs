@@ -24,25 +24,35 @@ pub struct Ordering {
     pub col_order: Vec<u32>,
     /// The preferred row of each column.
     pub row_of: Vec<u32>,
-    /// The preferred pivot is taken down to this fraction of the largest candidate.
-    pub threshold: f64,
-    /// Flops with the preferred pivots; infinite where no count bounds them.
-    pub flops: f64,
-    /// Entries of L below its diagonal, with the preferred pivots; as many above that of U.
-    pub below: Option<usize>,
+    /// Whether the pattern is nearly symmetric with the preferred pivots on the diagonal, which are left only where they are small; otherwise
+    /// the largest candidate of a column is its pivot.
+    pub is_symmetric: bool,
 }
 
-/// Orders the columns of a structurally nonsingular A, given by columns and by rows, whose rows are matched with columns by `row_of`.
-pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<Ordering> {
+/// What elimination with the preferred pivots makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// Entries of L below its diagonal.
+    pub lower: usize,
+    /// Entries of U above its diagonal.
+    pub upper: usize,
+    /// Quotients, products and differences.
+    pub flops: f64,
+}
+
+/// Orders the columns of a structurally nonsingular A, given by columns and by rows, whose rows are matched with columns by `row_of`. With what
+/// was counted for a symmetric pattern.
+pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<(Ordering, Option<Counted>)> {
     let n = a.n();
     let identity: Vec<u32> = (0..n as u32).collect();
-    let mut best: Option<Ordering> = None;
+    let mut best: Option<(Ordering, Counted)> = None;
     let mut consider = |rows: &[u32], col_order: &dyn Fn(&Pattern) -> Result<Vec<u32>>| -> Result<()> {
         let pattern = matched_pattern(a, rows);
         if symmetry(&pattern) >= 0.5 {
-            let found = counted(&pattern, col_order(&pattern)?, rows);
-            if best.as_ref().is_none_or(|best| found.flops < best.flops) {
-                best = Some(found);
+            let col_order = col_order(&pattern)?;
+            let counted = counted(&pattern, &col_order);
+            if best.as_ref().is_none_or(|(_, least)| counted.flops < least.flops) {
+                best = Some((Ordering { col_order, row_of: rows.to_vec(), is_symmetric: true }, counted));
             }
         }
         Ok(())
@@ -56,28 +66,18 @@ pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<
         consider(row_of, &Pattern::minimum_degree)?;
     }
     match best {
-        Some(best) => Ok(best),
-        None => Ok(Ordering {
-            col_order: colamd_order(a)?,
-            row_of: row_of.to_vec(),
-            threshold: 1.0,
-            flops: f64::INFINITY,
-            below: None,
-        }),
+        Some((ordering, counted)) => Ok((ordering, Some(counted))),
+        None => Ok((Ordering { col_order: colamd_order(a)?, row_of: row_of.to_vec(), is_symmetric: false }, None)),
     }
 }
 
-/// With the counts of an order of the pattern and its transpose.
-fn counted(pattern: &Pattern, col_order: Vec<u32>, rows: &[u32]) -> Ordering {
-    let columns = count(&pattern.of_sum(), &col_order).columns;
+/// Elimination of the pattern and its transpose together.
+fn counted(pattern: &Pattern, col_order: &[u32]) -> Counted {
+    let columns = count(&pattern.of_sum(), col_order).columns;
     let below = || columns.iter().map(|&c| c as usize - 1);
-    Ordering {
-        row_of: rows.to_vec(),
-        threshold: 0.1,
-        flops: below().map(|b| b as f64 * (2.0 * b as f64 + 1.0)).sum(),
-        below: Some(below().sum()),
-        col_order,
-    }
+    let entries = below().sum();
+    let flops = below().map(|b| b as f64 * (2.0 * b as f64 + 1.0)).sum();
+    Counted { lower: entries, upper: entries, flops }
 }
 
 fn colamd_order<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {
@@ -135,8 +135,8 @@ fn symmetry(pattern: &Pattern) -> f64 {
 }
 
 impl Ordering {
-    /// The threshold as a real of the scalar's kind.
+    /// The preferred pivot is taken down to this fraction of the largest candidate.
     pub fn threshold<R: RealScalar>(&self) -> R {
-        R::from_f64(self.threshold)
+        R::from_f64(if self.is_symmetric { 0.1 } else { 1.0 })
     }
 }

@@ -113,20 +113,20 @@ impl<T: Scalar> Simplicial<T> {
     }
 
     /// Factors A with its columns taken in the order `col_order`, reusing the memory of earlier factors. Gives up once
-    /// the elimination has cost more than `max_flops`. `expected`: entries of L below its diagonal, if they were counted.
+    /// the elimination has cost more than `max_flops`. `expected`: entries of L below its diagonal and of U above, if they were counted.
     pub fn factor(
         &mut self,
         a: &Csc<T>,
         col_order: &[u32],
         preferred_row: &[u32],
         threshold: T::Real,
-        (max_flops, expected): (f64, Option<usize>),
+        (max_flops, expected): (f64, Option<(usize, usize)>),
         monitor: &mut dyn Monitor,
     ) -> Result<Elimination> {
         let n = a.n();
-        let room = expected.unwrap_or(2 * a.row_idx.len());
-        self.lower.restart(n, room)?;
-        self.upper.restart(n, room)?;
+        let (below, above) = expected.unwrap_or((2 * a.row_idx.len(), 2 * a.row_idx.len()));
+        self.lower.restart(n, below)?;
+        self.upper.restart(n, above)?;
         self.pivots.clear();
         self.row_order.clear();
         for v in [&mut self.position, &mut self.marked] {

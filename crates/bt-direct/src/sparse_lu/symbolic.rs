@@ -1,15 +1,17 @@
-//! What a sparse LU will cost, told from the pattern.
+//! What a sparse LU will do and cost, told before anything is eliminated.
 
-use bt_formats::{Csr, Matrix, Scalar};
+use bt_formats::{Csr, Scalar};
 
-use super::{blocked, by_columns_pays, held};
-use crate::error::Result;
-use crate::sparse_cholesky::SymbolicCholesky;
+use super::ordering::{Counted, Ordering, order};
+use super::{Csc, Scaled, blocked, by_columns_pays, fill, held, matching};
+use crate::error::{FactorError, Result, SingularKind, Singularity};
 
-/// What elimination without interchanges does in the approximate minimum degree order of A + Aᵀ.
+/// The symbolic phase of [`SparseLu`](crate::SparseLu): the order of the columns, a preferred pivot for each, and what elimination with
+/// these pivots fills.
 ///
-/// [`crate::SparseLu`] works in that order where the pattern is nearly symmetric with a diagonal, and leaves it only as far as
-/// pivots demand: elimination by columns may then fill more, by supernodes it does not. For other patterns the counts are a guess.
+/// Where the pattern is nearly symmetric with the preferred pivots on the diagonal, they are left only as far as small ones demand:
+/// elimination by columns may then fill more, by supernodes it does not. Other patterns take the largest entry of a column as its
+/// pivot, in an order that keeps fill low whichever that is: for them the counts are a guess.
 ///
 /// ```
 /// use bt_direct::SymbolicLu;
@@ -25,35 +27,60 @@ use crate::sparse_cholesky::SymbolicCholesky;
 /// ```
 #[derive(Debug)]
 pub struct SymbolicLu {
-    cholesky: SymbolicCholesky,
-    nnz: usize,
+    ordering: Ordering,
+    /// The entries of A.
+    pattern: Csc<()>,
+    /// `None` where L has no room in memory.
+    counted: Option<Counted>,
 }
 
 impl SymbolicLu {
-    /// Of a square matrix; stored zeros count as entries.
+    /// Of a square matrix. Values decide which rows are preferred as pivots: large entries are, zeros are not.
     ///
     /// # Errors
-    /// As [`SymbolicCholesky::new`].
+    /// [`FactorError::Input`] when A is not square, not finite or too large; [`FactorError::Singular`] naming a column without a row
+    /// left for it, whatever the values; [`FactorError::Failed`] when faer's ordering does.
     ///
     /// # Cost
-    /// As [`SymbolicCholesky::new`].
+    /// The ordering, O(n·nnz) at worst and little more than O(nnz) on grids; a maximum matching, which is O(nnz) in practice; and where the
+    /// pattern is not symmetric an elimination without numbers, which is a part of one with them.
     pub fn new<T: Scalar>(a: &Csr<T>) -> Result<Self> {
-        Ok(Self { cholesky: SymbolicCholesky::new(a)?.by_supernodes(), nnz: a.nnz() })
+        Self::of(&Scaled::of(a)?.a, a)
     }
 
-    /// Whether [`SparseLu`](crate::SparseLu) eliminates by columns, not by supernodes, where so many flops are counted for a matrix of `nnz` entries.
+    /// Of a matrix that is scaled and given by columns, and by rows.
+    #[inline(never)]
+    pub(super) fn of<T: Scalar>(scaled: &Csc<T>, a: &Csr<T>) -> Result<Self> {
+        let row_of = matching::match_rows(scaled).map_err(|column| {
+            FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
+        })?;
+        let (ordering, counted) = order(scaled, a, &row_of)?;
+        let Csc { col_ptr, row_idx, values } = scaled;
+        let pattern = Csc { col_ptr: col_ptr.clone(), row_idx: row_idx.clone(), values: vec![(); values.len()] };
+        let counted = counted.or_else(|| fill::count(&pattern, &ordering));
+        Ok(Self { ordering, pattern, counted })
+    }
+
+    /// Whether [`SparseLu`](crate::SparseLu) eliminates by columns, not by supernodes, where so many flops are counted for a matrix of
+    /// `nnz` entries, unless it fills more than was counted.
     pub fn pays_by_columns(flops: f64, nnz: usize) -> bool {
         by_columns_pays(flops, nnz)
     }
 
-    /// Entries of L and U, the diagonal once.
-    pub fn fill(&self) -> u64 {
-        2 * self.cholesky.fill() - self.cholesky.n() as u64
+    /// [`SymbolicLu::pays_by_columns`] for this matrix.
+    pub fn is_by_columns(&self) -> bool {
+        by_columns_pays(self.flops(), self.pattern.row_idx.len())
     }
 
-    /// Operations of the factorization: Σⱼ bⱼ(2bⱼ + 1) for bⱼ entries below the diagonal of column j of L.
+    /// Entries of L and U, the diagonal once; `u64::MAX` where not even the pattern of L has room in memory.
+    pub fn fill(&self) -> u64 {
+        self.counted.map_or(u64::MAX, |c| (c.lower + c.upper + self.pattern.n()) as u64)
+    }
+
+    /// Operations of the factorization, infinitely many where `fill` is beyond memory: of a symmetric pattern Σⱼ bⱼ(2bⱼ + 1) for bⱼ
+    /// entries below the diagonal of column j of L.
     pub fn flops(&self) -> f64 {
-        self.cholesky.lu_flops()
+        self.counted.map_or(f64::INFINITY, |c| c.flops)
     }
 
     /// Operations of a right-hand side.
@@ -62,19 +89,42 @@ impl SymbolicLu {
     }
 
     /// Bytes of a factorization with all that it holds on to, which is also the most that its making takes, but for orders of
-    /// matrices that hardly fill.
+    /// matrices that hardly fill. A guess where the pattern is not symmetric, and too little where it is then not eliminated by columns.
     ///
     /// # Errors
-    /// As [`SymbolicCholesky::bytes`].
+    /// As [`SymbolicCholesky::bytes`](crate::SymbolicCholesky::bytes).
     pub fn bytes<T: Scalar>(&self) -> Result<usize> {
-        let n = self.cholesky.n();
-        let held = held::<T>(n, self.nnz);
-        if !by_columns_pays(self.flops(), self.nnz) {
-            return Ok(held + blocked::bytes::<T>(&self.cholesky)?);
+        let (n, nnz) = (self.pattern.n(), self.pattern.row_idx.len());
+        let held = held::<T>(n, nnz);
+        if self.ordering.is_symmetric && !self.is_by_columns() {
+            return Ok(held + blocked::bytes::<T>(&blocked::symbolic(&self.pattern, &self.ordering)?)?);
         }
         // L and U by columns, and work arrays: see `Simplicial`.
-        let entries = self.fill() as usize - n;
-        let columns = entries * (size_of::<T>() + size_of::<u32>()) + 2 * (n + 1) * size_of::<usize>();
+        let Some(Counted { lower, upper, .. }) = self.counted else { return Ok(usize::MAX) };
+        let columns = (lower + upper) * (size_of::<T>() + size_of::<u32>()) + 2 * (n + 1) * size_of::<usize>();
         Ok(held + columns + n * (2 * size_of::<T>() + 4 * size_of::<u32>() + size_of::<(u32, usize)>()))
+    }
+
+    pub(super) fn counted(&self) -> Option<Counted> {
+        self.counted
+    }
+
+    pub(super) fn ordering(&self) -> &Ordering {
+        &self.ordering
+    }
+
+    /// That A, given by columns, has the pattern that was analysed.
+    pub(super) fn check_pattern<T: Scalar>(&self, a: &Csc<T>) -> Result<()> {
+        let known = &self.pattern;
+        if known.col_ptr == a.col_ptr && known.row_idx == a.row_idx {
+            return Ok(());
+        }
+        let why = if a.n() == known.n() {
+            let other = (0..a.n()).find(|&j| a.row_idx[a.range(j)] != known.row_idx[known.range(j)]);
+            format!("column {} (from 0) has entries in other rows", other.unwrap_or_default())
+        } else {
+            format!("{} rows, but {} were analysed", a.n(), known.n())
+        };
+        Err(bt_formats::Error::InvalidStructure { what: "matrix for a symbolic phase", why }.into())
     }
 }

@@ -1,6 +1,6 @@
 //! Sparse LU: the contract on random patterns of every scalar, the matrices of ../shared, monitors and threads.
 
-use bt_direct::{FactorError, Factorization, Refinement, SparseLu, refine};
+use bt_direct::{FactorError, Factorization, Refinement, SingularKind, SparseLu, SymbolicLu, refine};
 use bt_formats::{Coo, Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, c32, c64};
 use faer::Mat;
 use proptest::prelude::*;
@@ -78,8 +78,12 @@ fn files_are_solved_or_named_singular() {
                     let error = refined_error(&a, &lu);
                     let (s, n, nnz) = (lu.stats(), a.nrows(), a.nnz());
                     let fill = s.nnz as f64 / nnz as f64;
+                    let symbolic = lu.symbolic();
                     println!(
-                        "{name:28} n {n:6} nnz {nnz:7} fill {fill:5.1} growth {:8.1e} error {error:8.1e}",
+                        "{name:28} n {n:6} nnz {nnz:7} fill {fill:5.1} ({:5.1} counted), flops {:8.1e} ({:8.1e} counted), growth {:8.1e} error {error:8.1e}",
+                        symbolic.fill() as f64 / nnz as f64,
+                        s.flops,
+                        symbolic.flops(),
                         s.growth
                     );
                     assert!(error <= 1e-14, "{name}: {error:e}");
@@ -116,6 +120,49 @@ fn refined_error(a: &Csr<f64>, lu: &SparseLu<f64>) -> f64 {
     let mut x = b.clone();
     lu.solve_in_place(x.as_mut());
     refine(a, lu, Op::Identity, b.as_ref(), &mut x, Refinement::Auto).certificate.backward_error
+}
+
+#[test]
+fn counts_of_any_pattern_are_those_of_an_elimination_with_the_preferred_pivots() {
+    for (n, degree) in [(40, 1.5), (80, 3.0), (150, 2.0)] {
+        // The matched entries rule their columns: no other pivot is taken.
+        let mut a = random::<f64>(n, degree, n as u64);
+        let step = (1..n).rev().find(|s| gcd(*s, n) == 1).unwrap();
+        for i in 0..n {
+            let (cols, values) = a.row_mut(i);
+            for (&j, v) in cols.iter().zip(values) {
+                *v = if (i * step + 1) % n == j as usize { 100.0 } else { *v / v.abs().log2().floor().exp2() };
+            }
+        }
+        let symbolic = SymbolicLu::new(&a).unwrap();
+        let lu = SparseLu::new(&a).unwrap();
+        assert_eq!((lu.stats().nnz as u64, lu.stats().flops), (symbolic.fill(), symbolic.flops()), "{n} rows");
+        assert!(symbolic.is_by_columns());
+        let predicted = symbolic.bytes::<f64>().unwrap() as f64;
+        assert!((0.5..2.0).contains(&(lu.stats().bytes as f64 / predicted)));
+    }
+}
+
+#[test]
+fn a_symbolic_phase_is_that_of_all_matrices_of_its_pattern() {
+    let (a, b) = (random::<f64>(60, 2.0, 1), random::<f64>(60, 2.0, 2));
+    let other_values = a.scale(&[4.0; 60], &[1.0; 60]);
+    let symbolic = std::sync::Arc::new(SymbolicLu::new(&a).unwrap());
+    for a in [&a, &other_values] {
+        let lu = SparseLu::with_symbolic(a, symbolic.clone(), &mut ()).unwrap();
+        assert!(std::sync::Arc::ptr_eq(lu.symbolic(), &symbolic));
+        assert_eq!(lu.log_det(), SparseLu::new(a).unwrap().log_det());
+    }
+    let refused = SparseLu::with_symbolic(&b, symbolic.clone(), &mut ()).err().unwrap();
+    assert!(refused.to_string().contains("column 0 (from 0) has entries in other rows"), "{refused}");
+    let refused = SparseLu::with_symbolic(&random::<f64>(5, 2.0, 1), symbolic, &mut ()).err().unwrap();
+    assert!(refused.to_string().contains("5 rows, but 60 were analysed"), "{refused}");
+    // No values make such a pattern nonsingular.
+    let empty_column = Csr::new(2, 2, vec![0, 1, 2], vec![0, 0], vec![1.0, 1.0]).unwrap();
+    assert!(matches!(
+        SymbolicLu::new(&empty_column),
+        Err(FactorError::Singular(s)) if s.kind == SingularKind::Structural && s.column == 1
+    ));
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn a_monitor_that_stops_one_part_stops_all() {
         told += 1;
         ControlFlow::Break(())
     };
-    let sparse = |part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
+    let sparse = |_: usize, part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
         Ok(Box::new(SparseLu::with_monitor(part, monitor)?))
     };
     let outcome = Components::with_options(&a, order, partition, sparse, &mut monitor);
@@ -225,7 +225,7 @@ fn the_monitor_is_asked_while_smaller_parts_take_longer() {
     let a = csr::<f64>(3, |i, j| f64::from(u8::from(i == j || i + j == 1)) + f64::from(u8::from(i == j)));
     let (order, partition) = components(&a).unwrap();
     let begun = std::time::Instant::now();
-    let slow = |part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
+    let slow = |_: usize, part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
         while part.nrows() == 1 && begun.elapsed().as_secs() < 20 {
             if monitor.observe(Progress::Step { phase: "factor", done: 0, total: 1 }).is_break() {
                 return Err(FactorError::Stopped);

@@ -70,12 +70,12 @@ pub struct BlockCholesky<T: Scalar> {
     /// Σᵢ|aᵢⱼ| of each column.
     sums: Vec<f64>,
     /// Of the chains before and after the middle.
-    work: [Work<T>; 2],
+    work: [ChainScratch<T>; 2],
     stats: FactorStats,
 }
 
 /// What a chain needs beside its panels: faer's work space, and the mirror image of one coupling.
-struct Work<T> {
+struct ChainScratch<T> {
     memory: MemBuffer,
     mirror: Vec<T>,
 }
@@ -123,9 +123,9 @@ impl<T: Scalar> BlockCholesky<T> {
             starts.push(len.and_then(|len| starts[j].checked_add(len)).ok_or_else(no_memory)?);
         }
         let coupling = (0..m).map(|j| order.size(j) * order.next_size(j)).max().unwrap_or(0);
-        let work = || -> Result<Work<T>> {
+        let work = || -> Result<ChainScratch<T>> {
             let request = cholesky_in_place_scratch::<T>(largest, faer::Par::Seq, faer::prelude::default());
-            Ok(Work { memory: MemBuffer::try_new(request).map_err(|_| no_memory())?, mirror: zeros(coupling)? })
+            Ok(ChainScratch { memory: MemBuffer::try_new(request).map_err(|_| no_memory())?, mirror: zeros(coupling)? })
         };
         let mut sums = Vec::new();
         reserve(&mut sums, n)?;
@@ -309,7 +309,7 @@ impl Chain<'_> {
         self,
         blocks: impl Iterator<Item = usize>,
         values: &mut [T],
-        work: &mut Work<T>,
+        work: &mut ChainScratch<T>,
         mut go_on: impl FnMut() -> Result<()>,
     ) -> Result<f64> {
         let order = self.order;
@@ -361,7 +361,7 @@ fn subtract<T: Scalar>(from: &[T], from_k: usize, to: &mut [T], k: usize, next: 
 }
 
 /// [D̃; A(t, j)] → [L; H]; the smallest pivot, or the row of the block whose pivot is not positive.
-fn panel<T: Scalar>(values: &mut [T], k: usize, next: usize, work: &mut Work<T>) -> Result<f64, usize> {
+fn panel<T: Scalar>(values: &mut [T], k: usize, next: usize, work: &mut ChainScratch<T>) -> Result<f64, usize> {
     if k < BLOCKED_FROM {
         return lines::dispatch::<T, _>(Panel { values, k, next });
     }

@@ -237,7 +237,7 @@ impl<T: Scalar> Butterfly<T> {
         }
         let sections = 1 << self.depth;
         let mut rest = a.chunks_exact_mut(ld * (self.n / sections));
-        let work = Work { left: self, right, ld, load };
+        let work = TwoSided { left: self, right, ld, load };
         let columns = std::array::from_fn(|s| if s < sections { rest.next().unwrap_or_default() } else { &mut [][..] });
         work.run(0, columns, par);
         Ok(())
@@ -261,14 +261,14 @@ fn quarters<R>(w: &[R], quarter: usize) -> [&[R]; 4] {
 }
 
 /// A transformation from both sides.
-struct Work<'a, T: Scalar, L> {
+struct TwoSided<'a, T: Scalar, L> {
     left: &'a Butterfly<T>,
     right: &'a Butterfly<T>,
     ld: usize,
     load: &'a L,
 }
 
-impl<T: Scalar, L: Fn(usize, &mut [T]) + Sync> Work<'_, T, L> {
+impl<T: Scalar, L: Fn(usize, &mut [T]) + Sync> TwoSided<'_, T, L> {
     /// The columns from `first` on of every section.
     fn run(&self, first: usize, mut columns: [&mut [T]; SECTIONS], par: Par) {
         let count = columns[0].len() / self.ld;

@@ -88,7 +88,7 @@ impl Inertia {
     pub fn with_monitor<T: Scalar>(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let norm = check_hermitian(a)?;
         let start = 8.0 * a.partition().min_max_size().1 as f64 * unit_roundoff::<T>() * norm;
-        let mut work = Work::new(a)?;
+        let mut work = CountBlocks::new(a)?;
         search::<T>(a.n(), norm, start, |shift| work.count(a, shift, monitor))
     }
 
@@ -135,7 +135,7 @@ impl Inertia {
 #[inline(never)]
 pub fn eigenvalues_below<T: Scalar>(a: &BlockTridiagonal<T>, shift: f64) -> Result<Count> {
     let norm = check_hermitian(a)?;
-    let count = Work::new(a)?.count(a, shift, &mut ())?;
+    let count = CountBlocks::new(a)?.count(a, shift, &mut ())?;
     let limit = unit_roundoff::<T>().sqrt() * (norm + shift.abs());
     if count.perturbation > limit {
         let reason = format!(
@@ -180,7 +180,7 @@ fn search<T: Scalar>(n: usize, norm: f64, start: f64, mut count: impl FnMut(f64)
 }
 
 /// The blocks that a count needs.
-struct Work<T: Scalar> {
+struct CountBlocks<T: Scalar> {
     s: Mat<T>,
     v: Mat<T>,
     x: Mat<T>,
@@ -189,7 +189,7 @@ struct Work<T: Scalar> {
     memory: MemBuffer,
 }
 
-impl<T: Scalar> Work<T> {
+impl<T: Scalar> CountBlocks<T> {
     fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
         let k = a.partition().min_max_size().1;
         let scratch = cholesky_in_place_scratch::<usize, T>(k, Par::Seq, faer::prelude::default());

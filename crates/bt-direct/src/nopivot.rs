@@ -300,7 +300,7 @@ impl<T: Scalar> Factors<T> {
     pub(crate) fn eliminate(&mut self, par: Par, monitor: &mut dyn Monitor) -> Result<(), Stop> {
         self.maxima.reset();
         let Self { n, ld, values, maxima, .. } = self;
-        let shape = Shape { n: *n, ld: *ld };
+        let shape = Placement { n: *n, ld: *ld };
         // The kernels want the scalar by its name.
         let values: &mut dyn Any = values;
         match T::KIND {
@@ -376,12 +376,12 @@ impl<T: Scalar> Factors<T> {
 }
 
 /// How the matrix stands among the values.
-struct Shape {
+struct Placement {
     n: usize,
     ld: usize,
 }
 
-impl Shape {
+impl Placement {
     fn eliminate<E: Element>(
         &self,
         values: &mut dyn Any,

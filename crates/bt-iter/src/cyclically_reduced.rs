@@ -54,10 +54,10 @@ pub struct CyclicallyReduced<T: Scalar> {
     odd: BlockSet<T>,
     /// n zeros.
     nothing: Vec<T>,
-    work: Mutex<Work<T>>,
+    work: Mutex<Scratch<T>>,
 }
 
-struct Work<T> {
+struct Scratch<T> {
     /// Of length n.
     x: Vec<T>,
     /// The rows of the even blocks, and of the odd ones.
@@ -102,7 +102,7 @@ impl<T: Scalar> CyclicallyReduced<T> {
         let [even, odd] = BlockSet::colours(&a)?;
         let vector = |n: usize| vec![zero::<T>(); n];
         let (n, rows, order) = (a.n(), even.partition().n(), odd.partition().n());
-        let work = Work { x: vector(n), even: vector(rows), odd: vector(order), g: vector(order), u: vector(order) };
+        let work = Scratch { x: vector(n), even: vector(rows), odd: vector(order), g: vector(order), u: vector(order) };
         Ok(Self { a, even, odd, nothing: vector(n), work: Mutex::new(work) })
     }
 
@@ -233,7 +233,7 @@ impl<T: Scalar> LinearOperator<T> for CyclicallyReduced<T> {
     fn apply(&self, alpha: T, u: &[T], beta: T, y: &mut [T]) {
         assert_eq!((u.len(), y.len()), (self.order(), self.order()), "lengths of u and y");
         let (par, partition) = (self.parallel(), self.a.partition());
-        let Work { x, even, odd, .. } = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Scratch { x, even, odd, .. } = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
         // xₒ ← Dₒ⁻¹·u,  xₑ ← −Dₑ⁻¹·Aₑₒ·xₒ,  w ← −Aₒₑ·xₑ,  B·u = u − w
         self.odd.solve_into(partition, u, x, par);
         self.even.couple(&self.a, &self.nothing, x, even, par);

@@ -85,7 +85,7 @@ impl<T: Scalar> SsorAi<'static, T> {
     /// As [`SsorAi::new`].
     pub fn stored(a: &Csr<T>, omega: f64, series: Series) -> Result<Self> {
         Self::on(a, omega, series, || {
-            Ok(Factors::Stored(Box::new([triangle(a, Side::Lower)?, triangle(a, Side::Upper)?])))
+            Ok(Factors::Stored(Box::new([triangle(a, Triangle::Lower)?, triangle(a, Triangle::Upper)?])))
         })
     }
 }
@@ -127,7 +127,7 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
         let Factors::Stored(triangles) = &mut self.factors else { return Ok(()) };
         let [lower, upper] = &mut **triangles;
         for i in 0..a.nrows() {
-            for (side, triangle) in [(Side::Lower, &mut *lower), (Side::Upper, &mut *upper)] {
+            for (side, triangle) in [(Triangle::Lower, &mut *lower), (Triangle::Upper, &mut *upper)] {
                 // N = L·D̄⁻¹, Nᴴ = D̄⁻¹·Lᴴ
                 let scaled = side.of_row(a, i).map(|(j, v)| (j, v * self.inverses[i.min(j as usize)]));
                 spread(i, scaled, triangle.row_mut(i))?;
@@ -138,12 +138,12 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum Triangle {
     Lower,
     Upper,
 }
 
-impl Side {
+impl Triangle {
     /// Columns and values of row i of A on this side of the diagonal.
     fn of_row<T: Scalar>(self, a: &Csr<T>, i: usize) -> impl Iterator<Item = (u32, T)> {
         let (cols, vals) = a.row(i);
@@ -156,7 +156,7 @@ impl Side {
 }
 
 /// The strict triangle of A.
-fn triangle<T: Scalar>(a: &Csr<T>, side: Side) -> Result<Csr<T>> {
+fn triangle<T: Scalar>(a: &Csr<T>, side: Triangle) -> Result<Csr<T>> {
     let n = a.nrows();
     let (mut ptr, mut idx, mut val) = (vec![0], Vec::new(), Vec::new());
     for i in 0..n {

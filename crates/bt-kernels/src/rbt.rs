@@ -71,7 +71,7 @@ pub struct DeviceRbt<T: DeviceScalar> {
     /// Pivots, largest moduli of columns of L and of rows of U.
     measured: DeviceVec<f64>,
     kernels: Kernels,
-    work: Mutex<Work<T>>,
+    work: Mutex<Group<T>>,
     /// The factors are those of s·A.
     scale: T::Real,
     stats: FactorStats,
@@ -82,7 +82,7 @@ pub struct DeviceRbt<T: DeviceScalar> {
 }
 
 /// Right-hand sides on their way, WIDE of them: on the host, and twice on the device.
-struct Work<T: DeviceScalar> {
+struct Group<T: DeviceScalar> {
     host: Vec<T>,
     from: DeviceVec<T>,
     to: DeviceVec<T>,
@@ -173,7 +173,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             let why = format!("the device does not hold {blocks} blocks of {} at once", Shape::BLOCK);
             return Err(InputError::InvalidStructure { what: "schedule", why }.into());
         }
-        let work = Work {
+        let work = Group {
             host: vec![zero(); padded * WIDE],
             from: memory(padded * WIDE)?,
             to: memory(padded * WIDE)?,
@@ -420,7 +420,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
     }
 
     /// X ← op(A)⁻¹·X for up to WIDE columns.
-    fn pass(&self, op: Op, mut x: MatMut<'_, T>, work: &mut Work<T>) -> Result<()> {
+    fn pass(&self, op: Op, mut x: MatMut<'_, T>, work: &mut Group<T>) -> Result<()> {
         let (n, count) = (self.padded(), x.ncols());
         let scale = T::from_real(self.scale);
         for (j, column) in work.host.chunks_exact_mut(n).enumerate() {

@@ -48,13 +48,13 @@ pub struct DeviceTridiagonal<'a, T: DeviceScalar> {
     merge: Kernel,
     spread: Kernel,
     solve: Kernel,
-    work: Option<Work<T>>,
+    work: Option<Levels<T>>,
     /// Right-hand sides of the host.
     x: Option<DeviceVec<T>>,
 }
 
 /// For a number of right-hand sides: ten values and two unknowns of each piece, level by level.
-struct Work<T: DeviceScalar> {
+struct Levels<T: DeviceScalar> {
     columns: usize,
     levels: Vec<[DeviceVec<T>; 2]>,
 }
@@ -102,7 +102,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
 
     /// Bytes on the device: the diagonals, and what the last solve took.
     pub fn bytes(&self) -> usize {
-        let levels = |w: &Work<T>| w.levels.iter().flatten().map(DeviceVec::bytes).sum::<usize>();
+        let levels = |w: &Levels<T>| w.levels.iter().flatten().map(DeviceVec::bytes).sum::<usize>();
         3 * self.diagonals[0].bytes()
             + self.work.as_ref().map_or(0, levels)
             + self.x.as_ref().map_or(0, DeviceVec::bytes)
@@ -160,7 +160,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
         }
         let work = match self.work.take().filter(|w| w.columns == nrhs) {
             Some(work) => self.work.insert(work),
-            None => self.work.insert(Work::new(&self.device, &self.counts, nrhs)?),
+            None => self.work.insert(Levels::new(&self.device, &self.counts, nrhs)?),
         };
         let (counts, tiles, nrhs) = (&self.counts, self.counts[0], nrhs as u32);
         let shape = |blocks: u32| Shape { blocks: blocks * nrhs, rows: 1, threads: PIECES, shared: 0 };
@@ -185,7 +185,7 @@ impl<'a, T: DeviceScalar> DeviceTridiagonal<'a, T> {
     }
 }
 
-impl<T: DeviceScalar> Work<T> {
+impl<T: DeviceScalar> Levels<T> {
     fn new(device: &Device, counts: &[u32], columns: usize) -> Result<Self> {
         let memory = |values: usize, count: u32| DeviceVec::uninitialized(device, values * count as usize * columns);
         // A tile alone needs no memory between the passes.

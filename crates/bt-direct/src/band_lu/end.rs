@@ -72,7 +72,7 @@ impl<T: Scalar> Found<T> {
 
 /// What one end has to do, as seen from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct EndSizes {
     /// Size of the whole matrix.
     pub(super) n: usize,
     pub(super) kl: usize,
@@ -103,7 +103,7 @@ pub(crate) enum Direction {
     Backward,
 }
 
-impl Shape {
+impl EndSizes {
     pub(super) fn kv(&self) -> usize {
         self.kl + self.ku
     }
@@ -168,7 +168,7 @@ impl Shape {
 /// One end: its factors and its workspace.
 #[derive(Clone, Debug)]
 pub(super) struct End<T: Scalar> {
-    pub(super) shape: Shape,
+    pub(super) shape: EndSizes,
     pub(super) tuning: Tuning,
     /// Columns of U, the diagonal and L; of the columns left over, the rows of U.
     pub(super) values: Lines<T>,
@@ -194,11 +194,11 @@ pub(super) struct End<T: Scalar> {
 }
 
 impl<T: Scalar> End<T> {
-    pub(super) fn new(shape: Shape, values: Option<Vec<T>>) -> Result<Self> {
+    pub(super) fn new(shape: EndSizes, values: Option<Vec<T>>) -> Result<Self> {
         Self::tuned(shape, Tuning::of(shape.kl), values)
     }
 
-    pub(super) fn tuned(shape: Shape, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
+    pub(super) fn tuned(shape: EndSizes, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
         let kv = shape.kv();
         let values = match values {
             Some(values) => values.into(),
@@ -254,7 +254,7 @@ impl<T: Scalar> End<T> {
 
     /// Stored values of the factors that may differ from zero.
     pub(super) fn nnz(&self) -> usize {
-        let Shape { kl, rows, cols, ncols, .. } = self.shape;
+        let EndSizes { kl, rows, cols, ncols, .. } = self.shape;
         let above: usize = (0..ncols).map(|j| j.min(cols) - (self.tops[j] as usize).min(cols)).sum();
         above + (0..cols).map(|j| 1 + kl.min(rows - 1 - j)).sum::<usize>()
     }
@@ -272,7 +272,7 @@ impl<T: Scalar> End<T> {
 
     /// The first kl rows stand in the first kl lanes.
     fn fill_window(&mut self, source: Option<&[T]>, lanes: usize) {
-        let Shape { kl, ku, rows, ncols, .. } = self.shape;
+        let EndSizes { kl, ku, rows, ncols, .. } = self.shape;
         self.window.fill(Lanes([zero(); LANES]));
         for r in 0..kl.min(rows) {
             for c in r.saturating_sub(kl)..(r + ku + 1).min(ncols) {
@@ -311,7 +311,7 @@ impl<T: Scalar> End<T> {
 
     /// Names a NaN or infinity in these columns; no elimination has touched them yet.
     fn unusable_input(&self, source: Option<&[T]>, columns: Range<usize>) -> FactorError {
-        let Shape { n, kl, ku, direction, .. } = self.shape;
+        let EndSizes { n, kl, ku, direction, .. } = self.shape;
         for j in columns {
             for i in j.saturating_sub(ku)..(j + kl + 1).min(n) {
                 let value = self.entry(source, i, j);
@@ -346,7 +346,7 @@ impl<T: Scalar> End<T> {
     pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
         self.measure(source, last + self.shape.kv())?;
         if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
-            lines::dispatch::<T, _>(Work { end: self, source, first, last });
+            lines::dispatch::<T, _>(Strip { end: self, source, first, last });
         }
         Ok(())
     }
@@ -481,7 +481,7 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
     fn with_simd<S: pulp::Simd>(self, s: S) {
         let Self { end, source, first, last } = self;
         let (mut max_f64, mut max_f32) = (s.splat_f64s(0.0), s.splat_f32s(0.0));
-        let shape @ Shape { kl, ku, ncols, looks_at, direction, .. } = end.shape;
+        let shape @ EndSizes { kl, ku, ncols, looks_at, direction, .. } = end.shape;
         let (ld, copied) = (shape.ld(), matches!(end.tuning, Tuning::Wide { .. }));
         let (mut norm, mut largest) = (end.found.norm_one, end.found.max_a);
         for j in first..last {
@@ -518,14 +518,14 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
 }
 
 /// A strip or panel, as work for a SIMD instruction set.
-struct Work<'a, T: Scalar> {
+struct Strip<'a, T: Scalar> {
     end: &'a mut End<T>,
     source: Option<&'a [T]>,
     first: usize,
     last: usize,
 }
 
-impl<T: Scalar> pulp::WithSimd for Work<'_, T> {
+impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, s: S) {
@@ -554,13 +554,13 @@ const fn on_avx512<T: Scalar, S: pulp::Simd>() -> bool {
 }
 
 /// A strip of a narrow band, in windows of V vectors.
-struct Narrow<'a, T: Scalar, const V: usize>(Work<'a, T>);
+struct Narrow<'a, T: Scalar, const V: usize>(Strip<'a, T>);
 
 impl<T: Scalar, const V: usize> pulp::WithSimd for Narrow<'_, T, V> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
-        let Work { end, source, first, last } = self.0;
+        let Strip { end, source, first, last } = self.0;
         if S::IS_SCALAR || cfg!(target_family = "wasm") {
             end.eliminate_strip::<V>(Loops::<false>, source, first, last);
         } else {
@@ -569,7 +569,7 @@ impl<T: Scalar, const V: usize> pulp::WithSimd for Narrow<'_, T, V> {
     }
 }
 
-impl<T: Scalar> Work<'_, T> {
+impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn panels<S: pulp::Simd>(self, s: S) {
         if S::IS_SCALAR || cfg!(target_family = "wasm") { self.panel::<false, S>(s) } else { self.panel::<true, S>(s) }

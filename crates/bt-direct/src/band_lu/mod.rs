@@ -43,7 +43,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
 use crate::tridiagonal_lu::{check_size, reserve};
-use end::{Direction, End, Place, Shape};
+use end::{Direction, End, EndSizes, Place};
 use substitution::{Factor, Multipliers, Step, Triangles, reverse};
 
 /// P·A = L·U of a band matrix.
@@ -172,7 +172,8 @@ impl<T: Scalar> BandLu<T> {
     }
 
     fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, place: Place, values: Option<Vec<T>>) -> Result<Self> {
-        let shape = Shape { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward, place };
+        let shape =
+            EndSizes { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward, place };
         let mut parts = Vec::new();
         reserve(&mut parts, 1)?;
         parts.push(End::tuned(shape, tuning, values)?);
@@ -183,9 +184,9 @@ impl<T: Scalar> BandLu<T> {
         let (kv, k) = (kl + ku, n - cols[0] - cols[1]);
         let shape = |kl, ku, cols, looks_at, direction, tuning: Tuning| {
             let (rows, ncols) = (cols + kl, cols + kv);
-            Shape { n, kl, ku, cols, rows, ncols, looks_at, direction, place: tuning.place() }
+            EndSizes { n, kl, ku, cols, rows, ncols, looks_at, direction, place: tuning.place() }
         };
-        let full = Shape {
+        let full = EndSizes {
             n: k,
             kl: k - 1,
             ku: k - 1,

@@ -6,7 +6,7 @@
 
 use bt_formats::{RealScalar, Scalar, zero};
 
-use super::end::{Direction, End, Lanes, Shape, reciprocal};
+use super::end::{Direction, End, EndSizes, Lanes, reciprocal};
 use super::kernels::{LANES, max_lanes, mul_add, reduce};
 use crate::pivot::Pivot;
 
@@ -182,7 +182,7 @@ impl<T: Scalar> End<T> {
     /// Row j + kl: the columns j to j + kl + ku.
     #[inline(always)]
     fn load_row(&mut self, source: Option<&[T]>, j: usize) {
-        let Shape { kl, ku, rows, ncols, direction, .. } = self.shape;
+        let EndSizes { kl, ku, rows, ncols, direction, .. } = self.shape;
         let row = &mut self.scratch[..];
         let r = j + kl;
         if r >= rows {
@@ -243,7 +243,7 @@ impl<T: Scalar> End<T> {
     /// Writes row j of U, zeros beyond its reach too, and column j of L.
     #[inline(always)]
     fn write<const R: usize>(&mut self, j: usize, step: &Gauss<T, R>) {
-        let Shape { kl, ku, rows, ncols, .. } = self.shape;
+        let EndSizes { kl, ku, rows, ncols, .. } = self.shape;
         let (diagonal, stride) = (self.shape.at(j, j), self.shape.ld() - 1);
         let width = (kl + ku).min(ncols - 1 - j);
         to_every(&mut self.values[diagonal..], stride, &self.u.as_flattened()[..=width]);

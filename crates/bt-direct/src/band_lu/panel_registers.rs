@@ -18,11 +18,11 @@ use crate::tridiagonal_once::lanes::{Avx512, Isa};
 /// Eliminates the columns first..last; false where there are no such registers, or the band is narrow.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
     let (Tuning::Wide { .. }, Some(simd)) = (end.tuning, bt_simd::avx512()) else { return false };
-    simd.vectorize(Work { simd, end, source: source.unwrap_or_default(), first, last });
+    simd.vectorize(PanelPass { simd, end, source: source.unwrap_or_default(), first, last });
     true
 }
 
-struct Work<'a> {
+struct PanelPass<'a> {
     simd: V4,
     end: &'a mut End<f64>,
     source: &'a [f64],
@@ -30,7 +30,7 @@ struct Work<'a> {
     last: usize,
 }
 
-impl pulp::NullaryFnOnce for Work<'_> {
+impl pulp::NullaryFnOnce for PanelPass<'_> {
     type Output = ();
     #[inline(always)]
     fn call(self) {

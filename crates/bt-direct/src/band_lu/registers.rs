@@ -14,7 +14,7 @@ use bt_simd::Eight;
 use pulp::bytemuck::cast;
 
 use super::Tuning;
-use super::end::{Direction, End, Found, Place, Shape};
+use super::end::{Direction, End, EndSizes, Found, Place};
 use super::kernels::{LANES, copy, max_lanes};
 use super::two_steps::{Order, larger, part};
 
@@ -67,7 +67,7 @@ fn by_strips<E: Eight, const C: usize, const S: usize, const V: usize>(
     columns: Range<usize>,
 ) -> usize {
     let Range { start: mut first, end: last } = columns;
-    let Shape { kl, ku, rows, ncols, .. } = end.shape;
+    let EndSizes { kl, ku, rows, ncols, .. } = end.shape;
     let kv = end.shape.kv();
     let mut norms = Norms::<E, V>::of(&end.found);
     if !norms.measure_to(simd, end, source, first + kv + STRIP) {
@@ -136,7 +136,7 @@ impl<E: Eight, const C: usize, const S: usize, const V: usize> pulp::NullaryFnOn
     #[inline(always)]
     fn call(self) -> usize {
         let Self { simd, end, source, staged, stage, order, norms, columns: Range { start: first, end: last } } = self;
-        let shape @ Shape { n, kl, ku, rows, ncols, looks_at, .. } = end.shape;
+        let shape @ EndSizes { n, kl, ku, rows, ncols, looks_at, .. } = end.shape;
         let (kv, ld) = (shape.kv(), shape.ld());
         let mut w = [simd.splat(0.0); C];
         for c in 0..C {
@@ -354,7 +354,7 @@ impl<E: Eight, const V: usize> Norms<E, V> {
     /// Measures the columns that are not yet, before this one. False, and none of them is found measured, when a sum of moduli is
     /// not finite.
     fn measure_to(&mut self, simd: E, end: &mut End<f64>, source: Option<&[f64]>, column: usize) -> bool {
-        let Shape { ncols, looks_at, .. } = end.shape;
+        let EndSizes { ncols, looks_at, .. } = end.shape;
         if self.measured < column.min(ncols) {
             simd.vectorize(Measure { simd, norms: self, end, source, last: column.min(looks_at) });
             self.measured = column.min(ncols);
@@ -383,7 +383,7 @@ impl<E: Eight, const V: usize> pulp::NullaryFnOnce for Measure<'_, E, V> {
     #[inline(always)]
     fn call(self) {
         let Self { simd, norms, end, source, last } = self;
-        let shape @ Shape { n, kl, ku, ncols, .. } = end.shape;
+        let shape @ EndSizes { n, kl, ku, ncols, .. } = end.shape;
         let a = source.unwrap_or(&end.values);
         for c in norms.measured..last.min(ncols) {
             let whole = (ku..n.saturating_sub(kl)).contains(&c);
@@ -408,7 +408,7 @@ impl End<f64> {
 
     /// Stages columns of A, in place with rows of U above.
     fn stage_a<const S: usize>(&self, source: Option<&[f64]>, columns: Range<usize>, stage: &mut [[f64; S]]) {
-        let Shape { kl, ku, ncols, direction, .. } = self.shape;
+        let EndSizes { kl, ku, ncols, direction, .. } = self.shape;
         for (column, c) in stage.iter_mut().zip(columns.start..columns.end.min(ncols)) {
             let a = self.column(source, c);
             let to = &mut column[kl + ku.saturating_sub(c)..][..a.len()];
@@ -452,7 +452,7 @@ impl<E: Eight, const S: usize> pulp::NullaryFnOnce for Leave<'_, E, S> {
     #[inline(always)]
     fn call(self) {
         let Self { simd, end, stage, columns } = self;
-        let Shape { kl, cols, .. } = end.shape;
+        let EndSizes { kl, cols, .. } = end.shape;
         let (kv, ld, first) = (end.shape.kv(), end.shape.ld(), columns.start);
         let mut largest = simd.splat_bits(0);
         let values = &mut end.values[..];

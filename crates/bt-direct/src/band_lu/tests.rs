@@ -30,7 +30,7 @@ pub(crate) fn fill_room(a: &mut Band<f64>, value: f64) {
 
 /// Columns of U and of L, wherever they are.
 fn columns<T: Scalar>(end: &End<T>) -> Vec<(Vec<T>, Vec<T>)> {
-    let Shape { cols, ncols, .. } = end.shape;
+    let EndSizes { cols, ncols, .. } = end.shape;
     let (ld, kv, lu) = (end.shape.ld(), end.shape.kv(), end.triangles());
     let column = |j| {
         // Of the columns left over the rows of U.

@@ -14,7 +14,7 @@ use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
 use super::Tuning;
-use super::end::{Direction, End, Found, Lanes, Shape, reciprocal};
+use super::end::{Direction, End, EndSizes, Found, Lanes, reciprocal};
 use super::kernels::LANES;
 use super::narrow::tiny_pivot_lane;
 use crate::lines;
@@ -23,7 +23,7 @@ use crate::pivot::Pivot;
 /// The columns first..last of a narrow band. False without these registers, for bands of a few diagonals, an odd number of columns,
 /// and where rows or columns of the window do not exist.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
-    let Shape { kl, rows, ncols, direction, .. } = end.shape;
+    let EndSizes { kl, rows, ncols, direction, .. } = end.shape;
     let kv = end.shape.kv();
     let Tuning::Narrow { registers, .. } = end.tuning else { return false };
     if kl == 0 || kv < 4 || !(last - first).is_multiple_of(2) || last + kl > rows || last + kv + kl > ncols {
@@ -71,7 +71,7 @@ trait Rows: Copy {
     fn values(&self) -> &[f64];
     /// Where A(i, j) is.
     #[inline(always)]
-    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+    fn at(self, shape: EndSizes, i: usize, j: usize) -> usize {
         shape.source_at(i, j)
     }
 }
@@ -90,7 +90,7 @@ impl Rows for InPlace {
         &[]
     }
     #[inline(always)]
-    fn at(self, shape: Shape, i: usize, j: usize) -> usize {
+    fn at(self, shape: EndSizes, i: usize, j: usize) -> usize {
         shape.at(i, j)
     }
 }
@@ -127,7 +127,7 @@ impl Rows for Up<'_> {
 
 /// From a column to the next along a row of A.
 #[inline(always)]
-fn step<R: Rows>(rows: R, shape: Shape) -> usize {
+fn step<R: Rows>(rows: R, shape: EndSizes) -> usize {
     rows.at(shape, shape.kl, 1).wrapping_sub(rows.at(shape, shape.kl, 0))
 }
 
@@ -153,7 +153,7 @@ impl<E: Eight, R: Rows, const V: usize> pulp::NullaryFnOnce for Strip<'_, E, R, 
     fn call(self) {
         let Self { simd, end, rows, columns: Range { start: first, end: last } } = self;
         let shape = end.shape;
-        let Shape { kl, ku, .. } = shape;
+        let EndSizes { kl, ku, .. } = shape;
         let (kv, stride, step) = (shape.kv(), shape.ld() - 1, step(rows, shape));
         // The row that enters with step j, in column j.
         let entering = |j: usize| rows.at(shape, j + kl, j);
@@ -354,7 +354,7 @@ struct Sweep<'a, E: Eight, R, const V: usize> {
     values: &'a mut [f64],
     at: usize,
     to: usize,
-    shape: Shape,
+    shape: EndSizes,
 }
 
 /// Whose rows the pivots are.

@@ -133,7 +133,7 @@ impl<'a> Source<'a> {
 }
 
 /// What goes from one step to the next; a column of A has up to 8V rows.
-struct State<const C: usize, const V: usize> {
+struct Carried<const C: usize, const V: usize> {
     /// Rows from the next pivot's on, of the columns from its own on.
     window: [__m512d; C],
     /// The largest moduli of these rows of A.
@@ -192,7 +192,7 @@ impl Strip<'_, f64> {
     }
 
     /// The stage and the state before the first step.
-    fn restore<const C: usize, const V: usize>(&mut self, stage: &mut Stage) -> State<C, V> {
+    fn restore<const C: usize, const V: usize>(&mut self, stage: &mut Stage) -> Carried<C, V> {
         let (lu, first) = (&mut *self.lu, self.first);
         for (j, column) in (first..lu.n).zip(&mut stage.0[..C]) {
             let rows = lu.rows_of(j);
@@ -211,11 +211,11 @@ impl Strip<'_, f64> {
             *column = eight(staged, PIVOT - c);
         }
         let row = |v: usize| if first == 0 { cast([0.0; LANES]) } else { eight(&lu.rows, first + v * LANES) };
-        State { window, maxima: row(0), reached: std::array::from_fn(|v| row(1 + v)) }
+        Carried { window, maxima: row(0), reached: std::array::from_fn(|v| row(1 + v)) }
     }
 
     /// What stage and state hold of rows from here on goes where it is restored from.
-    fn put_back<const C: usize, const V: usize>(&mut self, stage: &mut Stage, state: &State<C, V>) {
+    fn put_back<const C: usize, const V: usize>(&mut self, stage: &mut Stage, state: &Carried<C, V>) {
         let (lu, last) = (&mut *self.lu, self.last);
         for (c, (column, staged)) in state.window.iter().zip(&mut stage.0).enumerate() {
             staged[PIVOT - c..][..LANES].copy_from_slice(&cast::<_, [f64; LANES]>(*column));
@@ -293,7 +293,7 @@ struct Steps<'a, 'b, const C: usize, const V: usize> {
     simd: V4,
     strip: &'a mut Strip<'b, f64>,
     stage: &'a mut [[f64; COLUMN]],
-    state: &'a mut State<C, V>,
+    state: &'a mut Carried<C, V>,
     columns: Range<usize>,
 }
 
@@ -394,7 +394,7 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
                 }
             }
         }
-        *state = State { window: w, maxima: norms.maxima, reached: norms.reached };
+        *state = Carried { window: w, maxima: norms.maxima, reached: norms.reached };
         found.norm = f64::from_bits(norms.norm);
         found.max_a = cast(norms.max_a);
         found.max_u = found.max_u.max(first_lane(cast(max_u)));

@@ -14,7 +14,7 @@ use bt_formats::{Error, Matrix, Par, RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lanes, TILE, divide, max_with, tile};
-use super::shape::{Layout, Part, Scratch, Shape, check_len, pieces};
+use super::shape::{Layout, Part, Scratch, Sizes, check_len, pieces};
 use super::{Failure, SystemStatus, Verdict};
 use crate::error::Result;
 use crate::tridiagonal_lu::{check_size, reserve};
@@ -38,7 +38,7 @@ use crate::tridiagonal_lu::{check_size, reserve};
 /// ```
 #[derive(Debug)]
 pub struct BandBatch<T> {
-    shape: Shape,
+    shape: Sizes,
     n: usize,
     kl: usize,
     ku: usize,
@@ -79,7 +79,7 @@ impl<T: Scalar> BandBatch<T> {
             }
             .into());
         }
-        let shape = Shape::Equal { m: systems.len(), n };
+        let shape = Sizes::Equal { m: systems.len(), n };
         let columns = shape.n_groups().saturating_mul(n);
         let (mut factors, mut pivots, mut buffers) = (Vec::new(), Vec::new(), Vec::with_capacity(64));
         let len = columns.saturating_mul(2 * kl + ku + 1);
@@ -363,7 +363,7 @@ fn exchange<T: Scalar>(rows: &mut [Lanes<T>], a: usize, b: usize, wanted: &[bool
 
 /// A⁻¹ applied to the right-hand sides of one group.
 struct Substitution<'a, 'x, T> {
-    shape: &'a Shape,
+    shape: &'a Sizes,
     g: usize,
     kl: usize,
     ku: usize,

@@ -11,7 +11,7 @@ use bt_formats::{Error, Op, Par, RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lanes, TILE, Tile, divide, max_with, tile};
-use super::shape::{Layout, Part, Scratch, Shape, Source, check_len, pieces};
+use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
 use super::tridiagonal::TridiagonalBatch;
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
@@ -37,7 +37,7 @@ use crate::tridiagonal_lu::{check_size, reserve};
 /// ```
 #[derive(Debug)]
 pub struct BatchLu<T> {
-    shape: Shape,
+    shape: Sizes,
     pivoting: Pivoting,
     /// Rows of lanes, `per_row` for each row of a group: (l, d, w), or (l, d, u, s).
     factors: Vec<Lanes<T>>,
@@ -68,7 +68,7 @@ impl<T: Scalar> BatchLu<T> {
     pub fn new(a: &TridiagonalBatch<T>, pivoting: Pivoting) -> Result<Self> {
         let shape = a.shape.clone();
         let mut starts = Vec::new();
-        if let Shape::Offsets(_) = shape {
+        if let Sizes::Offsets(_) = shape {
             reserve(&mut starts, shape.n_groups() + 1)?;
             starts.push(0);
             for g in 0..shape.n_groups() {
@@ -255,7 +255,7 @@ impl<T: Scalar> BatchLu<T> {
             end = rows.end;
         }
         Ok(Places(match systems.iter().map(ExactSizeIterator::len).min() {
-            Some(least) if end != self.n_rows() => Shape::Spread { systems, least },
+            Some(least) if end != self.n_rows() => Sizes::Spread { systems, least },
             _ => self.shape.clone(),
         }))
     }
@@ -296,7 +296,7 @@ impl<T: Scalar> BatchLu<T> {
     }
 
     /// Solutions to right-hand sides that are elsewhere, or where x is.
-    fn substitute(&self, op: Op, b: Option<Source<'_, T>>, places: &Shape, x: Part<'_, T>, par: Par) {
+    fn substitute(&self, op: Op, b: Option<Source<'_, T>>, places: &Sizes, x: Part<'_, T>, par: Par) {
         let shape = &self.shape;
         pieces(
             shape,
@@ -326,7 +326,7 @@ impl<T: Scalar> BatchLu<T> {
 
 /// Where the systems of a batch are in an array: [`BatchLu::places`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Places(Shape);
+pub struct Places(Sizes);
 
 /// Rows of lanes kept for a row of the matrices.
 fn per_row(pivoting: Pivoting) -> usize {
@@ -337,10 +337,10 @@ fn per_row(pivoting: Pivoting) -> usize {
 }
 
 /// First padded row of group g.
-fn first_row(shape: &Shape, starts: &[usize], g: usize) -> usize {
+fn first_row(shape: &Sizes, starts: &[usize], g: usize) -> usize {
     match shape {
-        Shape::Equal { n, .. } => g * n.next_multiple_of(TILE),
-        Shape::Offsets(_) | Shape::Spread { .. } => starts[g],
+        Sizes::Equal { n, .. } => g * n.next_multiple_of(TILE),
+        Sizes::Offsets(_) | Sizes::Spread { .. } => starts[g],
     }
 }
 
@@ -513,9 +513,9 @@ impl<T: Scalar> Pivoted<T> {
 /// op(A)⁻¹ applied to the right-hand sides of one group.
 struct Substitution<'a, 'x, T> {
     /// Right-hand sides that are not in x, and where.
-    b: Option<(Source<'a, T>, &'a Shape)>,
+    b: Option<(Source<'a, T>, &'a Sizes)>,
     /// Of x.
-    shape: &'a Shape,
+    shape: &'a Sizes,
     group: Range<usize>,
     op: Op,
     pivoting: Pivoting,
@@ -544,9 +544,9 @@ impl<T: Scalar> WithSimd for Substitution<'_, '_, T> {
 #[inline(always)]
 fn right_hand_sides<S: Simd, T: Scalar>(
     simd: S,
-    b: Option<(Source<'_, T>, &Shape)>,
+    b: Option<(Source<'_, T>, &Sizes)>,
     x: &Part<'_, T>,
-    shape: &Shape,
+    shape: &Sizes,
     group: &Range<usize>,
     i: usize,
     out: &mut Tile<T>,

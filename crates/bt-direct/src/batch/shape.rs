@@ -29,7 +29,7 @@ pub enum Layout {
 
 /// The sizes of a batch.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(super) enum Sizes {
     /// m systems of n rows.
     Equal { m: usize, n: usize },
     /// System s has the rows `offsets[s]..offsets[s + 1]`.
@@ -38,7 +38,7 @@ pub(super) enum Shape {
     Spread { systems: Vec<Range<usize>>, least: usize },
 }
 
-impl Shape {
+impl Sizes {
     #[inline(always)]
     pub(super) fn n_systems(&self) -> usize {
         match self {
@@ -124,7 +124,7 @@ impl Shape {
         };
         n.next_multiple_of(TILE)
     }
-    /// The largest of [`Shape::padded`].
+    /// The largest of [`Sizes::padded`].
     pub(super) fn most_rows(&self) -> usize {
         match self {
             Self::Equal { n, .. } => n.next_multiple_of(TILE),
@@ -153,9 +153,9 @@ pub(super) struct Ask<'a, T> {
 
 impl<'a, T: Scalar> Ask<'a, T> {
     #[inline(always)]
-    pub(super) fn new(shape: &Shape, group: &Range<usize>, i: usize, sources: [Source<'a, T>; 4]) -> Self {
+    pub(super) fn new(shape: &Sizes, group: &Range<usize>, i: usize, sources: [Source<'a, T>; 4]) -> Self {
         let (n, at, share) = match *shape {
-            Shape::Equal { n, .. } if n >= ROWS => {
+            Sizes::Equal { n, .. } if n >= ROWS => {
                 let (blocks, later) = (n.div_ceil(ROWS), i / ROWS + 2);
                 let rows = ROWS.min(n.next_multiple_of(TILE) - i);
                 (n, (group.start + later / blocks * LANES) * n + later % blocks * ROWS, ROWS.div_ceil(rows))
@@ -194,9 +194,9 @@ pub(super) enum Source<'a, T> {
 
 impl<'a, T: Scalar> Source<'a, T> {
     /// All of an array.
-    pub(super) fn new(shape: &Shape, layout: Layout, values: &'a [T]) -> Self {
+    pub(super) fn new(shape: &Sizes, layout: Layout, values: &'a [T]) -> Self {
         match (layout, shape) {
-            (Layout::Interleaved, &Shape::Equal { m, n }) => {
+            (Layout::Interleaved, &Sizes::Equal { m, n }) => {
                 Self::Interleaved { values: MatRef::from_row_major_slice(values, n, m), first: 0 }
             }
             _ => Self::Strided { values, base: 0 },
@@ -204,7 +204,7 @@ impl<'a, T: Scalar> Source<'a, T> {
     }
 
     /// Row `i` of system `s`.
-    pub(super) fn get(&self, shape: &Shape, s: usize, i: usize) -> T {
+    pub(super) fn get(&self, shape: &Sizes, s: usize, i: usize) -> T {
         match *self {
             Self::Strided { values, base } => values[shape.start(s) - base + i],
             Self::Interleaved { values, first } => values[(i, s - first)],
@@ -214,21 +214,21 @@ impl<'a, T: Scalar> Source<'a, T> {
     /// Before rows from `i` on are worked on, where nothing is asked for: reads those of the group in order, a page of every
     /// system at a time. Groups of short systems are read several at a time.
     #[inline(always)]
-    pub(super) fn read_ahead(&self, shape: &Shape, group: &Range<usize>, i: usize) {
+    pub(super) fn read_ahead(&self, shape: &Sizes, group: &Range<usize>, i: usize) {
         let (&Self::Strided { values, base }, page) = (self, PAGE / size_of::<T>()) else { return };
         if !i.is_multiple_of(page) {
             return;
         }
         match *shape {
-            Shape::Equal { n, .. } if n >= ROWS => {}
-            Shape::Equal { n, .. } => {
+            Sizes::Equal { n, .. } if n >= ROWS => {}
+            Sizes::Equal { n, .. } => {
                 let groups = page / n.max(1);
                 if (group.start / LANES).is_multiple_of(groups) {
                     let at = (group.start * n - base).min(values.len());
                     lines::read(&values[at..(at + groups * LANES * n).min(values.len())]);
                 }
             }
-            Shape::Offsets(_) | Shape::Spread { .. } => {
+            Sizes::Offsets(_) | Sizes::Spread { .. } => {
                 for s in group.clone() {
                     let system = &values[shape.start(s) - base..shape.start(s + 1) - base];
                     lines::read(system.get(i..(i + page).min(system.len())).unwrap_or_default());
@@ -243,7 +243,7 @@ impl<'a, T: Scalar> Source<'a, T> {
     pub(super) fn block<S: Simd>(
         &self,
         simd: S,
-        shape: &Shape,
+        shape: &Sizes,
         group: &Range<usize>,
         rows: Range<usize>,
         pad: T,
@@ -267,7 +267,7 @@ impl<'a, T: Scalar> Source<'a, T> {
     pub(super) fn tile<S: Simd>(
         &self,
         simd: S,
-        shape: &Shape,
+        shape: &Sizes,
         group: &Range<usize>,
         i: usize,
         pad: T,
@@ -304,7 +304,7 @@ fn read_whole<S: Simd, T: Scalar>(
     simd: S,
     values: &[T],
     base: usize,
-    shape: &Shape,
+    shape: &Sizes,
     group: &Range<usize>,
     i: usize,
     tiles: &mut [Tile<T>],
@@ -333,7 +333,7 @@ fn write_whole<S: Simd, T: Scalar>(
     simd: S,
     values: &mut [T],
     base: usize,
-    shape: &Shape,
+    shape: &Sizes,
     group: &Range<usize>,
     i: usize,
     tiles: &[Tile<T>],
@@ -359,7 +359,7 @@ fn write_whole<S: Simd, T: Scalar>(
 fn edge<T: Scalar>(
     values: &[T],
     base: usize,
-    shape: &Shape,
+    shape: &Sizes,
     group: &Range<usize>,
     i: usize,
     pad: T,
@@ -377,7 +377,7 @@ fn edge<T: Scalar>(
 
 /// Writes such a tile.
 #[inline(never)]
-fn store_edge<T: Scalar>(values: &mut [T], base: usize, shape: &Shape, group: &Range<usize>, i: usize, tile: &Tile<T>) {
+fn store_edge<T: Scalar>(values: &mut [T], base: usize, shape: &Sizes, group: &Range<usize>, i: usize, tile: &Tile<T>) {
     for (lane, s) in group.clone().enumerate() {
         let rows = shape.range(s);
         let system = &mut values[rows.start - base..rows.end - base];
@@ -400,9 +400,9 @@ pub(super) enum Part<'a, T> {
 
 impl<'a, T: Scalar> Part<'a, T> {
     /// All of an array.
-    pub(super) fn new(shape: &Shape, layout: Layout, values: &'a mut [T]) -> Self {
+    pub(super) fn new(shape: &Sizes, layout: Layout, values: &'a mut [T]) -> Self {
         match (layout, shape) {
-            (Layout::Interleaved, &Shape::Equal { m, n }) => {
+            (Layout::Interleaved, &Sizes::Equal { m, n }) => {
                 Self::Interleaved { values: MatMut::from_row_major_slice_mut(values, n, m), first: 0 }
             }
             _ => Self::Strided { values, base: 0 },
@@ -410,7 +410,7 @@ impl<'a, T: Scalar> Part<'a, T> {
     }
 
     /// The systems before `s`, and the others.
-    pub(super) fn split(self, shape: &Shape, s: usize) -> (Self, Self) {
+    pub(super) fn split(self, shape: &Sizes, s: usize) -> (Self, Self) {
         match self {
             Self::Strided { values, base } => {
                 let (a, b) = values.split_at_mut(shape.start(s) - base);
@@ -432,7 +432,7 @@ impl<'a, T: Scalar> Part<'a, T> {
     }
 
     /// Row `i` of system `s` ← v.
-    pub(super) fn set(&mut self, shape: &Shape, s: usize, i: usize, v: T) {
+    pub(super) fn set(&mut self, shape: &Sizes, s: usize, i: usize, v: T) {
         match self {
             Self::Strided { values, base } => values[shape.start(s) - *base + i] = v,
             Self::Interleaved { values, first } => values[(i, s - *first)] = v,
@@ -444,7 +444,7 @@ impl<'a, T: Scalar> Part<'a, T> {
     pub(super) fn store_block<S: Simd>(
         &mut self,
         simd: S,
-        shape: &Shape,
+        shape: &Sizes,
         group: &Range<usize>,
         rows: Range<usize>,
         doubtful: &[bool; LANES],
@@ -472,7 +472,7 @@ impl<'a, T: Scalar> Part<'a, T> {
     fn spare<S: Simd>(
         &self,
         simd: S,
-        shape: &Shape,
+        shape: &Sizes,
         group: &Range<usize>,
         i: usize,
         doubtful: &[bool; LANES],
@@ -493,7 +493,7 @@ impl<'a, T: Scalar> Part<'a, T> {
 
     /// Writes rows `i..i + TILE` of a group, those that exist.
     #[inline(always)]
-    pub(super) fn store<S: Simd>(&mut self, simd: S, shape: &Shape, group: &Range<usize>, i: usize, tile: &Tile<T>) {
+    pub(super) fn store<S: Simd>(&mut self, simd: S, shape: &Sizes, group: &Range<usize>, i: usize, tile: &Tile<T>) {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
                 write_whole(simd, values, *base, shape, group, i, std::slice::from_ref(tile));
@@ -520,7 +520,7 @@ impl<T: Scalar> Part<'_, T> {
     /// Keeps a tile of intermediate results in the places of rows `i..i + TILE`, for [`Part::kept`]: in any order, where
     /// the tile is whole.
     #[inline(always)]
-    pub(super) fn keep<S: Simd>(&mut self, simd: S, shape: &Shape, group: &Range<usize>, i: usize, tile: &Tile<T>) {
+    pub(super) fn keep<S: Simd>(&mut self, simd: S, shape: &Sizes, group: &Range<usize>, i: usize, tile: &Tile<T>) {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
                 for half in 0..LANES / 8 {
@@ -537,7 +537,7 @@ impl<T: Scalar> Part<'_, T> {
 
     /// The tile that [`Part::keep`] was given.
     #[inline(always)]
-    pub(super) fn kept<S: Simd>(&self, simd: S, shape: &Shape, group: &Range<usize>, i: usize, tile: &mut Tile<T>) {
+    pub(super) fn kept<S: Simd>(&self, simd: S, shape: &Sizes, group: &Range<usize>, i: usize, tile: &mut Tile<T>) {
         match self {
             Self::Strided { values, base } if whole(shape, group, i) => {
                 for half in 0..LANES / 8 {
@@ -555,12 +555,12 @@ impl<T: Scalar> Part<'_, T> {
 
 /// Whether every lane has a system with all rows `i..i + TILE`.
 #[inline(always)]
-fn whole(shape: &Shape, group: &Range<usize>, i: usize) -> bool {
+fn whole(shape: &Sizes, group: &Range<usize>, i: usize) -> bool {
     group.len() == LANES
         && match shape {
-            Shape::Equal { n, .. } => i + TILE <= *n,
-            Shape::Spread { least, .. } if i + TILE <= *least => true,
-            Shape::Offsets(_) | Shape::Spread { .. } => group.clone().all(|s| i + TILE <= shape.size(s)),
+            Sizes::Equal { n, .. } => i + TILE <= *n,
+            Sizes::Spread { least, .. } if i + TILE <= *least => true,
+            Sizes::Offsets(_) | Sizes::Spread { .. } => group.clone().all(|s| i + TILE <= shape.size(s)),
         }
 }
 
@@ -610,7 +610,7 @@ impl<T: Scalar> Scratch<T> {
 /// Runs `piece` on ranges of whole groups, in halves as rayon finds threads for them; `cut` divides what the pieces write
 /// before a group. What a piece computes for a system does not depend on the cut.
 pub(super) fn pieces<P: Send>(
-    shape: &Shape,
+    shape: &Sizes,
     groups: Range<usize>,
     par: Par,
     part: P,
@@ -637,7 +637,7 @@ pub(super) fn pieces<P: Send>(
 }
 
 /// [`Error::DimensionMismatch`] unless `values` hold the batch.
-pub(super) fn check_len(what: &'static str, shape: &Shape, values: usize) -> Result<()> {
+pub(super) fn check_len(what: &'static str, shape: &Sizes, values: usize) -> Result<()> {
     if values != shape.len() {
         return Err(Error::DimensionMismatch { what, expected: shape.len(), found: values }.into());
     }

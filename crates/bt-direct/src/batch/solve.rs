@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 
 use super::Pivoting;
 use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, block, max_with, reciprocal};
-use super::shape::{Ask, Part, Shape, Source};
+use super::shape::{Ask, Part, Sizes, Source};
 use crate::lines::apart;
 
 /// Rows of lanes that a group of `rows` rows keeps.
@@ -23,7 +23,7 @@ pub(super) fn kept(pivoting: Pivoting, rows: usize) -> usize {
 
 /// x ← A⁻¹·x for one group. What it does with a block is a function each, see [`apart`].
 pub(super) struct Solution<'a, 'x, T> {
-    pub shape: &'a Shape,
+    pub shape: &'a Sizes,
     pub group: Range<usize>,
     pub pivoting: Pivoting,
     pub lower: Source<'a, T>,
@@ -117,7 +117,7 @@ impl<T: Scalar> Solution<'_, '_, T> {
 /// Rows of the three diagonals and of the right-hand sides into lanes.
 struct Read<'a, T> {
     sources: [Source<'a, T>; 4],
-    shape: &'a Shape,
+    shape: &'a Sizes,
     group: &'a Range<usize>,
     rows: Range<usize>,
     blocks: &'a mut [Block<T>; 4],
@@ -140,7 +140,7 @@ impl<T: Scalar> WithSimd for Read<'_, T> {
 /// A block out of the lanes.
 struct Store<'a, 'x, T> {
     x: &'a mut Part<'x, T>,
-    shape: &'a Shape,
+    shape: &'a Sizes,
     group: &'a Range<usize>,
     rows: Range<usize>,
     doubtful: &'a [bool; LANES],

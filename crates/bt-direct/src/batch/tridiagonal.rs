@@ -7,7 +7,7 @@ use bt_formats::{Error, Par, Scalar, Tridiagonal, zero};
 
 use super::careful::System;
 use super::lanes::LANES;
-use super::shape::{Layout, Part, Scratch, Shape, Source, check_len, pieces};
+use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
 use super::solve::{Solution, kept};
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
@@ -40,7 +40,7 @@ use crate::tridiagonal_lu::reserve;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TridiagonalBatch<T> {
     pub(super) layout: Layout,
-    pub(super) shape: Shape,
+    pub(super) shape: Sizes,
     pub(super) lower: Vec<T>,
     pub(super) diag: Vec<T>,
     pub(super) upper: Vec<T>,
@@ -54,7 +54,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
     /// zero.
     pub fn new(layout: Layout, n: usize, lower: Vec<T>, diag: Vec<T>, upper: Vec<T>) -> Result<Self> {
         let m = diag.len().checked_div(n).unwrap_or(0);
-        Self::from_shape(layout, Shape::Equal { m, n }, lower, diag, upper)
+        Self::from_shape(layout, Sizes::Equal { m, n }, lower, diag, upper)
     }
 
     /// Systems of different sizes, one after the other.
@@ -78,7 +78,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
         for &n in sizes {
             offsets.push(offsets[offsets.len() - 1].saturating_add(n));
         }
-        Self::from_shape(Layout::Strided, Shape::Offsets(offsets), lower, diag, upper)
+        Self::from_shape(Layout::Strided, Sizes::Offsets(offsets), lower, diag, upper)
     }
 
     /// The given matrices, one after the other.
@@ -104,7 +104,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
         Self::with_sizes(&sizes, lower, diag, upper)
     }
 
-    fn from_shape(layout: Layout, shape: Shape, lower: Vec<T>, diag: Vec<T>, upper: Vec<T>) -> Result<Self> {
+    fn from_shape(layout: Layout, shape: Sizes, lower: Vec<T>, diag: Vec<T>, upper: Vec<T>) -> Result<Self> {
         for (what, values) in
             [("diagonals of the batch", &diag), ("lower diagonals", &lower), ("upper diagonals", &upper)]
         {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bt_formats::{BlockTridiagonal, Monitor, Par, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
-use super::front::{Front, FrontMut, Side, Workspace, subtract};
+use super::front::{Front, FrontMut, Neighbour, Workspace, subtract};
 use super::{
     BlockCyclicReduction, METHOD, Place, block_at, count, front_len, halves, levels, non_finite, sizes, sum_len_of,
 };
@@ -277,17 +277,17 @@ impl<T: Scalar> Level<'_, T> {
             // Only the last of them stand between j and the neighbours it has now.
             let last = j > 0 && j % (4 * s) != 0;
             if let Some(p) = p.map(|p| self.front(p)) {
-                subtract(panel.as_mut().subrows_mut(0, k), p, Side::C, Side::C);
+                subtract(panel.as_mut().subrows_mut(0, k), p, Neighbour::C, Neighbour::C);
                 if last && ka > 0 {
-                    subtract(panel.as_mut().subrows_mut(k, ka), p, Side::A, Side::C);
-                    subtract(g.as_mut().subcols_mut(0, ka), p, Side::C, Side::A);
+                    subtract(panel.as_mut().subrows_mut(k, ka), p, Neighbour::A, Neighbour::C);
+                    subtract(g.as_mut().subcols_mut(0, ka), p, Neighbour::C, Neighbour::A);
                 }
             }
             if let Some(q) = q.map(|q| self.front(q)) {
-                subtract(panel.as_mut().subrows_mut(0, k), q, Side::A, Side::A);
+                subtract(panel.as_mut().subrows_mut(0, k), q, Neighbour::A, Neighbour::A);
                 if last && kc > 0 {
-                    subtract(panel.as_mut().subrows_mut(k + ka, kc), q, Side::C, Side::A);
-                    subtract(g.as_mut().subcols_mut(ka, kc), q, Side::A, Side::C);
+                    subtract(panel.as_mut().subrows_mut(k + ka, kc), q, Neighbour::C, Neighbour::A);
+                    subtract(g.as_mut().subcols_mut(ka, kc), q, Neighbour::A, Neighbour::C);
                 }
             }
             s *= 2;

@@ -66,27 +66,27 @@ impl<'a, T: Scalar> Front<'a, T> {
         &self.g[i * self.k..(i + 1) * self.k]
     }
     /// Hₐ or H꜀: its rows in the panel.
-    fn h(&self, side: Side) -> MatRef<'a, T> {
+    fn h(&self, side: Neighbour) -> MatRef<'a, T> {
         let ld = self.k + self.ka + self.kc;
         let panel = MatRef::from_column_major_slice(self.panel, ld, self.k);
         match side {
-            Side::A => panel.subrows(self.k, self.ka),
-            Side::C => panel.subrows(self.k + self.ka, self.kc),
+            Neighbour::A => panel.subrows(self.k, self.ka),
+            Neighbour::C => panel.subrows(self.k + self.ka, self.kc),
         }
     }
     /// Gₐ or G꜀.
-    fn g(&self, side: Side) -> MatRef<'a, T> {
+    fn g(&self, side: Neighbour) -> MatRef<'a, T> {
         let g = MatRef::from_column_major_slice(self.g, self.k, self.ka + self.kc);
         match side {
-            Side::A => g.subcols(0, self.ka),
-            Side::C => g.subcols(self.ka, self.kc),
+            Neighbour::A => g.subcols(0, self.ka),
+            Neighbour::C => g.subcols(self.ka, self.kc),
         }
     }
 }
 
 /// Which neighbour.
 #[derive(Clone, Copy)]
-pub(crate) enum Side {
+pub(crate) enum Neighbour {
     /// The one before.
     A,
     /// The one after.
@@ -94,7 +94,7 @@ pub(crate) enum Side {
 }
 
 /// Y ← Y − H·G with H of one side of a front and G of another.
-pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row: Side, col: Side) {
+pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row: Neighbour, col: Neighbour) {
     let (h, g) = (front.h(row), front.g(col));
     if blocked(front.k, h.nrows().max(g.ncols())) {
         matmul(y, Accum::Add, h, g, -one::<T>(), Par::Seq);
@@ -105,12 +105,12 @@ pub(crate) fn subtract<T: Scalar>(mut y: MatMut<'_, T>, front: Front<'_, T>, row
         || {
             let ld = front.k + front.ka + front.kc;
             let rows = match row {
-                Side::A => front.k..front.k + front.ka,
-                Side::C => front.k + front.ka..ld,
+                Neighbour::A => front.k..front.k + front.ka,
+                Neighbour::C => front.k + front.ka..ld,
             };
             let first = match col {
-                Side::A => 0,
-                Side::C => front.ka,
+                Neighbour::A => 0,
+                Neighbour::C => front.ka,
             };
             for c in 0..y.ncols() {
                 let y = y.as_mut().col_mut(c).try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();

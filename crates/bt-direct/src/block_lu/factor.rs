@@ -36,7 +36,7 @@ impl Record {
 }
 
 /// What a chain needs beside its factors.
-pub(super) struct Work<T: Scalar> {
+pub(super) struct ChainScratch<T: Scalar> {
     pub(super) permutation: Vec<u32>,
     pub(super) memory: MemBuffer,
     /// Column sums that the blocks eliminated so far leave to the next one, and those that a block leaves.
@@ -45,7 +45,7 @@ pub(super) struct Work<T: Scalar> {
     space: Lines<T::Real>,
 }
 
-impl<T: Scalar> Work<T> {
+impl<T: Scalar> ChainScratch<T> {
     /// For blocks of sizes between these.
     pub(super) fn new((smallest, largest): (usize, usize)) -> Result<Self> {
         let (mut permutation, mut incoming, mut outgoing) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ impl<T: Scalar> Work<T> {
 }
 
 /// The blocks on one side of the middle that are still to be eliminated, and all that belongs to them.
-struct Side<'a, T: Scalar> {
+struct Remaining<'a, T: Scalar> {
     a: &'a BlockTridiagonal<T>,
     order: &'a Order,
     kernels: Kernels,
@@ -79,10 +79,10 @@ struct Side<'a, T: Scalar> {
     /// What the next block is loaded from, where kernels may take it as a whole.
     from: Option<Dense<'a, T>>,
     previous: Option<Done<'a, T>>,
-    work: &'a mut Work<T>,
+    work: &'a mut ChainScratch<T>,
 }
 
-impl<'a, T: Scalar> Side<'a, T> {
+impl<'a, T: Scalar> Remaining<'a, T> {
     fn new(
         a: &'a BlockTridiagonal<T>,
         order: &'a Order,
@@ -90,7 +90,7 @@ impl<'a, T: Scalar> Side<'a, T> {
         blocks: Range<usize>,
         (panels, g): (&'a mut [T], &'a mut [T]),
         (pivots, records): (&'a mut [u32], &'a mut [Record]),
-        work: &'a mut Work<T>,
+        work: &'a mut ChainScratch<T>,
     ) -> Self {
         let down = blocks.end == order.middle;
         work.incoming.fill(0.0);
@@ -207,7 +207,7 @@ fn chains_at_once<T: Scalar, E: Engine<T>>(a: &BlockTridiagonal<T>, order: &Orde
 
 /// Blocks of one side, or of both in turn.
 fn run_chains<T: Scalar, E: Engine<T>, const N: usize>(
-    mut sides: [&mut Side<'_, T>; N],
+    mut sides: [&mut Remaining<'_, T>; N],
     go_on: &mut dyn FnMut(usize) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut outcome = Ok(());
@@ -233,14 +233,14 @@ struct Ready<'s, 'a, T: Scalar> {
     previous: &'s mut Option<Done<'a, T>>,
     ahead: Ahead<'s, T>,
     record: &'a mut Record,
-    work: &'s mut Work<T>,
+    work: &'s mut ChainScratch<T>,
 }
 
 impl<T: Scalar> Ready<'_, '_, T> {
     /// For the kernels that take a block as a whole.
     fn job(&mut self) -> Option<Job<'_, T>> {
         let Front { k, next, panel, g, pivots } = &mut self.front;
-        let Work { incoming, outgoing, space, .. } = &mut *self.work;
+        let ChainScratch { incoming, outgoing, space, .. } = &mut *self.work;
         Some(Job {
             front: Front { k: *k, next: *next, panel, g, pivots },
             from: self.from?,
@@ -271,7 +271,7 @@ impl<T: Scalar> Ready<'_, '_, T> {
             return Ok(());
         }
         let Self { a, order, kernels, j, front, previous, work, .. } = self;
-        let Work { incoming, outgoing, .. } = &mut **work;
+        let ChainScratch { incoming, outgoing, .. } = &mut **work;
         let (incoming, outgoing) = (&incoming[..front.k], &mut outgoing[..front.next]);
         let norms = panel::load_block::<T, E>(a, order, *j, front, &[incoming], outgoing);
         let first_row = order.rows(*j).start;
@@ -286,7 +286,7 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     front: &mut Front<'_, T>,
     previous: &[Option<Done<'_, T>>; 2],
     kernels: Kernels,
-    work: &mut Work<T>,
+    work: &mut ChainScratch<T>,
     (max_a, norm_one): (f64, f64),
     block: usize,
     first_row: usize,
@@ -398,10 +398,24 @@ impl<T: Scalar> BlockLu<T> {
         let (records_before, rest) = records.split_at_mut(middle);
         let (record, records_after) = rest.split_at_mut(1);
         let [left_work, right_work] = work;
-        let mut left =
-            Side::new(a, order, kernels, 0..middle, (before, g_before), (pivots_before, records_before), left_work);
-        let mut right =
-            Side::new(a, order, kernels, middle + 1..m, (after, g_after), (pivots_after, records_after), right_work);
+        let mut left = Remaining::new(
+            a,
+            order,
+            kernels,
+            0..middle,
+            (before, g_before),
+            (pivots_before, records_before),
+            left_work,
+        );
+        let mut right = Remaining::new(
+            a,
+            order,
+            kernels,
+            middle + 1..m,
+            (after, g_after),
+            (pivots_after, records_after),
+            right_work,
+        );
         left.skip::<E>(skip[0])?;
         let skipped = right.skip::<E>(skip[1]);
         // Of two failures the one before the middle is told, whichever thread is faster.

@@ -54,7 +54,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines::Lines;
 use crate::tridiagonal_lu::reserve;
-use factor::{Record, Work};
+use factor::{ChainScratch, Record};
 use order::Order;
 
 pub(crate) use solve::Block;
@@ -105,8 +105,8 @@ pub struct BlockLu<T: Scalar> {
     pivots: Vec<u32>,
     records: Vec<Record>,
     /// Of the chains before and after the middle, kept for refactorisation.
-    work: [Work<T>; 2],
-    state: State,
+    work: [ChainScratch<T>; 2],
+    state: Validity,
     storage: Storage,
     reciprocals: Reciprocals,
     stats: FactorStats,
@@ -141,7 +141,7 @@ enum Reciprocals {
 
 /// Whether the factors are those of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Validity {
     Factored,
     Failed,
 }
@@ -242,9 +242,9 @@ impl<T: Scalar> BlockLu<T> {
         pivots.extend(order.partition.sizes().flat_map(|k| 0..k as u32));
         reserve(&mut records, m)?;
         records.resize(m, Record::EMPTY);
-        let work = [Work::new(order.sizes)?, Work::new(order.sizes)?];
+        let work = [ChainScratch::new(order.sizes)?, ChainScratch::new(order.sizes)?];
         let storage = Storage::of(a);
-        let (state, reciprocals, stats) = (State::Failed, Reciprocals::Extreme, FactorStats::default());
+        let (state, reciprocals, stats) = (Validity::Failed, Reciprocals::Extreme, FactorStats::default());
         let mut lu =
             Self { order, kernels, panels, g, places, pivots, records, work, state, storage, reciprocals, stats };
         lu.run(a, [0; 2], monitor)?;
@@ -307,7 +307,7 @@ impl<T: Scalar> BlockLu<T> {
         self.check_partition(a)?;
         assert!(j < self.order.n_blocks(), "block {j} of {}", self.order.n_blocks());
         // Blocks stored otherwise may go through other kernels, whose last bits differ.
-        let same = self.state == State::Factored && self.storage == Storage::of(a);
+        let same = self.state == Validity::Factored && self.storage == Storage::of(a);
         let skip = if same { self.unchanged(j) } else { [0; 2] };
         self.run(a, skip, &mut ()).map_err(|e| unproved(e, self.order.n_blocks()))
     }
@@ -375,13 +375,13 @@ impl<T: Scalar> BlockLu<T> {
 
     #[inline(never)]
     fn run(&mut self, a: &BlockTridiagonal<T>, skip: [usize; 2], monitor: &mut dyn Monitor) -> Result<()> {
-        (self.state, self.storage) = (State::Failed, Storage::of(a));
+        (self.state, self.storage) = (Validity::Failed, Storage::of(a));
         let done = self.factor(a, skip, monitor).map_err(|e| match e {
             Stop::Error(e) => e,
             Stop::NonFinite => non_finite(METHOD, a),
         });
         match done {
-            Ok(()) => self.state = State::Factored,
+            Ok(()) => self.state = Validity::Factored,
             Err(_) => self.invalidate(),
         }
         done

@@ -21,7 +21,7 @@ use crate::tridiagonal_lu::{reserve, zeros};
 /// L̃ⱼ\Ũⱼ, Hⱼ and Gⱼ of every block.
 #[derive(Debug)]
 pub(super) struct Core<T> {
-    shape: Shape,
+    shape: Places,
     values: Vec<T>,
     /// One block on its way, transposed.
     block: Vec<T>,
@@ -40,12 +40,12 @@ pub(super) enum Place {
 
 /// First row of each block and n; first value of each block and their number.
 #[derive(Debug)]
-struct Shape {
+struct Places {
     rows: Vec<usize>,
     starts: Vec<usize>,
 }
 
-impl Shape {
+impl Places {
     fn size(&self, j: usize) -> usize {
         if j + 1 < self.rows.len() { self.rows[j + 1] - self.rows[j] } else { 0 }
     }
@@ -111,7 +111,7 @@ impl<T: Scalar> Core<T> {
             largest = largest.max(k * k.max(next));
         }
         let maxima = Maxima::new(rows[m]);
-        Ok(Self { values: zeros(starts[m])?, block: zeros(largest)?, maxima, shape: Shape { rows, starts } })
+        Ok(Self { values: zeros(starts[m])?, block: zeros(largest)?, maxima, shape: Places { rows, starts } })
     }
 
     pub(super) fn n(&self) -> usize {

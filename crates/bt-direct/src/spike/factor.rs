@@ -193,7 +193,7 @@ pub(super) enum Wanted {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum WhichSpike {
     V,
     W,
 }
@@ -319,10 +319,10 @@ impl<T: Scalar> Part<T> {
     fn near_tips(&mut self) {
         let scratch = &self.scratch;
         let (n, truncated) = (self.rows.len(), self.wanted == Wanted::Near);
-        for side in [Side::V, Side::W] {
+        for side in [WhichSpike::V, WhichSpike::W] {
             let (interface, kernel, coupling, tip) = match side {
-                Side::V => (self.right, &self.kernel, &self.b, &mut self.tips.vb),
-                Side::W => (self.left, self.upward.as_ref().unwrap_or(&self.kernel), &self.c, &mut self.tips.wt),
+                WhichSpike::V => (self.right, &self.kernel, &self.b, &mut self.tips.vb),
+                WhichSpike::W => (self.left, self.upward.as_ref().unwrap_or(&self.kernel), &self.c, &mut self.tips.wt),
             };
             if interface.is_none() {
                 continue;
@@ -331,7 +331,7 @@ impl<T: Scalar> Part<T> {
             // Exchanges move rows of the window up by the sub-diagonals at most: they belong to it too.
             let w = (r.max(kept) + kernel.exchange_reach()).min(n);
             // B stands in the last rows of the window, C in the first ones; so do the tips.
-            let place = |len: usize| if side == Side::V { w - len } else { 0 };
+            let place = |len: usize| if side == WhichSpike::V { w - len } else { 0 };
             self.bounds.fill(zero());
             for_groups(coupling.ncols(), |columns| {
                 scratch.with(|buffer| {
@@ -345,7 +345,7 @@ impl<T: Scalar> Part<T> {
                     if truncated {
                         for c in 0..x.ncols() {
                             for k in 0..w {
-                                let row = if side == Side::V { k } else { w - 1 - k };
+                                let row = if side == WhichSpike::V { k } else { w - 1 - k };
                                 self.bounds[n - w + k] += x[(row, c)].abs();
                             }
                         }
@@ -359,7 +359,8 @@ impl<T: Scalar> Part<T> {
                 let all = maximum::<T>(&self.bounds);
                 m.interior += all;
                 // The tip on the other side, if there is a cut there.
-                let far = if side == Side::V { self.left.map_or(0, |l| l.nt) } else { self.right.map_or(0, |r| r.nb) };
+                let far =
+                    if side == WhichSpike::V { self.left.map_or(0, |l| l.nt) } else { self.right.map_or(0, |r| r.nb) };
                 m.far = m.far.max_nan(maximum::<T>(&self.bounds[..far]));
             }
         }

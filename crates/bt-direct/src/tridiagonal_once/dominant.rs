@@ -24,7 +24,7 @@ fn negligible<T: Scalar>() -> T::Real {
 }
 
 /// State of an elimination towards a cut: x = y − w·x' for the unknowns on its two sides.
-struct State<V, M> {
+struct TowardsCut<V, M> {
     w: V,
     y: V,
     influence: V,
@@ -33,7 +33,7 @@ struct State<V, M> {
 
 /// One row (a, b, c | f) of which a couples to the row before: w ← c/(b − a·w), y ← (f − a·y)/(b − a·w).
 #[inline(always)]
-fn step<T: Scalar, S: Isa<T>>(isa: S, s: &mut State<S::V, S::M>, a: S::V, b: S::V, c: S::V, f: S::V, limit: S::V) {
+fn step<T: Scalar, S: Isa<T>>(isa: S, s: &mut TowardsCut<S::V, S::M>, a: S::V, b: S::V, c: S::V, f: S::V, limit: S::V) {
     let product = isa.mul(a, s.w);
     let d = isa.minus_mul(b, a, s.w);
     let r = isa.reciprocal(d);
@@ -62,7 +62,7 @@ pub(super) fn window<T: Scalar, S: Isa<T>>(
 ) -> bool {
     let nothing = isa.splat(zero());
     let limit = isa.splat(limit());
-    let start = || State::<S::V, S::M> { w: nothing, y: nothing, influence: isa.splat(one()), good: isa.truth() };
+    let start = || TowardsCut::<S::V, S::M> { w: nothing, y: nothing, influence: isa.splat(one()), good: isa.truth() };
     let (mut down, mut up) = (start(), start());
     for k in (0..reach).step_by(W) {
         let (at, end) = (first - reach + k, first + reach - k - W);

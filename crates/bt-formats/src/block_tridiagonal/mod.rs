@@ -187,7 +187,7 @@ impl Window {
 
 /// Which of Lⱼ and Uⱼ.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Coupling {
     Lower,
     Upper,
 }
@@ -290,7 +290,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// When j = 0 or `out` is not kⱼ × kⱼ₋₁.
     pub fn copy_lower_block(&self, j: usize, out: MatMut<'_, T>) {
         assert!(j > 0, "block row 0 has no lower block");
-        self.copy_coupling(j, Side::Lower, out);
+        self.copy_coupling(j, Coupling::Lower, out);
     }
 
     /// `out` ← Uⱼ, every element written.
@@ -299,12 +299,12 @@ impl<T: Scalar> BlockTridiagonal<T> {
     /// When j = m − 1 or `out` is not kⱼ × kⱼ₊₁.
     pub fn copy_upper_block(&self, j: usize, out: MatMut<'_, T>) {
         assert!(j + 1 < self.n_blocks(), "the last block row has no upper block");
-        self.copy_coupling(j, Side::Upper, out);
+        self.copy_coupling(j, Coupling::Upper, out);
     }
 
-    fn copy_coupling(&self, j: usize, side: Side, mut out: MatMut<'_, T>) {
+    fn copy_coupling(&self, j: usize, side: Coupling, mut out: MatMut<'_, T>) {
         let w = Window::new(&self.partition, j);
-        let cols = if side == Side::Lower { w.lo..w.start } else { w.end..w.hi };
+        let cols = if side == Coupling::Lower { w.lo..w.start } else { w.end..w.hi };
         assert_eq!((out.nrows(), out.ncols()), (w.size(), cols.len()), "shape of a coupling block");
         out.fill(zero());
         // Entries are scattered in the order they are stored: one pass over the block row.

@@ -12,7 +12,7 @@ fn pattern<T: Scalar>(n: usize, edges: &[(usize, usize)]) -> Csr<T> {
     a.to_csr().unwrap()
 }
 
-fn shuffled(n: usize, seed: u64) -> Permutation {
+pub fn shuffled(n: usize, seed: u64) -> Permutation {
     let mut order: Vec<u32> = (0..n as u32).collect();
     let mut state = seed;
     for k in (1..n).rev() {

@@ -4,15 +4,7 @@ use bt_formats::reorder::{bandwidth_under, spectral};
 use bt_formats::{Coo, Csr, LinearOperator, Permutation, Scalar, c32, c64};
 use proptest::prelude::*;
 
-fn shuffled(n: usize, seed: u64) -> Permutation {
-    let mut order: Vec<u32> = (0..n as u32).collect();
-    let mut state = seed;
-    for k in (1..n).rev() {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        order.swap(k, (state >> 33) as usize % (k + 1));
-    }
-    Permutation::from_order(order).unwrap()
-}
+use crate::rcm::shuffled;
 
 /// Unsymmetric values on the band |i − j| ≤ k: below the diagonal only.
 fn band<T: Scalar>(n: usize, k: usize, value: impl Fn(usize, usize) -> f64) -> Csr<T> {

@@ -25,7 +25,7 @@ impl Groups {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum Membership {
     Free,
     Grouped,
     Left,
@@ -37,27 +37,28 @@ pub(super) fn independent_groups<T: Scalar>(a: &Csr<T>, size: usize) -> Groups {
     let transpose = a.transpose();
     let couplings = |v: usize| a.row(v).0.len() + transpose.row(v).0.len();
     let hub = (2 * size).max(HUB * 2 * a.nnz() / n.max(1));
-    let mut state: Vec<State> = (0..n).map(|v| if couplings(v) > hub { State::Left } else { State::Free }).collect();
+    let mut state: Vec<Membership> =
+        (0..n).map(|v| if couplings(v) > hub { Membership::Left } else { Membership::Free }).collect();
     let mut groups = Groups { members: Vec::with_capacity(n), offsets: vec![0] };
     for seed in 0..n {
-        if state[seed] != State::Free {
+        if state[seed] != Membership::Free {
             continue;
         }
         let start = groups.members.len();
         let mut head = start;
-        state[seed] = State::Grouped;
+        state[seed] = Membership::Grouped;
         groups.members.push(seed as u32);
         while let Some(&v) = groups.members.get(head) {
             head += 1;
             for &u in a.row(v as usize).0.iter().chain(transpose.row(v as usize).0) {
-                if state[u as usize] != State::Free {
+                if state[u as usize] != Membership::Free {
                     continue;
                 }
                 if groups.members.len() - start < size {
-                    state[u as usize] = State::Grouped;
+                    state[u as usize] = Membership::Grouped;
                     groups.members.push(u);
                 } else {
-                    state[u as usize] = State::Left;
+                    state[u as usize] = Membership::Left;
                 }
             }
         }

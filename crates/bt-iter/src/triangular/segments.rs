@@ -52,7 +52,7 @@ enum Kind {
     Mixed,
     /// As mixed, each row but the first waiting for the one before, with [`NARROW`] entries at most.
     Narrow,
-    Run,
+    RowRun,
 }
 
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl Segments {
                 out.mix(rows, done, run.start);
                 let wait = rows.wait(run.start);
                 let ends = run.clone().step_by(longest).skip(1).chain([run.end]);
-                out.all.extend(ends.map(|end| Segment { end: end as u32, kind: Kind::Run, wait }));
+                out.all.extend(ends.map(|end| Segment { end: end as u32, kind: Kind::RowRun, wait }));
                 done = run.end;
             }
             out.mix(rows, done, end);
@@ -346,10 +346,10 @@ impl<T: Scalar> Share<'_, T> {
             let entries = t.ptr[rows.start] as usize..t.ptr[rows.end] as usize;
             let (idx, val) = (&t.idx[entries.clone()], &t.val[entries.clone()]);
             match segment.kind {
-                Kind::Run => {
+                Kind::RowRun => {
                     self.divided(own, &rows);
                     let columns = &idx[..idx.len() / rows.len()];
-                    let run = Run { cells: z, first: rows.start, len: rows.len(), columns, val };
+                    let run = RowRun { cells: z, first: rows.start, len: rows.len(), columns, val };
                     match (segment.wait, columns.len()) {
                         (Wait::No, 0) => {}
                         (Wait::No, 1) => run.solve::<FUSED, LOWER, false, 1>(),
@@ -492,7 +492,7 @@ impl<T: Scalar> Narrow<'_, T> {
 }
 
 /// A run of rows, the result of each row in place of its right-hand side.
-struct Run<'r, T> {
+struct RowRun<'r, T> {
     cells: &'r [Cell<T>],
     first: usize,
     len: usize,
@@ -501,7 +501,7 @@ struct Run<'r, T> {
     val: &'r [T],
 }
 
-impl<T: Scalar> Run<'_, T> {
+impl<T: Scalar> RowRun<'_, T> {
     /// With W entries a row, and one more next to the diagonal where the rows are a chain.
     #[inline(always)]
     fn solve<const FUSED: bool, const LOWER: bool, const CHAIN: bool, const W: usize>(self) {
@@ -564,7 +564,7 @@ mod tests {
             .iter()
             .map(|s| (s.end, s.kind, s.wait))
             .collect();
-        let run = |end| (end, Kind::Run, Wait::Chain);
+        let run = |end| (end, Kind::RowRun, Wait::Chain);
         assert_eq!(cuts, [(4, Kind::Mixed, Wait::No), run(40), (41, Kind::Mixed, Wait::No), run(1065), run(2000)]);
     }
 

@@ -26,7 +26,7 @@ enum Phase {
 }
 
 /// One right-hand side on its way.
-struct Run<'v, T> {
+struct Column<'v, T> {
     b: &'v [T],
     given: &'v mut [T],
     answer: Vec<T>,
@@ -64,7 +64,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
         monitors: &mut [ColumnMonitor<'_, '_>],
     ) -> Result<Vec<SolveReport>> {
         let columns = b.iter().zip(x).zip(monitors);
-        let mut runs: Vec<Run<T>> = columns.map(|((b, x), monitor)| self.begin(b, x, stop, monitor)).collect();
+        let mut runs: Vec<Column<T>> = columns.map(|((b, x), monitor)| self.begin(b, x, stop, monitor)).collect();
         for (column, run) in runs.iter_mut().enumerate().filter(|(_, run)| run.phase == Phase::Waiting) {
             self.load(column, run)?;
         }
@@ -83,18 +83,18 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
         x: &'v mut [T],
         stop: &'v StopCriterion,
         monitor: &'v mut ColumnMonitor<'_, '_>,
-    ) -> Run<'v, T> {
+    ) -> Column<'v, T> {
         let mut residual = b.to_vec();
         let truth = self.common.host_residual(b, x, &mut residual);
         let mut watch = Watch::new(stop, monitor, norm2(b), truth);
         watch.epsilon = epsilon::<T>();
         let phase = watch.verdict(truth).map_or(Phase::Waiting, Phase::Ended);
         let (answer, exponents) = (x.to_vec(), self.common.exponents);
-        Run { b, given: x, answer, residual, watch, exponents, truth, recurrence: truth, moves: 0, phase }
+        Column { b, given: x, answer, residual, watch, exponents, truth, recurrence: truth, moves: 0, phase }
     }
 
     /// b and x to the device, and what comes before the first cycle.
-    fn load(&mut self, column: usize, run: &mut Run<'_, T>) -> Result<()> {
+    fn load(&mut self, column: usize, run: &mut Column<'_, T>) -> Result<()> {
         run.exponents = self.common.load_column(column, run.b, run.given)?;
         self.common.state.copy_range_from(column * RECORD, &[0.0; RECORD])?;
         // Only a finite target can be met.
@@ -106,7 +106,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 
     /// A cycle of all that step.
-    fn cycle(&mut self, runs: &mut [Run<'_, T>], limit: usize) -> Result<()> {
+    fn cycle(&mut self, runs: &mut [Column<'_, T>], limit: usize) -> Result<()> {
         let mut j = 0;
         loop {
             let going: Vec<usize> = (0..runs.len()).filter(|&c| runs[c].phase == Phase::Stepping).collect();
@@ -130,7 +130,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 
     /// The ends of cycles: every x moves, and its residual is taken; whether to end there.
-    fn end_cycles(&mut self, runs: &mut [Run<'_, T>], ends: &[CycleEnd]) -> Result<()> {
+    fn end_cycles(&mut self, runs: &mut [Column<'_, T>], ends: &[CycleEnd]) -> Result<()> {
         for end in ends.iter().filter(|end| end.columns > 0) {
             self.move_x(end.column, end.columns)?;
             if !end.is_claim() {
@@ -169,7 +169,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 
     /// Why the end of a cycle, which began with the norm `before`, is the end of the run, if it is; the answer is taken then.
-    fn judge(&self, end: &CycleEnd, before: f64, run: &mut Run<'_, T>) -> Result<Option<Outcome>> {
+    fn judge(&self, end: &CycleEnd, before: f64, run: &mut Column<'_, T>) -> Result<Option<Outcome>> {
         if !(run.truth <= before) {
             // R is singular to rounding: y was noise.
             run.truth = before;
@@ -193,7 +193,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 
     /// The answer ← `x` of the device after so many moves; the x given before the first, or where the range was left.
-    fn take(&self, x: &DeviceVec<T>, column: usize, moves: usize, run: &mut Run<'_, T>) -> Result<()> {
+    fn take(&self, x: &DeviceVec<T>, column: usize, moves: usize, run: &mut Column<'_, T>) -> Result<()> {
         if moves > 0 {
             x.copy_range_to(column * self.common.n(), &mut run.answer)?;
             run.exponents.restore(&mut run.answer);
@@ -205,7 +205,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 
     /// ‖b − A·x‖₂ of x on the device, by the host; NaN where x left the range.
-    fn host_truth(&self, column: usize, run: &mut Run<'_, T>) -> Result<f64> {
+    fn host_truth(&self, column: usize, run: &mut Column<'_, T>) -> Result<f64> {
         self.common.x.copy_range_to(column * self.common.n(), &mut run.answer)?;
         run.exponents.restore(&mut run.answer);
         if !finite(&run.answer) {
@@ -221,8 +221,8 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
         Ok(states)
     }
 
-    fn report(&self, run: Run<'_, T>) -> SolveReport {
-        let Run { b, given, answer, mut residual, watch, recurrence, phase, .. } = run;
+    fn report(&self, run: Column<'_, T>) -> SolveReport {
+        let Column { b, given, answer, mut residual, watch, recurrence, phase, .. } = run;
         let Phase::Ended(outcome) = phase else { unreachable!("a run goes on until it has ended") };
         let truth = self.common.host_residual(b, &answer, &mut residual);
         given.copy_from_slice(&answer);
@@ -231,7 +231,7 @@ impl<T: DeviceScalar> DeviceGmres<'_, T> {
     }
 }
 
-impl<T: DeviceScalar> Run<'_, T> {
+impl<T: DeviceScalar> Column<'_, T> {
     /// The norms of steps j .. j + count: why the cycle ends, unless for want of a direction, and the columns that are usable, if it ends.
     fn catch_up(&mut self, state: &[f64], j: usize, count: usize) -> Option<(Option<Outcome>, usize)> {
         let last = state_of(state, (j + count) as u32);

@@ -85,7 +85,7 @@ impl Monitor for Told<'_> {
 }
 
 /// One right-hand side on its way.
-struct Run<'v, T> {
+struct Column<'v, T> {
     b: &'v [T],
     x: &'v mut [T],
     exponents: Exponents,
@@ -129,7 +129,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     ) -> Result<Vec<SolveReport>> {
         let start = Instant::now();
         self.reserve(b.len())?;
-        let mut runs: Vec<Run<T>> = b.iter().zip(x).map(|(b, x)| self.begin(b, x, stop)).collect();
+        let mut runs: Vec<Column<T>> = b.iter().zip(x).map(|(b, x)| self.begin(b, x, stop)).collect();
         let mut states = self.load(&runs, stop)?;
         for (j, run) in runs.iter_mut().enumerate() {
             // The norm of x⁰ may be known, and enough.
@@ -164,16 +164,16 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
         }
     }
 
-    fn begin<'v>(&self, b: &'v [T], x: &'v mut [T], stop: &StopCriterion) -> Run<'v, T> {
+    fn begin<'v>(&self, b: &'v [T], x: &'v mut [T], stop: &StopCriterion) -> Column<'v, T> {
         let (norm_r0, threshold, baseline) = self.iteration.measures(b, x, stop);
         let newest = (0, if self.iteration.rule == StopRule::Residual { norm_r0 } else { f64::INFINITY });
         let exponents = self.exponents.with_rhs(b);
         let rate = Rate::default();
-        Run { b, x, exponents, norm_r0, threshold, baseline, rate, newest, outcome: None, report: None }
+        Column { b, x, exponents, norm_r0, threshold, baseline, rate, newest, outcome: None, report: None }
     }
 
     /// Right-hand sides, first iterates and states to the device: the states.
-    fn load(&mut self, runs: &[Run<'_, T>], stop: &StopCriterion) -> Result<Vec<f64>> {
+    fn load(&mut self, runs: &[Column<'_, T>], stop: &StopCriterion) -> Result<Vec<f64>> {
         let n = self.iteration.a.n();
         let (mut b, mut iterates) = (Vec::with_capacity(runs.len() * n), Vec::with_capacity(3 * runs.len() * n));
         let mut states = vec![0.0; runs.len() * STATE];
@@ -203,7 +203,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     fn end(
         &self,
         j: usize,
-        run: &mut Run<'_, T>,
+        run: &mut Column<'_, T>,
         outcome: Outcome,
         state: &[f64],
         step: u32,
@@ -219,7 +219,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     }
 
     /// x ← the iterate of the smallest norm: one of the last three, or the one set aside before them. Its norm.
-    fn take_best(&self, j: usize, run: &mut Run<'_, T>, state: &[f64], step: u32) -> Result<f64> {
+    fn take_best(&self, j: usize, run: &mut Column<'_, T>, state: &[f64], step: u32) -> Result<f64> {
         let n = run.x.len();
         let last = state_of(state, step - 1);
         let at = last[AT] as u32;
@@ -252,7 +252,7 @@ impl<T: DeviceScalar> DeviceHbisa<'_, T> {
     }
 }
 
-impl<T: DeviceScalar> Run<'_, T> {
+impl<T: DeviceScalar> Column<'_, T> {
     /// The norm of which the kernels know `v`.
     fn norm(&self, rule: StopRule, v: f64) -> f64 {
         if rule == StopRule::Residual { self.exponents.norm(v) } else { self.exponents.solution(v) }

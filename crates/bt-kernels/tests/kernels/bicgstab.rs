@@ -7,7 +7,7 @@ use bt_kernels::{Device, DeviceBiCgStab, DevicePreconditioner, DeviceScalar, Sch
 use bt_testkit::{csr, stencil};
 
 /// Unsymmetric, with a diagonal over two decades.
-fn graded<T: Scalar>(n: usize) -> Csr<T> {
+pub fn graded<T: Scalar>(n: usize) -> Csr<T> {
     let entry = |i: usize, j: usize| match (i.abs_diff(j), i < j) {
         (0, _) => 3.0 + (i % 100) as f64,
         (1, true) => -1.6,

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::bicgstab::graded;
 use crate::support::{Numbers, device, epsilon, long_rows, on_host};
 use bt_formats::{
     Baseline, Breakdown, Csr, LinearOperator, Monitor, Outcome, Partition, Progress, RealScalar, Scalar, SolveReport,
@@ -14,17 +15,6 @@ use bt_testkit::{csr, stencil};
 use faer::Mat;
 
 const BOTH: [Schedule; 2] = [Schedule::Launches, Schedule::Persistent];
-
-/// Unsymmetric, with a diagonal over two decades.
-fn graded<T: Scalar>(n: usize) -> Csr<T> {
-    let entry = |i: usize, j: usize| match (i.abs_diff(j), i < j) {
-        (0, _) => 3.0 + (i % 100) as f64,
-        (1, true) => -1.6,
-        (1, false) => 0.7,
-        _ => 0.0,
-    };
-    csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
-}
 
 /// x(i) in row i + 1, and that of the last row in the first: no step gains anything before the last.
 fn cyclic(n: usize) -> Csr<f64> {

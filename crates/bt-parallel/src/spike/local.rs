@@ -9,13 +9,13 @@ use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
 
 /// The rows of a rank among those of all, and how far couplings reach.
-pub(crate) struct Shape {
+pub(crate) struct OwnRows {
     pub first: usize,
     pub rows: usize,
     pub k: usize,
 }
 
-impl Shape {
+impl OwnRows {
     /// # Errors
     /// Rows that are not consecutive and in the order of the ranks, or fewer than k on a rank that has some.
     pub fn new<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<Self> {
@@ -81,10 +81,10 @@ enum Place {
 impl<T: Number> Local<T> {
     pub fn new<C: Comm>(
         a: &DistributedCsr<'_, T, C>,
-        shape: &Shape,
+        shape: &OwnRows,
         factors: Box<dyn Factorization<T>>,
     ) -> Result<Self, Fault> {
-        let Shape { first, rows, k } = *shape;
+        let OwnRows { first, rows, k } = *shape;
         if factors.n() != rows {
             return Err(Fault::input(format!("{} is for {} rows, not {rows}", factors.method(), factors.n())));
         }

@@ -41,7 +41,7 @@ use faer::MatMut;
 use crate::comm::{Comm, Number, Traffic};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, Result, agree};
-pub(crate) use local::Shape;
+pub(crate) use local::OwnRows;
 use local::{Local, Tips};
 use pairs::Pairs;
 use tree::Tree;
@@ -127,7 +127,7 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
         factor: impl FnOnce(&Csr<T>) -> bt_direct::Result<Box<dyn Factorization<T>>>,
     ) -> Result<Self> {
         let comm = a.comm();
-        let shape = Shape::new(a)?;
+        let shape = OwnRows::new(a)?;
         let made = if shape.rows == 0 {
             Ok(None)
         } else {

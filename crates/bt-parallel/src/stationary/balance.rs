@@ -8,7 +8,7 @@ use super::{Ends, packed};
 use crate::comm::{Comm, Tag};
 use crate::csr::DistributedCsr;
 use crate::error::Result;
-use crate::spike::Shape;
+use crate::spike::OwnRows;
 
 const FLOWS: Tag = Tag(0x5b);
 
@@ -25,7 +25,12 @@ pub(super) struct Flows {
 
 impl Flows {
     /// Of all states. A collective.
-    pub fn new<C: Comm>(q: &DistributedCsr<'_, f64, C>, shape: &Shape, ends: &Ends<C>, pi: &[Scaled]) -> Result<Self> {
+    pub fn new<C: Comm>(
+        q: &DistributedCsr<'_, f64, C>,
+        shape: &OwnRows,
+        ends: &Ends<C>,
+        pi: &[Scaled],
+    ) -> Result<Self> {
         let (m, k) = (shape.rows, ends.k);
         let mut found = Self { balance: 0.0, residual: 0.0, flow: 0.0 };
         if m > 0 {

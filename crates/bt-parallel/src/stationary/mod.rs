@@ -28,7 +28,7 @@ use bt_formats::{Outcome, Scaled, memory};
 use crate::comm::{Comm, Parts, Tag, Traffic};
 use crate::csr::DistributedCsr;
 use crate::error::{Fault, FaultKind, Result, agree};
-use crate::spike::Shape;
+use crate::spike::OwnRows;
 use balance::Flows;
 use elimination::{Digits, Part, Rate};
 
@@ -75,7 +75,7 @@ impl StationaryDistribution {
     pub fn new<C: Comm>(q: &DistributedCsr<'_, f64, C>) -> Result<Self> {
         let comm = q.comm();
         agree(comm, check_rates(q))?;
-        let shape = Shape::new(q)?;
+        let shape = OwnRows::new(q)?;
         let ends = Ends { k: shape.k.max(1), active: comm.split(u32::from(shape.rows == 0), 0)?, first: shape.first };
         let solved = match eliminated::<f64, C>(q, &shape, &ends)? {
             Some(solved) => solved,
@@ -189,7 +189,7 @@ struct Solved {
 /// π up to a factor; `None` where doubles will not do. A collective.
 fn eliminated<R: Rate, C: Comm>(
     q: &DistributedCsr<'_, f64, C>,
-    shape: &Shape,
+    shape: &OwnRows,
     ends: &Ends<C>,
 ) -> Result<Option<Solved>> {
     let (comm, k) = (q.comm(), ends.k);
@@ -236,7 +236,7 @@ fn eliminated<R: Rate, C: Comm>(
 }
 
 /// Room for the rates of this rank, once there is some for what is sent and gathered too.
-fn room<R: Rate, C: Comm>(q: &DistributedCsr<'_, f64, C>, shape: &Shape, ends: &Ends<C>) -> Result<Part<R>, Fault> {
+fn room<R: Rate, C: Comm>(q: &DistributedCsr<'_, f64, C>, shape: &OwnRows, ends: &Ends<C>) -> Result<Part<R>, Fault> {
     let (m, k) = (shape.rows, ends.k);
     if m == 0 {
         return Part::zeros(0, 0, 0);
@@ -254,7 +254,7 @@ fn room<R: Rate, C: Comm>(q: &DistributedCsr<'_, f64, C>, shape: &Shape, ends: &
 fn load<R: Rate, C: Comm>(
     part: &mut Part<R>,
     q: &DistributedCsr<'_, f64, C>,
-    shape: &Shape,
+    shape: &OwnRows,
     ends: &Ends<C>,
 ) -> Result<()> {
     let (m, k, rank) = (shape.rows, ends.k, ends.active.rank());

@@ -8,20 +8,17 @@ pub fn named(name: &str) -> Method {
 }
 
 /// The preconditioner of this name, with default options.
-#[allow(dead_code)] // not every test program has one
 pub fn preconditioner(name: &str) -> Precond {
     name.parse().unwrap()
 }
 
 /// A Krylov method with a preconditioner.
-#[allow(dead_code)]
 pub fn krylov(name: &str, precond: &str) -> Krylov {
     let Method::Krylov(krylov) = named(name) else { panic!("{name} is no Krylov method") };
     Krylov { precond: preconditioner(precond), ..krylov }
 }
 
 /// By a method of this name, its factors in single precision.
-#[allow(dead_code)]
 pub fn in_single(name: &str) -> SolveOptions {
     let single = Factoring { precision: Precision::Single, ..Factoring::default() };
     SolveOptions::by(named(name).with_factoring(single))

@@ -92,12 +92,12 @@ pub struct TridiagonalSpike<T: Scalar> {
     band: Band<T>,
     reduced: BandLu<T>,
     scratch: Scratch<T>,
-    state: State,
+    state: Validity,
     stats: FactorStats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Validity {
     Factored,
     Failed,
 }
@@ -176,7 +176,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
         (0..order).for_each(|i| *band.get_mut(i, i) = bt_formats::one());
         let reduced = BandLu::new(&band)?;
         let scratch = Scratch::new(4 * p)?;
-        let (state, stats) = (State::Failed, FactorStats::default());
+        let (state, stats) = (Validity::Failed, FactorStats::default());
         let mut out = Self { starts, solver, rows, steps, band, reduced, scratch, state, stats };
         out.refactor_with_monitor(a, monitor)?;
         Ok(out)
@@ -198,7 +198,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Tridiagonal<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.rows.len(), a.diag().len())?;
-        self.state = State::Failed;
+        self.state = Validity::Failed;
         self.stats = self.stats.void();
         let (norm_one, max_a) = input_norms(a)?;
         let parts = self.starts.len() - 1;
@@ -209,7 +209,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
         observe(monitor, 0)?;
         let par = self.par();
         let rows = &mut self.rows[..];
-        let run = Run { a, starts: &self.starts, method: self.solver.method(), par };
+        let run = Consecutive { a, starts: &self.starts, method: self.solver.method(), par };
         let found = match (self.solver, &mut self.steps) {
             (_, Steps::Rotations(steps)) => run.partitions::<Givens>(rows, steps),
             (TridiagonalSolver::Lu, Steps::Multipliers(steps)) => run.partitions::<NoPivoting>(rows, steps),
@@ -240,7 +240,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
                 + self.scratch.bytes(),
             flops: interior as f64 * if self.solver == TridiagonalSolver::Givens { 55.0 } else { 20.0 } + reduced.flops,
         };
-        self.state = State::Factored;
+        self.state = Validity::Factored;
         Ok(())
     }
 
@@ -358,14 +358,14 @@ fn blank<V: Clone + Default>(n: usize) -> Result<Vec<V>> {
 
 /// A factorization of some consecutive partitions.
 #[derive(Clone, Copy)]
-struct Run<'a, T> {
+struct Consecutive<'a, T> {
     a: &'a Tridiagonal<T>,
     starts: &'a [usize],
     method: &'static str,
     par: Par,
 }
 
-impl<T: Scalar> Run<'_, T> {
+impl<T: Scalar> Consecutive<'_, T> {
     fn partitions<R: Rule<T>>(self, rows: &mut [Row<T>], steps: &mut [R::Step]) -> Result<Measured> {
         let &[first, .., end] = self.starts else { unreachable!("a partition has a first row and an end") };
         let parts = self.starts.len() - 1;
@@ -464,7 +464,7 @@ impl<T: Scalar> Factorization<T> for TridiagonalSpike<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of X");
-        if self.state == State::Failed {
+        if self.state == Validity::Failed {
             for_each_column(x, |x| x.fill(T::nan_impl()));
             return;
         }
@@ -483,7 +483,7 @@ impl<T: Scalar> Factorization<T> for TridiagonalSpike<T> {
         self.stats
     }
     fn log_det(&self) -> LogDet<T> {
-        if self.state == State::Failed {
+        if self.state == Validity::Failed {
             return LogDet { sign: T::nan_impl(), log_abs: f64::NAN };
         }
         let mut det = self.reduced.log_det();

@@ -15,7 +15,6 @@ pub fn folder(name: &str) -> Option<PathBuf> {
 }
 
 /// Every coordinate file `NAME.mtx` of a folder that is a matrix (not `_b`, not `_xref`), sorted by name.
-#[allow(dead_code)]
 pub fn matrices(folder: &Path) -> Vec<(String, Csr<f64>)> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()

@@ -1,5 +1,4 @@
 //! What the tests of distributed methods share.
-#![allow(dead_code)]
 
 use std::time::Duration;
 

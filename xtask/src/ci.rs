@@ -38,6 +38,7 @@ pub fn run() -> Result<()> {
         must_succeed(&mut cargo(["clippy", "--package", "blocktri-cli", "--", "-D", "warnings"]))
     });
     steps.run("test", || test::all(&all, &mut tally));
+    steps.run("sets", || instruction_sets(&all, &mut tally));
     steps.run("ranks", || if ranks { mpi::over_ranks(&all, &mut tally) } else { Ok(()) });
     steps.run("examples", || examples(all));
     steps.run("campaign", || campaign(all));
@@ -75,6 +76,25 @@ impl Steps {
         let failed: Vec<&str> = self.0.iter().filter(|s| s.2.is_err()).map(|s| s.0).collect();
         if failed.is_empty() { Ok(()) } else { Err(Failure(format!("failed: {}", failed.join(", ")))) }
     }
+}
+
+/// The tests of the direct methods once more on the instruction sets that the processor has beside the best one, in the same programs.
+fn instruction_sets(all: &[&str], tally: &mut Tally) -> Result<()> {
+    let lesser: &[&str] = if has_avx512() { &["avx2", "portable"] } else { &["portable"] };
+    lesser.iter().try_for_each(|set| {
+        println!("$ BLOCKTRI_ISA={set}");
+        test::on_instruction_set(set, "package(bt-direct) + package(bt-simd)", all, tally)
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
+    false
 }
 
 /// Every example of the facade, as `cargo test` has built it: each ends by checking a number.

@@ -68,9 +68,25 @@ fn tests(selection: &[&str], tally: &mut Tally) -> Result<()> {
         let mut command = cargo(["test", "--no-fail-fast", "--color=never"]);
         return counted(command.args(selection), Tally::add_libtest, tally);
     }
+    counted(nextest().args(selection), Tally::add_nextest, tally)
+}
+
+fn nextest() -> Command {
     let mut command = cargo(["nextest", "run", "--no-fail-fast", "--no-tests=pass", "--color=never"]);
     command.args(["--status-level=fail", "--final-status-level=fail", "--show-progress=none"]);
-    counted(command.args(selection), Tally::add_nextest, tally)
+    command
+}
+
+/// The tests of a selection that a filter of nextest names, with kernels for this instruction set. Without nextest nothing is run, said so:
+/// cargo would build each crate's tests with other features.
+pub fn on_instruction_set(set: &str, filter: &str, selection: &[&str], tally: &mut Tally) -> Result<()> {
+    if !nextest_is_there() {
+        println!("skipped: no cargo-nextest");
+        return Ok(());
+    }
+    let mut command = nextest();
+    command.args(selection).args(["--filterset", filter]).env("BLOCKTRI_ISA", set);
+    counted(&mut command, Tally::add_nextest, tally)
 }
 
 fn nextest_is_there() -> bool {

@@ -198,21 +198,27 @@ fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// One line of the table for each file `regret-NAME.json`.
 fn regret(sources: &[Source]) -> String {
-    let tables = sources.iter().filter_map(|source| {
+    let (mut measured, mut lines) = (Vec::new(), String::new());
+    for source in sources {
         let Content::Regret(Regret { systems, median, percentile_95, worst, predicted }) = &source.content else {
-            return None;
+            continue;
         };
-        Some(format!(
-            "\n{}, {}\n\nsystems | regret, median | 95 % | worst | predicted within a factor of 2\n-|-|-|-|-\n{systems} | {median:.2} | \
-             {percentile_95:.2} | {worst:.2} | {:.0} %\ngoal | 1.1 | 1.5 | 2 | 90 %\n",
-            source.about.processor,
-            commit(&source.about),
-            100.0 * predicted
-        ))
-    });
-    let tables: String = tables.collect();
-    if tables.is_empty() { tables } else { format!("## {}\n{tables}", AUTO.title) }
+        let about = format!("{}, {}", source.about.processor, commit(&source.about));
+        if !measured.contains(&about) {
+            measured.push(about);
+        }
+        let name = source.file.trim_start_matches("regret-").trim_end_matches(".json").replace('-', " ");
+        let predicted = 100.0 * predicted;
+        lines += &format!("{name}: {systems} | {median:.2} | {percentile_95:.2} | {worst:.2} | {predicted:.0} %\n");
+    }
+    if measured.is_empty() {
+        return String::new();
+    }
+    let heading = "systems | regret, median | 95 % | worst | predicted within a factor of 2\n-|-|-|-|-\n";
+    let measured = measured.join("; ");
+    format!("## {}\n\n{measured}\n\n{heading}{lines}goal | 1.1 | 1.5 | 2 | 90 %\n", AUTO.title)
 }
 
 #[cfg(test)]
@@ -354,8 +360,13 @@ mod tests {
     fn regret_stands_beside_its_goals() {
         let content =
             Content::Regret(Regret { systems: 173, median: 1.0, percentile_95: 1.834, worst: 3.45, predicted: 0.7125 });
-        let sources = [Source { file: "r.json".into(), about: About::default(), content }];
-        assert!(section(&AUTO, &[], &sources).contains("173 | 1.00 | 1.83 | 3.45 | 71 %\ngoal | "));
+        let other =
+            Content::Regret(Regret { systems: 26, median: 1.0, percentile_95: 2.0, worst: 3.0, predicted: 0.9 });
+        let source = |file: &str, content| Source { file: file.into(), about: About::default(), content };
+        let text =
+            section(&AUTO, &[], &[source("regret-data.json", content), source("regret-two-threads.json", other)]);
+        let lines = "data: 173 | 1.00 | 1.83 | 3.45 | 71 %\ntwo threads: 26 | 1.00 | 2.00 | 3.00 | 90 %\ngoal | ";
+        assert!(text.contains(lines), "{text}");
         assert_eq!(section(&AUTO, &[], &[]), "");
     }
 

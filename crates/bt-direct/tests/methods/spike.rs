@@ -325,8 +325,11 @@ fn a_nearly_singular_partition_is_noticed() {
     for reduced in [ReducedSystem::Recursive, ReducedSystem::Explicit] {
         let error = Spike::with_options(&a, &SpikeOptions { reduced, ..options.clone() }, &mut ()).unwrap_err();
         let FactorError::Breakdown { place, reason, .. } = &error else { panic!("{error}") };
-        assert!(reason.contains("spikes of size") && reason.contains("band-lu"), "{reason}");
-        assert!(matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
+        // Without fused products what is left of the reduced system tells, which has no place in A.
+        let by_spikes = reason.contains("spikes of size");
+        assert!(by_spikes || reason.contains("no more than rounding"), "{reason}");
+        assert!(reason.contains("band-lu"), "{reason}");
+        assert!(!by_spikes || matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
     }
 }
 

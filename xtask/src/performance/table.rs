@@ -216,7 +216,7 @@ fn regret(sources: &[Source]) -> String {
     if measured.is_empty() {
         return String::new();
     }
-    let heading = "systems | regret, median | 95 % | worst | predicted within a factor of 2\n-|-|-|-|-\n";
+    let heading = "systems | regret, median | 95 % | worst | predicted within 2×\n-|-|-|-|-\n";
     let measured = measured.join("; ");
     format!("## {}\n\n{measured}\n\n{heading}{lines}goal | 1.1 | 1.5 | 2 | 90 %\n", AUTO.title)
 }

@@ -200,7 +200,7 @@ fn significant(value: f64) -> String {
 
 /// One line of the table for each file `regret-NAME.json`.
 fn regret(sources: &[Source]) -> String {
-    let (mut measured, mut lines) = (Vec::new(), String::new());
+    let (mut measured, mut lines) = (Vec::new(), Vec::new());
     for source in sources {
         let Content::Regret(Regret { systems, median, percentile_95, worst, predicted }) = &source.content else {
             continue;
@@ -211,13 +211,14 @@ fn regret(sources: &[Source]) -> String {
         }
         let name = source.file.trim_start_matches("regret-").trim_end_matches(".json").replace('-', " ");
         let predicted = 100.0 * predicted;
-        lines += &format!("{name}: {systems} | {median:.2} | {percentile_95:.2} | {worst:.2} | {predicted:.0} %\n");
+        let regret = format!("{median:.2} | {percentile_95:.2} | {worst:.2}");
+        lines.push(format!("{name}: {systems} | {regret} | {predicted:.0} %\n"));
     }
     if measured.is_empty() {
         return String::new();
     }
     let heading = "systems | regret, median | 95 % | worst | predicted within 2×\n-|-|-|-|-\n";
-    let measured = measured.join("; ");
+    let (measured, lines) = (measured.join("; "), lines.concat());
     format!("## {}\n\n{measured}\n\n{heading}{lines}goal | 1.1 | 1.5 | 2 | 90 %\n", AUTO.title)
 }
 

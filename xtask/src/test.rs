@@ -85,7 +85,7 @@ pub fn on_instruction_set(set: &str, filter: &str, selection: &[&str], tally: &m
         return Ok(());
     }
     let mut command = nextest();
-    command.args(selection).args(["--filterset", filter]).env("BLOCKTRI_ISA", set);
+    command.args(selection).args(["-E", filter]).env("BLOCKTRI_ISA", set);
     counted(&mut command, Tally::add_nextest, tally)
 }
 

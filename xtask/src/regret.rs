@@ -21,7 +21,7 @@ pub struct Options {
     /// Folders with matrices, searched through
     #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Families that are generated, too: grids, flows, clouds, random blocks and bands
+    /// Families that are generated, too: grids, flows, clouds, random blocks and bands, arrowheads, batches, optimal control
     #[arg(long)]
     families: bool,
     /// The largest of the families, in unknowns
@@ -214,6 +214,10 @@ impl Bench {
             let n = side * side * side;
             add(format!("poisson3d_{side}"), n, &format!("poisson3d --nx {side} --ny {side} --nz {side}"));
         }
+        for n in [2000, 50_000] {
+            add(format!("disk_{n}"), n, &format!("poisson-disk --n {n}"));
+            add(format!("elastic_disk_{n}"), n, &format!("elasticity-disk --n {n}"));
+        }
         for (k, levels) in [(4, 1000), (16, 500), (64, 100)] {
             add(
                 format!("cloud_{k}x{levels}"),
@@ -229,6 +233,14 @@ impl Bench {
             let n = (2_000_000 / (k * k + 20)).clamp(2000, 100_000);
             add(format!("band_{k}"), n, &format!("band-random --n {n} --kl {k} --ku {k} --seed 3"));
         }
+        for (name, n, entries) in written().into_iter().filter(|(_, n, _)| *n <= largest) {
+            let file = folder.join(format!("{name}.mtx"));
+            let lines: Vec<String> = entries.iter().map(|(i, j, v)| format!("{} {} {v}\n", i + 1, j + 1)).collect();
+            let heading = format!("%%MatrixMarket matrix coordinate real general\n{n} {n} {}\n", entries.len());
+            let text = heading + &lines.concat();
+            std::fs::write(&file, text).map_err(|e| Failure(format!("{}: {e}", file.display())))?;
+            files.push(file);
+        }
         for (name, _, args) in kinds.iter().filter(|(_, n, _)| *n <= largest) {
             let file = folder.join(format!("{name}.mtx"));
             let made = Command::new(&self.command).arg("generate").args(args).arg("-o").arg(&file).output();
@@ -241,6 +253,39 @@ impl Bench {
         }
         Ok(files)
     }
+}
+
+/// Name, rows and entries of a system.
+type Written = (String, usize, Vec<(usize, usize, f64)>);
+
+/// Families that the command does not generate: arrowheads, batches of tridiagonal systems, and the optimality conditions of a linear
+/// quadratic control problem, min ½Σ(xₜ² + uₜ²) with xₜ₊₁ = xₜ + uₜ, multipliers last.
+fn written() -> Vec<Written> {
+    let mut all = Vec::new();
+    for n in [1000, 100_000] {
+        let beside = (1..n).flat_map(|i| [(i, i, 4.0), (0, i, 1.0), (i, 0, 1.0 + (i % 7) as f64 / 7.0)]);
+        all.push((format!("arrowhead_{n}"), n, std::iter::once((0, 0, n as f64)).chain(beside).collect()));
+    }
+    for (systems, rows) in [(50, 40), (2000, 40)] {
+        let n = systems * rows;
+        let near = (0..n).flat_map(|i: usize| (i.saturating_sub(1)..(i + 2).min(n)).map(move |j| (i, j)));
+        let same = near.filter(|(i, j)| i / rows == j / rows);
+        let value = |i: usize, j: usize| if i == j { 2.5 } else { -1.0 + ((3 * i + j) % 5) as f64 / 10.0 };
+        all.push((format!("batch_{systems}x{rows}"), n, same.map(|(i, j)| (i, j, value(i, j))).collect()));
+    }
+    for m in [300, 30_000] {
+        // Unknowns: m states, m controls, m multipliers of xₜ₊₁ − xₜ − uₜ = 0 (x₀ given).
+        let mut entries: Vec<(usize, usize, f64)> = (0..2 * m).map(|i| (i, i, 1.0)).collect();
+        for t in 0..m {
+            let row = 2 * m + t;
+            let before = t.checked_sub(1).map(|state| (state, -1.0));
+            for (unknown, v) in [Some((t, 1.0)), before, Some((m + t, -1.0))].into_iter().flatten() {
+                entries.extend([(row, unknown, v), (unknown, row, v)]);
+            }
+        }
+        all.push((format!("control_{m}"), 3 * m, entries));
+    }
+    all
 }
 
 /// A candidate of the table, and the options that ask for it by name.

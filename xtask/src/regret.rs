@@ -21,7 +21,7 @@ pub struct Options {
     /// Folders with matrices, searched through
     #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Families that are generated, too: grids, flows, clouds, random blocks and bands, arrowheads, batches, optimal control
+    /// Families that are generated, too: grids, flows, clouds, random blocks and bands, disks, arrowheads, batches, optimal control
     #[arg(long)]
     families: bool,
     /// The largest of the families, in unknowns
@@ -163,9 +163,9 @@ impl Bench {
         let Some((total, read)) = seconds("total").zip(seconds("read")) else { return Ok(None) };
         let method = json["method"].as_str().unwrap_or_default().to_owned();
         // An iteration has no condition number, but tells what it sees.
-        let notes = json["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut notes = json["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let is_doubtful = json["rcond"].as_f64().is_some_and(|rcond| rcond < DOUBTFUL)
-            || notes.into_iter().any(|note| note.contains("singular to working precision"));
+            || notes.any(|note| note.contains("singular to working precision"));
         let componentwise = json["componentwise_backward_error"].as_f64().unwrap_or(f64::INFINITY);
         Ok(Some(Solved { seconds: total - read, method, is_doubtful, componentwise }))
     }

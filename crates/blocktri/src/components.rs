@@ -78,9 +78,8 @@ impl Parts {
 
     /// By the fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.
     pub fn sum<T: Scalar>(&self, a: &Csr<T>) -> Weighed {
-        let fastest = |plan: &'_ Plan| plan.candidates.iter().position(|c| c.direct().is_some());
         let parts: Vec<&Candidate> =
-            self.plans.iter().map(|p| &p.candidates[fastest(p).expect("a direct method for every matrix")]).collect();
+            self.plans.iter().map(|plan| plan.first_direct().expect("a direct method for every matrix")).collect();
         let longest = parts.iter().max_by(|c, d| c.seconds.total_cmp(&d.seconds)).expect("more parts than one");
         let sum = |count: fn(&Candidate) -> f64| parts.iter().map(|c| count(c)).sum::<f64>();
         let machine = Machine::here();
@@ -146,7 +145,7 @@ const MANY: u64 = 64 << 20;
 
 /// Asks for the memory of the factors that are made first, with those of parts that were not asked for yet.
 fn ask_with_others(plan: &Plan, unseen: &AtomicU64) -> Result<(), Error> {
-    let own = plan.candidates.iter().find(|c| c.direct().is_some()).map_or(0, |c| c.bytes);
+    let own = plan.first_direct().map_or(0, |c| c.bytes);
     let together = unseen.fetch_add(own, Ordering::Relaxed) + own;
     if together >= MANY {
         unseen.store(0, Ordering::Relaxed);

@@ -109,6 +109,11 @@ impl Plan {
         self.possible().find_map(|c| Some((c, c.direct()?)))
     }
 
+    /// The fastest direct method, or the first of those that are out of the question.
+    pub fn first_direct(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|c| c.direct().is_some())
+    }
+
     /// Seconds that an iteration may take: those of the fastest direct method, before anything is ordered at most those that an order is worth.
     pub fn limit(&self) -> Option<f64> {
         self.direct().map(|(c, _)| c.seconds).into_iter().chain(self.before_orders).reduce(f64::min)

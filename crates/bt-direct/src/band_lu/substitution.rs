@@ -185,10 +185,7 @@ impl<'a, T: Scalar> Triangles<'a, T> {
     fn columns_left<const G: usize>(self, step: Step, x: &mut [&mut [T]; G]) -> Range<usize> {
         #[cfg(target_arch = "x86_64")]
         if let (Some(Reals::F64(values)), Some(Reals::F64(l))) = (T::reals(self.values), T::reals(self.lower.values)) {
-            let x = x.each_mut().map(|x| match T::reals_mut(x) {
-                Some(RealsMut::F64(x)) => x,
-                _ => unreachable!("numbers like those of the factors"),
-            });
+            let x = reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None });
             let Self { cols, rows, ncols, below, above, ld, diagonal, pivots, tops, diagonal_of, .. } = self;
             let lower = Multipliers { values: l, ld: self.lower.ld, first: self.lower.first };
             let lu =
@@ -263,6 +260,14 @@ pub(crate) fn solve_hermitian<T: Scalar>(factors: Triangles<'_, T>, op: Op, mut 
 /// Counts the rows of `x` from the other end.
 pub(super) fn reverse<T: Scalar>(x: MatMut<'_, T>) {
     for_each_column(x, <[T]>::reverse);
+}
+
+/// Columns of the real numbers that `pick` takes, which T is known to be.
+pub(crate) fn reals_of<'a, T: Scalar, R, const G: usize>(
+    x: &'a mut [&mut [T]; G],
+    pick: impl Fn(RealsMut<'a>) -> Option<&'a mut [R]>,
+) -> [&'a mut [R]; G] {
+    x.each_mut().map(|x| T::reals_mut(x).and_then(&pick).expect("numbers of the kind found"))
 }
 
 /// The G columns of `x` as slices.

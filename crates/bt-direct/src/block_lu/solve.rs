@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, RealScalar, Reals, RealsMut, Scalar, one, zero};
+use bt_formats::{Op, Par, RealScalar, RealsMut, Scalar, one, zero};
 use faer::MatMut;
 
 use super::panel::TILE;
@@ -16,7 +16,7 @@ use super::simd::Lanes;
 use super::substitution::{self, Chain};
 use super::{BlockLu, Place, Reciprocals, many};
 use crate::band_lu::kernels::{LANES, axpy_minus, dot_as};
-use crate::band_lu::substitution::columns;
+use crate::band_lu::substitution::{columns, reals_of};
 use crate::lines;
 use crate::pivot::Pivot;
 
@@ -74,24 +74,13 @@ impl<T: Scalar> BlockLu<T> {
     /// Real columns, blocks of equal size: the types are found out here. Returns whether x has been solved for.
     fn solve_by_tiles<const G: usize>(&self, x: &mut [&mut [T]; G]) -> bool {
         let this: &dyn Any = self;
-        let other = "numbers like those of the first column";
-        match T::reals(x[0]) {
-            Some(Reals::F64(_)) => this.downcast_ref().is_some_and(|lu| {
-                let reals = x.each_mut().map(|x| match T::reals_mut(x) {
-                    Some(RealsMut::F64(x)) => x,
-                    _ => unreachable!("{other}"),
-                });
-                solve_real::<f64, G>(lu, reals)
-            }),
-            Some(Reals::F32(_)) => this.downcast_ref().is_some_and(|lu| {
-                let reals = x.each_mut().map(|x| match T::reals_mut(x) {
-                    Some(RealsMut::F32(x)) => x,
-                    _ => unreachable!("{other}"),
-                });
-                solve_real::<f32, G>(lu, reals)
-            }),
-            None => false,
+        if let Some(lu) = this.downcast_ref() {
+            return solve_real::<f64, G>(lu, reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None }));
         }
+        if let Some(lu) = this.downcast_ref() {
+            return solve_real::<f32, G>(lu, reals_of(x, |x| if let RealsMut::F32(x) = x { Some(x) } else { None }));
+        }
+        false
     }
 
     pub(super) fn par(&self) -> Par {

@@ -324,7 +324,7 @@ impl<T: Scalar> SparseLu<T> {
             let counted = self.symbolic.flops();
             let trusted = if counted <= COUNTED_FLOPS { 4.0 * counted } else { 0.0 };
             let budget = always.max(per_entry).max(trusted);
-            if counted <= budget
+            if self.symbolic.is_by_columns()
                 && by_columns(&mut self.factors, a, &self.symbolic, norm_max, budget, monitor)? == Elimination::Done
             {
                 return Ok(());

@@ -7,6 +7,7 @@ use bt_direct::{BandLu, Boosting, FactorError, Factorization, Place, Refinement,
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, Matrix, Op, Partition, Progress, RealScalar, Scalar, c32, c64,
 };
+use bt_simd::Isa;
 use bt_testkit::contract::{factorization_contract, refactor_contract};
 use faer::Mat;
 use proptest::prelude::*;
@@ -325,11 +326,14 @@ fn a_nearly_singular_partition_is_noticed() {
     for reduced in [ReducedSystem::Recursive, ReducedSystem::Explicit] {
         let error = Spike::with_options(&a, &SpikeOptions { reduced, ..options.clone() }, &mut ()).unwrap_err();
         let FactorError::Breakdown { place, reason, .. } = &error else { panic!("{error}") };
-        // Without fused products what is left of the reduced system tells, which has no place in A.
-        let by_spikes = reason.contains("spikes of size");
-        assert!(by_spikes || reason.contains("no more than rounding"), "{reason}");
         assert!(reason.contains("band-lu"), "{reason}");
-        assert!(!by_spikes || matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
+        // Without fused products what is left of the reduced system may tell instead, which has no place in A.
+        if Isa::in_use() == Isa::Portable && reason.contains("no more than rounding") {
+            assert_eq!(*place, None);
+        } else {
+            assert!(reason.contains("spikes of size"), "{reason}");
+            assert!(matches!(place, Some(Place::Partition(0 | 1))), "{reason}");
+        }
     }
 }
 

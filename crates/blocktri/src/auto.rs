@@ -1,6 +1,6 @@
 //! `Method::Auto` as it runs: the candidates of the plan in turn, and stronger methods until the answer is good.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bt_direct::{FactorError, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Monitor, Note, Outcome, Scalar, memory};
@@ -37,10 +37,26 @@ pub(crate) fn solve<T: Scalar>(
     let mut known = Known::new();
     loop {
         gpu::weigh(&kept, options.device, &mut plan, &known);
-        match probe::iterated(&kept, b.as_ref(), &plan, &known, accuracy, options, monitor)? {
+        let mut later = None;
+        let mut look = || {
+            let (start, mut notes) = (Instant::now(), Vec::new());
+            let depth = Depth::AfterIterations(plan.rcm.clone());
+            let (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
+            let found = plan.direct().map(|(c, _)| [c.seconds, c.seconds_after_order()]);
+            later = Some((plan, fixed, notes, start.elapsed()));
+            Ok(found)
+        };
+        let probed = probe::iterated(&kept, b.as_ref(), &plan, &known, accuracy, options, &mut look, monitor)?;
+        let mut ordering = Duration::ZERO;
+        if let Some((new, given, mut said, took)) = later {
+            (plan, fixed, ordering) = (new, given, took);
+            notes.append(&mut said);
+        }
+        match probed {
             Probed::Solved(mut answer) => {
-                answer.report.times.reorder =
-                    start.elapsed().saturating_sub(answer.report.times.setup + answer.report.times.solve);
+                let times = &mut answer.report.times;
+                times.solve = times.solve.saturating_sub(ordering);
+                times.reorder = start.elapsed().saturating_sub(times.setup + times.solve);
                 answer.report.notes.splice(0..0, plan.gpu.note(answer.device, &known).into_iter().chain(notes));
                 answer.candidates = plan.candidates;
                 return Ok(*answer);

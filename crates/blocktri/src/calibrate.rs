@@ -15,14 +15,15 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 use crate::cost::{Kernel, Machine, Rate, Work};
+use crate::counts::{
+    Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
+    iteration_work, tridiagonal_work,
+};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::method::{Krylov, Method};
 use crate::options::{Reorder, SolveOptions};
-use crate::plan::{
-    Fill, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work, iteration,
-    iteration_work, tridiagonal_work,
-};
+use crate::plan::iteration;
 use crate::solve::solve;
 use crate::solver::prepared;
 
@@ -53,7 +54,10 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let bands = |method, work: fn(usize, usize) -> Work| {
         [(40_000, 2), (20_000, 12), (3000, 100), (2500, 400)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
     };
-    machine.fit(Kernel::Band, &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), k)))?);
+    machine.fit(
+        Kernel::Band,
+        &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), band_flops(n, k, k))))?,
+    );
     machine.fit(Kernel::BandCholesky, &bench.all(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
     let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 4], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {

@@ -7,6 +7,7 @@ mod auto;
 mod calibrate;
 mod components;
 mod cost;
+mod counts;
 mod deadline;
 mod direct;
 mod equilibrated;

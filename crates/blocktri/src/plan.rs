@@ -1,7 +1,7 @@
 //! The candidates of `Method::Auto`: methods in every order worth trying, with counts, predicted seconds and bytes, the fastest first.
 //!
-//! Band LU is counted with the fill that row interchanges may cause, 2·n·kl·(kl + ku), where A is not diagonally dominant, without which
-//! it is 2·n·kl·ku; block LU by its block sizes; sparse factors by the fill in their own order, which is that of elimination with the pivots
+//! Band LU is counted without row interchanges where A is diagonally dominant, and elsewhere with those that the largest entries of its
+//! columns ask for; block LU by its block sizes; sparse factors by the fill in their own order, which is that of elimination with the pivots
 //! they prefer (exact for Cholesky; LU leaves them where they are small). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
 //! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
@@ -17,9 +17,9 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use bt_direct::{BlockLu, Cyclic, SymbolicLu};
+use bt_direct::{Cyclic, SymbolicLu};
 use bt_formats::detect::{natural_partition, triangular_order};
-use bt_formats::reorder::{bandwidth, bandwidth_under, minimum_degree, rcm};
+use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{
     Csr, DiagonalEntries, LinearOperator, Matrix, Note, Partition, Permutation, Scalar, Weight, memory,
     seconds_in_words, zero,
@@ -28,6 +28,10 @@ use bt_iter::{DroppedFill, TriangularSolves};
 
 use crate::components::{Parts, Weighed};
 use crate::cost::{Kernel, Machine, Work, arithmetic};
+use crate::counts::{
+    Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
+    iteration_work, pivoted_band_flops, sparse_lu_work, tridiagonal_work, work,
+};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::partition;
@@ -61,6 +65,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Those of [`seconds`](Self::seconds) that are left once its order has been made.
+    pub(crate) fn seconds_after_order(&self) -> f64 {
+        self.seconds - Machine::here().ordering * self.work.ordered
+    }
+
     /// The direct method, if it is one.
     pub fn direct(&self) -> Option<Direct> {
         match self.method {
@@ -171,7 +180,8 @@ const FULL: f64 = 1.5;
 /// Operations an entry of A, up to which an elimination is cheap.
 const CHEAP: f64 = 64.0;
 
-/// What half a matrix must be predicted to gain before the other half is compared with it.
+/// What is worth a closer look at A: half of it must be predicted to gain as much before the other half is compared with it, rows that are not
+/// exchanged before the largest entries of columns are looked for.
 const SURE: f64 = 1.2;
 
 /// Steps that an iteration to rounding level takes at least.
@@ -198,7 +208,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
         let band = bandwidth(a);
         list.push_solved_at_sight(band)?;
         if list.candidates.is_empty() {
-            list.push_narrow(Reorder::None, band, || partition(a, blocks, true))?;
+            list.push_narrow(None, band, || partition(a, blocks, true))?;
         }
     }
     if natural && !list.is_cheap() {
@@ -221,7 +231,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     if reorder == Reorder::Rcm || reordered {
         let p = known.map_or_else(|| rcm(a), Ok)?;
         let narrow = bandwidth_under(a, &p);
-        list.push_narrow(Reorder::Rcm, narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
+        list.push_narrow(Some(&p), narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
         order = Some(p);
     }
     if before_iterations && !list.is_cheap() {
@@ -264,10 +274,10 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
         }
         Format::Band(a) => {
             let (kl, ku) = (a.kl(), a.ku());
-            let upper = if format.is_dominant() { ku } else { kl + ku };
+            let flops = band_flops(n, kl, if format.is_dominant() { ku } else { kl + ku });
             let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
             let structure = format!("{kl} sub- and {ku} super-diagonals");
-            let (whole, half) = (band_work::<T>(n, (kl, ku), upper), half_band_work::<T>(n, kl));
+            let (whole, half) = (band_work::<T>(n, (kl, ku), flops), half_band_work::<T>(n, kl));
             push(Direct::BandLu, whole, bytes(Direct::BandLu), structure);
             let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
             if kl == ku && gains && format.is_definite_band() {
@@ -340,9 +350,15 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Seconds of a sparse factorization by nested dissection, its ordering included.
     fn estimate_of_sparse(&self) -> f64 {
         let (w, n, nnz) = (middle_level(self.a) as f64, self.a.nrows() as f64, self.a.nnz() as f64);
-        let (kernel, halves) = if self.is_definite() { (Kernel::SparseCholesky, 1.0) } else { (Kernel::Sparse, 2.0) };
+        let halves = if self.is_definite() { 1.0 } else { 2.0 };
         let entries = halves * (8.0 * w * w + nnz / 2.0);
-        let flops = arithmetic::<T>() * halves * 20.0 * w * w * w;
+        let products = halves * 10.0 * w * w * w;
+        let kernel = match self.is_definite() {
+            true => Kernel::SparseCholesky,
+            false if SymbolicLu::pays_by_columns(2.0 * products, self.a.nnz()) => Kernel::SparseColumns,
+            false => Kernel::Sparse,
+        };
+        let flops = 2.0 * arithmetic::<T>() * products;
         self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz, analysed: n + nnz })
     }
 
@@ -421,11 +437,12 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Methods on three diagonals, on the band, and on blocks.
     fn push_narrow(
         &mut self,
-        reorder: Reorder,
+        order: Option<&Permutation>,
         (kl, ku): (usize, usize),
         partition: impl FnOnce() -> Result<Partition, Error>,
     ) -> Result<(), Error> {
         let n = self.a.nrows();
+        let reorder = if order.is_some() { Reorder::Rcm } else { Reorder::None };
         let in_order =
             |work: Work| Work { ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 }, ..work };
         if kl <= 1 && ku <= 1 {
@@ -440,8 +457,7 @@ impl<'a, T: Scalar> List<'a, T> {
             );
             return Ok(());
         }
-        let upper = if self.is_dominant() { ku } else { kl + ku };
-        let band = in_order(band_work::<T>(n, (kl, ku), upper));
+        let band = in_order(band_work::<T>(n, (kl, ku), self.flops_of_band(order, (kl, ku))));
         let (nnz, rows) = (self.a.nnz() as f64, n as f64);
         self.is_full |= rows * (kl + ku + 1) as f64 <= FULL * nnz;
         let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
@@ -467,6 +483,24 @@ impl<'a, T: Scalar> List<'a, T> {
             }
         }
         Ok(())
+    }
+
+    /// Of a band LU and one solve: where it matters, with the exchanges of rows that the largest entries of A ask for.
+    fn flops_of_band(&self, order: Option<&Permutation>, (kl, ku): (usize, usize)) -> f64 {
+        let n = self.a.nrows();
+        let least = band_flops(n, kl, ku);
+        if self.is_dominant() {
+            return least;
+        }
+        let most = band_flops(n, kl, kl + ku);
+        let seconds = |flops| self.seconds(&band_work::<T>(n, (kl, ku), flops));
+        if seconds(most) <= SURE * seconds(least) {
+            return most;
+        }
+        match order.map(Permutation::position) {
+            Some(place) => pivoted_band_flops(self.a, |i| place[i] as usize, (kl, ku)),
+            None => pivoted_band_flops(self.a, |i| i, (kl, ku)),
+        }
     }
 
     fn push_components(&mut self) -> Result<(), Error> {
@@ -509,7 +543,7 @@ impl<'a, T: Scalar> List<'a, T> {
             let structure = format!("{:.1e} entries of factors", fill.lu_entries());
             self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
         }
-        let half = format!("{:.1e} entries of L, Hermitian", fill.below + fill.n);
+        let half = format!("{:.1e} entries of L, Hermitian", fill.half_entries());
         let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
         match self.symmetry() {
             Symmetry::None => {}
@@ -575,137 +609,6 @@ pub(crate) fn iteration(definite: bool) -> (KrylovMethod, Precond) {
         (KrylovMethod::Cg, Precond::Ic0 { fill, solves })
     } else {
         (KrylovMethod::BiCgStab, Precond::Ilu0 { fill, solves })
-    }
-}
-
-/// Incomplete factors on the pattern of A, some five passes over it and the products of their elimination, and so many steps: a product
-/// with A and a solve with the factors once or twice each, and vectors.
-pub(crate) fn iteration_work<T: Scalar>(a: &Csr<T>, products: f64, method: KrylovMethod, count: f64) -> Work {
-    let (n, nnz) = (a.nrows() as f64, a.nnz() as f64);
-    let visits = if method.is_symmetric() { 1.0 } else { 2.0 };
-    // A product reads and writes what it meets in other rows: four visits.
-    let steps = 5.0 * nnz + 4.0 * products + count * visits * (2.0 * nnz + 6.0 * n);
-    work::<T>(Kernel::Sweep, steps, 0.0, 0.0)
-}
-
-/// Products of an elimination on the pattern of A: Σₖ (entries below aₖₖ)·(entries right of it), which one full row and column make n².
-pub(crate) fn elimination_products<T: Scalar>(a: &Csr<T>) -> f64 {
-    let n = a.nrows();
-    let (mut below, mut right) = (vec![0u32; n], vec![0u32; n]);
-    for i in 0..n {
-        for &j in a.row(i).0 {
-            let (j, left) = (j as usize, (j as usize) < i);
-            below[j] += u32::from(left);
-            right[i] += u32::from(j > i);
-        }
-    }
-    below.iter().zip(&right).map(|(b, r)| f64::from(*b) * f64::from(*r)).sum()
-}
-
-/// Work of `flops` real operations in all that writes `values` numbers once and reads them once, without a symbolic phase.
-fn work<T: Scalar>(kernel: Kernel, steps: f64, flops: f64, values: f64) -> Work {
-    let moved = 2.0 * values * size_of::<T>() as f64;
-    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0, analysed: 0.0 }
-}
-
-pub(crate) fn tridiagonal_work<T: Scalar>(n: usize) -> Work {
-    let n = n as f64;
-    work::<T>(Kernel::Tridiagonal, n, 10.0 * n, 4.0 * n)
-}
-
-/// Of a band whose U has `upper` super-diagonals.
-pub(crate) fn band_work<T: Scalar>(n: usize, (kl, ku): (usize, usize), upper: usize) -> Work {
-    work::<T>(Kernel::Band, n as f64, band_flops(n, kl, upper), n as f64 * (2 * kl + ku + 1) as f64)
-}
-
-pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
-    let (n, k) = (n as f64, k as f64);
-    work::<T>(Kernel::BandCholesky, n, n * (k * k + 4.0 * k), n * (k + 1.0))
-}
-
-pub(crate) fn block_work<T: Scalar>(partition: &Partition) -> Work {
-    let values = BlockLu::<f64>::bytes(partition) / 8.0;
-    work::<T>(Kernel::Blocks, partition.n_blocks() as f64, block_flops(partition), values)
-}
-
-pub(crate) fn half_block_work<T: Scalar>(partition: &Partition) -> Work {
-    let values = BlockLu::<f64>::bytes(partition) / 16.0;
-    work::<T>(Kernel::BlockCholesky, partition.n_blocks() as f64, block_flops(partition) / 2.0, values)
-}
-
-pub(crate) fn dense_work<T: Scalar>(n: usize) -> Work {
-    let n = n as f64;
-    work::<T>(Kernel::Dense, n, 2.0 / 3.0 * n.powi(3) + 2.0 * n * n, n * n)
-}
-
-/// Flops of a band LU, whose U has `upper` super-diagonals, and one solve.
-pub(crate) fn band_flops(n: usize, kl: usize, upper: usize) -> f64 {
-    let (n, kl, upper) = (n as f64, kl as f64, upper as f64);
-    n * (kl + 2.0 * kl * upper) + n * (2.0 * kl + 2.0 * upper + 1.0)
-}
-
-/// Flops of a block LU and one solve.
-pub(crate) fn block_flops(partition: &Partition) -> f64 {
-    let solve: f64 = partition.sizes().map(|k| 6.0 * (k * k) as f64).sum();
-    BlockLu::<f64>::flops(partition) + solve
-}
-
-/// Of an elimination and one solve in the order of sparse LU.
-pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Work {
-    let kernel = if symbolic.is_by_columns() { Kernel::SparseColumns } else { Kernel::Sparse };
-    let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
-    let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
-    Work { ordered: nnz, analysed: a.nrows() as f64 + nnz, ..work }
-}
-
-/// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.
-pub(crate) struct Fill {
-    n: f64,
-    /// Entries of L below its diagonal.
-    below: f64,
-    lu_flops: f64,
-    half_flops: f64,
-}
-
-impl Fill {
-    /// `None` when it cannot be told.
-    pub fn of<T: Scalar>(a: &Csr<T>) -> Option<Self> {
-        // Kept with the pattern: the factorization finds it there.
-        let found = minimum_degree(a).ok()?;
-        let flops = |products: f64| found.below + 2.0 * products;
-        let (lu_flops, half_flops) = (flops(found.lu_products), flops(found.ldl_products));
-        Some(Self { n: a.nrows() as f64, below: found.below, lu_flops, half_flops })
-    }
-
-    fn lu_entries(&self) -> f64 {
-        2.0 * self.below + self.n
-    }
-
-    pub fn lu_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
-        let by_columns = SymbolicLu::pays_by_columns(self.lu_flops, a.nnz());
-        let kernel = if by_columns { Kernel::SparseColumns } else { Kernel::Sparse };
-        self.work(a, kernel, self.lu_entries(), self.lu_flops + 2.0 * self.lu_entries())
-    }
-
-    pub fn half_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
-        let entries = self.below + self.n;
-        self.work(a, Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries)
-    }
-
-    /// Bytes of sparse factors go with their entries, which are the steps.
-    fn work<T: Scalar>(&self, a: &Csr<T>, kernel: Kernel, entries: f64, flops: f64) -> Work {
-        let nnz = a.nnz() as f64;
-        Work { ordered: nnz, analysed: self.n + nnz, ..work::<T>(kernel, entries, flops, 0.0) }
-    }
-
-    /// L, and what its supernodes are assembled from.
-    fn half_bytes<T: Scalar>(&self) -> u64 {
-        (1.3 * (self.below + self.n) * (size_of::<T>() + 4) as f64) as u64
-    }
-
-    /// Numbers and indices, and as much again while supernodes are assembled.
-    fn lu_bytes<T: Scalar>(&self) -> u64 {
-        (2.0 * self.lu_entries() * (size_of::<T>() + 4) as f64) as u64
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! The first steps are the probe. After n of them, which took the residual from r₀ to rₙ, the whole is predicted to take
 //! n·ln(r₀/goal)/ln(r₀/rₙ) steps, by the least residual so far. It goes on while that is less than the steps which the fastest direct
-//! method would pay for, so that a probe that fails costs a quarter of that method at most, half of it where no residual was smaller than
+//! method would pay for. Where orders are not made yet, it waits while they are, and goes on if no direct method is faster then. So a probe that fails costs a quarter of that method at most, half of it where no residual was smaller than
 //! the first, and one that goes on for too long as much as it. Steps are counted, not
 //! timed: the same system goes the same way on every run.
 //!
 //! An answer at rounding level is reached by iterative refinement around the iteration, x ← x + d with A·d ≈ b − A·x, the residual in
 //! twice the precision (see [`bt_direct::refine()`]).
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -41,6 +42,9 @@ pub(crate) enum Probed<T: Scalar> {
     NotTried,
 }
 
+/// Makes the orders, and tells what the fastest direct method takes then: in all, and after its order.
+pub(crate) type Look<'l> = dyn FnMut() -> Result<Option<[f64; 2]>, Error> + 'l;
+
 /// Seconds that iterations were predicted to take when they were given up, by where they computed.
 pub(crate) type Known = Vec<(DeviceChoice, f64)>;
 
@@ -59,6 +63,7 @@ pub(crate) fn iterated<T: Scalar>(
     known: &Known,
     accuracy: Accuracy,
     options: &SolveOptions,
+    look: &mut Look<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Probed<T>, Error> {
     let (mut reasons, mut found) = (Vec::new(), Known::new());
@@ -66,7 +71,7 @@ pub(crate) fn iterated<T: Scalar>(
         let Method::Krylov(given) = &candidate.method else { continue };
         let of_it = known.iter().filter(|(device, _)| *device == candidate.device);
         let least = of_it.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        match tried(a, b, plan, (candidate, given), least, accuracy, options, monitor)? {
+        match tried(a, b, plan, (candidate, given), least, accuracy, options, look, monitor)? {
             Probed::GivenUp { mut why, mut known } => {
                 reasons.append(&mut why);
                 found.append(&mut known);
@@ -90,17 +95,30 @@ fn tried<T: Scalar>(
     known: f64,
     accuracy: Accuracy,
     options: &SolveOptions,
+    look: &mut Look<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Probed<T>, Error> {
-    let direct = plan.limit();
+    let limit = plan.limit();
     let columns = b.ncols() as f64;
     let (setup, a_step) = plan.pace(a, candidate, given.method);
     let least = known.max(plan.least_limit(a, candidate, given.method, columns));
-    if direct.is_some_and(|direct| least > direct) || !Unit::of(a, b).is_one() {
+    if limit.is_some_and(|limit| least > limit) || !Unit::of(a, b).is_one() {
         return Ok(Probed::NotTried);
     }
-    let affordable = direct.map_or(UNLIMITED, |direct| (direct - setup) / (columns * a_step)).min(UNLIMITED);
-    let run = Run { a, given, accuracy, affordable: affordable as usize };
+    let affordable = |seconds: f64| (seconds / (columns * a_step)).min(UNLIMITED) as usize;
+    let mut direct = plan.direct().map(|(c, _)| c.seconds).filter(|_| plan.before_orders.is_none());
+    // Where a GPU may compute, what it would take is weighed between two tries.
+    let may_look = plan.before_orders.is_some() && matches!(plan.gpu, Gpu::NotAsked);
+    let mut further = |done: usize| {
+        let found = look()?;
+        direct = found.map(|[all, _]| all);
+        Ok(found.map_or(UNLIMITED as usize, |[_, left]| done + affordable(left)))
+    };
+    let budget = Budget {
+        steps: limit.map_or(UNLIMITED as usize, |limit| affordable(limit - setup)),
+        further: may_look.then_some(&mut further),
+    };
+    let run = Run { a, given, accuracy, budget: RefCell::new(budget) };
     let mut notes = vec![choice(candidate, &plan.candidates)];
     let solved = match &plan.gpu {
         Gpu::Open(card, _) if candidate.device.is_gpu() => gpu::probed(&run, card, b, monitor, &mut notes)?,
@@ -128,8 +146,15 @@ pub(crate) struct Run<'a, T: Scalar> {
     pub a: &'a Csr<T>,
     pub given: &'a Krylov,
     pub accuracy: Accuracy,
-    /// Steps that the fastest direct method would pay for.
-    pub affordable: usize,
+    pub budget: RefCell<Budget<'a>>,
+}
+
+/// Steps that an iteration may take.
+pub(crate) struct Budget<'l> {
+    /// Those that the fastest direct method would pay for.
+    steps: usize,
+    /// The same after so many steps, once orders have been made; once.
+    further: Option<&'l mut dyn FnMut(usize) -> Result<usize, Error>>,
 }
 
 /// A·d ≈ r, from d = 0.
@@ -156,6 +181,14 @@ pub(crate) struct GivenUp {
 }
 
 impl<'a, T: Scalar> Run<'a, T> {
+    /// The same of the same matrix as another type, with what is left of the budget.
+    #[cfg(feature = "cuda")]
+    pub fn on<R: Scalar>(&self, a: &'a Csr<R>) -> Run<'a, R> {
+        let mut budget = self.budget.borrow_mut();
+        let left = Budget { steps: budget.steps, further: budget.further.take() };
+        Run { a, given: self.given, accuracy: self.accuracy, budget: RefCell::new(left) }
+    }
+
     /// The method on the processor.
     fn on_processor(&self, options: &SolveOptions, notes: &mut Vec<Note>) -> Result<Inner<'a, T>, Error> {
         // The format of the fastest products; without the memory for it A as it is will do.
@@ -251,12 +284,14 @@ impl<'a, T: Scalar> Run<'a, T> {
             }
             let reached = self.measure(&certificate);
             let spent = done.steps - before;
-            let left = self.affordable.saturating_sub(spent);
+            let budget = self.budget.borrow();
+            let left = if budget.further.is_some() { UNLIMITED as usize } else { budget.steps.saturating_sub(spent) };
+            drop(budget);
             // A residual of 10⁻¹² of where it began is what a recurrence keeps to.
             let target = (goal / reached).clamp(1e-12, 1e-2);
             let stop = StopCriterion { rtol: target, max_iters: left, ..StopCriterion::default() };
             let decades = (reached / goal).max(1.0).ln();
-            let (mut stopped, mut hopeless) = (false, None);
+            let (mut stopped, mut hopeless, mut failed) = (false, None, None);
             // Residuals of BiCGSTAB jump: the least so far tells how far it is.
             let mut least = f64::INFINITY;
             let mut watch = |progress: Progress| {
@@ -271,12 +306,24 @@ impl<'a, T: Scalar> Run<'a, T> {
                 least = least.min(residual);
                 let predicted = if least < 1.0 { index as f64 * decades / -least.ln() } else { f64::INFINITY };
                 let share = if predicted.is_finite() { 4 } else { 2 };
-                let tried = index >= LEAST_STEPS as usize && share * (spent + index) >= self.affordable;
-                if tried && spent as f64 + predicted > self.affordable as f64 {
-                    hopeless = Some(predicted);
-                    return ControlFlow::Break(());
+                let mut budget = self.budget.borrow_mut();
+                let exceeds = |steps: usize| {
+                    let tried = index >= LEAST_STEPS as usize && share * (spent + index) >= steps;
+                    tried && spent as f64 + predicted > steps as f64
+                };
+                if exceeds(budget.steps)
+                    && let Some(further) = budget.further.take()
+                {
+                    match further(spent + index) {
+                        Ok(steps) => budget.steps = steps,
+                        Err(error) => failed = Some(error),
+                    }
                 }
-                ControlFlow::Continue(())
+                if failed.is_none() && !exceeds(budget.steps) {
+                    return ControlFlow::Continue(());
+                }
+                hopeless = Some(predicted);
+                ControlFlow::Break(())
             };
             // A·d ≈ r;  x ← x + d
             let mut d = vec![zero::<T>(); n];
@@ -286,6 +333,9 @@ impl<'a, T: Scalar> Run<'a, T> {
                 Err(Error::Device(why)) => return Ok(End::GivenUp(GivenUp { why, steps: f64::INFINITY })),
                 Err(other) => return Err(other),
             };
+            if let Some(error) = failed {
+                return Err(error);
+            }
             done.steps += report.iterations;
             done.products += report.operator_applications + 1;
             done.preconditioned += report.preconditioner_applications;

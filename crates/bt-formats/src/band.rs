@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::products::{RowProduct, dot, product, product_many, scale};
 use crate::scalar::Scalar;
+use crate::scatter::{Entries, Place, ROWS, rows_together, write_columns};
 
 /// An n × n matrix with `kl` sub-diagonals and `ku` super-diagonals.
 ///
@@ -114,11 +115,12 @@ impl<T: Scalar> Band<T> {
         }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
         let (diagonal, stride, values) = (kl + ku, 2 * kl + ku, band.values_mut());
-        for i in 0..a.nrows() {
-            let (cols, vals) = a.row(i);
-            for (&j, &v) in cols.iter().zip(vals) {
-                values[diagonal + i + j as usize * stride] = v;
-            }
+        let together = rows_together(stride);
+        for first in (0..a.nrows()).step_by(together) {
+            let mut rows: [Entries<'_, T>; ROWS] = Default::default();
+            let rows = &mut rows[..together.min(a.nrows() - first)];
+            rows.iter_mut().enumerate().for_each(|(r, row)| *row = a.row(first + r));
+            write_columns(values, Place { first: diagonal + first, before: 0, stride }, rows);
         }
         Ok(band)
     }

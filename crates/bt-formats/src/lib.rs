@@ -36,6 +36,7 @@ mod residual;
 pub mod rounded;
 mod scalar;
 pub mod scaled;
+mod scatter;
 mod sizes;
 mod slice_index;
 mod stop;

@@ -108,7 +108,7 @@ fn probed_as<T: Scalar, R: DeviceScalar>(
 ) -> Option<Result<Result<Solution<T>, GivenUp>, Error>> {
     let (a, b): (&dyn Any, &dyn Any) = (run.a, b);
     let (a, b) = (a.downcast_ref::<Csr<R>>()?, b.downcast_ref::<Mat<R>>()?);
-    let run = Run { a, given: run.given, accuracy: run.accuracy, affordable: run.affordable };
+    let run = run.on(a);
     let made = |notes: &mut Vec<Note>| {
         notes.push(Note::ComputedOn { device: name(device) });
         inner(device, a, run.given.method)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use blocktri::faer::Mat;
 use blocktri::{
-    Accuracy, Coo, Csr, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, Work, explain,
-    solve,
+    Accuracy, Coo, Csr, Direct, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, Work,
+    explain, solve,
 };
 use bt_formats::{Matrix, Op, Par, one, zero};
 
@@ -208,6 +208,26 @@ fn a_full_first_row_and_column_are_not_iterated_on() {
     let (s, error) = solved(&csr(n, arrow), &SolveOptions::default());
     assert!(s.report.method.starts_with("sparse"), "{} {:?}", s.report.method, s.report.notes);
     assert!(error < 1e-10);
+}
+
+#[test]
+fn an_iteration_waits_for_orders_and_is_not_begun_again() {
+    // Both take some milliseconds: which one wins is the machine's to say, but what was given up does not come back.
+    for side in [60, 100, 140] {
+        let at = |i: usize, j: usize| i * side + j;
+        let grid = (0..side).flat_map(|i| (0..side).map(move |j| (i, j)));
+        let entries = grid.flat_map(|(i, j)| {
+            let right = (j + 1 < side).then_some((at(i, j), at(i, j + 1)));
+            let below = (i + 1 < side).then_some((at(i, j), at(i + 1, j)));
+            let pairs = [right, below].into_iter().flatten().flat_map(|(p, q)| [(p, q, -1.0), (q, p, -1.0)]);
+            pairs.chain([(at(i, j), at(i, j), 4.0)]).collect::<Vec<_>>()
+        });
+        let (s, error) = solved(&csr(side * side, entries), &SolveOptions::default());
+        let given_up = s.report.notes.iter().any(|note| matches!(note, Note::IterationGivenUp { .. }));
+        assert_eq!(given_up, s.report.method != "cg", "{} {:?}", s.report.method, s.report.notes);
+        assert!(s.candidates.iter().any(|c| c.method == Direct::SparseCholesky.into()), "{:?}", s.candidates);
+        assert!(error < 1e-9, "{error:e}");
+    }
 }
 
 /// A band of 2 sub- and 2 super-diagonals with a diagonal that decides nothing, its rows and columns dealt in strides.

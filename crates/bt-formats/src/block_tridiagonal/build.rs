@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::short_diagonals::{bytes_for, fewest_diagonals};
+use super::short_diagonals::{self, bytes_for, fewest_diagonals};
 use super::{
     BlockTridiagonal, CouplingKind, Couplings, DiagonalBlocks, DiagonalKind, HybridLayout, ShortDiagonals, Window,
 };
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, zero};
 use crate::partition::Partition;
 use crate::scalar::Scalar;
+use crate::scatter::{Entries, Place, ROWS, rows_together, write_columns};
 use crate::tridiagonal::Tridiagonal;
 
 /// What the pattern of a matrix needs.
@@ -32,6 +33,13 @@ fn dense_lengths(partition: &Partition) -> (usize, usize) {
         let (k, l) = (w.size(), w.coupling_cols());
         (usize::saturating_add(d, k.saturating_mul(k)), usize::saturating_add(c, k.saturating_mul(l)))
     })
+}
+
+/// Where a walk along the rows has come to in sparse couplings.
+#[derive(Default)]
+struct Cursor {
+    entry: usize,
+    diagonal: short_diagonals::Cursor,
 }
 
 /// What to do with the values of a matrix whose places have been found.
@@ -149,7 +157,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         {
             return write_dense(a, partition, d, c);
         }
-        let mut cursor = 0;
+        let mut cursor = Cursor::default();
         let mut diagonal = diagonal.places();
         for j in 0..partition.n_blocks() {
             let w = Window::new(partition, j);
@@ -189,33 +197,46 @@ fn write_dense<T: Scalar>(
         let (block, coupling);
         (block, diagonal) = diagonal.split_at_mut(k * k);
         (coupling, couplings) = couplings.split_at_mut(k * w.coupling_cols());
-        for i in w.start..w.end {
-            let (mut cols, mut values) = a.row(i);
-            let is_inside = |c: u32| (w.lo..w.hi).contains(&(c as usize));
-            if !cols.first().is_none_or(|&c| is_inside(c)) || !cols.last().is_none_or(|&c| is_inside(c)) {
-                let stray = cols.iter().zip(values).find(|&(&c, &v)| !is_inside(c) && v != zero());
-                if let Some((&c, _)) = stray {
-                    return Err(outside(partition, i, c as usize));
+        let rows = rows_together(k);
+        for first in (w.start..w.end).step_by(rows) {
+            let mut runs: [[Entries<'_, T>; ROWS]; 3] = Default::default();
+            for i in first..(first + rows).min(w.end) {
+                let (cols, values) = inside(a, partition, &w, i)?;
+                let (left, right) = (
+                    cols.partition_point(|&c| (c as usize) < w.start),
+                    cols.partition_point(|&c| (c as usize) < w.end),
+                );
+                for (run, part) in runs.iter_mut().zip([0..left, left..right, right..cols.len()]) {
+                    run[i - first] = (&cols[part.clone()], &values[part]);
                 }
-                let kept =
-                    cols.partition_point(|&c| (c as usize) < w.lo)..cols.partition_point(|&c| (c as usize) < w.hi);
-                (cols, values) = (&cols[kept.clone()], &values[kept]);
             }
-            let place = i - w.start;
-            let write = |to: &mut [T], before: usize, cols: &[u32], values: &[T]| {
-                for (&c, &v) in cols.iter().zip(values) {
-                    to[(c as usize - before) * k + place] = v;
-                }
-            };
-            let (left, right) =
-                (cols.partition_point(|&c| (c as usize) < w.start), cols.partition_point(|&c| (c as usize) < w.end));
-            write(coupling, w.lo, &cols[..left], &values[..left]);
-            write(block, w.start, &cols[left..right], &values[left..right]);
+            let [left, within, right] = &mut runs;
+            let place = |before: usize| Place { first: first - w.start, before, stride: k };
+            write_columns(coupling, place(w.lo), &mut left[..rows]);
+            write_columns(block, place(w.start), &mut within[..rows]);
             // Columns of the right neighbour follow those of the left one.
-            write(coupling, w.lo + k, &cols[right..], &values[right..]);
+            write_columns(coupling, place(w.lo + k), &mut right[..rows]);
         }
     }
     Ok(())
+}
+
+/// What row i has in the window.
+///
+/// # Errors
+/// [`Error::OutsideStructure`] when it has a non-zero beside it.
+fn inside<'a, T: Scalar>(a: &'a Csr<T>, partition: &Partition, w: &Window, i: usize) -> Result<Entries<'a, T>> {
+    let (cols, values) = a.row(i);
+    let is_inside = |c: u32| (w.lo..w.hi).contains(&(c as usize));
+    if cols.first().is_none_or(|&c| is_inside(c)) && cols.last().is_none_or(|&c| is_inside(c)) {
+        return Ok((cols, values));
+    }
+    let stray = cols.iter().zip(values).find(|&(&c, &v)| !is_inside(c) && v != zero());
+    if let Some((&c, _)) = stray {
+        return Err(outside(partition, i, c as usize));
+    }
+    let kept = cols.partition_point(|&c| (c as usize) < w.lo)..cols.partition_point(|&c| (c as usize) < w.hi);
+    Ok((&cols[kept.clone()], &values[kept]))
 }
 
 fn check_size<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<()> {
@@ -409,27 +430,28 @@ impl<T: Scalar> Places<'_, T> {
 impl<T: Scalar> Couplings<T> {
     /// Where (i, c) of block row j is kept, if it is. `cursor` moves along the sparse entries: places must be asked
     /// for in the order of rows and columns.
-    fn place(&mut self, w: Window, j: usize, i: usize, c: usize, cursor: &mut usize) -> Option<&mut T> {
+    fn place(&mut self, w: Window, j: usize, i: usize, c: usize, cursor: &mut Cursor) -> Option<&mut T> {
+        let Cursor { entry, diagonal } = cursor;
         match self {
             Self::Coo { entries, .. } => {
                 let (rows, cols) = (entries.rows(), entries.cols());
                 let at = |k: usize| (rows[k] as usize, cols[k] as usize);
-                while *cursor < rows.len() && at(*cursor) < (i, c) {
-                    *cursor += 1;
+                while *entry < rows.len() && at(*entry) < (i, c) {
+                    *entry += 1;
                 }
-                let found = *cursor < rows.len() && at(*cursor) == (i, c);
-                found.then(|| &mut entries.values_mut()[*cursor])
+                let found = *entry < rows.len() && at(*entry) == (i, c);
+                found.then(|| &mut entries.values_mut()[*entry])
             }
             Self::Csr(a) => {
                 let (start, end) = (a.row_ptr()[i] as usize, a.row_ptr()[i + 1] as usize);
-                *cursor = start.max(*cursor);
-                while *cursor < end && (a.col_idx()[*cursor] as usize) < c {
-                    *cursor += 1;
+                *entry = start.max(*entry);
+                while *entry < end && (a.col_idx()[*entry] as usize) < c {
+                    *entry += 1;
                 }
-                let found = *cursor < end && a.col_idx()[*cursor] as usize == c;
-                found.then(|| &mut a.values_mut()[*cursor])
+                let found = *entry < end && a.col_idx()[*entry] as usize == c;
+                found.then(|| &mut a.values_mut()[*entry])
             }
-            Self::Diagonals(a) => a.place(i, c),
+            Self::Diagonals(a) => a.place(i, c, diagonal),
             Self::Dense { starts, values } => Some(&mut values[starts[j] + w.coupling_col(c) * w.size() + i - w.start]),
         }
     }

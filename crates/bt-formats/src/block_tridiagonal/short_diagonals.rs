@@ -80,6 +80,15 @@ impl Slice {
     }
 }
 
+/// Where a walk along a row has come to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cursor {
+    row: Option<usize>,
+    diagonal: usize,
+    /// First value of the diagonal.
+    value: usize,
+}
+
 impl<T: Scalar> ShortDiagonals<T> {
     /// The pattern of the `nnz` couplings of `a`, values zero, if it takes fewer bytes than this.
     ///
@@ -230,11 +239,22 @@ impl<T: Scalar> ShortDiagonals<T> {
         }
     }
 
-    /// Where (i, c) is kept, if it is.
-    pub(super) fn place(&mut self, i: usize, c: usize) -> Option<&mut T> {
+    /// Where (i, c) is kept, if it is. Entries of a row are asked for by increasing columns, so that each diagonal is passed once a row.
+    pub(super) fn place(&mut self, i: usize, c: usize, cursor: &mut Cursor) -> Option<&mut T> {
+        let slice = i / SLICE;
+        if cursor.row != Some(i) {
+            let (diagonal, value) = (self.slice_ptr[slice] as usize, self.value_ptr[slice] as usize);
+            *cursor = Cursor { row: Some(i), diagonal, value };
+        }
         let (bit, wanted) = (1u8 << (i % SLICE), c.wrapping_sub(i) as isize);
-        let (_, mask, first) = self.slice(i / SLICE).find(|d| d.0 >= wanted).filter(|d| d.0 == wanted)?;
-        (mask & bit != 0).then(|| &mut self.values[first + (mask & (bit - 1)).count_ones() as usize])
+        let end = self.slice_ptr[slice + 1] as usize;
+        while cursor.diagonal < end && (self.offsets[cursor.diagonal] as isize) < wanted {
+            cursor.value += self.masks[cursor.diagonal].count_ones() as usize;
+            cursor.diagonal += 1;
+        }
+        let mask =
+            self.masks[cursor.diagonal..end].first().filter(|_| self.offsets[cursor.diagonal] as isize == wanted)?;
+        (mask & bit != 0).then(|| &mut self.values[cursor.value + (mask & (bit - 1)).count_ones() as usize])
     }
 
     /// Calls `work(slice, mask of the rows wanted, first row)` for the slices that `rows` lie in.

@@ -176,6 +176,25 @@ proptest! {
     }
 }
 
+/// Columns so long that rows are written some at a time, full ones and ones with gaps, and a last group of fewer rows.
+#[test]
+fn wide_blocks_and_bands() {
+    let sizes = [70, 64, 1, 83, 5];
+    let partition = Partition::from_sizes(sizes).unwrap();
+    let n = sizes.iter().sum();
+    let neighbours = |i: usize, j: usize| partition.block_of(i).abs_diff(partition.block_of(j)) <= 1;
+    for gap in [1, 2, 17] {
+        let places = (0..n).flat_map(|i| (0..n).map(move |j| (i, j)));
+        let kept = places.filter(|&(i, j)| neighbours(i, j) && (i * i + 3 * j) % gap == 0);
+        let entries: Vec<_> = kept.map(|(i, j)| (i, j, (1 + (7 * i + j) % 9) as i8, 2)).collect();
+        all_pairs::<f64>(&matrix(n, n, &entries), &partition);
+        let a = matrix::<c32>(n, n, &entries);
+        let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
+        assert_eq!(BlockTridiagonal::from_csr(&a, partition.clone(), dense).unwrap().to_csr().unwrap(), a);
+        assert_eq!(Band::from_csr(&a).unwrap().to_csr().unwrap(), a);
+    }
+}
+
 /// The paper's 6 × 6 A.
 #[test]
 fn six_by_six() {

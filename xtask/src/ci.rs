@@ -39,6 +39,8 @@ pub fn run() -> Result<()> {
     });
     steps.run("test", || test::all(&all, &mut tally));
     steps.run("sets", || instruction_sets(&all, &mut tally));
+    // The command as the README builds it.
+    steps.run("without cuda", || test::filtered(None, "package(blocktri-cli)", &["--workspace"], &mut tally));
     steps.run("ranks", || if ranks { mpi::over_ranks(&all, &mut tally) } else { Ok(()) });
     steps.run("examples", || examples(all));
     steps.run("campaign", || campaign(all));
@@ -84,7 +86,7 @@ fn instruction_sets(all: &[&str], tally: &mut Tally) -> Result<()> {
     // All of them, also where one fails.
     let done = lesser.iter().map(|set| {
         println!("$ BLOCKTRI_ISA={set}");
-        test::on_instruction_set(set, "package(bt-direct) + package(bt-simd)", all, tally)
+        test::filtered(Some(set), "package(bt-direct) + package(bt-simd)", all, tally)
     });
     done.fold(Ok(()), Result::and)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bt_direct::{FactorError, SingularKind, Singularity};
-use bt_formats::{Csr, LinearOperator, Monitor, Note, Outcome, Scalar, memory};
+use bt_formats::{Csr, LinearOperator, Monitor, Note, Op, Outcome, Scalar, memory};
 use faer::Mat;
 
 use crate::direct::Direct;
@@ -77,7 +77,7 @@ pub(crate) fn solve<T: Scalar>(
     }
     notes.splice(0..0, plan.gpu.note(DeviceChoice::Cpu, &known));
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
-    let first = solver.solve(b.as_ref())?;
+    let first = solver.solve_checked(Op::Identity, b)?;
     if factoring.precision == Precision::Single && first.report.outcome == Outcome::Inaccurate {
         drop(solver);
         return again_in_working_precision(first, a, b, options, monitor);
@@ -105,7 +105,7 @@ pub(crate) fn solve<T: Scalar>(
                 continue;
             }
         }
-        let candidate = solver.solve(b.as_ref())?;
+        let candidate = solver.solve_checked(Op::Identity, b)?;
         if is_better(&candidate, &answer) {
             answer = candidate;
         } else {
@@ -119,7 +119,7 @@ pub(crate) fn solve<T: Scalar>(
         let mut next = Some((Direct::DenseLuDoubled, Reorder::Matching));
         while let Some((method, reorder)) = next {
             if solver.replace(method, reorder, monitor).is_ok() {
-                let candidate = solver.solve(b.as_ref())?;
+                let candidate = solver.solve_checked(Op::Identity, b)?;
                 if candidate.report.outcome == Outcome::Converged {
                     answer = candidate;
                     attempts.push(Note::NearlySingular { found_by: found, factored_by: method.name() });

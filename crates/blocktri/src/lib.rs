@@ -44,16 +44,18 @@ pub use any::{
 };
 pub use bt_direct::spike::TridiagonalSolver;
 pub use bt_direct::{
-    FactorError, Factorization, Given, Inertia, LogDet, Place, RbtOptions, Refinement, SelectedInverse, SingularKind,
-    Singularity,
+    Cyclic, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Place, RbtOptions, Refinement,
+    SelectedInverse, SingularKind, Singularity,
 };
+pub use bt_formats::detect::Structure;
 pub use bt_formats::{
-    Band, Baseline, BlockTridiagonal, Breakdown, CancelToken, Certificate, Coo, Csr, Monitor, Note, NoteValue, Op,
-    Outcome, Partition, Progress, Scalar, ScalarKind, Scaled, SolveReport, StopCriterion, Tridiagonal, c32, c64,
+    Band, Baseline, BlockTridiagonal, Breakdown, Bytes, CancelToken, Certificate, Coo, CouplingKind, Csr, DiagonalKind,
+    Error as InputError, Monitor, Note, NoteValue, Op, Outcome, Partition, Permutation, PhaseTimes, Progress, Scalar,
+    ScalarKind, Scaled, SolveReport, StopCriterion, Tridiagonal, c32, c64,
 };
 pub use bt_iter::{
     ArmsOptions, BlockForm, DroppedFill, IlutOptions, LastSolver, Overlap, Preconditioner, PreconditionerKind,
-    Relaxation, Series, StopRule, Sweep, Triangles, TriangularSolves,
+    Relaxation, RowOrder, Series, StopRule, Sweep, Triangles, TriangularSolves,
 };
 pub use calibrate::calibrate;
 pub use cost::{Kernel, Machine, Rate, Work};

@@ -65,9 +65,9 @@ pub enum DeviceChoice {
     /// On the processor.
     #[default]
     Cpu,
-    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg and bicgstab without a preconditioner or with Jacobi's,
-    /// hbisa and hbisa-redblack, tridiagonal-lu, block-lu, band-lu and spike, and the factors of rbt and of the last level of arms-rbt.
-    /// Needs the feature `cuda`.
+    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg, bicgstab, gmres and fgmres without a preconditioner or with jacobi, block-jacobi,
+    /// ilu0, ic0, ilut and SSOR's approximate inverses; hbisa and hbisa-redblack; tridiagonal-lu, block-lu, band-lu and spike; and the factors of rbt
+    /// and of the last level of arms-rbt. A [`Solver`](crate::Solver) keeps factors there of rbt alone. Needs the feature `cuda`.
     Gpu(u32),
     /// On several of them, with rows (cg without a preconditioner or with Jacobi's) or blocks (hbisa, hbisa-redblack) dealt out evenly.
     /// Needs the feature `cuda`.

@@ -1,7 +1,7 @@
 //! One call: check, go to the device or the processor, solve, certify.
 
 use bt_direct::Given;
-use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, Outcome, Scalar, SolveReport};
+use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, Op, Outcome, Scalar, SolveReport};
 use bt_iter::Sweep;
 use faer::{Mat, MatRef};
 
@@ -63,9 +63,9 @@ impl<T: Scalar> Solution<T> {
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
 ///
-/// With `Method::Auto`: the cheapest of Thomas, tridiagonal LU, block LU, band LU (each in the given or the reverse
-/// Cuthill–McKee order) and sparse LU by counted operations; the answer is refined and its backward error computed from
-/// A; when that is not at rounding level the next stronger method is taken. The notes say all of it.
+/// With `Method::Auto` the candidate that is predicted to be fastest (see [`explain`](crate::explain)): a direct method in the given or another order,
+/// or an iteration, given up where it takes longer. The answer is refined and its backward error computed from A; when that is not at rounding level the
+/// next stronger method is taken. The notes say all of it.
 ///
 /// A is given by compressed rows, or as [`Tridiagonal`](crate::Tridiagonal), [`Band`](crate::Band) or
 /// [`BlockTridiagonal`](crate::BlockTridiagonal), which direct methods and `auto` factor as they stand (see [`Solver::new`]).
@@ -129,7 +129,7 @@ fn solve_format<T: Scalar>(
     if options.time_limit.is_none()
         && let Some(solver) = Solver::in_format(a, options, monitor)?
     {
-        let answer = solver.solve(b.as_ref())?;
+        let answer = solver.solve_checked(Op::Identity, &b)?;
         if !options.method.is_auto() || (answer.report.outcome == Outcome::Converged && !solver.is_doubtful()) {
             return Ok(answer);
         }
@@ -200,7 +200,7 @@ fn direct<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let answer = Solver::new(a, options, monitor)?.solve(b.as_ref())?;
+    let answer = Solver::new(a, options, monitor)?.solve_checked(Op::Identity, b)?;
     again_in_working_precision(answer, a, b, options, monitor)
 }
 

@@ -22,6 +22,7 @@ use crate::auto::{Ordered, automatic, planned};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factors::{Factored, check_precision, factor, factor_in_format, matching, transform};
+use crate::gpu;
 use crate::held::{Format, Held, takes};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
@@ -100,6 +101,13 @@ impl<T: Scalar> Solver<T> {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Self, Error> {
+        if options.device.is_gpu() && !gpu::helps_processor(options) {
+            let (method, device) = (&options.method, options.device);
+            let message = format!(
+                "factors of {method} to keep are on the processor, not on device {device}: take the processor, rbt, or one call of solve"
+            );
+            return Err(Error::Usage { message });
+        }
         match a.into() {
             Given::Csr(a) => Self::by_rows(a, options, monitor),
             other => match Self::in_format(other, options, monitor)? {
@@ -241,14 +249,18 @@ impl<T: Scalar> Solver<T> {
     /// # Errors
     /// As [`Solver::solve`].
     pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        let b = check_rhs(self.a.n(), b)?;
+        self.solve_checked(op, &check_rhs(self.a.n(), b)?)
+    }
+
+    /// The same for a right-hand side that has been checked.
+    pub(crate) fn solve_checked(&self, op: Op, b: &Mat<T>) -> Result<Solution<T>, Error> {
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
         let refinement = match (*precision, self.factoring.refinement) {
             (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
             (_, asked) => asked,
         };
-        let (x, refined, r) = self.refined(op, &b, refinement);
+        let (x, refined, r) = self.refined(op, b, refinement);
         let solve_time = start.elapsed();
         let certificate = refined.certificate;
         let n = b.nrows();
@@ -312,7 +324,11 @@ impl<T: Scalar> Solver<T> {
             precond: Precond::None,
             blocks: *blocks,
             rcond,
-            device: DeviceChoice::Cpu,
+            // What replaced rbt is the processor's.
+            device: match (method, self.options.device) {
+                (Direct::Rbt { .. }, device) if device.is_gpu() => device,
+                _ => DeviceChoice::Cpu,
+            },
             warnings,
             candidates: self.candidates.clone(),
         })

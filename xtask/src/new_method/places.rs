@@ -51,7 +51,7 @@ pub(super) fn places(name: &Name, registry: &str) -> Vec<Place> {
             format!(
                 "    /// TODO({kebab}): what it is.\n    {camel},\n\n        \
                  row({camel}, \"{kebab}\", \"TODO({kebab}): what it is, in a line\", Band, Some(BandLu), Extent::band_with_fill),\n\n            \
-                 Direct::{camel} => {{\n                let band = Band::from_csr(self.work)?;\n                \
+                 Direct::{camel} => {{\n                let band = self.band()?;\n                \
                  Ok(Made::new({camel}::new(&band)?, band.bytes()))\n            }}"
             ),
         ),

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use bt_direct::{RbtOptions, Refinement};
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, Scalar, SolveReport};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, Scalar, SolveReport, memory};
 use bt_iter::{BlockForm, DroppedFill, Sweep};
 use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
 use faer::{Mat, MatRef};
@@ -67,9 +67,13 @@ pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Stri
         supported(options)?;
         2 * a.bytes() + size_of::<T>().saturating_mul(a.nrows()).saturating_mul(vectors(&options.method, a.nrows()))
     };
-    if needed > device.memory() {
-        let (gb, name) = (needed >> 30, name(&device));
-        return Err(Error::Usage { message: format!("about {gb} GB are more than {name}, has") });
+    let free = device.free_memory()?;
+    if needed > free {
+        let in_words = |bytes: usize| memory::in_words(bytes as u64);
+        let (needed, free, name) = (in_words(needed), in_words(free), name(&device));
+        return Err(Error::Usage {
+            message: format!("about {needed} are more than the {free} that are free on {name}"),
+        });
     }
     Ok(name(&device))
 }

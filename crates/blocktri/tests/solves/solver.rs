@@ -2,8 +2,8 @@
 
 use blocktri::faer::{Mat, mat};
 use blocktri::{
-    Csr, Direct, Error, FactorError, Krylov, KrylovMethod, Op, Outcome, Place, Precond, Reorder, Scalar, SolveOptions,
-    Solver, c64,
+    Csr, DeviceChoice, Direct, Error, FactorError, Krylov, KrylovMethod, Op, Outcome, Place, Precond, Reorder, Scalar,
+    SolveOptions, Solver, c64,
 };
 use bt_formats::{Matrix, Par, one, zero};
 use bt_testkit::csr;
@@ -177,4 +177,23 @@ fn factors_tell_determinant_condition_inverse_and_inertia() {
     let solver = Solver::new(&skew, &SolveOptions::by(Direct::SparseLu), &mut ()).unwrap();
     assert!(solver.inertia().unwrap_err().to_string().contains("Hermitian"));
     assert!(solver.explain().is_empty());
+}
+
+#[test]
+fn factors_are_not_kept_on_another_device_than_asked_for() {
+    let a = shuffled::<f64>(1.0);
+    for device in [DeviceChoice::Gpu(0), DeviceChoice::Gpu(3)] {
+        for options in [SolveOptions::default(), SolveOptions::by(Direct::BandLu)] {
+            let asked = SolveOptions { device, ..options };
+            match Solver::new(&a, &asked, &mut ()) {
+                Err(Error::Usage { message }) => assert!(message.contains(&device.to_string()), "{message}"),
+                other => panic!("{} on {device}: {:?}", asked.method, other.map(|s| s.method())),
+            }
+        }
+    }
+    // Without one the processor is as good.
+    let auto = SolveOptions { device: DeviceChoice::Auto, ..SolveOptions::by(Direct::BandLu) };
+    let b = product(&a, Op::Identity, &Mat::full(60, 1, 1.0));
+    let answer = Solver::new(&a, &auto, &mut ()).unwrap().solve(b.as_ref()).unwrap();
+    assert_eq!(answer.device, DeviceChoice::Cpu);
 }

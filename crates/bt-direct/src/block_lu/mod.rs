@@ -340,10 +340,17 @@ impl<T: Scalar> BlockLu<T> {
 
     /// The factors of block `j` as matrices, see [`Pieces`].
     pub(crate) fn pieces(&self, j: usize) -> Pieces<'_, T> {
-        let Block { k, next, panel, g, pivots } = self.block(j);
-        let (lu, h) = MatRef::from_column_major_slice(panel, k + next, k).split_at_row(k);
-        let g = MatRef::from_column_major_slice(g, k, next);
-        Pieces { lu, h, g, pivots }
+        let block = self.block(j);
+        let (k, next) = (block.k, block.next);
+        let (lu, _h) = MatRef::from_column_major_slice(block.panel, k + next, k).split_at_row(k);
+        Pieces {
+            lu,
+            #[cfg(test)]
+            h: _h,
+            #[cfg(test)]
+            g: MatRef::from_column_major_slice(block.g, k, next),
+            pivots: block.pivots,
+        }
     }
 
     /// Flops of the factorization (operations on scalars): Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ², kₜ the neighbour towards the middle.
@@ -397,13 +404,14 @@ impl<T: Scalar> BlockLu<T> {
 
 /// The factors of one block j with t its neighbour towards the middle: P·D̃ = L̃·Ũ, H = A(t, j)·Ũ⁻¹, G = L̃⁻¹·P·A(j, t).
 #[derive(Clone, Copy)]
-#[cfg_attr(not(test), allow(dead_code))] // H and G are for tests so far
 pub(crate) struct Pieces<'a, T> {
     /// L̃ (unit lower) and Ũ (upper) in one k × k matrix.
     pub(crate) lu: MatRef<'a, T>,
     /// kₜ × k; no rows in the middle block.
+    #[cfg(test)]
     pub(crate) h: MatRef<'a, T>,
     /// k × kₜ; no columns in the middle block.
+    #[cfg(test)]
     pub(crate) g: MatRef<'a, T>,
     /// P: row r was exchanged with row `pivots[r]` (counted inside the block), for r = 0, 1, … in turn.
     pub(crate) pivots: &'a [u32],

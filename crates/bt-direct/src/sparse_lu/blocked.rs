@@ -216,7 +216,7 @@ impl<T: Scalar> Blocked<T> {
         }
         let (mut product, mut least) = (0.0f64, f64::INFINITY);
         for k in 0..m {
-            if k % 16 == 0 && monitor.observe(Progress::Step { phase: "setup", done: k, total: m }).is_break() {
+            if k % 16 == 0 && monitor.observe(Progress::Step { phase: "factor", done: k, total: m }).is_break() {
                 return Outcome::Stopped;
             }
             let own = node(s, k);

@@ -429,7 +429,7 @@ fn by_columns_pays(flops: f64, nnz: usize) -> bool {
 
 /// The end of an elimination that runs to its end.
 fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
-    if monitor.observe(Progress::Step { phase: "setup", done: n, total: n }).is_break() {
+    if monitor.observe(Progress::Step { phase: "factor", done: n, total: n }).is_break() {
         return Err(FactorError::Stopped);
     }
     Ok(())

@@ -14,6 +14,7 @@ mod agreement;
 mod chain;
 mod clusters;
 mod comm;
+mod components;
 mod csr;
 mod error;
 mod fetch;

@@ -1,7 +1,8 @@
 //! Distributed site expansion: domains that grow in the graph of A + Aᵀ.
 //!
 //! p rows far from one another are the sites; the smallest domain takes the next row from the level sets that grow around its site, until all
-//! rows are taken. Then borders are smoothed: a row goes to the domain that most of its neighbours are
+//! rows are taken. Where the graph is not connected, its components are dealt to the domains first (`components.rs`), and what grows is the piece of
+//! a domain in a component. Then borders are smoothed: a row goes to the domain that most of its neighbours are
 //! in, where sizes allow, and domains that are too large give rows to smaller neighbours. The row of each domain that is farthest from its
 //! border becomes its site, and all grow again; the division that cuts fewest edges is kept. Y. Saad, Iterative Methods for Sparse Linear
 //! Systems, 2nd ed., Algorithm 14.10 and §14.6.3, doi:10.1137/1.9780898718003; T. Goehring, Y. Saad, Heuristic algorithms for automatic graph
@@ -18,6 +19,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use bt_formats::{Csr, LinearOperator, Scalar};
 
+use crate::components::{Dealt, Piece};
+
 /// Times that domains grow.
 const ROUNDS: usize = 4;
 /// Passes of smoothing after each growth, at most.
@@ -29,18 +32,19 @@ const NONE: u32 = u32::MAX;
 
 /// The domain of each row.
 pub(crate) fn site_expansion<T: Scalar>(graph: &Graph<'_, T>, p: usize) -> Vec<u32> {
-    let mut sites = first_sites(graph, p);
+    let dealt = Dealt::new(graph, p, EXCESS);
+    let mut sites = first_sites(graph, &dealt);
     let mut best: Option<(u64, Vec<u32>)> = None;
     for _ in 0..ROUNDS {
-        let mut owner = grow(graph, &sites, p);
-        smooth(graph, &mut owner, p);
+        let mut owner = grow(graph, &dealt, &sites);
+        smooth(graph, &dealt.pieces, &mut owner);
         let cut = graph.cut(&owner);
         if best.as_ref().is_none_or(|b| cut < b.0) {
             best = Some((cut, owner.clone()));
         }
-        sites = centres(graph, &owner, p);
+        sites = centres(graph, &owner, dealt.pieces.len());
     }
-    best.map(|b| b.1).unwrap_or_default()
+    dealt.domains(graph, &best.map(|b| b.1).unwrap_or_default(), p)
 }
 
 /// The pattern of A + Aᵀ, or of clusters of rows.
@@ -54,17 +58,13 @@ pub(crate) struct Graph<'a, T> {
 }
 
 impl<T: Scalar> Graph<'_, T> {
-    fn n(&self) -> usize {
+    pub fn n(&self) -> usize {
         self.a.nrows()
     }
 
     /// Rows of the system in a row.
-    fn weight(&self, i: usize) -> usize {
+    pub fn weight(&self, i: usize) -> usize {
         self.rows.map_or(1, |rows| rows[i] as usize)
-    }
-
-    fn total(&self) -> usize {
-        (0..self.n()).map(|i| self.weight(i)).sum()
     }
 
     /// Neighbours of a row with entries, some twice, itself among them.
@@ -103,48 +103,46 @@ impl<T: Scalar> Graph<'_, T> {
     }
 }
 
-/// Rows far from one another: each the farthest from those before, the first the farthest from row 0; unreached ones are farthest.
-fn first_sites<T: Scalar>(graph: &Graph<'_, T>, p: usize) -> Vec<usize> {
-    let farthest = |distance: &[u32]| (0..distance.len()).max_by_key(|&i| (distance[i], Reverse(i)));
-    let n = graph.n();
-    let mut sites: Vec<usize> = Vec::new();
-    let Some(first) = farthest(&graph.distances((0..n).take(1), |_, _| true)) else { return sites };
-    sites.push(first);
-    while sites.len() < p.min(n) {
-        let distance = graph.distances(sites.iter().copied(), |_, _| true);
-        sites.extend(farthest(&distance));
+/// Of the pieces of each component rows far from one another: each the farthest from those before, the first the farthest from the lowest row.
+fn first_sites<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt) -> Vec<Option<usize>> {
+    let mut sites = vec![None; dealt.pieces.len()];
+    let mut k = 0;
+    for pieces in dealt.pieces.chunk_by(|a, b| a.component == b.component) {
+        let rows = &dealt.components[pieces[0].component].rows;
+        let farthest = |distance: &[u32]| rows.iter().map(|&i| i as usize).max_by_key(|&i| (distance[i], Reverse(i)));
+        // The only one goes through all of them, from wherever.
+        sites[k] = match pieces {
+            [_] => Some(rows[0] as usize),
+            _ => farthest(&graph.distances([rows[0] as usize], |_, _| true)),
+        };
+        for j in 1..pieces.len().min(rows.len()) {
+            let before = sites[k..k + j].iter().copied().flatten();
+            sites[k + j] = farthest(&graph.distances(before, |_, _| true));
+        }
+        k += pieces.len();
     }
     sites
 }
 
-/// Domains around the sites. The smallest takes the next row of its level sets; one that others enclose stops; where all have stopped the smallest
-/// goes on from the lowest row that nobody has.
-fn grow<T: Scalar>(graph: &Graph<'_, T>, sites: &[usize], p: usize) -> Vec<u32> {
-    let n = graph.n();
-    let mut owner = vec![NONE; n];
-    let mut fronts: Vec<VecDeque<usize>> = sites.iter().map(|&site| VecDeque::from([site])).collect();
-    fronts.resize(p, VecDeque::new());
-    let mut sizes = vec![0usize; p];
-    // The lowest rank among equals.
-    let mut turns: BinaryHeap<Reverse<(usize, usize)>> = (0..p).map(|rank| Reverse((0, rank))).collect();
-    let (mut lowest, mut left) = (0, n);
-    while left > 0 {
-        let Some(Reverse((_, rank))) = turns.pop() else {
-            while owner[lowest] != NONE {
-                lowest += 1;
-            }
-            let smallest = (0..p).min_by_key(|&rank| sizes[rank]).unwrap_or(0);
-            fronts[smallest].push_back(lowest);
-            turns.push(Reverse((sizes[smallest], smallest)));
-            continue;
-        };
-        while let Some(i) = fronts[rank].pop_front() {
+/// Pieces around the sites, light components left as one more. The smallest for its share takes the next row of its level sets; one that others
+/// enclose stops.
+fn grow<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt, sites: &[Option<usize>]) -> Vec<u32> {
+    let mut owner = vec![NONE; graph.n()];
+    for &c in &dealt.light {
+        dealt.components[c].rows.iter().for_each(|&i| owner[i as usize] = sites.len() as u32);
+    }
+    let mut fronts: Vec<VecDeque<usize>> = sites.iter().map(|site| VecDeque::from_iter(*site)).collect();
+    let mut sizes = vec![0usize; sites.len()];
+    // Sizes and shares are below 2³²: no two sizes of a piece are as much for its share. The lowest among equals.
+    let filled = |size: usize, k: usize| (u64::from(u32::MAX) * size as u64) / dealt.pieces[k].share;
+    let mut turns: BinaryHeap<Reverse<(u64, usize)>> = (0..sites.len()).map(|k| Reverse((0, k))).collect();
+    while let Some(Reverse((_, k))) = turns.pop() {
+        while let Some(i) = fronts[k].pop_front() {
             if owner[i] == NONE {
-                owner[i] = rank as u32;
-                left -= 1;
-                sizes[rank] += graph.weight(i);
-                fronts[rank].extend(graph.neighbours(i).map(|e| e.0).filter(|&j| owner[j] == NONE));
-                turns.push(Reverse((sizes[rank], rank)));
+                owner[i] = k as u32;
+                sizes[k] += graph.weight(i);
+                fronts[k].extend(graph.neighbours(i).map(|e| e.0).filter(|&j| owner[j] == NONE));
+                turns.push(Reverse((filled(sizes[k], k), k)));
                 break;
             }
         }
@@ -152,12 +150,12 @@ fn grow<T: Scalar>(graph: &Graph<'_, T>, sites: &[usize], p: usize) -> Vec<u32> 
     owner
 }
 
-/// Rows go to the domain that most of their neighbours are in, as long as that stays within [`EXCESS`] of the mean; domains beyond it give rows to
-/// smaller neighbours whatever is cut.
-fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
-    let (n, total) = (graph.n(), graph.total());
-    let limit = total.div_ceil(p) + (EXCESS * total as f64 / p as f64) as usize;
-    let mut sizes = vec![0usize; p];
+/// Rows go to the piece that most of their neighbours are in, as long as that stays within its limit; pieces beyond theirs give rows to neighbours
+/// that are smaller for their share, whatever is cut.
+fn smooth<T: Scalar>(graph: &Graph<'_, T>, pieces: &[Piece], owner: &mut [u32]) {
+    let n = graph.n();
+    // The last one is that of the light components, which nothing is next to.
+    let mut sizes = vec![0usize; pieces.len() + 1];
     for (i, &rank) in owner.iter().enumerate() {
         sizes[rank as usize] += graph.weight(i);
     }
@@ -166,7 +164,8 @@ fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
         let mut moves = 0;
         for i in 0..n {
             let own = owner[i];
-            // Domains around the row, with the neighbours in each.
+            let Some(piece) = pieces.get(own as usize) else { continue };
+            // Pieces around the row, with the neighbours in each.
             around.clear();
             for (rank, entries) in graph.neighbours(i).filter(|e| e.0 != i).map(|(j, entries)| (owner[j], entries)) {
                 match around.iter_mut().find(|a| a.0 == rank) {
@@ -177,12 +176,14 @@ fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
             let (size, weight) = (sizes[own as usize], graph.weight(i));
             let inside = around.iter().find(|a| a.0 == own).map_or(0, |a| a.1);
             let better = |&&(rank, neighbours): &&(u32, u64)| {
-                let other = sizes[rank as usize];
-                let smaller = other + weight < size;
-                rank != own
-                    && (neighbours > inside && other + weight <= limit
-                        || neighbours == inside && smaller
-                        || size > limit && smaller)
+                if rank == own {
+                    return false;
+                }
+                let (there, other) = (sizes[rank as usize] + weight, &pieces[rank as usize]);
+                let smaller = (there as u64) * piece.share < size as u64 * other.share;
+                neighbours > inside && there <= other.limit
+                    || neighbours == inside && smaller
+                    || size > piece.limit && smaller
             };
             let best = around.iter().filter(better).max_by_key(|a| (a.1, Reverse(sizes[a.0 as usize]), Reverse(a.0)));
             if let Some(&(rank, _)) = best.filter(|_| size > weight) {
@@ -198,17 +199,17 @@ fn smooth<T: Scalar>(graph: &Graph<'_, T>, owner: &mut [u32], p: usize) {
     }
 }
 
-/// Of each domain the row farthest from its border, the lowest among equals.
-fn centres<T: Scalar>(graph: &Graph<'_, T>, owner: &[u32], p: usize) -> Vec<usize> {
+/// Of each of p pieces the row farthest from its border, the lowest among equals.
+fn centres<T: Scalar>(graph: &Graph<'_, T>, owner: &[u32], p: usize) -> Vec<Option<usize>> {
     let border = (0..graph.n()).filter(|&i| graph.neighbours(i).any(|(j, _)| owner[j] != owner[i]));
     let distance = graph.distances(border, |i, j| owner[i] == owner[j]);
     let mut centre: Vec<Option<usize>> = vec![None; p];
     for i in 0..graph.n() {
-        let best = &mut centre[owner[i] as usize];
-        // A domain without a border is not reached: any row will do.
+        let Some(best) = centre.get_mut(owner[i] as usize) else { continue };
+        // A piece without a border is not reached: any row will do.
         if best.is_none_or(|b| distance[i] > distance[b]) {
             *best = Some(i);
         }
     }
-    centre.into_iter().flatten().collect()
+    centre
 }

@@ -123,6 +123,65 @@ fn many_rows_that_nothing_couples_are_balanced() {
     assert!(sizes.iter().all(|size| size.abs_diff(n / 3) <= 75), "{sizes:?}");
 }
 
+/// Matrices side by side, nothing coupling them.
+fn side_by_side(parts: &[Csr<f64>]) -> Csr<f64> {
+    let (mut row_ptr, mut cols, mut values, mut first) = (vec![0u32], Vec::new(), Vec::new(), 0);
+    for a in parts {
+        for i in 0..a.nrows() {
+            cols.extend(a.row(i).0.iter().map(|j| j + first));
+            values.extend_from_slice(a.row(i).1);
+            row_ptr.push(cols.len() as u32);
+        }
+        first += a.nrows() as u32;
+    }
+    Csr::new(first as usize, first as usize, row_ptr, cols, values).unwrap()
+}
+
+fn isolated(n: usize) -> Csr<f64> {
+    Csr::new(n, n, (0..=n as u32).collect(), (0..n as u32).collect(), vec![1.0; n]).unwrap()
+}
+
+/// What no domain exceeds: 1.03 of the mean.
+fn limit(n: usize, p: usize) -> usize {
+    n.div_ceil(p) + 3 * n / (100 * p)
+}
+
+#[test]
+fn what_is_not_connected_is_balanced() {
+    let square = |k| grid::<f64>([k, k, 1]);
+    let with_rows = side_by_side(&[square(20), isolated(50)]);
+    let equal = side_by_side(&[square(15), square(15), square(15), square(15), square(15)]);
+    let copies = side_by_side(&[square(16), isolated(30), square(16), square(16), isolated(34), square(16)]);
+    let sizes = side_by_side(&[square(3), square(30), square(8), isolated(7), square(11), square(2)]);
+    // Entries that straight cuts through the grids would have, about.
+    for (a, cuts) in [
+        (&with_rows, [40, 80, 80, 200]),
+        (&equal, [40, 80, 80, 280]),
+        (&copies, [0, 96, 0, 128]),
+        (&sizes, [60, 100, 140, 260]),
+    ] {
+        let n = a.nrows();
+        for (p, cut) in [2, 3, 4, 8].into_iter().zip(cuts) {
+            let division = Division::site_expansion(a, p).unwrap();
+            complete(&division, n, p);
+            let quality = division.quality(a);
+            println!("{quality}");
+            assert!(quality.rows.1 <= limit(n, p), "{quality}");
+            assert!(quality.cut <= cut * 2, "{quality}");
+            // No rank has the whole, and all find the same.
+            let found = expanded(a, p);
+            assert!((0..p).all(|rank| found[rank].0 == division.rows(rank)), "{p} ranks");
+        }
+    }
+    // Clusters of several rows.
+    let large = side_by_side(&[grid::<f64>([50, 50, 1]), isolated(900), grid::<f64>([60, 30, 1]), isolated(100)]);
+    for p in [2, 3] {
+        let sizes: Vec<usize> = expanded(&large, p).iter().map(|f| f.0.len()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), large.nrows());
+        assert!(sizes.iter().all(|&size| size <= limit(large.nrows(), p)), "{sizes:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]

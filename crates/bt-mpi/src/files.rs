@@ -87,8 +87,11 @@ pub fn consecutive<'c, T: Number, C: Comm>(
     DistributedCsr::read(comm, path, head, &wider, watch)
 }
 
-/// How far couplings reach beyond the consecutive rows of a rank, and from row to column within them, at most.
-fn reach<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<(usize, usize)> {
+/// How far couplings reach beyond the consecutive rows of a rank, and from row to column within them, at most. A collective.
+///
+/// # Errors
+/// Those of the communicator.
+pub fn reach<T: Number, C: Comm>(a: &DistributedCsr<'_, T, C>) -> Result<(usize, usize)> {
     let own = a.rows().own();
     let (first, last) = (own.first().copied().unwrap_or(0), own.last().copied().unwrap_or(0));
     let beyond = a.halo().rows().iter().map(|&g| if g < first { first - g } else { g - last });

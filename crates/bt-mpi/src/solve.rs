@@ -16,7 +16,7 @@ use bt_parallel::{
 
 use crate::args::{Blocks, Device, Local, Method, Partition, Precond, SolveArgs, name_of};
 use crate::device::{Gpu, Offload};
-use crate::files::{Form, check_output, consecutive};
+use crate::files::{Form, check_output, consecutive, reach};
 use crate::precond::Parts;
 use crate::report::{Facts, Reply, Seconds};
 use crate::watch::Watch;
@@ -158,10 +158,10 @@ impl<C: Comm> Job<'_, '_, C> {
         let mut watch = Watch::new(args.rtol, comm.rank() == 0 && !args.answer.quiet);
         let blocks = self.blocks(n)?;
         let ranges = match &blocks {
-            Some(blocks) => self.ranges_of_blocks(blocks)?,
+            Some(blocks) => self.ranges_of_blocks(blocks, 1)?,
             None => RowRanges::even(n, comm.size(), 1),
         };
-        let (a, mut read_notes) = self.read_matrix::<T>(&head, &ranges, blocks.is_some(), &mut watch)?;
+        let (a, mut read_notes) = self.read_matrix::<T>(&head, &ranges, blocks.as_ref(), &mut watch)?;
         let RightHandSides { columns: b, x_star, notes } = self.right_hand_sides(&a, rhs.as_ref(), &mut watch)?;
         read_notes.extend(notes);
         let read = started.elapsed().as_secs_f64();
@@ -253,12 +253,12 @@ impl<C: Comm> Job<'_, '_, C> {
         Ok(Reply { code, json: facts.to_json(), text: facts.to_text(), warnings })
     }
 
-    /// Consecutive rows as `ranges` has them, as many as SPIKE needs, or those of domains.
+    /// Consecutive rows as `ranges` has them, of SPIKE as many as couplings reach, or those of domains.
     fn read_matrix<T: Number>(
         &self,
         head: &Head,
         ranges: &RowRanges,
-        fixed: bool,
+        blocks: Option<&BlockSizes>,
         watch: &mut Watch,
     ) -> Result<MatrixRead<'_, '_, T, C>> {
         let (comm, path) = (self.comm, self.args.matrix.as_path());
@@ -266,10 +266,18 @@ impl<C: Comm> Job<'_, '_, C> {
             let (a, notes) = DistributedCsr::read(comm, path, head, ranges, watch)?;
             return Ok((a.by_site_expansion()?, notes));
         }
-        if fixed || !matches!(self.args.method, Method::Spike | Method::SpikeTruncated) {
+        if !matches!(self.args.method, Method::Spike | Method::SpikeTruncated) {
             return DistributedCsr::read(comm, path, head, ranges, watch);
         }
-        consecutive(comm, path, head, watch)
+        let Some(blocks) = blocks else { return consecutive(comm, path, head, watch) };
+        let (a, notes) = DistributedCsr::read(comm, path, head, ranges, watch)?;
+        // Ranges that are joined end where some of them did: couplings reach no farther beyond.
+        let joined = self.ranges_of_blocks(blocks, reach(&a)?.0)?;
+        if joined == *ranges {
+            return Ok((a, notes));
+        }
+        drop(a);
+        DistributedCsr::read(comm, path, head, &joined, watch)
     }
 
     /// As the file has them, or of the known solution.
@@ -469,10 +477,10 @@ impl<C: Comm> Job<'_, '_, C> {
         agree(self.comm, read)
     }
 
-    /// Whole blocks for each rank.
-    fn ranges_of_blocks(&self, blocks: &BlockSizes) -> Result<RowRanges> {
+    /// Whole blocks for each rank, of `least` rows where it has any.
+    fn ranges_of_blocks(&self, blocks: &BlockSizes, least: usize) -> Result<RowRanges> {
         let p = self.comm.size();
-        let division = Division::by_blocks(blocks, p);
+        let division = Division::by_blocks_of_at_least(blocks, p, least);
         let owner = division.owner();
         let starts = (0..=p).map(|rank| owner.partition_point(|&o| (o as usize) < rank)).collect();
         agree(self.comm, RowRanges::new(starts).ok_or_else(|| Fault::input("blocks that no ranks can share")))

@@ -172,6 +172,25 @@ fn every_method_solves_on_any_number_of_ranks() {
     }
 }
 
+/// Ranks with fewer rows than couplings reach have none: their blocks are joined to others.
+#[test]
+fn spike_joins_small_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [4, 1, 4, 1, 4, 1];
+    let block: Vec<usize> = sizes.iter().enumerate().flat_map(|(b, &size)| vec![b; size]).collect();
+    let value = |i: usize, j: usize| if i == j { 12.0 } else { ((3 * i + 5 * j) % 7) as f64 / 7.0 - 0.4 };
+    let near = |&(i, j): &(usize, usize)| block[i].abs_diff(block[j]) < 2;
+    let entries = (0..15).flat_map(|i| (0..15).map(move |j| (i, j))).filter(near).map(|(i, j)| (i, j, value(i, j)));
+    let a = write(&folder, "a.mtx", &matrix(15, &entries.collect::<Vec<_>>()));
+    let blocks = write(&folder, "sizes.txt", &sizes.map(|size| size.to_string()).join("\n"));
+    for ranks in RANKS {
+        for options in [&[][..], &["--blocks", &blocks]] {
+            let found = json(ranks, 0, &[&[a.as_str(), "--method", "spike"], options].concat());
+            assert!(found["backward_error"].as_f64().unwrap() <= 1e-15, "{ranks} ranks, {options:?}: {found}");
+        }
+    }
+}
+
 /// The blocks are exact: as many as the parts of ranks, and the answer does not depend on who has which.
 #[test]
 fn local_solvers_by_blocks() {

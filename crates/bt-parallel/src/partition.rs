@@ -59,6 +59,38 @@ impl Division {
         Self { owner, n_ranks: p }
     }
 
+    /// The same, joined to those that follow until each rank that has any rows has at least `least`, where the system has as many: what SPIKE asks
+    /// of small blocks beside large ones.
+    ///
+    /// ```
+    /// use bt_formats::Partition;
+    /// use bt_parallel::Division;
+    /// let blocks = Partition::from_sizes([2, 1, 2, 1])?;
+    /// assert_eq!(Division::by_blocks(&blocks, 4).owner(), [0, 0, 1, 2, 2, 3]);
+    /// assert_eq!(Division::by_blocks_of_at_least(&blocks, 4, 2).owner(), [0, 0, 1, 1, 1, 1]);
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    pub fn by_blocks_of_at_least(blocks: &Partition, p: usize, least: usize) -> Self {
+        let Self { mut owner, n_ranks } = Self::by_blocks(blocks, p);
+        let n = owner.len();
+        // Where the rows of the last rank that has enough begin, and those of the next.
+        let (mut last, mut start) = (0, 0);
+        while start < n {
+            let rank = owner[start];
+            let end = (start + least).max(owner.partition_point(|&o| o <= rank));
+            let Some(&through) = owner.get(end - 1) else {
+                // Too few are left: they go to the rank before.
+                let before = owner[last];
+                owner[last..].fill(before);
+                break;
+            };
+            let end = owner.partition_point(|&o| o <= through);
+            owner[start..end].fill(rank);
+            (last, start) = (start, end);
+        }
+        Self { owner, n_ranks }
+    }
+
     /// By distributed site expansion on the pattern of a square matrix. [`DistributedCsr::by_site_expansion`] does it where no rank has the whole.
     ///
     /// # Errors

@@ -63,6 +63,27 @@ fn blocks_stay_whole() {
     assert_eq!(Division::by_blocks(&Partition::from_sizes([]).unwrap(), 3).owner(), [0u32; 0]);
 }
 
+#[test]
+fn whole_blocks_are_joined_until_there_are_enough_rows() {
+    for sizes in [&[4, 1, 4, 1, 4, 1][..], &[1, 1, 1, 9, 1, 1], &[3, 1, 4, 1, 5], &[7], &[2; 12], &[5, 1, 1]] {
+        let blocks = Partition::from_sizes(sizes.iter().copied()).unwrap();
+        for (p, least) in (1..9).flat_map(|p| [0, 1, 2, 4, 6, 40].map(|least| (p, least))) {
+            let division = Division::by_blocks_of_at_least(&blocks, p, least);
+            let told = format!("{sizes:?} on {p}, {least} at least: {:?}", division.owner());
+            assert!(division.owner().is_sorted(), "{told}");
+            for j in 0..blocks.n_blocks() {
+                assert!(blocks.range(j).all(|i| division.owner()[i] == division.owner()[blocks.range(j).start]));
+            }
+            let rows: Vec<usize> = (0..p).map(|rank| division.rows(rank).len()).collect();
+            assert_eq!(rows.iter().sum::<usize>(), blocks.n(), "{told}");
+            assert!(rows.iter().all(|&rows| rows == 0 || rows >= least.min(blocks.n())), "{told}");
+            if least <= 1 {
+                assert_eq!(division, Division::by_blocks(&blocks, p));
+            }
+        }
+    }
+}
+
 /// Of each rank the rows that site expansion gives it from consecutive ones, and entries of other domains in them; products are those of A.
 fn expanded(a: &Csr<f64>, p: usize) -> Vec<(Vec<u32>, u64)> {
     let n = a.nrows();

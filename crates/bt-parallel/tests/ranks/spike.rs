@@ -108,34 +108,39 @@ fn truncation_is_exact_where_spikes_decay() {
 
 #[test]
 fn blocks_are_factored_by_blocks() {
-    let blocks = Partition::from_sizes([3, 2, 4, 1, 3, 3, 2]).unwrap();
-    let a = bt_testkit::csr(18, |i, j| {
-        let (p, q) = (blocks.block_of(i), blocks.block_of(j));
-        match i == j {
-            true => 9.0,
-            false if p.abs_diff(q) > 1 => 0.0,
-            false => ((3 * i + 5 * j) % 7) as f64 / 7.0 - 0.4,
-        }
-    });
-    let b = right_hand_sides::<f64>(18, 1);
-    for p in [1, 2, 3] {
-        // Ranks have at least as many rows as the band is wide.
-        let division = Division::by_blocks(&blocks, p);
-        let found = succeed(p, |comm| {
-            let d = DistributedCsr::from_replicated(comm, &a, &division)?;
-            let own = d.rows().own().to_vec();
-            let sizes = (0..7).filter(|&j| own.contains(&(blocks.range(j).start as u32))).map(|j| blocks.size(j));
-            let own_blocks = Partition::from_sizes(sizes).expect("no block is empty");
-            let spike = Spike::with_factors(&d, SpikeOptions::default(), |local| {
-                let layout = BlockLu::<f64>::layout(&own_blocks);
-                Ok(Box::new(BlockLu::new(&BlockTridiagonal::from_csr(local, own_blocks.clone(), layout)?)?))
-            })?;
-            let mut x: Vec<f64> = own.iter().map(|&i| b[(i as usize, 0)]).collect();
-            let rows = x.len();
-            spike.solve_in_place(MatMut::from_column_major_slice_mut(&mut x, rows, 1))?;
-            d.certify(&x, &own.iter().map(|&i| b[(i as usize, 0)]).collect::<Vec<_>>())
+    // Couplings reach to the far end of a neighbouring block: 4 rows.
+    for sizes in [&[3, 2, 4, 1, 3, 3, 2][..], &[4, 1, 4, 1, 4, 1]] {
+        let blocks = Partition::from_sizes(sizes.iter().copied()).unwrap();
+        let n = blocks.n();
+        let a = bt_testkit::csr(n, |i, j| {
+            let (p, q) = (blocks.block_of(i), blocks.block_of(j));
+            match i == j {
+                true => 9.0,
+                false if p.abs_diff(q) > 1 => 0.0,
+                false => ((3 * i + 5 * j) % 7) as f64 / 7.0 - 0.4,
+            }
         });
-        assert!(found.iter().all(|c| c.backward_error <= 4.0 * f64::EPSILON), "{p}: {found:?}");
+        let b = right_hand_sides::<f64>(n, 1);
+        for p in RANKS {
+            let division = Division::by_blocks_of_at_least(&blocks, p, 4);
+            assert!(p == 1 || (1..p).any(|rank| !division.rows(rank).is_empty()), "{sizes:?} on {p}");
+            let found = succeed(p, |comm| {
+                let d = DistributedCsr::from_replicated(comm, &a, &division)?;
+                let own = d.rows().own().to_vec();
+                let starts = |&j: &usize| own.contains(&(blocks.range(j).start as u32));
+                let own_sizes = (0..blocks.n_blocks()).filter(starts).map(|j| blocks.size(j));
+                let own_blocks = Partition::from_sizes(own_sizes).expect("no block is empty");
+                let spike = Spike::with_factors(&d, SpikeOptions::default(), |local| {
+                    let layout = BlockLu::<f64>::layout(&own_blocks);
+                    Ok(Box::new(BlockLu::new(&BlockTridiagonal::from_csr(local, own_blocks.clone(), layout)?)?))
+                })?;
+                let mut x: Vec<f64> = own.iter().map(|&i| b[(i as usize, 0)]).collect();
+                let rows = x.len();
+                spike.solve_in_place(MatMut::from_column_major_slice_mut(&mut x, rows, 1))?;
+                d.certify(&x, &own.iter().map(|&i| b[(i as usize, 0)]).collect::<Vec<_>>())
+            });
+            assert!(found.iter().all(|c| c.backward_error <= 4.0 * f64::EPSILON), "{sizes:?} on {p}: {found:?}");
+        }
     }
 }
 

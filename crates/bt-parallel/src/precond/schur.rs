@@ -17,8 +17,8 @@
 //!
 //! GMRES makes it another operator at every application: it is for flexible methods ([`PreconditionerKind::Variable`]).
 //!
-//! Counted, an application with k inner steps on a rank: k + 2 exchanges of the halo of A, the reductions of GMRES, k + 2 products with C, E,
-//! F and X, k + 4 solves with B, k + 1 with A₀; without an interface on any rank one solve with B.
+//! Counted, an application with k inner steps on a rank: k + 2 exchanges of the halo of A, 2k + 5 sums of k(k + 5)/2 + 5 numbers together,
+//! k + 2 products with C, E, F and X, k + 4 solves with B, k + 1 with A₀; without an interface on any rank one solve with B.
 
 use std::cell::RefCell;
 

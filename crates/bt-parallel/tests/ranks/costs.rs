@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{RANKS, scattered, succeed, vector, wind};
-use bt_formats::StopCriterion;
+use bt_formats::{LinearOperator, StopCriterion};
 use bt_parallel::{
     Comm, Costs, Counts, DistributedCsr, Division, Identity, Krylov, Machine, Method, RankCost, Tag, Timed, Traffic,
 };
@@ -47,7 +47,7 @@ fn time_behind_an_exchange_is_computation_and_waiting_is_not() {
 
 #[test]
 fn the_model_counts_what_ranks_count() {
-    for p in RANKS {
+    for p in 1..=12 {
         for (a, division) in [
             (wind::<f64>(7), Division::contiguous(49, p)),
             (wind::<f64>(7), Division::site_expansion(&wind::<f64>(7), p).unwrap()),
@@ -60,6 +60,20 @@ fn the_model_counts_what_ranks_count() {
                 let own = [d.halo().n_sends(), d.halo().n_sent(), d.rows().own().len()].map(|n| n as u64);
                 assert_eq!(own, [counts.sends[rank], counts.sent[rank], counts.rows[rank]]);
                 assert_eq!(counts.entries.iter().sum::<u64>(), d.nnz());
+                // A product sends what an iteration with one does, an inner product is one sum.
+                let (x, mut y) = (d.own_entries(&vector(a.nrows(), 1)), vec![0.0; d.rows().own().len()]);
+                let before = comm.traffic();
+                d.apply(1.0, &x, 0.0, &mut y)?;
+                let product = comm.traffic().since(before);
+                let sent = (counts.sends[rank], 8 * counts.sent[rank]);
+                assert_eq!((product.messages, product.bytes, product.collectives), (sent.0, sent.1, 0));
+                let of_model = counts.iteration(Method::Cg, 8)[rank].traffic;
+                assert_eq!((of_model.messages, of_model.bytes), sent);
+                let before = comm.traffic();
+                comm.all_sum(&mut [1.0, 2.0])?;
+                let sum = comm.traffic().since(before);
+                let alone = p == 1;
+                assert_eq!((sum.collectives, sum.collective_bytes), if alone { (0, 0) } else { (1, 16) });
                 Ok(())
             });
         }
@@ -87,8 +101,10 @@ fn ranks_count_for_any_number_of_others() {
 #[test]
 fn an_iteration_of_the_model_is_one_of_the_ranks() {
     let a = bt_testkit::stencil::<f64>(6, 0.0);
-    for p in [1, 2, 4] {
-        let division = Division::contiguous(36, p);
+    // Whatever they have: consecutive rows and domains.
+    let domains = |p| Division::site_expansion(&a, p).unwrap();
+    for division in (1..=12).flat_map(|p| [Division::contiguous(36, p), domains(p)]) {
+        let p = division.n_ranks();
         let counts = Counts::new(&a, &division);
         for (method, first) in
             [(Method::Cg, 3), (Method::FlexibleCg, 3), (Method::BiCgStab, 3), (Method::Gmres { restart: 5 }, 2)]

@@ -239,7 +239,7 @@ fn a_local_matrix_without_factors_is_one_error_on_all_ranks() {
     });
     for result in &results {
         assert!(
-            matches!(result, Err(Error::OnRank { rank: 1, kind: FaultKind::Singular, message }) if message.contains("subdomain of 3 rows: the matrix is structurally singular: no pivot in column 4")),
+            matches!(result, Err(Error::OnRank { rank: 1, kind: FaultKind::Singular, message, .. }) if message.contains("subdomain of 3 rows: the matrix is structurally singular: no pivot in column 4")),
             "{result:?}"
         );
     }
@@ -248,6 +248,79 @@ fn a_local_matrix_without_factors_is_one_error_on_all_ranks() {
         Schur::new(&d, SchurOptions::default(), |local| LocalSolver::SparseLu.of(local)).map(|_| ())
     });
     assert!(schur.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 1, .. })) && *r == schur[0]), "{schur:?}");
+}
+
+/// The part of rank 1 is regular, and what of it no other rank is coupled with is not.
+#[test]
+fn an_interior_without_factors_is_one_error_on_all_ranks() {
+    // Rows 2 and 3 are coupled across the ranks; rows 3 and 4, as 4 has nothing on the diagonal, need one another.
+    let a = bt_testkit::csr(6, |i, j| match (i.min(j), i.max(j)) {
+        (4, 4) => 0.0,
+        (i, j) if i == j => 2.0,
+        (2, 3) | (3, 4) => 1.0,
+        _ => 0.0,
+    });
+    let solver = LocalSolver::SparseLu;
+    let made = |schur: bool| {
+        run(2, |comm| {
+            let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(6, 2))?;
+            assert_eq!(d.internal_and_interface().0.len(), 2);
+            if schur {
+                Schur::new(&d, SchurOptions::default(), |local| solver.of(local)).map(|_| ())
+            } else {
+                Schwarz::new(&d, 0, Overlap::Added, |local| solver.of(local)).map(|_| ())
+            }
+        })
+    };
+    assert!(made(false).iter().all(Result::is_ok), "the part is regular");
+    for result in made(true) {
+        assert!(
+            matches!(&result, Err(Error::OnRank { rank: 1, kind: FaultKind::Singular, message, .. })
+                    if message.contains("interior of 2 rows") && message.contains("no pivot in column 4")),
+            "{result:?}"
+        );
+    }
+}
+
+/// Messages, bytes and collectives of one iteration more, and those of the exchanges of A and of M.
+#[test]
+fn an_iteration_with_a_preconditioner_has_its_exchanges_and_no_more_sums() {
+    let a = bt_testkit::stencil::<f64>(8, 0.0);
+    for p in [2, 3, 5, 12] {
+        let division = Division::contiguous(64, p);
+        // Sums of an iteration.
+        for (method, overlap, solver, sums) in [
+            (Method::Cg, Overlap::Added, LocalSolver::Ic0, 3),
+            (Method::BiCgStab, Overlap::Restricted, LocalSolver::Ilu0, 4),
+            (Method::Gmres { restart: 20 }, Overlap::Restricted, LocalSolver::Ilu0, 2),
+        ] {
+            // BiCGSTAB has two products and two applications.
+            let times = if method == Method::BiCgStab { 2 } else { 1 };
+            for layers in [0, 1] {
+                let spent = |max_iters| {
+                    succeed(p, |comm| {
+                        let d = DistributedCsr::from_replicated(comm, &a, &division)?;
+                        let mut m = Schwarz::new(&d, layers, overlap, |local| solver.of(local))?;
+                        let stop = StopCriterion { rtol: 0.0, max_iters, ..StopCriterion::default() };
+                        let (b, mut x) = (d.own_entries(&vector(64, 1)), vec![0.0; d.rows().own().len()]);
+                        let before = comm.traffic();
+                        Krylov::new(&d, method).solve(&d, &mut m, &b, &mut x, &stop, &mut ())?;
+                        let traffic = comm.traffic().since(before);
+                        let back = sent_back(&m, overlap, layers);
+                        let forth = if layers == 0 { (0, 0) } else { (m.halo().n_sends(), m.halo().n_sent()) };
+                        let (sends, sent) = (d.halo().n_sends(), d.halo().n_sent());
+                        let messages = (sends + forth.0) as u64 + back.0;
+                        Ok((traffic, times * messages, times * 8 * ((sent + forth.1) as u64 + back.1)))
+                    })
+                };
+                for (long, short) in spent(4).into_iter().zip(spent(3)) {
+                    let one = long.0.since(short.0);
+                    assert_eq!((one.messages, one.bytes), (long.1, long.2), "{method:?}, {layers} layers on {p}");
+                    assert_eq!(one.collectives, sums, "{method:?}, {layers} layers on {p}");
+                }
+            }
+        }
+    }
 }
 
 /// Relative error of the Schur preconditioner with exact parts as A⁻¹.
@@ -316,8 +389,7 @@ fn schur_under_fgmres() {
 #[test]
 fn an_application_of_the_schur_complement_costs_what_the_header_says() {
     let a = wind::<f64>(8);
-    let steps = 4;
-    for p in [2, 3, 6] {
+    for (p, steps) in [2, 3, 6].into_iter().flat_map(|p| [1, 4, 6].map(|steps| (p, steps))) {
         succeed(p, |comm| {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(64, p))?;
             let options = SchurOptions { inner_steps: steps, inner_rtol: 0.0 };
@@ -325,10 +397,15 @@ fn an_application_of_the_schur_complement_costs_what_the_header_says() {
             let mut z = vec![0.0; d.rows().own().len()];
             let before = comm.traffic();
             m.apply(&d.own_entries(&vector(64, 1)), &mut z)?;
-            let Traffic { messages, bytes, .. } = comm.traffic().since(before);
-            let exchanges = steps as u64 + 2;
+            let k = steps as u64;
             let (sends, sent) = (d.halo().n_sends() as u64, d.halo().n_sent() as u64);
-            assert_eq!((messages, bytes), (exchanges * sends, exchanges * 8 * sent));
+            let expected = Traffic {
+                messages: (k + 2) * sends,
+                bytes: (k + 2) * 8 * sent,
+                collectives: 2 * k + 5,
+                collective_bytes: 8 * (k * (k + 5) / 2 + 5),
+            };
+            assert_eq!(comm.traffic().since(before), expected, "{steps} steps on {p}");
             Ok(())
         });
     }

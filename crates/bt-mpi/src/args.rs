@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use bt_formats::memory::Limit;
 use bt_parallel::Machine;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 /// Solve sparse, banded and block-tridiagonal systems, and Markov chains, over the ranks of MPI, with a certificate.
 #[derive(Debug, Parser)]
@@ -36,6 +37,24 @@ pub struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// That of this process.
+    ///
+    /// # Errors
+    /// What cannot be understood, and requests for help.
+    pub fn of_command_line() -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let mut cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        if let (Command::Solve(args), Some((name, of))) = (&mut cli.command, matches.subcommand()) {
+            let ids = command.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+            let given = |id: &&str| of.value_source(id) == Some(ValueSource::CommandLine);
+            args.given = ids.map(|arg| arg.get_id().as_str()).filter(given).map(str::to_owned).collect();
+        }
+        Ok(cli)
+    }
 }
 
 /// A command.
@@ -225,6 +244,9 @@ pub struct SolveArgs {
     /// How it answers.
     #[command(flatten)]
     pub answer: Answer,
+    /// The names of those that were given, as fields are called.
+    #[arg(skip)]
+    pub given: Vec<String>,
 }
 
 /// A method over ranks.
@@ -248,6 +270,25 @@ pub enum Method {
     HbisaRedblack,
     /// The same, relaxed
     HbisaSor,
+}
+
+impl Method {
+    /// Whether it takes a preconditioner.
+    pub fn is_krylov(self) -> bool {
+        matches!(self, Self::Cg | Self::Bicgstab | Self::Gmres | Self::Fgmres)
+    }
+    /// Whether it begins anew after some steps.
+    pub fn has_restarts(self) -> bool {
+        matches!(self, Self::Gmres | Self::Fgmres)
+    }
+    /// Whether it sweeps over blocks.
+    pub fn is_hbisa(self) -> bool {
+        matches!(self, Self::Hbisa | Self::HbisaRedblack | Self::HbisaSor)
+    }
+    /// Whether it eliminates.
+    pub fn is_spike(self) -> bool {
+        matches!(self, Self::Spike | Self::SpikeTruncated)
+    }
 }
 
 /// A preconditioner over ranks.

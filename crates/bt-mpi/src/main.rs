@@ -13,6 +13,7 @@ mod reproduce;
 mod signals;
 mod solve;
 mod stationary;
+mod unread;
 mod watch;
 
 use std::io::Write;
@@ -20,9 +21,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use bt_mpi::MpiComm;
-use bt_parallel::{Comm, Error, FaultKind};
-use clap::Parser;
-use serde_json::json;
+use bt_parallel::{Comm, Error, FaultKind, agree};
+use serde_json::{Value, json};
 
 use crate::args::{Answer, Cli, Command};
 use crate::report::Reply;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         }
     };
     let first = comm.rank() == 0;
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::of_command_line() {
         Ok(cli) => cli,
         // The same on every rank.
         Err(error) => {
@@ -56,7 +56,13 @@ fn main() -> ExitCode {
     };
     let command = cli.command;
     let done = catch_unwind(AssertUnwindSafe(|| {
-        signals::listen()?;
+        let (say, json) = (interrupted(&command), command.answer().json);
+        let late = move || {
+            if first {
+                tell_error(say, None, json, json!({"rank": null, "exit_code": INTERRUPTED}));
+            }
+        };
+        agree(&comm, signals::listen(late))?;
         match &command {
             Command::Solve(args) => solve::run(&comm, args),
             Command::Stationary(args) => stationary::run(&comm, args),
@@ -114,25 +120,51 @@ fn fail(comm: &MpiComm, error: &Error, command: &Command) -> ExitCode {
     };
     let agreed = matches!(error, Error::OnRank { .. });
     if comm.rank() == 0 || !agreed {
-        let (rank, help) = match error {
-            Error::OnRank { rank, kind: FaultKind::Singular, .. } if is_chain => (Some(*rank), Some(SEVERAL_CLASSES)),
-            Error::OnRank { rank, kind, .. } => (Some(*rank), help(*kind, comm.size())),
-            _ => (None, None),
+        let (rank, known, help) = match error {
+            Error::OnRank { rank, kind: FaultKind::Singular, .. } if is_chain => {
+                (Some(*rank), None, Some(SEVERAL_CLASSES))
+            }
+            Error::OnRank { rank, kind, origin, .. } => (Some(*rank), origin.as_deref(), help(*kind, comm.size())),
+            _ => (None, None, None),
         };
-        let told = match (code, command) {
-            (INTERRUPTED, Command::Reproduce(_)) => "interrupted; the experiments that were done are kept".into(),
-            (INTERRUPTED, _) => "interrupted; nothing was written".into(),
-            _ => error.to_string(),
-        };
-        complain(&format!("error: {told}\n"));
-        if let Some(help) = help {
-            complain(&format!("help: {help}\n"));
+        let help = known.and_then(|known| known.help.as_deref()).or(help);
+        let mut details = json!({"rank": rank, "exit_code": code});
+        if let Some(file) = known.and_then(|known| known.file.as_deref()) {
+            details["file"] = file.into();
         }
-        if command.answer().json {
-            print(&format!("{}\n", json!({"schema": 1, "error": told, "help": help, "rank": rank, "exit_code": code})));
+        if let Some(line) = known.and_then(|known| known.line) {
+            details["line"] = line.into();
+        }
+        let json = command.answer().json;
+        if code == INTERRUPTED {
+            signals::tell_once(|| tell_error(interrupted(command), help, json, details));
+        } else {
+            tell_error(&error.to_string(), help, json, details);
         }
     }
     if agreed { code.into() } else { comm.abort(code) }
+}
+
+/// One error, for people and, where they asked for it, for programs.
+fn tell_error(message: &str, help: Option<&str>, json: bool, mut details: Value) {
+    complain(&format!("error: {message}\n"));
+    if let Some(help) = help {
+        complain(&format!("help: {help}\n"));
+    }
+    if json {
+        details["schema"] = 1.into();
+        details["error"] = message.into();
+        details["help"] = help.into();
+        print(&format!("{details}\n"));
+    }
+}
+
+/// How a signal ends a command.
+fn interrupted(command: &Command) -> &'static str {
+    match command {
+        Command::Reproduce(_) => "interrupted; the experiments that were done are kept",
+        _ => "interrupted; nothing was written",
+    }
 }
 
 const SEVERAL_CLASSES: &str = "where the chain ends depends on where it starts: restrict the generator to one class";

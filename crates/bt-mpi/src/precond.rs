@@ -61,6 +61,14 @@ fn solver<T: Offload>(
     }
 }
 
+/// Of its random numbers.
+pub fn seed(local: LocalSolver) -> Option<u64> {
+    match local {
+        LocalSolver::Arms(ArmsOptions { last: LastSolver::Butterflies(rbt), .. }) => Some(rbt.seed),
+        _ => None,
+    }
+}
+
 /// The local solver that `--local` names; none for blocks, which are exact where there are any.
 pub fn named(args: &SolveArgs) -> Option<LocalSolver> {
     let filled = |part: IlutOptions| IlutOptions {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use bt_formats::{Outcome, ScalarKind, SolveReport, memory};
-use bt_parallel::{Comm, Costs, Result, Spread, StationaryDistribution};
+use bt_parallel::{Comm, Costs, Quality, Result, Spread, StationaryDistribution};
 use serde_json::{Value, json};
 
 /// What the program has to say.
@@ -31,6 +31,10 @@ pub struct Facts<'a> {
     pub precond: String,
     pub local: Option<String>,
     pub partition: String,
+    /// How good the domains are that were grown.
+    pub quality: Option<Quality>,
+    /// Of the random numbers that the method took, where it took any.
+    pub seed: Option<u64>,
     /// The GPU of each rank, where they have any: its number on the node and its name.
     pub gpus: Option<Vec<String>>,
     pub threads: usize,
@@ -80,6 +84,17 @@ fn per_rank(costs: &Costs) -> Value {
     })
 }
 
+/// What a division costs.
+fn quality(q: Quality) -> Value {
+    json!({
+        "cut": q.cut,
+        "interface": q.interface,
+        "rows": {"least": q.rows.0, "most": q.rows.1},
+        "row_balance": q.row_balance,
+        "entry_balance": q.entry_balance,
+    })
+}
+
 /// `1 state`, `2 states`.
 pub fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
@@ -101,7 +116,7 @@ pub struct Seconds {
 }
 
 impl Facts<'_> {
-    /// The JSON object: the fields of `blocktri solve`, and `ranks`, `partition`, `local`, `per_rank`.
+    /// The JSON object: the fields of `blocktri solve`, and `ranks`, `partition`, `quality`, `local`, `per_rank`.
     pub fn to_json(&self) -> Value {
         let costs = self.costs;
         let system = json!({
@@ -114,6 +129,7 @@ impl Facts<'_> {
             "blocks": self.blocks.map(|count| json!({"count": count})),
             "ranks": costs.n_ranks,
             "partition": self.partition,
+            "quality": self.quality.map(quality),
             "method_requested": self.method_requested,
             "precond": self.precond,
             "local": self.local,
@@ -121,7 +137,7 @@ impl Facts<'_> {
             "device": if self.gpus.is_some() { "gpu" } else { "cpu" },
             "gpus": self.gpus,
             "threads": self.threads,
-            "seed": null,
+            "seed": self.seed,
         });
         let run = json!({
             "forward_error": self.forward_error,
@@ -155,6 +171,9 @@ impl Facts<'_> {
             let _ = writeln!(text, "  {name:<18} {value}");
         };
         line("ranks", format!("{}, {}, {} each", self.costs.n_ranks, self.partition, plural(self.threads, "thread")));
+        if let Some(quality) = self.quality {
+            line("partition", quality.to_string());
+        }
         line("method", report.method.to_owned());
         if let Some(local) = &self.local {
             line("preconditioner", format!("{}, {local} on each rank", self.precond));

@@ -1,13 +1,14 @@
-//! Signals that end the program: the solve is asked to stop, which all ranks then agree on; after two seconds the process ends without that.
+//! Signals that end the program: the solve is asked to stop, which all ranks then agree on; after two seconds the process ends without that, rank 0
+//! with a sentence and the others a moment later.
 //!
 //! mpirun passes SIGTERM on to all ranks and answers SIGINT with it. The thread that hears the signal makes no call of MPI.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bt_formats::CancelToken;
-use bt_parallel::{Error, FaultKind, Result};
+use bt_parallel::Fault;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 /// How long ranks may take to agree.
@@ -35,16 +36,18 @@ pub fn remove_temporary_file() {
     }
 }
 
-/// Hears signals on a thread of its own.
+/// Says how an interrupted command ends, unless that was said.
+pub fn tell_once(tell: impl FnOnce()) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(tell);
+}
+
+/// Hears signals on a thread of its own, which calls `late` where the ranks have not agreed in time.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn listen() -> Result<()> {
-    let refused = |error: std::io::Error| Error::OnRank {
-        rank: 0,
-        kind: FaultKind::Input,
-        message: format!("cannot handle signals: {error}"),
-    };
+pub fn listen(late: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
+    let refused = |error: std::io::Error| Fault::input(format!("cannot handle signals: {error}"));
     let cancel = cancel();
     let heard = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU];
     let mut signals = signal_hook::iterator::Signals::new(heard).map_err(refused)?;
@@ -53,6 +56,7 @@ pub fn listen() -> Result<()> {
             cancel.cancel();
             std::thread::sleep(GRACE);
             remove_temporary_file();
+            tell_once(late);
             std::process::exit(crate::INTERRUPTED.into());
         }
     };

@@ -10,8 +10,8 @@ use bt_formats::{
 };
 use bt_parallel::{
     BlockIteration, BlockSweep, Comm, Coupling, DistributedCsr, Division, Error, Fault, FaultKind, Krylov,
-    Method as Recurrence, Number, Result, RowRanges, Spike, SpikeOptions, Target, Timed, agree, entries_from_ranges,
-    is_complex, read_columns_on_all, read_head_on_all,
+    Method as Recurrence, Number, Origin, Result, RowRanges, Spike, SpikeOptions, Target, Timed, agree,
+    entries_from_ranges, is_complex, read_columns_on_all, read_head_on_all,
 };
 
 use crate::args::{Blocks, Device, Local, Method, Partition, Precond, SolveArgs, name_of};
@@ -19,6 +19,7 @@ use crate::device::{Gpu, Offload};
 use crate::files::{Form, check_output, consecutive, reach};
 use crate::precond::Parts;
 use crate::report::{Facts, Reply, Seconds};
+use crate::unread::unread;
 use crate::watch::Watch;
 use crate::{device, model, precond, report, signals};
 
@@ -27,13 +28,12 @@ use crate::{device, model, precond, report, signals};
 /// # Errors
 /// Those of the ranks, agreed on.
 pub fn run(comm: &impl Comm, args: &SolveArgs) -> Result<Reply> {
-    let usage = |message: String| Fault { kind: FaultKind::Input, message };
-    agree(comm, check(comm, args).map_err(usage))?;
+    agree(comm, check(comm, args).map_err(Fault::input))?;
     if let Some(limit) = args.memory {
         memory::set_limit(limit);
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build_global();
-    agree(comm, pool.map_err(|e| usage(format!("cannot start threads: {e}"))))?;
+    agree(comm, pool.map_err(|e| Fault::input(format!("cannot start threads: {e}"))))?;
     if let Some(machine) = &args.model {
         return model::run(comm, args, machine);
     }
@@ -104,15 +104,6 @@ fn check_parts(args: &SolveArgs) -> std::result::Result<(), String> {
         return Err(format!("--device gpu has no --local {local}: it has ilu0, ic0, ilut, arms-rbt and blocks"));
     }
     Ok(())
-}
-
-impl Method {
-    fn is_krylov(self) -> bool {
-        matches!(self, Self::Cg | Self::Bicgstab | Self::Gmres | Self::Fgmres)
-    }
-    fn is_hbisa(self) -> bool {
-        matches!(self, Self::Hbisa | Self::HbisaRedblack | Self::HbisaSor)
-    }
 }
 
 /// Files that are open.
@@ -190,7 +181,7 @@ impl<C: Comm> Job<'_, '_, C> {
         drop(watch);
         let Solved { columns, mut report, setup, mut notes } = solved;
         if report.outcome == Outcome::Stopped {
-            return agree(comm, Err(Fault { kind: FaultKind::Stopped, message: "interrupted".into() }));
+            return agree(comm, Err(Fault::new(FaultKind::Stopped, "interrupted")));
         }
         let forward_error = x_star.map(|x_star| self.forward_error(&columns, &x_star)).transpose()?;
         let mut slowest = [read, setup, (elapsed - setup).max(0.0), started.elapsed().as_secs_f64()];
@@ -210,8 +201,12 @@ impl<C: Comm> Job<'_, '_, C> {
             warnings.push(sentence);
         }
         notes.extend(report.notes.iter().map(ToString::to_string));
+        let unread = unread(args);
+        notes.extend(unread.iter().cloned());
+        warnings.extend(unread);
         let krylov = args.method.is_krylov();
         let peak = report::peak_memory(comm)?;
+        let local = if krylov && args.precond != Precond::None { precond::named(args) } else { None };
         let facts = Facts {
             peak,
             file: &args.matrix,
@@ -224,6 +219,8 @@ impl<C: Comm> Job<'_, '_, C> {
             precond: if krylov { name_of(args.precond) } else { "none".into() },
             local: (krylov && args.precond != Precond::None).then(|| name_of(args.local)),
             partition: name_of(args.partition),
+            quality: if args.partition == Partition::Dse { Some(a.quality()?) } else { None },
+            seed: local.and_then(precond::seed),
             gpus: self.gpus()?,
             threads: args.threads,
             report: &report,
@@ -266,7 +263,7 @@ impl<C: Comm> Job<'_, '_, C> {
             let (a, notes) = DistributedCsr::read(comm, path, head, ranges, watch)?;
             return Ok((a.by_site_expansion()?, notes));
         }
-        if !matches!(self.args.method, Method::Spike | Method::SpikeTruncated) {
+        if !self.args.method.is_spike() {
             return DistributedCsr::read(comm, path, head, ranges, watch);
         }
         let Some(blocks) = blocks else { return consecutive(comm, path, head, watch) };
@@ -522,19 +519,27 @@ fn worst_of(a: Certificate, b: Certificate) -> Certificate {
 
 /// Block sizes, one a line; blank lines and what follows `#` or `%` do not count.
 fn block_sizes(file: &Path, n: usize) -> std::result::Result<BlockSizes, Fault> {
-    let fault = |message: String| Fault::input(format!("{}{message}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|e| fault(format!(": {e}")))?;
+    let fault = |line: Option<u64>, message: String, help: &str| {
+        let place = line.map_or(String::new(), |line| format!(":{line}"));
+        let origin = Origin { file: Some(file.display().to_string()), line, help: Some(help.to_owned()) };
+        Fault::input(format!("{}{place}: {message}", file.display())).from_file(origin)
+    };
+    let (whole, one_a_line) = (
+        "--blocks takes a whole number or the name of a file of block sizes",
+        "a file of blocks has one whole number of at least 1 on each line",
+    );
+    let text = std::fs::read_to_string(file).map_err(|e| fault(None, e.to_string(), whole))?;
     let mut sizes = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let word = line.split(['#', '%']).next().unwrap_or_default().trim();
         if !word.is_empty() {
             let size = word.parse().ok().filter(|&k: &usize| k > 0);
-            sizes.push(size.ok_or_else(|| fault(format!(":{number}: '{word}' is not a block size")))?);
+            sizes.push(size.ok_or_else(|| fault(Some(number), format!("'{word}' is not a block size"), one_a_line))?);
         }
     }
     let sum = sizes.iter().fold(0usize, |sum, &k| sum.saturating_add(k));
     if sum != n {
-        return Err(fault(format!(": the block sizes sum to {sum}, but the matrix has {n} rows")));
+        return Err(fault(None, format!("the block sizes sum to {sum}, but the matrix has {n} rows"), one_a_line));
     }
     Ok(BlockSizes::from_sizes(sizes)?)
 }
@@ -542,7 +547,11 @@ fn block_sizes(file: &Path, n: usize) -> std::result::Result<BlockSizes, Fault> 
 /// Why there is no convergence, and what to try.
 fn why_not(report: &SolveReport, args: &SolveArgs) -> String {
     let asked = format!("the relative residual is {:.2e}, not {:.0e}", report.certificate.relative_residual, args.rtol);
-    let better = "take a stronger --local, more --overlap, or --precond schur";
+    let better = if args.method.is_hbisa() {
+        "take larger --blocks, or --method spike with these"
+    } else {
+        "take a stronger --local, more --overlap, or --precond schur"
+    };
     let (why, then) = match report.outcome {
         Outcome::IterationLimit => (format!("{} iterations were not enough: {asked}", report.iterations), better),
         Outcome::TimeLimit => (format!("the time is up: {asked}"), "allow more time"),

@@ -35,12 +35,47 @@ pub struct Fault {
     pub kind: FaultKind,
     /// What was met, and where.
     pub message: String,
+    /// The file it came from, and what to do, where that is known.
+    pub origin: Option<Box<Origin>>,
+}
+
+/// The file that trouble came from, and what to do about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name.
+    pub file: Option<String>,
+    /// From 1, where one line is to blame.
+    pub line: Option<u64>,
+    /// What the user can do.
+    pub help: Option<String>,
 }
 
 impl Fault {
+    /// Trouble of this sort.
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), origin: None }
+    }
     /// Unusable data.
     pub fn input(message: impl Into<String>) -> Self {
-        Self { kind: FaultKind::Input, message: message.into() }
+        Self::new(FaultKind::Input, message)
+    }
+    /// The same with its origin.
+    pub fn from_file(self, origin: Origin) -> Self {
+        Self { origin: Some(Box::new(origin)), ..self }
+    }
+}
+
+impl Origin {
+    /// What an error of a file says by itself.
+    fn of(error: &bt_formats::Error) -> Option<Self> {
+        let (file, line) = match error {
+            bt_formats::Error::Parse { file, line, .. } => (Some(file), (*line > 0).then_some(*line)),
+            bt_formats::Error::Io { file, .. } => (Some(file), None),
+            _ => (None, None),
+        };
+        let file = file.filter(|file| !file.as_os_str().is_empty()).map(|file| file.display().to_string());
+        let known = Self { file, line, help: error.help().map(str::to_owned) };
+        (known != Self::default()).then_some(known)
     }
 }
 
@@ -52,7 +87,11 @@ impl From<bt_formats::Error> for Fault {
 
 impl From<FactorError> for Fault {
     fn from(error: FactorError) -> Self {
-        Self { kind: Self::from_kind(&error), message: error.to_string() }
+        let origin = match &error {
+            FactorError::Input(input) => Origin::of(input).map(Box::new),
+            _ => None,
+        };
+        Self { kind: Self::from_kind(&error), message: error.to_string(), origin }
     }
 }
 
@@ -70,7 +109,7 @@ impl Fault {
             }
             other => other.to_string(),
         };
-        Self { kind, message: format!("its {part} of {rows} rows: {what}") }
+        Self::new(kind, format!("its {part} of {rows} rows: {what}"))
     }
 
     fn from_kind(error: &FactorError) -> FaultKind {
@@ -99,6 +138,8 @@ pub enum Error {
         kind: FaultKind,
         /// What was met, and where.
         message: String,
+        /// The file it came from, and what to do, where that is known.
+        origin: Option<Box<Origin>>,
     },
     /// A rank ended while others counted on it.
     #[error("rank {rank} is gone: {message}")]
@@ -141,7 +182,7 @@ pub enum Error {
 /// let results = thread_comm::run(3, |comm| {
 ///     agree(comm, if comm.rank() == 1 { Err(Fault::input("row 7 has no entries")) } else { Ok(()) })
 /// });
-/// let fault = Error::OnRank { rank: 1, kind: FaultKind::Input, message: "row 7 has no entries".into() };
+/// let fault = Error::OnRank { rank: 1, kind: FaultKind::Input, message: "row 7 has no entries".into(), origin: None };
 /// assert_eq!(results, [Err(fault.clone()), Err(fault.clone()), Err(fault)]);
 /// ```
 pub fn agree<V>(comm: &impl Comm, own: Result<V, Fault>) -> Result<V> {
@@ -154,13 +195,41 @@ pub fn agree<V>(comm: &impl Comm, own: Result<V, Fault>) -> Result<V> {
         own => own.err(),
     };
     let rank = p - (worst[0] as usize).clamp(1, p);
-    let mut text = match &fault {
-        Some(fault) if comm.rank() == rank => [&[code(fault.kind)], fault.message.as_bytes()].concat(),
+    let mut bytes = match &fault {
+        Some(fault) if comm.rank() == rank => packed(fault),
         _ => Vec::new(),
     };
-    comm.broadcast(rank, &mut text)?;
-    let (kind, message) = text.split_first().map_or((FaultKind::Input, &[][..]), |(&c, rest)| (kind(c), rest));
-    Err(Error::OnRank { rank, kind, message: String::from_utf8_lossy(message).into_owned() })
+    comm.broadcast(rank, &mut bytes)?;
+    let Fault { kind, message, origin } = unpacked(&bytes);
+    Err(Error::OnRank { rank, kind, message, origin })
+}
+
+/// The kind, then the message, file, line and help: of each the length from 1, 0 where there is none, and its bytes.
+fn packed(fault: &Fault) -> Vec<u8> {
+    let Origin { file, line, help } = fault.origin.as_deref().cloned().unwrap_or_default();
+    let mut bytes = vec![code(fault.kind)];
+    for text in [Some(fault.message.clone()), file, line.map(|line| line.to_string()), help] {
+        let length = text.as_ref().map_or(0, |text| text.len() as u64 + 1);
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(text.unwrap_or_default().into_bytes());
+    }
+    bytes
+}
+
+/// What others have packed; as much of it as there is.
+fn unpacked(bytes: &[u8]) -> Fault {
+    let (kind, mut rest) = bytes.split_first().map_or((FaultKind::Input, bytes), |(&c, rest)| (kind(c), rest));
+    let mut next = || {
+        let (length, behind) = rest.split_first_chunk()?;
+        let length = u64::from_le_bytes(*length).checked_sub(1);
+        let (text, behind) = behind.split_at_checked(length.unwrap_or(0) as usize)?;
+        rest = behind;
+        length.map(|_| String::from_utf8_lossy(text).into_owned())
+    };
+    let [message, file, line, help] = [next(), next(), next(), next()];
+    let origin = Origin { file, line: line.and_then(|line| line.parse().ok()), help };
+    let origin = (origin != Origin::default()).then(|| Box::new(origin));
+    Fault { kind, message: message.unwrap_or_default(), origin }
 }
 
 const KINDS: [FaultKind; 6] = [

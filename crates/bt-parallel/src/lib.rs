@@ -41,7 +41,7 @@ mod write;
 pub use chain::ChainEntries;
 pub use comm::{Comm, Counter, Element, ElementKind, Number, Parts, Tag, Traffic};
 pub use csr::DistributedCsr;
-pub use error::{Error, Fault, FaultKind, Result, agree};
+pub use error::{Error, Fault, FaultKind, Origin, Result, agree};
 pub use halo::Halo;
 pub use hbisa::{BlockIteration, BlockSweep};
 pub use krylov::{Krylov, Method};

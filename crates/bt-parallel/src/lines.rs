@@ -332,5 +332,5 @@ fn inverse<T: Number>(v: T) -> Option<T> {
 
 fn zero_pivot(line: usize, what: &str, row: usize) -> Fault {
     let message = format!("no pivot in its {what} {row} of line {line}: elimination without interchanges needs one");
-    Fault { kind: FaultKind::Breakdown, message }
+    Fault::new(FaultKind::Breakdown, message)
 }

@@ -133,19 +133,7 @@ impl Division {
             entries[owner as usize] += a.row(i).0.len();
             interface += usize::from(graph.neighbours(i).any(|(j, _)| self.owner[j] != owner));
         }
-        let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(0);
-        let balance = |counts: &[usize]| {
-            let mean = counts.iter().sum::<usize>() as f64 / self.n_ranks as f64;
-            if mean > 0.0 { most(counts) as f64 / mean } else { 1.0 }
-        };
-        Quality {
-            n_ranks: self.n_ranks,
-            cut: graph.cut(&self.owner),
-            interface,
-            rows: (rows.iter().copied().min().unwrap_or(0), most(&rows)),
-            row_balance: balance(&rows),
-            entry_balance: balance(&entries),
-        }
+        Quality::new(&rows, &entries, graph.cut(&self.owner), interface)
     }
 }
 
@@ -164,6 +152,25 @@ pub struct Quality {
     pub row_balance: f64,
     /// Entries of the largest rank over the mean.
     pub entry_balance: f64,
+}
+
+impl Quality {
+    /// From rows and entries of each rank.
+    fn new(rows: &[usize], entries: &[usize], cut: u64, interface: usize) -> Self {
+        let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(0);
+        let balance = |counts: &[usize]| {
+            let mean = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
+            if mean > 0.0 { most(counts) as f64 / mean } else { 1.0 }
+        };
+        Self {
+            n_ranks: rows.len(),
+            cut,
+            interface,
+            rows: (rows.iter().copied().min().unwrap_or(0), most(rows)),
+            row_balance: balance(rows),
+            entry_balance: balance(entries),
+        }
+    }
 }
 
 impl fmt::Display for Quality {
@@ -222,6 +229,33 @@ impl<'c, T: Number, C: Comm> DistributedCsr<'c, T, C> {
             (&cols.part(0)[start..end], &values.part(0)[start..end])
         });
         Self::from_rows(comm, n.first().map_or(0, |&n| n as usize), own.part(0).to_vec(), slices)
+    }
+
+    /// How good the division of its rows is, the same on all ranks; no rank has the whole. A collective.
+    ///
+    /// # Errors
+    /// Those of the communicator.
+    ///
+    /// # Cost
+    /// 32 bytes of each rank to all; O(m) time for m own rows.
+    ///
+    /// ```
+    /// use bt_parallel::{DistributedCsr, Division, thread_comm};
+    /// let (a, division) = (bt_testkit::grid::<f64>([8, 8, 1]), Division::contiguous(64, 3));
+    /// let found = thread_comm::run(3, |comm| DistributedCsr::from_replicated(comm, &a, &division)?.quality());
+    /// assert!(found.iter().all(|quality| *quality == Ok(division.quality(&a))));
+    /// ```
+    pub fn quality(&self) -> Result<Quality> {
+        let own = [
+            self.rows().own().len(),
+            self.local().values().len() + self.external.values().len(),
+            self.external.values().len(),
+            self.internal_and_interface().1.len(),
+        ];
+        let all = self.comm().all_gather(&own.map(|count| count as u64))?;
+        let of_ranks = |k: usize| -> Vec<usize> { all.iter().map(|counts| counts[k] as usize).collect() };
+        let [rows, entries, cut, interface] = [0, 1, 2, 3].map(of_ranks);
+        Ok(Quality::new(&rows, &entries, cut.iter().sum::<usize>() as u64, interface.iter().sum()))
     }
 
     /// The own entries of a vector that every rank has whole.

@@ -26,7 +26,7 @@ use bt_formats::{Error as InputError, Monitor, ParseKind, Progress, memory};
 
 use crate::comm::{Comm, Number, Parts};
 use crate::csr::DistributedCsr;
-use crate::error::{Fault, FaultKind, Result, agree};
+use crate::error::{Fault, FaultKind, Origin, Result, agree};
 
 /// Bytes of text between two all-to-alls.
 const PIECE: u64 = 4 << 20;
@@ -176,7 +176,14 @@ fn fits(ranges: &RowRanges, n: usize, comm: &impl Comm) -> Result<(), Fault> {
 
 fn fault(error: InputError, path: &Path) -> Fault {
     match error {
-        InputError::NotSquare { .. } => Fault::input(format!("{}: {error}", path.display())),
+        InputError::NotSquare { .. } => {
+            let origin = Origin {
+                file: Some(path.display().to_string()),
+                help: error.help().map(str::to_owned),
+                ..Origin::default()
+            };
+            Fault::input(format!("{}: {error}", path.display())).from_file(origin)
+        }
         error => error.in_file(path).into(),
     }
 }
@@ -229,7 +236,7 @@ fn read_entries<T: Number>(
         }];
         comm.all_max(&mut state)?;
         if state[0] >= 2.0 {
-            let stopped = || Fault { kind: FaultKind::Stopped, message: "reading was stopped".into() };
+            let stopped = || Fault::new(FaultKind::Stopped, "reading was stopped");
             let own = trouble.take().or_else(|| broken.then(stopped));
             agree(comm, own.map_or(Ok(()), Err))?;
         }

@@ -58,7 +58,7 @@ impl Gpu {
 }
 
 fn fault(error: &DeviceError) -> Fault {
-    Fault { kind: FaultKind::Device, message: error.to_string() }
+    Fault::new(FaultKind::Device, error.to_string())
 }
 
 /// Numbers that a GPU has, or not.

@@ -17,7 +17,7 @@ impl Gpu {
     pub fn open(_rank: u32) -> Result<Self, Fault> {
         let message =
             "no GPU: this build is without the feature cuda (cargo build --release -p bt-mpi --features cuda)";
-        Err(Fault { kind: FaultKind::Device, message: message.into() })
+        Err(Fault::new(FaultKind::Device, message))
     }
 
     pub fn name(&self) -> String {

@@ -109,10 +109,10 @@ impl<T: Number> Local<T> {
         (local.v, local.w) = (v, w);
         let tips = [&local.v.top, &local.v.bottom, &local.w.top, &local.w.bottom];
         if tips.iter().any(|t| (0..k).any(|j| t.col_as_slice(j).iter().any(|v| !bt_formats::Scalar::is_finite(*v)))) {
-            return Err(Fault {
-                kind: crate::error::FaultKind::Breakdown,
-                message: "spikes that are not finite: its part of the matrix is singular to working precision".into(),
-            });
+            return Err(Fault::new(
+                crate::error::FaultKind::Breakdown,
+                "spikes that are not finite: its part of the matrix is singular to working precision",
+            ));
         }
         Ok(local)
     }

@@ -53,9 +53,9 @@ impl<T: Number> Pairs<T> {
             (false, true) => w[(i - k, j)],
             _ => T::from_parts(f64::from(u8::from(i == j)), 0.0),
         });
-        let lu = PartialPivotLu::new(system.as_ref()).map_err(|error| Fault {
-            kind: FaultKind::Breakdown,
-            message: format!("truncated SPIKE has no factors where it meets the next rank that has rows: {error}"),
+        let lu = PartialPivotLu::new(system.as_ref()).map_err(|error| {
+            let what = "truncated SPIKE has no factors where it meets the next rank that has rows";
+            Fault::new(FaultKind::Breakdown, format!("{what}: {error}"))
         });
         Ok((lu.map(|lu| Self { k, lu: Some(lu) }), neglected))
     }

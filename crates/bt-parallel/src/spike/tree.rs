@@ -143,11 +143,9 @@ impl<T: Number> Joint<T> {
         let zero = Mat::<T>::zeros(k, k);
         let identity = Mat::<T>::identity(k, k);
         let system = beside(&stacked(&identity, &r.w.top), &stacked(&l.v.bottom, &identity));
-        let lu = PartialPivotLu::new(system.as_ref()).map_err(|error| Fault {
-            kind: FaultKind::Breakdown,
-            message: format!(
-                "SPIKE has no factors where its segment meets that of rank {right} of those with rows: {error}"
-            ),
+        let lu = PartialPivotLu::new(system.as_ref()).map_err(|error| {
+            let what = format!("SPIKE has no factors where its segment meets that of rank {right} of those with rows");
+            Fault::new(FaultKind::Breakdown, format!("{what}: {error}"))
         })?;
         // Z ← [I Vᵇ_L; Wᵗ_R I]⁻¹·[Wᵇ_L 0; 0 Vᵗ_R]
         let mut z = beside(&stacked(&l.w.bottom, &zero), &stacked(&zero, &r.v.top));

@@ -353,13 +353,13 @@ fn one_class(comm: &impl Comm, roots: &[u32]) -> Result<()> {
     states.sort_unstable();
     let more = if count[0] as usize > NAMED { ", …" } else { "" };
     let states: Vec<String> = states.iter().take(NAMED).map(|state| format!("that of state {state}")).collect();
-    let several = || Fault {
-        kind: FaultKind::Singular,
-        message: format!(
+    let several = || {
+        let message = format!(
             "the chain has {} closed classes ({}{more}; states from 0): its stationary distribution is not unique",
             count[0],
             states.join(", ")
-        ),
+        );
+        Fault::new(FaultKind::Singular, message)
     };
     agree(comm, if count[0] > 1.0 { Err(several()) } else { Ok(()) })
 }

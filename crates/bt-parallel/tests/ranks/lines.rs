@@ -133,7 +133,7 @@ fn faults_are_one_error_on_all_ranks() {
             });
             for result in &results {
                 assert_eq!(result, &results[0]);
-                let found = matches!(result, Err(Error::OnRank { rank: r, kind: k, message })
+                let found = matches!(result, Err(Error::OnRank { rank: r, kind: k, message, .. })
                 if *r == rank && *k == kind && message.contains(says));
                 assert!(found, "{says}: {result:?}");
             }

@@ -108,6 +108,9 @@ fn small_systems_are_divided_as_with_the_whole_matrix() {
     for a in [wind::<f64>(7), scattered::<f64>(30), grid::<f64>([9, 9, 9]), diagonal, empty] {
         for p in RANKS {
             let division = Division::site_expansion(&a, p).unwrap();
+            let quality = division.quality(&a);
+            let found = succeed(p, |comm| DistributedCsr::from_replicated(comm, &a, &division)?.quality());
+            assert!(found.iter().all(|found| *found == quality), "{found:?} {quality}");
             for (rank, (own, _)) in expanded(&a, p).into_iter().enumerate() {
                 assert_eq!(own, division.rows(rank), "rank {rank} of {p}");
             }

@@ -191,7 +191,7 @@ fn faults_are_one_error_on_all_ranks() {
         for result in &results {
             assert_eq!(result, &results[0]);
             match result {
-                Err(Error::OnRank { rank: found, kind: of, message }) => {
+                Err(Error::OnRank { rank: found, kind: of, message, .. }) => {
                     assert!((*found, *of) == (rank, kind) && message.contains(says), "{message}");
                 }
                 other => panic!("{says}: {other:?}"),

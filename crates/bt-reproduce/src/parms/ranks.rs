@@ -220,7 +220,7 @@ fn solve<C: Comm>(comm: &C, a: &Csr<f64>, precond: &str, cancel: &CancelToken) -
     let own_entries = d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum::<usize>();
     let mut cut = [(own_entries - d.local().nnz()) as f64];
     comm.all_sum(&mut cut)?;
-    let interrupted = || Fault { kind: FaultKind::Stopped, message: "interrupted".into() };
+    let interrupted = || Fault::new(FaultKind::Stopped, "interrupted");
     agree(comm, if report.outcome == Outcome::Stopped { Err(interrupted()) } else { Ok(()) })?;
     let steps: Facts = STEPS.iter().zip(steps).map(|(step, seconds)| ((*step).to_owned(), json!(seconds))).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Method as Name, SolveArgs, name_of};
 use crate::report::{Reply, peak_memory, spread};
+use crate::unread::unread;
 use crate::watch::Watch;
 
 /// Ranks at most.
@@ -31,11 +32,13 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
     };
     let method = agree(comm, method)?;
     let head = read_head_on_all(comm, &args.matrix)?;
-    let (rows, notes) = if is_complex(&head) {
+    let (rows, mut notes) = if is_complex(&head) {
         table::<c64, _>(comm, args, &head, method, machine)?
     } else {
         table::<f64, _>(comm, args, &head, method, machine)?
     };
+    let warnings = unread(args);
+    notes.extend(warnings.iter().cloned());
     let mut text = format!(
         "{}: an iteration of {} without a preconditioner, counted; α = {:.1e} s, β = {:.1e} B/s, f = {:.1e} flop/s\n",
         args.matrix.display(),
@@ -45,19 +48,21 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
         machine.flop_rate
     );
     text.push_str(
-        "  ranks    rows, most   entries, most  messages      bytes  collectives     seconds  against one rank\n",
+        "  ranks    rows, most   entries, most      flops  messages      bytes  collectives  their bytes     seconds  against one rank\n",
     );
     let first = rows.first().map_or(0.0, |row| row.seconds);
     for row in &rows {
         let _ = writeln!(
             text,
-            "{:>7} {:>13} {:>15} {:>9} {:>10} {:>12} {:>11.3e} {:>10.1} times",
+            "{:>7} {:>13} {:>15} {:>10.3e} {:>9} {:>10} {:>12} {:>12} {:>11.3e} {:>10.1} times",
             row.ranks,
             row.rows,
             row.entries,
+            row.flops,
             row.messages,
             row.bytes,
             row.collectives,
+            row.collective_bytes,
             row.seconds,
             first / row.seconds
         );
@@ -75,7 +80,7 @@ pub fn run(comm: &impl Comm, args: &SolveArgs, machine: &Machine) -> Result<Repl
         "peak_memory": spread(peak_memory(comm)?),
         "notes": notes,
     });
-    Ok(Reply { code: 0, json, text, warnings: Vec::new() })
+    Ok(Reply { code: 0, json, text, warnings })
 }
 
 /// The largest of all ranks.
@@ -83,9 +88,11 @@ struct Row {
     ranks: usize,
     rows: u64,
     entries: u64,
+    flops: f64,
     messages: u64,
     bytes: u64,
     collectives: u64,
+    collective_bytes: u64,
     seconds: f64,
 }
 
@@ -95,9 +102,11 @@ impl Row {
             "ranks": self.ranks,
             "rows": self.rows,
             "entries": self.entries,
+            "flops": self.flops,
             "messages": self.messages,
             "bytes": self.bytes,
             "collectives": self.collectives,
+            "collective_bytes": self.collective_bytes,
             "seconds": self.seconds,
         })
     }
@@ -123,9 +132,11 @@ fn table<T: Number, C: Comm>(
             ranks: p,
             rows: counts.rows.iter().copied().max().unwrap_or(0),
             entries: counts.entries.iter().copied().max().unwrap_or(0),
+            flops: work.iter().map(|w| w.flops).fold(0.0, f64::max),
             messages: most(&|t| t.messages),
             bytes: most(&|t| t.bytes),
             collectives: most(&|t| t.collectives),
+            collective_bytes: most(&|t| t.collective_bytes),
             seconds: counts.seconds(method, size_of::<T>(), machine),
         })
     };

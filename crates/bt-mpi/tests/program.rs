@@ -141,7 +141,7 @@ fn every_method_solves_on_any_number_of_ranks() {
     let wind = write(&folder, "wind.mtx", &grid(8, 0.3));
     let poisson = write(&folder, "poisson.mtx", &grid(8, 0.0));
     let narrow = write(&folder, "band.mtx", &band(240, 4));
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
         (&poisson, &["--method", "cg", "--precond", "none"]),
         (&poisson, &["--method", "cg", "--precond", "schwarz", "--local", "ic0", "--overlap", "1"]),
         (&wind, &["--method", "bicgstab", "--precond", "block-jacobi", "--local", "ilu0"]),
@@ -153,7 +153,9 @@ fn every_method_solves_on_any_number_of_ranks() {
         (&narrow, &["--method", "spike"]),
         (&narrow, &["--method", "spike", "--blocks", "5"]),
         (&narrow, &["--method", "spike-truncated"]),
+        (&narrow, &["--method", "hbisa", "--blocks", "9"]),
         (&narrow, &["--method", "hbisa-redblack", "--blocks", "9"]),
+        (&narrow, &["--method", "hbisa-sor", "--blocks", "9", "--omega", "1.05"]),
     ];
     for (file, options) in cases {
         for ranks in RANKS {
@@ -166,6 +168,9 @@ fn every_method_solves_on_any_number_of_ranks() {
             );
             assert!(found["relative_residual"].as_f64().unwrap() <= 1.1e-8, "{told}");
             assert!(found["forward_error"].as_f64().unwrap() <= 1e-5, "{told}");
+            let (dse, quality) = (options.contains(&"dse"), &found["quality"]);
+            assert_eq!(quality["row_balance"].as_f64().is_some_and(|most| (1.0..1.1).contains(&most)), dse, "{told}");
+            assert_eq!(quality["cut"].as_u64().is_some_and(|cut| (cut > 0) == (ranks > 1)), dse, "{told}");
             let messages = found["per_rank"]["messages"]["most"].as_f64().unwrap();
             assert!((messages > 0.0) == (ranks > 1), "{told}");
         }
@@ -448,12 +453,21 @@ fn exit_codes_and_messages() {
     let a = write(&folder, "a.mtx", &grid(6, 0.3));
     let short = write(&folder, "short.mtx", &grid(6, 0.3)[..4000]);
     let b = write(&folder, "b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
+    let wide = write(&folder, "wide.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1.0\n");
+    let sizes = write(&folder, "sizes.txt", "3\nthree\n");
     let x = path(&folder, "x.mtx");
     for ranks in [1, 3] {
         let told = error(ranks, 2, &[&path(&folder, "none.mtx"), "-o", &x]);
         assert!(told.contains("none.mtx: No such file"), "{told}");
         let told = error(ranks, 2, &[&short, "-o", &x]);
         assert!(told.contains("short.mtx:") && told.contains("rank "), "{told}");
+        let found = json(ranks, 2, &[&short, "-o", &x]);
+        assert_eq!((&found["file"], found["line"].is_u64()), (&short.as_str().into(), true), "{found}");
+        assert!(found["help"].is_null() || found["help"].is_string(), "{found}");
+        let found = json(ranks, 2, &[&wide, "-o", &x]);
+        assert_eq!(found["help"], "least-squares problems are not solved here", "{found}");
+        let found = json(ranks, 2, &[&a, "--method", "hbisa", "--blocks", &sizes]);
+        assert_eq!((&found["file"], &found["line"]), (&sizes.as_str().into(), &2.into()), "{found}");
         let told = error(ranks, 2, &[&a, "-b", &b]);
         assert!(told.contains("b.mtx: the right-hand side has 3 rows, the matrix has 216"), "{told}");
         let told = error(ranks, 2, &[&a, "-o", &a]);
@@ -474,7 +488,7 @@ fn exit_codes_and_messages() {
         assert_eq!(found["events"][0]["kind"], "attainable-accuracy", "{found}");
         assert!(found["events"][0]["relative_residual"].as_f64().is_some_and(|r| r < 1e-14), "{found}");
     }
-    assert_eq!(names(&folder), ["a.mtx", "b.mtx", "short.mtx"]);
+    assert_eq!(names(&folder), ["a.mtx", "b.mtx", "short.mtx", "sizes.txt", "wide.mtx"]);
 }
 
 #[test]
@@ -501,18 +515,24 @@ fn parts_without_rows_or_factors() {
     assert!(told.contains("rank 1") && told.contains("column 4"), "{told}");
     let told = error(3, 3, &[&a, "-o", &x, "--method", "spike"]);
     assert!(told.contains("rank "), "{told}");
+    // Rank 1 of 2 has the rows 3, 4, 5: regular, but for those that no other rank is coupled with, 4 and 5.
+    let entries = [(0, 0), (1, 1), (2, 2), (3, 3), (5, 5)].map(|(i, j)| (i, j, 2.0)).into_iter();
+    let entries = entries.chain([(2, 3), (3, 2), (3, 4), (4, 3)].map(|(i, j)| (i, j, 1.0)));
+    let interior = write(&folder, "interior.mtx", &matrix(6, &entries.collect::<Vec<_>>()));
+    let told = error(2, 3, &[&interior, "-o", &x, "--precond", "schur", "--local", "direct"]);
+    assert!(told.contains("rank 1: its interior of 2 rows") && told.contains("column 4"), "{told}");
     let singular = write(&folder, "zero.mtx", &matrix(2, &[(0, 0, 1.0), (1, 0, 1.0)]));
     error(1, 4, &[&singular, "--local", "direct"]);
-    assert_eq!(names(&folder), ["singular.mtx", "small.mtx", "zero.mtx"]);
+    assert_eq!(names(&folder), ["interior.mtx", "singular.mtx", "small.mtx", "zero.mtx"]);
 }
 
-/// A solve that takes long, with an output; mpirun and the file.
+/// A solve that takes long, as steepest descent does, with an output; mpirun and the file.
 fn long_solve(folder: &TempDir, ranks: usize) -> (Child, PathBuf) {
     let a = write(folder, "a.mtx", &grid(24, 0.0));
     let x = path(folder, "x.mtx");
     fs::write(&x, "old").unwrap();
     let options =
-        ["--method", "gmres", "--precond", "none", "--rtol", "0", "--max-iters", "100000000", "--restart", "10"];
+        ["--method", "gmres", "--precond", "none", "--rtol", "0", "--max-iters", "100000000", "--restart", "1"];
     let child = start(ranks, &[&[a.as_str(), "-o", &x], &options[..]].concat());
     // The temporary file is made before anything is read.
     let started = Instant::now();
@@ -581,6 +601,84 @@ fn a_signal_ends_all_and_leaves_nothing() {
     assert_eq!(names(&folder), ["a.mtx", "x.mtx"]);
 }
 
+/// SPIKE hears no request to stop: its ranks end without having agreed, rank 0 with a sentence.
+#[test]
+fn a_signal_that_nobody_hears_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &band(60, 2));
+    let x = path(&folder, "x.mtx");
+    let child = start(2, &[&a, "-o", &x, "--method", "spike", "--refine", "1000000000", "--json"]);
+    let started = Instant::now();
+    while names(&folder).len() < 2 && started.elapsed() < LIMIT {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    // As a scheduler does it: all ranks at a time.
+    for rank in ranks_of(child.id()) {
+        signal(rank, "TERM");
+    }
+    let output = end(child);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(code(&output), 130, "{err}");
+    assert_eq!(err.matches("error: interrupted; nothing was written").count(), 1, "{err}");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&told["error"], &told["exit_code"]), (&"interrupted; nothing was written".into(), &130.into()));
+    assert_eq!(names(&folder), ["a.mtx"]);
+}
+
+/// Options that nothing reads are named with what does not read them, once; those that are read are not.
+#[test]
+fn options_that_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &grid(4, 0.0));
+    let machine = "latency=1e-6,bandwidth=1e10,flops=1e9";
+    let cases: [(&[&str], &[&str]); 5] = [
+        (
+            &["--method", "spike", "--overlap", "2", "--local", "ilut", "--seed", "3"],
+            &[
+                "--overlap is not read by --method spike",
+                "--local is not read by --method spike",
+                "--seed is not read by --method spike",
+            ],
+        ),
+        (&["--method", "cg", "--local", "ic0", "--overlap", "1"], &["--overlap is not read by --precond block-jacobi"]),
+        (&["--precond", "ras", "--drop-tol", "0.1"], &["--drop-tol is not read by --local ilu0"]),
+        (
+            &["--local", "arms-rbt", "--seed", "7", "--fill", "9", "--rtol", "1e-6", "--restart", "9", "--blocks", "8"],
+            &[],
+        ),
+        (
+            &["--method", "gmres", "--restart", "9", "--rtol", "0.1", "--model", machine],
+            &["--rtol is not read by --model"],
+        ),
+    ];
+    for (options, expected) in cases {
+        let output = run(2, &[&[a.as_str(), "--json"], options].concat());
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let mut told: Vec<&str> = err.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+        told.sort_unstable();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(told, expected, "{options:?}: {err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        for sentence in &expected {
+            assert!(found["notes"].as_array().unwrap().contains(&(*sentence).into()), "{found}");
+        }
+        let seed = if options.contains(&"arms-rbt") { 7.into() } else { Value::Null };
+        assert_eq!(found["seed"], seed, "{options:?}");
+    }
+    // What blocks that are too small are told is read by the method.
+    let weak = write(
+        &folder,
+        "weak.mtx",
+        &matrix(12, &(0..12).flat_map(|i| [(i, i, 1.0), (i, (i + 1) % 12, 3.0)]).collect::<Vec<_>>()),
+    );
+    let output = run(2, &[&weak, "--method", "hbisa", "--blocks", "2"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(code(&output), 3, "{err}");
+    assert!(err.contains("to try: take larger --blocks, or --method spike with these"), "{err}");
+}
+
 #[test]
 fn the_model_counts_without_running() {
     let folder = tempfile::tempdir().unwrap();
@@ -588,6 +686,9 @@ fn the_model_counts_without_running() {
     let found = json(1, 0, &[&a, "--method", "cg", "--model", "latency=1e-6,bandwidth=1e10,flops=1e9"]);
     let rows = found["model"].as_array().unwrap();
     assert_eq!((rows.len(), rows[12]["ranks"].as_u64()), (13, Some(4096)));
+    // 2·nnz + 10·n flops; two sums of two numbers.
+    let flops = 2 * (7 * 4096 - 6 * 256) + 10 * 4096;
+    assert_eq!((rows[0]["flops"].as_f64(), rows[1]["collective_bytes"].as_u64()), (Some(f64::from(flops)), Some(32)));
     assert!(rows[2]["seconds"].as_f64().unwrap() < rows[0]["seconds"].as_f64().unwrap() / 2.0);
     // Latency takes over.
     assert!(rows[12]["seconds"].as_f64().unwrap() > rows[6]["seconds"].as_f64().unwrap());

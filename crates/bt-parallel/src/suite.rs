@@ -1,21 +1,32 @@
 //! What every communicator has to do, for the tests of those who make one; behind the feature `suite`.
 //!
 //! All functions are called by all ranks and assert what they find: [`contract`] and [`count`] on communicators of any size, [`mistake`] on
-//! one that is thrown away afterwards. [`methods`] runs every method of this crate: results, to the last bit, and counts have to be the same on
+//! one that is thrown away afterwards. [`methods`] runs every method of this crate, site expansion, reading and writing among them: results, to the last bit, and counts have to be the same on
 //! two communicators of equal size, which makes [`crate::ThreadComm`] the reference of all others.
 
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bt_direct::RbtOptions;
 use bt_formats::{Csr, Partition, SolveReport, StopCriterion, c64};
-use bt_iter::{ArmsOptions, IlutOptions, Overlap};
+use bt_iter::{ArmsOptions, IlutOptions, LastSolver, Overlap};
+
+use crate::chain::ChainEntries;
 
 use crate::comm::{Comm, Number, Parts, Tag, Traffic};
 use crate::csr::DistributedCsr;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result, agree};
 use crate::hbisa::{BlockIteration, BlockSweep};
 use crate::krylov::{Krylov, Method};
 use crate::lines::Lines;
 use crate::partition::Division;
 use crate::precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, SchurOptions, Schwarz};
+use crate::read::{RowRanges, read_columns_on_all, read_head_on_all};
+
 use crate::spike::{Coupling, Spike, SpikeOptions};
+use crate::stationary::StationaryDistribution;
+use crate::write::Target;
 
 /// The calls of [`Comm`] do what they say; the sums of all ranks are returned.
 ///
@@ -183,7 +194,8 @@ pub struct Run {
     pub traffic: Traffic,
 }
 
-/// Runs every method of this crate on small systems; one entry for each, in a fixed order.
+/// Runs every method of this crate on small systems; one entry for each, in a fixed order. Rank 0 writes two small files for it to the folder of
+/// temporary files, where all ranks have to see them, and removes them.
 ///
 /// # Errors
 /// Those of the methods.
@@ -194,8 +206,12 @@ pub fn methods<C: Comm>(comm: &C) -> Result<Vec<Run>> {
     // More ranks than rows.
     runs.of_system("three rows", &wind::<f64>(1, 0.1))?;
     runs.krylov("poisson", &wind::<f64>(6, 0.0), &[Method::Cg, Method::FlexibleCg])?;
+    runs.local_solvers()?;
+    runs.domains()?;
     runs.blocks()?;
     runs.lines()?;
+    runs.stationary()?;
+    runs.files()?;
     runs.faults();
     Ok(runs.runs)
 }
@@ -278,6 +294,95 @@ impl<C: Comm> Runs<'_, C> {
         Ok(())
     }
 
+    /// Those that no other run has.
+    fn local_solvers(&mut self) -> Result<()> {
+        let comm = self.comm;
+        let butterflies = LastSolver::Butterflies(RbtOptions { seed: 7, ..RbtOptions::default() });
+        let arms = LocalSolver::Arms(ArmsOptions { last: butterflies, ..ArmsOptions::default() });
+        for (wind_of, method, solver) in [
+            (0.3, Method::Gmres { restart: 30 }, LocalSolver::IluK { level: 1 }),
+            (0.3, Method::Gmres { restart: 30 }, arms),
+            (0.0, Method::Cg, LocalSolver::Ic0),
+        ] {
+            let a = wind::<f64>(7, wind_of);
+            self.run(format!("{method:?} with {solver:?}"), || {
+                let n = bt_formats::LinearOperator::nrows(&a);
+                let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(n, comm.size()))?;
+                let mut m = Schwarz::new(&d, 1, Overlap::Added, |local| solver.of(local))?;
+                solve(&d, &mut m, method)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Rows by themselves among those of a grid, divided where no rank has the whole.
+    fn domains(&mut self) -> Result<()> {
+        let comm = self.comm;
+        self.run("site expansion".into(), || {
+            let grid = wind::<f64>(9, 0.2);
+            let n = bt_formats::LinearOperator::nrows(&grid);
+            let rows =
+                (0..n).flat_map(|i| grid.row(i).0.iter().zip(grid.row(i).1).map(move |(&j, &v)| (i as u32, j, v)));
+            let entries: Vec<(u32, u32, f64)> = rows.chain((n as u32..n as u32 + 30).map(|i| (i, i, 1.0))).collect();
+            let a = csr(n + 30, &entries)?;
+            let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(n + 30, comm.size()))?;
+            let d = d.by_site_expansion()?;
+            let quality = d.quality()?;
+            let own = d.rows().own().iter().map(|&i| f64::from(i));
+            Ok((own.chain([quality.cut as f64, quality.row_balance]).collect(), Traffic::default()))
+        })
+    }
+
+    /// A queue with room for 39.
+    fn stationary(&mut self) -> Result<()> {
+        let comm = self.comm;
+        self.run("stationary distribution".into(), || {
+            let n = 40u32;
+            let rates = (0..n).flat_map(|i| [(i, i.wrapping_sub(1), 2.0), (i, i + 1, 1.0)]);
+            let a = csr(n as usize, &rates.filter(|&(_, j, _)| j < n).collect::<Vec<_>>())?;
+            let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(n as usize, comm.size()))?;
+            let pi = StationaryDistribution::new(&ChainEntries::Rates.check(d)?)?;
+            let own = pi.own().iter().map(|p| p.to_f64());
+            Ok((own.chain([pi.balance(), pi.error_bound()]).collect(), Traffic::default()))
+        })
+    }
+
+    /// A matrix read by all ranks, and a vector that all have written and read.
+    fn files(&mut self) -> Result<()> {
+        let comm = self.comm;
+        let a = wind::<f64>(6, 0.3);
+        let n = bt_formats::LinearOperator::nrows(&a);
+        let [matrix, solution] = ["a", "x"].map(|name| temporary(comm, name));
+        let (matrix, solution) = (matrix?, solution?);
+        self.run("read and write".into(), || {
+            let mut text = format!("%%MatrixMarket matrix coordinate real general\n{n} {n} {}\n", a.values().len());
+            for i in 0..n {
+                for (j, v) in a.row(i).0.iter().zip(a.row(i).1) {
+                    let _ = writeln!(text, "{} {} {v}", i + 1, j + 1);
+                }
+            }
+            let written = if comm.rank() == 0 { std::fs::write(&matrix, text) } else { Ok(()) };
+            agree(comm, written.map_err(|e| Fault::input(format!("{}: {e}", matrix.display()))))?;
+            let ranges = RowRanges::even(n, comm.size(), 1);
+            let head = read_head_on_all(comm, &matrix)?;
+            let (d, _) = DistributedCsr::<f64, _>::read(comm, &matrix, &head, &ranges, &mut ())?;
+            let x = d.own_entries(&vector(n, 1));
+            Target::create(comm, &solution)?.write(comm, d.rows(), &[x], "")?;
+            let head = read_head_on_all(comm, &solution)?;
+            let (columns, _) = read_columns_on_all::<f64>(comm, &solution, &head, &ranges, &mut ())?;
+            let mut y = vec![0.0; d.rows().own().len()];
+            d.apply(1.0, &columns[0], 0.0, &mut y)?;
+            y.extend_from_slice(&columns[0]);
+            Ok((y, Traffic::default()))
+        })?;
+        comm.barrier()?;
+        if comm.rank() == 0 {
+            // What is left of temporary files is nobody's fault.
+            let _ = [matrix, solution].map(std::fs::remove_file);
+        }
+        Ok(())
+    }
+
     fn blocks(&mut self) -> Result<()> {
         let comm = self.comm;
         let a = wind::<f64>(6, 0.3);
@@ -325,6 +430,15 @@ impl<C: Comm> Runs<'_, C> {
         let text = made.map_or_else(|e| e.to_string(), |()| "no fault".into());
         self.runs.push(Run { name: text.clone(), bytes: text.into_bytes(), traffic: Traffic::default() });
     }
+}
+
+/// A name in the folder of temporary files that rank 0 has chosen. A collective.
+fn temporary(comm: &impl Comm, name: &str) -> Result<PathBuf> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = if comm.rank() == 0 { CALLS.fetch_add(1, Ordering::Relaxed) } else { 0 };
+    let mut chosen = [f64::from(std::process::id()), call as f64].map(|v| if comm.rank() == 0 { v } else { 0.0 });
+    comm.all_sum(&mut chosen)?;
+    Ok(std::env::temp_dir().join(format!("blocktri-suite-{}-{}-{name}.mtx", chosen[0], chosen[1])))
 }
 
 /// x and the report of a solve with random right-hand side.

@@ -1,11 +1,14 @@
-//! `cargo xtask mpi`: builds bt-mpi and runs its tests under mpirun with 1, 2, 3, 4 and 6 ranks, each run within a limit of time.
+//! `cargo xtask mpi`: builds bt-mpi and runs its tests under mpirun with 1, 2, 3, 4 and 6 ranks, and its example with two, each run within a
+//! limit of time.
 //!
 //! A machine without MPI or libclang says so in one line and goes on; nothing is installed there. In CI (`CI=true`), where the user is root, the packages
 //! are asked for first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use cargo_metadata::Target;
 
 use crate::process::{Context, Failure, Result, cargo, must_succeed, programs, root, show};
 use crate::test::Tally;
@@ -32,20 +35,27 @@ pub fn run(counted: &mut Tally) -> Result<()> {
     counting(&mut cargo(["test"].into_iter().chain(FEATURES)), LONG_LIMIT, counted)
 }
 
-/// The suite under mpirun, with all numbers of ranks, as a build of this selection makes it.
+/// The suite under mpirun, with all numbers of ranks, and the example with two, as a build of this selection makes them.
 ///
 /// # Errors
 /// As [`run`].
 pub fn over_ranks(selection: &[&str], counted: &mut Tally) -> Result<()> {
     let made = programs(&mut cargo(["test", "--no-run"].into_iter().chain(selection.iter().copied())))?;
-    let suite = made.into_iter().find(|(target, _)| target.name == "suite" && target.is_test());
-    let (_, suite) = suite.ok_or_else(|| Failure("the suite is not among the programs built".into()))?;
-    for ranks in RANKS {
+    let program = |name: &str, is_kind: fn(&Target) -> bool| {
+        let found = made.iter().find(|(target, _)| target.name == name && is_kind(target));
+        found.map(|found| &found.1).ok_or_else(|| Failure(format!("{name} is not among the programs built")))
+    };
+    let mut over = |ranks: usize, program: &Path, args: &[&str]| {
         let mut command = Command::new("mpirun");
-        command.args(["--allow-run-as-root", "--oversubscribe", "-n"]).arg(ranks.to_string()).arg(&suite);
-        counting(&mut command, LIMIT, counted)?;
+        command.args(["--allow-run-as-root", "--oversubscribe", "-n"]).arg(ranks.to_string()).arg(program).args(args);
+        counting(&mut command, LIMIT, counted)
+    };
+    let suite = program("suite", Target::is_test)?;
+    for ranks in RANKS {
+        over(ranks, suite, &[])?;
     }
-    Ok(())
+    // It ends with an error where it does not converge.
+    over(2, program("slabs", Target::is_example)?, &["12"])
 }
 
 /// Whether there is what bt-mpi needs; in CI it is asked for first. What is missing is told.

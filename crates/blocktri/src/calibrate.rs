@@ -17,7 +17,7 @@ use faer::linalg::solvers::Solve;
 use crate::cost::{Kernel, Machine, Rate, Work};
 use crate::counts::{
     Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
-    iteration_work, tridiagonal_work,
+    iteration_work, pivoted_band_flops, tridiagonal_work,
 };
 use crate::direct::Direct;
 use crate::error::Error;
@@ -54,10 +54,13 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let bands = |method, work: fn(usize, usize) -> Work| {
         [(40_000, 2), (20_000, 12), (3000, 100), (2500, 400)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
     };
-    machine.fit(
-        Kernel::Band,
-        &bench.all(&bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), band_flops(n, k, k))))?,
-    );
+    let mut bands_by_lu = bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), band_flops(n, k, k))).to_vec();
+    // Rows that are exchanged: more flops on the same bytes.
+    let exchanged = exchanged_band(2500, 200);
+    let sides = bandwidth_of(&exchanged);
+    let work = band_work::<f64>(exchanged.nrows(), sides, pivoted_band_flops(&exchanged, |i| i, sides));
+    bands_by_lu.push(pair(exchanged, work, Direct::BandLu));
+    machine.fit(Kernel::Band, &bench.all(&bands_by_lu)?);
     machine.fit(Kernel::BandCholesky, &bench.all(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
     let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 4], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {
@@ -94,7 +97,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 43;
+const SYSTEMS: usize = 44;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.
@@ -253,6 +256,16 @@ fn band(n: usize, kl: usize, ku: usize) -> Csr<f64> {
         for j in i.saturating_sub(kl)..(i + ku + 1).min(n) {
             row.push((j, if i == j { (kl + ku) as f64 } else { coupling(i, j) }));
         }
+    })
+}
+
+/// A dominant band of k sub- and super-diagonals with its rows reversed, k at a time.
+fn exchanged_band(n: usize, k: usize) -> Csr<f64> {
+    let a = band(n, k, k);
+    rows(n, |i, row| {
+        let first = i / k * k;
+        let (cols, values) = a.row((first + k).min(n) - 1 - (i - first));
+        row.extend(cols.iter().zip(values).map(|(&j, &v)| (j as usize, v)));
     })
 }
 

@@ -84,6 +84,20 @@ impl Dealt {
         Self { components, pieces, light }
     }
 
+    /// Rows of the system by which pieces exceed their limits; those of a connected graph are judged by their cut alone.
+    pub fn excess<T: Scalar>(&self, graph: &Graph<'_, T>, piece: &[u32]) -> usize {
+        if self.components.len() == 1 {
+            return 0;
+        }
+        let mut sizes = vec![0usize; self.pieces.len()];
+        for (i, &k) in piece.iter().enumerate() {
+            if let Some(size) = sizes.get_mut(k as usize) {
+                *size += graph.weight(i);
+            }
+        }
+        sizes.iter().zip(&self.pieces).map(|(size, piece)| size.saturating_sub(piece.limit)).sum()
+    }
+
     /// The domain of each row, from the piece of each; light components to the domains that have least.
     pub fn domains<T: Scalar>(&self, graph: &Graph<'_, T>, piece: &[u32], p: usize) -> Vec<u32> {
         let mut owner = vec![0; piece.len()];

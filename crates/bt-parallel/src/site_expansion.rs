@@ -1,12 +1,15 @@
 //! Distributed site expansion: domains that grow in the graph of A + Aᵀ.
 //!
 //! p rows far from one another are the sites; the smallest domain takes the next row from the level sets that grow around its site, until all
-//! rows are taken. Where the graph is not connected, its components are dealt to the domains first (`components.rs`), and what grows is the piece of
-//! a domain in a component. Then borders are smoothed: a row goes to the domain that most of its neighbours are
+//! rows are taken. Then borders are smoothed: a row goes to the domain that most of its neighbours are
 //! in, where sizes allow, and domains that are too large give rows to smaller neighbours. The row of each domain that is farthest from its
 //! border becomes its site, and all grow again; the division that cuts fewest edges is kept. Y. Saad, Iterative Methods for Sparse Linear
 //! Systems, 2nd ed., Algorithm 14.10 and §14.6.3, doi:10.1137/1.9780898718003; T. Goehring, Y. Saad, Heuristic algorithms for automatic graph
 //! partitioning, Tech. Rep. UMSI 94-29, University of Minnesota, 1994. Smoothing is added here.
+//!
+//! Where the graph is not connected, its components are dealt to the domains first (`components.rs`), and what grows is the piece of a domain in a
+//! component. Pieces that are to differ in size are cut off one after the other at first, and of the divisions one is kept whose pieces exceed
+//! their limits least.
 //!
 //! A row may stand for a cluster of rows, and an entry for those between two clusters (`clusters.rs`): sizes and cuts are counted in rows and entries
 //! of the system.
@@ -34,13 +37,16 @@ const NONE: u32 = u32::MAX;
 pub(crate) fn site_expansion<T: Scalar>(graph: &Graph<'_, T>, p: usize) -> Vec<u32> {
     let dealt = Dealt::new(graph, p, EXCESS);
     let mut sites = first_sites(graph, &dealt);
-    let mut best: Option<(u64, Vec<u32>)> = None;
-    for _ in 0..ROUNDS {
+    let mut best: Option<((usize, u64), Vec<u32>)> = None;
+    for round in 0..ROUNDS {
         let mut owner = grow(graph, &dealt, &sites);
+        if round == 0 {
+            peel(graph, &dealt, &mut owner);
+        }
         smooth(graph, &dealt.pieces, &mut owner);
-        let cut = graph.cut(&owner);
-        if best.as_ref().is_none_or(|b| cut < b.0) {
-            best = Some((cut, owner.clone()));
+        let judged = (dealt.excess(graph, &owner), graph.cut(&owner));
+        if best.as_ref().is_none_or(|b| judged < b.0) {
+            best = Some((judged, owner.clone()));
         }
         sites = centres(graph, &owner, dealt.pieces.len());
     }
@@ -148,6 +154,42 @@ fn grow<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt, sites: &[Option<usize>])
         }
     }
     owner
+}
+
+/// Components whose pieces are to differ: the smallest first takes the level sets around the row that is farthest from the lowest one, up to its share,
+/// and the largest what is left. A large piece that grew beside small ones would be enclosed by them.
+fn peel<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt, owner: &mut [u32]) {
+    let numbered: Vec<(usize, &Piece)> = dealt.pieces.iter().enumerate().collect();
+    for pieces in numbered.chunk_by(|a, b| a.1.component == b.1.component) {
+        if pieces.iter().all(|piece| piece.1.share == pieces[0].1.share) {
+            continue;
+        }
+        let mut pieces = pieces.to_vec();
+        pieces.sort_by_key(|&(k, piece)| (piece.share, k));
+        let Some(((last, _), smaller)) = pieces.split_last() else { continue };
+        let rows = &dealt.components[pieces[0].1.component].rows;
+        let distance = graph.distances([rows[0] as usize], |_, _| true);
+        let mut farthest: Vec<usize> = rows.iter().map(|&i| i as usize).collect();
+        farthest.sort_by_key(|&i| (Reverse(distance[i]), i));
+        for &i in &farthest {
+            owner[i] = NONE;
+        }
+        let mut next = farthest.iter().copied();
+        for &(k, piece) in smaller {
+            let (mut front, mut size) = (VecDeque::new(), 0);
+            while size < piece.share as usize {
+                let Some(i) = front.pop_front().or_else(|| next.find(|&i| owner[i] == NONE)) else { break };
+                if owner[i] == NONE {
+                    owner[i] = k as u32;
+                    size += graph.weight(i);
+                    front.extend(graph.neighbours(i).map(|e| e.0).filter(|&j| owner[j] == NONE));
+                }
+            }
+        }
+        for &i in farthest.iter().filter(|&&i| owner[i] == NONE).collect::<Vec<_>>() {
+            owner[i] = *last as u32;
+        }
+    }
 }
 
 /// Rows go to the piece that most of their neighbours are in, as long as that stays within its limit; pieces beyond theirs give rows to neighbours

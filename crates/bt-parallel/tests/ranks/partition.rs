@@ -177,12 +177,15 @@ fn what_is_not_connected_is_balanced() {
     let equal = side_by_side(&[square(15), square(15), square(15), square(15), square(15)]);
     let copies = side_by_side(&[square(16), isolated(30), square(16), square(16), isolated(34), square(16)]);
     let sizes = side_by_side(&[square(3), square(30), square(8), isolated(7), square(11), square(2)]);
+    let chains = side_by_side(&[48, 42, 35, 70, 137].map(|n| bt_testkit::chain::<f64>(n, 2.0, -1.0)));
     // Entries that straight cuts through the grids would have, about.
     for (a, cuts) in [
         (&with_rows, [40, 80, 80, 200]),
         (&equal, [40, 80, 80, 280]),
         (&copies, [0, 96, 0, 128]),
         (&sizes, [60, 100, 140, 260]),
+        // A small piece between two large ones would enclose them.
+        (&chains, [2, 4, 6, 16]),
     ] {
         let n = a.nrows();
         for (p, cut) in [2, 3, 4, 8].into_iter().zip(cuts) {

@@ -19,6 +19,7 @@ mod watch;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use bt_mpi::MpiComm;
 use bt_parallel::{Comm, Error, FaultKind, agree};
@@ -34,6 +35,9 @@ const SINGULAR: u8 = 4;
 const NO_DEVICE: u8 = 5;
 const BUG: u8 = 101;
 const INTERRUPTED: u8 = 130;
+
+/// How long a sentence takes.
+const MOMENT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let comm = match MpiComm::start() {
@@ -60,6 +64,9 @@ fn main() -> ExitCode {
         let late = move || {
             if first {
                 tell_error(say, None, json, json!({"rank": null, "exit_code": INTERRUPTED}));
+            } else {
+                // mpirun ends rank 0 when another has ended.
+                std::thread::sleep(MOMENT);
             }
         };
         agree(&comm, signals::listen(late))?;

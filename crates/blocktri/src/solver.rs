@@ -10,7 +10,7 @@ use bt_direct::{
     BlockLu, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Refined, Refinement, SelectedInverse,
     error_bounds, refine_with_residual,
 };
-use bt_formats::detect::natural_partition;
+use bt_formats::detect::{has_transversal, natural_partition};
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
     BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, Matrix, Monitor, Note, Op,
@@ -650,7 +650,8 @@ pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<Note>) -> Result<C
     } else {
         a.clone()
     };
-    if a.survey().diagonal == DiagonalEntries::Broken {
+    if a.survey().diagonal == DiagonalEntries::Broken && has_transversal(&kept) != Some(true) {
+        // It names the place.
         matching(&kept)?;
     }
     Ok(kept)

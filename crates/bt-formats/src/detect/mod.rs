@@ -12,6 +12,7 @@ mod definiteness;
 mod dominance;
 mod partition;
 mod symmetry;
+mod transversal;
 mod triangular;
 
 pub use block_size::block_size;
@@ -21,6 +22,7 @@ pub use definiteness::Definiteness;
 pub use dominance::{Dominance, DominanceKind};
 pub use partition::{finest_partition, is_block_tridiagonal, line_partition, natural_partition};
 pub use symmetry::{Symmetry, symmetry};
+pub use transversal::has_transversal;
 pub use triangular::{TriangularOrder, is_diagonal, triangular_order};
 
 use crate::csr::Csr;

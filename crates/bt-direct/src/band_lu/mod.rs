@@ -16,6 +16,19 @@
 //! the exchanges made it, and a matrix that needs none costs 2n·kl(ku + 1). Backward stable up to the growth factor: N.
 //! J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §9.5 (growth ≤ 2^(2k−1) for half-bandwidth k),
 //! doi:10.1137/1.9780898718027.
+//!
+//! | file | case |
+//! |---|---|
+//! | `end.rs` | elimination from one end: what all of the following share, and which of them a matrix takes |
+//! | `narrow.rs`, `vectors.rs` | kl ≤ 32: column by column, as loops and in explicit vectors |
+//! | `two_steps.rs` | the same two columns at a time, doubles in eight lanes |
+//! | `registers.rs` | kl ≤ 8 and kl + ku ≤ 16, doubles in eight lanes: the window in registers |
+//! | `panels.rs`, `kernels.rs` | kl > 32: by panels, and their loops |
+//! | `panel_registers.rs` | panels of doubles on AVX-512 |
+//! | `partial.rs` | factors of a part of a matrix, for methods on partitions |
+//! | `substitution.rs` | solves with some right-hand sides |
+//! | `single.rs` | solves with one or two, narrow factors of doubles on AVX-512 |
+//! | `packed.rs`, `window.rs` | solves with many, side by side |
 
 pub(crate) mod end;
 pub(crate) mod kernels;

@@ -27,6 +27,18 @@
 //! times faster there, and `auto` takes them. Dense blocks of equal size, two to eight rows of doubles, are 1.7 to 11 times
 //! as fast as others on AVX-512; complex ones of up to 256 rows 1.4 to 5 times as fast with AVX2 or AVX-512, for which
 //! 8 squares of such a block are kept as work space.
+//!
+//! | file | case |
+//! |---|---|
+//! | `order.rs`, `measure.rs` | the order of the blocks; the norms of A |
+//! | `factor.rs` | elimination along the two chains, and which of the following a block takes |
+//! | `panel.rs`, `engine.rs`, `simd.rs` | a block of any size: own loops, plain or in explicit vectors, and faer's kernels |
+//! | `registers.rs` | blocks of up to eight rows of doubles in eight lanes |
+//! | `tiles.rs` | blocks of a multiple of a vector's length |
+//! | `packed.rs`, `wide.rs` | blocks of other sizes, real or complex, in work space of whole vectors |
+//! | `solve.rs`, `rows.rs` | solves with eight to 32 right-hand sides at once |
+//! | `many.rs` | solves with more, in a window of rows |
+//! | `substitution.rs` | solves with one or two by tiles |
 
 mod engine;
 mod factor;

@@ -77,7 +77,7 @@ pub(crate) fn solve<T: Scalar>(
     }
     notes.splice(0..0, plan.gpu.note(DeviceChoice::Cpu, &known));
     let mut solver = Solver::of_plan(Planned { a: kept, plan, fixed, notes, start }, factoring, options, monitor)?;
-    let first = solver.solve_checked(Op::Identity, b)?;
+    let first = solver.solve_checked(Op::Identity, b);
     if factoring.precision == Precision::Single && first.report.outcome == Outcome::Inaccurate {
         drop(solver);
         return again_in_working_precision(first, a, b, options, monitor);
@@ -105,7 +105,7 @@ pub(crate) fn solve<T: Scalar>(
                 continue;
             }
         }
-        let candidate = solver.solve_checked(Op::Identity, b)?;
+        let candidate = solver.solve_checked(Op::Identity, b);
         if is_better(&candidate, &answer) {
             answer = candidate;
         } else {
@@ -119,7 +119,7 @@ pub(crate) fn solve<T: Scalar>(
         let mut next = Some((Direct::DenseLuDoubled, Reorder::Matching));
         while let Some((method, reorder)) = next {
             if solver.replace(method, reorder, monitor).is_ok() {
-                let candidate = solver.solve_checked(Op::Identity, b)?;
+                let candidate = solver.solve_checked(Op::Identity, b);
                 if candidate.report.outcome == Outcome::Converged {
                     answer = candidate;
                     attempts.push(Note::NearlySingular { found_by: found, factored_by: method.name() });

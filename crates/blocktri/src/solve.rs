@@ -129,7 +129,7 @@ fn solve_format<T: Scalar>(
     if options.time_limit.is_none()
         && let Some(solver) = Solver::in_format(a, options, monitor)?
     {
-        let answer = solver.solve_checked(Op::Identity, &b)?;
+        let answer = solver.solve_checked(Op::Identity, &b);
         if !options.method.is_auto() || (answer.report.outcome == Outcome::Converged && !solver.is_doubtful()) {
             return Ok(answer);
         }
@@ -200,7 +200,7 @@ fn direct<T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let answer = Solver::new(a, options, monitor)?.solve_checked(Op::Identity, b)?;
+    let answer = Solver::new(a, options, monitor)?.solve_checked(Op::Identity, b);
     again_in_working_precision(answer, a, b, options, monitor)
 }
 

@@ -249,11 +249,11 @@ impl<T: Scalar> Solver<T> {
     /// # Errors
     /// As [`Solver::solve`].
     pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        self.solve_checked(op, &check_rhs(self.a.n(), b)?)
+        Ok(self.solve_checked(op, &check_rhs(self.a.n(), b)?))
     }
 
     /// The same for a right-hand side that has been checked.
-    pub(crate) fn solve_checked(&self, op: Op, b: &Mat<T>) -> Result<Solution<T>, Error> {
+    pub(crate) fn solve_checked(&self, op: Op, b: &Mat<T>) -> Solution<T> {
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
         let refinement = match (*precision, self.factoring.refinement) {
@@ -317,7 +317,7 @@ impl<T: Scalar> Solver<T> {
             },
             notes,
         };
-        Ok(Solution {
+        Solution {
             x,
             report,
             reorder: *reorder,
@@ -331,7 +331,7 @@ impl<T: Scalar> Solver<T> {
             },
             warnings,
             candidates: self.candidates.clone(),
-        })
+        }
     }
 
     /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides

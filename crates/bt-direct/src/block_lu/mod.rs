@@ -59,7 +59,9 @@ mod wide;
 use bt_formats::{
     BlockTridiagonal, CouplingKind, DiagonalKind, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar,
 };
-use faer::{MatMut, MatRef};
+use faer::MatMut;
+#[cfg(test)]
+use faer::MatRef;
 
 use crate::error::{self, FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -351,18 +353,12 @@ impl<T: Scalar> BlockLu<T> {
     }
 
     /// The factors of block `j` as matrices, see [`Pieces`].
+    #[cfg(test)]
     pub(crate) fn pieces(&self, j: usize) -> Pieces<'_, T> {
-        let block = self.block(j);
-        let (k, next) = (block.k, block.next);
-        let (lu, _h) = MatRef::from_column_major_slice(block.panel, k + next, k).split_at_row(k);
-        Pieces {
-            lu,
-            #[cfg(test)]
-            h: _h,
-            #[cfg(test)]
-            g: MatRef::from_column_major_slice(block.g, k, next),
-            pivots: block.pivots,
-        }
+        let Block { k, next, panel, g, pivots } = self.block(j);
+        let (lu, h) = MatRef::from_column_major_slice(panel, k + next, k).split_at_row(k);
+        let g = MatRef::from_column_major_slice(g, k, next);
+        Pieces { lu, h, g, pivots }
     }
 
     /// Flops of the factorization (operations on scalars): Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ², kₜ the neighbour towards the middle.
@@ -415,15 +411,14 @@ impl<T: Scalar> BlockLu<T> {
 }
 
 /// The factors of one block j with t its neighbour towards the middle: P·D̃ = L̃·Ũ, H = A(t, j)·Ũ⁻¹, G = L̃⁻¹·P·A(j, t).
+#[cfg(test)]
 #[derive(Clone, Copy)]
 pub(crate) struct Pieces<'a, T> {
     /// L̃ (unit lower) and Ũ (upper) in one k × k matrix.
     pub(crate) lu: MatRef<'a, T>,
     /// kₜ × k; no rows in the middle block.
-    #[cfg(test)]
     pub(crate) h: MatRef<'a, T>,
     /// k × kₜ; no columns in the middle block.
-    #[cfg(test)]
     pub(crate) g: MatRef<'a, T>,
     /// P: row r was exchanged with row `pivots[r]` (counted inside the block), for r = 0, 1, … in turn.
     pub(crate) pivots: &'a [u32],
@@ -496,9 +491,9 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
     fn log_det(&self) -> LogDet<T> {
         let mut det = LogDet::one();
         for j in 0..self.order.n_blocks() {
-            let Pieces { lu, pivots, .. } = self.pieces(j);
+            let Block { k, next, panel, pivots, .. } = self.block(j);
             for (r, &p) in pivots.iter().enumerate() {
-                det.multiply(lu[(r, r)]);
+                det.multiply(panel[r * (k + next) + r]);
                 if p as usize != r {
                     det.negate();
                 }

@@ -82,7 +82,7 @@ impl Steps {
 
 /// The tests of the direct methods once more on the instruction sets that the processor has beside the best one, in the same programs.
 fn instruction_sets(all: &[&str], tally: &mut Tally) -> Result<()> {
-    let lesser: &[&str] = if has_avx512() { &["avx2", "portable"] } else { &["portable"] };
+    let lesser: &[&str] = if has_avx512() { &["avx2", "base128", "portable"] } else { &["base128", "portable"] };
     // All of them, also where one fails.
     let done = lesser.iter().map(|set| {
         println!("$ BLOCKTRI_ISA={set}");

@@ -1,7 +1,8 @@
-//! Products with the exchange against those of the part that a rank has for itself, seven points on slabs of a grid, 10⁶ rows a rank.
+//! Products with the exchange against those of the part that a rank has for itself, seven points on slabs of a grid, 10⁶ rows a rank; and what
+//! the memory gives to all ranks together, by copies of vectors that no cache holds.
 //!
 //! `cargo build --release -p bt-mpi --features mpi --benches`, then `mpirun -n 2 target/release/deps/product-…`; by itself it is one rank.
-//! Of both the least of 30 rounds in turns, each a barrier and ten products, for the slowest rank.
+//! Of each the least of 30 rounds in turns, a barrier and ten products or a copy, for the slowest rank.
 
 use std::time::Instant;
 
@@ -13,6 +14,8 @@ use bt_parallel::{Comm, DistributedCsr, Result};
 const SIDE: usize = 100;
 const ROUNDS: usize = 30;
 const PRODUCTS: usize = 10;
+/// Numbers that a rank copies.
+const COPIED: usize = 16 << 20;
 
 fn main() -> Result<()> {
     let comm = MpiComm::start()?;
@@ -23,7 +26,8 @@ fn main() -> Result<()> {
     let a = DistributedCsr::from_rows(&comm, n, own, rows.iter().map(|(cols, values)| (&cols[..], &values[..])))?;
     drop(rows);
     let (x, mut y) = (vec![1.0; m], vec![0.0; m]);
-    let mut least = [f64::INFINITY; 2];
+    let (from, mut to) = (vec![1.0; COPIED], vec![0.0; COPIED]);
+    let mut least = [f64::INFINITY; 3];
     for _ in 0..ROUNDS {
         comm.barrier()?;
         let start = Instant::now();
@@ -36,10 +40,16 @@ fn main() -> Result<()> {
         for _ in 0..PRODUCTS {
             a.local().apply(1.0, &x, 0.0, &mut y);
         }
-        let mut slowest = [whole, start.elapsed().as_secs_f64()];
+        let local = start.elapsed().as_secs_f64();
+        comm.barrier()?;
+        let start = Instant::now();
+        to.copy_from_slice(std::hint::black_box(&from));
+        std::hint::black_box(&to);
+        let copy = start.elapsed().as_secs_f64();
+        let mut slowest = [whole / PRODUCTS as f64, local / PRODUCTS as f64, copy];
         comm.all_max(&mut slowest)?;
         for (least, seconds) in least.iter_mut().zip(slowest) {
-            *least = least.min(seconds / PRODUCTS as f64);
+            *least = least.min(seconds);
         }
     }
     // Couplings with other ranks are no part of the local product: rates, not times, are compared.
@@ -48,10 +58,12 @@ fn main() -> Result<()> {
     if rank == 0 {
         let rate = [entries[0] / least[0], entries[1] / least[1]];
         println!(
-            "{p} ranks of {m} rows: product {:.3} ms, of the own part {:.3} ms, rate {:.3} of the local one",
+            "{p} ranks of {m} rows: product {:.3} ms, of the own part {:.3} ms, rate {:.3} of the local one; copies {:.1} GB/s in all",
             1e3 * least[0],
             1e3 * least[1],
-            rate[0] / rate[1]
+            rate[0] / rate[1],
+            // Read once and written once.
+            16e-9 * (p * COPIED) as f64 / least[2]
         );
     }
     Ok(())

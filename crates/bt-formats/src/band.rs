@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
 use crate::products::{RowProduct, dot, product, product_many, scale};
 use crate::scalar::Scalar;
-use crate::scatter::{Entries, Place, ROWS, rows_together, write_columns};
+use crate::scatter::{Entries, Place, ROWS, is_large, write_columns};
 
 /// An n × n matrix with `kl` sub-diagonals and `ku` super-diagonals.
 ///
@@ -114,15 +114,23 @@ impl<T: Scalar> Band<T> {
             }
         }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
-        let (diagonal, stride, values) = (kl + ku, 2 * kl + ku, band.values_mut());
-        let together = rows_together(stride);
-        for first in (0..a.nrows()).step_by(together) {
-            let mut rows: [Entries<'_, T>; ROWS] = Default::default();
-            let rows = &mut rows[..together.min(a.nrows() - first)];
-            rows.iter_mut().enumerate().for_each(|(r, row)| *row = a.row(first + r));
-            write_columns(values, Place { first: diagonal + first, before: 0, stride }, rows);
+        if is_large(2 * kl + ku) {
+            band.write::<ROWS>(a);
+        } else {
+            band.write::<1>(a);
         }
         Ok(band)
+    }
+
+    /// The entries of `a`, which lie inside, R rows at a time.
+    fn write<const R: usize>(&mut self, a: &Csr<T>) {
+        let (diagonal, stride) = (self.kl + self.ku, 2 * self.kl + self.ku);
+        let values = self.values_mut();
+        for first in (0..a.nrows()).step_by(R) {
+            let mut rows = [Entries::default(); R];
+            (first..a.nrows()).zip(&mut rows).for_each(|(i, row)| *row = a.row(i));
+            write_columns(values, Place { first: diagonal + first, before: 0, stride }, &mut rows);
+        }
     }
 
     /// The non-zeros by rows.

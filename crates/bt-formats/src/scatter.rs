@@ -23,18 +23,25 @@ pub(crate) struct Place {
     pub stride: usize,
 }
 
-/// Rows to write together where a column has so many numbers.
-pub(crate) fn rows_together(stride: usize) -> usize {
-    if stride < LARGE { 1 } else { ROWS }
+/// Whether columns of so many numbers lie so far apart that rows go together.
+pub(crate) fn is_large(stride: usize) -> bool {
+    stride >= LARGE
 }
 
-/// Writes rows that lie one below the other, columns increasing, and leaves nothing of them.
-pub(crate) fn write_columns<T: Copy>(to: &mut [T], place: Place, rows: &mut [Entries<'_, T>]) {
+/// Writes rows that lie one below the other, columns increasing, and leaves nothing of them; those that there are not are empty.
+#[inline(always)]
+pub(crate) fn write_columns<T: Copy, const R: usize>(to: &mut [T], place: Place, rows: &mut [Entries<'_, T>; R]) {
     let Place { first, before, stride } = place;
-    let columns = if rows.len() > 1 { COLUMNS } else { u32::MAX };
+    if R == 1 {
+        let (cols, values) = std::mem::take(&mut rows[0]);
+        for (&c, &v) in cols.iter().zip(values) {
+            to[(c as usize - before) * stride + first] = v;
+        }
+        return;
+    }
     while let Some(start) = rows.iter().filter_map(|(cols, _)| cols.first()).min().copied() {
         for (r, (cols, values)) in rows.iter_mut().enumerate() {
-            let count = cols.iter().take_while(|&&c| c - start < columns).count();
+            let count = cols.iter().take_while(|&&c| c - start < COLUMNS).count();
             for (&c, &v) in cols[..count].iter().zip(*values) {
                 to[(c as usize - before) * stride + first + r] = v;
             }

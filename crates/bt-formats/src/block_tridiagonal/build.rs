@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, zero};
 use crate::partition::Partition;
 use crate::scalar::Scalar;
-use crate::scatter::{Entries, Place, ROWS, rows_together, write_columns};
+use crate::scatter::{Entries, Place, ROWS, is_large, write_columns};
 use crate::tridiagonal::Tridiagonal;
 
 /// What the pattern of a matrix needs.
@@ -197,26 +197,40 @@ fn write_dense<T: Scalar>(
         let (block, coupling);
         (block, diagonal) = diagonal.split_at_mut(k * k);
         (coupling, couplings) = couplings.split_at_mut(k * w.coupling_cols());
-        let rows = rows_together(k);
-        for first in (w.start..w.end).step_by(rows) {
-            let mut runs: [[Entries<'_, T>; ROWS]; 3] = Default::default();
-            for i in first..(first + rows).min(w.end) {
-                let (cols, values) = inside(a, partition, &w, i)?;
-                let (left, right) = (
-                    cols.partition_point(|&c| (c as usize) < w.start),
-                    cols.partition_point(|&c| (c as usize) < w.end),
-                );
-                for (run, part) in runs.iter_mut().zip([0..left, left..right, right..cols.len()]) {
-                    run[i - first] = (&cols[part.clone()], &values[part]);
-                }
-            }
-            let [left, within, right] = &mut runs;
-            let place = |before: usize| Place { first: first - w.start, before, stride: k };
-            write_columns(coupling, place(w.lo), &mut left[..rows]);
-            write_columns(block, place(w.start), &mut within[..rows]);
-            // Columns of the right neighbour follow those of the left one.
-            write_columns(coupling, place(w.lo + k), &mut right[..rows]);
+        if is_large(k) {
+            write_block_row::<T, ROWS>(a, partition, w, block, coupling)?;
+        } else {
+            write_block_row::<T, 1>(a, partition, w, block, coupling)?;
         }
+    }
+    Ok(())
+}
+
+/// The rows of a block, R at a time.
+fn write_block_row<T: Scalar, const R: usize>(
+    a: &Csr<T>,
+    partition: &Partition,
+    w: Window,
+    block: &mut [T],
+    coupling: &mut [T],
+) -> Result<()> {
+    let k = w.size();
+    for first in (w.start..w.end).step_by(R) {
+        let mut runs = [[Entries::default(); R]; 3];
+        for i in first..(first + R).min(w.end) {
+            let (cols, values) = inside(a, partition, &w, i)?;
+            let (left, right) =
+                (cols.partition_point(|&c| (c as usize) < w.start), cols.partition_point(|&c| (c as usize) < w.end));
+            for (run, part) in runs.iter_mut().zip([0..left, left..right, right..cols.len()]) {
+                run[i - first] = (&cols[part.clone()], &values[part]);
+            }
+        }
+        let [left, within, right] = &mut runs;
+        let place = |before: usize| Place { first: first - w.start, before, stride: k };
+        write_columns(coupling, place(w.lo), left);
+        write_columns(block, place(w.start), within);
+        // Columns of the right neighbour follow those of the left one.
+        write_columns(coupling, place(w.lo + k), right);
     }
     Ok(())
 }

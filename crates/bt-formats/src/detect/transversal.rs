@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn long_paths_are_followed_and_given_up() {
+    fn long_paths_are_followed() {
         // Row i has columns i and i + 1 but for row 0, which has column 1 alone, and the last, which has column 0 too.
         let chain = |n: usize| {
             let near = (0..n).flat_map(|i| [(i, i), (i, (i + 1) % n)]).filter(|p| *p != (0, 0));

@@ -135,7 +135,9 @@ impl Failure {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
             blocktri::Error::Factor(FactorError::Stopped) => Self::interrupted(),
-            blocktri::Error::Factor(reason) => Self::breakdown(reason, file),
+            blocktri::Error::Factor(reason) => Self::breakdown(reason, file)
+                .help("use --method auto or band-lu, or allow a stronger method with --fallback"),
+            blocktri::Error::NothingFits { .. } => Self::usage(error.to_string()).help("allow more with --memory"),
             blocktri::Error::Device(reason) => Self::no_device(reason),
             other => Self::usage(other.to_string()),
         };

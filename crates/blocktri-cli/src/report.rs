@@ -18,6 +18,8 @@ pub struct Facts<'a> {
     pub nrhs: usize,
     pub blocks: Option<BlockSummary>,
     pub method_requested: &'a Method,
+    /// That which solved.
+    pub method: &'a Method,
     pub reorder: Reorder,
     pub precond: Precond,
     pub report: &'a SolveReport,
@@ -208,7 +210,7 @@ impl Facts<'_> {
     }
 
     fn is_iterative(&self) -> bool {
-        self.report.method.parse::<Method>().is_ok_and(|m| m.is_iterative())
+        self.method.is_iterative()
     }
 }
 

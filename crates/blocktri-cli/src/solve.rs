@@ -334,6 +334,7 @@ impl Job<'_> {
             nrhs: b.ncols(),
             blocks: solution.blocks,
             method_requested: &options.method,
+            method: &solution.method,
             reorder: solution.reorder,
             precond: solution.precond,
             report,

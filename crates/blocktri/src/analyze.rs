@@ -6,16 +6,15 @@ use bt_formats::{
     BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, LinearOperator, Matrix, Note, Permutation, Scalar,
 };
 
-use crate::auto::planned;
+use crate::candidate::{Candidate, Known, choice};
+use crate::check::check_matrix;
 use crate::error::Error;
-use crate::factors::BlockSummary;
 use crate::gpu;
 use crate::method::Method;
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, choice, plan};
-use crate::probe::Known;
-use crate::solve::check_matrix;
-use crate::solver::{order_asked, prepared};
+use crate::partition::BlockSummary;
+use crate::plan::{Depth, plan};
+use crate::prepare::{order_asked, planned, prepared};
 
 /// Bandwidths and blocks in the reverse Cuthill–McKee order.
 #[derive(Clone, Debug)]

@@ -5,10 +5,6 @@
 //! features of these names, so that a program compiles the methods of the scalars that it has and no others.
 
 use bt_direct::{Inertia, LogDet, SelectedInverse};
-#[cfg(feature = "c32")]
-use bt_formats::c32;
-#[cfg(feature = "c64")]
-use bt_formats::c64;
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Op, Partition, Scalar,
     ScalarKind, SolveReport, Tridiagonal, zero,
@@ -17,16 +13,22 @@ use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
 use crate::analyze::{Analysis, Explanation, analyze, explain};
+use crate::candidate::Candidate;
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::BlockSummary;
-use crate::method::Krylov;
+use crate::method::{Krylov, Method};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::plan::Candidate;
+use crate::partition::BlockSummary;
 use crate::precondition::precondition;
 use crate::preconditioners::Precond;
-use crate::solve::{Solution, solve};
+use crate::solution::Solution;
+use crate::solve::solve;
 use crate::solver::Solver;
+
+#[cfg(feature = "c32")]
+use bt_formats::c32;
+#[cfg(feature = "c64")]
+use bt_formats::c64;
 
 /// One enum over the scalars.
 macro_rules! over_scalars {
@@ -412,6 +414,8 @@ pub struct AnySolution {
     /// As of [`Solution`].
     pub report: SolveReport,
     /// As of [`Solution`].
+    pub method: Method,
+    /// As of [`Solution`].
     pub reorder: Reorder,
     /// As of [`Solution`].
     pub precond: Precond,
@@ -430,6 +434,7 @@ impl AnySolution {
         Self {
             x: T::columns(solution.x),
             report: solution.report,
+            method: solution.method,
             reorder: solution.reorder,
             precond: solution.precond,
             blocks: solution.blocks,

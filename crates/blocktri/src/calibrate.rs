@@ -24,8 +24,8 @@ use crate::error::Error;
 use crate::method::{Krylov, Method};
 use crate::options::{Reorder, SolveOptions};
 use crate::plan::iteration;
+use crate::prepare::prepared;
 use crate::solve::solve;
-use crate::solver::prepared;
 
 /// Measures the constants of this machine with the threads of the current pool. The monitor is told the kernels done; where it breaks,
 /// the measurement ends.

@@ -9,7 +9,7 @@ use faer::{Mat, MatRef};
 
 use crate::error::Error;
 use crate::options::SolveOptions;
-use crate::solve::Solution;
+use crate::solution::Solution;
 
 /// A monitor that also breaks when the time is over.
 struct Deadline<'a> {
@@ -62,7 +62,7 @@ pub(crate) fn within<T: Scalar>(
                 bytes: Bytes::default(),
                 notes: vec![note("factors were under way, and x is zero")],
             };
-            Ok(Solution::of(x, report))
+            Ok(Solution::of(x, report, options.method.clone()))
         }
         other => other,
     }

@@ -1,29 +1,11 @@
 //! The registry of direct methods: one row each. To add one takes its variant and its row here, the method itself in `bt-direct`, and
 //! its tests.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport, TridiagonalSolver};
-use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
-    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, Given, NoPivotLu,
-    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
-    SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
-};
-use bt_formats::{
-    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Note, Partition, Scalar,
-    Tridiagonal,
-};
-use faer::Mat;
+use bt_direct::spike::TridiagonalSolver;
 
-use crate::components;
-use crate::error::Error;
-use crate::factors::{BlockSummary, partition};
-use crate::gpu;
-use crate::memory::{Extent, ask_for_blocks};
-use crate::options::{Blocks, DeviceChoice};
-use crate::plan::Found;
+use crate::extent::Extent;
 
 /// A direct method, with what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,65 +161,58 @@ const fn row(
 
 /// All direct methods, in the order of help texts.
 #[rustfmt::skip] // a line or two a method
-pub const DIRECT: [DirectRow; 30] = {
-    use Direct::{
-        BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
-        Components, CyclicReduction, DenseLu, DenseLuDoubled, Diagonal, DiagonalPivoting, ExactLu, Genp, Pcr, PeriodicLu, Rbt, SparseCholesky, SparseLdl,
-        SparseLu, Spike, SpikeTruncated, Thomas, Triangular, TridiagonalLu,
-    };
+pub static DIRECT: &[DirectRow] = {
     use Family::{Band, Blocks, Dense, Periodic, Sparse, Tridiagonal};
-    const DEFINITE: DirectRow = DirectRow {
-        needs: Needs::PositiveDefinite,
-        ..row(BlockCholesky, "block-cholesky", "block Cholesky, for Hermitian positive definite matrices", Blocks, Some(BlockLu), Extent::rows)
-    };
-    [
-        row(Diagonal, "diagonal", "a diagonal matrix, divided by", Family::Diagonal, Some(SparseLu), Extent::rows),
-        row(Triangular, "triangular", "substitution, triangular in some order of rows and columns", Family::Triangular, Some(SparseLu), Extent::matrix_twice),
-        row(Thomas, "thomas", "tridiagonal LU without pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(TridiagonalLu, "tridiagonal-lu", "tridiagonal LU with partial pivoting", Tridiagonal, Some(SparseLu), Extent::rows),
-        row(DiagonalPivoting, "diagonal-pivoting", "tridiagonal LBM with pivots of order 1 and 2", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(G_SPIKE, "g-spike", "tridiagonal SPIKE, Givens rotations in the partitions", Tridiagonal, Some(SparseLu), Extent::rows),
-        row(SPIKE_LU, "spike-lu", "tridiagonal SPIKE, no pivoting in the partitions", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(SPIKE_DIAGONAL_PIVOTING, "spike-diagonal-pivoting", "tridiagonal SPIKE, pivots of order 1 and 2 in the partitions", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(CyclicReduction, "cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(Pcr, "pcr", "tridiagonal parallel cyclic reduction, no pivoting", Tridiagonal, Some(TridiagonalLu), Extent::rows),
-        row(PeriodicLu, "periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", Periodic, Some(SparseLu), Extent::rows),
-        row(Components, "components", "connected components, each by the method that auto finds for it", Family::Components, Some(SparseLu), Extent::matrix_twice),
-        row(BlockLu, "block-lu", "block-tridiagonal LU, pivoting inside blocks", Blocks, Some(BandLu), Extent::rows),
-        row(BlockLuAcross, "block-lu-across", "block-tridiagonal LU, pivoting across blocks", Blocks, Some(SparseLu), Extent::rows),
-        DEFINITE,
-        row(BlockRbt { seed: SEED }, "block-rbt", "random butterflies inside blocks, then block LU without pivoting, checked", Blocks, Some(BlockLuAcross), Extent::rows),
-        row(BlockCyclicReduction, "block-cyclic-reduction", "block cyclic reduction, pivoting inside blocks", Blocks, Some(BandLu), Extent::rows),
-        row(Spike { partitions: None }, "spike", "SPIKE: partitions of the band (or of given blocks) in parallel", Band, Some(BandLu), Extent::band_with_spikes),
-        row(SpikeTruncated { partitions: None }, "spike-truncated", "SPIKE with a truncated reduced system, dropped part bounded, refined", Band, Some(BandLu), Extent::band_with_spikes),
-        row(BandLu, "band-lu", "band LU with partial pivoting", Band, Some(SparseLu), Extent::band_with_fill),
-        row(BandLuNoPivot, "band-lu-nopivot", "band LU without interchanges", Band, Some(BandLu), Extent::band),
+    &[
+        row(Direct::Diagonal, "diagonal", "a diagonal matrix, divided by", Family::Diagonal, Some(Direct::SparseLu), Extent::rows),
+        row(Direct::Triangular, "triangular", "substitution, triangular in some order of rows and columns", Family::Triangular, Some(Direct::SparseLu), Extent::matrix_twice),
+        row(Direct::Thomas, "thomas", "tridiagonal LU without pivoting", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(Direct::TridiagonalLu, "tridiagonal-lu", "tridiagonal LU with partial pivoting", Tridiagonal, Some(Direct::SparseLu), Extent::rows),
+        row(Direct::DiagonalPivoting, "diagonal-pivoting", "tridiagonal LBM with pivots of order 1 and 2", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(G_SPIKE, "g-spike", "tridiagonal SPIKE, Givens rotations in the partitions", Tridiagonal, Some(Direct::SparseLu), Extent::rows),
+        row(SPIKE_LU, "spike-lu", "tridiagonal SPIKE, no pivoting in the partitions", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(SPIKE_DIAGONAL_PIVOTING, "spike-diagonal-pivoting", "tridiagonal SPIKE, pivots of order 1 and 2 in the partitions", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(Direct::CyclicReduction, "cyclic-reduction", "tridiagonal cyclic reduction, no pivoting", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(Direct::Pcr, "pcr", "tridiagonal parallel cyclic reduction, no pivoting", Tridiagonal, Some(Direct::TridiagonalLu), Extent::rows),
+        row(Direct::PeriodicLu, "periodic-lu", "periodic tridiagonal systems, bordered pivoted LU", Periodic, Some(Direct::SparseLu), Extent::rows),
+        row(Direct::Components, "components", "connected components, each by the method that auto finds for it", Family::Components, Some(Direct::SparseLu), Extent::matrix_twice),
+        row(Direct::BlockLu, "block-lu", "block-tridiagonal LU, pivoting inside blocks", Blocks, Some(Direct::BandLu), Extent::rows),
+        row(Direct::BlockLuAcross, "block-lu-across", "block-tridiagonal LU, pivoting across blocks", Blocks, Some(Direct::SparseLu), Extent::rows),
         DirectRow {
             needs: Needs::PositiveDefinite,
-            ..row(BandCholesky, "band-cholesky", "band Cholesky, for Hermitian positive definite matrices", Band, Some(BandLu), Extent::half_band)
+            ..row(Direct::BlockCholesky, "block-cholesky", "block Cholesky, for Hermitian positive definite matrices", Blocks, Some(Direct::BlockLu), Extent::rows)
+        },
+        row(Direct::BlockRbt { seed: SEED }, "block-rbt", "random butterflies inside blocks, then block LU without pivoting, checked", Blocks, Some(Direct::BlockLuAcross), Extent::rows),
+        row(Direct::BlockCyclicReduction, "block-cyclic-reduction", "block cyclic reduction, pivoting inside blocks", Blocks, Some(Direct::BandLu), Extent::rows),
+        row(Direct::Spike { partitions: None }, "spike", "SPIKE: partitions of the band (or of given blocks) in parallel", Band, Some(Direct::BandLu), Extent::band_with_spikes),
+        row(Direct::SpikeTruncated { partitions: None }, "spike-truncated", "SPIKE with a truncated reduced system, dropped part bounded, refined", Band, Some(Direct::BandLu), Extent::band_with_spikes),
+        row(Direct::BandLu, "band-lu", "band LU with partial pivoting", Band, Some(Direct::SparseLu), Extent::band_with_fill),
+        row(Direct::BandLuNoPivot, "band-lu-nopivot", "band LU without interchanges", Band, Some(Direct::BandLu), Extent::band),
+        DirectRow {
+            needs: Needs::PositiveDefinite,
+            ..row(Direct::BandCholesky, "band-cholesky", "band Cholesky, for Hermitian positive definite matrices", Band, Some(Direct::BandLu), Extent::half_band)
         },
         DirectRow {
             needs: Needs::PositiveDefinite,
-            ..row(SparseCholesky, "sparse-cholesky", "sparse Cholesky, for Hermitian positive definite matrices", Sparse, Some(SparseLdl), Extent::matrix_twice)
+            ..row(Direct::SparseCholesky, "sparse-cholesky", "sparse Cholesky, for Hermitian positive definite matrices", Sparse, Some(Direct::SparseLdl), Extent::matrix_twice)
         },
         DirectRow {
             needs: Needs::Hermitian,
-            ..row(SparseLdl, "sparse-ldl", "sparse LDL, pivots of order 1 and 2, for Hermitian matrices", Sparse, Some(SparseLu), Extent::matrix_twice)
+            ..row(Direct::SparseLdl, "sparse-ldl", "sparse LDL, pivots of order 1 and 2, for Hermitian matrices", Sparse, Some(Direct::SparseLu), Extent::matrix_twice)
         },
-        row(SparseLu, "sparse-lu", "sparse LU with partial pivoting", Sparse, None, Extent::matrix_twice),
-        row(DenseLu, "dense-lu", "dense LU with partial pivoting", Dense, Some(SparseLu), Extent::dense_twice),
-        row(DenseLuDoubled, "dense-lu-doubled", "the same in twice the precision, for small systems", Dense, None, Extent::dense_doubled),
-        row(ExactLu, "exact-lu", "the same in exact integers, for small systems", Dense, None, Extent::dense_twice),
-        row(Genp, "genp", "dense LU without pivoting", Dense, Some(DenseLu), Extent::dense_twice),
-        row(Rbt { seed: SEED }, "rbt", "random butterflies, then dense LU without pivoting, checked", Dense, Some(SparseLu), Extent::dense_twice),
+        row(Direct::SparseLu, "sparse-lu", "sparse LU with partial pivoting", Sparse, None, Extent::matrix_twice),
+        row(Direct::DenseLu, "dense-lu", "dense LU with partial pivoting", Dense, Some(Direct::SparseLu), Extent::dense_twice),
+        row(Direct::DenseLuDoubled, "dense-lu-doubled", "the same in twice the precision, for small systems", Dense, None, Extent::dense_doubled),
+        row(Direct::ExactLu, "exact-lu", "the same in exact integers, for small systems", Dense, None, Extent::dense_twice),
+        row(Direct::Genp, "genp", "dense LU without pivoting", Dense, Some(Direct::DenseLu), Extent::dense_twice),
+        row(Direct::Rbt { seed: SEED }, "rbt", "random butterflies, then dense LU without pivoting, checked", Dense, Some(Direct::SparseLu), Extent::dense_twice),
     ]
 };
 
 impl Direct {
     /// Its row in the registry.
     pub fn row(&self) -> &'static DirectRow {
-        static ROWS: [DirectRow; 30] = DIRECT;
-        ROWS.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
+        DIRECT.iter().find(|row| row.method.is_like(self)).expect("a row for every method")
     }
 
     /// Name in commands and reports.
@@ -284,369 +259,13 @@ impl fmt::Display for Direct {
 pub(crate) const IN_SINGLE: [Direct; 5] =
     [Direct::BlockLu, Direct::BandLu, Direct::SparseLu, Direct::DenseLu, Direct::Rbt { seed: SEED }];
 
-/// A matrix as it is factored, in the order of the method.
-pub(crate) struct Problem<'a, T: Scalar> {
-    pub work: Given<'a, T>,
-    pub method: Direct,
-    pub directions: Directions<'a>,
-}
-
-/// What the method is told beside its matrix.
-pub(crate) struct Directions<'a> {
-    pub blocks: &'a Blocks,
-    /// Whether the order is the one given, which given blocks belong to.
-    pub identity: bool,
-    pub device: DeviceChoice,
-    /// What is known of this matrix.
-    pub found: Found,
-}
-
-/// Factors, and what is told of them.
-pub(crate) struct Made<T: Scalar> {
-    pub factors: Box<dyn Factorization<T>>,
-    /// Bytes of the matrix in the format they are made from.
-    pub matrix_bytes: usize,
-    pub blocks: Option<BlockSummary>,
-    pub notes: Vec<Note>,
-}
-
-impl<T: Scalar> Made<T> {
-    pub fn new(factors: impl Factorization<T> + 'static, matrix_bytes: usize) -> Self {
-        Self { factors: Box::new(factors), matrix_bytes, blocks: None, notes: Vec::new() }
-    }
-
-    fn on(self, partition: &Partition) -> Self {
-        Self { blocks: Some(BlockSummary::of(partition)), ..self }
-    }
-
-    pub fn noted(mut self, notes: impl IntoIterator<Item = Note>) -> Self {
-        self.notes.extend(notes);
-        self
-    }
-}
-
-impl<T: Scalar> Problem<'_, T> {
-    /// The factors.
-    pub fn factor(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        match self.method {
-            Direct::Diagonal => {
-                let a = self.work.csr()?;
-                let made = Diagonal::new(&a).map_err(|e| self.wrong_structure(e, "diagonal"))?;
-                Ok(Made::new(made, a.bytes()))
-            }
-            Direct::Triangular => {
-                let a = self.work.csr()?;
-                let made = PermutedTriangular::new(&a).map_err(|e| self.wrong_structure(e, "triangular"))?;
-                Ok(Made::new(made, a.bytes()))
-            }
-            Direct::Thomas => {
-                let t = self.tridiagonal()?;
-                let bytes = t.bytes();
-                Ok(Made::new(Thomas::from_tridiagonal(t.into_owned())?, bytes))
-            }
-            Direct::TridiagonalLu => {
-                let t = self.tridiagonal()?;
-                Ok(Made::new(TridiagonalLu::new(&t)?, t.bytes()))
-            }
-            Direct::DiagonalPivoting => {
-                let t = self.tridiagonal()?;
-                Ok(Made::new(DiagonalPivoting::new(&t)?, t.bytes()))
-            }
-            Direct::CyclicReduction => {
-                let t = self.tridiagonal()?;
-                Ok(Made::new(CyclicReduction::with_options(&t, Switch::Never, monitor)?, t.bytes()))
-            }
-            Direct::Pcr => {
-                let t = self.tridiagonal()?;
-                Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
-            }
-            Direct::PeriodicLu => {
-                let a = Cyclic::from_csr(&*self.work.csr()?)
-                    .map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
-                Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
-            }
-            Direct::TridiagonalSpike { interior, partitions } => {
-                let t = self.tridiagonal()?;
-                let partitions = partitions.map_or(Partitions::Auto, Partitions::Even);
-                let spike = TridiagonalSpike::with_options(&t, &partitions, interior, monitor)?;
-                let note = partition_note(&spike.partitions().collect::<Vec<_>>());
-                Ok(Made::new(spike, t.bytes()).noted([note]))
-            }
-            Direct::Components => {
-                components::factor(&*self.work.csr()?, self.directions.found.parts.as_deref(), monitor)
-            }
-            Direct::BlockLu => self.block_lu(monitor),
-            Direct::BlockLuAcross => {
-                let a = self.blocks()?;
-                Ok(Made::new(BlockLuAcross::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
-            }
-            Direct::BlockCholesky => {
-                let a = self.blocks()?;
-                Ok(Made::new(BlockCholesky::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
-            }
-            Direct::BlockRbt { seed } => {
-                let a = self.blocks()?;
-                let rbt = BlockRbt::with_options(&a, RbtOptions { seed, ..RbtOptions::default() }, monitor)?;
-                let note = rbt.fallback().map(|why| Note::PivotedInstead {
-                    method: "block-rbt",
-                    how: "pivoting across blocks",
-                    why: why.to_string(),
-                });
-                Ok(Made::new(rbt, a.bytes()).on(a.partition()).noted(note))
-            }
-            Direct::BlockCyclicReduction => {
-                let a = self.blocks()?;
-                Ok(Made::new(BlockCyclicReduction::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
-            }
-            Direct::Spike { partitions } => self.spike(ReducedSystem::Recursive, partitions, monitor),
-            Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
-            Direct::BandLu => self.band_lu(monitor),
-            Direct::BandLuNoPivot => {
-                let band = self.band()?;
-                Ok(Made::new(BandLuNoPivot::with_options(&band, None, monitor)?, band.bytes()))
-            }
-            Direct::BandCholesky => {
-                let band = self.band()?;
-                Ok(Made::new(BandCholesky::with_monitor(&band, monitor)?, band.bytes()))
-            }
-            Direct::SparseCholesky => {
-                let a = self.work.csr()?;
-                Ok(Made::new(SparseCholesky::with_monitor(&a, monitor)?, a.bytes()))
-            }
-            Direct::SparseLdl => {
-                let a = self.work.csr()?;
-                Ok(Made::new(SparseLdl::with_monitor(&a, monitor)?, a.bytes()))
-            }
-            Direct::SparseLu => self.sparse_lu(monitor),
-            Direct::DenseLu => self.dense_lu(monitor),
-            Direct::DenseLuDoubled => {
-                let dense = self.dense()?;
-                Ok(Made::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
-            }
-            Direct::ExactLu => {
-                let dense = self.dense()?;
-                Ok(Made::new(ExactLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
-            }
-            Direct::Genp => {
-                let dense = self.dense()?;
-                Ok(Made::new(NoPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
-            }
-            Direct::Rbt { seed } => self.rbt(seed, monitor),
-        }
-    }
-
-    /// By one of [`IN_SINGLE`]: of others nothing is compiled for T.
-    pub fn factor_in_single(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        match self.method {
-            Direct::BlockLu => self.block_lu(monitor),
-            Direct::BandLu => self.band_lu(monitor),
-            Direct::SparseLu => self.sparse_lu(monitor),
-            Direct::DenseLu => self.dense_lu(monitor),
-            Direct::Rbt { seed } => self.rbt(seed, monitor),
-            other => unreachable!("{other} is not among those in single precision"),
-        }
-    }
-
-    fn block_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let a = self.blocks_for(BlockLu::<T>::layout)?;
-        Ok(Made::new(BlockLu::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
-    }
-
-    fn band_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let band = self.band()?;
-        Ok(Made::new(BandLu::with_monitor(&band, monitor)?, band.bytes()))
-    }
-
-    fn sparse_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let a = self.work.csr()?;
-        let lu = match &self.directions.found.sparse_lu {
-            Some(symbolic) => SparseLu::with_symbolic(&a, symbolic.clone(), monitor),
-            None => SparseLu::with_monitor(&a, monitor),
-        };
-        Ok(Made::new(lu?, a.bytes()))
-    }
-
-    fn dense_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let dense = self.dense()?;
-        Ok(Made::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
-    }
-
-    fn rbt(&self, seed: u64, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let dense = self.dense()?;
-        let butterflies = RbtOptions { seed, ..RbtOptions::default() };
-        let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.directions.device {
-            DeviceChoice::Gpu(ordinal) => gpu::rbt(&dense, ordinal, butterflies)?,
-            DeviceChoice::Gpus(_) => {
-                let message = "rbt is not on several GPUs; use one of them (--device gpu:0)".into();
-                return Err(Error::Usage { message });
-            }
-            DeviceChoice::Cpu | DeviceChoice::Auto => {
-                let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
-                let reason = rbt.fallback();
-                (Box::new(rbt), reason)
-            }
-        };
-        let how = if matches!(self.directions.device, DeviceChoice::Gpu(_)) {
-            "partial pivoting on the processor"
-        } else {
-            "partial pivoting"
-        };
-        let note = reason.map(|why| Note::PivotedInstead { method: "rbt", how, why: why.to_string() });
-        Ok(Made { factors, matrix_bytes: self.dense_bytes(), blocks: None, notes: note.into_iter().collect() })
-    }
-
-    /// SPIKE on given blocks, otherwise on the band.
-    fn spike(
-        &self,
-        reduced: ReducedSystem,
-        partitions: Option<usize>,
-        monitor: &mut dyn Monitor,
-    ) -> Result<Made<T>, Error> {
-        let polyalgorithm = reduced == ReducedSystem::Recursive && partitions.is_none();
-        let chosen = SpikeOptions {
-            partitions: partitions.map_or(Partitions::Auto, Partitions::Balanced),
-            reduced,
-            ..SpikeOptions::default()
-        };
-        if *self.directions.blocks != Blocks::Detect {
-            let a = self.blocks()?;
-            let spike = Spike::with_options(&*a, &chosen, monitor)?;
-            let notes = spike_notes(&spike.report());
-            return Ok(Made::new(spike, a.bytes()).on(a.partition()).noted(notes));
-        }
-        let band = self.band()?;
-        // The polyalgorithm tells its choice and reason in its report.
-        let spike = if polyalgorithm {
-            Spike::auto(&band, rayon::current_num_threads(), monitor)?
-        } else {
-            Spike::with_options(&*band, &chosen, monitor)?
-        };
-        let notes = spike_notes(&spike.report());
-        Ok(Made::new(spike, band.bytes()).noted(notes))
-    }
-
-    fn tridiagonal(&self) -> Result<Cow<'_, Tridiagonal<T>>, Error> {
-        match self.work {
-            Given::Tridiagonal(a) => Ok(Cow::Borrowed(a)),
-            other => Ok(Cow::Owned(tridiagonal(&*other.csr()?, self.method)?)),
-        }
-    }
-
-    fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
-        match self.work {
-            Given::Band(a) => Ok(Cow::Borrowed(a)),
-            other => Ok(Cow::Owned(Band::from_csr(&*other.csr()?)?)),
-        }
-    }
-
-    /// What another method is for.
-    fn wrong_structure(&self, e: FactorError, structure: &str) -> Error {
-        match e {
-            FactorError::Input(InputError::InvalidStructure { why, .. }) => {
-                let message = format!("{} needs a {structure} matrix, but {why}", self.method);
-                Error::Usage { message }
-            }
-            FactorError::Input(e) => wrong_structure(e, self.method, structure),
-            other => other.into(),
-        }
-    }
-
-    fn blocks(&self) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
-        self.blocks_for(|_| HybridLayout::default())
-    }
-
-    /// In blocks stored as `layout` says, unless they are given.
-    fn blocks_for(&self, layout: impl Fn(&Partition) -> HybridLayout) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
-        if let Given::Blocks(a) = self.work {
-            ask_for_blocks::<T>(a.partition(), self.method)?;
-            return Ok(Cow::Borrowed(a));
-        }
-        Ok(Cow::Owned(blocks(
-            &*self.work.csr()?,
-            self.method,
-            self.directions.blocks,
-            self.directions.identity,
-            layout,
-        )?))
-    }
-
-    /// A with all its zeros.
-    fn dense(&self) -> Result<Mat<T>, Error> {
-        /// 8 GiB of f64.
-        const MAX_VALUES: f64 = 1e9;
-        let (n, method) = (self.n(), self.method);
-        if (n as f64).powi(2) > MAX_VALUES {
-            let message =
-                format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
-            return Err(Error::Usage { message });
-        }
-        Ok(self.work.csr()?.to_dense())
-    }
-
-    fn dense_bytes(&self) -> usize {
-        self.n() * self.n() * size_of::<T>()
-    }
-
-    fn n(&self) -> usize {
-        self.work.shape().0
-    }
-}
-
-/// What a reader of the report should know of the partitions.
-pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<Note> {
-    let mut notes = vec![partition_note(&report.partitions)];
-    notes.extend(report.choice.as_ref().map(|choice| Note::SpikeChose { reason: choice.reason.clone() }));
-    if report.dropped > 0.0 {
-        notes.push(Note::SpikeDropped { bound: Some(report.dropped).filter(|&bound| bound < 1.0) });
-    }
-    if report.boosted_pivots > 0 {
-        notes.push(Note::BoostedPivots { pivots: report.boosted_pivots });
-    }
-    notes
-}
-
-pub(crate) fn partition_note(sizes: &[usize]) -> Note {
-    let (least, most) = (sizes.iter().min(), sizes.iter().max());
-    let (least_rows, most_rows) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
-    Note::SpikePartitions { partitions: sizes.len(), least_rows, most_rows }
-}
-
-/// A in the blocks asked for, stored as `layout` says.
-pub(crate) fn blocks<T: Scalar>(
-    work: &Csr<T>,
-    method: Direct,
-    blocks: &Blocks,
-    identity: bool,
-    layout: impl Fn(&Partition) -> HybridLayout,
-) -> Result<BlockTridiagonal<T>, Error> {
-    let partition = partition(work, blocks, identity)?;
-    ask_for_blocks::<T>(&partition, method)?;
-    let layout = layout(&partition);
-    Ok(BlockTridiagonal::from_csr(work, partition, layout)?)
-}
-
-pub(crate) fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<Tridiagonal<T>, Error> {
-    Tridiagonal::from_csr(a).map_err(|e| wrong_structure(e, method, "tridiagonal"))
-}
-
-fn wrong_structure(e: InputError, method: Direct, structure: &str) -> Error {
-    match e {
-        InputError::OutsideStructure { row, col, .. } => Error::Usage {
-            message: format!(
-                "{method} needs a {structure} matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
-            ),
-        },
-        other => other.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_way_to_a_stronger_method_ends_at_one_that_pivots_over_all_rows() {
-        for row in &DIRECT {
+        for row in DIRECT {
             let (mut at, mut steps) = (row, 0);
             while let Some(next) = at.method.row().stronger {
                 at = next.row();

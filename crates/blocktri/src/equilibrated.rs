@@ -10,7 +10,6 @@ use bt_formats::{
 };
 
 use crate::direct::{Direct, Family, Needs};
-use crate::reordered::Scaling;
 
 /// Lines that differ by less are left alone: partial pivoting and refinement cope with that.
 const SPREAD: f64 = (1u64 << 16) as f64;
@@ -136,6 +135,13 @@ pub(crate) fn are_in_the_middle<T: Scalar>((least, most): (f64, f64)) -> bool {
 fn range<R: RealScalar>(factors: &[R]) -> (f64, f64) {
     let factors = factors.iter().map(|f| f.to_f64());
     factors.fold((f64::INFINITY, 0.0), |(least, most), f| (least.min(f), most.max(f)))
+}
+
+/// Diagonals of R and C, in the order of A.
+#[derive(Clone, Debug)]
+pub(crate) struct Scaling<R> {
+    pub rows: Vec<R>,
+    pub cols: Vec<R>,
 }
 
 #[cfg(test)]

@@ -21,6 +21,12 @@ pub enum Error {
         /// What is wrong, and what would do.
         message: String,
     },
+    /// No method fits the memory that may be taken.
+    #[error("{message}")]
+    NothingFits {
+        /// What each would take, the least first.
+        message: String,
+    },
     /// The GPU is not there, or it failed.
     #[error("{0}")]
     Device(String),
@@ -51,10 +57,11 @@ impl Error {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Input(e) => e.help().map(str::to_owned),
-            Self::Device(_) => Some("use --device cpu".into()),
+            Self::Device(_) => Some("use the processor (device cpu)".into()),
+            Self::NothingFits { .. } => Some("allow more memory".into()),
             Self::UnknownName { what, known, .. } => Some(format!("{what}s: {known}")),
             Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
-                Some("use --method auto or band-lu, or allow a stronger method with --fallback".into())
+                Some("use the method auto or band-lu, or allow a stronger one (fallback)".into())
             }
             _ => None,
         }

@@ -3,7 +3,7 @@
 use bt_direct::{compile, compile_scalars};
 use bt_formats::Scalar;
 
-use crate::factors::factor_in_order;
+use crate::factoring::factor_in_order;
 use crate::iterate::iterate;
 
 /// Mentions every method for every scalar; nobody calls it, and the linker drops what a program does not use.

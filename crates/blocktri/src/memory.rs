@@ -4,80 +4,11 @@
 //! has counted the fill.
 
 use bt_direct::BlockLu;
-use bt_formats::reorder::bandwidth;
-use bt_formats::{Csr, LinearOperator, Matrix, Partition, Scalar, memory};
+use bt_formats::{Csr, Partition, Scalar, memory};
 
 use crate::direct::Direct;
 use crate::error::Error;
-
-/// What counts rest on.
-pub(crate) struct Extent {
-    n: u64,
-    /// Sub- and super-diagonals.
-    band: (u64, u64),
-    /// Bytes of a number, and of the matrix in compressed rows.
-    number: u64,
-    matrix: u64,
-}
-
-impl Extent {
-    fn of<T: Scalar>(a: &Csr<T>) -> Self {
-        Self { matrix: a.bytes() as u64, ..Self::of_band::<T>(a.nrows(), bandwidth(a)) }
-    }
-
-    fn of_band<T: Scalar>(n: usize, (kl, ku): (usize, usize)) -> Self {
-        Self { n: n as u64, band: (kl as u64, ku as u64), number: size_of::<T>() as u64, matrix: 0 }
-    }
-
-    /// So many numbers a row.
-    fn columns(&self, columns: u64) -> u64 {
-        self.n.saturating_mul(columns).saturating_mul(self.number)
-    }
-
-    fn diagonals(&self) -> u64 {
-        self.band.0 + self.band.1 + 1
-    }
-
-    /// A few numbers a row.
-    pub fn rows(&self) -> u64 {
-        self.columns(16)
-    }
-
-    /// A band and factors as wide.
-    pub fn band(&self) -> u64 {
-        self.columns(2 * self.diagonals())
-    }
-
-    /// The same with room for the fill that interchanges cause.
-    pub fn band_with_fill(&self) -> u64 {
-        self.columns(2 * self.diagonals() + self.band.0)
-    }
-
-    /// A band and one half of it.
-    pub fn half_band(&self) -> u64 {
-        self.columns(self.diagonals() + self.band.0 + 1)
-    }
-
-    /// Partitions and their spikes.
-    pub fn band_with_spikes(&self) -> u64 {
-        self.columns(3 * self.diagonals())
-    }
-
-    /// The matrix, and as much again; the fill is asked for by the method, once its order has counted it.
-    pub fn matrix_twice(&self) -> u64 {
-        2 * self.matrix
-    }
-
-    /// All numbers and their factors.
-    pub fn dense_twice(&self) -> u64 {
-        self.columns(2 * self.n)
-    }
-
-    /// All numbers, and factors of two doubles for each part.
-    pub fn dense_doubled(&self) -> u64 {
-        (self.number + 32).saturating_mul(self.n).saturating_mul(self.n)
-    }
-}
+use crate::extent::Extent;
 
 /// Bytes of a band of so many sub- and super-diagonals (or of all numbers) and of its factors by `method`.
 pub(crate) fn bytes_of<T: Scalar>(n: usize, band: (usize, usize), method: Direct) -> u64 {
@@ -126,11 +57,11 @@ mod tests {
 
     #[test]
     fn bands_and_blocks_are_counted_by_formula() {
-        let extent = Extent { n: 10, band: (2, 2), number: 8, matrix: 0 };
+        let extent = Extent::of_band::<f64>(10, (2, 2));
         // 5 diagonals of the band, and 7 or 3 of the factors.
         assert_eq!((Direct::BandLu.row().bytes)(&extent), 10 * 12 * 8);
         assert_eq!((Direct::BandCholesky.row().bytes)(&extent), 10 * 8 * 8);
-        let endless = Extent { n: u64::MAX, ..extent };
+        let endless = Extent::of_band::<f64>(usize::MAX, (2, 2));
         assert_eq!((Direct::BandLu.row().bytes)(&endless), u64::MAX);
         let blocks = Partition::uniform(1000, 100).unwrap();
         let once = BlockLu::<f64>::bytes(&blocks) as u64;

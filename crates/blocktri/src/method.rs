@@ -8,7 +8,7 @@ use bt_iter::{Relaxation, StopRule, Sweep};
 
 use crate::direct::{DIRECT, Direct};
 use crate::error::Error;
-use crate::options::HostBlocks;
+use crate::names::by_name;
 use crate::preconditioners::Precond;
 
 /// A method of solution, with its options. A name parses into one with default options, and prints back.
@@ -371,21 +371,17 @@ impl std::str::FromStr for Method {
     }
 }
 
-/// The one of this name.
-pub(crate) fn by_name<T>(
-    what: &'static str,
-    all: Vec<T>,
-    name_of: impl Fn(&T) -> &'static str,
-    name: &str,
-) -> Result<T, Error> {
-    let known = names(&all, &name_of);
-    let found = all.into_iter().find(|one| name_of(one) == name);
-    found.ok_or_else(|| Error::UnknownName { what, name: name.into(), known })
-}
-
-/// Names, for messages.
-pub(crate) fn names<T>(all: &[T], name: impl Fn(&T) -> &'static str) -> String {
-    all.iter().map(name).collect::<Vec<_>>().join(", ")
+/// The diagonal blocks that the processor sweeps while a GPU sweeps the others, for Jacobi and red–black sweeps with
+/// [`DeviceChoice::Gpu`] or [`DeviceChoice::Gpus`]. The iterates are those of the undivided iteration, to rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostBlocks {
+    /// None of them.
+    #[default]
+    None,
+    /// By the time that one sweep over all blocks takes on each.
+    Measured,
+    /// The last so many.
+    Count(usize),
 }
 
 #[cfg(test)]

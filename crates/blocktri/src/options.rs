@@ -153,19 +153,6 @@ impl DeviceChoice {
     }
 }
 
-/// The diagonal blocks that the processor sweeps while a GPU sweeps the others, for Jacobi and red–black sweeps with
-/// [`DeviceChoice::Gpu`] or [`DeviceChoice::Gpus`]. The iterates are those of the undivided iteration, to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HostBlocks {
-    /// None of them.
-    #[default]
-    None,
-    /// By the time that one sweep over all blocks takes on each.
-    Measured,
-    /// The last so many.
-    Count(usize),
-}
-
 /// What happens where a method asked for by name meets a pivot that it cannot use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {

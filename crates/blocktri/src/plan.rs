@@ -17,16 +17,15 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use bt_direct::{Cyclic, SymbolicLu};
+use bt_direct::{Components, Cyclic, SymbolicLu};
 use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
-use bt_formats::{
-    Csr, DiagonalEntries, LinearOperator, Matrix, Note, Partition, Permutation, Scalar, Weight, memory,
-    seconds_in_words, zero,
-};
+use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, memory};
 use bt_iter::{DroppedFill, TriangularSolves};
 
-use crate::components::{Parts, Weighed};
+use rayon::prelude::{IntoParallelIterator, ParallelIterator};
+
+use crate::candidate::{Candidate, GAIN, LEAST_STEPS, rank, refusal};
 use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::counts::{
     Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
@@ -34,50 +33,15 @@ use crate::counts::{
 };
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::partition;
-use crate::gpu::Gpu;
+use crate::gpu::card::Gpu;
 use crate::held::Format;
 use crate::memory::{bytes_of, bytes_of_blocks};
 use crate::method::{Krylov, KrylovMethod, Method};
 use crate::options::{Blocks, DeviceChoice, Reorder};
+use crate::partition::partition;
+use crate::parts::Parts;
 use crate::preconditioners::Precond;
-
-/// A way to solve: method, order, and what it costs.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The method.
-    pub method: Method,
-    /// Where it computes.
-    pub device: DeviceChoice,
-    /// Order it works in.
-    pub reorder: Reorder,
-    /// Counted work; of an iteration that of its setup and of the least number of steps, of components sums, with the kernel of the one that
-    /// takes longest.
-    pub work: Work,
-    /// Predicted seconds of one solve from end to end; of an iteration at least so many.
-    pub seconds: f64,
-    /// Bytes of the matrix in the method's format, of factors and of work vectors.
-    pub bytes: u64,
-    /// Structure that the count rests on, for reports: "half-bandwidths 4 and 4", "100 blocks of at most 16".
-    pub structure: String,
-    /// Why it is out of the question.
-    pub refused: Option<String>,
-}
-
-impl Candidate {
-    /// Those of [`seconds`](Self::seconds) that are left once its order has been made.
-    pub(crate) fn seconds_after_order(&self) -> f64 {
-        self.seconds - Machine::here().ordering * self.work.ordered
-    }
-
-    /// The direct method, if it is one.
-    pub fn direct(&self) -> Option<Direct> {
-        match self.method {
-            Method::Direct(direct, _) => Some(direct),
-            _ => None,
-        }
-    }
-}
+use crate::structure::{dominant, middle_level};
 
 /// What a method need not find out again once its matrix has been weighed.
 #[derive(Clone, Default)]
@@ -85,7 +49,57 @@ pub(crate) struct Found {
     /// The symbolic phase of sparse LU.
     pub sparse_lu: Option<Arc<SymbolicLu>>,
     /// The components, each weighed.
-    pub parts: Option<Arc<Parts>>,
+    pub parts: Option<Arc<WeighedParts>>,
+}
+
+/// The parts of a matrix that nothing connects, each weighed by itself.
+pub(crate) struct WeighedParts {
+    pub parts: Parts,
+    /// One for each part.
+    pub plans: Vec<Plan>,
+}
+
+/// What the parts take together.
+struct Weighed {
+    /// Sums, and the kernel of the part that takes longest.
+    work: Work,
+    seconds: f64,
+    bytes: u64,
+    structure: String,
+}
+
+impl WeighedParts {
+    /// With the methods for each of `parts`.
+    pub fn new<T: Scalar>(a: &Csr<T>, parts: Parts) -> Result<Self, Error> {
+        let of_part = |k: usize| -> Result<Plan, Error> {
+            let part = Components::part(a, &parts.order, &parts.partition, k)?;
+            plan(&part, Reorder::Auto, &Blocks::Detect, Depth::All)
+        };
+        let plans = (0..parts.len()).into_par_iter().map(of_part).collect::<Result<_, _>>()?;
+        Ok(Self { parts, plans })
+    }
+
+    /// By the fastest direct method of each part. Their seconds are counted as if one followed the other, so that threads decide nothing.
+    fn sum<T: Scalar>(&self, a: &Csr<T>) -> Weighed {
+        let parts: Vec<&Candidate> =
+            self.plans.iter().map(|plan| plan.first_direct().expect("a direct method for every matrix")).collect();
+        let longest = parts.iter().max_by(|c, d| c.seconds.total_cmp(&d.seconds)).expect("more parts than one");
+        let sum = |count: fn(&Candidate) -> f64| parts.iter().map(|c| count(c)).sum::<f64>();
+        let machine = Machine::here();
+        Weighed {
+            work: Work {
+                kernel: longest.work.kernel,
+                steps: sum(|c| c.work.steps),
+                flops: sum(|c| c.work.flops),
+                moved: sum(|c| c.work.moved),
+                ordered: sum(|c| c.work.ordered),
+                analysed: sum(|c| c.work.analysed),
+            },
+            seconds: machine.entry * a.nnz() as f64 + self.parts.len() as f64 * machine.call + sum(|c| c.seconds),
+            bytes: a.bytes() as u64 + parts.iter().map(|c| c.bytes).sum::<u64>(),
+            structure: self.parts.in_words(parts.iter().map(|c| c.method.name())),
+        }
+    }
 }
 
 /// What was found out about the matrix while choosing.
@@ -183,13 +197,6 @@ const CHEAP: f64 = 64.0;
 /// What is worth a closer look at A: half of it must be predicted to gain as much before the other half is compared with it, rows that are not
 /// exchanged before the largest entries of columns are looked for.
 const SURE: f64 = 1.2;
-
-/// Steps that an iteration to rounding level takes at least.
-pub(crate) const LEAST_STEPS: f64 = 12.0;
-
-/// What the setup and the least number of steps of an iteration must be predicted to gain over a direct method, which is surer: to rounding level
-/// it rarely takes fewer than four times as many steps, and a probe that fails costs a quarter of the direct method.
-pub(crate) const GAIN: f64 = 4.0;
 
 /// How much longer than an ordering an iteration may take before that is made.
 const PATIENCE: f64 = 8.0;
@@ -300,20 +307,6 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
 fn ranked(mut candidates: Vec<Candidate>, rcm: Option<Permutation>) -> Plan {
     rank(&mut candidates);
     Plan { candidates, rcm, found: Found::default(), before_orders: None, gpu: Gpu::NotAsked }
-}
-
-fn rank(candidates: &mut [Candidate]) {
-    candidates.sort_by(|a, b| {
-        let refused = a.refused.is_some().cmp(&b.refused.is_some());
-        refused.then(a.seconds.total_cmp(&b.seconds))
-    });
-}
-
-/// Why so many bytes are too many, where they are.
-pub(crate) fn refusal(bytes: u64, allowed: impl FnOnce() -> Option<u64>) -> Option<String> {
-    let allowed = if bytes < memory::SMALL { None } else { allowed() };
-    let allowed = allowed.filter(|allowed| bytes > *allowed)?;
-    Some(format!("no more than {} may be taken", memory::in_words(allowed)))
 }
 
 /// Candidates while they are gathered.
@@ -508,7 +501,7 @@ impl<'a, T: Scalar> List<'a, T> {
         // Where one part has nearly all entries, there is nothing to gain.
         let divided = parts.len() > 1 && 10 * parts.most_entries(self.a) <= 9 * self.a.nnz();
         if divided && self.may_gain(2.0 * self.machine.call * parts.len() as f64) {
-            let parts = parts.weighed(self.a)?;
+            let parts = WeighedParts::new(self.a, parts)?;
             self.push_weighed(Direct::Components.into(), Reorder::None, parts.sum(self.a));
             self.found.parts = Some(Arc::new(parts));
         }
@@ -610,82 +603,4 @@ pub(crate) fn iteration(definite: bool) -> (KrylovMethod, Precond) {
     } else {
         (KrylovMethod::BiCgStab, Precond::Ilu0 { fill, solves })
     }
-}
-
-/// Unknowns of the smallest level that has a quarter of the unknowns on either side at least, in a breadth-first search along the rows of
-/// A from a last unknown of another search. Rows that are nearly full, which an ordering puts last, are left out of the search and counted.
-fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
-    let n = a.nrows();
-    // As approximate minimum degree has it (P. R. Amestoy, T. A. Davis & I. S. Duff, ACM TOMS 30 (2004), doi:10.1145/1024074.1024081).
-    let full = (10.0 * (n as f64).sqrt()).max(16.0) as usize;
-    let is_full: Vec<bool> = (0..n).map(|i| a.row(i).0.len() > full).collect();
-    let fulls = is_full.iter().filter(|f| **f).count();
-    let mut seen = vec![false; n];
-    let mut queue = Vec::with_capacity(n);
-    let mut sizes = Vec::new();
-    let Some(mut start) = is_full.iter().position(|f| !f) else { return n };
-    for _ in 0..2 {
-        seen.copy_from_slice(&is_full);
-        queue.clear();
-        sizes.clear();
-        queue.push(start as u32);
-        seen[start] = true;
-        let mut at = 0;
-        while at < queue.len() {
-            let end = queue.len();
-            sizes.push(end - at);
-            for k in at..end {
-                for &j in a.row(queue[k] as usize).0 {
-                    if !std::mem::replace(&mut seen[j as usize], true) {
-                        queue.push(j);
-                    }
-                }
-            }
-            at = end;
-        }
-        start = queue.last().map_or(start, |&i| i as usize);
-    }
-    let reached = queue.len();
-    let mut before = 0;
-    let middle = sizes.iter().filter(|&&size| {
-        before += size;
-        before - size <= 3 * reached / 4 && 4 * before >= reached
-    });
-    middle.copied().min().unwrap_or(n) + fulls
-}
-
-/// Weakly diagonally dominant by rows or by columns: elimination without pivoting has growth at most 2.
-fn dominant<T: Scalar>(a: &Csr<T>) -> bool {
-    match a.survey().weight {
-        Weight::ByRows => return true,
-        Weight::Less => return false,
-        Weight::InAll => {}
-    }
-    let mut sums = vec![zero::<T::Real>(); a.ncols()];
-    for i in 0..a.nrows() {
-        let (cols, values) = a.row(i);
-        cols.iter().zip(values).for_each(|(j, v)| sums[*j as usize] += if i as u32 == *j { -v.abs() } else { v.abs() });
-    }
-    sums.iter().all(|s| *s <= zero())
-}
-
-/// The choice and its reason as a sentence.
-pub(crate) fn choice(chosen: &Candidate, candidates: &[Candidate]) -> Note {
-    let place = |c: &Candidate| if c.device.is_gpu() { c.device.to_string() } else { c.reorder.to_string() };
-    let other = |c: &&Candidate| (&c.method, place(c)) != (&chosen.method, place(chosen));
-    let others: Vec<String> =
-        candidates.iter().filter(other).take(2).map(|c| format!("{} ({}) {}", c.method, place(c), time(c))).collect();
-    Note::AutoChose {
-        method: chosen.method.to_string(),
-        order: chosen.reorder.name(),
-        structure: chosen.structure.clone(),
-        seconds: chosen.seconds,
-        time: time(chosen),
-        next: Some(others.join(", ")).filter(|others| !others.is_empty()),
-    }
-}
-
-fn time(c: &Candidate) -> String {
-    let bound = if c.method.is_iterative() { "at least " } else { "" };
-    format!("{bound}{}", seconds_in_words(c.seconds))
 }

@@ -16,13 +16,15 @@ use bt_iter::{
     ilut, ssor,
 };
 
-use crate::direct::spike_notes;
+use crate::build::spike_notes;
 use crate::error::Error;
-use crate::factors::partition;
-use crate::gpu;
-use crate::method::{Krylov, Precision, names};
+use crate::gpu::rbt::rbt;
+use crate::method::{Krylov, Precision};
+use crate::names::names;
 use crate::options::{Blocks, DeviceChoice, Reorder, SolveOptions};
+use crate::partition::partition;
 use crate::preconditioners::{CentralBand, Local, Precond};
+use crate::ranges::check_precond;
 
 /// A rounded, where the preconditioner is to be made in single precision.
 pub(crate) type Single = Option<Rounded<f32>>;
@@ -122,6 +124,7 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
 /// # Ok::<(), blocktri::Error>(())
 /// ```
 pub fn precondition<T: Scalar>(a: &Csr<T>, given: &Krylov, options: &SolveOptions) -> Result<Made<T>, Error> {
+    check_precond(given.precond)?;
     a.check_square()?;
     a.check_finite()?;
     if given.precond == Precond::BlockReduced {
@@ -353,12 +356,12 @@ fn arms<T: Scalar>(
     notes: &mut Vec<Note>,
 ) -> Result<Arms<T>, Error> {
     let m = match (device, options.last) {
-        (DeviceChoice::Gpu(ordinal), LastSolver::Butterflies(rbt)) => {
+        (DeviceChoice::Gpu(ordinal), LastSolver::Butterflies(butterflies)) => {
             // What is no error of a factorization goes round it.
             let failure = Arc::new(Mutex::new(None));
             let noted = Arc::clone(&failure);
             let factors: LastFactors<T> = Box::new(move |s| {
-                gpu::rbt(s, ordinal, rbt).map_err(|e| match e {
+                rbt(s, ordinal, butterflies).map_err(|e| match e {
                     Error::Factor(e) => e,
                     other => {
                         let reason = other.to_string();

@@ -7,7 +7,7 @@ use bt_iter::{
 };
 
 use crate::error::Error;
-use crate::method::by_name;
+use crate::names::by_name;
 
 /// ω of the SSOR preconditioners where nothing else is said: that of Helfenstein & Koko.
 pub(crate) const OMEGA: f64 = 1.1;

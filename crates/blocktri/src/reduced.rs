@@ -6,13 +6,13 @@ use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matri
 use bt_iter::{Balanced, CyclicallyReduced, Identity, StopRule};
 use faer::MatRef;
 
+use crate::columns::{columns, lockstep, ordered};
 use crate::error::Error;
-use crate::factors::BlockSummary;
-use crate::iterate::{columns, lockstep, ordered};
 use crate::method::{Krylov, Precision};
 use crate::options::SolveOptions;
+use crate::partition::BlockSummary;
 use crate::precondition::{singular_block, sweep_blocks};
-use crate::solve::Solution;
+use crate::solution::Solution;
 use crate::unit::Unit;
 
 /// `bicgstab`, `gmres` or `fgmres`, one right-hand side after the other.
@@ -83,5 +83,5 @@ pub(crate) fn solve<T: Scalar>(
     (report.times.reorder, report.times.setup) = (reorder_time, setup);
     (report.bytes.matrix, report.bytes.factors) = (matrix, reduced.bytes());
     report.notes.splice(0..0, notes);
-    Ok(Solution { reorder, precond: given.precond, blocks: Some(summary), ..Solution::of(x, report) })
+    Ok(Solution { reorder, precond: given.precond, blocks: Some(summary), ..Solution::of(x, report, given.clone()) })
 }

@@ -10,7 +10,9 @@ use bt_formats::{
 };
 use faer::{Mat, MatMut, MatRef};
 
+use crate::equilibrated::Scaling;
 use crate::error::Error;
+use crate::options::Reorder;
 use crate::plan::Found;
 
 /// How A became A' = P_r·(R·A·C)·P_cᵀ: row i of A' is row `rows.order()[i]` of A, scaled.
@@ -22,13 +24,6 @@ pub(crate) struct Transform<T: Scalar> {
     pub scaling: Option<Scaling<T::Real>>,
     /// What is known of A'.
     pub found: Found,
-}
-
-/// Diagonals of R and C, in the order of A.
-#[derive(Clone, Debug)]
-pub(crate) struct Scaling<R> {
-    pub rows: Vec<R>,
-    pub cols: Vec<R>,
 }
 
 impl<T: Scalar> Transform<T> {
@@ -277,6 +272,9 @@ fn column<'a, T: Scalar>(x: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
 fn scaled<T: Scalar>(value: T, factors: Option<&[T::Real]>, i: usize) -> T {
     value * factors.map_or(one(), |f| T::from_real(f[i]))
 }
+
+/// What makes the matrix of a method of A, and the order that it stands for.
+pub(crate) type Ordered<T> = (Transform<T>, Reorder);
 
 #[cfg(test)]
 mod tests {

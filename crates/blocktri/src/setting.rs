@@ -5,8 +5,7 @@ use bt_formats::StopCriterion;
 use bt_iter::{IlutOptions, LastSolver, Relaxation, StopRule, Sweep, TriangularSolves};
 
 use crate::direct::{Direct, Family};
-use crate::method::{Accuracy, Auto, BlockIteration, Factoring, Krylov, KrylovMethod, Method, Precision};
-use crate::options::HostBlocks;
+use crate::method::{Accuracy, Auto, BlockIteration, Factoring, HostBlocks, Krylov, KrylovMethod, Method, Precision};
 use crate::preconditioners::{Local, Precond};
 
 /// One option of a method with its value. [`Method::set`] knows which methods read it.

@@ -1,65 +1,21 @@
 //! One call: check, go to the device or the processor, solve, certify.
 
 use bt_direct::Given;
-use bt_formats::{Csr, Error as InputError, LinearOperator, Monitor, Note, Op, Outcome, Scalar, SolveReport};
+use bt_formats::{Csr, LinearOperator, Monitor, Note, Op, Outcome, Scalar};
 use bt_iter::Sweep;
 use faer::{Mat, MatRef};
 
-use crate::auto;
+use crate::check::{check_matrix, check_rhs};
 use crate::deadline::within;
-use crate::direct::DIRECT;
 use crate::error::Error;
-use crate::factors::BlockSummary;
-use crate::gpu;
 use crate::iterate::iterate;
-use crate::method::{Factoring, Method, Precision};
-use crate::options::{DeviceChoice, HostBlocks, Reorder, SolveOptions};
-use crate::plan::Candidate;
-use crate::preconditioners::Precond;
+use crate::method::{Factoring, HostBlocks, Method, Precision};
+use crate::options::{DeviceChoice, SolveOptions};
+use crate::regular::no_pivot;
+use crate::solution::Solution;
 use crate::solver::Solver;
-use crate::verdict::{no_pivot, sum_to_zero, too_large};
-
-/// An answer and its report.
-#[derive(Clone, Debug)]
-pub struct Solution<T> {
-    /// X, n × nrhs.
-    pub x: Mat<T>,
-    /// What was done, how it ended, how good x is.
-    pub report: SolveReport,
-    /// The reordering that was used.
-    pub reorder: Reorder,
-    /// The preconditioner that was used; `None` of them for methods without one.
-    pub precond: Precond,
-    /// The blocks that were used, for methods on blocks.
-    pub blocks: Option<BlockSummary>,
-    /// Reciprocal condition number of A in the 1-norm, direct methods only; `None` where the answer is not in doubt (see
-    /// [`Condition`](crate::Condition)).
-    pub rcond: Option<f64>,
-    /// Where it was solved: never `Auto`.
-    pub device: DeviceChoice,
-    /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
-    /// method replaced by another.
-    pub warnings: Vec<Note>,
-    /// What `auto` weighed, the fastest first; empty for a method asked for by name.
-    pub candidates: Vec<Candidate>,
-}
-
-impl<T: Scalar> Solution<T> {
-    /// On the processor, in the given order, without preconditioner, blocks, condition number and warnings.
-    pub(crate) fn of(x: Mat<T>, report: SolveReport) -> Self {
-        Self {
-            x,
-            report,
-            reorder: Reorder::None,
-            precond: Precond::None,
-            blocks: None,
-            rcond: None,
-            device: DeviceChoice::Cpu,
-            warnings: Vec::new(),
-            candidates: Vec::new(),
-        }
-    }
-}
+use crate::verdict::{sum_to_zero, too_large};
+use crate::{auto, gpu};
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
 ///
@@ -95,6 +51,7 @@ pub fn solve<'a, T: Scalar>(
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
+    options.check()?;
     match a.into() {
         Given::Csr(a) => solve_rows(a, b, options, monitor),
         other => solve_format(other, b, options, monitor),
@@ -165,54 +122,15 @@ fn solve_checked<T: Scalar>(
     Ok(answer)
 }
 
-/// Methods of the processor, parts of which may be on a device, and what `auto` takes.
-pub(crate) fn on_processor<T: Scalar>(
+/// Methods of the processor, parts of which may be on a device, and what `auto` takes. Where factors in single precision are too weak, the
+/// whole is done again in the precision of the matrix.
+fn on_processor<T: Scalar>(
     a: &Csr<T>,
     b: &Mat<T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let mut answer = match options.method {
-        Method::Auto(_) => auto::solve(a, b, options, monitor),
-        Method::Direct(..) => return direct(a, b, options, monitor),
-        Method::Krylov(_) | Method::Blocks(_) => iterate(a, b, options, monitor).map_err(|e| match e {
-            // Of a block or a subdomain: A itself may be regular.
-            Error::Singular(place) => no_pivot(a, options.method.name(), place, options, monitor),
-            other => other,
-        }),
-    }?;
-    // An iteration solves a singular system that has solutions, and has no condition number to tell it by.
-    if answer.report.outcome == Outcome::Converged
-        && !DIRECT.iter().any(|row| row.name == answer.report.method)
-        && let Some(lines) = sum_to_zero(a)
-    {
-        let warning = Note::SumsToZero { lines };
-        answer.report.notes.push(warning.clone());
-        answer.warnings.push(warning);
-    }
-    Ok(answer)
-}
-
-/// The direct method asked for; where factors in single precision are too weak, the whole again in the precision of the matrix.
-fn direct<T: Scalar>(
-    a: &Csr<T>,
-    b: &Mat<T>,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<Solution<T>, Error> {
-    let answer = Solver::new(a, options, monitor)?.solve_checked(Op::Identity, b);
-    again_in_working_precision(answer, a, b, options, monitor)
-}
-
-/// `answer`, unless factors in single precision were asked for and did not do: then the whole is done again in the precision of the
-/// matrix.
-pub(crate) fn again_in_working_precision<T: Scalar>(
-    answer: Solution<T>,
-    a: &Csr<T>,
-    b: &Mat<T>,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<Solution<T>, Error> {
+    let answer = attempt(a, b, options, monitor)?;
     let single = |factoring: &Factoring| factoring.precision == Precision::Single;
     let Some(factoring) = options.method.factoring().filter(single) else { return Ok(answer) };
     if answer.report.outcome != Outcome::Inaccurate {
@@ -225,8 +143,35 @@ pub(crate) fn again_in_working_precision<T: Scalar>(
     drop(answer);
     let factoring = Factoring { precision: Precision::Working, ..factoring };
     let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
-    let mut answer = on_processor(a, b, &working, monitor)?;
+    let mut answer = attempt(a, b, &working, monitor)?;
     answer.report.notes.push(Note::SingleFailed { why, scalar: T::KIND });
+    Ok(answer)
+}
+
+fn attempt<T: Scalar>(
+    a: &Csr<T>,
+    b: &Mat<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution<T>, Error> {
+    let mut answer = match options.method {
+        Method::Auto(_) => auto::solve(a, b, options, monitor),
+        Method::Direct(..) => return Ok(Solver::new(a, options, monitor)?.solve_checked(Op::Identity, b)),
+        Method::Krylov(_) | Method::Blocks(_) => iterate(a, b, options, monitor).map_err(|e| match e {
+            // Of a block or a subdomain: A itself may be regular.
+            Error::Singular(place) => no_pivot(a, options.method.name(), place, options, monitor),
+            other => other,
+        }),
+    }?;
+    // An iteration solves a singular system that has solutions, and has no condition number to tell it by.
+    if answer.report.outcome == Outcome::Converged
+        && answer.method.is_iterative()
+        && let Some(lines) = sum_to_zero(a)
+    {
+        let warning = Note::SumsToZero { lines };
+        answer.report.notes.push(warning.clone());
+        answer.warnings.push(warning);
+    }
     Ok(answer)
 }
 
@@ -239,34 +184,4 @@ fn check_shares(options: &SolveOptions) -> Result<(), Error> {
     }
     let wrong = if shared { format!("device {}", options.device) } else { format!("method {}", options.method) };
     Err(Error::Usage { message: format!("host blocks are for hbisa and hbisa-redblack on a GPU, not for {wrong}") })
-}
-
-pub(crate) fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
-    a.check_square()?;
-    if a.nrows() == 0 {
-        return Err(Error::Usage { message: "the matrix is 0 × 0: there is nothing to solve".into() });
-    }
-    if !a.survey().is_finite {
-        a.check_finite()?;
-    }
-    Ok(())
-}
-
-/// Checks the right-hand sides and gives them contiguous columns.
-pub(crate) fn check_rhs<T: Scalar>(n: usize, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
-    if b.nrows() != n {
-        let (what, found) = ("rows of the right-hand side", b.nrows());
-        return Err(InputError::DimensionMismatch { what, expected: n, found }.into());
-    }
-    if b.ncols() == 0 {
-        return Err(Error::Usage { message: "there is no right-hand side".into() });
-    }
-    let b = b.to_owned();
-    for col in 0..b.ncols() {
-        if let Some(row) = b.col_as_slice(col).iter().position(|v| !Scalar::is_finite(*v)) {
-            let value = b[(row, col)].to_string();
-            return Err(InputError::NonFinite { what: "right-hand side", row, col, value }.into());
-        }
-    }
-    Ok(b)
 }

@@ -1,7 +1,5 @@
 //! A factored system: what [`Solver`] does with its factors.
 
-mod refactor;
-
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -10,33 +8,36 @@ use bt_direct::{
     BlockLu, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Refined, Refinement, SelectedInverse,
     error_bounds, refine_with_residual,
 };
-use bt_formats::detect::{has_transversal, natural_partition};
+use bt_formats::detect::natural_partition;
 use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, DiagonalEntries, Error as InputError, Matrix, Monitor, Note, Op,
-    Outcome, PhaseTimes, RealScalar, Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, Monitor, Note, Op, Outcome, PhaseTimes, RealScalar,
+    Scalar, SolveReport, certify, max_abs, zero,
 };
 use faer::{Mat, MatMut, MatRef};
 
-use crate::auto::{Ordered, automatic, planned};
+use crate::candidate::{Candidate, choice};
+use crate::check::{check_matrix, check_rhs};
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::{Factored, check_precision, factor, factor_in_format, matching, transform};
+use crate::factoring::{DOUBLED_ROWS, automatic, check_precision, factor, factor_in_format};
+use crate::factors::Factored;
 use crate::gpu;
 use crate::held::{Format, Held, takes};
 use crate::memory::ask_for_blocks;
 use crate::method::{Factoring, Method, Precision};
 use crate::options::{Blocks, Condition, DeviceChoice, Fallback, Reorder, SolveOptions};
-use crate::plan::{Candidate, Depth, Plan, choice, plan_of_format};
+use crate::plan::{Depth, Plan, plan_of_format};
 use crate::preconditioners::Precond;
-use crate::reordered::Factors;
+use crate::prepare::{order_asked, planned, prepared, transform};
+use crate::regular::{is_singular_after_rounding, no_pivot};
+use crate::reordered::{Factors, Ordered};
 use crate::rows::refine_worst;
-use crate::solve::{Solution, check_matrix, check_rhs};
-use crate::verdict::{
-    DOUBLED_ROWS, at_rounding_level, doubtful, is_singular_after_rounding, judge, no_pivot, rows_are_solved, too_large,
-    working_precision,
-};
+use crate::solution::Solution;
+use crate::verdict::{at_rounding_level, doubtful, judge, rows_are_solved, too_large, working_precision};
 use crate::zeros::{set_unreached, set_unresolved};
+
+mod refactor;
 
 /// A factored system: factor once, solve as often as wanted, every answer refined and certified.
 ///
@@ -101,6 +102,7 @@ impl<T: Scalar> Solver<T> {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<Self, Error> {
+        options.check()?;
         if options.device.is_gpu() && !gpu::helps_processor(options) {
             let (method, device) = (&options.method, options.device);
             let message = format!(
@@ -269,8 +271,9 @@ impl<T: Scalar> Solver<T> {
         let mut outcome = judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &certificate, || self.is_regular());
 
         let mut notes = self.notes.clone();
-        notes.extend_from_slice(made);
-        let mut warnings = Vec::new();
+        let is_replaced = |note: &&Note| matches!(note, Note::PivotedInstead { .. });
+        notes.extend(made.iter().filter(|note| !is_replaced(note)).cloned());
+        let mut warnings: Vec<Note> = made.iter().filter(is_replaced).cloned().collect();
         if let Method::Direct(asked, _) = &self.options.method
             && !asked.is_like(method)
         {
@@ -320,6 +323,7 @@ impl<T: Scalar> Solver<T> {
         Solution {
             x,
             report,
+            method: Method::Direct(*method, Factoring { precision: *precision, ..self.factoring }),
             reorder: *reorder,
             precond: Precond::None,
             blocks: *blocks,
@@ -638,30 +642,6 @@ impl<T: Scalar> Factorization<T> for FiniteOnly<'_, T> {
 fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
     for column in x.as_mut().col_iter_mut() {
         column.iter_mut().filter(|v| !Scalar::is_finite(**v)).for_each(|v| *v = zero());
-    }
-}
-
-/// A without stored zeros, which must not widen the structure; structurally regular.
-pub(crate) fn prepared<T: Scalar>(a: &Csr<T>, notes: &mut Vec<Note>) -> Result<Csr<T>, Error> {
-    let kept = if a.survey().zeros > 0 {
-        let kept = a.without_zeros();
-        notes.push(Note::ZerosLeftOut { entries: a.nnz() - kept.nnz() });
-        kept
-    } else {
-        a.clone()
-    };
-    if a.survey().diagonal == DiagonalEntries::Broken && has_transversal(&kept) != Some(true) {
-        // It names the place.
-        matching(&kept)?;
-    }
-    Ok(kept)
-}
-
-/// The reordering that direct methods are asked for: given blocks are blocks of the given order.
-pub(crate) fn order_asked(options: &SolveOptions) -> Reorder {
-    match (&options.blocks, options.reorder) {
-        (Blocks::Uniform(_) | Blocks::Sizes(_), Reorder::Auto) => Reorder::None,
-        (_, reorder) => reorder,
     }
 }
 

@@ -10,18 +10,10 @@
 //! LU, whose reciprocal condition number must be at most n·u.
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{ExactLu, FactorError, Place, SingularKind, Singularity};
 use bt_formats::{
-    Certificate, Csr, LinearOperator, Matrix, Monitor, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow, zero,
+    Certificate, Csr, LinearOperator, Matrix, Op, Outcome, RealScalar, Scalar, certify_beyond_underflow, zero,
 };
 use faer::MatRef;
-
-use crate::direct::Direct;
-use crate::error::Error;
-use crate::factors::{Factored, factor, matching, transform};
-use crate::method::Precision;
-use crate::options::{Reorder, SolveOptions};
-use crate::reordered::Transform;
 
 /// Normwise backward error of a few units of roundoff.
 pub(crate) fn at_rounding_level<T: Scalar>(c: &Certificate) -> bool {
@@ -96,80 +88,4 @@ pub(crate) fn working_precision<T: Scalar>(n: usize) -> f64 {
 /// A reciprocal condition number that rounding may have made of a singular matrix: estimates of 1/κ are up to ten times too large.
 pub(crate) fn doubtful<T: Scalar>(n: usize) -> f64 {
     (16.0 * working_precision::<T>(n)).min(unit_roundoff::<T>().sqrt())
-}
-
-/// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
-/// on it.
-pub(crate) fn no_pivot<T: Scalar>(
-    a: &Csr<T>,
-    method: &'static str,
-    place: Singularity,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Error {
-    if place.kind == SingularKind::Structural
-        && let Err(proof) = matching(a)
-    {
-        return proof;
-    }
-    let place = Singularity { kind: SingularKind::Numerical, ..place };
-    let found = match strongest(a, options, monitor) {
-        Ok(factored) if proves_singular(a, &factored) => return Error::Singular(place),
-        Ok(factored) => format!(
-            "by {} it is regular, with a reciprocal condition number of {:.1e} after scaling",
-            factored.method,
-            factored.scaled_rcond(a)
-        ),
-        Err(Error::Singular(_)) => return Error::Singular(place),
-        Err(stopped @ Error::Factor(FactorError::Stopped)) => return stopped,
-        Err(other) => format!("whether the matrix is regular could not be found out: {other}"),
-    };
-    let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
-    Error::Factor(FactorError::breakdown(method, Place::Column(place.column), reason))
-}
-
-/// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
-pub(crate) const DOUBLED_ROWS: usize = 512;
-
-/// Rows, and products of words, up to which a system in doubt is eliminated in exact integers: a second or two.
-const EXACT_ROWS: usize = 256;
-const EXACT_WORK: f64 = 5e8;
-
-/// Whether the exact elimination of A is a matter of a second.
-pub(crate) fn is_soon_exact<T: Scalar>(a: &Csr<T>) -> bool {
-    a.nrows() <= EXACT_ROWS && ExactLu::work(a.to_dense().as_ref()) <= EXACT_WORK
-}
-
-/// The strongest factorization: the exact one, or that of the matrix matched and scaled.
-fn strongest<T: Scalar>(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Factored<T>, Error> {
-    if is_soon_exact(a) {
-        let as_given = (Transform::identity(a.nrows()), Reorder::None);
-        return factor(a, Direct::ExactLu, as_given, Precision::Working, options, monitor);
-    }
-    strongest_rounded(a, options, monitor)
-}
-
-/// The strongest that rounds: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
-fn strongest_rounded<T: Scalar>(
-    a: &Csr<T>,
-    options: &SolveOptions,
-    monitor: &mut dyn Monitor,
-) -> Result<Factored<T>, Error> {
-    let method = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
-    let transform = transform(a, None, Reorder::Matching, &mut Vec::new())?;
-    factor(a, method, transform, Precision::Working, options, monitor)
-}
-
-/// Whether the strongest factorization that rounds finds A singular; not where it cannot be made.
-pub(crate) fn is_singular_after_rounding<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> bool {
-    match strongest_rounded(a, options, &mut ()) {
-        Ok(factored) => proves_singular(a, &factored),
-        Err(failure) => matches!(failure, Error::Singular(_)),
-    }
-}
-
-/// Whether the strongest factors allow that the matrix is singular. Where it has pivots in twice the precision or exactly, it is not.
-pub(crate) fn proves_singular<T: Scalar>(a: &Csr<T>, strongest: &Factored<T>) -> bool {
-    !strongest.method.is_beyond_rounding()
-        && !(strongest.scaled_rcond(a) > working_precision::<T>(strongest.factors.n()))
 }

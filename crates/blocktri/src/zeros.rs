@@ -14,7 +14,7 @@ use bt_direct::Factorization;
 use bt_formats::{Csr, LinearOperator, Op, RealScalar, Scalar, certify_with_residual, zero};
 use faer::{Mat, MatRef};
 
-use crate::factors::matching;
+use crate::prepare::matching;
 
 /// Sets them to zero. Whether that changed a number of `x`.
 pub(crate) fn set_unreached<T: Scalar>(a: &Csr<T>, b: MatRef<'_, T>, x: &mut Mat<T>) -> bool {

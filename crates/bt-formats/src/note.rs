@@ -311,11 +311,11 @@ notes! {
     Batch { systems: usize, rows: usize, unsolved: usize }, "batch": "{systems} systems of {rows} rows; {unsolved} were not solved";
 
     // Devices.
-    DeviceChosen { place: String, why: String }, "device-chosen": "--device auto: {place}, since {why}";
+    DeviceChosen { place: String, why: String }, "device-chosen": "device auto: {place}, since {why}";
     ComputedOn { device: String }, "computed-on": "computed on {device}";
     DenseFactorsOn { device: String }, "dense-factors-on": "for dense factors there was {device}";
     OneLaunch { rows: &'static str, steps: &'static str }, "one-launch": "all {rows} fit on the GPU at once: 32 {steps} are one launch";
-    OneThreadBlock, "one-thread-block": "one system is one thread block: --method spike uses all multiprocessors";
+    OneThreadBlock, "one-thread-block": "one system is one thread block: the method spike uses all multiprocessors";
     DeviceTooWeak { backward_error: f64, method: &'static str },
         "device-too-weak": "the GPU reached a backward error of {backward_error:.1e} only: {method} on the processor solved the system";
     SharedOut { what: &'static str, shares: String }, "shared-out": "{what} of each place: {shares}";

@@ -89,7 +89,7 @@ fn make(root: &Path, name: &Name) -> Result<Made> {
         }
         None => Lines::Left,
     };
-    Ok(Made { lines, places: places(name, &registry) })
+    Ok(Made { lines, places: places(name) })
 }
 
 fn refuse_what_exists(root: &Path, name: &Name, library: &str, registry: &str) -> Result<()> {
@@ -121,7 +121,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (file, text) in [
             (LIBRARY, library),
-            (REGISTRY, "pub const DIRECT: [DirectRow; 2] = [row(BandLu, \"band-lu\"), row(Thomas, \"thomas-lu\")];"),
+            (
+                REGISTRY,
+                "pub static DIRECT: &[DirectRow] = &[row(Direct::BandLu, \"band-lu\"), row(Direct::Thomas, \"thomas-lu\")];",
+            ),
             ("crates/bt-direct/src/thomas.rs", "//! Thomas.\n"),
             ("crates/bt-direct/src/spike/mod.rs", "//! SPIKE.\n"),
         ] {

@@ -5,13 +5,13 @@
 //! The bytes of a step are those of `docs/src/gpu.md`. Of direct methods there are no candidates: they read A once, as the copy to the GPU
 //! does, which takes as long as the elimination on a processor.
 
-use bt_formats::{Csr, LinearOperator, Matrix, Scalar, memory, seconds_in_words};
+use bt_formats::{Csr, LinearOperator, Matrix, Note, Scalar, memory, seconds_in_words};
 
-use super::OpenDevice;
+use crate::candidate::{Candidate, Known, LEAST_STEPS, refusal};
 use crate::cost::{Kernel, Machine, Work};
+use crate::gpu::open::OpenDevice;
 use crate::method::{Krylov, KrylovMethod};
 use crate::options::{DeviceChoice, Reorder};
-use crate::plan::{Candidate, LEAST_STEPS, refusal};
 use crate::preconditioners::Precond;
 
 /// Bytes a second of a copy from pageable memory: an H200 on PCIe 5, see `docs/adr/0017-what-a-gpu-should-take.md`.
@@ -76,6 +76,42 @@ impl Facts {
             structure: format!("on GPU {}, copied in {}", self.ordinal, seconds_in_words(copied / COPY)),
             refused,
         }
+    }
+}
+
+/// The part that a GPU has in a plan of `auto`.
+pub(crate) enum Gpu {
+    /// None was asked for.
+    NotAsked,
+    /// None was looked for, in words why.
+    NotWorth(String),
+    /// There is none that can be taken, in words why.
+    Absent(String),
+    /// This one, and its candidate.
+    Open(Card, Box<Candidate>),
+}
+
+impl Gpu {
+    /// Where the system is solved, and why: a note where a GPU was asked for.
+    pub fn note(&self, device: DeviceChoice, known: &Known) -> Option<Note> {
+        let place = if device.is_gpu() { device.to_string() } else { "the processor".to_owned() };
+        let why = match self {
+            Self::NotAsked => return None,
+            _ if !device.is_gpu() && known.iter().any(|(tried, _)| tried.is_gpu()) => {
+                "the iteration on the GPU was given up".to_owned()
+            }
+            Self::NotWorth(why) | Self::Absent(why) => why.clone(),
+            Self::Open(_, candidate) => {
+                let Candidate { method, device: gpu, bytes, seconds, refused, .. } = &**candidate;
+                let least = seconds_in_words(*seconds);
+                match refused {
+                    Some(why) => format!("{method} on {gpu} needs {}: {why}", memory::in_words(*bytes)),
+                    None if device.is_gpu() => format!("{method} takes at least {least} there"),
+                    None => format!("{method} on {gpu}, at least {least}, is not predicted to be faster"),
+                }
+            }
+        };
+        Some(Note::DeviceChosen { place, why })
     }
 }
 

@@ -10,13 +10,14 @@ use bt_kernels::{
 };
 use faer::{Mat, MatRef};
 
-use crate::direct::{Direct, blocks, partition_note, tridiagonal};
+use crate::build::{blocks, partition_note, tridiagonal};
+use crate::direct::Direct;
 use crate::error::Error;
-use crate::factors::{BlockSummary, transform};
 use crate::options::{Blocks, Reorder, SolveOptions};
+use crate::partition::BlockSummary;
+use crate::prepare::{order_asked, prepared, transform};
 use crate::reordered::Transform;
-use crate::solve::Solution;
-use crate::solver::{order_asked, prepared};
+use crate::solution::Solution;
 use crate::verdict::{at_rounding_level, too_large};
 
 /// Direct methods: factored and solved on the device, refined with residuals of the host.
@@ -118,7 +119,13 @@ fn direct_in_order<T: DeviceScalar>(
         bytes: Bytes { matrix, factors, workspace: 2 * size_of::<T>() * b.nrows() * b.ncols() },
         notes,
     };
-    Ok(Solution { reorder, blocks: summary, device: options.device, warnings, ..Solution::of(x, report) })
+    Ok(Solution {
+        reorder,
+        blocks: summary,
+        device: options.device,
+        warnings,
+        ..Solution::of(x, report, options.method.clone())
+    })
 }
 
 /// The report of a batch of one.

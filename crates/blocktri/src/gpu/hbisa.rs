@@ -6,13 +6,13 @@ use bt_formats::{BlockTridiagonal, Csr, Error as InputError, HybridLayout, Monit
 use bt_kernels::{Device, DeviceError, DeviceHbisa, DeviceScalar, Place, Schedule, Shares, SplitHbisa};
 use faer::{Mat, MatRef};
 
-use super::with_cuda::before;
+use crate::columns::{merge, no_right_hand_side, ordered};
 use crate::error::Error;
-use crate::factors::BlockSummary;
-use crate::iterate::{blocks_of, merge, no_right_hand_side, ordered};
-use crate::method::BlockIteration;
-use crate::options::{HostBlocks, SolveOptions};
-use crate::solve::Solution;
+use crate::gpu::device::before;
+use crate::method::{BlockIteration, HostBlocks};
+use crate::options::SolveOptions;
+use crate::partition::{BlockSummary, blocks_of};
+use crate::solution::Solution;
 
 /// Jacobi or red–black sweeps on blocks of the pattern.
 pub(super) fn hbisa<T: DeviceScalar>(
@@ -68,5 +68,5 @@ pub(super) fn hbisa<T: DeviceScalar>(
     report.times.solve = solving.elapsed();
     report.certificate = certify(a, Op::Identity, x.as_ref(), b);
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution { reorder, blocks: Some(summary), device: options.device, ..Solution::of(x, report) })
+    Ok(Solution { reorder, blocks: Some(summary), device: options.device, ..Solution::of(x, report, given.clone()) })
 }

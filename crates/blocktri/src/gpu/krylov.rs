@@ -10,15 +10,16 @@ use bt_kernels::{
 };
 use faer::{MatMut, MatRef};
 
-use super::with_cuda::before;
+use crate::check::check_hermitian_for;
+use crate::columns::{columns, columns_together, ordered};
 use crate::error::Error;
-use crate::iterate::{check_hermitian, columns, columns_together, ordered};
+use crate::gpu::device::before;
 use crate::method::{self, KrylovMethod};
 use crate::options::{Blocks, SolveOptions};
 use crate::precondition::{incomplete_notes, node_size, shift_note, singular_block, sweep_blocks};
 use crate::preconditioners::Precond;
-use crate::probe::Inner;
-use crate::solve::Solution;
+use crate::refining::Inner;
+use crate::solution::Solution;
 
 /// A solve of one right-hand side by a Krylov method.
 type Solve<'a, T> = Box<dyn FnMut(&[T], &mut [T], &mut dyn Monitor) -> Result<SolveReport, Error> + 'a>;
@@ -55,7 +56,7 @@ pub(super) fn krylov<T: DeviceScalar>(
     let start = Instant::now();
     let mut notes = Vec::new();
     if given.method.is_symmetric() {
-        check_hermitian(a, given.method, &mut notes)?;
+        check_hermitian_for(a, given.method, &mut notes)?;
     }
     let (work, transform, reorder) = ordered(a, options, &mut notes)?;
     let reorder_time = start.elapsed();
@@ -123,7 +124,7 @@ pub(super) fn krylov<T: DeviceScalar>(
         }
     };
     before(&mut report, reorder_time, setup, notes);
-    Ok(Solution { reorder, precond, device: options.device, ..Solution::of(x, report) })
+    Ok(Solution { reorder, precond, device: options.device, ..Solution::of(x, report, options.method.clone()) })
 }
 
 /// CG or BiCGSTAB with M = diag(A), as `auto` takes it.

@@ -1,41 +1,42 @@
 //! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
 
-mod card;
+use bt_formats::{Csr, LinearOperator, Matrix, Note, Scalar, seconds_in_words};
+use bt_iter::{ArmsOptions, LastSolver};
+use card::Card;
+
+use crate::candidate::{Candidate, GAIN, Known};
+use crate::direct::Direct;
+use crate::gpu::card::Gpu;
+use crate::gpu::open::OpenDevice;
+use crate::method::{KrylovMethod, Method};
+use crate::options::{DeviceChoice, SolveOptions};
+use crate::plan::Plan;
+use crate::preconditioners::Precond;
+
+pub(crate) mod card;
+#[cfg(feature = "cuda")]
+mod device;
 #[cfg(feature = "cuda")]
 mod direct;
 #[cfg(feature = "cuda")]
 mod hbisa;
 #[cfg(feature = "cuda")]
 mod krylov;
+pub(crate) mod open;
+pub(crate) mod rbt;
 #[cfg(feature = "cuda")]
 mod with_cuda;
 #[cfg(not(feature = "cuda"))]
 mod without_cuda;
 
-use bt_direct::{Factorization, FallbackReason};
-use bt_formats::{BlockTridiagonal, Csr, LinearOperator, Matrix, Note, Scalar, Scaled, memory, seconds_in_words};
-use bt_iter::{ArmsOptions, LastSolver};
 #[cfg(feature = "cuda")]
-pub(crate) use with_cuda::{check, probed, rbt, solve};
+pub(crate) use with_cuda::{check, probed, solve};
 #[cfg(feature = "cuda")]
 use with_cuda::{facts, fits};
 #[cfg(not(feature = "cuda"))]
-use without_cuda::{absent, facts, fits};
+pub(crate) use without_cuda::{check, probed, solve};
 #[cfg(not(feature = "cuda"))]
-pub(crate) use without_cuda::{check, probed, rbt, solve};
-
-use card::Card;
-
-use crate::direct::Direct;
-use crate::error::Error;
-use crate::method::{KrylovMethod, Method};
-use crate::options::{DeviceChoice, SolveOptions};
-use crate::plan::{Candidate, GAIN, Plan};
-use crate::preconditioners::Precond;
-use crate::probe::Known;
-
-/// Factors of a dense matrix, and why they are those of the processor, if they are.
-type Dense<T> = (Box<dyn Factorization<T>>, Option<FallbackReason>);
+use without_cuda::{facts, fits};
 
 /// Whether the method is the processor's, with dense factors on the device: rbt, or the last level of arms-rbt.
 pub(crate) fn helps_processor(options: &SolveOptions) -> bool {
@@ -58,42 +59,6 @@ const MANY: usize = 2048;
 
 /// Seconds that opening a GPU takes, about: reasoned, not measured.
 const OPENING: f64 = 0.3;
-
-/// The part that a GPU has in a plan of `auto`.
-pub(crate) enum Gpu {
-    /// None was asked for.
-    NotAsked,
-    /// None was looked for, in words why.
-    NotWorth(String),
-    /// There is none that can be taken, in words why.
-    Absent(String),
-    /// This one, and its candidate.
-    Open(Card, Box<Candidate>),
-}
-
-impl Gpu {
-    /// Where the system is solved, and why: a note where a GPU was asked for.
-    pub fn note(&self, device: DeviceChoice, known: &Known) -> Option<Note> {
-        let place = if device.is_gpu() { device.to_string() } else { "the processor".to_owned() };
-        let why = match self {
-            Self::NotAsked => return None,
-            _ if !device.is_gpu() && known.iter().any(|(tried, _)| tried.is_gpu()) => {
-                "the iteration on the GPU was given up".to_owned()
-            }
-            Self::NotWorth(why) | Self::Absent(why) => why.clone(),
-            Self::Open(_, candidate) => {
-                let Candidate { method, device: gpu, bytes, seconds, refused, .. } = &**candidate;
-                let least = seconds_in_words(*seconds);
-                match refused {
-                    Some(why) => format!("{method} on {gpu} needs {}: {why}", memory::in_words(*bytes)),
-                    None if device.is_gpu() => format!("{method} takes at least {least} there"),
-                    None => format!("{method} on {gpu}, at least {least}, is not predicted to be faster"),
-                }
-            }
-        };
-        Some(Note::DeviceChosen { place, why })
-    }
-}
 
 /// Adds to the candidates of a plan for A its iteration on GPU 0, where [`DeviceChoice::Auto`] asks for that and it may be worth to open one.
 /// `known` are the seconds of iterations that were tried.
@@ -166,61 +131,6 @@ fn worthwhile<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, S
         }
         _ if bytes >= LARGE => Ok(format!("the matrix has {} MB", bytes >> 20)),
         _ => Err(format!("the matrix has {} KB, which its caches hold", bytes >> 10)),
-    }
-}
-
-/// A GPU held open: solves on it need not open it again.
-#[allow(missing_debug_implementations)]
-pub struct OpenDevice(
-    /// Closes it when dropped.
-    #[cfg(feature = "cuda")]
-    bt_kernels::Device,
-);
-
-impl OpenDevice {
-    /// The NVIDIA GPU of this number, from 0.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it is not there, and always without the feature `cuda`.
-    pub fn open(ordinal: u32) -> Result<Self, Error> {
-        #[cfg(feature = "cuda")]
-        return Ok(Self(bt_kernels::Device::open(ordinal)?));
-        #[cfg(not(feature = "cuda"))]
-        return Err(absent(ordinal));
-    }
-
-    /// π with πQ = 0, Σπ = 1 for each of many small chains whose blocks are levels of at most 38 states, by elimination without
-    /// subtraction; in words why the GPU has none for one, which disturbs no other. Entries off the diagonal are rates, the
-    /// diagonal is not read.
-    ///
-    /// ```
-    /// use blocktri::{BlockTridiagonal, OpenDevice, Partition};
-    /// // 0 ⇄ 1, up at rate 1 and down at rate 3
-    /// let levels = Partition::from_sizes([1, 1])?;
-    /// let q = BlockTridiagonal::from_dense_blocks(levels, vec![-1.0, -3.0], vec![1.0, 3.0])?;
-    /// if let Ok(gpu) = OpenDevice::open(0) {
-    ///     let pi = gpu.stationary(&[&q])?.remove(0).expect("an irreducible chain");
-    ///     assert_eq!([pi[0].to_f64(), pi[1].to_f64()], [0.75, 0.25]);
-    /// }
-    /// # Ok::<(), blocktri::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Input`] for a rate that is negative or not finite, and chains without states; [`Error::Device`].
-    ///
-    /// # Cost
-    /// 2Σwₑ² flops a chain, wₑ the states before e in its level and in the level before; one launch for as many as fit on the device.
-    pub fn stationary(&self, chains: &[&BlockTridiagonal<f64>]) -> Result<Vec<Result<Vec<Scaled>, String>>, Error> {
-        #[cfg(feature = "cuda")]
-        {
-            let found = bt_kernels::stationary(&self.0, chains)?;
-            Ok(found.into_iter().map(|pi| pi.map_err(|fault| fault.to_string())).collect())
-        }
-        #[cfg(not(feature = "cuda"))]
-        {
-            let _ = chains;
-            Err(absent(0))
-        }
     }
 }
 

@@ -1,36 +1,27 @@
 //! What is on the device: whether a method is, and the way to its file.
 
 use std::any::Any;
-use std::time::Duration;
 
-use bt_direct::{RbtOptions, Refinement};
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, Scalar, SolveReport, memory};
+use bt_direct::Refinement;
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, Scalar, memory};
 use bt_iter::{BlockForm, DroppedFill, Sweep};
-use bt_kernels::{Device, DeviceError, DeviceRbt, DeviceScalar};
+use bt_kernels::{Device, DeviceScalar};
 use faer::{Mat, MatRef};
 
-use super::card::{Card, Facts};
-use super::direct::direct;
-use super::hbisa::hbisa;
-use super::krylov::{inner, krylov};
-use super::{Dense, OpenDevice};
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::method::{BlockIteration, Factoring, KrylovMethod, Method, Precision, names};
+use crate::gpu::card::{Card, Facts};
+use crate::gpu::device::{complex, name};
+use crate::gpu::direct::direct;
+use crate::gpu::hbisa::hbisa;
+use crate::gpu::krylov::{inner, krylov};
+use crate::gpu::open::OpenDevice;
+use crate::method::{BlockIteration, Factoring, KrylovMethod, Method, Precision};
+use crate::names::names;
 use crate::options::{DeviceChoice, SolveOptions};
 use crate::preconditioners::Precond;
-use crate::probe::{GivenUp, Run};
-use crate::solve::Solution;
-
-impl From<DeviceError> for Error {
-    fn from(error: DeviceError) -> Self {
-        match error {
-            DeviceError::Input(e) => Self::Input(e),
-            DeviceError::Factor(e) => e.into(),
-            other => Self::Device(other.to_string()),
-        }
-    }
-}
+use crate::refining::{GivenUp, Run};
+use crate::solution::Solution;
 
 pub(crate) fn solve<T: Scalar>(
     a: &Csr<T>,
@@ -134,42 +125,10 @@ fn vectors(method: &Method, n: usize) -> usize {
     16 + basis
 }
 
-pub(crate) fn rbt<T: Scalar>(a: &Mat<T>, ordinal: u32, options: RbtOptions) -> Result<Dense<T>, Error> {
-    let device = Device::open(ordinal)?;
-    if let Some(made) = rbt_of_real::<T, f64>(&device, a, options) {
-        return made;
-    }
-    rbt_of_real::<T, f32>(&device, a, options).unwrap_or_else(|| Err(complex()))
-}
-
-fn rbt_of_real<T: Scalar, R: DeviceScalar>(
-    device: &Device,
-    a: &Mat<T>,
-    options: RbtOptions,
-) -> Option<Result<Dense<T>, Error>> {
-    let a: &dyn Any = a;
-    let made = DeviceRbt::new(device, a.downcast_ref::<Mat<R>>()?.as_ref(), options).map_err(Error::from);
-    let made: Result<Dense<R>, Error> = made.map(|rbt| {
-        let reason = rbt.fallback();
-        (Box::new(rbt) as _, reason)
-    });
-    let made: Box<dyn Any> = Box::new(made);
-    made.downcast().ok().map(|made| *made)
-}
-
 pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
     let device = Device::open(ordinal)?;
     device.synchronize("solving with its factors")?;
     Ok(Note::DenseFactorsOn { device: name(&device) })
-}
-
-/// The device as notes call it.
-fn name(device: &Device) -> String {
-    format!("GPU {}, {}, with {} multiprocessors", device.ordinal(), device.name(), device.multiprocessors())
-}
-
-fn complex() -> Error {
-    Error::Usage { message: "on the GPU there is real arithmetic only; the matrix is complex".into() }
 }
 
 /// Solves if R is T: nothing is converted.
@@ -206,7 +165,7 @@ fn is_there(precond: &Precond) -> bool {
 /// Whether all that is asked for exists on the device.
 fn supported(options: &SolveOptions) -> Result<(), Error> {
     let no = |what: String| {
-        Err(Error::Usage { message: format!("{what} is not on the GPU yet; use the processor (--device cpu)") })
+        Err(Error::Usage { message: format!("{what} is not on the GPU yet; use the processor (device cpu)") })
     };
     match &options.method {
         Method::Blocks(BlockIteration { sweep: Sweep::Jacobi | Sweep::RedBlack, .. }) => Ok(()),
@@ -215,10 +174,10 @@ fn supported(options: &SolveOptions) -> Result<(), Error> {
             Factoring { precision, refinement },
         ) => {
             if *precision != Precision::Working {
-                return no("--precision single for direct methods".into());
+                return no("a direct method in single precision".into());
             }
             if *refinement != Refinement::Auto {
-                return no("--refine N".into());
+                return no("a given number of refinements".into());
             }
             Ok(())
         }
@@ -236,10 +195,10 @@ fn supported(options: &SolveOptions) -> Result<(), Error> {
             }
             let mut all = Precond::all();
             all.retain(is_there);
-            no(format!("--precond {} (there are {})", krylov.precond, names(&all, Precond::name)))
+            no(format!("the preconditioner {} (there are {})", krylov.precond, names(&all, Precond::name)))
         }
         other => no(format!(
-            "--method {other} (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
+            "the method {other} (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt)"
         )),
     }
 }
@@ -250,11 +209,11 @@ fn splittable(options: &SolveOptions) -> Result<(), Error> {
         Method::Blocks(_) => return Ok(()),
         Method::Krylov(krylov) if krylov.method == KrylovMethod::Cg => match krylov.precond {
             Precond::Auto | Precond::None | Precond::Jacobi => return Ok(()),
-            precond => format!("--precond {precond} (there are none and jacobi)"),
+            precond => format!("the preconditioner {precond} (there are none and jacobi)"),
         },
-        other => format!("--method {other} (there are cg, hbisa, hbisa-redblack)"),
+        other => format!("the method {other} (there are cg, hbisa, hbisa-redblack)"),
     };
-    Err(Error::Usage { message: format!("{what} is not on several GPUs; use one of them (--device gpu:0)") })
+    Err(Error::Usage { message: format!("{what} is not on several GPUs; use one of them (device gpu:0)") })
 }
 
 fn on<T: DeviceScalar>(
@@ -275,10 +234,4 @@ fn on<T: DeviceScalar>(
         .notes
         .insert(0, Note::ComputedOn { device: devices.iter().map(name).collect::<Vec<_>>().join("; ") });
     Ok(solution)
-}
-
-/// Puts into the report what came before the iteration.
-pub(super) fn before(report: &mut SolveReport, reorder: Duration, setup: Duration, notes: Vec<Note>) {
-    (report.times.reorder, report.times.setup) = (reorder, setup);
-    report.notes.splice(0..0, notes);
 }

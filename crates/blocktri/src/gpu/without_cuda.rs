@@ -1,15 +1,14 @@
 //! What a build without CUDA says.
 
-use bt_direct::RbtOptions;
 use bt_formats::{Csr, Monitor, Note, Scalar};
-use faer::{Mat, MatRef};
+use faer::MatRef;
 
-use super::card::{Card, Facts};
-use super::{Dense, OpenDevice};
 use crate::error::Error;
+use crate::gpu::card::{Card, Facts};
+use crate::gpu::open::{OpenDevice, absent};
 use crate::options::SolveOptions;
-use crate::probe::{GivenUp, Run};
-use crate::solve::Solution;
+use crate::refining::{GivenUp, Run};
+use crate::solution::Solution;
 
 pub(super) fn facts(_: &OpenDevice) -> Result<Facts, Error> {
     Err(absent(0))
@@ -28,15 +27,6 @@ pub(crate) fn probed<T: Scalar>(
 
 pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
     Err(absent(0))
-}
-
-pub(super) fn absent(ordinal: u32) -> Error {
-    Error::Device(format!("no GPU {ordinal}: this build is without the feature cuda"))
-}
-
-/// Random butterflies and elimination on device `ordinal`.
-pub(crate) fn rbt<T: Scalar>(_: &Mat<T>, ordinal: u32, _: RbtOptions) -> Result<Dense<T>, Error> {
-    Err(absent(ordinal))
 }
 
 /// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.

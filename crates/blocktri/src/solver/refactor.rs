@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 use bt_direct::{FactorError, Given};
 use bt_formats::{Csr, Error as InputError, Monitor, Note, PhaseTimes, Scalar};
 
-use super::{Solver, prepared};
-use crate::auto::Ordered;
+use crate::check::check_matrix;
 use crate::error::Error;
-use crate::factors::{Factored, factor, transform};
+use crate::factoring::factor;
+use crate::factors::Factored;
 use crate::held::{Format, Held};
 use crate::method::Precision;
-use crate::reordered::Transform;
-use crate::solve::check_matrix;
+use crate::prepare::{prepared, transform};
+use crate::reordered::{Ordered, Transform};
+use crate::solver::Solver;
 
 impl<T: Scalar> Solver<T> {
     /// Factors new values: the same method, in the same order where the pattern has not changed; then also in the same memory, with all
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn new_values_make_what_a_new_solver_is() {
-        for row in &DIRECT {
+        for row in DIRECT {
             let (first, second) = (chain(row, |i| 4.0 + (i % 3) as f64), chain(row, |i| 3.0 + (i % 7) as f64));
             let mut solver = made(row, &first);
             let in_place = solver.factored.can_take(&second);
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn what_fails_leaves_the_answers_that_there_were() {
         let mut failed = 0;
-        for row in &DIRECT {
+        for row in DIRECT {
             let first = chain(row, |i| 4.0 + (i % 3) as f64);
             // Singular: rows sum to zero, and every pivot but the last is 1.
             let singular = chain(row, |i| if i == 0 || i == N - 1 { 1.0 } else { 2.0 });

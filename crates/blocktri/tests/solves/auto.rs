@@ -103,7 +103,7 @@ fn structure_decides_the_method() {
 #[test]
 fn every_direct_method_gives_the_same_answer() {
     let a = tridiagonal(50, 1.0, 4.0, -2.0);
-    for method in blocktri::DIRECT.map(|row| row.method) {
+    for method in blocktri::DIRECT.iter().map(|row| row.method) {
         if method.row().needs != blocktri::Needs::Nothing {
             continue; // for Hermitian matrices
         }

@@ -513,7 +513,9 @@ impl<'a, T: Scalar> Hbisa<'a, T> {
         }
         if let Outcome::Breakdown(reason) = outcome {
             let cure = match reason {
-                Breakdown::Diverged => "gmres or bicgstab with --precond block-gs may do, a direct method will",
+                Breakdown::Diverged => {
+                    "gmres or bicgstab with the preconditioner block-gs may do, a direct method will"
+                }
                 _ => "a direct method will do",
             };
             notes.push(Note::DirectWillDo { why: reason.to_string(), cure });

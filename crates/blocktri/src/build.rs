@@ -1,0 +1,368 @@
+//! How each direct method makes its factors.
+
+use std::borrow::Cow;
+
+use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport};
+use bt_direct::{
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
+    CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, Given, NoPivotLu,
+    ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
+    SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+};
+use bt_formats::{
+    Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Note, Partition, Scalar,
+    Tridiagonal,
+};
+use faer::Mat;
+
+use crate::components::{self, FactorPart};
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::gpu::rbt::rbt;
+use crate::made::Made;
+use crate::memory::ask_for_blocks;
+use crate::options::{Blocks, DeviceChoice, Fallback};
+use crate::partition::partition;
+use crate::plan::Found;
+
+/// A matrix as it is factored, in the order of the method.
+pub(crate) struct Problem<'a, T: Scalar> {
+    pub work: Given<'a, T>,
+    pub method: Direct,
+    pub directions: Directions<'a>,
+}
+
+/// What the method is told beside its matrix.
+pub(crate) struct Directions<'a> {
+    pub blocks: &'a Blocks,
+    /// Whether the order is the one given, which given blocks belong to.
+    pub identity: bool,
+    pub device: DeviceChoice,
+    /// Whether butterflies that fail their check may make room for pivots.
+    pub fallback: Fallback,
+    /// What is known of this matrix.
+    pub found: Found,
+}
+
+impl<T: Scalar> Problem<'_, T> {
+    /// The factors; those of components by `factor_part`.
+    pub fn factor(&self, factor_part: FactorPart<T>, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        match self.method {
+            Direct::Diagonal => {
+                let a = self.work.csr()?;
+                let made = Diagonal::new(&a).map_err(|e| self.wrong_structure(e, "diagonal"))?;
+                Ok(Made::new(made, a.bytes()))
+            }
+            Direct::Triangular => {
+                let a = self.work.csr()?;
+                let made = PermutedTriangular::new(&a).map_err(|e| self.wrong_structure(e, "triangular"))?;
+                Ok(Made::new(made, a.bytes()))
+            }
+            Direct::Thomas => {
+                let t = self.tridiagonal()?;
+                let bytes = t.bytes();
+                Ok(Made::new(Thomas::from_tridiagonal(t.into_owned())?, bytes))
+            }
+            Direct::TridiagonalLu => {
+                let t = self.tridiagonal()?;
+                Ok(Made::new(TridiagonalLu::new(&t)?, t.bytes()))
+            }
+            Direct::DiagonalPivoting => {
+                let t = self.tridiagonal()?;
+                Ok(Made::new(DiagonalPivoting::new(&t)?, t.bytes()))
+            }
+            Direct::CyclicReduction => {
+                let t = self.tridiagonal()?;
+                Ok(Made::new(CyclicReduction::with_options(&t, Switch::Never, monitor)?, t.bytes()))
+            }
+            Direct::Pcr => {
+                let t = self.tridiagonal()?;
+                Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
+            }
+            Direct::PeriodicLu => {
+                let a = Cyclic::from_csr(&*self.work.csr()?)
+                    .map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
+                Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
+            }
+            Direct::TridiagonalSpike { interior, partitions } => {
+                let t = self.tridiagonal()?;
+                let partitions = partitions.map_or(Partitions::Auto, Partitions::Even);
+                let spike = TridiagonalSpike::with_options(&t, &partitions, interior, monitor)?;
+                let note = partition_note(&spike.partitions().collect::<Vec<_>>());
+                Ok(Made::new(spike, t.bytes()).noted([note]))
+            }
+            Direct::Components => {
+                components::factor(&*self.work.csr()?, self.directions.found.parts.as_deref(), factor_part, monitor)
+            }
+            Direct::BlockLu => self.block_lu(monitor),
+            Direct::BlockLuAcross => {
+                let a = self.blocks()?;
+                Ok(Made::new(BlockLuAcross::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
+            }
+            Direct::BlockCholesky => {
+                let a = self.blocks()?;
+                Ok(Made::new(BlockCholesky::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
+            }
+            Direct::BlockRbt { seed } => {
+                let a = self.blocks()?;
+                let rbt = BlockRbt::with_options(&a, self.butterflies(seed), monitor)?;
+                let note = rbt.fallback().map(|why| Note::PivotedInstead {
+                    method: "block-rbt",
+                    how: "pivoting across blocks",
+                    why: why.to_string(),
+                });
+                Ok(Made::new(rbt, a.bytes()).on(a.partition()).noted(note))
+            }
+            Direct::BlockCyclicReduction => {
+                let a = self.blocks()?;
+                Ok(Made::new(BlockCyclicReduction::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
+            }
+            Direct::Spike { partitions } => self.spike(ReducedSystem::Recursive, partitions, monitor),
+            Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
+            Direct::BandLu => self.band_lu(monitor),
+            Direct::BandLuNoPivot => {
+                let band = self.band()?;
+                Ok(Made::new(BandLuNoPivot::with_options(&band, None, monitor)?, band.bytes()))
+            }
+            Direct::BandCholesky => {
+                let band = self.band()?;
+                Ok(Made::new(BandCholesky::with_monitor(&band, monitor)?, band.bytes()))
+            }
+            Direct::SparseCholesky => {
+                let a = self.work.csr()?;
+                Ok(Made::new(SparseCholesky::with_monitor(&a, monitor)?, a.bytes()))
+            }
+            Direct::SparseLdl => {
+                let a = self.work.csr()?;
+                Ok(Made::new(SparseLdl::with_monitor(&a, monitor)?, a.bytes()))
+            }
+            Direct::SparseLu => self.sparse_lu(monitor),
+            Direct::DenseLu => self.dense_lu(monitor),
+            Direct::DenseLuDoubled => {
+                let dense = self.dense()?;
+                Ok(Made::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+            }
+            Direct::ExactLu => {
+                let dense = self.dense()?;
+                Ok(Made::new(ExactLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+            }
+            Direct::Genp => {
+                let dense = self.dense()?;
+                Ok(Made::new(NoPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+            }
+            Direct::Rbt { seed } => self.rbt(seed, monitor),
+        }
+    }
+
+    /// By one of [`IN_SINGLE`]: of others nothing is compiled for T.
+    pub fn factor_in_single(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        match self.method {
+            Direct::BlockLu => self.block_lu(monitor),
+            Direct::BandLu => self.band_lu(monitor),
+            Direct::SparseLu => self.sparse_lu(monitor),
+            Direct::DenseLu => self.dense_lu(monitor),
+            Direct::Rbt { seed } => self.rbt(seed, monitor),
+            other => unreachable!("{other} is not among those in single precision"),
+        }
+    }
+
+    fn block_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        let a = self.blocks_for(BlockLu::<T>::layout)?;
+        Ok(Made::new(BlockLu::with_monitor(&a, monitor)?, a.bytes()).on(a.partition()))
+    }
+
+    fn band_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        let band = self.band()?;
+        Ok(Made::new(BandLu::with_monitor(&band, monitor)?, band.bytes()))
+    }
+
+    fn sparse_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        let a = self.work.csr()?;
+        let lu = match &self.directions.found.sparse_lu {
+            Some(symbolic) => SparseLu::with_symbolic(&a, symbolic.clone(), monitor),
+            None => SparseLu::with_monitor(&a, monitor),
+        };
+        Ok(Made::new(lu?, a.bytes()))
+    }
+
+    fn dense_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        let dense = self.dense()?;
+        Ok(Made::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+    }
+
+    fn butterflies(&self, seed: u64) -> RbtOptions {
+        let fallback = match self.directions.fallback {
+            Fallback::Never => bt_direct::Fallback::Error,
+            Fallback::Stronger => bt_direct::Fallback::Pivoted,
+        };
+        RbtOptions { seed, fallback, ..RbtOptions::default() }
+    }
+
+    fn rbt(&self, seed: u64, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        let dense = self.dense()?;
+        let butterflies = self.butterflies(seed);
+        let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.directions.device {
+            DeviceChoice::Gpu(ordinal) => rbt(&dense, ordinal, butterflies)?,
+            DeviceChoice::Gpus(_) => {
+                let message = "rbt is not on several GPUs; use one of them (device gpu:0)".into();
+                return Err(Error::Usage { message });
+            }
+            DeviceChoice::Cpu | DeviceChoice::Auto => {
+                let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
+                let reason = rbt.fallback();
+                (Box::new(rbt), reason)
+            }
+        };
+        let how = if matches!(self.directions.device, DeviceChoice::Gpu(_)) {
+            "partial pivoting on the processor"
+        } else {
+            "partial pivoting"
+        };
+        let note = reason.map(|why| Note::PivotedInstead { method: "rbt", how, why: why.to_string() });
+        Ok(Made { factors, matrix_bytes: self.dense_bytes(), blocks: None, notes: note.into_iter().collect() })
+    }
+
+    /// SPIKE on given blocks, otherwise on the band.
+    fn spike(
+        &self,
+        reduced: ReducedSystem,
+        partitions: Option<usize>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Made<T>, Error> {
+        let polyalgorithm = reduced == ReducedSystem::Recursive && partitions.is_none();
+        let chosen = SpikeOptions {
+            partitions: partitions.map_or(Partitions::Auto, Partitions::Balanced),
+            reduced,
+            ..SpikeOptions::default()
+        };
+        if *self.directions.blocks != Blocks::Detect {
+            let a = self.blocks()?;
+            let spike = Spike::with_options(&*a, &chosen, monitor)?;
+            let notes = spike_notes(&spike.report());
+            return Ok(Made::new(spike, a.bytes()).on(a.partition()).noted(notes));
+        }
+        let band = self.band()?;
+        // The polyalgorithm tells its choice and reason in its report.
+        let spike = if polyalgorithm {
+            Spike::auto(&band, rayon::current_num_threads(), monitor)?
+        } else {
+            Spike::with_options(&*band, &chosen, monitor)?
+        };
+        let notes = spike_notes(&spike.report());
+        Ok(Made::new(spike, band.bytes()).noted(notes))
+    }
+
+    fn tridiagonal(&self) -> Result<Cow<'_, Tridiagonal<T>>, Error> {
+        match self.work {
+            Given::Tridiagonal(a) => Ok(Cow::Borrowed(a)),
+            other => Ok(Cow::Owned(tridiagonal(&*other.csr()?, self.method)?)),
+        }
+    }
+
+    fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
+        match self.work {
+            Given::Band(a) => Ok(Cow::Borrowed(a)),
+            other => Ok(Cow::Owned(Band::from_csr(&*other.csr()?)?)),
+        }
+    }
+
+    /// What another method is for.
+    fn wrong_structure(&self, e: FactorError, structure: &str) -> Error {
+        match e {
+            FactorError::Input(InputError::InvalidStructure { why, .. }) => {
+                let message = format!("{} needs a {structure} matrix, but {why}", self.method);
+                Error::Usage { message }
+            }
+            FactorError::Input(e) => wrong_structure(e, self.method, structure),
+            other => other.into(),
+        }
+    }
+
+    fn blocks(&self) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
+        self.blocks_for(|_| HybridLayout::default())
+    }
+
+    /// In blocks stored as `layout` says, unless they are given.
+    fn blocks_for(&self, layout: impl Fn(&Partition) -> HybridLayout) -> Result<Cow<'_, BlockTridiagonal<T>>, Error> {
+        if let Given::Blocks(a) = self.work {
+            ask_for_blocks::<T>(a.partition(), self.method)?;
+            return Ok(Cow::Borrowed(a));
+        }
+        Ok(Cow::Owned(blocks(
+            &*self.work.csr()?,
+            self.method,
+            self.directions.blocks,
+            self.directions.identity,
+            layout,
+        )?))
+    }
+
+    /// A with all its zeros.
+    fn dense(&self) -> Result<Mat<T>, Error> {
+        /// 8 GiB of f64.
+        const MAX_VALUES: f64 = 1e9;
+        let (n, method) = (self.n(), self.method);
+        if (n as f64).powi(2) > MAX_VALUES {
+            let message =
+                format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
+            return Err(Error::Usage { message });
+        }
+        Ok(self.work.csr()?.to_dense())
+    }
+
+    fn dense_bytes(&self) -> usize {
+        self.n() * self.n() * size_of::<T>()
+    }
+
+    fn n(&self) -> usize {
+        self.work.shape().0
+    }
+}
+
+/// What a reader of the report should know of the partitions.
+pub(crate) fn spike_notes(report: &SpikeReport) -> Vec<Note> {
+    let mut notes = vec![partition_note(&report.partitions)];
+    notes.extend(report.choice.as_ref().map(|choice| Note::SpikeChose { reason: choice.reason.clone() }));
+    if report.dropped > 0.0 {
+        notes.push(Note::SpikeDropped { bound: Some(report.dropped).filter(|&bound| bound < 1.0) });
+    }
+    if report.boosted_pivots > 0 {
+        notes.push(Note::BoostedPivots { pivots: report.boosted_pivots });
+    }
+    notes
+}
+
+pub(crate) fn partition_note(sizes: &[usize]) -> Note {
+    let (least, most) = (sizes.iter().min(), sizes.iter().max());
+    let (least_rows, most_rows) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+    Note::SpikePartitions { partitions: sizes.len(), least_rows, most_rows }
+}
+
+/// A in the blocks asked for, stored as `layout` says.
+pub(crate) fn blocks<T: Scalar>(
+    work: &Csr<T>,
+    method: Direct,
+    blocks: &Blocks,
+    identity: bool,
+    layout: impl Fn(&Partition) -> HybridLayout,
+) -> Result<BlockTridiagonal<T>, Error> {
+    let partition = partition(work, blocks, identity)?;
+    ask_for_blocks::<T>(&partition, method)?;
+    let layout = layout(&partition);
+    Ok(BlockTridiagonal::from_csr(work, partition, layout)?)
+}
+
+pub(crate) fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<Tridiagonal<T>, Error> {
+    Tridiagonal::from_csr(a).map_err(|e| wrong_structure(e, method, "tridiagonal"))
+}
+
+fn wrong_structure(e: InputError, method: Direct, structure: &str) -> Error {
+    match e {
+        InputError::OutsideStructure { row, col, .. } => Error::Usage {
+            message: format!(
+                "{method} needs a {structure} matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
+            ),
+        },
+        other => other.into(),
+    }
+}

@@ -1,0 +1,335 @@
+//! From a sparse matrix to the factors of one method: order, scaling, format, factorization; and of several methods in turn, until one factors.
+
+use bt_direct::{ExactLu, FactorError, Factorization, Given, Lowered, SingularKind, Singularity};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, RealScalar, Rounded, Scalar, ScalarKind, memory};
+
+use crate::build::{Directions, Problem};
+use crate::candidate::{Candidate, choice};
+use crate::check::check_hermitian;
+use crate::direct::{Direct, IN_SINGLE, Needs};
+use crate::equilibrated;
+use crate::error::Error;
+use crate::factors::Factored;
+use crate::made::Made;
+use crate::memory::{ask_for, ask_for_band};
+use crate::method::{Method, Precision};
+use crate::options::{DeviceChoice, Reorder, SolveOptions};
+use crate::plan::{Found, Plan};
+use crate::prepare::transform;
+use crate::reordered::{Factors, Ordered, Reordered, Transform};
+
+/// Factors A behind `transform` by one method. What fails in single precision is factored in that of the matrix.
+pub(crate) fn factor<T: Scalar>(
+    a: &Csr<T>,
+    method: Direct,
+    transform: (Transform<T>, Reorder),
+    precision: Precision,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    // Twice the precision of a rounded matrix would be that of another one.
+    if precision == Precision::Working || method.is_beyond_rounding() {
+        return factor_once(a, method, transform, Precision::Working, options, monitor);
+    }
+    match factor_once(a, method, transform.clone(), precision, options, monitor) {
+        Err(failure @ (Error::Singular(_) | Error::Input(_) | Error::Factor(FactorError::Breakdown { .. }))) => {
+            let mut made = factor_once(a, method, transform, Precision::Working, options, monitor)?;
+            made.notes.push(Note::SingleFailed { why: format!("could not be made ({failure})"), scalar: T::KIND });
+            Ok(made)
+        }
+        result => result,
+    }
+}
+
+fn factor_once<T: Scalar>(
+    a: &Csr<T>,
+    method: Direct,
+    (transform, reorder): (Transform<T>, Reorder),
+    precision: Precision,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let scaling = if transform.scaling.is_none() { equilibrated::scaling(a, method) } else { None };
+    let equilibrated = scaling.is_some();
+    let transform = if equilibrated { Transform { scaling, ..transform } } else { transform };
+    let permuted;
+    let work = if transform.is_identity() {
+        a
+    } else {
+        permuted = transform.apply(a);
+        &permuted
+    };
+    let SolveOptions { blocks, device, fallback, .. } = options;
+    let (identity, found) = (transform.keeps_order(), transform.found.clone());
+    let directions = Directions { blocks, identity, device: *device, fallback: *fallback, found };
+    let mut made =
+        in_precision(work, method, precision, directions, monitor).map_err(|e| transform.in_given_order(e))?;
+    made.reorder = reorder;
+    if equilibrated {
+        made.notes.push(Note::Equilibrated);
+    }
+    made.factors = match made.factors {
+        Factors::Plain(factors) if !transform.is_identity() => {
+            Factors::Behind(Reordered::new(factors, transform, a.norm_one().to_f64()))
+        }
+        factors => factors,
+    };
+    Ok(made)
+}
+
+/// [`Problem::factor`] in the precision asked for.
+fn in_precision<T: Scalar>(
+    work: &Csr<T>,
+    method: Direct,
+    precision: Precision,
+    directions: Directions<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    if precision == Precision::Working || T::KIND == ScalarKind::F32 || T::KIND == ScalarKind::C32 {
+        return factor_in_order(work, method, directions, monitor);
+    }
+    // By the constant alone, so that nothing is compiled for complex numbers.
+    if T::IS_REAL && method.is_in_single() {
+        let a = Rounded::<f32>::new(work)?;
+        let made = in_single(a.matrix(), method, directions, monitor)?;
+        let factors = Box::new(Lowered::new(made.factors, a.exponent()));
+        let made = Made { factors, matrix_bytes: made.matrix_bytes, blocks: made.blocks, notes: made.notes };
+        let mut factored = Factored::new(made, method);
+        factored.precision = Precision::Single;
+        return Ok(factored);
+    }
+    // A candidate of `auto`: a named one was refused.
+    let mut made = factor_in_order(work, method, directions, monitor)?;
+    made.notes.push(Note::NotInSingle { method: method.name(), scalar: T::KIND, those: those_in_single() });
+    Ok(made)
+}
+
+fn those_in_single() -> String {
+    IN_SINGLE.map(|m| m.name()).join(", ")
+}
+
+/// # Errors
+/// [`Error::Usage`] where factors in single precision are asked for of a method that has none for matrices in double.
+pub(crate) fn check_precision<T: Scalar>(method: &Method) -> Result<(), Error> {
+    let single = method.factoring().is_some_and(|f| f.precision == Precision::Single);
+    let there = match (T::KIND, method) {
+        (ScalarKind::F64, Method::Direct(direct, _)) => direct.is_in_single(),
+        (kind, _) => kind != ScalarKind::C64,
+    };
+    if !single || there {
+        return Ok(());
+    }
+    let message = if T::IS_REAL {
+        let those = those_in_single();
+        format!("{method} has no factors in single precision; in single precision there are {those}, for real matrices")
+    } else {
+        "factors in single precision are those of real matrices, and this one is complex".into()
+    };
+    Err(Error::Usage { message })
+}
+
+/// The matrix, which was rounded, factored as it stands.
+fn in_single(
+    work: &Csr<f32>,
+    method: Direct,
+    directions: Directions<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Made<f32>, Error> {
+    ask_for(work, method)?;
+    Problem { work: work.into(), method, directions }.factor_in_single(monitor)
+}
+
+/// Factors the matrix as it stands.
+#[inline(never)]
+pub(crate) fn factor_in_order<T: Scalar>(
+    work: &Csr<T>,
+    method: Direct,
+    directions: Directions<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    if method.row().needs != Needs::Nothing {
+        check_hermitian(work)?;
+    }
+    ask_for(work, method)?;
+    let problem = Problem { work: work.into(), method, directions };
+    Ok(Factored::new(problem.factor(factor_part, monitor)?, method))
+}
+
+/// Factors a matrix in the format that it was given in.
+pub(crate) fn factor_in_format<T: Scalar>(
+    work: Given<'_, T>,
+    method: Direct,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    match work {
+        Given::Tridiagonal(a) => ask_for_band::<T>(a.nrows(), (1, 1), method)?,
+        Given::Band(a) => ask_for_band::<T>(a.n(), (a.kl(), a.ku()), method)?,
+        // Blocks are asked for with their method.
+        _ => {}
+    }
+    let SolveOptions { blocks, fallback, .. } = options;
+    let (device, found) = (DeviceChoice::Cpu, Found::default());
+    let directions = Directions { blocks, identity: true, device, fallback: *fallback, found };
+    Ok(Factored::new(Problem { work, method, directions }.factor(factor_part, monitor)?, method))
+}
+
+/// The candidates of a plan in turn, then stronger methods, until one factors.
+pub(crate) fn automatic<T: Scalar>(
+    a: &Csr<T>,
+    precision: Precision,
+    options: &SolveOptions,
+    plan: &Plan,
+    mut fixed: Option<Ordered<T>>,
+    notes: &mut Vec<Note>,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let Some((chosen, mut method)) = plan.direct() else {
+        return Err(does_not_fit(&plan.candidates));
+    };
+    notes.push(choice(chosen, &plan.candidates));
+    let mut reorder = chosen.reorder;
+    let (mut order, mut found) = (plan.rcm.as_ref(), plan.found.clone());
+    // Where elimination with pivoting over all rows found no pivot, before the strongest method has had its say.
+    let mut suspected: Option<Singularity> = None;
+    loop {
+        let mut transform = match (&fixed, reorder, order.take()) {
+            (Some(given), ..) => given.clone(),
+            (None, Reorder::Rcm, Some(p)) => (Transform::symmetric(p.clone()), Reorder::Rcm),
+            (None, reorder, _) => transform(a, Some(method), reorder, notes)?,
+        };
+        if fixed.is_some() || reorder == Reorder::None {
+            transform.0.found = found.clone();
+        }
+        let failure = match factor(a, method, transform, precision, options, monitor) {
+            Ok(factored) => match suspected.filter(|_| factored.proves_singular(a)) {
+                None => return Ok(factored),
+                Some(place) if stronger_step((method, reorder), a).is_none() => {
+                    return Err(Error::Singular(place));
+                }
+                Some(_) => format!("{method} finds the matrix singular to working precision"),
+            },
+            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
+            Err(Error::Singular(place)) => {
+                // The pattern has a matching: where scaling broke it, entries have left the range.
+                if place.kind == SingularKind::Numerical {
+                    suspected = suspected.or(Some(place));
+                }
+                format!("{method} finds no pivot in column {} (from 0)", place.column)
+            }
+            // Numbers that a scaling took out of the range leave another structure.
+            Err(Error::Usage { message }) => message,
+            Err(other) => return Err(other),
+        };
+        let Some((next, next_order)) = next_step((method, reorder), &plan.candidates, a) else {
+            return Err(match suspected {
+                Some(place) => Error::Singular(place),
+                None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
+            });
+        };
+        notes.push(Note::HandedOver { to: next.name(), why: failure });
+        (method, reorder) = (next, next_order);
+        // As it is given, where it had another order: what is known of that says nothing here.
+        if method == Direct::SparseLu && fixed.take().is_some() {
+            found = Found::default();
+        }
+    }
+}
+
+/// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
+/// matched, and for small systems dense LU in twice the precision, then exactly.
+pub(crate) fn stronger_step<T: Scalar>((method, reorder): (Direct, Reorder), a: &Csr<T>) -> Option<(Direct, Reorder)> {
+    match (method.row().stronger, method, reorder) {
+        (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
+        (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
+        (Some(next), _, order) => Some((next, order)),
+        (None, Direct::SparseLu, Reorder::Matching) if a.nrows() <= DOUBLED_ROWS => {
+            Some((Direct::DenseLuDoubled, Reorder::Matching))
+        }
+        (None, Direct::SparseLu, Reorder::Matching) => None,
+        (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
+        (None, Direct::DenseLuDoubled, _) if is_soon_exact(a) => Some((Direct::ExactLu, Reorder::None)),
+        (None, ..) => None,
+    }
+}
+
+/// What follows a method that broke down. Where that is block LU, which found no pivot inside a block, the fastest candidate that looks for
+/// them further: the stronger method, a band in the same order, may be far from it. Otherwise the stronger method.
+fn next_step<T: Scalar>(failed: (Direct, Reorder), candidates: &[Candidate], a: &Csr<T>) -> Option<(Direct, Reorder)> {
+    let looks_further =
+        |method: &Direct| matches!(method, Direct::BandLu | Direct::SparseLdl | Direct::SparseLu | Direct::DenseLu);
+    let mut possible = candidates.iter().filter(|c| failed.0 == Direct::BlockLu && c.refused.is_none());
+    let fastest = possible.find_map(|c| Some((c.direct().filter(looks_further)?, c.reorder)));
+    fastest.or_else(|| stronger_step(failed, a))
+}
+
+/// The factors of one of several components, as `auto` makes them.
+fn factor_part<T: Scalar>(
+    part: &Csr<T>,
+    plan: &Plan,
+    monitor: &mut dyn Monitor,
+) -> Result<Box<dyn Factorization<T>>, Error> {
+    let options = SolveOptions::default();
+    let made = automatic(part, Precision::Working, &options, plan, None, &mut Vec::new(), monitor)?;
+    Ok(made.factors.into_inner())
+}
+
+/// No method fits: how much each would take, the least first.
+fn does_not_fit(candidates: &[Candidate]) -> Error {
+    let mut candidates: Vec<_> = candidates.iter().filter(|c| c.device == DeviceChoice::Cpu).collect();
+    candidates.sort_by_key(|c| c.bytes);
+    let needs = |c: &&Candidate| format!("{} needs {}", c.method, memory::in_words(c.bytes));
+    let listed: Vec<_> = candidates.iter().map(needs).collect();
+    let why = candidates.iter().find_map(|c| c.refused.as_deref()).unwrap_or("no direct method is among them");
+    Error::NothingFits { message: format!("no method fits memory, {why}: {}", listed.join("; ")) }
+}
+
+/// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
+pub(crate) const DOUBLED_ROWS: usize = 512;
+
+/// Rows, and products of words, up to which a system in doubt is eliminated in exact integers: a second or two.
+const EXACT_ROWS: usize = 256;
+
+const EXACT_WORK: f64 = 5e8;
+
+/// Whether the exact elimination of A is a matter of a second.
+pub(crate) fn is_soon_exact<T: Scalar>(a: &Csr<T>) -> bool {
+    a.nrows() <= EXACT_ROWS && ExactLu::work(a.to_dense().as_ref()) <= EXACT_WORK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Kernel, Work};
+
+    fn candidate(method: Direct, reorder: Reorder, refused: Option<&str>) -> Candidate {
+        let work = Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, analysed: 0.0 };
+        let (structure, refused) = (String::new(), refused.map(str::to_owned));
+        let device = DeviceChoice::Cpu;
+        Candidate { method: method.into(), device, reorder, work, seconds: 1.0, bytes: 1, structure, refused }
+    }
+
+    #[test]
+    fn the_fastest_that_looks_for_pivots_further_follows_block_lu() {
+        let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        let list = |refused| {
+            [
+                candidate(Direct::BlockCholesky, Reorder::Rcm, None),
+                candidate(Direct::BlockLu, Reorder::Rcm, None),
+                candidate(Direct::SparseLu, Reorder::None, refused),
+                candidate(Direct::BandLu, Reorder::Rcm, None),
+            ]
+        };
+        let next = |method, reorder, refused| next_step((method, reorder), &list(refused), &a);
+        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
+        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, Some("too large")), Some((Direct::BandLu, Reorder::Rcm)));
+        // Others are followed by the stronger method, listed or not.
+        assert_eq!(next(Direct::BlockCholesky, Reorder::Rcm, None), Some((Direct::BlockLu, Reorder::Rcm)));
+        assert_eq!(next(Direct::BandLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
+        let others =
+            [candidate(Direct::Components, Reorder::None, None), candidate(Direct::DenseLu, Reorder::None, None)];
+        for method in [Direct::Components, Direct::SparseLdl] {
+            assert_eq!(next_step((method, Reorder::None), &others, &a), Some((Direct::SparseLu, Reorder::None)));
+        }
+    }
+}

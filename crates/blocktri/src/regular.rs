@@ -1,0 +1,71 @@
+//! Whether a matrix is regular: what follows where a method finds no pivot.
+
+use bt_direct::{FactorError, Place, SingularKind, Singularity};
+use bt_formats::{Csr, LinearOperator, Monitor, Scalar};
+
+use crate::direct::Direct;
+use crate::error::Error;
+use crate::factoring::{DOUBLED_ROWS, factor, is_soon_exact};
+use crate::factors::Factored;
+use crate::method::Precision;
+use crate::options::{Reorder, SolveOptions};
+use crate::prepare::{matching, transform};
+use crate::reordered::Transform;
+
+/// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
+/// on it.
+pub(crate) fn no_pivot<T: Scalar>(
+    a: &Csr<T>,
+    method: &'static str,
+    place: Singularity,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Error {
+    if place.kind == SingularKind::Structural
+        && let Err(proof) = matching(a)
+    {
+        return proof;
+    }
+    let place = Singularity { kind: SingularKind::Numerical, ..place };
+    let found = match strongest(a, options, monitor) {
+        Ok(factored) if factored.proves_singular(a) => return Error::Singular(place),
+        Ok(factored) => format!(
+            "by {} it is regular, with a reciprocal condition number of {:.1e} after scaling",
+            factored.method,
+            factored.scaled_rcond(a)
+        ),
+        Err(Error::Singular(_)) => return Error::Singular(place),
+        Err(stopped @ Error::Factor(FactorError::Stopped)) => return stopped,
+        Err(other) => format!("whether the matrix is regular could not be found out: {other}"),
+    };
+    let reason = format!("no pivot is left for column {} (from 0) after rounding; {found}", place.column);
+    Error::Factor(FactorError::breakdown(method, Place::Column(place.column), reason))
+}
+
+/// The strongest factorization: the exact one, or that of the matrix matched and scaled.
+fn strongest<T: Scalar>(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Factored<T>, Error> {
+    if is_soon_exact(a) {
+        let as_given = (Transform::identity(a.nrows()), Reorder::None);
+        return factor(a, Direct::ExactLu, as_given, Precision::Working, options, monitor);
+    }
+    strongest_rounded(a, options, monitor)
+}
+
+/// The strongest that rounds: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
+fn strongest_rounded<T: Scalar>(
+    a: &Csr<T>,
+    options: &SolveOptions,
+    monitor: &mut dyn Monitor,
+) -> Result<Factored<T>, Error> {
+    let method = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
+    let transform = transform(a, None, Reorder::Matching, &mut Vec::new())?;
+    factor(a, method, transform, Precision::Working, options, monitor)
+}
+
+/// Whether the strongest factorization that rounds finds A singular; not where it cannot be made.
+pub(crate) fn is_singular_after_rounding<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> bool {
+    match strongest_rounded(a, options, &mut ()) {
+        Ok(factored) => factored.proves_singular(a),
+        Err(failure) => matches!(failure, Error::Singular(_)),
+    }
+}

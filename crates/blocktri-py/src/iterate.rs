@@ -393,6 +393,7 @@ fn typed_iterate<'py, T: Number>(
     let solution = AnySolution {
         x: T::columns(Mat::zeros(0, 0)),
         report,
+        method: options.method.clone(),
         reorder: Reorder::None,
         precond: Precond::None,
         blocks: None,

@@ -199,7 +199,7 @@ fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
     }
     let refused = run(&sandbox, "solve A.mtx --method band-lu --precision single --device gpu").expect(2);
     assert!(
-        refused.stderr.contains("--precision single for direct methods is not on the GPU yet"),
+        refused.stderr.contains("a direct method in single precision is not on the GPU yet"),
         "{}",
         refused.stderr
     );
@@ -264,7 +264,7 @@ fn sweeps_of_plans_need_the_gpu_that_is_asked_for() {
     let line = format!("{SWEEP} lambda=1:2:1 --json --device");
     let auto = run(&sandbox, &format!("{line} auto")).expect(0).json();
     let why =
-        "--device auto: the processor, since a state takes about 8 flops, fewer than the bytes of its copies to a GPU";
+        "device auto: the processor, since a state takes about 8 flops, fewer than the bytes of its copies to a GPU";
     assert_eq!((&auto["device"], &auto["notes"]), (&"cpu".into(), &serde_json::json!([why])));
     // The stand-in has one device.
     let none = run(&sandbox, &format!("{line} gpu:7")).expect(5);
@@ -288,7 +288,7 @@ fn auto_says_why_it_stays_on_the_processor() {
     ] {
         let json = run(&sandbox, &format!("solve A.mtx --method {method} --device auto --json")).expect(0).json();
         assert_eq!(json["device"], "cpu", "{method}");
-        assert_eq!(json["notes"][0], format!("--device auto: the processor, since {why}"), "{method}");
+        assert_eq!(json["notes"][0], format!("device auto: the processor, since {why}"), "{method}");
     }
 }
 
@@ -320,7 +320,7 @@ fn auto_weighs_iterations_on_the_gpu_beside_the_processor() {
         let first = &weighed["candidates"][0];
         let facts = ["method", "precond", "device", "bound"].map(|field| first[field].as_str().expect("a word"));
         assert_eq!(facts, [method, "jacobi", "gpu:0", "at least"], "{weighed}");
-        let why = format!("--device auto: gpu:0, since {method} takes at least ");
+        let why = format!("device auto: gpu:0, since {method} takes at least ");
         let told = |json: &serde_json::Value| json["notes"][0].as_str().is_some_and(|note| note.starts_with(&why));
         assert!(told(&weighed), "{weighed}");
         let gpu = run(&format!("solve {file} --device auto --explain --json"));
@@ -371,13 +371,13 @@ fn auto_goes_on_without_a_gpu_that_fails_it() {
     for (setting, value, told) in [
         ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
         ("BLOCKTRI_EMULATOR_MEMORY", "200000", "KiB: GPU 0 has 195.3 KiB free"),
-        ("BLOCKTRI_CUDA_DRIVER", "there-is-no-such-driver.so", "--device auto: the processor, since no GPU: "),
+        ("BLOCKTRI_CUDA_DRIVER", "there-is-no-such-driver.so", "device auto: the processor, since no GPU: "),
     ] {
         let run = on_a_slow_processor(&sandbox, "solve A.mtx --device auto --json", setting, value).expect(0).json();
         assert_eq!((&run["device"], &run["outcome"]), (&"cpu".into(), &"converged".into()), "{run}");
         let notes = run["notes"].as_array().expect("notes");
         let with = |words: &str| notes.iter().filter(|n| n.as_str().is_some_and(|n| n.contains(words))).count();
-        assert_eq!((with(told), with("--device auto: the processor, since ")), (1, 1), "{told}: {run}");
+        assert_eq!((with(told), with("device auto: the processor, since ")), (1, 1), "{told}: {run}");
     }
     for (nx, told) in [(60, "and to open a GPU longer"), (9, "no iteration is a candidate, and")] {
         sandbox.run(&format!("generate poisson2d --nx {nx} -o A.mtx")).expect(0);
@@ -394,10 +394,10 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
     for (options, wanted) in [
         (
             "",
-            "--method auto (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
+            "the method auto (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
         ),
-        ("--method cg --precond arms", "--precond arms (there are auto, none, jacobi, block-jacobi, ssor-ai, "),
-        ("--method fcg", "--method fcg (there are cg, bicgstab, gmres, "),
+        ("--method cg --precond arms", "the preconditioner arms (there are auto, none, jacobi, block-jacobi, ssor-ai, "),
+        ("--method fcg", "the method fcg (there are cg, bicgstab, gmres, "),
         ("--method gmres --basis single", "a basis in single precision is not on the GPU yet"),
         ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),
     ] {
@@ -459,15 +459,15 @@ fn several_gpus_share_rows_and_blocks() {
         (
             "--method bicgstab --device gpu:0,1",
             2,
-            "--method bicgstab (there are cg, hbisa, hbisa-redblack) is not on several GPUs; use one",
+            "the method bicgstab (there are cg, hbisa, hbisa-redblack) is not on several GPUs; use one",
         ),
         (
             "--method cg --precond ilu0 --device gpu:0,1",
             2,
-            "--precond ilu0 (there are none and jacobi) is not on several",
+            "the preconditioner ilu0 (there are none and jacobi) is not on several",
         ),
-        ("--method rbt --device gpu:0,1", 2, "--method rbt (there are cg, hbisa"),
-        ("--method band-lu --device gpu:1,0", 2, "--method band-lu (there are cg, hbisa"),
+        ("--method rbt --device gpu:0,1", 2, "the method rbt (there are cg, hbisa"),
+        ("--method band-lu --device gpu:1,0", 2, "the method band-lu (there are cg, hbisa"),
         ("--method cg --device gpu:1,1", 2, "several GPUs have different numbers"),
     ] {
         let run = run(&format!("solve A.mtx {options}")).expect(code);

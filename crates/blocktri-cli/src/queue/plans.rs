@@ -36,7 +36,7 @@ impl Plans {
         let DeviceChoice::Gpu(ordinal) = args.device else {
             if args.device == DeviceChoice::Auto {
                 let why = "a state takes about 8 flops, fewer than the bytes of its copies to a GPU";
-                made.notes.push(format!("--device auto: the processor, since {why}"));
+                made.notes.push(format!("device auto: the processor, since {why}"));
             }
             made.capacities = sweep(&over.values, watch, model)?;
             return Ok(made);

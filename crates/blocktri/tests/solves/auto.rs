@@ -583,3 +583,21 @@ fn refinement_steps_are_counted_and_iterations_report() {
     assert_eq!((s.report.outcome, s.blocks.unwrap().count), (Outcome::Converged, 6));
     assert!(s.report.certificate.relative_residual <= 1e-3 && s.report.iterations > 0);
 }
+
+#[test]
+fn butterflies_asked_for_by_name_make_room_for_pivots_only_where_that_is_allowed() {
+    // Hilbert's matrix of order 12 is regular, and its last pivots are roundoff.
+    let a = Csr::from_dense(Mat::from_fn(12, 12, |i, j| 1.0 / (1 + i + j) as f64).as_ref()).unwrap();
+    let b = Mat::from_fn(12, 1, |i, _| 1.0 + i as f64);
+    for method in [Direct::Rbt { seed: 1 }, Direct::BlockRbt { seed: 1 }] {
+        let never = SolveOptions::by(method);
+        let refused = solve(&a, b.as_ref(), &never, &mut ()).unwrap_err();
+        assert!(matches!(refused, Error::Factor(FactorError::Breakdown { .. })), "{method}: {refused}");
+        let stronger = SolveOptions { fallback: Fallback::Stronger, ..never };
+        let answer = solve(&a, b.as_ref(), &stronger, &mut ()).unwrap();
+        assert!(answer.report.certificate.backward_error < 1e-14, "{method}");
+        let said = |notes: &[Note]| notes.iter().filter(|note| matches!(note, Note::PivotedInstead { .. })).count();
+        assert_eq!((said(&answer.warnings), said(&answer.report.notes)), (1, 1), "{method}");
+        assert_eq!(answer.method.name(), method.name());
+    }
+}

@@ -13,12 +13,21 @@ use crate::factoring::{check_precision, stronger_step};
 use crate::gpu;
 use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::plan::Depth;
+use crate::plan::{Depth, Plan};
 use crate::prepare::{order_asked, planned, prepared};
 use crate::probe::{self, Probed};
+use crate::reordered::Ordered;
 use crate::solution::Solution;
 use crate::solver::{Planned, Solver};
 use crate::verdict::{at_rounding_level, too_large};
+
+/// The plan with orders, made while an iteration waited for it.
+struct Looked<T: Scalar> {
+    plan: Plan,
+    fixed: Option<Ordered<T>>,
+    notes: Vec<Note>,
+    took: Duration,
+}
 
 /// A·X = B by the method chosen, then by stronger ones until the answer is good.
 pub(crate) fn solve<T: Scalar>(
@@ -44,14 +53,14 @@ pub(crate) fn solve<T: Scalar>(
             let depth = Depth::AfterIterations(plan.rcm.clone());
             let (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
             let found = plan.direct().map(|(c, _)| [c.seconds, c.seconds_after_order()]);
-            later = Some((plan, fixed, notes, start.elapsed()));
+            later = Some(Looked { plan, fixed, notes, took: start.elapsed() });
             Ok(found)
         };
         let probed = probe::iterated(&kept, b.as_ref(), &plan, &known, accuracy, options, &mut look, monitor)?;
         let mut ordering = Duration::ZERO;
-        if let Some((new, given, mut said, took)) = later {
-            (plan, fixed, ordering) = (new, given, took);
-            notes.append(&mut said);
+        if let Some(mut looked) = later {
+            notes.append(&mut looked.notes);
+            (plan, fixed, ordering) = (looked.plan, looked.fixed, looked.took);
         }
         match probed {
             Probed::Solved(mut answer) => {

@@ -8,9 +8,11 @@
 //! 6. [`todo`]: no place of a skeleton is left open in a crate.
 //! 7. [`performance`]: docs/performance.md has the tables of benches/results, and is short.
 //! 8. [`constructors`]: all direct methods are made, and made again, by functions of the same names.
+//! 9. [`circles`]: the files of the facade, and of crates beside it, do not import each other in circles.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.
 
+mod circles;
 mod constructors;
 mod floors;
 mod licences;
@@ -55,6 +57,7 @@ pub fn run() -> Result<()> {
     let different = api::differences(&root, &metadata)?.into_iter();
     violations.extend(different.map(|Difference { file, reason }| Violation { file, reason }));
     violations.extend(constructors::check(&root)?);
+    violations.extend(circles::check(&root, &files)?);
     if let Err(Failure(reason)) = kernels::check_fresh(&root) {
         violations.push(Violation { file: "kernels/ptx".into(), reason });
     }

@@ -31,7 +31,7 @@ use crate::counts::{
     Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
     iteration_work, pivoted_band_flops, sparse_lu_work, tridiagonal_work, work,
 };
-use crate::direct::Direct;
+use crate::direct::{Direct, Family};
 use crate::error::Error;
 use crate::gpu::card::Gpu;
 use crate::held::Format;
@@ -264,6 +264,27 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     Ok(list.finish(order))
 }
 
+/// The reverse Cuthill–McKee order, where methods of a family are predicted to be faster in it than in the order given. Other families than
+/// those of bands and blocks have orders of their own, or need none.
+pub(crate) fn cheaper_order<T: Scalar>(a: &Csr<T>, family: Family) -> Result<Option<Permutation>, Error> {
+    let mut list = List::of(a);
+    match family {
+        Family::Tridiagonal | Family::Band => list.push_band(None, bandwidth(a)),
+        Family::Blocks => list.push_blocks(None, &natural_partition(a)?),
+        _ => return Ok(None),
+    }
+    if list.is_cheap() || list.is_full || !list.may_gain_in_order(list.least_of_bands()) {
+        return Ok(None);
+    }
+    let p = rcm(a)?;
+    match family {
+        Family::Blocks => list.push_blocks(Some(&p), &natural_partition(&a.permute(&p, &p))?),
+        _ => list.push_band(Some(&p), bandwidth_under(a, &p)),
+    }
+    rank(&mut list.candidates);
+    Ok(list.candidates.first().is_some_and(|c| c.reorder == Reorder::Rcm).then_some(p))
+}
+
 /// Ranks the methods for a format as it stands.
 pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
     let (machine, matrix) = (Machine::here(), format.as_matrix());
@@ -294,13 +315,21 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
         }
         Format::Blocks(a) => {
             let partition = a.partition();
-            let (min, max) = partition.min_max_size();
-            let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
             let bytes = bytes_of_blocks::<T>(partition, Direct::BlockLu);
-            push(Direct::BlockLu, block_work::<T>(partition), bytes, structure);
+            push(Direct::BlockLu, block_work::<T>(partition), bytes, in_words(partition));
         }
     }
     ranked(candidates, None)
+}
+
+/// "100 diagonal blocks of 3 to 4".
+fn in_words(partition: &Partition) -> String {
+    let (min, max) = partition.min_max_size();
+    format!("{} diagonal blocks of {min} to {max}", partition.n_blocks())
+}
+
+fn order_of(order: Option<&Permutation>) -> Reorder {
+    if order.is_some() { Reorder::Rcm } else { Reorder::None }
 }
 
 /// A plan of these.
@@ -435,47 +464,56 @@ impl<'a, T: Scalar> List<'a, T> {
         partition: impl FnOnce() -> Result<Partition, Error>,
     ) -> Result<(), Error> {
         let n = self.a.nrows();
-        let reorder = if order.is_some() { Reorder::Rcm } else { Reorder::None };
-        let in_order =
-            |work: Work| Work { ordered: if reorder == Reorder::None { 0.0 } else { self.a.nnz() as f64 }, ..work };
+        self.push_band(order, (kl, ku));
         if kl <= 1 && ku <= 1 {
-            // Without pivoting half the work, but only where dominance makes the pivots safe.
-            let method = if self.is_dominant() { Direct::Thomas } else { Direct::TridiagonalLu };
-            self.push(
-                method,
-                reorder,
-                in_order(tridiagonal_work::<T>(n)),
-                16 * (n * size_of::<T>()) as u64,
-                "tridiagonal".into(),
-            );
             return Ok(());
         }
-        let band = in_order(band_work::<T>(n, (kl, ku), self.flops_of_band(order, (kl, ku))));
-        let (nnz, rows) = (self.a.nnz() as f64, n as f64);
-        self.is_full |= rows * (kl + ku + 1) as f64 <= FULL * nnz;
-        let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
-        self.push(Direct::BandLu, reorder, band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
-        let half = in_order(half_band_work::<T>(n, kl));
+        let half = self.in_order(order, half_band_work::<T>(n, kl));
         if kl == ku && self.may_gain(SURE * self.seconds(&half)) && self.is_definite() {
             let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandCholesky);
-            self.push(Direct::BandCholesky, reorder, half, bytes, format!("{kl} sub-diagonals, Hermitian"));
+            self.push(Direct::BandCholesky, order_of(order), half, bytes, format!("{kl} sub-diagonals, Hermitian"));
         }
         let partition = partition()?;
         if partition.n_blocks() > 1 {
-            let (min, max) = partition.min_max_size();
-            let structure = format!("{} diagonal blocks of {min} to {max}", partition.n_blocks());
-            let held: f64 = partition.sizes().map(|k| 3.0 * (k * k) as f64).sum();
-            self.is_full |= held <= FULL * nnz;
-            let blocks = in_order(block_work::<T>(&partition));
-            let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockLu);
-            self.push(Direct::BlockLu, reorder, blocks, bytes, structure.clone());
-            let half = in_order(half_block_work::<T>(&partition));
+            self.push_blocks(order, &partition);
+            let half = self.in_order(order, half_block_work::<T>(&partition));
             if self.may_gain(SURE * self.seconds(&half)) && self.is_definite() {
                 let bytes = bytes_of_blocks::<T>(&partition, Direct::BlockCholesky);
-                self.push(Direct::BlockCholesky, reorder, half, bytes, format!("{structure}, Hermitian"));
+                let structure = format!("{}, Hermitian", in_words(&partition));
+                self.push(Direct::BlockCholesky, order_of(order), half, bytes, structure);
             }
         }
         Ok(())
+    }
+
+    /// A method on three diagonals, or LU on the band.
+    fn push_band(&mut self, order: Option<&Permutation>, (kl, ku): (usize, usize)) {
+        let n = self.a.nrows();
+        if kl <= 1 && ku <= 1 {
+            // Without pivoting half the work, but only where dominance makes the pivots safe.
+            let method = if self.is_dominant() { Direct::Thomas } else { Direct::TridiagonalLu };
+            let (work, bytes) = (self.in_order(order, tridiagonal_work::<T>(n)), 16 * (n * size_of::<T>()) as u64);
+            self.push(method, order_of(order), work, bytes, "tridiagonal".into());
+            return;
+        }
+        let band = self.in_order(order, band_work::<T>(n, (kl, ku), self.flops_of_band(order, (kl, ku))));
+        self.is_full |= n as f64 * (kl + ku + 1) as f64 <= FULL * self.a.nnz() as f64;
+        let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
+        self.push(Direct::BandLu, order_of(order), band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
+    }
+
+    /// LU on blocks.
+    fn push_blocks(&mut self, order: Option<&Permutation>, partition: &Partition) {
+        let held: f64 = partition.sizes().map(|k| 3.0 * (k * k) as f64).sum();
+        self.is_full |= held <= FULL * self.a.nnz() as f64;
+        let blocks = self.in_order(order, block_work::<T>(partition));
+        let bytes = bytes_of_blocks::<T>(partition, Direct::BlockLu);
+        self.push(Direct::BlockLu, order_of(order), blocks, bytes, in_words(partition));
+    }
+
+    /// With what it takes to make the order, if there is one.
+    fn in_order(&self, order: Option<&Permutation>, work: Work) -> Work {
+        Work { ordered: order.map_or(0.0, |_| self.a.nnz() as f64), ..work }
     }
 
     /// Of a band LU and one solve: where it matters, with the exchanges of rows that the largest entries of A ask for.

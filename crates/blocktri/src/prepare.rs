@@ -5,12 +5,11 @@ use bt_formats::detect::has_transversal;
 use bt_formats::reorder::{Matching, MatchingError, maximum_product_matching, rcm, spectral};
 use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Note, Scalar};
 
-use crate::candidate::Candidate;
 use crate::direct::Direct;
 use crate::equilibrated;
 use crate::error::Error;
 use crate::options::{Blocks, Reorder, SolveOptions};
-use crate::plan::{Depth, Plan, plan};
+use crate::plan::{Depth, Plan, cheaper_order, plan};
 use crate::reordered::{Ordered, Transform};
 
 /// # Errors
@@ -49,20 +48,15 @@ pub(crate) fn transform<T: Scalar>(
             let p = rcm(&first.apply(a))?;
             (first.then(&p), Reorder::MatchingRcm)
         }
-        // Parts have orders of their own.
-        Reorder::Auto if method == Some(Direct::Components) => (Transform::identity(n), Reorder::None),
-        // A named method with the order left open: the cheaper of the given and the RCM order.
+        // A named method with the order left open: the cheaper of the given and the RCM order, where it is one of those that an order serves.
         Reorder::Auto => {
-            let best = plan(a, Reorder::Auto, &Blocks::Detect, Depth::All)?;
-            let family = |c: &Candidate| c.direct().map(|direct| direct.row().family);
-            let alike = |c: &&Candidate| method.is_some_and(|m| Some(m.row().family) == family(c));
-            let chosen = best.candidates.iter().find(alike).map_or(Reorder::None, |c| c.reorder);
-            match best.rcm {
-                Some(p) if chosen == Reorder::Rcm => {
+            let family = method.map(|method| method.row().family);
+            match family.map_or(Ok(None), |family| cheaper_order(a, family))? {
+                Some(p) => {
                     notes.push(Note::RcmIsCheaper);
                     (Transform::symmetric(p), Reorder::Rcm)
                 }
-                _ => (Transform { found: best.found, ..Transform::identity(n) }, Reorder::None),
+                None => (Transform::identity(n), Reorder::None),
             }
         }
     })

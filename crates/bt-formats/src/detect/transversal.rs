@@ -118,4 +118,17 @@ mod tests {
         let a = matrix(n, rows.filter(|p| p.1 < n).map(|(i, j)| (i, j, 1.0)));
         assert_eq!(has_transversal(&a), Some(false));
     }
+
+    #[test]
+    fn a_search_that_takes_too_long_says_nothing() {
+        // Each of the last rows comes through all of a full block, which leads nowhere, before it finds its way: r to x to column r.
+        let (full, ways) = (60, 60);
+        let (x, r) = (|k: usize| full + k, |k: usize| full + ways + k);
+        let block = (0..full).flat_map(|i| (0..full).map(move |j| (i, j, 1.0)));
+        let paths =
+            (0..ways).flat_map(|k| [(x(k), x(k)), (x(k), r(k)), (r(k), 0), (r(k), x(k))].map(|(i, j)| (i, j, 1.0)));
+        let a = matrix(full + 2 * ways, block.chain(paths));
+        assert_eq!(has_transversal(&a), None);
+        assert!(maximum_product_matching(&a).is_ok());
+    }
 }

@@ -130,7 +130,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
 pub struct Explanation {
     /// What `auto` weighs, the fastest first, what is out of the question last.
     pub candidates: Vec<Candidate>,
-    /// What was found out about the matrix; with [`DeviceChoice::Auto`](crate::DeviceChoice::Auto) why a GPU has a candidate or none.
+    /// What was found out about the matrix; with [`DeviceChoice::Auto`] why a GPU has a candidate or none.
     pub notes: Vec<Note>,
 }
 

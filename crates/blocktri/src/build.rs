@@ -1,4 +1,4 @@
-//! How each direct method makes its factors.
+//! How each direct method is made of A: one arm a method, and the conversions that they share.
 
 use std::borrow::Cow;
 
@@ -154,7 +154,7 @@ impl<T: Scalar> Problem<'_, T> {
         }
     }
 
-    /// By one of [`IN_SINGLE`]: of others nothing is compiled for T.
+    /// By one of [`IN_SINGLE`](crate::direct::IN_SINGLE): of others nothing is compiled for T.
     pub fn factor_in_single(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
         match self.method {
             Direct::BlockLu => self.block_lu(monitor),

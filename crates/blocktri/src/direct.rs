@@ -1,5 +1,5 @@
-//! The registry of direct methods: one row each. To add one takes its variant and its row here, the method itself in `bt-direct`, and
-//! its tests.
+//! The registry of direct methods: one row each. To add one takes the method itself in `bt-direct` with its tests, its variant and its row
+//! here, and how it is made of A in `build.rs`, which does not compile before.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! From a sparse matrix to the factors of one method: order, scaling, format, factorization; and of several methods in turn, until one factors.
+//! From a sparse matrix to factors: order, scaling, format and factorization by one method, or by several in turn until one factors.
 
 use bt_direct::{ExactLu, FactorError, Factorization, Given, Lowered, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, RealScalar, Rounded, Scalar, ScalarKind, memory};

@@ -1,4 +1,4 @@
-//! From a sparse matrix to the factors of one method: order, scaling, format, factorization.
+//! Factors with what is estimated of them: condition numbers, whether they prove A singular, whether they can take new values.
 
 use std::sync::OnceLock;
 

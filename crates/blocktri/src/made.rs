@@ -1,4 +1,4 @@
-//! Factors as a method makes them.
+//! Factors as a method makes them, with what is told of them.
 
 use bt_direct::Factorization;
 use bt_formats::{Note, Partition, Scalar};

@@ -2,12 +2,9 @@
 //!
 //! The first steps are the probe. After n of them, which took the residual from r₀ to rₙ, the whole is predicted to take
 //! n·ln(r₀/goal)/ln(r₀/rₙ) steps, by the least residual so far. It goes on while that is less than the steps which the fastest direct
-//! method would pay for. Where orders are not made yet, it waits while they are, and goes on if no direct method is faster then. So a probe that fails costs a quarter of that method at most, half of it where no residual was smaller than
-//! the first, and one that goes on for too long as much as it. Steps are counted, not
-//! timed: the same system goes the same way on every run.
-//!
-//! An answer at rounding level is reached by iterative refinement around the iteration, x ← x + d with A·d ≈ b − A·x, the residual in
-//! twice the precision (see [`bt_direct::refine()`]).
+//! method would pay for (see [`refining`](crate::refining)). Where orders are not made yet, it waits while they are, and goes on if no direct
+//! method is faster then. So a probe that fails costs a quarter of that method at most, half of it where no residual was smaller than the
+//! first, and one that goes on for too long as much as it. Steps are counted, not timed: the same system goes the same way on every run.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,5 @@
-//! Iterative refinement around an iteration within a budget of steps.
+//! Iterative refinement around an iteration, within a budget of steps: x ← x + d with A·d ≈ b − A·x, the residual in twice the precision (see
+//! [`bt_direct::refine()`]), until the answer is at rounding level or as accurate as was asked.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;

@@ -1,13 +1,8 @@
-//! When an answer is good, and when a matrix may be called singular.
+//! When an answer is good.
 //!
 //! An answer of a direct method is good when it solves a nearby system: normwise (32u), and row by row, max(n, 32)·u
 //! componentwise, which no unit of a row or column can hide. The second is asked only of matrices that are regular to
 //! working precision after scaling: below that no method has the digits, and the report warns.
-//!
-//! A matrix is called singular when no pattern of pivots exists, or when elimination with pivoting over all rows finds no
-//! pivot and the strongest method does not contradict. That is elimination in exact integers where it takes no more than a second or so; else,
-//! of the matched and scaled matrix, dense LU in twice the precision up to 512 rows, which must find no pivot either; beyond, sparse
-//! LU, whose reciprocal condition number must be at most n·u.
 
 use bt_direct::refine::unit_roundoff;
 use bt_formats::{

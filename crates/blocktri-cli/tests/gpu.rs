@@ -198,11 +198,7 @@ fn singular_matrices_and_wrong_structures_end_as_on_the_processor() {
         assert_ne!(gpu.code, 0, "{line}");
     }
     let refused = run(&sandbox, "solve A.mtx --method band-lu --precision single --device gpu").expect(2);
-    assert!(
-        refused.stderr.contains("a direct method in single precision is not on the GPU yet"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("a direct method in single precision is not on the GPU yet"), "{}", refused.stderr);
 }
 
 /// A sweep of 9 plans; the last ones are of larger models.
@@ -396,7 +392,10 @@ fn what_is_not_on_the_gpu_is_bad_usage() {
             "",
             "the method auto (there are cg, bicgstab, gmres, fgmres, hbisa, hbisa-redblack, tridiagonal-lu, block-lu, band-lu, spike, rbt) is not on the GPU yet",
         ),
-        ("--method cg --precond arms", "the preconditioner arms (there are auto, none, jacobi, block-jacobi, ssor-ai, "),
+        (
+            "--method cg --precond arms",
+            "the preconditioner arms (there are auto, none, jacobi, block-jacobi, ssor-ai, ",
+        ),
         ("--method fcg", "the method fcg (there are cg, bicgstab, gmres, "),
         ("--method gmres --basis single", "a basis in single precision is not on the GPU yet"),
         ("--method hbisa --blocks 2", "blocks couple to their neighbours only"),

@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use bt_direct::SymbolicLu;
 use bt_formats::reorder::bandwidth as bandwidth_of;
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Partition, Progress, StopCriterion, certify};
 use faer::Mat;
@@ -50,6 +51,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     std::hint::black_box(Fill::of(&grid));
     machine.ordering = ordering.elapsed().as_secs_f64() / grid.nnz() as f64;
 
+    machine.pairing = pairing()?;
     let pair = |a: Csr<f64>, work: Work, method: Direct| (a, work, Method::from(method));
     let bands = |method, work: fn(usize, usize) -> Work| {
         [(40_000, 2), (20_000, 12), (3000, 100), (2500, 400)].map(|(n, k)| pair(band(n, k, k), work(n, k), method))
@@ -175,6 +177,18 @@ fn entry(a: &Csr<f64>) -> Result<f64, Error> {
     Ok(1.5 * least / a.nnz() as f64)
 }
 
+/// Seconds a row or an entry for the symbolic phase of LU of a pattern that is not symmetric.
+fn pairing() -> Result<f64, Error> {
+    let a = circuit(2000);
+    let mut least = f64::INFINITY;
+    for _ in 0..RUNS {
+        let run = Instant::now();
+        std::hint::black_box(SymbolicLu::new(&a)?);
+        least = least.min(run.elapsed().as_secs_f64());
+    }
+    Ok(least / (a.nrows() + a.nnz()) as f64)
+}
+
 /// A system, its counts, and its time.
 struct Measured {
     nnz: usize,
@@ -290,6 +304,21 @@ fn chain(partition: &Partition) -> Csr<f64> {
         for j in partition.range(first).start..partition.range(last).end {
             row.push((j, if i == j { 3.0 * partition.size(block) as f64 } else { coupling(i, j) }));
         }
+    })
+}
+
+/// Rows of two to six entries without symmetry, most near the diagonal, which has zeros in every third row: as of a circuit or a plant.
+fn circuit(n: usize) -> Csr<f64> {
+    rows(n, |i, row| {
+        let far = |k: usize| (i * (31 + 2 * k) + 17 * k) % n;
+        let near = [(i + 1) % n, (i + n - 2 - i % 5) % n, (i + 3 + i % 7) % n];
+        let mut cols: Vec<usize> = near[..1 + i % 3].iter().copied().chain((0..i % 3).map(far)).collect();
+        if i % 3 != 0 {
+            cols.push(i);
+        }
+        cols.sort_unstable();
+        cols.dedup();
+        row.extend(cols.into_iter().map(|j| (j, if j == (i + 1) % n { 1.0 } else { 0.1 + coupling(i, j).abs() })));
     })
 }
 

@@ -1,6 +1,6 @@
 //! Seconds and bytes that a method will take: counts of its work against constants of the machine.
 //!
-//! seconds = call + entry·nnz + step·steps + moved/bandwidth + flops/rate + ordering·ordered + analysis·analysed
+//! seconds = call + entry·nnz + step·steps + moved/bandwidth + flops/rate + ordering·ordered + pairing·paired + analysis·analysed
 //!
 //! The counts come from the structure and, for sparse factors, from a symbolic phase. The constants stand for one call from end to
 //! end, certificate included; [`Machine::here`] has them for the instruction set at hand, `calibrate` measures them.
@@ -109,6 +109,8 @@ pub struct Machine {
     pub entry: f64,
     /// Seconds an entry of A that a symbolic phase orders.
     pub ordering: f64,
+    /// Seconds a row or an entry of A whose pattern is not symmetric: rows are matched with columns, columns ordered, and eliminated without numbers.
+    pub pairing: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
     pub rates: [Rate; 11],
 }
@@ -126,6 +128,8 @@ pub struct Work {
     pub moved: f64,
     /// Entries that a symbolic phase orders.
     pub ordered: f64,
+    /// Rows and entries of A, where its pattern is not symmetric and LU takes it.
+    pub paired: f64,
     /// Rows and entries of A that a symbolic phase reads.
     pub analysed: f64,
 }
@@ -157,9 +161,10 @@ impl Machine {
 
     /// All constants by name.
     pub fn constants(&self) -> Vec<(String, f64)> {
-        let mut all = [("call", self.call), ("entry", self.entry), ("ordering", self.ordering)]
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec();
+        let mut all =
+            [("call", self.call), ("entry", self.entry), ("ordering", self.ordering), ("pairing", self.pairing)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .to_vec();
         for (kernel, rate) in Kernel::ALL.iter().zip(&self.rates) {
             all.push((format!("{}.step", kernel.name()), rate.step));
             all.push((format!("{}.bandwidth", kernel.name()), rate.bandwidth));
@@ -186,7 +191,8 @@ impl Machine {
             return Err(Error::Usage { message: format!("'{unknown}' is not a constant of the machine") });
         }
         let of = |name: &str| value(name).unwrap_or(f64::NAN);
-        (machine.call, machine.entry, machine.ordering) = (of("call"), of("entry"), of("ordering"));
+        (machine.call, machine.entry) = (of("call"), of("entry"));
+        (machine.ordering, machine.pairing) = (of("ordering"), of("pairing"));
         for (kernel, rate) in Kernel::ALL.iter().zip(&mut machine.rates) {
             let own = |name: &str| of(&format!("{}.{name}", kernel.name()));
             let analysis = if kernel.is_sparse() { own("analysis") } else { 0.0 };
@@ -215,6 +221,7 @@ impl Machine {
             call: 2e-6,
             entry: 1e-9,
             ordering: 3.5e-8,
+            pairing: 1.7e-7,
             rates: [
                 rate([3.9e-8; 2], none, none),
                 rate([3.3e-8, 5.6e-8], [4.1e9, 3.4e9], [4.2e10, 2.8e10]),
@@ -243,7 +250,8 @@ impl Machine {
         let width = T::Real::EPSILON.to_f64();
         let halved = if width > 1e-10 { 0.5 } else { 1.0 };
         let elimination = step * work.steps + work.moved / bandwidth + halved * work.flops / flops;
-        self.call + self.entry * nnz as f64 + elimination + self.ordering * work.ordered + analysis * work.analysed
+        let symbolic = self.ordering * work.ordered + self.pairing * work.paired + analysis * work.analysed;
+        self.call + self.entry * nnz as f64 + elimination + symbolic
     }
 }
 

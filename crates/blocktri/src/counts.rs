@@ -13,7 +13,7 @@ use crate::method::KrylovMethod;
 /// Work of `flops` real operations in all that writes `values` numbers once and reads them once, without a symbolic phase.
 pub(crate) fn work<T: Scalar>(kernel: Kernel, steps: f64, flops: f64, values: f64) -> Work {
     let moved = 2.0 * values * size_of::<T>() as f64;
-    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0, analysed: 0.0 }
+    Work { kernel, steps, flops: arithmetic::<T>() * flops, moved, ordered: 0.0, paired: 0.0, analysed: 0.0 }
 }
 
 pub(crate) fn tridiagonal_work<T: Scalar>(n: usize) -> Work {
@@ -100,7 +100,8 @@ pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Wo
     let kernel = if symbolic.is_by_columns() { Kernel::SparseColumns } else { Kernel::Sparse };
     let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
     let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
-    Work { ordered: nnz, analysed: a.nrows() as f64 + nnz, ..work }
+    let read = a.nrows() as f64 + nnz;
+    Work { ordered: nnz, paired: if symbolic.is_symmetric() { 0.0 } else { read }, analysed: read, ..work }
 }
 
 /// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.

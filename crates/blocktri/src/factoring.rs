@@ -303,7 +303,8 @@ mod tests {
     use crate::cost::{Kernel, Work};
 
     fn candidate(method: Direct, reorder: Reorder, refused: Option<&str>) -> Candidate {
-        let work = Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, analysed: 0.0 };
+        let work =
+            Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, paired: 0.0, analysed: 0.0 };
         let (structure, refused) = (String::new(), refused.map(str::to_owned));
         let device = DeviceChoice::Cpu;
         Candidate { method: method.into(), device, reorder, work, seconds: 1.0, bytes: 1, structure, refused }

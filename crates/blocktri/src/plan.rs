@@ -93,6 +93,7 @@ impl WeighedParts {
                 flops: sum(|c| c.work.flops),
                 moved: sum(|c| c.work.moved),
                 ordered: sum(|c| c.work.ordered),
+                paired: sum(|c| c.work.paired),
                 analysed: sum(|c| c.work.analysed),
             },
             seconds: machine.entry * a.nnz() as f64 + self.parts.len() as f64 * machine.call + sum(|c| c.seconds),
@@ -381,7 +382,7 @@ impl<'a, T: Scalar> List<'a, T> {
             false => Kernel::Sparse,
         };
         let flops = 2.0 * arithmetic::<T>() * products;
-        self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz, analysed: n + nnz })
+        self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: n + nnz })
     }
 
     fn seconds(&self, work: &Work) -> f64 {
@@ -422,8 +423,9 @@ impl<'a, T: Scalar> List<'a, T> {
         // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less.
         let half = ((nnz / n) - 1.0).max(0.0) / 2.0;
         let flops = arithmetic::<T>() * n * (2.0 * half * half + 6.0 * half);
-        let least =
-            |kernel, steps| self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, analysed: 0.0 });
+        let least = |kernel, steps| {
+            self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 })
+        };
         least(Kernel::Band, n).min(least(Kernel::Blocks, n / half.max(1.0)))
     }
 
@@ -433,7 +435,7 @@ impl<'a, T: Scalar> List<'a, T> {
         let per_column = nnz / (2 * self.a.nrows()).max(1) as f64;
         let flops = arithmetic::<T>() * nnz * per_column;
         let (kernel, steps) = (Kernel::SparseCholesky, nnz / 2.0);
-        self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, analysed: 0.0 })
+        self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 })
     }
 
     /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.

@@ -9,6 +9,7 @@ use bt_formats::{Csr, LinearOperator, Matrix, Note, Scalar, memory, seconds_in_w
 
 use crate::candidate::{Candidate, Known, LEAST_STEPS, refusal};
 use crate::cost::{Kernel, Machine, Work};
+use crate::counts::work;
 use crate::gpu::open::OpenDevice;
 use crate::method::{Krylov, KrylovMethod};
 use crate::options::{DeviceChoice, Reorder};
@@ -70,7 +71,7 @@ impl Facts {
             method: Krylov::new(method, Precond::Jacobi).into(),
             device: DeviceChoice::Gpu(self.ordinal),
             reorder: Reorder::None,
-            work: Work { kernel: Kernel::Sweep, steps: visits, flops: 0.0, moved: copied, ordered: 0.0, analysed: 0.0 },
+            work: Work { moved: copied, ..work::<T>(Kernel::Sweep, visits, 0.0, 0.0) },
             seconds,
             bytes: held,
             structure: format!("on GPU {}, copied in {}", self.ordinal, seconds_in_words(copied / COPY)),

@@ -170,11 +170,29 @@ fn sparse_factors_are_counted_with_their_analysis() {
         // By columns up to 10⁸ operations, by supernodes beyond.
         let kernel = if side == 12 { Kernel::SparseColumns } else { Kernel::Sparse };
         assert_eq!((c.work.kernel, c.work.analysed), (kernel, (a.row_ptr().len() - 1 + a.values().len()) as f64));
+        assert_eq!(c.work.paired, 0.0, "its pattern is symmetric");
         let without = Work { analysed: 0.0, ..c.work };
         let [own, less] = [c.work, without].map(|work| Machine::here().seconds::<f64>(a.values().len(), &work));
         let analysis = Machine::here().rate(kernel).analysis * c.work.analysed;
         assert!(own == c.seconds && analysis > 0.0 && (own - less - analysis).abs() < 1e-12, "{own:e} {less:e}");
     }
+}
+
+#[test]
+fn a_pattern_without_symmetry_is_counted_with_its_matching() {
+    // Three entries a row, far from each other, and zeros on the diagonal.
+    let n = 3000;
+    let mut coo = Coo::new(n, n).unwrap();
+    for i in 0..n {
+        [(1, 1.0), (7, 0.3), (i * i % n + 2, 0.2)].iter().for_each(|(k, v)| coo.push(i, (i + k) % n, *v).unwrap());
+    }
+    let a = coo.to_csr().unwrap();
+    let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
+    let c = candidates.iter().find(|c| c.method.name() == "sparse-lu").unwrap();
+    assert_eq!(c.work.paired, (n + a.nnz()) as f64);
+    let [own, less] =
+        [c.work, Work { paired: 0.0, ..c.work }].map(|work| Machine::here().seconds::<f64>(a.nnz(), &work));
+    assert!(own == c.seconds && (own - less - Machine::here().pairing * c.work.paired).abs() < 1e-12);
 }
 
 #[test]

@@ -72,6 +72,12 @@ impl SymbolicLu {
         by_columns_pays(self.flops(), self.pattern.row_idx.len())
     }
 
+    /// Whether the pattern is nearly symmetric with the preferred pivots on the diagonal. Of others a matching, an order of columns and an
+    /// elimination without numbers are made, which take several times as long.
+    pub fn is_symmetric(&self) -> bool {
+        self.ordering.is_symmetric
+    }
+
     /// Entries of L and U, the diagonal once; `u64::MAX` where not even the pattern of L has room in memory.
     pub fn fill(&self) -> u64 {
         self.counted.map_or(u64::MAX, |c| (c.lower + c.upper + self.pattern.n()) as u64)

@@ -357,7 +357,7 @@ impl Job<'_> {
 
 /// x*_i = 1 + ((7·i) mod 11)/11, i from 0.
 fn known_solution<T: Scalar>(n: usize) -> Mat<T> {
-    Mat::from_fn(n, 1, |i, _| T::from_parts(1.0 + ((7 * i) % 11) as f64 / 11.0, 0.0))
+    Mat::from_fn(n, 1, |i, _| T::rounded(1.0 + ((7 * i) % 11) as f64 / 11.0, 0.0))
 }
 
 /// ‖x − x*‖∞ / ‖x*‖∞

@@ -212,7 +212,7 @@ impl<T: Scalar> CountBlocks<T> {
     fn count(&mut self, a: &BlockTridiagonal<T>, shift: f64, monitor: &mut dyn Monitor) -> Result<Count> {
         let p = a.partition();
         let m = p.n_blocks();
-        let sigma = T::from_parts(shift, 0.0);
+        let sigma = T::rounded(shift, 0.0);
         let Self { s, v, x, subdiagonal, permutation, memory } = self;
         let (mut below, mut size) = (0, 0.0f64);
         for j in 0..m {

@@ -143,7 +143,7 @@ pub(crate) fn trial_rhs<T: Scalar>(b: &mut [T], seed: u64, scale: f64) {
     let mut state = seed;
     for v in b {
         let r = uniform(&mut state);
-        *v = T::from_parts((r + 0.5f64.copysign(r)) / scale, 0.0);
+        *v = T::rounded((r + 0.5f64.copysign(r)) / scale, 0.0);
     }
 }
 

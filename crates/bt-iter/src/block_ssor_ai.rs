@@ -273,7 +273,7 @@ impl<T: Scalar> Preconditioner<T> for BlockSsorAi<T> {
         z.copy_from_slice(r);
         product(lower, -one::<T>(), y, one(), z);
         // y ← (2−ω)·D̄⁻¹·z
-        product(inverses, T::from_parts(2.0 - *omega, 0.0), z, zero(), y);
+        product(inverses, T::rounded(2.0 - *omega, 0.0), z, zero(), y);
         // z ← (I − Nᴴ)·y;  y ← y − Nᴴ·z
         z.copy_from_slice(y);
         product(upper, -one::<T>(), y, one(), z);

@@ -123,7 +123,7 @@ pub(crate) fn eliminate<T: Scalar>(
             (w[place], owner[place]) = (v, i as u32);
             largest = largest.max_nan(v.abs());
         }
-        w[own] *= T::from_parts(1.0 + shift, 0.0);
+        w[own] *= T::rounded(1.0 + shift, 0.0);
         let mut lost = zero::<T>();
         // |aᵢᵢ| + Σ|lᵢₖ·uₖᵢ|
         let mut terms = w[own].abs();

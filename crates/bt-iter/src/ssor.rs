@@ -45,7 +45,7 @@ pub fn ssor<T: Scalar>(a: &Csr<T>, omega: f64) -> Result<IncompleteLu<T>> {
 /// M = (I + L·D̄⁻¹)·D̄/(2 − ω)·(I + D̄⁻¹·U) in the triangles of `m`, which have the pattern of A.
 pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) -> Result<()> {
     let IncompleteLu { lower, upper, work: inverses, .. } = m;
-    let (w, unscale) = (T::from_parts(omega, 0.0), T::from_parts(2.0 - omega, 0.0));
+    let (w, unscale) = (T::rounded(omega, 0.0), T::rounded(2.0 - omega, 0.0));
     // D̄⁻¹
     for (i, inverse) in inverses.iter_mut().enumerate() {
         *inverse = divide(w, a.get(i, i));

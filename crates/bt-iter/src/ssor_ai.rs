@@ -270,7 +270,7 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
             y.copy_from_slice(z);
         }
         // y ← (2−ω)·D̄⁻¹·y
-        let scale = T::from_parts(2.0 - *omega, 0.0);
+        let scale = T::rounded(2.0 - *omega, 0.0);
         y.iter_mut().zip(inverses.iter()).for_each(|(y, d)| *y *= scale * *d);
         // z ← (I − Nᴴ)·y, of order 2 (I − Nᴴ·(I − Nᴴ))·y
         z.copy_from_slice(y);

@@ -67,7 +67,7 @@ impl<T: Scalar> SsorAiMasked<T> {
         let diagonal = positive_diagonal(a, "ssor-ai-masked")?;
         let inverse = |(i, d)| relaxed_inverse(self.omega, d, i, "ssor-ai-masked");
         let inverses = diagonal.into_iter().enumerate().map(inverse).collect::<Result<Vec<T>>>()?;
-        masked(a, &inverses, T::from_parts(2.0 - self.omega, 0.0), &mut self.product)?;
+        masked(a, &inverses, T::rounded(2.0 - self.omega, 0.0), &mut self.product)?;
         self.product.check_finite().map_err(|_| {
             let reason = "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two";
             FactorError::breakdown("ssor-ai-masked", None, reason)
@@ -136,7 +136,7 @@ fn probe<T: Scalar>(m: &Csr<T>, omega: f64) -> Result<()> {
     let n = m.nrows();
     // Numbers in (−1, 1) without a pattern: fractional parts of multiples of the golden ratio.
     let rough: Vec<T> =
-        (1..=n).map(|i| T::from_parts((i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0, 0.0)).collect();
+        (1..=n).map(|i| T::rounded((i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0, 0.0)).collect();
     let stop = StopCriterion { rtol: 1e-6, max_iters: PROBES.min(n), ..StopCriterion::default() };
     let mut x = vec![zero(); n];
     let report = Cg::new(n).solve(m, &mut Identity::new(n), &rough, &mut x, &stop, &mut ())?;

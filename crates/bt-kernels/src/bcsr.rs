@@ -116,7 +116,7 @@ impl<T: DeviceScalar> BlockInverse<T> {
         let [lower, inverses, upper] = m.parts().map(|part| DeviceBcsr::new(device, part));
         let work = || DeviceVec::uninitialized(device, a.nrows());
         Ok(Self {
-            scale: T::from_parts(2.0 - omega, 0.0),
+            scale: T::rounded(2.0 - omega, 0.0),
             lower: lower?,
             inverses: inverses?,
             upper: upper?,

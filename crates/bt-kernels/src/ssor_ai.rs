@@ -61,7 +61,7 @@ impl<T: DeviceScalar> SsorAi<T> {
         let omega = if series == Series::IncompletePoisson { 1.0 } else { omega };
         let n = a.nrows();
         let diagonal = positive_diagonal(a, "ssor-ai")?;
-        let host: Vec<T> = diagonal.iter().map(|d| T::from_parts(omega / d.to_f64(), 0.0)).collect();
+        let host: Vec<T> = diagonal.iter().map(|d| T::rounded(omega / d.to_f64(), 0.0)).collect();
         let inverses = DeviceVec::from_slice(device, &host)?;
         let (stored, lower, upper) = if let Some(matrix) = matrix {
             let place = |i: usize| a.row_ptr()[i] + a.row(i).0.partition_point(|&j| (j as usize) < i) as u32;

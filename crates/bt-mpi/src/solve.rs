@@ -293,10 +293,10 @@ impl<C: Comm> Job<'_, '_, C> {
             return Ok(RightHandSides { columns: columns?, x_star: None, notes });
         }
         // x*_i = 1 + ((7·i) mod 11)/11
-        let star = |&g: &u32| T::from_parts(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
+        let star = |&g: &u32| T::rounded(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
         let x: Vec<T> = own.iter().map(star).collect();
         let mut b = vec![T::default(); own.len()];
-        a.apply(T::from_parts(1.0, 0.0), &x, T::default(), &mut b)?;
+        a.apply(T::rounded(1.0, 0.0), &x, T::default(), &mut b)?;
         Ok(RightHandSides { columns: vec![b], x_star: Some(x), notes: Vec::new() })
     }
 

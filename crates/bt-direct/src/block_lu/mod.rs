@@ -404,8 +404,8 @@ impl<T: Scalar> BlockLu<T> {
 
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.
     fn invalidate(&mut self) {
-        self.panels.fill(T::from_parts(f64::NAN, 0.0));
-        self.g.fill(T::from_parts(f64::NAN, 0.0));
+        self.panels.fill(T::rounded(f64::NAN, 0.0));
+        self.g.fill(T::rounded(f64::NAN, 0.0));
         self.stats.growth = f64::INFINITY;
     }
 }

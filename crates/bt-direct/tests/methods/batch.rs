@@ -16,7 +16,7 @@ fn systems<T: Scalar>(sizes: &[usize], dominance: f64, seed: u64) -> Vec<Tridiag
         if n > 0 {
             (lower[0], upper[n - 1]) = (T::default(), T::default());
         }
-        let diag = (0..n).map(|_| r.scalar::<T>() + T::from_parts(dominance, 0.0)).collect();
+        let diag = (0..n).map(|_| r.scalar::<T>() + T::rounded(dominance, 0.0)).collect();
         Tridiagonal::new(lower, diag, upper).unwrap()
     };
     sizes.iter().map(|&n| system(n)).collect()

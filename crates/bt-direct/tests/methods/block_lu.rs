@@ -26,7 +26,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             let range = partition.range(partition.block_of(i));
             let heavy = range.start + (i - range.start + 1) % range.len() == j;
             if distance == 0 {
-                a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { zero() }).unwrap();
+                a.push(i, j, v + if heavy { T::rounded(weight, 0.0) } else { zero() }).unwrap();
             } else if distance == 1 && random.real() > 0.0 {
                 a.push(i, j, v).unwrap();
             }
@@ -97,7 +97,7 @@ fn check_update<T: Scalar>(sizes: &[usize], seed: u64) {
     let mut lu = BlockLu::new(&a).unwrap();
     let mut current = a;
     let bits = |lu: &BlockLu<T>| {
-        let mut x = Mat::<T>::from_fn(lu.n(), 1, |i, _| T::from_parts(i as f64 + 1.0, 0.5));
+        let mut x = Mat::<T>::from_fn(lu.n(), 1, |i, _| T::rounded(i as f64 + 1.0, 0.5));
         lu.solve_in_place(x.as_mut());
         (x, lu.stats(), lu.log_det())
     };
@@ -139,7 +139,7 @@ fn dense<T: Scalar>(k: usize, m: usize, shift: usize, scale: f64, seed: u64) -> 
     let mut random = Random::new(seed);
     let mut number = |heavy: bool| {
         let v: T = random.scalar();
-        (v + T::from_parts(if heavy { 3.0 * k as f64 } else { 0.0 }, 0.0)) * T::from_parts(scale, 0.0)
+        (v + T::rounded(if heavy { 3.0 * k as f64 } else { 0.0 }, 0.0)) * T::rounded(scale, 0.0)
     };
     let diagonal = (0..m * k * k).map(|i| number((i % k + shift) % k == i / k % k)).collect();
     let couplings = (0..2 * (m - 1) * k * k).map(|_| number(false)).collect();
@@ -211,7 +211,7 @@ fn check_tiny_pivot<T: Scalar>(k: usize, block: usize, tiny: f64, tol: f64) {
         (couplings[row + i * k + k - 1], couplings[row + (k + i) * k + k - 1]) = (zero(), zero());
         (couplings[before + (k - 1) * k + i], couplings[after + (k - 1) * k + i]) = (zero(), zero());
     }
-    own[k * k - 1] = T::from_parts(tiny, 0.0);
+    own[k * k - 1] = T::rounded(tiny, 0.0);
     let partition = Partition::uniform(m * k, k).unwrap();
     let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
     let mut b = vec![one::<T>(); m * k];

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 /// A lower triangle of random places and moderate values in a random order of rows and of columns.
 fn shuffled<T: Scalar>(n: usize, density: f64, seed: u64) -> Csr<T> {
     let v = random_vector::<T>(2 * n * n + 4, seed);
-    let own = |i: usize| T::from_parts(1.5 + v[i].re().to_f64().abs(), 0.0);
+    let own = |i: usize| T::rounded(1.5 + v[i].re().to_f64().abs(), 0.0);
     let l = csr(n, |i, j| match i.cmp(&j) {
         std::cmp::Ordering::Equal => own(i),
         std::cmp::Ordering::Greater if v[n * n + i * n + j].re().to_f64().abs() < density => v[i * n + j],
@@ -33,7 +33,7 @@ fn random_order(n: usize, seed: u64) -> Permutation {
 fn check_triangular<T: Scalar>(n: usize, seed: u64) -> Result<(), TestCaseError> {
     let a = shuffled::<T>(n, 0.4, seed);
     let mut other = a.clone();
-    other.values_mut().iter_mut().for_each(|v| *v += *v * T::from_parts(0.25, 0.0));
+    other.values_mut().iter_mut().for_each(|v| *v += *v * T::rounded(0.25, 0.0));
     let mut zeros = a.clone();
     zeros.values_mut().fill(T::default());
     let t = PermutedTriangular::new(&a).map_err(|e| TestCaseError::fail(e.to_string()))?;

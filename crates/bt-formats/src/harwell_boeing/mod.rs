@@ -321,7 +321,7 @@ fn each_value<T: Scalar>(
 ) -> Result<()> {
     match field {
         Field::Pattern | Field::Real => {
-            each_field(lines, format, count, what, |k, text| take(k, T::from_parts(format.number::<T>(text)?, 0.0)))
+            each_field(lines, format, count, what, |k, text| take(k, T::rounded(format.number::<T>(text)?, 0.0)))
         }
         Field::Complex => {
             let mut re = 0.0;
@@ -331,7 +331,7 @@ fn each_value<T: Scalar>(
                     re = part;
                     return Ok(());
                 }
-                take(k / 2, T::from_parts(re, part))
+                take(k / 2, T::rounded(re, part))
             })
         }
     }
@@ -411,7 +411,7 @@ fn body<T: Scalar>(lines: &mut Lines<'_>, h: &Header, monitor: &mut dyn Monitor)
             memory::ask((2 * entries.len() * size_of::<Entry<T>>()) as u64, "the entries in the file")
                 .map_err(|e| (ParseKind::TooLarge, e.to_string()))?;
         }
-        entries.push((i, j, T::from_parts(1.0, 0.0)));
+        entries.push((i, j, T::rounded(1.0, 0.0)));
         Ok(())
     })?;
     drop(pointers);

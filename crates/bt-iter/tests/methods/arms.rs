@@ -74,7 +74,7 @@ fn large_grid(k: usize) -> Csr<f64> {
 
 fn contract<T: Scalar>() {
     let real = stencil::<f64>(7, 0.3);
-    let a = csr(49, |i, j| T::from_parts(real.get(i, j), 0.2 * real.get(i, j) * f64::from(i32::from(j > i))));
+    let a = csr(49, |i, j| T::rounded(real.get(i, j), 0.2 * real.get(i, j) * f64::from(i32::from(j > i))));
     for last in SOLVERS {
         let mut m = Arms::new(&a, ArmsOptions { last, ..small() }).unwrap();
         assert!(m.levels().len() >= 2 && m.n() == 49 && m.kind() == PreconditionerKind::General);

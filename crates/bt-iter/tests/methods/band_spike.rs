@@ -16,7 +16,7 @@ fn apply<T: Scalar>(m: &mut BandSpike<T>, r: &[T]) -> Vec<T> {
 /// max |zᵢ − xᵢ|/|xᵢ| for r = A·x.
 fn error<T: Scalar>(a: &Csr<T>, m: &mut BandSpike<T>) -> f64 {
     let n = a.nrows();
-    let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 + (i % 3) as f64, 0.5)).collect();
+    let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 + (i % 3) as f64, 0.5)).collect();
     let mut r = vec![T::default(); n];
     a.apply(bt_formats::one(), &x, T::default(), &mut r);
     let z = apply(m, &r);

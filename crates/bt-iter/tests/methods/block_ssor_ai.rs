@@ -17,7 +17,7 @@ use faer::Mat;
 fn nodes<T: Scalar>(n: usize, k: usize, seed: u64) -> Csr<T> {
     let values = random_vector::<T>(n * n, seed);
     csr(n, |i, j| match (i / k).abs_diff(j / k) {
-        _ if i == j => T::from_parts(7.0 * k as f64 + (i % 5) as f64, 0.0),
+        _ if i == j => T::rounded(7.0 * k as f64 + (i % 5) as f64, 0.0),
         0 | 1 | 3 if i > j => values[i * n + j],
         0 | 1 | 3 => Scalar::conj(values[j * n + i]),
         _ => T::default(),
@@ -115,12 +115,14 @@ fn new_values<T: Scalar>() {
         m.refactor(&less).unwrap();
         assert!(apply(&mut m) == apply(&mut BlockSsorAi::new(&less, k, 1.1).unwrap()));
 
-        let with =
-            |row: usize, col: usize, v: f64| {
-                csr(60, |i, j| {
-                    if [(row, col), (col, row)].contains(&(i, j)) { T::from_parts(v, 0.0) } else { first.get(i, j) }
-                })
-            };
+        let with = |row: usize, col: usize, v: f64| {
+            csr(
+                60,
+                |i, j| {
+                    if [(row, col), (col, row)].contains(&(i, j)) { T::rounded(v, 0.0) } else { first.get(i, j) }
+                },
+            )
+        };
         let error = m.refactor(&with(1, 58, 0.1)).unwrap_err();
         assert!(matches!(error, FactorError::Input(Error::OutsideStructure { row: 1, col: 58, .. })), "{error}");
         assert!(apply(&mut m).iter().all(|z| !Scalar::is_finite(*z)));

@@ -79,7 +79,7 @@ fn hermitian<T: Scalar>() -> Csr<T> {
     csr(36, |i, j| {
         let v = real.get(i, j);
         let sign = f64::from(i32::from(j > i) - i32::from(j < i));
-        if i == j { T::from_parts(v + 0.5, 0.0) } else { T::from_parts(v, 0.3 * v * sign) }
+        if i == j { T::rounded(v + 0.5, 0.0) } else { T::rounded(v, 0.3 * v * sign) }
     })
 }
 

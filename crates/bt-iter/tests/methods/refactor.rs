@@ -60,9 +60,9 @@ fn grid<T: Scalar>(shift: f64) -> Csr<T> {
     csr(49, |i, j| {
         let (v, sign) = (real.get(i, j), f64::from(i32::from(j > i) - i32::from(j < i)));
         if i == j {
-            T::from_parts(v + shift * (1.0 + i as f64 / 49.0), 0.0)
+            T::rounded(v + shift * (1.0 + i as f64 / 49.0), 0.0)
         } else {
-            T::from_parts(v, 0.1 * shift * v * sign)
+            T::rounded(v, 0.1 * shift * v * sign)
         }
     })
 }
@@ -77,9 +77,8 @@ fn apply<T: Scalar>(m: &mut (dyn Refactor<T> + '_)) -> Vec<T> {
 fn contract<T: Scalar>() {
     let (first, second) = (grid::<T>(0.3), grid::<T>(1.7));
     // An entry that no pattern of the grid has, also not with two levels of fill.
-    let wider =
-        csr(49, |i, j| if i + j == 48 && i.abs_diff(j) == 48 { T::from_parts(0.1, 0.0) } else { first.get(i, j) });
-    let nan = csr(49, |i, j| if (i, j) == (3, 3) { T::from_parts(f64::NAN, 0.0) } else { first.get(i, j) });
+    let wider = csr(49, |i, j| if i + j == 48 && i.abs_diff(j) == 48 { T::rounded(0.1, 0.0) } else { first.get(i, j) });
+    let nan = csr(49, |i, j| if (i, j) == (3, 3) { T::rounded(f64::NAN, 0.0) } else { first.get(i, j) });
     let no_pivot = csr(49, |i, j| if (i, j) == (5, 5) { T::default() } else { first.get(i, j) });
     for (memory, make) in all::<T>() {
         let mut m = make(&first).unwrap();

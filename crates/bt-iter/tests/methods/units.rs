@@ -144,7 +144,7 @@ fn sample<T: Scalar>(wind: f64) -> Csr<T> {
     let real = stencil::<f64>(6, wind);
     csr(36, |i, j| {
         let (v, sign) = (real.get(i, j), f64::from(i32::from(j > i) - i32::from(j < i)));
-        if i == j { T::from_parts(v + 0.25 + (i % 5) as f64, 0.0) } else { T::from_parts(v, 0.3 * v * sign) }
+        if i == j { T::rounded(v + 0.25 + (i % 5) as f64, 0.0) } else { T::rounded(v, 0.3 * v * sign) }
     })
 }
 
@@ -216,7 +216,7 @@ fn methods_follow_the_units_of_the_system_and_solve_its_twins() {
     fn check<T: Scalar>(rtol: f64) {
         for (runs, wind) in methods::<T>().into_iter().zip([0.4, 0.0]) {
             let a = sample::<T>(wind);
-            let b: Vec<T> = (0..36).map(|i| T::from_parts(1.0 + ((7 * i) % 11) as f64, 0.0)).collect();
+            let b: Vec<T> = (0..36).map(|i| T::rounded(1.0 + ((7 * i) % 11) as f64, 0.0)).collect();
             for (name, run) in runs {
                 let stop = StopCriterion { rtol, ..StopCriterion::default() };
                 let mut solve = |a: &Csr<T>, b: &[T]| {

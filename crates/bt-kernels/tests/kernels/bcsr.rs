@@ -15,7 +15,7 @@ fn nodes<T: Scalar>(n: usize, k: usize) -> Csr<T> {
         let beside = a.abs_diff(b) <= 1 || a.abs_diff(b) == count - 1;
         let off = 0.5 / (1 + i % k + j % k) as f64;
         let value = if i == j { 2.0 * k as f64 + 1.0 } else { -off };
-        T::from_parts(if beside { value } else { 0.0 }, 0.0)
+        T::rounded(if beside { value } else { 0.0 }, 0.0)
     })
 }
 

@@ -50,7 +50,7 @@ fn system<T: Scalar>(
         let place = row.partition_point(|&(c, _)| c < pivot);
         row.insert(place, (pivot, weight * sum + 0.1));
         columns.extend(row.iter().map(|&(c, _)| c as u32));
-        values.extend(row.iter().map(|&(_, v)| T::from_parts(v, 0.0)));
+        values.extend(row.iter().map(|&(_, v)| T::rounded(v, 0.0)));
         ptr.push(columns.len() as u32);
     }
     let a = Csr::new(n, n, ptr, columns, values).unwrap();

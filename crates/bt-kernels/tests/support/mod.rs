@@ -81,7 +81,7 @@ impl Numbers {
     /// In (−1, 1), never 0.
     pub fn real<T: Scalar>(&mut self) -> T {
         let v = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
-        T::from_parts(2.0 * v - 1.0 + 1e-9, 0.0)
+        T::rounded(2.0 * v - 1.0 + 1e-9, 0.0)
     }
     pub fn vector<T: Scalar>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| self.real()).collect()
@@ -108,7 +108,7 @@ pub fn long_rows<T: Scalar>(n: usize, reach: usize, above: f64, below: f64) -> C
         d if d <= reach => (if i < j { above } else { below }) / d as f64,
         _ => 0.0,
     };
-    csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
+    csr(n, |i, j| T::rounded(entry(i, j), 0.0))
 }
 
 /// The preconditioner of the same name on the host.

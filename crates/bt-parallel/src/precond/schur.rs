@@ -297,7 +297,7 @@ impl<T: Number, C: Comm> KrylovSystem<T> for Interface<'_, '_, '_, T, C> {
     }
     fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         if self.attempt(|_| self.parts.borrow_mut().product(alpha, x, beta, y)).is_none() {
-            y.fill(T::from_parts(f64::NAN, 0.0));
+            y.fill(T::rounded(f64::NAN, 0.0));
         }
     }
     fn precondition(&mut self, r: &[T], z: &mut [T]) {
@@ -317,7 +317,7 @@ impl<T: Number, C: Comm> KrylovSystem<T> for Interface<'_, '_, '_, T, C> {
     }
     fn sum(&self, terms: &mut [T]) {
         if self.attempt(|comm| comm.all_sum(terms)).is_none() {
-            terms.fill(T::from_parts(f64::NAN, 0.0));
+            terms.fill(T::rounded(f64::NAN, 0.0));
         }
     }
     fn max(&self, own: f64) -> f64 {

@@ -191,7 +191,7 @@ fn entries_at_both_ends_of_the_range_are_kept() {
                 m.apply(&d.own_entries(a.values()), &mut z)?;
                 Ok(z)
             });
-            let one = T::from_parts(1.0, 0.0);
+            let one = T::rounded(1.0, 0.0);
             assert!(z[0].iter().all(|&z| bt_formats::max_abs(&[z - one]) <= tolerance), "{diagonal:?}: {z:?}");
         }
     }

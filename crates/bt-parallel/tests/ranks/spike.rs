@@ -15,7 +15,7 @@ fn band<T: Number>(n: usize, kl: usize, ku: usize, diagonal: f64, seed: u64) -> 
             return T::default();
         }
         let v = random[i * (kl + ku + 1) + j + kl - i];
-        if i == j { v + T::from_parts(diagonal, 0.0) } else { v }
+        if i == j { v + T::rounded(diagonal, 0.0) } else { v }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use bt_direct::SpikeOptions;
 use bt_direct::spike::{Partitions, ReducedSystem};
-use bt_formats::{AnyMatrix, Coo, Csr, LinearOperator, Outcome, RealScalar, Scalar, StopCriterion, c64, read_matrix};
+use bt_formats::{Coo, Csr, FileMatrix, LinearOperator, Outcome, RealScalar, Scalar, StopCriterion, c64, read_matrix};
 use bt_iter::{BandOrder, BandSpike, BandSpikeOptions, BandWidth, Diagonal, Gmres, Preconditioner};
 use bt_testkit::{csr, random_vector, stencil};
 use proptest::prelude::*;
@@ -165,7 +165,7 @@ fn difficult_matrices_of_the_data_are_solved() {
             println!("skipped: ../shared is absent");
             return;
         }
-        let AnyMatrix::Real(a) = read_matrix(&file).unwrap() else { panic!("{name} is complex") };
+        let FileMatrix::Real(a) = read_matrix(&file).unwrap() else { panic!("{name} is complex") };
         let n = a.nrows();
         let mut b = vec![0.0; n];
         a.apply(1.0, &vec![1.0; n], 0.0, &mut b);

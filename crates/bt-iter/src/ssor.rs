@@ -63,16 +63,16 @@ pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) 
             // Columns increase on both sides; what A has no more is zero.
             let place = loop {
                 let Some(e) = places.next() else { return Err(outside_pattern(i, j)) };
-                if part.row_at(part.idx[e] as usize) == j as usize {
+                if part.row_at(part.positions()[e] as usize) == j as usize {
                     break e;
                 }
-                part.val[e] = zero();
+                part.values_mut()[e] = zero();
             };
-            part.val[place] = v * inverses[i.min(j as usize)];
+            part.values_mut()[place] = v * inverses[i.min(j as usize)];
         }
-        left.for_each(|e| lower.val[e] = zero());
-        right.for_each(|e| upper.val[e] = zero());
-        upper.reciprocals[q] = inverses[i] * unscale;
+        left.for_each(|e| lower.values_mut()[e] = zero());
+        right.for_each(|e| upper.values_mut()[e] = zero());
+        upper.reciprocals_mut()[q] = inverses[i] * unscale;
     }
     m.kind = if check_positive(a, "ssor").is_ok() { PreconditionerKind::Spd } else { PreconditionerKind::General };
     Ok(())

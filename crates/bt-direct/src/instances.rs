@@ -84,7 +84,7 @@ fn of<T: Scalar>() {
     methods::<T, BlockCyclicReduction<T>>();
     compile!(BlockCyclicReduction::<T>::with_monitor, BlockCyclicReduction::<T>::refactor_with_monitor);
     methods::<T, BlockLu<T>>();
-    compile!(BlockLu::<T>::with_options, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
+    compile!(BlockLu::<T>::with_monitor, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
     methods::<T, BlockLuAcross<T>>();
     compile!(BlockLuAcross::<T>::with_monitor, BlockLuAcross::<T>::refactor_with_monitor);
     methods::<T, BlockRbt<T>>();

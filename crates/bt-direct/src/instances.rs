@@ -137,7 +137,12 @@ fn of<T: Scalar>() {
     #[cfg(feature = "batch")]
     batches::<T>();
     compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);
-    compile!(Inertia::with_monitor::<T>, Inertia::of_band::<T>, Inertia::of_tridiagonal::<T>, eigenvalues_below::<T>);
+    compile!(
+        Inertia::of_blocks_with_monitor::<T>,
+        Inertia::of_band::<T>,
+        Inertia::of_tridiagonal::<T>,
+        eigenvalues_below::<T>
+    );
     of_matrix::<T, Band<T>>();
     of_matrix::<T, BlockTridiagonal<T>>();
     of_matrix::<T, Csr<T>>();
@@ -149,7 +154,7 @@ fn of<T: Scalar>() {
 #[cfg(feature = "batch")]
 fn batches<T: Scalar>() {
     compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
-    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
+    compile!(BatchLu::<T>::with_options, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
     compile!(BatchLu::<T>::solve_with, BatchLu::<T>::solve_into);
     compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
     compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);

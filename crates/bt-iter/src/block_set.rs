@@ -192,7 +192,7 @@ impl<T: Scalar> Factors<T> {
         if batch.padded_rows() > 2 * partition.n() + 8 * partition.n_blocks() {
             return Ok(None);
         }
-        let mut lanes = BatchLu::new(&batch, Pivoting::None)?;
+        let mut lanes = BatchLu::with_options(&batch, Pivoting::None)?;
         let pivoted = with_interchanges(t, a.partition(), blocks, batch, &mut lanes)?;
         let places = lanes.places(blocks.of(a.n_blocks()).map(|j| a.partition().range(j)))?;
         Ok(Some(Self::Lanes { lanes, places, pivoted }))

@@ -107,7 +107,7 @@ fn what_is_not_triangular_is_refused() {
     assert!(PermutedTriangular::new(&a).unwrap_err().to_string().contains("not triangular in any order"));
     // In the order of the first: a nonzero above the diagonal is named.
     let lower = csr(2, |i, j| if i >= j { 1.0 } else { 0.0 });
-    let mut t = PermutedTriangular::in_order(&lower, triangular_order(&lower).unwrap().unwrap()).unwrap();
+    let mut t = PermutedTriangular::with_order(&lower, triangular_order(&lower).unwrap().unwrap()).unwrap();
     let upper = csr(2, |i, j| if i <= j { 1.0 } else { 0.0 });
     let error = t.refactor(&upper).unwrap_err().to_string();
     assert!(error.contains("row 0, column 1"), "{error}");
@@ -193,7 +193,13 @@ fn parts_that_are_connected_are_refused_and_unions_of_components_are_not() {
     let a = csr::<f64>(6, |i, j| if i == j { 2.0 + i as f64 } else { f64::from(u8::from(i / 2 == j / 2)) });
     let sparse = |part: &Csr<f64>| -> Result<Box<dyn Factorization<f64>>, _> { Ok(Box::new(SparseLu::new(part)?)) };
     let of = |sizes: [usize; 2]| {
-        Components::of_parts(&a, Permutation::identity(6), Partition::from_sizes(sizes).unwrap(), sparse)
+        Components::with_options(
+            &a,
+            Permutation::identity(6),
+            Partition::from_sizes(sizes).unwrap(),
+            |_, part, _| sparse(part),
+            &mut (),
+        )
     };
     assert_eq!(factorization_contract(&of([4, 2]).unwrap(), &a), Ok(()));
     match of([3, 3]) {

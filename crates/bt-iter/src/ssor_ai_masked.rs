@@ -30,7 +30,7 @@ const PROBES: usize = 50;
 /// let a = Csr::from_dense(faer::mat![[2.0, -1.0], [-1.0, 2.0]].as_ref())?;
 /// // The pattern is full: M̄ = [5/8 1/4; 1/4 1/2] itself.
 /// let mut z = [0.0; 2];
-/// SsorAiMasked::new(&a, 1.0)?.apply(&[8.0, 0.0], &mut z);
+/// SsorAiMasked::new(&a)?.apply(&[8.0, 0.0], &mut z);
 /// assert_eq!(z, [5.0, 2.0]);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
@@ -44,13 +44,21 @@ pub struct SsorAiMasked<T> {
 }
 
 impl<T: Scalar> SsorAiMasked<T> {
+    /// Like [`SsorAiMasked::with_options`], with ω = 1.
+    ///
+    /// # Errors
+    /// As [`SsorAiMasked::with_options`].
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::with_options(a, 1.0)
+    }
+
     /// For `a` Hermitian with a positive diagonal. The kind is `Spd` where dominance proves it, else `General`.
     ///
     /// # Errors
     /// [`FactorError::Input`] when A is not square, not finite or not Hermitian, or ω is not between 0 and 2;
     /// [`FactorError::Breakdown`] naming a row whose diagonal entry is not positive, or when M̄_A is not definite.
     #[inline(never)]
-    pub fn new(a: &Csr<T>, omega: f64) -> Result<Self> {
+    pub fn with_options(a: &Csr<T>, omega: f64) -> Result<Self> {
         check_omega(omega)?;
         let mut m = Self { omega, product: a.clone(), kind: PreconditionerKind::Spd, failed: false };
         m.fill(a)?;

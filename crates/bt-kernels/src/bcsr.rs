@@ -110,9 +110,9 @@ impl<T: DeviceScalar> BlockInverse<T> {
     /// Of `a`, made by the host.
     ///
     /// # Errors
-    /// As [`BlockSsorAi::new`]; errors of the device.
+    /// As [`BlockSsorAi::with_options`]; errors of the device.
     pub fn new(device: &Device, a: &Csr<T>, block_size: usize, omega: f64) -> Result<Self> {
-        let m = BlockSsorAi::new(a, block_size, omega)?;
+        let m = BlockSsorAi::with_options(a, block_size, omega)?;
         let [lower, inverses, upper] = m.parts().map(|part| DeviceBcsr::new(device, part));
         let work = || DeviceVec::uninitialized(device, a.nrows());
         Ok(Self {

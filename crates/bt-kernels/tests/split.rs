@@ -197,7 +197,7 @@ fn hbisa<T: DeviceScalar>(places: &[Place], shares: &[usize], a: &BlockTridiagon
             let (mut x, mut norms) = (vec![T::default(); n], Norms::default());
             let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
             let (mut y, mut seen) = (vec![T::default(); n], Norms::default());
-            let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut y, &stop, &mut seen);
+            let host = Hbisa::with_options(a, sweep, rule).unwrap().solve(&b, &mut y, &stop, &mut seen);
             assert_eq!((report.method, report.outcome), (host.method, host.outcome), "{what}: {report:?}");
             assert!(report.iterations.abs_diff(host.iterations) <= 1, "{what}: {report:?}");
             for (i, (ours, theirs)) in norms.0.iter().zip(&seen.0).enumerate().skip(1) {

@@ -422,7 +422,7 @@ impl<C: Comm> Job<'_, '_, C> {
         let refinements = self.args.refine.unwrap_or(if truncated { 3 } else { 1 });
         let options = SpikeOptions { coupling, refinements };
         let spike = match blocks {
-            None => Spike::new(a, options)?,
+            None => Spike::with_options(a, options)?,
             Some(blocks) => Spike::with_factors(a, options, |local| {
                 let layout = BlockLu::<T>::layout(blocks);
                 Ok(Box::new(BlockLu::new(&BlockTridiagonal::from_csr(local, blocks.clone(), layout)?)?))

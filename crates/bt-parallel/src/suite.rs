@@ -21,7 +21,7 @@ use crate::hbisa::{BlockIteration, BlockSweep};
 use crate::krylov::{Krylov, Method};
 use crate::lines::Lines;
 use crate::partition::Division;
-use crate::precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, SchurOptions, Schwarz};
+use crate::precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, Schwarz};
 use crate::read::{RowRanges, read_columns_on_all, read_head_on_all};
 
 use crate::spike::{Coupling, Spike, SpikeOptions};
@@ -262,7 +262,7 @@ impl<C: Comm> Runs<'_, C> {
         for solver in [LocalSolver::SparseLu, local[1]] {
             self.run(format!("{name}: schur"), || {
                 let d = DistributedCsr::from_replicated(comm, a, &division)?;
-                let mut m = Schur::new(&d, SchurOptions::default(), |local| solver.of(local))?;
+                let mut m = Schur::new(&d, |local| solver.of(local))?;
                 solve(&d, &mut m, Method::Fgmres { restart: 30 })
             })?;
         }
@@ -271,7 +271,7 @@ impl<C: Comm> Runs<'_, C> {
                 let bandwidth = bandwidth(a);
                 let division = Division::contiguous_of_at_least(n, comm.size(), bandwidth);
                 let d = DistributedCsr::from_replicated(comm, a, &division)?;
-                let spike = Spike::new(&d, SpikeOptions { coupling, ..SpikeOptions::default() })?;
+                let spike = Spike::with_options(&d, SpikeOptions { coupling, ..SpikeOptions::default() })?;
                 let mut x = d.own_entries(&vector(n, 1));
                 x.extend(d.own_entries(&vector(n, 2)));
                 let m = d.rows().own().len();

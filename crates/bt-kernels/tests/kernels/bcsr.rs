@@ -59,7 +59,7 @@ fn agrees<T: DeviceScalar>(device: &Device, k: usize, n: usize, method: Method, 
     let (found, rows) = on_device(device, &a, method, &precond, &b, &mut x, &stop).unwrap();
     // On the host with products by blocks, too.
     let blocks = Bcsr::from_csr(&a, k).unwrap();
-    let (mut m, mut expected) = (BlockSsorAi::new(&a, k, 1.2).unwrap(), vec![T::default(); n]);
+    let (mut m, mut expected) = (BlockSsorAi::with_options(&a, k, 1.2).unwrap(), vec![T::default(); n]);
     let host = match method {
         Method::Cg => Cg::new(n).solve(&blocks, &mut m, &b, &mut expected, &stop, &mut ()),
         Method::BiCgStab => BiCgStab::new(n).solve(&blocks, &mut m, &b, &mut expected, &stop, &mut ()),

@@ -123,10 +123,12 @@ pub fn on_host<'a, T: Scalar>(a: &'a Csr<T>, wanted: &DevicePreconditioner) -> R
         DevicePreconditioner::Ilu0(solves) => Box::new(ilu0(a, DroppedFill::Forgotten)?.solved_by(solves)),
         DevicePreconditioner::Ic0(solves) => Box::new(ic0(a, DroppedFill::Forgotten)?.factors.solved_by(solves)),
         DevicePreconditioner::SsorAi { omega, series, triangles } => {
-            Box::new(SsorAi::new(a, omega, series, triangles)?)
+            Box::new(SsorAi::with_options(a, omega, series, triangles)?)
         }
-        DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
-        DevicePreconditioner::BlockSsorAi { omega, block_size } => Box::new(BlockSsorAi::new(a, block_size, omega)?),
+        DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::with_options(a, omega)?),
+        DevicePreconditioner::BlockSsorAi { omega, block_size } => {
+            Box::new(BlockSsorAi::with_options(a, block_size, omega)?)
+        }
         ref other => panic!("{other:?} is not on the host"),
     })
 }

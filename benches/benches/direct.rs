@@ -142,11 +142,11 @@ fn batches(c: &mut Criterion) {
 /// Row dominant blocks of k rows.
 fn blocks<T: Scalar>(k: usize, m: usize) -> BlockTridiagonal<T> {
     let mut random = Uniform(k as u64);
-    let mut value = || T::from_parts(random.next(), if T::IS_REAL { 0.0 } else { random.next() });
+    let mut value = || T::rounded(random.next(), if T::IS_REAL { 0.0 } else { random.next() });
     let mut values = |count: usize| (0..count * k * k).map(|_| value()).collect::<Vec<T>>();
     let (mut diag, couplings) = (values(m), values(2 * m - 2));
     for block in diag.chunks_exact_mut(k * k) {
-        block.iter_mut().step_by(k + 1).for_each(|d| *d = T::from_parts(3.0 * k as f64, 0.0));
+        block.iter_mut().step_by(k + 1).for_each(|d| *d = T::rounded(3.0 * k as f64, 0.0));
     }
     BlockTridiagonal::from_dense_blocks(Partition::uniform(k * m, k).expect("sizes"), diag, couplings).expect("sizes")
 }
@@ -168,7 +168,7 @@ fn equal_blocks<T: Scalar>(c: &mut Criterion, name: &str, k: usize, m: usize) {
     let mut group = group(c, name);
     group.throughput(Throughput::Elements(lu.stats().flops as u64));
     group.bench_function("factor", |b| b.iter(|| lu.refactor(black_box(&a)).expect("dominant")));
-    let rhs = vec![T::from_parts(1.0, 0.0); k * m];
+    let rhs = vec![T::rounded(1.0, 0.0); k * m];
     let mut x = rhs.clone();
     group.bench_function("solve", |b| {
         b.iter(|| {

@@ -46,7 +46,10 @@ fn positive_definite(c: &mut Criterion) {
         ("none", Box::new(Identity::new(n))),
         ("jacobi", Box::new(Jacobi::new(&a).expect("a diagonal of sixes"))),
         ("ssor", Box::new(ssor(&a, 1.0).expect("a positive diagonal"))),
-        ("ssor-ai", Box::new(SsorAi::new(&a, 1.1, Series::First, Triangles::Stored).expect("a symmetric matrix"))),
+        (
+            "ssor-ai",
+            Box::new(SsorAi::with_options(&a, 1.1, Series::First, Triangles::Stored).expect("a symmetric matrix")),
+        ),
         ("ic0", Box::new(ic0(&a, DroppedFill::Forgotten).expect("an M-matrix").factors)),
     ];
     let stop = StopCriterion { rtol: 0.0, max_iters: STEPS, ..StopCriterion::default() };

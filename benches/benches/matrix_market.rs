@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use bt_formats::matrix_market::{read_from, write_csr};
-use bt_formats::{AnyMatrix, Matrix as _};
+use bt_formats::{FileMatrix, Matrix as _};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Rows of the test matrices.
@@ -40,7 +40,7 @@ fn bench(c: &mut Criterion) {
     }
     group.finish();
 
-    let Ok(AnyMatrix::Real(a)) = read_from(five_diagonals("general", long).as_bytes(), "bench") else { return };
+    let Ok(FileMatrix::Real(a)) = read_from(five_diagonals("general", long).as_bytes(), "bench") else { return };
     let mut group = c.benchmark_group("write");
     group.throughput(Throughput::Elements(a.nnz() as u64));
     group.bench_function("17 digits", |b| b.iter(|| write_csr(black_box(&a), &mut std::io::sink(), &[])));

@@ -1,7 +1,7 @@
 //! Any bytes are a matrix or an error; what was read is read again after writing.
 #![no_main]
 
-use bt_formats::{AnyMatrix, matrix_market};
+use bt_formats::{FileMatrix, matrix_market};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -9,8 +9,8 @@ fuzz_target!(|data: &[u8]| {
     // Sums of duplicates may overflow; such a matrix is not written.
     let mut text = Vec::new();
     let written = match &a {
-        AnyMatrix::Real(a) => matrix_market::write_csr(a, &mut text, &[]),
-        AnyMatrix::Complex(a) => matrix_market::write_csr(a, &mut text, &[]),
+        FileMatrix::Real(a) => matrix_market::write_csr(a, &mut text, &[]),
+        FileMatrix::Complex(a) => matrix_market::write_csr(a, &mut text, &[]),
     };
     if written.is_ok() {
         assert_eq!(matrix_market::read_from(&text[..], "again").unwrap(), a);

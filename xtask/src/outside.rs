@@ -37,7 +37,7 @@ pub fn run(source: Source) -> Result<()> {
 }
 
 /// The crates in the order in which they are published. `bt-kernels` needs CUDA to be built outside the workspace (ADR 3).
-pub const PUBLISHED: [&str; 11] = [
+pub const PUBLISHED: [&str; 12] = [
     "bt-simd",
     "bt-formats",
     "bt-direct",
@@ -46,8 +46,9 @@ pub const PUBLISHED: [&str; 11] = [
     "bt-parallel",
     "bt-cuda-driver",
     "bt-kernels",
-    "blocktri",
     "bt-reproduce",
+    "bt-mpi",
+    "blocktri",
     "blocktri-cli",
 ];
 
@@ -189,6 +190,16 @@ fn unpacked(name: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cargo_metadata::MetadataCommand;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_crate_that_may_be_published_is() {
+        let manifest = root().join("Cargo.toml");
+        let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
+        let may = metadata.packages.iter().filter(|package| package.publish.is_none()).map(|package| &**package.name);
+        assert_eq!(may.collect::<BTreeSet<_>>(), BTreeSet::from(PUBLISHED));
+    }
 
     #[test]
     fn a_program_names_the_crates_of_the_checkout() {

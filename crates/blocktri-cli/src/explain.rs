@@ -6,7 +6,7 @@ use std::path::Path;
 use blocktri::{
     AnyScalar, CancelToken, Candidate, Csr, DeviceChoice, Error, Explanation, Method, Reorder, SolveOptions,
 };
-use bt_formats::{AnyMatrix, RhsInFile, System};
+use bt_formats::{FileMatrix, RhsInFile, System};
 use serde_json::{Value, json};
 
 use crate::args::{ExplainArgs, Global};
@@ -34,8 +34,8 @@ pub fn run(args: &ExplainArgs, global: &Global, cancel: &CancelToken) -> Result<
     notes.extend(more);
     let line = Line::spinner(!global.quiet, format!("analysing {}", matrix.display()));
     let Explanation { candidates, notes: found } = match &a {
-        AnyMatrix::Real(a) => weighed(a, args.device, matrix),
-        AnyMatrix::Complex(a) => weighed(a, args.device, matrix),
+        FileMatrix::Real(a) => weighed(a, args.device, matrix),
+        FileMatrix::Complex(a) => weighed(a, args.device, matrix),
     }?;
     drop(line);
     notes.extend(found.iter().map(ToString::to_string));

@@ -2,7 +2,7 @@
 
 use blocktri::{Analysis, AnyScalar, CancelToken, Csr, HybridSummary, Method, Partition, Scalar};
 use bt_formats::detect::{Dominance, Places};
-use bt_formats::{AnyMatrix, CouplingKind, DiagonalKind, LinearOperator, Matrix, RhsInFile, System, memory};
+use bt_formats::{CouplingKind, DiagonalKind, FileMatrix, LinearOperator, Matrix, RhsInFile, System, memory};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, InfoArgs};
@@ -32,8 +32,8 @@ pub fn run(args: &InfoArgs, global: &Global, cancel: &CancelToken) -> Result<Rep
     notes.extend(machine::load());
     let line = Line::spinner(!global.quiet, format!("analysing {}", args.matrix.display()));
     let reply = match matrix {
-        AnyMatrix::Real(a) => describe(args, &a, picture, &notes),
-        AnyMatrix::Complex(a) => describe(args, &a, picture, &notes),
+        FileMatrix::Real(a) => describe(args, &a, picture, &notes),
+        FileMatrix::Complex(a) => describe(args, &a, picture, &notes),
     };
     drop(line);
     reply

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{CancelToken, Csr, Monitor, Scalar};
 use bt_formats::{
-    AnyDense, AnyMatrix, Columns, Error as InputError, RhsInFile, ScalarKind, System, matrix_market, read_columns,
+    Columns, Error as InputError, FileDense, FileMatrix, RhsInFile, ScalarKind, System, matrix_market, read_columns,
     read_columns_from, read_system, read_system_from,
 };
 
@@ -29,7 +29,7 @@ fn failure(error: &InputError, file: &Path, cancel: &CancelToken) -> Failure {
 ///
 /// # Errors
 /// With file and line; when `cancel` is raised.
-pub fn matrix(file: &Path, cancel: &CancelToken) -> Result<AnyMatrix> {
+pub fn matrix(file: &Path, cancel: &CancelToken) -> Result<FileMatrix> {
     Ok(system(file, RhsInFile::Skip, &mut cancel.clone(), cancel)?.matrix)
 }
 
@@ -98,8 +98,8 @@ pub fn column(file: &Path, n: usize, cancel: &CancelToken) -> Result<Vec<f64>> {
         Err(InputError::InvalidStructure { what: "column", why })
     };
     match columns(file, &accept, &mut cancel.clone()).map_err(|e| failure(&e, file, cancel))?.values {
-        AnyDense::Real(x) => Ok(x.col_as_slice(0).to_vec()),
-        AnyDense::Complex(_) => Err(Failure::io(&label(file), &"the numbers are complex, and real ones are wanted")),
+        FileDense::Real(x) => Ok(x.col_as_slice(0).to_vec()),
+        FileDense::Complex(_) => Err(Failure::io(&label(file), &"the numbers are complex, and real ones are wanted")),
     }
 }
 

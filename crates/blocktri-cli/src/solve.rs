@@ -10,7 +10,7 @@ use blocktri::{
     SolveOptions, SolveReport, StopCriterion, StopRule, Sweep, c64,
 };
 use bt_formats::{
-    AnyDense, AnyMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
+    FileDense, FileMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
 };
 
 use crate::args::{BlocksArg, Global, SolveArgs, method};
@@ -64,12 +64,12 @@ pub fn run(args: &SolveArgs, global: &Global, cancel: &CancelToken) -> Result<Re
     drop(watch);
     let given = Given { blocks, notes, read: started.elapsed().as_secs_f64() };
     match (a, b) {
-        (AnyMatrix::Real(a), None) => job.solve(&a, None, given, targets),
-        (AnyMatrix::Real(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(b), given, targets),
-        (AnyMatrix::Real(a), Some(AnyDense::Complex(b))) => job.solve(&a.cast::<c64>(), Some(b), given, targets),
-        (AnyMatrix::Complex(a), None) => job.solve(&a, None, given, targets),
-        (AnyMatrix::Complex(a), Some(AnyDense::Complex(b))) => job.solve(&a, Some(b), given, targets),
-        (AnyMatrix::Complex(a), Some(AnyDense::Real(b))) => job.solve(&a, Some(load::cast(&b)), given, targets),
+        (FileMatrix::Real(a), None) => job.solve(&a, None, given, targets),
+        (FileMatrix::Real(a), Some(FileDense::Real(b))) => job.solve(&a, Some(b), given, targets),
+        (FileMatrix::Real(a), Some(FileDense::Complex(b))) => job.solve(&a.cast::<c64>(), Some(b), given, targets),
+        (FileMatrix::Complex(a), None) => job.solve(&a, None, given, targets),
+        (FileMatrix::Complex(a), Some(FileDense::Complex(b))) => job.solve(&a, Some(b), given, targets),
+        (FileMatrix::Complex(a), Some(FileDense::Real(b))) => job.solve(&a, Some(load::cast(&b)), given, targets),
     }
 }
 
@@ -227,10 +227,10 @@ impl Job<'_> {
         &self.args.matrix
     }
 
-    fn check_shape(&self, a: &AnyMatrix) -> Result<usize> {
+    fn check_shape(&self, a: &FileMatrix) -> Result<usize> {
         let checked = match a {
-            AnyMatrix::Real(a) => a.check_square(),
-            AnyMatrix::Complex(a) => a.check_square(),
+            FileMatrix::Real(a) => a.check_square(),
+            FileMatrix::Complex(a) => a.check_square(),
         };
         checked.map_err(|e| Failure::input(&e, self.file()))?;
         match a.nrows() {
@@ -357,7 +357,7 @@ impl Job<'_> {
 
 /// x*_i = 1 + ((7·i) mod 11)/11, i from 0.
 fn known_solution<T: Scalar>(n: usize) -> Mat<T> {
-    Mat::from_fn(n, 1, |i, _| T::from_parts(1.0 + ((7 * i) % 11) as f64 / 11.0, 0.0))
+    Mat::from_fn(n, 1, |i, _| T::rounded(1.0 + ((7 * i) % 11) as f64 / 11.0, 0.0))
 }
 
 /// ‖x − x*‖∞ / ‖x*‖∞

@@ -619,7 +619,7 @@ pub(crate) fn overflow<T: Scalar>(system: usize, x: &[T], n: usize) -> Option<Fa
 
 pub(crate) fn nan<T: Scalar>() -> T {
     let im = if matches!(T::KIND, ScalarKind::F32 | ScalarKind::F64) { 0.0 } else { f64::NAN };
-    T::from_parts(f64::NAN, im)
+    T::rounded(f64::NAN, im)
 }
 
 pub(crate) fn failure(system: usize, error: &FactorError) -> Failed {

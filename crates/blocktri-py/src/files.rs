@@ -19,8 +19,8 @@ pub fn read(py: Python<'_>, path: PathBuf) -> PyResult<(Matrix, Vec<String>)> {
     let system = run(py, None, usize::MAX, move |monitor| read_system(path, RhsInFile::Skip, monitor))?;
     let system = system.map_err(|e| of_input(&e))?;
     let matrix = match system.matrix {
-        bt_formats::AnyMatrix::Real(a) => AnyMatrix::from(a),
-        bt_formats::AnyMatrix::Complex(a) => AnyMatrix::from(a),
+        bt_formats::FileMatrix::Real(a) => AnyMatrix::from(a),
+        bt_formats::FileMatrix::Complex(a) => AnyMatrix::from(a),
     };
     Ok((Matrix::new(matrix), system.notes))
 }

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let a =
         TridiagonalBatch::new(Layout::Strided, N, line(0.0, -R, -R), vec![1.0 + 2.0 * R; N * N], line(-R, -R, 0.0))?;
-    let lines = BatchLu::new(&a, Pivoting::None)?;
+    let lines = BatchLu::with_options(&a, Pivoting::None)?;
     assert!(lines.verdict().all_solved());
 
     let modes = [(1.0, 1.0, 1.0), (0.8, 3.0, 2.0)];

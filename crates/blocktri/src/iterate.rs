@@ -69,7 +69,7 @@ fn block_iteration<T: Scalar>(
         Ok(blocks) => {
             hybrid = blocks;
             reorder_time = start.elapsed();
-            Hbisa::new(&hybrid, given.sweep, given.rule)
+            Hbisa::with_options(&hybrid, given.sweep, given.rule)
         }
         // Given blocks that do not hold everything.
         Err(InputError::OutsideStructure { .. }) => {

@@ -100,7 +100,7 @@ pub(crate) fn preconditioner<'a, T: Scalar>(
         return Ok((Box::new(MixedPrecision::new(made, single.exponent())), precond));
     }
     if let Precond::SsorAi { omega, series, triangles: triangles @ Triangles::OfMatrix } = given.precond {
-        return Ok((Box::new(SsorAi::new(a, omega, series, triangles)?), given.precond));
+        return Ok((Box::new(SsorAi::with_options(a, omega, series, triangles)?), given.precond));
     }
     owned(a, split, identity, given, options, notes)
 }
@@ -156,10 +156,10 @@ fn owned<T: Scalar>(
         Precond::Blocks(_) => block_sweep(split.expect("a sweep over blocks has A by them"), given.precond, notes)?,
         Precond::Ssor { omega, solves } => Box::new(ssor(a, omega)?.solved_by(solves)),
         Precond::SsorAi { omega, series, .. } => Box::new(SsorAi::stored(a, omega, series)?),
-        Precond::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
+        Precond::SsorAiMasked { omega } => Box::new(SsorAiMasked::with_options(a, omega)?),
         Precond::BlockSsorAi { omega } => {
             let size = node_size(a, identity, given.precond, &options.blocks, notes)?;
-            Box::new(BlockSsorAi::new(a, size, omega)?)
+            Box::new(BlockSsorAi::with_options(a, size, omega)?)
         }
         Precond::Ilu0 { .. } | Precond::Iluk { .. } | Precond::Ilut { .. } | Precond::Ic0 { .. } => {
             Box::new(incomplete(a, given.precond, notes)?)
@@ -374,7 +374,7 @@ fn arms<T: Scalar>(
                 failure.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(Error::Factor(e))
             })?
         }
-        _ => Arms::new(a, options)?,
+        _ => Arms::with_options(a, options)?,
     };
     let (levels, last) = (m.levels(), m.last_level());
     let sizes: Vec<_> = levels.iter().map(|l| l.n).chain([last.n]).map(|n| n.to_string()).collect();
@@ -437,7 +437,7 @@ fn band_spike<T: Scalar>(
     if let Some(p) = band.partitions {
         chosen.spike.partitions = Partitions::Balanced(p);
     }
-    let m = BandSpike::new(a, &chosen)?;
+    let m = BandSpike::with_options(a, &chosen)?;
     let report = m.report();
     let matched = if chosen.diagonal == Diagonal::Matched { "matched and scaled, " } else { "" };
     notes.push(Note::PreconditionerBand {

@@ -40,17 +40,17 @@ impl System {
     pub fn matrix<T: Scalar>(&self) -> Result<Csr<T>, Error> {
         let mut a = Coo::new(self.n, self.n)?;
         for &(i, j, [re, im]) in &self.entries {
-            a.push(i, j, T::from_parts(re, im))?;
+            a.push(i, j, T::rounded(re, im))?;
         }
         for &(i, j) in &self.zeros {
-            a.push(i, j, T::from_parts(0.0, 0.0))?;
+            a.push(i, j, T::rounded(0.0, 0.0))?;
         }
         a.to_csr()
     }
 
     /// The right-hand side in a scalar type.
     pub fn rhs<T: Scalar>(&self) -> Mat<T> {
-        Mat::from_fn(self.n, 1, |i, _| T::from_parts(self.b[i][0], self.b[i][1]))
+        Mat::from_fn(self.n, 1, |i, _| T::rounded(self.b[i][0], self.b[i][1]))
     }
 
     /// The twin 2^alpha·A·y = 2^beta·b.

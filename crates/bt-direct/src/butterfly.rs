@@ -371,7 +371,7 @@ mod tests {
     fn check<T: Scalar>(n: usize, depth: usize) {
         let (w, v) = (Butterfly::<T>::new(n, depth, 7).unwrap(), Butterfly::<T>::new(n, depth, 8).unwrap());
         let (wx, vx) = (explicit(&w), explicit(&v));
-        let a = Mat::from_fn(n, n, |i, j| T::from_parts(((3 * i + 5 * j) % 7) as f64 - 3.0, ((i + 2 * j) % 5) as f64));
+        let a = Mat::from_fn(n, n, |i, j| T::rounded(((3 * i + 5 * j) % 7) as f64 - 3.0, ((i + 2 * j) % 5) as f64));
         let u = crate::refine::unit_roundoff::<T>();
         let close = |x: &Mat<T>, y: &Mat<T>| {
             let difference = x - y;

@@ -71,27 +71,15 @@ impl<T: Scalar> Components<T> {
     /// Near O(nnz), and the parts; the parts on several threads.
     pub fn new(a: &Csr<T>, factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync) -> Result<Self> {
         let (order, partition) = components(a)?;
-        Self::of_parts(a, order, partition, factor)
-    }
-
-    /// With parts that are known, as [`components`] finds them, or unions of them; the rows of each in their order.
-    ///
-    /// # Errors
-    /// As [`Components::new`]; [`FactorError::Input`] naming an entry between two parts.
-    pub fn of_parts(
-        a: &Csr<T>,
-        order: Permutation,
-        partition: Partition,
-        factor: impl Fn(&Csr<T>) -> Result<Box<dyn Factorization<T>>> + Sync,
-    ) -> Result<Self> {
         Self::with_options(a, order, partition, |_, part, _| factor(part), &mut ())
     }
 
-    /// Like [`Components::of_parts`], with `factor` given the number of each part too, and observed: the largest part on this thread, which has the monitor, the others beside it; what the monitor
-    /// stops ends all. It is asked until the last part is done.
+    /// With parts that are known, as [`components`] finds them, or unions of them; the rows of each in their order, and `factor` is given
+    /// the number of each part too. The largest part is factored on this thread and has the monitor, the others beside it; what the
+    /// monitor stops ends all. It is asked until the last part is done.
     ///
     /// # Errors
-    /// Also [`FactorError::Stopped`].
+    /// As [`Components::new`]; [`FactorError::Input`] naming an entry between two parts; [`FactorError::Stopped`].
     pub fn with_options(
         a: &Csr<T>,
         order: Permutation,

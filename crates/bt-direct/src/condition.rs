@@ -105,7 +105,7 @@ pub fn rcond_scaled<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
     let rescale = |x: &mut [T], by: &[f64], factor: &dyn Fn(f64) -> f64| {
         for (x, &f) in x.iter_mut().zip(by.iter().cycle()) {
             let f = factor(f);
-            *x = T::from_parts(x.re().to_f64() * f, x.im().to_f64() * f);
+            *x = T::rounded(x.re().to_f64() * f, x.im().to_f64() * f);
         }
     };
     rcond_by(factors.n(), norm, &mut |op, x: &mut [T]| {
@@ -136,7 +136,7 @@ fn rcond_by<T: Scalar>(n: usize, norm_a: f64, solve: &mut dyn FnMut(Op, &mut [T]
     // A power of two s ≈ √‖A‖₁: solves of A·y = s·x pass through values of the size of s·κ, and end in y of the size
     // of κ/s, both as far from over- and underflow as can be.
     let scale = 2f64.powi((norm_a.log2() / 2.0).floor() as i32);
-    let s = T::from_parts(scale, 0.0);
+    let s = T::rounded(scale, 0.0);
     let estimate = estimate(n, &mut |op, x: &mut [T]| {
         for v in x.iter_mut() {
             *v *= s;
@@ -236,11 +236,11 @@ fn norm_one<T: Scalar>(x: &[T]) -> f64 {
 /// (1, …, 1)/n, and an alternating vector that sees matrices on which the iteration from the first one stops early. Its moduli between 1 and
 /// 2 belong to no pattern: equal steps, as Higham's have, are orthogonal to u = (1, 1, −1, −1), and hide a singular matrix with uᴴA = 0.
 fn first_vectors<T: Scalar>(n: usize) -> Vec<T> {
-    let mut x = vec![T::from_parts(1.0 / n as f64, 0.0); n];
+    let mut x = vec![T::rounded(1.0 / n as f64, 0.0); n];
     if n > 1 {
         let size: f64 = (0..n).map(|i| 1.0 + scattered(i)).sum();
         let alternating = |i: usize| (1.0 + scattered(i)) / if i.is_multiple_of(2) { size } else { -size };
-        x.extend((0..n).map(|i| T::from_parts(alternating(i), 0.0)));
+        x.extend((0..n).map(|i| T::rounded(alternating(i), 0.0)));
     }
     x
 }
@@ -289,7 +289,7 @@ fn scattered(i: usize) -> f64 {
 /// z/|z|, and 1 for 0.
 fn sign<T: Scalar>(v: T) -> T {
     let modulus = v.abs();
-    if modulus == zero() { one() } else { T::from_parts((v.re() / modulus).to_f64(), (v.im() / modulus).to_f64()) }
+    if modulus == zero() { one() } else { T::from_parts(v.re() / modulus, v.im() / modulus) }
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl<T: Scalar> PartialPivotLu<T> {
         check_size("size of the matrix", self.n, a.nrows())?;
         let done = self.factor(a, monitor);
         if done.is_err() {
-            self.values.fill(T::from_parts(f64::NAN, 0.0));
+            self.values.fill(T::rounded(f64::NAN, 0.0));
             self.stats.growth = f64::INFINITY;
         }
         done

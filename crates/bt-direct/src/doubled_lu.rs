@@ -38,7 +38,7 @@ impl Number {
     }
 
     fn round<T: Scalar>(self) -> T {
-        T::from_parts(self.re.value(), self.im.value())
+        T::rounded(self.re.value(), self.im.value())
     }
 
     fn conj(self) -> Self {

@@ -111,10 +111,9 @@ pub fn error_bounds<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Siz
 fn weighted_inverse_norm<T: Scalar, F: Factorization<T> + ?Sized>(factors: &F, op: Op, f: &[f64], scale: f64) -> f64 {
     let n = f.len();
     // s·x goes through the solve and f/s weighs the result: both are as far from the ends of the range as can be.
-    let s = T::from_parts(scale, 0.0);
+    let s = T::rounded(scale, 0.0);
     let times_s = |x: &mut [T]| x.iter_mut().for_each(|v| *v *= s);
-    let weigh =
-        |x: &mut [T]| x.iter_mut().zip(f.iter().cycle()).for_each(|(v, &f)| *v *= T::from_parts(f / scale, 0.0));
+    let weigh = |x: &mut [T]| x.iter_mut().zip(f.iter().cycle()).for_each(|(v, &f)| *v *= T::rounded(f / scale, 0.0));
     let solve = |op: Op, x: &mut [T]| factors.solve_op_in_place(op, columns(x, n));
     let conjugate = |x: &mut [T]| x.iter_mut().for_each(|v| *v = Scalar::conj(*v));
     // x ← (op(A)⁻¹)ᴴ·x

@@ -59,7 +59,7 @@ impl<T: Scalar> LogDet<T> {
         if modulus == bt_formats::zero() {
             (self.sign, self.log_abs) = (bt_formats::zero(), f64::NEG_INFINITY);
         } else {
-            self.sign *= T::from_parts((factor.re() / modulus).to_f64(), (factor.im() / modulus).to_f64());
+            self.sign *= T::from_parts(factor.re() / modulus, factor.im() / modulus);
             self.log_abs += modulus.to_f64().ln();
         }
     }

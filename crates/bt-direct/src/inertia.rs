@@ -77,7 +77,7 @@ impl Inertia {
     /// # Cost
     /// As two counts: Σ ⅔kⱼ³ + 2kⱼ²kⱼ₊₁ + 4kⱼkⱼ₊₁² flops; three blocks of memory.
     pub fn of_blocks<T: Scalar>(a: &BlockTridiagonal<T>) -> Result<Self> {
-        Self::with_monitor(a, &mut ())
+        Self::of_blocks_with_monitor(a, &mut ())
     }
 
     /// Like [`Inertia::of_blocks`], observed between blocks.
@@ -85,7 +85,7 @@ impl Inertia {
     /// # Errors
     /// Also [`FactorError::Stopped`].
     #[inline(never)]
-    pub fn with_monitor<T: Scalar>(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+    pub fn of_blocks_with_monitor<T: Scalar>(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let norm = check_hermitian(a)?;
         let start = 8.0 * a.partition().min_max_size().1 as f64 * unit_roundoff::<T>() * norm;
         let mut work = CountBlocks::new(a)?;
@@ -212,7 +212,7 @@ impl<T: Scalar> CountBlocks<T> {
     fn count(&mut self, a: &BlockTridiagonal<T>, shift: f64, monitor: &mut dyn Monitor) -> Result<Count> {
         let p = a.partition();
         let m = p.n_blocks();
-        let sigma = T::from_parts(shift, 0.0);
+        let sigma = T::rounded(shift, 0.0);
         let Self { s, v, x, subdiagonal, permutation, memory } = self;
         let (mut below, mut size) = (0, 0.0f64);
         for j in 0..m {

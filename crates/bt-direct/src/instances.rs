@@ -84,7 +84,7 @@ fn of<T: Scalar>() {
     methods::<T, BlockCyclicReduction<T>>();
     compile!(BlockCyclicReduction::<T>::with_monitor, BlockCyclicReduction::<T>::refactor_with_monitor);
     methods::<T, BlockLu<T>>();
-    compile!(BlockLu::<T>::with_options, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
+    compile!(BlockLu::<T>::with_monitor, BlockLu::<T>::refactor_with_monitor, BlockLu::<T>::update_block);
     methods::<T, BlockLuAcross<T>>();
     compile!(BlockLuAcross::<T>::with_monitor, BlockLuAcross::<T>::refactor_with_monitor);
     methods::<T, BlockRbt<T>>();
@@ -137,7 +137,12 @@ fn of<T: Scalar>() {
     #[cfg(feature = "batch")]
     batches::<T>();
     compile!(SelectedInverse::<T>::with_monitor, SelectedInverse::<T>::recompute_with_monitor, inverse_diagonal::<T>);
-    compile!(Inertia::with_monitor::<T>, Inertia::of_band::<T>, Inertia::of_tridiagonal::<T>, eigenvalues_below::<T>);
+    compile!(
+        Inertia::of_blocks_with_monitor::<T>,
+        Inertia::of_band::<T>,
+        Inertia::of_tridiagonal::<T>,
+        eigenvalues_below::<T>
+    );
     of_matrix::<T, Band<T>>();
     of_matrix::<T, BlockTridiagonal<T>>();
     of_matrix::<T, Csr<T>>();
@@ -149,7 +154,7 @@ fn of<T: Scalar>() {
 #[cfg(feature = "batch")]
 fn batches<T: Scalar>() {
     compile!(TridiagonalOnce::<T>::new, TridiagonalOnce::<T>::solve_in_place);
-    compile!(BatchLu::<T>::new, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
+    compile!(BatchLu::<T>::with_options, BatchLu::<T>::refactor, BatchLu::<T>::solve_in_place);
     compile!(BatchLu::<T>::solve_with, BatchLu::<T>::solve_into);
     compile!(BandBatch::<T>::new::<Band<T>>, BandBatch::<T>::new::<BlockTridiagonal<T>>, BandBatch::<T>::solve_with);
     compile!(TridiagonalBatch::<T>::from_systems, TridiagonalBatch::<T>::solve_with);

@@ -100,7 +100,9 @@ pub use band_lu::BandLu;
 pub use band_nopivot::{BandLuNoPivot, Boosting};
 pub use block_cholesky::BlockCholesky;
 pub use block_cyclic::BlockCyclicReduction;
-pub use block_lu::{BlockLu, Kernels};
+pub use block_lu::BlockLu;
+#[cfg(feature = "forced-kernels")]
+pub use block_lu::Kernels;
 pub use block_lu_across::BlockLuAcross;
 pub use block_rbt::BlockRbt;
 pub use bordered::{Bordered, BorderedBlocks};

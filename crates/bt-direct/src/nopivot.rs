@@ -229,7 +229,7 @@ pub(crate) fn load_column<T: Scalar>(a: MatRef<'_, T>, j: usize, scale: T::Real,
 /// v·s for a real s.
 #[inline(always)]
 pub(crate) fn times<T: Scalar>(v: T, s: T::Real) -> T {
-    T::from_parts((v.re() * s).to_f64(), (v.im() * s).to_f64())
+    T::from_parts(v.re() * s, v.im() * s)
 }
 
 /// Why an elimination ends early.
@@ -294,7 +294,7 @@ impl<T: Scalar> Factors<T> {
 
     /// What is left of a factorization that failed must not look like an answer.
     pub(crate) fn invalidate(&mut self) {
-        self.values.fill(T::from_parts(f64::NAN, 0.0));
+        self.values.fill(T::rounded(f64::NAN, 0.0));
     }
 
     pub(crate) fn eliminate(&mut self, par: Par, monitor: &mut dyn Monitor) -> Result<(), Stop> {

@@ -65,7 +65,7 @@ impl<T: Scalar> PermutedTriangular<T> {
             what: "matrix",
             why: "it is not triangular in any order of its rows and columns; use sparse-lu".into(),
         })?;
-        Self::in_order(a, order)
+        Self::with_order(a, order)
     }
 
     /// In an order that is known.
@@ -75,7 +75,7 @@ impl<T: Scalar> PermutedTriangular<T> {
     ///
     /// # Panics
     /// When the order is not one of the rows and columns of A.
-    pub fn in_order(a: &Csr<T>, order: TriangularOrder) -> Result<Self> {
+    pub fn with_order(a: &Csr<T>, order: TriangularOrder) -> Result<Self> {
         let n = a.nrows();
         let mut place = vec![0; n];
         order.cols.iter().enumerate().for_each(|(k, &j)| place[j as usize] = k as u32);

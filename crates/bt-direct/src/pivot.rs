@@ -43,7 +43,7 @@ impl<T: Scalar> Pivot<T> {
 
 #[inline(always)]
 pub(crate) fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
-    T::from_parts((v.re() / s).to_f64(), (v.im() / s).to_f64())
+    T::from_parts(v.re() / s, v.im() / s)
 }
 
 #[cfg(test)]

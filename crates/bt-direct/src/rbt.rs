@@ -143,7 +143,7 @@ pub(crate) fn trial_rhs<T: Scalar>(b: &mut [T], seed: u64, scale: f64) {
     let mut state = seed;
     for v in b {
         let r = uniform(&mut state);
-        *v = T::from_parts((r + 0.5f64.copysign(r)) / scale, 0.0);
+        *v = T::rounded((r + 0.5f64.copysign(r)) / scale, 0.0);
     }
 }
 
@@ -307,19 +307,11 @@ impl<T: Scalar> Rbt<T> {
         Self::with_options(a, RbtOptions::default(), &mut ())
     }
 
-    /// Like [`Rbt::new`], observed every 32 columns.
+    /// Like [`Rbt::new`] with another depth, seed or fallback, observed every 32 columns.
     ///
     /// # Errors
-    /// Also [`FactorError::Stopped`].
-    pub fn with_monitor(a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        Self::with_options(a, RbtOptions::default(), monitor)
-    }
-
-    /// Like [`Rbt::with_monitor`] with another depth, seed or fallback.
-    ///
-    /// # Errors
-    /// As [`Rbt::with_monitor`]; [`FactorError::Input`] for a depth above [`MAX_DEPTH`]; [`FactorError::Breakdown`] when
-    /// a check fails and the fallback is [`Fallback::Error`].
+    /// As [`Rbt::new`]; [`FactorError::Stopped`]; [`FactorError::Input`] for a depth above [`MAX_DEPTH`];
+    /// [`FactorError::Breakdown`] when a check fails and the fallback is [`Fallback::Error`].
     pub fn with_options(a: MatRef<'_, T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;

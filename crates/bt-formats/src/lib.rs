@@ -64,7 +64,7 @@ pub use operator::{Along, LinearOperator, Matrix, Op, Par, Run, mul_add, one, ze
 pub use partition::Partition;
 pub use permutation::{Permutation, is_odd};
 pub use read::{
-    AnyDense, AnyMatrix, Columns, RhsInFile, System, read_columns, read_columns_from, read_matrix, read_matrix_with,
+    Columns, FileDense, FileMatrix, RhsInFile, System, read_columns, read_columns_from, read_matrix, read_matrix_with,
     read_system, read_system_from,
 };
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};

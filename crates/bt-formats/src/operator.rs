@@ -184,8 +184,8 @@ pub fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
     let (br, bi) = (b.re().to_f64(), b.im().to_f64());
     let (cr, ci) = (c.re().to_f64(), c.im().to_f64());
     match T::KIND {
-        ScalarKind::F64 => T::from_parts(ar.mul_add(br, cr), 0.0),
-        ScalarKind::C64 => T::from_parts(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
+        ScalarKind::F64 => T::rounded(ar.mul_add(br, cr), 0.0),
+        ScalarKind::C64 => T::rounded(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
         ScalarKind::F32 | ScalarKind::C32 => a * b + c,
     }
 }

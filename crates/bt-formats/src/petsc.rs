@@ -20,7 +20,7 @@ use crate::matrix_market::assemble::assembled_bytes;
 use crate::matrix_market::header::check_believable;
 use crate::memory;
 use crate::monitor::{Monitor, Progress};
-use crate::read::{AnyDense, AnyMatrix, Columns, RhsInFile, System};
+use crate::read::{Columns, FileDense, FileMatrix, RhsInFile, System};
 use crate::scalar::{Scalar, c64};
 
 const MATRIX: u32 = 1_211_216;
@@ -245,7 +245,7 @@ fn io_error(source: io::Error) -> Error {
 }
 
 /// What stands after the class of a matrix.
-fn matrix(file: &mut File<'_>) -> Result<AnyMatrix> {
+fn matrix(file: &mut File<'_>) -> Result<FileMatrix> {
     let nrows = file.size("the number of rows")?;
     let ncols = file.size("the number of columns")?;
     let mut nnz = 0;
@@ -288,8 +288,8 @@ fn matrix(file: &mut File<'_>) -> Result<AnyMatrix> {
         Ok(())
     })?;
     Ok(match file.values(nnz)? {
-        Values::Real(values) => AnyMatrix::Real(by_rows(nrows, ncols, row_ptr, col_idx, values)?),
-        Values::Complex(values) => AnyMatrix::Complex(by_rows(nrows, ncols, row_ptr, col_idx, values)?),
+        Values::Real(values) => FileMatrix::Real(by_rows(nrows, ncols, row_ptr, col_idx, values)?),
+        Values::Complex(values) => FileMatrix::Complex(by_rows(nrows, ncols, row_ptr, col_idx, values)?),
     })
 }
 
@@ -315,11 +315,11 @@ fn by_rows<T: Scalar>(
 }
 
 /// What stands after the class of a vector.
-fn vector(file: &mut File<'_>) -> Result<AnyDense> {
+fn vector(file: &mut File<'_>) -> Result<FileDense> {
     let n = file.size("the length of the vector")?;
     Ok(match file.values(n)? {
-        Values::Real(values) => AnyDense::Real(column(&values)?),
-        Values::Complex(values) => AnyDense::Complex(column(&values)?),
+        Values::Real(values) => FileDense::Real(column(&values)?),
+        Values::Complex(values) => FileDense::Complex(column(&values)?),
     })
 }
 
@@ -358,7 +358,8 @@ mod tests {
         for (width, unsorted) in [(IndexWidth::Four, false), (IndexWidth::Eight, false), (IndexWidth::Four, true)] {
             let bytes = example(width, unsorted);
             assert!(looks_like(&bytes));
-            let System { matrix: AnyMatrix::Real(a), rhs: Some(AnyDense::Real(b)), .. } = read(&bytes).unwrap() else {
+            let System { matrix: FileMatrix::Real(a), rhs: Some(FileDense::Real(b)), .. } = read(&bytes).unwrap()
+            else {
                 panic!("a real system")
             };
             assert_eq!(a.to_dense(), faer::mat![[2.0, 1.0], [0.0, 3.0]]);
@@ -374,12 +375,12 @@ mod tests {
         let z: Vec<u8> = [1.5f64, -2.0].iter().flat_map(|v| v.to_be_bytes()).collect();
         let b: Vec<u8> = [1_211_214i32, 1].iter().flat_map(|v| v.to_be_bytes()).chain(z.clone()).collect();
         let found = read(&[ints, z, b.clone()].concat()).unwrap();
-        let (AnyMatrix::Complex(a), Some(AnyDense::Complex(rhs))) = (found.matrix, found.rhs) else {
+        let (FileMatrix::Complex(a), Some(FileDense::Complex(rhs))) = (found.matrix, found.rhs) else {
             panic!("complex")
         };
         assert_eq!((a.get(0, 0), rhs[(0, 0)]), (c64::new(1.5, -2.0), c64::new(1.5, -2.0)));
         let alone = columns(&mut &b[..], &|_, _| Ok(()), &mut ()).unwrap();
-        assert!(matches!(alone.values, AnyDense::Complex(_)));
+        assert!(matches!(alone.values, FileDense::Complex(_)));
     }
 
     #[test]

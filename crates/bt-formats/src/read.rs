@@ -17,14 +17,14 @@ use crate::scalar::c64;
 
 /// A matrix as a file has it: real or complex.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AnyMatrix {
+pub enum FileMatrix {
     /// Real, integer or pattern (ones).
     Real(Csr<f64>),
     /// Complex.
     Complex(Csr<c64>),
 }
 
-impl AnyMatrix {
+impl FileMatrix {
     /// Rows.
     pub fn nrows(&self) -> usize {
         match self {
@@ -50,14 +50,14 @@ impl AnyMatrix {
 
 /// Right-hand sides as a file has them: real or complex.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AnyDense {
+pub enum FileDense {
     /// Real, integer or pattern (ones).
     Real(Mat<f64>),
     /// Complex.
     Complex(Mat<c64>),
 }
 
-impl AnyDense {
+impl FileDense {
     /// Rows.
     pub fn nrows(&self) -> usize {
         match self {
@@ -87,9 +87,9 @@ pub enum RhsInFile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
     /// The matrix.
-    pub matrix: AnyMatrix,
+    pub matrix: FileMatrix,
     /// Right-hand sides of the file, as many rows as the matrix has.
-    pub rhs: Option<AnyDense>,
+    pub rhs: Option<FileDense>,
     /// Sentences on what was not taken as it stands: rounded integers, vectors left aside.
     pub notes: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub struct System {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// The columns, n × s.
-    pub values: AnyDense,
+    pub values: FileDense,
     /// As in [`System`].
     pub notes: Vec<String>,
 }
@@ -109,7 +109,7 @@ pub struct Columns {
 /// # Errors
 /// Those of [`matrix_market::read`] and [`harwell_boeing::read`]; a file of no known format is reported as a
 /// Matrix Market file without banner, an archive by its name.
-pub fn read_matrix(path: impl AsRef<Path>) -> Result<AnyMatrix> {
+pub fn read_matrix(path: impl AsRef<Path>) -> Result<FileMatrix> {
     read_matrix_with(path, &mut ())
 }
 
@@ -117,7 +117,7 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<AnyMatrix> {
 ///
 /// # Errors
 /// As [`read_matrix`]; [`crate::Error::Io`] of kind `Interrupted` when the monitor breaks.
-pub fn read_matrix_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<AnyMatrix> {
+pub fn read_matrix_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<FileMatrix> {
     Ok(read_system(path, RhsInFile::Skip, monitor)?.matrix)
 }
 

@@ -331,7 +331,7 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
                 return;
             }
             if let Some(r) = &mut r {
-                r[k] = T::from_parts(row.re, row.im);
+                r[k] = T::rounded(row.re, row.im);
             }
             t.add(&row);
         }
@@ -468,11 +468,11 @@ impl Residual {
     /// r rounded to the scalar's type.
     pub fn store<T: Scalar>(&self, r: &mut [T]) {
         for (r, row) in r.iter_mut().zip(&self.rows) {
-            *r = T::from_parts(row.re, row.im);
+            *r = T::rounded(row.re, row.im);
         }
         for row in &self.outside {
             let scale = Power::of(row.exponent);
-            r[row.row] = T::from_parts(scale.times(row.re), scale.times(row.im));
+            r[row.row] = T::rounded(scale.times(row.re), scale.times(row.im));
         }
     }
 

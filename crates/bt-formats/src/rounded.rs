@@ -92,7 +92,7 @@ pub fn round<T: Scalar, L: Scalar>(x: &[T], y: &mut [L]) -> Option<i32> {
     let exponent = exponent_of(largest);
     let scale = Power::of(-exponent);
     for (y, x) in y.iter_mut().zip(x) {
-        *y = L::from_parts(scale.times(x.re().to_f64()), scale.times(x.im().to_f64()));
+        *y = L::rounded(scale.times(x.re().to_f64()), scale.times(x.im().to_f64()));
     }
     Some(exponent)
 }
@@ -101,7 +101,7 @@ pub fn round<T: Scalar, L: Scalar>(x: &[T], y: &mut [L]) -> Option<i32> {
 pub fn widen<T: Scalar, L: Scalar>(exponent: i32, y: &[L], x: &mut [T]) {
     let scale = Power::of(exponent);
     for (x, y) in x.iter_mut().zip(y) {
-        *x = T::from_parts(scale.times(y.re().to_f64()), scale.times(y.im().to_f64()));
+        *x = T::rounded(scale.times(y.re().to_f64()), scale.times(y.im().to_f64()));
     }
 }
 
@@ -112,7 +112,7 @@ pub fn scale_by_power<T: Scalar>(exponent: i32, x: &mut [T]) {
     }
     let scale = Power::of(exponent);
     for x in x {
-        *x = T::from_parts(scale.times(x.re().to_f64()), scale.times(x.im().to_f64()));
+        *x = T::rounded(scale.times(x.re().to_f64()), scale.times(x.im().to_f64()));
     }
 }
 

@@ -84,8 +84,10 @@ pub trait Scalar:
 
     /// The real number `re` as a scalar.
     fn from_real(re: Self::Real) -> Self;
+    /// `re + i·im`; a real type drops `im`.
+    fn from_parts(re: Self::Real, im: Self::Real) -> Self;
     /// `re + i·im` rounded to the type; a real type drops `im`.
-    fn from_parts(re: f64, im: f64) -> Self;
+    fn rounded(re: f64, im: f64) -> Self;
     /// Real part.
     fn re(self) -> Self::Real;
     /// Imaginary part (zero for a real type).
@@ -107,7 +109,7 @@ pub trait Scalar:
     /// The number rounded to another scalar type (complex to real drops the imaginary part).
     #[inline(always)]
     fn cast<U: Scalar>(self) -> U {
-        U::from_parts(self.re().to_f64(), self.im().to_f64())
+        U::rounded(self.re().to_f64(), self.im().to_f64())
     }
 }
 
@@ -184,7 +186,11 @@ macro_rules! real_scalar {
                 re
             }
             #[inline(always)]
-            fn from_parts(re: f64, _im: f64) -> Self {
+            fn from_parts(re: $t, _im: $t) -> Self {
+                re
+            }
+            #[inline(always)]
+            fn rounded(re: f64, _im: f64) -> Self {
                 re as $t
             }
             #[inline(always)]
@@ -273,7 +279,11 @@ macro_rules! real_scalar {
                 Self::new(re, 0.0)
             }
             #[inline(always)]
-            fn from_parts(re: f64, im: f64) -> Self {
+            fn from_parts(re: $t, im: $t) -> Self {
+                Self::new(re, im)
+            }
+            #[inline(always)]
+            fn rounded(re: f64, im: f64) -> Self {
                 Self::new(re as $t, im as $t)
             }
             #[inline(always)]

@@ -82,7 +82,7 @@ fn certify_columns<T: Scalar, A: Matrix<T> + ?Sized>(
             let residual = Residual::new(a, op, xj, bj);
             match (&residual, rj) {
                 (Some(residual), Some(r)) => residual.store(r),
-                (None, Some(r)) => r.fill(T::from_parts(f64::NAN, f64::NAN)),
+                (None, Some(r)) => r.fill(T::rounded(f64::NAN, f64::NAN)),
                 _ => {}
             }
             residual.map_or(NOT_FINITE, |residual| with_exponents(&residual, xj, bj, slack))

@@ -123,10 +123,10 @@ pub struct BandSpikeReport {
 ///
 /// ```
 /// use bt_formats::Csr;
-/// use bt_iter::{BandSpike, BandSpikeOptions, Preconditioner};
+/// use bt_iter::{BandSpike, Preconditioner};
 /// // A band up to the order of its rows: nothing is left out, M = A.
 /// let a = Csr::from_dense(faer::mat![[0.0, 1.0, 4.0], [4.0, 1.0, 0.0], [1.0, 4.0, 1.0]].as_ref())?;
-/// let mut m = BandSpike::new(&a, &BandSpikeOptions::default())?;
+/// let mut m = BandSpike::new(&a)?;
 /// let mut z = [0.0; 3];
 /// m.apply(&[5.0, 5.0, 6.0], &mut z);
 /// assert!(z.iter().all(|z| (z - 1.0f64).abs() < 1e-15));
@@ -146,6 +146,14 @@ pub struct BandSpike<T: Scalar> {
 }
 
 impl<T: Scalar> BandSpike<T> {
+    /// The preconditioner with [`BandSpikeOptions::default`].
+    ///
+    /// # Errors
+    /// As [`BandSpike::with_options`].
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::with_options(a, &BandSpikeOptions::default())
+    }
+
     /// Matches, orders, takes the band and factors it.
     ///
     /// # Errors
@@ -156,7 +164,7 @@ impl<T: Scalar> BandSpike<T> {
     /// # Cost
     /// Matching O(nnz) as a rule, RCM O(nnz), spectral O(nnz) an iteration of at most 100; SPIKE on the band.
     #[inline(never)]
-    pub fn new(a: &Csr<T>, options: &BandSpikeOptions) -> Result<Self> {
+    pub fn with_options(a: &Csr<T>, options: &BandSpikeOptions) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
         if let BandWidth::Keeps(f) = options.width

@@ -154,7 +154,7 @@ impl<T: Scalar> Machine<T> {
 
     /// α and ω as steps of x.
     fn steps(&self) -> [T; 2] {
-        [self.alpha, self.omega].map(|step| step * T::from_parts(1.0 / self.scale, 0.0))
+        [self.alpha, self.omega].map(|step| step * T::rounded(1.0 / self.scale, 0.0))
     }
 
     /// x ← x + α·p̂ + ω·ŝ, if that is still to be done.
@@ -239,7 +239,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
                     let cosine = ts.abs().to_f64() / norm_t / norm_s;
                     let stretch = if cosine < SMALL_ANGLE && cosine > negligible { SMALL_ANGLE / cosine } else { 1.0 };
                     let norm_t = T::Real::from_f64(norm_t);
-                    over(over(ts, norm_t), norm_t) * T::from_parts(stretch, 0.0)
+                    over(over(ts, norm_t), norm_t) * T::rounded(stretch, 0.0)
                 };
                 // r ← s − ω·t;  ρ ← (r̂, r)
                 let omega = self.omega;
@@ -273,7 +273,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             let norm_r = self.residual * self.scale;
             if self.fresh {
                 self.shadow.copy_from_slice(&self.r);
-                (self.norm_shadow, self.next_rho) = (norm_r, T::from_parts(norm_r * norm_r, 0.0));
+                (self.norm_shadow, self.next_rho) = (norm_r, T::rounded(norm_r * norm_r, 0.0));
             }
             let next = self.next_rho;
             if !(next.abs().to_f64() > negligible * self.norm_shadow * norm_r) {

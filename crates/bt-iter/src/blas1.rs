@@ -125,7 +125,7 @@ pub(crate) fn divide<T: Scalar>(v: T, d: T) -> T {
 /// v/s for a real s.
 #[inline(always)]
 pub(crate) fn over<T: Scalar>(v: T, s: T::Real) -> T {
-    T::from_parts((v.re() / s).to_f64(), (v.im() / s).to_f64())
+    T::from_parts(v.re() / s, v.im() / s)
 }
 
 /// ‖x‖₂ of an x with xᴴx = `square`, or `scaled` where the square has left the range.

@@ -192,7 +192,7 @@ impl<T: Scalar> Factors<T> {
         if batch.padded_rows() > 2 * partition.n() + 8 * partition.n_blocks() {
             return Ok(None);
         }
-        let mut lanes = BatchLu::new(&batch, Pivoting::None)?;
+        let mut lanes = BatchLu::with_options(&batch, Pivoting::None)?;
         let pivoted = with_interchanges(t, a.partition(), blocks, batch, &mut lanes)?;
         let places = lanes.places(blocks.of(a.n_blocks()).map(|j| a.partition().range(j)))?;
         Ok(Some(Self::Lanes { lanes, places, pivoted }))
@@ -325,7 +325,7 @@ mod tests {
         let n = partition.n();
         let value = |i: usize, j: usize| {
             let wave = ((3 * i + 5 * j) as f64).sin();
-            T::from_parts(scale * if i == j { 3.0 + wave } else { wave }, 0.25 * wave)
+            T::rounded(scale * if i == j { 3.0 + wave } else { wave }, 0.25 * wave)
         };
         let mut a = Coo::new(n, n).unwrap();
         for j in 0..partition.n_blocks() {
@@ -337,8 +337,8 @@ mod tests {
                 }
                 if j + 1 < partition.n_blocks() {
                     let c = partition.range(j + 1).start + i % partition.size(j + 1);
-                    a.push(i, c, value(i, c) * T::from_parts(0.125, 0.0)).unwrap();
-                    a.push(c, i, value(c, i) * T::from_parts(0.125, 0.0)).unwrap();
+                    a.push(i, c, value(i, c) * T::rounded(0.125, 0.0)).unwrap();
+                    a.push(c, i, value(c, i) * T::rounded(0.125, 0.0)).unwrap();
                 }
             }
         }
@@ -353,7 +353,7 @@ mod tests {
     fn check<T: Scalar>(a: &BlockTridiagonal<T>, other: &BlockTridiagonal<T>, in_lanes: bool, pivoted: [usize; 2]) {
         let partition = a.partition();
         let n = a.n();
-        let vector = |f: f64| -> Vec<T> { (0..n).map(|i| T::from_parts((f * i as f64).cos(), 0.0)).collect() };
+        let vector = |f: f64| -> Vec<T> { (0..n).map(|i| T::rounded((f * i as f64).cos(), 0.0)).collect() };
         let (b, x) = (vector(0.7), vector(1.3));
         for blocks in [Blocks::ALL, Blocks::EVEN, Blocks::ODD] {
             let mut set = BlockSet::new(a, blocks).unwrap();

@@ -41,7 +41,7 @@ const CANCELLED: f64 = 4.0;
 /// let a = Csr::from_dense(faer::Mat::from_fn(4, 4, |i, j| a[i][j]).as_ref())?;
 /// // D⁻¹ = [2 −1; −1 2]/3, N has −D⁻¹ in block (1, 0), N² = 0: M⁻¹ = [D⁻¹ + D⁻³ D⁻²; D⁻² D⁻¹].
 /// let mut z = [0.0; 4];
-/// BlockSsorAi::new(&a, 2, 1.0)?.apply(&[27.0, 0.0, 0.0, 0.0], &mut z);
+/// BlockSsorAi::new(&a, 2)?.apply(&[27.0, 0.0, 0.0, 0.0], &mut z);
 /// assert!(z.iter().zip([32.0f64, -22.0, 15.0, -12.0]).all(|(z, exact)| (exact - z).abs() < 1e-13));
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
@@ -60,6 +60,14 @@ pub struct BlockSsorAi<T> {
 }
 
 impl<T: Scalar> BlockSsorAi<T> {
+    /// Like [`BlockSsorAi::with_options`], with ω = 1.
+    ///
+    /// # Errors
+    /// As [`BlockSsorAi::with_options`].
+    pub fn new(a: &Csr<T>, block_size: usize) -> Result<Self> {
+        Self::with_options(a, block_size, 1.0)
+    }
+
     /// For `a` Hermitian with definite diagonal blocks of `block_size` rows, 1 … 6, such as [`bt_formats::detect::block_size`] finds.
     ///
     /// # Errors
@@ -70,7 +78,7 @@ impl<T: Scalar> BlockSsorAi<T> {
     /// # Cost
     /// O(nnz + k·places of the blocks).
     #[inline(never)]
-    pub fn new(a: &Csr<T>, block_size: usize, omega: f64) -> Result<Self> {
+    pub fn with_options(a: &Csr<T>, block_size: usize, omega: f64) -> Result<Self> {
         check_omega(omega)?;
         a.check_square()?;
         let pattern = Bcsr::from_csr(a, block_size)?;
@@ -273,7 +281,7 @@ impl<T: Scalar> Preconditioner<T> for BlockSsorAi<T> {
         z.copy_from_slice(r);
         product(lower, -one::<T>(), y, one(), z);
         // y ← (2−ω)·D̄⁻¹·z
-        product(inverses, T::from_parts(2.0 - *omega, 0.0), z, zero(), y);
+        product(inverses, T::rounded(2.0 - *omega, 0.0), z, zero(), y);
         // z ← (I − Nᴴ)·y;  y ← y − Nᴴ·z
         z.copy_from_slice(y);
         product(upper, -one::<T>(), y, one(), z);

@@ -213,7 +213,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
             }));
             let next = system.norm_of(rr, &self.r) / self.scale;
             self.best.leave(system, x, self.residual, next);
-            self.pending = Some(alpha * T::from_parts(1.0 / self.scale, 0.0));
+            self.pending = Some(alpha * T::rounded(1.0 / self.scale, 0.0));
             self.residual = next;
             watch.iterations += 1;
         }

@@ -224,7 +224,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
         to_unit(self.truth, v0);
         keep(v0, &mut self.v[..self.n]);
         self.g.fill(zero());
-        self.g[0] = T::from_parts(self.truth, 0.0);
+        self.g[0] = T::rounded(self.truth, 0.0);
         self.recurrence = self.truth;
     }
 
@@ -412,7 +412,7 @@ impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
 fn to_unit<T: Scalar>(norm: f64, v: &mut [T]) {
     // The reciprocal of a very small norm is not finite.
     let norm = norm * normalize(norm, v);
-    scale(T::from_parts(norm.recip(), 0.0), v);
+    scale(T::rounded(norm.recip(), 0.0), v);
 }
 
 /// place ← v, and v as it is kept there.
@@ -439,7 +439,7 @@ fn rotation<T: Scalar>(f: T, g: T::Real) -> (T::Real, T, T) {
     let length = size.to_f64().hypot(g.to_f64());
     let phase = over(f, size);
     let cosine = T::Real::from_f64(size.to_f64() / length);
-    (cosine, phase * T::from_parts(g.to_f64() / length, 0.0), phase * T::from_parts(length, 0.0))
+    (cosine, phase * T::rounded(g.to_f64() / length, 0.0), phase * T::rounded(length, 0.0))
 }
 
 /// [c s; −s̄ c]·(top, below)ᵀ

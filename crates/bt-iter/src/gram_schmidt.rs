@@ -237,7 +237,7 @@ mod tests {
         for j in 0..k {
             let (basis, rest) = v.split_at_mut(j * n);
             let w = &mut rest[..n];
-            (0..n).for_each(|i| w[i] = T::from_parts(1.0 / (i + j + 1) as f64, 1.0 / (i + 2 * j + 1) as f64));
+            (0..n).for_each(|i| w[i] = T::rounded(1.0 / (i + j + 1) as f64, 1.0 / (i + 2 * j + 1) as f64));
             let mut h = vec![zero(); k];
             let before = w.to_vec();
             let (norm_before, norm) = here(n, |system| gram_schmidt.orthogonalize(system, basis, j, w, &mut h));
@@ -247,13 +247,13 @@ mod tests {
             sum.iter_mut().zip(&before).for_each(|(s, b)| *s -= *b);
             let error = norm2(&sum);
             assert!(error <= 1e-14 * norm_before, "{j}: {error}");
-            crate::blas1::scale(T::from_parts(1.0 / norm, 0.0), w);
+            crate::blas1::scale(T::rounded(1.0 / norm, 0.0), w);
         }
         let mut loss = 0.0f64;
         for i in 0..k {
             for j in 0..k {
                 let inner: T = (0..n).map(|r| v[i * n + r].conj_value() * v[j * n + r]).sum();
-                loss = loss.max((inner - T::from_parts(f64::from(i == j), 0.0)).abs().to_f64());
+                loss = loss.max((inner - T::rounded(f64::from(i == j), 0.0)).abs().to_f64());
             }
         }
         loss

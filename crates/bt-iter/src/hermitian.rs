@@ -105,7 +105,7 @@ pub struct Asymmetry<T> {
 /// # Errors
 /// [`FactorError::Breakdown`] naming the row whose d is too small for that.
 pub(crate) fn relaxed_inverse<T: Scalar>(omega: f64, d: T::Real, row: usize, method: &'static str) -> Result<T> {
-    let inverse = T::from_parts(omega / d.to_f64(), 0.0);
+    let inverse = T::rounded(omega / d.to_f64(), 0.0);
     if Scalar::is_finite(inverse) {
         return Ok(inverse);
     }

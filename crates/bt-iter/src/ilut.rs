@@ -174,7 +174,7 @@ impl<T: Scalar> Norms<T> {
         let plain = norm2(vals);
         let Self { units: Some(units), scaled } = self else { return [plain, plain] };
         scaled.clear();
-        scaled.extend(cols.iter().zip(vals).map(|(&j, &v)| v * T::from_parts(units[j as usize], 0.0)));
+        scaled.extend(cols.iter().zip(vals).map(|(&j, &v)| v * T::rounded(units[j as usize], 0.0)));
         [plain, norm2(scaled)]
     }
 }

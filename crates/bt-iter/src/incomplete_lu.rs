@@ -285,5 +285,5 @@ pub(crate) fn usable_pivot<T: Scalar>(pivot: T, terms: T::Real, largest: T::Real
     }
     let scale = [terms, largest].into_iter().map(RealScalar::to_f64).find(|scale| *scale > 0.0).unwrap_or(1.0);
     let phase = if size == T::Real::default() { bt_formats::one() } else { over(pivot, size) };
-    (phase * T::from_parts(REPLACEMENT * scale, 0.0), true)
+    (phase * T::rounded(REPLACEMENT * scale, 0.0), true)
 }

@@ -44,7 +44,7 @@ fn of<T: Scalar>() {
     compile!(Cg::<T>::new, Cg::<T>::flexible, Cg::<T>::solve, BiCgStab::<T>::new, BiCgStab::<T>::solve);
     compile!(Gmres::<T>::new, Gmres::<T>::solve, Gmres::<T, T::Single>::single_basis, Gmres::<T, T::Single>::solve);
     compile!(Lockstep::<T>::cg, Lockstep::<T>::bicgstab, Lockstep::<T>::gmres, Lockstep::<T>::gmres_single_basis);
-    compile!(Lockstep::<T>::solve, Hbisa::<T>::new, Hbisa::<T>::solve, QuasiBlockTridiagonal::<T>::new);
+    compile!(Lockstep::<T>::solve, Hbisa::<T>::with_options, Hbisa::<T>::solve, QuasiBlockTridiagonal::<T>::new);
     compile!(reduced::<T>, CyclicallyReduced::<T>::solve);
 
     preconditioner::<T, Identity>();
@@ -56,7 +56,8 @@ fn of<T: Scalar>() {
     refactored::<T, Jacobi<T>>();
     refactored::<T, SsorAi<'static, T>>();
     refactored::<T, SsorAiMasked<T>>();
-    compile!(Arms::<T>::new, BandSpike::<T>::new, BlockSsorAi::<T>::new, SsorAi::<T>::new, SsorAiMasked::<T>::new);
+    compile!(Arms::<T>::with_options, BandSpike::<T>::with_options, BlockSsorAi::<T>::with_options);
+    compile!(SsorAi::<T>::with_options, SsorAiMasked::<T>::with_options);
     compile!(ic0::<T>, ilu0::<T>, iluk::<T>, ilut::<T>, ssor::<T>);
     compile!(blocks::<T>);
     compile!(Jacobi::<T>::new::<Csr<T>>, Jacobi::<T>::new::<dyn Matrix<T>>);

@@ -22,7 +22,7 @@ pub(crate) fn normalize<T: Scalar>(norm: f64, r: &mut [T]) -> f64 {
     }
     // A reciprocal of s is a normal number too.
     let s = (-exponent).clamp(4.0 - range, range - 4.0).exp2();
-    scale(T::from_parts(s, 0.0), r);
+    scale(T::rounded(s, 0.0), r);
     s
 }
 

@@ -106,10 +106,10 @@ pub(crate) fn eliminate<T: Scalar>(
         (w[own], owner[own]) = (zero(), i as u32);
         if entries == Entries::Within {
             for e in left.clone() {
-                let k = upper.position(lower.row_at(lower.idx[e] as usize));
+                let k = upper.position(lower.row_at(lower.positions()[e] as usize));
                 (w[k], owner[k]) = (zero(), i as u32);
             }
-            for &j in &upper.idx[right.clone()] {
+            for &j in &upper.positions()[right.clone()] {
                 (w[j as usize], owner[j as usize]) = (zero(), i as u32);
             }
         }
@@ -123,18 +123,18 @@ pub(crate) fn eliminate<T: Scalar>(
             (w[place], owner[place]) = (v, i as u32);
             largest = largest.max_nan(v.abs());
         }
-        w[own] *= T::from_parts(1.0 + shift, 0.0);
+        w[own] *= T::rounded(1.0 + shift, 0.0);
         let mut lost = zero::<T>();
         // |aᵢᵢ| + Σ|lᵢₖ·uₖᵢ|
         let mut terms = w[own].abs();
         for e in left {
             let before = w[own];
             // lᵢₖ ← wₖ/dₖ;  wⱼ ← wⱼ − wₖ·uₖⱼ on the pattern
-            let k = upper.position(lower.row_at(lower.idx[e] as usize));
+            let k = upper.position(lower.row_at(lower.positions()[e] as usize));
             let w_k = w[k];
             for f in upper.row(k) {
-                let j = upper.idx[f] as usize;
-                let product: T = w_k * upper.val[f];
+                let j = upper.positions()[f] as usize;
+                let product: T = w_k * upper.values()[f];
                 // Outside the pattern w holds nothing: no branch that depends on the fill.
                 w[j] -= product;
                 if dropped == DroppedFill::ToDiagonal && owner[j] != i as u32 {
@@ -142,7 +142,7 @@ pub(crate) fn eliminate<T: Scalar>(
                 }
             }
             terms += (w[own] - before).abs();
-            lower.val[e] = w_k * upper.reciprocals[k];
+            lower.values_mut()[e] = w_k * upper.reciprocals()[k];
         }
         if dropped == DroppedFill::ToDiagonal {
             w[own] += lost;
@@ -158,9 +158,9 @@ pub(crate) fn eliminate<T: Scalar>(
             let reason = format!("elements overflow in row {i} (from 0); scale the matrix, or use matching");
             return Err(FactorError::breakdown(method, Place::Row(i), reason));
         }
-        upper.reciprocals[own] = reciprocal;
+        upper.reciprocals_mut()[own] = reciprocal;
         for e in right {
-            upper.val[e] = w[upper.idx[e] as usize] * reciprocal;
+            upper.values_mut()[e] = w[upper.positions()[e] as usize] * reciprocal;
         }
     }
     Ok(Eliminated::Done { replaced })

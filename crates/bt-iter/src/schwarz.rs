@@ -226,7 +226,7 @@ pub fn scale_of_rows<'v, T: Scalar>(rows: impl Iterator<Item = &'v [T]>) -> T {
     let range = exponent(T::Real::MAX.to_f64()) - 1.0;
     let unit = exponent(largest).min(exponent(least) + range);
     let unit = if unit.is_finite() { unit.clamp(-range, range) } else { 0.0 };
-    T::from_parts((-unit).exp2(), 0.0)
+    T::rounded((-unit).exp2(), 0.0)
 }
 
 /// scale·A(rows, rows). `place` is all MAX before and after.

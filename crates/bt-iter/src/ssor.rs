@@ -45,7 +45,7 @@ pub fn ssor<T: Scalar>(a: &Csr<T>, omega: f64) -> Result<IncompleteLu<T>> {
 /// M = (I + L·D̄⁻¹)·D̄/(2 − ω)·(I + D̄⁻¹·U) in the triangles of `m`, which have the pattern of A.
 pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) -> Result<()> {
     let IncompleteLu { lower, upper, work: inverses, .. } = m;
-    let (w, unscale) = (T::from_parts(omega, 0.0), T::from_parts(2.0 - omega, 0.0));
+    let (w, unscale) = (T::rounded(omega, 0.0), T::rounded(2.0 - omega, 0.0));
     // D̄⁻¹
     for (i, inverse) in inverses.iter_mut().enumerate() {
         *inverse = divide(w, a.get(i, i));
@@ -63,16 +63,16 @@ pub(crate) fn relax<T: Scalar>(m: &mut IncompleteLu<T>, a: &Csr<T>, omega: f64) 
             // Columns increase on both sides; what A has no more is zero.
             let place = loop {
                 let Some(e) = places.next() else { return Err(outside_pattern(i, j)) };
-                if part.row_at(part.idx[e] as usize) == j as usize {
+                if part.row_at(part.positions()[e] as usize) == j as usize {
                     break e;
                 }
-                part.val[e] = zero();
+                part.values_mut()[e] = zero();
             };
-            part.val[place] = v * inverses[i.min(j as usize)];
+            part.values_mut()[place] = v * inverses[i.min(j as usize)];
         }
-        left.for_each(|e| lower.val[e] = zero());
-        right.for_each(|e| upper.val[e] = zero());
-        upper.reciprocals[q] = inverses[i] * unscale;
+        left.for_each(|e| lower.values_mut()[e] = zero());
+        right.for_each(|e| upper.values_mut()[e] = zero());
+        upper.reciprocals_mut()[q] = inverses[i] * unscale;
     }
     m.kind = if check_positive(a, "ssor").is_ok() { PreconditionerKind::Spd } else { PreconditionerKind::General };
     Ok(())

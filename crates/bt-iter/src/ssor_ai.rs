@@ -62,7 +62,7 @@ enum Factors<'a, T> {
 /// let a = Csr::from_dense(faer::mat![[2.0, -1.0], [-1.0, 2.0]].as_ref())?;
 /// // N = [0 0; −1/2 0]: M⁻¹ = (I − Nᵀ)·D⁻¹·(I − N) = [5/8 1/4; 1/4 1/2]
 /// let mut z = [0.0; 2];
-/// SsorAi::new(&a, 1.0, Series::First, Triangles::OfMatrix)?.apply(&[8.0, 0.0], &mut z);
+/// SsorAi::with_options(&a, 1.0, Series::First, Triangles::OfMatrix)?.apply(&[8.0, 0.0], &mut z);
 /// assert_eq!(z, [5.0, 2.0]);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
@@ -79,10 +79,18 @@ pub struct SsorAi<'a, T: Scalar> {
 }
 
 impl<T: Scalar> SsorAi<'static, T> {
-    /// [`SsorAi::new`] with [`Triangles::Stored`], which reads nothing of `a` later.
+    /// Like [`SsorAi::stored`], with ω = 1 and [`Series::First`].
     ///
     /// # Errors
-    /// As [`SsorAi::new`].
+    /// As [`SsorAi::with_options`].
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::stored(a, 1.0, Series::First)
+    }
+
+    /// [`SsorAi::with_options`] with [`Triangles::Stored`], which reads nothing of `a` later.
+    ///
+    /// # Errors
+    /// As [`SsorAi::with_options`].
     pub fn stored(a: &Csr<T>, omega: f64, series: Series) -> Result<Self> {
         Self::on(a, omega, series, || {
             Ok(Factors::Stored(Box::new([triangle(a, Triangle::Lower)?, triangle(a, Triangle::Upper)?])))
@@ -100,7 +108,7 @@ impl<'a, T: Scalar> SsorAi<'a, T> {
     /// # Cost
     /// O(nnz).
     #[inline(never)]
-    pub fn new(a: &'a Csr<T>, omega: f64, series: Series, triangles: Triangles) -> Result<Self> {
+    pub fn with_options(a: &'a Csr<T>, omega: f64, series: Series, triangles: Triangles) -> Result<Self> {
         match triangles {
             Triangles::OfMatrix => Self::on(a, omega, series, || Ok(Factors::OfMatrix(a))),
             Triangles::Stored => SsorAi::stored(a, omega, series),
@@ -270,7 +278,7 @@ impl<T: Scalar> Preconditioner<T> for SsorAi<'_, T> {
             y.copy_from_slice(z);
         }
         // y ← (2−ω)·D̄⁻¹·y
-        let scale = T::from_parts(2.0 - *omega, 0.0);
+        let scale = T::rounded(2.0 - *omega, 0.0);
         y.iter_mut().zip(inverses.iter()).for_each(|(y, d)| *y *= scale * *d);
         // z ← (I − Nᴴ)·y, of order 2 (I − Nᴴ·(I − Nᴴ))·y
         z.copy_from_slice(y);

@@ -30,7 +30,7 @@ const PROBES: usize = 50;
 /// let a = Csr::from_dense(faer::mat![[2.0, -1.0], [-1.0, 2.0]].as_ref())?;
 /// // The pattern is full: M̄ = [5/8 1/4; 1/4 1/2] itself.
 /// let mut z = [0.0; 2];
-/// SsorAiMasked::new(&a, 1.0)?.apply(&[8.0, 0.0], &mut z);
+/// SsorAiMasked::new(&a)?.apply(&[8.0, 0.0], &mut z);
 /// assert_eq!(z, [5.0, 2.0]);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
@@ -44,13 +44,21 @@ pub struct SsorAiMasked<T> {
 }
 
 impl<T: Scalar> SsorAiMasked<T> {
+    /// Like [`SsorAiMasked::with_options`], with ω = 1.
+    ///
+    /// # Errors
+    /// As [`SsorAiMasked::with_options`].
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::with_options(a, 1.0)
+    }
+
     /// For `a` Hermitian with a positive diagonal. The kind is `Spd` where dominance proves it, else `General`.
     ///
     /// # Errors
     /// [`FactorError::Input`] when A is not square, not finite or not Hermitian, or ω is not between 0 and 2;
     /// [`FactorError::Breakdown`] naming a row whose diagonal entry is not positive, or when M̄_A is not definite.
     #[inline(never)]
-    pub fn new(a: &Csr<T>, omega: f64) -> Result<Self> {
+    pub fn with_options(a: &Csr<T>, omega: f64) -> Result<Self> {
         check_omega(omega)?;
         let mut m = Self { omega, product: a.clone(), kind: PreconditionerKind::Spd, failed: false };
         m.fill(a)?;
@@ -67,7 +75,7 @@ impl<T: Scalar> SsorAiMasked<T> {
         let diagonal = positive_diagonal(a, "ssor-ai-masked")?;
         let inverse = |(i, d)| relaxed_inverse(self.omega, d, i, "ssor-ai-masked");
         let inverses = diagonal.into_iter().enumerate().map(inverse).collect::<Result<Vec<T>>>()?;
-        masked(a, &inverses, T::from_parts(2.0 - self.omega, 0.0), &mut self.product)?;
+        masked(a, &inverses, T::rounded(2.0 - self.omega, 0.0), &mut self.product)?;
         self.product.check_finite().map_err(|_| {
             let reason = "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two";
             FactorError::breakdown("ssor-ai-masked", None, reason)
@@ -136,7 +144,7 @@ fn probe<T: Scalar>(m: &Csr<T>, omega: f64) -> Result<()> {
     let n = m.nrows();
     // Numbers in (−1, 1) without a pattern: fractional parts of multiples of the golden ratio.
     let rough: Vec<T> =
-        (1..=n).map(|i| T::from_parts((i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0, 0.0)).collect();
+        (1..=n).map(|i| T::rounded((i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0, 0.0)).collect();
     let stop = StopCriterion { rtol: 1e-6, max_iters: PROBES.min(n), ..StopCriterion::default() };
     let mut x = vec![zero(); n];
     let report = Cg::new(n).solve(m, &mut Identity::new(n), &rough, &mut x, &stop, &mut ())?;

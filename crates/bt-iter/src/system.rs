@@ -123,7 +123,7 @@ impl<T: Scalar> System<'_, T> {
             }
             // m·(Σ (‖xᵢ‖/m)²)^½ over the places i
             let part = own / largest;
-            let [sum] = self.sums([T::from_parts(part * part, 0.0)]);
+            let [sum] = self.sums([T::rounded(part * part, 0.0)]);
             largest * bt_formats::RealScalar::to_f64(sum.re()).sqrt()
         })
     }

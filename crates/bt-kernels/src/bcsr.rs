@@ -110,13 +110,13 @@ impl<T: DeviceScalar> BlockInverse<T> {
     /// Of `a`, made by the host.
     ///
     /// # Errors
-    /// As [`BlockSsorAi::new`]; errors of the device.
+    /// As [`BlockSsorAi::with_options`]; errors of the device.
     pub fn new(device: &Device, a: &Csr<T>, block_size: usize, omega: f64) -> Result<Self> {
-        let m = BlockSsorAi::new(a, block_size, omega)?;
+        let m = BlockSsorAi::with_options(a, block_size, omega)?;
         let [lower, inverses, upper] = m.parts().map(|part| DeviceBcsr::new(device, part));
         let work = || DeviceVec::uninitialized(device, a.nrows());
         Ok(Self {
-            scale: T::from_parts(2.0 - omega, 0.0),
+            scale: T::rounded(2.0 - omega, 0.0),
             lower: lower?,
             inverses: inverses?,
             upper: upper?,

@@ -119,12 +119,12 @@ impl<'a, T: DeviceScalar> Search<'a, T> {
             norms[n + i] = match &units {
                 None => norms[i],
                 Some(units) => {
-                    let scaled = cols.iter().zip(vals).map(|(&j, &v)| v * T::from_parts(units[j as usize], 0.0));
+                    let scaled = cols.iter().zip(vals).map(|(&j, &v)| v * T::rounded(units[j as usize], 0.0));
                     norm2(&scaled.collect::<Vec<_>>())
                 }
             };
         }
-        let units = units.map(|units| units.into_iter().map(|u| T::from_parts(u, 0.0)).collect::<Vec<_>>());
+        let units = units.map(|units| units.into_iter().map(|u| T::rounded(u, 0.0)).collect::<Vec<_>>());
         let kernel = |name: &str| device.kernel(Family::Ilut, &format!("ilut_{name}_{}", T::SUFFIX));
         let words = |len| DeviceVec::<u32>::uninitialized(device, len);
         Ok(Self {

@@ -133,7 +133,7 @@ impl DevicePreconditioner {
 /// ```
 ///
 /// # Errors
-/// Those of [`Arms::new`] and of [`DeviceRbt::new`].
+/// Those of [`Arms::with_options`] and of [`DeviceRbt::new`].
 pub fn arms<T: DeviceScalar>(
     device: &Device,
     a: &Csr<T>,

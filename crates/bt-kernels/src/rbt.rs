@@ -382,7 +382,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
         let [left, right] = &self.butterflies;
         self.det = LogDet::one();
         for &p in pivots {
-            self.det.multiply(T::from_parts(p, 0.0));
+            self.det.multiply(T::rounded(p, 0.0));
         }
         self.det.log_abs -= left.log_abs_det() + right.log_abs_det() + self.n as f64 * judge.scale().ln();
         if left.is_det_negative() != right.is_det_negative() {
@@ -412,7 +412,7 @@ impl<T: DeviceScalar> DeviceRbt<T> {
             let mut part = x.as_mut().subcols_mut(first, count);
             let done = if self.void { None } else { Some(self.pass(op, part.as_mut(), &mut work)) };
             if !matches!(done, Some(Ok(()))) {
-                part.fill(T::from_parts(f64::NAN, 0.0));
+                part.fill(T::rounded(f64::NAN, 0.0));
             }
             all = all.and(done.unwrap_or(Ok(())));
         }

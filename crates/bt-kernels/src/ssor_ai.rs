@@ -48,7 +48,7 @@ impl<T: DeviceScalar> SsorAi<T> {
     /// From `a` symmetric with a positive diagonal; its triangles are read from `matrix`, or copied where there is none.
     ///
     /// # Errors
-    /// As [`bt_iter::SsorAi::new`]; errors of the device.
+    /// As [`bt_iter::SsorAi::with_options`]; errors of the device.
     pub fn new(
         device: &Device,
         a: &Csr<T>,
@@ -57,11 +57,11 @@ impl<T: DeviceScalar> SsorAi<T> {
         series: Series,
     ) -> Result<Self> {
         // All checks.
-        bt_iter::SsorAi::new(a, omega, series, Triangles::OfMatrix)?;
+        bt_iter::SsorAi::with_options(a, omega, series, Triangles::OfMatrix)?;
         let omega = if series == Series::IncompletePoisson { 1.0 } else { omega };
         let n = a.nrows();
         let diagonal = positive_diagonal(a, "ssor-ai")?;
-        let host: Vec<T> = diagonal.iter().map(|d| T::from_parts(omega / d.to_f64(), 0.0)).collect();
+        let host: Vec<T> = diagonal.iter().map(|d| T::rounded(omega / d.to_f64(), 0.0)).collect();
         let inverses = DeviceVec::from_slice(device, &host)?;
         let (stored, lower, upper) = if let Some(matrix) = matrix {
             let place = |i: usize| a.row_ptr()[i] + a.row(i).0.partition_point(|&j| (j as usize) < i) as u32;
@@ -159,9 +159,9 @@ impl<T: DeviceScalar> Masked<T> {
     /// M̄_A of `a`, made by the host.
     ///
     /// # Errors
-    /// As [`SsorAiMasked::new`]; errors of the device.
+    /// As [`SsorAiMasked::with_options`]; errors of the device.
     pub fn new(device: &Device, a: &Csr<T>, omega: f64) -> Result<Self> {
-        let m = SsorAiMasked::new(a, omega)?;
+        let m = SsorAiMasked::with_options(a, omega)?;
         let (matrix, nnz) = (DeviceCsr::new(device, m.matrix())?, a.nnz());
         let rows = Rows::all(a.nrows(), matrix.addresses());
         Ok(Self { matrix, rows, kernel: SweepKernel::new::<T>(device, nnz, a.nrows())?, nnz })

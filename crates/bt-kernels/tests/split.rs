@@ -42,8 +42,8 @@ fn furthest<T: DeviceScalar>(x: &[T], y: &[T]) -> f64 {
 /// Tridiagonal with corners, positive definite, graded.
 fn ring<T: Scalar>(n: usize) -> Csr<T> {
     csr(n, |i, j| match i.abs_diff(j) {
-        0 => T::from_parts(2.5 + (i % 100) as f64, 0.0),
-        d if d == 1 || d + 1 == n => T::from_parts(-1.0, 0.0),
+        0 => T::rounded(2.5 + (i % 100) as f64, 0.0),
+        d if d == 1 || d + 1 == n => T::rounded(-1.0, 0.0),
         _ => T::default(),
     })
 }
@@ -104,7 +104,7 @@ fn rows_cut_anywhere_give_the_answers_and_counts_of_the_processor() {
 /// The bits of `shares` and of one device: x, norms, outcome.
 fn cg_bits<T: DeviceScalar>(places: &[Place], shares: &[&[usize]], a: &Csr<T>, scale: f64, stop: &StopCriterion) {
     let n = shares[0].iter().sum();
-    let b: Vec<T> = Numbers(7).vector::<T>(n).iter().map(|&v| v * T::from_parts(scale, 0.0)).collect();
+    let b: Vec<T> = Numbers(7).vector::<T>(n).iter().map(|&v| v * T::rounded(scale, 0.0)).collect();
     let Place::Device(first) = &places[0] else { panic!("a device") };
     for precond in [DevicePreconditioner::Identity, DevicePreconditioner::Jacobi] {
         let (mut expected, mut seen) = (vec![T::default(); n], Norms::default());
@@ -168,7 +168,7 @@ fn blocks<T: Scalar>(sizes: &[usize], diagonal: DiagonalKind) -> BlockTridiagona
             1 if numbers.below(9) == 0 => numbers.real::<f64>(),
             _ => 0.0,
         };
-        T::from_parts(value, 0.0)
+        T::rounded(value, 0.0)
     });
     let layout = HybridLayout { diagonal: Some(diagonal), ..HybridLayout::default() };
     BlockTridiagonal::from_csr(&a, partition, layout).unwrap()
@@ -197,7 +197,7 @@ fn hbisa<T: DeviceScalar>(places: &[Place], shares: &[usize], a: &BlockTridiagon
             let (mut x, mut norms) = (vec![T::default(); n], Norms::default());
             let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
             let (mut y, mut seen) = (vec![T::default(); n], Norms::default());
-            let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut y, &stop, &mut seen);
+            let host = Hbisa::with_options(a, sweep, rule).unwrap().solve(&b, &mut y, &stop, &mut seen);
             assert_eq!((report.method, report.outcome), (host.method, host.outcome), "{what}: {report:?}");
             assert!(report.iterations.abs_diff(host.iterations) <= 1, "{what}: {report:?}");
             for (i, (ours, theirs)) in norms.0.iter().zip(&seen.0).enumerate().skip(1) {

@@ -9,9 +9,7 @@
 
 use bt_formats::{Outcome, StopCriterion};
 use bt_mpi::MpiComm;
-use bt_parallel::{
-    Comm, DistributedCsr, Error, Krylov, LocalSolver, Method, Result, RowRanges, Schur, SchurOptions, Timed,
-};
+use bt_parallel::{Comm, DistributedCsr, Error, Krylov, LocalSolver, Method, Result, RowRanges, Schur, Timed};
 
 /// Wind along x, in units of the diffusion.
 const WIND: f64 = 20.0;
@@ -30,7 +28,7 @@ fn main() -> Result<()> {
     let b = vec![h * h; a.rows().own().len()];
 
     let meter = comm.meter();
-    let mut m = Schur::new(&a, SchurOptions::default(), |local| LocalSolver::Ilu0.of(local))?;
+    let mut m = Schur::new(&a, |local| LocalSolver::Ilu0.of(local))?;
     let mut x = vec![0.0; b.len()];
     let mut fgmres = Krylov::new(&a, Method::Fgmres { restart: 30 });
     let report = fgmres.solve(&a, &mut m, &b, &mut x, &StopCriterion::default(), &mut ())?;

@@ -41,7 +41,7 @@ where
         Precond::Ras => Box::new(Schwarz::new(a, layers, Overlap::Restricted, solver)?),
         Precond::Schur => {
             let options = SchurOptions { inner_steps: args.inner_steps, inner_rtol: args.inner_rtol };
-            Box::new(Schur::new(a, options, solver)?)
+            Box::new(Schur::with_options(a, options, solver)?)
         }
     })
 }

@@ -293,10 +293,10 @@ impl<C: Comm> Job<'_, '_, C> {
             return Ok(RightHandSides { columns: columns?, x_star: None, notes });
         }
         // x*_i = 1 + ((7·i) mod 11)/11
-        let star = |&g: &u32| T::from_parts(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
+        let star = |&g: &u32| T::rounded(1.0 + ((7 * u64::from(g)) % 11) as f64 / 11.0, 0.0);
         let x: Vec<T> = own.iter().map(star).collect();
         let mut b = vec![T::default(); own.len()];
-        a.apply(T::from_parts(1.0, 0.0), &x, T::default(), &mut b)?;
+        a.apply(T::rounded(1.0, 0.0), &x, T::default(), &mut b)?;
         Ok(RightHandSides { columns: vec![b], x_star: Some(x), notes: Vec::new() })
     }
 
@@ -422,7 +422,7 @@ impl<C: Comm> Job<'_, '_, C> {
         let refinements = self.args.refine.unwrap_or(if truncated { 3 } else { 1 });
         let options = SpikeOptions { coupling, refinements };
         let spike = match blocks {
-            None => Spike::new(a, options)?,
+            None => Spike::with_options(a, options)?,
             Some(blocks) => Spike::with_factors(a, options, |local| {
                 let layout = BlockLu::<T>::layout(blocks);
                 Ok(Box::new(BlockLu::new(&BlockTridiagonal::from_csr(local, blocks.clone(), layout)?)?))

@@ -6,8 +6,8 @@
 use bt_formats::{Csr, Outcome, StopCriterion};
 use bt_iter::Overlap;
 use bt_parallel::{
-    DistributedCsr, DistributedPreconditioner, Division, Krylov, LocalSolver, Method, Result, Schur, SchurOptions,
-    Schwarz, ThreadComm, thread_comm,
+    DistributedCsr, DistributedPreconditioner, Division, Krylov, LocalSolver, Method, Result, Schur, Schwarz,
+    ThreadComm, thread_comm,
 };
 
 /// Which preconditioner.
@@ -43,7 +43,7 @@ fn iterations(a: &Csr<f64>, division: &Division, global: Global, solver: LocalSo
             Global::Schwarz { layers } => {
                 Box::new(Schwarz::new(&a, layers, Overlap::Restricted, |local| solver.of(local))?)
             }
-            Global::Schur => Box::new(Schur::new(&a, SchurOptions::default(), |local| solver.of(local))?),
+            Global::Schur => Box::new(Schur::new(&a, |local| solver.of(local))?),
         };
         let mut x = vec![0.0; a.rows().own().len()];
         let b = vec![1.0; x.len()];

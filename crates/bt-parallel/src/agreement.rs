@@ -34,7 +34,7 @@ impl Agreement {
     pub fn all_sum<T: Number>(&self, comm: &impl Comm, terms: &mut [T], sums: &mut Vec<T>) -> Result<()> {
         sums.clear();
         sums.extend_from_slice(terms);
-        sums.push(T::from_parts(if self.wish.get() == Wish::GoOn { 0.0 } else { 1.0 }, 0.0));
+        sums.push(T::rounded(if self.wish.get() == Wish::GoOn { 0.0 } else { 1.0 }, 0.0));
         comm.all_sum(sums)?;
         if let Some((wishes, sums)) = sums.split_last() {
             terms.copy_from_slice(sums);

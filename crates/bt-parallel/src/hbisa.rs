@@ -244,7 +244,7 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
             solves.relax_all(blocks, r, x);
             return Ok(());
         };
-        let (blocks, omega) = ((&*blocks, *first_block), T::from_parts(omega, 0.0));
+        let (blocks, omega) = ((&*blocks, *first_block), T::rounded(omega, 0.0));
         // x_e ← x_e + ω·D_e⁻¹·r_e
         solves.relax(blocks, 0, omega, r, x);
         // r_o ← b_o − (A·x)_o

@@ -159,7 +159,7 @@ impl<T: Number, C: Comm> Distributed<'_, '_, T, C> {
     fn unless_failed(&self, out: &mut [T], f: impl FnOnce(&mut [T]) -> Result<()>) {
         let failed = self.failure.borrow().is_some();
         if failed || keep(&self.failure, f(out)).is_none() {
-            out.fill(T::from_parts(f64::NAN, 0.0));
+            out.fill(T::rounded(f64::NAN, 0.0));
         }
     }
 }
@@ -188,7 +188,7 @@ impl<T: Number, C: Comm> KrylovSystem<T> for Distributed<'_, '_, T, C> {
     fn precondition(&mut self, r: &[T], z: &mut [T]) {
         let failed = self.failure.borrow().is_some();
         if failed || keep(&self.failure, self.m.apply(r, z)).is_none() {
-            z.fill(T::from_parts(f64::NAN, 0.0));
+            z.fill(T::rounded(f64::NAN, 0.0));
         }
     }
     fn kind(&self) -> PreconditionerKind {

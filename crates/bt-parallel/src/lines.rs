@@ -166,8 +166,8 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
             for l in 0..n {
                 // x₀ + â₀·x_before − ĉ₀·(â₁·x₀ + ĉ₁·x_last) = …
                 let c = self.upper[l];
-                let top = inverse(T::from_parts(1.0, 0.0) - c * self.to_first[n + l])
-                    .ok_or_else(|| zero_pivot(l, "row", 0))?;
+                let top =
+                    inverse(T::rounded(1.0, 0.0) - c * self.to_first[n + l]).ok_or_else(|| zero_pivot(l, "row", 0))?;
                 self.to_first[l] *= top;
                 self.to_last[l] = -c * self.to_last[n + l] * top;
                 self.top.push(top);
@@ -209,7 +209,7 @@ impl<'c, T: Number, C: Comm> Lines<'c, T, C> {
                 upper.extend_from_slice(&pair[n..]);
             }
         }
-        let mut reciprocal = vec![T::from_parts(1.0, 0.0); rows * n];
+        let mut reciprocal = vec![T::rounded(1.0, 0.0); rows * n];
         let mut fault = Ok(());
         for k in 0..rows * n {
             // pivot ← 1 − aᵢ·cᵢ₋₁;  cᵢ ← cᵢ/pivot
@@ -326,7 +326,7 @@ fn checked_rows<T: Number>(n_lines: usize, diagonals: [&[T]; 3]) -> Result<usize
 
 /// 1/v where that is finite.
 fn inverse<T: Number>(v: T) -> Option<T> {
-    let inverse = T::from_parts(1.0, 0.0) / v;
+    let inverse = T::rounded(1.0, 0.0) / v;
     (v != zero() && Scalar::is_finite(inverse)).then_some(inverse)
 }
 

@@ -21,7 +21,7 @@ use crate::hbisa::{BlockIteration, BlockSweep};
 use crate::krylov::{Krylov, Method};
 use crate::lines::Lines;
 use crate::partition::Division;
-use crate::precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, SchurOptions, Schwarz};
+use crate::precond::{DistributedPreconditioner, Identity, LocalSolver, Schur, Schwarz};
 use crate::read::{RowRanges, read_columns_on_all, read_head_on_all};
 
 use crate::spike::{Coupling, Spike, SpikeOptions};
@@ -242,10 +242,10 @@ impl<C: Comm> Runs<'_, C> {
             let d = DistributedCsr::from_first_rank(comm, (comm.rank() == 0).then_some((a, &division)))?;
             let x = d.own_entries(&vector(n, 1));
             let mut y = d.own_entries(&vector(n, 2));
-            d.apply(T::from_parts(-0.5, 0.0), &x, T::from_parts(2.0, 0.0), &mut y)?;
+            d.apply(T::rounded(-0.5, 0.0), &x, T::rounded(2.0, 0.0), &mut y)?;
             let c = d.certify(&x, &y)?;
             let found = [c.relative_residual, c.backward_error, c.componentwise_backward_error];
-            y.extend(found.map(|v| T::from_parts(v, 0.0)));
+            y.extend(found.map(|v| T::rounded(v, 0.0)));
             Ok((y, Traffic::default()))
         })?;
         let local =
@@ -262,7 +262,7 @@ impl<C: Comm> Runs<'_, C> {
         for solver in [LocalSolver::SparseLu, local[1]] {
             self.run(format!("{name}: schur"), || {
                 let d = DistributedCsr::from_replicated(comm, a, &division)?;
-                let mut m = Schur::new(&d, SchurOptions::default(), |local| solver.of(local))?;
+                let mut m = Schur::new(&d, |local| solver.of(local))?;
                 solve(&d, &mut m, Method::Fgmres { restart: 30 })
             })?;
         }
@@ -271,7 +271,7 @@ impl<C: Comm> Runs<'_, C> {
                 let bandwidth = bandwidth(a);
                 let division = Division::contiguous_of_at_least(n, comm.size(), bandwidth);
                 let d = DistributedCsr::from_replicated(comm, a, &division)?;
-                let spike = Spike::new(&d, SpikeOptions { coupling, ..SpikeOptions::default() })?;
+                let spike = Spike::with_options(&d, SpikeOptions { coupling, ..SpikeOptions::default() })?;
                 let mut x = d.own_entries(&vector(n, 1));
                 x.extend(d.own_entries(&vector(n, 2)));
                 let m = d.rows().own().len();
@@ -456,7 +456,7 @@ fn solve<T: Number, C: Comm>(
 fn told<T: Number>(mut x: Vec<T>, report: &SolveReport) -> Vec<T> {
     let c = report.certificate;
     let found = [report.iterations as f64, c.relative_residual, c.backward_error, c.componentwise_backward_error];
-    x.extend(found.map(|v| T::from_parts(v, 0.0)));
+    x.extend(found.map(|v| T::rounded(v, 0.0)));
     x
 }
 
@@ -466,7 +466,7 @@ fn wind<T: Number>(k: usize, wind: f64) -> Csr<T> {
     let mut entries = Vec::new();
     for i in 0..n {
         let (x, y) = (i % w, i / w);
-        let mut push = |j: usize, v: f64| entries.push((i as u32, j as u32, T::from_parts(v, wind)));
+        let mut push = |j: usize, v: f64| entries.push((i as u32, j as u32, T::rounded(v, wind)));
         if y > 0 {
             push(i - w, -1.0 - wind);
         }
@@ -512,7 +512,7 @@ fn vector<T: Number>(n: usize, seed: u64) -> Vec<T> {
         state ^= state << 17;
         (state >> 11) as f64 / 2f64.powi(52) - 1.0
     };
-    (0..n).map(|_| T::from_parts(next(), next())).collect()
+    (0..n).map(|_| T::rounded(next(), next())).collect()
 }
 
 fn broken(comm: &impl Comm, error: &bt_formats::Error) -> Error {

@@ -43,7 +43,7 @@ fn sweeps(case: &CloudCase, sweep: Sweep) -> (usize, Vec<f64>) {
     let a = BlockTridiagonal::from_csr(&a, case.partition().unwrap(), HybridLayout::default()).unwrap();
     let stop = StopCriterion { rtol: 0.0, atol: 1e-7, ..StopCriterion::default() };
     let mut x = vec![0.0; a.n()];
-    let mut hbisa = Hbisa::new(&a, sweep, StopRule::Update).unwrap();
+    let mut hbisa = Hbisa::with_options(&a, sweep, StopRule::Update).unwrap();
     let report = hbisa.solve(&vec![1.0; a.n()], &mut x, &stop, &mut ());
     (report.iterations, x)
 }

@@ -200,7 +200,7 @@ fn solve(a: &Csr<f64>, precond: &str, runs: Runs, cancel: &CancelToken) -> Resul
     };
     let seconds = || start.elapsed().as_secs_f64();
     let (mut facts, mut m): (Facts, Box<dyn Preconditioner<f64>>) = if let Some(options) = arms {
-        let arms = Arms::new(a, options)?;
+        let arms = Arms::with_options(a, options)?;
         (facts_of(a, &arms, seconds()), Box::new(arms))
     } else {
         let factors =

@@ -227,7 +227,7 @@ fn preconditioner(key: &str, cancel: &CancelToken) -> Result<Facts, Error> {
             let mut options = BandSpikeOptions { width: BandWidth::Half(half), ..options };
             options.spike.partitions = Partitions::Balanced(4);
             let start = std::time::Instant::now();
-            let mut m = BandSpike::new(&a, &options)?;
+            let mut m = BandSpike::with_options(&a, &options)?;
             let setup = start.elapsed().as_secs_f64();
             let mut result = solve(&mut m)?;
             result["setup_seconds"] = json!(setup);

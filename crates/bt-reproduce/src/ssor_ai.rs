@@ -112,11 +112,11 @@ fn solve(n: usize, key: &'static str, cancel: &CancelToken) -> Result<Facts, Err
     let (a, b) = UnitDisk::new(n)?.into_parts();
     let start = Instant::now();
     let mut m: Box<dyn Preconditioner<f64> + '_> = match key {
-        "masked" => Box::new(SsorAiMasked::new(&a, OMEGA)?),
-        "stored" => Box::new(SsorAi::new(&a, OMEGA, Series::First, Triangles::Stored)?),
-        "free" => Box::new(SsorAi::new(&a, OMEGA, Series::First, Triangles::OfMatrix)?),
-        "second" => Box::new(SsorAi::new(&a, OMEGA, Series::Second, Triangles::Stored)?),
-        "ip" => Box::new(SsorAi::new(&a, 1.0, Series::IncompletePoisson, Triangles::Stored)?),
+        "masked" => Box::new(SsorAiMasked::with_options(&a, OMEGA)?),
+        "stored" => Box::new(SsorAi::with_options(&a, OMEGA, Series::First, Triangles::Stored)?),
+        "free" => Box::new(SsorAi::with_options(&a, OMEGA, Series::First, Triangles::OfMatrix)?),
+        "second" => Box::new(SsorAi::with_options(&a, OMEGA, Series::Second, Triangles::Stored)?),
+        "ip" => Box::new(SsorAi::with_options(&a, 1.0, Series::IncompletePoisson, Triangles::Stored)?),
         "jacobi" => Box::new(Jacobi::new(&a)?),
         "ic0" => Box::new(ic0(&a, DroppedFill::Forgotten)?.factors),
         _ => Box::new(Identity::new(n)),
@@ -144,7 +144,7 @@ fn in_turn(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
             "masked",
             Box::new(|| {
                 let start = Instant::now();
-                let mut m = SsorAiMasked::new(&a, OMEGA)?;
+                let mut m = SsorAiMasked::with_options(&a, OMEGA)?;
                 let setup = start.elapsed().as_secs_f64();
                 let mut facts = run(&mut m)?;
                 facts["setup_seconds"] = json!(setup);
@@ -165,14 +165,14 @@ fn conditions(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
             return Err(Error::Stopped);
         }
         let mut row = Facts::from_iter([("omega".to_owned(), json!(omega))]);
-        let mut full = SsorAi::new(&a, omega, Series::First, Triangles::Stored)?;
+        let mut full = SsorAi::with_options(&a, omega, Series::First, Triangles::Stored)?;
         let explicit = neumann(&a, omega, Series::First)?;
         let kappa = condition(&a, &inverse, &explicit, &|x| neumann_solve(&a, omega, Series::First, x))?;
         row.insert("full".into(), with(kappa, pcg(&mut full)?));
-        let mut second = SsorAi::new(&a, omega, Series::Second, Triangles::Stored)?;
+        let mut second = SsorAi::with_options(&a, omega, Series::Second, Triangles::Stored)?;
         row.insert("second".into(), with(f64::NAN, pcg(&mut second)?));
         // An indefinite M̄_A is no preconditioner for conjugate gradients: the constructor or the iteration says so.
-        let masked = match SsorAiMasked::new(&a, omega) {
+        let masked = match SsorAiMasked::with_options(&a, omega) {
             Err(why) => json!({ "error": why.to_string() }),
             Ok(mut masked) => {
                 let lu = SparseLu::new(masked.matrix())?;
@@ -183,7 +183,7 @@ fn conditions(n: usize, cancel: &CancelToken) -> Result<Facts, Error> {
         row.insert("masked".into(), masked);
         rows.push(Value::Object(row));
     }
-    let mut ip = SsorAi::new(&a, 1.0, Series::IncompletePoisson, Triangles::Stored)?;
+    let mut ip = SsorAi::with_options(&a, 1.0, Series::IncompletePoisson, Triangles::Stored)?;
     let explicit = neumann(&a, 1.0, Series::IncompletePoisson)?;
     let kappa_ip = condition(&a, &inverse, &explicit, &|x| neumann_solve(&a, 1.0, Series::IncompletePoisson, x))?;
     let diagonal: Vec<f64> = (0..n).map(|i| a.get(i, i)).collect();
@@ -641,7 +641,7 @@ mod tests {
         let (a, b) = UnitDisk::new(19).unwrap().into_parts();
         for (series, omega) in [(Series::First, 1.3), (Series::IncompletePoisson, 1.0)] {
             let (mut z, mut w) = (vec![0.0; 19], vec![0.0; 19]);
-            SsorAi::new(&a, omega, series, Triangles::Stored).unwrap().apply(&b, &mut z);
+            SsorAi::with_options(&a, omega, series, Triangles::Stored).unwrap().apply(&b, &mut z);
             neumann(&a, omega, series).unwrap().apply(1.0, &b, 0.0, &mut w);
             assert!(z.iter().zip(&w).all(|(z, w)| (z - w).abs() < 1e-13), "{series:?}: {z:?} {w:?}");
             neumann_solve(&a, omega, series, &mut z);

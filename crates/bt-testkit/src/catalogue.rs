@@ -188,7 +188,7 @@ fn not_finite<T: Scalar>(out: &mut Vec<System<T>>) {
         let mut a = toeplitz::<T>(5, -1.0, 2.0, -1.0);
         let (start, cols) = (a.row_ptr()[row] as usize, a.row(row).0);
         let at = start + cols.iter().position(|&j| j as usize == col).unwrap_or_default();
-        a.values_mut()[at] = T::from_parts(value, 0.0);
+        a.values_mut()[at] = T::rounded(value, 0.0);
         let b = Mat::from_fn(5, 1, |_, _| one());
         let expect = Expect::NotFinite { row, col };
         out.push(System { name, a, b, x: vec![one(); 5], blocks: uniform(5, 1), expect });
@@ -243,7 +243,7 @@ fn entries<T: Scalar>(n: usize, values: impl IntoIterator<Item = (usize, usize, 
 fn complex_entries<T: Scalar>(n: usize, values: impl IntoIterator<Item = (usize, usize, (f64, f64))>) -> Csr<T> {
     let mut coo = Coo::new(n, n).expect("small sizes");
     for (i, j, (re, im)) in values {
-        coo.push(i, j, T::from_parts(re, im)).expect("indices below n");
+        coo.push(i, j, T::rounded(re, im)).expect("indices below n");
     }
     coo.to_csr().expect("few entries")
 }

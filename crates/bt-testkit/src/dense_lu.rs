@@ -144,7 +144,7 @@ impl<T: Scalar> Factorization<T> for DenseLu<T> {
             return Err(Error::DimensionMismatch { what, expected, found }.into());
         }
         Self::refactor(self, &DenseMatrix::new(a)).inspect_err(|_| {
-            self.lu.fill(T::from_parts(f64::NAN, 0.0));
+            self.lu.fill(T::rounded(f64::NAN, 0.0));
             self.swaps.iter_mut().enumerate().for_each(|(k, p)| *p = k);
         })
     }
@@ -169,7 +169,7 @@ impl<T: Scalar> Factorization<T> for DenseLu<T> {
 fn divide<T: Scalar>(a: T, b: T) -> T {
     if b.im() == zero() {
         // Exact rounding, also through f64 for f32.
-        return T::from_parts(a.re().to_f64() / b.re().to_f64(), a.im().to_f64() / b.re().to_f64());
+        return T::rounded(a.re().to_f64() / b.re().to_f64(), a.im().to_f64() / b.re().to_f64());
     }
     let scale = T::from_real(one::<T::Real>() / b.abs1());
     (a * scale) / (b * scale)

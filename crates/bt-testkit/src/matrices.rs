@@ -31,7 +31,7 @@ pub fn chain<T: Scalar>(n: usize, own: T, beside: T) -> Csr<T> {
 /// it, −1 above and below. Positive definite for `wind` = 0.
 pub fn stencil<T: Scalar>(k: usize, wind: f64) -> Csr<T> {
     csr(k * k, |i, j| {
-        T::from_parts(
+        T::rounded(
             match (i.abs_diff(j), i / k == j / k) {
                 (0, _) => 4.0,
                 (1, true) => -1.0 + if j > i { wind } else { -wind },
@@ -62,7 +62,7 @@ pub fn grid<T: Scalar>(sides: [usize; 3]) -> Csr<T> {
         ];
         for (_, j, v) in near.into_iter().filter(|e| e.0) {
             idx.push(j as u32);
-            val.push(T::from_parts(v, 0.0));
+            val.push(T::rounded(v, 0.0));
         }
         ptr.push(idx.len() as u32);
     }

@@ -21,7 +21,7 @@ pub fn value<T: Scalar>() -> impl Strategy<Value = T> {
         1 => Just(-1.0),
         1 => (-1.0..=1.0f64).prop_map(|v| v * 1e-6),
     ];
-    (part.clone(), part).prop_map(|(re, im)| T::from_parts(re, im))
+    (part.clone(), part).prop_map(|(re, im)| T::rounded(re, im))
 }
 
 /// `n` numbers.
@@ -85,7 +85,7 @@ pub fn dominant<T: Scalar>(a: &Csr<T>) -> Csr<T> {
     let mut list = Vec::new();
     for i in 0..n {
         let (cols, values) = a.row(i);
-        let (mut sum, mut diagonal) = (T::Real::default(), T::from_parts(1.0, 0.0));
+        let (mut sum, mut diagonal) = (T::Real::default(), T::rounded(1.0, 0.0));
         for (&j, &v) in cols.iter().zip(values) {
             if j as usize != i {
                 sum += v.abs();
@@ -94,7 +94,7 @@ pub fn dominant<T: Scalar>(a: &Csr<T>) -> Csr<T> {
                 diagonal = v / T::from_real(v.abs());
             }
         }
-        list.push((i, i, diagonal * (T::from_parts(1.0, 0.0) + T::from_real(sum + sum))));
+        list.push((i, i, diagonal * (T::rounded(1.0, 0.0) + T::from_real(sum + sum))));
     }
     assemble(n, n, list)
 }

@@ -4,7 +4,7 @@ use bt_formats::Scalar;
 
 /// The x* of the command: 1 + ((7i) mod 11)/11, i from 0; complex types add ((3i) mod 5)/5 as the imaginary part.
 pub fn x_star<T: Scalar>(n: usize) -> Vec<T> {
-    (0..n).map(|i| T::from_parts(1.0 + (7 * i % 11) as f64 / 11.0, (3 * i % 5) as f64 / 5.0)).collect()
+    (0..n).map(|i| T::rounded(1.0 + (7 * i % 11) as f64 / 11.0, (3 * i % 5) as f64 / 5.0)).collect()
 }
 
 /// Numbers in [−1, 1), uniform in each part, the same for the same seed: SplitMix64 (Steele, Lea & Flood, OOPSLA 2014,
@@ -19,5 +19,5 @@ pub fn random_vector<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
         // The upper 53 bits as a fraction.
         ((z ^ (z >> 31)) >> 11) as f64 * (-52f64).exp2() - 1.0
     };
-    (0..n).map(|_| T::from_parts(next(), next())).collect()
+    (0..n).map(|_| T::rounded(next(), next())).collect()
 }

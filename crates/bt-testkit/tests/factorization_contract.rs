@@ -97,8 +97,8 @@ impl<T: Scalar> Factorization<T> for Faulty<T> {
         let columns = if self.fault == Fault::OnlyFirstColumn { s.min(1) } else { s };
         self.lu.solve_op_in_place(used, x.as_mut().subcols_mut(0, columns));
         match self.fault {
-            Fault::LosesDigits => scale(&mut x, one::<T>() + T::from_parts(1e-11, 0.0)),
-            Fault::ZeroIsNotKept if s == 1 && x[(0, 0)] == zero() => x[(0, 0)] += T::from_parts(1e-300, 0.0),
+            Fault::LosesDigits => scale(&mut x, one::<T>() + T::rounded(1e-11, 0.0)),
+            Fault::ZeroIsNotKept if s == 1 && x[(0, 0)] == zero() => x[(0, 0)] += T::rounded(1e-300, 0.0),
             Fault::MixesColumns if s > 1 => {
                 let first = x[(0, 0)];
                 x[(0, 1)] += first;

@@ -101,7 +101,7 @@ impl<T: Scalar> Matrix<T> for Faulty<T> {
         match fault {
             Fault::LosesAnEntry if op == Op::Identity => y[0] -= alpha * self.a.row(0).1[0] * x[0],
             Fault::LosesDigits => {
-                let big = T::from_parts(3e5, 0.0) * T::from_real(self.a.norm_max());
+                let big = T::rounded(3e5, 0.0) * T::from_real(self.a.norm_max());
                 for v in y.iter_mut() {
                     *v = (*v + big) - big;
                 }

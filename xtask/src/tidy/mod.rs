@@ -7,7 +7,7 @@
 //! 5. [`api`]: docs/api lists the public items that the sources have.
 //! 6. [`todo`]: no place of a skeleton is left open in a crate.
 //! 7. [`performance`]: docs/performance.md has the tables of benches/results, and is short.
-//! 8. [`constructors`]: all direct methods are made, and made again, by functions of the same names.
+//! 8. [`constructors`]: methods are made, and made again, by functions of the same names.
 //! 9. [`circles`]: the files of the facade, and of crates beside it, do not import each other in circles.
 //!
 //! Every violation is printed with its file and the reason; none is fixed silently.

@@ -80,7 +80,7 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
     ];
     for (name, pivoting) in [("blocktri-batch-lu", Pivoting::None), ("blocktri-batch-lu-pivoted", Pivoting::Partial)] {
         if wanted(name) {
-            contestants.push(contestant(name, Work::Kept(Box::new(BatchLu::new(&a, pivoting)?))));
+            contestants.push(contestant(name, Work::Kept(Box::new(BatchLu::with_options(&a, pivoting)?))));
         }
     }
     // As the peers count: 8 operations a row; the diagonals and b read, x written.

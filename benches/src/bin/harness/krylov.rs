@@ -124,7 +124,7 @@ impl<'a> Krylov<'a> {
             Recipe::None => Box::new(Identity::new(self.b.len())),
             Recipe::Jacobi => Box::new(Jacobi::new(a)?),
             Recipe::Ssor(omega) => Box::new(ssor(a, omega)?),
-            Recipe::SsorAi(omega) => Box::new(SsorAi::new(a, omega, Series::First, Triangles::Stored)?),
+            Recipe::SsorAi(omega) => Box::new(SsorAi::with_options(a, omega, Series::First, Triangles::Stored)?),
             Recipe::Ilu0 => Box::new(ilu0(a, DroppedFill::Forgotten)?),
             Recipe::Ic0(dropped) => Box::new(ic0(a, dropped)?.factors),
             Recipe::Block(form) => {

@@ -118,7 +118,7 @@ impl Random {
     }
     pub fn scalar<T: Scalar>(&mut self) -> T {
         let re = self.real();
-        T::from_parts(re, self.real())
+        T::rounded(re, self.real())
     }
 }
 
@@ -132,7 +132,7 @@ impl Type {
             a = Mat::from_fn(n, n, |i, j| if inside(i, j) { random.scalar() } else { T::zero_impl() });
         } else {
             let values = self.singular_values(n);
-            (0..n).for_each(|i| a[(i, i)] = T::from_parts(values[i], 0.0));
+            (0..n).for_each(|i| a[(i, i)] = T::rounded(values[i], 0.0));
             for layer in 0..kl.min(ku).min(n) {
                 rotate(&mut a, layer / 2, layer % 2 == 0, random);
             }
@@ -141,7 +141,7 @@ impl Type {
             for j in 0..n {
                 for i in 0..n {
                     if inside(i, j) && i.abs_diff(j) > kl.min(ku) {
-                        a[(i, j)] = random.scalar::<T>() * T::from_parts(least, 0.0);
+                        a[(i, j)] = random.scalar::<T>() * T::rounded(least, 0.0);
                     }
                 }
             }
@@ -153,7 +153,7 @@ impl Type {
     pub fn definite<T: Scalar>(&self, n: usize, k: usize, random: &mut Random) -> Mat<T> {
         let values = self.singular_values(n);
         let mut a = Mat::<T>::zeros(n, n);
-        (0..n).for_each(|i| a[(i, i)] = T::from_parts(values[i], 0.0));
+        (0..n).for_each(|i| a[(i, i)] = T::rounded(values[i], 0.0));
         for layer in 0..(k / 2).min(n) {
             let seed = random.real().to_bits();
             // Rows, then columns by the same rotations: Q·A·Qᴴ.
@@ -166,7 +166,7 @@ impl Type {
         for j in 0..n {
             a[(j, j)] = T::from_real(a[(j, j)].re());
             for i in j + 1..(j + k + 1).min(n) {
-                a[(i, j)] += random.scalar::<T>() * T::from_parts(least, 0.0);
+                a[(i, j)] += random.scalar::<T>() * T::rounded(least, 0.0);
             }
         }
         self.finished(&Mat::from_fn(n, n, |i, j| if i >= j { a[(i, j)] } else { Scalar::conj(a[(j, i)]) }))
@@ -184,7 +184,7 @@ impl Type {
     /// With its zeros, to its scale.
     fn finished<T: Scalar>(&self, a: &Mat<T>) -> Mat<T> {
         let n = a.nrows();
-        let scale = T::from_parts(self.scale, 0.0);
+        let scale = T::rounded(self.scale, 0.0);
         Mat::from_fn(n, n, |i, j| if self.zeros.contains(n, j) { T::zero_impl() } else { a[(i, j)] * scale })
     }
 }
@@ -196,12 +196,12 @@ fn rotate<T: Scalar>(a: &mut Mat<T>, layer: usize, rows: bool, random: &mut Rand
     while first + 1 < n {
         let angle = 3.0 * random.real();
         let phase = if T::IS_REAL {
-            T::from_parts(1.0, 0.0)
+            T::rounded(1.0, 0.0)
         } else {
             let t = 3.0 * random.real();
-            T::from_parts(t.cos(), t.sin())
+            T::rounded(t.cos(), t.sin())
         };
-        let (c, s) = (T::from_parts(angle.cos(), 0.0), T::from_parts(angle.sin(), 0.0) * phase);
+        let (c, s) = (T::rounded(angle.cos(), 0.0), T::rounded(angle.sin(), 0.0) * phase);
         for k in 0..n {
             let (p, q) = if rows { ((first, k), (first + 1, k)) } else { ((k, first), (k, first + 1)) };
             let (x, y) = (a[p], a[q]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blocktri::CancelToken;
-use bt_formats::AnyMatrix;
+use bt_formats::FileMatrix;
 use bt_queue::{Error, Generator, Seems, has_no_diagonal};
 
 use super::failure;
@@ -26,7 +26,7 @@ pub enum Kind {
 /// # Errors
 /// With file, line or row, and what to do.
 pub fn chain(file: &Path, kind: Kind, args: &QueueArgs, cancel: &CancelToken) -> Result<(Generator, Option<String>)> {
-    let AnyMatrix::Real(a) = load::matrix(file, cancel)? else {
+    let FileMatrix::Real(a) = load::matrix(file, cancel)? else {
         return Err(Failure::io(file, &"rates are real numbers: the file is complex"));
     };
     let missing = match args.diagonal {

@@ -67,7 +67,7 @@ fn one_of_many_solutions_is_called_that() {
 
 fn answer<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Mat<T>, Result<Solution<T>, Error>) {
     let n = a.row_ptr().len() - 1;
-    let x = Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64 / 11.0, 0.0));
+    let x = Mat::from_fn(n, 2, |i, j| T::rounded(1.0 + ((7 * i + j) % 11) as f64 / 11.0, 0.0));
     let mut b = Mat::zeros(n, 2);
     a.apply_many(bt_formats::Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), bt_formats::Par::Seq);
     let solution = solve(a, b.as_ref(), options, &mut ());

@@ -29,7 +29,7 @@ fn strewn<T: Scalar>(parts: &[Csr<T>]) -> (Csr<T>, Permutation) {
 
 /// All numbers, those of the diagonal largest.
 fn full<T: Scalar>(n: usize) -> Csr<T> {
-    csr(n, |i, j| T::from_parts(if i == j { n as f64 } else { 1.0 / (1 + (3 * i + 5 * j) % 7) as f64 }, 0.0))
+    csr(n, |i, j| T::rounded(if i == j { n as f64 } else { 1.0 / (1 + (3 * i + 5 * j) % 7) as f64 }, 0.0))
 }
 
 /// With imaginary parts where there are any, and no symmetry.
@@ -38,8 +38,8 @@ fn turned<T: Scalar>(mut a: Csr<T>) -> Csr<T> {
     for i in 0..n {
         let (cols, values) = a.row_mut(i);
         cols.iter().zip(values).for_each(|(&j, v)| {
-            let (up, turn) = (1.0 + f64::from(u8::from(j as usize > i)), T::from_parts(0.0, 0.125));
-            *v = *v * T::from_parts(up, 0.0) + turn * *v;
+            let (up, turn) = (1.0 + f64::from(u8::from(j as usize > i)), T::rounded(0.0, 0.125));
+            *v = *v * T::rounded(up, 0.0) + turn * *v;
         });
     }
     a
@@ -47,7 +47,7 @@ fn turned<T: Scalar>(mut a: Csr<T>) -> Csr<T> {
 
 fn solved<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (Solution<T>, f64) {
     let n = a.nrows();
-    let x = Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((i + j) % 7) as f64, (i % 3) as f64));
+    let x = Mat::from_fn(n, 2, |i, j| T::rounded(1.0 + ((i + j) % 7) as f64, (i % 3) as f64));
     let mut b = Mat::zeros(n, 2);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
     let s = solve(a, b.as_ref(), options, &mut ()).unwrap_or_else(|e| panic!("{e}"));
@@ -105,7 +105,7 @@ fn components_of_few_rows_are_one_part() {
 fn factors_keep_the_contract_in_every_scalar() {
     fn check<T: Scalar>() {
         let (a, _) =
-            strewn(&[turned(full::<T>(40)), turned(chain(90, one::<T>(), T::from_parts(-0.25, 0.0))), stencil(7, 0.0)]);
+            strewn(&[turned(full::<T>(40)), turned(chain(90, one::<T>(), T::rounded(-0.25, 0.0))), stencil(7, 0.0)]);
         let solver = Solver::new(&a, &by_name(), &mut ()).unwrap();
         assert_eq!(factorization_contract(solver.factors(), &a), Ok(()), "{}", T::KIND);
         let other = Solver::new(&a, &SolveOptions::by(Direct::SparseLu), &mut ()).unwrap();
@@ -115,7 +115,7 @@ fn factors_keep_the_contract_in_every_scalar() {
         assert!((own.sign - whole.sign).abs().to_f64() < tolerance, "{own:?} {whole:?}");
         let (own, whole) = (solver.rcond().unwrap(), other.rcond().unwrap());
         assert!((own / whole - 1.0).abs() < 0.5, "{own:e} {whole:e}");
-        let b = Mat::from_fn(a.nrows(), 1, |i, _| T::from_parts((i % 5) as f64 - 1.0, 1.0));
+        let b = Mat::from_fn(a.nrows(), 1, |i, _| T::rounded((i % 5) as f64 - 1.0, 1.0));
         let (x, y) = (solver.solve_transposed(b.as_ref()).unwrap(), other.solve_transposed(b.as_ref()).unwrap());
         assert_eq!(x.report.outcome, Outcome::Converged);
         assert!((x.x - y.x).norm_max().to_f64() < tolerance, "{}", T::KIND);

@@ -12,7 +12,7 @@ const N: usize = 1200;
 /// Numbers without a pattern, off the diagonal below 1.
 fn entry<T: Scalar>(i: usize, j: usize, diagonal: f64) -> T {
     let noise = |a: usize| ((a * 7919 + i * 104_729 + j * 1_299_709) % 1009) as f64 / 1009.0 - 0.5;
-    if i == j { T::from_parts(diagonal + noise(1), noise(2)) } else { T::from_parts(noise(1), noise(2)) }
+    if i == j { T::rounded(diagonal + noise(1), noise(2)) } else { T::rounded(noise(1), noise(2)) }
 }
 
 /// A tridiagonal matrix, and the same by rows.
@@ -47,7 +47,7 @@ fn blocks<T: Scalar>(n: usize, k: usize, diagonal: f64) -> BlockTridiagonal<T> {
 }
 
 fn unknowns<T: Scalar>(n: usize) -> Mat<T> {
-    Mat::from_fn(n, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64, (i % 4) as f64))
+    Mat::from_fn(n, 2, |i, j| T::rounded(1.0 + ((7 * i + j) % 11) as f64, (i % 4) as f64))
 }
 
 /// Answers in the format and by rows: op(A), good certificates, the same unknowns.

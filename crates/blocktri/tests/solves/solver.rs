@@ -16,7 +16,7 @@ fn shuffled<T: Scalar>(scale: f64) -> Csr<T> {
     for i in 0..n {
         for (j, v) in [(i, 4.0 + (i % 3) as f64), ((i + n - 1) % n, -1.0), ((i + 1) % n, 0.5)] {
             if i.abs_diff(j) < 2 {
-                dense[(place(i), place(j))] = T::from_parts(scale * v, 0.25 * f64::from(u8::from(i == j)));
+                dense[(place(i), place(j))] = T::rounded(scale * v, 0.25 * f64::from(u8::from(i == j)));
             }
         }
     }
@@ -39,7 +39,7 @@ fn distance<T: Scalar>(x: Mat<T>, y: &Mat<T>) -> f64 {
 fn a_solver_answers_for_a_its_transpose_and_its_adjoint() {
     fn check<T: Scalar>() {
         let a = shuffled::<T>(1.0);
-        let x = Mat::from_fn(60, 2, |i, j| T::from_parts(1.0 + ((7 * i + j) % 11) as f64, (i % 4) as f64));
+        let x = Mat::from_fn(60, 2, |i, j| T::rounded(1.0 + ((7 * i + j) % 11) as f64, (i % 4) as f64));
         for name in ["auto", "band-lu", "block-lu", "sparse-lu", "dense-lu"] {
             let solver = Solver::new(&a, &SolveOptions::by(crate::common::named(name)), &mut ()).unwrap();
             for op in [Op::Identity, Op::Transpose, Op::Adjoint] {

@@ -110,7 +110,7 @@ fn quotients<T: Scalar, const R: usize>(
     entering: T,
     pivot: T,
 ) -> [[T; LANES]; R] {
-    let mut l = kernel.scaled(column, lane, entering, T::from_parts(1.0, 0.0));
+    let mut l = kernel.scaled(column, lane, entering, T::rounded(1.0, 0.0));
     let divisor = Pivot::new(pivot);
     l.as_flattened_mut().iter_mut().for_each(|v| *v = divisor.divide(*v));
     l

@@ -13,7 +13,7 @@ fn random<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
     let mut a = Band::<T>::zeros(n, kl, ku).unwrap();
     for j in 0..n {
         for i in a.column_range(j) {
-            *a.get_mut(i, j) = T::from_parts(next(), next());
+            *a.get_mut(i, j) = T::rounded(next(), next());
         }
     }
     a
@@ -71,7 +71,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
     for j in 0..n {
         let i =
             if j + 1 < n && kl > 0 && j % 2 == 0 { j + 1 } else { j.saturating_sub(usize::from(ku > 0 && j % 2 == 1)) };
-        *a.get_mut(i, j) += T::from_parts(3.0 * (kl + ku) as f64, 0.0);
+        *a.get_mut(i, j) += T::rounded(3.0 * (kl + ku) as f64, 0.0);
     }
     let mut one = BandLu::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None).unwrap();
     one.factor(Some(a.values()), &mut ()).unwrap();
@@ -87,7 +87,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
         }
         for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
             for nrhs in [1, 9] {
-                let b = faer::Mat::<T>::from_fn(n, nrhs, |i, j| T::from_parts((i * (j + 1)) as f64 % 7.0 - 3.0, 1.0));
+                let b = faer::Mat::<T>::from_fn(n, nrhs, |i, j| T::rounded((i * (j + 1)) as f64 % 7.0 - 3.0, 1.0));
                 let (mut x, mut y) = (b.clone(), b.clone());
                 one.solve_op_in_place(op, x.as_mut());
                 two.solve_op_in_place(op, y.as_mut());
@@ -111,7 +111,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
             panic!("not singular")
         };
         assert_eq!(place.column, column);
-        let mut x = vec![T::from_parts(1.0, 0.0); n];
+        let mut x = vec![T::rounded(1.0, 0.0); n];
         two.solve_vec_in_place(&mut x);
         assert!(x.iter().all(|v| v.abs().to_f64().is_nan()));
     }

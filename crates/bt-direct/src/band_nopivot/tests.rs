@@ -12,11 +12,11 @@ fn band<T: Scalar>(n: usize, kl: usize, ku: usize, diagonal: f64, odd: Option<(u
         for i in a.column_range(j) {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let v = (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
-            *a.get_mut(i, j) = T::from_parts(if i == j { diagonal + v } else { v }, v / 3.0);
+            *a.get_mut(i, j) = T::rounded(if i == j { diagonal + v } else { v }, v / 3.0);
         }
     }
     if let Some((i, j, v)) = odd {
-        *a.get_mut(i, j) = T::from_parts(v, 0.0);
+        *a.get_mut(i, j) = T::rounded(v, 0.0);
     }
     a
 }

@@ -25,7 +25,7 @@ use crate::tridiagonal_lu::{check_size, reserve};
 /// // A hundred times [2 -1; -1 2]
 /// let repeat = |row: [f64; 2]| row.repeat(100);
 /// let a = TridiagonalBatch::new(Layout::Strided, 2, repeat([0.0, -1.0]), repeat([2.0, 2.0]), repeat([-1.0, 0.0]))?;
-/// let lu = BatchLu::new(&a, Pivoting::None)?;
+/// let lu = BatchLu::with_options(&a, Pivoting::None)?;
 /// assert!(lu.verdict().all_solved());
 /// // The right-hand sides of one step may be the rows of a field, those of the next its columns.
 /// let mut x = repeat([1.0, 1.0]);
@@ -57,15 +57,26 @@ struct Factors<'a, T> {
 }
 
 impl<T: Scalar> BatchLu<T> {
-    /// Factors every system. Those that fail are named by [`BatchLu::verdict`]; their solutions are NaN.
+    /// Factors every system with pivoting. Those that fail are named by [`BatchLu::verdict`]; their solutions are NaN.
     ///
     /// # Errors
     /// [`crate::FactorError::Input`] when there is not the memory.
     ///
     /// # Cost
-    /// As [`crate::Thomas::new`] and [`crate::TridiagonalLu::new`]; [`BatchLu::bytes`].
+    /// As [`crate::TridiagonalLu::new`]; [`BatchLu::bytes`].
+    pub fn new(a: &TridiagonalBatch<T>) -> Result<Self> {
+        Self::with_options(a, Pivoting::default())
+    }
+
+    /// Like [`BatchLu::new`], with pivoting or without.
+    ///
+    /// # Errors
+    /// As [`BatchLu::new`].
+    ///
+    /// # Cost
+    /// As [`crate::Thomas::new`] without pivoting.
     #[inline(never)]
-    pub fn new(a: &TridiagonalBatch<T>, pivoting: Pivoting) -> Result<Self> {
+    pub fn with_options(a: &TridiagonalBatch<T>, pivoting: Pivoting) -> Result<Self> {
         let shape = a.shape.clone();
         let mut starts = Vec::new();
         if let Sizes::Offsets(_) = shape {
@@ -268,7 +279,7 @@ impl<T: Scalar> BatchLu<T> {
     /// use bt_formats::{Op, Par};
     /// // [4] and [2 1; 1 2], in rows 0, 2 and 3 of four
     /// let a = TridiagonalBatch::with_sizes(&[1, 2], vec![0.0, 0.0, 1.0], vec![4.0, 2.0, 2.0], vec![0.0, 1.0, 0.0])?;
-    /// let lu = BatchLu::new(&a, Pivoting::None)?;
+    /// let lu = BatchLu::with_options(&a, Pivoting::None)?;
     /// let mut x = [7.0; 4];
     /// lu.solve_into(Op::Identity, &[8.0, 3.0, 3.0], &lu.places([0..1, 2..4])?, &mut x, Par::Seq)?;
     /// assert_eq!(x, [2.0, 7.0, 1.0, 1.0]);

@@ -222,8 +222,7 @@ mod tests {
     }
 
     fn check<T: Scalar>() {
-        let m: [[T; 8]; 8] =
-            std::array::from_fn(|i| std::array::from_fn(|j| T::from_parts((8 * i + j) as f64, i as f64)));
+        let m: [[T; 8]; 8] = std::array::from_fn(|i| std::array::from_fn(|j| T::rounded((8 * i + j) as f64, i as f64)));
         let expected: [[T; 8]; 8] = std::array::from_fn(|i| std::array::from_fn(|j| m[j][i]));
         assert_eq!(bt_simd::dispatch(Check(m)), expected);
         assert_eq!(pulp::Scalar::new().vectorize(Check(m)), expected);

@@ -227,7 +227,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         }
         let done = self.factor(a, monitor);
         if done.is_err() {
-            self.values.fill(T::from_parts(f64::NAN, 0.0));
+            self.values.fill(T::rounded(f64::NAN, 0.0));
             self.pivots.fill(0);
             self.stats = FactorStats { norm_one: f64::NAN, growth: f64::INFINITY, min_pivot: f64::NAN, ..self.stats };
         }

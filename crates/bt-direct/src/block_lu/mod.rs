@@ -71,22 +71,13 @@ use crate::tridiagonal_lu::reserve;
 use factor::{ChainScratch, Record};
 use order::Order;
 
+#[cfg(feature = "forced-kernels")]
+pub use panel::Kernels;
+#[cfg(not(feature = "forced-kernels"))]
+use panel::Kernels;
 pub(crate) use solve::Block;
 
 const METHOD: &str = "block-lu";
-
-/// Which kernels factor the blocks. The results agree to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kernels {
-    /// Whole blocks or tiles of them in registers for dense blocks of equal size up to 256, else loops for small blocks and faer for
-    /// large ones.
-    #[default]
-    Auto,
-    /// Plain column loops.
-    Loops,
-    /// faer's blocked kernels.
-    Blocked,
-}
 
 /// A factored block-tridiagonal matrix.
 ///
@@ -222,14 +213,19 @@ impl<T: Scalar> BlockLu<T> {
     /// # Errors
     /// Also [`FactorError::Stopped`].
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        Self::with_options(a, Kernels::Auto, monitor)
+        Self::eliminated(a, Kernels::Auto, monitor)
     }
 
-    /// Like [`BlockLu::with_monitor`] with the kernels forced.
+    /// Like [`BlockLu::new`] with kernels of the caller's choice: for tests, which compare them.
     ///
     /// # Errors
-    /// As [`BlockLu::with_monitor`].
-    pub fn with_options(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
+    /// As [`BlockLu::new`].
+    #[cfg(any(test, feature = "forced-kernels"))]
+    pub fn forced(a: &BlockTridiagonal<T>, kernels: Kernels) -> Result<Self> {
+        Self::eliminated(a, kernels, &mut ())
+    }
+
+    fn eliminated(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
         Self::in_order(a, Order::new(a.partition().clone()), kernels, monitor)
             .map_err(|e| unproved(e, a.partition().n_blocks()))
     }
@@ -404,8 +400,8 @@ impl<T: Scalar> BlockLu<T> {
 
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.
     fn invalidate(&mut self) {
-        self.panels.fill(T::from_parts(f64::NAN, 0.0));
-        self.g.fill(T::from_parts(f64::NAN, 0.0));
+        self.panels.fill(T::rounded(f64::NAN, 0.0));
+        self.g.fill(T::rounded(f64::NAN, 0.0));
         self.stats.growth = f64::INFINITY;
     }
 }
@@ -529,7 +525,7 @@ mod tests {
         // Block 1 goes first: H₁ = (1/4, 0)ᵀ, G₁ = [1, 1], D̃₀ = [[−1/4, 3/4], [2, 0]], whose rows are exchanged.
         let a = blocks(&[2, 1], &[&[0.0, 1.0, 1.0], &[2.0, 0.0, 0.0], &[1.0, 1.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let lu = BlockLu::with_options(&a, kernels, &mut ()).unwrap();
+            let lu = BlockLu::forced(&a, kernels).unwrap();
             assert_eq!(*lu.panels, [2.0, -0.125, 0.0, 0.75, 4.0, 0.25, 0.0]);
             assert_eq!(*lu.g, [1.0, 1.0]);
             assert_eq!(lu.pivots, [1, 1, 0]);
@@ -553,8 +549,7 @@ mod tests {
         assert!(reason.contains("block 0") && reason.contains("band-lu"), "{reason}");
         let singular = blocks(&[1, 2], &[&[1.0, 1.0, 0.0], &[0.0, 1.0, 2.0], &[0.0, 2.0, 4.0]]);
         for kernels in [Kernels::Loops, Kernels::Blocked] {
-            let Err(FactorError::Breakdown { place, reason, .. }) = BlockLu::with_options(&singular, kernels, &mut ())
-            else {
+            let Err(FactorError::Breakdown { place, reason, .. }) = BlockLu::forced(&singular, kernels) else {
                 panic!()
             };
             assert_eq!(place, Some(error::Place::Column(2)));

@@ -311,7 +311,7 @@ impl<T: Wide, const R: usize, const C: usize> pulp::WithSimd for Subtract<'_, '_
         let tiles = k.div_ceil(w);
         strips!(v in 0, tiles; N of R: { subtract_rows::<T, S, N, C>(s, space, own, k, depth, v, ahead); });
         for c in k..tiles * w {
-            T::put(&mut space.d[(c * tiles + c / w) * T::PARTS * w..], c % w, w, T::from_parts(1.0, 0.0));
+            T::put(&mut space.d[(c * tiles + c / w) * T::PARTS * w..], c % w, w, T::rounded(1.0, 0.0));
         }
     }
 }
@@ -445,7 +445,7 @@ fn factor_tile<T: Wide, S: Simd>(
             return None;
         }
         smallest = smallest.min_nan(Scalar::abs(pivot));
-        let reciprocal = Pivot::new(pivot).divide(T::from_parts(1.0, 0.0));
+        let reciprocal = Pivot::new(pivot).divide(T::rounded(1.0, 0.0));
         T::put(space.reciprocals, first + i, tiles * w, reciprocal);
         let reciprocal = T::splat(s, reciprocal);
         let (column, rest) = tile[i * ld..].split_at_mut(ld);
@@ -453,7 +453,7 @@ fn factor_tile<T: Wide, S: Simd>(
         let head = T::load(s, &column[p * cell..]);
         let l = T::scaled(s, T::times(s, head, reciprocal), T::Real::load::<S>(&T::Real::FROM.0[i + 1]));
         let kept = T::scaled(s, head, T::Real::load::<S>(&T::Real::BEFORE.0[i + 1]));
-        T::store(s, &mut column[p * cell..], T::plus_product(s, l, T::splat(s, T::from_parts(1.0, 0.0)), kept));
+        T::store(s, &mut column[p * cell..], T::plus_product(s, l, T::splat(s, T::rounded(1.0, 0.0)), kept));
         for x in column[(p + 1) * cell..].chunks_exact_mut(cell) {
             let v = T::times(s, T::load(s, x), reciprocal);
             T::store(s, x, v);
@@ -481,7 +481,7 @@ fn inverse<T: Wide, S: Simd>(s: S, tile: &[T::Real], ld: usize, p: usize) -> [T:
     for d in (0..w).rev() {
         let t = &tile[d * ld + p * T::PARTS * w..][..T::PARTS * w];
         let (from, before) = (T::Real::load::<S>(&T::Real::FROM.0[d]), T::Real::load::<S>(&T::Real::BEFORE.0[d + 1]));
-        let mut column = T::scaled(s, T::scaled(s, T::splat(s, T::from_parts(1.0, 0.0)), from), before);
+        let mut column = T::scaled(s, T::scaled(s, T::splat(s, T::rounded(1.0, 0.0)), from), before);
         for r in d + 1..w {
             column = T::minus_product(s, T::splat(s, T::get(t, r, w)), m[r], column);
         }

@@ -10,7 +10,6 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::Kernels;
 use super::engine::Engine;
 use super::order::Order;
 use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes, mul_add, sum_and_max};
@@ -126,10 +125,26 @@ fn copy_columns<T: Scalar>(from: &[T], k: usize, to: &mut [T], ld: usize) {
     }
 }
 
+/// Which kernels factor the blocks. The results agree to rounding. Tests alone choose them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernels {
+    /// Whole blocks or tiles of them in registers for dense blocks of equal size up to 256, else loops for small blocks and faer for
+    /// large ones.
+    Auto,
+    /// Plain column loops.
+    #[cfg(any(test, feature = "forced-kernels"))]
+    Loops,
+    /// faer's blocked kernels.
+    #[cfg(any(test, feature = "forced-kernels"))]
+    Blocked,
+}
+
 fn blocked(kernels: Kernels, k: usize, next: usize) -> bool {
     match kernels {
         Kernels::Auto => k >= BLOCKED_FROM || next >= BLOCKED_FROM,
+        #[cfg(any(test, feature = "forced-kernels"))]
         Kernels::Loops => false,
+        #[cfg(any(test, feature = "forced-kernels"))]
         Kernels::Blocked => true,
     }
 }

@@ -467,7 +467,7 @@ fn subtract_rows<T: Scalar, const N: usize, const FUSED: bool>(y: &mut [T], a: &
         }
     }
     for i in 0..N {
-        y[i] -= p[i] + T::from_parts(-q[i].im().to_f64(), q[i].re().to_f64());
+        y[i] -= p[i] + T::from_parts(-q[i].im(), q[i].re());
     }
 }
 
@@ -475,7 +475,7 @@ fn subtract_rows<T: Scalar, const N: usize, const FUSED: bool>(y: &mut [T], a: &
 #[inline(always)]
 fn plus_scaled<T: Scalar, const FUSED: bool>(a: T, r: T::Real, c: T) -> T {
     let re = plus_product::<T::Real, FUSED>(a.re(), r, c.re());
-    T::from_parts(re.to_f64(), plus_product::<T::Real, FUSED>(a.im(), r, c.im()).to_f64())
+    T::from_parts(re, plus_product::<T::Real, FUSED>(a.im(), r, c.im()))
 }
 
 /// c + a·b of doubles in one rounding if `FUSED`.

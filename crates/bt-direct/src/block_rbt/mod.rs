@@ -222,7 +222,7 @@ impl<T: Scalar> BlockRbt<T> {
             let k = partition.size(j);
             core.load(Place::Diagonal(j), &left[j], &right[j], scale, |mut out| {
                 // Bordered by an identity.
-                (k..out.nrows()).for_each(|r| out[(r, r)] = T::from_parts(1.0 / scale.to_f64(), 0.0));
+                (k..out.nrows()).for_each(|r| out[(r, r)] = T::rounded(1.0 / scale.to_f64(), 0.0));
                 a.copy_diagonal_block(j, out.submatrix_mut(0, 0, k, k).transpose_mut());
             });
             if j + 1 < m {

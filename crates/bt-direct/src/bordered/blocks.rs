@@ -207,7 +207,7 @@ fn deflate<T: Scalar>(rows: &Csr<T>, border: &Border<'_, T>, blocks: &mut BlockT
     for i in last.clone() {
         let (start, cols) = (rows.row_ptr()[i] as usize, rows.row(i).0);
         let at = cols.binary_search(&(i as u32)).expect("the diagonal of the last block has places");
-        moved.values_mut()[start + at] += T::from_parts(sigma, 0.0);
+        moved.values_mut()[start + at] += T::rounded(sigma, 0.0);
     }
     blocks.update_values(&moved)?;
     Ok(Deflation { r: last.len(), sigma })

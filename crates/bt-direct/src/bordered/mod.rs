@@ -204,7 +204,7 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
     }
 
     fn invalidate(&mut self) {
-        let nan = T::from_parts(f64::NAN, 0.0);
+        let nan = T::rounded(f64::NAN, 0.0);
         self.w.fill(nan);
         self.s.fill(nan);
         self.stats = FactorStats { norm_one: f64::NAN, growth: f64::INFINITY, min_pivot: f64::NAN, ..self.stats };
@@ -251,7 +251,7 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
         self.sigma = sigma;
         let p = q + r;
         // [Fᵀ, −σ·P] and [E, −σ·P]
-        let minus_sigma = T::from_parts(-sigma, 0.0);
+        let minus_sigma = T::rounded(-sigma, 0.0);
         for (j, (ft, w)) in self.f.chunks_exact_mut(n.max(1)).zip(self.w.chunks_exact_mut(n.max(1))).enumerate() {
             for i in 0..n {
                 (ft[i], w[i]) = if j < q {
@@ -287,7 +287,7 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
             for i in 0..p {
                 self.s[j * p + i] = match (i < q, j < q) {
                     (true, true) => c[(i, j)],
-                    (false, false) if i == j => T::from_parts(sigma, 0.0),
+                    (false, false) if i == j => T::rounded(sigma, 0.0),
                     _ => zero(),
                 };
             }

@@ -142,17 +142,17 @@ impl Gaussian {
     pub fn rounded_quotient<T: Scalar>(&self, d: &Self, exponent: i64) -> T {
         let part = |p: &BigInt, q: &BigInt| rounded_quotient::<T::Real>(p, q, exponent);
         if d.is_real() {
-            return T::from_parts(part(&self.re, &d.re), part(&self.im, &d.re));
+            return T::rounded(part(&self.re, &d.re), part(&self.im, &d.re));
         }
         let (product, norm) = (self.product(&d.clone().conj()), d.norm());
-        T::from_parts(part(&product.re, &norm), part(&product.im, &norm))
+        T::rounded(part(&product.re, &norm), part(&product.im, &norm))
     }
 
     /// (v, e) with self = v·2ᵉ but for rounding, and parts of v below 2⁶⁴.
     pub fn scaled<T: Scalar>(&self) -> (T, u64) {
         let e = self.re.bits().max(self.im.bits()).saturating_sub(60);
         let part = |p: &BigInt| i64::try_from(p >> e).map_or(f64::NAN, |p| p as f64);
-        (T::from_parts(part(&self.re), part(&self.im)), e)
+        (T::rounded(part(&self.re), part(&self.im)), e)
     }
 }
 

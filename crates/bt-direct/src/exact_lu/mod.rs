@@ -296,7 +296,7 @@ impl<T: Scalar> Factorization<T> for ExactLu<T> {
         let det = self.determinant();
         for_each_column(x, |x| {
             if self.failed || x.iter().any(|&v| !Scalar::is_finite(v)) {
-                return x.fill(T::from_parts(f64::NAN, f64::NAN));
+                return x.fill(T::rounded(f64::NAN, f64::NAN));
             }
             let b: Vec<Parts> = x.iter().map(|&v| Parts::new(v)).collect();
             let unit = b.iter().zip(left).filter_map(|(b, r)| Some(b.lowest()? - r)).min().unwrap_or(0);
@@ -370,7 +370,7 @@ mod tests {
         };
         Mat::from_fn(n, n, |_, _| {
             let mut part = || f64::from(next() % 1000) * 2f64.powi(next() % exponent - exponent / 2);
-            T::from_parts(part(), part())
+            T::rounded(part(), part())
         })
     }
 
@@ -391,7 +391,7 @@ mod tests {
                 lu.solve_op_in_place(op, MatMut::from_column_major_slice_mut(&mut b, n, 1));
                 for (i, v) in b.iter().enumerate() {
                     let expected = if i == j { 1.0 } else { 0.0 };
-                    assert!(*v == T::from_parts(expected, 0.0), "{op:?}, row {i} of column {j}: {v}");
+                    assert!(*v == T::rounded(expected, 0.0), "{op:?}, row {i} of column {j}: {v}");
                 }
             }
         }

@@ -14,7 +14,7 @@ fn numbers<T: Scalar>(seed: u64) -> impl FnMut() -> T {
             ((state >> 40) as f64 / (1u64 << 23) as f64) - 1.0
         };
         let re = next();
-        T::from_parts(re, next())
+        T::rounded(re, next())
     }
 }
 

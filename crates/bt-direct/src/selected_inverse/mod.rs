@@ -174,7 +174,7 @@ impl<T: Scalar> SelectedInverse<T> {
             }
         }
         if stopped.into_inner() {
-            self.values.fill(T::from_parts(f64::NAN, f64::NAN));
+            self.values.fill(T::rounded(f64::NAN, f64::NAN));
             return Err(FactorError::Stopped);
         }
         Ok(())

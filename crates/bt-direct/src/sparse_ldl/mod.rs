@@ -352,7 +352,7 @@ impl<T: Scalar> Factorization<T> for SparseLdl<T> {
 
     fn log_det(&self) -> LogDet<T> {
         let mut det = LogDet::one();
-        let mut multiply = |x: f64| det.multiply(T::from_parts(x, 0.0));
+        let mut multiply = |x: f64| det.multiply(T::rounded(x, 0.0));
         for block in self.blocks() {
             match block {
                 PivotBlock::One(d) => multiply(d),

@@ -163,7 +163,7 @@ impl<T: Scalar> Simplicial<T> {
             c.ptr.resize(n + 1, 0);
         }
         self.pivots.clear();
-        self.pivots.resize(n, T::from_parts(f64::NAN, 0.0));
+        self.pivots.resize(n, T::rounded(f64::NAN, 0.0));
         self.row_order.clear();
         self.row_order.extend(0..n as u32);
     }

@@ -90,7 +90,7 @@ impl<T: Scalar> Supernodal<T> {
     fn solves(&self, a: &Csc<T>) -> bool {
         let n = a.n();
         let x: Vec<T> = (0..n)
-            .map(|j| T::from_parts(if (j.wrapping_mul(0x9E37_79B9) >> 7) & 1 == 0 { 1.0 } else { -1.0 }, 0.0))
+            .map(|j| T::rounded(if (j.wrapping_mul(0x9E37_79B9) >> 7) & 1 == 0 { 1.0 } else { -1.0 }, 0.0))
             .collect();
         let b = multiply(a, &x);
         let mut y = b.clone();

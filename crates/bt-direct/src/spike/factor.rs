@@ -410,7 +410,7 @@ impl<T: Scalar> Part<T> {
         if self.b.ncols() + self.c.ncols() == 0 {
             return;
         }
-        let sign = |k: usize| T::from_parts(if (k * k + k / 3).is_multiple_of(2) { 1.0 } else { -1.0 }, 0.0);
+        let sign = |k: usize| T::rounded(if (k * k + k / 3).is_multiple_of(2) { 1.0 } else { -1.0 }, 0.0);
         let found = self.scratch.with(|buffer| {
             let mut x = piece(buffer, self.n(), 1);
             x.fill(zero());

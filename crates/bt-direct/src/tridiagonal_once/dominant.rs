@@ -15,7 +15,7 @@ pub(super) const REACHES: [usize; 3] = [96, 192, 384];
 /// Terms that form a pivot may be 16 times as large as the row of A: four bits. Dominance, by rows or by columns, keeps
 /// them below 2; `thomas` allows half the digits, since refinement is expected behind it.
 fn limit<T: Scalar>() -> T {
-    T::from_parts(1.0 / 16.0, 0.0)
+    T::rounded(1.0 / 16.0, 0.0)
 }
 
 /// The influence from outside that is below rounding.

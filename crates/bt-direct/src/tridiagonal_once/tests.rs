@@ -11,13 +11,13 @@ impl Random {
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
     fn vector<T: Scalar>(&mut self, n: usize) -> Vec<T> {
-        (0..n).map(|_| T::from_parts(self.real(), self.real())).collect()
+        (0..n).map(|_| T::rounded(self.real(), self.real())).collect()
     }
     /// Entries in (−1, 1), `shift` added to the diagonal, and one off-diagonal entry in `every` zero.
     fn matrix<T: Scalar>(&mut self, n: usize, scale: f64, shift: f64, every: usize) -> Tridiagonal<T> {
         let (mut l, mut d, mut u) = (self.vector::<T>(n), self.vector::<T>(n), self.vector::<T>(n));
         for i in 0..n {
-            d[i] = d[i] * T::from_parts(scale, 0.0) + T::from_parts(shift, 0.0);
+            d[i] = d[i] * T::rounded(scale, 0.0) + T::rounded(shift, 0.0);
             if i % every == 1 {
                 l[i] = zero();
             }

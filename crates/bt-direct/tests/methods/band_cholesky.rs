@@ -11,11 +11,9 @@ use crate::common::{Random, check_contract};
 /// G·Gᴴ of a random band G with a dominant diagonal, in every bit Hermitian.
 fn definite<T: Scalar>(n: usize, k: usize, seed: u64) -> Band<T> {
     let mut r = Random::new(seed);
-    let shrink = T::from_parts(1.0 / (1.0 + 0.6 * k as f64), 0.0);
+    let shrink = T::rounded(1.0 / (1.0 + 0.6 * k as f64), 0.0);
     let g: Vec<Vec<T>> = (0..n)
-        .map(|i| {
-            (0..=k.min(i)).map(|d| if d == 0 { T::from_parts(1.0, 0.0) } else { r.scalar::<T>() * shrink }).collect()
-        })
+        .map(|i| (0..=k.min(i)).map(|d| if d == 0 { T::rounded(1.0, 0.0) } else { r.scalar::<T>() * shrink }).collect())
         .collect();
     let mut a = Band::zeros(n, k, k).unwrap();
     for i in 0..n {
@@ -145,7 +143,7 @@ fn unusable_input_is_named() {
 fn extreme_scales_cost_no_accuracy() {
     fn at<T: Scalar>(exponent: i32) {
         let mut a = definite::<T>(80, 6, 3);
-        let factor = T::from_parts(10f64.powi(exponent), 0.0);
+        let factor = T::rounded(10f64.powi(exponent), 0.0);
         a.values_mut().iter_mut().for_each(|v| *v *= factor);
         let cholesky = BandCholesky::new(&a).unwrap();
         let mut r = Random::new(1);

@@ -140,7 +140,7 @@ fn what_stands_in_the_room_for_fill_does_not_matter() {
 fn extreme_scales_cost_no_accuracy() {
     fn at<T: Scalar>(exponent: i32, bandwidths: (usize, usize)) {
         let mut a = random::<T>(80, bandwidths.0, bandwidths.1, 3);
-        let factor = T::from_parts(10f64.powi(exponent), 0.0);
+        let factor = T::rounded(10f64.powi(exponent), 0.0);
         a.values_mut().iter_mut().for_each(|v| *v *= factor);
         let lu = BandLu::new(&a).unwrap();
         let mut r = Random::new(1);

@@ -18,7 +18,7 @@ fn dominant<T: Scalar>(n: usize, kl: usize, ku: usize, seed: u64) -> Band<T> {
             *a.get_mut(i, j) = r.scalar::<T>();
         }
         let sum: f64 = a.column_range(j).map(|i| a.get(i, j).abs().to_f64()).sum();
-        *a.get_mut(j, j) = T::from_parts(sum + 0.1, 0.3 * sum);
+        *a.get_mut(j, j) = T::rounded(sum + 0.1, 0.3 * sum);
     }
     a
 }
@@ -161,7 +161,7 @@ fn bad_input_is_named() {
 fn extreme_scales_cost_no_accuracy() {
     fn at<T: Scalar>(exponent: i32) {
         let mut a = dominant::<T>(80, 20, 18, 3);
-        let factor = T::from_parts(10f64.powi(exponent), 0.0);
+        let factor = T::rounded(10f64.powi(exponent), 0.0);
         a.values_mut().iter_mut().for_each(|v| *v *= factor);
         let lu = BandLuNoPivot::new(&a).unwrap();
         let mut r = Random::new(1);

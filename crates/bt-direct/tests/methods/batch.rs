@@ -16,7 +16,7 @@ fn systems<T: Scalar>(sizes: &[usize], dominance: f64, seed: u64) -> Vec<Tridiag
         if n > 0 {
             (lower[0], upper[n - 1]) = (T::default(), T::default());
         }
-        let diag = (0..n).map(|_| r.scalar::<T>() + T::from_parts(dominance, 0.0)).collect();
+        let diag = (0..n).map(|_| r.scalar::<T>() + T::rounded(dominance, 0.0)).collect();
         Tridiagonal::new(lower, diag, upper).unwrap()
     };
     sizes.iter().map(|&n| system(n)).collect()
@@ -100,7 +100,7 @@ fn check_factors<T: Scalar>(sizes: &[usize], pivoting: Pivoting, seed: u64) {
     let dominance = if pivoting == Pivoting::None { 4.5 } else { 0.0 };
     let first = systems::<T>(sizes, dominance, seed + 9);
     let list = systems::<T>(sizes, dominance, seed);
-    let mut lu = BatchLu::new(&TridiagonalBatch::from_systems(&first).unwrap(), pivoting).unwrap();
+    let mut lu = BatchLu::with_options(&TridiagonalBatch::from_systems(&first).unwrap(), pivoting).unwrap();
     let a = TridiagonalBatch::from_systems(&list).unwrap();
     lu.refactor(&a).unwrap();
     assert!(lu.verdict().all_solved());
@@ -157,7 +157,7 @@ fn check_factors<T: Scalar>(sizes: &[usize], pivoting: Pivoting, seed: u64) {
         }
         if sizes.iter().all(|n| *n == sizes[0]) {
             let equal = interleaved(&a);
-            let lu = BatchLu::new(&equal, pivoting).unwrap();
+            let lu = BatchLu::with_options(&equal, pivoting).unwrap();
             let mut y = interleave(sizes[0], &b);
             lu.solve_op_in_place(op, &mut y, Layout::Interleaved).unwrap();
             assert_eq!(bits(&y), bits(&interleave(sizes[0], &x)));
@@ -246,7 +246,7 @@ fn one_bad_system_harms_no_other() {
     ] {
         let mut x = b.clone();
         let verdict = a.solve_in_place(&mut x, pivoting).unwrap();
-        let lu = BatchLu::new(&a, pivoting).unwrap();
+        let lu = BatchLu::with_options(&a, pivoting).unwrap();
         assert_eq!(*lu.verdict(), verdict);
         let mut y = b.clone();
         lu.solve_in_place(&mut y, Layout::Strided).unwrap();
@@ -278,7 +278,7 @@ fn one_bad_system_harms_no_other() {
     assert_eq!(bits(&x[..36]), bits(&with[..36]));
     assert_eq!(bits(&x[36..48]), bits(&with[39..51]));
     // A refactorisation with good matrices clears the verdict.
-    let mut lu = BatchLu::new(&a, Pivoting::Partial).unwrap();
+    let mut lu = BatchLu::new(&a).unwrap();
     let good: Vec<_> = list.iter().map(|a| systems::<f64>(&[a.diag().len()], 4.5, 3).remove(0)).collect();
     lu.refactor(&TridiagonalBatch::from_systems(&good).unwrap()).unwrap();
     assert!(lu.verdict().all_solved());
@@ -313,7 +313,7 @@ fn extreme_scales() {
             let mut x = b.clone();
             assert!(a.solve_in_place(&mut x, pivoting).unwrap().all_solved(), "{scale:e}, {pivoting:?}");
             let mut y = b.clone();
-            let lu = BatchLu::new(&a, pivoting).unwrap();
+            let lu = BatchLu::with_options(&a, pivoting).unwrap();
             assert!(lu.verdict().all_solved());
             lu.solve_in_place(&mut y, Layout::Strided).unwrap();
             // Subnormal entries carry fewer digits: 1e-310 has 2⁻⁵³·(2.2e-308/1e-310) relative.
@@ -350,7 +350,7 @@ fn shared_suite() {
     for pivoting in [Pivoting::None, Pivoting::Partial] {
         let (mut once, mut kept) = (b.clone(), b.clone());
         let verdict = a.solve_in_place(&mut once, pivoting).unwrap();
-        let lu = BatchLu::new(&a, pivoting).unwrap();
+        let lu = BatchLu::with_options(&a, pivoting).unwrap();
         lu.solve_in_place(&mut kept, Layout::Strided).unwrap();
         assert_eq!(*lu.verdict(), verdict);
         let mut start = 0;
@@ -391,7 +391,7 @@ fn many_systems_apart() {
 #[test]
 fn places_are_checked() {
     let a = TridiagonalBatch::from_systems(&systems::<f64>(&[2, 3], 4.5, 1)).unwrap();
-    let lu = BatchLu::new(&a, Pivoting::None).unwrap();
+    let lu = BatchLu::with_options(&a, Pivoting::None).unwrap();
     let why = |rows: &[(usize, usize)]| lu.places(rows.iter().map(|&(i, j)| i..j)).unwrap_err().to_string();
     assert!(why(&[(0, 2)]).contains("systems of the batch"));
     assert!(why(&[(0, 2), (2, 4)]).contains("rows of a system"));
@@ -402,13 +402,15 @@ fn places_are_checked() {
     assert!(solve(&[1.0; 5], &mut [0.0; 6]).is_err());
     assert!(solve(&[1.0; 5], &mut [0.0; 7]).is_ok());
     // Of other systems.
-    let other =
-        BatchLu::new(&TridiagonalBatch::from_systems(&systems::<f64>(&[3, 2], 4.5, 1)).unwrap(), Pivoting::None)
-            .unwrap();
+    let other = BatchLu::with_options(
+        &TridiagonalBatch::from_systems(&systems::<f64>(&[3, 2], 4.5, 1)).unwrap(),
+        Pivoting::None,
+    )
+    .unwrap();
     assert!(other.solve_into(Op::Identity, &[1.0; 5], &places, &mut [0.0; 7], Par::Seq).is_err());
     // A system that failed has NaN for pivots, the others theirs.
     let a = TridiagonalBatch::with_sizes(&[1, 2], vec![0.0; 3], vec![0.0, 2.0, 3.0], vec![0.0; 3]).unwrap();
-    let lu = BatchLu::new(&a, Pivoting::None).unwrap();
+    let lu = BatchLu::with_options(&a, Pivoting::None).unwrap();
     assert!(lu.pivots(0).all(f64::is_nan));
     assert_eq!(lu.pivots(1).collect::<Vec<_>>(), [2.0, 3.0]);
 }
@@ -430,16 +432,16 @@ fn sizes_and_padding_are_checked() {
     assert!(a.update(|_, _, upper| upper[4] = 1.0).is_err());
     assert!(a.update(|_, _, upper| upper[4] = 0.0).is_ok());
     assert!(a.solve_in_place(&mut [1.0; 5], Pivoting::None).is_err());
-    let mut lu = BatchLu::new(&a, Pivoting::None).unwrap();
+    let mut lu = BatchLu::with_options(&a, Pivoting::None).unwrap();
     assert!(lu.solve_in_place(&mut [1.0; 7], Layout::Strided).is_err());
     let sized = TridiagonalBatch::with_sizes(&[2, 4], zeros(), vec![1.0; 6], zeros()).unwrap();
     assert!(lu.refactor(&sized).is_err());
-    let lu = BatchLu::new(&sized, Pivoting::None).unwrap();
+    let lu = BatchLu::with_options(&sized, Pivoting::None).unwrap();
     assert!(lu.solve_in_place(&mut [1.0; 6], Layout::Interleaved).is_err());
     // No systems, and systems of no rows.
     let none = TridiagonalBatch::<f64>::new(Layout::Strided, 3, vec![], vec![], vec![]).unwrap();
     assert!(none.solve_in_place(&mut [], Pivoting::Partial).unwrap().all_solved());
     let empty = TridiagonalBatch::<f64>::with_sizes(&[0, 0], vec![], vec![], vec![]).unwrap();
     assert!(empty.solve_in_place(&mut [], Pivoting::Partial).unwrap().all_solved());
-    assert_eq!(BatchLu::new(&empty, Pivoting::Partial).unwrap().log_det(1).log_abs, 0.0);
+    assert_eq!(BatchLu::new(&empty).unwrap().log_det(1).log_abs, 0.0);
 }

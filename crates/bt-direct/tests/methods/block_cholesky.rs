@@ -18,7 +18,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             let distance = partition.block_of(i) - partition.block_of(j);
             let v: T = random.scalar();
             if i == j {
-                a.push(i, i, T::from_parts(v.re().to_f64() + weight, 0.0)).unwrap();
+                a.push(i, i, T::rounded(v.re().to_f64() + weight, 0.0)).unwrap();
             } else if distance == 0 || (distance == 1 && random.real() > 0.0) {
                 a.push(i, j, v).unwrap();
                 a.push(j, i, Scalar::conj(v)).unwrap();

@@ -24,7 +24,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
                 let range = partition.range(bi);
                 let heavy = range.start + (i - range.start + 1) % range.len() == j;
                 if range.contains(&j) {
-                    a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { bt_formats::zero() }).unwrap();
+                    a.push(i, j, v + if heavy { T::rounded(weight, 0.0) } else { bt_formats::zero() }).unwrap();
                 } else if random.real() > 0.0 {
                     a.push(i, j, v).unwrap();
                 }

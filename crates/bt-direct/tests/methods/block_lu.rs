@@ -26,7 +26,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             let range = partition.range(partition.block_of(i));
             let heavy = range.start + (i - range.start + 1) % range.len() == j;
             if distance == 0 {
-                a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { zero() }).unwrap();
+                a.push(i, j, v + if heavy { T::rounded(weight, 0.0) } else { zero() }).unwrap();
             } else if distance == 1 && random.real() > 0.0 {
                 a.push(i, j, v).unwrap();
             }
@@ -39,7 +39,7 @@ fn check<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) {
     let a = random::<T>(sizes, weight, seed);
     let b = random::<T>(sizes, weight + 1.0, seed);
     for kernels in [Kernels::Loops, Kernels::Blocked, Kernels::Auto] {
-        let mut lu = match BlockLu::with_options(&a, kernels, &mut ()) {
+        let mut lu = match BlockLu::forced(&a, kernels) {
             Ok(lu) => lu,
             // Without weight a block may come out nearly singular by chance.
             Err(FactorError::Breakdown { .. }) if weight < 1.0 => return,
@@ -97,7 +97,7 @@ fn check_update<T: Scalar>(sizes: &[usize], seed: u64) {
     let mut lu = BlockLu::new(&a).unwrap();
     let mut current = a;
     let bits = |lu: &BlockLu<T>| {
-        let mut x = Mat::<T>::from_fn(lu.n(), 1, |i, _| T::from_parts(i as f64 + 1.0, 0.5));
+        let mut x = Mat::<T>::from_fn(lu.n(), 1, |i, _| T::rounded(i as f64 + 1.0, 0.5));
         lu.solve_in_place(x.as_mut());
         (x, lu.stats(), lu.log_det())
     };
@@ -139,7 +139,7 @@ fn dense<T: Scalar>(k: usize, m: usize, shift: usize, scale: f64, seed: u64) -> 
     let mut random = Random::new(seed);
     let mut number = |heavy: bool| {
         let v: T = random.scalar();
-        (v + T::from_parts(if heavy { 3.0 * k as f64 } else { 0.0 }, 0.0)) * T::from_parts(scale, 0.0)
+        (v + T::rounded(if heavy { 3.0 * k as f64 } else { 0.0 }, 0.0)) * T::rounded(scale, 0.0)
     };
     let diagonal = (0..m * k * k).map(|i| number((i % k + shift) % k == i / k % k)).collect();
     let couplings = (0..2 * (m - 1) * k * k).map(|_| number(false)).collect();
@@ -152,7 +152,7 @@ fn check_tiles<T: Scalar>(k: usize, tol: f64) {
         let a = dense::<T>(k, 5, shift, 1.0, k as u64);
         let lu = BlockLu::new(&a).unwrap();
         check_contract(&a, &lu, 1);
-        let loops = BlockLu::with_options(&a, Kernels::Loops, &mut ()).unwrap();
+        let loops = BlockLu::forced(&a, Kernels::Loops).unwrap();
         let (s, t) = (lu.stats(), loops.stats());
         for (s, t) in [(s.norm_one, t.norm_one), (s.growth, t.growth), (s.min_pivot, t.min_pivot)] {
             assert!((s - t).abs() <= tol * t, "k = {k}, shift {shift}: {s} {t}");
@@ -211,13 +211,13 @@ fn check_tiny_pivot<T: Scalar>(k: usize, block: usize, tiny: f64, tol: f64) {
         (couplings[row + i * k + k - 1], couplings[row + (k + i) * k + k - 1]) = (zero(), zero());
         (couplings[before + (k - 1) * k + i], couplings[after + (k - 1) * k + i]) = (zero(), zero());
     }
-    own[k * k - 1] = T::from_parts(tiny, 0.0);
+    own[k * k - 1] = T::rounded(tiny, 0.0);
     let partition = Partition::uniform(m * k, k).unwrap();
     let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
     let mut b = vec![one::<T>(); m * k];
     b[block * k + k - 1] = zero();
     let solve = |kernels| {
-        let lu = BlockLu::with_options(&a, kernels, &mut ()).unwrap();
+        let lu = BlockLu::forced(&a, kernels).unwrap();
         let mut x = b.clone();
         lu.solve_vec_in_place(&mut x);
         (x, lu.stats())
@@ -368,7 +368,7 @@ fn a_block_of_tiny_pivots_among_equal_dense_ones() {
         let partition = Partition::uniform(m * k, k).unwrap();
         let a = BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings).unwrap();
         let lu = BlockLu::new(&a).unwrap();
-        let loops = BlockLu::with_options(&a, Kernels::Loops, &mut ()).unwrap();
+        let loops = BlockLu::forced(&a, Kernels::Loops).unwrap();
         let (s, t) = (lu.stats(), loops.stats());
         for (s, t) in [(s.norm_one, t.norm_one), (s.growth, t.growth), (s.min_pivot, t.min_pivot)] {
             assert!((s - t).abs() <= 1e-12 * t, "block {block}, k = {k}: {s} {t}");
@@ -400,7 +400,7 @@ fn what_is_not_finite_in_equal_dense_blocks_is_named() {
 fn kernels_agree_to_rounding() {
     let a = random::<f64>(&[20, 31, 5, 18], 8.0, 11);
     let solve = |kernels| {
-        let lu = BlockLu::with_options(&a, kernels, &mut ()).unwrap();
+        let lu = BlockLu::forced(&a, kernels).unwrap();
         let mut x: Vec<f64> = (0..74).map(f64::from).collect();
         lu.solve_vec_in_place(&mut x);
         x
@@ -428,7 +428,7 @@ fn a_block_without_pivot_is_named() {
     let partition = Partition::from_sizes(sizes).unwrap();
     let a = BlockTridiagonal::from_csr(&coo.to_csr().unwrap(), partition, HybridLayout::default()).unwrap();
     for kernels in [Kernels::Loops, Kernels::Blocked] {
-        match BlockLu::with_options(&a, kernels, &mut ()) {
+        match BlockLu::forced(&a, kernels) {
             Err(FactorError::Breakdown { reason, .. }) => {
                 assert!(reason.contains("block 2") && reason.contains("column 25"), "{reason}");
             }

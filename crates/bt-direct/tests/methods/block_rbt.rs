@@ -20,7 +20,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             let v: T = random.scalar();
             match (row == col && k > 1, row + col + 1 == k) {
                 (true, _) => T::default(),
-                (_, heavy) => v + T::from_parts(if heavy { weight } else { 0.0 }, 0.0),
+                (_, heavy) => v + T::rounded(if heavy { weight } else { 0.0 }, 0.0),
             }
         }));
         if let Some(next) = sizes.get(j + 1) {

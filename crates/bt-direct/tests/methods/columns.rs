@@ -16,8 +16,8 @@ fn random<T: Scalar>(n: usize, is_entry: impl Fn(usize, usize) -> bool) -> Csr<T
 /// Hermitian and positive definite in a band.
 fn definite<T: Scalar>(n: usize, k: usize) -> Csr<T> {
     csr(n, |i, j| match i.abs_diff(j) {
-        0 => T::from_parts(2.0 * k as f64 + 1.0, 0.0),
-        d if d <= k => T::from_parts(1.0 / d as f64, if i > j { 0.25 } else { -0.25 }),
+        0 => T::rounded(2.0 * k as f64 + 1.0, 0.0),
+        d if d <= k => T::rounded(1.0 / d as f64, if i > j { 0.25 } else { -0.25 }),
         _ => T::default(),
     })
 }

@@ -262,7 +262,7 @@ catalogue_tests! {
 fn relatives<T: Scalar>(a: &Csr<T>) -> [Csr<T>; 3] {
     let first = dominant(a);
     let (mut second, mut zeros) = (first.clone(), first.clone());
-    second.values_mut().iter_mut().for_each(|v| *v = *v * T::from_parts(0.5, 0.0) + *v * *v * T::from_parts(0.01, 0.0));
+    second.values_mut().iter_mut().for_each(|v| *v = *v * T::rounded(0.5, 0.0) + *v * *v * T::rounded(0.01, 0.0));
     zeros.values_mut().fill(T::default());
     [dominant(&first), dominant(&second), zeros]
 }
@@ -271,7 +271,7 @@ fn relatives<T: Scalar>(a: &Csr<T>) -> [Csr<T>; 3] {
 fn hermitian<T: Scalar>(a: &Band<T>) -> Band<T> {
     let k = a.kl().max(a.ku());
     let mut h = Band::zeros(a.n(), k, k).unwrap();
-    let half = T::from_parts(0.5, 0.0);
+    let half = T::rounded(0.5, 0.0);
     for j in 0..a.n() {
         for i in h.column_range(j) {
             *h.get_mut(i, j) = (a.get(i, j) + Scalar::conj(a.get(j, i))) * half;
@@ -280,7 +280,7 @@ fn hermitian<T: Scalar>(a: &Band<T>) -> Band<T> {
     for j in 0..a.n() {
         let others: f64 = h.column_range(j).filter(|&i| i != j).map(|i| h.get(i, j).abs().to_f64()).sum();
         let modulus = a.get(j, j).abs().to_f64();
-        *h.get_mut(j, j) = T::from_parts(if modulus == 0.0 { 0.0 } else { modulus + others }, 0.0);
+        *h.get_mut(j, j) = T::rounded(if modulus == 0.0 { 0.0 } else { modulus + others }, 0.0);
     }
     h
 }

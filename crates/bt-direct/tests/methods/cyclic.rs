@@ -15,7 +15,7 @@ fn random<T: Scalar>(n: usize, seed: u64, dominance: f64) -> Tridiagonal<T> {
     let mut r = Random::new(seed);
     let mut off = |edge: usize| (0..n).map(|i| if i == edge { T::default() } else { r.scalar() }).collect::<Vec<T>>();
     let (lower, upper) = (off(0), off(n.wrapping_sub(1)));
-    let diag = (0..n).map(|_| r.scalar::<T>() + T::from_parts(dominance, 0.0)).collect();
+    let diag = (0..n).map(|_| r.scalar::<T>() + T::rounded(dominance, 0.0)).collect();
     Tridiagonal::new(lower, diag, upper).unwrap()
 }
 

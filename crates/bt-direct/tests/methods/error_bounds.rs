@@ -18,8 +18,8 @@ fn random<T: Scalar>(n: usize, spread: f64, seed: u64) -> Csr<T> {
         for j in 0..n {
             let v: T = r.scalar();
             if i.abs_diff(j) <= 3 {
-                let heavy = if i == j { T::from_parts(4.0, 0.0) } else { bt_formats::zero() };
-                a.push(i, j, (v + heavy) * T::from_parts(scale, 0.0)).unwrap();
+                let heavy = if i == j { T::rounded(4.0, 0.0) } else { bt_formats::zero() };
+                a.push(i, j, (v + heavy) * T::rounded(scale, 0.0)).unwrap();
             }
         }
     }

@@ -171,5 +171,5 @@ fn a_monitor_stops_the_count() {
         Progress::Step { done: 3, total: 10, .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    assert!(matches!(Inertia::with_monitor(&h, &mut monitor), Err(FactorError::Stopped)));
+    assert!(matches!(Inertia::of_blocks_with_monitor(&h, &mut monitor), Err(FactorError::Stopped)));
 }

@@ -18,8 +18,8 @@ fn lower<L: Scalar, T: Scalar>(a: &Csr<T>) -> Lowered<L> {
 fn dominant<T: Scalar>(n: usize, scale: f64) -> Csr<T> {
     let mut r = Random::new(5);
     csr(n, |i: usize, j: usize| match i.abs_diff(j) {
-        0 => (r.scalar::<T>() + T::from_parts(6.0, 0.0)) * T::from_parts(scale, 0.0),
-        1 | 2 => r.scalar::<T>() * T::from_parts(scale, 0.0),
+        0 => (r.scalar::<T>() + T::rounded(6.0, 0.0)) * T::rounded(scale, 0.0),
+        1 | 2 => r.scalar::<T>() * T::rounded(scale, 0.0),
         _ => T::default(),
     })
 }
@@ -34,7 +34,7 @@ fn solves<T: Scalar, L: Scalar>() {
         // More columns than go through the buffer at once, of very different sizes, and a zero one.
         let b = Mat::<T>::from_fn(n, 20, |_, j| {
             let size = if j == 7 { 0.0 } else { 10f64.powi(j as i32 - 10) * scale };
-            r.scalar::<T>() * T::from_parts(size, 0.0)
+            r.scalar::<T>() * T::rounded(size, 0.0)
         });
         for op in OPS {
             let (mut x, mut y) = (b.clone(), b.clone());

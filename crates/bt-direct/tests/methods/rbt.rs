@@ -23,7 +23,7 @@ fn random<T: Scalar>(n: usize, seed: u64) -> Mat<T> {
 fn dominant<T: Scalar>(n: usize, seed: u64) -> Mat<T> {
     let mut a = random::<T>(n, seed);
     for j in 0..n {
-        a[(j, j)] += T::from_parts(2.0 * n as f64, 0.0);
+        a[(j, j)] += T::rounded(2.0 * n as f64, 0.0);
     }
     a
 }
@@ -36,19 +36,19 @@ fn orthogonal<T: Scalar>(n: usize, seed: u64) -> Mat<T> {
 /// 1 on the diagonal and in the last column, −1 below: partial pivoting grows by 2^(n−1).
 fn wilkinson<T: Scalar>(n: usize) -> Mat<T> {
     let value = |i: usize, j: usize| if i == j || j + 1 == n { 1.0 } else { -f64::from(i > j) };
-    Mat::from_fn(n, n, |i, j| T::from_parts(value(i, j), 0.0))
+    Mat::from_fn(n, n, |i, j| T::rounded(value(i, j), 0.0))
 }
 
 /// [0 I; I 0], and a last 1 for odd n: no pivot on the diagonal.
 fn exchange<T: Scalar>(n: usize) -> Mat<T> {
     let h = n / 2;
-    Mat::from_fn(n, n, |i, j| T::from_parts(f64::from(i + h == j || j + h == i || (i == j && i == 2 * h)), 0.0))
+    Mat::from_fn(n, n, |i, j| T::rounded(f64::from(i + h == j || j + h == i || (i == j && i == 2 * h)), 0.0))
 }
 
 /// Rows and columns scaled over 2^±`range`.
 fn scaled<T: Scalar>(mut a: Mat<T>, range: i32) -> Mat<T> {
     let n = a.nrows();
-    let factor = |i: usize| T::from_parts(2f64.powi((i as i32 * 7) % (2 * range + 1) - range), 0.0);
+    let factor = |i: usize| T::rounded(2f64.powi((i as i32 * 7) % (2 * range + 1) - range), 0.0);
     for j in 0..n {
         for i in 0..n {
             a[(i, j)] *= factor(i) * factor(j + 3);
@@ -61,7 +61,7 @@ fn scaled<T: Scalar>(mut a: Mat<T>, range: i32) -> Mat<T> {
 fn errors<T: Scalar>(a: MatRef<'_, T>, f: &dyn Factorization<T>) -> (f64, f64) {
     let n = a.nrows();
     let view = DenseMatrix::new(a);
-    let b = Mat::from_fn(n, 5, |i, j| T::from_parts(1.0 + ((i + 2 * j) % 7) as f64, ((3 * i + j) % 4) as f64));
+    let b = Mat::from_fn(n, 5, |i, j| T::rounded(1.0 + ((i + 2 * j) % 7) as f64, ((3 * i + j) % 4) as f64));
     OPS.into_iter().fold((0.0, 0.0), |worst: (f64, f64), op| {
         let mut x = b.clone();
         f.solve_op_in_place(op, x.as_mut());

@@ -32,8 +32,8 @@ struct Family<T: Scalar> {
 impl<T: Scalar> Family<T> {
     fn new(first: Csr<T>) -> Self {
         let (mut second, mut zeros) = (first.clone(), first.clone());
-        let half = T::from_parts(0.5, 0.0);
-        second.values_mut().iter_mut().for_each(|v| *v = *v * half + *v * *v * T::from_parts(0.01, 0.0));
+        let half = T::rounded(0.5, 0.0);
+        second.values_mut().iter_mut().for_each(|v| *v = *v * half + *v * *v * T::rounded(0.01, 0.0));
         second = dominant(&second);
         zeros.values_mut().fill(zero());
         let refused = vec![catalogue::toeplitz(first.nrows() + 1, -1.0, 4.0, -1.0)];
@@ -57,7 +57,7 @@ impl<T: Scalar> Family<T> {
                 out.push(i, j, v).unwrap();
             }
             for (i, sum) in sums.into_iter().enumerate() {
-                out.push(i, i, T::from_parts(if is_zero { 0.0 } else { 1.0 + sum }, 0.0)).unwrap();
+                out.push(i, i, T::rounded(if is_zero { 0.0 } else { 1.0 + sum }, 0.0)).unwrap();
             }
             out.to_csr().unwrap()
         };
@@ -70,7 +70,7 @@ impl<T: Scalar> Family<T> {
         if is_outside {
             let mut corner = Coo::new(n, n).unwrap();
             self.first.for_each_entry(&mut |i, j, v| corner.push(i, j, v).unwrap());
-            corner.push(0, n - 1, T::from_parts(1.0, 0.0)).unwrap();
+            corner.push(0, n - 1, T::rounded(1.0, 0.0)).unwrap();
             self.refused.push(corner.to_csr().unwrap());
         }
         self

@@ -12,7 +12,7 @@ fn dominant<T: Scalar>(n: usize, seed: u64) -> Band<T> {
     let mut a = Band::zeros(n, 2, 3).unwrap();
     for j in 0..n {
         for i in a.column_range(j) {
-            *a.get_mut(i, j) = r.scalar::<T>() + T::from_parts(if i == j { 6.0 } else { 0.0 }, 0.0);
+            *a.get_mut(i, j) = r.scalar::<T>() + T::rounded(if i == j { 6.0 } else { 0.0 }, 0.0);
         }
     }
     a
@@ -24,7 +24,7 @@ fn repairs<T: Scalar>() {
     let a = dominant::<T>(n, 3);
     let mut r = Random::new(8);
     let mut near = a.clone();
-    near.values_mut().iter_mut().for_each(|v| *v *= T::from_parts(1.0 + 1e-3 * r.real(), 0.0));
+    near.values_mut().iter_mut().for_each(|v| *v *= T::rounded(1.0 + 1e-3 * r.real(), 0.0));
     let lu = BandLu::new(&near).unwrap();
     let b = Mat::<T>::from_fn(n, 3, |_, _| r.scalar());
     for op in OPS {

@@ -23,7 +23,7 @@ fn random<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
             if partition.block_of(j).abs_diff(block) <= 1 {
                 let heavy = range.start + (i - range.start + 1) % range.len() == j;
                 let v: T = random.scalar();
-                a.push(i, j, v + if heavy { T::from_parts(weight, 0.0) } else { bt_formats::zero() }).unwrap();
+                a.push(i, j, v + if heavy { T::rounded(weight, 0.0) } else { bt_formats::zero() }).unwrap();
             }
         }
     }

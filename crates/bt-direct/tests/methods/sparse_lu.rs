@@ -18,7 +18,7 @@ fn random<T: Scalar>(n: usize, degree: f64, seed: u64) -> Csr<T> {
             let on = (i * step + 1) % n == j;
             if on || random.real().abs() * (n as f64) < degree {
                 // Rows differ in scale by up to 2⁴⁰.
-                let scale = T::from_parts(2f64.powi((i as i32 * 13) % 40 - 20), 0.0);
+                let scale = T::rounded(2f64.powi((i as i32 * 13) % 40 - 20), 0.0);
                 a.push(i, j, random.scalar::<T>() * scale).unwrap();
             }
         }

@@ -28,8 +28,8 @@ fn band<T: Scalar>(n: usize, kl: usize, ku: usize, dominance: f64, seed: u64) ->
         let sum: f64 = others.map(|j| a.get(i, j).abs().to_f64()).sum();
         let (v, size): (T, f64) = (r.scalar(), (dominance * sum).max(0.5));
         let modulus = v.abs().to_f64();
-        let direction = if modulus > 1e-3 { v * T::from_parts(1.0 / modulus, 0.0) } else { T::from_parts(1.0, 0.0) };
-        *a.get_mut(i, i) = direction * T::from_parts(size, 0.0);
+        let direction = if modulus > 1e-3 { v * T::rounded(1.0 / modulus, 0.0) } else { T::rounded(1.0, 0.0) };
+        *a.get_mut(i, i) = direction * T::rounded(size, 0.0);
     }
     a
 }
@@ -245,7 +245,7 @@ fn block_tridiagonal<T: Scalar>(sizes: &[usize], seed: u64) -> BlockTridiagonal<
             if partition.block_of(i).abs_diff(partition.block_of(j)) <= 1 {
                 let v: T = r.scalar();
                 cols.push(j as u32);
-                values.push(if i == j { T::from_parts(14.0, 0.0) } else { v });
+                values.push(if i == j { T::rounded(14.0, 0.0) } else { v });
             }
         }
         ptr.push(cols.len() as u32);

@@ -13,8 +13,7 @@ const SOLVERS: [TridiagonalSolver; 3] =
 fn random<T: Scalar>(n: usize, weight: f64, seed: u64) -> Tridiagonal<T> {
     let mut random = Random::new(seed);
     let mut column = |skip: Option<usize>, plus: f64| -> Vec<T> {
-        let value =
-            |i| if Some(i) == skip { bt_formats::zero() } else { random.scalar::<T>() + T::from_parts(plus, 0.0) };
+        let value = |i| if Some(i) == skip { bt_formats::zero() } else { random.scalar::<T>() + T::rounded(plus, 0.0) };
         (0..n).map(value).collect()
     };
     Tridiagonal::new(column(Some(0), 0.0), column(None, weight), column(Some(n - 1), 0.0)).unwrap()

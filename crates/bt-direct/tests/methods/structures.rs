@@ -14,7 +14,7 @@ use proptest::prelude::*;
 /// A lower triangle of random places and moderate values in a random order of rows and of columns.
 fn shuffled<T: Scalar>(n: usize, density: f64, seed: u64) -> Csr<T> {
     let v = random_vector::<T>(2 * n * n + 4, seed);
-    let own = |i: usize| T::from_parts(1.5 + v[i].re().to_f64().abs(), 0.0);
+    let own = |i: usize| T::rounded(1.5 + v[i].re().to_f64().abs(), 0.0);
     let l = csr(n, |i, j| match i.cmp(&j) {
         std::cmp::Ordering::Equal => own(i),
         std::cmp::Ordering::Greater if v[n * n + i * n + j].re().to_f64().abs() < density => v[i * n + j],
@@ -33,7 +33,7 @@ fn random_order(n: usize, seed: u64) -> Permutation {
 fn check_triangular<T: Scalar>(n: usize, seed: u64) -> Result<(), TestCaseError> {
     let a = shuffled::<T>(n, 0.4, seed);
     let mut other = a.clone();
-    other.values_mut().iter_mut().for_each(|v| *v += *v * T::from_parts(0.25, 0.0));
+    other.values_mut().iter_mut().for_each(|v| *v += *v * T::rounded(0.25, 0.0));
     let mut zeros = a.clone();
     zeros.values_mut().fill(T::default());
     let t = PermutedTriangular::new(&a).map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -107,7 +107,7 @@ fn what_is_not_triangular_is_refused() {
     assert!(PermutedTriangular::new(&a).unwrap_err().to_string().contains("not triangular in any order"));
     // In the order of the first: a nonzero above the diagonal is named.
     let lower = csr(2, |i, j| if i >= j { 1.0 } else { 0.0 });
-    let mut t = PermutedTriangular::in_order(&lower, triangular_order(&lower).unwrap().unwrap()).unwrap();
+    let mut t = PermutedTriangular::with_order(&lower, triangular_order(&lower).unwrap().unwrap()).unwrap();
     let upper = csr(2, |i, j| if i <= j { 1.0 } else { 0.0 });
     let error = t.refactor(&upper).unwrap_err().to_string();
     assert!(error.contains("row 0, column 1"), "{error}");
@@ -193,7 +193,13 @@ fn parts_that_are_connected_are_refused_and_unions_of_components_are_not() {
     let a = csr::<f64>(6, |i, j| if i == j { 2.0 + i as f64 } else { f64::from(u8::from(i / 2 == j / 2)) });
     let sparse = |part: &Csr<f64>| -> Result<Box<dyn Factorization<f64>>, _> { Ok(Box::new(SparseLu::new(part)?)) };
     let of = |sizes: [usize; 2]| {
-        Components::of_parts(&a, Permutation::identity(6), Partition::from_sizes(sizes).unwrap(), sparse)
+        Components::with_options(
+            &a,
+            Permutation::identity(6),
+            Partition::from_sizes(sizes).unwrap(),
+            |_, part, _| sparse(part),
+            &mut (),
+        )
     };
     assert_eq!(factorization_contract(&of([4, 2]).unwrap(), &a), Ok(()));
     match of([3, 3]) {

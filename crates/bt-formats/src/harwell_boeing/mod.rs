@@ -31,14 +31,14 @@ use crate::matrix_market::token::{careful_size, shown, tokens};
 use crate::matrix_market::{Symmetry, named};
 use crate::memory;
 use crate::monitor::{Monitor, Progress};
-use crate::read::{AnyDense, AnyMatrix, RhsInFile, System};
+use crate::read::{FileDense, FileMatrix, RhsInFile, System};
 use crate::scalar::Scalar;
 
 /// Reads an assembled matrix; pattern files get ones.
 ///
 /// # Errors
 /// [`Error::Io`] naming the file; [`Error::Parse`] with file and line, `Unsupported` for elemental matrices.
-pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
+pub fn read(path: impl AsRef<Path>) -> Result<FileMatrix> {
     let path = path.as_ref();
     named(path, || Ok(any_from(Lines::new(Source::open(path)?)?, RhsInFile::Skip, &mut ())?.matrix))
 }
@@ -47,7 +47,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<AnyMatrix> {
+pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<FileMatrix> {
     let name = name.as_ref();
     named(name, || Ok(any_from(Lines::new(Source::new(reader, name, 0)?)?, RhsInFile::Skip, &mut ())?.matrix))
 }
@@ -68,8 +68,8 @@ pub(crate) fn looks_like(text: &[u8]) -> bool {
 pub(crate) fn any_from(mut lines: Lines<'_>, wanted: RhsInFile, monitor: &mut dyn Monitor) -> Result<System> {
     let header = Header::parse(&mut lines)?;
     let matrix = match header.field {
-        Field::Complex => AnyMatrix::Complex(body(&mut lines, &header, monitor)?),
-        Field::Real | Field::Pattern => AnyMatrix::Real(body(&mut lines, &header, monitor)?),
+        Field::Complex => FileMatrix::Complex(body(&mut lines, &header, monitor)?),
+        Field::Real | Field::Pattern => FileMatrix::Real(body(&mut lines, &header, monitor)?),
     };
     let mut notes = Vec::new();
     let rhs = match (&header.rhs, wanted) {
@@ -80,8 +80,8 @@ pub(crate) fn any_from(mut lines: Lines<'_>, wanted: RhsInFile, monitor: &mut dy
         }
         (Some(found), RhsInFile::Read) => {
             let values = match header.field {
-                Field::Complex => AnyDense::Complex(right_hand_sides(&mut lines, &header, found)?),
-                Field::Real | Field::Pattern => AnyDense::Real(right_hand_sides(&mut lines, &header, found)?),
+                Field::Complex => FileDense::Complex(right_hand_sides(&mut lines, &header, found)?),
+                Field::Real | Field::Pattern => FileDense::Real(right_hand_sides(&mut lines, &header, found)?),
             };
             if let Some(rest) = found.rest {
                 notes.push(format!("{rest} in the file not used"));
@@ -321,7 +321,7 @@ fn each_value<T: Scalar>(
 ) -> Result<()> {
     match field {
         Field::Pattern | Field::Real => {
-            each_field(lines, format, count, what, |k, text| take(k, T::from_parts(format.number::<T>(text)?, 0.0)))
+            each_field(lines, format, count, what, |k, text| take(k, T::rounded(format.number::<T>(text)?, 0.0)))
         }
         Field::Complex => {
             let mut re = 0.0;
@@ -331,7 +331,7 @@ fn each_value<T: Scalar>(
                     re = part;
                     return Ok(());
                 }
-                take(k / 2, T::from_parts(re, part))
+                take(k / 2, T::rounded(re, part))
             })
         }
     }
@@ -411,7 +411,7 @@ fn body<T: Scalar>(lines: &mut Lines<'_>, h: &Header, monitor: &mut dyn Monitor)
             memory::ask((2 * entries.len() * size_of::<Entry<T>>()) as u64, "the entries in the file")
                 .map_err(|e| (ParseKind::TooLarge, e.to_string()))?;
         }
-        entries.push((i, j, T::from_parts(1.0, 0.0)));
+        entries.push((i, j, T::rounded(1.0, 0.0)));
         Ok(())
     })?;
     drop(pointers);

@@ -375,7 +375,7 @@ mod tests {
         let mut a = Coo::new(n, n).unwrap();
         for i in 0..n {
             for k in 0..length(i) {
-                a.push(i, (7 * i + 3 * k) % n, T::from_parts((i + k) as f64 / 8.0 - 3.0, 0.0)).unwrap();
+                a.push(i, (7 * i + 3 * k) % n, T::rounded((i + k) as f64 / 8.0 - 3.0, 0.0)).unwrap();
             }
         }
         a.to_csr().unwrap()
@@ -384,9 +384,9 @@ mod tests {
     /// The two kernels agree at every row length, and from any first row: a wrong mask shows at some of them.
     fn agrees<T: Scalar>() {
         let n = 61;
-        let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 / (i + 1) as f64, 0.0)).collect();
+        let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 / (i + 1) as f64, 0.0)).collect();
         let diagonal = |d: usize, zero_at: usize| -> Vec<T> {
-            (0..n).map(|i| T::from_parts(if i == zero_at { 0.0 } else { (i + d) as f64 / 4.0 }, 0.0)).collect()
+            (0..n).map(|i| T::rounded(if i == zero_at { 0.0 } else { (i + d) as f64 / 4.0 }, 0.0)).collect()
         };
         let t = Tridiagonal::new(diagonal(1, 0), diagonal(2, n), diagonal(3, n - 1)).unwrap();
         for a in [matrix::<T>(n, |i| i % 20), matrix(n, |i| i % 6)] {
@@ -394,7 +394,7 @@ mod tests {
                 for (first, end) in [(0, n), (0, 3), (1, 30), (5, 5), (50, n), (n - 1, n)] {
                     let start: Vec<T> = x[first..end].to_vec();
                     let (mut y, mut expected) = (start.clone(), start);
-                    let (alpha, beta) = (T::from_parts(0.5, 0.0), T::from_parts(-1.5, 0.0));
+                    let (alpha, beta) = (T::rounded(0.5, 0.0), T::rounded(-1.5, 0.0));
                     sparse_rows(&a, t, first, alpha, &x, beta, &mut y);
                     plain(&a, t, first, alpha, &x, beta, &mut expected);
                     for (i, (&u, &v)) in y.iter().zip(&expected).enumerate() {
@@ -411,7 +411,7 @@ mod tests {
     fn diagonals_agree<T: Scalar>() {
         let partition = Partition::from_sizes((0..12).map(|j| 1 + j * 7 % 13)).unwrap();
         let n = partition.n();
-        let number = |k: usize| T::from_parts((k % 64) as f64 / 8.0 - 3.0, 0.0);
+        let number = |k: usize| T::rounded((k % 64) as f64 / 8.0 - 3.0, 0.0);
         let mut a = Coo::new(n, n).unwrap();
         for i in 0..n {
             for c in 0..n {
@@ -424,7 +424,7 @@ mod tests {
         let layout = HybridLayout { diagonal: None, couplings: Some(CouplingKind::Diagonals) };
         let a = BlockTridiagonal::from_csr(&a.to_csr().unwrap(), partition, layout).unwrap();
         let Couplings::Diagonals(d) = a.couplings() else { panic!("diagonals were demanded") };
-        let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 / (i + 1) as f64, 0.0)).collect();
+        let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 / (i + 1) as f64, 0.0)).collect();
         let diagonal = |k: usize, zero_at: usize| -> Vec<T> {
             (0..n).map(|i| if i == zero_at { T::zero() } else { number(i + k) }).collect()
         };
@@ -433,7 +433,7 @@ mod tests {
             for first in 0..n {
                 for end in first..=n {
                     let (mut y, mut expected) = (x[first..end].to_vec(), x[first..end].to_vec());
-                    let (alpha, beta) = (T::from_parts(0.5, 0.0), T::from_parts(-1.5, 0.0));
+                    let (alpha, beta) = (T::rounded(0.5, 0.0), T::rounded(-1.5, 0.0));
                     short_diagonal_rows(d, t, first, alpha, &x, beta, &mut y);
                     d.plain_rows(t, first, alpha, &x, beta, &mut expected);
                     for (i, (&u, &v)) in y.iter().zip(&expected).enumerate() {

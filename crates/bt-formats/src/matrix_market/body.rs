@@ -341,15 +341,15 @@ fn quick_entry<'a, T: Scalar>(
     let (i, s) = digits(skip_blanks(text))?;
     let (j, s) = digits(blanks(s)?)?;
     let (value, s) = match h.field {
-        Field::Pattern => (T::from_parts(1.0, 0.0), s),
+        Field::Pattern => (T::rounded(1.0, 0.0), s),
         Field::Real | Field::Integer => {
             let (re, s) = part(blanks(s)?)?;
-            (T::from_parts(re, 0.0), s)
+            (T::rounded(re, 0.0), s)
         }
         Field::Complex => {
             let (re, s) = part(blanks(s)?)?;
             let (im, s) = part(blanks(s)?)?;
-            (T::from_parts(re, im), s)
+            (T::rounded(re, im), s)
         }
     };
     let s = line_end(s)?;
@@ -405,10 +405,10 @@ pub(crate) fn check_diagonal<T: Scalar>(symmetry: Symmetry, i: usize, v: T) -> R
 
 fn careful_value<T: Scalar>(words: &[&[u8]], field: Field) -> Result<T, Fault> {
     Ok(match field {
-        Field::Pattern => T::from_parts(1.0, 0.0),
-        Field::Real => T::from_parts(careful_number::<T>(words[0])?, 0.0),
-        Field::Integer => T::from_parts(careful_integer::<T>(words[0])?, 0.0),
-        Field::Complex => T::from_parts(careful_number::<T>(words[0])?, careful_number::<T>(words[1])?),
+        Field::Pattern => T::rounded(1.0, 0.0),
+        Field::Real => T::rounded(careful_number::<T>(words[0])?, 0.0),
+        Field::Integer => T::rounded(careful_integer::<T>(words[0])?, 0.0),
+        Field::Complex => T::rounded(careful_number::<T>(words[0])?, careful_number::<T>(words[1])?),
     })
 }
 
@@ -419,7 +419,7 @@ pub(super) fn values<T: Scalar>(mut text: &[u8], h: &Header) -> Parsed<Vec<T>> {
     let mut rounded = Rounded::default();
     let quick = |text| {
         let (re, s) = number::<T>(skip_blanks(text))?;
-        Some((T::from_parts(re, 0.0), line_end(s)?))
+        Some((T::rounded(re, 0.0), line_end(s)?))
     };
     while !text.is_empty() {
         if h.field == Field::Real

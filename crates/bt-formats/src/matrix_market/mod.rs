@@ -38,7 +38,7 @@ use crate::error::{Error, ParseKind, Result};
 use crate::memory;
 use crate::monitor::Monitor;
 use crate::operator::zero;
-use crate::read::{AnyDense, AnyMatrix, Columns, System};
+use crate::read::{Columns, FileDense, FileMatrix, System};
 use crate::scalar::{Scalar, ScalarKind};
 
 pub use body::Rounded;
@@ -54,7 +54,7 @@ pub use write::{write_csr, write_csr_file, write_dense, write_dense_file};
 /// # Errors
 /// [`Error::Io`] naming the file, [`Error::Parse`] with file, line and what was expected, [`Error::TooLarge`],
 /// [`Error::NotEnoughMemory`].
-pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
+pub fn read(path: impl AsRef<Path>) -> Result<FileMatrix> {
     read_with(path, &mut ())
 }
 
@@ -62,23 +62,23 @@ pub fn read(path: impl AsRef<Path>) -> Result<AnyMatrix> {
 ///
 /// # Errors
 /// As [`read`]; [`Error::Io`] of kind `Interrupted` when the monitor breaks.
-pub fn read_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<AnyMatrix> {
+pub fn read_with(path: impl AsRef<Path>, monitor: &mut dyn Monitor) -> Result<FileMatrix> {
     named(path.as_ref(), || Ok(any_from(Lines::new(Source::open(path.as_ref())?)?, monitor)?.matrix))
 }
 
 /// [`read`] from anything; `name` stands for the file in errors. Gzip is recognised here, too.
 ///
 /// ```
-/// use bt_formats::{AnyMatrix, matrix_market};
+/// use bt_formats::{FileMatrix, matrix_market};
 /// let text = b"%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 1 -1\n";
-/// let AnyMatrix::Real(a) = matrix_market::read_from(&text[..], "inline")? else { unreachable!() };
+/// let FileMatrix::Real(a) = matrix_market::read_from(&text[..], "inline")? else { unreachable!() };
 /// assert_eq!((a.get(0, 1), a.get(1, 0)), (-1.0, -1.0));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<AnyMatrix> {
+pub fn read_from(reader: impl Read + Send, name: impl AsRef<Path>) -> Result<FileMatrix> {
     named(name.as_ref(), || Ok(any_from(Lines::new(Source::new(reader, name.as_ref(), 0)?)?, &mut ())?.matrix))
 }
 
@@ -126,10 +126,10 @@ pub(crate) fn any_from(mut lines: Lines<'_>, monitor: &mut dyn Monitor) -> Resul
     let header = Header::parse(&mut lines, Comments::Skipped)?;
     let (matrix, rounded) = if header.field == Field::Complex {
         let (a, rounded) = csr_body(lines, &header, monitor)?;
-        (AnyMatrix::Complex(a), rounded)
+        (FileMatrix::Complex(a), rounded)
     } else {
         let (a, rounded) = csr_body(lines, &header, monitor)?;
-        (AnyMatrix::Real(a), rounded)
+        (FileMatrix::Real(a), rounded)
     };
     Ok(System { matrix, rhs: None, notes: rounded.notes() })
 }
@@ -144,10 +144,10 @@ pub(crate) fn columns_from(
     accept(header.nrows, header.ncols)?;
     let (values, rounded) = if header.field == Field::Complex {
         let (x, rounded) = dense_body(lines, &header, monitor)?;
-        (AnyDense::Complex(x), rounded)
+        (FileDense::Complex(x), rounded)
     } else {
         let (x, rounded) = dense_body(lines, &header, monitor)?;
-        (AnyDense::Real(x), rounded)
+        (FileDense::Real(x), rounded)
     };
     Ok(Columns { values, notes: rounded.notes() })
 }

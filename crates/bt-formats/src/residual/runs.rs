@@ -157,7 +157,7 @@ impl Open {
             }
             if let Some(r) = &mut r {
                 for (r, (high, low)) in r[at..].iter_mut().zip(high.iter().zip(low)) {
-                    *r = T::from_parts(high + low, 0.0);
+                    *r = T::rounded(high + low, 0.0);
                 }
             }
         }
@@ -290,8 +290,8 @@ mod tests {
     fn same<T: Scalar, A: Matrix<T>>(a: &A, rows: &Csr<T>, scale: f64) {
         let n = rows.row_ptr().len() - 1;
         assert!(a.runs_of(0..n).is_some());
-        let x = Mat::from_fn(n, 1, |i, _| T::from_parts((1.0 + (i % 5) as f64 / 3.0) * scale, 0.0));
-        let b = Mat::from_fn(n, 1, |i, _| T::from_parts(((i % 3) as f64 - 0.3) * scale, 0.0));
+        let x = Mat::from_fn(n, 1, |i, _| T::rounded((1.0 + (i % 5) as f64 / 3.0) * scale, 0.0));
+        let b = Mat::from_fn(n, 1, |i, _| T::rounded(((i % 3) as f64 - 0.3) * scale, 0.0));
         let (mut r, mut by_rows) = (Mat::zeros(n, 1), Mat::zeros(n, 1));
         let c = certify_with_residual(a, Op::Identity, x.as_ref(), b.as_ref(), r.as_mut());
         let expected = certify_with_residual(rows, Op::Identity, x.as_ref(), b.as_ref(), by_rows.as_mut());

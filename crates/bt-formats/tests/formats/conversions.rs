@@ -98,7 +98,7 @@ fn matrix<T: Scalar>(nrows: usize, ncols: usize, entries: &[(usize, usize, i8, i
     let mut coo = Coo::new(nrows, ncols).unwrap();
     for &(i, j, re, im) in entries {
         // Real types drop the imaginary part, which may leave an explicit zero.
-        coo.push(i % nrows, j % ncols, T::from_parts(f64::from(re), f64::from(im))).unwrap();
+        coo.push(i % nrows, j % ncols, T::rounded(f64::from(re), f64::from(im))).unwrap();
     }
     coo.to_csr().unwrap().without_zeros()
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 fn from_entries<T: Scalar>(n: usize, entries: &[(usize, usize)]) -> Csr<T> {
     let mut a = Coo::new(n, n).unwrap();
     for &(i, j) in entries {
-        a.push(i, j, T::from_parts(1.0, 0.5)).unwrap();
+        a.push(i, j, T::rounded(1.0, 0.5)).unwrap();
     }
     a.to_csr().unwrap()
 }

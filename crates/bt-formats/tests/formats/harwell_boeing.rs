@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bt_formats::{
-    AnyDense, AnyMatrix, Error, ParseKind, RhsInFile, System, c64, harwell_boeing, matrix_market, read_matrix,
+    Error, FileDense, FileMatrix, ParseKind, RhsInFile, System, c64, harwell_boeing, matrix_market, read_matrix,
     read_system_from,
 };
 
@@ -13,7 +13,7 @@ fn ours(name: &str) -> PathBuf {
 
 #[test]
 fn skew_under_a_scale_factor_with_right_hand_side() {
-    let Ok(AnyMatrix::Real(a)) = harwell_boeing::read(ours("skew_scaled.rza")) else { panic!() };
+    let Ok(FileMatrix::Real(a)) = harwell_boeing::read(ours("skew_scaled.rza")) else { panic!() };
     let expected = [[0.0, -5.0, 0.0], [5.0, 0.0, 7.0], [0.0, -7.0, 0.0]];
     for (i, row) in expected.iter().enumerate() {
         for (j, v) in row.iter().enumerate() {
@@ -24,7 +24,7 @@ fn skew_under_a_scale_factor_with_right_hand_side() {
 
 #[test]
 fn hermitian_with_implied_decimals() {
-    let Ok(AnyMatrix::Complex(a)) = harwell_boeing::read(ours("hermitian.cha")) else { panic!() };
+    let Ok(FileMatrix::Complex(a)) = harwell_boeing::read(ours("hermitian.cha")) else { panic!() };
     assert_eq!((a.get(0, 0), a.get(1, 1)), (c64::new(1.0, 0.0), c64::new(4.0, 0.0)));
     assert_eq!((a.get(1, 0), a.get(0, 1)), (c64::new(2.0, 3.0), c64::new(2.0, -3.0)));
 }
@@ -48,10 +48,10 @@ fn refusal(text: &str) -> (ParseKind, u64, String) {
 #[test]
 fn general_pattern_and_refusals() {
     use ParseKind::{BadBanner, BadEntry, BadNumber, BadSize, IndexOutOfRange, NonFinite, TooFewEntries, Unsupported};
-    let Ok(AnyMatrix::Real(a)) = harwell_boeing::read_from(SMALL.as_bytes(), "case") else { panic!() };
+    let Ok(FileMatrix::Real(a)) = harwell_boeing::read_from(SMALL.as_bytes(), "case") else { panic!() };
     assert_eq!((a.get(0, 0), a.get(1, 0), a.get(1, 1), a.get(0, 1)), (1.0, 2.0, 3.0, 0.0));
     let pattern = SMALL.replace("RUA", "PUA").replace("  1.0  2.0  3.0\n", "");
-    let Ok(AnyMatrix::Real(a)) = harwell_boeing::read_from(pattern.as_bytes(), "case") else { panic!() };
+    let Ok(FileMatrix::Real(a)) = harwell_boeing::read_from(pattern.as_bytes(), "case") else { panic!() };
     assert_eq!((a.get(0, 0), a.get(1, 0)), (1.0, 1.0));
 
     for (from, to, kind, line, word) in [
@@ -120,7 +120,7 @@ fn system(text: &str, wanted: RhsInFile) -> Result<System, Error> {
 
 /// Columns of the right-hand sides of a real file, and the notes.
 fn right_hand_sides(text: &str) -> (Vec<Vec<f64>>, Vec<String>) {
-    let System { rhs: Some(AnyDense::Real(b)), notes, .. } = system(text, RhsInFile::Read).unwrap() else { panic!() };
+    let System { rhs: Some(FileDense::Real(b)), notes, .. } = system(text, RhsInFile::Read).unwrap() else { panic!() };
     ((0..b.ncols()).map(|j| (0..b.nrows()).map(|i| b[(i, j)]).collect()).collect(), notes)
 }
 
@@ -171,6 +171,6 @@ fn sparse_right_hand_sides_and_those_of_patterns_and_complex_matrices() {
     }
     let complex =
         "title\n 9 1 1 1 1\nCUA 1 1 1 0\n(3I3) (3I3) (2F5.1) (2F5.1)\nF 1 0\n  1  2\n  1\n  1.0  2.0\n  3.0 -4.0\n";
-    let System { rhs: Some(AnyDense::Complex(b)), .. } = system(complex, RhsInFile::Read).unwrap() else { panic!() };
+    let System { rhs: Some(FileDense::Complex(b)), .. } = system(complex, RhsInFile::Read).unwrap() else { panic!() };
     assert_eq!(b[(0, 0)], c64::new(3.0, -4.0));
 }

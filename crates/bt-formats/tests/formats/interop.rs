@@ -5,7 +5,7 @@ use bt_formats::{Coo, Csr, LinearOperator, Matrix, Scalar, c32, c64, interop};
 fn sample<T: Scalar>() -> Csr<T> {
     let mut a = Coo::new(4, 5).unwrap();
     for (i, j, v) in [(0, 4, 1.0), (0, 1, -2.0), (2, 0, 3.0), (2, 3, 4.5), (3, 2, -1.0)] {
-        a.push(i, j, T::from_parts(v, v + 1.0)).unwrap();
+        a.push(i, j, T::rounded(v, v + 1.0)).unwrap();
     }
     a.to_csr().unwrap()
 }

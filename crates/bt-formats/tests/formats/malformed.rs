@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use bt_formats::matrix_market::{read, read_csr, read_dense, read_from, read_header};
-use bt_formats::{AnyMatrix, Error, ParseKind, Result, RhsInFile, c64, read_columns_from, read_system_from};
+use bt_formats::{Error, FileMatrix, ParseKind, Result, RhsInFile, c64, read_columns_from, read_system_from};
 
 /// Rows of a dense real matrix, or why not.
 fn rows(text: &[u8]) -> Result<Vec<Vec<f64>>> {
     Ok(match read_from(text, "case")? {
-        AnyMatrix::Real(a) => {
+        FileMatrix::Real(a) => {
             let d = a.to_dense();
             (0..d.nrows()).map(|i| (0..d.ncols()).map(|j| d[(i, j)]).collect()).collect()
         }
-        AnyMatrix::Complex(_) => panic!("complex"),
+        FileMatrix::Complex(_) => panic!("complex"),
     })
 }
 
@@ -84,10 +84,10 @@ fn accepted_with_their_meaning() {
 #[test]
 fn complex_files() {
     let text = b"%%MatrixMarket matrix coordinate complex hermitian\n2 2 3\n1 1 1 0\n2 1 2 3\n2 2 4 0\n";
-    let Ok(AnyMatrix::Complex(a)) = read_from(&text[..], "case") else { panic!() };
+    let Ok(FileMatrix::Complex(a)) = read_from(&text[..], "case") else { panic!() };
     assert_eq!((a.get(1, 0), a.get(0, 1)), (c64::new(2.0, 3.0), c64::new(2.0, -3.0)));
     let text = b"%%MatrixMarket matrix array complex skew-symmetric\n2 2\n2 3\n";
-    let Ok(AnyMatrix::Complex(a)) = read_from(&text[..], "case") else { panic!() };
+    let Ok(FileMatrix::Complex(a)) = read_from(&text[..], "case") else { panic!() };
     assert_eq!((a.get(1, 0), a.get(0, 1)), (c64::new(2.0, 3.0), c64::new(-2.0, -3.0)));
 
     let file = tempfile::NamedTempFile::new().unwrap();

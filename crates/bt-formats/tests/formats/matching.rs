@@ -48,7 +48,7 @@ fn from_entries<T: Scalar>(n: usize, entries: &[(usize, usize, i32, bool)]) -> C
     for &(i, j, e, negative) in entries {
         if seen.insert((i % n, j % n)) {
             let v = 1.37 * 10f64.powi(e) * if negative { -1.0 } else { 1.0 };
-            a.push(i % n, j % n, T::from_parts(v, -v)).unwrap();
+            a.push(i % n, j % n, T::rounded(v, -v)).unwrap();
         }
     }
     a.to_csr().unwrap()

@@ -7,7 +7,7 @@ use bt_formats::matrix_market::{
     Field, Header, Layout, Symmetry, read, read_csr, read_dense, read_from, read_header, read_with, write_csr,
     write_csr_file, write_dense, write_dense_file,
 };
-use bt_formats::{AnyMatrix, Coo, Csr, Error, Matrix, Progress, Scalar, c32, c64, read_matrix, write_atomically};
+use bt_formats::{Coo, Csr, Error, FileMatrix, Matrix, Progress, Scalar, c32, c64, read_matrix, write_atomically};
 use faer::Mat;
 use proptest::prelude::*;
 
@@ -140,7 +140,7 @@ fn long_files_by_any_number_of_threads() {
         let expected = coo.to_csr().unwrap();
         for threads in [1, 2, 5] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let AnyMatrix::Real(a) = pool.install(|| read_from(text.as_bytes(), "case")).unwrap() else { panic!() };
+            let FileMatrix::Real(a) = pool.install(|| read_from(text.as_bytes(), "case")).unwrap() else { panic!() };
             assert_eq!((a.row_ptr(), a.col_idx()), (expected.row_ptr(), expected.col_idx()));
             assert_eq!(bits(a.values()), bits(expected.values()));
         }
@@ -195,9 +195,9 @@ fn compressed_files_need_no_name() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, &packed).unwrap();
-    let AnyMatrix::Real(a) = read(&file).unwrap() else { panic!() };
+    let FileMatrix::Real(a) = read(&file).unwrap() else { panic!() };
     assert_eq!((a.nnz(), a.get(1, 0)), (1, 1.0));
-    assert_eq!(read_matrix(&file).unwrap(), AnyMatrix::Real(a));
+    assert_eq!(read_matrix(&file).unwrap(), FileMatrix::Real(a));
 }
 
 #[test]

@@ -18,7 +18,7 @@ impl Numbers {
         self.bits() as f64 / (1u64 << 30) as f64 - 1.0
     }
     fn scalar<T: Scalar>(&mut self) -> T {
-        T::from_parts(self.real(), self.real())
+        T::rounded(self.real(), self.real())
     }
     fn vector<T: Scalar>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| self.scalar()).collect()
@@ -124,8 +124,7 @@ fn products_are_right<T: Scalar>() {
                 })
                 .collect();
             for (alpha, beta) in [(T::one(), T::zero()), (numbers.scalar(), T::one()), (-T::one(), numbers.scalar())] {
-                let mut out =
-                    if beta == T::zero() { vec![T::from_parts(f64::NAN, f64::NAN); nrows] } else { y.clone() };
+                let mut out = if beta == T::zero() { vec![T::rounded(f64::NAN, f64::NAN); nrows] } else { y.clone() };
                 a.apply_op(op, alpha, &x, beta, &mut out, Par::Seq);
                 for (i, &(sum, size)) in sums.iter().enumerate() {
                     let expected = alpha * sum + if beta == T::zero() { beta } else { beta * y[i] };
@@ -260,11 +259,11 @@ fn long_results<T: Scalar>(n: usize) {
         let mut expected = vec![T::zero(); n];
         a.apply_op(Op::Identity, T::one(), &x, T::one(), &mut expected, Par::Seq);
         for start in [0, 1, 3, 4, 8] {
-            let mut y = vec![T::from_parts(7.0, 0.0); n + 16];
+            let mut y = vec![T::rounded(7.0, 0.0); n + 16];
             a.apply_op(Op::Identity, T::one(), &x, T::zero(), &mut y[start..start + n], Par::Seq);
             assert!(y[start..start + n] == expected, "{name}, y from element {start}");
             let outside = y[..start].iter().chain(&y[start + n..]);
-            assert!(outside.copied().all(|v| v == T::from_parts(7.0, 0.0)), "{name}, y from element {start}");
+            assert!(outside.copied().all(|v| v == T::rounded(7.0, 0.0)), "{name}, y from element {start}");
         }
     }
 }

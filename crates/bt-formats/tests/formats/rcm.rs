@@ -7,7 +7,7 @@ use proptest::prelude::*;
 fn pattern<T: Scalar>(n: usize, edges: &[(usize, usize)]) -> Csr<T> {
     let mut a = Coo::new(n, n).unwrap();
     for &(i, j) in edges {
-        a.push(i, j, T::from_parts(1.0, 1.0)).unwrap();
+        a.push(i, j, T::rounded(1.0, 1.0)).unwrap();
     }
     a.to_csr().unwrap()
 }

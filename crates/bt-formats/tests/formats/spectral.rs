@@ -12,7 +12,7 @@ fn band<T: Scalar>(n: usize, k: usize, value: impl Fn(usize, usize) -> f64) -> C
     for i in 0..n {
         for j in i.saturating_sub(k)..i {
             let v = value(i, j);
-            a.push(i, j, T::from_parts(v, -v)).unwrap();
+            a.push(i, j, T::rounded(v, -v)).unwrap();
         }
     }
     a.to_csr().unwrap()

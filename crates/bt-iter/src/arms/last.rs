@@ -138,7 +138,7 @@ fn dense<T: Scalar, F: Factorization<T>>(
     let largest = s.values().iter().fold(zero::<T::Real>(), |m, v| m.max_nan(v.abs())).to_f64();
     *shift = epsilon.sqrt() * if largest > 0.0 { largest } else { 1.0 };
     for i in 0..n {
-        d[(i, i)] += T::from_parts(*shift, 0.0);
+        d[(i, i)] += T::rounded(*shift, 0.0);
     }
     factor(&d).map_err(|e| match e {
         // A itself may be regular.

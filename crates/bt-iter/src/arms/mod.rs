@@ -179,7 +179,7 @@ pub struct LevelFacts {
 /// let a = Csr::from_dense(faer::Mat::from_fn(8, 8, ring).as_ref())?;
 /// let exact = IlutOptions { fill: 8, drop_tolerance: 0.0 };
 /// let options = ArmsOptions { last_size: 2, group_size: 3, ..ArmsOptions::default() }.with_dropping(exact);
-/// let mut m = Arms::new(&a, options)?;
+/// let mut m = Arms::with_options(&a, options)?;
 /// assert_eq!((m.levels()[0].groups, m.last_level().n), (2, 2));
 /// let mut z = [0.0; 8];
 /// m.apply(&[2.0; 8], &mut z);
@@ -196,6 +196,14 @@ pub struct Arms<T: Scalar> {
 }
 
 impl<T: Scalar> Arms<T> {
+    /// The preconditioner of a square matrix, with [`ArmsOptions::default`].
+    ///
+    /// # Errors
+    /// As [`Arms::with_options`].
+    pub fn new(a: &Csr<T>) -> Result<Self> {
+        Self::with_options(a, ArmsOptions::default())
+    }
+
     /// The preconditioner of a square matrix.
     ///
     /// # Errors
@@ -203,7 +211,7 @@ impl<T: Scalar> Arms<T> {
     /// pointers, or there is not the memory for the last level; [`bt_direct::FactorError::Singular`] when rows are to be
     /// matched and no matching exists; [`bt_direct::FactorError::Breakdown`] when elements overflow, or when the last level
     /// is singular even with a shift.
-    pub fn new(a: &Csr<T>, options: ArmsOptions) -> Result<Self> {
+    pub fn with_options(a: &Csr<T>, options: ArmsOptions) -> Result<Self> {
         Self::make(a, options, &mut None)
     }
 
@@ -224,7 +232,7 @@ impl<T: Scalar> Arms<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Arms::new`], and those of `factors`.
+    /// As [`Arms::with_options`], and those of `factors`.
     pub fn with_last(a: &Csr<T>, options: ArmsOptions, factors: LastFactors<T>) -> Result<Self> {
         let mut given = Some(factors);
         let made = Self::make(a, options, &mut given)?;

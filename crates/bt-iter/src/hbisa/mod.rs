@@ -148,34 +148,43 @@ pub struct Hbisa<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Hbisa<'a, T> {
-    /// Factors the diagonal blocks of `a` and allocates the vectors.
+    /// Factors the diagonal blocks of `a` and allocates the vectors. The tolerance is held against the residual.
     ///
     /// # Errors
-    /// [`bt_direct::FactorError::Singular`] naming the diagonal block that is singular.
+    /// As [`Hbisa::with_options`].
     ///
     /// # Example
     /// ```
     /// use bt_formats::{BlockTridiagonal, HybridLayout, Outcome, StopCriterion};
-    /// use bt_iter::{Hbisa, StopRule, Sweep};
+    /// use bt_iter::{Hbisa, Sweep};
     /// use bt_queue::CloudCase;
     /// let case = CloudCase::by_name("Cloud16-100")?;
     /// let a = BlockTridiagonal::from_csr(&case.matrix()?, case.partition()?, HybridLayout::default())?;
     /// let mut x = vec![0.0; 1600];
-    /// let report = Hbisa::new(&a, Sweep::GaussSeidel, StopRule::Residual)?
+    /// let report = Hbisa::new(&a, Sweep::GaussSeidel)?
     ///     .solve(&vec![1.0; 1600], &mut x, &StopCriterion::default(), &mut ());
     /// assert_eq!(report.outcome, Outcome::Converged);
     /// assert!(report.certificate.relative_residual <= 1e-8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    pub fn new(a: &'a BlockTridiagonal<T>, sweep: Sweep) -> Result<Self> {
+        Self::with_options(a, sweep, StopRule::default())
+    }
+
+    /// Like [`Hbisa::new`], with the rule that says what the tolerance is held against.
+    ///
+    /// # Errors
+    /// [`bt_direct::FactorError::Singular`] naming the diagonal block that is singular; [`bt_direct::FactorError::Input`] where the
+    /// sweep has no relaxation between 0 and 2.
     #[inline(never)]
-    pub fn new(a: &'a BlockTridiagonal<T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
+    pub fn with_options(a: &'a BlockTridiagonal<T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
         Self::on(Splitting { blocks: a, quasi: None }, sweep, rule)
     }
 
     /// The same on a matrix with entries outside the three block diagonals: they go into the off-diagonal products.
     ///
     /// # Errors
-    /// As [`Hbisa::new`], and [`bt_formats::Error::InvalidStructure`] for a sweep in red–black order where there are such
+    /// As [`Hbisa::with_options`], and [`bt_formats::Error::InvalidStructure`] for a sweep in red–black order where there are such
     /// entries: two colours are not enough then.
     pub fn quasi(a: &'a QuasiBlockTridiagonal<'a, T>, sweep: Sweep, rule: StopRule) -> Result<Self> {
         if sweep.is_two_coloured() && a.nnz_remainder() > 0 {

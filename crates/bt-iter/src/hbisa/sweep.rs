@@ -159,7 +159,7 @@ impl<T: Scalar> Half<'_, T> {
         if omega == 1.0 {
             return self.set.solve_into(self.a.partition(), t, x, self.par);
         }
-        let w = T::from_parts(omega, 0.0);
+        let w = T::rounded(omega, 0.0);
         self.solve(t);
         self.combine(|z, x| x + w * (z - x));
         s.iter_mut().zip(t).for_each(|(s, t)| *s += w * (*t - *s));
@@ -169,7 +169,7 @@ impl<T: Scalar> Half<'_, T> {
     /// A step on the even blocks after the odd ones are eliminated: d ← k·d + c·(D⁻¹·t − x), x ← x + d, and s = D·x. `direction` is
     /// d, then D·d, which goes along with it.
     fn accelerate(&mut self, (keep, add): (f64, f64), t: &[T], s: &mut [T], direction: &mut [T], x: &mut [T]) {
-        let (k, c) = (T::from_parts(keep, 0.0), T::from_parts(add, 0.0));
+        let (k, c) = (T::rounded(keep, 0.0), T::rounded(add, 0.0));
         let (d, image) = direction.split_at_mut(t.len());
         self.solve(t);
         let mut d = d.iter_mut();

@@ -75,11 +75,12 @@ pub(crate) struct SparseTriangle<T> {
     triangle: Triangle,
     layout: Layout,
     ptr: Vec<u32>,
-    /// Positions, not columns, in the order of the columns.
-    pub idx: Vec<u32>,
-    pub val: Vec<T>,
+    /// Positions, not columns, in the order of the columns. They stay as they are: `layout` says who may solve for which rows at the same
+    /// time, and has been made from them.
+    idx: Vec<u32>,
+    val: Vec<T>,
     /// Reciprocal diagonal by position; empty for a unit triangle.
-    pub reciprocals: Vec<T>,
+    reciprocals: Vec<T>,
 }
 
 impl<T: Scalar> SparseTriangle<T> {
@@ -146,6 +147,36 @@ impl<T: Scalar> SparseTriangle<T> {
     #[inline(always)]
     pub fn row(&self, p: usize) -> Range<usize> {
         self.ptr[p] as usize..self.ptr[p + 1] as usize
+    }
+
+    /// Positions of the columns of the entries.
+    #[inline(always)]
+    pub fn positions(&self) -> &[u32] {
+        &self.idx
+    }
+
+    /// The entries.
+    #[inline(always)]
+    pub fn values(&self) -> &[T] {
+        &self.val
+    }
+
+    /// The entries, to be given other values in their places.
+    #[inline(always)]
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.val
+    }
+
+    /// The reciprocal diagonal by position; empty for a unit triangle.
+    #[inline(always)]
+    pub fn reciprocals(&self) -> &[T] {
+        &self.reciprocals
+    }
+
+    /// The reciprocal diagonal, to be given other values.
+    #[inline(always)]
+    pub fn reciprocals_mut(&mut self) -> &mut [T] {
+        &mut self.reciprocals
     }
 
     /// z ← (I + N)⁻¹·D⁻¹·r, or of z where there is no r, with a work vector of n.

@@ -1,7 +1,7 @@
 //! An iteration of HBISA allocates nothing: a hundred cost as many allocations as ten.
 
 use bt_formats::{BlockTridiagonal, HybridLayout, Outcome, StopCriterion};
-use bt_iter::{Hbisa, Relaxation, StopRule, Sweep};
+use bt_iter::{Hbisa, Relaxation, Sweep};
 use bt_queue::CloudCase;
 use bt_testkit::alloc::count_allocations;
 
@@ -19,7 +19,7 @@ fn iterations_allocate_nothing() {
         Sweep::Sor(Relaxation::Tuned),
         Sweep::Chebyshev,
     ] {
-        let mut solver = Hbisa::new(&a, sweep, StopRule::Residual).unwrap();
+        let mut solver = Hbisa::new(&a, sweep).unwrap();
         // One block, the rows of a colour, or these and two vectors of them.
         let besides = match sweep {
             Sweep::Jacobi => 0,

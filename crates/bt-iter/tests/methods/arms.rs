@@ -74,9 +74,9 @@ fn large_grid(k: usize) -> Csr<f64> {
 
 fn contract<T: Scalar>() {
     let real = stencil::<f64>(7, 0.3);
-    let a = csr(49, |i, j| T::from_parts(real.get(i, j), 0.2 * real.get(i, j) * f64::from(i32::from(j > i))));
+    let a = csr(49, |i, j| T::rounded(real.get(i, j), 0.2 * real.get(i, j) * f64::from(i32::from(j > i))));
     for last in SOLVERS {
-        let mut m = Arms::new(&a, ArmsOptions { last, ..small() }).unwrap();
+        let mut m = Arms::with_options(&a, ArmsOptions { last, ..small() }).unwrap();
         assert!(m.levels().len() >= 2 && m.n() == 49 && m.kind() == PreconditionerKind::General);
         assert!(m.nnz() >= 49 && m.bytes() >= m.nnz() * size_of::<T>());
         let verdict = preconditioner_contract(49, Claim::Linear, &mut |r, z| m.apply(r, z));
@@ -101,7 +101,7 @@ fn threads_change_no_bits() {
     let r = random_vector::<f64>(a.nrows(), 1);
     let solution = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| apply(&mut Arms::new(&a, options).unwrap(), &r))
+        pool.install(|| apply(&mut Arms::with_options(&a, options).unwrap(), &r))
     };
     let first = solution(1);
     assert_eq!(first, solution(2));
@@ -112,7 +112,7 @@ fn threads_change_no_bits() {
 fn a_line_is_reduced_level_by_level() {
     // Groups of four and one unknown between: 100 → 20 → 4, and no fill beyond the three diagonals.
     let line = csr(100, |i: usize, j| [2.5, -1.0].get(i.abs_diff(j)).copied().unwrap_or(0.0));
-    let mut m = Arms::new(&line, exact()).unwrap();
+    let mut m = Arms::with_options(&line, exact()).unwrap();
     let sizes: Vec<_> = m.levels().iter().map(|l| (l.n, l.interior, l.groups, l.rejected)).collect();
     assert_eq!(sizes, [(100, 80, 20, 0), (20, 16, 4, 0)]);
     let last = m.last_level();
@@ -122,17 +122,17 @@ fn a_line_is_reduced_level_by_level() {
     assert_eq!(m.nnz(), 278 + 4 * 10 + 2 * 7 + 16);
     assert!(error(&line, &mut m) < 1e-14);
     for (levels, left) in [(0, 100), (1, 20), (2, 4)] {
-        let m = Arms::new(&line, ArmsOptions { levels, ..exact() }).unwrap();
+        let m = Arms::with_options(&line, ArmsOptions { levels, ..exact() }).unwrap();
         assert_eq!((m.levels().len(), m.last_level().n), (levels, left));
     }
     // Nothing is left when there are no couplings.
     let diagonal = csr(30, |i, j| if i == j { 1.0 + i as f64 } else { 0.0 });
-    let mut m = Arms::new(&diagonal, exact()).unwrap();
+    let mut m = Arms::with_options(&diagonal, exact()).unwrap();
     assert_eq!((m.levels().len(), m.levels()[0].groups, m.last_level().n), (1, 30, 0));
     assert!(error(&diagonal, &mut m) < 1e-15);
     // A full matrix has no independent groups but one of four: not a tenth of its rows.
     let full = csr(60, |i, j| f64::from(i32::from(i == j)) * 60.0 + 1.0);
-    let m = Arms::new(&full, exact()).unwrap();
+    let m = Arms::with_options(&full, exact()).unwrap();
     assert_eq!((m.levels().len(), m.last_level().n), (0, 60));
 }
 
@@ -140,13 +140,16 @@ fn a_line_is_reduced_level_by_level() {
 fn edges() {
     for last in SOLVERS {
         let options = ArmsOptions { last, last_size: 0, ..ArmsOptions::default() };
-        let mut none = Arms::new(&csr(0, |_, _| 0.0f64), options).unwrap();
+        let mut none = Arms::with_options(&csr(0, |_, _| 0.0f64), options).unwrap();
         none.apply(&[], &mut []);
         for a in [-4.0, 1e300, 1e-300] {
-            let mut one = Arms::new(&csr(1, |_, _| a), options).unwrap();
+            let mut one = Arms::with_options(&csr(1, |_, _| a), options).unwrap();
             let z: f64 = apply(&mut one, &[a])[0];
             assert!(f64::abs(z - 1.0) < 1e-15, "{last:?}");
-            assert_eq!(Arms::new(&csr(1, |_, _| a), ArmsOptions { levels: 0, ..options }).unwrap().last_level().n, 1);
+            assert_eq!(
+                Arms::with_options(&csr(1, |_, _| a), ArmsOptions { levels: 0, ..options }).unwrap().last_level().n,
+                1
+            );
         }
     }
     let options = ArmsOptions::default;
@@ -161,14 +164,14 @@ fn edges() {
         (ArmsOptions { schur: dropping, ..options() }, "drop tolerance"),
         (ArmsOptions { last_ilut: dropping, ..options() }, "drop tolerance"),
     ] {
-        let error = Arms::new(&grid, wrong).err().unwrap().to_string();
+        let error = Arms::with_options(&grid, wrong).err().unwrap().to_string();
         assert!(error.contains(what), "{error}");
     }
     let nan = csr(3, |i, j| if (i, j) == (1, 2) { f64::NAN } else { 1.0 });
-    let error = Arms::new(&nan, options()).err().unwrap().to_string();
+    let error = Arms::with_options(&nan, options()).err().unwrap().to_string();
     assert!(error.contains("row 1, column 2"), "{error}");
     let tall = Csr::new(2, 1, vec![0, 1, 1], vec![0], vec![1.0]).unwrap();
-    assert!(matches!(Arms::new(&tall, options()), Err(FactorError::Input(_))));
+    assert!(matches!(Arms::with_options(&tall, options()), Err(FactorError::Input(_))));
 }
 
 #[test]
@@ -182,16 +185,16 @@ fn poor_pivots_go_to_the_complement() {
             3 if i > j => 0.3,
             _ => 0.0,
         });
-        let mut m = Arms::new(&a, ArmsOptions { rows: RowOrder::AsGiven, ..exact() }).unwrap();
+        let mut m = Arms::with_options(&a, ArmsOptions { rows: RowOrder::AsGiven, ..exact() }).unwrap();
         assert!(m.levels()[0].rejected > 0 && !m.is_matched());
         assert!(error(&a, &mut m) < 1e-12, "{tiny}: {:e}", error(&a, &mut m));
-        let matched = Arms::new(&a, exact()).unwrap();
+        let matched = Arms::with_options(&a, exact()).unwrap();
         assert_eq!(matched.is_matched(), tiny == 0.0);
     }
     // Rows far apart in size are none of its business.
     let scaled =
         csr(49, |i, j| stencil::<f64>(7, 0.2).get(i, j) * 10f64.powi(20 * (i as i32 % 5) - 7 * (j as i32 % 3)));
-    let mut m = Arms::new(&scaled, exact()).unwrap();
+    let mut m = Arms::with_options(&scaled, exact()).unwrap();
     let x = apply(&mut m, &(0..49).map(|i| (0..49).map(|j| scaled.get(i, j)).sum()).collect::<Vec<_>>());
     assert_eq!(m.levels()[0].rejected, 0);
     assert!((0..49).all(|i| {
@@ -214,7 +217,7 @@ fn a_singular_last_level_is_shifted_and_said() {
         _ => 0.0,
     });
     for last in SOLVERS {
-        let mut m = Arms::new(&singular, ArmsOptions { last, ..exact() }).unwrap();
+        let mut m = Arms::with_options(&singular, ArmsOptions { last, ..exact() }).unwrap();
         let facts = m.last_level();
         match last {
             LastSolver::Ilut => assert!(facts.replaced_pivots == 1 && facts.shift == 0.0, "{facts:?}"),
@@ -229,16 +232,16 @@ fn a_singular_last_level_is_shifted_and_said() {
         _ => 0.0,
     });
     for last in [LastSolver::Dense, SOLVERS[2]] {
-        assert!(Arms::new(&ring, ArmsOptions { last, ..exact() }).unwrap().last_level().shift > 0.0);
+        assert!(Arms::with_options(&ring, ArmsOptions { last, ..exact() }).unwrap().last_level().shift > 0.0);
     }
     // Nothing at all: M = σ·I.
     let empty = Csr::new(3, 3, vec![0; 4], vec![], Vec::<f64>::new()).unwrap();
-    let error = Arms::new(&empty, exact()).err().unwrap();
+    let error = Arms::with_options(&empty, exact()).err().unwrap();
     assert!(
         matches!(error, FactorError::Singular(s) if s.kind == SingularKind::Structural && s.column == 0),
         "{error}"
     );
-    let mut m = Arms::new(&empty, ArmsOptions { rows: RowOrder::AsGiven, ..exact() }).unwrap();
+    let mut m = Arms::with_options(&empty, ArmsOptions { rows: RowOrder::AsGiven, ..exact() }).unwrap();
     assert!(apply(&mut m, &[f64::EPSILON.sqrt(); 3]).iter().all(|z| f64::abs(z - 1.0) < 1e-15));
 }
 
@@ -247,8 +250,9 @@ fn a_last_level_too_large_for_dense_factors_goes_to_ilut() {
     let a = stencil::<f64>(12, 0.2);
     for last in SOLVERS {
         let options = ArmsOptions { last, levels: 1, ..ArmsOptions::default() };
-        let left = Arms::new(&a, options).unwrap().last_level().n;
-        let method = |dense_limit| Arms::new(&a, ArmsOptions { dense_limit, ..options }).unwrap().last_level().method;
+        let left = Arms::with_options(&a, options).unwrap().last_level().n;
+        let method =
+            |dense_limit| Arms::with_options(&a, ArmsOptions { dense_limit, ..options }).unwrap().last_level().method;
         let asked = ["ilut", "dense-lu", "rbt"][SOLVERS.iter().position(|s| *s == last).unwrap()];
         assert_eq!((method(left), method(left - 1)), (asked, "ilut"));
     }
@@ -260,7 +264,8 @@ fn butterflies_take_the_steps_that_pivoting_takes() {
     let b = vec![1.0; 1600];
     let counts = SOLVERS.map(|last| {
         let options = ArmsOptions { last, levels: 1, ..ArmsOptions::default() };
-        let mut m = Arms::new(&a, options.with_dropping(IlutOptions { fill: 20, drop_tolerance: 1e-2 })).unwrap();
+        let mut m =
+            Arms::with_options(&a, options.with_dropping(IlutOptions { fill: 20, drop_tolerance: 1e-2 })).unwrap();
         assert!(m.last_level().n > 200 && m.last_level().fallback.is_none());
         assert_eq!(m.name(), if matches!(last, LastSolver::Butterflies(_)) { "arms-rbt" } else { "arms" });
         let report = fgmres(&a, &mut m, &b).1;
@@ -276,8 +281,8 @@ fn an_inner_iteration_needs_a_flexible_method() {
     let coarse = ArmsOptions { levels: 1, last: LastSolver::Ilut, ..ArmsOptions::default() };
     let coarse = ArmsOptions { last_ilut: IlutOptions { fill: 1, drop_tolerance: 0.1 }, ..coarse };
     let b = vec![1.0; 900];
-    let mut plain = Arms::new(&a, coarse).unwrap();
-    let mut inner = Arms::new(&a, ArmsOptions { inner_steps: 8, ..coarse }).unwrap();
+    let mut plain = Arms::with_options(&a, coarse).unwrap();
+    let mut inner = Arms::with_options(&a, ArmsOptions { inner_steps: 8, ..coarse }).unwrap();
     assert_eq!((plain.kind(), inner.kind()), (PreconditionerKind::General, PreconditionerKind::Variable));
     assert!(inner.bytes() > plain.bytes());
     let (without, with) = (fgmres(&a, &mut plain, &b).1, fgmres(&a, &mut inner, &b).1);
@@ -296,7 +301,7 @@ fn every_part_drops_by_its_own_rule() {
     let a = large_grid(30);
     let base = ArmsOptions { levels: 2, group_size: 20, ..exact() };
     let iterations = |options| {
-        let mut m = Arms::new(&a, options).unwrap();
+        let mut m = Arms::with_options(&a, options).unwrap();
         let report = fgmres(&a, &mut m, &vec![1.0; 900]).1;
         assert_eq!(report.outcome, Outcome::Converged);
         (report.iterations, m.levels()[0].nnz, m.last_level().nnz)
@@ -317,11 +322,11 @@ fn every_part_drops_by_its_own_rule() {
 #[test]
 fn refactorisation_has_the_bits_of_a_fresh_one_and_recovers() {
     let r = random_vector::<f64>(81, 2);
-    let fresh = |a: &Csr<f64>| apply(&mut Arms::new(a, small()).unwrap(), &r);
+    let fresh = |a: &Csr<f64>| apply(&mut Arms::with_options(a, small()).unwrap(), &r);
     // Other values; other rows to match; another pattern.
     let shifted = csr(81, |i, j| stencil::<f64>(9, 0.2).get((i + 1) % 81, j));
     let a = stencil::<f64>(9, 0.2);
-    let mut m = Arms::new(&a, small()).unwrap();
+    let mut m = Arms::with_options(&a, small()).unwrap();
     for other in [&stencil(9, -0.4), &shifted, &csr(81, |i, j| if i == j { 3.0 } else { 0.0 }), &a] {
         m.refactor(other).unwrap();
         assert_eq!(apply(&mut m, &r), fresh(other));
@@ -374,7 +379,7 @@ fn the_class_hard_is_solved() {
         }
         for last in [LastSolver::Dense, SOLVERS[2]] {
             // A small last level, for the levels to do the work.
-            let mut m = Arms::new(&a, ArmsOptions { last, last_size: 40, ..ArmsOptions::default() }).unwrap();
+            let mut m = Arms::with_options(&a, ArmsOptions { last, last_size: 40, ..ArmsOptions::default() }).unwrap();
             let (x, report) = fgmres(&a, &mut m, &b);
             let mut r = b.clone();
             a.apply(-1.0, &x, 1.0, &mut r);
@@ -388,7 +393,7 @@ fn the_class_hard_is_solved() {
 /// Exact, to rounding, with every solver of the last level.
 fn is_exact<T: Scalar>(a: &Csr<T>, rows: RowOrder) -> Result<(), TestCaseError> {
     for last in SOLVERS {
-        let mut m = Arms::new(a, ArmsOptions { last, rows, ..exact() }).unwrap();
+        let mut m = Arms::with_options(a, ArmsOptions { last, rows, ..exact() }).unwrap();
         prop_assert!(a.nrows() <= 4 || !m.levels().is_empty() || a.nnz() > 3 * a.nrows());
         let e = error(a, &mut m);
         prop_assert!(e <= 1e4 * T::Real::EPSILON.to_f64(), "{:?} in {}: {:e}", last, T::KIND, e);
@@ -423,7 +428,7 @@ proptest! {
         prop_assert!(maximum_product_matching(&shuffled).is_ok());
         for last in [LastSolver::Dense, SOLVERS[2]] {
             for rows in [RowOrder::Matched, RowOrder::AsGiven] {
-                let mut m = Arms::new(&shuffled, ArmsOptions { last, rows, ..exact() }).unwrap();
+                let mut m = Arms::with_options(&shuffled, ArmsOptions { last, rows, ..exact() }).unwrap();
                 prop_assert!(m.is_matched() == (rows == RowOrder::Matched) && m.last_level().shift == 0.0);
                 let e = error(&shuffled, &mut m);
                 prop_assert!(e <= 1e-10, "{:?} {:?}: {:e}", last, rows, e);
@@ -451,7 +456,7 @@ proptest! {
             ..ArmsOptions::default()
         };
         let n = a.nrows();
-        match Arms::new(&a, options.with_dropping(IlutOptions { fill, drop_tolerance: tolerance })) {
+        match Arms::with_options(&a, options.with_dropping(IlutOptions { fill, drop_tolerance: tolerance })) {
             Ok(mut m) => {
                 prop_assert!(m.levels().len() <= levels && apply(&mut m, &random_vector(n, 4)).iter().all(|z| z.is_finite()));
             }

@@ -2,7 +2,7 @@
 
 use bt_direct::SpikeOptions;
 use bt_direct::spike::{Partitions, ReducedSystem};
-use bt_formats::{AnyMatrix, Coo, Csr, LinearOperator, Outcome, RealScalar, Scalar, StopCriterion, c64, read_matrix};
+use bt_formats::{Coo, Csr, FileMatrix, LinearOperator, Outcome, RealScalar, Scalar, StopCriterion, c64, read_matrix};
 use bt_iter::{BandOrder, BandSpike, BandSpikeOptions, BandWidth, Diagonal, Gmres, Preconditioner};
 use bt_testkit::{csr, random_vector, stencil};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn apply<T: Scalar>(m: &mut BandSpike<T>, r: &[T]) -> Vec<T> {
 /// max |zᵢ − xᵢ|/|xᵢ| for r = A·x.
 fn error<T: Scalar>(a: &Csr<T>, m: &mut BandSpike<T>) -> f64 {
     let n = a.nrows();
-    let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 + (i % 3) as f64, 0.5)).collect();
+    let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 + (i % 3) as f64, 0.5)).collect();
     let mut r = vec![T::default(); n];
     a.apply(bt_formats::one(), &x, T::default(), &mut r);
     let z = apply(m, &r);
@@ -43,7 +43,7 @@ fn the_operator_is_the_band_within_k() {
         let spike = SpikeOptions { partitions: Partitions::Even(partitions), ..SpikeOptions::default() };
         for (k, extent) in [(1, 1), (4, 1), (5, 5), (1000, 5)] {
             let options = BandSpikeOptions { spike: spike.clone(), ..given(BandWidth::Half(k)) };
-            let mut m = BandSpike::new(&a, &options).unwrap();
+            let mut m = BandSpike::with_options(&a, &options).unwrap();
             assert_eq!((m.report().kl, m.report().ku, m.report().spike.partitions.len()), (extent, extent, partitions));
             assert!(error(&part(&a, k), &mut m) < 1e-14);
             let left_out = ((2.0 * 35.0 * 0.05) / (40.0 * 17.0 + 39.0 * 3.25 + 3.5f64)).sqrt();
@@ -52,12 +52,12 @@ fn the_operator_is_the_band_within_k() {
         }
     }
     // The smallest width that keeps so much.
-    let left = BandSpike::new(&a, &given(BandWidth::Half(1))).unwrap().report().left_out;
-    let keeps = |f| BandSpike::new(&a, &given(BandWidth::Keeps(f))).unwrap().report().kl;
+    let left = BandSpike::with_options(&a, &given(BandWidth::Half(1))).unwrap().report().left_out;
+    let keeps = |f| BandSpike::with_options(&a, &given(BandWidth::Keeps(f))).unwrap().report().kl;
     let kept = (1.0 - left * left).sqrt();
     assert_eq!([kept * (1.0 - 1e-12), kept * (1.0 + 1e-12), 1.0].map(keeps), [1, 5, 5]);
     for f in [0.0, -1.0, 1.1, f64::NAN] {
-        let error = BandSpike::new(&a, &given(BandWidth::Keeps(f))).err().unwrap().to_string();
+        let error = BandSpike::with_options(&a, &given(BandWidth::Keeps(f))).err().unwrap().to_string();
         assert!(error.contains("(0, 1]"), "{error}");
     }
 }
@@ -76,7 +76,7 @@ fn rows_in_any_order_and_scale_come_back_to_their_band() {
         }
     }
     let a = coo.to_csr().unwrap();
-    let mut m = BandSpike::new(&a, &BandSpikeOptions::default()).unwrap();
+    let mut m = BandSpike::new(&a).unwrap();
     let report = m.report();
     assert_eq!((report.kl, report.ku, report.order, report.left_out), (1, 1, BandOrder::Rcm, 0.0));
     let x: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
@@ -107,7 +107,7 @@ fn values_choose_the_spectral_order() {
         }
         coo.push(at(i), at((i + 60) % n), 1e-3).unwrap();
     }
-    let m = BandSpike::new(&coo.to_csr().unwrap(), &BandSpikeOptions::default()).unwrap();
+    let m = BandSpike::new(&coo.to_csr().unwrap()).unwrap();
     let report = m.report();
     assert!(report.order == BandOrder::Spectral && report.kl <= 2 && report.left_out < 1e-3, "{report:?}");
 }
@@ -122,19 +122,19 @@ fn a_singular_band_is_boosted_and_said_to_be() {
         _ if i.abs_diff(j) == 1 => 1.0,
         _ => 0.0,
     });
-    let m = BandSpike::new(&a, &given(BandWidth::Half(1))).unwrap();
+    let m = BandSpike::with_options(&a, &given(BandWidth::Half(1))).unwrap();
     assert!(m.report().replaced.as_ref().unwrap().contains("singular"), "{:?}", m.report());
     assert_eq!(m.report().spike.boosted_pivots, 2);
     // The matching brings the corners to the diagonal.
-    let mut m = BandSpike::new(&a, &BandSpikeOptions::default()).unwrap();
+    let mut m = BandSpike::new(&a).unwrap();
     assert!(m.report().replaced.is_none() && error(&a, &mut m) < 1e-14);
     let structural = csr(3, |_, j| if j == 1 { 0.0 } else { 1.0 });
-    let error = BandSpike::new(&structural, &BandSpikeOptions::default()).err().unwrap().to_string();
+    let error = BandSpike::new(&structural).err().unwrap().to_string();
     assert!(error.contains("structurally singular") && error.contains("column 1"), "{error}");
     let none = csr::<f64>(0, |_, _| 0.0);
-    assert_eq!(BandSpike::new(&none, &BandSpikeOptions::default()).unwrap().n(), 0);
+    assert_eq!(BandSpike::new(&none).unwrap().n(), 0);
     let nan = csr(3, |i, j| if (i, j) == (1, 2) { f64::NAN } else { 1.0 });
-    assert!(BandSpike::new(&nan, &BandSpikeOptions::default()).err().unwrap().to_string().contains("row 1, column 2"));
+    assert!(BandSpike::new(&nan).err().unwrap().to_string().contains("row 1, column 2"));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn truncation_is_a_small_step_from_exact() {
     let b = random_vector::<f64>(400, 3);
     let steps = |reduced| {
         let spike = SpikeOptions { partitions: Partitions::Even(4), reduced, ..SpikeOptions::default() };
-        let mut m = BandSpike::new(&a, &BandSpikeOptions { spike, ..BandSpikeOptions::default() }).unwrap();
+        let mut m = BandSpike::with_options(&a, &BandSpikeOptions { spike, ..BandSpikeOptions::default() }).unwrap();
         assert_eq!(m.report().spike.partitions.len(), 4);
         let mut x = vec![0.0; 400];
         let report = Gmres::new(400, 40).solve(&a, &mut m, &b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
@@ -165,11 +165,11 @@ fn difficult_matrices_of_the_data_are_solved() {
             println!("skipped: ../shared is absent");
             return;
         }
-        let AnyMatrix::Real(a) = read_matrix(&file).unwrap() else { panic!("{name} is complex") };
+        let FileMatrix::Real(a) = read_matrix(&file).unwrap() else { panic!("{name} is complex") };
         let n = a.nrows();
         let mut b = vec![0.0; n];
         a.apply(1.0, &vec![1.0; n], 0.0, &mut b);
-        let mut m = BandSpike::new(&a, &BandSpikeOptions::default()).unwrap();
+        let mut m = BandSpike::new(&a).unwrap();
         let mut x = vec![0.0; n];
         let report = Gmres::new(n, 50).solve(&a, &mut m, &b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         assert!(report.outcome == Outcome::Converged && report.iterations <= 100, "{name}: {}", report.iterations);
@@ -192,7 +192,7 @@ proptest! {
             width: BandWidth::Keeps(1.0),
             ..BandSpikeOptions::default()
         };
-        let mut m = BandSpike::new(&a, &options).unwrap();
+        let mut m = BandSpike::with_options(&a, &options).unwrap();
         prop_assert_eq!(m.report().left_out, 0.0);
         prop_assert!(error(&a, &mut m) < 1e-10);
     }

@@ -17,7 +17,7 @@ use faer::Mat;
 fn nodes<T: Scalar>(n: usize, k: usize, seed: u64) -> Csr<T> {
     let values = random_vector::<T>(n * n, seed);
     csr(n, |i, j| match (i / k).abs_diff(j / k) {
-        _ if i == j => T::from_parts(7.0 * k as f64 + (i % 5) as f64, 0.0),
+        _ if i == j => T::rounded(7.0 * k as f64 + (i % 5) as f64, 0.0),
         0 | 1 | 3 if i > j => values[i * n + j],
         0 | 1 | 3 => Scalar::conj(values[j * n + i]),
         _ => T::default(),
@@ -34,7 +34,7 @@ fn apply<T: Scalar>(m: &mut dyn Preconditioner<T>) -> Vec<T> {
 fn contract<T: Scalar>() {
     for k in 1..=6 {
         let a = nodes::<T>(60, k, 2);
-        let mut m = BlockSsorAi::new(&a, k, 1.2).unwrap();
+        let mut m = BlockSsorAi::with_options(&a, k, 1.2).unwrap();
         assert_eq!((m.n(), m.block_size(), m.kind()), (60, k, PreconditionerKind::Spd));
         assert!(m.bytes() >= m.nnz() * size_of::<T>() && m.nnz() >= 60 * k);
         let verdict = preconditioner_contract(60, Claim::Definite, &mut |r, z| m.apply(r, z));
@@ -49,7 +49,7 @@ fn all_block_sizes_keep_the_contract() {
     contract::<c32>();
     contract::<c64>();
     let nothing = Csr::<f64>::new(0, 0, vec![0], Vec::new(), Vec::new()).unwrap();
-    BlockSsorAi::new(&nothing, 3, 1.0).unwrap().apply(&[], &mut []);
+    BlockSsorAi::new(&nothing, 3).unwrap().apply(&[], &mut []);
 }
 
 #[test]
@@ -69,14 +69,14 @@ fn it_is_its_formula() {
         let p = Mat::<c64>::identity(60, 60) - &n + &n * &n;
         let product = p.adjoint() * &inverse * &p * real(2.0 - omega);
         let r = random_vector::<c64>(60, 4);
-        let z = apply(&mut BlockSsorAi::new(&a, k, omega).unwrap());
+        let z = apply(&mut BlockSsorAi::with_options(&a, k, omega).unwrap());
         let off: Vec<_> = (0..60).map(|i| (0..60).map(|j| product[(i, j)] * r[j]).sum::<c64>() - z[i]).collect();
         assert!(norm2(&off) <= 1e-13 * norm2(&z), "{k}: {:e}", norm2(&off));
     }
     // With one row a block the scalar one.
     let a = nodes::<f64>(60, 2, 5);
-    let scalar = apply(&mut SsorAi::new(&a, omega, Series::Second, Triangles::Stored).unwrap());
-    let block = apply(&mut BlockSsorAi::new(&a, 1, omega).unwrap());
+    let scalar = apply(&mut SsorAi::with_options(&a, omega, Series::Second, Triangles::Stored).unwrap());
+    let block = apply(&mut BlockSsorAi::with_options(&a, 1, omega).unwrap());
     let off: Vec<_> = scalar.iter().zip(&block).map(|(x, y)| x - y).collect();
     assert!(norm2(&off) <= 1e-14 * norm2(&block), "{:e}", norm2(&off));
 }
@@ -85,7 +85,7 @@ fn units<T: Scalar>() {
     for k in [2, 3, 5] {
         let a = nodes::<T>(60, k, 6);
         let mut make = |a: &Csr<T>| -> Result<Apply<T>, String> {
-            let mut m = BlockSsorAi::new(a, k, 1.25).map_err(|e| e.to_string())?;
+            let mut m = BlockSsorAi::with_options(a, k, 1.25).map_err(|e| e.to_string())?;
             Ok(Box::new(move |r, z| m.apply(r, z)))
         };
         // Powers of two, also of each unknown, leave all bits alone.
@@ -104,8 +104,8 @@ fn units_leave_the_bits_alone() {
 fn new_values<T: Scalar>() {
     for k in [2, 3, 4] {
         let (first, second) = (nodes::<T>(60, k, 7), nodes::<T>(60, k, 8));
-        let mut m = BlockSsorAi::new(&first, k, 1.1).unwrap();
-        let (old, new) = (apply(&mut m), apply(&mut BlockSsorAi::new(&second, k, 1.1).unwrap()));
+        let mut m = BlockSsorAi::with_options(&first, k, 1.1).unwrap();
+        let (old, new) = (apply(&mut m), apply(&mut BlockSsorAi::with_options(&second, k, 1.1).unwrap()));
         assert!(old != new);
         let (done, count) = count_allocations(|| m.refactor(&second));
         done.unwrap();
@@ -113,14 +113,16 @@ fn new_values<T: Scalar>() {
         // Less is zeros: what is not in the diagonal blocks.
         let less = csr(60, |i, j| if i / k == j / k { first.get(i, j) } else { T::default() });
         m.refactor(&less).unwrap();
-        assert!(apply(&mut m) == apply(&mut BlockSsorAi::new(&less, k, 1.1).unwrap()));
+        assert!(apply(&mut m) == apply(&mut BlockSsorAi::with_options(&less, k, 1.1).unwrap()));
 
-        let with =
-            |row: usize, col: usize, v: f64| {
-                csr(60, |i, j| {
-                    if [(row, col), (col, row)].contains(&(i, j)) { T::from_parts(v, 0.0) } else { first.get(i, j) }
-                })
-            };
+        let with = |row: usize, col: usize, v: f64| {
+            csr(
+                60,
+                |i, j| {
+                    if [(row, col), (col, row)].contains(&(i, j)) { T::rounded(v, 0.0) } else { first.get(i, j) }
+                },
+            )
+        };
         let error = m.refactor(&with(1, 58, 0.1)).unwrap_err();
         assert!(matches!(error, FactorError::Input(Error::OutsideStructure { row: 1, col: 58, .. })), "{error}");
         assert!(apply(&mut m).iter().all(|z| !Scalar::is_finite(*z)));
@@ -147,7 +149,7 @@ fn what_it_is_not_for_is_refused_with_its_place() {
     let with = |row: usize, col: usize, v: f64| {
         csr(12, |i, j| if [(row, col), (col, row)].contains(&(i, j)) { v } else { a.get(i, j) })
     };
-    let breakdown = |a: &Csr<f64>, word: &str| match BlockSsorAi::new(a, 2, 1.0).unwrap_err() {
+    let breakdown = |a: &Csr<f64>, word: &str| match BlockSsorAi::new(a, 2).unwrap_err() {
         error @ FactorError::Breakdown { place: Some(Place::Row(row)), .. } => {
             assert!(error.to_string().contains(word), "{error}");
             row
@@ -162,7 +164,7 @@ fn what_it_is_not_for_is_refused_with_its_place() {
     let tiny = csr(12, |i, j| if i == j { if i == 8 { 1e-320 } else { 1.0 } } else { 0.0 });
     assert_eq!(breakdown(&tiny, "no finite reciprocal"), 8);
     let refused = |a: &Csr<f64>, k, omega, word: &str| {
-        let error = BlockSsorAi::new(a, k, omega).unwrap_err();
+        let error = BlockSsorAi::with_options(a, k, omega).unwrap_err();
         assert!(matches!(error, FactorError::Input(_)) && error.to_string().contains(word), "{error}");
     };
     refused(&a, 5, 1.0, "blocks of 5 rows and columns do not divide");
@@ -188,8 +190,8 @@ fn fewer_steps_than_the_scalar_one_on_plane_elasticity() {
             assert_eq!(report.outcome, Outcome::Converged);
             report.iterations
         };
-        let scalar = count(a, &mut SsorAi::new(a, 1.1, Series::Second, Triangles::Stored).unwrap());
-        let mut m = BlockSsorAi::new(a, 2, 1.1).unwrap();
+        let scalar = count(a, &mut SsorAi::with_options(a, 1.1, Series::Second, Triangles::Stored).unwrap());
+        let mut m = BlockSsorAi::with_options(a, 2, 1.1).unwrap();
         let block = count(a, &mut m);
         assert!(block <= scalar, "{plane:?} {nu}: {block} {scalar}");
         // Products with A by blocks round otherwise.

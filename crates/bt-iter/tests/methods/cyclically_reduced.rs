@@ -15,16 +15,16 @@ fn matrix<T: Scalar>(sizes: &[usize]) -> BlockTridiagonal<T> {
     let mut a = Coo::new(n, n).unwrap();
     for j in 0..sizes.len() {
         for (r, i) in partition.range(j).enumerate() {
-            a.push(i, i, T::from_parts(4.0 + (i % 3) as f64, 0.5)).unwrap();
+            a.push(i, i, T::rounded(4.0 + (i % 3) as f64, 0.5)).unwrap();
             for next in [i.wrapping_sub(1), i + 1] {
                 if partition.range(j).contains(&next) {
-                    a.push(i, next, T::from_parts(-1.0, 0.2)).unwrap();
+                    a.push(i, next, T::rounded(-1.0, 0.2)).unwrap();
                 }
             }
             for other in [j.wrapping_sub(1), j + 1] {
                 if other < sizes.len() {
                     let column = partition.range(other).start + r % sizes[other];
-                    a.push(i, column, T::from_parts(-0.7, if other > j { 0.1 } else { -0.3 })).unwrap();
+                    a.push(i, column, T::rounded(-0.7, if other > j { 0.1 } else { -0.3 })).unwrap();
                 }
             }
         }
@@ -35,7 +35,7 @@ fn matrix<T: Scalar>(sizes: &[usize]) -> BlockTridiagonal<T> {
 fn agrees<T: Scalar>(sizes: &[usize]) {
     let a = matrix::<T>(sizes);
     let n = a.n();
-    let b: Vec<T> = (0..n).map(|i| T::from_parts(1.0 + (i % 7) as f64, (i % 2) as f64)).collect();
+    let b: Vec<T> = (0..n).map(|i| T::rounded(1.0 + (i % 7) as f64, (i % 2) as f64)).collect();
     let mut expected = b.clone();
     BlockLu::new(&a).unwrap().solve_vec_in_place(&mut expected);
     let mut reduced = CyclicallyReduced::new(a).unwrap();

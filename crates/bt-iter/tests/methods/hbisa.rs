@@ -99,7 +99,7 @@ fn right_hand_sides_at_the_ends_of_the_range() {
         let largest = x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         for size in [1.7e308 / largest, 1e-310] {
             let mut y = vec![0.0; 9];
-            let mut method = Hbisa::new(&a, sweep, StopRule::Residual).unwrap();
+            let mut method = Hbisa::new(&a, sweep).unwrap();
             let found = method.solve(&[size; 9], &mut y, &StopCriterion::default(), &mut ());
             assert_eq!(
                 (found.outcome, found.iterations),
@@ -122,12 +122,8 @@ fn limits_and_cancellation_are_outcomes() {
     let token = bt_formats::CancelToken::new();
     token.cancel();
     let mut x = vec![0.0; 9];
-    let report = Hbisa::new(&a, Sweep::Jacobi, StopRule::Residual).unwrap().solve(
-        &[1.0; 9],
-        &mut x,
-        &StopCriterion::default(),
-        &mut token.clone(),
-    );
+    let report =
+        Hbisa::new(&a, Sweep::Jacobi).unwrap().solve(&[1.0; 9], &mut x, &StopCriterion::default(), &mut token.clone());
     assert_eq!((report.outcome, report.iterations), (Outcome::Stopped, 0));
 }
 
@@ -136,7 +132,7 @@ fn a_singular_diagonal_block_is_named() {
     // D_1 = 0 although A is nonsingular
     let a = Csr::from_dense(faer::mat![[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]].as_ref()).unwrap();
     let a = BlockTridiagonal::from_csr(&a, Partition::uniform(3, 1).unwrap(), HybridLayout::default()).unwrap();
-    let error = Hbisa::new(&a, Sweep::Jacobi, StopRule::Residual).err().unwrap().to_string();
+    let error = Hbisa::new(&a, Sweep::Jacobi).err().unwrap().to_string();
     assert!(error.contains("column 1") && error.contains("block 1"), "{error}");
 }
 

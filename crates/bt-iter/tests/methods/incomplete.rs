@@ -119,7 +119,7 @@ fn threads_do_not_change_bits() {
 fn sweeps_end_in_the_solve<T: Scalar>() {
     let a = stencil::<f64>(9, 0.3).cast::<T>();
     let n = 81;
-    let b: Vec<T> = (0..n).map(|i| T::from_parts(f64::from(i % 13) - 6.0, f64::from(i % 3))).collect();
+    let b: Vec<T> = (0..n).map(|i| T::rounded(f64::from(i % 13) - 6.0, f64::from(i % 3))).collect();
     for m in [ilu0(&a, DroppedFill::Forgotten).unwrap(), ilut(&a, IlutOptions::default()).unwrap()] {
         let (below, above) = m.levels();
         let most = below.max(above) - 1;

@@ -61,7 +61,7 @@ fn true_residual<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T]) -> f64 {
 
 fn rhs<T: Scalar>(a: &Csr<T>) -> Vec<T> {
     let n = a.nrows();
-    let x: Vec<T> = (0..n).map(|i| T::from_parts(1.0 + ((7 * i) % 11) as f64 / 11.0, (i % 3) as f64)).collect();
+    let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 + ((7 * i) % 11) as f64 / 11.0, (i % 3) as f64)).collect();
     let mut b = vec![T::default(); n];
     a.apply(bt_formats::one(), &x, T::default(), &mut b);
     b
@@ -214,7 +214,7 @@ type Make<T> = fn(&Csr<T>) -> Box<dyn Preconditioner<T>>;
 fn any_scale<T: Scalar>(powers: &[(i32, i32)], rtol: f64) {
     let plain = stencil::<f64>(9, 0.0).cast::<T>();
     let rhs = rhs(&plain);
-    let times = |v: T, power: i32| v * T::from_parts(2f64.powi(power), 0.0);
+    let times = |v: T, power: i32| v * T::rounded(2f64.powi(power), 0.0);
     let stop = StopCriterion { rtol, max_iters: 100, ..StopCriterion::default() };
     for kind in ALL {
         let kinds: [Make<T>; 3] = [

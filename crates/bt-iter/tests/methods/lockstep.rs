@@ -47,8 +47,8 @@ fn right_hand_sides<T: Scalar>(a: &Csr<T>) -> Mat<T> {
     let n = a.nrows();
     let mut b = Mat::from_fn(n, 6, |i, j| match j {
         1 => T::default(),
-        4 => T::from_parts(if i == 0 { 1.0 } else { 0.0 }, 0.0),
-        _ => T::from_parts(1.0 + ((7 * i + 3 * j * j) % 11) as f64, ((i + j) % 5) as f64),
+        4 => T::rounded(if i == 0 { 1.0 } else { 0.0 }, 0.0),
+        _ => T::rounded(1.0 + ((7 * i + 3 * j * j) % 11) as f64, ((i + j) % 5) as f64),
     });
     // A·e₃ for e = (1, …, 1): easy, and not the last.
     let mut smooth = vec![T::default(); n];

@@ -2,8 +2,8 @@
 
 use bt_formats::{Csr, LinearOperator, Outcome, Rounded, Scalar, StopCriterion, c32, c64};
 use bt_iter::{
-    BandSpike, BandSpikeOptions, BiCgStab, Cg, DroppedFill, Gmres, Identity, IlutOptions, Jacobi, MixedPrecision,
-    Preconditioner, PreconditionerKind, ic0, ilu0, ilut, ssor,
+    BandSpike, BiCgStab, Cg, DroppedFill, Gmres, Identity, IlutOptions, Jacobi, MixedPrecision, Preconditioner,
+    PreconditionerKind, ic0, ilu0, ilut, ssor,
 };
 use bt_testkit::contract::{Claim, preconditioner_contract_to};
 use bt_testkit::stencil;
@@ -18,7 +18,7 @@ fn all<L: Scalar>(a: &Csr<L>) -> Vec<Box<dyn Preconditioner<L>>> {
         Box::new(ilu0(a, DroppedFill::Forgotten).unwrap()),
         Box::new(ilut(a, IlutOptions::default()).unwrap()),
         Box::new(ic0(a, DroppedFill::Forgotten).unwrap().factors),
-        Box::new(BandSpike::new(a, &BandSpikeOptions::default()).unwrap()),
+        Box::new(BandSpike::new(a).unwrap()),
     ]
 }
 

@@ -35,7 +35,7 @@ fn schwarz<T: Scalar>(a: &Csr<T>, overlap: Overlap, local: Local<'_, T>) -> Made
 fn band_spike<T: Scalar>(a: &Csr<T>, options: &BandSpikeOptions, partitions: Partitions) -> Made<'static, T> {
     let spike = SpikeOptions { partitions, ..options.spike.clone() };
     let options = BandSpikeOptions { diagonal: Diagonal::Given, order: BandOrder::Given, spike, width: options.width };
-    BandSpike::new(a, &options).map(|m| Box::new(m) as _)
+    BandSpike::with_options(a, &options).map(|m| Box::new(m) as _)
 }
 
 /// The preconditioners of a Hermitian positive definite grid matrix of 6 lines of 6.
@@ -58,15 +58,15 @@ fn all<T: Scalar>(a: &Csr<T>) -> Vec<Made<'_, T>> {
         ic0(a, DroppedFill::Forgotten).map(|m| Box::new(m.factors) as _),
         ic0(a, DroppedFill::ToDiagonal).map(|m| Box::new(m.factors) as _),
         ssor(a, 1.3).map(|m| Box::new(m) as _),
-        SsorAi::new(a, 1.1, Series::First, Triangles::Stored).map(|m| Box::new(m) as _),
-        SsorAi::new(a, 1.1, Series::First, Triangles::OfMatrix).map(|m| Box::new(m) as _),
-        SsorAi::new(a, 1.1, Series::Second, Triangles::Stored).map(|m| Box::new(m) as _),
-        SsorAi::new(a, 1.1, Series::Second, Triangles::OfMatrix).map(|m| Box::new(m) as _),
-        SsorAi::new(a, 1.1, Series::IncompletePoisson, Triangles::Stored).map(|m| Box::new(m) as _),
-        SsorAiMasked::new(a, 1.0).map(|m| Box::new(m) as _),
+        SsorAi::with_options(a, 1.1, Series::First, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAi::with_options(a, 1.1, Series::First, Triangles::OfMatrix).map(|m| Box::new(m) as _),
+        SsorAi::with_options(a, 1.1, Series::Second, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAi::with_options(a, 1.1, Series::Second, Triangles::OfMatrix).map(|m| Box::new(m) as _),
+        SsorAi::with_options(a, 1.1, Series::IncompletePoisson, Triangles::Stored).map(|m| Box::new(m) as _),
+        SsorAiMasked::new(a).map(|m| Box::new(m) as _),
         schwarz(a, Overlap::Added, &|local| Ok(Box::new(ic0(local, DroppedFill::Forgotten)?.factors))),
         schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(ilu0(local, DroppedFill::Forgotten)?))),
-        BandSpike::new(a, &BandSpikeOptions::default()).map(|m| Box::new(m) as _),
+        BandSpike::new(a).map(|m| Box::new(m) as _),
         band_spike(a, &BandSpikeOptions::default(), Partitions::Even(3)),
         band_spike(a, &BandSpikeOptions::truncated(), Partitions::Even(3)),
         schwarz(a, Overlap::Restricted, &|local| Ok(Box::new(Factored::new(SparseLu::new(local)?)))),
@@ -79,7 +79,7 @@ fn hermitian<T: Scalar>() -> Csr<T> {
     csr(36, |i, j| {
         let v = real.get(i, j);
         let sign = f64::from(i32::from(j > i) - i32::from(j < i));
-        if i == j { T::from_parts(v + 0.5, 0.0) } else { T::from_parts(v, 0.3 * v * sign) }
+        if i == j { T::rounded(v + 0.5, 0.0) } else { T::rounded(v, 0.3 * v * sign) }
     })
 }
 
@@ -225,40 +225,36 @@ fn ssor_and_its_approximate_inverses_are_their_formulas() {
         (&identity - &n * faer::Scale(real(1.0 / omega))) * (&identity - n.adjoint() * faer::Scale(real(1.0 / omega)));
     let product = first.adjoint() * &first;
     for triangles in [Triangles::Stored, Triangles::OfMatrix] {
-        let new = |series| SsorAi::new(&a, omega, series, triangles).unwrap();
+        let new = |series| SsorAi::with_options(&a, omega, series, triangles).unwrap();
         assert_inverse_is(&mut new(Series::First), &product);
         assert_inverse_is(&mut new(Series::Second), &(second.adjoint() * &second));
         assert_inverse_is(&mut new(Series::IncompletePoisson), &ip);
     }
     let on_pattern =
         Mat::from_fn(36, 36, |i, j| if a.get(i, j) == c64::default() { c64::default() } else { product[(i, j)] });
-    assert_inverse_is(&mut SsorAiMasked::new(&a, omega).unwrap(), &on_pattern);
+    assert_inverse_is(&mut SsorAiMasked::with_options(&a, omega).unwrap(), &on_pattern);
 }
 
 #[test]
 fn half_of_a_matrix_that_is_not_hermitian_is_refused() {
     let wind = stencil::<f64>(4, 0.1);
-    for error in [
-        SsorAi::new(&wind, 1.0, Series::First, Triangles::Stored).err(),
-        SsorAiMasked::new(&wind, 1.0).err(),
-        ic0(&wind, DroppedFill::Forgotten).err(),
-    ] {
+    for error in [SsorAi::new(&wind).err(), SsorAiMasked::new(&wind).err(), ic0(&wind, DroppedFill::Forgotten).err()] {
         let error = error.unwrap().to_string();
         assert!(error.contains("Hermitian") && error.contains("a(0, 1)"), "{error}");
     }
     let negative = csr(3, |i, j| if i == j { [1.0, -1.0, 1.0][i] } else { 0.0 });
-    let error = SsorAi::new(&negative, 1.0, Series::First, Triangles::Stored).err().unwrap().to_string();
+    let error = SsorAi::new(&negative).err().unwrap().to_string();
     assert!(error.contains("row 1"), "{error}");
     let grid = stencil::<f64>(4, 0.0);
-    assert!(ssor(&grid, 2.0).is_err() && SsorAiMasked::new(&grid, f64::NAN).is_err());
+    assert!(ssor(&grid, 2.0).is_err() && SsorAiMasked::with_options(&grid, f64::NAN).is_err());
 }
 
 #[test]
 fn a_masked_inverse_that_is_not_definite_is_found_out() {
     // The specification: indefinite from ω = 1.3 on for the 20 × 20 Laplacian.
     let grid = stencil::<f64>(20, 0.0);
-    assert!(SsorAiMasked::new(&grid, 1.1).is_ok());
-    let error = SsorAiMasked::new(&grid, 1.3).unwrap_err().to_string();
+    assert!(SsorAiMasked::with_options(&grid, 1.1).is_ok());
+    let error = SsorAiMasked::with_options(&grid, 1.3).unwrap_err().to_string();
     assert!(error.contains("not positive definite") && error.contains("1.3"), "{error}");
 }
 
@@ -322,10 +318,10 @@ fn counts_on_the_disk() {
         let within = |found: f64, expected: i32| (found / f64::from(expected) - 1.0).abs() <= 0.03;
         let found = count(&mut Identity::new(n));
         assert!(within(found, plain), "n = {n}: CG {found}");
-        let found = count(&mut SsorAiMasked::new(disk.matrix(), 1.1).unwrap());
+        let found = count(&mut SsorAiMasked::with_options(disk.matrix(), 1.1).unwrap());
         assert!(within(found, masked), "n = {n}: masked {found}");
         // The whole product does no worse than half of CG, order 2 better than order 1.
-        let ai = |series| SsorAi::new(disk.matrix(), 1.1, series, Triangles::Stored).unwrap();
+        let ai = |series| SsorAi::with_options(disk.matrix(), 1.1, series, Triangles::Stored).unwrap();
         let (first, second) = (count(&mut ai(Series::First)), count(&mut ai(Series::Second)));
         assert!(second < first && first < 0.6 * f64::from(plain), "n = {n}: {first} {second}");
     }

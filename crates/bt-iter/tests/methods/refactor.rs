@@ -37,12 +37,12 @@ fn all<T: Scalar>() -> Vec<(Memory, Make<T>)> {
         (Memory::Some, |a| {
             let order = (Diagonal::Given, BandOrder::Given);
             let options = BandSpikeOptions { diagonal: order.0, order: order.1, ..BandSpikeOptions::default() };
-            Ok(Box::new(BandSpike::new(a, &options)?))
+            Ok(Box::new(BandSpike::with_options(a, &options)?))
         }),
-        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::First, Triangles::Stored)?))),
-        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::Second, Triangles::Stored)?))),
-        (Memory::None, |a| Ok(Box::new(SsorAi::new(a, 1.2, Series::IncompletePoisson, Triangles::Stored)?))),
-        (Memory::Some, |a| Ok(Box::new(SsorAiMasked::new(a, 1.1)?))),
+        (Memory::None, |a| Ok(Box::new(SsorAi::with_options(a, 1.2, Series::First, Triangles::Stored)?))),
+        (Memory::None, |a| Ok(Box::new(SsorAi::with_options(a, 1.2, Series::Second, Triangles::Stored)?))),
+        (Memory::None, |a| Ok(Box::new(SsorAi::with_options(a, 1.2, Series::IncompletePoisson, Triangles::Stored)?))),
+        (Memory::Some, |a| Ok(Box::new(SsorAiMasked::with_options(a, 1.1)?))),
         (Memory::Some, |a| {
             let local = |a: &Csr<T>| ilu0(a, DroppedFill::Forgotten);
             Ok(Box::new(Schwarz::new(a, &Partition::uniform(a.nrows(), 14)?, 1, Overlap::Restricted, local)?))
@@ -60,9 +60,9 @@ fn grid<T: Scalar>(shift: f64) -> Csr<T> {
     csr(49, |i, j| {
         let (v, sign) = (real.get(i, j), f64::from(i32::from(j > i) - i32::from(j < i)));
         if i == j {
-            T::from_parts(v + shift * (1.0 + i as f64 / 49.0), 0.0)
+            T::rounded(v + shift * (1.0 + i as f64 / 49.0), 0.0)
         } else {
-            T::from_parts(v, 0.1 * shift * v * sign)
+            T::rounded(v, 0.1 * shift * v * sign)
         }
     })
 }
@@ -77,9 +77,8 @@ fn apply<T: Scalar>(m: &mut (dyn Refactor<T> + '_)) -> Vec<T> {
 fn contract<T: Scalar>() {
     let (first, second) = (grid::<T>(0.3), grid::<T>(1.7));
     // An entry that no pattern of the grid has, also not with two levels of fill.
-    let wider =
-        csr(49, |i, j| if i + j == 48 && i.abs_diff(j) == 48 { T::from_parts(0.1, 0.0) } else { first.get(i, j) });
-    let nan = csr(49, |i, j| if (i, j) == (3, 3) { T::from_parts(f64::NAN, 0.0) } else { first.get(i, j) });
+    let wider = csr(49, |i, j| if i + j == 48 && i.abs_diff(j) == 48 { T::rounded(0.1, 0.0) } else { first.get(i, j) });
+    let nan = csr(49, |i, j| if (i, j) == (3, 3) { T::rounded(f64::NAN, 0.0) } else { first.get(i, j) });
     let no_pivot = csr(49, |i, j| if (i, j) == (5, 5) { T::default() } else { first.get(i, j) });
     for (memory, make) in all::<T>() {
         let mut m = make(&first).unwrap();
@@ -216,17 +215,18 @@ fn the_shift_of_incomplete_cholesky_is_found_anew() {
 fn the_masked_inverse_keeps_its_pattern() {
     let full = csr(4, |i: usize, j: usize| if i == j { 4.0 } else { 1.0 / (1 + i + j) as f64 });
     let less = csr(4, |i: usize, j: usize| [5.0, -1.0, 0.0, 0.0][i.abs_diff(j)]);
-    let (mut m, fresh) = (SsorAiMasked::new(&full, 1.1).unwrap(), SsorAiMasked::new(&less, 1.1).unwrap());
+    let (mut m, fresh) =
+        (SsorAiMasked::with_options(&full, 1.1).unwrap(), SsorAiMasked::with_options(&less, 1.1).unwrap());
     m.refactor(&less).unwrap();
     assert!((0..4).all(|i| (0..4).all(|j| m.matrix().get(i, j) == fresh.matrix().get(i, j))));
     // Entries outside, and values that leave no definite product.
-    let mut narrow = SsorAiMasked::new(&less, 1.1).unwrap();
+    let mut narrow = SsorAiMasked::with_options(&less, 1.1).unwrap();
     assert!(matches!(narrow.refactor(&full), Err(FactorError::Input(Error::OutsideStructure { row: 0, col: 2, .. }))));
     assert!(apply(&mut narrow).iter().all(|z| z.is_nan()));
     narrow.refactor(&less).unwrap();
     assert_eq!(apply(&mut narrow), apply(&mut m));
     // A Laplacian, whose masked product is not definite for this ω.
-    let mut m = SsorAiMasked::new(&grid::<f64>(9.0), 1.7).unwrap();
+    let mut m = SsorAiMasked::with_options(&grid::<f64>(9.0), 1.7).unwrap();
     assert!(matches!(m.refactor(&stencil(7, 0.0)), Err(FactorError::Breakdown { .. })));
     assert!(apply(&mut m).iter().all(|z| z.is_nan()));
 }
@@ -234,7 +234,7 @@ fn the_masked_inverse_keeps_its_pattern() {
 #[test]
 fn triangles_of_the_matrix_are_not_taken_from_another() {
     let (first, second) = (grid::<f64>(0.3), grid::<f64>(1.7));
-    let mut m = SsorAi::new(&first, 1.1, Series::First, Triangles::OfMatrix).unwrap();
+    let mut m = SsorAi::with_options(&first, 1.1, Series::First, Triangles::OfMatrix).unwrap();
     let error = m.refactor(&second).unwrap_err().to_string();
     assert!(error.contains("make a new one") && apply(&mut m)[0].is_nan(), "{error}");
 }
@@ -306,7 +306,7 @@ fn breakdowns_of_preconditioners_have_their_row() {
         (&zero, |a| Ok(Box::new(ic0(a, DroppedFill::Forgotten)?.factors))),
         (&tiny, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?))),
         (&tiny, |a| Ok(Box::new(ilut(a, IlutOptions::default())?))),
-        (&tiny, |a| Ok(Box::new(SsorAiMasked::new(a, 1.1)?))),
+        (&tiny, |a| Ok(Box::new(SsorAiMasked::with_options(a, 1.1)?))),
     ];
     for (k, (a, make)) in makes.into_iter().enumerate() {
         assert_eq!(row(make(a)), Some(Place::Row(30)), "{k}");
@@ -326,7 +326,7 @@ fn breakdowns_of_the_band_preconditioner_are_told_in_the_given_order() {
     let mut spike = SpikeOptions { solver: PartitionSolver::NoPivot(None), ..SpikeOptions::default() };
     spike.partitions = Partitions::Even(3);
     let options = BandSpikeOptions { diagonal: Diagonal::Given, order: BandOrder::Rcm, spike, ..Default::default() };
-    let mut m = BandSpike::new(&chain(49), &options).unwrap();
+    let mut m = BandSpike::with_options(&chain(49), &options).unwrap();
     for row in [0, 3, 20, 48] {
         let error = m.refactor(&chain(row)).unwrap_err();
         assert!(matches!(error, FactorError::Breakdown { place: Some(at), .. } if at == Place::Row(row)), "{error:?}");

@@ -9,7 +9,7 @@ use bt_formats::{
 use bt_iter::{
     Arms, ArmsOptions, BandSpike, BandSpikeOptions, BiCgStab, BlockForm, BlockPreconditioner, CyclicallyReduced,
     DroppedFill, Factored, Gmres, Hbisa, Identity, IlutOptions, Jacobi, LastSolver, Lockstep, Overlap, Preconditioner,
-    Relaxation, Schwarz, Series, SsorAi, SsorAiMasked, StopRule, Sweep, Triangles, ic0, ilu0, iluk, ilut, ssor,
+    Relaxation, Schwarz, Series, SsorAi, SsorAiMasked, Sweep, Triangles, ic0, ilu0, iluk, ilut, ssor,
 };
 use bt_testkit::contract::{
     Answer, Apply, Units, method_twins_contract, method_units_contract, preconditioner_adjoint_contract,
@@ -70,13 +70,13 @@ fn all<T: Scalar>() -> [Vec<Entry<T>>; 2] {
         entry("ras direct", Units::Whole, false, |a| {
             schwarz(a, Overlap::Restricted, |local| Ok(Box::new(Factored::new(SparseLu::new(local)?))))
         }),
-        entry("arms", Units::Whole, false, |a| boxed(Arms::new(a, arms(LastSolver::Dense)))),
-        entry("arms ilut", Units::Whole, false, |a| boxed(Arms::new(a, arms(LastSolver::Ilut)))),
+        entry("arms", Units::Whole, false, |a| boxed(Arms::with_options(a, arms(LastSolver::Dense)))),
+        entry("arms ilut", Units::Whole, false, |a| boxed(Arms::with_options(a, arms(LastSolver::Ilut)))),
         entry("arms-rbt", Units::Whole, false, |a| {
-            boxed(Arms::new(a, arms(LastSolver::Butterflies(RbtOptions::default()))))
+            boxed(Arms::with_options(a, arms(LastSolver::Butterflies(RbtOptions::default()))))
         }),
-        entry("spike", Units::Whole, false, |a| boxed(BandSpike::new(a, &BandSpikeOptions::default()))),
-        entry("spike-truncated", Units::Whole, false, |a| boxed(BandSpike::new(a, &truncated()))),
+        entry("spike", Units::Whole, false, |a| boxed(BandSpike::new(a))),
+        entry("spike-truncated", Units::Whole, false, |a| boxed(BandSpike::with_options(a, &truncated()))),
     ];
     let ssor_ai = |name, units, make| entry(name, units, true, make);
     let hermitian = vec![
@@ -86,7 +86,7 @@ fn all<T: Scalar>() -> [Vec<Entry<T>>; 2] {
         ssor_ai("ssor-ai-free", Units::Symmetric, |a| boxed(SsorAiOwned::new(a, Series::First, Triangles::OfMatrix))),
         ssor_ai("ssor-ai2", Units::Symmetric, |a| boxed(SsorAiOwned::new(a, Series::Second, Triangles::Stored))),
         ssor_ai("ip", Units::None, |a| boxed(SsorAiOwned::new(a, Series::IncompletePoisson, Triangles::Stored))),
-        ssor_ai("ssor-ai-masked", Units::Symmetric, |a| boxed(SsorAiMasked::new(a, 1.0))),
+        ssor_ai("ssor-ai-masked", Units::Symmetric, |a| boxed(SsorAiMasked::new(a))),
         entry("schwarz ic0", Units::Symmetric, true, |a| {
             schwarz(a, Overlap::Added, |local| boxed(ic0(local, DroppedFill::Forgotten).map(|m| m.factors)))
         }),
@@ -113,7 +113,7 @@ struct SsorAiOwned<T: Scalar> {
 
 impl<T: Scalar> SsorAiOwned<T> {
     fn new(a: &Csr<T>, series: Series, triangles: Triangles) -> bt_direct::Result<Self> {
-        SsorAi::new(a, 1.25, series, triangles)?;
+        SsorAi::with_options(a, 1.25, series, triangles)?;
         Ok(Self { a: a.clone(), series, triangles })
     }
 }
@@ -129,7 +129,7 @@ impl<T: Scalar> Preconditioner<T> for SsorAiOwned<T> {
         bt_iter::PreconditionerKind::Spd
     }
     fn apply(&mut self, r: &[T], z: &mut [T]) {
-        SsorAi::new(&self.a, 1.25, self.series, self.triangles).unwrap().apply(r, z);
+        SsorAi::with_options(&self.a, 1.25, self.series, self.triangles).unwrap().apply(r, z);
     }
     fn nnz(&self) -> usize {
         0
@@ -144,7 +144,7 @@ fn sample<T: Scalar>(wind: f64) -> Csr<T> {
     let real = stencil::<f64>(6, wind);
     csr(36, |i, j| {
         let (v, sign) = (real.get(i, j), f64::from(i32::from(j > i) - i32::from(j < i)));
-        if i == j { T::from_parts(v + 0.25 + (i % 5) as f64, 0.0) } else { T::from_parts(v, 0.3 * v * sign) }
+        if i == j { T::rounded(v + 0.25 + (i % 5) as f64, 0.0) } else { T::rounded(v, 0.3 * v * sign) }
     })
 }
 
@@ -178,7 +178,7 @@ fn krylov<T: Scalar>(a: &Csr<T>, mut machine: Lockstep<T>, b: &[T], x: &mut [T],
 }
 
 fn hbisa<T: Scalar>(a: &Csr<T>, sweep: Sweep, b: &[T], x: &mut [T], stop: &StopCriterion) -> SolveReport {
-    Hbisa::new(&blocks(a), sweep, StopRule::Residual).unwrap().solve(b, x, stop, &mut ())
+    Hbisa::new(&blocks(a), sweep).unwrap().solve(b, x, stop, &mut ())
 }
 
 /// For every matrix, and for Hermitian ones.
@@ -216,7 +216,7 @@ fn methods_follow_the_units_of_the_system_and_solve_its_twins() {
     fn check<T: Scalar>(rtol: f64) {
         for (runs, wind) in methods::<T>().into_iter().zip([0.4, 0.0]) {
             let a = sample::<T>(wind);
-            let b: Vec<T> = (0..36).map(|i| T::from_parts(1.0 + ((7 * i) % 11) as f64, 0.0)).collect();
+            let b: Vec<T> = (0..36).map(|i| T::rounded(1.0 + ((7 * i) % 11) as f64, 0.0)).collect();
             for (name, run) in runs {
                 let stop = StopCriterion { rtol, ..StopCriterion::default() };
                 let mut solve = |a: &Csr<T>, b: &[T]| {

@@ -15,7 +15,7 @@ fn nodes<T: Scalar>(n: usize, k: usize) -> Csr<T> {
         let beside = a.abs_diff(b) <= 1 || a.abs_diff(b) == count - 1;
         let off = 0.5 / (1 + i % k + j % k) as f64;
         let value = if i == j { 2.0 * k as f64 + 1.0 } else { -off };
-        T::from_parts(if beside { value } else { 0.0 }, 0.0)
+        T::rounded(if beside { value } else { 0.0 }, 0.0)
     })
 }
 
@@ -59,7 +59,7 @@ fn agrees<T: DeviceScalar>(device: &Device, k: usize, n: usize, method: Method, 
     let (found, rows) = on_device(device, &a, method, &precond, &b, &mut x, &stop).unwrap();
     // On the host with products by blocks, too.
     let blocks = Bcsr::from_csr(&a, k).unwrap();
-    let (mut m, mut expected) = (BlockSsorAi::new(&a, k, 1.2).unwrap(), vec![T::default(); n]);
+    let (mut m, mut expected) = (BlockSsorAi::with_options(&a, k, 1.2).unwrap(), vec![T::default(); n]);
     let host = match method {
         Method::Cg => Cg::new(n).solve(&blocks, &mut m, &b, &mut expected, &stop, &mut ()),
         Method::BiCgStab => BiCgStab::new(n).solve(&blocks, &mut m, &b, &mut expected, &stop, &mut ()),

@@ -14,7 +14,7 @@ pub fn graded<T: Scalar>(n: usize) -> Csr<T> {
         (1, false) => 0.7,
         _ => 0.0,
     };
-    csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
+    csr(n, |i, j| T::rounded(entry(i, j), 0.0))
 }
 
 fn agrees<T: DeviceScalar>(device: &Device, a: &Csr<T>, precond: &DevicePreconditioner, rtol: f64) -> [usize; 2] {

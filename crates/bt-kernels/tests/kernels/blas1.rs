@@ -18,7 +18,7 @@ fn check<T: DeviceScalar>(device: &Device) {
         assert!((found - expected).abs() <= n as f64 * f64::EPSILON * size, "{n}: {found} is not {expected}");
         assert_eq!(found.to_bits(), dot(&device_x, &device_y).unwrap().to_bits());
 
-        let (alpha, beta) = (T::from_parts(0.5, 0.0), T::from_parts(-3.0, 0.0));
+        let (alpha, beta) = (T::rounded(0.5, 0.0), T::rounded(-3.0, 0.0));
         let norm = update(alpha, &device_x, beta, &mut device_y).unwrap();
         let mut found = vec![T::default(); n];
         device_y.copy_to(&mut found).unwrap();
@@ -27,7 +27,7 @@ fn check<T: DeviceScalar>(device: &Device) {
         let squares: f64 = double(&found).iter().map(|v| v * v).sum();
         assert!((norm - squares).abs() <= n as f64 * f64::EPSILON * squares, "{n}: {norm} is not {squares}");
 
-        let mut nan = DeviceVec::from_slice(device, &vec![T::from_parts(f64::NAN, 0.0); n]).unwrap();
+        let mut nan = DeviceVec::from_slice(device, &vec![T::rounded(f64::NAN, 0.0); n]).unwrap();
         update(alpha, &device_x, T::default(), &mut nan).unwrap();
         nan.copy_to(&mut found).unwrap();
         let expected: Vec<T> = x.iter().map(|&x| alpha * x).collect();

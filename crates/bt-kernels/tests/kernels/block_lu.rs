@@ -14,7 +14,7 @@ fn blocks<T: Scalar>(sizes: &[usize], weight: f64, seed: u64) -> BlockTridiagona
     for (j, &k) in sizes.iter().enumerate() {
         let mut d: Vec<T> = numbers.vector(k * k);
         for c in 0..k {
-            d[c * k + (k - 1 - c)] += T::from_parts(weight * k as f64, 0.0);
+            d[c * k + (k - 1 - c)] += T::rounded(weight * k as f64, 0.0);
         }
         diagonal.extend(d);
         let beside = if j > 0 { sizes[j - 1] } else { 0 } + sizes.get(j + 1).copied().unwrap_or(0);

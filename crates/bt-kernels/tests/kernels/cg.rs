@@ -15,8 +15,8 @@ const BOTH: [Schedule; 2] = [Schedule::Launches, Schedule::Persistent];
 /// Tridiagonal, positive definite, with a diagonal that varies over two decades.
 fn graded<T: Scalar>(n: usize) -> Csr<T> {
     csr(n, |i, j| match i.abs_diff(j) {
-        0 => T::from_parts(2.5 + (i % 100) as f64, 0.0),
-        1 => T::from_parts(-1.0, 0.0),
+        0 => T::rounded(2.5 + (i % 100) as f64, 0.0),
+        1 => T::rounded(-1.0, 0.0),
         _ => T::default(),
     })
 }

@@ -50,7 +50,7 @@ fn system<T: Scalar>(
         let place = row.partition_point(|&(c, _)| c < pivot);
         row.insert(place, (pivot, weight * sum + 0.1));
         columns.extend(row.iter().map(|&(c, _)| c as u32));
-        values.extend(row.iter().map(|&(_, v)| T::from_parts(v, 0.0)));
+        values.extend(row.iter().map(|&(_, v)| T::rounded(v, 0.0)));
         ptr.push(columns.len() as u32);
     }
     let a = Csr::new(n, n, ptr, columns, values).unwrap();
@@ -88,7 +88,7 @@ fn same<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64, sc
         for rule in [StopRule::Residual, StopRule::Update] {
             let stop = StopCriterion { rtol, ..StopCriterion::default() };
             let (mut expected, mut seen) = (vec![T::default(); a.n()], Norms::default());
-            let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
+            let host = Hbisa::with_options(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
             assert_eq!(host.outcome, Outcome::Converged, "{sizes:?}, {sweep:?}, {rule:?}");
             let mut bits: Option<Vec<T>> = None;
             for &schedule in schedules {
@@ -179,7 +179,7 @@ fn large_factored_blocks_take_many_warps() {
     let (mut x, mut expected) = (vec![0.0; 1025], vec![0.0; 1025]);
     let stop = StopCriterion { rtol: 1e-10, ..StopCriterion::default() };
     let report = method.solve(&[1.0; 1025], &mut x, &stop, &mut ()).unwrap();
-    let mut host = Hbisa::new(&a, Sweep::Jacobi, StopRule::Residual).unwrap();
+    let mut host = Hbisa::new(&a, Sweep::Jacobi).unwrap();
     let host = host.solve(&[1.0; 1025], &mut expected, &stop, &mut ());
     assert_eq!((report.outcome, report.iterations), (Outcome::Converged, host.iterations));
     assert!(x.iter().zip(&expected).all(|(x, e)| (x - e).abs() <= 1e-12 * e.abs().max(1e-3)));
@@ -220,7 +220,7 @@ fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64)
     for sweep in SWEEPS {
         for rule in [StopRule::Residual, StopRule::Update] {
             let (mut expected, mut seen) = (vec![T::default(); a.n()], Norms::default());
-            let host = Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
+            let host = Hbisa::with_options(a, sweep, rule).unwrap().solve(&b, &mut expected, &stop, &mut seen);
             for count in [0, 1, m / 2, m - 1, m] {
                 let what = format!("{count} of {m} blocks on the host, {sweep:?}, {rule:?}, {}", T::SUFFIX);
                 let mut method = shared(device, a, sweep, rule, count).unwrap();
@@ -239,7 +239,7 @@ fn divided<T: DeviceScalar>(device: &Device, a: &BlockTridiagonal<T>, rtol: f64)
                 for sweeps in [1, 2, 3, 4] {
                     let (mut x, mut y) = (vec![T::default(); a.n()], vec![T::default(); a.n()]);
                     method.solve(&b, &mut x, &limited(sweeps), &mut ()).unwrap();
-                    Hbisa::new(a, sweep, rule).unwrap().solve(&b, &mut y, &limited(sweeps), &mut ());
+                    Hbisa::with_options(a, sweep, rule).unwrap().solve(&b, &mut y, &limited(sweeps), &mut ());
                     let off = x.iter().zip(&y).fold(0.0, |m: f64, (&x, &y)| m.max((x - y).abs().to_f64()));
                     assert!(off <= 1e3 * epsilon::<T>(), "{what}: {sweeps} sweeps, off by {off:e}");
                 }
@@ -285,7 +285,8 @@ fn a_divided_iteration_that_diverges_returns_its_best() {
         let (mut x, mut y) = (vec![0.0; 24], vec![0.0; 24]);
         let mut method = shared(&device, &a, Sweep::Jacobi, rule, 3).unwrap();
         let report = method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
-        let host = Hbisa::new(&a, Sweep::Jacobi, rule).unwrap().solve(&b, &mut y, &StopCriterion::default(), &mut ());
+        let host =
+            Hbisa::with_options(&a, Sweep::Jacobi, rule).unwrap().solve(&b, &mut y, &StopCriterion::default(), &mut ());
         assert_eq!((report.outcome, report.iterations), (host.outcome, host.iterations), "{rule:?}");
         assert!(x.iter().zip(&y).all(|(x, y)| f64::abs(x - y) <= 1e-12 * (1.0 + y.abs())), "{rule:?}");
     }
@@ -431,7 +432,7 @@ fn limits_and_monitors_end_a_run() {
                     let report = method.solve(&b, &mut x, &stop, &mut norms).unwrap();
                     let host = StopCriterion { max_iters: report.iterations, ..stop };
                     let mut y = vec![0.0; 40];
-                    Hbisa::new(&a, sweep, rule).unwrap().solve(&b, &mut y, &host, &mut ());
+                    Hbisa::with_options(&a, sweep, rule).unwrap().solve(&b, &mut y, &host, &mut ());
                     (report, x, y)
                 };
                 for max_iters in [0, 1, 2, 5, 31, 33] {

@@ -250,7 +250,7 @@ fn on_matrices_of_the_collection() {
         return;
     }
     for name in ["arc130", "fs_183_3", "gre_115", "lund_a", "nos1", "mcca", "494_bus", "nos7"] {
-        let bt_formats::AnyMatrix::Real(a) = bt_formats::read_matrix(folder.join(format!("{name}.mtx"))).unwrap()
+        let bt_formats::FileMatrix::Real(a) = bt_formats::read_matrix(folder.join(format!("{name}.mtx"))).unwrap()
         else {
             panic!("{name} is real")
         };

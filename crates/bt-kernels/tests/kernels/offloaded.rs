@@ -51,7 +51,7 @@ fn the_last_level_of_arms_is_on_the_device() {
     let rbt = RbtOptions::default();
     let options = ArmsOptions { last: LastSolver::Butterflies(rbt), ..ArmsOptions::default() };
     let mut there = arms(&device, &a, options, rbt).unwrap();
-    let mut host = Arms::new(&a, options).unwrap();
+    let mut host = Arms::with_options(&a, options).unwrap();
     assert!(there.last_level().n > 1 && there.last_level().fallback.is_none());
     assert_eq!(there.last_level().n, host.last_level().n);
     let r: Vec<f64> = Numbers(3).vector(n);

@@ -17,7 +17,7 @@ fn random<T: Scalar>(n: usize, ncols: usize, seed: u64) -> Mat<T> {
 /// Well conditioned.
 fn shifted<T: Scalar>(n: usize) -> Mat<T> {
     let a = random::<T>(n, n, 1 + n as u64);
-    let large = T::from_parts(2.0 * (n as f64).sqrt(), 0.0);
+    let large = T::rounded(2.0 * (n as f64).sqrt(), 0.0);
     Mat::from_fn(n, n, |i, j| a[(i, j)] + if i == j { large } else { T::default() })
 }
 

@@ -13,7 +13,7 @@ fn band<T: Scalar>(n: usize, kl: usize, ku: usize) -> Band<T> {
     for j in 0..n {
         for i in a.column_range(j) {
             let weight = if i == j { 0.4 * (kl + ku + 1) as f64 } else { 0.0 };
-            *a.get_mut(i, j) = numbers.real::<T>() + T::from_parts(weight, 0.0);
+            *a.get_mut(i, j) = numbers.real::<T>() + T::rounded(weight, 0.0);
         }
     }
     a
@@ -25,7 +25,7 @@ fn blocks<T: Scalar>(sizes: &[usize]) -> BlockTridiagonal<T> {
     for (j, &k) in sizes.iter().enumerate() {
         let mut d: Vec<T> = numbers.vector(k * k);
         for c in 0..k {
-            d[c * k + (c + 1) % k] += T::from_parts(1.2 * k as f64, 0.0);
+            d[c * k + (c + 1) % k] += T::rounded(1.2 * k as f64, 0.0);
         }
         diagonal.extend(d);
         let beside = if j > 0 { sizes[j - 1] } else { 0 } + sizes.get(j + 1).copied().unwrap_or(0);

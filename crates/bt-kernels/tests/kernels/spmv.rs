@@ -26,9 +26,9 @@ fn check<T: DeviceScalar>(
     let mut numbers = Numbers(7);
     let (x, y) = (numbers.vector::<T>(a.ncols()), numbers.vector::<T>(a.nrows()));
     let device_x = DeviceVec::from_slice(device, &x).unwrap();
-    let nan = vec![T::from_parts(f64::NAN, 0.0); a.nrows()];
+    let nan = vec![T::rounded(f64::NAN, 0.0); a.nrows()];
     for (alpha, beta, y) in [(1.5, -0.75, &y), (-1.0, 0.0, &nan)] {
-        let (alpha, beta) = (T::from_parts(alpha, 0.0), T::from_parts(beta, 0.0));
+        let (alpha, beta) = (T::rounded(alpha, 0.0), T::rounded(beta, 0.0));
         let mut expected = y.clone();
         a.apply(alpha, &x, beta, &mut expected);
         let mut device_y = DeviceVec::from_slice(device, y).unwrap();
@@ -85,7 +85,7 @@ fn blocks_of_rows<T: DeviceScalar>(device: &Device) {
             check(&what, device, &a, &|x| sizes(&rows, x), &|alpha, x, beta, y| matrix.apply(alpha, x, beta, y));
         }
     }
-    let a = Bcsr::<T>::new(4, 2, 2, vec![0, 1, 1], vec![0], vec![T::from_parts(f64::NAN, 0.0); 4]).unwrap();
+    let a = Bcsr::<T>::new(4, 2, 2, vec![0, 1, 1], vec![0], vec![T::rounded(f64::NAN, 0.0); 4]).unwrap();
     assert!(matches!(DeviceBcsr::new(device, &a), Err(DeviceError::Input(_))));
     let a = Bcsr::<T>::new(4, 2, 2, vec![0, 1, 1], vec![0], vec![one(); 4]).unwrap();
     let (matrix, x) = (DeviceBcsr::new(device, &a).unwrap(), DeviceVec::zeros(device, 4).unwrap());

@@ -20,7 +20,7 @@ fn dominant<T: Scalar>(layout: Layout, n: usize, m: usize) -> [Vec<T>; 3] {
             a[0][k] = if i > 0 { numbers.real() } else { T::default() };
             a[2][k] = if i + 1 < n { numbers.real() } else { T::default() };
             let sum = a[0][k].abs().to_f64() + a[2][k].abs().to_f64() + 0.5;
-            a[1][k] = T::from_parts(if numbers.below(2) == 0 { sum } else { -sum }, 0.0);
+            a[1][k] = T::rounded(if numbers.below(2) == 0 { sum } else { -sum }, 0.0);
         }
     }
     a

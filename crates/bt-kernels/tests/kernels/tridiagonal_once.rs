@@ -12,7 +12,7 @@ use faer::Mat;
 fn matrix<T: Scalar>(n: usize, mut row: impl FnMut(usize) -> [f64; 3]) -> Tridiagonal<T> {
     let [mut lower, mut diag, mut upper] = [(); 3].map(|()| Vec::with_capacity(n));
     for i in 0..n {
-        let [l, d, u] = row(i).map(|v| T::from_parts(v, 0.0));
+        let [l, d, u] = row(i).map(|v| T::rounded(v, 0.0));
         lower.push(if i > 0 { l } else { T::default() });
         diag.push(d);
         upper.push(if i + 1 < n { u } else { T::default() });
@@ -51,7 +51,7 @@ fn backward_stable<T: DeviceScalar>(device: &Device, what: &str, a: &Tridiagonal
     let mut numbers = Numbers(n as u64);
     let truth = Mat::from_fn(n, nrhs, |_, _| numbers.real::<T>());
     let mut b = Mat::zeros(n, nrhs);
-    a.apply_many(Op::Identity, T::from_parts(1.0, 0.0), truth.as_ref(), T::default(), b.as_mut(), bt_formats::Par::Seq);
+    a.apply_many(Op::Identity, T::rounded(1.0, 0.0), truth.as_ref(), T::default(), b.as_mut(), bt_formats::Par::Seq);
     let mut x = b.clone();
     let mut solver = DeviceTridiagonal::new(device, a).unwrap();
     solver.solve_once(x.as_mut()).unwrap();

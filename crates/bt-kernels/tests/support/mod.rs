@@ -81,7 +81,7 @@ impl Numbers {
     /// In (−1, 1), never 0.
     pub fn real<T: Scalar>(&mut self) -> T {
         let v = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
-        T::from_parts(2.0 * v - 1.0 + 1e-9, 0.0)
+        T::rounded(2.0 * v - 1.0 + 1e-9, 0.0)
     }
     pub fn vector<T: Scalar>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| self.real()).collect()
@@ -108,7 +108,7 @@ pub fn long_rows<T: Scalar>(n: usize, reach: usize, above: f64, below: f64) -> C
         d if d <= reach => (if i < j { above } else { below }) / d as f64,
         _ => 0.0,
     };
-    csr(n, |i, j| T::from_parts(entry(i, j), 0.0))
+    csr(n, |i, j| T::rounded(entry(i, j), 0.0))
 }
 
 /// The preconditioner of the same name on the host.
@@ -123,10 +123,12 @@ pub fn on_host<'a, T: Scalar>(a: &'a Csr<T>, wanted: &DevicePreconditioner) -> R
         DevicePreconditioner::Ilu0(solves) => Box::new(ilu0(a, DroppedFill::Forgotten)?.solved_by(solves)),
         DevicePreconditioner::Ic0(solves) => Box::new(ic0(a, DroppedFill::Forgotten)?.factors.solved_by(solves)),
         DevicePreconditioner::SsorAi { omega, series, triangles } => {
-            Box::new(SsorAi::new(a, omega, series, triangles)?)
+            Box::new(SsorAi::with_options(a, omega, series, triangles)?)
         }
-        DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::new(a, omega)?),
-        DevicePreconditioner::BlockSsorAi { omega, block_size } => Box::new(BlockSsorAi::new(a, block_size, omega)?),
+        DevicePreconditioner::SsorAiMasked { omega } => Box::new(SsorAiMasked::with_options(a, omega)?),
+        DevicePreconditioner::BlockSsorAi { omega, block_size } => {
+            Box::new(BlockSsorAi::with_options(a, block_size, omega)?)
+        }
         ref other => panic!("{other:?} is not on the host"),
     })
 }

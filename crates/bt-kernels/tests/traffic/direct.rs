@@ -13,7 +13,7 @@ use crate::support::Numbers;
 use crate::{Count, alone, counted, cyclic_reduction, exactly, parallel_cyclic_reduction, within};
 
 fn line<T: Scalar>(n: usize) -> [Vec<T>; 3] {
-    let value = |v: f64| T::from_parts(v, 0.0);
+    let value = |v: f64| T::rounded(v, 0.0);
     [vec![value(-1.0); n], vec![value(3.0); n], vec![value(-0.5); n]]
 }
 
@@ -139,7 +139,7 @@ fn band<T: Scalar>(n: usize, kl: usize, ku: usize, diagonal: f64) -> Band<T> {
     let mut a = Band::zeros(n, kl, ku).unwrap();
     for j in 0..n {
         for i in a.column_range(j) {
-            *a.get_mut(i, j) = numbers.real::<T>() + T::from_parts(if i == j { diagonal } else { 0.0 }, 0.0);
+            *a.get_mut(i, j) = numbers.real::<T>() + T::rounded(if i == j { diagonal } else { 0.0 }, 0.0);
         }
     }
     a
@@ -197,7 +197,7 @@ fn spike<T: DeviceScalar>(device: &Device) {
     let (a, s) = (band::<T>(60, 2, 1, 5.0), size_of::<T>() as u64);
     let spike = DeviceSpike::band(device, &a, Some(3)).unwrap();
     assert_eq!(spike.partitions(), [20; 3]);
-    let mut x = Mat::from_fn(60, 4, |_, _| T::from_parts(1.0, 0.0));
+    let mut x = Mat::from_fn(60, 4, |_, _| T::rounded(1.0, 0.0));
     let found = counted(|| spike.solve_once(x.as_mut()).unwrap());
     // Two solves of the partitions, and the rows next to the cuts out of every column.
     let (solve, tips) = (band_solve(&[[20, 2, 1]; 3], 4, s), 2 * 3 * 4);

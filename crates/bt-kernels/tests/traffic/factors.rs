@@ -69,7 +69,7 @@ fn looks<T: DeviceScalar>(a: &Csr<T>) -> u64 {
 /// A full matrix: one step finds its pattern, and the next finds it again. A merge goes through the candidates of a row, n of them, and looks
 /// at each entry of L each time.
 fn search<T: DeviceScalar>(device: &Device, n: usize) {
-    let a = csr(n, |i, j| T::from_parts(if i == j { n as f64 } else { 1.0 / (1 + i + j) as f64 }, 0.0));
+    let a = csr(n, |i, j| T::rounded(if i == j { n as f64 } else { 1.0 / (1 + i + j) as f64 }, 0.0));
     let wanted = DevicePreconditioner::Ilut(IlutOptions { fill: n, drop_tolerance: 0.0 }, TriangularSolves::Levels);
     let mut facts = None;
     let of_both = counted(|| facts = Some(DeviceInverse::new(device, &a, &wanted).unwrap().facts()));

@@ -96,7 +96,7 @@ fn cg_by_blocks<T: DeviceScalar>(device: &Device, nodes: usize) {
     let n = 2 * nodes;
     let a = csr::<T>(n, |i, j| {
         let value = if i == j { 9.0 } else { -1.0 };
-        T::from_parts(if (i / 2).abs_diff(j / 2) <= 1 { value } else { 0.0 }, 0.0)
+        T::rounded(if (i / 2).abs_diff(j / 2) <= 1 { value } else { 0.0 }, 0.0)
     });
     let precond = DevicePreconditioner::BlockSsorAi { omega: 1.2, block_size: 2 };
     let mut method = DeviceCg::new(device, &a, &precond, Schedule::Launches).unwrap();

@@ -44,7 +44,7 @@ fn approximate_inverses<T: DeviceScalar>(device: &Device, a: &Csr<T>, lanes: u64
 
 fn diagonal_blocks<T: DeviceScalar>(device: &Device) {
     let (s, n) = (size_of::<T>() as u64, 400);
-    let a = chain::<T>(400, T::from_parts(3.0, 0.0), T::from_parts(-1.0, 0.0));
+    let a = chain::<T>(400, T::rounded(3.0, 0.0), T::rounded(-1.0, 0.0));
     // Blocks lie side by side in groups of at most as many rows as there are threads; what is left of a row of another block is multiplied by
     // zero.
     for (size, threads, groups) in [(20, 256, &[240, 160][..]), (5, 256, &[255, 145]), (400, 416, &[400])] {
@@ -55,7 +55,7 @@ fn diagonal_blocks<T: DeviceScalar>(device: &Device) {
         exactly(format!("block jacobi, {size}"), found, bytes, groups.iter().map(flops).sum());
     }
     // Wide blocks: inverses.
-    let a = csr::<T>(60, |i, j| T::from_parts(if i == j { 9.0 } else { 1.0 / (1.0 + i.abs_diff(j) as f64) }, 0.0));
+    let a = csr::<T>(60, |i, j| T::rounded(if i == j { 9.0 } else { 1.0 / (1.0 + i.abs_diff(j) as f64) }, 0.0));
     for size in [10u64, 15] {
         let partition = Partition::uniform(60, size as usize).unwrap();
         let found = applied(device, &a, &DevicePreconditioner::BlockJacobi(partition));
@@ -71,7 +71,7 @@ fn blocks_of_nodes<T: DeviceScalar>(device: &Device) {
         let n = 60 * k;
         let a = csr::<T>(n as usize, |i, j| {
             let beside = (i as u64 / k).abs_diff(j as u64 / k) <= 1;
-            T::from_parts(
+            T::rounded(
                 if i == j {
                     9.0 * k as f64
                 } else if beside {

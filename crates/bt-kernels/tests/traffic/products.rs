@@ -10,7 +10,7 @@ use crate::support::Numbers;
 use crate::{SUM, alone, counted, exactly, tree};
 
 fn vectors<T: DeviceScalar>(device: &Device) {
-    let (one, s) = (T::from_parts(1.0, 0.0), size_of::<T>() as u64);
+    let (one, s) = (T::rounded(1.0, 0.0), size_of::<T>() as u64);
     for n in [1, 255, 257, 1000] {
         let vector = || DeviceVec::from_slice(device, &Numbers(1).vector::<T>(n)).unwrap();
         let (x, mut y) = (vector(), vector());
@@ -27,7 +27,7 @@ fn vectors<T: DeviceScalar>(device: &Device) {
 }
 
 fn rows<T: DeviceScalar>(device: &Device) {
-    let (one, s) = (T::from_parts(1.0, 0.0), size_of::<T>() as u64);
+    let (one, s) = (T::rounded(1.0, 0.0), size_of::<T>() as u64);
     let a = stencil::<T>(20, 0.0);
     let (n, nnz) = (a.nrows() as u64, a.values().len() as u64);
     let x = DeviceVec::from_slice(device, &Numbers(2).vector::<T>(a.nrows())).unwrap();
@@ -69,7 +69,7 @@ fn rows<T: DeviceScalar>(device: &Device) {
 }
 
 fn blocks<T: DeviceScalar>(device: &Device) {
-    let (one, s) = (T::from_parts(1.0, 0.0), size_of::<T>() as u64);
+    let (one, s) = (T::rounded(1.0, 0.0), size_of::<T>() as u64);
     for k in 1..=6u64 {
         let n = 60 * k;
         let a =

@@ -51,7 +51,7 @@ impl LocalSolver {
             Self::IluK { level } => Box::new(iluk(a, level, DroppedFill::Forgotten)?),
             Self::Ilut(options) => Box::new(ilut(a, options)?),
             Self::Ic0 => Box::new(ic0(a, DroppedFill::Forgotten)?.factors),
-            Self::Arms(options) => Box::new(Arms::new(a, options)?),
+            Self::Arms(options) => Box::new(Arms::with_options(a, options)?),
             Self::SparseLu => Box::new(Factored::new(SparseLu::new(a)?)),
         })
     }

@@ -56,7 +56,7 @@ impl Default for SchurOptions {
 /// )?;
 /// let solved = thread_comm::run(2, |comm| {
 ///     let a = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(4, 2))?;
-///     let mut m = Schur::new(&a, SchurOptions::default(), |local| LocalSolver::SparseLu.of(local))?;
+///     let mut m = Schur::new(&a, |local| LocalSolver::SparseLu.of(local))?;
 ///     let (b, mut x) = (a.own_entries(&[5.0, 6.0, 6.0, 5.0]), a.own_entries(&[0.0; 4]));
 ///     let mut fgmres = Krylov::new(&a, Method::Fgmres { restart: 10 });
 ///     let report = fgmres.solve(&a, &mut m, &b, &mut x, &StopCriterion::default(), &mut ())?;
@@ -97,11 +97,22 @@ struct Parts<'a, 'c, T: Number, C: Comm> {
 }
 
 impl<'a, 'c, T: Number, C: Comm> Schur<'a, 'c, T, C> {
+    /// Like [`Schur::with_options`], with [`SchurOptions::default`].
+    ///
+    /// # Errors
+    /// As [`Schur::with_options`].
+    pub fn new(
+        a: &'a DistributedCsr<'c, T, C>,
+        solver: impl FnMut(&Csr<T>) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
+    ) -> Result<Self> {
+        Self::with_options(a, SchurOptions::default(), solver)
+    }
+
     /// With `solver` for B and for A₀, called in this order on each rank, also for matrices without rows. A collective.
     ///
     /// # Errors
     /// [`Error::OnRank`] with the first rank whose B or A₀ cannot be factored, and why; those of the communicator.
-    pub fn new(
+    pub fn with_options(
         a: &'a DistributedCsr<'c, T, C>,
         options: SchurOptions,
         mut solver: impl FnMut(&Csr<T>) -> bt_direct::Result<Box<dyn Preconditioner<T>>>,
@@ -297,7 +308,7 @@ impl<T: Number, C: Comm> KrylovSystem<T> for Interface<'_, '_, '_, T, C> {
     }
     fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         if self.attempt(|_| self.parts.borrow_mut().product(alpha, x, beta, y)).is_none() {
-            y.fill(T::from_parts(f64::NAN, 0.0));
+            y.fill(T::rounded(f64::NAN, 0.0));
         }
     }
     fn precondition(&mut self, r: &[T], z: &mut [T]) {
@@ -317,7 +328,7 @@ impl<T: Number, C: Comm> KrylovSystem<T> for Interface<'_, '_, '_, T, C> {
     }
     fn sum(&self, terms: &mut [T]) {
         if self.attempt(|comm| comm.all_sum(terms)).is_none() {
-            terms.fill(T::from_parts(f64::NAN, 0.0));
+            terms.fill(T::rounded(f64::NAN, 0.0));
         }
     }
     fn max(&self, own: f64) -> f64 {

@@ -74,13 +74,13 @@ impl Default for SpikeOptions {
 /// Factors of a matrix whose rows are spread over ranks in order.
 ///
 /// ```
-/// use bt_parallel::{DistributedCsr, Division, Spike, SpikeOptions, thread_comm};
+/// use bt_parallel::{DistributedCsr, Division, Spike, thread_comm};
 /// let a = bt_testkit::chain::<f64>(10, 2.0, -1.0);
 /// let mut b = vec![0.0; 10];
 /// (b[0], b[9]) = (1.0, 1.0);
 /// let solved = thread_comm::run(3, |comm| {
 ///     let a = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(10, 3))?;
-///     let spike = Spike::new(&a, SpikeOptions::default())?;
+///     let spike = Spike::new(&a)?;
 ///     let mut x = a.own_entries(&b);
 ///     let rows = x.len();
 ///     spike.solve_in_place(faer::MatMut::from_column_major_slice_mut(&mut x, rows, 1))?;
@@ -106,11 +106,19 @@ enum Reduced<T: Number> {
 }
 
 impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
+    /// With band LU on every rank and [`SpikeOptions::default`]. A collective.
+    ///
+    /// # Errors
+    /// As [`Spike::with_factors`].
+    pub fn new(a: &'a DistributedCsr<'c, T, C>) -> Result<Self> {
+        Self::with_options(a, SpikeOptions::default())
+    }
+
     /// With band LU on every rank. A collective.
     ///
     /// # Errors
     /// As [`Spike::with_factors`].
-    pub fn new(a: &'a DistributedCsr<'c, T, C>, options: SpikeOptions) -> Result<Self> {
+    pub fn with_options(a: &'a DistributedCsr<'c, T, C>, options: SpikeOptions) -> Result<Self> {
         Self::with_factors(a, options, |local| Ok(Box::new(BandLu::from_band(Band::from_csr(local)?)?)))
     }
 

@@ -51,7 +51,7 @@ impl<T: Number> Pairs<T> {
         let system = Mat::from_fn(2 * k, 2 * k, |i, j| match (i < k, j < k) {
             (true, false) => local.v.bottom[(i, j - k)],
             (false, true) => w[(i - k, j)],
-            _ => T::from_parts(f64::from(u8::from(i == j)), 0.0),
+            _ => T::rounded(f64::from(u8::from(i == j)), 0.0),
         });
         let lu = PartialPivotLu::new(system.as_ref()).map_err(|error| {
             let what = "truncated SPIKE has no factors where it meets the next rank that has rows";

@@ -167,7 +167,7 @@ impl<T: Number> Joint<T> {
 impl<T: Number> Segment<T> {
     /// After a failure.
     fn unknown(k: usize) -> Self {
-        let nan = || Mat::from_fn(k, k, |_, _| T::from_parts(f64::NAN, 0.0));
+        let nan = || Mat::from_fn(k, k, |_, _| T::rounded(f64::NAN, 0.0));
         let tips = || Tips { top: nan(), bottom: nan() };
         Self { v: tips(), w: tips() }
     }

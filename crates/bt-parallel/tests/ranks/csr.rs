@@ -10,7 +10,7 @@ use proptest::prelude::*;
 fn product<T: Number>(a: &Csr<T>, division: &Division) {
     let (n, p) = (a.nrows(), division.n_ranks());
     let (x, y) = (vector::<T>(n, 1), vector::<T>(n, 2));
-    let (alpha, beta) = (T::from_parts(-0.5, 0.25), T::from_parts(2.0, 1.0));
+    let (alpha, beta) = (T::rounded(-0.5, 0.25), T::rounded(2.0, 1.0));
     let mut expected = y.clone();
     a.apply(alpha, &x, beta, &mut expected);
     let of_ranks = succeed(p, |comm| {
@@ -22,7 +22,7 @@ fn product<T: Number>(a: &Csr<T>, division: &Division) {
         let bytes = size_of::<T>() as u64 * sent;
         assert_eq!(comm.traffic().since(before), Traffic { messages, bytes, ..Traffic::default() });
         // β = 0 reads no y.
-        let mut fresh = vec![T::from_parts(f64::NAN, 0.0); own.len()];
+        let mut fresh = vec![T::rounded(f64::NAN, 0.0); own.len()];
         d.apply(alpha, &d.own_entries(&x), T::default(), &mut fresh)?;
         assert!(fresh.iter().all(|v| Scalar::is_finite(*v)));
         assert_eq!(d.nnz() as usize, a.nnz());
@@ -90,7 +90,7 @@ fn certificates_are_those_of_the_whole_system() {
 
 fn certificate<T: Number>(p: usize, a: &Csr<T>, size: f64, tolerance: f64) {
     let n = a.nrows();
-    let size = T::from_parts(size, 0.0);
+    let size = T::rounded(size, 0.0);
     let x: Vec<T> = vector::<T>(n, 5).into_iter().map(|v| v * size).collect();
     let b: Vec<T> = vector::<T>(n, 6).into_iter().map(|v| v * size).collect();
     let column = |v| MatRef::from_column_major_slice(v, n, 1);
@@ -101,7 +101,7 @@ fn certificate<T: Number>(p: usize, a: &Csr<T>, size: f64, tolerance: f64) {
         let certificate = d.certify(&d.own_entries(&x), &d.own_entries(&b))?;
         let mut bad = d.own_entries(&x);
         if comm.rank() == 0 {
-            bad[0] = T::from_parts(f64::NAN, 0.0);
+            bad[0] = T::rounded(f64::NAN, 0.0);
         }
         assert_eq!(d.certify(&bad, &d.own_entries(&b))?.backward_error, f64::INFINITY);
         Ok(certificate)

@@ -17,7 +17,7 @@ struct System<T> {
 impl<T: Number> System<T> {
     fn new(n: usize, n_lines: usize, diagonal: f64, seed: u64) -> Self {
         let random = |k: u64| crate::common::vector::<T>(n * n_lines, seed + k);
-        let own = random(1).into_iter().map(|v| v + T::from_parts(diagonal, 0.0)).collect();
+        let own = random(1).into_iter().map(|v| v + T::rounded(diagonal, 0.0)).collect();
         Self { n, n_lines, diagonals: [random(0), own, random(2)], rhs: random(3) }
     }
 

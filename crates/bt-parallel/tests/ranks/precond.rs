@@ -191,7 +191,7 @@ fn entries_at_both_ends_of_the_range_are_kept() {
                 m.apply(&d.own_entries(a.values()), &mut z)?;
                 Ok(z)
             });
-            let one = T::from_parts(1.0, 0.0);
+            let one = T::rounded(1.0, 0.0);
             assert!(z[0].iter().all(|&z| bt_formats::max_abs(&[z - one]) <= tolerance), "{diagonal:?}: {z:?}");
         }
     }
@@ -245,7 +245,7 @@ fn a_local_matrix_without_factors_is_one_error_on_all_ranks() {
     }
     let schur = run(3, |comm| {
         let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(9, 3))?;
-        Schur::new(&d, SchurOptions::default(), |local| LocalSolver::SparseLu.of(local)).map(|_| ())
+        Schur::new(&d, |local| LocalSolver::SparseLu.of(local)).map(|_| ())
     });
     assert!(schur.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 1, .. })) && *r == schur[0]), "{schur:?}");
 }
@@ -266,7 +266,7 @@ fn an_interior_without_factors_is_one_error_on_all_ranks() {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(6, 2))?;
             assert_eq!(d.internal_and_interface().0.len(), 2);
             if schur {
-                Schur::new(&d, SchurOptions::default(), |local| solver.of(local)).map(|_| ())
+                Schur::new(&d, |local| solver.of(local)).map(|_| ())
             } else {
                 Schwarz::new(&d, 0, Overlap::Added, |local| solver.of(local)).map(|_| ())
             }
@@ -332,7 +332,7 @@ fn schur_error<T: Number>(a: &Csr<T>, division: &Division) -> f64 {
     let found = succeed(division.n_ranks(), |comm| {
         let d = DistributedCsr::from_replicated(comm, a, division)?;
         let options = SchurOptions { inner_steps: 200, inner_rtol: 1e-12 };
-        let mut m = Schur::new(&d, options, |local| LocalSolver::SparseLu.of(local))?;
+        let mut m = Schur::with_options(&d, options, |local| LocalSolver::SparseLu.of(local))?;
         assert_eq!(m.kind(), PreconditionerKind::Variable);
         let mut z = vec![T::default(); d.rows().own().len()];
         m.apply(&d.own_entries(&b), &mut z)?;
@@ -366,7 +366,7 @@ fn schur_under_fgmres() {
         ] {
             let solved = succeed(p, |comm| {
                 let d = DistributedCsr::from_replicated(comm, &a, &division)?;
-                let mut m = Schur::new(&d, SchurOptions::default(), |local| solver.of(local))?;
+                let mut m = Schur::new(&d, |local| solver.of(local))?;
                 let (b, mut x) = (d.own_entries(&vector(144, 1)), vec![0.0; d.rows().own().len()]);
                 let mut krylov = Krylov::new(&d, Method::Fgmres { restart: 30 });
                 let report = krylov.solve(&d, &mut m, &b, &mut x, &StopCriterion::default(), &mut ())?;
@@ -393,7 +393,7 @@ fn an_application_of_the_schur_complement_costs_what_the_header_says() {
         succeed(p, |comm| {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(64, p))?;
             let options = SchurOptions { inner_steps: steps, inner_rtol: 0.0 };
-            let mut m = Schur::new(&d, options, |local| LocalSolver::SparseLu.of(local))?;
+            let mut m = Schur::with_options(&d, options, |local| LocalSolver::SparseLu.of(local))?;
             let mut z = vec![0.0; d.rows().own().len()];
             let before = comm.traffic();
             m.apply(&d.own_entries(&vector(64, 1)), &mut z)?;

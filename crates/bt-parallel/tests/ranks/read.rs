@@ -50,8 +50,8 @@ fn same_on<T: Number>(path: &Path, ranks: &[usize]) {
             let b = DistributedCsr::from_rows(comm, n, own, rows)?;
             assert_eq!(a.local(), b.local());
             let (mut y, mut z) = (vec![T::default(); a.rows().own().len()], vec![T::default(); a.rows().own().len()]);
-            a.apply(T::from_parts(1.0, 0.0), &a.own_entries(&x), T::default(), &mut y)?;
-            b.apply(T::from_parts(1.0, 0.0), &b.own_entries(&x), T::default(), &mut z)?;
+            a.apply(T::rounded(1.0, 0.0), &a.own_entries(&x), T::default(), &mut y)?;
+            b.apply(T::rounded(1.0, 0.0), &b.own_entries(&x), T::default(), &mut z)?;
             assert_eq!(y, z);
             Ok(())
         });

@@ -15,7 +15,7 @@ fn band<T: Number>(n: usize, kl: usize, ku: usize, diagonal: f64, seed: u64) -> 
             return T::default();
         }
         let v = random[i * (kl + ku + 1) + j + kl - i];
-        if i == j { v + T::from_parts(diagonal, 0.0) } else { v }
+        if i == j { v + T::rounded(diagonal, 0.0) } else { v }
     })
 }
 
@@ -33,7 +33,7 @@ fn backward_errors<T: Number>(a: &Csr<T>, division: &Division, options: SpikeOpt
     let serial = certify(a, Op::Identity, x.as_ref(), b.as_ref()).backward_error;
     let found = succeed(division.n_ranks(), |comm| {
         let d = DistributedCsr::from_replicated(comm, a, division)?;
-        let spike = Spike::new(&d, options)?;
+        let spike = Spike::with_options(&d, options)?;
         let own = d.rows().own().to_vec();
         let mut x = Mat::from_fn(own.len(), nrhs, |i, j| b[(own[i] as usize, j)]);
         spike.solve_in_place(x.as_mut())?;
@@ -87,7 +87,7 @@ fn truncation_is_exact_where_spikes_decay() {
         assert!(found <= 8.0 * f64::EPSILON, "{p}: {found:e}");
         let neglected = succeed(p, |comm| {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(400, p))?;
-            Ok(Spike::new(&d, truncated)?.neglected())
+            Ok(Spike::with_options(&d, truncated)?.neglected())
         });
         assert!(neglected.iter().all(|v| *v == neglected[0] && *v < 1e-16 && (*v > 0.0 || p < 3)), "{neglected:?}");
     }
@@ -95,10 +95,10 @@ fn truncation_is_exact_where_spikes_decay() {
     let a = bt_testkit::chain::<f64>(24, 2.0, -1.0);
     let neglected = succeed(4, |comm| {
         let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(24, 4))?;
-        let exact = Spike::new(&d, SpikeOptions::default())?;
+        let exact = Spike::new(&d)?;
         assert_eq!((exact.neglected(), exact.k()), (0.0, 1));
         assert!(exact.bytes() > 0);
-        Ok(Spike::new(&d, truncated)?.neglected())
+        Ok(Spike::with_options(&d, truncated)?.neglected())
     });
     // The far tip of a spike over m rows of −1 2 −1 is 1/(m + 1).
     assert!((neglected[0] - 1.0 / 7.0).abs() < 1e-14, "{neglected:?}");
@@ -154,7 +154,7 @@ fn messages_and_bytes_are_those_of_the_header() {
             let options = SpikeOptions { coupling, refinements: 0 };
             let counts = succeed(p, |comm| {
                 let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(n, p))?;
-                let spike = Spike::new(&d, options)?;
+                let spike = Spike::with_options(&d, options)?;
                 let before = spike.traffic();
                 let own = d.rows().own().to_vec();
                 let mut x = Mat::from_fn(own.len(), nrhs, |i, j| b[(own[i] as usize, j)]);
@@ -186,7 +186,7 @@ fn faults_are_one_error_on_all_ranks() {
     let fault = |a: &Csr<f64>, division: &Division, rank: usize, kind: FaultKind, says: &str| {
         let results = run(division.n_ranks(), |comm| {
             let d = DistributedCsr::from_replicated(comm, a, division)?;
-            Spike::new(&d, SpikeOptions::default()).map(|_| ())
+            Spike::new(&d).map(|_| ())
         });
         for result in &results {
             assert_eq!(result, &results[0]);
@@ -221,7 +221,7 @@ fn faults_are_one_error_on_all_ranks() {
     assert!(!division.owner().is_sorted());
     let results = run(4, |comm| {
         let d = DistributedCsr::from_replicated(comm, &a, &division)?;
-        Spike::new(&d, SpikeOptions::default()).map(|_| ())
+        Spike::new(&d).map(|_| ())
     });
     assert!(
         results
@@ -242,7 +242,7 @@ fn a_singular_joint_names_its_leader_only() {
     for coupling in [Coupling::Exact, Coupling::Truncated] {
         let results = run(4, |comm| {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(8, 4))?;
-            Spike::new(&d, SpikeOptions { coupling, ..SpikeOptions::default() }).map(|_| ())
+            Spike::with_options(&d, SpikeOptions { coupling, ..SpikeOptions::default() }).map(|_| ())
         });
         assert!(
             results.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 2, kind: FaultKind::Breakdown, .. }))),
@@ -261,7 +261,7 @@ fn two_regular_parts_may_meet_singularly() {
     });
     let results = run(2, |comm| {
         let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(4, 2))?;
-        Spike::new(&d, SpikeOptions::default()).map(|_| ())
+        Spike::new(&d).map(|_| ())
     });
     assert!(
         results.iter().all(|r| matches!(r, Err(Error::OnRank { rank: 0, kind: FaultKind::Breakdown, .. }))),

@@ -126,7 +126,7 @@ fn sweeps(
         StopRule::Update => update_rule(max_iters),
         StopRule::Residual => StopCriterion { rtol: TOLERANCE, max_iters, ..StopCriterion::default() },
     };
-    let mut hbisa = Hbisa::new(a, sweep, rule)?;
+    let mut hbisa = Hbisa::with_options(a, sweep, rule)?;
     let mut x = vec![0.0; b.len()];
     let (seconds, report) = runs.of(|| {
         x.fill(0.0);

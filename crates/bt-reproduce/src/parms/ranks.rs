@@ -20,7 +20,7 @@ use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, Outcome};
 use bt_iter::{ArmsOptions, Overlap, PreconditionerKind};
 use bt_parallel::{
     Comm, DistributedCsr, DistributedPreconditioner, Division, Error as RankError, Fault, FaultKind, Krylov,
-    LocalSolver, Method, Result as RankResult, Schur, SchurOptions, Schwarz, Timed, agree, thread_comm,
+    LocalSolver, Method, Result as RankResult, Schur, Schwarz, Timed, agree, thread_comm,
 };
 use serde_json::json;
 
@@ -192,7 +192,7 @@ fn made<'a, 'c: 'a, C: Comm>(
         _ => LocalSolver::Arms(butterflies()),
     };
     Ok(match global {
-        "schur" => Box::new(Schur::new(a, SchurOptions::default(), |part| local.of(part))?),
+        "schur" => Box::new(Schur::new(a, |part| local.of(part))?),
         "ras" => Box::new(Schwarz::new(a, 1, Overlap::Restricted, |part| local.of(part))?),
         _ => Box::new(Schwarz::new(a, 0, Overlap::Added, |part| local.of(part))?),
     })

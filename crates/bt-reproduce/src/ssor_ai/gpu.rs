@@ -82,7 +82,7 @@ fn solve_elastic(gpu: Option<&Gpu>, n: usize, inverse: Inverse, cancel: &CancelT
         (Some(gpu), _) => gpu.solvers().krylov(Krylov::Cg, &a, inverse, OMEGA, &b, &rule(), cancel)?,
         (None, Inverse::Nodes(size)) => {
             let start = Instant::now();
-            let (blocks, mut m) = (Bcsr::from_csr(&a, size)?, BlockSsorAi::new(&a, size, OMEGA)?);
+            let (blocks, mut m) = (Bcsr::from_csr(&a, size)?, BlockSsorAi::with_options(&a, size, OMEGA)?);
             let setup = start.elapsed().as_secs_f64();
             let mut solve = krylov(Krylov::Cg, &blocks, &mut m, &b, &rule(), Runs::Fastest, cancel)?;
             solve["setup_seconds"] = json!(setup);
@@ -90,7 +90,7 @@ fn solve_elastic(gpu: Option<&Gpu>, n: usize, inverse: Inverse, cancel: &CancelT
         }
         (None, _) => {
             let start = Instant::now();
-            let mut m = SsorAi::new(&a, OMEGA, Series::Second, Triangles::Stored)?;
+            let mut m = SsorAi::with_options(&a, OMEGA, Series::Second, Triangles::Stored)?;
             let setup = start.elapsed().as_secs_f64();
             let mut solve = krylov(Krylov::Cg, &a, &mut m, &b, &rule(), Runs::Fastest, cancel)?;
             solve["setup_seconds"] = json!(setup);

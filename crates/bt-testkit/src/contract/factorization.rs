@@ -65,7 +65,7 @@ fn tolerance<T: Scalar>(f: &dyn Factorization<T>) -> f64 {
 
 fn solves<T: Scalar>(f: &dyn Factorization<T>, a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let n = f.n();
-    let (pad, mark) = (2, T::from_parts(7.0, -7.0));
+    let (pad, mark) = (2, T::rounded(7.0, -7.0));
     for s in [0usize, 1, 2, 3, 4, 9, 16] {
         let mut b = Mat::<T>::zeros(n, s);
         for j in 0..s {
@@ -139,7 +139,7 @@ fn reproducible<T: Scalar>(f: &dyn Factorization<T>, a: &dyn Matrix<T>, op: Op) 
 }
 
 fn oracle_value<T: Scalar>(i: usize, j: usize) -> T {
-    T::from_parts(0.5 + ((5 * i + 3 * j) % 7) as f64 / 7.0, ((i + j) % 3) as f64 / 3.0)
+    T::rounded(0.5 + ((5 * i + 3 * j) % 7) as f64 / 7.0, ((i + j) % 3) as f64 / 3.0)
 }
 
 fn allocations<T: Scalar>(f: &dyn Factorization<T>, op: Op) -> Result<(), String> {

@@ -100,10 +100,10 @@ fn products<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let factors = [(1.0, 0.0), (0.0, 0.0), (-1.0, 0.0), (1.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (2.5, -0.75)];
     for (alpha, beta) in factors {
         // A complex type has complex factors too, except for the special values 0 and ±1.
-        let [alpha, beta] = [alpha, beta].map(|f: f64| T::from_parts(f, if f.fract() == 0.0 { 0.0 } else { 0.5 }));
+        let [alpha, beta] = [alpha, beta].map(|f: f64| T::rounded(f, if f.fract() == 0.0 { 0.0 } else { 0.5 }));
         let mut y = y0.clone();
         if beta == zero() {
-            y.fill(T::from_parts(f64::NAN, f64::NAN));
+            y.fill(T::rounded(f64::NAN, f64::NAN));
         }
         a.apply_op(op, alpha, &x, beta, &mut y, Par::Seq);
         reference.check(alpha, beta, &y0, &y).map_err(|why| format!("α = {alpha}, β = {beta}: {why}"))?;
@@ -135,12 +135,12 @@ fn adjoint_identity<T: Scalar>(a: &dyn Matrix<T>) -> Result<(), String> {
 fn many_vectors<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let (m, n) = op.shape(a.nrows(), a.ncols());
     // A stride beyond the rows: views into larger matrices are allowed.
-    let (pad, mark) = (3, T::from_parts(7.0, -7.0));
+    let (pad, mark) = (3, T::rounded(7.0, -7.0));
     let sizes = [0, 1, 2, 3, 5, 8, 17];
     let (x_all, y_all) = (columns::<T>(n + pad, 17, 10), columns::<T>(m + pad, 18, 40));
     let references: Vec<_> = (0..17).map(|j| Reference::new(a, op, &column(&x_all, j)[..n])).collect();
     for s in sizes {
-        let (alpha, beta) = (T::from_parts(1.5, -0.5), T::from_parts(-0.5, 0.25));
+        let (alpha, beta) = (T::rounded(1.5, -0.5), T::rounded(-0.5, 0.25));
         for (beta, par) in [(zero(), Par::Seq), (beta, Par::Seq), (beta, Par::Rayon)] {
             let mut y = y_all.subcols(0, s + 1).to_owned();
             for j in 0..=s {
@@ -169,7 +169,7 @@ fn reproducible<T: Scalar>(a: &dyn Matrix<T>, op: Op) -> Result<(), String> {
     let s = 3;
     let x = columns::<T>(n, s, 70);
     let y0 = columns::<T>(m, s, 80);
-    let (alpha, beta) = (T::from_parts(1.25, 0.5), T::from_parts(-0.75, 0.5));
+    let (alpha, beta) = (T::rounded(1.25, 0.5), T::rounded(-0.75, 0.5));
     let run = |par: Par| {
         let mut one_vector = column(&y0, 0);
         a.apply_op(op, alpha, &column(&x, 0), beta, &mut one_vector, par);

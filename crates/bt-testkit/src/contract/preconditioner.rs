@@ -44,7 +44,7 @@ pub fn preconditioner_contract_to<T: Scalar>(
     apply: &mut (dyn FnMut(&[T], &mut [T]) + Send),
 ) -> Result<(), String> {
     let (x, y) = (random_vector::<T>(n, 11), random_vector::<T>(n, 12));
-    let nan = T::from_parts(f64::NAN, f64::NAN);
+    let nan = T::rounded(f64::NAN, f64::NAN);
     let mut solve = |r: &[T]| {
         let mut z = vec![nan; n];
         apply(r, &mut z);
@@ -58,7 +58,7 @@ pub fn preconditioner_contract_to<T: Scalar>(
     ensure(solve(&vec![zero(); n]).iter().all(|v| *v == zero()), || "M⁻¹0 is not 0".into())?;
     let tolerance = 1e4 * (n + 1) as f64 * roundoff;
     let combine = |x: &[T], y: &[T]| -> Vec<T> {
-        x.iter().zip(y).map(|(&x, &y)| T::from_parts(2.0, 0.0) * x - T::from_parts(0.25, 0.0) * y).collect()
+        x.iter().zip(y).map(|(&x, &y)| T::rounded(2.0, 0.0) * x - T::rounded(0.25, 0.0) * y).collect()
     };
     let (sum, expected) = (solve(&combine(&x, &y)), combine(&mx, &my));
     let off: Vec<T> = sum.iter().zip(&expected).map(|(&a, &b)| a - b).collect();

@@ -32,7 +32,7 @@ fn powers<T: Scalar>() -> [i32; 3] {
 
 /// v·2ᵉ
 fn times<T: Scalar>(v: T, exponent: i32) -> T {
-    v * T::from_parts(2f64.powi(exponent), 0.0)
+    v * T::rounded(2f64.powi(exponent), 0.0)
 }
 
 /// D₁·A·D₂, exponents of the powers of two.

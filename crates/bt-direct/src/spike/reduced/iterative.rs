@@ -70,7 +70,7 @@ impl<T: Scalar> Iterative<T> {
             let (g, work) = buffer.split_at_mut(self.order);
             for v in g.iter_mut() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                *v = T::from_parts((state >> 11) as f64 / (1u64 << 52) as f64 - 1.0, 0.0);
+                *v = T::rounded((state >> 11) as f64 / (1u64 << 52) as f64 - 1.0, 0.0);
             }
             self.bicgstab(Op::Identity, parts, g, work)
         });
@@ -176,7 +176,7 @@ impl<T: Scalar> Iterative<T> {
         // Work in units of ‖g‖ so that nothing over- or underflows.
         let scale = T::Real::from_f64(norm);
         for v in g.iter_mut() {
-            *v = T::from_parts((v.re() / scale).to_f64(), (v.im() / scale).to_f64());
+            *v = T::from_parts(v.re() / scale, v.im() / scale);
         }
         let mut vectors = work.chunks_exact_mut(n);
         let [z, r, shadow, p, v, s, t, best] = std::array::from_fn(|_| vectors.next().expect("eight vectors"));

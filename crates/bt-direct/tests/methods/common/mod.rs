@@ -25,7 +25,7 @@ impl Random {
     }
     pub fn scalar<T: Scalar>(&mut self) -> T {
         let re = self.real();
-        T::from_parts(re, self.real())
+        T::rounded(re, self.real())
     }
 }
 

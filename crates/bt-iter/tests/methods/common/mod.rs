@@ -18,6 +18,6 @@ pub fn run<T: Scalar>(
 ) -> (Vec<T>, SolveReport) {
     let n = a.partition().n();
     let mut x = vec![zero(); n];
-    let report = Hbisa::new(a, sweep, rule).unwrap().solve(&vec![one(); n], &mut x, stop, &mut ());
+    let report = Hbisa::with_options(a, sweep, rule).unwrap().solve(&vec![one(); n], &mut x, stop, &mut ());
     (x, report)
 }

@@ -31,9 +31,9 @@ pub fn wind<T: Number>(k: usize) -> Csr<T> {
 pub fn scattered<T: Number>(n: usize) -> Csr<T> {
     bt_testkit::csr(n, |i, j| {
         if i == j {
-            T::from_parts(8.0, 1.0)
+            T::rounded(8.0, 1.0)
         } else if (7 * i + 13 * j) % 11 == 0 && i.abs_diff(j) < n / 2 + 1 {
-            T::from_parts(((i + 2 * j) % 5) as f64 / 5.0 - 0.3, 0.2)
+            T::rounded(((i + 2 * j) % 5) as f64 / 5.0 - 0.3, 0.2)
         } else {
             T::default()
         }

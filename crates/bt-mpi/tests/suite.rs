@@ -41,7 +41,9 @@ fn all(comm: &MpiComm) -> Result<usize> {
         assert!(own.bytes == expected.bytes, "rank {rank}: {} has other bits than among threads", own.name);
         assert_eq!(own, expected, "rank {rank}");
     }
-    let mut checks = 3 + own.len();
+    // And the same again in the next run: bits, iterations, messages.
+    assert!(suite::methods(comm)? == own, "rank {rank}: two runs differ");
+    let mut checks = 4 + own.len();
     // An error is final: each on a communicator of its own.
     for which in (0..suite::N_MISTAKES).filter(|_| p > 1) {
         let other = comm.split(0, 0)?;

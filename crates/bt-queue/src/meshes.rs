@@ -13,28 +13,111 @@
 
 use bt_formats::{Csr, Error, Result};
 
+/// One of the meshes. Its rows are made one by one, so that a rank of many makes its own only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mesh {
+    /// [`laplacian`] on a box of points.
+    Laplacian([usize; 3]),
+    /// [`edf`], so many times along the diagonal.
+    Edf(usize),
+    /// [`flame`], so many times along the diagonal.
+    Flame(usize),
+    /// [`epb3`], so many times along the diagonal.
+    Epb3(usize),
+}
+
+impl Mesh {
+    /// Rows of the whole matrix.
+    ///
+    /// # Errors
+    /// [`Error::InvalidStructure`] for no points and no copies, [`Error::TooLarge`] for more rows than indices of 32 bits.
+    pub fn n(self) -> Result<usize> {
+        let invalid = |why: &str| Err(Error::InvalidStructure { what: "mesh", why: why.into() });
+        match self {
+            Self::Laplacian(size) if size.contains(&0) => return invalid("a box without points"),
+            Self::Edf(0) | Self::Flame(0) | Self::Epb3(0) => return invalid("at least one copy is needed"),
+            _ => {}
+        }
+        let n = match self {
+            Self::Laplacian(size) => size.iter().fold(1usize, |n, &s| n.saturating_mul(s)),
+            Self::Edf(copies) => copies.saturating_mul(edf_rows::N),
+            Self::Flame(copies) => copies.saturating_mul(flame_rows::N),
+            Self::Epb3(copies) => copies.saturating_mul(epb3_rows::N),
+        };
+        if n > LIMIT { Err(too_large(n, 0, format!("the {LIMIT} of 32-bit indices"))) } else { Ok(n) }
+    }
+
+    /// The whole matrix.
+    ///
+    /// # Errors
+    /// Those of [`Mesh::n`]; [`Error::TooLarge`].
+    pub fn matrix(self) -> Result<Csr<f64>> {
+        self.rows(0..self.n()?)
+    }
+
+    /// The rows of these numbers, in this order, with the columns of the whole matrix.
+    ///
+    /// ```
+    /// use bt_queue::meshes::Mesh;
+    /// let mesh = Mesh::Edf(2);
+    /// let (part, whole) = (mesh.rows([20_000, 3])?, mesh.matrix()?);
+    /// assert_eq!((part.row(0), part.row(1)), (whole.row(20_000), whole.row(3)));
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Mesh::n`]; [`Error::TooLarge`]; [`Error::InvalidStructure`] for a number beyond the rows.
+    pub fn rows(self, numbers: impl IntoIterator<Item = usize, IntoIter: ExactSizeIterator>) -> Result<Csr<f64>> {
+        let (n, numbers) = (self.n()?, numbers.into_iter());
+        // Of a row at most, and of all of them.
+        let (of_row, of_all) = match self {
+            Self::Laplacian(_) => (7, usize::MAX),
+            Self::Edf(copies) => (7, copies.saturating_mul(edf_rows::NNZ)),
+            Self::Flame(copies) => (7, copies.saturating_mul(flame_rows::NNZ)),
+            Self::Epb3(copies) => (6, copies.saturating_mul(epb3_rows::NNZ)),
+        };
+        let entries = if numbers.len() == n { of_all } else { usize::MAX };
+        let mut rows = Rows::new(n, numbers.len(), entries.min(numbers.len().saturating_mul(of_row)))?;
+        for i in numbers {
+            if i >= n {
+                let why = format!("there is no row {i} of {n}");
+                return Err(Error::InvalidStructure { what: "mesh", why });
+            }
+            match self {
+                Self::Laplacian(size) => stencil_row(&mut rows, 0, i, &neighbours(i, size), 6.0),
+                Self::Edf(_) => edf_rows::push(&mut rows, i),
+                Self::Flame(_) => flame_rows::push(&mut rows, i),
+                Self::Epb3(_) => epb3_rows::push(&mut rows, i),
+            }
+        }
+        rows.finish()
+    }
+}
+
+/// Of rows and of entries.
+const LIMIT: usize = u32::MAX as usize - 1;
+
+fn too_large(n: usize, entries: usize, limit: String) -> Error {
+    Error::TooLarge { what: "a mesh", needed: format!("{n} rows and {entries} entries"), limit }
+}
+
 /// Rows made one by one, columns increasing.
 struct Rows {
+    ncols: usize,
     row_ptr: Vec<u32>,
     col_idx: Vec<u32>,
     values: Vec<f64>,
 }
 
 impl Rows {
-    fn new(n: usize, entries: usize) -> Result<Self> {
-        let limit = u32::MAX as usize - 1;
-        let too_large = |limit: String| Error::TooLarge {
-            what: "a mesh",
-            needed: format!("{n} rows and {entries} entries"),
-            limit,
-        };
-        if n > limit || entries > limit {
-            return Err(too_large(format!("the {limit} of 32-bit indices")));
+    fn new(ncols: usize, nrows: usize, entries: usize) -> Result<Self> {
+        if nrows > LIMIT || entries > LIMIT {
+            return Err(too_large(nrows, entries, format!("the {LIMIT} of 32-bit indices")));
         }
-        bt_formats::memory::ask((n as u64 + 1) * 4 + entries as u64 * 12, "the mesh")?;
-        let mut rows = Self { row_ptr: Vec::new(), col_idx: Vec::new(), values: Vec::new() };
-        let memory = |_| too_large("the memory there is".into());
-        rows.row_ptr.try_reserve_exact(n + 1).map_err(memory)?;
+        bt_formats::memory::ask((nrows as u64 + 1) * 4 + entries as u64 * 12, "the mesh")?;
+        let mut rows = Self { ncols, row_ptr: Vec::new(), col_idx: Vec::new(), values: Vec::new() };
+        let memory = |_| too_large(nrows, entries, "the memory there is".into());
+        rows.row_ptr.try_reserve_exact(nrows + 1).map_err(memory)?;
         rows.col_idx.try_reserve_exact(entries).map_err(memory)?;
         rows.values.try_reserve_exact(entries).map_err(memory)?;
         rows.row_ptr.push(0);
@@ -48,8 +131,7 @@ impl Rows {
         self.row_ptr.push(self.col_idx.len() as u32);
     }
     fn finish(self) -> Result<Csr<f64>> {
-        let n = self.row_ptr.len() - 1;
-        Csr::new(n, n, self.row_ptr, self.col_idx, self.values)
+        Csr::new(self.row_ptr.len() - 1, self.ncols, self.row_ptr, self.col_idx, self.values)
     }
 }
 
@@ -60,50 +142,6 @@ fn neighbours(p: usize, size: [usize; 3]) -> [Option<usize>; 6] {
     let before = |axis: usize| (place[axis] > 0).then(|| p - strides[axis]);
     let after = |axis: usize| (place[axis] + 1 < size[axis]).then(|| p + strides[axis]);
     [before(2), before(1), before(0), after(0), after(1), after(2)]
-}
-
-/// The 7-point stencil on a box of points, x fastest: 6 on the diagonal, −1 for each neighbour. Symmetric positive definite.
-///
-/// ```
-/// use bt_formats::Matrix;
-/// let (box_, copies) = (bt_queue::meshes::laplacian([16, 32, 64])?, bt_queue::meshes::edf(2)?);
-/// // The halves of the box touch in 16 · 32 places.
-/// assert_eq!(box_.nnz(), copies.nnz() + 2 * 16 * 32);
-/// # Ok::<(), bt_formats::Error>(())
-/// ```
-///
-/// # Errors
-/// [`Error::TooLarge`]; [`Error::InvalidStructure`] for an empty box.
-pub fn laplacian(size: [usize; 3]) -> Result<Csr<f64>> {
-    if size.contains(&0) {
-        return Err(Error::InvalidStructure { what: "mesh", why: "a box without points".into() });
-    }
-    let n = size.iter().fold(1usize, |n, &s| n.saturating_mul(s));
-    let mut rows = Rows::new(n, n.saturating_mul(7))?;
-    (0..n).for_each(|p| stencil_row(&mut rows, 0, p, &neighbours(p, size), 6.0));
-    rows.finish()
-}
-
-/// edf, `copies` times along the diagonal: symmetric positive definite.
-///
-/// ```
-/// use bt_formats::Matrix;
-/// assert_eq!(bt_queue::meshes::edf(1)?.nnz(), 110_592);
-/// # Ok::<(), bt_formats::Error>(())
-/// ```
-///
-/// # Errors
-/// [`Error::TooLarge`]; [`Error::InvalidStructure`] for no copies.
-pub fn edf(copies: usize) -> Result<Csr<f64>> {
-    const SIZE: [usize; 3] = [16, 32, 32];
-    const N: usize = 16_384;
-    let n = checked(copies, N)?;
-    let mut rows = Rows::new(n, copies.saturating_mul(110_592))?;
-    for i in 0..n {
-        let (first, p) = (i / N * N, i % N);
-        stencil_row(&mut rows, first, p, &neighbours(p, SIZE), 6.0);
-    }
-    rows.finish()
 }
 
 /// −1 for each neighbour and the diagonal in its place.
@@ -119,11 +157,47 @@ fn stencil_row(rows: &mut Rows, first: usize, p: usize, neighbours: &[Option<usi
     rows.end_row();
 }
 
-fn checked(copies: usize, n: usize) -> Result<usize> {
-    if copies == 0 {
-        return Err(Error::InvalidStructure { what: "mesh", why: "at least one copy is needed".into() });
+/// The 7-point stencil on a box of points, x fastest: 6 on the diagonal, −1 for each neighbour. Symmetric positive definite.
+///
+/// ```
+/// use bt_formats::Matrix;
+/// let (box_, copies) = (bt_queue::meshes::laplacian([16, 32, 64])?, bt_queue::meshes::edf(2)?);
+/// // The halves of the box touch in 16 · 32 places.
+/// assert_eq!(box_.nnz(), copies.nnz() + 2 * 16 * 32);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::TooLarge`]; [`Error::InvalidStructure`] for an empty box.
+pub fn laplacian(size: [usize; 3]) -> Result<Csr<f64>> {
+    Mesh::Laplacian(size).matrix()
+}
+
+/// edf, `copies` times along the diagonal: symmetric positive definite.
+///
+/// ```
+/// use bt_formats::Matrix;
+/// assert_eq!(bt_queue::meshes::edf(1)?.nnz(), 110_592);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::TooLarge`]; [`Error::InvalidStructure`] for no copies.
+pub fn edf(copies: usize) -> Result<Csr<f64>> {
+    Mesh::Edf(copies).matrix()
+}
+
+mod edf_rows {
+    use super::{Rows, neighbours, stencil_row};
+
+    const SIZE: [usize; 3] = [16, 32, 32];
+    pub const N: usize = 16_384;
+    pub const NNZ: usize = 110_592;
+
+    pub fn push(rows: &mut Rows, i: usize) {
+        let (first, p) = (i / N * N, i % N);
+        stencil_row(rows, first, p, &neighbours(p, SIZE), 6.0);
     }
-    Ok(copies.saturating_mul(n))
 }
 
 /// flame2p3d80, the pattern with values of our own, `copies` times along the diagonal.
@@ -134,27 +208,39 @@ fn checked(copies: usize, n: usize) -> Result<usize> {
 /// # Errors
 /// [`Error::TooLarge`]; [`Error::InvalidStructure`] for no copies.
 pub fn flame(copies: usize) -> Result<Csr<f64>> {
+    Mesh::Flame(copies).matrix()
+}
+
+mod flame_rows {
+    use super::{Rows, neighbours};
+
     const SIDE: usize = 81;
-    const N: usize = SIDE * SIDE * SIDE;
-    const NNZ: usize = 3_452_229;
-    let n = checked(copies, N)?;
-    let mut rows = Rows::new(n, copies.saturating_mul(NNZ))?;
-    let place = |p: usize| [p % SIDE, p / SIDE % SIDE, p / (SIDE * SIDE)];
-    let boundary = |p: usize| place(p).iter().any(|&c| c == 0 || c + 1 == SIDE);
-    let inside = |p: usize| {
+    pub const N: usize = SIDE * SIDE * SIDE;
+    pub const NNZ: usize = 3_452_229;
+
+    fn place(p: usize) -> [usize; 3] {
+        [p % SIDE, p / SIDE % SIDE, p / (SIDE * SIDE)]
+    }
+    fn boundary(p: usize) -> bool {
+        place(p).iter().any(|&c| c == 0 || c + 1 == SIDE)
+    }
+    fn inside(p: usize) -> bool {
         let spheres = [([30.0, 40.0, 40.0], 12.0), ([54.0, 42.0, 38.0], 9.0f64)];
         spheres.iter().any(|(centre, radius): &([f64; 3], f64)| {
             let squares = place(p).into_iter().zip(centre).map(|(x, c)| (x as f64 - c).powi(2));
             squares.sum::<f64>() < radius * radius
         })
-    };
-    let coefficient = |p: usize| if inside(p) { 2.0 } else { 80.0 };
-    for i in 0..n {
+    }
+    fn coefficient(p: usize) -> f64 {
+        if inside(p) { 2.0 } else { 80.0 }
+    }
+
+    pub fn push(rows: &mut Rows, i: usize) {
         let (first, p) = (i / N * N, i % N);
         if boundary(p) {
             rows.push(i, 1.0);
             rows.end_row();
-            continue;
+            return;
         }
         let a = coefficient(p);
         // An inner point has all six neighbours; those on the boundary count in the diagonal alone.
@@ -174,7 +260,6 @@ pub fn flame(copies: usize) -> Result<Csr<f64>> {
         }
         rows.end_row();
     }
-    rows.finish()
 }
 
 /// The surrogate of epb3, `copies` times along the diagonal: unsymmetric, weakly diagonally dominant.
@@ -182,26 +267,32 @@ pub fn flame(copies: usize) -> Result<Csr<f64>> {
 /// # Errors
 /// [`Error::TooLarge`]; [`Error::InvalidStructure`] for no copies.
 pub fn epb3(copies: usize) -> Result<Csr<f64>> {
+    Mesh::Epb3(copies).matrix()
+}
+
+mod epb3_rows {
+    use super::{Rows, neighbours, stencil_row};
+
     const SIZE: [usize; 3] = [299, 283, 1];
-    const N: usize = 84_617;
+    pub const N: usize = 84_617;
+    pub const NNZ: usize = 463_625;
     const COUPLINGS: usize = 41_704;
     const FAR: usize = 598;
-    let n = checked(copies, N)?;
-    let mut rows = Rows::new(n, copies.saturating_mul(463_625))?;
-    // Rows with a further coupling: ⌊q·N/41704⌋, all different.
-    let mut coupled = vec![false; N];
-    for q in 0..COUPLINGS {
-        coupled[q * N / COUPLINGS] = true;
+
+    /// Whether a row is one of the ⌊q·n/41704⌋, which are all different: the first q that reaches it decides.
+    fn coupled(p: usize) -> bool {
+        let q = (p * COUPLINGS).div_ceil(N);
+        q < COUPLINGS && q * N / COUPLINGS == p
     }
-    for i in 0..n {
+
+    pub fn push(rows: &mut Rows, i: usize) {
         let (first, p) = (i / N * N, i % N);
         let [_, down, left, right, up, _] = neighbours(p, SIZE);
-        let far = coupled[p].then(|| if p < FAR { p + FAR } else { p - FAR });
+        let far = coupled(p).then(|| if p < FAR { p + FAR } else { p - FAR });
         let (far_before, far_after) = (far.filter(|&f| f < p), far.filter(|&f| f > p));
         let diagonal = 4.0 + f64::from(u8::from(far.is_some()));
-        stencil_row(&mut rows, first, p, &[far_before, down, left, right, up, far_after], diagonal);
+        stencil_row(rows, first, p, &[far_before, down, left, right, up, far_after], diagonal);
     }
-    rows.finish()
 }
 
 #[cfg(test)]
@@ -224,6 +315,23 @@ mod tests {
         for i in (0..a.nrows()).step_by(97) {
             assert!(a.row(i).1.iter().sum::<f64>() > -1e-14, "row {i}");
         }
+    }
+
+    /// A part has the rows of the whole, whatever their order, and no more memory than it needs.
+    #[test]
+    fn parts_have_the_rows_of_the_whole() {
+        for mesh in [Mesh::Laplacian([5, 4, 3]), Mesh::Edf(2), Mesh::Flame(1), Mesh::Epb3(2)] {
+            let (whole, n) = (mesh.matrix().unwrap(), mesh.n().unwrap());
+            assert_eq!((whole.nrows(), whole.ncols()), (n, n));
+            let numbers: Vec<usize> = (0..n).rev().step_by(7).collect();
+            let part = mesh.rows(numbers.iter().copied()).unwrap();
+            assert_eq!((part.nrows(), part.ncols()), (numbers.len(), n));
+            assert!((0..numbers.len()).all(|k| part.row(k) == whole.row(numbers[k])), "{mesh:?}");
+            assert_eq!(mesh.rows([0; 0]).unwrap().nrows(), 0);
+            assert!(mesh.rows([n]).is_err());
+        }
+        // Rows of a matrix that is too large as a whole.
+        assert!(Mesh::Flame(5000).matrix().is_err() && Mesh::Flame(5000).rows(0..10).is_ok());
     }
 
     #[test]

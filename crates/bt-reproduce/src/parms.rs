@@ -16,7 +16,7 @@ use std::time::Instant;
 use bt_direct::RbtOptions;
 use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, StopCriterion};
 use bt_iter::{Arms, ArmsOptions, DroppedFill, IlutOptions, LastSolver, Preconditioner, ilu0, ilut};
-use bt_queue::meshes;
+use bt_queue::meshes::Mesh;
 use serde_json::{Value, json};
 
 use crate::Scale;
@@ -44,13 +44,16 @@ impl System {
             Self::Box([x, y, z]) => format!("box-{x}x{y}x{z}"),
         }
     }
+    fn mesh(self) -> Mesh {
+        match self {
+            Self::Edf(copies) => Mesh::Edf(copies),
+            Self::Flame(copies) => Mesh::Flame(copies),
+            Self::Epb3(copies) => Mesh::Epb3(copies),
+            Self::Box(size) => Mesh::Laplacian(size),
+        }
+    }
     fn matrix(self) -> Result<Csr<f64>, Error> {
-        Ok(match self {
-            Self::Edf(copies) => meshes::edf(copies)?,
-            Self::Flame(copies) => meshes::flame(copies)?,
-            Self::Epb3(copies) => meshes::epb3(copies)?,
-            Self::Box(size) => meshes::laplacian(size)?,
-        })
+        Ok(self.mesh().matrix()?)
     }
 }
 

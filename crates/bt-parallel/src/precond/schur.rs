@@ -262,8 +262,12 @@ impl<T: Number, C: Comm> DistributedPreconditioner<T> for Schur<'_, '_, T, C> {
             let rank = parts.borrow().a.comm().rank();
             solved.map_err(|error| Error::OutOfStep { rank, message: error.to_string() })?;
         }
-        // u ← f' − B⁻¹·(F·y)
         let parts = &mut *parts.borrow_mut();
+        if *n_interface == 0 {
+            parts.internal.iter().zip(&*internal).for_each(|(&i, &f)| z[i as usize] = f);
+            return Ok(());
+        }
+        // u ← f' − B⁻¹·(F·y)
         parts.solve_coupling(y);
         for ((&i, &f), &w) in parts.internal.iter().zip(&*internal).zip(&parts.work[1]) {
             z[i as usize] = f - w;

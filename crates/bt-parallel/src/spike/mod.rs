@@ -214,7 +214,9 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
 
     fn solve_once(&self, mut x: MatMut<'_, T>) -> Result<()> {
         let Some(local) = &self.local else { return Ok(()) };
-        let f = x.to_owned();
+        // Where nothing couples the ranks, as with one, g is x.
+        let coupled = self.k > 0;
+        let f = coupled.then(|| x.to_owned());
         // gᵢ ← Aᵢ⁻¹·fᵢ
         local.solve(x.as_mut());
         let tips = Tips::of(x.as_ref(), self.k);
@@ -222,10 +224,12 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
             Reduced::Tree(tree) => tree.solve(&self.active, &tips)?,
             Reduced::Pairs(pairs) => pairs.solve(&self.active, &tips)?,
         };
-        // xᵢ ← Aᵢ⁻¹·(fᵢ − B̂ᵢ·t_{i+1} − Ĉᵢ·b_{i−1})
-        x.copy_from(&f);
-        local.subtract_couplings(self.a, &around, self.k, x.as_mut());
-        local.solve(x);
+        if let Some(f) = f {
+            // xᵢ ← Aᵢ⁻¹·(fᵢ − B̂ᵢ·t_{i+1} − Ĉᵢ·b_{i−1})
+            x.copy_from(&f);
+            local.subtract_couplings(self.a, &around, self.k, x.as_mut());
+            local.solve(x);
+        }
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod csr;
 mod hbisa;
 mod krylov;
 mod lines;
+mod one_rank;
 mod partition;
 mod precond;
 mod read;

@@ -16,12 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use bt_formats::{CancelToken, Csr, LinearOperator, Matrix, Outcome};
+use bt_formats::{CancelToken, Csr, Matrix, Outcome};
 use bt_iter::{ArmsOptions, Overlap, PreconditionerKind};
 use bt_parallel::{
     Comm, DistributedCsr, DistributedPreconditioner, Division, Error as RankError, Fault, FaultKind, Krylov,
     LocalSolver, Method, Result as RankResult, Schur, Schwarz, Timed, agree, thread_comm,
 };
+use bt_queue::meshes::Mesh;
 use serde_json::json;
 
 use super::{System, butterflies, id, rule};
@@ -32,10 +33,12 @@ use crate::measure::{converged, count, iterations, outcome, ratio, rhs, seconds}
 use crate::ranks_file::PROCESSOR;
 
 /// Global and local preconditioners, by the names that `blocktri-mpi` has for them.
-const PRECONDITIONERS: [&str; 6] =
-    ["block-jacobi/ilu0", "block-jacobi/arms", "ras/arms", "schur/ilu0", "schur/arms", "schur/arms-rbt"];
+const PRECONDITIONERS: [&str; 7] =
+    ["block-jacobi/ilu0", "block-jacobi/arms", "ras/ilu0", "ras/arms", "schur/ilu0", "schur/arms", "schur/arms-rbt"];
 /// The steps of the header.
 const STEPS: [&str; 4] = ["distribute", "factor", "apply", "outer"];
+/// Ranks of the systems that grow on as many ranks.
+const FIXED_RANKS: usize = 4;
 /// Iterations with the Schur complement on most ranks may be so many times those on one.
 const GROWTH: f64 = 2.0;
 
@@ -65,6 +68,15 @@ fn weak_systems(scale: Scale) -> [Vec<(usize, System)>; 2] {
     [copied, boxes.iter().map(|&(p, size)| (p, System::Box(size))).collect()]
 }
 
+/// Copies of edf whose number grows while that of the ranks does not.
+fn growing_systems(scale: Scale) -> Vec<(usize, System)> {
+    let copies: &[usize] = match scale {
+        Scale::Quick => &[1, 2, 4],
+        Scale::Full => &[16, 32, 64, 128],
+    };
+    copies.iter().map(|&copies| (FIXED_RANKS, System::Edf(copies))).collect()
+}
+
 fn rank_id(system: System, p: usize, precond: &str) -> String {
     id(system, &format!("{p}-ranks/{precond}"))
 }
@@ -92,7 +104,7 @@ pub fn rank_experiments(scale: Scale) -> Vec<RankExperiment> {
     let weak = weak_systems(scale).into_iter().flatten();
     let strong = systems(scale).into_iter().flat_map(|system| ranks(scale).into_iter().map(move |p| (p, system)));
     let mut runs: Vec<(usize, System)> = Vec::new();
-    for run in weak.chain(strong) {
+    for run in weak.chain(growing_systems(scale)).chain(strong) {
         if !runs.contains(&run) {
             runs.push(run);
         }
@@ -114,13 +126,12 @@ impl RankExperiment {
     pub fn ranks(&self) -> usize {
         self.ranks
     }
-    /// Does it on the ranks of a communicator, each of which makes the system and keeps its own rows. A collective; the same facts on every rank.
+    /// Does it on the ranks of a communicator, each of which makes its own rows of the system. A collective; the same facts on every rank.
     ///
     /// # Errors
     /// [`FaultKind::Stopped`] once `cancel` is raised on a rank; those of the ranks, agreed on.
     pub fn run<C: Comm>(&self, comm: &C, cancel: &CancelToken) -> RankResult<Facts> {
-        let a = agree(comm, self.system.matrix().map_err(|e| Fault::input(e.to_string())))?;
-        solve(comm, &a, self.precond, cancel)
+        solve(comm, self.system, self.precond, cancel)
     }
 }
 
@@ -133,13 +144,13 @@ impl fmt::Debug for RankExperiment {
 /// The same over threads of this process.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let over_threads = |e: RankExperiment| {
-        Experiment::new(e.id(), e.what(), move |cancel| on_threads(&e.system.matrix()?, e.ranks, e.precond, cancel))
+        Experiment::new(e.id(), e.what(), move |cancel| on_threads(e.system, e.ranks, e.precond, cancel))
     };
     rank_experiments(scale).into_iter().map(over_threads).collect()
 }
 
-fn on_threads(a: &Csr<f64>, p: usize, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
-    thread_comm::run(p, |comm| solve(comm, a, precond, cancel)).swap_remove(0).map_err(failed)
+fn on_threads(system: System, p: usize, precond: &str, cancel: &CancelToken) -> Result<Facts, Error> {
+    thread_comm::run(p, |comm| solve(comm, system, precond, cancel)).swap_remove(0).map_err(failed)
 }
 
 /// An error that all ranks share.
@@ -198,18 +209,30 @@ fn made<'a, 'c: 'a, C: Comm>(
     })
 }
 
+/// Some rows of a system. A collective.
+fn rows<C: Comm>(comm: &C, mesh: Mesh, numbers: &[u32]) -> RankResult<Csr<f64>> {
+    let made = mesh.rows(numbers.iter().map(|&i| i as usize));
+    agree(comm, made.map_err(|e| Fault::input(e.to_string())))
+}
+
 /// FGMRES(30) on the ranks: the outcome, the slowest rank's seconds by step, what the busiest rank sent. A collective.
-fn solve<C: Comm>(comm: &C, a: &Csr<f64>, precond: &str, cancel: &CancelToken) -> RankResult<Facts> {
-    let (n, p) = (a.nrows(), comm.size());
-    let b = rhs(a);
+fn solve<C: Comm>(comm: &C, system: System, precond: &str, cancel: &CancelToken) -> RankResult<Facts> {
+    let mesh = system.mesh();
+    let n = agree(comm, mesh.n().map_err(|e| Fault::input(e.to_string())))?;
+    let (p, rank) = (comm.size(), comm.rank());
     let comm = &Timed::new(comm);
+    let part = rows(comm, mesh, &Division::contiguous(n, p).rows(rank))?;
     let start = Instant::now();
-    let d = DistributedCsr::from_replicated(comm, a, &Division::contiguous(n, p))?.by_site_expansion()?;
+    let d = DistributedCsr::from_csr(comm, Division::contiguous(n, p).rows(rank), &part)?;
+    drop(part);
+    let d = d.by_site_expansion()?;
     let distribute = start.elapsed().as_secs_f64();
+    // Each row by the product of one process, so that b has the same bits on any number of ranks: no rank has A, and x* only here.
+    let b = rhs(&rows(comm, mesh, d.rows().own())?);
     let start = Instant::now();
     let mut m = Metered { inner: made(&d, precond)?, spent: Duration::ZERO };
     let factor = start.elapsed().as_secs_f64();
-    let (b, mut x) = (d.own_entries(&b), vec![0.0; d.rows().own().len()]);
+    let mut x = vec![0.0; d.rows().own().len()];
     let (meter, start) = (comm.meter(), Instant::now());
     let mut fgmres = Krylov::new(&d, Method::Fgmres { restart: 30 });
     let report = fgmres.solve(&d, &mut m, &b, &mut x, &rule(), &mut cancel.clone())?;
@@ -217,19 +240,19 @@ fn solve<C: Comm>(comm: &C, a: &Csr<f64>, precond: &str, cancel: &CancelToken) -
     let costs = meter.stop(comm).over_ranks(comm)?;
     let mut steps = [distribute, factor, apply, solve - apply];
     comm.all_max(&mut steps)?;
-    let own_entries = d.rows().own().iter().map(|&i| a.row(i as usize).0.len()).sum::<usize>();
-    let mut cut = [(own_entries - d.local().nnz()) as f64];
-    comm.all_sum(&mut cut)?;
+    let mut inside = [d.local().nnz() as f64];
+    comm.all_sum(&mut inside)?;
+    let cut = d.nnz() as f64 - inside[0];
     let interrupted = || Fault::new(FaultKind::Stopped, "interrupted");
     agree(comm, if report.outcome == Outcome::Stopped { Err(interrupted()) } else { Ok(()) })?;
     let steps: Facts = STEPS.iter().zip(steps).map(|(step, seconds)| ((*step).to_owned(), json!(seconds))).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Facts::from_iter([
         ("n".to_owned(), json!(n)),
-        ("nnz".to_owned(), json!(a.nnz())),
+        ("nnz".to_owned(), json!(d.nnz())),
         ("ranks".to_owned(), json!(p)),
         ("cores".to_owned(), json!(cores)),
-        ("cut".to_owned(), json!(cut[0])),
+        ("cut".to_owned(), json!(cut)),
         ("solve".to_owned(), outcome(&report, costs.seconds.most)),
         ("steps".to_owned(), steps.into()),
         ("communication".to_owned(), json!(costs.communication.most)),
@@ -335,8 +358,12 @@ pub fn section(scale: Scale, results: &Results) -> Section {
         Item::Table(counts),
         Item::Table(steps),
         Item::Table(weak(scale, results)),
+        Item::Table(growing(scale, results)),
     ];
-    Section { title: "Over ranks".into(), items: items.into_iter().chain(figures.map(Item::Figure)).collect() }
+    Section {
+        title: "Figures 4 to 7: over ranks".into(),
+        items: items.into_iter().chain(figures.map(Item::Figure)).collect(),
+    }
 }
 
 /// Which of the results are of processes: facts that have a `transport` name it.
@@ -373,6 +400,32 @@ fn whose_seconds(scale: Scale, results: &Results) -> String {
             ranks_of.iter().map(words).collect::<Vec<_>>().join(" and ")
         ),
     }
+}
+
+/// On as many ranks for all sizes: the time of a copy is what stays the same.
+fn growing(scale: Scale, results: &Results) -> Table {
+    let mut table = Table::new(
+        format!(
+            "Copies of edf on {FIXED_RANKS} ranks, whatever their number: all steps, and those of 16 384 unknowns, which are one copy."
+        ),
+        ["system", "n", "preconditioner", "iterations", "all steps", "of a copy"],
+    );
+    for ((p, system), precond) in growing_systems(scale).into_iter().flat_map(|run| PRECONDITIONERS.map(|m| (run, m))) {
+        let id = rank_id(system, p, precond);
+        let System::Edf(copies) = system else { continue };
+        if results.contains(&id) {
+            let time = total(results, &id);
+            table.row([
+                system.name(),
+                count(results.number(&id, "/n")),
+                precond.into(),
+                iterations(results, &id, "/solve"),
+                seconds(time),
+                seconds(time.map(|time| time / copies as f64)),
+            ]);
+        }
+    }
+    table
 }
 
 fn weak(scale: Scale, results: &Results) -> Table {
@@ -442,11 +495,11 @@ mod tests {
             ids.dedup();
             assert_eq!(ids.len(), all);
         }
-        let a = System::Box([6, 5, 4]).matrix().unwrap();
+        let small = System::Box([6, 5, 4]);
         let mut results = Results::default();
         for p in ranks(Scale::Quick) {
             for precond in PRECONDITIONERS {
-                let facts = on_threads(&a, p, precond, &CancelToken::new()).unwrap();
+                let facts = on_threads(small, p, precond, &CancelToken::new()).unwrap();
                 assert_eq!(facts["solve"]["outcome"], "converged", "{precond} on {p}");
                 assert_eq!(facts["messages"].as_f64().unwrap() > 0.0, p > 1, "{precond} on {p}");
                 assert!(facts["solve"]["relative_residual"].as_f64().unwrap() <= 1.1e-8);
@@ -463,11 +516,34 @@ mod tests {
         let mut facts = results.at(&id, "").and_then(|facts| facts.as_object().cloned()).unwrap();
         facts.insert("transport".into(), "mpi".into());
         results.insert(&id, facts);
-        assert!(words(&results).contains("in 1 of 18 runs"), "{}", words(&results));
+        assert!(words(&results).contains("in 1 of 21 runs"), "{}", words(&results));
         assert_eq!(whose_seconds(Scale::Quick, &results), "");
         let claim = schur_grows_least(Scale::Quick, &results);
         assert_eq!(claim.verdict, Verdict::Reproduced, "{}", claim.ours);
         assert_eq!(schur_grows_least(Scale::Quick, &Results::default()).verdict, Verdict::NotRun);
+    }
+
+    /// Rows that each rank makes are those of the whole matrix, and so is the right-hand side, to the bit.
+    #[test]
+    fn rows_made_by_ranks_are_those_of_the_whole() {
+        for system in [System::Box([9, 8, 7]), System::Edf(2), System::Epb3(1)] {
+            let whole = system.matrix().unwrap();
+            let b = rhs(&whole);
+            for p in [1, 3] {
+                let of_ranks = thread_comm::run(p, |comm| {
+                    let numbers = Division::contiguous(b.len(), p).rows(comm.rank());
+                    let d = DistributedCsr::from_csr(comm, numbers.clone(), &rows(comm, system.mesh(), &numbers)?)?;
+                    let same = DistributedCsr::from_replicated(comm, &whole, &Division::contiguous(b.len(), p))?;
+                    assert!(d.local() == same.local() && d.halo().rows() == same.halo().rows());
+                    let (d, same) = (d.by_site_expansion()?, same.by_site_expansion()?);
+                    assert!(d.local() == same.local() && d.rows().own() == same.rows().own());
+                    assert_eq!(d.nnz(), whole.nnz() as u64);
+                    assert!(rhs(&rows(comm, system.mesh(), d.rows().own())?) == d.own_entries(&b), "{}", system.name());
+                    Ok(())
+                });
+                assert!(of_ranks.iter().all(Result::is_ok), "{of_ranks:?}");
+            }
+        }
     }
 
     #[test]
@@ -491,7 +567,6 @@ mod tests {
     fn a_cancelled_solve_is_no_result() {
         let cancel = CancelToken::new();
         cancel.cancel();
-        let a = System::Box([6, 5, 4]).matrix().unwrap();
-        assert_eq!(on_threads(&a, 2, "schur/arms", &cancel).unwrap_err(), Error::Stopped);
+        assert_eq!(on_threads(System::Box([6, 5, 4]), 2, "schur/arms", &cancel).unwrap_err(), Error::Stopped);
     }
 }

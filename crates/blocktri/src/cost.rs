@@ -109,7 +109,8 @@ pub struct Machine {
     pub entry: f64,
     /// Seconds an entry of A that a symbolic phase orders.
     pub ordering: f64,
-    /// Seconds a row or an entry of A whose pattern is not symmetric: rows are matched with columns, columns ordered, and eliminated without numbers.
+    /// Seconds a row or an entry of A where its pattern is not symmetric: rows are matched with columns, columns ordered, and eliminated
+    /// without numbers.
     pub pairing: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
     pub rates: [Rate; 11],
@@ -128,7 +129,7 @@ pub struct Work {
     pub moved: f64,
     /// Entries that a symbolic phase orders.
     pub ordered: f64,
-    /// Rows and entries of A, where its pattern is not symmetric and LU takes it.
+    /// Where the pattern of A is not symmetric and LU takes it, rows and entries of A, and a fifth of those of the factors.
     pub paired: f64,
     /// Rows and entries of A that a symbolic phase reads.
     pub analysed: f64,
@@ -221,7 +222,7 @@ impl Machine {
             call: 2e-6,
             entry: 1e-9,
             ordering: 3.5e-8,
-            pairing: 1.7e-7,
+            pairing: 9e-8,
             rates: [
                 rate([3.9e-8; 2], none, none),
                 rate([3.3e-8, 5.6e-8], [4.1e9, 3.4e9], [4.2e10, 2.8e10]),

@@ -100,8 +100,14 @@ pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Wo
     let kernel = if symbolic.is_by_columns() { Kernel::SparseColumns } else { Kernel::Sparse };
     let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
     let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
-    let read = a.nrows() as f64 + nnz;
-    Work { ordered: nnz, paired: if symbolic.is_symmetric() { 0.0 } else { read }, analysed: read, ..work }
+    let paired = if symbolic.is_symmetric() { 0.0 } else { paired(a, symbolic) };
+    Work { ordered: nnz, paired, analysed: a.nrows() as f64 + nnz, ..work }
+}
+
+/// Rows and entries of A, whose pattern is not symmetric, and entries of its factors, each of which elimination without numbers goes over
+/// in a fifth of the time that matching and ordering take for one of A (of generated circuits with 6·10³ and 1.5·10⁵ of them).
+pub(crate) fn paired<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> f64 {
+    (a.nrows() + a.nnz()) as f64 + symbolic.fill() as f64 / 5.0
 }
 
 /// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.

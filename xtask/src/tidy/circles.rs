@@ -23,7 +23,8 @@ pub(super) fn check(root: &Path, files: &[String]) -> Result<Vec<Violation>> {
     for folder in WITHOUT {
         let sources = format!("{folder}/src/");
         let mut texts = BTreeMap::new();
-        for file in files.iter().filter(|file| file.starts_with(&sources) && file.ends_with(".rs")) {
+        let is_rust = |file: &str| Path::new(file).extension().is_some_and(|extension| extension == "rs");
+        for file in files.iter().filter(|file| file.starts_with(&sources) && is_rust(file)) {
             let module = module(&file[sources.len()..]);
             texts.insert(module, fs::read_to_string(root.join(file)).context(file)?);
         }
@@ -48,7 +49,7 @@ fn module(file: &str) -> Vec<String> {
 fn graph(texts: &BTreeMap<Vec<String>, String>) -> Result<Graph> {
     let mut graph = Graph::new();
     for (module, text) in texts {
-        let tokens: TokenStream = text.parse().context(&module.join("::"))?;
+        let tokens: TokenStream = text.parse().context(module.join("::"))?;
         let mut paths = Vec::new();
         collect(&without_tests(tokens), module, &mut paths);
         let named = paths.into_iter().filter_map(|path| {

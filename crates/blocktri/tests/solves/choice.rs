@@ -184,7 +184,9 @@ fn a_pattern_without_symmetry_is_counted_with_its_matching() {
     let n = 3000;
     let mut coo = Coo::new(n, n).unwrap();
     for i in 0..n {
-        [(1, 1.0), (7, 0.3), (i * i % n + 2, 0.2)].iter().for_each(|(k, v)| coo.push(i, (i + k) % n, *v).unwrap());
+        for (k, v) in [(1, 1.0), (7, 0.3), (i * i % n + 2, 0.2)] {
+            coo.push(i, (i + k) % n, v).unwrap();
+        }
     }
     let a = coo.to_csr().unwrap();
     let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;

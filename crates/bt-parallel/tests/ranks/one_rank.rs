@@ -38,7 +38,7 @@ fn global_preconditioners<T: Number>(a: &Csr<T>) {
         for (layers, overlap) in [(0, Overlap::Added), (1, Overlap::Added), (2, Overlap::Restricted)] {
             check(&mut Schwarz::new(&d, layers, overlap, |local| solver.of(local)).unwrap(), "schwarz");
         }
-        check(&mut Schur::new(&d, SchurOptions::default(), |local| solver.of(local)).unwrap(), "schur");
+        check(&mut Schur::new(&d, |local| solver.of(local)).unwrap(), "schur");
     }
 }
 
@@ -81,7 +81,7 @@ fn solves_of_the_schur_complement() {
         succeed(p, |comm| {
             let d = DistributedCsr::from_replicated(comm, &a, &Division::contiguous(64, p))?;
             let count = Arc::new(AtomicUsize::new(0));
-            let mut m = Schur::new(&d, SchurOptions { inner_steps: 4, inner_rtol: 0.0 }, |local| {
+            let mut m = Schur::with_options(&d, SchurOptions { inner_steps: 4, inner_rtol: 0.0 }, |local| {
                 Ok(Box::new(Counted(LocalSolver::Ilu0.of(local)?, Arc::clone(&count))))
             })?;
             let mut z = vec![0.0; d.rows().own().len()];
@@ -111,7 +111,7 @@ fn spike<T: Number>(a: &Csr<T>, blocks: &Partition) {
     let made = |a: &Csr<T>| -> bt_direct::Result<Box<dyn Factorization<T>>> { Ok(Box::new(BlockLu::new(&parts(a)?)?)) };
     for refinements in [0, 1] {
         let options = SpikeOptions { refinements, ..SpikeOptions::default() };
-        let found = [Spike::new(&d, options).unwrap(), Spike::with_factors(&d, options, made).unwrap()];
+        let found = [Spike::with_options(&d, options).unwrap(), Spike::with_factors(&d, options, made).unwrap()];
         for (spike, factors) in found.iter().zip([&band as &dyn Factorization<T>, &by_blocks]) {
             let mut x = b.clone();
             spike.solve_in_place(MatMut::from_column_major_slice_mut(&mut x, n, 1)).unwrap();

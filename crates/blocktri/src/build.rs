@@ -80,8 +80,7 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
             }
             Direct::PeriodicLu => {
-                let a = Cyclic::from_csr(&*self.work.csr()?)
-                    .map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
+                let a = self.periodic()?;
                 Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::TridiagonalSpike { interior, partitions } => {
@@ -259,6 +258,16 @@ impl<T: Scalar> Problem<'_, T> {
         }
     }
 
+    fn periodic(&self) -> Result<Cow<'_, Cyclic<T>>, Error> {
+        match self.work {
+            Given::Periodic(a) => Ok(Cow::Borrowed(a)),
+            other => {
+                let made = Cyclic::from_csr(&*other.csr()?);
+                Ok(Cow::Owned(made.map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?))
+            }
+        }
+    }
+
     fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
         match self.work {
             Given::Band(a) => Ok(Cow::Borrowed(a)),
@@ -307,7 +316,10 @@ impl<T: Scalar> Problem<'_, T> {
                 format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
             return Err(Error::Usage { message });
         }
-        Ok(self.work.csr()?.to_dense())
+        match self.work {
+            Given::Dense(a) => Ok(a.to_owned()),
+            other => Ok(other.csr()?.to_dense()),
+        }
     }
 
     fn dense_bytes(&self) -> usize {

@@ -165,6 +165,8 @@ pub(crate) fn factor_in_format<T: Scalar>(
     match work {
         Given::Tridiagonal(a) => ask_for_band::<T>(a.nrows(), (1, 1), method)?,
         Given::Band(a) => ask_for_band::<T>(a.n(), (a.kl(), a.ku()), method)?,
+        Given::Periodic(a) => ask_for_band::<T>(a.nrows(), (1, 1), method)?,
+        Given::Dense(a) => ask_for_band::<T>(a.nrows(), (a.nrows(), a.nrows()), method)?,
         // Blocks are asked for with their method.
         _ => {}
     }

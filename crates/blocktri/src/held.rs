@@ -1,15 +1,16 @@
 //! The matrix of a solver, in the format that it was given in.
 //!
-//! Three diagonals, a band and blocks are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
+//! Three diagonals, with corners or without, a band, blocks and full matrices are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
 //! rows: an estimate of the condition number, a matching, another method.
 
 use std::sync::OnceLock;
 
-use bt_direct::Given;
+use bt_direct::{Cyclic, DenseMatrix, Given};
 use bt_formats::{
-    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, RealScalar, Run, Scalar, Sizes,
-    Tridiagonal, zero,
+    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Op, Par, RealScalar, Run, Scalar,
+    Sizes, Tridiagonal, zero,
 };
+use faer::{ColRef, Mat, MatRef};
 
 use crate::direct::{Direct, Family};
 use crate::equilibrated::{are_alike, are_in_the_middle, extents_are_alike};
@@ -21,6 +22,39 @@ pub(crate) enum Format<T: Scalar> {
     Tridiagonal(Tridiagonal<T>),
     Band(Band<T>),
     Blocks(BlockTridiagonal<T>),
+    Periodic(Cyclic<T>),
+    Full(Full<T>),
+}
+
+/// All numbers of a matrix.
+#[derive(Clone)]
+pub(crate) struct Full<T>(Mat<T>);
+
+impl<T: Scalar> LinearOperator<T> for Full<T> {
+    fn nrows(&self) -> usize {
+        self.0.nrows()
+    }
+    fn ncols(&self) -> usize {
+        self.0.ncols()
+    }
+    fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
+        DenseMatrix::new(self.0.as_ref()).apply(alpha, x, beta, y);
+    }
+}
+
+impl<T: Scalar> Matrix<T> for Full<T> {
+    fn nnz(&self) -> usize {
+        self.0.nrows() * self.0.ncols()
+    }
+    fn bytes(&self) -> usize {
+        DenseMatrix::new(self.0.as_ref()).bytes()
+    }
+    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
+        DenseMatrix::new(self.0.as_ref()).apply_op(op, alpha, x, beta, y, par);
+    }
+    fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
+        DenseMatrix::new(self.0.as_ref()).for_each_entry(visit);
+    }
 }
 
 /// The matrix of a solver.
@@ -30,7 +64,8 @@ pub(crate) enum Held<T: Scalar> {
 }
 
 impl<T: Scalar> Format<T> {
-    /// The same, with values that are shared; `None` where methods work on rows: in other formats, or where rows and columns differ so
+    /// The same, with values that are shared but for full matrices; `None` where methods work on rows: in other formats, for a dense matrix
+    /// that is half zeros, whose structure rows tell, or where rows and columns differ so
     /// much in size that pivots depend on their units, or products leave the range (see [`scaling`](crate::equilibrated::scaling)).
     ///
     /// # Errors
@@ -40,6 +75,8 @@ impl<T: Scalar> Format<T> {
             Given::Tridiagonal(a) => Self::Tridiagonal(a.clone()),
             Given::Band(a) => Self::Band(a.clone()),
             Given::Blocks(a) => Self::Blocks(a.clone()),
+            Given::Periodic(a) => Self::Periodic(a.clone()),
+            Given::Dense(a) if is_full(a) => Self::Full(Full(a.to_owned())),
             _ => return Ok(None),
         };
         let entries = format.as_matrix().nnz();
@@ -101,6 +138,8 @@ impl<T: Scalar> Format<T> {
             Self::Tridiagonal(a) => a.into(),
             Self::Band(a) => a.into(),
             Self::Blocks(a) => a.into(),
+            Self::Periodic(a) => a.into(),
+            Self::Full(a) => a.0.as_ref().into(),
         }
     }
 
@@ -109,6 +148,8 @@ impl<T: Scalar> Format<T> {
             Self::Tridiagonal(a) => a,
             Self::Band(a) => a,
             Self::Blocks(a) => a,
+            Self::Periodic(a) => a,
+            Self::Full(a) => a,
         }
     }
 
@@ -118,6 +159,8 @@ impl<T: Scalar> Format<T> {
             (Self::Tridiagonal(a), Self::Tridiagonal(b)) => a.nrows() == b.nrows(),
             (Self::Band(a), Self::Band(b)) => (a.n(), a.kl(), a.ku()) == (b.n(), b.kl(), b.ku()),
             (Self::Blocks(a), Self::Blocks(b)) => a.partition() == b.partition(),
+            (Self::Periodic(a), Self::Periodic(b)) => a.nrows() == b.nrows(),
+            (Self::Full(a), Self::Full(b)) => a.nrows() == b.nrows(),
             _ => false,
         }
     }
@@ -158,6 +201,12 @@ impl<T: Scalar> Format<T> {
     }
 }
 
+/// Whether more than half of the numbers are not zero.
+fn is_full<T: Scalar>(a: MatRef<'_, T>) -> bool {
+    let in_column = |column: ColRef<'_, T>| column.iter().filter(|v| **v != zero()).count();
+    2 * a.col_iter().map(in_column).sum::<usize>() > a.nrows() * a.ncols()
+}
+
 /// Whether a method takes a format as it stands.
 pub(crate) fn takes<T>(given: Given<'_, T>, method: Direct) -> bool {
     matches!(
@@ -165,6 +214,8 @@ pub(crate) fn takes<T>(given: Given<'_, T>, method: Direct) -> bool {
         (Given::Tridiagonal(_), Family::Tridiagonal)
             | (Given::Blocks(_), Family::Blocks)
             | (Given::Band(_), Family::Band)
+            | (Given::Periodic(_), Family::Periodic)
+            | (Given::Dense(_), Family::Dense)
     )
 }
 

@@ -319,6 +319,13 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
             let bytes = bytes_of_blocks::<T>(partition, Direct::BlockLu);
             push(Direct::BlockLu, block_work::<T>(partition), bytes, in_words(partition));
         }
+        Format::Periodic(_) => {
+            push(Direct::PeriodicLu, periodic_work::<T>(n), periodic_bytes::<T>(n), "periodic tridiagonal".into());
+        }
+        Format::Full(_) => {
+            let bytes = bytes_of::<T>(n, (n, n), Direct::DenseLu);
+            push(Direct::DenseLu, dense_work::<T>(n), bytes, format!("all {n} × {n} numbers"));
+        }
     }
     ranked(candidates, None)
 }
@@ -327,6 +334,15 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
 fn in_words(partition: &Partition) -> String {
     let (min, max) = partition.min_max_size();
     format!("{} diagonal blocks of {min} to {max}", partition.n_blocks())
+}
+
+/// Two eliminations of three diagonals.
+fn periodic_work<T: Scalar>(n: usize) -> Work {
+    Work { steps: 2.0 * n as f64, ..tridiagonal_work::<T>(n) }
+}
+
+fn periodic_bytes<T: Scalar>(n: usize) -> u64 {
+    24 * (n * size_of::<T>()) as u64
 }
 
 fn order_of(order: Option<&Permutation>) -> Reorder {
@@ -445,8 +461,8 @@ impl<'a, T: Scalar> List<'a, T> {
         if (kl, ku) == (0, 0) && n > 1 {
             self.push(Direct::Diagonal, Reorder::None, sweep(2 * nnz), 2 * (n * number) as u64, "diagonal".into());
         } else if kl.max(ku) > 1 && kl.max(ku) + 1 == n && nnz <= 3 * n && Cyclic::from_csr(self.a).is_ok() {
-            let work = Work { steps: 2.0 * n as f64, ..tridiagonal_work::<T>(n) };
-            self.push(Direct::PeriodicLu, Reorder::None, work, 24 * (n * number) as u64, "periodic tridiagonal".into());
+            let (work, bytes) = (periodic_work::<T>(n), periodic_bytes::<T>(n));
+            self.push(Direct::PeriodicLu, Reorder::None, work, bytes, "periodic tridiagonal".into());
         } else if kl.max(ku) > 1
             && let Some(order) = triangular_order(self.a)?
         {

@@ -79,8 +79,8 @@ pub(crate) struct Planned<T: Scalar> {
 impl<T: Scalar> Solver<T> {
     /// Chooses (with `Method::Auto`) and factors.
     ///
-    /// A may be compressed rows, or a [`Tridiagonal`](bt_formats::Tridiagonal), a [`Band`](bt_formats::Band) or a
-    /// [`BlockTridiagonal`]. Those are factored, multiplied and kept as they stand by methods for their format, which is where `auto` looks
+    /// A may be compressed rows, or a [`Tridiagonal`](bt_formats::Tridiagonal), a [`Band`](bt_formats::Band), a
+    /// [`BlockTridiagonal`], a periodic [`Cyclic`](crate::Cyclic), or a dense matrix of faer, more than half of it not zero. Those are factored, multiplied and kept as they stand by methods for their format, which is where `auto` looks
     /// then; it and all other methods make rows of them where no such method will do: with another order, blocks of another size, lines
     /// in units far apart, where a pivot is missing.
     ///
@@ -685,6 +685,7 @@ fn named<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
+    use bt_direct::Cyclic;
     use bt_formats::{Band, HybridLayout, Partition, Tridiagonal};
 
     use super::*;
@@ -701,7 +702,8 @@ mod tests {
         let n = 2 * DOUBLED_ROWS;
         let (mut lower, mut upper) = (vec![-1.0; n], vec![-1.0; n]);
         (lower[0], upper[n - 1]) = (0.0, 0.0);
-        check(&Tridiagonal::new(lower, vec![4.0; n], upper).unwrap());
+        let band_of_three = Tridiagonal::new(lower, vec![4.0; n], upper).unwrap();
+        check(&band_of_three);
         let mut band = Band::zeros(n, 2, 1).unwrap();
         for j in 0..n {
             for i in band.column_range(j) {
@@ -709,6 +711,9 @@ mod tests {
             }
         }
         check(&band);
+        let dense = DOUBLED_ROWS + 8;
+        check(Mat::from_fn(dense, dense, |i, j| if i == j { 600.0 } else { 1.0 / (1 + i + j) as f64 }).as_ref());
+        check(&Cyclic::new(band_of_three, -1.0, -1.0).unwrap());
         let blocks = Partition::uniform(n, 4).unwrap();
         check(&BlockTridiagonal::from_csr(&band.to_csr().unwrap(), blocks, HybridLayout::default()).unwrap());
     }

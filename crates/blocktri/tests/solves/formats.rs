@@ -1,8 +1,8 @@
-//! Matrices given as three diagonals, a band and blocks: the answers and verdicts of compressed rows, by methods for the format.
+//! Matrices given as three diagonals, with corners or without, a band, blocks and all numbers: the answers and verdicts of compressed rows, by methods for the format.
 
 use blocktri::faer::Mat;
 use blocktri::{
-    Band, BlockTridiagonal, Csr, Error, Given, Op, Outcome, Partition, Reorder, Scalar, SolveOptions, Solver,
+    Band, BlockTridiagonal, Csr, Cyclic, Error, Given, Op, Outcome, Partition, Reorder, Scalar, SolveOptions, Solver,
     Tridiagonal, c64, solve,
 };
 use bt_formats::{HybridLayout, Matrix, Par, RealScalar, one, zero};
@@ -21,6 +21,11 @@ fn tridiagonal<T: Scalar>(n: usize, diagonal: f64) -> Tridiagonal<T> {
     let lower = (0..n).map(|i| if i > 0 { at(i, i - 1) } else { zero() }).collect();
     let upper = (0..n).map(|i| if i + 1 < n { at(i, i + 1) } else { zero() }).collect();
     Tridiagonal::new(lower, (0..n).map(|i| at(i, i)).collect(), upper).unwrap()
+}
+
+/// The same with corners.
+fn cyclic<T: Scalar>(n: usize, diagonal: f64) -> Cyclic<T> {
+    Cyclic::new(tridiagonal(n, diagonal), entry(n - 1, 0, diagonal), entry(0, n - 1, diagonal)).unwrap()
 }
 
 fn band<T: Scalar>(n: usize, (kl, ku): (usize, usize), diagonal: f64) -> Band<T> {
@@ -83,6 +88,8 @@ fn a_format_is_solved_by_its_own_methods() {
         check::<T, _>(&tridiagonal::<T>(N, 4.0), "auto", "thomas");
         check::<T, _>(&tridiagonal::<T>(N, 0.5), "auto", "tridiagonal-lu");
         check::<T, _>(&tridiagonal::<T>(N, 4.0), "cyclic-reduction", "cyclic-reduction");
+        check::<T, _>(&cyclic::<T>(N, 4.0), "auto", "periodic-lu");
+        check::<T, _>(&cyclic::<T>(N, 0.5), "periodic-lu", "periodic-lu");
         check::<T, _>(&band::<T>(N, (3, 2), 0.5), "auto", "band-lu");
         check::<T, _>(&band::<T>(N, (3, 2), 9.0), "band-lu-nopivot", "band-lu-nopivot");
         check::<T, _>(&band::<T>(N, (3, 2), 9.0), "spike", "spike");
@@ -132,8 +139,37 @@ fn new_values_in_the_format_make_what_a_new_solver_is() {
     }
     check(&tridiagonal(N, 4.0), &tridiagonal(N, 5.0));
     check(&tridiagonal(N, 0.5), &tridiagonal(N, 0.25));
+    check(&cyclic(N, 4.0), &cyclic(N, 0.5));
     check(&band(N, (2, 3), 1.5), &band(N, (2, 3), 0.5));
     check(&blocks(N, 4, 5.0), &blocks(N, 4, 6.0));
+}
+
+#[test]
+fn full_matrices_are_factored_as_they_stand() {
+    let full = |diagonal: f64| Mat::from_fn(60, 60, |i, j| entry::<f64>(i, j, diagonal));
+    let (old, new) = (full(3.0), full(0.0));
+    let b = unknowns::<f64>(60);
+    let auto = SolveOptions::default();
+    let mut solver = Solver::new(old.as_ref(), &auto, &mut ()).unwrap();
+    assert_eq!(solver.method().name(), "dense-lu");
+    solver.refactor(new.as_ref(), &mut ()).unwrap();
+    let found = solver.solve(b.as_ref()).unwrap();
+    assert_eq!(found.report.outcome, Outcome::Converged);
+    assert_eq!(found.x, solve(new.as_ref(), b.as_ref(), &auto, &mut ()).unwrap().x);
+    let rows = Csr::from_dense(new.as_ref()).unwrap();
+    assert!((&found.x - solve(&rows, b.as_ref(), &auto, &mut ()).unwrap().x).norm_max() < 1e-11);
+    // By name: where the method works on all numbers, and where it does not.
+    for name in ["genp", "dense-lu-doubled", "sparse-lu", "gmres"] {
+        let answer = solve(old.as_ref(), b.as_ref(), &SolveOptions::by(crate::common::named(name)), &mut ()).unwrap();
+        assert_eq!(answer.report.method, name);
+    }
+    // Of one that is mostly zeros the structure is found.
+    let sparse = tridiagonal::<f64>(60, 4.0).to_csr().unwrap().to_dense();
+    assert_eq!(solve(sparse.as_ref(), b.as_ref(), &auto, &mut ()).unwrap().report.method, "thomas");
+    let mut broken = old;
+    broken[(7, 9)] = f64::NAN;
+    let error = solve(broken.as_ref(), b.as_ref(), &auto, &mut ()).unwrap_err().to_string();
+    assert!(error.contains("row 7, column 9"), "{error}");
 }
 
 #[test]

@@ -170,11 +170,13 @@ fn toml_path(source: Source, name: &str) -> Result<String> {
     Ok(format!("{{ path = {path} }}"))
 }
 
-/// The folder of a package, unpacked beside it.
+/// The folder of a package, unpacked. Its files are of this moment: packed they all have one time, by which cargo would take what it compiled
+/// of an older package for what this one is.
 fn unpacked(name: &str) -> Result<PathBuf> {
-    let packages = root().join("target/package");
+    let packages = root().join("target/unpacked");
+    fs::create_dir_all(&packages).context(packages.display())?;
     let folder = packages.join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
-    let packed = folder.with_file_name(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+    let packed = root().join("target/package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
     if !packed.is_file() {
         return Err(Failure(format!("{}: not there; run cargo package", packed.display())));
     }
@@ -182,7 +184,7 @@ fn unpacked(name: &str) -> Result<PathBuf> {
     let fresh = fs::metadata(&folder).and_then(|m| m.modified()).is_ok_and(|at| at >= bytes);
     if !fresh {
         let _ = fs::remove_dir_all(&folder);
-        must_succeed(Command::new("tar").arg("-xzf").arg(&packed).arg("-C").arg(&packages))?;
+        must_succeed(Command::new("tar").arg("-xzmf").arg(&packed).arg("-C").arg(&packages))?;
     }
     Ok(folder)
 }

@@ -147,7 +147,7 @@ fn new_values_in_the_format_make_what_a_new_solver_is() {
 #[test]
 fn full_matrices_are_factored_as_they_stand() {
     let full = |diagonal: f64| Mat::from_fn(60, 60, |i, j| entry::<f64>(i, j, diagonal));
-    let (old, new) = (full(3.0), full(0.0));
+    let (old, new) = (full(9.0), full(12.0));
     let b = unknowns::<f64>(60);
     let auto = SolveOptions::default();
     let mut solver = Solver::new(old.as_ref(), &auto, &mut ()).unwrap();

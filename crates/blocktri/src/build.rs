@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bt_direct::spike::{Partitions, ReducedSystem, SpikeOptions, SpikeReport};
 use bt_direct::{
-    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt, Cyclic,
+    BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, Given, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
     SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
@@ -13,7 +13,7 @@ use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Note, Partition, Scalar,
     Tridiagonal,
 };
-use faer::Mat;
+use faer::{Mat, MatRef};
 
 use crate::components::{self, FactorPart};
 use crate::direct::Direct;
@@ -80,7 +80,7 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
             }
             Direct::PeriodicLu => {
-                let a = self.periodic()?;
+                let a = self.work.periodic().map_err(|e| self.wrong_structure(e, "periodic tridiagonal"))?;
                 Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::TridiagonalSpike { interior, partitions } => {
@@ -138,16 +138,16 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::SparseLu => self.sparse_lu(monitor),
             Direct::DenseLu => self.dense_lu(monitor),
             Direct::DenseLuDoubled => {
-                let dense = self.dense()?;
-                Ok(Made::new(DoubledLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+                let mut own = Mat::new();
+                Ok(Made::new(DoubledLu::with_monitor(self.dense(&mut own)?, monitor)?, self.dense_bytes()))
             }
             Direct::ExactLu => {
-                let dense = self.dense()?;
-                Ok(Made::new(ExactLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+                let mut own = Mat::new();
+                Ok(Made::new(ExactLu::with_monitor(self.dense(&mut own)?, monitor)?, self.dense_bytes()))
             }
             Direct::Genp => {
-                let dense = self.dense()?;
-                Ok(Made::new(NoPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+                let mut own = Mat::new();
+                Ok(Made::new(NoPivotLu::with_monitor(self.dense(&mut own)?, monitor)?, self.dense_bytes()))
             }
             Direct::Rbt { seed } => self.rbt(seed, monitor),
         }
@@ -185,8 +185,8 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn dense_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let dense = self.dense()?;
-        Ok(Made::new(PartialPivotLu::with_monitor(dense.as_ref(), monitor)?, self.dense_bytes()))
+        let mut own = Mat::new();
+        Ok(Made::new(PartialPivotLu::with_monitor(self.dense(&mut own)?, monitor)?, self.dense_bytes()))
     }
 
     fn butterflies(&self, seed: u64) -> RbtOptions {
@@ -198,16 +198,19 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn rbt(&self, seed: u64, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let dense = self.dense()?;
         let butterflies = self.butterflies(seed);
         let (factors, reason): (Box<dyn Factorization<T>>, _) = match self.directions.device {
-            DeviceChoice::Gpu(ordinal) => rbt(&dense, ordinal, butterflies)?,
+            DeviceChoice::Gpu(ordinal) => {
+                self.check_values()?;
+                rbt(&self.work.csr()?.to_dense(), ordinal, butterflies)?
+            }
             DeviceChoice::Gpus(_) => {
                 let message = "rbt is not on several GPUs; use one of them (device gpu:0)".into();
                 return Err(Error::Usage { message });
             }
             DeviceChoice::Cpu | DeviceChoice::Auto => {
-                let rbt = Rbt::with_options(dense.as_ref(), butterflies, monitor)?;
+                let mut own = Mat::new();
+                let rbt = Rbt::with_options(self.dense(&mut own)?, butterflies, monitor)?;
                 let reason = rbt.fallback();
                 (Box::new(rbt), reason)
             }
@@ -258,16 +261,6 @@ impl<T: Scalar> Problem<'_, T> {
         }
     }
 
-    fn periodic(&self) -> Result<Cow<'_, Cyclic<T>>, Error> {
-        match self.work {
-            Given::Periodic(a) => Ok(Cow::Borrowed(a)),
-            other => {
-                let made = Cyclic::from_csr(&*other.csr()?);
-                Ok(Cow::Owned(made.map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?))
-            }
-        }
-    }
-
     fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
         match self.work {
             Given::Band(a) => Ok(Cow::Borrowed(a)),
@@ -306,20 +299,22 @@ impl<T: Scalar> Problem<'_, T> {
         )?))
     }
 
-    /// A with all its zeros.
-    fn dense(&self) -> Result<Mat<T>, Error> {
+    /// A with all its zeros, in `own` unless it is given so.
+    fn dense<'b>(&'b self, own: &'b mut Mat<T>) -> Result<MatRef<'b, T>, Error> {
+        self.check_values()?;
+        Ok(self.work.dense(own)?)
+    }
+
+    /// Whether all n² values may be stored.
+    fn check_values(&self) -> Result<(), Error> {
         /// 8 GiB of f64.
         const MAX_VALUES: f64 = 1e9;
         let (n, method) = (self.n(), self.method);
-        if (n as f64).powi(2) > MAX_VALUES {
-            let message =
-                format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
-            return Err(Error::Usage { message });
+        if (n as f64).powi(2) <= MAX_VALUES {
+            return Ok(());
         }
-        match self.work {
-            Given::Dense(a) => Ok(a.to_owned()),
-            other => Ok(other.csr()?.to_dense()),
-        }
+        let message = format!("{method} stores all {n} × {n} values, more than the {MAX_VALUES:e} it may; use auto");
+        Err(Error::Usage { message })
     }
 
     fn dense_bytes(&self) -> usize {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use bt_direct::{Cyclic, DenseMatrix, Given};
 use bt_formats::{
     Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Op, Par, RealScalar, Run, Scalar,
-    Sizes, Tridiagonal, zero,
+    Sizes, Tridiagonal, memory, zero,
 };
 use faer::{ColRef, Mat, MatRef};
 
@@ -76,7 +76,10 @@ impl<T: Scalar> Format<T> {
             Given::Band(a) => Self::Band(a.clone()),
             Given::Blocks(a) => Self::Blocks(a.clone()),
             Given::Periodic(a) => Self::Periodic(a.clone()),
-            Given::Dense(a) if is_full(a) => Self::Full(Full(a.to_owned())),
+            Given::Dense(a) if is_full(a) => {
+                memory::ask(DenseMatrix::new(a).bytes() as u64, "a copy of the matrix")?;
+                Self::Full(Full(a.to_owned()))
+            }
             _ => return Ok(None),
         };
         let entries = format.as_matrix().nnz();

@@ -10,7 +10,7 @@ use blocktri::{
     SolveOptions, SolveReport, StopCriterion, StopRule, Sweep, c64,
 };
 use bt_formats::{
-    FileDense, FileMatrix, Matrix, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
+    FileDense, FileMatrix, Matrix, Note, Op, Par, RealScalar, RhsInFile, ScalarKind, System, max_abs, memory, one, zero,
 };
 
 use crate::args::{BlocksArg, Global, SolveArgs, method};
@@ -424,6 +424,14 @@ fn why_not(report: &SolveReport, method: &Method) -> String {
         Outcome::Breakdown(reason) => (
             format!("{} broke down after {} iterations: {reason}; {asked}", report.method, report.iterations),
             "use --method auto for a direct solution, or larger --blocks",
+        ),
+        Outcome::Inaccurate if report.notes.contains(&Note::ConditionBeyondFactors) => (
+            format!(
+                "{}, though the backward error is {:.2e}",
+                Note::ConditionBeyondFactors,
+                report.certificate.backward_error
+            ),
+            exit::advice(method),
         ),
         Outcome::Inaccurate => (format!("the {} is above rounding level", larger_error(report)), exit::advice(method)),
         other => (format!("the solve ended as {}", other.name()), exit::advice(method)),

@@ -107,7 +107,7 @@ fn solve_checked<T: Scalar>(
         // It weighs them beside each other.
         DeviceChoice::Auto if options.method.is_auto() => return on_processor(a, b, options, monitor),
         DeviceChoice::Auto => {
-            let (device, why) = gpu::choose(a, options);
+            let (device, why, _open) = gpu::choose(a, options);
             let mut answer = solve_checked(a, b, &SolveOptions { device, ..options.clone() }, monitor)?;
             answer.report.notes.insert(0, why);
             return Ok(answer);

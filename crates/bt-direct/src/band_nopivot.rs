@@ -225,6 +225,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         Ok(out)
     }
 
+    #[inline(never)]
     fn allocate(
         n: usize,
         kl: usize,

@@ -107,6 +107,7 @@ impl<T: Scalar> BlockCholesky<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let order = Order::new(a.partition().clone());
         let m = order.n_blocks();

@@ -246,7 +246,7 @@ impl<T: Scalar> Components<T> {
             let offset = |k: usize| self.partition.offsets()[k] as usize;
             let (head, tail) = y.split_at_mut(offset(middle) - offset(parts.start));
             let (first, second) = (parts.start..middle, middle..parts.end);
-            rayon::join(|| self.solve_parts(op, first, head, few), || self.solve_parts(op, second, tail, few));
+            bt_formats::join(|| self.solve_parts(op, first, head, few), || self.solve_parts(op, second, tail, few));
             return;
         }
         let mut rest = y;

@@ -118,6 +118,7 @@ impl<T: Scalar> CyclicReduction<T> {
     ///
     /// # Errors
     /// As [`CyclicReduction::new`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_options(a: &Tridiagonal<T>, switch: Switch, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.diag().len();
         let least = match switch {

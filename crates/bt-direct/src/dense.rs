@@ -95,6 +95,7 @@ impl<T: Scalar> Matrix<T> for DenseMatrix<'_, T> {
 }
 
 /// y ← y + α·op(A)·x by groups of rows of y.
+#[inline(never)]
 pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, op: Op, alpha: T, x: MatRef<'_, T>, y: MatMut<'_, T>, par: Par) {
     let n = y.nrows();
     if n > 4 * GROUP {
@@ -173,6 +174,7 @@ pub(crate) fn norms_or_overflow<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Result
     Ok(Norms { one: f64::INFINITY, ..found })
 }
 
+#[inline(never)]
 fn measure<T: Scalar>(a: MatRef<'_, T>, par: Par) -> Norms {
     let n = a.ncols();
     if n > GROUP {

@@ -74,6 +74,7 @@ impl<T: Scalar> PartialPivotLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;

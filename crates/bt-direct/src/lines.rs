@@ -1,8 +1,9 @@
 //! Lines of memory: numbers that begin with one, lines read or asked for before they are worked on; and loops that are functions of
-//! their own, or run on two threads.
+//! their own.
 
 use std::ops::{Deref, DerefMut, Range};
 
+pub(crate) use bt_formats::join;
 use bt_formats::{Scalar, ScalarKind, prefetch};
 use pulp::{Simd, WithSimd};
 
@@ -100,17 +101,4 @@ pub(crate) const fn is<T: Scalar>(kind: ScalarKind) -> bool {
 #[inline(never)]
 pub(crate) fn apart<S: Simd, W: WithSimd>(s: S, work: W) -> W::Output {
     s.vectorize(work)
-}
-
-/// Both on the current rayon pool, compiled once for all that is run so.
-pub(crate) fn join<A: Send, B: Send>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B + Send) -> (A, B) {
-    let (mut first, mut second) = (Some(first), Some(second));
-    let (mut a, mut b) = (None, None);
-    both(&mut || a = first.take().map(|f| f()), &mut || b = second.take().map(|f| f()));
-    a.zip(b).expect("both have been run")
-}
-
-#[inline(never)]
-fn both(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
-    rayon::join(first, second);
 }

@@ -75,12 +75,14 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
     ///
     /// # Errors
     /// As [`ParallelCyclicReduction::new`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_monitor(a: &Tridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let mut out = Self::allocate(a.diag().len())?;
         out.refactor_with_monitor(a, monitor)?;
         Ok(out)
     }
 
+    #[inline(never)]
     pub(crate) fn allocate(n: usize) -> Result<Self> {
         let mut work = [const { Vec::new() }; 6];
         for w in &mut work {

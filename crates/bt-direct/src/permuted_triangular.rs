@@ -58,6 +58,7 @@ impl<T: Scalar> PermutedTriangular<T> {
     ///
     /// # Cost
     /// O(nnz + n).
+    #[inline(never)]
     pub fn new(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;

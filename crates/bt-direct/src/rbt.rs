@@ -312,6 +312,7 @@ impl<T: Scalar> Rbt<T> {
     /// # Errors
     /// As [`Rbt::new`]; [`FactorError::Stopped`]; [`FactorError::Input`] for a depth above [`MAX_DEPTH`];
     /// [`FactorError::Breakdown`] when a check fails and the fallback is [`Fallback::Error`].
+    #[inline(never)]
     pub fn with_options(a: MatRef<'_, T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;

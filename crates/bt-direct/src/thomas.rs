@@ -60,6 +60,7 @@ impl<T: Scalar> Thomas<T> {
     ///
     /// # Cost
     /// 3n flops, 2n divisions, 3n values.
+    #[inline(never)]
     pub fn new(a: &Tridiagonal<T>) -> Result<Self> {
         let n = a.diag().len();
         let mut out =

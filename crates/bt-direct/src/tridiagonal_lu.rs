@@ -56,6 +56,7 @@ impl<T: Scalar> TridiagonalLu<T> {
     ///
     /// # Cost
     /// 5n flops, n divisions, 4n values.
+    #[inline(never)]
     pub fn new(a: &Tridiagonal<T>) -> Result<Self> {
         let n = a.diag().len();
         let mut out = Self::around(zeros(n)?, zeros(n)?, zeros(n)?)?;
@@ -343,6 +344,7 @@ pub(crate) fn check_size(what: &'static str, expected: usize, found: usize) -> R
 }
 
 /// ‖A‖₁ and max(|re aᵢⱼ| + |im aᵢⱼ|); [`Error::NonFinite`] with the place of the first NaN or infinity.
+#[inline(never)]
 pub(crate) fn input_norms<T: Scalar>(a: &Tridiagonal<T>) -> Result<(f64, f64)> {
     let (lower, diag, upper) = (a.lower(), a.diag(), a.upper());
     let n = diag.len();

@@ -100,6 +100,7 @@ impl<T: Scalar> Band<T> {
     ///
     /// # Errors
     /// [`crate::Error::NotSquare`]; [`crate::Error::TooLarge`] when the band does not fit memory.
+    #[inline(never)]
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let (mut kl, mut ku) = a.survey().bandwidth;
@@ -237,6 +238,7 @@ impl<T: Scalar> Matrix<T> for Band<T> {
 }
 
 impl<T: Scalar> RowProduct<T> for Band<T> {
+    #[inline(never)]
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         let end = first + y.len();
         // Column j inside the band, restricted to `rows`.

@@ -93,6 +93,7 @@ impl<T: Scalar> Bcsr<T> {
     ///
     /// # Cost
     /// O(nnz + values stored), and an index of 4 bytes a block column for the time of the call.
+    #[inline(never)]
     pub fn from_csr(a: &Csr<T>, block_size: usize) -> Result<Self> {
         let (nrows, ncols, k) = (a.nrows(), a.ncols(), block_size);
         check_block_size(nrows, ncols, k)?;
@@ -250,6 +251,7 @@ impl<T: Scalar> Matrix<T> for Bcsr<T> {
 }
 
 impl<T: Scalar> RowProduct<T> for Bcsr<T> {
+    #[inline(never)]
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         match self.block_size {
             1 => self.rows_of::<1>(op, first, alpha, x, beta, y),

@@ -31,6 +31,7 @@ pub(crate) fn too_large(what: &'static str, len: usize) -> Error {
 }
 
 /// The entries of a matrix that are not exactly zero, by rows. Two passes, O(entries).
+#[inline(never)]
 pub(crate) fn nonzeros<T: Scalar>(a: &impl Matrix<T>) -> Result<Csr<T>> {
     let mut row_ptr: Vec<u32> = try_zeros(a.nrows() + 1, "row pointers")?;
     let mut nnz = 0usize;

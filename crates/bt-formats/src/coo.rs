@@ -57,6 +57,7 @@ impl<T: Scalar> Coo<T> {
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`] on unequal lengths, [`Error::InvalidStructure`] on an index out of range.
+    #[inline(never)]
     pub fn from_triplets(nrows: usize, ncols: usize, rows: Vec<u32>, cols: Vec<u32>, values: Vec<T>) -> Result<Self> {
         check_shape(nrows, ncols)?;
         for len in [rows.len(), cols.len()] {

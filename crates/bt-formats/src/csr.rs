@@ -143,6 +143,7 @@ impl<T: Scalar> Csr<T> {
     }
 
     /// From triplets in any order whose indices are known to be in range; duplicates are summed in file order.
+    #[inline(never)]
     pub(crate) fn from_unsorted(nrows: usize, ncols: usize, rows: &[u32], cols: &[u32], values: &[T]) -> Result<Self> {
         check_nnz(values.len())?;
         // Counting sort by rows keeps the order of duplicates.
@@ -209,6 +210,7 @@ impl<T: Scalar> Csr<T> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 32-bit indices.
+    #[inline(never)]
     pub fn from_dense(a: MatRef<'_, T>) -> Result<Self> {
         let mut coo = Coo::new(a.nrows(), a.ncols())?;
         for i in 0..a.nrows() {
@@ -239,6 +241,7 @@ impl<T: Scalar> Csr<T> {
         Arc::make_mut(&mut self.values).as_mut_slice()
     }
     /// The three arrays (row pointers, columns, values); those that a clone shares are copied.
+    #[inline(never)]
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
         let Pattern { row_ptr, col_idx, .. } =
             Arc::try_unwrap(self.pattern).unwrap_or_else(|p| Pattern::new(p.row_ptr.clone(), p.col_idx.clone()));
@@ -332,6 +335,7 @@ impl<T: Scalar> Csr<T> {
     }
 
     /// Aᵀ, by one counting sort: O(nnz + n).
+    #[inline(never)]
     pub fn transpose(&self) -> Self {
         let mut row_ptr = vec![0u32; self.ncols + 1];
         for &j in self.col_idx() {
@@ -359,6 +363,7 @@ impl<T: Scalar> Csr<T> {
     ///
     /// # Panics
     /// When a permutation's length is not the matrix's size.
+    #[inline(never)]
     pub fn permute(&self, rows: &Permutation, cols: &Permutation) -> Self {
         assert_eq!((rows.len(), cols.len()), (self.nrows, self.ncols), "lengths of the permutations");
         let mut row_ptr = Vec::with_capacity(self.nrows + 1);
@@ -399,6 +404,7 @@ impl<T: Scalar> Csr<T> {
     }
 
     /// The same matrix without stored zeros.
+    #[inline(never)]
     pub fn without_zeros(&self) -> Self {
         let mut row_ptr = Vec::with_capacity(self.nrows + 1);
         row_ptr.push(0);
@@ -514,6 +520,7 @@ impl<T: Scalar> RowProduct<T> for Csr<T> {
         op == Op::Identity
     }
 
+    #[inline(never)]
     fn rows_many(&self, op: Op, first: usize, alpha: T, x: MatRef<'_, T>, beta: T, mut y: MatMut<'_, T>) {
         let tile = tile_rows(self);
         if op == Op::Identity {
@@ -535,6 +542,7 @@ impl<T: Scalar> RowProduct<T> for Csr<T> {
 impl<T: Scalar> Csr<T> {
     /// y ← y + α·(op(A)·x)[first..] from `rows` of A, which is transposed by op: they are passed over in order, and
     /// the part of each that falls into y is found by bisection.
+    #[inline(never)]
     pub(crate) fn scatter(&self, op: Op, rows: Range<usize>, first: usize, alpha: T, x: &[T], y: &mut [T]) {
         let last = first + y.len();
         let whole = first == 0 && last == self.ncols;

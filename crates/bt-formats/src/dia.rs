@@ -86,6 +86,7 @@ impl<T: Scalar> Dia<T> {
     /// assert!(Dia::where_full(&a)?.is_some());
     /// # Ok::<(), bt_formats::Error>(())
     /// ```
+    #[inline(never)]
     pub fn where_full(a: &Csr<T>) -> Result<Option<Self>> {
         let (nrows, ncols) = (a.nrows(), a.ncols());
         let mut met = vec![false; (nrows + ncols).saturating_sub(1)];

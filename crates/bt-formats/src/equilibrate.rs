@@ -12,6 +12,7 @@ use crate::scalar::{RealScalar, Scalar};
 ///
 /// # Panics
 /// When their lengths are not the rows and columns of A.
+#[inline(never)]
 pub fn equilibrate<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::Real]) {
     assert_eq!((rows.len(), cols.len()), (a.nrows(), a.ncols()), "lengths of R and C");
     // rᵢ ← 2^−⌈log₂ maxⱼ|aᵢⱼ|⌉
@@ -73,6 +74,7 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
 ///
 /// # Panics
 /// When its length is not the rows of A.
+#[inline(never)]
 pub fn equilibrate_symmetric<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     const SWEEPS: usize = 3;
     assert_eq!(s.len(), a.nrows(), "length of S");

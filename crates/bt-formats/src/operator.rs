@@ -101,6 +101,7 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
     ///
     /// # Panics
     /// When a shape is wrong or the columns are not contiguous.
+    #[inline(never)]
     fn apply_many(&self, op: Op, alpha: T, x: MatRef<'_, T>, beta: T, mut y: MatMut<'_, T>, par: Par) {
         assert_eq!(x.ncols(), y.ncols(), "X and Y must have as many columns");
         for j in 0..x.ncols() {
@@ -148,6 +149,7 @@ pub trait Matrix<T: Scalar>: LinearOperator<T> {
     }
 }
 
+#[inline(never)]
 fn row_sum_norm<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, op: Op) -> T::Real {
     let (nrows, ncols) = op.shape(a.nrows(), a.ncols());
     let mut sums = vec![zero::<T::Real>(); nrows];

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use faer::{MatMut, MatRef};
 
+use crate::join::join;
 use crate::operator::{Matrix, Op, Par, zero};
 use crate::scalar::Scalar;
 
@@ -46,6 +47,7 @@ pub(crate) fn tile_rows<T: Scalar>(a: &(impl Matrix<T> + ?Sized)) -> usize {
 }
 
 /// All columns on one tile of rows of op(A) after another.
+#[inline(never)]
 pub(crate) fn tile_rows_many<T: Scalar>(
     a: &(impl RowProduct<T> + ?Sized),
     tile: usize,
@@ -79,6 +81,7 @@ pub(crate) fn column_mut<'a, T>(y: &'a mut MatMut<'_, T>, q: usize) -> &'a mut [
 }
 
 /// y ← α·op(A)·x + β·y.
+#[inline(never)]
 pub(crate) fn product<T: Scalar, A: RowProduct<T>>(a: &A, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
     let (nrows, ncols) = op.shape(a.nrows(), a.ncols());
     assert_eq!((x.len(), y.len()), (ncols, nrows), "lengths of x and y");
@@ -89,6 +92,7 @@ pub(crate) fn product<T: Scalar, A: RowProduct<T>>(a: &A, op: Op, alpha: T, x: &
 }
 
 /// Y ← α·op(A)·X + β·Y.
+#[inline(never)]
 pub(crate) fn product_many<T: Scalar, A: RowProduct<T>>(
     a: &A,
     op: Op,
@@ -127,7 +131,7 @@ fn split<T: Scalar, A: RowProduct<T>>(
         let cut = a.cut(first + nrows / 2) - first;
         if cut < nrows {
             let (top, bottom) = y.split_at_row_mut(cut);
-            rayon::join(|| split(a, first, top, grain, piece), || split(a, first + cut, bottom, grain, piece));
+            join(|| split(a, first, top, grain, piece), || split(a, first + cut, bottom, grain, piece));
             return;
         }
     }
@@ -159,6 +163,7 @@ const STRIP: usize = 1024;
 
 /// y ← α·(op(A)·x)[first..] + β·y for a matrix given by diagonals of `nrows` values each, stored by rows one after
 /// another.
+#[inline(never)]
 pub(crate) fn diagonals_times<T: Scalar>(
     op: Op,
     nrows: usize,

@@ -230,6 +230,7 @@ const ROWS: usize = 4096;
 
 /// r ← b − A·x, and the totals of its rows; nothing, and no r to rely on, where a number is not finite or a row may leave the range.
 /// One pass over A, which stores nothing beside r.
+#[inline(never)]
 pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]>) -> Option<Totals> {
     let survey = a.survey();
     if !survey.is_finite {
@@ -265,6 +266,7 @@ fn largest_split() -> f64 {
 }
 
 /// Smallest nonzero and largest |re| + |im|; nothing where a number is not finite, or all of them together are not.
+#[inline(never)]
 fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
     let mut sizes = Sizes::default();
     sizes.add(x);
@@ -440,6 +442,7 @@ pub(crate) struct Residual {
 
 impl Residual {
     /// Nothing when an entry of A, x or b is not finite.
+    #[inline(never)]
     pub fn new<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, op: Op, x: &[T], b: &[T]) -> Option<Self> {
         if x.iter().chain(b).any(|v| !Scalar::is_finite(*v)) {
             return None;
@@ -524,6 +527,7 @@ fn times_power<T: Scalar>(v: T, exponent: i32) -> c64 {
 }
 
 /// The given rows, with the largest of their terms in [1, 4). Terms too small to be added are part of the bound on |r|.
+#[inline(never)]
 fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
     a: &A,
     op: Op,

@@ -54,6 +54,7 @@ pub struct Survey {
 }
 
 impl Survey {
+    #[inline(never)]
     pub(crate) fn of<T: Scalar>(a: &Csr<T>) -> Self {
         let mut survey = Self {
             is_finite: true,

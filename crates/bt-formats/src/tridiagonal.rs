@@ -50,6 +50,7 @@ impl<T: Scalar> Tridiagonal<T> {
     }
 
     /// The zero matrix.
+    #[inline(never)]
     pub(crate) fn zeros(n: usize) -> Result<Self> {
         let zeros = || try_zeros(n, "three diagonals").map(Arc::new);
         Ok(Self { lower: zeros()?, diag: zeros()?, upper: zeros()? })
@@ -59,6 +60,7 @@ impl<T: Scalar> Tridiagonal<T> {
     ///
     /// # Errors
     /// [`Error::NotSquare`], or [`Error::OutsideStructure`] naming the first non-zero beyond the three diagonals.
+    #[inline(never)]
     pub fn from_csr(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let n = a.nrows();
@@ -185,6 +187,7 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
 
 impl<T: Scalar> RowProduct<T> for Tridiagonal<T> {
     /// One pass over the three diagonals: 5·s bytes a row for values of s bytes, y written once.
+    #[inline(never)]
     fn rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         let (lower, diag, upper) = (self.lower(), self.diag(), self.upper());
         // Row i of Aᵀ reads upper[i−1], diag[i], lower[i+1].

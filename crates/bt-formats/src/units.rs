@@ -25,6 +25,7 @@ const STEPS: usize = 300;
 ///
 /// # Panics
 /// When their lengths are not the rows and columns of A.
+#[inline(never)]
 pub fn units<T: Scalar>(a: &Csr<T>, rows: &mut [T::Real], cols: &mut [T::Real]) {
     let (m, n) = (a.nrows(), a.ncols());
     assert_eq!((rows.len(), cols.len()), (m, n), "lengths of R and C");

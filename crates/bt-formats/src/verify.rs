@@ -27,6 +27,7 @@ pub fn certify<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, op: Op, x: MatRef<'_, T>
 ///
 /// # Panics
 /// When shapes disagree or columns are not contiguous.
+#[inline(never)]
 pub fn certify_with_residual<T: Scalar, A: Matrix<T> + ?Sized>(
     a: &A,
     op: Op,
@@ -55,6 +56,7 @@ pub fn certify_beyond_underflow<T: Scalar, A: Matrix<T> + ?Sized>(
     certify_columns(a, op, x, b, None, eta)
 }
 
+#[inline(never)]
 fn certify_columns<T: Scalar, A: Matrix<T> + ?Sized>(
     a: &A,
     op: Op,
@@ -121,6 +123,7 @@ fn in_doubles<T: Scalar>(rows: Totals, x: &[T], b: &[T]) -> Option<Certificate> 
 }
 
 /// Of finite x and b, with the residuals that exceed `slack` times their row sum.
+#[inline(never)]
 fn with_exponents<T: Scalar>(residual: &Residual, x: &[T], b: &[T], slack: Scaled) -> Certificate {
     let largest = |values: &[T]| values.iter().map(|&v| modulus(v)).fold(Scaled::ZERO, Scaled::max);
     let (mut norm_r, mut norm_a, mut componentwise) = (Scaled::ZERO, Scaled::ZERO, 0.0f64);
@@ -170,11 +173,13 @@ fn norm2_scaled<I: Iterator<Item = Scaled>>(moduli: impl Fn() -> I) -> Scaled {
 }
 
 /// ‖x‖∞, NaN when an entry is NaN.
+#[inline(never)]
 pub fn max_abs<T: Scalar>(x: &[T]) -> f64 {
     in_lanes(x, |m: T::Real, v| m.max_nan(v.abs())).into_iter().fold(0.0, |m: f64, v| m.max_nan(v.to_f64()))
 }
 
 /// ‖x‖₂, scaled against overflow and underflow; NaN when an entry is NaN.
+#[inline(never)]
 pub fn norm2<T: Scalar>(x: &[T]) -> f64 {
     let squares = in_lanes(x, |sum: f64, v| sum + square(v.re().to_f64()) + square(v.im().to_f64()));
     let direct: f64 = squares.into_iter().sum();

@@ -186,6 +186,7 @@ impl<T: Scalar> Recurrence<T> for Machine<T> {
         Watch::of::<T>(stop, monitor, system.norm(system.b), self.residual)
     }
 
+    #[inline(never)]
     fn advance(
         &mut self,
         system: &mut System<'_, T>,

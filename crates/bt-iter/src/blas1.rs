@@ -22,7 +22,7 @@ fn middle(n: usize) -> usize {
 
 /// Runs both, on two threads for long vectors.
 pub(crate) fn join<A: Send, B: Send>(n: usize, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
-    if n >= PARALLEL && rayon::current_num_threads() > 1 { rayon::join(a, b) } else { (a(), b()) }
+    if n >= PARALLEL && rayon::current_num_threads() > 1 { bt_formats::join(a, b) } else { (a(), b()) }
 }
 
 /// One pass over vectors of one length: `f` takes the elements at a place of those that are read and of those that are

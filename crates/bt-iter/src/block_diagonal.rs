@@ -31,6 +31,7 @@ impl<T: Scalar> BlockDiagonal<T> {
     ///
     /// # Cost
     /// Σ k_j for tridiagonal blocks, Σ k_j³ for dense ones.
+    #[inline(never)]
     pub fn new(a: &BlockTridiagonal<T>) -> Result<Self> {
         check_finite(a)?;
         Self::of(a, 0..a.partition().n_blocks())
@@ -105,6 +106,7 @@ enum Block<T: Scalar> {
 
 impl<T: Scalar> Block<T> {
     /// Block j of `a`.
+    #[inline(never)]
     fn of(a: &BlockTridiagonal<T>, j: usize) -> Result<Self> {
         let range = a.partition().range(j);
         Ok(match a.diagonal() {
@@ -153,6 +155,7 @@ enum Factors<T: Scalar> {
 }
 
 impl<T: Scalar> Factors<T> {
+    #[inline(never)]
     fn new(block: &Block<T>) -> Result<Self> {
         Ok(match block {
             Block::Tridiagonal(t) => match Thomas::new(t) {
@@ -251,7 +254,7 @@ pub(crate) fn for_groups<T: Scalar>(
             let middle = usize::midpoint(blocks.start, blocks.end);
             let cut = partition.offsets()[middle] as usize - partition.offsets()[blocks.start] as usize;
             let (left, right) = v.split_at_mut(cut);
-            rayon::join(
+            bt_formats::join(
                 || recurse(partition, blocks.start..middle, left, body, grain),
                 || recurse(partition, middle..blocks.end, right, body, grain),
             );

@@ -172,6 +172,7 @@ impl<T: Scalar> Preconditioner<T> for BlockPreconditioner<T> {
     fn nnz(&self) -> usize {
         self.factors.nnz() + self.a.as_ref().map_or(0, |a| a.nnz_couplings())
     }
+    #[inline(never)]
     fn bytes(&self) -> usize {
         self.factors.bytes() + self.a.as_ref().map_or(0, |a| a.bytes()) + size_of_val(&*self.work)
     }

@@ -96,6 +96,7 @@ impl<T: Scalar> CyclicallyReduced<T> {
     ///
     /// # Cost
     /// Σ kⱼ for tridiagonal blocks, Σ kⱼ³ for dense ones.
+    #[inline(never)]
     pub fn new(a: impl Into<Arc<BlockTridiagonal<T>>>) -> Result<Self> {
         let a = a.into();
         check_finite(&a)?;

@@ -69,6 +69,7 @@ impl<T: Scalar> Gmres<T> {
 
     /// GMRES(`restart`) for systems of n unknowns of which `rows` are here, for [`Gmres::solve_on`]: with another length of the vectors
     /// than of the space.
+    #[inline(never)]
     pub fn of_rows(rows: usize, n: usize, restart: usize) -> Self {
         Self::of_machine(rows, Machine::of_rows(rows, n, restart, Basis::Fixed))
     }
@@ -189,6 +190,7 @@ impl<T: Scalar, V: Scalar> Machine<T, V> {
     }
 
     /// With `rows` of the n unknowns here.
+    #[inline(never)]
     pub fn of_rows(rows: usize, n: usize, restart: usize, basis: Basis) -> Self {
         // More steps than unknowns there are not.
         let m = restart.clamp(1, n.max(1));
@@ -352,6 +354,7 @@ impl<T: Scalar, V: Scalar> Recurrence<T> for Machine<T, V> {
         Watch::of::<T>(stop, monitor, system.norm(system.b), self.truth)
     }
 
+    #[inline(never)]
     fn advance(
         &mut self,
         system: &mut System<'_, T>,

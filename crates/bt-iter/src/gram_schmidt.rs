@@ -132,6 +132,7 @@ struct Sweep<'a, T, V> {
 
 impl<T: Scalar, V: Scalar> Sweep<'_, T, V> {
     /// The pieces of w from row `first` on, and their sums.
+    #[inline(never)]
     fn pieces(&self, first: usize, w: &mut [T], sums: &mut [T]) {
         if w.len() <= self.rows {
             let sums = &mut sums[..w.len().min(1) * (self.dots + 1)];

@@ -125,6 +125,7 @@ pub(crate) fn relaxed_inverse<T: Scalar>(omega: f64, d: T::Real, row: usize, met
 /// assert_eq!((worst.row, worst.col, worst.mirror, worst.relative), (0, 1, 0.5, 0.125));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn asymmetry<T: Scalar>(a: &Csr<T>) -> Option<Asymmetry<T>> {
     let n = a.nrows();
     let roots: Vec<f64> = (0..n).map(|i| a.get(i, i).abs().to_f64().sqrt()).collect();

@@ -162,6 +162,7 @@ fn in_subdomain(error: FactorError, i: usize, rows: &[u32]) -> FactorError {
 }
 
 /// The rows of a part and those at most `layers` edges away, in increasing order. `place` is all MAX before and after.
+#[inline(never)]
 fn grown<T: Scalar>(
     a: &Csr<T>,
     transpose: &Csr<T>,
@@ -230,6 +231,7 @@ pub fn scale_of_rows<'v, T: Scalar>(rows: impl Iterator<Item = &'v [T]>) -> T {
 }
 
 /// scale·A(rows, rows). `place` is all MAX before and after.
+#[inline(never)]
 fn submatrix<T: Scalar>(a: &Csr<T>, rows: &[u32], scale: T, place: &mut [u32]) -> Result<Csr<T>> {
     for (k, &i) in rows.iter().enumerate() {
         place[i as usize] = k as u32;

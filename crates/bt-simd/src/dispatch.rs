@@ -33,14 +33,18 @@ pub fn dispatch<W: WithSimd>(work: W) -> W::Output {
 #[inline(always)]
 pub fn dispatch_short<W: WithSimd>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    {
-        if let Some(simd) = avx2() {
-            return Simd::vectorize(simd, work);
-        }
-        #[cfg(feature = "base128")]
-        if let Some(simd) = base128() {
-            return Simd::vectorize(simd, work);
-        }
+    if let Some(simd) = avx2() {
+        return Simd::vectorize(simd, work);
+    }
+    dispatch_base(work)
+}
+
+/// Runs `work` on what every processor has: what has been written in registers of 256 bits is not compiled for them once more.
+#[inline(always)]
+pub fn dispatch_base<W: WithSimd>(work: W) -> W::Output {
+    #[cfg(all(target_arch = "x86_64", feature = "base128"))]
+    if let Some(simd) = base128() {
+        return Simd::vectorize(simd, work);
     }
     Simd::vectorize(Scalar, work)
 }

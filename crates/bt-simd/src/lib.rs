@@ -11,7 +11,7 @@ mod dispatch;
 mod eight;
 mod isa;
 
-pub use dispatch::{Loops, dispatch, dispatch_short};
+pub use dispatch::{Loops, dispatch, dispatch_base, dispatch_short};
 #[cfg(target_arch = "x86_64")]
 pub use dispatch::{avx2, avx512};
 pub use eight::{Eight, LANES};

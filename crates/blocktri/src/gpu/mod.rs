@@ -105,16 +105,16 @@ fn with_candidate<T: Scalar>(a: &Csr<T>, card: Card, iteration: KrylovMethod, pl
     Gpu::Open(card, Box::new(candidate))
 }
 
-/// Where `DeviceChoice::Auto` solves by a method asked for by name, and why.
-pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, Note) {
+/// Where `DeviceChoice::Auto` solves by a method asked for by name, and why. A GPU is held open until the solve has it.
+pub(crate) fn choose<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> (DeviceChoice, Note, Option<OpenDevice>) {
     let why = match worthwhile(a, options) {
         Err(why) => why,
         Ok(why) => match fits(a, options) {
-            Ok(place) => return (DeviceChoice::Gpu(0), Note::DeviceChosen { place, why }),
+            Ok((place, open)) => return (DeviceChoice::Gpu(0), Note::DeviceChosen { place, why }, Some(open)),
             Err(error) => error.to_string(),
         },
     };
-    (DeviceChoice::Cpu, Note::DeviceChosen { place: "the processor".to_owned(), why })
+    (DeviceChoice::Cpu, Note::DeviceChosen { place: "the processor".to_owned(), why }, None)
 }
 
 /// Whether the work outweighs the copies to a device.

@@ -46,9 +46,10 @@ pub(crate) fn solve<T: Scalar>(
     as_real::<T, f32>(&devices, a, &b, options, monitor).unwrap_or_else(|| Err(complex()))
 }
 
-/// The name of device 0, if it is there, has the method and may have the memory.
-pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<String, Error> {
-    let device = Device::open(0)?;
+/// The name of device 0, held open, if it is there, has the method and may have the memory.
+pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<(String, OpenDevice), Error> {
+    let open = OpenDevice::open(0)?;
+    let device = &open.0;
     if T::reals(&[]).is_none() {
         return Err(complex());
     }
@@ -61,12 +62,12 @@ pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<Stri
     let free = device.free_memory()?;
     if needed > free {
         let in_words = |bytes: usize| memory::in_words(bytes as u64);
-        let (needed, free, name) = (in_words(needed), in_words(free), name(&device));
+        let (needed, free, name) = (in_words(needed), in_words(free), name(device));
         return Err(Error::Usage {
             message: format!("about {needed} are more than the {free} that are free on {name}"),
         });
     }
-    Ok(name(&device))
+    Ok((name(device), open))
 }
 
 pub(super) fn facts(open: &OpenDevice) -> Result<Facts, Error> {

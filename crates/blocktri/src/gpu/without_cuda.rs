@@ -25,7 +25,7 @@ pub(crate) fn probed<T: Scalar>(
     Err(absent(0))
 }
 
-pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<String, Error> {
+pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<(String, OpenDevice), Error> {
     Err(absent(0))
 }
 

@@ -198,6 +198,7 @@ impl<T: Scalar> End<T> {
         Self::tuned(shape, Tuning::of(shape.kl), values)
     }
 
+    #[inline(never)]
     pub(super) fn tuned(shape: EndSizes, tuning: Tuning, values: Option<Vec<T>>) -> Result<Self> {
         let kv = shape.kv();
         let values = match values {

@@ -163,6 +163,7 @@ impl<T: Scalar> BandLu<T> {
     ///
     /// # Errors
     /// As [`BandLu::new`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_monitor(a: &Band<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let mut lu = match halves(n, kl, ku) {
@@ -184,6 +185,7 @@ impl<T: Scalar> BandLu<T> {
         Ok(lu)
     }
 
+    #[inline(never)]
     fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, place: Place, values: Option<Vec<T>>) -> Result<Self> {
         let shape =
             EndSizes { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward, place };

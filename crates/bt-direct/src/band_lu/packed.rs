@@ -15,8 +15,7 @@ use super::kernels::LANES;
 use super::substitution::{Factor, Step, Triangles};
 use super::window::{Order, ROWS, Row, Window, columns_of, load, store};
 use crate::pivot::Pivot;
-use crate::tridiagonal_once::Kernel;
-use crate::tridiagonal_once::lanes::Isa;
+use crate::tridiagonal_once::lanes::{Isa, Kernel};
 
 /// Columns of a factor at a time.
 const BLOCK: usize = 4;
@@ -66,13 +65,33 @@ impl<T: Scalar, const V: usize> Kernel<T> for Packed<'_, '_, T, V> {
                 if whole {
                     block::<T, S, V, BLOCK>(isa, &lu, step, j, wanted.start, &mut window.rows, &mut panel);
                 } else {
-                    block::<T, S, V, 1>(isa, &lu, step, j, wanted.start, &mut window.rows, &mut panel);
+                    let (window, panel) = (&mut window.rows, &mut panel);
+                    isa.apart(Last { lu: &lu, step, j, start: wanted.start, window, panel });
                 }
                 at += width;
             }
             done += count;
         }
         window.slide(isa, &mut x, 0..0);
+    }
+}
+
+/// A column by itself: one of those left over.
+struct Last<'a, 'f, T: Scalar, const V: usize> {
+    lu: &'a Triangles<'f, T>,
+    step: Step,
+    j: usize,
+    start: usize,
+    window: &'a mut [Row<T, V>; ROWS],
+    panel: &'a mut Panel<T>,
+}
+
+impl<T: Scalar, const V: usize> Kernel<T> for Last<'_, '_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with<S: Isa<T>>(self, isa: S) {
+        let Self { lu, step, j, start, window, panel } = self;
+        block::<T, S, V, 1>(isa, lu, step, j, start, window, panel);
     }
 }
 

@@ -16,7 +16,7 @@ use super::single;
 use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_lu::for_each_column;
-use crate::tridiagonal_once::Kernel;
+use crate::tridiagonal_once::lanes::Kernel;
 
 /// Right-hand sides that pass through the factors together.
 const GROUP: usize = 8;

@@ -1,7 +1,7 @@
 //! Rows of many right-hand sides side by side, in a window that moves along them. In memory they are columns: tiles of
 //! eight by eight are transposed on the way in and out.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 use bt_formats::{Scalar, zero};
 use faer::MatMut;
@@ -9,7 +9,7 @@ use faer::MatMut;
 use super::end::{Direction, Lanes};
 use super::kernels::LANES;
 use super::substitution::columns;
-use crate::tridiagonal_once::lanes::Isa;
+use crate::tridiagonal_once::lanes::{Isa, Kernel};
 
 /// Rows of the window, which lies on the stack.
 pub(crate) const ROWS: usize = 512;
@@ -59,7 +59,7 @@ impl<T: Scalar, const V: usize> Window<T, V> {
         let shared = if shared.is_empty() { wanted.start..wanted.start } else { shared };
         for rows in [held.start..held.end.min(shared.start), held.start.max(shared.end)..held.end] {
             if !rows.is_empty() {
-                put(isa, &window[rows.start - held.start..], x, rows, *order);
+                isa.apart(Put { window: &window[rows.start - held.start..], x: &mut *x, rows, order: *order });
             }
         }
         if !shared.is_empty() {
@@ -67,7 +67,7 @@ impl<T: Scalar, const V: usize> Window<T, V> {
         }
         for rows in [wanted.start..shared.start, shared.end..wanted.end] {
             if !rows.is_empty() {
-                take(isa, &mut window[rows.start - wanted.start..], x, rows, *order);
+                isa.apart(Take { window: &mut window[rows.start - wanted.start..], x: &*x, rows, order: *order });
             }
         }
         *held = wanted;
@@ -75,11 +75,27 @@ impl<T: Scalar, const V: usize> Window<T, V> {
 }
 
 /// The first rows of the window ← `rows` of x.
+pub(crate) struct Take<'a, 'x, T, const V: usize> {
+    pub(crate) window: &'a mut [Row<T, V>],
+    pub(crate) x: &'a Columns<&'x mut [T], V>,
+    pub(crate) rows: Range<usize>,
+    pub(crate) order: Order,
+}
+
+impl<T: Scalar, const V: usize> Kernel<T> for Take<'_, '_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with<S: Isa<T>>(self, isa: S) {
+        let Self { window, x, rows, order } = self;
+        take(isa, window, x, rows, order);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn take<T: Scalar, S: Isa<T>, X: Deref<Target = [T]>, const V: usize>(
+fn take<T: Scalar, S: Isa<T>, const V: usize>(
     isa: S,
     window: &mut [Row<T, V>],
-    x: &Columns<X, V>,
+    x: &Columns<&mut [T], V>,
     rows: Range<usize>,
     order: Order,
 ) {
@@ -108,8 +124,24 @@ pub(crate) fn take<T: Scalar, S: Isa<T>, X: Deref<Target = [T]>, const V: usize>
 }
 
 /// `rows` of x ← the first rows of the window.
+pub(crate) struct Put<'a, 'x, T, const V: usize> {
+    pub(crate) window: &'a [Row<T, V>],
+    pub(crate) x: &'a mut Columns<&'x mut [T], V>,
+    pub(crate) rows: Range<usize>,
+    pub(crate) order: Order,
+}
+
+impl<T: Scalar, const V: usize> Kernel<T> for Put<'_, '_, T, V> {
+    type Output = ();
+    #[inline(always)]
+    fn with<S: Isa<T>>(self, isa: S) {
+        let Self { window, x, rows, order } = self;
+        put(isa, window, x, rows, order);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn put<T: Scalar, S: Isa<T>, const V: usize>(
+fn put<T: Scalar, S: Isa<T>, const V: usize>(
     isa: S,
     window: &[Row<T, V>],
     x: &mut Columns<&mut [T], V>,

@@ -58,6 +58,7 @@ impl<T: Scalar> System<'_, T> {
 
     /// Elimination with exchanges of neighbouring rows, as LAPACK's `gtsv`. x ← A⁻¹·x where it succeeds; `factors` is
     /// scratch of 3n values.
+    #[inline(never)]
     pub(super) fn pivoted(&self, factors: &mut [T], x: Option<&mut [T]>) -> SystemStatus {
         if let Some(row) = self.not_finite() {
             return SystemStatus::NotFinite { row };

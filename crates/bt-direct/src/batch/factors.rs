@@ -16,6 +16,7 @@ use super::tridiagonal::TridiagonalBatch;
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
 use crate::factorization::LogDet;
+use crate::lines::{self, apart};
 use crate::tridiagonal_lu::{check_size, reserve};
 
 /// Factored tridiagonal systems, for any number of right-hand sides.
@@ -133,7 +134,7 @@ impl<T: Scalar> BatchLu<T> {
                     let width = per_row(pivoting);
                     let rows = &mut part.rows[width * at.start..width * at.end];
                     let exchanged = part.exchanged.get_mut(at).unwrap_or_default();
-                    let doubtful = bt_simd::dispatch(Factor { a, g, pivoting, rows: &mut *rows, exchanged });
+                    let doubtful = lines::dispatch::<T, _>(Factor { a, g, pivoting, rows: &mut *rows, exchanged });
                     for (lane, s) in shape.group(g).enumerate().filter(|(lane, _)| doubtful[*lane]) {
                         let status = Scratch::with(&pool, |scratch| {
                             let (system, rest) = a.gather(s, scratch.parts().1);
@@ -307,6 +308,7 @@ impl<T: Scalar> BatchLu<T> {
     }
 
     /// Solutions to right-hand sides that are elsewhere, or where x is.
+    #[inline(never)]
     fn substitute(&self, op: Op, b: Option<Source<'_, T>>, places: &Sizes, x: Part<'_, T>, par: Par) {
         let shape = &self.shape;
         pieces(
@@ -319,7 +321,7 @@ impl<T: Scalar> BatchLu<T> {
                 for g in groups {
                     let at = self.row(g)..self.row(g + 1);
                     let width = per_row(self.pivoting);
-                    bt_simd::dispatch(Substitution {
+                    lines::dispatch::<T, _>(Substitution {
                         b: b.map(|b| (b, shape)),
                         shape: places,
                         group: shape.group(g),
@@ -387,9 +389,9 @@ impl<T: Scalar> WithSimd for Factor<'_, T> {
         let mut pivoted = Pivoted::new();
         let rows = shape.padded(&group);
         for i in (0..rows).step_by(TILE) {
-            lower.tile(simd, shape, &group, i, zero(), &mut l);
-            diag.tile(simd, shape, &group, i, one(), &mut a);
-            upper.tile(simd, shape, &group, i, zero(), &mut u);
+            for (from, pad, out) in [(lower, zero(), &mut l), (diag, one(), &mut a), (upper, zero(), &mut u)] {
+                apart(simd, Read { from, shape, group: &group, i, pad, out });
+            }
             match self.pivoting {
                 Pivoting::None => {
                     let rows = self.rows[3 * i..3 * (i + TILE)].as_chunks_mut::<3>().0;
@@ -551,33 +553,83 @@ impl<T: Scalar> WithSimd for Substitution<'_, '_, T> {
     }
 }
 
-/// Rows `i..i + TILE` of the right-hand sides of a group.
-#[inline(always)]
-fn right_hand_sides<S: Simd, T: Scalar>(
-    simd: S,
-    b: Option<(Source<'_, T>, &Sizes)>,
-    x: &Part<'_, T>,
-    shape: &Sizes,
-    group: &Range<usize>,
+/// Rows `i..i + TILE` of one of a group's vectors into lanes. Like all that moves tiles, a function of its own: see [`apart`].
+struct Read<'a, T> {
+    from: Source<'a, T>,
+    shape: &'a Sizes,
+    group: &'a Range<usize>,
     i: usize,
-    out: &mut Tile<T>,
-) {
-    // One call: this is inlined into every method.
-    let (values, shape) = b.unwrap_or((x.source(), shape));
-    values.tile(simd, shape, group, i, zero(), out);
+    pad: T,
+    out: &'a mut Tile<T>,
+}
+
+impl<T: Scalar> WithSimd for Read<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.from.tile(simd, self.shape, self.group, self.i, self.pad, self.out);
+    }
+}
+
+/// What a tile of x is moved for.
+enum Move<'a, T> {
+    /// A tile of x ← this one.
+    Store(&'a Tile<T>),
+    /// See [`Part::keep`].
+    Keep(&'a Tile<T>),
+    /// See [`Part::kept`].
+    Kept(&'a mut Tile<T>),
+}
+
+/// The move of rows `i..i + TILE`.
+struct Moved<'a, 'x, T> {
+    x: &'a mut Part<'x, T>,
+    shape: &'a Sizes,
+    group: &'a Range<usize>,
+    i: usize,
+    tile: Move<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for Moved<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, shape, group, i, tile } = self;
+        match tile {
+            Move::Store(tile) => x.store(simd, shape, group, i, tile),
+            Move::Keep(tile) => x.keep(simd, shape, group, i, tile),
+            Move::Kept(tile) => x.kept(simd, shape, group, i, tile),
+        }
+    }
+}
+
+impl<T: Scalar> Substitution<'_, '_, T> {
+    /// Rows `i..i + TILE` of the right-hand sides.
+    #[inline(always)]
+    fn right_hand_sides<S: Simd>(&self, simd: S, i: usize, out: &mut Tile<T>) {
+        let (from, shape) = self.b.unwrap_or((self.x.source(), self.shape));
+        apart(simd, Read { from, shape, group: &self.group, i, pad: zero(), out });
+    }
+
+    #[inline(always)]
+    fn tile<S: Simd>(&mut self, simd: S, i: usize, tile: Move<'_, T>) {
+        apart(simd, Moved { x: self.x, shape: self.shape, group: &self.group, i, tile });
+    }
 }
 
 impl<T: Scalar> Substitution<'_, '_, T> {
     /// yᵢ = bᵢ − lᵢ·yᵢ₋₁; back: xᵢ = yᵢ/dᵢ − wᵢ·xᵢ₊₁.
     #[inline(always)]
-    fn thomas<S: Simd>(self, simd: S) {
-        let Self { b, shape, group, factors, x, .. } = self;
+    fn thomas<S: Simd>(mut self, simd: S) {
+        let factors = self.factors;
         let factors = factors.as_chunks::<3>().0;
         let rows = factors.len();
         let mut t = tile::<T>();
         let mut last = [zero::<T>(); LANES];
         for i in (0..rows).step_by(TILE) {
-            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
+            self.right_hand_sides(simd, i, &mut t);
             for k in 0..TILE {
                 let [l, _, _] = &factors[i + k];
                 for j in 0..LANES {
@@ -585,11 +637,11 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 }
                 t[k].0 = last;
             }
-            x.keep(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Keep(&t));
         }
         let mut next = [zero::<T>(); LANES];
         for i in (0..rows).step_by(TILE).rev() {
-            x.kept(simd, shape, &group, i, &mut t);
+            self.tile(simd, i, Move::Kept(&mut t));
             for k in (0..TILE).rev() {
                 let [_, d, w] = &factors[i + k];
                 for j in 0..LANES {
@@ -597,20 +649,20 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 }
                 t[k].0 = next;
             }
-            x.store(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Store(&t));
         }
     }
 
     /// Aᵀ = Wᵀ·D·Lᵀ: yᵢ = bᵢ − wᵢ₋₁·yᵢ₋₁; back: xᵢ = yᵢ/dᵢ − lᵢ₊₁·xᵢ₊₁.
     #[inline(always)]
-    fn thomas_transposed<S: Simd>(self, simd: S, map: impl Fn(T) -> T + Copy) {
-        let Self { b, shape, group, factors, x, .. } = self;
+    fn thomas_transposed<S: Simd>(mut self, simd: S, map: impl Fn(T) -> T + Copy) {
+        let factors = self.factors;
         let factors = factors.as_chunks::<3>().0;
         let rows = factors.len();
         let mut t = tile::<T>();
         let (mut last, mut ratio) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
         for i in (0..rows).step_by(TILE) {
-            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
+            self.right_hand_sides(simd, i, &mut t);
             for k in 0..TILE {
                 for j in 0..LANES {
                     last[j] = t[k].0[j] - map(ratio[j]) * last[j];
@@ -618,11 +670,11 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 ratio = factors[i + k][2].0;
                 t[k].0 = last;
             }
-            x.keep(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Keep(&t));
         }
         let (mut next, mut multiplier) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
         for i in (0..rows).step_by(TILE).rev() {
-            x.kept(simd, shape, &group, i, &mut t);
+            self.tile(simd, i, Move::Kept(&mut t));
             for k in (0..TILE).rev() {
                 let [l, d, _] = &factors[i + k];
                 for j in 0..LANES {
@@ -631,14 +683,14 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 multiplier = l.0;
                 t[k].0 = next;
             }
-            x.store(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Store(&t));
         }
     }
 
     /// The exchanges and eliminations in their order; back: xᵢ = (yᵢ − sᵢ·xᵢ₊₂ − uᵢ·xᵢ₊₁)/dᵢ.
     #[inline(always)]
-    fn pivoted<S: Simd>(self, simd: S) {
-        let Self { b, shape, group, factors, exchanged, x, .. } = self;
+    fn pivoted<S: Simd>(mut self, simd: S) {
+        let (factors, exchanged) = (self.factors, self.exchanged);
         let factors = factors.as_chunks::<4>().0;
         let rows = factors.len();
         let (mut t, mut out) = (tile::<T>(), tile::<T>());
@@ -646,7 +698,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
         let mut current = [zero::<T>(); LANES];
         for i in (0..=rows).step_by(TILE) {
             if i < rows {
-                right_hand_sides(simd, b, x, shape, &group, i, &mut t);
+                self.right_hand_sides(simd, i, &mut t);
             }
             let first = usize::from(i == 0);
             if i == 0 && rows > 0 {
@@ -666,13 +718,13 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                     current[j] = rest - m[j] * top;
                 }
                 if k == 0 {
-                    x.keep(simd, shape, &group, i - TILE, &out);
+                    self.tile(simd, i - TILE, Move::Keep(&out));
                 }
             }
         }
         let (mut x1, mut x2) = ([zero::<T>(); LANES], [zero::<T>(); LANES]);
         for i in (0..rows).step_by(TILE).rev() {
-            x.kept(simd, shape, &group, i, &mut t);
+            self.tile(simd, i, Move::Kept(&mut t));
             for k in (0..TILE).rev() {
                 let [_, d, u, s] = &factors[i + k];
                 for j in 0..LANES {
@@ -682,14 +734,14 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 }
                 t[k].0 = x1;
             }
-            x.store(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Store(&t));
         }
     }
 
     /// Uᵀy = b: yᵢ = (bᵢ − uᵢ₋₁·yᵢ₋₁ − sᵢ₋₂·yᵢ₋₂)/dᵢ; then the steps in reverse: xᵢ = yᵢ − mᵢ·xᵢ₊₁, rows exchanged after it.
     #[inline(always)]
-    fn pivoted_transposed<S: Simd>(self, simd: S, map: impl Fn(T) -> T + Copy) {
-        let Self { b, shape, group, factors, exchanged, x, .. } = self;
+    fn pivoted_transposed<S: Simd>(mut self, simd: S, map: impl Fn(T) -> T + Copy) {
+        let (factors, exchanged) = (self.factors, self.exchanged);
         let factors = factors.as_chunks::<4>().0;
         let rows = factors.len();
         let (mut t, mut out) = (tile::<T>(), tile::<T>());
@@ -697,7 +749,7 @@ impl<T: Scalar> Substitution<'_, '_, T> {
         // yᵢ₋₁, yᵢ₋₂ and their factors uᵢ₋₁, sᵢ₋₂; sᵢ₋₁ waits a step.
         let (mut y1, mut y2, mut u1, mut s1, mut s2) = (none, none, none, none, none);
         for i in (0..rows).step_by(TILE) {
-            right_hand_sides(simd, b, x, shape, &group, i, &mut t);
+            self.right_hand_sides(simd, i, &mut t);
             for k in 0..TILE {
                 let [_, d, u, s] = &factors[i + k];
                 for j in 0..LANES {
@@ -709,12 +761,12 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 (u1, s1) = (u.0, s.0);
                 t[k].0 = y1;
             }
-            x.keep(simd, shape, &group, i, &t);
+            self.tile(simd, i, Move::Keep(&t));
         }
         // What stands in row i + 1 when step i is undone.
         let mut below = none;
         for i in (0..rows).step_by(TILE).rev() {
-            x.kept(simd, shape, &group, i, &mut t);
+            self.tile(simd, i, Move::Kept(&mut t));
             for k in (0..TILE).rev() {
                 let at = i + k;
                 let m = &factors[at][0].0;
@@ -728,13 +780,13 @@ impl<T: Scalar> Substitution<'_, '_, T> {
                 }
                 out[(at + 1) % TILE].0 = lower;
                 if k + 1 == TILE && at + 1 < rows {
-                    x.store(simd, shape, &group, at + 1, &out);
+                    self.tile(simd, at + 1, Move::Store(&out));
                 }
             }
         }
         if rows > 0 {
             out[0].0 = below;
-            x.store(simd, shape, &group, 0, &out);
+            self.tile(simd, 0, Move::Store(&out));
         }
     }
 }

@@ -573,6 +573,7 @@ pub(super) struct Scratch<T> {
 
 impl<T: Scalar> Scratch<T> {
     /// As many buffers as there are threads, each of `rows` rows of lanes and `values` values.
+    #[inline(never)]
     pub(super) fn pool(par: Par, rows: usize, values: usize) -> Result<Mutex<Vec<Self>>> {
         let mut pool = Vec::new();
         let threads = if par == Par::Rayon { rayon::current_num_threads() } else { 1 };

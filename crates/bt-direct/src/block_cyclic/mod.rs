@@ -156,6 +156,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());

@@ -47,6 +47,7 @@ pub(super) struct ChainScratch<T: Scalar> {
 
 impl<T: Scalar> ChainScratch<T> {
     /// For blocks of sizes between these.
+    #[inline(never)]
     pub(super) fn new((smallest, largest): (usize, usize)) -> Result<Self> {
         let (mut permutation, mut incoming, mut outgoing) = (Vec::new(), Vec::new(), Vec::new());
         reserve(&mut permutation, largest.saturating_mul(4))?;
@@ -83,6 +84,7 @@ struct Remaining<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Remaining<'a, T> {
+    #[inline(never)]
     fn new(
         a: &'a BlockTridiagonal<T>,
         order: &'a Order,

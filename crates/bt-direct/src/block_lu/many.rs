@@ -11,10 +11,9 @@ use super::BlockLu;
 use super::rows::{Diagonal, Strided, solve_lower, solve_upper, subtract_product};
 use super::solve::{Block, Direction, Pass, join, pair};
 use crate::band_lu::end::Direction as From;
-use crate::band_lu::window::{Columns, Order, ROWS, Row, Window, columns_of, put, rows, take};
+use crate::band_lu::window::{Columns, Order, Put, ROWS, Row, Take, Window, columns_of, rows};
 use crate::lines;
-use crate::tridiagonal_once::Kernel;
-use crate::tridiagonal_once::lanes::Isa;
+use crate::tridiagonal_once::lanes::{Isa, Kernel};
 
 /// Rows that a block may have: the window holds two.
 pub(super) const TALLEST: usize = ROWS / 2;
@@ -35,11 +34,13 @@ impl<T: Scalar> BlockLu<T> {
         let side = |down, direction| Pass { lu: self, op, down, direction };
         join(
             par,
-            || Run { pass: side(true, Direction::Inwards), x: &mut top, mid: None }.run(),
-            || Run { pass: side(false, Direction::Inwards), x: &mut bottom, mid: None }.run(),
+            || Run { pass: side(true, Direction::Inwards), x: &mut top, mid: &[] }.run(),
+            || Run { pass: side(false, Direction::Inwards), x: &mut bottom, mid: &[] }.run(),
         );
-        Middle { lu: self, op, top: &top, mid: &mut mid, bottom: &bottom }.run();
-        let mid = Some(&mid);
+        let mut rows = rows::<T, V, TALLEST>();
+        let rows = &mut rows[..own];
+        Middle { lu: self, op, top: &top, mid: &mut mid, bottom: &bottom, rows: &mut *rows }.run();
+        let mid = &*rows;
         join(
             par,
             || Run { pass: side(true, Direction::Outwards), x: &mut top, mid }.run(),
@@ -52,7 +53,7 @@ impl<T: Scalar> BlockLu<T> {
 struct Run<'a, 'x, T: Scalar, const V: usize> {
     pass: Pass<'a, T>,
     x: &'a mut Columns<&'x mut [T], V>,
-    mid: Option<&'a Columns<&'x mut [T], V>>,
+    mid: &'a [Row<T, V>],
 }
 
 impl<T: Scalar, const V: usize> Kernel<T> for Run<'_, '_, T, V> {
@@ -88,28 +89,20 @@ impl<T: Scalar, const V: usize> Kernel<T> for Run<'_, '_, T, V> {
                 if step + 1 < m {
                     lu.block(pass.block(step + 1).0).fetch(direction);
                 }
-                match direction {
-                    Direction::Inwards => {
-                        b.rows_inwards(isa, op, &mut window.rows[own.clone()]);
-                        if step + 1 < m {
-                            let next = place(pass.block(step + 1).1);
-                            let (x, next) = pair(&mut window.rows, own, next);
-                            b.rows_hand_over(isa, op, x, next);
-                        }
-                    }
-                    Direction::Outwards => {
-                        if step == 0 {
-                            let mut solution = rows::<T, V, TALLEST>();
-                            let mid = mid.expect("the solution in the middle");
-                            take(isa, &mut solution, mid, 0..b.next, ORDER);
-                            b.rows_take(isa, op, &mut window.rows[own.clone()], &solution[..b.next]);
-                        } else {
-                            let next = place(pass.block(step - 1).1);
-                            let (next, x) = pair(&mut window.rows, next, own.clone());
-                            b.rows_take(isa, op, x, next);
-                        }
-                        b.rows_outwards(isa, op, &mut window.rows[own]);
-                    }
+                // One product in the text for both directions: each is compiled into many instances.
+                let inwards = direction == Direction::Inwards;
+                if inwards {
+                    b.rows_inwards(isa, op, &mut window.rows[own.clone()]);
+                }
+                let (known, changed) = match (inwards, step) {
+                    (true, _) if step + 1 == m => continue,
+                    (true, _) => pair(&mut window.rows, own.clone(), place(pass.block(step + 1).1)),
+                    (false, 0) => (mid, &mut window.rows[own.clone()]),
+                    (false, _) => pair(&mut window.rows, place(pass.block(step - 1).1), own.clone()),
+                };
+                subtract_product(isa, changed, b.coupling_of(op, direction), known);
+                if !inwards {
+                    b.rows_outwards(isa, op, &mut window.rows[own]);
                 }
             }
             first = end;
@@ -125,36 +118,30 @@ struct Middle<'a, 'x, T: Scalar, const V: usize> {
     top: &'a Columns<&'x mut [T], V>,
     mid: &'a mut Columns<&'x mut [T], V>,
     bottom: &'a Columns<&'x mut [T], V>,
+    /// Room for the rows of `mid`, which are the solution in the end.
+    rows: &'a mut [Row<T, V>],
 }
 
 impl<T: Scalar, const V: usize> Kernel<T> for Middle<'_, '_, T, V> {
     type Output = ();
     #[inline(always)]
     fn with<S: Isa<T>>(self, isa: S) {
-        let Self { lu, op, top, mid, bottom } = self;
+        let Self { lu, op, top, mid, bottom, rows: own } = self;
         let middle = lu.order.middle;
         let block = lu.block(middle);
-        let (mut own, mut other) = (rows::<T, V, TALLEST>(), rows::<T, V, TALLEST>());
-        let own = &mut own[..block.k];
-        take(isa, own, mid, 0..block.k, ORDER);
-        let last = |j: usize, x: &Columns<&'_ mut [T], V>, down: bool| {
+        let mut other = rows::<T, V, TALLEST>();
+        isa.apart(Take { window: &mut *own, x: &*mid, rows: 0..block.k, order: ORDER });
+        let before = (middle > 0).then(|| (middle - 1, top));
+        let after = (middle + 1 < lu.order.n_blocks()).then(|| (middle + 1, bottom));
+        for (j, x) in [before, after].into_iter().flatten() {
             let (b, n) = (lu.block(j), x[0][0].len());
-            let from = if down { n - b.k..n } else { 0..b.k };
-            (b, from)
-        };
-        if middle > 0 {
-            let (b, from) = last(middle - 1, top, true);
-            take(isa, &mut other, top, from, ORDER);
-            b.rows_hand_over(isa, op, &other[..b.k], own);
-        }
-        if middle + 1 < lu.order.n_blocks() {
-            let (b, from) = last(middle + 1, bottom, false);
-            take(isa, &mut other, bottom, from, ORDER);
-            b.rows_hand_over(isa, op, &other[..b.k], own);
+            let rows = if j < middle { n - b.k..n } else { 0..b.k };
+            isa.apart(Take { window: &mut other, x, rows, order: ORDER });
+            subtract_product(isa, own, b.coupling_of(op, Direction::Inwards), &other[..b.k]);
         }
         block.rows_inwards(isa, op, own);
         block.rows_outwards(isa, op, own);
-        put(isa, own, mid, 0..block.k, ORDER);
+        isa.apart(Put { window: own, x: mid, rows: 0..block.k, order: ORDER });
     }
 }
 
@@ -204,27 +191,23 @@ impl<T: Scalar> Block<'_, T> {
         solve_lower(isa, x, self.own(op), diagonal);
     }
 
-    /// `after` ← `after` − H·x;  of Aᵀ: `after` ← `after` − Gᵀ·x
+    /// What couples the neighbour towards the middle and this block: inwards the neighbour loses H·x, or Gᵀ·x where op is not A itself;
+    /// outwards this block loses G·x of the neighbour, or Hᵀ·x.
     #[inline(always)]
-    fn rows_hand_over<S: Isa<T>, const V: usize>(&self, isa: S, op: Op, x: &[Row<T, V>], after: &mut [Row<T, V>]) {
-        let a = if op == Op::Identity { self.h(op) } else { Self::strided(op, self.g, self.k) };
-        subtract_product(isa, after, a, x);
-    }
-
-    /// x ← x − G·`after`;  of Aᵀ: x ← x − Hᵀ·`after`
-    #[inline(always)]
-    fn rows_take<S: Isa<T>, const V: usize>(&self, isa: S, op: Op, x: &mut [Row<T, V>], after: &[Row<T, V>]) {
-        let a = if op == Op::Identity { Self::strided(op, self.g, self.k) } else { self.h(op) };
-        subtract_product(isa, x, a, after);
+    fn coupling_of(&self, op: Op, direction: Direction) -> Strided<'_, T> {
+        if (op == Op::Identity) == (direction == Direction::Inwards) {
+            self.h(op)
+        } else {
+            Self::strided(op, self.g, self.k)
+        }
     }
 
     /// x ← Ũ⁻¹·x;  of Aᵀ: x ← Pᵀ·L̃⁻ᵀ·x
     #[inline(always)]
     fn rows_outwards<S: Isa<T>, const V: usize>(&self, isa: S, op: Op, x: &mut [Row<T, V>]) {
-        if op == Op::Identity {
-            solve_upper(isa, x, self.own(op), Diagonal::Stored);
-        } else {
-            solve_upper(isa, x, self.own(op), Diagonal::Ones);
+        let diagonal = if op == Op::Identity { Diagonal::Stored } else { Diagonal::Ones };
+        solve_upper(isa, x, self.own(op), diagonal);
+        if op != Op::Identity {
             for (r, &p) in self.pivots.iter().enumerate().rev() {
                 if p as usize != r {
                     x.swap(r, p as usize);

@@ -225,6 +225,7 @@ impl<T: Scalar> BlockLu<T> {
         Self::eliminated(a, kernels, &mut ())
     }
 
+    #[inline(never)]
     fn eliminated(a: &BlockTridiagonal<T>, kernels: Kernels, monitor: &mut dyn Monitor) -> Result<Self> {
         Self::in_order(a, Order::new(a.partition().clone()), kernels, monitor)
             .map_err(|e| unproved(e, a.partition().n_blocks()))
@@ -484,6 +485,7 @@ impl<T: Scalar> Factorization<T> for BlockLu<T> {
     fn stats(&self) -> FactorStats {
         self.stats
     }
+    #[inline(never)]
     fn log_det(&self) -> LogDet<T> {
         let mut det = LogDet::one();
         for j in 0..self.order.n_blocks() {

@@ -78,6 +78,7 @@ pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn Fn
     }
 }
 
+#[inline(never)]
 fn eliminate_all<E: Eight>(simd: E, chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
     match chains[0].k {
         2 => simd.vectorize(SideBySide::<E, 2> { simd, chains, go_on }),

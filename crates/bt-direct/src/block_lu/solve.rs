@@ -97,7 +97,7 @@ impl<T: Scalar> BlockLu<T> {
             Run { pass: side(false, Direction::Inwards), x: &mut bottom, mid: &[] },
         ]);
         for g in 0..G {
-            lines::dispatch::<T, _>(Middle { lu: self, op, top: top[g], mid: mid[g], bottom: bottom[g] });
+            Middle { lu: self, op, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
         }
         join([
             Run { pass: side(true, Direction::Outwards), x: &mut top, mid: &mid },
@@ -140,7 +140,7 @@ fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, x: [&mut [L]; G]) -> bo
         return false;
     }
     for g in 0..G {
-        lines::dispatch::<L, _>(Middle { lu, op: Op::Identity, top: top[g], mid: mid[g], bottom: bottom[g] });
+        Middle { lu, op: Op::Identity, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
     }
     substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
 }
@@ -257,6 +257,11 @@ impl<T: Scalar> pulp::WithSimd for Middle<'_, T> {
 }
 
 impl<T: Scalar> Middle<'_, T> {
+    #[inline(never)]
+    fn dispatch(self) {
+        lines::dispatch::<T, _>(self);
+    }
+
     #[inline(always)]
     fn run<const FUSED: bool, const ITSELF: bool>(self) {
         let Self { lu, op, top, mid, bottom } = self;

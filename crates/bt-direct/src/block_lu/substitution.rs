@@ -39,11 +39,16 @@ pub(super) fn run<L: Lanes, const G: usize>(par: Par, mut chains: [[Chain<'_, L>
     if par == Par::Rayon {
         let [first, second] = &mut chains;
         let (mut left, mut right) = (true, true);
-        join(par, || left = dispatch_for::<L, _>(k, Steps(first)), || right = dispatch_for::<L, _>(k, Steps(second)));
+        join(par, || left = run_together(k, first), || right = run_together(k, second));
         left && right
     } else {
-        dispatch_for::<L, _>(k, Steps(chains.as_flattened_mut()))
+        run_together(k, chains.as_flattened_mut())
     }
+}
+
+#[inline(never)]
+fn run_together<L: Lanes>(k: usize, chains: &mut [Chain<'_, L>]) -> bool {
+    dispatch_for::<L, _>(k, Steps(chains))
 }
 
 /// Chains that one thread runs side by side, as work for a SIMD instruction set.
@@ -63,21 +68,25 @@ impl<L: Lanes> pulp::WithSimd for Steps<'_, '_, L> {
         }
         // The sizes as constants: loops over the tiles of small blocks vanish.
         match k / w {
-            1 => all_steps(s, chains, w),
-            2 => all_steps(s, chains, 2 * w),
-            _ => all_steps(s, chains, k),
+            1 => all_steps::<L, S, 1>(s, chains, w),
+            2 => all_steps::<L, S, 2>(s, chains, 2 * w),
+            _ => all_steps::<L, S, ANY>(s, chains, k),
         }
         true
     }
 }
 
+/// Vectors that a block may have, as a constant: any number.
+const ANY: usize = usize::MAX;
+
+/// All steps with blocks of at most `MOST` vectors.
 #[inline(always)]
-fn all_steps<L: Lanes, S: Simd>(s: S, chains: &mut [Chain<'_, L>], k: usize) {
+fn all_steps<L: Lanes, S: Simd, const MOST: usize>(s: S, chains: &mut [Chain<'_, L>], k: usize) {
     let longest = chains.iter().map(|c| c.x.len() / k).max().unwrap_or(0);
     for step in 0..longest {
         for chain in chains.iter_mut() {
             if step < chain.x.len() / k {
-                chain.step(s, k, step);
+                chain.step::<S, MOST>(s, k, step);
             }
         }
     }
@@ -103,7 +112,7 @@ impl<'a, L: Lanes> Chain<'a, L> {
     }
 
     #[inline(always)]
-    fn step<S: Simd>(&mut self, s: S, k: usize, step: usize) {
+    fn step<S: Simd, const MOST: usize>(&mut self, s: S, k: usize, step: usize) {
         let Self { lu, down, direction, .. } = *self;
         let (blocks, m) = (lu.side(down).0, self.x.len() / k);
         // Position of the block among those of this side, counted in the direction of the rows.
@@ -120,10 +129,10 @@ impl<'a, L: Lanes> Chain<'a, L> {
                 exchange(&mut self.x[rows.clone()], 0, pivots);
             }
             let (x, next) = if step + 1 < m { pair_mut(self.x, rows, next) } else { (&mut self.x[rows], &mut [][..]) };
-            inwards(s, panel, ahead, k, x, next);
+            inwards::<L, S, MOST>(s, panel, ahead, k, x, next);
         } else {
             let (next, x) = if step > 0 { pair(self.x, next, rows) } else { (self.middle, &mut self.x[rows]) };
-            outwards(s, panel, g, ahead, k, x, next);
+            outwards::<L, S, MOST>(s, panel, g, ahead, k, x, next);
         }
     }
 }
@@ -175,7 +184,14 @@ fn fetch<L>(from: &[L], first: usize, ld: usize, columns: usize, rows: usize) {
 
 /// x ← L̃⁻¹·x, `next` ← `next` − H·x; an empty `next` takes nothing.
 #[inline(always)]
-fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], ahead: Ahead<'_, L>, k: usize, x: &mut [L], next: &mut [L]) {
+fn inwards<L: Lanes, S: Simd, const MOST: usize>(
+    s: S,
+    panel: &[L],
+    ahead: Ahead<'_, L>,
+    k: usize,
+    x: &mut [L],
+    next: &mut [L],
+) {
     let (w, ld) = (L::lanes::<S>(), 2 * k);
     let mut z = Aligned([L::default(); PADDED]);
     for first in (0..k).step_by(w) {
@@ -189,17 +205,27 @@ fn inwards<L: Lanes, S: Simd>(s: S, panel: &[L], ahead: Ahead<'_, L>, k: usize, 
         }
         L::store(&mut z.0, v);
         L::store(&mut x[first..], v);
-        let below = first + w;
-        subtract_product(s, &mut x[below..k], &tile[below.min(tile.len())..], ld, &z.0[..w]);
-        subtract_product(s, next, &tile[k..], ld, &z.0[..w]);
+        if const { MOST > 1 } {
+            let below = first + w;
+            subtract_product::<L, S, MOST>(s, &mut x[below..k], &tile[below.min(tile.len())..], ld, &z.0[..w]);
+        }
+        subtract_product::<L, S, MOST>(s, next, &tile[k..], ld, &z.0[..w]);
     }
 }
 
 /// x ← Ũ⁻¹·(x − G·`next`).
 #[inline(always)]
-fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], ahead: Ahead<'_, L>, k: usize, x: &mut [L], next: &[L]) {
+fn outwards<L: Lanes, S: Simd, const MOST: usize>(
+    s: S,
+    panel: &[L],
+    g: &[L],
+    ahead: Ahead<'_, L>,
+    k: usize,
+    x: &mut [L],
+    next: &[L],
+) {
     let (w, ld) = (L::lanes::<S>(), 2 * k);
-    subtract_product(s, &mut x[..k], g, k, &next[..k]);
+    subtract_product::<L, S, MOST>(s, &mut x[..k], g, k, &next[..k]);
     let (mut z, mut diagonal) = (Aligned([L::default(); PADDED]), Aligned([L::default(); PADDED]));
     for first in (0..k).step_by(w).rev() {
         fetch(ahead.g, first * k, k, w, k);
@@ -218,20 +244,24 @@ fn outwards<L: Lanes, S: Simd>(s: S, panel: &[L], g: &[L], ahead: Ahead<'_, L>, 
         v = L::times(s, v, r);
         L::store(&mut z.0, v);
         L::store(&mut x[first..], v);
-        subtract_product(s, &mut x[..first], tile, ld, &z.0[..w]);
+        if const { MOST > 1 } {
+            subtract_product::<L, S, MOST>(s, &mut x[..first], tile, ld, &z.0[..w]);
+        }
     }
 }
 
-/// y ← y − A·x, the columns of A `lda` apart; y in whole vectors.
+/// y ← y − A·x, the columns of A `lda` apart; y in whole vectors, at most `MOST`.
 #[inline(always)]
-fn subtract_product<L: Lanes, S: Simd>(s: S, y: &mut [L], a: &[L], lda: usize, x: &[L]) {
+fn subtract_product<L: Lanes, S: Simd, const MOST: usize>(s: S, y: &mut [L], a: &[L], lda: usize, x: &[L]) {
     let w = L::lanes::<S>();
     let mut r = 0;
     macro_rules! tiles {
         ($($vectors:literal)*) => {$(
-            while r + $vectors * w <= y.len() {
-                subtract_tile::<L, S, $vectors>(s, &mut y[r..], &a[r..], lda, x);
-                r += $vectors * w;
+            if const { $vectors <= MOST } {
+                while r + $vectors * w <= y.len() {
+                    subtract_tile::<L, S, $vectors>(s, &mut y[r..], &a[r..], lda, x);
+                    r += $vectors * w;
+                }
             }
         )*};
     }

@@ -100,6 +100,7 @@ impl<T: Scalar> BlockLuAcross<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());

@@ -104,6 +104,7 @@ impl<T: Scalar> BlockRbt<T> {
     /// # Errors
     /// As [`BlockRbt::new`]; [`FactorError::Input`] for a depth above [`MAX_DEPTH`]; [`FactorError::Breakdown`] when a
     /// check fails and the fallback is [`Fallback::Error`]; [`FactorError::Stopped`] when the monitor says so.
+    #[inline(never)]
     pub fn with_options(a: &BlockTridiagonal<T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());

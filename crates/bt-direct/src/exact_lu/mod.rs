@@ -115,6 +115,7 @@ impl<T: Scalar> ExactLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;
@@ -196,6 +197,7 @@ impl<T: Scalar> ExactLu<T> {
         parts * Units::of(a).minors().enumerate().map(step).sum::<f64>()
     }
 
+    #[inline(never)]
     fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.n;
         let mut before = Gaussian::one();
@@ -231,6 +233,7 @@ impl<T: Scalar> ExactLu<T> {
     }
 
     /// z with x = z / det M of M·x = y, or of Mᵀ·x = y; y is in the order of the rows of A, or of M transposed of its columns.
+    #[inline(never)]
     fn substitute(&self, transposed: bool, y: Vec<Gaussian>) -> Vec<Gaussian> {
         let n = self.n;
         // The factors of the transpose are those of P·M transposed, since minors are.

@@ -19,6 +19,7 @@ const WEAK: f64 = 0.01;
 const NONE: u32 = u32::MAX;
 
 /// The symbolic phase of a Hermitian matrix with its weak rows paired, always by supernodes, inside which pivots are sought.
+#[inline(never)]
 pub fn symbolic<T: Scalar>(a: &Csr<T>) -> Result<SymbolicCholesky> {
     let pattern = Pattern::of(a);
     let partner = partners(a)?;

@@ -91,6 +91,7 @@ struct Scaled<T: Scalar> {
 }
 
 impl<T: Scalar> Scaled<T> {
+    #[inline(never)]
     fn of(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
@@ -189,6 +190,7 @@ impl<T: Scalar> SparseLu<T> {
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
+    #[inline(never)]
     pub fn with_monitor(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let scaled = Scaled::of(a)?;
         let symbolic = Arc::new(SymbolicLu::of(&scaled.a, a)?);
@@ -539,6 +541,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         }
     }
 
+    #[inline(never)]
     fn log_det(&self) -> LogDet<T> {
         // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
         let Scaled { a, row_factors, col_factors, norm_max, .. } = &self.scaled;

@@ -114,6 +114,7 @@ impl<T: Scalar> Simplicial<T> {
 
     /// Factors A with its columns taken in the order `col_order`, reusing the memory of earlier factors. Gives up once
     /// the elimination has cost more than `max_flops`. `expected`: entries of L below its diagonal and of U above, if they were counted.
+    #[inline(never)]
     pub fn factor(
         &mut self,
         a: &Csc<T>,

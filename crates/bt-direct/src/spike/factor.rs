@@ -51,6 +51,7 @@ pub(super) struct Kernel<T: Scalar> {
 
 impl<T: Scalar> Kernel<T> {
     /// Memory for the factors of the rows `rows` of `a`.
+    #[inline(never)]
     fn empty(a: SpikeMatrix<'_, T>, rows: Range<usize>, solver: PartitionSolver, up: bool) -> Result<Self> {
         let (first, n) = (rows.start, rows.len());
         let factors = match a {
@@ -236,6 +237,7 @@ pub(super) struct Part<T: Scalar> {
 
 impl<T: Scalar> Part<T> {
     /// Memory for partition `j` of `layout`.
+    #[inline(never)]
     pub(super) fn empty(
         a: SpikeMatrix<'_, T>,
         layout: &Layout,

@@ -232,6 +232,7 @@ impl<T: Scalar> Spike<T> {
     ///
     /// # Cost
     /// See the [module](self).
+    #[inline(never)]
     pub fn with_options<'a>(
         a: impl Into<SpikeMatrix<'a, T>>,
         options: &SpikeOptions,
@@ -291,6 +292,7 @@ impl<T: Scalar> Spike<T> {
         Self::build(SpikeMatrix::Blocks(a), layout, Shape::Blocks(partition.clone()), options, monitor)
     }
 
+    #[inline(never)]
     fn build(
         a: SpikeMatrix<'_, T>,
         layout: Layout,
@@ -355,6 +357,7 @@ impl<T: Scalar> Spike<T> {
     }
 
     /// Partitions, sizes of the spikes, what was dropped or boosted, and why.
+    #[inline(never)]
     pub fn report(&self) -> SpikeReport {
         SpikeReport {
             partitions: (0..self.layout.p()).map(|j| self.layout.rows(j).len()).collect(),

@@ -4,10 +4,15 @@
 //! The transpositions are why the registers are named: written as loops over arrays, 8 × 8 transpositions become
 //! gathers, and the whole sweep takes twice the time (measured).
 
-use bt_formats::{RealScalar, Scalar, one, zero};
+use std::marker::PhantomData;
+
+use bt_formats::{RealScalar, Scalar, ScalarKind, one, zero};
 #[cfg(target_arch = "x86_64")]
 use bt_formats::{Reals, RealsMut};
 
+use pulp::{Simd, WithSimd};
+
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// Lanes of a vector.
@@ -46,6 +51,8 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
     /// Vector i of the result holds element i of all vectors.
     fn transpose(self, rows: [Self::V; W]) -> [Self::V; W];
+    /// Runs a kernel as a function of its own.
+    fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output;
 
     /// Rows `at .. at + 8` of eight pieces that lie `stride` apart, a vector for each row.
     #[inline(always)]
@@ -67,11 +74,56 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     }
 }
 
-/// Arrays, for every scalar.
-#[derive(Clone, Copy)]
-pub(crate) struct Plain;
+/// Work for one of the instruction sets.
+pub(crate) trait Kernel<T: Scalar>: Sized {
+    type Output;
+    fn with<S: Isa<T>>(self, isa: S) -> Self::Output;
 
-impl<T: Scalar> Isa<T> for Plain {
+    /// Runs it on the one in use.
+    fn run(self) -> Self::Output {
+        if const { !lines::is::<T>(ScalarKind::F64) } {
+            return bt_simd::dispatch_short(OnArrays(self, PhantomData));
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(simd) = bt_simd::avx512() {
+                return Simd::vectorize(simd, Work(Avx512(simd), self, PhantomData));
+            }
+            if let Some(simd) = bt_simd::avx2() {
+                return Simd::vectorize(simd, Work(Avx2(simd), self, PhantomData));
+            }
+        }
+        bt_simd::dispatch_base(OnArrays(self, PhantomData))
+    }
+}
+
+/// A kernel on an instruction set that has been chosen.
+struct Work<I, K, T>(I, K, PhantomData<T>);
+
+impl<T: Scalar, I: Isa<T>, K: Kernel<T>> WithSimd for Work<I, K, T> {
+    type Output = K::Output;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> K::Output {
+        self.1.with(self.0)
+    }
+}
+
+/// A kernel on arrays.
+struct OnArrays<K, T>(K, PhantomData<T>);
+
+impl<T: Scalar, K: Kernel<T>> WithSimd for OnArrays<K, T> {
+    type Output = K::Output;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> K::Output {
+        self.0.with(Plain(simd))
+    }
+}
+
+/// Arrays, for every scalar, on the instruction set S.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<S>(pub(crate) S);
+
+impl<T: Scalar, S: Simd> Isa<T> for Plain<S> {
     type V = [T; W];
     type M = [bool; W];
     #[inline(always)]
@@ -159,6 +211,10 @@ impl<T: Scalar> Isa<T> for Plain {
         a
     }
     #[inline(always)]
+    fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
+        lines::apart(self.0, Work(self, kernel, PhantomData))
+    }
+    #[inline(always)]
     fn transpose(self, rows: [[T; W]; W]) -> [[T; W]; W] {
         let mut out = rows;
         for i in 0..W {
@@ -198,7 +254,7 @@ mod avx512 {
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
 
-    use super::{Isa, Pivot, W, doubles, doubles_mut};
+    use super::{Isa, Kernel, PhantomData, Pivot, W, Work, doubles, doubles_mut, lines};
 
     /// Registers of eight `f64`; the scalar T must be `f64`.
     #[derive(Clone, Copy)]
@@ -266,6 +322,10 @@ mod avx512 {
             self.0.avx512f._mm512_mask_blend_pd(m, b, a)
         }
         #[inline(always)]
+        fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
+            lines::apart(self.0, Work(self, kernel, PhantomData))
+        }
+        #[inline(always)]
         fn transpose(self, r: [__m512d; W]) -> [__m512d; W] {
             let f = self.0.avx512f;
             let (mut s, mut t, mut out) = (r, r, r);
@@ -297,7 +357,7 @@ mod avx2 {
     use pulp::bytemuck::cast;
     use pulp::x86::V3;
 
-    use super::{Isa, Pivot, W, doubles, doubles_mut};
+    use super::{Isa, Kernel, PhantomData, Pivot, W, Work, doubles, doubles_mut, lines};
 
     /// Two registers of four `f64`; the scalar T must be `f64`.
     #[derive(Clone, Copy)]
@@ -375,6 +435,10 @@ mod avx2 {
             [avx._mm256_blendv_pd(b[0], a[0], m[0]), avx._mm256_blendv_pd(b[1], a[1], m[1])]
         }
         #[inline(always)]
+        fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
+            lines::apart(self.0, Work(self, kernel, PhantomData))
+        }
+        #[inline(always)]
         fn transpose(self, r: [Pair; W]) -> [Pair; W] {
             let mut out = r;
             // Quarters of four by four; those off the diagonal change places.
@@ -428,7 +492,7 @@ mod tests {
 
     #[test]
     fn rows_of_pieces_are_loaded_and_stored_as_vectors() {
-        transposes(Plain);
+        transposes(Plain(pulp::Scalar::new()));
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(simd) = bt_simd::avx512() {

@@ -31,7 +31,7 @@ use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
 use crate::lines;
 use crate::tridiagonal_lu::{TridiagonalLu, check_size, input_norms, reserve, zeros};
-use lanes::{C, Isa, PIECES, Plain, W};
+use lanes::{C, Isa, Kernel, PIECES, W};
 
 /// How [`TridiagonalOnce`] eliminates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -485,36 +485,6 @@ fn with_scratch<T: Scalar, R>(pool: &Mutex<Vec<Vec<[T; W]>>>, layout: Layout, f:
     let out = f(&mut scratch);
     lock().push(scratch);
     out
-}
-
-/// A kernel to be run with the best instructions there are for T.
-pub(crate) trait Kernel<T: Scalar>: Sized {
-    type Output;
-    fn with<S: Isa<T>>(self, isa: S) -> Self::Output;
-
-    fn run(self) -> Self::Output {
-        #[cfg(target_arch = "x86_64")]
-        if const { lines::is::<T>(bt_formats::ScalarKind::F64) } {
-            if let Some(simd) = bt_simd::avx512() {
-                return pulp::Simd::vectorize(
-                    simd,
-                    #[inline(always)]
-                    || self.with(lanes::Avx512(simd)),
-                );
-            }
-            if let Some(simd) = bt_simd::avx2() {
-                return pulp::Simd::vectorize(
-                    simd,
-                    #[inline(always)]
-                    || self.with(lanes::Avx2(simd)),
-                );
-            }
-        }
-        bt_simd::dispatch_short(
-            #[inline(always)]
-            || self.with(Plain),
-        )
-    }
 }
 
 struct Window<'a, T> {

@@ -1,6 +1,6 @@
 //! The condition estimator against exact condition numbers.
 
-use bt_direct::condition::norm_one_estimate;
+use bt_direct::condition::{norm_one_estimate, rcond_refined};
 use bt_direct::{BandLu, Factorization, TridiagonalLu};
 use bt_formats::{Band, Op, Scalar, Tridiagonal, c32, c64};
 use faer::Mat;
@@ -49,6 +49,23 @@ fn laplacian() {
     let a = Tridiagonal::new(off(0), vec![2.0; n], off(n - 1)).unwrap();
     let rcond = TridiagonalLu::new(&a).unwrap().rcond();
     assert!((rcond * 5000.0 - 1.0).abs() < 1e-10, "{rcond}");
+}
+
+/// Good factors tell by refined solves what they tell without: corrections that are rounding errors need not become smaller.
+#[test]
+fn refined_estimates_of_good_factors() {
+    let mut r = Random::new(7);
+    for n in 20..60 {
+        let mut a = Band::<f64>::zeros(n, 2, 2).unwrap();
+        for j in 0..n {
+            for i in j.saturating_sub(2)..(j + 3).min(n) {
+                *a.get_mut(i, j) = r.scalar();
+            }
+        }
+        let lu = BandLu::new(&a).unwrap();
+        let (refined, plain) = (rcond_refined(&a, &lu).expect("an estimate"), lu.rcond());
+        assert!((refined / plain - 1.0).abs() < 1e-6, "{n}: {refined} {plain}");
+    }
 }
 
 /// The condition does not depend on the scale, up to the edges of the range.

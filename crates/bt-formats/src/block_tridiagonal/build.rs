@@ -60,6 +60,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     ///
     /// # Cost
     /// O(nnz + values stored).
+    #[inline(never)]
     pub fn from_csr(a: &Csr<T>, partition: Partition, layout: HybridLayout) -> Result<Self> {
         a.check_square()?;
         check_size(a, &partition)?;
@@ -185,6 +186,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 }
 
 /// Rows in runs left of the diagonal block, in it, and right of it.
+#[inline(never)]
 fn write_dense<T: Scalar>(
     a: &Csr<T>,
     partition: &Partition,
@@ -275,6 +277,7 @@ fn outside(partition: &Partition, row: usize, col: usize) -> Error {
     Error::OutsideStructure { row, col, why }
 }
 
+#[inline(never)]
 fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
     let (mut kl, mut ku, mut count) = (0, 0, 0u32);
     let mut row_ptr = Vec::new();
@@ -301,6 +304,7 @@ fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
     Ok(Pattern { kl, ku, row_ptr })
 }
 
+#[inline(never)]
 fn empty_diagonal<T: Scalar>(
     p: &Partition,
     pattern: &Pattern,
@@ -336,6 +340,7 @@ fn empty_diagonal<T: Scalar>(
     })
 }
 
+#[inline(never)]
 fn empty_couplings<T: Scalar>(
     a: &Csr<T>,
     p: &Partition,

@@ -272,6 +272,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     ///
     /// # Panics
     /// When `out` is not kⱼ × kⱼ.
+    #[inline(never)]
     pub fn copy_diagonal_block(&self, j: usize, mut out: MatMut<'_, T>) {
         let range = self.partition.range(j);
         let k = range.len();
@@ -302,6 +303,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
         self.copy_coupling(j, Coupling::Upper, out);
     }
 
+    #[inline(never)]
     fn copy_coupling(&self, j: usize, side: Coupling, mut out: MatMut<'_, T>) {
         let w = Window::new(&self.partition, j);
         let cols = if side == Coupling::Lower { w.lo..w.start } else { w.end..w.hi };
@@ -391,6 +393,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
 impl<T: Scalar> Couplings<T> {
     /// The entries of some rows, side by side where they are stored so; of dense couplings none.
+    #[inline(never)]
     fn runs_of(&self, rows: Range<usize>) -> std::vec::IntoIter<Run<'_, T>> {
         let single = |i, c, values| Run { row: i, along: Along::Column(c), values };
         let runs: Vec<Run<'_, T>> = match self {
@@ -529,6 +532,7 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
         product_many(self, op, alpha, x, beta, y, par);
     }
 
+    #[inline(never)]
     fn accumulate_abs(&self, op: Op, x: &[T::Real], y: &mut [T::Real]) {
         assert_eq!((x.len(), y.len()), (self.n(), self.n()), "lengths of x and y");
         match op {
@@ -552,6 +556,7 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
         T::Real::from_f64(max)
     }
 
+    #[inline(never)]
     fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
         match (&*self.diagonal, &*self.couplings) {
             (
@@ -583,6 +588,7 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
         }
     }
 
+    #[inline(never)]
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         for j in 0..self.n_blocks() {
             let range = self.partition.range(j);

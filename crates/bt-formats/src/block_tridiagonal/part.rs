@@ -28,6 +28,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     ///
     /// # Panics
     /// When there are no such blocks.
+    #[inline(never)]
     pub fn part(&self, blocks: Range<usize>) -> Result<Self> {
         let partition = Partition::from_sizes(blocks.clone().map(|j| self.partition.size(j)))?;
         let (mut squares, mut pairs) = (vec![0usize], vec![0usize]);

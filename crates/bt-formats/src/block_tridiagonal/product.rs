@@ -125,6 +125,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
     }
 
     /// y ← α·(op(D)·x)[first..] + β·y for whole blocks of y.
+    #[inline(never)]
     fn diagonal_rows(&self, op: Op, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         match &*self.diagonal {
             // The padding at block boundaries is zero, so the global triple may be applied as it stands.
@@ -149,6 +150,7 @@ impl<T: Scalar> BlockTridiagonal<T> {
 
     /// y ← y + α·(op(L + U)·x)[first..] for whole blocks of y. Column block j of L + U lies in block rows j − 1 and
     /// j + 1 alone, so that a transposed product needs no search either.
+    #[inline(never)]
     fn add_couplings(&self, op: Op, first: usize, alpha: T, x: &[T], y: &mut [T]) {
         let last = first + y.len();
         let rows = if op == Op::Identity { first..last } else { self.row_neighbours(first, last) };

@@ -97,6 +97,7 @@ impl<T: Scalar> ShortDiagonals<T> {
     ///
     /// # Cost
     /// O(rows × diagonals of a slice), until there are too many.
+    #[inline(never)]
     pub(super) fn below(bytes: usize, a: &Csr<T>, partition: &Partition, nnz: usize) -> Result<Option<Self>> {
         let n = partition.n();
         let slices = n.div_ceil(SLICE);
@@ -271,6 +272,7 @@ impl<T: Scalar> ShortDiagonals<T> {
     }
 
     /// y ← α·((A + T)·x)[first..] + β·y, the same sums as the kernel's up to rounding.
+    #[inline(never)]
     pub(crate) fn plain_rows(&self, t: Option<&Tridiagonal<T>>, first: usize, alpha: T, x: &[T], beta: T, y: &mut [T]) {
         Self::for_each_part(first..first + y.len(), |slice, wanted, start| {
             let sums = self.slice_times(slice, x, |_| true);
@@ -318,6 +320,7 @@ impl<T: Scalar> ShortDiagonals<T> {
     }
 
     /// y ← y + α·(op(A)·x)[first..] from `rows` of A, which is transposed by op.
+    #[inline(never)]
     pub(super) fn scatter(&self, op: Op, rows: Range<usize>, first: usize, alpha: T, x: &[T], y: &mut [T]) {
         Self::for_each_part(rows, |slice, wanted, start| {
             for (offset, mask, k) in self.slice(slice) {

@@ -49,6 +49,7 @@ impl fmt::Display for Definiteness {
 }
 
 /// The hint, and the sentence that justifies it.
+#[inline(never)]
 pub(super) fn hint<T: Scalar>(
     a: &Csr<T>,
     symmetry: Symmetry,

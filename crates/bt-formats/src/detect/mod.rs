@@ -120,6 +120,7 @@ pub struct Structure {
 /// assert_eq!(s.corner, Corner::Periodic { width: 1, inner_bandwidth: 1 });
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn detect<T: Scalar>(a: &Csr<T>) -> Result<Structure> {
     a.check_square()?;
     a.check_finite()?;

@@ -28,6 +28,7 @@ const PASSES: usize = 8;
 /// assert_eq!((has_transversal(&regular), has_transversal(&singular)), (Some(true), Some(false)));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn has_transversal<T: Scalar>(a: &Csr<T>) -> Option<bool> {
     let n = a.nrows();
     let (mut row_of, mut col_of): (Vec<u32>, Vec<u32>) = (vec![NONE; n], vec![NONE; n]);

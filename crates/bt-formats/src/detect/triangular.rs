@@ -58,6 +58,7 @@ pub struct TriangularOrder {
 /// assert_eq!((order.rows, order.cols), (vec![1, 2, 0], vec![1, 2, 0]));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn triangular_order<T: Scalar>(a: &Csr<T>) -> Result<Option<TriangularOrder>> {
     a.check_square()?;
     let n = a.nrows();

@@ -175,6 +175,7 @@ fn plain<T: Scalar>(a: &Csr<T>, t: Option<&Tridiagonal<T>>, first: usize, alpha:
 ///
 /// # Panics
 /// When a length is wrong.
+#[inline(never)]
 pub(crate) fn short_diagonal_rows<T: Scalar>(
     a: &ShortDiagonals<T>,
     t: Option<&Tridiagonal<T>>,

@@ -15,6 +15,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Pattern of A + Aᵀ without the diagonal. O(nnz + n): one counting sort for Aᵀ, then a merge of sorted rows.
+    #[inline(never)]
     pub fn of<T: Scalar>(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         let n = a.nrows();

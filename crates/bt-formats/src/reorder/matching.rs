@@ -165,6 +165,7 @@ pub enum MatchingError {
 /// assert!((0..2).all(|i| heavy.get(i, i) >= 0.5) && heavy.values().iter().all(|v| *v <= 2.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[inline(never)]
 pub fn maximum_product_matching<T: Scalar>(a: &Csr<T>) -> Result<Matching<T::Real>, MatchingError> {
     a.check_square()?;
     a.check_finite()?;

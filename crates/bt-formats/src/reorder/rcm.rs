@@ -44,6 +44,7 @@ const MAX_SEARCHES: u8 = 10;
 /// assert_eq!(reorder::bandwidth_under(&a, &p), (1, 1));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn rcm<T: Scalar>(a: &Csr<T>) -> Result<Permutation> {
     let graph = Graph::of(a)?;
     let n = graph.n();

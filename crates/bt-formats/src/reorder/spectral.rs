@@ -51,6 +51,7 @@ const RESOLUTION: f64 = 3e-8;
 /// assert_eq!(p.order(), [0, 3, 1, 4, 2]);
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
+#[inline(never)]
 pub fn spectral<T: Scalar>(a: &Csr<T>) -> Result<Permutation> {
     a.check_square()?;
     a.check_finite()?;

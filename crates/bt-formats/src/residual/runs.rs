@@ -17,6 +17,7 @@ const ROWS: usize = 512;
 
 /// r ← b − A·x, and the totals of its rows; nothing where A has no runs, a number is not finite, or a row may leave the range of
 /// doubles.
+#[inline(never)]
 pub(crate) fn totals<T: Scalar, A: Matrix<T> + ?Sized>(a: &A, x: &[T], b: &[T], r: Option<&mut [T]>) -> Option<Totals> {
     if !T::IS_REAL {
         return None;

@@ -28,6 +28,7 @@ pub(in super::super) struct Explicit<T: Scalar> {
 }
 
 impl<T: Scalar> Explicit<T> {
+    #[inline(never)]
     pub(super) fn empty(layout: &Layout) -> Result<Self> {
         let order = layout.reduced_order();
         let (mut ptr, mut cols) = (Vec::new(), Vec::new());

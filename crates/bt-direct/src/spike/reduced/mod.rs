@@ -48,6 +48,7 @@ pub(super) fn wanted(kind: ReducedSystem) -> Wanted {
 
 impl<T: Scalar> Reduced<T> {
     /// Memory for the reduced system of `layout`.
+    #[inline(never)]
     pub(super) fn empty(kind: ReducedSystem, layout: &Layout) -> Result<Self> {
         if layout.reduced_order() == 0 {
             return Ok(Self::Empty);

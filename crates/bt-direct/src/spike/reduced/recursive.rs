@@ -49,6 +49,7 @@ impl<T: Scalar> Recursive<T> {
         Ok(Self { merges: merges.into_iter().map(|m| m.expect("every cut is one merge")).collect() })
     }
 
+    #[inline(never)]
     fn allocate(layout: &Layout, lo: usize, hi: usize, merges: &mut [Option<Merge<T>>]) -> Result<()> {
         if hi - lo < 2 {
             return Ok(());

@@ -16,12 +16,14 @@ use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::kernels::{LANES, reduce};
-use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
+use crate::band_lu::substitution;
+use crate::band_lu::triangles::{Factor, Multipliers, Triangles};
+use crate::columns::check_size;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
-use crate::tridiagonal_lu::{check_size, zeros};
+use crate::memory::zeros;
 use panels::Strip;
 
 /// A = L·Lᴴ of a Hermitian positive definite band matrix.

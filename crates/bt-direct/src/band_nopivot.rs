@@ -44,13 +44,15 @@ use faer::MatMut;
 
 use crate::band_lu::end::{Place, divide};
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
-use crate::band_lu::substitution::{self, Factor, Multipliers, Triangles};
+use crate::band_lu::substitution;
+use crate::band_lu::triangles::{Factor, Multipliers, Triangles};
+use crate::columns::check_size;
 use crate::error::{self, FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::{check_size, reserve, zeros};
 
 /// Which pivots are boosted, and by how much; both are relative to ‖A‖₁.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,13 +29,14 @@ use faer::{Accum, MatMut, MatRef};
 use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
+use crate::columns::for_each_column;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
+use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
 use crate::spike::sweep::join;
-use crate::tridiagonal_lu::{for_each_column, reserve, zeros};
 use solve::Column;
 
 const METHOD: &str = "block-cholesky";

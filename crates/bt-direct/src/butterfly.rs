@@ -19,11 +19,12 @@
 use bt_formats::{Error, Op, Par, RealScalar, Scalar};
 use faer::MatMut;
 
+use crate::columns::{check_size, for_each_column};
 use crate::dense::join;
 use crate::error::Result;
 use crate::lines;
+use crate::memory::reserve;
 use crate::nopivot::times;
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
 /// Largest depth: 2^4 columns are transformed together.
 pub const MAX_DEPTH: usize = 4;

@@ -15,10 +15,11 @@ use bt_formats::{Csr, Error, LinearOperator, Monitor, Op, Partition, Permutation
 use faer::MatMut;
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
+use crate::memory::zeros;
 
 /// Stored values of all factors from which a solve is worth several threads.
 const MANY_VALUES: usize = 200_000;

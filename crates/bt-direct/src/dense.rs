@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bt_formats::{Error, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, zero};
 use faer::{Accum, Conj, MatMut, MatRef};
 
+use crate::columns::check_size;
 use crate::error::{FactorError, Result};
 use crate::lines;
-use crate::tridiagonal_lu::check_size;
 
 /// Columns measured, and rows multiplied, by one task.
 const GROUP: usize = 64;

@@ -15,12 +15,13 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::{Accum, Mat, MatMut, MatRef};
 
+use crate::columns::{check_size, for_each_column};
 use crate::dense::norms;
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::nopivot::{NoPivotLu, substitute, times};
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve, zeros};
 
 const METHOD: &str = "dense-lu";
 

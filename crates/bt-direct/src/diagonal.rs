@@ -5,11 +5,12 @@
 use bt_formats::{Csr, Error, LinearOperator, Monitor, Op, RealScalar, Scalar, zero};
 use faer::MatMut;
 
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::zeros;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
 
 /// The diagonal of a matrix that has nothing else.
 ///

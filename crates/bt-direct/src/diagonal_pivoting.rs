@@ -14,11 +14,13 @@
 use bt_formats::{Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, or_void, reserve, zeros};
+use crate::tridiagonal_lu::{input_norms, or_void};
 
 /// A = L·B·Mᵀ, B with blocks of order 1 and 2.
 ///

@@ -14,11 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use bt_formats::{Doubled, Error, Monitor, Op, Par, Progress, RealScalar, Scalar};
 use faer::{Mat, MatMut, MatRef};
 
+use crate::columns::{check_size, for_each_column};
 use crate::dense::norms;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
+use crate::memory::reserve;
 
 const METHOD: &str = "dense-lu-doubled";
 

@@ -16,7 +16,7 @@
 use bt_formats::{Matrix, Op, Par, RealScalar, Scalar, one, zero};
 use faer::MatRef;
 
-use crate::condition::{columns, norm_one_estimate};
+use crate::estimate::{columns, norm_one_estimate};
 use crate::factorization::Factorization;
 
 /// How wrong one column of X may be.

@@ -3,8 +3,8 @@
 use bt_formats::{Monitor, Op, RealScalar, Scalar};
 use faer::MatMut;
 
-use crate::condition;
 use crate::error::Result;
+use crate::estimate::{columns, rcond_by};
 use crate::given::Given;
 
 /// Numbers kept from a factorization.
@@ -148,8 +148,25 @@ pub trait Factorization<T: Scalar>: Send + Sync {
     /// # Cost
     /// Mostly five solves, with A and Aᴴ in turn, of two right-hand sides each, and memory for five vectors.
     fn rcond(&self) -> f64 {
-        condition::rcond(self)
+        rcond(self)
     }
+}
+
+/// 1 / (‖A‖₁·est‖A⁻¹‖₁); 0 when a solve overflows or the factors are void, 1 for n = 0.
+///
+/// # Cost
+/// Two to six solves with A, one to five with Aᴴ, of two right-hand sides each.
+#[inline(never)]
+pub fn rcond<T: Scalar, F: Factorization<T> + ?Sized>(factors: &F) -> f64 {
+    let n = factors.n();
+    if n == 0 {
+        return 1.0;
+    }
+    let norm_a = factors.stats().norm_one;
+    if !(norm_a.is_finite() && norm_a > 0.0) {
+        return 0.0;
+    }
+    rcond_by(n, norm_a, &mut |op, x| factors.solve_op_in_place(op, columns(x, n)))
 }
 
 impl<T: Scalar, F: Factorization<T> + ?Sized> Factorization<T> for Box<F> {

@@ -11,9 +11,9 @@ use bt_formats::{
 };
 use faer::{Mat, MatRef};
 
+use crate::cyclic::Cyclic;
 use crate::dense::DenseMatrix;
 use crate::error::Result;
-use crate::periodic::Cyclic;
 
 /// A borrowed matrix.
 ///

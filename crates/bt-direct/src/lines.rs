@@ -8,7 +8,7 @@ use bt_formats::{Scalar, ScalarKind, prefetch};
 use pulp::{Simd, WithSimd};
 
 use crate::error::Result;
-use crate::tridiagonal_lu::zeros;
+use crate::memory::zeros;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;

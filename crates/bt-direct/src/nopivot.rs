@@ -38,14 +38,15 @@ use faer::{Accum, Conj, Mat, MatMut, MatRef};
 use kernels::{Element, LEAF, Maxima, SMALL, lanes};
 
 use crate::band_lu::kernels::{axpy_minus, block_update, dot};
+use crate::columns::{check_size, for_each_column};
 use crate::dense::{join, norms};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines::{self, Lines};
+use crate::memory::zeros;
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::{check_size, for_each_column, zeros};
 
 const METHOD: &str = "genp";
 /// Right-hand sides that pass through the factors together.

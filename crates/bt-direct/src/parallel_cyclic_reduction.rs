@@ -23,12 +23,14 @@ use bt_formats::{Monitor, Op, Par, Progress, RealScalar, Scalar, Tridiagonal, ze
 use faer::MatMut;
 use rayon::prelude::*;
 
-use crate::cyclic_reduction::Watch;
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::zeros;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, zeros};
+use crate::tridiagonal_lu::input_norms;
+use crate::watch::Watch;
 
 /// A tridiagonal matrix in the factors of parallel cyclic reduction: D⁻¹·M_L·…·M₂·M₁ = A⁻¹ with rows (−αᵢ, 1, −γᵢ) of Mₖ at
 /// distance 2^(k−1).
@@ -89,7 +91,7 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
             *w = zeros(n)?;
         }
         let mut sizes = Vec::new();
-        crate::tridiagonal_lu::reserve(&mut sizes, n)?;
+        crate::memory::reserve(&mut sizes, n)?;
         sizes.resize(n, zero());
         let mut scratch = Vec::with_capacity(64);
         // Two for a thread that solves a strided part: the part, and its next level.

@@ -12,11 +12,12 @@ use bt_formats::detect::{TriangularOrder, triangular_order};
 use bt_formats::{Csr, Error, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, is_odd, zero};
 use faer::MatMut;
 
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve, zeros};
 
 const METHOD: &str = "triangular";
 

@@ -29,15 +29,16 @@ use bt_formats::{Monitor, Op, Par, RealScalar, Scalar, one};
 use faer::{Mat, MatMut, MatRef};
 
 use crate::butterfly::{Butterfly, MAX_DEPTH, uniform};
+use crate::columns::check_size;
 use crate::dense::{Gathered, Norms, norms, product};
 use crate::dense_lu::PartialPivotLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::zeros;
 use crate::nopivot::kernels::lanes;
 use crate::nopivot::{Factors, NoPivotLu, Stop, load_column};
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::{check_size, zeros};
 
 const METHOD: &str = "rbt";
 /// Relative residual of the trial solve beyond which A may be singular.

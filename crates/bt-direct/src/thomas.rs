@@ -15,11 +15,13 @@ use std::cell::Cell;
 use bt_formats::{Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::MatMut;
 
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::zeros;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::{check_size, for_each_column, in_cells, input_norms, or_void, zeros};
+use crate::tridiagonal_lu::{in_cells, input_norms, or_void};
 
 /// A = L·D·W of a tridiagonal A, without pivoting.
 ///

@@ -10,12 +10,14 @@
 use std::array::from_fn;
 use std::cell::Cell;
 
-use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, ask_for_huge_pages, zero};
+use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::{ColMut, MatMut};
 
+use crate::columns::check_size;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
 
 /// P·A = L·U of a tridiagonal A, rows interchanged with the next where that pivot is larger.
@@ -305,42 +307,6 @@ pub(crate) fn or_void<T: Scalar>(outcome: Result<()>, pivots: &mut [T], stats: &
         *stats = stats.void();
     }
     outcome
-}
-
-/// Calls `f` with every column of `x`.
-pub(crate) fn for_each_column<T: Scalar>(mut x: MatMut<'_, T>, mut f: impl FnMut(&mut [T])) {
-    for j in 0..x.ncols() {
-        let column = x.as_mut().col_mut(j).try_as_col_major_mut().expect("columns of X must be contiguous");
-        f(column.as_slice_mut());
-    }
-}
-
-/// Reserves exactly `n` elements.
-pub(crate) fn reserve<V>(into: &mut Vec<V>, n: usize) -> Result<()> {
-    into.try_reserve_exact(n).map_err(|_| no_memory::<V>(n))?;
-    ask_for_huge_pages(into);
-    Ok(())
-}
-
-fn no_memory<V>(n: usize) -> FactorError {
-    FactorError::Input(Error::TooLarge {
-        what: "a factorization",
-        needed: format!("{n} values of {} bytes", size_of::<V>()),
-        limit: "the memory there is".into(),
-    })
-}
-
-/// n zeros.
-pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
-    bt_formats::zeros(n).map_err(|_| no_memory::<T>(n))
-}
-
-/// [`Error::DimensionMismatch`] unless the two agree.
-pub(crate) fn check_size(what: &'static str, expected: usize, found: usize) -> Result<()> {
-    if expected != found {
-        return Err(Error::DimensionMismatch { what, expected, found }.into());
-    }
-    Ok(())
 }
 
 /// ‖A‖₁ and max(|re aᵢⱼ| + |im aᵢⱼ|); [`Error::NonFinite`] with the place of the first NaN or infinity.

@@ -12,7 +12,8 @@ use super::Violation;
 use crate::process::{Context, Result};
 
 /// Crates without a circle.
-const WITHOUT: [&str; 5] = ["crates/blocktri", "crates/bt-queue", "crates/bt-simd", "crates/bt-testkit", "xtask"];
+const WITHOUT: [&str; 6] =
+    ["crates/blocktri", "crates/bt-direct", "crates/bt-queue", "crates/bt-simd", "crates/bt-testkit", "xtask"];
 
 /// Modules by their paths in the crate, and the modules that each names.
 type Graph = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
@@ -96,6 +97,18 @@ fn collect(tokens: &[TokenTree], module: &[String], paths: &mut Vec<Vec<String>>
                     None => tree(tokens, at + 1, Vec::new(), &mut Vec::new()),
                 };
             }
+            // Inside of a module in braces `super` is this one.
+            TokenTree::Ident(word) if word == "mod" && is_braced(tokens.get(at + 2)) => {
+                let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(group))) =
+                    (tokens.get(at + 1), tokens.get(at + 2))
+                else {
+                    at += 1;
+                    continue;
+                };
+                let inner = [module, &[name.to_string()]].concat();
+                collect(&group.stream().into_iter().collect::<Vec<_>>(), &inner, paths);
+                at += 3;
+            }
             TokenTree::Group(group) => {
                 collect(&group.stream().into_iter().collect::<Vec<_>>(), module, paths);
                 at += 1;
@@ -103,6 +116,10 @@ fn collect(tokens: &[TokenTree], module: &[String], paths: &mut Vec<Vec<String>>
             _ => at += 1,
         }
     }
+}
+
+fn is_braced(token: Option<&TokenTree>) -> bool {
+    matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace)
 }
 
 /// Whether `::` stands there.
@@ -191,6 +208,15 @@ mod tests {
         let cost = "//! crate::plan\n/// [`crate::plan`]\nfn f() -> &'static str { \"crate::plan::Plan\" }\n\
                     #[cfg(test)]\nmod tests { use crate::plan::Plan; }\nfn g() { bt_direct::plan::crate_of(); }";
         assert_eq!(found(&[("plan.rs", "use crate::cost::Work;"), ("cost.rs", cost)]), None);
+    }
+
+    #[test]
+    fn the_module_above_one_in_braces_is_the_file() {
+        let lanes = "mod x86 { use super::cast; use super::super::shape::Sizes; }";
+        let all =
+            |shape| [("batch/mod.rs", "use self::lanes::LANES;"), ("batch/lanes.rs", lanes), ("batch/shape.rs", shape)];
+        assert_eq!(found(&all("")), None);
+        assert_eq!(found(&all("use super::lanes::LANES;")).as_deref(), Some("batch::lanes batch::shape"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::BandCholesky;
 use crate::error::Result;
-use crate::tridiagonal_lu::zeros;
+use crate::memory::zeros;
 use bt_formats::{Monitor, Scalar};
 
 impl<T: Scalar> BandCholesky<T> {

@@ -8,21 +8,16 @@
 //! Seen from the far end rows and columns count backwards: J·A·J has the bandwidths of A swapped, and elimination from
 //! there is partial pivoting in another order of the columns.
 
-use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, zero};
+use bt_formats::{RealScalar, Reals, Scalar, zero};
 
 use super::kernels::{LANES, reduce, sum_and_max};
-use super::narrow::{COLUMNS, Loops};
-use super::panels::{Exchanges, GROUP, panel_stride};
-use super::{Tuning, overflow, vectors};
-#[cfg(target_arch = "x86_64")]
-use super::{panel_registers, registers, two_steps};
+use super::{Tuning, overflow};
 use crate::block_lu::simd;
 use crate::error::{FactorError, Result};
-use crate::lines::{self, Lines};
-use crate::tridiagonal_lu::reserve;
+use crate::lines::Lines;
+use crate::memory::reserve;
 
 /// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
 #[derive(Clone, Copy, Debug)]
@@ -330,49 +325,6 @@ impl<T: Scalar> End<T> {
         overflow()
     }
 
-    /// Eliminates as many of the columns first..last as there are registers for, and measures the columns they reach; the first
-    /// column left.
-    pub(super) fn advance_in_registers(&mut self, source: Option<&[T]>, first: usize, last: usize) -> usize {
-        #[cfg(target_arch = "x86_64")]
-        if let (Some(Reals::F64(a)), None) = (T::reals(source.unwrap_or(&[])), self.found.singular) {
-            let this: &mut dyn Any = self;
-            if let Some(end) = this.downcast_mut() {
-                return registers::eliminate(end, source.map(|_| a), first..last);
-            }
-        }
-        first
-    }
-
-    /// Eliminates the columns first..last, a strip or panel; measures the columns they reach.
-    pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
-        self.measure(source, last + self.shape.kv())?;
-        if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
-            lines::dispatch::<T, _>(Strip { end: self, source, first, last });
-        }
-        Ok(())
-    }
-
-    /// Eliminates them in explicit vectors; false where there are none for these numbers or this shape.
-    fn eliminate_reals(&mut self, source: Option<&[T]>, first: usize, last: usize) -> bool {
-        let this: &mut dyn Any = self;
-        match T::reals(source.unwrap_or(&[])) {
-            Some(Reals::F64(a)) => {
-                let a = source.map(|_| a);
-                this.downcast_mut().is_some_and(|end| {
-                    #[cfg(target_arch = "x86_64")]
-                    if two_steps::eliminate(end, a, first, last) || panel_registers::eliminate(end, a, first, last) {
-                        return true;
-                    }
-                    vectors::eliminate::<f64>(end, a, first, last)
-                })
-            }
-            Some(Reals::F32(a)) => {
-                this.downcast_mut().is_some_and(|end| vectors::eliminate::<f32>(end, source.map(|_| a), first, last))
-            }
-            None => false,
-        }
-    }
-
     /// Wide bands (narrow ones write whole rows): the columns first..last of U are complete, zeros above what was reached.
     #[inline(always)]
     pub(super) fn finish_columns(&mut self, first: usize, last: usize) {
@@ -518,68 +470,56 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
     }
 }
 
-/// A strip or panel, as work for a SIMD instruction set.
-struct Strip<'a, T: Scalar> {
-    end: &'a mut End<T>,
-    source: Option<&'a [T]>,
-    first: usize,
-    last: usize,
+/// Columns of the window that are updated together.
+pub(super) const COLUMNS: usize = 4;
+
+/// Trailing columns updated together.
+pub(crate) const GROUP: usize = 8;
+
+/// Rows from one column of a panel's array to the next: whole vectors.
+pub(super) fn panel_stride(kl: usize, panel: usize) -> usize {
+    (kl + panel).next_multiple_of(LANES)
 }
 
-impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, s: S) {
-        // A function for each, which the compiler is done with sooner than with all in one. Vectors of real numbers have kernels
-        // that come before these, see [`End::eliminate_reals`].
-        let Tuning::Narrow { registers, .. } = self.end.tuning else {
-            if const { on_avx512::<T, S>() } {
-                unreachable!("panels in registers");
+/// The exchanges of a panel composed, in rows of the panel.
+#[derive(Clone, Debug)]
+pub(super) struct Exchanges {
+    /// Where the rows of the panel come from.
+    pub(super) sources: Vec<u32>,
+    /// (to, from) of the rows below the panel that one of its first rows goes to, and how many there are.
+    pub(super) moves: Vec<(u32, u32)>,
+    pub(super) moved: usize,
+}
+
+impl Exchanges {
+    pub(super) fn new(panel: usize) -> Result<Self> {
+        Ok(Self { sources: filled(panel, 0)?, moves: filled(panel, (0, 0))?, moved: 0 })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.sources) + size_of_val(&*self.moves)
+    }
+
+    /// Composes the exchanges of row k with row `pivots[k] − first`. A row below the panel only ever receives one of
+    /// the panel's own rows, which are read before they are overwritten.
+    pub(super) fn compose(&mut self, pivots: &[u32], first: usize) {
+        let nb = pivots.len();
+        for (source, k) in self.sources[..nb].iter_mut().zip(0..) {
+            *source = k;
+        }
+        self.moved = 0;
+        for (k, &pivot) in pivots.iter().enumerate() {
+            let p = pivot as usize - first;
+            let from = self.sources[k];
+            if p < nb {
+                self.sources.swap(k, p);
+            } else if let Some(moved) = self.moves[..self.moved].iter_mut().find(|m| m.0 as usize == p) {
+                self.sources[k] = std::mem::replace(&mut moved.1, from);
+            } else {
+                self.moves[self.moved] = (p as u32, from);
+                self.moved += 1;
+                self.sources[k] = p as u32;
             }
-            return self.panels(s);
-        };
-        if const { T::IS_REAL && size_of::<S::f64s>() > size_of::<[f64; 2]>() } {
-            unreachable!("strips in explicit vectors");
         }
-        match registers {
-            1 => lines::apart(s, Narrow::<_, 1>(self)),
-            2 => lines::apart(s, Narrow::<_, 2>(self)),
-            _ => lines::apart(s, Narrow::<_, 4>(self)),
-        }
-    }
-}
-
-/// Whether there is `panel_registers.rs`.
-const fn on_avx512<T: Scalar, S: pulp::Simd>() -> bool {
-    cfg!(target_arch = "x86_64") && lines::is::<T>(ScalarKind::F64) && size_of::<S::f64s>() == size_of::<[f64; 8]>()
-}
-
-/// A strip of a narrow band, in windows of V vectors.
-struct Narrow<'a, T: Scalar, const V: usize>(Strip<'a, T>);
-
-impl<T: Scalar, const V: usize> pulp::WithSimd for Narrow<'_, T, V> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
-        let Strip { end, source, first, last } = self.0;
-        if S::IS_SCALAR || cfg!(target_family = "wasm") {
-            end.eliminate_strip::<V>(Loops::<false>, source, first, last);
-        } else {
-            end.eliminate_strip::<V>(Loops::<true>, source, first, last);
-        }
-    }
-}
-
-impl<T: Scalar> Strip<'_, T> {
-    #[inline(always)]
-    fn panels<S: pulp::Simd>(self, s: S) {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.panel::<false, S>(s) } else { self.panel::<true, S>(s) }
-    }
-
-    #[inline(always)]
-    fn panel<const FUSED: bool, S: pulp::Simd>(self, s: S) {
-        let Self { end, source, first, last } = self;
-        end.eliminate_panel::<FUSED, S, _>(s, Loops::<FUSED>, source.unwrap_or_default(), first, last);
-        end.finish_columns(first, last);
     }
 }

@@ -30,6 +30,7 @@
 //! | `single.rs` | solves with one or two, narrow factors of doubles on AVX-512 |
 //! | `packed.rs`, `window.rs` | solves with many, side by side |
 
+mod eliminate;
 pub(crate) mod end;
 pub(crate) mod kernels;
 pub(crate) mod narrow;
@@ -43,6 +44,7 @@ mod registers;
 #[cfg(target_arch = "x86_64")]
 mod single;
 pub(crate) mod substitution;
+pub(crate) mod triangles;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod two_steps;
 mod vectors;
@@ -51,13 +53,15 @@ pub(crate) mod window;
 use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
 use faer::MatMut;
 
+use crate::columns::check_size;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
-use crate::tridiagonal_lu::{check_size, reserve};
+use crate::memory::reserve;
 use end::{Direction, End, EndSizes, Place};
-use substitution::{Factor, Multipliers, Step, Triangles, reverse};
+use substitution::reverse;
+use triangles::{Factor, Multipliers, Step, Triangles};
 
 /// P·A = L·U of a band matrix.
 ///

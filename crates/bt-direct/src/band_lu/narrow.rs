@@ -6,12 +6,9 @@
 
 use bt_formats::{RealScalar, Scalar, zero};
 
-use super::end::{Direction, End, EndSizes, Lanes, reciprocal};
+use super::end::{COLUMNS, Direction, End, EndSizes, Lanes, reciprocal};
 use super::kernels::{LANES, max_lanes, mul_add, reduce};
 use crate::pivot::Pivot;
-
-/// Columns of the window that are updated together.
-pub(super) const COLUMNS: usize = 4;
 
 /// Arithmetic on columns of lanes.
 pub(super) trait Kernel<T: Scalar, const R: usize>: Copy {

@@ -12,7 +12,7 @@ use faer::MatMut;
 
 use super::end::Direction;
 use super::kernels::LANES;
-use super::substitution::{Factor, Step, Triangles};
+use super::triangles::{Factor, Step, Triangles};
 use super::window::{Order, ROWS, Row, Window, columns_of, load, store};
 use crate::pivot::Pivot;
 use crate::tridiagonal_once::lanes::{Isa, Kernel};

@@ -10,9 +10,9 @@ use pulp::bytemuck::cast;
 use pulp::x86::V4;
 
 use super::Tuning;
-use super::end::End;
+use super::end::{End, GROUP};
 use super::narrow::Loops;
-use super::panels::{GROUP, Panel, PanelKernels, solve_from};
+use super::panels::{Panel, PanelKernels, solve_from};
 use crate::tridiagonal_once::lanes::{Avx512, Isa};
 
 /// Eliminates the columns first..last; false where there are no such registers, or the band is narrow.

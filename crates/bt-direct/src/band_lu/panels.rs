@@ -13,63 +13,11 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Reals, RealsMut, Scalar, zero};
 use pulp::Simd;
 
-use super::end::{End, divide, filled};
-use super::kernels::{LANES, block_update, index_of_max, max_lanes, mul_add, solve_rows};
+use super::end::{End, GROUP, divide, panel_stride};
+use super::kernels::{block_update, index_of_max, max_lanes, mul_add, solve_rows};
 use super::narrow::Loops;
 use crate::block_lu::simd;
-use crate::error::Result;
 use crate::lines;
-
-/// Trailing columns updated together.
-pub(crate) const GROUP: usize = 8;
-
-/// The exchanges of a panel composed, in rows of the panel.
-#[derive(Clone, Debug)]
-pub(super) struct Exchanges {
-    /// Where the rows of the panel come from.
-    sources: Vec<u32>,
-    /// (to, from) of the rows below the panel that one of its first rows goes to, and how many there are.
-    moves: Vec<(u32, u32)>,
-    moved: usize,
-}
-
-impl Exchanges {
-    pub(super) fn new(panel: usize) -> Result<Self> {
-        Ok(Self { sources: filled(panel, 0)?, moves: filled(panel, (0, 0))?, moved: 0 })
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.sources) + size_of_val(&*self.moves)
-    }
-
-    /// Composes the exchanges of row k with row `pivots[k] − first`. A row below the panel only ever receives one of
-    /// the panel's own rows, which are read before they are overwritten.
-    fn compose(&mut self, pivots: &[u32], first: usize) {
-        let nb = pivots.len();
-        for (source, k) in self.sources[..nb].iter_mut().zip(0..) {
-            *source = k;
-        }
-        self.moved = 0;
-        for (k, &pivot) in pivots.iter().enumerate() {
-            let p = pivot as usize - first;
-            let from = self.sources[k];
-            if p < nb {
-                self.sources.swap(k, p);
-            } else if let Some(moved) = self.moves[..self.moved].iter_mut().find(|m| m.0 as usize == p) {
-                self.sources[k] = std::mem::replace(&mut moved.1, from);
-            } else {
-                self.moves[self.moved] = (p as u32, from);
-                self.moved += 1;
-                self.sources[k] = p as u32;
-            }
-        }
-    }
-}
-
-/// Rows from one column of a panel's array to the next: whole vectors.
-pub(super) fn panel_stride(kl: usize, panel: usize) -> usize {
-    (kl + panel).next_multiple_of(LANES)
-}
 
 impl<T: Scalar> End<T> {
     /// Eliminates the columns first..last, at most a panel.

@@ -11,12 +11,12 @@ use bt_formats::{Monitor, Scalar, zero};
 use faer::MatMut;
 
 use super::kernels::{axpy_minus, dot};
-use super::substitution::Triangles;
+use super::triangles::Triangles;
 use super::{BandLu, End, Place, Tuning};
+use crate::columns::for_each_column;
 use crate::error::Result;
 use crate::lines;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::for_each_column;
 
 impl<T: Scalar> BandLu<T> {
     /// The memory for factors of any n × n matrix with these bandwidths, eliminated from one end; solves mean nothing

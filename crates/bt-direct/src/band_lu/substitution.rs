@@ -13,123 +13,16 @@ use super::kernels::{axpy_minus, dot_as};
 use super::packed::{self, Packed};
 #[cfg(target_arch = "x86_64")]
 use super::single;
+use super::triangles::{AHEAD, Factor, Multipliers, Step, Triangles};
+use crate::columns::{columns, for_each_column, reals_of};
 use crate::lines;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::for_each_column;
 use crate::tridiagonal_once::lanes::Kernel;
 
 /// Right-hand sides that pass through the factors together.
 const GROUP: usize = 8;
 
-/// Columns between the one in use and the one that is asked for.
-pub(super) const AHEAD: usize = 8;
-
-/// Factors by columns: U ends on the diagonal.
-#[derive(Clone, Copy)]
-pub(crate) struct Triangles<'a, T> {
-    /// Columns eliminated, rows of L, columns of U.
-    pub(crate) cols: usize,
-    pub(crate) rows: usize,
-    pub(crate) ncols: usize,
-    /// Sub-diagonals of L, super-diagonals of U.
-    pub(crate) below: usize,
-    pub(crate) above: usize,
-    /// Values of a column of U, and which of them is the diagonal.
-    pub(crate) ld: usize,
-    pub(crate) diagonal: usize,
-    pub(crate) values: &'a [T],
-    pub(crate) lower: Multipliers<'a, T>,
-    /// Row exchanged with row j at step j; empty when none ever is.
-    pub(crate) pivots: &'a [u32],
-    /// First row of each column of U that may differ from zero; empty when that is the band.
-    pub(crate) tops: &'a [u32],
-    /// Whether the diagonal of L is one, or that of U (Cholesky).
-    pub(crate) diagonal_of: Factor,
-}
-
-/// The multipliers of L by columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Multipliers<'a, T> {
-    /// Values of a column, and which of them is the first below the diagonal.
-    pub(crate) ld: usize,
-    pub(crate) first: usize,
-    pub(crate) values: &'a [T],
-}
-
-impl<'a, T> Multipliers<'a, T> {
-    /// Behind the diagonal in the columns of U.
-    pub(crate) fn behind(ld: usize, diagonal: usize, values: &'a [T]) -> Self {
-        Self { ld, first: diagonal + 1, values }
-    }
-    /// Where those of step j begin.
-    #[inline(always)]
-    pub(crate) fn at(&self, j: usize) -> usize {
-        j * self.ld + self.first
-    }
-}
-
-/// One of the factors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Factor {
-    Lower,
-    Upper,
-}
-
-/// What is done to the right-hand sides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
-    /// x ← L⁻¹·P·x
-    Lower,
-    /// x ← U⁻¹·x
-    Upper,
-    /// x ← op(U)⁻¹·x, op transposed or adjoint
-    UpperTransposed(Op),
-    /// x ← Pᵀ·op(L)⁻¹·x
-    LowerTransposed(Op),
-}
-
-impl<'a, T: Scalar> Triangles<'a, T> {
-    #[inline(always)]
-    pub(super) fn exchanged(&self, j: usize) -> usize {
-        self.pivots.get(j).map_or(j, |&p| p as usize)
-    }
-    #[inline(always)]
-    pub(super) fn pivot(&self, j: usize) -> T {
-        self.values[j * self.ld + self.diagonal]
-    }
-    /// Multipliers of step j.
-    #[inline(always)]
-    pub(super) fn l(&self, j: usize) -> &'a [T] {
-        let at = self.lower.at(j);
-        &self.lower.values[at..at + self.below.min(self.rows - 1 - j)]
-    }
-    /// First row and values of column j of U above the diagonal, and not below the eliminated rows.
-    #[inline(always)]
-    pub(super) fn u(&self, j: usize) -> (usize, &'a [T]) {
-        let end = j.min(self.cols);
-        let top = self.tops.get(j).map_or(j.saturating_sub(self.above), |&t| t as usize).min(end);
-        let at = j * self.ld + self.diagonal;
-        (top, &self.values[at + top - j..at + end - j])
-    }
-
-    /// Asks for the multipliers, or for the column of U, of a step [`AHEAD`] columns away. Where columns of one factor are parted by
-    /// those of the other the hardware does not look over a gap of some lines, and of long columns it does not bring enough.
-    #[inline(always)]
-    pub(super) fn fetch(&self, j: usize, factor: Factor) {
-        let (diagonal, at) = (j * self.ld + self.diagonal, self.lower.at(j));
-        let (ld, values, part) = match factor {
-            Factor::Lower => (self.lower.ld, self.lower.values, at..at + self.below),
-            Factor::Upper => (self.ld, self.values, diagonal.saturating_sub(self.above)..diagonal + 1),
-        };
-        let least = if self.lower.first > 0 { 256 } else { 512 };
-        if ld * size_of::<T>() < least {
-            return;
-        }
-        lines::fetch(values, part.clone());
-        // They need not begin a line.
-        lines::fetch(values, part.end - 1..part.end);
-    }
-
+impl<T: Scalar> Triangles<'_, T> {
     /// One step for the rows of `x`: `rows` of them for L, `cols` for U.
     pub(crate) fn apply(self, step: Step, x: MatMut<'_, T>) {
         self.apply_from(Direction::Forward, step, x);
@@ -260,24 +153,6 @@ pub(crate) fn solve_hermitian<T: Scalar>(factors: Triangles<'_, T>, op: Op, mut 
 /// Counts the rows of `x` from the other end.
 pub(super) fn reverse<T: Scalar>(x: MatMut<'_, T>) {
     for_each_column(x, <[T]>::reverse);
-}
-
-/// Columns of the real numbers that `pick` takes, which T is known to be.
-pub(crate) fn reals_of<'a, T: Scalar, R, const G: usize>(
-    x: &'a mut [&mut [T]; G],
-    pick: impl Fn(RealsMut<'a>) -> Option<&'a mut [R]>,
-) -> [&'a mut [R]; G] {
-    x.each_mut().map(|x| T::reals_mut(x).and_then(&pick).expect("numbers of the kind found"))
-}
-
-/// The G columns of `x` as slices.
-pub(crate) fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T]; G] {
-    let mut rest = Some(x);
-    std::array::from_fn(|_| {
-        let (column, after) = rest.take().expect("G columns").split_at_col_mut(1);
-        rest = Some(after);
-        column.col_mut(0).try_as_col_major_mut().expect("columns of X must be contiguous").as_slice_mut()
-    })
 }
 
 /// A group of right-hand sides, as work for a SIMD instruction set.

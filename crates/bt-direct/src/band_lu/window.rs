@@ -8,7 +8,7 @@ use faer::MatMut;
 
 use super::end::{Direction, Lanes};
 use super::kernels::LANES;
-use super::substitution::columns;
+use crate::columns::columns;
 use crate::tridiagonal_once::lanes::{Isa, Kernel};
 
 /// Rows of the window, which lies on the stack.

@@ -11,10 +11,11 @@ use bt_formats::{RealScalar, Scalar, zero};
 use pulp::Simd;
 
 use super::{Stop, Strip, boost, plus_product};
+use crate::band_lu::end::GROUP;
 use crate::band_lu::end::divide;
 use crate::band_lu::kernels::{LANES, reduce};
 use crate::band_lu::narrow::Loops;
-use crate::band_lu::panels::{GROUP, Panel};
+use crate::band_lu::panels::Panel;
 
 /// Columns of a panel.
 pub(super) const PANEL: usize = 16;

@@ -24,8 +24,8 @@ use crate::band_lu::end::reciprocal;
 use crate::band_lu::kernels::{LANES, reduce};
 use crate::error::Result;
 use crate::lines;
+use crate::memory::zeros;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::zeros;
 
 /// Bytes of a window, at most: with larger ones panels are as fast.
 const LARGEST: usize = 1 << 22;

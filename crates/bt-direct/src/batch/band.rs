@@ -16,8 +16,9 @@ use pulp::{Simd, WithSimd};
 use super::lanes::{LANES, Lanes, TILE, divide, max_with, tile};
 use super::shape::{Layout, Part, Scratch, Sizes, check_len, pieces};
 use super::{Failure, SystemStatus, Verdict};
+use crate::columns::check_size;
 use crate::error::Result;
-use crate::tridiagonal_lu::{check_size, reserve};
+use crate::memory::reserve;
 
 /// Factored systems of the same size, inside the same band.
 ///

@@ -14,10 +14,11 @@ use super::lanes::{LANES, Lanes, TILE, Tile, divide, max_with, tile};
 use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
 use super::tridiagonal::TridiagonalBatch;
 use super::{Failure, Pivoting, SystemStatus, Verdict};
+use crate::columns::check_size;
 use crate::error::Result;
 use crate::factorization::LogDet;
 use crate::lines::{self, apart};
-use crate::tridiagonal_lu::{check_size, reserve};
+use crate::memory::reserve;
 
 /// Factored tridiagonal systems, for any number of right-hand sides.
 ///

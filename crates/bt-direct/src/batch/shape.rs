@@ -10,7 +10,7 @@ use pulp::Simd;
 use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, Tile, transposed};
 use crate::error::Result;
 use crate::lines::{self, PAGE};
-use crate::tridiagonal_lu::reserve;
+use crate::memory::reserve;
 
 /// How the vectors of a batch of m systems lie in one array. The same for the three diagonals and for x.
 ///

@@ -9,7 +9,7 @@ use crate::block_lu::BlockLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
 use crate::lines;
-use crate::tridiagonal_lu::reserve;
+use crate::memory::reserve;
 
 /// Factors of many systems, of the same kind but any sizes: for systems too large for lanes, say blocks of more than eight.
 ///

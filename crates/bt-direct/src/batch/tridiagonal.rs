@@ -11,7 +11,7 @@ use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
 use super::solve::{Solution, kept};
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
-use crate::tridiagonal_lu::reserve;
+use crate::memory::reserve;
 
 /// Many tridiagonal matrices: the three arrays of [`Tridiagonal`] for all of them in one [`Layout`].
 ///

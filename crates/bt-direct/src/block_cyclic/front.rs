@@ -10,8 +10,8 @@ use faer::{Accum, MatMut, MatRef, Par};
 use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes};
 use crate::error::Result;
 use crate::lines;
+use crate::memory::reserve;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::reserve;
 
 /// Blocks with fewer rows than this (and the neighbours too) are faster in plain loops than in faer's kernels.
 const BLOCKED_FROM: usize = 16;

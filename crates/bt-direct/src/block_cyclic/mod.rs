@@ -38,7 +38,7 @@ use faer::MatMut;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::reserve;
+use crate::memory::reserve;
 use front::{Front, Workspace};
 
 const METHOD: &str = "block-cyclic-reduction";

@@ -12,9 +12,9 @@ use faer::MatMut;
 use super::front::Front;
 use super::{BlockCyclicReduction, halves, levels};
 use crate::band_lu::kernels::{axpy_minus, dot};
+use crate::columns::for_each_column;
 use crate::lines;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::for_each_column;
 
 /// Rows of a piece that is not worth splitting further, times right-hand sides.
 const GRAIN: usize = 2048;

@@ -3,117 +3,16 @@
 use bt_formats::{RealScalar, Scalar, ScalarKind};
 use pulp::Simd;
 
-use super::factor::Record;
+use super::job::{Chain, Dense, Done, Engine, Front, Job, Packed, Record};
 use super::packed;
-use super::panel::{Dense, Done, Front, Packed, Plain, TILE, exchange, in_order, usable};
+use super::panel::{Plain, TILE, exchange, in_order, usable};
 #[cfg(target_arch = "x86_64")]
 use super::registers;
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::{self, Ahead};
+use super::tiles;
 use super::wide::Wide;
 use crate::lines;
 use crate::pivot::Pivot;
-
-/// A dense block between two others, and what is needed to eliminate it.
-pub(super) struct Job<'j, T: Scalar> {
-    pub(super) front: Front<'j, T>,
-    pub(super) from: Dense<'j, T>,
-    pub(super) previous: Option<Done<'j, T>>,
-    /// Sums of columns, see [`super::panel::load_block`].
-    pub(super) incoming: &'j [f64],
-    pub(super) outgoing: &'j mut [f64],
-    pub(super) ahead: Ahead<'j, T>,
-    /// See [`packed::space`]; empty if blocks differ in size.
-    pub(super) space: &'j mut [T::Real],
-}
-
-/// Dense blocks of one size on one side of the middle, still to be eliminated, and the places of their factors.
-pub(super) struct Chain<'c, T> {
-    pub(super) k: usize,
-    /// Downwards, towards larger numbers, before the middle.
-    pub(super) down: bool,
-    pub(super) blocks: usize,
-    /// D by D, from the smallest number.
-    pub(super) own: &'c [T],
-    /// The two couplings of each with its neighbour towards the middle: beside and below it where that comes after it, below and
-    /// beside it where that comes before it.
-    pub(super) couplings: &'c [T],
-    /// In the order of elimination.
-    pub(super) panels: &'c mut [T],
-    pub(super) g: &'c mut [T],
-    /// From the smallest number.
-    pub(super) pivots: &'c mut [u32],
-    pub(super) records: &'c mut [Record],
-    pub(super) previous: Option<Done<'c, T>>,
-    /// Sums of columns that have come from the blocks before, see [`Job`].
-    pub(super) incoming: &'c mut [f64],
-}
-
-impl<T> Chain<'_, T> {
-    /// Number of the block eliminated in a step.
-    #[inline(always)]
-    fn at(&self, step: usize) -> usize {
-        if self.down { step } else { self.blocks - 1 - step }
-    }
-
-    #[inline(always)]
-    pub(super) fn block(&self, step: usize) -> Dense<'_, T> {
-        let (at, square) = (self.at(step), self.k * self.k);
-        let own = &self.own[at * square..(at + 1) * square];
-        let (one, two) = self.couplings[2 * at * square..2 * (at + 1) * square].split_at(square);
-        if self.down { Dense { own, beside: one, below: two } } else { Dense { own, below: one, beside: two } }
-    }
-
-    /// Panel, G, pivots and record.
-    #[inline(always)]
-    pub(super) fn factors(&mut self, step: usize) -> (&mut [T], &mut [T], &mut [u32], &mut Record) {
-        let (at, k, square) = (self.at(step), self.k, self.k * self.k);
-        let panel = &mut self.panels[2 * step * square..2 * (step + 1) * square];
-        let g = &mut self.g[step * square..(step + 1) * square];
-        (panel, g, &mut self.pivots[at * k..(at + 1) * k], &mut self.records[at])
-    }
-
-    /// Asks for the memory of a step, if there is one.
-    #[inline(always)]
-    pub(super) fn fetch(&self, step: usize) {
-        if step < self.blocks {
-            let (at, square) = (self.at(step), self.k * self.k);
-            lines::fetch(self.own, at * square..(at + 1) * square);
-            lines::fetch(self.couplings, 2 * at * square..2 * (at + 1) * square);
-            lines::fetch(self.panels, 2 * step * square..2 * (step + 1) * square);
-            lines::fetch(self.g, step * square..(step + 1) * square);
-        }
-    }
-}
-
-/// What is done with a block, on any instruction set.
-pub(super) trait Engine<T: Scalar> {
-    /// Everything that is done with a dense block between two others, in one go; none when there is no such kernel for
-    /// its size or something is out of the ordinary: the steps below then start from A again.
-    fn whole(_job: &mut Job<'_, T>) -> Option<(Record, Packed)> {
-        None
-    }
-    /// How many chains of blocks of `k` rows [`Engine::chains`] takes as long for as for one, so that a second thread is no help; 0 where
-    /// there is no kernel for it.
-    fn chains_at_once(_k: usize) -> usize {
-        0
-    }
-    /// Blocks of every chain in turn. Returns how many of each, fewer than all of them have when something is out of the ordinary, and
-    /// when `go_on`, which is asked now and then about so many blocks, says no.
-    fn chains(_chains: &mut [Chain<'_, T>], _go_on: &mut dyn FnMut(usize) -> bool) -> usize {
-        0
-    }
-    /// Loads dense blocks; returns what [`super::panel::load_block`] does.
-    fn load(front: &mut Front<'_, T>, from: &Dense<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64);
-    /// The same for what has been loaded.
-    fn norms(front: &Front<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64);
-    /// D ← D − H·G
-    fn subtract(front: &mut Front<'_, T>, done: &Done<'_, T>);
-    /// P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U; the row without a pivot if there is one.
-    fn eliminate(front: &mut Front<'_, T>) -> Option<usize>;
-    /// max(|Ũ|, |H|·|G|), not finite when some of them is not, and the smallest pivot.
-    fn measure(front: &Front<'_, T>) -> (f64, f64);
-}
 
 /// Kernels that hold whole blocks in registers, where the type has some.
 pub(super) trait InRegisters: Lanes + Wide {

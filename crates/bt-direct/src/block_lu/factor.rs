@@ -7,33 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Monitor, Par, Progress, RealScalar, Scalar, c32, c64};
 use faer::dyn_stack::MemBuffer;
 
-use super::engine::{Chain, Complexes, Engine, Job, Vectors};
+use super::engine::{Complexes, Vectors};
+use super::job::{Ahead, Chain, Dense, Done, Engine, Front, Job, Packed, Record};
 use super::order::Order;
 use super::packed;
-use super::panel::{self, Dense, Done, Front, Packed};
-use super::tiles::Ahead;
+use super::panel;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
 use crate::error::{self, FactorError, Result, SingularKind, Singularity};
 use crate::factorization::FactorStats;
 use crate::lines::{self, Lines};
+use crate::memory::reserve;
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::reserve;
-
-/// What is remembered of a block, so that an update need not look at the others.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
-    /// Largest |re| + |im| in the three blocks of A that it loaded.
-    pub(super) max_a: f64,
-    /// Largest column sum of |A| among its columns.
-    pub(super) norm_one: f64,
-    /// max(|Ũ|, |H|·|G|).
-    pub(super) growth: f64,
-    pub(super) min_pivot: f64,
-}
-
-impl Record {
-    pub(super) const EMPTY: Self = Self { max_a: 0.0, norm_one: 0.0, growth: 0.0, min_pivot: f64::INFINITY };
-}
 
 /// What a chain needs beside its factors.
 pub(super) struct ChainScratch<T: Scalar> {

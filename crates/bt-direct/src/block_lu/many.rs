@@ -8,8 +8,8 @@ use bt_formats::{Op, Scalar};
 use faer::MatMut;
 
 use super::BlockLu;
+use super::pass::{Block, Direction, Pass, join, pair};
 use super::rows::{Diagonal, Strided, solve_lower, solve_upper, subtract_product};
-use super::solve::{Block, Direction, Pass, join, pair};
 use crate::band_lu::end::Direction as From;
 use crate::band_lu::window::{Columns, Order, Put, ROWS, Row, Take, Window, columns_of, rows};
 use crate::lines;

@@ -42,11 +42,13 @@
 
 mod engine;
 mod factor;
+mod job;
 mod many;
 pub(crate) mod measure;
 pub(crate) mod order;
 mod packed;
 pub(crate) mod panel;
+mod pass;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 mod rows;
@@ -67,15 +69,16 @@ use crate::error::{self, FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines::Lines;
-use crate::tridiagonal_lu::reserve;
-use factor::{ChainScratch, Record};
+use crate::memory::reserve;
+use factor::ChainScratch;
+use job::{Dense, Record};
 use order::Order;
 
 #[cfg(feature = "forced-kernels")]
 pub use panel::Kernels;
 #[cfg(not(feature = "forced-kernels"))]
 use panel::Kernels;
-pub(crate) use solve::Block;
+pub(crate) use pass::Block;
 
 const METHOD: &str = "block-lu";
 
@@ -133,7 +136,7 @@ enum Storage {
 
 impl Storage {
     fn of<T: Scalar>(a: &BlockTridiagonal<T>) -> Self {
-        if panel::Dense::all(a) { Self::Dense } else { Self::Other }
+        if Dense::all(a) { Self::Dense } else { Self::Other }
     }
 }
 

@@ -22,11 +22,10 @@
 use bt_formats::{RealScalar, Scalar, zero};
 use pulp::Simd;
 
-use super::engine::Job;
-use super::factor::Record;
-use super::panel::{Dense, Done, Packed, exchange, in_order};
+use super::job::{Ahead, Dense, Done, Job, Packed, Record};
+use super::panel::{exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
-use super::tiles::{Ahead, Lane, Largest, Steadily, one_by_one};
+use super::tiles::{Lane, Largest, Steadily, one_by_one};
 use super::wide::Wide;
 use crate::lines;
 use crate::pivot::Pivot;

@@ -3,14 +3,14 @@
 //! The own loops take eight columns at a time: these are eliminated column by column, then all others receive the
 //! eight exchanges, a triangular solve in eight rows, and one product of depth eight whose result stays in registers.
 
-use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, RealScalar, Scalar, one, zero};
+use bt_formats::{BlockTridiagonal, RealScalar, Scalar, one, zero};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::engine::Engine;
+use super::job::{Dense, Done, Engine, Front};
 use super::order::Order;
 use crate::band_lu::kernels::{LANES, axpy_minus, index_of_max, max_lanes, mul_add, sum_and_max};
 use crate::lines;
@@ -25,61 +25,6 @@ pub(super) const TILE: usize = 8;
 /// Work space of faer's LU of a block of `k` rows.
 pub(super) fn scratch<T: Scalar>(k: usize) -> StackReq {
     lu_in_place_scratch::<u32, T>(k, k, Par::Seq, faer::prelude::default())
-}
-
-/// The panel [D̃; L] of one block and its U, to become [L̃\Ũ; H] and G.
-pub(super) struct Front<'a, T> {
-    pub(super) k: usize,
-    pub(super) next: usize,
-    pub(super) panel: &'a mut [T],
-    pub(super) g: &'a mut [T],
-    pub(super) pivots: &'a mut [u32],
-}
-
-/// H and G of a block that has been eliminated: `last` columns of H, `k` rows.
-#[derive(Clone, Copy)]
-pub(super) struct Done<'a, T> {
-    pub(super) last: usize,
-    pub(super) k: usize,
-    pub(super) panel: &'a [T],
-    pub(super) g: &'a [T],
-    pub(super) packed: Packed,
-}
-
-/// Whether the work space of [`super::packed`] holds copies of H and G.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packed {
-    Yes,
-    No,
-}
-
-/// The blocks that an elimination loads, where they are stored dense: Dⱼ, A(t, j), A(j, t), by columns.
-#[derive(Clone, Copy)]
-pub(super) struct Dense<'a, T> {
-    pub(super) own: &'a [T],
-    pub(super) below: &'a [T],
-    pub(super) beside: &'a [T],
-}
-
-impl<'a, T: Scalar> Dense<'a, T> {
-    /// Whether every block is stored dense.
-    pub(super) fn all(a: &BlockTridiagonal<T>) -> bool {
-        matches!(a.diagonal(), DiagonalBlocks::Dense { .. }) && matches!(a.couplings(), Couplings::Dense { .. })
-    }
-
-    /// Of block j; none when something is stored otherwise.
-    pub(super) fn of(a: &'a BlockTridiagonal<T>, order: &Order, j: usize) -> Option<Self> {
-        let DiagonalBlocks::Dense { starts, values } = a.diagonal() else { return None };
-        let own = &values[starts[j]..starts[j + 1]];
-        let Some(t) = order.toward(j) else { return Some(Self { own, below: &[], beside: &[] }) };
-        let Couplings::Dense { starts, values } = a.couplings() else { return None };
-        // Block row j is [Lⱼ Uⱼ]: its block in the columns of t, and that of row t in the columns of j.
-        let len = order.size(j) * order.size(t);
-        let (row_j, row_t) = (&values[starts[j]..starts[j + 1]], &values[starts[t]..starts[t + 1]]);
-        let (beside, below) =
-            if t > j { (&row_j[row_j.len() - len..], row_t) } else { (row_j, &row_t[row_t.len() - len..]) };
-        Some(Self { own, below: &below[..len], beside: &beside[..len] })
-    }
 }
 
 /// Dⱼ and the coupling below or above it into the panel, the one beside it into G.

@@ -14,9 +14,7 @@
 use bt_simd::{Eight, LANES};
 use pulp::bytemuck::cast;
 
-use super::engine::{Chain, Job};
-use super::factor::Record;
-use super::panel::Done;
+use super::job::{Chain, Done, Job, Record};
 
 /// Steps between two questions whether to go on.
 const CHECKED: usize = 32;
@@ -58,7 +56,7 @@ pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
     Some(records[0])
 }
 
-/// See [`Engine::chains_at_once`](super::engine::Engine::chains_at_once).
+/// See [`Engine::chains_at_once`](super::job::Engine::chains_at_once).
 pub(super) fn chains_at_once(k: usize) -> usize {
     match k {
         2..=4 if bt_simd::avx2().is_some() => 2,
@@ -67,7 +65,7 @@ pub(super) fn chains_at_once(k: usize) -> usize {
     }
 }
 
-/// See [`Engine::chains`](super::engine::Engine::chains).
+/// See [`Engine::chains`](super::job::Engine::chains).
 pub(super) fn eliminate_chains(chains: &mut [Chain<'_, f64>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
     if let Some(simd) = bt_simd::avx512() {
         eliminate_all(simd, chains, go_on)

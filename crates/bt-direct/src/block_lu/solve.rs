@@ -8,35 +8,20 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, Par, RealScalar, RealsMut, Scalar, one, zero};
+use bt_formats::{Op, RealScalar, RealsMut, Scalar, one, zero};
 use faer::MatMut;
 
 use super::panel::TILE;
+use super::pass::{Block, Direction, Pass, join, pair};
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
-use super::{BlockLu, Place, Reciprocals, many};
+use super::{BlockLu, Reciprocals, many};
 use crate::band_lu::kernels::{LANES, axpy_minus, dot_as};
-use crate::band_lu::substitution::{columns, reals_of};
+use crate::columns::{columns, reals_of};
 use crate::lines;
 use crate::pivot::Pivot;
 
-/// The factors of one block.
-pub(crate) struct Block<'a, T> {
-    pub(crate) k: usize,
-    pub(crate) next: usize,
-    pub(crate) panel: &'a [T],
-    pub(crate) g: &'a [T],
-    pub(crate) pivots: &'a [u32],
-}
-
 impl<T: Scalar> BlockLu<T> {
-    pub(crate) fn block(&self, j: usize) -> Block<'_, T> {
-        let (k, next) = (self.order.size(j), self.order.next_size(j));
-        let Place { panel, g } = self.places[j];
-        let (panel, g) = (&self.panels[panel..panel + (k + next) * k], &self.g[g..g + k * next]);
-        Block { k, next, panel, g, pivots: &self.pivots[self.order.rows(j)] }
-    }
-
     pub(super) fn solve(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.order.partition.n(), "rows of X");
         if self.order.n_blocks() == 0 {
@@ -83,10 +68,6 @@ impl<T: Scalar> BlockLu<T> {
         false
     }
 
-    pub(super) fn par(&self) -> Par {
-        Par::auto(size_of_val(&*self.panels))
-    }
-
     fn solve_by_blocks<const G: usize>(&self, op: Op, x: [&mut [T]; G]) {
         let [mut top, mid, mut bottom] = self.sides(x);
         let par = self.par();
@@ -116,17 +97,6 @@ impl<T: Scalar> BlockLu<T> {
         }
         sides
     }
-
-    /// The number of the first block before or after the middle.
-    pub(super) fn side_start(&self, down: bool) -> usize {
-        if down { 0 } else { self.order.middle + 1 }
-    }
-
-    /// Blocks before or after the middle, and the first row of their side.
-    pub(super) fn side(&self, down: bool) -> (Range<usize>, usize) {
-        let middle = self.order.middle;
-        if down { (0..middle, 0) } else { (middle + 1..self.order.n_blocks(), self.order.rows(middle).end) }
-    }
 }
 
 /// x ← A⁻¹·x for G columns by [`substitution`] on both sides of the middle.
@@ -143,35 +113,6 @@ fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, x: [&mut [L]; G]) -> bo
         Middle { lu, op: Op::Identity, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
     }
     substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
-}
-
-/// The two substitutions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// From the ends to the middle.
-    Inwards,
-    /// Back.
-    Outwards,
-}
-
-/// One substitution on one side of the middle.
-pub(super) struct Pass<'a, T: Scalar> {
-    pub(super) lu: &'a BlockLu<T>,
-    pub(super) op: Op,
-    pub(super) down: bool,
-    pub(super) direction: Direction,
-}
-
-impl<T: Scalar> Pass<'_, T> {
-    /// The block of a step, and its rows counted from the first of this side.
-    #[inline(always)]
-    pub(super) fn block(&self, step: usize) -> (usize, Range<usize>) {
-        let (blocks, first_row) = self.lu.side(self.down);
-        let rising = self.down == (self.direction == Direction::Inwards);
-        let j = if rising { blocks.start + step } else { blocks.end - 1 - step };
-        let rows = self.lu.order.rows(j);
-        (j, rows.start - first_row..rows.end - first_row)
-    }
 }
 
 /// A pass over the rows of its side of each column; outwards, `mid` is the solution in the middle.
@@ -275,28 +216,6 @@ impl<T: Scalar> Middle<'_, T> {
         let block = lu.block(middle);
         block.inwards::<FUSED, ITSELF>(op, mid);
         block.outwards::<FUSED, ITSELF>(op, mid);
-    }
-}
-
-/// Two disjoint pieces of `x`: the first to read, the second to write.
-#[inline(always)]
-pub(super) fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) -> (&[T], &mut [T]) {
-    if first.start < second.start {
-        let (a, b) = x.split_at_mut(second.start);
-        (&a[first], &mut b[..second.len()])
-    } else {
-        let (a, b) = x.split_at_mut(first.start);
-        (&b[..first.len()], &mut a[second])
-    }
-}
-
-/// Both, on two threads where that pays.
-pub(super) fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
-    if par == Par::Rayon {
-        lines::join(first, second);
-    } else {
-        first();
-        second();
     }
 }
 

@@ -16,8 +16,8 @@ use bt_formats::Par;
 use pulp::Simd;
 
 use super::panel::{exchange, in_order};
+use super::pass::{Direction, join, pair};
 use super::simd::{Aligned, Lanes, PADDED, dispatch_for};
-use super::solve::{Direction, join, pair};
 use super::{BlockLu, Place};
 use crate::lines;
 

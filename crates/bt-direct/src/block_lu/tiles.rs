@@ -20,32 +20,13 @@
 use bt_formats::{RealScalar, Scalar, prefetch};
 use pulp::Simd;
 
-use super::engine::Job;
-use super::factor::Record;
-use super::panel::{Dense, exchange, in_order};
+use super::job::{Dense, Job, Record};
+use super::panel::{exchange, in_order};
 use super::simd::{self, Aligned, Lanes, PADDED};
 use crate::lines;
 
 /// Largest block: its two panels and their couplings stay in a second-level cache.
 const TALLEST: usize = 96;
-
-/// What the next block is made of and where its factors will stand (stores wait for lines, too), to be asked for bit by
-/// bit: the hardware does not look far enough ahead along five streams that pause.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead<'d, T>(pub(super) [&'d [T]; 5]);
-
-impl<T> Ahead<'_, T> {
-    /// Bytes of a panel; larger ones do not stay in a second-level cache until they are wanted.
-    pub(super) const LARGEST: usize = 300 << 10;
-
-    /// Part `i` of `n`.
-    #[inline(always)]
-    pub(super) fn fetch(self, i: usize, n: usize) {
-        for values in self.0 {
-            lines::fetch(values, values.len() * i / n..values.len() * (i + 1) / n);
-        }
-    }
-}
 
 /// The same with the work on a block. More lines at once than may be on their way make everything wait: of larger blocks (`LARGE`) a few
 /// are asked for with each step of the products, of small ones a column while one waits for its pivot.

@@ -29,7 +29,7 @@ use crate::block_lu::measure::measure;
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::{reserve, zeros};
+use crate::memory::{reserve, zeros};
 use panel::{Panel, Trailing};
 
 const METHOD: &str = "block-lu-across";

@@ -10,9 +10,9 @@ use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::{Block, BlockLuAcross};
 use crate::band_lu::kernels::{axpy_minus, dot};
+use crate::columns::for_each_column;
 use crate::lines;
 use crate::pivot::Pivot;
-use crate::tridiagonal_lu::for_each_column;
 
 /// Right-hand sides, and columns of the largest block, from which on faer's kernels are faster.
 const MANY: usize = 8;

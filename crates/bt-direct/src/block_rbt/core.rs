@@ -14,9 +14,9 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use crate::butterfly::Butterfly;
 use crate::error::Result;
 use crate::factorization::LogDet;
+use crate::memory::{reserve, zeros};
 use crate::nopivot::kernels::{Element, Maxima};
 use crate::nopivot::{self, Stop, times};
-use crate::tridiagonal_lu::{reserve, zeros};
 
 /// L̃ⱼ\Ũⱼ, Hⱼ and Gⱼ of every block.
 #[derive(Debug)]

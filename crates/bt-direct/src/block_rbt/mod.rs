@@ -33,15 +33,16 @@ use self::core::{Core, Place};
 use crate::block_lu::measure::measure;
 use crate::block_lu_across::BlockLuAcross;
 use crate::butterfly::{Butterfly, MAX_DEPTH};
+use crate::columns::for_each_column;
 use crate::dense::Norms;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::{reserve, zeros};
 use crate::nopivot::kernels::lanes;
 use crate::nopivot::{Stop, times};
 use crate::rbt::{Checks, Fallback, FallbackReason, RbtOptions, trial_rhs};
 use crate::spike::scratch::Scratch;
-use crate::tridiagonal_lu::{for_each_column, reserve, zeros};
 
 const METHOD: &str = "block-rbt";
 /// Right-hand sides that are solved together.

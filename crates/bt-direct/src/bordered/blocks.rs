@@ -8,10 +8,10 @@ use faer::{Mat, MatMut};
 
 use super::{Border, Bordered, Deflation};
 use crate::block_lu::BlockLu;
+use crate::columns::check_size;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::check_size;
 
 /// A factored matrix whose last rows and columns border a block-tridiagonal one.
 ///

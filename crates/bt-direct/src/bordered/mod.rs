@@ -40,12 +40,13 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use crate::band_lu::kernels::{axpy_minus, dot};
 use crate::block_cyclic::front::{Front, FrontMut, Workspace, largest};
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
+use crate::memory::reserve;
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
 
 const METHOD: &str = "bordered";
 

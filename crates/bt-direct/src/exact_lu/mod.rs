@@ -21,11 +21,12 @@ use std::marker::PhantomData;
 use bt_formats::{Error, Monitor, Op, Par, Progress, RealScalar, Scalar, memory};
 use faer::{Mat, MatMut, MatRef};
 
+use crate::columns::{check_size, for_each_column};
 use crate::dense::norms_or_overflow;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
+use crate::memory::reserve;
 use gaussian::{Gaussian, Parts};
 
 const METHOD: &str = "exact-lu";

@@ -33,7 +33,7 @@ use crate::block_lu::order::Order;
 use crate::block_lu::{Block, BlockLu};
 use crate::error::{FactorError, Result};
 use crate::lines;
-use crate::tridiagonal_lu::{reserve, zeros};
+use crate::memory::{reserve, zeros};
 use small::Small;
 
 /// Blocks with fewer rows than this (and the next block too) are faster in lanes than in faer's kernels.

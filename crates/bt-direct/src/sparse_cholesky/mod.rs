@@ -26,19 +26,16 @@ use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 use faer::{Conj, MatMut, Par, Spec};
 
 pub(crate) use self::counts::{count, inverse};
-pub(crate) use self::pattern::{Pattern, Triangle, too_large};
+pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::guard::quietly;
-use crate::tridiagonal_lu::zeros;
+use crate::memory::zeros;
 
 const METHOD: &str = "sparse-cholesky";
-
-/// Right-hand sides that share one sweep over the factors.
-pub(crate) const WIDE: usize = 4;
 
 /// P·A·Pᵀ = L·Lᴴ of a sparse Hermitian positive definite matrix.
 ///

@@ -6,6 +6,9 @@ use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 
 use crate::error::{FactorError, Result};
 
+/// Right-hand sides that share one sweep over the factors.
+pub(crate) const WIDE: usize = 4;
+
 /// The columns of each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
@@ -123,9 +126,9 @@ impl<T: Copy> Triangle<T> {
 
     /// Room for as many entries as the half can have.
     pub fn reserve(&mut self, n: usize, entries: usize) -> Result<()> {
-        crate::tridiagonal_lu::reserve(&mut self.col_ptr, n + 1)?;
-        crate::tridiagonal_lu::reserve(&mut self.row_idx, entries)?;
-        crate::tridiagonal_lu::reserve(&mut self.values, entries)
+        crate::memory::reserve(&mut self.col_ptr, n + 1)?;
+        crate::memory::reserve(&mut self.row_idx, entries)?;
+        crate::memory::reserve(&mut self.values, entries)
     }
 
     pub fn symbolic(&self) -> SymbolicSparseColMatRef<'_, u32> {

@@ -10,9 +10,8 @@ use faer::sparse::linalg::SymbolicSupernodalParams;
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 use faer::{Par, Spec};
 
-use super::WIDE;
 use super::counts::{Counts, count};
-use super::pattern::{Half, Pattern, Triangle, too_large};
+use super::pattern::{Half, Pattern, Triangle, WIDE, too_large};
 use crate::error::{FactorError, Result};
 use crate::guard::{parallelism_for, quietly};
 

@@ -27,9 +27,9 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::guard::quietly;
 use crate::inertia::Inertia;
+use crate::memory::zeros;
 use crate::refine::unit_roundoff;
 use crate::sparse_cholesky::{Buffers, Structure, SymbolicCholesky, Triangle, hermitian_norm, observe, too_large};
-use crate::tridiagonal_lu::zeros;
 
 const METHOD: &str = "sparse-ldl";
 

@@ -27,12 +27,12 @@ use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
 use super::ordering::Ordering;
-use super::{Csc, WIDE};
+use super::scaled::{Csc, WIDE};
 use crate::error::Result;
 use crate::factorization::LogDet;
 use crate::guard::quietly;
+use crate::memory::zeros;
 use crate::sparse_cholesky::{Pattern, Structure, SymbolicCholesky, inverse};
-use crate::tridiagonal_lu::zeros;
 
 const NONE: u32 = u32::MAX;
 

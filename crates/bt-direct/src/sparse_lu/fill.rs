@@ -7,8 +7,8 @@
 //!
 //! Storage: the pattern of L and 20n bytes. Cost: the entries of L and U, and of those ways of the search that are left.
 
-use super::Csc;
 use super::ordering::{Counted, Ordering};
+use super::scaled::Csc;
 
 const NONE: u32 = u32::MAX;
 

@@ -4,7 +4,7 @@
 //! with the diagonal and the large entries preferred. A column left over proves that no values in this pattern are
 //! nonsingular. Cost: O(n·nnz) at worst, O(nnz) in practice.
 
-use super::Csc;
+use super::scaled::Csc;
 use bt_formats::{Scalar, zero};
 
 const NONE: u32 = u32::MAX;

@@ -21,18 +21,18 @@ mod blocked;
 mod fill;
 mod matching;
 mod ordering;
+mod scaled;
 mod simplicial;
 mod supernodal;
 mod symbolic;
 
 use std::sync::{Arc, Mutex};
 
-use bt_formats::{
-    Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, equilibrate, is_odd, one, zero,
-};
+use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
 use faer::MatMut;
 
 use self::blocked::{Blocked, Outcome};
+use self::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, Csc, METHOD, Scaled, WIDE, held};
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
@@ -41,94 +41,8 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::refine::unit_roundoff;
 
-const METHOD: &str = "sparse-lu";
-
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
 const GROWTH_LIMIT: f64 = 1e6;
-
-/// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed: what supernodes take before
-/// their first operation.
-const COLUMN_FLOPS: (f64, f64) = (100.0, 3e6);
-
-/// Counted flops up to which elimination by columns takes a few tenths of a second.
-const COUNTED_FLOPS: f64 = 1e8;
-
-/// Right-hand sides that share one sweep over the factors.
-const WIDE: usize = 4;
-
-/// Compressed sparse columns.
-#[derive(Clone, Debug, Default)]
-struct Csc<T> {
-    col_ptr: Vec<u32>,
-    row_idx: Vec<u32>,
-    values: Vec<T>,
-}
-
-impl<T: Copy> Csc<T> {
-    fn n(&self) -> usize {
-        self.col_ptr.len() - 1
-    }
-    fn range(&self, j: usize) -> std::ops::Range<usize> {
-        self.col_ptr[j] as usize..self.col_ptr[j + 1] as usize
-    }
-    fn starts(&self) -> impl Iterator<Item = usize> + '_ {
-        self.col_ptr[..self.n()].iter().map(|&p| p as usize)
-    }
-    fn col(&self, j: usize) -> impl Iterator<Item = (usize, T)> + '_ {
-        self.row_idx[self.range(j)].iter().zip(&self.values[self.range(j)]).map(|(&i, &v)| (i as usize, v))
-    }
-}
-
-/// R·A·C by columns, with largest entries near 1 in all rows and columns.
-struct Scaled<T: Scalar> {
-    a: Csc<T>,
-    row_factors: Vec<T::Real>,
-    col_factors: Vec<T::Real>,
-    /// ‖A‖₁
-    norm_one: f64,
-    /// max |R·A·C|
-    norm_max: f64,
-}
-
-impl<T: Scalar> Scaled<T> {
-    #[inline(never)]
-    fn of(a: &Csr<T>) -> Result<Self> {
-        a.check_square()?;
-        a.check_finite()?;
-        let n = a.nrows();
-        check_size(n, a.nnz())?;
-        let (col_ptr, row_idx, values) = a.transpose().into_parts();
-        let (a_by_columns, ones) = (Csc { col_ptr, row_idx, values }, vec![one(); n]);
-        let (row_factors, col_factors) = (ones.clone(), ones);
-        let mut scaled = Self { a: a_by_columns, row_factors, col_factors, norm_one: 0.0, norm_max: 0.0 };
-        scaled.load(a);
-        Ok(scaled)
-    }
-
-    /// Takes the values of `a`, scaled, into the columns.
-    fn load(&mut self, a: &Csr<T>) {
-        let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
-        equilibrate(a, rows, cols);
-        // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
-        self.norm_max = 0.0;
-        let Csc { col_ptr, values, .. } = &mut self.a;
-        a.for_each_entry(&mut |i, j, v| {
-            let scaled = v * T::from_real(rows[i]) * T::from_real(cols[j]);
-            self.norm_max = self.norm_max.max_nan(scaled.abs1().to_f64());
-            values[col_ptr[j] as usize] = scaled;
-            col_ptr[j] += 1;
-        });
-        let n = col_ptr.len() - 1;
-        col_ptr.copy_within(0..n, 1);
-        col_ptr[0] = 0;
-        self.norm_one = (0..n)
-            .map(|j| {
-                let c = cols[j].to_f64();
-                self.a.col(j).map(|(i, v)| v.abs().to_f64() / rows[i].to_f64() / c).sum()
-            })
-            .fold(0.0, f64::max_nan);
-    }
-}
 
 /// A factored sparse matrix.
 ///
@@ -419,16 +333,6 @@ impl<T: Scalar> SparseLu<T> {
     }
 }
 
-/// Bytes of A by columns, its scaling, its pattern and order, and what a solve needs.
-fn held<T: Scalar>(n: usize, nnz: usize) -> usize {
-    (4 * n + 2 + 2 * nnz) * size_of::<u32>() + (nnz + WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
-}
-
-/// Whether elimination by columns is tried for so many flops that were counted, and carried through if they were counted well.
-fn by_columns_pays(flops: f64, nnz: usize) -> bool {
-    flops <= COUNTED_FLOPS.max(COLUMN_FLOPS.0 * nnz as f64)
-}
-
 /// The end of an elimination that runs to its end.
 fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
     if monitor.observe(Progress::Step { phase: "factor", done: n, total: n }).is_break() {
@@ -462,19 +366,6 @@ fn by_columns<T: Scalar>(
         return factors.factor(a, &ordering.col_order, &ordering.row_of, one(), limits, monitor);
     }
     outcome
-}
-
-/// Indices of the orderings are signed 32-bit numbers.
-fn check_size(n: usize, nnz: usize) -> Result<()> {
-    if n.max(nnz) > i32::MAX as usize / 4 {
-        return Err(bt_formats::Error::TooLarge {
-            what: "sparse LU",
-            needed: format!("{n} columns and {nnz} entries"),
-            limit: format!("the {} of its 32-bit orderings", i32::MAX / 4),
-        }
-        .into());
-    }
-    Ok(())
 }
 
 impl<T: Scalar> Factorization<T> for SparseLu<T> {

@@ -13,7 +13,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::SymbolicSparseColMatRef;
 use faer::sparse::linalg::colamd;
 
-use super::{Csc, METHOD};
+use super::scaled::{Csc, METHOD};
 use crate::error::{FactorError, Result};
 use crate::sparse_cholesky::{Pattern, count};
 

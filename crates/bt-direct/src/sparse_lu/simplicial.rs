@@ -10,7 +10,7 @@
 
 use bt_formats::{Monitor, Progress, RealScalar, Scalar, one, zero};
 
-use super::Csc;
+use super::scaled::Csc;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::pivot::Pivot;
 
@@ -150,7 +150,7 @@ impl<T: Scalar> Simplicial<T> {
             }
         }
         if !self.max_u.is_finite() {
-            return Err(FactorError::Failed { method: super::METHOD, reason: "elimination overflows".into() });
+            return Err(FactorError::Failed { method: super::scaled::METHOD, reason: "elimination overflows".into() });
         }
         // Rows of L in pivot order.
         self.lower.idx.iter_mut().for_each(|i| *i = self.position[*i as usize]);
@@ -218,7 +218,7 @@ impl<T: Scalar> Simplicial<T> {
         let pivot = std::mem::take(&mut self.x[best]);
         if !Scalar::is_finite(pivot) {
             return Err(FactorError::Failed {
-                method: super::METHOD,
+                method: super::scaled::METHOD,
                 reason: format!("elimination overflows in column {j} (from 0)"),
             });
         }

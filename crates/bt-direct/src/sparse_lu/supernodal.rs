@@ -14,7 +14,7 @@ use faer::sparse::linalg::lu::{LuRef, LuSymbolicParams, NumericLu, SymbolicLu, f
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 use faer::{Conj, MatMut, Par, Spec};
 
-use super::Csc;
+use super::scaled::Csc;
 use crate::guard::{parallelism, quietly};
 use crate::refine::unit_roundoff;
 use crate::sparse_cholesky::{Pattern, count};

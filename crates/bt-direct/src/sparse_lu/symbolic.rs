@@ -3,7 +3,8 @@
 use bt_formats::{Csr, Scalar};
 
 use super::ordering::{Counted, Ordering, order};
-use super::{Csc, Scaled, blocked, by_columns_pays, fill, held, matching};
+use super::scaled::{Csc, Scaled, by_columns_pays, held};
+use super::{blocked, fill, matching};
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 
 /// The symbolic phase of [`SparseLu`](crate::SparseLu): the order of the columns, a preferred pivot for each, and what elimination with

@@ -17,12 +17,13 @@ use super::{PartitionSolver, SpikeStorage};
 use crate::band_cholesky::BandCholesky;
 use crate::band_lu::BandLu;
 use crate::band_lu::partial::{bound_above, solve_tail};
-use crate::band_lu::substitution::Triangles;
+use crate::band_lu::triangles::Triangles;
 use crate::band_nopivot::BandLuNoPivot;
 use crate::block_lu::BlockLu;
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::{check_size, for_each_column, reserve};
+use crate::memory::reserve;
 
 /// Right-hand sides that share a buffer.
 pub(super) const GROUP: usize = 8;

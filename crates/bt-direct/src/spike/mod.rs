@@ -33,11 +33,11 @@ use bt_formats::{
 use faer::MatMut;
 
 use crate::band_nopivot::Boosting;
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::refine::unit_roundoff;
-use crate::tridiagonal_lu::{check_size, for_each_column};
 pub use auto::Choice;
 use factor::Part;
 pub use partition::Partitions;
@@ -306,7 +306,7 @@ impl<T: Scalar> Spike<T> {
         let reduced = Reduced::empty(options.reduced, &layout)?;
         let mut sums = Vec::new();
         if matches!(shape, Shape::Blocks(_)) {
-            crate::tridiagonal_lu::reserve(&mut sums, layout.n())?;
+            crate::memory::reserve(&mut sums, layout.n())?;
             sums.resize(layout.n(), 0.0);
         }
         let mut out = Self {

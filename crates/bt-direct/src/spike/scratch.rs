@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use bt_formats::{Scalar, zero};
 
 use crate::error::Result;
-use crate::tridiagonal_lu::zeros;
+use crate::memory::zeros;
 
 /// Buffers of one length.
 #[derive(Debug)]

@@ -27,10 +27,12 @@ use bt_formats::{Band, Par, RealScalar, Scalar, Tridiagonal, one, zero};
 use rayon::prelude::*;
 
 use crate::band_lu::BandLu;
+use crate::columns::check_size;
 use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
 use crate::lines;
-use crate::tridiagonal_lu::{TridiagonalLu, check_size, input_norms, reserve, zeros};
+use crate::memory::{reserve, zeros};
+use crate::tridiagonal_lu::{TridiagonalLu, input_norms};
 use lanes::{C, Isa, Kernel, PIECES, W};
 
 /// How [`TridiagonalOnce`] eliminates.

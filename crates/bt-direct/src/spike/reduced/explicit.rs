@@ -16,7 +16,7 @@ use super::{check_pivots, named};
 use crate::block_lu::BlockLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
-use crate::tridiagonal_lu::{reserve, zeros};
+use crate::memory::{reserve, zeros};
 
 pub(in super::super) struct Explicit<T: Scalar> {
     /// S̃ by rows, the pattern of all values that may differ from zero, and the same as blocks.

@@ -39,10 +39,12 @@ use super::partition::{self, Partitions};
 use super::scratch::Scratch;
 use super::sweep::join;
 use crate::band_lu::BandLu;
+use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::tridiagonal_lu::{check_size, for_each_column, input_norms, reserve};
+use crate::memory::reserve;
+use crate::tridiagonal_lu::input_norms;
 
 /// How the interior of a partition is eliminated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,114 @@
+//! What is eliminated: A by columns, scaled to rows and columns of one size; and what its elimination may take.
+
+use bt_formats::{Csr, LinearOperator, Matrix, RealScalar, Scalar, equilibrate, one};
+
+use crate::error::Result;
+
+pub(super) const METHOD: &str = "sparse-lu";
+
+/// Flops per non-zero of A up to which elimination by columns is worth it, and flops that are always allowed: what supernodes take before
+/// their first operation.
+pub(super) const COLUMN_FLOPS: (f64, f64) = (100.0, 3e6);
+
+/// Counted flops up to which elimination by columns takes a few tenths of a second.
+pub(super) const COUNTED_FLOPS: f64 = 1e8;
+
+/// Right-hand sides that share one sweep over the factors.
+pub(super) const WIDE: usize = 4;
+
+/// Compressed sparse columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Csc<T> {
+    pub(super) col_ptr: Vec<u32>,
+    pub(super) row_idx: Vec<u32>,
+    pub(super) values: Vec<T>,
+}
+
+impl<T: Copy> Csc<T> {
+    pub(super) fn n(&self) -> usize {
+        self.col_ptr.len() - 1
+    }
+    pub(super) fn range(&self, j: usize) -> std::ops::Range<usize> {
+        self.col_ptr[j] as usize..self.col_ptr[j + 1] as usize
+    }
+    pub(super) fn starts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.col_ptr[..self.n()].iter().map(|&p| p as usize)
+    }
+    pub(super) fn col(&self, j: usize) -> impl Iterator<Item = (usize, T)> + '_ {
+        self.row_idx[self.range(j)].iter().zip(&self.values[self.range(j)]).map(|(&i, &v)| (i as usize, v))
+    }
+}
+
+/// R·A·C by columns, with largest entries near 1 in all rows and columns.
+pub(super) struct Scaled<T: Scalar> {
+    pub(super) a: Csc<T>,
+    pub(super) row_factors: Vec<T::Real>,
+    pub(super) col_factors: Vec<T::Real>,
+    /// ‖A‖₁
+    pub(super) norm_one: f64,
+    /// max |R·A·C|
+    pub(super) norm_max: f64,
+}
+
+impl<T: Scalar> Scaled<T> {
+    #[inline(never)]
+    pub(super) fn of(a: &Csr<T>) -> Result<Self> {
+        a.check_square()?;
+        a.check_finite()?;
+        let n = a.nrows();
+        check_size(n, a.nnz())?;
+        let (col_ptr, row_idx, values) = a.transpose().into_parts();
+        let (a_by_columns, ones) = (Csc { col_ptr, row_idx, values }, vec![one(); n]);
+        let (row_factors, col_factors) = (ones.clone(), ones);
+        let mut scaled = Self { a: a_by_columns, row_factors, col_factors, norm_one: 0.0, norm_max: 0.0 };
+        scaled.load(a);
+        Ok(scaled)
+    }
+
+    /// Takes the values of `a`, scaled, into the columns.
+    pub(super) fn load(&mut self, a: &Csr<T>) {
+        let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
+        equilibrate(a, rows, cols);
+        // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.
+        self.norm_max = 0.0;
+        let Csc { col_ptr, values, .. } = &mut self.a;
+        a.for_each_entry(&mut |i, j, v| {
+            let scaled = v * T::from_real(rows[i]) * T::from_real(cols[j]);
+            self.norm_max = self.norm_max.max_nan(scaled.abs1().to_f64());
+            values[col_ptr[j] as usize] = scaled;
+            col_ptr[j] += 1;
+        });
+        let n = col_ptr.len() - 1;
+        col_ptr.copy_within(0..n, 1);
+        col_ptr[0] = 0;
+        self.norm_one = (0..n)
+            .map(|j| {
+                let c = cols[j].to_f64();
+                self.a.col(j).map(|(i, v)| v.abs().to_f64() / rows[i].to_f64() / c).sum()
+            })
+            .fold(0.0, f64::max_nan);
+    }
+}
+
+/// Bytes of A by columns, its scaling, its pattern and order, and what a solve needs.
+pub(super) fn held<T: Scalar>(n: usize, nnz: usize) -> usize {
+    (4 * n + 2 + 2 * nnz) * size_of::<u32>() + (nnz + WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
+}
+
+/// Whether elimination by columns is tried for so many flops that were counted, and carried through if they were counted well.
+pub(super) fn by_columns_pays(flops: f64, nnz: usize) -> bool {
+    flops <= COUNTED_FLOPS.max(COLUMN_FLOPS.0 * nnz as f64)
+}
+
+/// Indices of the orderings are signed 32-bit numbers.
+fn check_size(n: usize, nnz: usize) -> Result<()> {
+    if n.max(nnz) > i32::MAX as usize / 4 {
+        return Err(bt_formats::Error::TooLarge {
+            what: "sparse LU",
+            needed: format!("{n} columns and {nnz} entries"),
+            limit: format!("the {} of its 32-bit orderings", i32::MAX / 4),
+        }
+        .into());
+    }
+    Ok(())
+}

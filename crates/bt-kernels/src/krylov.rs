@@ -79,7 +79,7 @@ impl<T: DeviceScalar> OnDevice<T> {
             return Ok((Self::Blocks(DeviceBcsr::new(device, &blocks)?, block_size), 0));
         }
         let rule = RowRule::for_sums(a);
-        Ok((Self::Rows(Arc::new(DeviceCsr::with_rule(device, a, rule)?)), rule.lanes()))
+        Ok((Self::Rows(Arc::new(DeviceCsr::with_options(device, a, rule)?)), rule.lanes()))
     }
 
     /// Of pointers, columns and values.

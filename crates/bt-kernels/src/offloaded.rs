@@ -16,6 +16,7 @@ use bt_direct::{FactorError, RbtOptions};
 use bt_formats::{Csr, LinearOperator};
 use bt_iter::{Arms, ArmsOptions, LastFactors, Preconditioner, PreconditionerKind};
 
+use crate::cg::Schedule;
 use crate::device::{Device, DeviceError, DeviceScalar, DeviceVec, Result};
 use crate::preconditioner::{DeviceInverse, DevicePreconditioner, InverseFacts};
 use crate::rbt::DeviceRbt;
@@ -133,7 +134,7 @@ impl DevicePreconditioner {
 /// ```
 ///
 /// # Errors
-/// Those of [`Arms::with_options`] and of [`DeviceRbt::new`].
+/// Those of [`Arms::with_options`] and of [`DeviceRbt::with_options`].
 pub fn arms<T: DeviceScalar>(
     device: &Device,
     a: &Csr<T>,
@@ -143,18 +144,19 @@ pub fn arms<T: DeviceScalar>(
     // What is no error of a factorization goes round it.
     let fault = Arc::new(Mutex::new(None));
     let (noted, device) = (Arc::clone(&fault), device.clone());
-    let factors: LastFactors<T> = Box::new(move |s| match DeviceRbt::new(&device, s.as_ref(), butterflies) {
-        Ok(rbt) => {
-            let fallback = rbt.fallback();
-            Ok((Box::new(rbt), fallback))
-        }
-        Err(DeviceError::Factor(error)) => Err(error),
-        Err(other) => {
-            let reason = other.to_string();
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(other);
-            Err(FactorError::Failed { method: "rbt", reason })
-        }
-    });
+    let factors: LastFactors<T> =
+        Box::new(move |s| match DeviceRbt::with_options(&device, s.as_ref(), butterflies, Schedule::Auto) {
+            Ok(rbt) => {
+                let fallback = rbt.fallback();
+                Ok((Box::new(rbt), fallback))
+            }
+            Err(DeviceError::Factor(error)) => Err(error),
+            Err(other) => {
+                let reason = other.to_string();
+                *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(other);
+                Err(FactorError::Failed { method: "rbt", reason })
+            }
+        });
     Arms::with_last(a, options, factors).map_err(|error| {
         let noted = fault.lock().unwrap_or_else(PoisonError::into_inner).take();
         noted.unwrap_or(DeviceError::Factor(error))

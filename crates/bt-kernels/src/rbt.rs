@@ -49,7 +49,7 @@ const WIDE: usize = 8;
 /// // No pivot on the diagonal: elimination as it stands would divide by zero.
 /// let a = mat![[0.0, 1.0], [1.0, 0.0]];
 /// if let Ok(device) = Device::open(0) {
-///     let f = DeviceRbt::new(&device, a.as_ref(), RbtOptions::default())?;
+///     let f = DeviceRbt::new(&device, a.as_ref())?;
 ///     let mut x = [3.0, 4.0];
 ///     f.solve_vec_in_place(&mut x);
 ///     assert!((x[0] - 4.0f64).abs() < 1e-14 && (x[1] - 3.0f64).abs() < 1e-14);
@@ -132,7 +132,7 @@ enum Form {
 }
 
 impl<T: DeviceScalar> DeviceRbt<T> {
-    /// Factors a square matrix of any strides.
+    /// Factors a square matrix of any strides, with default options.
     ///
     /// # Errors
     /// [`FactorError::Singular`] with the first column without a pivot, found by the pivoted fallback; [`FactorError::Breakdown`] when a
@@ -141,15 +141,15 @@ impl<T: DeviceScalar> DeviceRbt<T> {
     ///
     /// # Cost
     /// [`DeviceRbt::flops`], and 2n² values copied; on the host n'² values of memory, and ⅔n³ flops after a fallback.
-    pub fn new(device: &Device, a: MatRef<'_, T>, options: RbtOptions) -> Result<Self> {
-        Self::with_schedule(device, a, options, Schedule::Auto)
+    pub fn new(device: &Device, a: MatRef<'_, T>) -> Result<Self> {
+        Self::with_options(device, a, RbtOptions::default(), Schedule::Auto)
     }
 
-    /// Like [`DeviceRbt::new`], with substitutions of one launch or of one a panel. Both give the same bits.
+    /// Like [`DeviceRbt::new`], with other options, and substitutions of one launch or of one a panel, which give the same bits.
     ///
     /// # Errors
     /// Also [`InputError::InvalidStructure`] for `Schedule::Persistent` where the blocks do not fit on the device at once.
-    pub fn with_schedule(device: &Device, a: MatRef<'_, T>, options: RbtOptions, schedule: Schedule) -> Result<Self> {
+    pub fn with_options(device: &Device, a: MatRef<'_, T>, options: RbtOptions, schedule: Schedule) -> Result<Self> {
         let n = a.nrows();
         if u32::try_from(n).is_err() {
             let (what, needed, limit) = ("a dense matrix", format!("{n} rows"), "2^32 - 1".into());

@@ -104,14 +104,14 @@ impl<T: DeviceScalar> DeviceCsr<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(device: &Device, a: &Csr<T>) -> Result<Self> {
-        Self::with_rule(device, a, RowRule::for_rows(a))
+        Self::with_options(device, a, RowRule::for_rows(a))
     }
 
     /// A copy of `a`, with a rule of choice.
     ///
     /// # Errors
     /// As [`DeviceCsr::new`].
-    pub fn with_rule(device: &Device, a: &Csr<T>, rule: RowRule) -> Result<Self> {
+    pub fn with_options(device: &Device, a: &Csr<T>, rule: RowRule) -> Result<Self> {
         a.check_finite()?;
         let groups = match rule {
             RowRule::Segments => Some(DeviceVec::from_slice(device, &groups(a.row_ptr()))?),

@@ -2,8 +2,8 @@
 
 mod support;
 
+use bt_direct::Factorization;
 use bt_direct::batch::Layout;
-use bt_direct::{Factorization, RbtOptions};
 use bt_formats::{Band, BlockTridiagonal, DiagonalKind, HybridLayout, Partition, StopCriterion, Tridiagonal};
 use bt_iter::{StopRule, Sweep, TriangularSolves};
 use bt_kernels::{
@@ -65,7 +65,7 @@ fn bits_do_not_depend_on_the_order_of_threads() {
             bits.extend(z.iter().map(|v| v.to_bits()));
         }
         let dense = faer::Mat::from_fn(81, 81, |i, j| b[(i * 7 + j * 3) % 81] + f64::from(i == j));
-        let rbt = DeviceRbt::new(&device, dense.as_ref(), RbtOptions::default()).unwrap();
+        let rbt = DeviceRbt::new(&device, dense.as_ref()).unwrap();
         let mut x = b.clone();
         rbt.solve_vec_in_place(&mut x);
         bits.extend(x.iter().map(|v| v.to_bits()));

@@ -3,7 +3,7 @@
 
 mod support;
 
-use bt_direct::{Factorization, RbtOptions};
+use bt_direct::Factorization;
 use bt_iter::{Preconditioner, TriangularSolves};
 use bt_kernels::{DeviceError, DevicePreconditioner, DeviceRbt, Offloaded};
 use bt_testkit::stencil;
@@ -20,7 +20,7 @@ fn a_refused_launch_is_told_once_and_nothing_is_lost() {
     let r: Vec<f64> = Numbers(1).vector(25);
     let mut m = Offloaded::new(&device, &a, &DevicePreconditioner::Ilu0(TriangularSolves::Levels)).unwrap();
     let dense = a.to_dense();
-    let lu = DeviceRbt::new(&device, dense.as_ref(), RbtOptions::default()).unwrap();
+    let lu = DeviceRbt::new(&device, dense.as_ref()).unwrap();
     let mut apply = |z: &mut [f64]| m.apply(&r, z);
     let solve = |z: &mut [f64]| {
         z.copy_from_slice(&r);

@@ -145,7 +145,9 @@ fn measured_and_even_shares_are_cut_between_thread_blocks() {
         let mut method = SplitCg::new(&on(&devices), &shares, &a, &DevicePreconditioner::Jacobi).unwrap();
         let counts = method.counts().to_vec();
         assert_eq!((counts.len(), counts.iter().sum::<usize>()), (3, 1000));
-        assert!(counts[..2].iter().all(|count| count.is_multiple_of(256)), "{counts:?}");
+        // A device that was slow when it was measured may have no rows.
+        let cuts = [counts[0], counts[0] + counts[1]];
+        assert!(cuts.iter().all(|cut| cut.is_multiple_of(256) || *cut == 1000), "{counts:?}");
         let mut x = vec![0.0; 1000];
         let report = method.solve(&b, &mut x, &StopCriterion::default(), &mut ()).unwrap();
         assert_eq!(report.outcome, Outcome::Converged);

@@ -8,7 +8,8 @@ use std::path::Path;
 use super::Violation;
 use crate::process::{Context, Result};
 
-const LISTINGS: [&str; 3] = ["docs/api/bt-direct.txt", "docs/api/bt-iter.txt", "docs/api/bt-parallel.txt"];
+const LISTINGS: [&str; 4] =
+    ["docs/api/bt-direct.txt", "docs/api/bt-iter.txt", "docs/api/bt-kernels.txt", "docs/api/bt-parallel.txt"];
 const CONSTRUCTORS: [&str; 2] = ["with_options", "with_monitor"];
 /// An analysis, an order, solvers and factors that are there.
 const OF_PARTS: [&str; 5] = ["with_symbolic", "with_order", "with_last", "with_solver", "with_factors"];

@@ -32,7 +32,13 @@ fn rbt_of_real<T: Scalar, R: bt_kernels::DeviceScalar>(
     options: RbtOptions,
 ) -> Option<Result<Dense<T>, Error>> {
     let a: &dyn std::any::Any = a;
-    let made = bt_kernels::DeviceRbt::new(device, a.downcast_ref::<Mat<R>>()?.as_ref(), options).map_err(Error::from);
+    let made = bt_kernels::DeviceRbt::with_options(
+        device,
+        a.downcast_ref::<Mat<R>>()?.as_ref(),
+        options,
+        bt_kernels::Schedule::Auto,
+    )
+    .map_err(Error::from);
     let made: Result<Dense<R>, Error> = made.map(|rbt| {
         let reason = rbt.fallback();
         (Box::new(rbt) as _, reason)

@@ -30,7 +30,7 @@ fn agrees<T: DeviceScalar>(device: &Device, n: usize, nrhs: usize, depth: usize)
     let b = random::<T>(n, nrhs, 7);
     let options = RbtOptions { depth, ..RbtOptions::default() };
     let host = Rbt::with_options(a.as_ref(), options, &mut ()).unwrap();
-    let ours = DeviceRbt::new(device, a.as_ref(), options).unwrap();
+    let ours = DeviceRbt::with_options(device, a.as_ref(), options, Schedule::Auto).unwrap();
     let what = format!("{n} rows, {nrhs} right-hand sides, depth {depth}, {}", T::SUFFIX);
     assert_eq!((host.fallback(), ours.fallback(), ours.method()), (None, None, "rbt"), "{what}");
     let (theirs, found) = (host.stats(), ours.stats());
@@ -84,7 +84,7 @@ fn more_than_one_thread_block_takes_part() {
     // A launch a panel changes no bit.
     let a = shifted::<f64>(280);
     let bits = [Schedule::Launches, Schedule::Persistent].map(|schedule| {
-        let f = DeviceRbt::with_schedule(&device, a.as_ref(), RbtOptions::default(), schedule).unwrap();
+        let f = DeviceRbt::with_options(&device, a.as_ref(), RbtOptions::default(), schedule).unwrap();
         assert_eq!(f.is_persistent(), schedule == Schedule::Persistent);
         [Op::Identity, Op::Transpose].map(|op| {
             let mut x = random::<f64>(280, 10, 2);
@@ -99,7 +99,7 @@ fn more_than_one_thread_block_takes_part() {
 fn refinement_reaches_rounding_level() {
     let Some(device) = device() else { return };
     let (a, b) = (random::<f64>(70, 70, 3), random::<f64>(70, 3, 4));
-    let f = DeviceRbt::new(&device, a.as_ref(), RbtOptions::default()).unwrap();
+    let f = DeviceRbt::new(&device, a.as_ref()).unwrap();
     let mut x = b.clone();
     f.solve_in_place(x.as_mut());
     let done = refine(&DenseMatrix::new(a.as_ref()), &f, Op::Identity, b.as_ref(), &mut x, Refinement::Auto);
@@ -111,30 +111,34 @@ fn what_fails_a_check_is_factored_by_the_host_and_said() {
     let Some(device) = device() else { return };
     let plain = |fallback| RbtOptions { depth: 0, fallback, ..RbtOptions::default() };
     let swap = mat![[0.0, 2.0], [1.0, 0.0]];
-    let f = DeviceRbt::new(&device, swap.as_ref(), plain(Fallback::Pivoted)).unwrap();
+    let f = DeviceRbt::with_options(&device, swap.as_ref(), plain(Fallback::Pivoted), Schedule::Auto).unwrap();
     assert_eq!(f.fallback(), Some(FallbackReason::Pivot(0)));
     let mut x = [6.0, 5.0];
     f.solve_vec_in_place(&mut x);
     assert_eq!((x, f.log_det().sign), ([5.0, 3.0], -1.0));
-    let error = DeviceRbt::new(&device, swap.as_ref(), plain(Fallback::Error)).err().unwrap();
+    let error = DeviceRbt::with_options(&device, swap.as_ref(), plain(Fallback::Error), Schedule::Auto).err().unwrap();
     assert!(error.to_string().contains("column 0"), "{error}");
     // A pivot that vanishes in the second panel, behind good ones.
     let late = Mat::<f64>::from_fn(70, 70, |i, j| if i == 40 && j == 40 { 0.0 } else { f64::from(i == j) });
     let late =
         Mat::from_fn(70, 70, |i, j| late[(i, j)] + f64::from((i, j) == (40, 41)) + f64::from((i, j) == (41, 40)));
-    let f = DeviceRbt::new(&device, late.as_ref(), plain(Fallback::Pivoted)).unwrap();
+    let f = DeviceRbt::with_options(&device, late.as_ref(), plain(Fallback::Pivoted), Schedule::Auto).unwrap();
     assert_eq!(f.fallback(), Some(FallbackReason::Pivot(40)));
     let tiny = mat![[1e-12, 1.0], [1.0, 1.0]];
-    let f = DeviceRbt::new(&device, tiny.as_ref(), plain(Fallback::Pivoted)).unwrap();
+    let f = DeviceRbt::with_options(&device, tiny.as_ref(), plain(Fallback::Pivoted), Schedule::Auto).unwrap();
     let host = Rbt::with_options(tiny.as_ref(), plain(Fallback::Pivoted), &mut ()).unwrap();
     assert_eq!(f.fallback(), host.fallback());
     assert!(matches!(f.fallback(), Some(FallbackReason::Growth(_))));
     // Singular: what pivoting says.
     let singular = mat![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]];
-    let error =
-        DeviceRbt::new(&device, singular.as_ref(), RbtOptions { fallback: Fallback::Error, ..RbtOptions::default() });
+    let error = DeviceRbt::with_options(
+        &device,
+        singular.as_ref(),
+        RbtOptions { fallback: Fallback::Error, ..RbtOptions::default() },
+        Schedule::Auto,
+    );
     assert!(matches!(error.err(), Some(DeviceError::Factor(FactorError::Breakdown { .. }))));
-    let error = DeviceRbt::new(&device, Mat::<f64>::zeros(3, 3).as_ref(), RbtOptions::default()).err().unwrap();
+    let error = DeviceRbt::new(&device, Mat::<f64>::zeros(3, 3).as_ref()).err().unwrap();
     assert!(
         matches!(error, DeviceError::Factor(FactorError::Singular(s)) if s.column == 0 && s.kind == SingularKind::Numerical)
     );
@@ -149,7 +153,7 @@ fn other_values_of_the_same_size_and_huge_ones() {
         f.solve_vec_in_place(&mut x);
         x
     };
-    let new = |a: &Mat<f64>| DeviceRbt::new(&device, a.as_ref(), RbtOptions::default()).unwrap();
+    let new = |a: &Mat<f64>| DeviceRbt::new(&device, a.as_ref()).unwrap();
     let mut f = new(&first);
     let before = solution(&f);
     f.refactor(second.as_ref()).unwrap();
@@ -173,12 +177,14 @@ fn input_is_checked_by_name() {
     let Some(device) = device() else { return };
     let mut a = random::<f64>(5, 5, 8);
     a[(3, 1)] = f64::NAN;
-    let error = |a: faer::MatRef<'_, f64>, options| DeviceRbt::new(&device, a, options).err().unwrap().to_string();
+    let error = |a: faer::MatRef<'_, f64>, options| {
+        DeviceRbt::with_options(&device, a, options, Schedule::Auto).err().unwrap().to_string()
+    };
     assert!(error(a.as_ref(), RbtOptions::default()).contains("row 3, column 1"));
     assert!(error(random::<f64>(5, 4, 8).as_ref(), RbtOptions::default()).contains("columns of the matrix"));
     let deep = RbtOptions { depth: 5, ..RbtOptions::default() };
     assert!(error(random::<f64>(5, 5, 8).as_ref(), deep).contains("depth 5"));
-    let none = DeviceRbt::new(&device, Mat::<f64>::zeros(0, 0).as_ref(), RbtOptions::default()).unwrap();
+    let none = DeviceRbt::new(&device, Mat::<f64>::zeros(0, 0).as_ref()).unwrap();
     none.solve_vec_in_place(&mut []);
     assert_eq!((none.stats().nnz, none.log_det().log_abs), (0, 0.0));
 }

@@ -56,7 +56,7 @@ fn compressed_rows<T: DeviceScalar>(device: &Device) {
         let lengths: Vec<usize> = (0..n).map(|i| [0, 1, 3, 9, 40, n][(i + n) % 6]).collect();
         let a = numbers.rows::<T>(n + 3, &lengths);
         for rule in RULES {
-            let matrix = DeviceCsr::with_rule(device, &a, rule).unwrap();
+            let matrix = DeviceCsr::with_options(device, &a, rule).unwrap();
             assert_eq!(matrix.rule(), rule);
             let what = format!("{} rows, {rule:?}, {}", n, T::SUFFIX);
             check(&what, device, &a, &|x| sizes(&a, x), &|alpha, x, beta, y| matrix.apply(alpha, x, beta, y));

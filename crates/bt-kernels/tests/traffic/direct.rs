@@ -229,7 +229,7 @@ fn dense<T: DeviceScalar>(device: &Device, n: usize, depth: usize) {
     let a = Mat::from_fn(n, n, |_, _| numbers.real::<T>());
     let options = RbtOptions { depth, ..RbtOptions::default() };
     let mut lu = None;
-    let made = || DeviceRbt::with_schedule(device, a.as_ref(), options, Schedule::Launches).unwrap();
+    let made = || DeviceRbt::with_options(device, a.as_ref(), options, Schedule::Launches).unwrap();
     let found = counted(|| lu = Some(made()));
     let (n, depth) = (n as u64, depth as u64);
     // The butterflies of both sides; a trial solve; the diagonal blocks put back; pivots and the largest elements.

@@ -33,7 +33,7 @@ fn rows<T: DeviceScalar>(device: &Device) {
     let x = DeviceVec::from_slice(device, &Numbers(2).vector::<T>(a.nrows())).unwrap();
     let mut y = DeviceVec::zeros(device, a.nrows()).unwrap();
     for (rule, lanes) in [(RowRule::Thread, 1u64), (RowRule::Eight, 8), (RowRule::Warp, 32)] {
-        let on_device = DeviceCsr::with_rule(device, &a, rule).unwrap();
+        let on_device = DeviceCsr::with_options(device, &a, rule).unwrap();
         for (beta, values, flops) in [(T::default(), 1, 1), (one, 2, 3)] {
             let found = counted(|| on_device.apply(one, &x, beta, &mut y).unwrap());
             // x for every entry, both ends of a row by every lane; the tree of the lanes.
@@ -41,7 +41,7 @@ fn rows<T: DeviceScalar>(device: &Device) {
             exactly(format!("{rule:?}"), found, bytes, 2 * nnz + flops * n + tree(n, lanes));
         }
     }
-    let segments = DeviceCsr::with_rule(device, &a, RowRule::Segments).unwrap();
+    let segments = DeviceCsr::with_options(device, &a, RowRule::Segments).unwrap();
     let found = counted(|| segments.apply(one, &x, T::default(), &mut y).unwrap());
     // One group: its ends and those of its rows by every thread, and both ends of a row.
     exactly("segments", found, nnz * (s + 4) + nnz * s + s * n + 8 * n + 20 * 256, 2 * nnz + n);

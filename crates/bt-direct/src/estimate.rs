@@ -175,3 +175,45 @@ fn sign<T: Scalar>(v: T) -> T {
     let modulus = v.abs();
     if modulus == zero() { one() } else { T::from_parts(v.re() / modulus, v.im() / modulus) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_null_vector_with_a_pattern_is_seen() {
+        // B = I + 10²⁰·v·uᵀ with u = (0, 0, 0, 0, 1, 1, −1, −1) and v = (1, −1, 0, …): nothing of it is seen from (1, …, 1) and e₀.
+        let (u, v) = ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let found = norm_one_estimate(8, |op, x: &mut [f64]| {
+            let (from, to) = if op == Op::Identity { (u, v) } else { (v, u) };
+            for x in x.chunks_exact_mut(8) {
+                let product: f64 = from.iter().zip(&*x).map(|(f, x)| f * x).sum();
+                x.iter_mut().zip(to).for_each(|(x, t)| *x += 1e20 * product * t);
+            }
+        });
+        assert!(found > 1e18, "{found:e}");
+    }
+
+    #[test]
+    fn what_both_first_vectors_miss_is_seen_by_their_signs() {
+        // B = I + 10⁶·c·cᵀ with c orthogonal to both of them: B·x = x for each, and an estimator for one vector, which takes the second for a
+        // last look, ends with 1.
+        let n = 12;
+        let first = first_vectors::<f64>(n);
+        let b = &first[n..];
+        // (1, 1, 1) × (b₀, b₁, b₂)
+        let mut c = vec![0.0; n];
+        (c[0], c[1], c[2]) = (b[2] - b[1], b[0] - b[2], b[1] - b[0]);
+        let product = |x: &[f64]| c.iter().zip(x).map(|(c, x)| c * x).sum::<f64>();
+        assert!(first.chunks_exact(n).all(|x| product(x).abs() < 1e-16));
+        let largest = c.iter().fold(0.0f64, |m, c| m.max(c.abs()));
+        let norm = 1e6 * largest * c.iter().map(|c| c.abs()).sum::<f64>();
+        let found = norm_one_estimate(n, |_, x: &mut [f64]| {
+            for x in x.chunks_exact_mut(n) {
+                let scale = 1e6 * product(x);
+                x.iter_mut().zip(&c).for_each(|(x, c)| *x += scale * c);
+            }
+        });
+        assert!(norm > 1e3 && (found / norm - 1.0).abs() < 1e-2, "{found} of {norm}");
+    }
+}

@@ -195,6 +195,8 @@ impl<T: Scalar> Factorization<T> for PeriodicTridiagonal<T> {
 
 #[cfg(test)]
 mod tests {
+    use bt_formats::Tridiagonal;
+
     use super::*;
 
     #[test]

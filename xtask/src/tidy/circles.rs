@@ -132,6 +132,7 @@ fn is_path(tokens: &[TokenTree], at: usize) -> bool {
 fn tree(tokens: &[TokenTree], mut at: usize, mut path: Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     while is_path(tokens, at) {
         match tokens.get(at + 2) {
+            Some(TokenTree::Ident(name)) if name == "super" => drop(path.pop()),
             Some(TokenTree::Ident(name)) => path.push(name.to_string()),
             Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
                 let inner: Vec<_> = group.stream().into_iter().collect();

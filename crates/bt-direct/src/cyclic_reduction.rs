@@ -30,7 +30,6 @@ use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::lines;
 use crate::memory::zeros;
 use crate::parallel_cyclic_reduction::ParallelCyclicReduction;
 use crate::pivot::Pivot;
@@ -354,7 +353,7 @@ fn update<T: Scalar>(
         let half = n / 2;
         let [before, after] = [x[(half - 1) * stride], x[half * stride]];
         let (left, right) = x.split_at_mut(half * stride);
-        lines::join(
+        bt_formats::join(
             || update(left, stride, start, half, parity, [beside[0], after], par, f),
             || update(right, stride, start + half, n - half, parity, [before, beside[1]], par, f),
         );

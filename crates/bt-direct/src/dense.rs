@@ -116,7 +116,7 @@ pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, op: Op, alpha: T, x: MatRef<'
 /// Both, on the current rayon pool or one after the other.
 pub(crate) fn join<A: Send, B: Send>(par: Par, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     match par {
-        Par::Rayon => lines::join(a, b),
+        Par::Rayon => bt_formats::join(a, b),
         Par::Seq => (a(), b()),
     }
 }

@@ -3,7 +3,6 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-pub(crate) use bt_formats::join;
 use bt_formats::{Scalar, ScalarKind, prefetch};
 use pulp::{Simd, WithSimd};
 

@@ -19,14 +19,14 @@
 //!
 //! | file | case |
 //! |---|---|
-//! | `end.rs` | elimination from one end: what all of the following share, and which of them a matrix takes |
+//! | `end.rs`, `eliminate.rs` | elimination from one end: what all of the following share; which of them some columns take |
 //! | `narrow.rs`, `vectors.rs` | kl ≤ 32: column by column, as loops and in explicit vectors |
 //! | `two_steps.rs` | the same two columns at a time, doubles in eight lanes |
 //! | `registers.rs` | kl ≤ 8 and kl + ku ≤ 16, doubles in eight lanes: the window in registers |
 //! | `panels.rs`, `kernels.rs` | kl > 32: by panels, and their loops |
 //! | `panel_registers.rs` | panels of doubles on AVX-512 |
 //! | `partial.rs` | factors of a part of a matrix, for methods on partitions |
-//! | `substitution.rs` | solves with some right-hand sides |
+//! | `triangles.rs`, `substitution.rs` | the factors, and solves with some right-hand sides |
 //! | `single.rs` | solves with one or two, narrow factors of doubles on AVX-512 |
 //! | `packed.rs`, `window.rs` | solves with many, side by side |
 
@@ -57,7 +57,6 @@ use crate::columns::check_size;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::lines;
 use crate::memory::reserve;
 use end::{Direction, End, EndSizes, Place};
 use substitution::reverse;
@@ -302,7 +301,7 @@ impl<T: Scalar> BandLu<T> {
             match ends {
                 [one] => run(one, source, first, first + round)?,
                 [one, other] => {
-                    let (one, other) = lines::join(
+                    let (one, other) = bt_formats::join(
                         || run(one, source, first, first + round),
                         || run(other, source, first, first + round),
                     );
@@ -434,7 +433,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
     // Rows between the ends' belong to neither; they come with the far end, behind its own.
     let both = |step: Step, x: MatMut<'_, T>| {
         let (head, tail) = x.split_at_row_mut(top.rows);
-        lines::join(|| top.apply(step, head), || bottom.apply_from(Direction::Backward, step, tail));
+        bt_formats::join(|| top.apply(step, head), || bottom.apply_from(Direction::Backward, step, tail));
     };
     if op == Op::Identity {
         both(Step::Lower, x.as_mut());
@@ -442,7 +441,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
         let (mut head, rest) = x.split_at_row_mut(top.cols);
         let (inner, mut tail) = rest.split_at_row_mut(k);
         let inner = inner.as_ref();
-        lines::join(
+        bt_formats::join(
             || {
                 let last = head.as_mut().subrows_mut(top.cols - top.reached(), top.reached());
                 top.subtract_beyond(last, inner, |c| c);
@@ -460,7 +459,7 @@ fn solve_two_ended<T: Scalar>(parts: &[End<T>], op: Op, mut x: MatMut<'_, T>) {
         let upper = Step::UpperTransposed(op);
         let (mut head, rest) = x.as_mut().split_at_row_mut(top.cols);
         let (mut inner, mut tail) = rest.split_at_row_mut(k);
-        lines::join(
+        bt_formats::join(
             || top.apply(upper, head.as_mut()),
             || bottom.apply_from(Direction::Backward, upper, tail.as_mut()),
         );

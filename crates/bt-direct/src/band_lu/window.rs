@@ -87,37 +87,26 @@ impl<T: Scalar, const V: usize> Kernel<T> for Take<'_, '_, T, V> {
     #[inline(always)]
     fn with<S: Isa<T>>(self, isa: S) {
         let Self { window, x, rows, order } = self;
-        take(isa, window, x, rows, order);
-    }
-}
-
-#[inline(always)]
-fn take<T: Scalar, S: Isa<T>, const V: usize>(
-    isa: S,
-    window: &mut [Row<T, V>],
-    x: &Columns<&mut [T], V>,
-    rows: Range<usize>,
-    order: Order,
-) {
-    let len = rows.len();
-    let at = order.place(&rows, x[0][0].len());
-    let (tiles, edge) = window[..len].as_chunks_mut::<LANES>();
-    for v in 0..V {
-        let x = x[v].each_ref().map(|x| &x[at.clone()]);
-        for (t, tile) in tiles.iter_mut().enumerate() {
-            let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
-            let mut part = [isa.splat(zero()); LANES];
-            for k in 0..LANES {
-                part[k] = isa.load(x[k][first..].first_chunk().expect("eight rows"));
+        let len = rows.len();
+        let at = order.place(&rows, x[0][0].len());
+        let (tiles, edge) = window[..len].as_chunks_mut::<LANES>();
+        for v in 0..V {
+            let x = x[v].each_ref().map(|x| &x[at.clone()]);
+            for (t, tile) in tiles.iter_mut().enumerate() {
+                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
+                let mut part = [isa.splat(zero()); LANES];
+                for k in 0..LANES {
+                    part[k] = isa.load(x[k][first..].first_chunk().expect("eight rows"));
+                }
+                let part = isa.transpose(part);
+                for k in 0..LANES {
+                    isa.store(part[k], &mut tile[order.index(k, LANES)][v].0);
+                }
             }
-            let part = isa.transpose(part);
-            for k in 0..LANES {
-                isa.store(part[k], &mut tile[order.index(k, LANES)][v].0);
-            }
-        }
-        for (i, row) in (tiles.len() * LANES..).zip(edge.iter_mut()) {
-            for k in 0..LANES {
-                row[v].0[k] = x[k][order.index(i, len)];
+            for (i, row) in (tiles.len() * LANES..).zip(edge.iter_mut()) {
+                for k in 0..LANES {
+                    row[v].0[k] = x[k][order.index(i, len)];
+                }
             }
         }
     }
@@ -136,37 +125,26 @@ impl<T: Scalar, const V: usize> Kernel<T> for Put<'_, '_, T, V> {
     #[inline(always)]
     fn with<S: Isa<T>>(self, isa: S) {
         let Self { window, x, rows, order } = self;
-        put(isa, window, x, rows, order);
-    }
-}
-
-#[inline(always)]
-fn put<T: Scalar, S: Isa<T>, const V: usize>(
-    isa: S,
-    window: &[Row<T, V>],
-    x: &mut Columns<&mut [T], V>,
-    rows: Range<usize>,
-    order: Order,
-) {
-    let len = rows.len();
-    let at = order.place(&rows, x[0][0].len());
-    let (tiles, edge) = window[..len].as_chunks::<LANES>();
-    for v in 0..V {
-        let x = x[v].each_mut().map(|x| &mut x[at.clone()]);
-        for (t, tile) in tiles.iter().enumerate() {
-            let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
-            let mut part = [isa.splat(zero()); LANES];
-            for k in 0..LANES {
-                part[k] = isa.load(&tile[order.index(k, LANES)][v].0);
+        let len = rows.len();
+        let at = order.place(&rows, x[0][0].len());
+        let (tiles, edge) = window[..len].as_chunks::<LANES>();
+        for v in 0..V {
+            let x = x[v].each_mut().map(|x| &mut x[at.clone()]);
+            for (t, tile) in tiles.iter().enumerate() {
+                let first = order.place(&(t * LANES..(t + 1) * LANES), len).start;
+                let mut part = [isa.splat(zero()); LANES];
+                for k in 0..LANES {
+                    part[k] = isa.load(&tile[order.index(k, LANES)][v].0);
+                }
+                let part = isa.transpose(part);
+                for k in 0..LANES {
+                    isa.store(part[k], x[k][first..].first_chunk_mut().expect("eight rows"));
+                }
             }
-            let part = isa.transpose(part);
-            for k in 0..LANES {
-                isa.store(part[k], x[k][first..].first_chunk_mut().expect("eight rows"));
-            }
-        }
-        for (i, row) in (tiles.len() * LANES..).zip(edge) {
-            for k in 0..LANES {
-                x[k][order.index(i, len)] = row[v].0[k];
+            for (i, row) in (tiles.len() * LANES..).zip(edge) {
+                for k in 0..LANES {
+                    x[k][order.index(i, len)] = row[v].0[k];
+                }
             }
         }
     }

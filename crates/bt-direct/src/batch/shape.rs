@@ -631,7 +631,7 @@ pub(super) fn pieces<P: Send>(
     }
     let middle = groups.start + groups.len() / 2;
     let (a, b) = cut(part, middle);
-    lines::join(
+    bt_formats::join(
         || pieces(shape, groups.start..middle, par, a, cut, piece),
         || pieces(shape, middle..groups.end, par, b, cut, piece),
     );

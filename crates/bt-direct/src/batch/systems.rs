@@ -8,7 +8,6 @@ use crate::band_lu::BandLu;
 use crate::block_lu::BlockLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
-use crate::lines;
 use crate::memory::reserve;
 
 /// Factors of many systems, of the same kind but any sizes: for systems too large for lanes, say blocks of more than eight.
@@ -120,7 +119,7 @@ impl<F: Send + Sync> FactorBatch<F> {
             let middle = first + (end - first) / 2;
             let (a, b) = x.split_at_mut(self.offsets[middle] - self.offsets[first]);
             if par == Par::Rayon {
-                lines::join(|| self.solve_range(first, middle, a, par), || self.solve_range(middle, end, b, par));
+                bt_formats::join(|| self.solve_range(first, middle, a, par), || self.solve_range(middle, end, b, par));
             } else {
                 self.solve_range(first, middle, a, par);
                 self.solve_range(middle, end, b, par);
@@ -145,7 +144,7 @@ fn split<V: Send>(first: usize, places: &mut [V], par: Par, f: &(impl Fn(usize, 
     let middle = places.len() / 2;
     let (a, b) = places.split_at_mut(middle);
     if par == Par::Rayon {
-        lines::join(|| split(first, a, par, f), || split(first + middle, b, par, f));
+        bt_formats::join(|| split(first, a, par, f), || split(first + middle, b, par, f));
     } else {
         split(first, a, par, f);
         split(first + middle, b, par, f);

@@ -196,7 +196,7 @@ impl<T: Scalar> Level<'_, T> {
                 self.lens(i).iter().zip(&mut lens).for_each(|(l, sum)| *sum += l);
             }
             let (first, second) = pieces.split(lens);
-            let (left, right) = lines::join(|| self.eliminate(left, first), || self.eliminate(right, second));
+            let (left, right) = bt_formats::join(|| self.eliminate(left, first), || self.eliminate(right, second));
             return Ok(left?.and(right?));
         }
         let lock = || self.workspaces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

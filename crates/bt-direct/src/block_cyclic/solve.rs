@@ -144,7 +144,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         if pass.par == Par::Rayon && pairs.len() > 1 && x.nrows() * x.ncols() > GRAIN {
             let (left, right) = halves(&pairs);
             let (first, second) = x.split_at_row_mut(row(right.start) - row(left.start));
-            lines::join(|| self.split(pass, left, first, f), || self.split(pass, right, second, f));
+            bt_formats::join(|| self.split(pass, left, first, f), || self.split(pass, right, second, f));
             return;
         }
         let origin = row(pairs.start);

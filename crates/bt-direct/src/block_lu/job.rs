@@ -85,7 +85,7 @@ pub(super) struct Job<'j, T: Scalar> {
     pub(super) incoming: &'j [f64],
     pub(super) outgoing: &'j mut [f64],
     pub(super) ahead: Ahead<'j, T>,
-    /// See [`packed::space`]; empty if blocks differ in size.
+    /// See [`super::packed::space`]; empty if blocks differ in size.
     pub(super) space: &'j mut [T::Real],
 }
 

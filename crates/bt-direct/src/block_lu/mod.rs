@@ -31,13 +31,13 @@
 //! | file | case |
 //! |---|---|
 //! | `order.rs`, `measure.rs` | the order of the blocks; the norms of A |
-//! | `factor.rs` | elimination along the two chains, and which of the following a block takes |
+//! | `factor.rs`, `job.rs` | elimination along the two chains, and which of the following a block takes; what these share |
 //! | `panel.rs`, `engine.rs`, `simd.rs` | a block of any size: own loops, plain or in explicit vectors, and faer's kernels |
 //! | `registers.rs` | blocks of up to eight rows of doubles in eight lanes |
 //! | `tiles.rs` | blocks of a multiple of a vector's length |
 //! | `packed.rs`, `wide.rs` | blocks of other sizes, real or complex, in work space of whole vectors |
-//! | `solve.rs`, `rows.rs` | solves with eight to 32 right-hand sides at once |
-//! | `many.rs` | solves with more, in a window of rows |
+//! | `pass.rs`, `solve.rs` | a substitution on one side of the middle; solves with one right-hand side or two, and groups of them |
+//! | `many.rs`, `rows.rs` | solves with eight or 32 at once, in a window of rows |
 //! | `substitution.rs` | solves with one or two by tiles |
 
 mod engine;

@@ -5,7 +5,6 @@ use std::ops::Range;
 use bt_formats::{Op, Par, Scalar};
 
 use super::{BlockLu, Place};
-use crate::lines;
 
 /// The factors of one block.
 pub(crate) struct Block<'a, T> {
@@ -60,7 +59,7 @@ pub(super) fn pair<T>(x: &mut [T], first: Range<usize>, second: Range<usize>) ->
 /// Both, on two threads where that pays.
 pub(super) fn join(par: Par, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     if par == Par::Rayon {
-        lines::join(first, second);
+        bt_formats::join(first, second);
     } else {
         first();
         second();

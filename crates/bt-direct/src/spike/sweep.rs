@@ -16,7 +16,6 @@ use faer::prelude::IntoConst;
 use faer::{Accum, MatMut, MatRef};
 
 use super::factor::{Part, for_groups, piece};
-use crate::lines;
 
 /// Both, on two threads where that pays.
 pub(crate) fn join<A: Send, B: Send>(
@@ -24,7 +23,7 @@ pub(crate) fn join<A: Send, B: Send>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    if par == Par::Rayon { lines::join(first, second) } else { (first(), second()) }
+    if par == Par::Rayon { bt_formats::join(first, second) } else { (first(), second()) }
 }
 
 /// Y ← Y − op(M)·X.

@@ -39,15 +39,13 @@ pub fn run() -> Result<()> {
     });
     steps.run("test", || test::all(&all, &mut tally));
     steps.run("sets", || instruction_sets(&all, &mut tally));
-    // The command as the README builds it.
-    steps.run("without cuda", || test::filtered(None, "package(blocktri-cli)", &["--workspace"], &mut tally));
     steps.run("ranks", || if ranks { mpi::over_ranks(&all, &mut tally) } else { Ok(()) });
     steps.run("examples", || examples(all));
     steps.run("campaign", || campaign(all));
     steps.run("docs", || docs::check(all));
     steps.run("tidy", tidy::run);
     steps.run("rustdoc", || must_succeed(cargo(docs::RUSTDOC).args(all).env("RUSTDOCFLAGS", "-D warnings")));
-    steps.run("readme", readme);
+    steps.run("readme", || readme(&all, &mut tally));
     steps.run("python", || python::run(python::Build::Quick, &mut tally));
     steps.run("c", || c::run_all(all));
     steps.run("outside", || outside::run(outside::Source::Packages));
@@ -86,7 +84,7 @@ fn instruction_sets(all: &[&str], tally: &mut Tally) -> Result<()> {
     // All of them, also where one fails.
     let done = lesser.iter().map(|set| {
         println!("$ BLOCKTRI_ISA={set}");
-        test::filtered(Some(set), "package(bt-direct) + package(bt-simd)", all, tally)
+        test::filtered(("BLOCKTRI_ISA", set), "package(bt-direct) + package(bt-simd)", all, tally)
     });
     done.fold(Ok(()), Result::and)
 }
@@ -122,8 +120,9 @@ fn campaign(all: [&str; 2]) -> Result<()> {
     must_succeed(Command::new(program).arg("--cases=600").current_dir(root()))
 }
 
-/// The first command that README.md shows, as a reader would type it.
-fn readme() -> Result<()> {
+/// The first command that README.md shows, as a reader would type it; then the tests of the command with the program it built: optimized,
+/// and without the GPU.
+fn readme(all: &[&str], tally: &mut Tally) -> Result<()> {
     let text = fs::read_to_string(root().join("README.md")).context("README.md")?;
     let command = main_command(&text)
         .ok_or_else(|| Failure("README.md: no fenced block has a line that starts with `cargo run`".into()))?;
@@ -132,7 +131,11 @@ fn readme() -> Result<()> {
     must_succeed(&mut cargo(words))?;
     // The same program measures the machine, which a build without optimizations would take minutes for.
     let cache = root().join("target/calibrated");
-    must_succeed(cargo(["run", "--release", "--quiet", "--", "calibrate"]).env("XDG_CACHE_HOME", cache))
+    must_succeed(cargo(["run", "--release", "--quiet", "--", "calibrate"]).env("XDG_CACHE_HOME", cache))?;
+    let program = programs(&mut cargo(["build", "--release"]))?.into_iter().find(|(target, _)| target.name == "blocktri");
+    let (_, program) = program.ok_or_else(|| Failure("blocktri is not among the programs built".into()))?;
+    let program = program.to_str().ok_or_else(|| Failure(format!("{}: not UTF-8", program.display())))?;
+    test::filtered(("BLOCKTRI_COMMAND", program), "package(blocktri-cli) and kind(test) - binary(gpu)", all, tally)
 }
 
 /// The first line of a fenced block that runs the command: a program and words, no quotes or pipes.

@@ -112,7 +112,7 @@ impl Scratch {
         let mut manifest = vec![
             "[package]".to_owned(),
             format!("name = \"outside-{}\"", self.name()),
-            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[profile.dev]\ndebug = false\n\n[dependencies]"
+            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]"
                 .to_owned(),
         ];
         for &name in dependencies {
@@ -146,8 +146,8 @@ impl Program {
     fn compile_as_the_workspace_does(&self) -> Result<()> {
         let path = self.folder.path().join("Cargo.toml");
         let mut manifest = fs::read_to_string(&path).context(path.display())?;
-        manifest.push_str("\n[profile.dev.package.\"*\"]\nopt-level = 2\ndebug = false\n");
-        manifest.extend(PUBLISHED.map(|name| format!("\n[profile.dev.package.{name}]\nopt-level = 0\n")));
+        let workspace = root().join("Cargo.toml");
+        manifest.push_str(&dev_profile(&fs::read_to_string(&workspace).context(workspace.display())?));
         fs::write(&path, manifest).context(path.display())
     }
 
@@ -158,6 +158,18 @@ impl Program {
         command.current_dir(self.folder.path()).env("CARGO_TARGET_DIR", target);
         command
     }
+}
+
+/// The sections of a manifest that say how cargo builds by default.
+fn dev_profile(manifest: &str) -> String {
+    let mut is_in = false;
+    let in_profile = |line: &&str| {
+        if line.starts_with('[') {
+            is_in = line.starts_with("[profile.dev");
+        }
+        is_in
+    };
+    manifest.lines().filter(in_profile).fold(String::from("\n"), |sections, line| sections + line + "\n")
 }
 
 /// `{ path = "…" }` of a crate.
@@ -201,6 +213,12 @@ mod tests {
         let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
         let may = metadata.packages.iter().filter(|package| package.publish.is_none()).map(|package| &**package.name);
         assert_eq!(may.collect::<BTreeSet<_>>(), BTreeSet::from(PUBLISHED));
+    }
+
+    #[test]
+    fn the_profile_is_copied_with_its_packages() {
+        let manifest = "[profile.release]\nlto = false\n[profile.dev]\ndebug = false\n\n[profile.dev.package]\nfaer.opt-level = 2\n[lib]\n";
+        assert_eq!(dev_profile(manifest), "\n[profile.dev]\ndebug = false\n\n[profile.dev.package]\nfaer.opt-level = 2\n");
     }
 
     #[test]

@@ -77,15 +77,15 @@ fn nextest() -> Command {
     command
 }
 
-/// The tests of a selection that a filter of nextest names, with kernels for this instruction set or for the one at hand. Without nextest
-/// nothing is run, said so: cargo would build each crate's tests with other features.
-pub fn filtered(set: Option<&str>, filter: &str, selection: &[&str], tally: &mut Tally) -> Result<()> {
+/// The tests of a selection that a filter of nextest names, with a variable of the environment. Without nextest nothing is run, said so:
+/// cargo would build each crate's tests with other features.
+pub fn filtered(variable: (&str, &str), filter: &str, selection: &[&str], tally: &mut Tally) -> Result<()> {
     if !nextest_is_there() {
         println!("skipped: no cargo-nextest");
         return Ok(());
     }
     let mut command = nextest();
-    command.args(selection).args(["-E", filter]).envs(set.map(|set| ("BLOCKTRI_ISA", set)));
+    command.args(selection).args(["-E", filter]).env(variable.0, variable.1);
     counted(&mut command, Tally::add_nextest, tally)
 }
 

@@ -27,11 +27,20 @@ use values::{
     size, threads, tolerance, weighed_device,
 };
 
+/// The version, and the features that were compiled in: the two lines of `--version`.
+const LONG_VERSION: &str = match (cfg!(feature = "cuda"), cfg!(feature = "png")) {
+    (true, true) => concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: cuda, png"),
+    (true, false) => concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: cuda"),
+    (false, true) => concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: png"),
+    (false, false) => concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: none"),
+};
+
 /// Solve block-tridiagonal, banded, tridiagonal and sparse linear systems from files, with a certificate.
 #[derive(Debug, Parser)]
 #[command(
     name = "blocktri",
     version,
+    long_version = LONG_VERSION,
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "\

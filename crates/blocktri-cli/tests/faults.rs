@@ -9,14 +9,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Run, SMALL, SMALL_RHS, Sandbox};
+use common::{Run, SMALL, SMALL_RHS, Sandbox, program};
 
 const SOON: Duration = Duration::from_secs(20);
 
 /// A command of the shell in the sandbox, in which `"$BT"` is the program.
 fn shell(sandbox: &Sandbox, script: &str) -> Command {
     let mut command = Command::new("sh");
-    command.current_dir(sandbox.path("")).env("BT", env!("CARGO_BIN_EXE_blocktri")).args(["-c", script]);
+    command.current_dir(sandbox.path("")).env("BT", program()).args(["-c", script]);
     command
 }
 

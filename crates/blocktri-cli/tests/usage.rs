@@ -96,7 +96,9 @@ fn failures_are_json_objects_when_asked() {
 fn a_gpu_is_not_available() {
     let sandbox = sandbox();
     let nowhere = [("BLOCKTRI_CUDA_DRIVER", "/no/such/driver.so")];
-    let why = if cfg!(feature = "cuda") {
+    let version = sandbox.run("--version").expect(0).stdout;
+    assert!(version.contains("\nfeatures: "), "{version}");
+    let why = if version.contains("cuda") {
         "error: no GPU: the CUDA driver /no/such/driver.so cannot be loaded: "
     } else {
         "error: no GPU 0: this build "

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -64,7 +65,7 @@ impl Sandbox {
     }
     /// Without constants that `blocktri calibrate` may have left on this machine.
     pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_blocktri"));
+        let mut command = Command::new(program());
         command.env("XDG_CACHE_HOME", self.path("no-cache")).current_dir(self.0.path()).args(line.split_whitespace());
         command
     }
@@ -76,6 +77,11 @@ impl Sandbox {
     pub fn run_with(&self, line: &str, variables: &[(&str, &str)]) -> Run {
         self.command(line).envs(variables.iter().copied()).output().expect("the command starts").into()
     }
+}
+
+/// The command under test: the one that cargo built beside the tests, or the one that `BLOCKTRI_COMMAND` names.
+pub fn program() -> OsString {
+    std::env::var_os("BLOCKTRI_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_blocktri").into())
 }
 
 /// ../shared of the repository, if it is there.

@@ -132,7 +132,8 @@ fn readme(all: &[&str], tally: &mut Tally) -> Result<()> {
     // The same program measures the machine, which a build without optimizations would take minutes for.
     let cache = root().join("target/calibrated");
     must_succeed(cargo(["run", "--release", "--quiet", "--", "calibrate"]).env("XDG_CACHE_HOME", cache))?;
-    let program = programs(&mut cargo(["build", "--release"]))?.into_iter().find(|(target, _)| target.name == "blocktri");
+    let program =
+        programs(&mut cargo(["build", "--release"]))?.into_iter().find(|(target, _)| target.name == "blocktri");
     let (_, program) = program.ok_or_else(|| Failure("blocktri is not among the programs built".into()))?;
     let program = program.to_str().ok_or_else(|| Failure(format!("{}: not UTF-8", program.display())))?;
     test::filtered(("BLOCKTRI_COMMAND", program), "package(blocktri-cli) and kind(test) - binary(gpu)", all, tally)

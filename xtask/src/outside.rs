@@ -112,8 +112,7 @@ impl Scratch {
         let mut manifest = vec![
             "[package]".to_owned(),
             format!("name = \"outside-{}\"", self.name()),
-            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]"
-                .to_owned(),
+            "version = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]".to_owned(),
         ];
         for &name in dependencies {
             manifest.push(match name {
@@ -218,7 +217,10 @@ mod tests {
     #[test]
     fn the_profile_is_copied_with_its_packages() {
         let manifest = "[profile.release]\nlto = false\n[profile.dev]\ndebug = false\n\n[profile.dev.package]\nfaer.opt-level = 2\n[lib]\n";
-        assert_eq!(dev_profile(manifest), "\n[profile.dev]\ndebug = false\n\n[profile.dev.package]\nfaer.opt-level = 2\n");
+        assert_eq!(
+            dev_profile(manifest),
+            "\n[profile.dev]\ndebug = false\n\n[profile.dev.package]\nfaer.opt-level = 2\n"
+        );
     }
 
     #[test]

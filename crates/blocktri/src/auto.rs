@@ -9,7 +9,7 @@ use faer::Mat;
 use crate::candidate::Known;
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factoring::{check_precision, stronger_step};
+use crate::factoring::check_precision;
 use crate::gpu;
 use crate::method::{Accuracy, Auto, Method, Precision};
 use crate::options::{DeviceChoice, Reorder, SolveOptions};
@@ -19,6 +19,7 @@ use crate::probe::{self, Probed};
 use crate::reordered::Ordered;
 use crate::solution::Solution;
 use crate::solver::{Planned, Solver};
+use crate::stronger::{is_last_word, stronger_step};
 use crate::verdict::{at_rounding_level, too_large};
 
 /// The plan with orders, made while an iteration waited for it.
@@ -108,7 +109,7 @@ pub(crate) fn solve<T: Scalar>(
             Ok(()) => {}
             Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
             // Singular for the strongest pivoting: the weak answer is worth nothing.
-            Err(singular @ Error::Singular(_)) if stronger_step(next, a).is_none() => return Err(singular),
+            Err(singular @ Error::Singular(_)) if is_last_word(next, a) => return Err(singular),
             Err(failed) => {
                 attempts.push(Note::StrongerFailed { method: method.name(), why: failed.to_string() });
                 continue;

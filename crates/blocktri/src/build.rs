@@ -7,7 +7,7 @@ use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, FactorError, Factorization, Given, NoPivotLu,
     ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt, RbtOptions, SparseCholesky,
-    SparseLdl, SparseLu, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    SparseLdl, SparseLu, SparseQr, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, Error as InputError, HybridLayout, Matrix, Monitor, Note, Partition, Scalar,
@@ -136,6 +136,10 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(SparseLdl::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::SparseLu => self.sparse_lu(monitor),
+            Direct::SparseQr => {
+                let a = self.work.csr()?;
+                Ok(Made::new(SparseQr::with_monitor(&a, monitor)?, a.bytes()))
+            }
             Direct::DenseLu => self.dense_lu(monitor),
             Direct::DenseLuDoubled => {
                 let mut own = Mat::new();

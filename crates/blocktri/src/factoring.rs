@@ -1,6 +1,6 @@
 //! From a sparse matrix to factors: order, scaling, format and factorization by one method, or by several in turn until one factors.
 
-use bt_direct::{ExactLu, FactorError, Factorization, Given, Lowered, SingularKind, Singularity};
+use bt_direct::{FactorError, Factorization, Given, Lowered, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, RealScalar, Rounded, Scalar, ScalarKind, memory};
 
 use crate::build::{Directions, Problem};
@@ -17,6 +17,7 @@ use crate::options::{DeviceChoice, Reorder, SolveOptions};
 use crate::plan::{Found, Plan};
 use crate::prepare::transform;
 use crate::reordered::{Factors, Ordered, Reordered, Transform};
+use crate::stronger::{is_last_word, next_step};
 
 /// Factors A behind `transform` by one method. What fails in single precision is factored in that of the matrix.
 pub(crate) fn factor<T: Scalar>(
@@ -206,63 +207,41 @@ pub(crate) fn automatic<T: Scalar>(
         let failure = match factor(a, method, transform, precision, options, monitor) {
             Ok(factored) => match suspected.filter(|_| factored.proves_singular(a)) {
                 None => return Ok(factored),
-                Some(place) if stronger_step((method, reorder), a).is_none() => {
+                Some(place) if is_last_word((method, reorder), a) && !factored.have_grown() => {
                     return Err(Error::Singular(place));
                 }
-                Some(_) => format!("{method} finds the matrix singular to working precision"),
+                Some(_) => {
+                    let reason = "the matrix seems singular to working precision";
+                    Error::Factor(FactorError::breakdown(method.name(), None, reason))
+                }
             },
-            Err(Error::Factor(e @ (FactorError::Breakdown { .. } | FactorError::Failed { .. }))) => e.to_string(),
+            // Numbers that a scaling took out of the range leave another structure, which is bad usage of a method.
+            Err(
+                e @ (Error::Usage { .. } | Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. })),
+            ) => e,
             Err(Error::Singular(place)) => {
                 // The pattern has a matching: where scaling broke it, entries have left the range.
                 if place.kind == SingularKind::Numerical {
                     suspected = suspected.or(Some(place));
+                    if is_last_word((method, reorder), a) {
+                        return Err(Error::Singular(suspected.unwrap_or(place)));
+                    }
                 }
-                format!("{method} finds no pivot in column {} (from 0)", place.column)
+                let reason = format!("there is no pivot in column {} (from 0)", place.column);
+                Error::Factor(FactorError::breakdown(method.name(), None, reason))
             }
-            // Numbers that a scaling took out of the range leave another structure.
-            Err(Error::Usage { message }) => message,
             Err(other) => return Err(other),
         };
         let Some((next, next_order)) = next_step((method, reorder), &plan.candidates, a) else {
-            return Err(match suspected {
-                Some(place) => Error::Singular(place),
-                None => Error::Factor(FactorError::Failed { method: method.name(), reason: failure }),
-            });
+            return Err(suspected.map_or(failure, Error::Singular));
         };
-        notes.push(Note::HandedOver { to: next.name(), why: failure });
+        notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
         (method, reorder) = (next, next_order);
         // As it is given, where it had another order: what is known of that says nothing here.
         if method == Direct::SparseLu && fixed.take().is_some() {
             found = Found::default();
         }
     }
-}
-
-/// The step after `tried` on the way of `auto` with n rows: at its end sparse LU, in its own order and then with the rows
-/// matched, and for small systems dense LU in twice the precision, then exactly.
-pub(crate) fn stronger_step<T: Scalar>((method, reorder): (Direct, Reorder), a: &Csr<T>) -> Option<(Direct, Reorder)> {
-    match (method.row().stronger, method, reorder) {
-        (Some(next @ Direct::TridiagonalLu), ..) => Some((next, Reorder::None)),
-        (Some(Direct::SparseLu), ..) => Some((Direct::SparseLu, Reorder::None)),
-        (Some(next), _, order) => Some((next, order)),
-        (None, Direct::SparseLu, Reorder::Matching) if a.nrows() <= DOUBLED_ROWS => {
-            Some((Direct::DenseLuDoubled, Reorder::Matching))
-        }
-        (None, Direct::SparseLu, Reorder::Matching) => None,
-        (None, Direct::SparseLu, _) => Some((Direct::SparseLu, Reorder::Matching)),
-        (None, Direct::DenseLuDoubled, _) if is_soon_exact(a) => Some((Direct::ExactLu, Reorder::None)),
-        (None, ..) => None,
-    }
-}
-
-/// What follows a method that broke down. Where that is block LU, which found no pivot inside a block, the fastest candidate that looks for
-/// them further: the stronger method, a band in the same order, may be far from it. Otherwise the stronger method.
-fn next_step<T: Scalar>(failed: (Direct, Reorder), candidates: &[Candidate], a: &Csr<T>) -> Option<(Direct, Reorder)> {
-    let looks_further =
-        |method: &Direct| matches!(method, Direct::BandLu | Direct::SparseLdl | Direct::SparseLu | Direct::DenseLu);
-    let mut possible = candidates.iter().filter(|c| failed.0 == Direct::BlockLu && c.refused.is_none());
-    let fastest = possible.find_map(|c| Some((c.direct().filter(looks_further)?, c.reorder)));
-    fastest.or_else(|| stronger_step(failed, a))
 }
 
 /// The factors of one of several components, as `auto` makes them.
@@ -284,55 +263,4 @@ fn does_not_fit(candidates: &[Candidate]) -> Error {
     let listed: Vec<_> = candidates.iter().map(needs).collect();
     let why = candidates.iter().find_map(|c| c.refused.as_deref()).unwrap_or("no direct method is among them");
     Error::NothingFits { message: format!("no method fits memory, {why}: {}", listed.join("; ")) }
-}
-
-/// Rows up to which a system in doubt is eliminated in twice the precision: a second or so.
-pub(crate) const DOUBLED_ROWS: usize = 512;
-
-/// Rows, and products of words, up to which a system in doubt is eliminated in exact integers: a second or two.
-const EXACT_ROWS: usize = 256;
-
-const EXACT_WORK: f64 = 5e8;
-
-/// Whether the exact elimination of A is a matter of a second.
-pub(crate) fn is_soon_exact<T: Scalar>(a: &Csr<T>) -> bool {
-    a.nrows() <= EXACT_ROWS && ExactLu::work(a.to_dense().as_ref()) <= EXACT_WORK
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cost::{Kernel, Work};
-
-    fn candidate(method: Direct, reorder: Reorder, refused: Option<&str>) -> Candidate {
-        let work =
-            Work { kernel: Kernel::Band, steps: 1.0, flops: 1.0, moved: 0.0, ordered: 0.0, paired: 0.0, analysed: 0.0 };
-        let (structure, refused) = (String::new(), refused.map(str::to_owned));
-        let device = DeviceChoice::Cpu;
-        Candidate { method: method.into(), device, reorder, work, seconds: 1.0, bytes: 1, structure, refused }
-    }
-
-    #[test]
-    fn the_fastest_that_looks_for_pivots_further_follows_block_lu() {
-        let a = Csr::<f64>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
-        let list = |refused| {
-            [
-                candidate(Direct::BlockCholesky, Reorder::Rcm, None),
-                candidate(Direct::BlockLu, Reorder::Rcm, None),
-                candidate(Direct::SparseLu, Reorder::None, refused),
-                candidate(Direct::BandLu, Reorder::Rcm, None),
-            ]
-        };
-        let next = |method, reorder, refused| next_step((method, reorder), &list(refused), &a);
-        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
-        assert_eq!(next(Direct::BlockLu, Reorder::Rcm, Some("too large")), Some((Direct::BandLu, Reorder::Rcm)));
-        // Others are followed by the stronger method, listed or not.
-        assert_eq!(next(Direct::BlockCholesky, Reorder::Rcm, None), Some((Direct::BlockLu, Reorder::Rcm)));
-        assert_eq!(next(Direct::BandLu, Reorder::Rcm, None), Some((Direct::SparseLu, Reorder::None)));
-        let others =
-            [candidate(Direct::Components, Reorder::None, None), candidate(Direct::DenseLu, Reorder::None, None)];
-        for method in [Direct::Components, Direct::SparseLdl] {
-            assert_eq!(next_step((method, Reorder::None), &others, &a), Some((Direct::SparseLu, Reorder::None)));
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use bt_direct::Given;
 use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
+use bt_direct::refine::unit_roundoff;
 use bt_formats::reorder::maximum_product_matching;
 use bt_formats::{Csr, LinearOperator, Monitor, Note, RealScalar, Scalar};
 
@@ -111,6 +112,11 @@ impl<T: Scalar> Factored<T> {
     /// Whether these factors, the strongest there are, allow that A is singular. Where it has pivots in twice the precision or exactly, it is not.
     pub fn proves_singular(&self, a: &Csr<T>) -> bool {
         !self.method.is_beyond_rounding() && !(self.scaled_rcond(a) > working_precision::<T>(self.factors.n()))
+    }
+
+    /// Whether elements have grown so far that what these factors say of the matrix may be rounding errors.
+    pub fn have_grown(&self) -> bool {
+        self.factors.stats().growth > unit_roundoff::<T>().sqrt().recip()
     }
 
     /// Whether `a`, which has the pattern of the matrix that was factored, can take its place in these factors, and become what factors

@@ -47,6 +47,7 @@ mod setting;
 mod solution;
 mod solve;
 mod solver;
+mod stronger;
 mod structure;
 mod unit;
 mod verdict;

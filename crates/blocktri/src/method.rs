@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn every_name_parses_into_its_method_and_prints_back() {
         let all = Method::all();
-        assert_eq!(all.len(), 42);
+        assert_eq!(all.len(), 43);
         for method in all {
             let name = method.to_string();
             assert_eq!(name.parse::<Method>().unwrap(), method);

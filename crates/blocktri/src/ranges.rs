@@ -139,7 +139,7 @@ mod tests {
             let cg = Krylov::new(KrylovMethod::Cg, precond);
             assert_eq!(SolveOptions::by(cg).check().map_err(|e| e.to_string()), Ok(()));
         }
-        assert_eq!(DIRECT.len(), 30);
+        assert_eq!(DIRECT.len(), 31);
     }
 
     #[test]

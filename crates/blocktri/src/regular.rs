@@ -3,19 +3,21 @@
 //! A matrix is called singular when no pattern of pivots exists, or when elimination with pivoting over all rows finds no
 //! pivot and the strongest method does not contradict. That is elimination in exact integers where it takes no more than a second or so; else,
 //! of the matched and scaled matrix, dense LU in twice the precision up to 512 rows, which must find no pivot either; beyond, sparse
-//! LU, whose reciprocal condition number must be at most n·u.
+//! LU, whose reciprocal condition number must be at most n·u. Where elements of either have grown beyond 1/√u, what they say may be rounding
+//! errors: then reflections have the last word, as far as they are a matter of minutes.
 
 use bt_direct::{FactorError, Place, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Monitor, Scalar};
 
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factoring::{DOUBLED_ROWS, factor, is_soon_exact};
+use crate::factoring::factor;
 use crate::factors::Factored;
 use crate::method::Precision;
 use crate::options::{Reorder, SolveOptions};
 use crate::prepare::{matching, transform};
 use crate::reordered::Transform;
+use crate::stronger::{DOUBLED_ROWS, is_soon_exact, is_soon_reflected};
 
 /// What follows when a method, or a part of one, found no pivot at `place`: the matrix is singular, or the method breaks down
 /// on it.
@@ -56,7 +58,8 @@ fn strongest<T: Scalar>(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Mo
     strongest_rounded(a, options, monitor)
 }
 
-/// The strongest that rounds: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision.
+/// The strongest that rounds: that of the matrix matched and scaled, up to [`DOUBLED_ROWS`] in twice the precision; by reflections where
+/// elements grow in it.
 fn strongest_rounded<T: Scalar>(
     a: &Csr<T>,
     options: &SolveOptions,
@@ -64,7 +67,16 @@ fn strongest_rounded<T: Scalar>(
 ) -> Result<Factored<T>, Error> {
     let method = if a.nrows() <= DOUBLED_ROWS { Direct::DenseLuDoubled } else { Direct::SparseLu };
     let transform = transform(a, None, Reorder::Matching, &mut Vec::new())?;
-    factor(a, method, transform, Precision::Working, options, monitor)
+    let eliminated = factor(a, method, transform, Precision::Working, options, monitor);
+    let is_defeated = match &eliminated {
+        Ok(factored) => factored.have_grown() && factored.proves_singular(a),
+        Err(why) => matches!(why, Error::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. })),
+    };
+    if is_defeated && is_soon_reflected(a) {
+        let as_given = (Transform::identity(a.nrows()), Reorder::None);
+        return factor(a, Direct::SparseQr, as_given, Precision::Working, options, monitor);
+    }
+    eliminated
 }
 
 /// Whether the strongest factorization that rounds finds A singular; not where it cannot be made.

@@ -20,7 +20,7 @@ use crate::candidate::{Candidate, choice};
 use crate::check::{check_matrix, check_rhs};
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::factoring::{DOUBLED_ROWS, automatic, check_precision, factor, factor_in_format};
+use crate::factoring::{automatic, check_precision, factor, factor_in_format};
 use crate::factors::Factored;
 use crate::gpu;
 use crate::held::{Format, Held, takes};
@@ -34,6 +34,7 @@ use crate::regular::{is_singular_after_rounding, no_pivot};
 use crate::reordered::{Factors, Ordered};
 use crate::rows::refine_worst;
 use crate::solution::Solution;
+use crate::stronger::DOUBLED_ROWS;
 use crate::verdict::{at_rounding_level, doubtful, judge, rows_are_solved, too_large, working_precision};
 use crate::zeros::{set_unreached, set_unresolved};
 
@@ -491,8 +492,11 @@ impl<T: Scalar> Solver<T> {
                 return true;
             }
             let is_strongest = match self.factored.method {
-                Direct::DenseLuDoubled | Direct::ExactLu => true,
-                Direct::SparseLu => self.factored.reorder == Reorder::Matching && self.a.n() > DOUBLED_ROWS,
+                Direct::DenseLuDoubled | Direct::ExactLu | Direct::SparseQr => true,
+                Direct::SparseLu => {
+                    let is_matched = self.factored.reorder == Reorder::Matching && self.a.n() > DOUBLED_ROWS;
+                    is_matched && !self.factored.have_grown()
+                }
                 _ => false,
             };
             !is_strongest && !is_singular_after_rounding(self.a.rows(), &self.options)

@@ -17,11 +17,12 @@ use faer::{Accum, Mat, MatMut, MatRef};
 
 use crate::columns::{check_size, for_each_column};
 use crate::dense::norms;
-use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
 use crate::nopivot::{NoPivotLu, substitute, times};
+use crate::refine::unit_roundoff;
 
 const METHOD: &str = "dense-lu";
 
@@ -62,7 +63,7 @@ impl<T: Scalar> PartialPivotLu<T> {
     ///
     /// # Errors
     /// [`FactorError::Singular`] with the first column that has no pivot; [`FactorError::Breakdown`] when a pivot is so
-    /// small beside max|A| that its reciprocal overflows; [`FactorError::Input`] for NaN and infinity, when `a` is not
+    /// small beside max|A| that its reciprocal overflows, or there is none where elements have grown beyond 1/√u; [`FactorError::Input`] for NaN and infinity, when `a` is not
     /// square, and when there is not the memory; [`FactorError::Failed`] when ‖A‖₁ overflows.
     ///
     /// # Cost
@@ -151,16 +152,16 @@ impl<T: Scalar> PartialPivotLu<T> {
         for j in 0..n {
             // faer goes on through a zero pivot; what follows it is not finite, what precedes it is sound.
             let pivot = lu[(j, j)].abs1().to_f64();
+            largest = (0..=j).fold(largest, |m, i| m.max_nan(lu[(i, j)].abs1().to_f64()));
             if pivot == 0.0 {
-                let kind = SingularKind::Numerical;
-                return Err(FactorError::Singular(Singularity { kind, column: j, block: None }));
+                let growth = largest / (norms.max * self.scale.to_f64());
+                return Err(FactorError::no_pivot(METHOD, j, None, growth, unit_roundoff::<T>()));
             }
             if !(pivot >= <T::Real as RealScalar>::MIN_POSITIVE.to_f64() && pivot.is_finite()) {
                 let reason = format!("the pivot of column {j} (from 0) is out of range; scale rows and columns");
                 return Err(FactorError::breakdown(METHOD, Place::Column(j), reason));
             }
             smallest = smallest.min_nan(Scalar::abs(lu[(j, j)]).to_f64());
-            largest = (0..=j).fold(largest, |m, i| m.max_nan(lu[(i, j)].abs1().to_f64()));
         }
         if !largest.is_finite() {
             return Err(FactorError::breakdown(METHOD, None, "elimination overflows"));

@@ -16,7 +16,7 @@ use faer::{Mat, MatMut, MatRef};
 
 use crate::columns::{check_size, for_each_column};
 use crate::dense::norms;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
@@ -106,7 +106,7 @@ impl<T: Scalar> DoubledLu<T> {
     ///
     /// # Errors
     /// [`FactorError::Singular`] with the first column all of whose candidates are at most n·2⁻¹⁰⁰ times the largest number
-    /// met; [`FactorError::Input`] for NaN and infinity, when `a` is not square, and when there is not the memory.
+    /// met; [`FactorError::Breakdown`] where that has grown beyond 2⁵⁰; [`FactorError::Input`] for NaN and infinity, when `a` is not square, and when there is not the memory.
     ///
     /// # Cost
     /// Some 20n³ flops, four times as many for complex scalars.
@@ -192,7 +192,8 @@ impl<T: Scalar> DoubledLu<T> {
     /// The largest number met and the smallest pivot.
     fn eliminate<const REAL: bool>(&mut self, monitor: &mut dyn Monitor) -> Result<(f64, f64)> {
         let n = self.n;
-        let mut largest = self.values.iter().fold(0.0f64, |m, v| m.max(v.size()));
+        let max_a = self.values.iter().fold(0.0f64, |m, v| m.max(v.size()));
+        let mut largest = max_a;
         let mut smallest = f64::INFINITY;
         for k in 0..n {
             if monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
@@ -203,8 +204,7 @@ impl<T: Scalar> DoubledLu<T> {
             let p = (k..n).fold(k, |p, i| if column[i].size() > column[p].size() { i } else { p });
             let size = column[p].size();
             if !(size > n as f64 * ROUNDING * largest) {
-                let place = Singularity { kind: SingularKind::Numerical, column: k, block: None };
-                return Err(FactorError::Singular(place));
+                return Err(FactorError::no_pivot(METHOD, k, None, largest / max_a, ROUNDING));
             }
             smallest = smallest.min(column[p].re.value().hypot(column[p].im.value()));
             self.pivots.push(p as u32);

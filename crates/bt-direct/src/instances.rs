@@ -17,8 +17,8 @@ use crate::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Components, Cyclic, CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu, Factorization,
     Inertia, NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, PermutedTriangular, Rbt,
-    SelectedInverse, SparseCholesky, SparseLdl, SparseLu, Spike, Thomas, TridiagonalLu, TridiagonalSpike, condition,
-    eigenvalues_below, error_bounds, inverse_diagonal, refine,
+    SelectedInverse, SparseCholesky, SparseLdl, SparseLu, SparseQr, Spike, Thomas, TridiagonalLu, TridiagonalSpike,
+    condition, eigenvalues_below, error_bounds, inverse_diagonal, refine,
 };
 
 /// Mentions functions by address, so that they are compiled: for the crates above, too.
@@ -125,6 +125,8 @@ fn of<T: Scalar>() {
     compile!(SparseLdl::<T>::with_monitor, SparseLdl::<T>::with_symbolic, SparseLdl::<T>::refactor_with_monitor);
     methods::<T, SparseLu<T>>();
     compile!(SparseLu::<T>::with_monitor, SparseLu::<T>::refactor_with_monitor);
+    methods::<T, SparseQr<T>>();
+    compile!(SparseQr::<T>::with_monitor, SparseQr::<T>::refactor_with_monitor);
     methods::<T, Spike<T>>();
     compile!(Spike::<T>::of_band, Spike::<T>::of_blocks, Spike::<T>::run, Spike::<T>::auto);
     methods::<T, Thomas<T>>();

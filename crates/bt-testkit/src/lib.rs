@@ -20,7 +20,7 @@ mod vectors;
 
 pub use catalogue::{Expect, PAPER_B, System, catalogue};
 pub use dense_lu::DenseLu;
-pub use matrices::{chain, csr, grid, stencil};
+pub use matrices::{chain, csr, grid, shooting, stencil};
 pub use vectors::{random_vector, x_star};
 
 /// The direct method that CONTRIBUTING.md writes as an example, and all else there.

@@ -9,7 +9,7 @@ use blocktri::{
     Blocks, Condition, Coo, Direct, Error, FactorError, Note, Outcome, Scalar, ScalarKind, SingularKind, Solution,
     SolveOptions, Solver, c64, solve,
 };
-use bt_formats::{Csr, Matrix, Op, Par, one, zero};
+use bt_formats::{Csr, LinearOperator, Matrix, Op, Par, one, zero};
 
 fn csr<T: Scalar>(n: usize, entries: &[(usize, usize, T)]) -> Csr<T> {
     let mut coo = Coo::new(n, n).unwrap();
@@ -142,6 +142,53 @@ fn singular_matrices_are_named_by_proof() {
     let empty = csr(2, &[(0, 0, 1.0), (1, 0, 1.0)]);
     let Err(Error::Singular(place)) = by(&empty, &[1.0, 1.0], "auto") else { panic!() };
     assert_eq!((place.kind, place.column), (SingularKind::Structural, 1));
+}
+
+/// Multiple shooting, rows and columns in an order of their own.
+fn shuffled_shooting(blocks: usize, seed: u64) -> Csr<f64> {
+    let a = bt_testkit::shooting::<f64>(blocks, 0.3);
+    let n = a.nrows();
+    let order = |seed| {
+        let (keys, mut order) = (bt_testkit::random_vector::<f64>(n, seed), (0..n as u32).collect::<Vec<_>>());
+        order.sort_by(|&i, &j| keys[i as usize].total_cmp(&keys[j as usize]));
+        bt_formats::Permutation::from_order(order).unwrap()
+    };
+    a.permute(&order(seed), &order(seed + 100))
+}
+
+#[test]
+fn a_matrix_in_which_elements_grow_is_not_singular() {
+    // 1.28 a block: 10²⁸ in 260 blocks, and in 3000 beyond the range of doubles.
+    let mut methods = Vec::new();
+    for (blocks, seed) in [(260, 1), (260, 2), (260, 3), (3000, 1)] {
+        let a = shuffled_shooting(blocks, seed);
+        let x: Vec<f64> = (0..a.nrows()).map(|i| 1.0 + (i % 7) as f64).collect();
+        let mut b = vec![0.0; a.nrows()];
+        a.apply(1.0, &x, 0.0, &mut b);
+        let s = solved(&a, &b, &x);
+        assert!(s.warnings.is_empty(), "{:?}", s.warnings);
+        methods.push(s.report.method);
+        match by(&a, &b, "sparse-lu") {
+            Ok(s) => assert_eq!(s.report.outcome, Outcome::Converged),
+            Err(e) => assert!(matches!(&e, Error::Factor(FactorError::Breakdown { .. })), "{e}"),
+        }
+        let qr = Solver::new(&a, &SolveOptions::by(named("sparse-qr")), &mut ()).unwrap();
+        assert!(qr.rcond().unwrap() > 0.01);
+    }
+    assert!(methods.contains(&"sparse-qr"), "{methods:?}");
+    // One row twice: singular, however elements grow.
+    let a = shuffled_shooting(260, 1);
+    let (from, to) = (a.row(7), 8);
+    let entries_of = |i: usize| {
+        let (cols, values) = if i == to { from } else { a.row(i) };
+        cols.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v))
+    };
+    let twice = csr(520, &(0..520).flat_map(entries_of).collect::<Vec<_>>());
+    match by(&twice, &vec![1.0; 520], "auto") {
+        Err(Error::Singular(_)) => {}
+        Ok(s) => assert!(!s.warnings.is_empty() || s.report.outcome != Outcome::Converged, "{:?}", s.rcond),
+        Err(other) => panic!("{other}"),
+    }
 }
 
 #[test]

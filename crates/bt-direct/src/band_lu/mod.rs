@@ -54,10 +54,11 @@ use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
 use faer::MatMut;
 
 use crate::columns::check_size;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
+use crate::refine::unit_roundoff;
 use end::{Direction, End, EndSizes, Place};
 use substitution::reverse;
 use triangles::{Factor, Multipliers, Step, Triangles};
@@ -154,7 +155,7 @@ impl<T: Scalar> BandLu<T> {
     /// # Errors
     /// [`FactorError::Singular`] with a column all of whose candidates are exactly zero, the first one in the order of
     /// elimination; [`FactorError::Input`] on a NaN or infinity, or when memory is short; [`FactorError::Breakdown`] when
-    /// elimination overflows.
+    /// elimination overflows, or leaves no pivot where elements have grown beyond 1/√u.
     ///
     /// # Cost
     /// 2n·kl(kl + ku + 1) flops at most, n(2kl + ku + 1) values. Two threads.
@@ -315,11 +316,13 @@ impl<T: Scalar> BandLu<T> {
             e.measure(source, n)?;
             e.finish_columns(e.shape.cols, e.shape.ncols);
         }
-        if let Some(e) = ends.iter().find(|e| e.found.singular.is_some()) {
-            let column = e.found.singular.unwrap_or(0);
-            let column = if e.shape.direction == Direction::Forward { column } else { n - 1 - column };
-            // All of the input is looked at, even behind a column without a pivot.
-            return Err(singular(column));
+        let column_of = |e: &End<T>| {
+            let column = e.found.singular?;
+            Some(if e.shape.direction == Direction::Forward { column } else { n - 1 - column })
+        };
+        // All of the input is looked at, even behind a column without a pivot.
+        if let Some(column) = ends.iter().find_map(column_of) {
+            return Err(self.no_pivot(column));
         }
         if let Some(middle) = middle {
             assemble(ends, middle, source.unwrap_or(&[]));
@@ -327,21 +330,30 @@ impl<T: Scalar> BandLu<T> {
             let size = middle.shape.n;
             run(middle, None, 0, size).map_err(|_| overflow())?;
             if let Some(column) = middle.found.singular {
-                return Err(singular(self.parts[0].shape.cols + column));
+                return Err(self.no_pivot(self.parts[0].shape.cols + column));
             }
         }
         self.conclude()
     }
 
-    fn conclude(&mut self) -> Result<()> {
+    /// max |U| and max |A|. The middle is no part of the input.
+    fn largest(&self) -> (f64, f64) {
         let found = || self.parts.iter().map(|p| &p.found);
         let max_u = found().map(|f| f.max_u().to_f64()).fold(0.0, RealScalar::max_nan);
+        (max_u, found().take(2).map(|f| f.max_a().to_f64()).fold(0.0, f64::max))
+    }
+
+    fn no_pivot(&self, column: usize) -> FactorError {
+        let (max_u, max_a) = self.largest();
+        FactorError::no_pivot(METHOD, column, None, max_u / max_a, unit_roundoff::<T>())
+    }
+
+    fn conclude(&mut self) -> Result<()> {
+        let (found, (max_u, max_a)) = (|| self.parts.iter().map(|p| &p.found), self.largest());
         if !Scalar::is_finite(max_u) {
             return Err(overflow());
         }
-        // The middle is no part of the input.
         let input = || found().take(2);
-        let max_a = input().map(|f| f.max_a().to_f64()).fold(0.0, f64::max);
         self.stats = FactorStats {
             norm_one: input().map(|f| f.norm_one.to_f64()).fold(0.0, f64::max),
             growth: if self.n == 0 { 1.0 } else { max_u / max_a },
@@ -397,10 +409,6 @@ fn assemble<T: Scalar>(ends: &[End<T>], middle: &mut End<T>, source: &[T]) {
 
 fn overflow() -> FactorError {
     FactorError::breakdown(METHOD, None, "elimination overflows; scale the matrix down")
-}
-
-fn singular(column: usize) -> FactorError {
-    FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: None })
 }
 
 impl<T: Scalar> End<T> {

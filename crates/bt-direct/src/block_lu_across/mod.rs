@@ -26,10 +26,11 @@ use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef};
 
 use crate::block_lu::measure::measure;
-use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
+use crate::refine::unit_roundoff;
 use panel::{Panel, Trailing};
 
 const METHOD: &str = "block-lu-across";
@@ -88,7 +89,7 @@ impl<T: Scalar> BlockLuAcross<T> {
     ///
     /// # Errors
     /// [`FactorError::Singular`] with the first column without a pivot and its block; [`FactorError::Breakdown`] when
-    /// elimination overflows; [`FactorError::Input`] for NaN and infinity, and when there is not the memory.
+    /// elimination overflows, or leaves no pivot where elements have grown beyond 1/√u; [`FactorError::Input`] for NaN and infinity, and when there is not the memory.
     ///
     /// # Cost
     /// [`BlockLuAcross::flops`] and [`BlockLuAcross::bytes`].
@@ -223,7 +224,7 @@ impl<T: Scalar> BlockLuAcross<T> {
             if j + 1 < m {
                 self.load(a, j + 1);
             }
-            let found = self.step(j).map_err(|stop| self.name(j, stop))?;
+            let found = self.step(j).map_err(|stop| self.name(j, stop, largest / norms.max))?;
             largest = largest.max_nan(found.largest);
             min_pivot = min_pivot.min_nan(found.min_pivot);
         }
@@ -275,13 +276,12 @@ impl<T: Scalar> BlockLuAcross<T> {
         Ok(panel::Measured { largest: found.largest.max_nan(first).max_nan(second), ..found })
     }
 
-    fn name(&self, block: usize, stop: panel::Stop) -> FactorError {
+    fn name(&self, block: usize, stop: panel::Stop, growth: f64) -> FactorError {
         match stop {
-            panel::Stop::NoPivot(column) => FactorError::Singular(Singularity {
-                kind: SingularKind::Numerical,
-                column: self.partition.range(block).start + column,
-                block: Some(block),
-            }),
+            panel::Stop::NoPivot(column) => {
+                let column = self.partition.range(block).start + column;
+                FactorError::no_pivot(METHOD, column, Some(block), growth, unit_roundoff::<T>())
+            }
             panel::Stop::Overflow => {
                 let reason = format!("elimination overflows in block {block}; scale the matrix down");
                 FactorError::breakdown(METHOD, Place::Block(block), reason)

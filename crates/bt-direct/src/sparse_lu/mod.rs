@@ -28,15 +28,18 @@ mod symbolic;
 
 use std::sync::{Arc, Mutex};
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
+use bt_formats::{Csr, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
 use faer::MatMut;
 
 use self::blocked::{Blocked, Outcome};
-use self::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, Csc, METHOD, Scaled, WIDE, held};
+pub(crate) use self::matching::match_rows;
+pub(crate) use self::ordering::colamd_order;
+use self::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, METHOD, WIDE, held};
+pub(crate) use self::scaled::{Csc, Scaled};
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::refine::unit_roundoff;
@@ -92,7 +95,7 @@ impl<T: Scalar> SparseLu<T> {
     ///
     /// # Errors
     /// [`FactorError::Input`] when A is not square, not finite or too large; [`FactorError::Singular`] naming a column
-    /// of A without a pivot; [`FactorError::Failed`] when elimination overflows.
+    /// of A without a pivot; [`FactorError::Breakdown`] when elimination overflows, or leaves no pivot where elements have grown beyond 1/√u.
     ///
     /// # Cost
     /// Proportional to the flops of the elimination, which the fill decides ([`FactorStats::flops`] counts them).
@@ -161,28 +164,10 @@ impl<T: Scalar> SparseLu<T> {
     /// Also [`FactorError::Stopped`].
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
-        a.check_square()?;
         a.check_finite()?;
-        self.check_pattern(a)?;
+        self.scaled.a.check_pattern(a)?;
         self.scaled.load(a);
         self.eliminate(monitor)
-    }
-
-    fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
-        let n = self.n();
-        let other = |why: String| bt_formats::Error::InvalidStructure { what: "matrix for refactorisation", why };
-        if a.nrows() != n || a.nnz() != self.scaled.a.row_idx.len() {
-            let found = format!("{} rows and {} entries", a.nrows(), a.nnz());
-            return Err(other(format!("{found}, but {n} and {} were factored", self.scaled.a.row_idx.len())).into());
-        }
-        for i in 0..n {
-            for &j in a.row(i).0 {
-                if self.scaled.a.row_idx[self.scaled.a.range(j as usize)].binary_search(&(i as u32)).is_err() {
-                    return Err(other(format!("the entry at row {i}, column {j} (from 0) is new")).into());
-                }
-            }
-        }
-        Ok(())
     }
 
     fn eliminate(&mut self, monitor: &mut dyn Monitor) -> Result<()> {
@@ -359,13 +344,24 @@ fn by_columns<T: Scalar>(
     let grown = match &outcome {
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
+        Err(FactorError::Singular(_)) => factors.max_u > norm_max / unit_roundoff::<T>().sqrt(),
         Err(e) => matches!(e, FactorError::Failed { .. }),
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
-    if grown && threshold < one() {
-        return factors.factor(a, &ordering.col_order, &ordering.row_of, one(), limits, monitor);
-    }
-    outcome
+    let outcome = if grown && threshold < one() {
+        factors.factor(a, &ordering.col_order, &ordering.row_of, one(), limits, monitor)
+    } else {
+        outcome
+    };
+    outcome.map_err(|error| match error {
+        FactorError::Singular(Singularity { column, block, .. }) => {
+            FactorError::no_pivot(METHOD, column, block, factors.max_u / norm_max, unit_roundoff::<T>())
+        }
+        FactorError::Failed { method, reason } => {
+            FactorError::breakdown(method, None, format!("{reason}; use sparse-qr"))
+        }
+        other => other,
+    })
 }
 
 impl<T: Scalar> Factorization<T> for SparseLu<T> {
@@ -467,7 +463,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{SingularKind, Singularity};
+    use crate::error::SingularKind;
     use bt_formats::Error;
 
     fn dense(n: usize, rows: &[f64]) -> Csr<f64> {

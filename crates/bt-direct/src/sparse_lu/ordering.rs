@@ -80,7 +80,8 @@ fn counted(pattern: &Pattern, col_order: &[u32]) -> Counted {
     Counted { lower: entries, upper: entries, flops }
 }
 
-fn colamd_order<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {
+/// By COLAMD, which is faer's.
+pub(crate) fn colamd_order<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {
     let n = a.n();
     let pattern = SymbolicSparseColMatRef::new_checked(n, n, &a.col_ptr, None, &a.row_idx);
     let mut memory =

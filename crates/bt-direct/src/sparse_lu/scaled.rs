@@ -18,41 +18,62 @@ pub(super) const WIDE: usize = 4;
 
 /// Compressed sparse columns.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Csc<T> {
-    pub(super) col_ptr: Vec<u32>,
-    pub(super) row_idx: Vec<u32>,
-    pub(super) values: Vec<T>,
+pub(crate) struct Csc<T> {
+    pub(crate) col_ptr: Vec<u32>,
+    pub(crate) row_idx: Vec<u32>,
+    pub(crate) values: Vec<T>,
 }
 
 impl<T: Copy> Csc<T> {
-    pub(super) fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.col_ptr.len() - 1
     }
-    pub(super) fn range(&self, j: usize) -> std::ops::Range<usize> {
+    pub(crate) fn range(&self, j: usize) -> std::ops::Range<usize> {
         self.col_ptr[j] as usize..self.col_ptr[j + 1] as usize
     }
-    pub(super) fn starts(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn starts(&self) -> impl Iterator<Item = usize> + '_ {
         self.col_ptr[..self.n()].iter().map(|&p| p as usize)
     }
-    pub(super) fn col(&self, j: usize) -> impl Iterator<Item = (usize, T)> + '_ {
+    pub(crate) fn col(&self, j: usize) -> impl Iterator<Item = (usize, T)> + '_ {
         self.row_idx[self.range(j)].iter().zip(&self.values[self.range(j)]).map(|(&i, &v)| (i as usize, v))
     }
 }
 
+impl<T: Scalar> Csc<T> {
+    /// That `a` has this pattern.
+    pub(crate) fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
+        a.check_square()?;
+        let n = self.n();
+        let other = |why: String| bt_formats::Error::InvalidStructure { what: "matrix for refactorisation", why };
+        if a.nrows() != n || a.nnz() != self.row_idx.len() {
+            let found = format!("{} rows and {} entries", a.nrows(), a.nnz());
+            return Err(other(format!("{found}, but {n} and {} were factored", self.row_idx.len())).into());
+        }
+        for i in 0..n {
+            for &j in a.row(i).0 {
+                if self.row_idx[self.range(j as usize)].binary_search(&(i as u32)).is_err() {
+                    return Err(other(format!("the entry at row {i}, column {j} (from 0) is new")).into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// R·A·C by columns, with largest entries near 1 in all rows and columns.
-pub(super) struct Scaled<T: Scalar> {
-    pub(super) a: Csc<T>,
-    pub(super) row_factors: Vec<T::Real>,
-    pub(super) col_factors: Vec<T::Real>,
+pub(crate) struct Scaled<T: Scalar> {
+    pub(crate) a: Csc<T>,
+    pub(crate) row_factors: Vec<T::Real>,
+    pub(crate) col_factors: Vec<T::Real>,
     /// ‖A‖₁
-    pub(super) norm_one: f64,
+    pub(crate) norm_one: f64,
     /// max |R·A·C|
-    pub(super) norm_max: f64,
+    pub(crate) norm_max: f64,
 }
 
 impl<T: Scalar> Scaled<T> {
     #[inline(never)]
-    pub(super) fn of(a: &Csr<T>) -> Result<Self> {
+    pub(crate) fn of(a: &Csr<T>) -> Result<Self> {
         a.check_square()?;
         a.check_finite()?;
         let n = a.nrows();
@@ -65,8 +86,14 @@ impl<T: Scalar> Scaled<T> {
         Ok(scaled)
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        let Csc { col_ptr, row_idx, values } = &self.a;
+        let factors = size_of_val(&*self.row_factors) + size_of_val(&*self.col_factors);
+        size_of_val(&**col_ptr) + size_of_val(&**row_idx) + size_of_val(&**values) + factors
+    }
+
     /// Takes the values of `a`, scaled, into the columns.
-    pub(super) fn load(&mut self, a: &Csr<T>) {
+    pub(crate) fn load(&mut self, a: &Csr<T>) {
         let (rows, cols) = (&mut self.row_factors, &mut self.col_factors);
         equilibrate(a, rows, cols);
         // Rows come in order, so the entries of a column do too: its pointer advances, and is set back after.

@@ -13,51 +13,9 @@ use bt_formats::{Monitor, Progress, RealScalar, Scalar, one, zero};
 use super::scaled::Csc;
 use crate::error::{FactorError, Result, SingularKind, Singularity};
 use crate::pivot::Pivot;
+use crate::sparse_columns::Columns;
 
 const NONE: u32 = u32::MAX;
-
-/// Compressed columns that grow one by one.
-#[derive(Clone, Debug, Default)]
-struct Columns<T> {
-    ptr: Vec<usize>,
-    idx: Vec<u32>,
-    val: Vec<T>,
-}
-
-impl<T: Scalar> Columns<T> {
-    fn restart(&mut self, n: usize, nnz: usize) -> Result<()> {
-        self.ptr.clear();
-        self.idx.clear();
-        self.val.clear();
-        self.ptr.try_reserve(n + 1).map_err(|_| out_of_memory(n))?;
-        self.ptr.push(0);
-        self.reserve(nnz)
-    }
-
-    fn reserve(&mut self, more: usize) -> Result<()> {
-        let nnz = self.idx.len() + more;
-        self.idx.try_reserve(more).and_then(|()| self.val.try_reserve(more)).map_err(|_| out_of_memory(nnz))
-    }
-
-    fn push(&mut self, i: u32, v: T) {
-        self.idx.push(i);
-        self.val.push(v);
-    }
-
-    fn col(&self, j: usize) -> impl DoubleEndedIterator<Item = (usize, T)> + '_ {
-        let range = self.ptr[j]..self.ptr[j + 1];
-        self.idx[range.clone()].iter().zip(&self.val[range]).map(|(&i, &v)| (i as usize, v))
-    }
-}
-
-fn out_of_memory(nnz: usize) -> FactorError {
-    bt_formats::Error::TooLarge {
-        what: "a sparse factor",
-        needed: format!("{nnz} entries"),
-        limit: "the memory that could be had".into(),
-    }
-    .into()
-}
 
 /// How an elimination ended that met no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +58,8 @@ impl<T: Scalar> Simplicial<T> {
 
     /// Bytes of factors, permutations and work arrays.
     pub fn bytes(&self) -> usize {
-        let columns = |c: &Columns<T>| size_of_val(&*c.ptr) + size_of_val(&*c.idx) + size_of_val(&*c.val);
-        columns(&self.lower)
-            + columns(&self.upper)
+        self.lower.bytes()
+            + self.upper.bytes()
             + size_of_val(&*self.pivots)
             + size_of_val(&*self.row_order)
             + size_of_val(&*self.position)
@@ -160,8 +117,7 @@ impl<T: Scalar> Simplicial<T> {
     /// Makes every solve give NaN: what is left of a factorization that failed must not look like an answer.
     pub fn invalidate(&mut self, n: usize) {
         for c in [&mut self.lower, &mut self.upper] {
-            c.ptr.clear();
-            c.ptr.resize(n + 1, 0);
+            c.empty(n);
         }
         self.pivots.clear();
         self.pivots.resize(n, T::rounded(f64::NAN, 0.0));
@@ -192,13 +148,13 @@ impl<T: Scalar> Simplicial<T> {
             let xi = std::mem::take(&mut self.x[i]);
             self.upper.push(p, xi);
             self.max_u = self.max_u.max_nan(xi.abs1().to_f64());
-            let range = self.lower.ptr[p as usize]..self.lower.ptr[p as usize + 1];
+            let range = self.lower.range(p as usize);
             updates += range.len();
             for (&i, &l) in self.lower.idx[range.clone()].iter().zip(&self.lower.val[range]) {
                 self.x[i as usize] -= l * xi;
             }
         }
-        self.upper.ptr.push(self.upper.idx.len());
+        self.upper.close();
         // The pivot: the preferred row while it is large enough, else the largest candidate.
         for &i in self.reach.iter().rev() {
             if self.position[i as usize] == NONE {
@@ -236,7 +192,7 @@ impl<T: Scalar> Simplicial<T> {
                 }
             }
         }
-        self.lower.ptr.push(self.lower.idx.len());
+        self.lower.close();
         self.flops += (2 * updates + self.lower.idx.len() - self.lower.ptr[k]) as f64;
         Ok(())
     }
@@ -248,7 +204,7 @@ impl<T: Scalar> Simplicial<T> {
         // Children of row i are the rows of the column of L whose pivot it is.
         let children = |i: u32| match position[i as usize] {
             NONE => 0..0,
-            p => lower.ptr[p as usize]..lower.ptr[p as usize + 1],
+            p => lower.range(p as usize),
         };
         reach.clear();
         for &root in &a.row_idx[a.range(j)] {

@@ -6,7 +6,7 @@ use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     BorderedBlocks, Components, Cyclic, CyclicReduction, DenseMatrix, DiagonalPivoting, FactorError, Factorization,
     NoPivotLu, ParallelCyclicReduction, PartialPivotLu, PeriodicTridiagonal, Rbt, SparseCholesky, SparseLdl, SparseLu,
-    Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
+    SparseQr, Spike, Switch, Thomas, TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
     Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Partition, RealScalar, Scalar, Tridiagonal, c32, c64,
@@ -108,6 +108,10 @@ fn sparse_cholesky<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
 #[allow(clippy::unnecessary_wraps)]
 fn sparse_lu<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
     Some(SparseLu::new(&s.a).map(|f| Box::new(f) as _))
+}
+#[allow(clippy::unnecessary_wraps)]
+fn sparse_qr<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
+    Some(SparseQr::new(&s.a).map(|f| Box::new(f) as _))
 }
 #[allow(clippy::unnecessary_wraps)]
 fn dense_lu<T: Scalar>(s: &System<T>) -> Option<Factored<T>> {
@@ -248,6 +252,7 @@ catalogue_tests! {
     sparse_cholesky: Limited;
     sparse_ldl: Limited;
     sparse_lu: Full;
+    sparse_qr: Orthogonal;
     dense_lu: Full;
     genp: Limited;
     rbt: Full;
@@ -335,6 +340,7 @@ fn check_refactor<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), Strin
         let new = |a: &Csr<T>| BorderedBlocks::new(a, inside.clone());
         named("bordered", refactor_contract(first, second, Some(zeros), new, BorderedBlocks::refactor))?;
     }
+    named("sparse-qr", refactor_contract(first, second, Some(zeros), SparseQr::new, SparseQr::refactor))?;
     // Fill follows the pivots: only once it has met both matrices does sparse LU have the memory for either.
     let warm = |a: &Csr<T>| {
         let mut f = SparseLu::new(first)?;

@@ -30,6 +30,7 @@ mod sparse_cholesky;
 mod sparse_ldl;
 mod sparse_lu;
 mod sparse_lu_blocked;
+mod sparse_qr;
 mod spike;
 mod spike_tridiagonal;
 mod structures;

@@ -5,7 +5,7 @@ use bt_direct::{
     BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockCyclicReduction, BlockLu, BlockLuAcross, BlockRbt,
     Bordered, BorderedBlocks, Components, Cyclic, CyclicReduction, Diagonal, DiagonalPivoting, DoubledLu, ExactLu,
     FactorError, Factorization, Given, Lowered, NoPivotLu, ParallelCyclicReduction, PartialPivotLu,
-    PeriodicTridiagonal, PermutedTriangular, Rbt, SparseCholesky, SparseLdl, SparseLu, Spike, Switch, Thomas,
+    PeriodicTridiagonal, PermutedTriangular, Rbt, SparseCholesky, SparseLdl, SparseLu, SparseQr, Spike, Switch, Thomas,
     TridiagonalLu, TridiagonalSpike,
 };
 use bt_formats::{
@@ -158,6 +158,7 @@ fn check_all<T: Scalar>(a: &Csr<T>, blocks: &Partition) -> Result<(), String> {
     let h = pattern.hermitian();
     h.check("sparse-cholesky", Rows, |a| Ok(boxed(SparseCholesky::new(a)?)))?;
     h.check("sparse-ldl", Rows, |a| Ok(boxed(SparseLdl::new(a)?)))?;
+    pattern.check("sparse-qr", Rows, |a| Ok(boxed(SparseQr::new(a)?)))?;
     pattern.check_against(
         "sparse-lu",
         Rows,

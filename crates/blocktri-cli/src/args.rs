@@ -426,6 +426,6 @@ mod tests {
         let krylov = "blocktri solve A.mtx --method gmres --restart 5 --levels 2 --overlap 1 --precond";
         assert_eq!(parse(&format!("{krylov} iluk")), ["--overlap"]);
         assert_eq!(parse(&format!("{krylov} ras --local iluk")), [""; 0]);
-        assert_eq!(parse("blocktri solve A.mtx --method sparse-lu --fallback"), ["--fallback"]);
+        assert_eq!(parse("blocktri solve A.mtx --method sparse-qr --fallback"), ["--fallback"]);
     }
 }

@@ -53,6 +53,24 @@ impl Draw {
         a
     }
 
+    /// J. H. Wilkinson's example with one last column or more, in which elements double from row to row; they differ in the last rows
+    /// only, where the difference is lost.
+    pub(super) fn growing(&mut self) -> Grid {
+        let n = self.rng.usize(24..72);
+        let last = n - self.rng.usize(1..4);
+        let mut a = Grid::zeros(n);
+        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            *a.at(i, j) = match (i >= last, j >= last) {
+                (true, true) => self.entry(Palette::Integers),
+                (false, true) => [1.0, 0.0],
+                _ if i == j => [1.0, 0.0],
+                _ if i > j => [-1.0, 0.0],
+                _ => [0.0; 2],
+            };
+        }
+        a
+    }
+
     /// A matrix of another family, its rows and columns times powers of two or ten.
     pub(super) fn units(&mut self) -> Grid {
         let mut a = match self.rng.u32(..6) {

@@ -33,6 +33,8 @@ pub enum Family {
     Units,
     /// Entries, sums or norms at the ends of the range.
     Edges,
+    /// Elements grow in elimination, beyond the digits that there are.
+    Growing,
     /// Exactly singular, by pattern or by values.
     Singular,
     /// Integers and a tiny part: condition numbers of every size.
@@ -53,7 +55,7 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Integers,
         Self::Powers,
         Self::Chain,
@@ -62,6 +64,7 @@ impl Family {
         Self::Kkt,
         Self::Units,
         Self::Edges,
+        Self::Growing,
         Self::Singular,
         Self::Near,
         Self::Shuffled,
@@ -83,6 +86,7 @@ impl Family {
             Self::Kkt => "kkt",
             Self::Units => "units",
             Self::Edges => "edges",
+            Self::Growing => "growing",
             Self::Singular => "singular",
             Self::Near => "near",
             Self::Shuffled => "shuffled",
@@ -120,6 +124,7 @@ impl Draw {
             Family::Kkt => self.kkt(),
             Family::Units => self.units(),
             Family::Edges => self.edges(),
+            Family::Growing => self.growing(),
             Family::Singular => self.singular(),
             Family::Near => self.near(),
             Family::Shuffled => self.triangle(),

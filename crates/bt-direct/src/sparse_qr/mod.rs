@@ -15,7 +15,7 @@
 mod reflections;
 mod tree;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use bt_formats::{Csr, Monitor, Op, RealScalar, Scalar, is_odd, memory, zero};
 use faer::MatMut;
@@ -42,13 +42,13 @@ const METHOD: &str = "sparse-qr";
 /// let qr = SparseQr::new(&a)?;
 /// let mut x = [4.0, 6.0];
 /// qr.solve_vec_in_place(&mut x);
-/// assert!((x[0] - 1.0f64).abs() < 1e-15 && (x[1] - 1.0).abs() < 1e-15);
-/// assert!((qr.log_det().log_abs - 2f64.ln()).abs() < 1e-15);
+/// assert!((x[0] - 1.0f64).abs() < 1e-14 && (x[1] - 1.0).abs() < 1e-14);
+/// assert!((qr.log_det().log_abs - 2f64.ln()).abs() < 1e-14);
 /// # Ok::<(), bt_direct::FactorError>(())
 /// ```
 pub struct SparseQr<T: Scalar> {
     scaled: Scaled<T>,
-    tree: Arc<Tree>,
+    tree: Tree,
     factors: Reflections<T>,
     /// Work vectors of solves: one per thread that has solved at the same time.
     scratch: Mutex<Vec<Vec<T>>>,
@@ -79,7 +79,7 @@ impl<T: Scalar> SparseQr<T> {
         memory::ask(Reflections::<T>::bytes(&tree) as u64, "the factors of sparse-qr")?;
         let factors = Reflections::with_room(&tree)?;
         let scratch = Mutex::new(Vec::with_capacity(64));
-        let mut qr = Self { scaled, tree: Arc::new(tree), factors, scratch };
+        let mut qr = Self { scaled, tree, factors, scratch };
         qr.factor(monitor)?;
         qr.put_scratch(vec![zero(); qr.n()]);
         Ok(qr)
@@ -138,7 +138,7 @@ impl<T: Scalar> SparseQr<T> {
     /// A⁻¹ = C·Q·(P·R·A·C·Q)⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·(P·R·A·C·Q)⁻ᵀ·Qᵀ·C.
     fn solve_column(&self, op: Op, x: &mut [T], y: &mut [T]) {
         let Scaled { row_factors, col_factors, .. } = &self.scaled;
-        let Tree { col_order, position, .. } = &*self.tree;
+        let Tree { col_order, position, .. } = &self.tree;
         let scaled = |v: T, factor: T::Real| v * T::from_real(factor);
         match op {
             Op::Identity => {

@@ -54,7 +54,8 @@ pub fn run(options: &Options) -> Result<()> {
 /// As [`run`].
 pub fn run_all([workspace, features]: [&str; 2]) -> Result<()> {
     header(false)?;
-    check(&[workspace, features, "--lib"])
+    // With the examples of all crates, as tests have it: without them features of development dependencies are off, which is another build.
+    check(&[workspace, features, "--lib", "--examples"])
 }
 
 /// The examples, with a library built so.

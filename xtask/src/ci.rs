@@ -114,7 +114,8 @@ fn examples(all: [&str; 2]) -> Result<()> {
 
 /// A minute of the random campaign, by the program built with the features that the tests were.
 fn campaign(all: [&str; 2]) -> Result<()> {
-    let made = programs(cargo(["build", "--bins"]).args(all))?;
+    // With the examples, as tests and pages have it: without them features of development dependencies are off, which is another build.
+    let made = programs(cargo(["build", "--bins", "--examples"]).args(all))?;
     let program = made.into_iter().find(|(target, _)| target.name == "bt-campaign");
     let (_, program) = program.ok_or_else(|| Failure("bt-campaign is not among the programs built".into()))?;
     must_succeed(Command::new(program).arg("--cases=600").current_dir(root()))

@@ -294,6 +294,10 @@ impl<T: Scalar> Solver<T> {
                 outcome = Outcome::Inaccurate;
                 notes.push(Note::ConditionBeyondFactors);
             }
+            // What is small may be the factors' errors.
+            Some(rcond) if rcond < doubtful::<T>(n) && outcome == Outcome::Inaccurate && self.factored.have_grown() => {
+                notes.push(Note::ConditionBeyondFactors);
+            }
             Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
                 self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &certificate, &mut notes, &mut warnings);
             }

@@ -222,9 +222,9 @@ pub(crate) fn automatic<T: Scalar>(
             Err(Error::Singular(place)) => {
                 // The pattern has a matching: where scaling broke it, entries have left the range.
                 if place.kind == SingularKind::Numerical {
-                    suspected = suspected.or(Some(place));
+                    let first = *suspected.get_or_insert(place);
                     if is_last_word((method, reorder), a) {
-                        return Err(Error::Singular(suspected.unwrap_or(place)));
+                        return Err(Error::Singular(first));
                     }
                 }
                 let reason = format!("there is no pivot in column {} (from 0)", place.column);

@@ -7,7 +7,6 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bt_formats::detect::components;
@@ -20,6 +19,7 @@ use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::zeros;
+use crate::pool::Pool;
 
 /// Stored values of all factors from which a solve is worth several threads.
 const MANY_VALUES: usize = 200_000;
@@ -47,7 +47,7 @@ pub struct Components<T: Scalar> {
     order: Permutation,
     partition: Partition,
     parts: Vec<Box<dyn Factorization<T>>>,
-    scratch: Mutex<Vec<Vec<T>>>,
+    scratch: Pool<Vec<T>>,
     stats: FactorStats,
     /// Whether the last refactorisation failed.
     failed: bool,
@@ -130,11 +130,11 @@ impl<T: Scalar> Components<T> {
         }
         // The first error in the order of the parts, whatever thread met one first.
         let parts = made.into_iter().flatten().collect::<Result<Vec<_>>>()?;
-        let scratch = Mutex::new(Vec::with_capacity(64));
+        let scratch = Pool::new();
         let stats = FactorStats::default();
         let mut out = Self { order, partition, parts, scratch, stats, failed: false };
         out.stats = out.sum();
-        out.put_scratch(zeros(a.nrows())?);
+        out.scratch.put(zeros(a.nrows())?);
         Ok(out)
     }
 
@@ -258,10 +258,6 @@ impl<T: Scalar> Components<T> {
             rest = tail;
         }
     }
-
-    fn put_scratch(&self, work: Vec<T>) {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(work);
-    }
 }
 
 /// The error of a part, whose rows and columns are the `rows` of A.
@@ -302,8 +298,7 @@ impl<T: Scalar> Factorization<T> for Components<T> {
             for_each_column(x, |x| x.fill(T::nan_impl()));
             return;
         }
-        let pooled = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut y = pooled.unwrap_or_else(|| vec![zero(); n]);
+        let mut y = self.scratch.take(|| vec![zero(); n]);
         let order = self.order.order();
         let parallel = self.stats.nnz >= MANY_VALUES && rayon::current_num_threads() > 1;
         for_each_column(x, |x| {
@@ -311,7 +306,7 @@ impl<T: Scalar> Factorization<T> for Components<T> {
             self.solve_parts(op, 0..self.parts.len(), &mut y, if parallel { FEW_ROWS } else { n });
             y.iter().zip(order).for_each(|(&y, &i)| x[i as usize] = y);
         });
-        self.put_scratch(y);
+        self.scratch.put(y);
     }
 
     #[inline(never)]

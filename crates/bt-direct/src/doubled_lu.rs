@@ -9,7 +9,6 @@
 //! fifty times that of dense LU; for small systems only.
 
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
 
 use bt_formats::{Doubled, Error, Monitor, Op, Par, Progress, RealScalar, Scalar};
 use faer::{Mat, MatMut, MatRef};
@@ -20,6 +19,7 @@ use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
+use crate::pool::Pool;
 
 const METHOD: &str = "dense-lu-doubled";
 
@@ -91,7 +91,7 @@ pub struct DoubledLu<T: Scalar> {
     pivots: Vec<u32>,
     stats: FactorStats,
     /// Vectors of the threads that solve at the same time.
-    scratch: Mutex<Vec<Vec<Number>>>,
+    scratch: Pool<Vec<Number>>,
     scalar: PhantomData<T>,
 }
 
@@ -131,9 +131,8 @@ impl<T: Scalar> DoubledLu<T> {
         let (mut values, mut pivots) = (Vec::new(), Vec::new());
         reserve(&mut values, n.saturating_mul(n))?;
         reserve(&mut pivots, n)?;
-        let mut scratch = Vec::with_capacity(64);
-        scratch.push(vec![Number::default(); n]);
-        let (stats, scratch) = (FactorStats::default(), Mutex::new(scratch));
+        let (stats, scratch) = (FactorStats::default(), Pool::new());
+        scratch.put(vec![Number::default(); n]);
         let mut lu = Self { n, values, pivots, stats, scratch, scalar: PhantomData };
         lu.factor(a, monitor)?;
         Ok(lu)
@@ -275,8 +274,7 @@ impl<T: Scalar> Factorization<T> for DoubledLu<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n, "rows of X");
-        let pooled = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut y = pooled.unwrap_or_else(|| vec![Number::default(); self.n]);
+        let mut y = self.scratch.take(|| vec![Number::default(); self.n]);
         for_each_column(x, |x| {
             // A⁻ᴴ·b = conj(A⁻ᵀ·conj(b))
             for (y, &v) in y.iter_mut().zip(&*x) {
@@ -291,7 +289,7 @@ impl<T: Scalar> Factorization<T> for DoubledLu<T> {
                 *x = if op == Op::Adjoint { y.conj().round() } else { y.round() };
             }
         });
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(y);
+        self.scratch.put(y);
     }
 
     #[inline(never)]

@@ -88,6 +88,7 @@ pub mod parallel_cyclic_reduction;
 pub mod periodic;
 mod permuted_triangular;
 mod pivot;
+mod pool;
 pub mod rbt;
 pub mod refine;
 mod selected_inverse;

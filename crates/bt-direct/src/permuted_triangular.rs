@@ -6,8 +6,6 @@
 //! Storage: the nonzeros of A, four bytes each beside them, and three times four bytes a row. Cost: none to factor, 2·nnz flops
 //! a right-hand side.
 
-use std::sync::{Mutex, PoisonError};
-
 use bt_formats::detect::{TriangularOrder, triangular_order};
 use bt_formats::{Csr, Error, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, is_odd, zero};
 use faer::MatMut;
@@ -18,6 +16,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
+use crate::pool::Pool;
 
 const METHOD: &str = "triangular";
 
@@ -48,7 +47,7 @@ pub struct PermutedTriangular<T: Scalar> {
     pivots: Vec<T>,
     sums: Vec<T::Real>,
     stats: FactorStats,
-    scratch: Mutex<Vec<Vec<T>>>,
+    scratch: Pool<Vec<T>>,
 }
 
 impl<T: Scalar> PermutedTriangular<T> {
@@ -85,11 +84,11 @@ impl<T: Scalar> PermutedTriangular<T> {
         reserve(&mut ptr, n + 1)?;
         reserve(&mut idx, a.nnz())?;
         reserve(&mut values, a.nnz())?;
-        let scratch = Mutex::new(Vec::with_capacity(64));
+        let scratch = Pool::new();
         let (pivots, sums) = (zeros(n)?, zeros(n)?);
         let mut out = Self { order, place, ptr, idx, values, pivots, sums, stats: FactorStats::default(), scratch };
         out.refactor(a)?;
-        out.put_scratch(zeros(n)?);
+        out.scratch.put(zeros(n)?);
         Ok(out)
     }
 
@@ -167,15 +166,6 @@ impl<T: Scalar> PermutedTriangular<T> {
         self.idx[range.clone()].iter().zip(&self.values[range]).map(|(&l, &v)| (l as usize, v))
     }
 
-    fn take_scratch(&self) -> Vec<T> {
-        let pooled = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(|| vec![zero(); self.pivots.len()])
-    }
-
-    fn put_scratch(&self, work: Vec<T>) {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(work);
-    }
-
     /// y ← M⁻¹·y.
     fn forward(&self, y: &mut [T]) {
         for k in 0..y.len() {
@@ -211,7 +201,7 @@ impl<T: Scalar> Factorization<T> for PermutedTriangular<T> {
             Op::Identity => (&self.order.rows, &self.order.cols),
             Op::Transpose | Op::Adjoint => (&self.order.cols, &self.order.rows),
         };
-        let mut y = self.take_scratch();
+        let mut y = self.scratch.take(|| vec![zero(); self.pivots.len()]);
         for_each_column(x, |x| {
             y.iter_mut().zip(from).for_each(|(y, &i)| *y = x[i as usize]);
             match op {
@@ -221,7 +211,7 @@ impl<T: Scalar> Factorization<T> for PermutedTriangular<T> {
             }
             y.iter().zip(to).for_each(|(&y, &i)| x[i as usize] = y);
         });
-        self.put_scratch(y);
+        self.scratch.put(y);
     }
 
     #[inline(never)]

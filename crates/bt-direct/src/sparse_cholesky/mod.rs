@@ -18,7 +18,7 @@ mod counts;
 mod pattern;
 mod symbolic;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -34,6 +34,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::guard::quietly;
 use crate::memory::zeros;
+use crate::pool::Pool;
 
 const METHOD: &str = "sparse-cholesky";
 
@@ -247,7 +248,7 @@ pub(crate) fn hermitian_norm<T: Scalar>(a: &Csr<T>) -> Result<f64> {
 }
 
 /// Work space of solves: one for every thread that has solved at the same time.
-pub(crate) struct Buffers<T>(Mutex<Vec<Buffer<T>>>);
+pub(crate) struct Buffers<T>(Pool<Buffer<T>>);
 
 pub(crate) struct Buffer<T> {
     /// `WIDE` columns in the order of the factors.
@@ -257,9 +258,9 @@ pub(crate) struct Buffer<T> {
 
 impl<T: Scalar> Buffers<T> {
     pub fn new(structure: &Structure, n: usize) -> Result<Self> {
-        let mut pool = Vec::with_capacity(64);
-        pool.push(Buffer::new(structure, n)?);
-        Ok(Self(Mutex::new(pool)))
+        let pool = Pool::new();
+        pool.put(Buffer::new(structure, n)?);
+        Ok(Self(pool))
     }
 
     /// Solves for the columns of `x` in groups of at most `WIDE`: gathered in the order given, solved, and scattered back.
@@ -272,8 +273,7 @@ impl<T: Scalar> Buffers<T> {
     ) {
         let n = order.len();
         assert_eq!(x.nrows(), n, "rows of the right-hand sides");
-        let pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut buffer = pooled.unwrap_or_else(|| Buffer::new(structure, n).expect("memory for a solve"));
+        let mut buffer = self.0.take(|| Buffer::new(structure, n).expect("memory for a solve"));
         let nrhs = x.ncols();
         for first in (0..nrhs).step_by(WIDE) {
             let columns = WIDE.min(nrhs - first);
@@ -292,7 +292,7 @@ impl<T: Scalar> Buffers<T> {
                 columns_of(c, &mut |x| y.iter().zip(order).for_each(|(y, &i)| x[i as usize] = load(i as usize, *y)));
             }
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        self.0.put(buffer);
     }
 }
 

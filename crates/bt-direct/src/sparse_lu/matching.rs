@@ -5,12 +5,13 @@
 //! nonsingular. Cost: O(n·nnz) at worst, O(nnz) in practice.
 
 use super::scaled::Csc;
+use crate::error::{FactorError, Result, SingularKind, Singularity};
 use bt_formats::{Scalar, zero};
 
 const NONE: u32 = u32::MAX;
 
 /// The row matched with each column, or the first column that cannot be matched. Stored zeros do not count.
-pub fn match_rows<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>, usize> {
+pub(crate) fn match_rows<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>> {
     let n = a.n();
     let mut row_of = vec![NONE; n];
     let mut col_of = vec![NONE; n];
@@ -48,7 +49,7 @@ pub fn match_rows<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>, usize> {
         path.push(start as u32);
         next[start] = a.range(start).start;
         let free_row = 'search: loop {
-            let Some(&j) = path.last() else { return Err(start) };
+            let Some(&j) = path.last() else { return Err(without_row(start)) };
             let j = j as usize;
             let end = a.range(j).end;
             // A free row of this column ends the path; the look-ahead pointer never moves back.
@@ -84,6 +85,10 @@ pub fn match_rows<T: Scalar>(a: &Csc<T>) -> Result<Vec<u32>, usize> {
     Ok(row_of)
 }
 
+fn without_row(column: usize) -> FactorError {
+    FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,19 +103,26 @@ mod tests {
         a
     }
 
+    fn left_over(a: &Csc<f64>) -> usize {
+        match match_rows(a) {
+            Err(FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })) => column,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn augmenting_path_of_three() {
         // Column 2 can only have row 0, column 1 only rows 0 and 1, column 0 rows 0 to 2.
         let a = csc(3, &[&[0, 1, 2], &[0, 1], &[0]]);
-        assert_eq!(match_rows(&a), Ok(vec![2, 1, 0]));
+        assert_eq!(match_rows(&a).unwrap(), [2, 1, 0]);
     }
 
     #[test]
     fn names_the_column_left_over() {
         let a = csc(3, &[&[0, 1], &[0, 1], &[0, 1]]);
-        assert_eq!(match_rows(&a), Err(2));
+        assert_eq!(left_over(&a), 2);
         let mut b = csc(2, &[&[0], &[1]]);
         b.values[1] = 0.0;
-        assert_eq!(match_rows(&b), Err(1));
+        assert_eq!(left_over(&b), 1);
     }
 }

@@ -26,7 +26,7 @@ mod simplicial;
 mod supernodal;
 mod symbolic;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bt_formats::{Csr, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
 use faer::MatMut;
@@ -42,6 +42,7 @@ pub use self::symbolic::SymbolicLu;
 use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::pool::Pool;
 use crate::refine::unit_roundoff;
 
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
@@ -76,7 +77,7 @@ pub struct SparseLu<T: Scalar> {
     began: Way,
     failed: bool,
     /// Work vectors of solves: one per thread that has solved at the same time.
-    scratch: Mutex<Vec<Vec<T>>>,
+    scratch: Pool<Vec<T>>,
 }
 
 /// What the factors of the matrix before decide for the next one of its pattern.
@@ -135,10 +136,10 @@ impl<T: Scalar> SparseLu<T> {
             supernodal: None,
             began: Way::Open,
             failed: false,
-            scratch: Mutex::new(Vec::with_capacity(64)),
+            scratch: Pool::new(),
         };
         lu.eliminate(monitor)?;
-        lu.put_scratch(vec![zero(); WIDE * n]);
+        lu.scratch.put(vec![zero(); WIDE * n]);
         Ok(lu)
     }
 
@@ -164,6 +165,7 @@ impl<T: Scalar> SparseLu<T> {
     /// Also [`FactorError::Stopped`].
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        a.check_square()?;
         a.check_finite()?;
         self.scaled.a.check_pattern(a)?;
         self.scaled.load(a);
@@ -249,15 +251,6 @@ impl<T: Scalar> SparseLu<T> {
             return observed(monitor, a.n());
         }
         by_columns(&mut self.factors, a, &self.symbolic, norm_max, f64::INFINITY, monitor).map(|_| ())
-    }
-
-    fn take_scratch(&self) -> Vec<T> {
-        let pooled = self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(|| vec![zero(); WIDE * self.n()])
-    }
-
-    fn put_scratch(&self, work: Vec<T>) {
-        self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(work);
     }
 
     /// Solves for the W columns of `x`.
@@ -376,7 +369,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
-        let mut work = self.take_scratch();
+        let mut work = self.scratch.take(|| vec![zero(); WIDE * self.n()]);
         let nrhs = x.ncols();
         let wide = nrhs - nrhs % WIDE;
         for j in (0..wide).step_by(WIDE) {
@@ -389,7 +382,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
         for j in pairs..nrhs {
             self.solve_columns::<1>(op, x.as_mut().subcols_mut(j, 1), &mut work);
         }
-        self.put_scratch(work);
+        self.scratch.put(work);
     }
 
     #[inline(never)]
@@ -430,12 +423,11 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
 
     #[inline(never)]
     fn log_det(&self) -> LogDet<T> {
-        // det A = det(R·A·C) / (∏rᵢ·∏cⱼ); the exponents sum exactly.
-        let Scaled { a, row_factors, col_factors, norm_max, .. } = &self.scaled;
-        let exponents: f64 = row_factors.iter().chain(col_factors).map(|f| f.to_f64().log2()).sum();
+        // det A = det(R·A·C) / (∏rᵢ·∏cⱼ)
+        let Scaled { a, norm_max, .. } = &self.scaled;
         if let Some(lu) = &self.blocked {
             let mut det = lu.log_det();
-            det.log_abs -= exponents * std::f64::consts::LN_2;
+            det.log_abs -= self.scaled.log_of_factors();
             return det;
         }
         let mut det = LogDet::one();
@@ -452,7 +444,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             &again
         };
         factors.pivots.iter().for_each(|&p| det.multiply(p));
-        det.log_abs -= exponents * std::f64::consts::LN_2;
+        det.log_abs -= self.scaled.log_of_factors();
         if is_odd(&factors.row_order) != is_odd(&self.symbolic.ordering().col_order) {
             det.negate();
         }

@@ -42,7 +42,6 @@ impl<T: Copy> Csc<T> {
 impl<T: Scalar> Csc<T> {
     /// That `a` has this pattern.
     pub(crate) fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
-        a.check_square()?;
         let n = self.n();
         let other = |why: String| bt_formats::Error::InvalidStructure { what: "matrix for refactorisation", why };
         if a.nrows() != n || a.nnz() != self.row_idx.len() {
@@ -90,6 +89,12 @@ impl<T: Scalar> Scaled<T> {
         let Csc { col_ptr, row_idx, values } = &self.a;
         let factors = size_of_val(&*self.row_factors) + size_of_val(&*self.col_factors);
         size_of_val(&**col_ptr) + size_of_val(&**row_idx) + size_of_val(&**values) + factors
+    }
+
+    /// ln(∏rᵢ·∏cⱼ), by which log|det(R·A·C)| is more than log|det A|; the exponents sum exactly.
+    pub(crate) fn log_of_factors(&self) -> f64 {
+        let exponents: f64 = self.row_factors.iter().chain(&self.col_factors).map(|f| f.to_f64().log2()).sum();
+        exponents * std::f64::consts::LN_2
     }
 
     /// Takes the values of `a`, scaled, into the columns.

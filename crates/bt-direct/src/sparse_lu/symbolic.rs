@@ -5,7 +5,7 @@ use bt_formats::{Csr, Scalar};
 use super::ordering::{Counted, Ordering, order};
 use super::scaled::{Csc, Scaled, by_columns_pays, held};
 use super::{blocked, fill, matching};
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::Result;
 
 /// The symbolic phase of [`SparseLu`](crate::SparseLu): the order of the columns, a preferred pivot for each, and what elimination with
 /// these pivots fills.
@@ -52,9 +52,7 @@ impl SymbolicLu {
     /// Of a matrix that is scaled and given by columns, and by rows.
     #[inline(never)]
     pub(super) fn of<T: Scalar>(scaled: &Csc<T>, a: &Csr<T>) -> Result<Self> {
-        let row_of = matching::match_rows(scaled).map_err(|column| {
-            FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None })
-        })?;
+        let row_of = matching::match_rows(scaled)?;
         let (ordering, counted) = order(scaled, a, &row_of)?;
         let Csc { col_ptr, row_idx, values } = scaled;
         let pattern = Csc { col_ptr: col_ptr.clone(), row_idx: row_idx.clone(), values: vec![(); values.len()] };

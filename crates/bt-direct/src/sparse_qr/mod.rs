@@ -15,16 +15,17 @@
 mod reflections;
 mod tree;
 
-use std::sync::Mutex;
-
 use bt_formats::{Csr, Monitor, Op, RealScalar, Scalar, is_odd, memory, zero};
 use faer::MatMut;
 
 use self::reflections::Reflections;
 use self::tree::Tree;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::columns::for_each_column;
+use crate::error::Result;
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::memory::zeros;
+use crate::pool::Pool;
 use crate::sparse_lu::{Csc, Scaled, match_rows};
 
 const METHOD: &str = "sparse-qr";
@@ -51,7 +52,7 @@ pub struct SparseQr<T: Scalar> {
     tree: Tree,
     factors: Reflections<T>,
     /// Work vectors of solves: one per thread that has solved at the same time.
-    scratch: Mutex<Vec<Vec<T>>>,
+    scratch: Pool<Vec<T>>,
 }
 
 impl<T: Scalar> SparseQr<T> {
@@ -78,10 +79,9 @@ impl<T: Scalar> SparseQr<T> {
         let tree = analysed(&scaled.a)?;
         memory::ask(Reflections::<T>::bytes(&tree) as u64, "the factors of sparse-qr")?;
         let factors = Reflections::with_room(&tree)?;
-        let scratch = Mutex::new(Vec::with_capacity(64));
-        let mut qr = Self { scaled, tree, factors, scratch };
+        let mut qr = Self { scaled, tree, factors, scratch: Pool::new() };
         qr.factor(monitor)?;
-        qr.put_scratch(vec![zero(); qr.n()]);
+        qr.scratch.put(zeros(qr.n())?);
         Ok(qr)
     }
 
@@ -112,6 +112,7 @@ impl<T: Scalar> SparseQr<T> {
     /// Also [`FactorError::Stopped`].
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
+        a.check_square()?;
         a.check_finite()?;
         self.scaled.a.check_pattern(a)?;
         self.scaled.load(a);
@@ -124,15 +125,6 @@ impl<T: Scalar> SparseQr<T> {
             self.factors.invalidate(self.scaled.a.n());
         }
         done
-    }
-
-    fn take_scratch(&self) -> Vec<T> {
-        let pooled = self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(|| vec![zero(); self.n()])
-    }
-
-    fn put_scratch(&self, work: Vec<T>) {
-        self.scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(work);
     }
 
     /// A⁻¹ = C·Q·(P·R·A·C·Q)⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·(P·R·A·C·Q)⁻ᵀ·Qᵀ·C.
@@ -157,8 +149,7 @@ impl<T: Scalar> SparseQr<T> {
 
 /// The tree of a matrix whose pattern is not singular.
 fn analysed<T: Scalar>(a: &Csc<T>) -> Result<Tree> {
-    match_rows(a)
-        .map_err(|column| FactorError::Singular(Singularity { kind: SingularKind::Structural, column, block: None }))?;
+    match_rows(a)?;
     Tree::of(a)
 }
 
@@ -172,14 +163,11 @@ impl<T: Scalar> Factorization<T> for SparseQr<T> {
     }
 
     #[inline(never)]
-    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
+    fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
-        let mut work = self.take_scratch();
-        for j in 0..x.ncols() {
-            let x = x.as_mut().col_mut(j).try_as_col_major_mut().expect("columns must be contiguous");
-            self.solve_column(op, x.as_slice_mut(), &mut work);
-        }
-        self.put_scratch(work);
+        let mut work = self.scratch.take(|| vec![zero(); self.n()]);
+        for_each_column(x, |x| self.solve_column(op, x, &mut work));
+        self.scratch.put(work);
     }
 
     #[inline(never)]
@@ -203,11 +191,9 @@ impl<T: Scalar> Factorization<T> for SparseQr<T> {
     #[inline(never)]
     fn log_det(&self) -> LogDet<T> {
         // det Hₖ = −1; det A = det(R·A·C) / (∏rᵢ·∏cⱼ), whose exponents sum exactly.
-        let Scaled { row_factors, col_factors, .. } = &self.scaled;
-        let exponents: f64 = row_factors.iter().chain(col_factors).map(|f| f.to_f64().log2()).sum();
         let mut det = LogDet::one();
         self.factors.diagonal.iter().for_each(|&d| det.multiply(d));
-        det.log_abs -= exponents * std::f64::consts::LN_2;
+        det.log_abs -= self.scaled.log_of_factors();
         let is_odd_exchange = is_odd(&self.tree.position) != is_odd(&self.tree.col_order);
         if is_odd_exchange != (self.factors.count() % 2 == 1) {
             det.negate();

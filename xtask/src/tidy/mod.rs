@@ -5,7 +5,7 @@
 //! 3. [`licences`]: every dependency comes under a licence on the list.
 //! 4. [`kernels`]: committed PTX belongs to its source.
 //! 5. [`api`]: docs/api lists the public items that the sources have.
-//! 6. [`todo`]: no place of a skeleton is left open in a crate.
+//! 6. [`mod@todo`]: no place of a skeleton is left open in a crate.
 //! 7. [`performance`]: docs/performance.md has the tables of benches/results, and is short.
 //! 8. [`constructors`]: methods are made, and made again, by functions of the same names.
 //! 9. [`circles`]: the files of the facade, and of crates beside it, do not import each other in circles.

@@ -54,7 +54,7 @@ const FEWEST: usize = 3;
 /// An axis with its ends.
 pub(super) struct Ruler<'a> {
     axis: &'a Axis,
-    /// As [`Ruler::measure`] gives them, apart from each other.
+    /// As [`measure`] gives them, apart from each other.
     ends: (f64, f64),
 }
 

@@ -39,8 +39,8 @@ impl SymbolicLu {
     /// Of a square matrix. Values decide which rows are preferred as pivots: large entries are, zeros are not.
     ///
     /// # Errors
-    /// [`FactorError::Input`] when A is not square, not finite or too large; [`FactorError::Singular`] naming a column without a row
-    /// left for it, whatever the values; [`FactorError::Failed`] when faer's ordering does.
+    /// [`crate::FactorError::Input`] when A is not square, not finite or too large; [`crate::FactorError::Singular`] naming a column without a row
+    /// left for it, whatever the values; [`crate::FactorError::Failed`] when faer's ordering does.
     ///
     /// # Cost
     /// The ordering, O(n·nnz) at worst and little more than O(nnz) on grids; a maximum matching, which is O(nnz) in practice; and where the

@@ -59,7 +59,7 @@ impl<T: Scalar> SparseQr<T> {
     /// Factors a square matrix.
     ///
     /// # Errors
-    /// [`FactorError::Input`] when A is not square, not finite, or too large for memory; [`FactorError::Singular`] naming a column of A
+    /// [`crate::FactorError::Input`] when A is not square, not finite, or too large for memory; [`crate::FactorError::Singular`] naming a column of A
     /// without a row left for it, or one that is zero after those before it.
     ///
     /// # Cost
@@ -72,7 +72,7 @@ impl<T: Scalar> SparseQr<T> {
     /// Like [`SparseQr::new`], observed every 64 columns.
     ///
     /// # Errors
-    /// Also [`FactorError::Stopped`].
+    /// Also [`crate::FactorError::Stopped`].
     #[inline(never)]
     pub fn with_monitor(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let scaled = Scaled::of(a)?;
@@ -101,7 +101,7 @@ impl<T: Scalar> SparseQr<T> {
     /// After an error the factors are unusable: solves give NaN until a refactorisation succeeds.
     ///
     /// # Errors
-    /// As [`SparseQr::new`], and [`FactorError::Input`] when the pattern is another one.
+    /// As [`SparseQr::new`], and [`crate::FactorError::Input`] when the pattern is another one.
     pub fn refactor(&mut self, a: &Csr<T>) -> Result<()> {
         self.refactor_with_monitor(a, &mut ())
     }
@@ -109,7 +109,7 @@ impl<T: Scalar> SparseQr<T> {
     /// Like [`SparseQr::refactor`], observed every 64 columns.
     ///
     /// # Errors
-    /// Also [`FactorError::Stopped`].
+    /// Also [`crate::FactorError::Stopped`].
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         a.check_square()?;

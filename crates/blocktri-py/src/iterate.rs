@@ -400,6 +400,7 @@ fn typed_iterate<'py, T: Number>(
         rcond: None,
         device: blocktri::DeviceChoice::Cpu,
         warnings: Vec::new(),
+        candidates: Vec::new(),
     };
     let mut report = Report::of(&solution, (n, nnz, nrhs), options, threads, start.elapsed());
     if m.is_some() {

@@ -7,7 +7,7 @@
 use bt_direct::{Inertia, LogDet, SelectedInverse};
 use bt_formats::{
     BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Op, Partition, Scalar,
-    ScalarKind, SolveReport, Tridiagonal, zero,
+    ScalarKind, Tridiagonal, zero,
 };
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
@@ -16,12 +16,10 @@ use crate::analyze::{Analysis, Explanation, analyze, explain};
 use crate::candidate::Candidate;
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::method::{Krylov, Method};
-use crate::options::{DeviceChoice, Reorder, SolveOptions};
-use crate::partition::BlockSummary;
+use crate::method::Krylov;
+use crate::options::SolveOptions;
 use crate::precondition::precondition;
-use crate::preconditioners::Precond;
-use crate::solution::Solution;
+use crate::solution::{Answer, Solution};
 use crate::solve::solve;
 use crate::solver::Solver;
 
@@ -345,7 +343,7 @@ impl AnyMatrix {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<AnySolution, Error> {
-        each!(self, AnyMatrix(a) => Ok(AnySolution::of(solve(a, columns_for(a, b)?, options, monitor)?)))
+        each!(self, AnyMatrix(a) => Ok(solve(a, columns_for(a, b)?, options, monitor)?.map(AnyScalar::columns)))
     }
 }
 
@@ -406,44 +404,8 @@ impl AnyColumns {
     }
 }
 
-/// [`Solution`] of any scalar: the same fields.
-#[derive(Clone, Debug)]
-pub struct AnySolution {
-    /// X.
-    pub x: AnyColumns,
-    /// As of [`Solution`].
-    pub report: SolveReport,
-    /// As of [`Solution`].
-    pub method: Method,
-    /// As of [`Solution`].
-    pub reorder: Reorder,
-    /// As of [`Solution`].
-    pub precond: Precond,
-    /// As of [`Solution`].
-    pub blocks: Option<BlockSummary>,
-    /// As of [`Solution`].
-    pub rcond: Option<f64>,
-    /// As of [`Solution`].
-    pub device: DeviceChoice,
-    /// As of [`Solution`].
-    pub warnings: Vec<Note>,
-}
-
-impl AnySolution {
-    fn of<T: AnyScalar>(solution: Solution<T>) -> Self {
-        Self {
-            x: T::columns(solution.x),
-            report: solution.report,
-            method: solution.method,
-            reorder: solution.reorder,
-            precond: solution.precond,
-            blocks: solution.blocks,
-            rcond: solution.rcond,
-            device: solution.device,
-            warnings: solution.warnings,
-        }
-    }
-}
+/// [`Solution`] of any scalar.
+pub type AnySolution = Answer<AnyColumns>;
 
 /// det A = `sign`·exp(`log_abs`) of any scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -498,7 +460,7 @@ impl AnySolver {
     pub fn solve(&self, op: Op, b: &AnyColumns) -> Result<AnySolution, Error> {
         fn typed<T: AnyScalar>(solver: &Solver<T>, op: Op, b: &AnyColumns) -> Result<AnySolution, Error> {
             let found = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
-            Ok(AnySolution::of(solver.solve_op(op, found.as_ref())?))
+            Ok(solver.solve_op(op, found.as_ref())?.map(T::columns))
         }
         each!(self, AnySolver(solver) => typed(solver, op, b))
     }

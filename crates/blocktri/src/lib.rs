@@ -86,6 +86,6 @@ pub use partition::BlockSummary;
 pub use precondition::precondition;
 pub use preconditioners::{CentralBand, Local, Precond};
 pub use setting::Setting;
-pub use solution::Solution;
+pub use solution::{Answer, Solution};
 pub use solve::solve;
 pub use solver::Solver;

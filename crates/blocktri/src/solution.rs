@@ -1,6 +1,6 @@
 //! An answer and its report.
 
-use bt_formats::{Note, Scalar, SolveReport};
+use bt_formats::{Note, SolveReport};
 use faer::Mat;
 
 use crate::candidate::Candidate;
@@ -9,11 +9,12 @@ use crate::options::{DeviceChoice, Reorder};
 use crate::partition::BlockSummary;
 use crate::preconditioners::Precond;
 
-/// An answer and its report.
+/// An answer and its report: X by columns of the kind `X`. [`Solution`] knows its scalar, [`AnySolution`](crate::AnySolution)
+/// does not.
 #[derive(Clone, Debug)]
-pub struct Solution<T> {
+pub struct Answer<X> {
     /// X, n × nrhs.
-    pub x: Mat<T>,
+    pub x: X,
     /// What was done, how it ended, how good x is.
     pub report: SolveReport,
     /// The method that solved, with its options: never `Auto`, but where a limit of time ended the choice.
@@ -36,9 +37,12 @@ pub struct Solution<T> {
     pub candidates: Vec<Candidate>,
 }
 
-impl<T: Scalar> Solution<T> {
+/// The answer of a system in the scalar `T`.
+pub type Solution<T> = Answer<Mat<T>>;
+
+impl<X> Answer<X> {
     /// On the processor, in the given order, without preconditioner, blocks, condition number and warnings.
-    pub(crate) fn of(x: Mat<T>, report: SolveReport, method: impl Into<Method>) -> Self {
+    pub(crate) fn of(x: X, report: SolveReport, method: impl Into<Method>) -> Self {
         Self {
             x,
             report,
@@ -50,6 +54,22 @@ impl<T: Scalar> Solution<T> {
             device: DeviceChoice::Cpu,
             warnings: Vec::new(),
             candidates: Vec::new(),
+        }
+    }
+
+    /// The same with X as `f` gives it.
+    pub(crate) fn map<Y>(self, f: impl FnOnce(X) -> Y) -> Answer<Y> {
+        Answer {
+            x: f(self.x),
+            report: self.report,
+            method: self.method,
+            reorder: self.reorder,
+            precond: self.precond,
+            blocks: self.blocks,
+            rcond: self.rcond,
+            device: self.device,
+            warnings: self.warnings,
+            candidates: self.candidates,
         }
     }
 }

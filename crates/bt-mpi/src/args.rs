@@ -323,6 +323,8 @@ pub enum Local {
     ArmsRbt,
     /// Sparse LU
     Direct,
+    /// Sparse QR, where elements grow in sparse LU
+    SparseQr,
     /// The diagonal blocks of --blocks, each exact
     Blocks,
 }

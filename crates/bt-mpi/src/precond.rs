@@ -93,5 +93,6 @@ pub fn named(args: &SolveArgs) -> Option<LocalSolver> {
             LocalSolver::Arms(ArmsOptions { last: LastSolver::Butterflies(rbt), ..arms() })
         }
         Local::Direct => LocalSolver::SparseLu,
+        Local::SparseQr => LocalSolver::SparseQr,
     })
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use bt_formats::{BlockTridiagonal, Monitor, Par, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
-use super::front::{Front, FrontMut, Neighbour, Workspace, subtract};
+use super::front::{Front, FrontMut, Neighbour, Workspace, met_up_to, subtract};
 use super::{
     BlockCyclicReduction, METHOD, Place, block_at, count, front_len, halves, levels, non_finite, sizes, sum_len_of,
 };
 use crate::band_lu::kernels::{LANES, sum_and_max};
-use crate::error::{self, FactorError, Result, SingularKind, Singularity};
+use crate::error::{self, FactorError, Result};
 use crate::factorization::FactorStats;
 use crate::lines;
 use crate::refine::unit_roundoff;
@@ -77,6 +77,8 @@ impl Extremes {
 struct NoPivot {
     block: usize,
     row: usize,
+    /// How far elements of the block had grown.
+    growth: f64,
 }
 
 impl<T: Scalar> BlockCyclicReduction<T> {
@@ -293,18 +295,21 @@ impl<T: Scalar> Level<'_, T> {
             s *= 2;
         }
         let mut front = FrontMut { k, around, panel, g, pivots: pieces.pivots };
-        let measured = front.eliminate(workspace).map_err(|row| NoPivot { block: j, row })?;
+        let measured = front.eliminate(workspace).map_err(|row| {
+            let growth = met_up_to(row, front.panel, ld) / max_a;
+            NoPivot { block: j, row, growth }
+        })?;
         let super::front::Measured { growth, multiplier, min_pivot } = measured;
         Ok(Extremes { max_a, growth, multiplier, worst: j, min_pivot })
     }
 }
 
 fn no_pivot<T: Scalar>(a: &BlockTridiagonal<T>, at: &NoPivot) -> FactorError {
-    let NoPivot { block, row } = *at;
+    let NoPivot { block, row, growth } = *at;
     let column = a.partition().range(block).start + row;
     // Rows are not exchanged across blocks: without a pivot in the root of several, A may still be regular.
     if a.n_blocks() == 1 {
-        return FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: Some(block) });
+        return FactorError::no_pivot(METHOD, column, Some(block), growth, unit_roundoff::<T>());
     }
     let reason = format!(
         "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \

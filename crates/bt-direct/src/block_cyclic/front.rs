@@ -251,6 +251,12 @@ pub(crate) fn largest<T: Scalar>(values: &[T]) -> f64 {
     lanes.iter().fold(0.0, |m, lane| m.max_nan(lane.to_f64()))
 }
 
+/// The largest modulus in columns 0 … `last` of an upper triangle, in columns of `ld` numbers: what elimination has met when it finds no pivot
+/// in column `last`.
+pub(crate) fn met_up_to<T: Scalar>(last: usize, panel: &[T], ld: usize) -> f64 {
+    panel.chunks_exact(ld).take(last + 1).enumerate().fold(0.0, |met, (c, column)| met.max_nan(largest(&column[..=c])))
+}
+
 /// A pivot that can be divided by.
 #[inline(always)]
 fn usable<T: Scalar>(p: T) -> bool {

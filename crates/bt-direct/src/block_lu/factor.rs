@@ -13,7 +13,8 @@ use super::order::Order;
 use super::packed;
 use super::panel;
 use super::{BlockLu, Kernels, METHOD, Reciprocals, Stop};
-use crate::error::{self, FactorError, Result, SingularKind, Singularity};
+use crate::block_cyclic::front::met_up_to;
+use crate::error::{self, FactorError, Result};
 use crate::factorization::FactorStats;
 use crate::lines::{self, Lines};
 use crate::memory::reserve;
@@ -261,13 +262,20 @@ impl<T: Scalar> Ready<'_, '_, T> {
         let (incoming, outgoing) = (&incoming[..front.k], &mut outgoing[..front.next]);
         let norms = panel::load_block::<T, E>(a, order, *j, front, &[incoming], outgoing);
         let first_row = order.rows(*j).start;
-        let record = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j, first_row, false)?;
+        let done = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j)?;
+        let record = done.map_err(|Unfinished { column, .. }| no_pivot(*j, column, first_row))?;
         self.done(record, Packed::No);
         Ok(())
     }
 }
 
-/// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U; fails where there is no pivot or no finite number.
+/// A block without a pivot in a column, and what was measured of it until then.
+struct Unfinished {
+    column: usize,
+    record: Record,
+}
+
+/// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U, unless there is no pivot; fails where there is no finite number.
 fn eliminate_front<T: Scalar, E: Engine<T>>(
     front: &mut Front<'_, T>,
     previous: &[Option<Done<'_, T>>; 2],
@@ -275,23 +283,22 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     work: &mut ChainScratch<T>,
     (max_a, norm_one): (f64, f64),
     block: usize,
-    first_row: usize,
-    last: bool,
-) -> Result<Record, Stop> {
+) -> Result<Result<Record, Unfinished>, Stop> {
     if !max_a.is_finite() || !norm_one.is_finite() {
         return Err(Stop::NonFinite);
     }
     for done in previous.iter().flatten() {
         front.subtract::<E>(done, kernels);
     }
-    if let Some(row) = front.eliminate::<E>(kernels, &mut work.permutation, &mut work.memory) {
-        return Err(no_pivot(block, row, first_row, last).into());
+    if let Some(column) = front.eliminate::<E>(kernels, &mut work.permutation, &mut work.memory) {
+        let growth = met_up_to(column, front.panel, front.k + front.next);
+        return Ok(Err(Unfinished { column, record: Record { max_a, norm_one, growth, min_pivot: 0.0 } }));
     }
     let (growth, min_pivot) = E::measure(front);
     if !growth.is_finite() {
         return Err(too_much_growth(block, growth).into());
     }
-    Ok(Record { max_a, norm_one, growth, min_pivot })
+    Ok(Ok(Record { max_a, norm_one, growth, min_pivot }))
 }
 
 impl<T: Scalar> BlockLu<T> {
@@ -303,9 +310,7 @@ impl<T: Scalar> BlockLu<T> {
         monitor: &mut dyn Monitor,
     ) -> Result<(), Stop> {
         let m = self.order.n_blocks();
-        if m > 0 {
-            self.eliminate_with_best_loops(a, skip, monitor)?;
-        }
+        let without_pivot = if m > 0 { self.eliminate_with_best_loops(a, skip, monitor)? } else { None };
         let mut all = Record { growth: 0.0, ..Record::EMPTY };
         let mut worst = 0;
         for (j, r) in self.records.iter().enumerate() {
@@ -317,8 +322,14 @@ impl<T: Scalar> BlockLu<T> {
             }
         }
         let growth = if all.max_a > 0.0 { all.growth / all.max_a } else { 1.0 };
-        if !(growth <= 1.0 / unit_roundoff::<T>().sqrt()) {
-            return Err(too_much_growth(worst, growth).into());
+        match without_pivot {
+            // No other block has rows left, or ever had.
+            Some(column) if m == 1 || growth <= 1.0 / unit_roundoff::<T>().sqrt() => {
+                let (column, block) = (self.order.rows(self.order.middle).start + column, Some(self.order.middle));
+                return Err(FactorError::no_pivot(METHOD, column, block, growth, unit_roundoff::<T>()).into());
+            }
+            _ if growth <= 1.0 / unit_roundoff::<T>().sqrt() => {}
+            _ => return Err(too_much_growth(worst, growth).into()),
         }
         if !all.norm_one.is_finite() {
             return Err(Stop::NonFinite);
@@ -349,7 +360,7 @@ impl<T: Scalar> BlockLu<T> {
         a: &BlockTridiagonal<T>,
         skip: [usize; 2],
         monitor: &mut dyn Monitor,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<usize>, Stop> {
         let (this, matrix): (&mut dyn Any, &dyn Any) = (self, a);
         macro_rules! engines {
             ($($t:ty: $engine:ty),*) => {$(
@@ -365,12 +376,13 @@ impl<T: Scalar> BlockLu<T> {
         unreachable!("one of the four types")
     }
 
+    /// All blocks; the first column of the middle one that has no pivot.
     fn eliminate_all<E: Engine<T>>(
         &mut self,
         a: &BlockTridiagonal<T>,
         skip: [usize; 2],
         monitor: &mut dyn Monitor,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<usize>, Stop> {
         let (m, middle) = (self.order.n_blocks(), self.order.middle);
         let Self { order, kernels, panels, g, places, pivots, records, work, .. } = self;
         let (order, kernels) = (&*order, *kernels);
@@ -459,9 +471,11 @@ impl<T: Scalar> BlockLu<T> {
         let sums = [&left.work.incoming[..k], &right.work.incoming[..k]];
         let mut front = Front { k, next: 0, panel: own, g: &mut [], pivots: own_pivots };
         let norms = panel::load_block::<T, E>(a, order, middle, &mut front, &sums, &mut []);
-        record[0] =
-            eliminate_front::<T, E>(&mut front, &previous, kernels, left.work, norms, middle, rows.start, true)?;
-        Ok(())
+        let done = eliminate_front::<T, E>(&mut front, &previous, kernels, left.work, norms, middle)?;
+        let (of_middle, without_pivot) =
+            done.map_or_else(|Unfinished { column, record }| (record, Some(column)), |record| (record, None));
+        record[0] = of_middle;
+        Ok(without_pivot)
     }
 
     /// The blocks on either side whose factors do not depend on block row `j` of A.
@@ -490,11 +504,8 @@ fn worth_threads(order: &Order) -> bool {
     Par::auto(before.min(after).saturating_mul(24 * width.max(1))) == Par::Rayon
 }
 
-fn no_pivot(block: usize, row: usize, start: usize, last: bool) -> FactorError {
+fn no_pivot(block: usize, row: usize, start: usize) -> FactorError {
     let column = start + row;
-    if last {
-        return FactorError::Singular(Singularity { kind: SingularKind::Numerical, column, block: Some(block) });
-    }
     let reason = format!(
         "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \
          blocks is needed: band-lu"

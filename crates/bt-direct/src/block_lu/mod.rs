@@ -17,7 +17,7 @@
 //!
 //! A nonsingular A may have a singular D̃ⱼ. An exactly zero pivot, and growth beyond 1/√u, are therefore reported as
 //! [`FactorError::Breakdown`] for a method that pivots across blocks. Only in the middle block, the last one, does a
-//! missing pivot prove that A is singular. The growth measured is maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) / max|A| with the largest
+//! missing pivot prove that A is singular, where elements have not grown beyond 1/√u. The growth measured is maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) / max|A| with the largest
 //! moduli of each: what rounding is relative to. An ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ, so no
 //! condition number of it is needed.
 //!

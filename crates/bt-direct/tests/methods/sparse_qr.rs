@@ -1,7 +1,8 @@
 //! Sparse QR: what elimination with pivoting calls singular or overflows on, memory, and matrices that are singular.
 
 use bt_direct::{
-    BandLu, BlockLuAcross, DoubledLu, FactorError, Factorization, PartialPivotLu, SingularKind, SparseLu, SparseQr,
+    BandLu, BlockCyclicReduction, BlockLu, BlockLuAcross, DoubledLu, FactorError, Factorization, PartialPivotLu,
+    SingularKind, SparseLu, SparseQr,
 };
 use bt_formats::{Band, BlockTridiagonal, Csr, HybridLayout, LinearOperator, Op, Partition, Scalar, c64, certify};
 use bt_testkit::alloc::{is_counting, peak_bytes};
@@ -38,6 +39,10 @@ fn elements_that_grow_do_not_make_a_matrix_singular() {
             let halves = Partition::uniform(n, n / 2).unwrap();
             let blocks = BlockTridiagonal::from_csr(&a, halves, HybridLayout::default()).unwrap();
             is_regular(BlockLuAcross::new(&blocks).err());
+            let one = Partition::uniform(n, n).unwrap();
+            let one = BlockTridiagonal::from_csr(&a, one, HybridLayout::default()).unwrap();
+            is_regular(BlockLu::new(&one).err());
+            is_regular(BlockCyclicReduction::new(&one).err());
         }
     }
 }

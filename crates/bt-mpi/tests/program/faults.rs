@@ -82,3 +82,26 @@ fn parts_without_rows_or_factors() {
     error(1, 4, &[&singular, "--local", "direct"]);
     assert_eq!(names(&folder), ["interior.mtx", "singular.mtx", "small.mtx", "zero.mtx"]);
 }
+
+/// Multiple shooting over steps of 0.3 (S. J. Wright, SIAM J. Sci. Comput. 14 (1993) 231–238): elements of L·U grow by 1.28 a block.
+#[test]
+fn elements_grow_in_a_part() {
+    let (blocks, decay, step) = (3000, (-0.05f64).exp(), 0.3f64);
+    let couples = [-decay * step.cosh(), -decay * step.sinh()];
+    let entries = (0..2 * blocks).flat_map(|i| {
+        let (block, own) = (i / 2, i % 2);
+        if block == 0 {
+            return vec![(i, i, 1.0), (i, 2 * blocks - 2 + i, 1.0)];
+        }
+        let before = 2 * block - 2;
+        vec![(i, before, couples[own]), (i, before + 1, couples[1 - own]), (i, i, 1.0)]
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.mtx", &matrix(2 * blocks, &entries.collect::<Vec<_>>()));
+    let told = error(1, 3, &[&a, "--local", "direct"]);
+    assert!(told.contains("sparse-qr"), "{told}");
+    for ranks in [1, 3] {
+        let found = json(ranks, 0, &[&a, "--method", "gmres", "--local", "sparse-qr", "--rtol", "1e-12"]);
+        assert_eq!(found["outcome"], "converged", "{found}");
+    }
+}

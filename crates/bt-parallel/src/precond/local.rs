@@ -1,6 +1,6 @@
 //! What a rank solves its own part with: the incomplete factors of [`bt_iter`], ARMS, or a direct method.
 
-use bt_direct::{Result, SparseLu};
+use bt_direct::{Result, SparseLu, SparseQr};
 use bt_formats::{Csr, LinearOperator};
 use bt_iter::{Arms, ArmsOptions, DroppedFill, Factored, Identity, IlutOptions, Preconditioner, ic0, ilu0, iluk, ilut};
 
@@ -35,6 +35,8 @@ pub enum LocalSolver {
     Arms(ArmsOptions),
     /// Sparse LU, which is exact: [`bt_direct::SparseLu`].
     SparseLu,
+    /// Sparse QR, which is exact where elements grow in elimination: [`bt_direct::SparseQr`].
+    SparseQr,
 }
 
 impl LocalSolver {
@@ -53,6 +55,7 @@ impl LocalSolver {
             Self::Ic0 => Box::new(ic0(a, DroppedFill::Forgotten)?.factors),
             Self::Arms(options) => Box::new(Arms::with_options(a, options)?),
             Self::SparseLu => Box::new(Factored::new(SparseLu::new(a)?)),
+            Self::SparseQr => Box::new(Factored::new(SparseQr::new(a)?)),
         })
     }
 }

@@ -13,11 +13,12 @@ use bt_parallel::{
 };
 use faer::MatMut;
 
-const LOCAL: [LocalSolver; 4] = [
+const LOCAL: [LocalSolver; 5] = [
     LocalSolver::Ilu0,
     LocalSolver::IluK { level: 1 },
     LocalSolver::Ilut(IlutOptions { fill: 10, drop_tolerance: 1e-3 }),
     LocalSolver::SparseLu,
+    LocalSolver::SparseQr,
 ];
 
 fn alone<T: Number>(a: &Csr<T>) -> DistributedCsr<'static, T, SelfComm> {

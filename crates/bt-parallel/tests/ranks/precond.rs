@@ -9,11 +9,12 @@ use bt_parallel::{
     Schur, SchurOptions, Schwarz, Traffic,
 };
 
-const LOCAL: [LocalSolver; 5] = [
+const LOCAL: [LocalSolver; 6] = [
     LocalSolver::Ilu0,
     LocalSolver::IluK { level: 2 },
     LocalSolver::Ilut(IlutOptions { fill: 10, drop_tolerance: 1e-3 }),
     LocalSolver::SparseLu,
+    LocalSolver::SparseQr,
     LocalSolver::Ic0,
 ];
 

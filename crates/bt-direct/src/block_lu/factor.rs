@@ -262,20 +262,17 @@ impl<T: Scalar> Ready<'_, '_, T> {
         let (incoming, outgoing) = (&incoming[..front.k], &mut outgoing[..front.next]);
         let norms = panel::load_block::<T, E>(a, order, *j, front, &[incoming], outgoing);
         let first_row = order.rows(*j).start;
-        let done = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j)?;
-        let record = done.map_err(|Unfinished { column, .. }| no_pivot(*j, column, first_row))?;
+        let (record, without_pivot) = eliminate_front::<T, E>(front, &[**previous, None], *kernels, work, norms, *j)?;
+        if let Some(column) = without_pivot {
+            return Err(no_pivot(*j, column, first_row).into());
+        }
         self.done(record, Packed::No);
         Ok(())
     }
 }
 
-/// A block without a pivot in a column, and what was measured of it until then.
-struct Unfinished {
-    column: usize,
-    record: Record,
-}
-
-/// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U, unless there is no pivot; fails where there is no finite number.
+/// D̃ ← D − Σ H·G, then P·D̃ = L̃·Ũ, H ← L·Ũ⁻¹, G ← L̃⁻¹·P·U: what was measured, as far as it went, and the first column without a
+/// pivot. Fails where there is no finite number.
 fn eliminate_front<T: Scalar, E: Engine<T>>(
     front: &mut Front<'_, T>,
     previous: &[Option<Done<'_, T>>; 2],
@@ -283,7 +280,7 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     work: &mut ChainScratch<T>,
     (max_a, norm_one): (f64, f64),
     block: usize,
-) -> Result<Result<Record, Unfinished>, Stop> {
+) -> Result<(Record, Option<usize>), Stop> {
     if !max_a.is_finite() || !norm_one.is_finite() {
         return Err(Stop::NonFinite);
     }
@@ -292,13 +289,13 @@ fn eliminate_front<T: Scalar, E: Engine<T>>(
     }
     if let Some(column) = front.eliminate::<E>(kernels, &mut work.permutation, &mut work.memory) {
         let growth = met_up_to(column, front.panel, front.k + front.next);
-        return Ok(Err(Unfinished { column, record: Record { max_a, norm_one, growth, min_pivot: 0.0 } }));
+        return Ok((Record { max_a, norm_one, growth, min_pivot: 0.0 }, Some(column)));
     }
     let (growth, min_pivot) = E::measure(front);
     if !growth.is_finite() {
         return Err(too_much_growth(block, growth).into());
     }
-    Ok(Ok(Record { max_a, norm_one, growth, min_pivot }))
+    Ok((Record { max_a, norm_one, growth, min_pivot }, None))
 }
 
 impl<T: Scalar> BlockLu<T> {
@@ -322,14 +319,15 @@ impl<T: Scalar> BlockLu<T> {
             }
         }
         let growth = if all.max_a > 0.0 { all.growth / all.max_a } else { 1.0 };
+        let has_grown = !(growth <= 1.0 / unit_roundoff::<T>().sqrt());
         match without_pivot {
             // No other block has rows left, or ever had.
-            Some(column) if m == 1 || growth <= 1.0 / unit_roundoff::<T>().sqrt() => {
+            Some(column) if m == 1 || !has_grown => {
                 let (column, block) = (self.order.rows(self.order.middle).start + column, Some(self.order.middle));
                 return Err(FactorError::no_pivot(METHOD, column, block, growth, unit_roundoff::<T>()).into());
             }
-            _ if growth <= 1.0 / unit_roundoff::<T>().sqrt() => {}
-            _ => return Err(too_much_growth(worst, growth).into()),
+            _ if has_grown => return Err(too_much_growth(worst, growth).into()),
+            _ => {}
         }
         if !all.norm_one.is_finite() {
             return Err(Stop::NonFinite);
@@ -471,10 +469,8 @@ impl<T: Scalar> BlockLu<T> {
         let sums = [&left.work.incoming[..k], &right.work.incoming[..k]];
         let mut front = Front { k, next: 0, panel: own, g: &mut [], pivots: own_pivots };
         let norms = panel::load_block::<T, E>(a, order, middle, &mut front, &sums, &mut []);
-        let done = eliminate_front::<T, E>(&mut front, &previous, kernels, left.work, norms, middle)?;
-        let (of_middle, without_pivot) =
-            done.map_or_else(|Unfinished { column, record }| (record, Some(column)), |record| (record, None));
-        record[0] = of_middle;
+        let without_pivot;
+        (record[0], without_pivot) = eliminate_front::<T, E>(&mut front, &previous, kernels, left.work, norms, middle)?;
         Ok(without_pivot)
     }
 

@@ -235,7 +235,7 @@ impl<T: Scalar> BlockLu<T> {
     }
 
     /// Eliminated from the first block to the last, for methods that need to know which block comes last:
-    /// [`FactorError::Singular`] when that is the one without a pivot, also of several.
+    /// [`FactorError::Singular`] when that is the one without a pivot, also of several, where nothing has grown.
     pub(crate) fn forwards(a: &BlockTridiagonal<T>) -> Result<Self> {
         Self::in_order(a, Order::forwards(a.partition().clone()), Kernels::Auto, &mut ())
     }
@@ -579,6 +579,10 @@ mod tests {
             assert!(!matches!(lu.refactor(&a), Err(FactorError::Singular(_))));
             assert!(!matches!(lu.update_block(1, &a), Err(FactorError::Singular(_))));
         }
+        // det = −2, condition number 4; what the first block adds to the last one swallows it.
+        let t = 2f64.powi(-60);
+        let a = blocks(&[1, 2], &[&[t, 1.0, 1.0], &[1.0, 1.0, 0.0], &[1.0, 0.0, 1.0]]);
+        assert!(matches!(BlockLu::forwards(&a), Err(FactorError::Breakdown { .. })));
     }
 
     #[test]

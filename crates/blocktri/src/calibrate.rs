@@ -17,8 +17,8 @@ use faer::linalg::solvers::Solve;
 
 use crate::cost::{Kernel, Machine, Rate, Work};
 use crate::counts::{
-    Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
-    iteration_work, paired, pivoted_band_flops, tridiagonal_work,
+    Fill, band_flops, band_nopivot_work, band_work, block_work, dense_work, elimination_products, half_band_work,
+    half_block_work, iteration_work, paired, pivoted_band_flops, tridiagonal_work,
 };
 use crate::direct::Direct;
 use crate::error::Error;
@@ -63,6 +63,8 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let work = band_work::<f64>(exchanged.nrows(), sides, pivoted_band_flops(&exchanged, |i| i, sides));
     bands_by_lu.push(pair(exchanged, work, Direct::BandLu));
     machine.fit(Kernel::Band, &bench.all(&bands_by_lu)?);
+    let without = bands(Direct::BandLuNoPivot, |n, k| band_nopivot_work::<f64>(n, (k, k)));
+    machine.fit(Kernel::BandNoPivot, &bench.all(&without)?);
     machine.fit(Kernel::BandCholesky, &bench.all(&bands(Direct::BandCholesky, half_band_work::<f64>))?);
     let blocks = |method, work: fn(&Partition) -> Work| -> Result<[_; 4], Error> {
         let of = |m: usize, k: usize| -> Result<_, Error> {
@@ -99,7 +101,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 44;
+const SYSTEMS: usize = 48;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.

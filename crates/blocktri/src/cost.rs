@@ -24,6 +24,8 @@ pub enum Kernel {
     Tridiagonal,
     /// Elimination in a band.
     Band,
+    /// The same without row interchanges, on one thread.
+    BandNoPivot,
     /// The same of one half of a Hermitian band.
     BandCholesky,
     /// Elimination by dense blocks.
@@ -53,6 +55,7 @@ impl Kernel {
         match self {
             Self::Tridiagonal => "tridiagonal",
             Self::Band => "band",
+            Self::BandNoPivot => "band-nopivot",
             Self::BandCholesky => "band-cholesky",
             Self::Blocks => "blocks",
             Self::BlockCholesky => "block-cholesky",
@@ -66,9 +69,10 @@ impl Kernel {
     }
 
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Tridiagonal,
         Self::Band,
+        Self::BandNoPivot,
         Self::BandCholesky,
         Self::Blocks,
         Self::BlockCholesky,
@@ -113,7 +117,7 @@ pub struct Machine {
     /// without numbers.
     pub pairing: f64,
     /// The kernels, in the order of [`Kernel::ALL`].
-    pub rates: [Rate; 11],
+    pub rates: [Rate; 12],
 }
 
 /// Counts of a method's work.
@@ -226,6 +230,7 @@ impl Machine {
             rates: [
                 rate([3.9e-8; 2], none, none),
                 rate([3.3e-8, 5.6e-8], [4.1e9, 3.4e9], [4.2e10, 2.8e10]),
+                rate([4e-8, 1.2e-7], [4.1e9, 3.4e9], [6e10, 4e10]),
                 rate([6.3e-8, 1.1e-7], [1.3e9, 1.4e9], [6e9, 5.8e9]),
                 rate([7.3e-7, 4.3e-7], [1.9e9, 1.8e9], [7.7e10, 5.9e10]),
                 rate([3.9e-7, 3.6e-7], [8.8e8, 8.2e8], [8.5e10, 6.2e10]),

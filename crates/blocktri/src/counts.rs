@@ -26,6 +26,11 @@ pub(crate) fn band_work<T: Scalar>(n: usize, (kl, ku): (usize, usize), flops: f6
     work::<T>(Kernel::Band, n as f64, flops, n as f64 * (2 * kl + ku + 1) as f64)
 }
 
+/// Of a band LU without row interchanges and one solve.
+pub(crate) fn band_nopivot_work<T: Scalar>(n: usize, (kl, ku): (usize, usize)) -> Work {
+    work::<T>(Kernel::BandNoPivot, n as f64, band_flops(n, kl, ku), n as f64 * (kl + ku + 1) as f64)
+}
+
 pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
     let flops = products(n, k, k) + 4.0 * products(n, k, 1) + n as f64;
     work::<T>(Kernel::BandCholesky, n as f64, flops, n as f64 * (k as f64 + 1.0))

@@ -28,8 +28,8 @@ use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 use crate::candidate::{Candidate, GAIN, LEAST_STEPS, rank, refusal};
 use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::counts::{
-    Fill, band_flops, band_work, block_work, dense_work, elimination_products, half_band_work, half_block_work,
-    iteration_work, pivoted_band_flops, sparse_lu_work, tridiagonal_work, work,
+    Fill, band_flops, band_nopivot_work, band_work, block_work, dense_work, elimination_products, half_band_work,
+    half_block_work, iteration_work, pivoted_band_flops, sparse_lu_work, tridiagonal_work, work,
 };
 use crate::direct::{Direct, Family};
 use crate::error::Error;
@@ -198,6 +198,13 @@ const CHEAP: f64 = 64.0;
 /// What is worth a closer look at A: half of it must be predicted to gain as much before the other half is compared with it, rows that are not
 /// exchanged before the largest entries of columns are looked for.
 const SURE: f64 = 1.2;
+/// How much faster two threads eliminate a band from both ends than one thread from one.
+const BOTH_ENDS: f64 = 1.7;
+
+/// What elimination without row interchanges, which one thread does, is to gain over band LU by the constants of one thread.
+fn both_ends() -> f64 {
+    if rayon::current_num_threads() > 1 { BOTH_ENDS } else { 1.0 }
+}
 
 /// How much longer than an ordering an iteration may take before that is made.
 const PATIENCE: f64 = 8.0;
@@ -307,7 +314,12 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
             let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
             let structure = format!("{kl} sub- and {ku} super-diagonals");
             let (whole, half) = (band_work::<T>(n, (kl, ku), flops), half_band_work::<T>(n, kl));
-            push(Direct::BandLu, whole, bytes(Direct::BandLu), structure);
+            push(Direct::BandLu, whole, bytes(Direct::BandLu), structure.clone());
+            let without = band_nopivot_work::<T>(n, (kl, ku));
+            let gains = both_ends() * machine.seconds::<T>(nnz, &without) < machine.seconds::<T>(nnz, &whole);
+            if T::IS_REAL && gains && format.is_dominant() {
+                push(Direct::BandLuNoPivot, without, bytes(Direct::BandLuNoPivot), format!("{structure}, dominant"));
+            }
             let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
             if kl == ku && gains && format.is_definite_band() {
                 let structure = format!("{kl} sub-diagonals, Hermitian");
@@ -516,8 +528,16 @@ impl<'a, T: Scalar> List<'a, T> {
         }
         let band = self.in_order(order, band_work::<T>(n, (kl, ku), self.flops_of_band(order, (kl, ku))));
         self.is_full |= n as f64 * (kl + ku + 1) as f64 <= FULL * self.a.nnz() as f64;
-        let bytes = bytes_of::<T>(n, (kl, ku), Direct::BandLu);
-        self.push(Direct::BandLu, order_of(order), band, bytes, format!("{kl} sub- and {ku} super-diagonals"));
+        let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
+        let structure = format!("{kl} sub- and {ku} super-diagonals");
+        let without = self.in_order(order, band_nopivot_work::<T>(n, (kl, ku)));
+        let gains = T::IS_REAL && both_ends() * self.seconds(&without) < self.seconds(&band);
+        self.push(Direct::BandLu, order_of(order), band, bytes(Direct::BandLu), structure.clone());
+        // Dominance makes the pivots safe.
+        if gains && self.is_dominant() {
+            let structure = format!("{structure}, dominant");
+            self.push(Direct::BandLuNoPivot, order_of(order), without, bytes(Direct::BandLuNoPivot), structure);
+        }
     }
 
     /// LU on blocks.

@@ -139,7 +139,7 @@ impl Fill {
     }
 
     pub fn lu_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
-        let by_columns = SymbolicLu::pays_by_columns(self.lu_flops, a.nnz());
+        let by_columns = SymbolicLu::pays_by_columns(self.lu_flops, self.lu_entries());
         let kernel = if by_columns { Kernel::SparseColumns } else { Kernel::Sparse };
         self.work(a, kernel, self.lu_entries(), self.lu_flops + 2.0 * self.lu_entries())
     }

@@ -406,7 +406,7 @@ impl<'a, T: Scalar> List<'a, T> {
         let products = halves * 10.0 * w * w * w;
         let kernel = match self.is_definite() {
             true => Kernel::SparseCholesky,
-            false if SymbolicLu::pays_by_columns(2.0 * products, self.a.nnz()) => Kernel::SparseColumns,
+            false if SymbolicLu::pays_by_columns(2.0 * products, entries) => Kernel::SparseColumns,
             false => Kernel::Sparse,
         };
         let flops = 2.0 * arithmetic::<T>() * products;

@@ -16,6 +16,7 @@
 
 mod counts;
 mod pattern;
+mod supernode;
 mod symbolic;
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use faer::{Conj, MatMut, Par, Spec};
 
 pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
+use self::supernode::solve_cholesky;
+pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use crate::error::{FactorError, Place, Result};
@@ -197,17 +200,36 @@ impl<T: Scalar> SparseCholesky<T> {
         Ok(())
     }
 
-    /// Solves for the columns of x, at most `WIDE`, which stand in the order of L.
-    fn solve_in_order(&self, conj: Conj, x: MatMut<'_, T>, stack: &mut MemStack) {
+    /// Solves for vectors that stand in the order of L.
+    fn solve_in_order(&self, conj: Conj, y: Interleaved<'_, T>) {
         match self.symbolic.structure() {
             Ok(Structure::Simplicial(s)) => {
+                let (x, stack) = y.matrix();
                 simplicial::SimplicialLltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
             Ok(Structure::Supernodal(s)) => {
-                supernodal::SupernodalLltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
+                let l = (s, &*self.values);
+                match y.columns {
+                    1 => solve_supernodal::<T, 1>(l, conj, y),
+                    2 => solve_supernodal::<T, 2>(l, conj, y),
+                    _ => solve_supernodal::<T, WIDE>(l, conj, y),
+                }
             }
             Err(_) => unreachable!("there are factors only where there was a structure"),
         }
+    }
+}
+
+fn solve_supernodal<T: Scalar, const W: usize>(
+    l: (&supernodal::SymbolicSupernodalCholesky<u32>, &[T]),
+    conj: Conj,
+    y: Interleaved<'_, T>,
+) {
+    let ((y, _), (work, _)) = (y.values.as_chunks_mut::<W>(), y.work.as_chunks_mut::<W>());
+    if !T::IS_REAL && conj == Conj::Yes {
+        solve_cholesky(l, y, work, Scalar::conj);
+    } else {
+        solve_cholesky(l, y, work, |v| v);
     }
 }
 
@@ -251,9 +273,26 @@ pub(crate) fn hermitian_norm<T: Scalar>(a: &Csr<T>) -> Result<f64> {
 pub(crate) struct Buffers<T>(Pool<Buffer<T>>);
 
 pub(crate) struct Buffer<T> {
-    /// `WIDE` columns in the order of the factors.
+    /// `WIDE` interleaved vectors in the order of the factors, and as many as work space.
     x: Vec<T>,
     memory: MemBuffer,
+}
+
+/// Interleaved vectors: number k of vector w is `values[columns·k + w]`.
+pub(crate) struct Interleaved<'a, T> {
+    pub columns: usize,
+    pub values: &'a mut [T],
+    /// As many numbers.
+    pub work: &'a mut [T],
+    stack: &'a mut MemStack,
+}
+
+impl<'a, T: Scalar> Interleaved<'a, T> {
+    /// As a matrix, and work space for faer.
+    pub fn matrix(self) -> (MatMut<'a, T>, &'a mut MemStack) {
+        let n = self.values.len() / self.columns;
+        (MatMut::from_row_major_slice_mut(self.values, n, self.columns), self.stack)
+    }
 }
 
 impl<T: Scalar> Buffers<T> {
@@ -263,34 +302,39 @@ impl<T: Scalar> Buffers<T> {
         Ok(Self(pool))
     }
 
-    /// Solves for the columns of `x` in groups of at most `WIDE`: gathered in the order given, solved, and scattered back.
+    /// Solves for the columns of `x` by fours, twos and ones: gathered in the order given, solved, and scattered back.
     pub fn solve(
         &self,
         (structure, order): (&Structure, &[u32]),
         mut x: MatMut<'_, T>,
         mut load: impl FnMut(usize, T) -> T,
-        solve: impl Fn(MatMut<'_, T>, &mut MemStack),
+        solve: impl Fn(Interleaved<'_, T>),
     ) {
         let n = order.len();
         assert_eq!(x.nrows(), n, "rows of the right-hand sides");
         let mut buffer = self.0.take(|| Buffer::new(structure, n).expect("memory for a solve"));
-        let nrhs = x.ncols();
-        for first in (0..nrhs).step_by(WIDE) {
-            let columns = WIDE.min(nrhs - first);
+        let (mut first, nrhs) = (0, x.ncols());
+        while first < nrhs {
+            let columns = [WIDE, 2, 1].into_iter().find(|&c| first + c <= nrhs).unwrap_or(1);
             let mut columns_of = |c: usize, work: &mut dyn FnMut(&mut [T])| {
                 let column = x.as_mut().col_mut(first + c).try_as_col_major_mut();
                 work(column.expect("columns must be contiguous").as_slice_mut());
             };
-            let y = &mut buffer.x[..n * columns];
-            for (c, y) in y.chunks_exact_mut(n.max(1)).enumerate() {
+            let (values, work) = buffer.x[..2 * n * columns].split_at_mut(n * columns);
+            for c in 0..columns {
                 columns_of(c, &mut |x| {
-                    y.iter_mut().zip(order).for_each(|(y, &i)| *y = load(i as usize, x[i as usize]));
+                    let y = values.iter_mut().skip(c).step_by(columns);
+                    y.zip(order).for_each(|(y, &i)| *y = load(i as usize, x[i as usize]));
                 });
             }
-            solve(MatMut::from_column_major_slice_mut(y, n, columns), MemStack::new(&mut buffer.memory));
-            for (c, y) in y.chunks_exact_mut(n.max(1)).enumerate() {
-                columns_of(c, &mut |x| y.iter().zip(order).for_each(|(y, &i)| x[i as usize] = load(i as usize, *y)));
+            solve(Interleaved { columns, values, work, stack: MemStack::new(&mut buffer.memory) });
+            for c in 0..columns {
+                columns_of(c, &mut |x| {
+                    let y = values.iter().skip(c).step_by(columns);
+                    y.zip(order).for_each(|(y, &i)| x[i as usize] = load(i as usize, *y));
+                });
             }
+            first += columns;
         }
         self.0.put(buffer);
     }
@@ -299,7 +343,7 @@ impl<T: Scalar> Buffers<T> {
 impl<T: Scalar> Buffer<T> {
     fn new(structure: &Structure, n: usize) -> Result<Self> {
         let memory = MemBuffer::try_new(structure.solve_scratch::<T>()).map_err(|_| too_large(n, 0))?;
-        Ok(Self { x: zeros(n.saturating_mul(WIDE))?, memory })
+        Ok(Self { x: zeros(n.saturating_mul(2 * WIDE))?, memory })
     }
 }
 
@@ -317,12 +361,7 @@ impl<T: Scalar> Factorization<T> for SparseCholesky<T> {
         let Ok(structure) = self.symbolic.structure() else { return };
         // A⁻ᵀ is the conjugate of A⁻¹ = A⁻ᴴ.
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
-        self.buffers.solve(
-            (structure, &self.symbolic.order),
-            x,
-            |_, v| v,
-            |x, stack| self.solve_in_order(conj, x, stack),
-        );
+        self.buffers.solve((structure, &self.symbolic.order), x, |_, v| v, |y| self.solve_in_order(conj, y));
     }
 
     #[inline(never)]

@@ -16,7 +16,7 @@ use crate::error::{FactorError, Result};
 use crate::guard::{parallelism_for, quietly};
 
 /// Flops per entry of L from which dense kernels on supernodes pay.
-const SUPERNODAL_FLOPS: f64 = 80.0;
+const SUPERNODAL_FLOPS: f64 = 50.0;
 
 /// The symbolic phase of P·A·Pᵀ = L·Lᴴ, and of L·D·Lᴴ: it depends on the pattern of A alone.
 ///
@@ -256,7 +256,7 @@ impl SymbolicCholesky {
     /// All but the work space of a factorization.
     pub(crate) fn held<T: Scalar>(&self, structure: &Structure) -> usize {
         let n = self.n();
-        let solve = structure.solve_scratch::<T>().size_bytes() + WIDE * n * size_of::<T>();
+        let solve = structure.solve_scratch::<T>().size_bytes() + 2 * WIDE * n * size_of::<T>();
         structure.bytes() + structure.values() * size_of::<T>() + self.triangle_bytes::<T>() + self.own_bytes() + solve
     }
 

@@ -29,7 +29,9 @@ use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
 use crate::refine::unit_roundoff;
-use crate::sparse_cholesky::{Buffers, Structure, SymbolicCholesky, Triangle, hermitian_norm, observe, too_large};
+use crate::sparse_cholesky::{
+    Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, hermitian_norm, observe, too_large,
+};
 
 const METHOD: &str = "sparse-ldl";
 
@@ -307,8 +309,9 @@ impl<T: Scalar> SparseLdl<T> {
         })
     }
 
-    /// Solves for the columns of x, which stand in the order of L, exchanges included.
-    fn solve_in_order(&self, conj: Conj, x: MatMut<'_, T>, stack: &mut MemStack) {
+    /// Solves for vectors that stand in the order of L, exchanges included.
+    fn solve_in_order(&self, conj: Conj, y: Interleaved<'_, T>) {
+        let (x, stack) = y.matrix();
         match self.symbolic.structure() {
             Ok(Structure::Simplicial(s)) => {
                 simplicial::SimplicialLdltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
@@ -338,7 +341,7 @@ impl<T: Scalar> Factorization<T> for SparseLdl<T> {
         // A⁻¹ = S·(S·A·S)⁻¹·S; A⁻ᵀ is the conjugate of A⁻¹ = A⁻ᴴ.
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
         let scaled = |i: usize, v: T| v * T::from_real(self.scale[i]);
-        self.buffers.solve((structure, &self.order), x, scaled, |x, stack| self.solve_in_order(conj, x, stack));
+        self.buffers.solve((structure, &self.order), x, scaled, |y| self.solve_in_order(conj, y));
     }
 
     #[inline(never)]

@@ -13,32 +13,33 @@
 //! column by column, as max|L|·max|U| / max|A|, and where it is too much another elimination has to do it (O. Schenk & K.
 //! Gärtner, Future Gener. Comput. Syst. 20 (2004) 475–487, doi:10.1016/j.future.2003.07.011, perturb such pivots instead).
 //!
-//! Storage: the blocks of L and U, zeros inside supernodes included, one block as work space, and 4n numbers for solves. Cost:
+//! Storage: the blocks of L and U, zeros inside supernodes included, and one block as work space. Cost:
 //! Σⱼ bⱼ(2bⱼ + 1) flops for bⱼ entries below the diagonal of column j, but for zeros inside supernodes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use bt_formats::{Monitor, Op, Progress, RealScalar, Scalar, one, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
-use faer::linalg::matmul::{matmul, matmul_with_conj};
+use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve as triangular;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
-use faer::{Accum, Conj, MatMut, MatRef, Par};
+use faer::{Accum, MatMut, MatRef, Par};
 
+use super::narrow;
 use super::ordering::Ordering;
-use super::scaled::{Csc, WIDE};
+use super::scaled::Csc;
 use crate::error::Result;
 use crate::factorization::LogDet;
 use crate::guard::quietly;
 use crate::memory::zeros;
-use crate::sparse_cholesky::{Pattern, Structure, SymbolicCholesky, inverse};
+use crate::sparse_cholesky::{Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, node};
 
 const NONE: u32 = u32::MAX;
 
 /// L and U by supernodes.
 pub struct Blocked<T: Scalar> {
-    symbolic: SymbolicCholesky,
+    symbolic: Arc<SymbolicCholesky>,
     /// Row of A for each place, and its column.
     rows: Vec<u32>,
     cols: Vec<u32>,
@@ -57,7 +58,6 @@ pub struct Blocked<T: Scalar> {
     memory: MemBuffer,
     /// Lists of the supernodes that come next in the rows of a supernode; where each stands in its own rows.
     lists: Lists,
-    buffers: Mutex<Vec<Vec<T>>>,
     growth: f64,
     min_pivot: f64,
 }
@@ -66,7 +66,8 @@ struct Lists {
     head: Vec<u32>,
     link: Vec<u32>,
     at: Vec<u32>,
-    /// Rows of one supernode among those of another.
+    /// The place of each row among those of a supernode; those of the rows of another one.
+    place: Vec<u32>,
     places: Vec<u32>,
 }
 
@@ -81,34 +82,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// The sizes of a supernode.
-#[derive(Clone, Copy)]
-struct Node<'a> {
-    begin: usize,
-    end: usize,
-    below: &'a [u32],
-    values: usize,
-}
-
-impl Node<'_> {
-    fn columns(&self) -> usize {
-        self.end - self.begin
-    }
-    fn rows(&self) -> usize {
-        self.columns() + self.below.len()
-    }
-}
-
-fn node(s: &SymbolicSupernodalCholesky<u32>, k: usize) -> Node<'_> {
-    Node {
-        begin: s.supernode_begin()[k] as usize,
-        end: s.supernode_end()[k] as usize,
-        below: s.supernode(k).pattern(),
-        values: s.col_ptr_for_val()[k] as usize,
-    }
-}
-
-/// Bytes of the numbers of L and U for a structure, with work space and what solves need.
+/// Bytes of the numbers of L and U for a structure, with work space.
 pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
     let Structure::Supernodal(s) = symbolic.structure()? else { return Ok(0) };
     let (mut values, mut largest) = (s.len_val(), 0);
@@ -117,16 +91,14 @@ pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
         largest = largest.max(n.rows() * n.columns());
     }
     let n = symbolic.n();
-    let solves = 2 * WIDE * n;
-    let numbers = (values + largest + solves) * size_of::<T>();
-    // Eight places a row, a few for a supernode, and those of the structure.
-    Ok(numbers + 32 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
+    let numbers = (values + largest) * size_of::<T>();
+    // Nine places a row, a few for a supernode, and those of the structure.
+    Ok(numbers + 36 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
 }
 
 impl<T: Scalar> Blocked<T> {
-    /// Room for the factors of A; `None` when memory or indices do not suffice.
-    pub fn new(a: &Csc<T>, ordering: &Ordering) -> Option<Self> {
-        let symbolic = symbolic(a, ordering).ok()?;
+    /// Room for factors of this structure; `None` when memory or indices do not suffice.
+    pub fn new(symbolic: Arc<SymbolicCholesky>, ordering: &Ordering) -> Option<Self> {
         let need = bytes::<T>(&symbolic).ok()?;
         bt_formats::memory::ask(need as u64, "the factors of sparse-lu").ok()?;
         let n = symbolic.n();
@@ -144,7 +116,7 @@ impl<T: Scalar> Blocked<T> {
             widest = widest.max(own.columns());
         }
         let request = lu_in_place_scratch::<u32, T>(widest, widest, Par::Seq, faer::prelude::default());
-        let blocked = Self {
+        Some(Self {
             row_place: inverse(&rows),
             rows,
             cols,
@@ -160,15 +132,13 @@ impl<T: Scalar> Blocked<T> {
                 head: zeros(s.n_supernodes()).ok()?,
                 link: zeros(s.n_supernodes()).ok()?,
                 at: zeros(s.n_supernodes()).ok()?,
+                place: zeros(n).ok()?,
                 places: Vec::with_capacity(n),
             },
-            buffers: Mutex::new(Vec::with_capacity(64)),
             growth: f64::NAN,
             min_pivot: f64::NAN,
             symbolic,
-        };
-        blocked.put_buffer(zeros(2 * WIDE * n).ok()?);
-        Some(blocked)
+        })
     }
 
     /// Factors a matrix of this pattern without taking memory, observed between supernodes.
@@ -225,6 +195,7 @@ impl<T: Scalar> Blocked<T> {
             let block = &mut rest[..rows * width];
             let (upper_before, rest) = upper.split_at_mut(upper_ptr[k]);
             let right = &mut rest[..below * width];
+            (0..).zip(own.rows_of()).for_each(|(place, row)| lists.place[row] = place);
             let mut d = std::mem::replace(&mut lists.head[k], NONE);
             while d != NONE {
                 let after = lists.link[d as usize];
@@ -238,62 +209,31 @@ impl<T: Scalar> Blocked<T> {
                 let u =
                     MatRef::from_column_major_slice(&upper_before[upper_ptr[d as usize]..][..high * wide], high, wide);
                 let (both, inside, tail) = (high - first, middle - first, high - middle);
-                // The rows of d among those of s; both increase.
+                // The rows of d among those of s.
                 lists.places.clear();
-                let mut from = 0;
-                for &i in &other.below[first..] {
-                    if (i as usize) < own.end {
-                        lists.places.push(i - own.begin as u32);
-                    } else {
-                        from += own.below[from..].partition_point(|&b| b < i);
-                        lists.places.push((width + from) as u32);
-                    }
-                }
+                lists.places.extend(other.below[first..].iter().map(|&i| lists.place[i as usize]));
+                let (columns, others) = lists.places.split_at(inside);
                 // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]
-                let t = &mut work[..both * inside];
-                let (ld, ud) = (l.subrows(first, both), u.subrows(first, inside));
-                let product = MatMut::from_column_major_slice_mut(t, both, inside);
-                matmul(product, Accum::Replace, ld, ud.transpose(), one::<T>(), par);
-                for (t, &j) in t.chunks_exact(both).zip(&lists.places[..inside]) {
-                    let column = &mut block[j as usize * rows..][..rows];
-                    t.iter().zip(&lists.places).for_each(|(&t, &i)| column[i as usize] -= t);
-                }
+                let factors = (l.subrows(first, both), u.subrows(first, inside));
+                subtract_product(factors, (&lists.places, columns), (block, rows, 0), work, par);
                 // N[s, Rₛ]ᵀ ← N[s, Rₛ]ᵀ − U[d, Rₛ]ᵀ·L[s, d]ᵀ
-                if tail > 0 {
-                    let t = &mut work[..tail * inside];
-                    let (ld, ud) = (l.subrows(first, inside), u.subrows(middle, tail));
-                    let product = MatMut::from_column_major_slice_mut(t, tail, inside);
-                    matmul(product, Accum::Replace, ud, ld.transpose(), one::<T>(), par);
-                    for (t, &j) in t.chunks_exact(tail).zip(&lists.places[..inside]) {
-                        let column = &mut right[j as usize * below..][..below];
-                        let places = &lists.places[inside..];
-                        t.iter().zip(places).for_each(|(&t, &i)| column[i as usize - width] -= t);
-                    }
-                }
+                let factors = (u.subrows(middle, tail), l.subrows(first, inside));
+                subtract_product(factors, (others, columns), (right, below, width), work, par);
                 lists.advance(d, middle, other.below, nodes);
                 d = after;
             }
-            let block = MatMut::from_column_major_slice_mut(block, rows, width);
-            let mut right = MatMut::from_column_major_slice_mut(right, below, width);
-            // P·N[s, s] = L·U
-            let (mut top, mut bottom) = block.split_at_row_mut(width);
             let (p, q) = (&mut exchange[own.begin..own.end], &mut inverse[own.begin..own.end]);
-            lu_in_place(top.as_mut(), p, q, par, MemStack::new(memory), faer::prelude::default());
-            // U[s, Rₛ] ← L⁻¹·P·N[s, Rₛ];  L[Rₛ, s] ← N[Rₛ, s]·U⁻¹
-            let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * width], below, width);
-            t.copy_from(right.as_ref());
-            for (c, &from) in p.iter().enumerate() {
-                right.as_mut().col_mut(c).copy_from(t.as_ref().col(from as usize));
+            if width <= narrow::COLUMNS {
+                narrow::eliminate(block, right, p);
+                (0..).zip(&*p).for_each(|(k, &i)| q[i as usize] = k);
+            } else {
+                eliminate(block, right, (p, q), work, MemStack::new(memory), par);
             }
-            let top = top.as_ref();
-            triangular::solve_unit_lower_triangular_in_place(top, right.as_mut().transpose_mut(), par);
-            triangular::solve_lower_triangular_in_place(top.transpose(), bottom.as_mut().transpose_mut(), par);
             for c in 0..width {
-                let largest = |m: f64, v: &T| m.max_nan(v.abs1().to_f64());
-                let l = (c + 1..width).map(|i| &top[(i, c)]).chain(bottom.as_ref().col(c).iter()).fold(1.0, largest);
-                let u = (c..width).map(|j| &top[(c, j)]).chain(right.as_ref().col(c).iter()).fold(0.0, largest);
-                product = product.max_nan(l * u);
-                least = least.min_nan(Scalar::abs(top[(c, c)]).to_f64());
+                let u = (c..width).map(|j| &block[j * rows + c]).chain(&right[c * below..][..below]);
+                product =
+                    product.max_nan(largest(&block[c * rows + c + 1..][..rows - c - 1]).max_nan(1.0) * largest(u));
+                least = least.min_nan(Scalar::abs(block[c * rows + c]).to_f64());
             }
             if !(product.is_finite() && least > 0.0) {
                 return Outcome::Unsound;
@@ -304,76 +244,84 @@ impl<T: Scalar> Blocked<T> {
         Outcome::Sound
     }
 
-    /// X ← op(A)⁻¹·X for at most `WIDE` columns.
-    pub fn solve(&self, op: Op, mut x: MatMut<'_, T>) {
-        let (n, columns) = (self.cols.len(), x.ncols());
-        let mut buffer = self.take_buffer();
-        let (y, work) = buffer.split_at_mut(WIDE * n);
-        let mut y = MatMut::from_column_major_slice_mut(&mut y[..n * columns], n, columns);
-        let (from, to) = if op == Op::Identity { (&self.rows, &self.cols) } else { (&self.cols, &self.rows) };
-        for c in 0..columns {
-            from.iter().enumerate().for_each(|(k, &i)| y[(k, c)] = x[(i as usize, c)]);
-        }
+    /// Rows of A, or its columns for the transpose, in the order of the right-hand sides of [`Blocked::solve`]; and of its solutions.
+    pub fn orders(&self, op: Op) -> (&[u32], &[u32]) {
+        if op == Op::Identity { (&self.rows, &self.cols) } else { (&self.cols, &self.rows) }
+    }
+
+    /// Y ← op(P·A·Q)⁻¹·Y for W interleaved vectors, with as much work space.
+    pub fn solve<const W: usize>(&self, op: Op, y: &mut [[T; W]], work: &mut [[T; W]]) {
         match op {
-            Op::Identity => self.substitute(y.as_mut(), work),
-            Op::Transpose => self.substitute_transposed(Conj::No, y.as_mut(), work),
-            Op::Adjoint => self.substitute_transposed(Conj::Yes, y.as_mut(), work),
+            Op::Identity => self.substitute(y, work),
+            Op::Adjoint if !T::IS_REAL => self.substitute_transposed(y, work, Scalar::conj),
+            Op::Transpose | Op::Adjoint => self.substitute_transposed(y, work, |v| v),
         }
-        for c in 0..columns {
-            to.iter().enumerate().for_each(|(k, &i)| x[(i as usize, c)] = y[(k, c)]);
-        }
-        self.put_buffer(buffer);
     }
 
     /// y ← U⁻¹·L⁻¹·P·y
-    fn substitute(&self, mut y: MatMut<'_, T>, work: &mut [T]) {
+    fn substitute<const W: usize>(&self, y: &mut [[T; W]], work: &mut [[T; W]]) {
         let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
         for k in 0..s.n_supernodes() {
-            let (own, top, bottom, _) = self.blocks(s, k);
-            let mut own_y = y.as_mut().subrows_mut(own.begin, own.columns());
-            permute(own_y.as_mut(), &self.exchange[own.begin..own.end], work);
-            triangular::solve_unit_lower_triangular_in_place(top, own_y.as_mut(), Par::Seq);
-            subtract(&own, bottom, Conj::No, y.as_mut(), work);
+            let (own, left, _) = self.blocks(s, k);
+            let z = &mut work[..own.rows()];
+            for (z, &i) in z.iter_mut().zip(&self.exchange[own.begin..own.end]) {
+                *z = y[own.begin + i as usize];
+            }
+            z[own.columns()..].fill([zero(); W]);
+            left.lower(own.columns(), Diagonal::One, z, |v| v);
+            y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
+            own.add(&z[own.columns()..], y);
         }
         for k in (0..s.n_supernodes()).rev() {
-            let (own, top, _, right) = self.blocks(s, k);
-            gather(&own, right, Conj::No, y.as_mut(), work);
-            let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
-            triangular::solve_upper_triangular_in_place(top, own_y, Par::Seq);
+            let (own, left, right) = self.blocks(s, k);
+            let z = &mut work[..own.below.len()];
+            own.take_below(y, z);
+            let own_y = &mut y[own.begin..own.end];
+            right.subtract_transposed(z, own_y, |v| v);
+            left.upper(own_y);
         }
     }
 
-    /// y ← Pᵀ·L⁻ᵀ·U⁻ᵀ·y, of the conjugates with `conj`.
-    fn substitute_transposed(&self, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
+    /// y ← Pᵀ·(map L)⁻ᵀ·(map U)⁻ᵀ·y; `map` is the identity or the conjugate.
+    fn substitute_transposed<const W: usize>(
+        &self,
+        y: &mut [[T; W]],
+        work: &mut [[T; W]],
+        map: impl Fn(T) -> T + Copy,
+    ) {
         let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
         for k in 0..s.n_supernodes() {
-            let (own, top, _, right) = self.blocks(s, k);
-            let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
-            triangular::solve_lower_triangular_in_place_with_conj(top.transpose(), conj, own_y, Par::Seq);
-            subtract(&own, right, conj, y.as_mut(), work);
+            let (own, left, right) = self.blocks(s, k);
+            let own_y = &mut y[own.begin..own.end];
+            left.upper_transposed(own_y, map);
+            let z = &mut work[..own.below.len()];
+            z.fill([zero(); W]);
+            right.subtract(own_y, z, map);
+            own.add(z, y);
         }
         for k in (0..s.n_supernodes()).rev() {
-            let (own, top, bottom, _) = self.blocks(s, k);
-            gather(&own, bottom, conj, y.as_mut(), work);
-            let mut own_y = y.as_mut().subrows_mut(own.begin, own.columns());
-            triangular::solve_unit_upper_triangular_in_place_with_conj(top.transpose(), conj, own_y.as_mut(), Par::Seq);
-            permute(own_y, &self.inverse[own.begin..own.end], work);
+            let (own, left, _) = self.blocks(s, k);
+            let z = &mut work[..own.rows()];
+            z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
+            own.take_below(y, &mut z[own.columns()..]);
+            left.lower_transposed(own.columns(), Diagonal::One, z, map);
+            for (z, &i) in z.iter().zip(&self.exchange[own.begin..own.end]) {
+                y[own.begin + i as usize] = *z;
+            }
         }
     }
 
-    /// A supernode: L·U of its diagonal block, L below it, Uᵀ beside it.
-    #[allow(clippy::type_complexity)]
+    /// A supernode: its block of L with U on top, and Uᵀ of the rows below.
     fn blocks<'a>(
         &'a self,
         s: &'a SymbolicSupernodalCholesky<u32>,
         k: usize,
-    ) -> (Node<'a>, MatRef<'a, T>, MatRef<'a, T>, MatRef<'a, T>) {
+    ) -> (Node<'a>, Columns<'a, T>, Columns<'a, T>) {
         let own = node(s, k);
-        let (rows, width, below) = (own.rows(), own.columns(), own.below.len());
-        let block = MatRef::from_column_major_slice(&self.lower[own.values..][..rows * width], rows, width);
-        let right = MatRef::from_column_major_slice(&self.upper[self.upper_ptr[k]..][..below * width], below, width);
-        let (top, bottom) = block.split_at_row(width);
-        (own, top, bottom, right)
+        let (rows, below) = (own.rows(), own.below.len());
+        let left = Columns { values: &self.lower[own.values..][..rows * own.columns()], rows };
+        let right = Columns { values: &self.upper[self.upper_ptr[k]..][..below * own.columns()], rows: below };
+        (own, left, right)
     }
 
     /// det of P·A·Q as it stands in L·U, and whether the rows and columns of A came to their places by an odd permutation.
@@ -406,15 +354,67 @@ impl<T: Scalar> Blocked<T> {
         let nnz = 2 * self.symbolic.fill() as usize - n;
         (nnz, bytes::<T>(&self.symbolic).unwrap_or(0), self.symbolic.lu_flops())
     }
+}
 
-    fn take_buffer(&self) -> Vec<T> {
-        let pooled = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(|| vec![zero(); 2 * WIDE * self.cols.len()])
+/// A block of more columns: P·N[s, s] = L·U, then U[s, Rₛ] ← L⁻¹·P·N[s, Rₛ] and L[Rₛ, s] ← N[Rₛ, s]·U⁻¹.
+fn eliminate<T: Scalar>(
+    block: &mut [T],
+    right: &mut [T],
+    (p, q): (&mut [u32], &mut [u32]),
+    work: &mut [T],
+    stack: &mut MemStack,
+    par: Par,
+) {
+    let width = p.len();
+    let (rows, below) = (block.len() / width, right.len() / width);
+    let block = MatMut::from_column_major_slice_mut(block, rows, width);
+    let mut right = MatMut::from_column_major_slice_mut(right, below, width);
+    let (mut top, mut bottom) = block.split_at_row_mut(width);
+    lu_in_place(top.as_mut(), p, q, par, stack, faer::prelude::default());
+    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * width], below, width);
+    t.copy_from(right.as_ref());
+    for (c, &from) in p.iter().enumerate() {
+        right.as_mut().col_mut(c).copy_from(t.as_ref().col(from as usize));
     }
+    let top = top.as_ref();
+    triangular::solve_unit_lower_triangular_in_place(top, right.as_mut().transpose_mut(), par);
+    triangular::solve_lower_triangular_in_place(top.transpose(), bottom.as_mut().transpose_mut(), par);
+}
 
-    fn put_buffer(&self, buffer: Vec<T>) {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+/// As [`narrow::subtract_product`], of a and b with any number of columns.
+fn subtract_product<T: Scalar>(
+    (a, b): (MatRef<'_, T>, MatRef<'_, T>),
+    (places, columns): (&[u32], &[u32]),
+    (into, length, skipped): (&mut [T], usize, usize),
+    work: &mut [T],
+    par: Par,
+) {
+    fn first<'a, T: Scalar, const N: usize>(a: MatRef<'a, T>) -> [&'a [T]; N] {
+        std::array::from_fn(|c| a.col(c).try_as_col_major().expect("columns are contiguous").as_slice())
     }
+    let (named, target) = ((places, columns), (&mut *into, length, skipped));
+    match a.ncols() {
+        1 => return narrow::subtract_product::<T, 1>((first(a), first(b)), named, target),
+        2 => return narrow::subtract_product::<T, 2>((first(a), first(b)), named, target),
+        3 => return narrow::subtract_product::<T, 3>((first(a), first(b)), named, target),
+        4 => return narrow::subtract_product::<T, 4>((first(a), first(b)), named, target),
+        _ => {}
+    }
+    if places.is_empty() {
+        return;
+    }
+    let t = &mut work[..places.len() * columns.len()];
+    let product = MatMut::from_column_major_slice_mut(t, places.len(), columns.len());
+    matmul(product, Accum::Replace, a, b.transpose(), one::<T>(), par);
+    for (t, &j) in t.chunks_exact(places.len()).zip(columns) {
+        let column = &mut into[j as usize * length..][..length];
+        t.iter().zip(places).for_each(|(&t, &i)| column[i as usize - skipped] -= t);
+    }
+}
+
+/// The largest |re| + |im|, or NaN where there is one: bits of numbers that are not negative are ordered as they are, NaN above all.
+fn largest<'a, T: Scalar>(values: impl IntoIterator<Item = &'a T>) -> f64 {
+    f64::from_bits(values.into_iter().fold(0, |m, v| m.max(v.abs1().to_f64().to_bits())))
 }
 
 impl Lists {
@@ -441,37 +441,6 @@ pub fn symbolic<T: Copy>(a: &Csc<T>, ordering: &Ordering) -> Result<SymbolicChol
     }
     let sum = pattern.of_sum();
     SymbolicCholesky::in_order(sum, None, &ordering.col_order, 0.0)
-}
-
-/// y[Rₛ] ← y[Rₛ] − B·y[s]
-fn subtract<T: Scalar>(own: &Node<'_>, b: MatRef<'_, T>, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
-    let (below, columns) = (own.below.len(), y.ncols());
-    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * columns], below, columns);
-    let own_y = y.as_ref().subrows(own.begin, own.columns());
-    matmul_with_conj(t.as_mut(), Accum::Replace, b, conj, own_y, Conj::No, one::<T>(), Par::Seq);
-    for c in 0..columns {
-        own.below.iter().enumerate().for_each(|(r, &i)| y[(i as usize, c)] -= t[(r, c)]);
-    }
-}
-
-/// y[s] ← y[s] − Bᵀ·y[Rₛ]
-fn gather<T: Scalar>(own: &Node<'_>, b: MatRef<'_, T>, conj: Conj, mut y: MatMut<'_, T>, work: &mut [T]) {
-    let (below, columns) = (own.below.len(), y.ncols());
-    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * columns], below, columns);
-    for c in 0..columns {
-        own.below.iter().enumerate().for_each(|(r, &i)| t[(r, c)] = y[(i as usize, c)]);
-    }
-    let own_y = y.as_mut().subrows_mut(own.begin, own.columns());
-    matmul_with_conj(own_y, Accum::Add, b.transpose(), conj, t.as_ref(), Conj::No, -one::<T>(), Par::Seq);
-}
-
-/// Row `order[k]` becomes row k.
-fn permute<T: Scalar>(mut y: MatMut<'_, T>, order: &[u32], work: &mut [T]) {
-    for c in 0..y.ncols() {
-        let t = &mut work[..order.len()];
-        t.iter_mut().zip(order).for_each(|(t, &i)| *t = y[(i as usize, c)]);
-        t.iter().enumerate().for_each(|(k, &t)| y[(k, c)] = t);
-    }
 }
 
 #[cfg(test)]
@@ -518,7 +487,7 @@ mod tests {
         for (n, weak) in [(11, 1.0), (40, 1.0), (40, 0.3), (90, 0.05)] {
             let a = ring(n, weak);
             let order = ordering::order(&a, &by_rows(&a), &(0..n as u32).collect::<Vec<_>>()).unwrap().0;
-            let mut lu = Blocked::new(&a, &order).unwrap();
+            let mut lu = Blocked::new(Arc::new(symbolic(&a, &order).unwrap()), &order).unwrap();
             assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound, "{n} {weak}");
             let growth = lu.measured().0;
             for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
@@ -538,7 +507,7 @@ mod tests {
     fn the_determinant_is_that_of_elimination_by_columns() {
         let a = ring(30, 0.2);
         let order = ordering::order(&a, &by_rows(&a), &(0..30).collect::<Vec<_>>()).unwrap().0;
-        let mut lu = Blocked::new(&a, &order).unwrap();
+        let mut lu = Blocked::new(Arc::new(symbolic(&a, &order).unwrap()), &order).unwrap();
         assert_eq!(lu.factor(&a, 2.0, 1e9, &mut ()), Outcome::Sound);
         let mut columns = super::super::Simplicial::default();
         columns.factor(&a, &order.col_order, &order.row_of, 0.1, (f64::INFINITY, None), &mut ()).unwrap();
@@ -556,7 +525,7 @@ mod tests {
     fn blocks_without_pivots_are_unsound_and_monitors_stop() {
         let mut a = ring(20, 1.0);
         let order = ordering::order(&a, &by_rows(&a), &(0..20).collect::<Vec<_>>()).unwrap().0;
-        let mut lu = Blocked::new(&a, &order).unwrap();
+        let mut lu = Blocked::new(Arc::new(symbolic(&a, &order).unwrap()), &order).unwrap();
         let good = a.clone();
         a.values.fill(0.0);
         assert_eq!(lu.factor(&a, 1.0, 1e9, &mut ()), Outcome::Unsound);

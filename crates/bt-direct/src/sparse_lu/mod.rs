@@ -20,6 +20,7 @@
 mod blocked;
 mod fill;
 mod matching;
+mod narrow;
 mod ordering;
 mod scaled;
 mod simplicial;
@@ -34,8 +35,8 @@ use faer::MatMut;
 use self::blocked::{Blocked, Outcome};
 pub(crate) use self::matching::match_rows;
 pub(crate) use self::ordering::colamd_order;
-use self::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, METHOD, WIDE, held};
 pub(crate) use self::scaled::{Csc, Scaled};
+use self::scaled::{METHOD, WIDE, held};
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
@@ -85,6 +86,8 @@ pub struct SparseLu<T: Scalar> {
 enum Way {
     /// Nothing: by columns if that is cheap, else by supernodes.
     Open,
+    /// By columns.
+    Columns,
     /// By supernodes of the symmetric pattern, while growth allows it.
     Blocked,
     /// By faer's supernodes.
@@ -139,7 +142,7 @@ impl<T: Scalar> SparseLu<T> {
             scratch: Pool::new(),
         };
         lu.eliminate(monitor)?;
-        lu.scratch.put(vec![zero(); WIDE * n]);
+        lu.scratch.put(vec![zero(); 2 * WIDE * n]);
         Ok(lu)
     }
 
@@ -178,9 +181,10 @@ impl<T: Scalar> SparseLu<T> {
             _ if self.failed => self.began,
             (Some(_), _) => Way::Blocked,
             (_, Some(_)) => Way::Supernodal,
-            (None, None) => Way::Open,
+            (None, None) if self.factors.pivots.is_empty() => Way::Open,
+            (None, None) => Way::Columns,
         };
-        let outcome = self.eliminate_either_way(way, monitor);
+        let outcome = self.eliminate_in_some_way(way, monitor);
         self.failed = outcome.is_err();
         if self.failed {
             self.blocked = None;
@@ -192,122 +196,108 @@ impl<T: Scalar> SparseLu<T> {
         outcome
     }
 
-    fn eliminate_either_way(&mut self, way: Way, monitor: &mut dyn Monitor) -> Result<()> {
-        let (Scaled { a, norm_max, .. }, (per_entry, always)) = (&self.scaled, COLUMN_FLOPS);
-        let (norm_max, ordering) = (*norm_max, self.symbolic.ordering());
-        let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
-        // Once by blocks, so for the same pattern, as long as growth allows it.
-        if way == Way::Blocked {
-            let mut blocked = self.blocked.take().or_else(|| Blocked::new(a, ordering));
-            match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
-                Some(Outcome::Sound) => {
-                    self.factors = Simplicial::default();
-                    self.blocked = blocked;
-                    return Ok(());
-                }
-                Some(Outcome::Stopped) => return Err(FactorError::Stopped),
-                Some(Outcome::Unsound) | None => drop(blocked),
-            }
-            self.supernodal = Supernodal::new(a, WIDE);
-            if self.supernodal.is_some() {
-                self.factors = Simplicial::default();
-                return observed(monitor, a.n());
-            }
+    fn eliminate_in_some_way(&mut self, way: Way, monitor: &mut dyn Monitor) -> Result<()> {
+        let symbolic = Arc::clone(&self.symbolic);
+        let is_symmetric = symbolic.ordering().is_symmetric;
+        let by_columns_first = way == Way::Columns || way == Way::Open && symbolic.is_by_columns();
+        if by_columns_first && self.by_columns(symbolic.column_budget(), monitor)? == Elimination::Done {
+            return Ok(());
         }
-        // Once supernodal, always so: the pattern is the same.
-        if way == Way::Supernodal {
-            let made = match self.supernodal.take() {
-                Some(mut lu) => lu.factor(a).then_some(lu),
-                None => Supernodal::new(a, WIDE),
-            };
-            self.supernodal = made;
-        } else {
-            let per_entry = per_entry * a.row_idx.len() as f64;
-            // What was counted without interchanges may be left a few times over before dense kernels are tried.
-            let counted = self.symbolic.flops();
-            let trusted = if counted <= COUNTED_FLOPS { 4.0 * counted } else { 0.0 };
-            let budget = always.max(per_entry).max(trusted);
-            if self.symbolic.is_by_columns()
-                && by_columns(&mut self.factors, a, &self.symbolic, norm_max, budget, monitor)? == Elimination::Done
-            {
-                return Ok(());
-            }
-            self.factors = Simplicial::default();
-            if ordering.is_symmetric {
-                let mut blocked = Blocked::new(a, ordering);
-                match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
-                    Some(Outcome::Sound) => {
-                        self.blocked = blocked;
-                        return Ok(());
-                    }
-                    Some(Outcome::Stopped) => return Err(FactorError::Stopped),
-                    Some(Outcome::Unsound) | None => {}
-                }
-            }
-            self.supernodal = Supernodal::new(a, WIDE);
+        if is_symmetric && way != Way::Supernodal && self.by_blocks(monitor)? {
+            return Ok(());
         }
-        if self.supernodal.is_some() {
-            self.factors = Simplicial::default();
-            return observed(monitor, a.n());
+        // Pivots that supernodes do not find are cheap to look for where little was counted.
+        let is_cheap = is_symmetric && way == Way::Open && !by_columns_first && symbolic.may_be_by_columns();
+        if is_cheap && self.by_columns(symbolic.column_budget(), monitor)? == Elimination::Done {
+            return Ok(());
         }
-        by_columns(&mut self.factors, a, &self.symbolic, norm_max, f64::INFINITY, monitor).map(|_| ())
+        if self.by_supernodes() {
+            return observed(monitor, self.scaled.a.n());
+        }
+        self.by_columns(f64::INFINITY, monitor).map(|_| ())
     }
 
-    /// Solves for the W columns of `x`.
+    fn by_columns(&mut self, budget: f64, monitor: &mut dyn Monitor) -> Result<Elimination> {
+        by_columns(&mut self.factors, &self.scaled, &self.symbolic, budget, monitor)
+    }
+
+    /// By supernodes of the symmetric pattern; not where these let elements grow.
+    fn by_blocks(&mut self, monitor: &mut dyn Monitor) -> Result<bool> {
+        let (a, norm_max) = (&self.scaled.a, self.scaled.norm_max);
+        let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
+        let made = || Blocked::new(Arc::clone(self.symbolic.blocks().ok()?), self.symbolic.ordering());
+        let mut blocked = self.blocked.take().or_else(made);
+        match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
+            Some(Outcome::Sound) => {
+                self.factors = Simplicial::default();
+                self.blocked = blocked;
+                Ok(true)
+            }
+            Some(Outcome::Stopped) => Err(FactorError::Stopped),
+            Some(Outcome::Unsound) | None => Ok(false),
+        }
+    }
+
+    /// By faer's supernodes; not where its factors do not solve.
+    fn by_supernodes(&mut self) -> bool {
+        let a = &self.scaled.a;
+        self.supernodal = match self.supernodal.take() {
+            Some(mut lu) => lu.factor(a).then_some(lu),
+            None => Supernodal::new(a, WIDE),
+        };
+        if self.supernodal.is_some() {
+            self.factors = Simplicial::default();
+        }
+        self.supernodal.is_some()
+    }
+
+    /// A⁻¹ = C·(R·A·C)⁻¹·R for the W columns of `x`, with factors of R·A·C.
     fn solve_columns<const W: usize>(&self, op: Op, mut x: MatMut<'_, T>, work: &mut [T]) {
         let n = self.n();
-        if let Some(lu) = &self.blocked {
-            self.solve_scaled(op, x, |op, x| lu.solve(op, x));
-            return;
-        }
+        let (before, after) = match op {
+            Op::Identity => (&self.scaled.row_factors, &self.scaled.col_factors),
+            Op::Transpose | Op::Adjoint => (&self.scaled.col_factors, &self.scaled.row_factors),
+        };
         if let Some(lu) = &self.supernodal {
-            self.solve_scaled(op, x, |op, x| lu.solve(op, x));
+            scale(x.as_mut(), before);
+            lu.solve(op, x.as_mut());
+            scale(x, after);
             return;
         }
-        let (y, _) = work[..W * n].as_chunks_mut::<W>();
-        let (rows, cols) = (&*self.factors.row_order, &*self.symbolic.ordering().col_order);
-        let Scaled { row_factors, col_factors, .. } = &self.scaled;
-        // A⁻¹ = C·Q·U⁻¹·L⁻¹·P·R, and A⁻ᵀ = R·Pᵀ·L⁻ᵀ·U⁻ᵀ·Qᵀ·C.
-        let (from, from_factors, to, to_factors) = match op {
-            Op::Identity => (rows, row_factors, cols, col_factors),
-            Op::Transpose | Op::Adjoint => (cols, col_factors, rows, row_factors),
+        let (y, work) = work.split_at_mut(W * n);
+        let ((y, _), (work, _)) = (y.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
+        let (from, to) = match &self.blocked {
+            Some(lu) => lu.orders(op),
+            // P·(R·A·C)·Q = L·U
+            None if op == Op::Identity => (&*self.factors.row_order, &*self.symbolic.ordering().col_order),
+            None => (&*self.symbolic.ordering().col_order, &*self.factors.row_order),
         };
         for w in 0..W {
             let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
             for (y, &i) in y.iter_mut().zip(from) {
-                y[w] = x[i as usize] * T::from_real(from_factors[i as usize]);
+                y[w] = x[i as usize] * T::from_real(before[i as usize]);
             }
         }
-        match op {
-            Op::Identity => self.factors.solve(y),
-            Op::Adjoint if !T::IS_REAL => self.factors.solve_transpose(y, Scalar::conj),
-            Op::Transpose | Op::Adjoint => self.factors.solve_transpose(y, |v| v),
+        match (&self.blocked, op) {
+            (Some(lu), op) => lu.solve(op, y, work),
+            (None, Op::Identity) => self.factors.solve(y),
+            (None, Op::Adjoint) if !T::IS_REAL => self.factors.solve_transpose(y, Scalar::conj),
+            (None, Op::Transpose | Op::Adjoint) => self.factors.solve_transpose(y, |v| v),
         }
         for w in 0..W {
             let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
             for (y, &i) in y.iter().zip(to) {
-                x[i as usize] = y[w] * T::from_real(to_factors[i as usize]);
+                x[i as usize] = y[w] * T::from_real(after[i as usize]);
             }
         }
     }
 }
 
-impl<T: Scalar> SparseLu<T> {
-    /// A⁻¹ = C·(R·A·C)⁻¹·R with factors of R·A·C, for at most `WIDE` columns of `x`.
-    fn solve_scaled(&self, op: Op, mut x: MatMut<'_, T>, solve: impl Fn(Op, MatMut<'_, T>)) {
-        let (before, after) = match op {
-            Op::Identity => (&self.scaled.row_factors, &self.scaled.col_factors),
-            Op::Transpose | Op::Adjoint => (&self.scaled.col_factors, &self.scaled.row_factors),
-        };
-        let scale = |mut x: MatMut<'_, T>, factors: &[T::Real]| {
-            for k in 0..x.ncols() {
-                let x = x.as_mut().col_mut(k).try_as_col_major_mut().expect("columns must be contiguous");
-                x.as_slice_mut().iter_mut().zip(factors).for_each(|(v, &f)| *v *= T::from_real(f));
-            }
-        };
-        scale(x.as_mut(), before);
-        solve(op, x.as_mut());
-        scale(x, after);
+/// X ← diag(factors)·X
+fn scale<T: Scalar>(mut x: MatMut<'_, T>, factors: &[T::Real]) {
+    for k in 0..x.ncols() {
+        let x = x.as_mut().col_mut(k).try_as_col_major_mut().expect("columns must be contiguous");
+        x.as_slice_mut().iter_mut().zip(factors).for_each(|(v, &f)| *v *= T::from_real(f));
     }
 }
 
@@ -322,18 +312,19 @@ fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
 /// Elimination by columns with the ordering's preferred pivots, and with plain partial pivoting if elements grow.
 fn by_columns<T: Scalar>(
     factors: &mut Simplicial<T>,
-    a: &Csc<T>,
+    scaled: &Scaled<T>,
     symbolic: &SymbolicLu,
-    norm_max: f64,
     budget: f64,
     monitor: &mut dyn Monitor,
 ) -> Result<Elimination> {
-    let ordering = symbolic.ordering();
+    let (a, norm_max, ordering) = (&scaled.a, scaled.norm_max, symbolic.ordering());
     let threshold = ordering.threshold::<T::Real>();
     // What will not be carried through gets no room for all of it.
     let expected = symbolic.counted().filter(|counted| counted.flops <= budget).map(|c| (c.lower, c.upper));
-    let limits = (budget, expected);
-    let outcome = factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, limits, monitor);
+    let mut factor = |factors: &mut Simplicial<T>, threshold| {
+        factors.factor(a, &ordering.col_order, &ordering.row_of, threshold, (budget, expected), monitor)
+    };
+    let mut outcome = factor(factors, threshold);
     let grown = match &outcome {
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
@@ -341,11 +332,12 @@ fn by_columns<T: Scalar>(
         Err(e) => matches!(e, FactorError::Failed { .. }),
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
-    let outcome = if grown && threshold < one() {
-        factors.factor(a, &ordering.col_order, &ordering.row_of, one(), limits, monitor)
-    } else {
-        outcome
-    };
+    if grown && threshold < one() {
+        outcome = factor(factors, one());
+    }
+    if let Ok(Elimination::TooCostly) = outcome {
+        *factors = Simplicial::default();
+    }
     outcome.map_err(|error| match error {
         FactorError::Singular(Singularity { column, block, .. }) => {
             FactorError::no_pivot(METHOD, column, block, factors.max_u / norm_max, unit_roundoff::<T>())
@@ -369,7 +361,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
-        let mut work = self.scratch.take(|| vec![zero(); WIDE * self.n()]);
+        let mut work = self.scratch.take(|| vec![zero(); 2 * WIDE * self.n()]);
         let nrhs = x.ncols();
         let wide = nrhs - nrhs % WIDE;
         for j in (0..wide).step_by(WIDE) {
@@ -424,7 +416,6 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     #[inline(never)]
     fn log_det(&self) -> LogDet<T> {
         // det A = det(R·A·C) / (∏rᵢ·∏cⱼ)
-        let Scaled { a, norm_max, .. } = &self.scaled;
         if let Some(lu) = &self.blocked {
             let mut det = lu.log_det();
             det.log_abs -= self.scaled.log_of_factors();
@@ -436,7 +427,7 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
             &self.factors
         } else {
             let mut columns = Simplicial::default();
-            match by_columns(&mut columns, a, &self.symbolic, *norm_max, f64::INFINITY, &mut ()) {
+            match by_columns(&mut columns, &self.scaled, &self.symbolic, f64::INFINITY, &mut ()) {
                 Ok(_) => again = columns,
                 // Singular after all, by another order of operations.
                 Err(_) => return LogDet { sign: zero(), log_abs: f64::NEG_INFINITY },

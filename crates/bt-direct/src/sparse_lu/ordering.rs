@@ -15,7 +15,7 @@ use faer::sparse::linalg::colamd;
 
 use super::scaled::{Csc, METHOD};
 use crate::error::{FactorError, Result};
-use crate::sparse_cholesky::{Pattern, count};
+use crate::sparse_cholesky::{Pattern, SymbolicCholesky};
 
 /// A column order and the preferred pivots.
 #[derive(Clone, Debug)]
@@ -40,19 +40,19 @@ pub struct Counted {
     pub flops: f64,
 }
 
-/// Orders the columns of a structurally nonsingular A, given by columns and by rows, whose rows are matched with columns by `row_of`. With what
-/// was counted for a symmetric pattern.
-pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<(Ordering, Option<Counted>)> {
+/// Orders the columns of a structurally nonsingular A, given by columns and by rows, whose rows are matched with columns by `row_of`. With the
+/// structure of L and U for a symmetric pattern, stored zeros left out.
+pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<(Ordering, Option<SymbolicCholesky>)> {
     let n = a.n();
     let identity: Vec<u32> = (0..n as u32).collect();
-    let mut best: Option<(Ordering, Counted)> = None;
+    let mut best: Option<(Ordering, SymbolicCholesky)> = None;
     let mut consider = |rows: &[u32], col_order: &dyn Fn(&Pattern) -> Result<Vec<u32>>| -> Result<()> {
         let pattern = matched_pattern(a, rows);
         if symmetry(&pattern) >= 0.5 {
             let col_order = col_order(&pattern)?;
-            let counted = counted(&pattern, &col_order);
-            if best.as_ref().is_none_or(|(_, least)| counted.flops < least.flops) {
-                best = Some((Ordering { col_order, row_of: rows.to_vec(), is_symmetric: true }, counted));
+            let blocks = SymbolicCholesky::in_order(pattern.of_sum(), None, &col_order, 0.0)?;
+            if best.as_ref().is_none_or(|(_, least)| blocks.lu_flops() < least.lu_flops()) {
+                best = Some((Ordering { col_order, row_of: rows.to_vec(), is_symmetric: true }, blocks));
             }
         }
         Ok(())
@@ -66,18 +66,9 @@ pub fn order<T: Scalar>(a: &Csc<T>, by_rows: &Csr<T>, row_of: &[u32]) -> Result<
         consider(row_of, &Pattern::minimum_degree)?;
     }
     match best {
-        Some((ordering, counted)) => Ok((ordering, Some(counted))),
+        Some((ordering, blocks)) => Ok((ordering, Some(blocks))),
         None => Ok((Ordering { col_order: colamd_order(a)?, row_of: row_of.to_vec(), is_symmetric: false }, None)),
     }
-}
-
-/// Elimination of the pattern and its transpose together.
-fn counted(pattern: &Pattern, col_order: &[u32]) -> Counted {
-    let columns = count(&pattern.of_sum(), col_order).columns;
-    let below = || columns.iter().map(|&c| c as usize - 1);
-    let entries = below().sum();
-    let flops = below().map(|b| b as f64 * (2.0 * b as f64 + 1.0)).sum();
-    Counted { lower: entries, upper: entries, flops }
 }
 
 /// By COLAMD, which is faer's.

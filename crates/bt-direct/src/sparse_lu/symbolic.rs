@@ -1,11 +1,14 @@
 //! What a sparse LU will do and cost, told before anything is eliminated.
 
-use bt_formats::{Csr, Scalar};
+use std::sync::{Arc, OnceLock};
+
+use bt_formats::{Csr, Scalar, zero};
 
 use super::ordering::{Counted, Ordering, order};
-use super::scaled::{Csc, Scaled, by_columns_pays, held};
+use super::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, Csc, Scaled, by_columns_pays, held};
 use super::{blocked, fill, matching};
 use crate::error::Result;
+use crate::sparse_cholesky::{SymbolicCholesky, too_large};
 
 /// The symbolic phase of [`SparseLu`](crate::SparseLu): the order of the columns, a preferred pivot for each, and what elimination with
 /// these pivots fills.
@@ -33,6 +36,8 @@ pub struct SymbolicLu {
     pattern: Csc<()>,
     /// `None` where L has no room in memory.
     counted: Option<Counted>,
+    /// The structure of L + U by supernodes, where it has been asked for.
+    blocks: OnceLock<Option<Arc<SymbolicCholesky>>>,
 }
 
 impl SymbolicLu {
@@ -53,22 +58,49 @@ impl SymbolicLu {
     #[inline(never)]
     pub(super) fn of<T: Scalar>(scaled: &Csc<T>, a: &Csr<T>) -> Result<Self> {
         let row_of = matching::match_rows(scaled)?;
-        let (ordering, counted) = order(scaled, a, &row_of)?;
+        let (ordering, blocks) = order(scaled, a, &row_of)?;
         let Csc { col_ptr, row_idx, values } = scaled;
         let pattern = Csc { col_ptr: col_ptr.clone(), row_idx: row_idx.clone(), values: vec![(); values.len()] };
-        let counted = counted.or_else(|| fill::count(&pattern, &ordering));
-        Ok(Self { ordering, pattern, counted })
+        let counted = match &blocks {
+            Some(blocks) => {
+                let entries = blocks.fill() as usize - blocks.n();
+                Some(Counted { lower: entries, upper: entries, flops: blocks.lu_flops() })
+            }
+            None => fill::count(&pattern, &ordering),
+        };
+        let symbolic = Self { ordering, pattern, counted, blocks: OnceLock::new() };
+        // What holds for stored zeros, too, is kept where it will be needed.
+        if let Some(blocks) = blocks.filter(|_| a.values().iter().all(|&v| v != zero()) && !symbolic.is_by_columns()) {
+            let _ = symbolic.blocks.set(Some(Arc::new(blocks)));
+        }
+        Ok(symbolic)
     }
 
-    /// Whether [`SparseLu`](crate::SparseLu) eliminates by columns, not by supernodes, where so many flops are counted for a matrix of
-    /// `nnz` entries, unless it fills more than was counted.
-    pub fn pays_by_columns(flops: f64, nnz: usize) -> bool {
-        by_columns_pays(flops, nnz)
+    /// Whether [`SparseLu`](crate::SparseLu) eliminates a symmetric pattern by columns, not by supernodes, for which so many flops and entries
+    /// of the factors are counted.
+    pub fn pays_by_columns(flops: f64, fill: f64) -> bool {
+        by_columns_pays(flops, fill)
     }
 
-    /// [`SymbolicLu::pays_by_columns`] for this matrix.
+    /// Whether [`SparseLu`](crate::SparseLu) begins by columns, not by supernodes.
     pub fn is_by_columns(&self) -> bool {
-        by_columns_pays(self.flops(), self.pattern.row_idx.len())
+        if self.ordering.is_symmetric {
+            by_columns_pays(self.flops(), self.fill() as f64)
+        } else {
+            self.may_be_by_columns()
+        }
+    }
+
+    /// Whether elimination by columns is carried through if flops were counted well.
+    pub(super) fn may_be_by_columns(&self) -> bool {
+        self.flops() <= COUNTED_FLOPS.max(COLUMN_FLOPS.1 * self.pattern.row_idx.len() as f64)
+    }
+
+    /// Flops that elimination by columns is given: some times as many as were counted without interchanges.
+    pub(super) fn column_budget(&self) -> f64 {
+        let (always, per_entry) = COLUMN_FLOPS;
+        let trusted = if self.flops() <= COUNTED_FLOPS { 4.0 * self.flops() } else { 0.0 };
+        always.max(per_entry * self.pattern.row_idx.len() as f64).max(trusted)
     }
 
     /// Whether the pattern is nearly symmetric with the preferred pivots on the diagonal. Of others a matching, an order of columns and an
@@ -102,12 +134,18 @@ impl SymbolicLu {
         let (n, nnz) = (self.pattern.n(), self.pattern.row_idx.len());
         let held = held::<T>(n, nnz);
         if self.ordering.is_symmetric && !self.is_by_columns() {
-            return Ok(held + blocked::bytes::<T>(&blocked::symbolic(&self.pattern, &self.ordering)?)?);
+            return Ok(held + blocked::bytes::<T>(self.blocks()?.as_ref())?);
         }
         // L and U by columns, and work arrays: see `Simplicial`.
         let Some(Counted { lower, upper, .. }) = self.counted else { return Ok(usize::MAX) };
         let columns = (lower + upper) * (size_of::<T>() + size_of::<u32>()) + 2 * (n + 1) * size_of::<usize>();
         Ok(held + columns + n * (2 * size_of::<T>() + 4 * size_of::<u32>() + size_of::<(u32, usize)>()))
+    }
+
+    /// The structure of L + U by supernodes.
+    pub(super) fn blocks(&self) -> Result<&Arc<SymbolicCholesky>> {
+        let made = self.blocks.get_or_init(|| blocked::symbolic(&self.pattern, &self.ordering).ok().map(Arc::new));
+        made.as_ref().ok_or_else(|| too_large(self.pattern.n(), self.pattern.row_idx.len()))
     }
 
     pub(super) fn counted(&self) -> Option<Counted> {

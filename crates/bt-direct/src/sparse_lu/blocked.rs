@@ -492,8 +492,12 @@ mod tests {
             let growth = lu.measured().0;
             for op in [Op::Identity, Op::Transpose, Op::Adjoint] {
                 let b: Vec<f64> = (0..3 * n).map(|i| ((i * 31) % 17) as f64 - 8.0).collect();
-                let mut x = b.clone();
-                lu.solve(op, MatMut::from_column_major_slice_mut(&mut x, n, 3));
+                // Places of the permuted system, three vectors side by side.
+                let (from, to) = lu.orders(op);
+                let mut y: Vec<[f64; 3]> = from.iter().map(|&i| [0, 1, 2].map(|c| b[c * n + i as usize])).collect();
+                lu.solve(op, &mut y, &mut vec![[0.0; 3]; n]);
+                let mut x = vec![0.0; 3 * n];
+                to.iter().zip(&y).for_each(|(&i, y)| (0..3).for_each(|c| x[c * n + i as usize] = y[c]));
                 for (x, b) in x.chunks(n).zip(b.chunks(n)) {
                     let size = x.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
                     let error = residual(&a, op, x, b);

@@ -207,7 +207,7 @@ impl<T: Scalar> SparseLu<T> {
             return Ok(());
         }
         // Pivots that supernodes do not find are cheap to look for where little was counted.
-        let is_cheap = is_symmetric && way == Way::Open && !by_columns_first && symbolic.may_be_by_columns();
+        let is_cheap = is_symmetric && way != Way::Supernodal && !by_columns_first && symbolic.may_be_by_columns();
         if is_cheap && self.by_columns(symbolic.column_budget(), monitor)? == Elimination::Done {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use faer::linalg::solvers::Solve;
 use crate::cost::{Kernel, Machine, Rate, Work};
 use crate::counts::{
     Fill, band_flops, band_nopivot_work, band_work, block_work, dense_work, elimination_products, half_band_work,
-    half_block_work, iteration_work, paired, pivoted_band_flops, tridiagonal_work,
+    half_block_work, iteration_work, paired, pivoted_band_flops, sparse_lu_work, tridiagonal_work,
 };
 use crate::direct::Direct;
 use crate::error::Error;
@@ -86,7 +86,12 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     let systems = |method: Direct, work: fn(&Fill, &Csr<f64>) -> Work| -> Vec<_> {
         fills.iter().map(|(a, fill)| pair((*a).clone(), work(fill, a), method)).collect()
     };
-    let lu = bench.all(&systems(Direct::SparseLu, Fill::lu_work))?;
+    let mut by_lu = systems(Direct::SparseLu, Fill::lu_work);
+    for a in [circuit(500), circuit(2000)] {
+        let work = sparse_lu_work(&a, &SymbolicLu::new(&a)?);
+        by_lu.push(pair(a, work, Direct::SparseLu));
+    }
+    let lu = bench.all(&by_lu)?;
     let (columns, supernodes): (Vec<_>, Vec<_>) = lu.into_iter().partition(|m| m.work.kernel == Kernel::SparseColumns);
     machine.fit(Kernel::SparseColumns, &columns);
     machine.fit(Kernel::Sparse, &supernodes);
@@ -104,7 +109,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 57;
+const SYSTEMS: usize = 59;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.
@@ -210,7 +215,8 @@ impl Machine {
             .iter()
             .map(|m| {
                 // All runs but the first find the order with the pattern.
-                let own = (m.seconds - self.call - self.entry * m.nnz as f64).max(0.1 * m.seconds);
+                let other = self.call + self.entry * m.nnz as f64 + self.pairing * m.work.paired;
+                let own = (m.seconds - other).max(0.1 * m.seconds);
                 [m.work.steps, m.work.moved, m.work.flops, m.work.analysed].map(|count| count / own)
             })
             .collect();

@@ -263,7 +263,7 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     if in_parts && before_iterations {
         list.push_components()?;
     }
-    if natural && !list.is_cheap() && list.may_gain_in_order(list.least_of_sparse()) {
+    if natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
         list.push_sparse();
     }
     if iterative {
@@ -457,13 +457,33 @@ impl<'a, T: Scalar> List<'a, T> {
         least(Kernel::Band, n).min(least(Kernel::Blocks, n / half.max(1.0)))
     }
 
-    /// Seconds of sparse factors without fill.
+    /// Seconds of sparse factors without fill, and what the best candidate must take for their symbolic phase to be worth a try.
     fn least_of_sparse(&self) -> f64 {
-        let nnz = self.a.nnz() as f64;
-        let per_column = nnz / (2 * self.a.nrows()).max(1) as f64;
-        let flops = arithmetic::<T>() * nnz * per_column;
+        let (n, nnz) = (self.a.nrows() as f64, self.a.nnz() as f64);
+        let flops = arithmetic::<T>() * nnz * nnz / (2.0 * n).max(1.0);
         let (kernel, steps) = (Kernel::SparseCholesky, nnz / 2.0);
-        self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 })
+        let least = Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 };
+        if self.symmetry() != Symmetry::None {
+            return self.seconds(&least).max(WORTH * self.machine.ordering * nnz);
+        }
+        // LU is analysed before it is weighed, and in another way where its pattern is not symmetric.
+        let paired = if self.is_nearly_symmetric() { 0.0 } else { n + nnz };
+        let symbolic = self.machine.ordering * nnz
+            + self.machine.pairing * paired
+            + self.machine.rate(Kernel::SparseColumns).analysis * (n + nnz);
+        let least = Work { kernel: Kernel::SparseColumns, steps: nnz, paired, analysed: n + nnz, ..least };
+        self.seconds(&least).max(WORTH * symbolic)
+    }
+
+    /// Whether half of the entries in some rows have a mirror image.
+    fn is_nearly_symmetric(&self) -> bool {
+        let (mut entries, mut pairs) = (0, 0);
+        for i in (0..self.a.nrows()).step_by(self.a.nrows().div_ceil(64).max(1)) {
+            let cols = self.a.row(i).0;
+            entries += cols.len();
+            pairs += cols.iter().filter(|&&j| self.a.row(j as usize).0.binary_search(&(i as u32)).is_ok()).count();
+        }
+        2 * pairs >= entries
     }
 
     /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.

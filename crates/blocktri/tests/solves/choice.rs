@@ -163,12 +163,13 @@ fn the_choice_is_a_function_of_the_matrix() {
 
 #[test]
 fn sparse_factors_are_counted_with_their_analysis() {
-    for side in [4, 12] {
-        let a = cube(side, 0.3);
+    // A binary tree, which does not fill.
+    let beside = |i: usize, j: usize| [(i, j, -1.0), (j, i, -0.5)];
+    let tree = csr(2000, (0..2000).map(|i| (i, i, 4.0)).chain((1..2000).flat_map(|i| beside(i, (i - 1) / 2))));
+    // By columns up to twelve operations an entry of the factors, by supernodes beyond.
+    for (a, kernel) in [(tree, Kernel::SparseColumns), (cube(12, 0.3), Kernel::Sparse)] {
         let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
         let c = candidates.iter().find(|c| c.method.name() == "sparse-lu").unwrap();
-        // By columns up to twelve operations an entry of the factors, by supernodes beyond.
-        let kernel = if side == 4 { Kernel::SparseColumns } else { Kernel::Sparse };
         assert_eq!((c.work.kernel, c.work.analysed), (kernel, (a.row_ptr().len() - 1 + a.values().len()) as f64));
         assert_eq!(c.work.paired, 0.0, "its pattern is symmetric");
         let without = Work { analysed: 0.0, ..c.work };
@@ -286,4 +287,57 @@ fn hermitian_matrices_with_zeros_on_the_diagonal_are_not_given_to_lu() {
     let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
     let has = |name: &str| candidates.iter().any(|c| c.method.name() == name);
     assert!(has("sparse-ldl") && !has("sparse-lu"), "{candidates:#?}");
+}
+
+/// 30 diagonals of −1 on either side of `diagonal(row, their number)`.
+fn wide_band(n: usize, diagonal: impl Fn(usize, f64) -> f64) -> Csr<f64> {
+    let near = |i: usize| i.saturating_sub(30)..n.min(i + 31);
+    csr(
+        n,
+        (0..n).flat_map(|i| {
+            let beside = (near(i).len() - 1) as f64;
+            let own = diagonal(i, beside);
+            near(i).map(move |j| (i, j, if i == j { own } else { -1.0 - (i % 3) as f64 * f64::from(j > i) / 64.0 }))
+        }),
+    )
+}
+
+#[test]
+fn a_dominant_band_is_eliminated_without_interchanges() {
+    let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let fastest = |a: &Csr<f64>| explain(a, &SolveOptions::default()).unwrap().candidates[0].method.name().to_owned();
+    let dominant = wide_band(4000, |_, beside| 2.0 * beside);
+    on_one_thread.install(|| {
+        assert_eq!(fastest(&dominant), "band-lu-nopivot");
+        let (s, error) = solved(&dominant, &SolveOptions::default());
+        assert_eq!((&*s.report.method, s.report.outcome), ("band-lu-nopivot", Outcome::Converged));
+        assert!(error < 1e-13, "{error:e}");
+        // One row is not dominant.
+        let weak = wide_band(4000, |i, beside| if i == 70 { 0.5 } else { 2.0 * beside });
+        assert_eq!(fastest(&weak), "band-lu");
+        let plan = explain(&weak, &SolveOptions::default()).unwrap().candidates;
+        assert!(plan.iter().all(|c| c.method.name() != "band-lu-nopivot"), "{plan:?}");
+    });
+}
+
+#[test]
+fn a_dominant_band_that_is_singular_is_not_solved_quietly() {
+    // A graph's Laplacian: dominant, and ones are its kernel.
+    let n = 600;
+    let near = |i: usize| i.saturating_sub(30)..n.min(i + 31);
+    let entries = (0..n).flat_map(|i| {
+        let beside = (near(i).len() - 1) as f64;
+        near(i).map(move |j| (i, j, if i == j { beside } else { -1.0 }))
+    });
+    let a = csr(n, entries);
+    let b = Mat::from_fn(n, 1, |i, _| (i % 5) as f64);
+    let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let options = SolveOptions::by(Direct::BandLuNoPivot);
+    for options in [SolveOptions::default(), options] {
+        let told = match on_one_thread.install(|| solve(&a, b.as_ref(), &options, &mut ())) {
+            Ok(s) => s.report.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Err(e) => e.to_string(),
+        };
+        assert!(told.contains("singular") || told.contains("pivot"), "{told}");
+    }
 }

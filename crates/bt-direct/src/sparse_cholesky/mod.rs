@@ -210,9 +210,9 @@ impl<T: Scalar> SparseCholesky<T> {
             Ok(Structure::Supernodal(s)) => {
                 let l = (s, &*self.values);
                 match y.columns {
-                    1 => solve_supernodal::<T, 1>(l, conj, y),
-                    2 => solve_supernodal::<T, 2>(l, conj, y),
-                    _ => solve_supernodal::<T, WIDE>(l, conj, y),
+                    1 => solve_supernodal::<T, 1>(l, conj, (y.values, y.work)),
+                    2 => solve_supernodal::<T, 2>(l, conj, (y.values, y.work)),
+                    _ => solve_supernodal::<T, WIDE>(l, conj, (y.values, y.work)),
                 }
             }
             Err(_) => unreachable!("there are factors only where there was a structure"),
@@ -223,9 +223,9 @@ impl<T: Scalar> SparseCholesky<T> {
 fn solve_supernodal<T: Scalar, const W: usize>(
     l: (&supernodal::SymbolicSupernodalCholesky<u32>, &[T]),
     conj: Conj,
-    y: Interleaved<'_, T>,
+    (values, work): (&mut [T], &mut [T]),
 ) {
-    let ((y, _), (work, _)) = (y.values.as_chunks_mut::<W>(), y.work.as_chunks_mut::<W>());
+    let ((y, _), (work, _)) = (values.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
     if !T::IS_REAL && conj == Conj::Yes {
         solve_cholesky(l, y, work, Scalar::conj);
     } else {

@@ -389,15 +389,15 @@ fn subtract_product<T: Scalar>(
     work: &mut [T],
     par: Par,
 ) {
-    fn first<'a, T: Scalar, const N: usize>(a: MatRef<'a, T>) -> [&'a [T]; N] {
+    fn slices<T: Scalar, const N: usize>(a: MatRef<'_, T>) -> [&[T]; N] {
         std::array::from_fn(|c| a.col(c).try_as_col_major().expect("columns are contiguous").as_slice())
     }
     let (named, target) = ((places, columns), (&mut *into, length, skipped));
     match a.ncols() {
-        1 => return narrow::subtract_product::<T, 1>((first(a), first(b)), named, target),
-        2 => return narrow::subtract_product::<T, 2>((first(a), first(b)), named, target),
-        3 => return narrow::subtract_product::<T, 3>((first(a), first(b)), named, target),
-        4 => return narrow::subtract_product::<T, 4>((first(a), first(b)), named, target),
+        1 => return narrow::subtract_product::<T, 1>((slices(a), slices(b)), named, target),
+        2 => return narrow::subtract_product::<T, 2>((slices(a), slices(b)), named, target),
+        3 => return narrow::subtract_product::<T, 3>((slices(a), slices(b)), named, target),
+        4 => return narrow::subtract_product::<T, 4>((slices(a), slices(b)), named, target),
         _ => {}
     }
     if places.is_empty() {

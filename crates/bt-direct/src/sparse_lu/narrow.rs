@@ -30,7 +30,9 @@ pub fn eliminate<T: Scalar>(left: &mut [T], right: &mut [T], exchange: &mut [u32
         let (own, later) = left[c * rows..].split_at_mut(rows);
         let divisor = Pivot::new(own[c]);
         let multipliers = &mut own[c + 1..];
-        multipliers.iter_mut().for_each(|l| *l = divisor.divide(*l));
+        for l in &mut *multipliers {
+            *l = divisor.divide(*l);
+        }
         for column in later.chunks_exact_mut(rows) {
             let u = column[c];
             column[c + 1..].iter_mut().zip(&*multipliers).for_each(|(v, &l)| *v -= l * u);

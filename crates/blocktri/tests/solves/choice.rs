@@ -310,7 +310,7 @@ fn a_dominant_band_is_eliminated_without_interchanges() {
     on_one_thread.install(|| {
         assert_eq!(fastest(&dominant), "band-lu-nopivot");
         let (s, error) = solved(&dominant, &SolveOptions::default());
-        assert_eq!((&*s.report.method, s.report.outcome), ("band-lu-nopivot", Outcome::Converged));
+        assert_eq!((s.report.method, s.report.outcome), ("band-lu-nopivot", Outcome::Converged));
         assert!(error < 1e-13, "{error:e}");
         // One row is not dominant.
         let weak = wide_band(4000, |i, beside| if i == 70 { 0.5 } else { 2.0 * beside });

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bt_direct::Given;
 use bt_direct::condition::{rcond_of_large, rcond_refined, rcond_scaled};
-use bt_direct::refine::unit_roundoff;
+use bt_direct::refine::{growth_limit, unit_roundoff};
 use bt_formats::reorder::maximum_product_matching;
 use bt_formats::{Csr, LinearOperator, Monitor, Note, RealScalar, Scalar};
 
@@ -116,7 +116,7 @@ impl<T: Scalar> Factored<T> {
 
     /// Whether elements have grown so far that what these factors say of the matrix may be rounding errors.
     pub fn have_grown(&self) -> bool {
-        self.factors.stats().growth > unit_roundoff::<T>().sqrt().recip()
+        self.factors.stats().growth > growth_limit(unit_roundoff::<T>())
     }
 
     /// Whether `a`, which has the pattern of the matrix that was factored, can take its place in these factors, and become what factors

@@ -22,7 +22,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
 use crate::nopivot::{NoPivotLu, substitute, times};
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 const METHOD: &str = "dense-lu";
 
@@ -155,7 +155,7 @@ impl<T: Scalar> PartialPivotLu<T> {
             largest = (0..=j).fold(largest, |m, i| m.max_nan(lu[(i, j)].abs1().to_f64()));
             if pivot == 0.0 {
                 let growth = largest / (norms.max * self.scale.to_f64());
-                return Err(FactorError::no_pivot(METHOD, j, None, growth, unit_roundoff::<T>()));
+                return Err(FactorError::no_pivot(METHOD, j, None, growth, growth_limit(unit_roundoff::<T>())));
             }
             if !(pivot >= <T::Real as RealScalar>::MIN_POSITIVE.to_f64() && pivot.is_finite()) {
                 let reason = format!("the pivot of column {j} (from 0) is out of range; scale rows and columns");

@@ -20,6 +20,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
 use crate::pool::Pool;
+use crate::refine::growth_limit;
 
 const METHOD: &str = "dense-lu-doubled";
 
@@ -203,7 +204,7 @@ impl<T: Scalar> DoubledLu<T> {
             let p = (k..n).fold(k, |p, i| if column[i].size() > column[p].size() { i } else { p });
             let size = column[p].size();
             if !(size > n as f64 * ROUNDING * largest) {
-                return Err(FactorError::no_pivot(METHOD, k, None, largest / max_a, ROUNDING));
+                return Err(FactorError::no_pivot(METHOD, k, None, largest / max_a, growth_limit(ROUNDING)));
             }
             smallest = smallest.min(column[p].re.value().hypot(column[p].im.value()));
             self.pivots.push(p as u32);

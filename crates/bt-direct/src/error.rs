@@ -138,10 +138,10 @@ impl FactorError {
         Self::Breakdown { method, place: place.into(), reason: reason.into() }
     }
 
-    /// No pivot in a column, where elements have grown so far by `growth`: the matrix is singular, or rounding errors of the size u·growth took
-    /// the pivot of a regular one. Beyond 1/√u they may be half the digits of its entries.
-    pub(crate) fn no_pivot(method: &'static str, column: usize, block: Option<usize>, growth: f64, u: f64) -> Self {
-        if growth > u.sqrt().recip() {
+    /// No pivot in a column, where elements have grown so far by `growth`: the matrix is singular, or rounding errors took the pivot of a regular one, where
+    /// growth is beyond its `limit`.
+    pub(crate) fn no_pivot(method: &'static str, column: usize, block: Option<usize>, growth: f64, limit: f64) -> Self {
+        if growth > limit {
             let reason = format!(
                 "elements have grown by {growth:.1e}, and rounding has left no pivot in column {column} (from 0); use \
                  sparse-qr"

@@ -46,7 +46,7 @@ use crate::given::Given;
 use crate::lines::{self, Lines};
 use crate::memory::zeros;
 use crate::pivot::Pivot;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 const METHOD: &str = "genp";
 /// Right-hand sides that pass through the factors together.
@@ -158,7 +158,7 @@ impl<T: Scalar> NoPivotLu<T> {
         let max_a = norms.max * self.scale.to_f64();
         let (largest, column) = self.factors.growth();
         let growth = if self.n == 0 { 1.0 } else { largest / max_a };
-        if !(growth <= growth_limit::<T>()) {
+        if !(growth <= growth_limit(unit_roundoff::<T>())) {
             let reason = format!(
                 "elements grow by {growth:.1e} in column {column} (from 0): its pivot is too small; pivoting or random \
                  butterflies are needed: dense-lu, rbt"
@@ -203,11 +203,6 @@ impl<T: Scalar> Factorization<T> for NoPivotLu<T> {
         det.log_abs -= self.n as f64 * self.scale.to_f64().ln();
         det
     }
-}
-
-/// Growth beyond which factors are worth nothing: 1/√u.
-pub(crate) fn growth_limit<T: Scalar>() -> f64 {
-    1.0 / unit_roundoff::<T>().sqrt()
 }
 
 /// Column j of s·A, bordered by an identity.

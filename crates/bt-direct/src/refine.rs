@@ -162,3 +162,9 @@ fn better(new: &Certificate, old: &Certificate, noise: f64) -> bool {
 pub fn unit_roundoff<T: Scalar>() -> f64 {
     <T::Real as RealScalar>::EPSILON.to_f64() / 2.0
 }
+
+/// 1/√u: growth of elements beyond which factors are worth nothing, since rounding errors of the size u·growth may be half the digits of
+/// an entry.
+pub fn growth_limit(u: f64) -> f64 {
+    u.sqrt().recip()
+}

@@ -5,7 +5,8 @@
 //! a limit on the address space (`ulimit -v`) a program therefore starts as many threads as leave seven eighths of the room to
 //! its problem, and has them take their buffers at the start; [`memory::ask`] then judges by what is left beside them.
 
-use std::sync::Mutex;
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock};
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -29,15 +30,27 @@ pub fn take() {
         return;
     }
     // One thread after the other: each looks whether its buffer can be had, and takes it.
-    let turn = Mutex::new(());
-    let take = || {
-        let _turn = turn.lock();
-        if Vec::<u8>::new().try_reserve_exact(of_a_thread() as usize + SPARE).is_ok() {
-            multiply();
-        }
-    };
-    take();
-    rayon::broadcast(|_| take());
+    take_own();
+    rayon::broadcast(|_| take_own());
+}
+
+/// Whether products may be formed in this thread: where the address space had no limit when this was first asked, or the thread's buffer is there
+/// now.
+pub fn is_at_hand() -> bool {
+    static LIMITED: OnceLock<bool> = OnceLock::new();
+    !*LIMITED.get_or_init(|| memory::address_space().is_some()) || take_own()
+}
+
+/// Takes the buffer of this thread if it can be had, one thread after the other: each looks whether there is room, and takes it.
+fn take_own() -> bool {
+    thread_local!(static TAKEN: Cell<bool> = const { Cell::new(false) });
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock();
+    if !TAKEN.get() && Vec::<u8>::new().try_reserve_exact(of_a_thread() as usize + SPARE).is_ok() {
+        multiply();
+        TAKEN.set(true);
+    }
+    TAKEN.get()
 }
 
 /// What a product takes beside its buffer, by far.

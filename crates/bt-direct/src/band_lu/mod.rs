@@ -58,7 +58,7 @@ use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 use end::{Direction, End, EndSizes, Place};
 use substitution::reverse;
 use triangles::{Factor, Multipliers, Step, Triangles};
@@ -345,7 +345,7 @@ impl<T: Scalar> BandLu<T> {
 
     fn no_pivot(&self, column: usize) -> FactorError {
         let (max_u, max_a) = self.largest();
-        FactorError::no_pivot(METHOD, column, None, max_u / max_a, unit_roundoff::<T>())
+        FactorError::no_pivot(METHOD, column, None, max_u / max_a, growth_limit(unit_roundoff::<T>()))
     }
 
     fn conclude(&mut self) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::band_lu::kernels::{LANES, sum_and_max};
 use crate::error::{self, FactorError, Result};
 use crate::factorization::FactorStats;
 use crate::lines;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 /// Observations a factorization, about.
 const OBSERVATIONS: usize = 64;
@@ -130,7 +130,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         }
         let Extremes { max_a, growth, worst, min_pivot, .. } = extremes;
         let growth = if m == 0 || max_a == 0.0 { 1.0 } else { growth / max_a };
-        if !(growth <= 1.0 / unit_roundoff::<T>().sqrt()) {
+        if !(growth <= growth_limit(unit_roundoff::<T>())) {
             return Err(too_much_growth(worst, growth));
         }
         let norm_one = self.norm_one();
@@ -309,7 +309,7 @@ fn no_pivot<T: Scalar>(a: &BlockTridiagonal<T>, at: &NoPivot) -> FactorError {
     let column = a.partition().range(block).start + row;
     // Rows are not exchanged across blocks: without a pivot in the root of several, A may still be regular.
     if a.n_blocks() == 1 {
-        return FactorError::no_pivot(METHOD, column, Some(block), growth, unit_roundoff::<T>());
+        return FactorError::no_pivot(METHOD, column, Some(block), growth, growth_limit(unit_roundoff::<T>()));
     }
     let reason = format!(
         "no pivot inside block {block} for its column {row}, column {column} of the matrix (from 0); pivoting across \

@@ -18,7 +18,7 @@ use crate::error::{self, FactorError, Result};
 use crate::factorization::FactorStats;
 use crate::lines::{self, Lines};
 use crate::memory::reserve;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 /// What a chain needs beside its factors.
 pub(super) struct ChainScratch<T: Scalar> {
@@ -319,12 +319,14 @@ impl<T: Scalar> BlockLu<T> {
             }
         }
         let growth = if all.max_a > 0.0 { all.growth / all.max_a } else { 1.0 };
-        let has_grown = !(growth <= 1.0 / unit_roundoff::<T>().sqrt());
+        let has_grown = !(growth <= growth_limit(unit_roundoff::<T>()));
         match without_pivot {
             // No other block has rows left, or ever had.
             Some(column) if m == 1 || !has_grown => {
                 let (column, block) = (self.order.rows(self.order.middle).start + column, Some(self.order.middle));
-                return Err(FactorError::no_pivot(METHOD, column, block, growth, unit_roundoff::<T>()).into());
+                return Err(
+                    FactorError::no_pivot(METHOD, column, block, growth, growth_limit(unit_roundoff::<T>())).into()
+                );
             }
             _ if has_grown => return Err(too_much_growth(worst, growth).into()),
             _ => {}

@@ -30,7 +30,7 @@ use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 use panel::{Panel, Trailing};
 
 const METHOD: &str = "block-lu-across";
@@ -280,7 +280,7 @@ impl<T: Scalar> BlockLuAcross<T> {
         match stop {
             panel::Stop::NoPivot(column) => {
                 let column = self.partition.range(block).start + column;
-                FactorError::no_pivot(METHOD, column, Some(block), growth, unit_roundoff::<T>())
+                FactorError::no_pivot(METHOD, column, Some(block), growth, growth_limit(unit_roundoff::<T>()))
             }
             panel::Stop::Overflow => {
                 let reason = format!("elimination overflows in block {block}; scale the matrix down");

@@ -46,7 +46,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
 use crate::memory::reserve;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 const METHOD: &str = "bordered";
 
@@ -306,7 +306,7 @@ impl<T: Scalar, F: Factorization<T>> Bordered<T, F> {
         let scaled = largest(&self.s) / max_a;
         let inner = self.inner.stats();
         let growth = inner.growth.max_nan(grown).max_nan(scaled);
-        if p > 0 && !(growth <= 1.0 / unit_roundoff::<T>().sqrt()) {
+        if p > 0 && !(growth <= growth_limit(unit_roundoff::<T>())) {
             let reason = format!(
                 "elements grow by {growth:.1e} when the border is eliminated: the matrix inside it is nearly singular; \
                  use sparse-lu, which pivots across the border"

@@ -28,7 +28,7 @@ use crate::given::Given;
 use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 use crate::sparse_cholesky::{
     Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, hermitian_norm, observe, too_large,
 };
@@ -245,7 +245,7 @@ impl<T: Scalar> SparseLdl<T> {
         }
         let (growth, min_pivot) = if done == Some(true) { self.measure(norm_max)? } else { (f64::NAN, 0.0) };
         // Not so of NaN.
-        let sound = growth <= unit_roundoff::<T>().sqrt().recip() && min_pivot > 0.0;
+        let sound = growth <= growth_limit(unit_roundoff::<T>()) && min_pivot > 0.0;
         if !(sound || a.nrows() == 0) {
             let reason = if min_pivot > 0.0 && growth.is_finite() {
                 format!("elements grow by {growth:.1e}; use sparse-lu")

@@ -29,7 +29,7 @@ mod symbolic;
 
 use std::sync::Arc;
 
-use bt_formats::{Csr, Monitor, Op, Progress, RealScalar, Scalar, is_odd, one, zero};
+use bt_formats::{Csr, Monitor, Op, Progress, RealScalar, Scalar, buffers, is_odd, one, zero};
 use faer::MatMut;
 
 use self::blocked::{Blocked, Outcome};
@@ -44,7 +44,7 @@ use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::pool::Pool;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
 const GROWTH_LIMIT: f64 = 1e6;
@@ -221,13 +221,15 @@ impl<T: Scalar> SparseLu<T> {
         by_columns(&mut self.factors, &self.scaled, &self.symbolic, budget, monitor)
     }
 
-    /// By supernodes of the symmetric pattern; not where these let elements grow.
+    /// By supernodes of the symmetric pattern; not where these let elements grow, or faer's products have no room for their buffer.
     fn by_blocks(&mut self, monitor: &mut dyn Monitor) -> Result<bool> {
         let (a, norm_max) = (&self.scaled.a, self.scaled.norm_max);
-        let growth_limit = GROWTH_LIMIT.min(unit_roundoff::<T>().sqrt().recip());
-        let made = || Blocked::new(Arc::clone(self.symbolic.blocks().ok()?), self.symbolic.ordering());
+        let limit = GROWTH_LIMIT.min(growth_limit(unit_roundoff::<T>()));
+        let symbolic = &self.symbolic;
+        let made = || Blocked::new(Arc::clone(symbolic.blocks().ok()?), symbolic.ordering());
+        let made = || buffers::is_at_hand().then(made).flatten();
         let mut blocked = self.blocked.take().or_else(made);
-        match blocked.as_mut().map(|b| b.factor(a, norm_max, growth_limit, monitor)) {
+        match blocked.as_mut().map(|b| b.factor(a, norm_max, limit, monitor)) {
             Some(Outcome::Sound) => {
                 self.factors = Simplicial::default();
                 self.blocked = blocked;
@@ -238,12 +240,12 @@ impl<T: Scalar> SparseLu<T> {
         }
     }
 
-    /// By faer's supernodes; not where its factors do not solve.
+    /// By faer's supernodes; not where its factors do not solve, or its products have no room for their buffer.
     fn by_supernodes(&mut self) -> bool {
         let a = &self.scaled.a;
         self.supernodal = match self.supernodal.take() {
             Some(mut lu) => lu.factor(a).then_some(lu),
-            None => Supernodal::new(a, WIDE),
+            None => buffers::is_at_hand().then(|| Supernodal::new(a, WIDE)).flatten(),
         };
         if self.supernodal.is_some() {
             self.factors = Simplicial::default();
@@ -328,7 +330,7 @@ fn by_columns<T: Scalar>(
     let grown = match &outcome {
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
-        Err(FactorError::Singular(_)) => factors.max_u > norm_max / unit_roundoff::<T>().sqrt(),
+        Err(FactorError::Singular(_)) => factors.max_u > norm_max * growth_limit(unit_roundoff::<T>()),
         Err(e) => matches!(e, FactorError::Failed { .. }),
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
@@ -340,7 +342,7 @@ fn by_columns<T: Scalar>(
     }
     outcome.map_err(|error| match error {
         FactorError::Singular(Singularity { column, block, .. }) => {
-            FactorError::no_pivot(METHOD, column, block, factors.max_u / norm_max, unit_roundoff::<T>())
+            FactorError::no_pivot(METHOD, column, block, factors.max_u / norm_max, growth_limit(unit_roundoff::<T>()))
         }
         FactorError::Failed { method, reason } => {
             FactorError::breakdown(method, None, format!("{reason}; use sparse-qr"))

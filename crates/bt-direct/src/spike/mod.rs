@@ -37,7 +37,7 @@ use crate::columns::{check_size, for_each_column};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::refine::unit_roundoff;
+use crate::refine::{growth_limit, unit_roundoff};
 pub use auto::Choice;
 use factor::Part;
 pub use partition::Partitions;
@@ -411,7 +411,7 @@ impl<T: Scalar> Spike<T> {
         stats.norm_one = norm_one;
         // Rounding in a partition is relative to |D|·|S|, not to |A|.
         stats.growth *= size.max_nan(1.0);
-        if !(stats.growth <= 1.0 / unit_roundoff::<T>().sqrt()) && stats.boosted_pivots == 0 && p > 1 {
+        if !(stats.growth <= growth_limit(unit_roundoff::<T>())) && stats.boosted_pivots == 0 && p > 1 {
             return Err(self.too_large(size, stats.growth));
         }
         self.stats = stats;

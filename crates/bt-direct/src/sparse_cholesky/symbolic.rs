@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use bt_formats::reorder::minimum_degree;
-use bt_formats::{Csr, LinearOperator, Matrix, Scalar};
+use bt_formats::{Csr, LinearOperator, Matrix, Scalar, buffers};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::SymbolicSupernodalParams;
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
@@ -154,7 +154,9 @@ impl SymbolicCholesky {
         a.check_square()?;
         let pattern = Pattern::of(a);
         let eliminated = (!pattern.is_symmetric()).then(|| pattern.of_sum());
-        Self::in_order(pattern, eliminated, &minimum_degree(a)?.order, SUPERNODAL_FLOPS)
+        // Products of blocks end the program where their buffer has no room.
+        let supernodal_flops = if buffers::is_at_hand() { SUPERNODAL_FLOPS } else { f64::INFINITY };
+        Self::in_order(pattern, eliminated, &minimum_degree(a)?.order, supernodal_flops)
     }
 
     /// `eliminated` with the entries of `pattern`, and more, eliminated in the order given; by supernodes from so many flops an

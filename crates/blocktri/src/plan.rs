@@ -201,9 +201,11 @@ const SURE: f64 = 1.2;
 /// How much faster two threads eliminate a band from both ends than one thread from one.
 const BOTH_ENDS: f64 = 1.7;
 
-/// What elimination without row interchanges, which one thread does, is to gain over band LU by the constants of one thread.
-fn both_ends() -> f64 {
-    if rayon::current_num_threads() > 1 { BOTH_ENDS } else { 1.0 }
+/// Whether elimination of a band without row interchanges, which one thread does and only real matrices gain by, is predicted to take less
+/// than so many seconds of band LU.
+fn gains_without_interchanges<T: Scalar>(seconds: f64, of_band_lu: f64) -> bool {
+    let both_ends = if rayon::current_num_threads() > 1 { BOTH_ENDS } else { 1.0 };
+    T::IS_REAL && both_ends * seconds < of_band_lu
 }
 
 /// How much longer than an ordering an iteration may take before that is made.
@@ -316,8 +318,8 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
             let (whole, half) = (band_work::<T>(n, (kl, ku), flops), half_band_work::<T>(n, kl));
             push(Direct::BandLu, whole, bytes(Direct::BandLu), structure.clone());
             let without = band_nopivot_work::<T>(n, (kl, ku));
-            let gains = both_ends() * machine.seconds::<T>(nnz, &without) < machine.seconds::<T>(nnz, &whole);
-            if T::IS_REAL && gains && format.is_dominant() {
+            let seconds = |work| machine.seconds::<T>(nnz, work);
+            if gains_without_interchanges::<T>(seconds(&without), seconds(&whole)) && format.is_dominant() {
                 push(Direct::BandLuNoPivot, without, bytes(Direct::BandLuNoPivot), format!("{structure}, dominant"));
             }
             let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
@@ -551,7 +553,7 @@ impl<'a, T: Scalar> List<'a, T> {
         let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
         let structure = format!("{kl} sub- and {ku} super-diagonals");
         let without = self.in_order(order, band_nopivot_work::<T>(n, (kl, ku)));
-        let gains = T::IS_REAL && both_ends() * self.seconds(&without) < self.seconds(&band);
+        let gains = gains_without_interchanges::<T>(self.seconds(&without), self.seconds(&band));
         self.push(Direct::BandLu, order_of(order), band, bytes(Direct::BandLu), structure.clone());
         // Dominance makes the pivots safe.
         if gains && self.is_dominant() {

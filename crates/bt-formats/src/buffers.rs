@@ -29,7 +29,6 @@ pub fn take() {
     if room_for(left, of_a_thread()) < rayon::current_num_threads() {
         return;
     }
-    // One thread after the other: each looks whether its buffer can be had, and takes it.
     take_own();
     rayon::broadcast(|_| take_own());
 }

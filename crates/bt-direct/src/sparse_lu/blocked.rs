@@ -51,7 +51,7 @@ pub struct Blocked<T: Scalar> {
     lower: Vec<T>,
     upper: Vec<T>,
     upper_ptr: Vec<usize>,
-    /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k; and their inverse.
+    /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k; work space for their inverse.
     exchange: Vec<u32>,
     inverse: Vec<u32>,
     work: Vec<T>,
@@ -92,8 +92,8 @@ pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
     }
     let n = symbolic.n();
     let numbers = (values + largest) * size_of::<T>();
-    // Nine places a row, a few for a supernode, and those of the structure.
-    Ok(numbers + 36 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
+    // Eight places a row, a few for a supernode, and those of the structure.
+    Ok(numbers + 32 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
 }
 
 impl<T: Scalar> Blocked<T> {
@@ -125,7 +125,7 @@ impl<T: Scalar> Blocked<T> {
             upper: zeros(upper_ptr[s.n_supernodes()]).ok()?,
             upper_ptr,
             exchange: vec![0; n],
-            inverse: vec![0; n],
+            inverse: vec![0; widest],
             work: zeros(largest).ok()?,
             memory: MemBuffer::try_new(request).ok()?,
             lists: Lists {
@@ -222,12 +222,11 @@ impl<T: Scalar> Blocked<T> {
                 lists.advance(d, middle, other.below, nodes);
                 d = after;
             }
-            let (p, q) = (&mut exchange[own.begin..own.end], &mut inverse[own.begin..own.end]);
+            let p = &mut exchange[own.begin..own.end];
             if width <= narrow::COLUMNS {
                 narrow::eliminate(block, right, p);
-                (0..).zip(&*p).for_each(|(k, &i)| q[i as usize] = k);
             } else {
-                eliminate(block, right, (p, q), work, MemStack::new(memory), par);
+                eliminate(block, right, (p, &mut inverse[..width]), work, MemStack::new(memory), par);
             }
             for c in 0..width {
                 let u = (c..width).map(|j| &block[j * rows + c]).chain(&right[c * below..][..below]);

@@ -6,15 +6,6 @@ use crate::error::Result;
 
 pub(super) const METHOD: &str = "sparse-lu";
 
-/// Flops an entry of the factors from which supernodes of a symmetric pattern are faster than columns, order and structure included.
-const SUPERNODAL_FLOPS: f64 = 12.0;
-
-/// Flops that elimination by columns may take in any case, and per non-zero of A: what supernodes take before their first operation.
-pub(super) const COLUMN_FLOPS: (f64, f64) = (3e6, 100.0);
-
-/// Counted flops up to which elimination by columns takes a few tenths of a second.
-pub(super) const COUNTED_FLOPS: f64 = 1e8;
-
 /// Right-hand sides that share one sweep over the factors.
 pub(super) const WIDE: usize = 4;
 
@@ -127,11 +118,6 @@ impl<T: Scalar> Scaled<T> {
 /// Bytes of A by columns, its scaling, its pattern and order, and what a solve needs.
 pub(super) fn held<T: Scalar>(n: usize, nnz: usize) -> usize {
     (4 * n + 2 + 2 * nnz) * size_of::<u32>() + (nnz + 2 * WIDE * n) * size_of::<T>() + 2 * n * size_of::<T::Real>()
-}
-
-/// Whether a symmetric pattern, for which so many flops and entries of the factors are counted, is eliminated by columns.
-pub(super) fn by_columns_pays(flops: f64, fill: f64) -> bool {
-    flops <= SUPERNODAL_FLOPS * fill
 }
 
 /// Indices of the orderings are signed 32-bit numbers.

@@ -5,10 +5,19 @@ use std::sync::{Arc, OnceLock};
 use bt_formats::{Csr, Scalar, zero};
 
 use super::ordering::{Counted, Ordering, order};
-use super::scaled::{COLUMN_FLOPS, COUNTED_FLOPS, Csc, Scaled, by_columns_pays, held};
+use super::scaled::{Csc, Scaled, held};
 use super::{blocked, fill, matching};
 use crate::error::Result;
 use crate::sparse_cholesky::{SymbolicCholesky, too_large};
+
+/// Flops an entry of the factors from which supernodes of a symmetric pattern are faster than columns, order and structure included.
+const SUPERNODAL_FLOPS: f64 = 12.0;
+
+/// Flops that elimination by columns may take in any case, and per non-zero of A: what supernodes take before their first operation.
+const COLUMN_FLOPS: (f64, f64) = (3e6, 100.0);
+
+/// Counted flops up to which elimination by columns takes a few tenths of a second.
+const COUNTED_FLOPS: f64 = 1e8;
 
 /// The symbolic phase of [`SparseLu`](crate::SparseLu): the order of the columns, a preferred pivot for each, and what elimination with
 /// these pivots fills.
@@ -79,13 +88,13 @@ impl SymbolicLu {
     /// Whether [`SparseLu`](crate::SparseLu) eliminates a symmetric pattern by columns, not by supernodes, for which so many flops and entries
     /// of the factors are counted.
     pub fn pays_by_columns(flops: f64, fill: f64) -> bool {
-        by_columns_pays(flops, fill)
+        flops <= SUPERNODAL_FLOPS * fill
     }
 
     /// Whether [`SparseLu`](crate::SparseLu) begins by columns, not by supernodes.
     pub fn is_by_columns(&self) -> bool {
         if self.ordering.is_symmetric {
-            by_columns_pays(self.flops(), self.fill() as f64)
+            Self::pays_by_columns(self.flops(), self.fill() as f64)
         } else {
             self.may_be_by_columns()
         }

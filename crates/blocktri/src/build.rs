@@ -50,12 +50,12 @@ impl<T: Scalar> Problem<'_, T> {
         match self.method {
             Direct::Diagonal => {
                 let a = self.work.csr()?;
-                let made = Diagonal::new(&a).map_err(|e| self.wrong_structure(e, "diagonal"))?;
+                let made = Diagonal::new(&a).map_err(|e| wrong_structure(e, self.method, "diagonal"))?;
                 Ok(Made::new(made, a.bytes()))
             }
             Direct::Triangular => {
                 let a = self.work.csr()?;
-                let made = PermutedTriangular::new(&a).map_err(|e| self.wrong_structure(e, "triangular"))?;
+                let made = PermutedTriangular::new(&a).map_err(|e| wrong_structure(e, self.method, "triangular"))?;
                 Ok(Made::new(made, a.bytes()))
             }
             Direct::Thomas => {
@@ -80,7 +80,7 @@ impl<T: Scalar> Problem<'_, T> {
                 Ok(Made::new(ParallelCyclicReduction::with_monitor(&t, monitor)?, t.bytes()))
             }
             Direct::PeriodicLu => {
-                let a = self.work.periodic().map_err(|e| self.wrong_structure(e, "periodic tridiagonal"))?;
+                let a = self.work.periodic().map_err(|e| wrong_structure(e, self.method, "periodic tridiagonal"))?;
                 Ok(Made::new(PeriodicTridiagonal::with_monitor(&a, monitor)?, a.bytes()))
             }
             Direct::TridiagonalSpike { interior, partitions } => {
@@ -259,28 +259,13 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn tridiagonal(&self) -> Result<Cow<'_, Tridiagonal<T>>, Error> {
-        match self.work {
-            Given::Tridiagonal(a) => Ok(Cow::Borrowed(a)),
-            other => Ok(Cow::Owned(tridiagonal(&*other.csr()?, self.method)?)),
-        }
+        tridiagonal(self.work, self.method)
     }
 
     fn band(&self) -> Result<Cow<'_, Band<T>>, Error> {
         match self.work {
             Given::Band(a) => Ok(Cow::Borrowed(a)),
             other => Ok(Cow::Owned(Band::from_csr(&*other.csr()?)?)),
-        }
-    }
-
-    /// What another method is for.
-    fn wrong_structure(&self, e: FactorError, structure: &str) -> Error {
-        match e {
-            FactorError::Input(InputError::InvalidStructure { why, .. }) => {
-                let message = format!("{} needs a {structure} matrix, but {why}", self.method);
-                Error::Usage { message }
-            }
-            FactorError::Input(e) => wrong_structure(e, self.method, structure),
-            other => other.into(),
         }
     }
 
@@ -363,17 +348,21 @@ pub(crate) fn blocks<T: Scalar>(
     Ok(BlockTridiagonal::from_csr(work, partition, layout)?)
 }
 
-pub(crate) fn tridiagonal<T: Scalar>(a: &Csr<T>, method: Direct) -> Result<Tridiagonal<T>, Error> {
-    Tridiagonal::from_csr(a).map_err(|e| wrong_structure(e, method, "tridiagonal"))
+/// A as three diagonals.
+pub(crate) fn tridiagonal<T: Scalar>(a: Given<'_, T>, method: Direct) -> Result<Cow<'_, Tridiagonal<T>>, Error> {
+    a.tridiagonal().map_err(|e| wrong_structure(e, method, "tridiagonal"))
 }
 
-fn wrong_structure(e: InputError, method: Direct, structure: &str) -> Error {
-    match e {
-        InputError::OutsideStructure { row, col, .. } => Error::Usage {
-            message: format!(
-                "{method} needs a {structure} matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
-            ),
-        },
-        other => other.into(),
-    }
+/// What the method needs, where A has another structure.
+fn wrong_structure(e: FactorError, method: Direct, structure: &str) -> Error {
+    let message = match e {
+        FactorError::Input(InputError::InvalidStructure { why, .. }) => {
+            format!("{method} needs a {structure} matrix, but {why}")
+        }
+        FactorError::Input(InputError::OutsideStructure { row, col, .. }) => format!(
+            "{method} needs a {structure} matrix, but there is an entry at row {row}, column {col} (from 0); use band-lu or auto"
+        ),
+        other => return other.into(),
+    };
+    Error::Usage { message }
 }

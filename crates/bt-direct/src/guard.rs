@@ -20,6 +20,12 @@ pub(crate) fn parallelism_for(flops: f64) -> Par {
     if flops < FEW { Par::Seq } else { parallelism() }
 }
 
+/// `par` for one operation on dense blocks where it has so many flops that threads pay, which have to be woken up for it.
+pub(crate) fn worth(par: Par, flops: f64) -> Par {
+    const FEW: f64 = 4e7;
+    if flops < FEW { Par::Seq } else { par }
+}
+
 /// Runs `work`; a panic gives `None`, and if it comes from faer it is not printed.
 pub(crate) fn quietly<R>(work: impl FnOnce() -> R) -> Option<R> {
     // The panic hook is global, so it is wrapped once, and silent only for faer's own files while this runs.

@@ -55,7 +55,7 @@ fn direct_in_order<T: DeviceScalar>(
     // The report, bytes of the matrix and of the device, and the time that the factorization took.
     let solved = match method {
         Direct::TridiagonalLu => {
-            let t = tridiagonal(work, method)?;
+            let t = tridiagonal(work.into(), method)?;
             let mut on_device = DeviceTridiagonal::new(device, &t)?;
             let setup = setup();
             on_device.solve_in_place(y.as_mut()).map(|report| (report, t.bytes(), on_device.bytes(), setup))

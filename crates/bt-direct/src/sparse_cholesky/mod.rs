@@ -15,7 +15,9 @@
 //! the diagonal of column j, 4·fill flops a right-hand side.
 
 mod counts;
+pub(crate) mod earlier;
 mod pattern;
+pub(crate) mod supernodal;
 mod supernode;
 mod symbolic;
 
@@ -23,11 +25,13 @@ use std::sync::Arc;
 
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::sparse::linalg::cholesky::{simplicial, supernodal};
-use faer::{Conj, MatMut, Par, Spec};
+use faer::sparse::linalg::cholesky::simplicial;
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{Conj, MatMut, Par};
 
 pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
+use self::supernodal::{Elimination, Ended};
 use self::supernode::solve_cholesky;
 pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
 pub(crate) use self::symbolic::Structure;
@@ -59,13 +63,18 @@ const METHOD: &str = "sparse-cholesky";
 /// ```
 pub struct SparseCholesky<T: Scalar> {
     symbolic: Arc<SymbolicCholesky>,
-    triangle: Triangle<T>,
     /// L, where `symbolic` says.
     values: Vec<T>,
-    /// Work space of a factorization, kept for the next.
-    memory: MemBuffer,
+    workspace: Workspace<T>,
     buffers: Buffers<T>,
     stats: FactorStats,
+}
+
+/// What a factorization works with, kept for the next.
+enum Workspace<T: Scalar> {
+    /// L is formed row by row.
+    Rows(Triangle<T>, MemBuffer),
+    Supernodes(Elimination<T>),
 }
 
 impl<T: Scalar> std::fmt::Debug for SparseCholesky<T> {
@@ -109,13 +118,19 @@ impl<T: Scalar> SparseCholesky<T> {
         hermitian_norm(a)?;
         let structure = symbolic.structure()?;
         memory::ask(symbolic.bytes::<T>()? as u64, "the factors of sparse-cholesky")?;
-        let mut triangle = Triangle::default();
-        triangle.reserve(symbolic.n(), symbolic.triangle_entries())?;
-        let out_of_memory = |_| too_large(symbolic.n(), a.nnz());
+        let workspace = match structure {
+            Structure::Simplicial(s) => {
+                let mut triangle = Triangle::default();
+                triangle.reserve(symbolic.n(), symbolic.triangle_entries())?;
+                let request = simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows());
+                let memory = MemBuffer::try_new(request).map_err(|_| too_large(symbolic.n(), a.nnz()))?;
+                Workspace::Rows(triangle, memory)
+            }
+            Structure::Supernodal(s) => Workspace::Supernodes(Elimination::new(s, symbolic.par())?),
+        };
         let mut cholesky = Self {
-            triangle,
             values: zeros(structure.values())?,
-            memory: MemBuffer::try_new(structure.llt_scratch::<T>(symbolic.par())).map_err(out_of_memory)?,
+            workspace,
             buffers: Buffers::new(structure, symbolic.n())?,
             stats: FactorStats::default(),
             symbolic,
@@ -142,7 +157,7 @@ impl<T: Scalar> SparseCholesky<T> {
         self.symbolic.check_pattern(a)?;
         let done = hermitian_norm(a).and_then(|norm| {
             observe(monitor, 0, a.nrows())?;
-            self.eliminate(a, norm)
+            self.eliminate(a, norm, monitor)
         });
         if done.is_err() {
             self.values.fill(T::nan_impl());
@@ -156,28 +171,29 @@ impl<T: Scalar> SparseCholesky<T> {
         &self.symbolic
     }
 
-    fn eliminate(&mut self, a: &Csr<T>, norm_one: f64) -> Result<()> {
-        let Self { symbolic, triangle, values, memory, .. } = self;
+    fn eliminate(&mut self, a: &Csr<T>, norm_one: f64, monitor: &mut dyn Monitor) -> Result<()> {
+        let Self { symbolic, values, workspace, .. } = self;
         let structure = symbolic.structure()?;
         let order = (&*symbolic.order, &*symbolic.position);
-        triangle.fill(&symbolic.pattern, structure.half(), order, |_, e| Scalar::conj(a.values()[e]));
-        let matrix = triangle.matrix();
-        let stack = MemStack::new(memory);
-        let (plain, par) = (faer::prelude::default(), symbolic.par());
-        // A row by number (from 1 where L is formed row by row) that has no pivot.
-        let done = quietly(|| match structure {
-            Structure::Simplicial(s) => {
-                simplicial::factorize_simplicial_numeric_llt(values, matrix, plain, s, stack).map_err(|e| before(e) - 1)
+        // The place of a row that has no pivot.
+        let done = quietly(|| match (structure, workspace) {
+            (Structure::Simplicial(s), Workspace::Rows(triangle, memory)) => {
+                triangle.fill(&symbolic.pattern, order, |_, e| Scalar::conj(a.values()[e]));
+                let (matrix, plain) = (triangle.matrix(), faer::prelude::default());
+                // Counted from 1.
+                simplicial::factorize_simplicial_numeric_llt(values, matrix, plain, s, MemStack::new(memory))
+                    .map_or_else(|e| Err(Ended::NoPivot(before(e) - 1)), |_| Ok(()))
             }
-            Structure::Supernodal(s) => {
-                supernodal::factorize_supernodal_numeric_llt(values, matrix, plain, s, par, stack, Spec::default())
-                    .map_err(before)
+            (Structure::Supernodal(s), Workspace::Supernodes(elimination)) => {
+                elimination.factor(s, a, order, values, symbolic.par(), monitor)
             }
+            _ => unreachable!("work space is made for the structure"),
         });
         let reason = match done {
             None => return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() }),
-            Some(Err(k)) => Some(k),
-            Some(Ok(_)) => structure.diagonal().position(|at| !Scalar::is_finite(values[at])),
+            Some(Err(Ended::Stopped)) => return Err(FactorError::Stopped),
+            Some(Err(Ended::NoPivot(k))) => Some(k),
+            Some(Ok(())) => structure.diagonal().position(|at| !Scalar::is_finite(values[at])),
         };
         if let Some(k) = reason {
             let row = symbolic.order[k.min(symbolic.n() - 1)] as usize;
@@ -221,7 +237,7 @@ impl<T: Scalar> SparseCholesky<T> {
 }
 
 fn solve_supernodal<T: Scalar, const W: usize>(
-    l: (&supernodal::SymbolicSupernodalCholesky<u32>, &[T]),
+    l: (&SymbolicSupernodalCholesky<u32>, &[T]),
     conj: Conj,
     (values, work): (&mut [T], &mut [T]),
 ) {

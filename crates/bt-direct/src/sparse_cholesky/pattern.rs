@@ -1,4 +1,4 @@
-//! Patterns of sparse matrices, their approximate minimum degree order, and one triangle of P·A·Pᵀ.
+//! Patterns of sparse matrices, their approximate minimum degree order, and the upper triangle of P·A·Pᵀ.
 
 use bt_formats::reorder::minimum_degree_of_pattern;
 use bt_formats::{Csr, Scalar};
@@ -82,14 +82,7 @@ pub fn too_large(n: usize, nnz: usize) -> FactorError {
     .into()
 }
 
-/// Which triangle faer reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
-    Upper,
-    Lower,
-}
-
-/// One half of P·A·Pᵀ by columns, with the diagonal: places, and values where there are some.
+/// The upper half of P·A·Pᵀ by columns, with the diagonal: places, and values where there are some.
 #[derive(Clone, Debug, Default)]
 pub struct Triangle<T> {
     col_ptr: Vec<u32>,
@@ -103,7 +96,6 @@ impl<T: Copy> Triangle<T> {
     pub fn fill(
         &mut self,
         pattern: &Pattern,
-        half: Half,
         (order, position): (&[u32], &[u32]),
         mut value: impl FnMut(usize, usize) -> T,
     ) {
@@ -115,7 +107,7 @@ impl<T: Copy> Triangle<T> {
             let start = pattern.ptr[i as usize] as usize;
             for (e, &j) in pattern.row(i as usize).iter().enumerate() {
                 let p = position[j as usize];
-                if (half == Half::Upper && p as usize <= k) || (half == Half::Lower && p as usize >= k) {
+                if p as usize <= k {
                     self.row_idx.push(p);
                     self.values.push(value(i as usize, start + e));
                 }

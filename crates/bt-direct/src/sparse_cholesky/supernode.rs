@@ -112,6 +112,105 @@ impl<'a, T: Scalar> Columns<'a, T> {
         }
     }
 
+    /// y[s] ← (map L)⁻¹·y[s], y[Rₛ] ← y[Rₛ] − (map B)·y[s] for the triangle L on top and B below it.
+    pub fn lower_in<const W: usize>(
+        self,
+        own: &Node<'_>,
+        diagonal: Diagonal,
+        y: &mut [[T; W]],
+        work: &mut [[T; W]],
+        map: impl Fn(T) -> T + Copy,
+    ) {
+        match own.columns() {
+            1 => return self.lower_of_few::<W, 1>(own, diagonal, y, map),
+            2 => return self.lower_of_few::<W, 2>(own, diagonal, y, map),
+            3 => return self.lower_of_few::<W, 3>(own, diagonal, y, map),
+            4 => return self.lower_of_few::<W, 4>(own, diagonal, y, map),
+            _ => {}
+        }
+        let z = &mut work[..own.rows()];
+        z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
+        z[own.columns()..].fill([zero(); W]);
+        self.lower(own.columns(), diagonal, z, map);
+        y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
+        own.add(&z[own.columns()..], y);
+    }
+
+    /// y[s] ← (map L)⁻ᵀ·(y[s] − (map B)ᵀ·y[Rₛ]), with L and B as in [`Self::lower_in`].
+    pub fn lower_transposed_in<const W: usize>(
+        self,
+        own: &Node<'_>,
+        diagonal: Diagonal,
+        y: &mut [[T; W]],
+        work: &mut [[T; W]],
+        map: impl Fn(T) -> T + Copy,
+    ) {
+        match own.columns() {
+            1 => return self.lower_transposed_of_few::<W, 1>(own, diagonal, y, map),
+            2 => return self.lower_transposed_of_few::<W, 2>(own, diagonal, y, map),
+            3 => return self.lower_transposed_of_few::<W, 3>(own, diagonal, y, map),
+            4 => return self.lower_transposed_of_few::<W, 4>(own, diagonal, y, map),
+            _ => {}
+        }
+        let z = &mut work[..own.rows()];
+        z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
+        own.take_below(y, &mut z[own.columns()..]);
+        self.lower_transposed(own.columns(), diagonal, z, map);
+        y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
+    }
+
+    /// As [`Self::lower_in`], of N columns, which work space would slow down.
+    fn lower_of_few<const W: usize, const N: usize>(
+        self,
+        own: &Node<'_>,
+        diagonal: Diagonal,
+        y: &mut [[T; W]],
+        map: impl Fn(T) -> T + Copy,
+    ) {
+        let columns: [&[T]; N] = std::array::from_fn(|c| self.below(c, 0));
+        let mut x: [[T; W]; N] = std::array::from_fn(|c| y[own.begin + c]);
+        for c in 0..N {
+            if diagonal == Diagonal::Stored {
+                x[c] = divided(x[c], map(columns[c][c]));
+            }
+            for i in c + 1..N {
+                x[i] = minus(x[i], map(columns[c][i]), x[c]);
+            }
+            y[own.begin + c] = x[c];
+        }
+        let columns = columns.map(|column| &column[N..][..own.below.len()]);
+        for (k, &i) in own.below.iter().enumerate() {
+            let y = &mut y[i as usize];
+            (0..N).for_each(|c| *y = minus(*y, map(columns[c][k]), x[c]));
+        }
+    }
+
+    /// As [`Self::lower_transposed_in`], of N columns.
+    fn lower_transposed_of_few<const W: usize, const N: usize>(
+        self,
+        own: &Node<'_>,
+        diagonal: Diagonal,
+        y: &mut [[T; W]],
+        map: impl Fn(T) -> T + Copy,
+    ) {
+        let columns: [&[T]; N] = std::array::from_fn(|c| self.below(c, 0));
+        let below = columns.map(|column| &column[N..][..own.below.len()]);
+        let mut x: [[T; W]; N] = std::array::from_fn(|c| y[own.begin + c]);
+        for (k, &i) in own.below.iter().enumerate() {
+            let y = y[i as usize];
+            (0..N).for_each(|c| x[c] = minus(x[c], map(below[c][k]), y));
+        }
+        for c in (0..N).rev() {
+            for i in c + 1..N {
+                x[c] = minus(x[c], map(columns[c][i]), x[i]);
+            }
+            if diagonal == Diagonal::Stored {
+                x[c] = divided(x[c], map(columns[c][c]));
+            }
+            y[own.begin + c] = x[c];
+        }
+    }
+
     /// x ← U⁻¹·x for the upper triangle on top.
     pub fn upper<const W: usize>(self, x: &mut [[T; W]]) {
         for c in (0..x.len()).rev() {
@@ -172,19 +271,10 @@ pub(crate) fn solve_cholesky<T: Scalar, const W: usize>(
     let columns =
         |own: &Node<'_>| Columns { values: &values[own.values..][..own.rows() * own.columns()], rows: own.rows() };
     for own in (0..s.n_supernodes()).map(|k| node(s, k)) {
-        let z = &mut work[..own.rows()];
-        z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
-        z[own.columns()..].fill([zero(); W]);
-        columns(&own).lower(own.columns(), Diagonal::Stored, z, map);
-        y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
-        own.add(&z[own.columns()..], y);
+        columns(&own).lower_in(&own, Diagonal::Stored, y, work, map);
     }
     for own in (0..s.n_supernodes()).rev().map(|k| node(s, k)) {
-        let z = &mut work[..own.rows()];
-        z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
-        own.take_below(y, &mut z[own.columns()..]);
-        columns(&own).lower_transposed(own.columns(), Diagonal::Stored, z, conjugated);
-        y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
+        columns(&own).lower_transposed_in(&own, Diagonal::Stored, y, work, conjugated);
     }
 }
 

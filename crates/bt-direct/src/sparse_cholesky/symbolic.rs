@@ -5,18 +5,19 @@ use std::sync::OnceLock;
 
 use bt_formats::reorder::minimum_degree;
 use bt_formats::{Csr, LinearOperator, Matrix, Scalar, buffers};
+use faer::Par;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::SymbolicSupernodalParams;
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
-use faer::{Par, Spec};
 
 use super::counts::{Counts, count};
-use super::pattern::{Half, Pattern, Triangle, WIDE, too_large};
+use super::pattern::{Pattern, Triangle, WIDE, too_large};
+use super::supernodal::Elimination;
 use crate::error::{FactorError, Result};
 use crate::guard::{parallelism_for, quietly};
 
 /// Flops per entry of L from which dense kernels on supernodes pay.
-const SUPERNODAL_FLOPS: f64 = 50.0;
+const SUPERNODAL_FLOPS: f64 = 20.0;
 
 /// The symbolic phase of P·A·Pᵀ = L·Lᴴ, and of L·D·Lᴴ: it depends on the pattern of A alone.
 ///
@@ -71,13 +72,6 @@ impl Structure {
         }
     }
 
-    pub fn half(&self) -> Half {
-        match self {
-            Self::Simplicial(_) => Half::Upper,
-            Self::Supernodal(_) => Half::Lower,
-        }
-    }
-
     /// Where the columns of L stand among the values, each from its diagonal on.
     pub fn columns(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let n = match self {
@@ -107,26 +101,7 @@ impl Structure {
     pub fn solve_scratch<T: Scalar>(&self) -> StackReq {
         match self {
             Self::Simplicial(s) => s.solve_in_place_scratch::<T>(WIDE),
-            Self::Supernodal(s) => s.solve_in_place_scratch::<T>(WIDE, Par::Seq),
-        }
-    }
-
-    pub fn llt_scratch<T: Scalar>(&self, par: Par) -> StackReq {
-        match self {
-            Self::Simplicial(s) => simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows()),
-            Self::Supernodal(s) => {
-                supernodal::factorize_supernodal_numeric_llt_scratch::<u32, T>(s, par, Spec::default())
-            }
-        }
-    }
-
-    pub fn ldl_scratch<T: Scalar>(&self, par: Par) -> StackReq {
-        match self {
-            Self::Simplicial(s) => simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows()),
-            Self::Supernodal(s) => {
-                let spec = Spec::default();
-                supernodal::factorize_supernodal_numeric_intranode_lblt_scratch::<u32, T>(s, par, spec)
-            }
+            Self::Supernodal(_) => StackReq::EMPTY,
         }
     }
 
@@ -226,18 +201,14 @@ impl SymbolicCholesky {
     /// At first O(fill) time, and four bytes an entry of L where they are few.
     pub fn bytes<T: Scalar>(&self) -> Result<usize> {
         let structure = self.structure()?;
-        Ok(self.held::<T>(structure) + structure.llt_scratch::<T>(self.par()).size_bytes())
-    }
-
-    /// As [`SymbolicCholesky::bytes`], of L·D·Lᴴ.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn ldl_bytes<T: Scalar>(&self) -> Result<usize> {
-        let structure = self.structure()?;
-        // The pivots' exchanges, the order with them, what stands beside the diagonal of D, and the scaling.
-        let more = self.n() * (3 * size_of::<u32>() + size_of::<T>() + size_of::<T::Real>());
-        Ok(self.held::<T>(structure) + structure.ldl_scratch::<T>(self.par()).size_bytes() + more)
+        let work = match structure {
+            Structure::Simplicial(s) => {
+                let scratch = simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows());
+                scratch.size_bytes() + self.triangle_bytes::<T>()
+            }
+            Structure::Supernodal(s) => Elimination::<T>::bytes(s, self.par()),
+        };
+        Ok(self.held::<T>(structure) + work)
     }
 
     /// Operations of an LU on this pattern without interchanges: Σⱼ bⱼ(2bⱼ + 1).
@@ -259,7 +230,7 @@ impl SymbolicCholesky {
     pub(crate) fn held<T: Scalar>(&self, structure: &Structure) -> usize {
         let n = self.n();
         let solve = structure.solve_scratch::<T>().size_bytes() + 2 * WIDE * n * size_of::<T>();
-        structure.bytes() + structure.values() * size_of::<T>() + self.triangle_bytes::<T>() + self.own_bytes() + solve
+        structure.bytes() + structure.values() * size_of::<T>() + self.own_bytes() + solve
     }
 
     /// Bytes of this symbolic phase without the structure of L.
@@ -267,7 +238,7 @@ impl SymbolicCholesky {
         2 * size_of_val(&*self.order) + self.pattern.bytes() + self.eliminated.as_ref().map_or(0, Pattern::bytes)
     }
 
-    fn triangle_bytes<T: Scalar>(&self) -> usize {
+    pub(crate) fn triangle_bytes<T: Scalar>(&self) -> usize {
         self.triangle_entries() * (size_of::<T>() + 4) + (self.n() + 1) * 4
     }
 
@@ -286,7 +257,7 @@ impl SymbolicCholesky {
         let n = self.n();
         let mut upper = Triangle::<()>::default();
         let eliminated = self.eliminated.as_ref().unwrap_or(&self.pattern);
-        upper.fill(eliminated, Half::Upper, (&self.order, &self.position), |_, _| ());
+        upper.fill(eliminated, (&self.order, &self.position), |_, _| ());
         let request = StackReq::any_of(&[
             simplicial::prefactorize_symbolic_cholesky_scratch::<u32>(n, self.pattern.idx.len()),
             simplicial::factorize_simplicial_symbolic_cholesky_scratch::<u32>(n),

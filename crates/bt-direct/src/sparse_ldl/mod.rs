@@ -12,15 +12,19 @@
 //! Storage and cost: as of [`crate::SparseCholesky`] in this order, and the scaling, the exchanges and what stands
 //! beside the diagonal of D.
 
+mod narrow;
 mod pairs;
+mod supernodal;
 
 use std::sync::Arc;
 
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, equilibrate_symmetric, memory, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::perm::PermRef;
-use faer::sparse::linalg::cholesky::{simplicial, supernodal};
-use faer::{Conj, MatMut, Par, Spec};
+use faer::sparse::linalg::cholesky::simplicial;
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{Conj, MatMut, Par};
+
+use self::supernodal::{Elimination, Factors};
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -29,8 +33,9 @@ use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
 use crate::refine::{growth_limit, unit_roundoff};
+use crate::sparse_cholesky::supernodal::Ended;
 use crate::sparse_cholesky::{
-    Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, hermitian_norm, observe, too_large,
+    Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, WIDE, hermitian_norm, observe, too_large,
 };
 
 const METHOD: &str = "sparse-ldl";
@@ -58,15 +63,12 @@ pub struct SparseLdl<T: Scalar> {
     symbolic: Arc<SymbolicCholesky>,
     /// The diagonal of S.
     scale: Vec<T::Real>,
-    triangle: Triangle<T>,
     /// L and the diagonal of D, where `symbolic` says; what stands beside it where a pivot of order 2 begins.
     values: Vec<T>,
     beside: Vec<T>,
-    /// Exchanges inside supernodes and their inverse; `order[k]`: the row of A that is number k with them.
-    forward: Vec<u32>,
-    inverse: Vec<u32>,
-    order: Vec<u32>,
-    memory: MemBuffer,
+    /// Interchanges inside the blocks of supernodes.
+    exchange: Vec<u32>,
+    workspace: Workspace<T>,
     buffers: Buffers<T>,
     stats: FactorStats,
 }
@@ -75,6 +77,13 @@ impl<T: Scalar> std::fmt::Debug for SparseLdl<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SparseLdl").field("n", &self.n()).field("stats", &self.stats).finish_non_exhaustive()
     }
+}
+
+/// What a factorization works with, kept for the next.
+enum Workspace<T: Scalar> {
+    /// L is formed row by row.
+    Rows(Triangle<T>, MemBuffer),
+    Supernodes(Elimination<T>),
 }
 
 /// A block of D.
@@ -137,18 +146,21 @@ impl<T: Scalar> SparseLdl<T> {
         let n = symbolic.n();
         let structure = symbolic.structure()?;
         memory::ask(symbolic.ldl_bytes::<T>()? as u64, "the factors of sparse-ldl")?;
-        let mut triangle = Triangle::default();
-        triangle.reserve(n, symbolic.triangle_entries())?;
-        let out_of_memory = |_| too_large(n, a.nnz());
+        let workspace = match structure {
+            Structure::Simplicial(s) => {
+                let mut triangle = Triangle::default();
+                triangle.reserve(n, symbolic.triangle_entries())?;
+                let request = simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows());
+                Workspace::Rows(triangle, MemBuffer::try_new(request).map_err(|_| too_large(n, a.nnz()))?)
+            }
+            Structure::Supernodal(s) => Workspace::Supernodes(Elimination::new(s, symbolic.par())?),
+        };
         let mut ldl = Self {
             scale: zeros(n)?,
-            triangle,
             values: zeros(structure.values())?,
             beside: zeros(n)?,
-            forward: zeros(n)?,
-            inverse: zeros(n)?,
-            order: zeros(n)?,
-            memory: MemBuffer::try_new(structure.ldl_scratch::<T>(symbolic.par())).map_err(out_of_memory)?,
+            exchange: zeros(n)?,
+            workspace,
             buffers: Buffers::new(structure, n)?,
             stats: FactorStats::default(),
             symbolic,
@@ -176,7 +188,7 @@ impl<T: Scalar> SparseLdl<T> {
         self.symbolic.check_pattern(a)?;
         let done = hermitian_norm(a).and_then(|norm| {
             observe(monitor, 0, a.nrows())?;
-            self.eliminate(a, norm)
+            self.eliminate(a, norm, monitor)
         });
         if done.is_err() {
             self.values.fill(T::nan_impl());
@@ -206,44 +218,50 @@ impl<T: Scalar> SparseLdl<T> {
         Inertia { negative, zero: 0, positive: n - negative, tolerance }
     }
 
-    fn eliminate(&mut self, a: &Csr<T>, norm_one: f64) -> Result<()> {
-        let Self { symbolic, scale, triangle, values, beside, forward, inverse, memory, .. } = self;
+    fn eliminate(&mut self, a: &Csr<T>, norm_one: f64, monitor: &mut dyn Monitor) -> Result<()> {
+        let Self { symbolic, scale, values, beside, exchange, workspace, .. } = self;
         let structure = symbolic.structure()?;
         equilibrate_symmetric(a, scale);
         let mut norm_max = 0.0f64;
-        triangle.fill(&symbolic.pattern, structure.half(), (&symbolic.order, &symbolic.position), |i, e| {
+        // An entry of S·A·S by its row and its number in A, conjugated: a row is a column.
+        let mut entry = |i: usize, e: usize| {
             let j = a.col_idx()[e] as usize;
             let v = Scalar::conj(a.values()[e]) * T::from_real(scale[i]) * T::from_real(scale[j]);
             norm_max = norm_max.max_nan(v.abs().to_f64());
             v
-        });
-        let matrix = triangle.matrix();
-        let stack = MemStack::new(memory);
+        };
         beside.fill(zero());
-        for (k, (f, i)) in forward.iter_mut().zip(&mut *inverse).enumerate() {
-            (*f, *i) = (k as u32, k as u32);
-        }
-        let par = symbolic.par();
-        let done = quietly(|| match structure {
-            Structure::Simplicial(s) => {
-                simplicial::factorize_simplicial_numeric_ldlt(values, matrix, faer::prelude::default(), s, stack)
-                    .is_ok()
+        let (order, position) = (&*symbolic.order, &*symbolic.position);
+        let done = quietly(|| match (structure, workspace) {
+            (Structure::Simplicial(s), Workspace::Rows(triangle, memory)) => {
+                triangle.fill(&symbolic.pattern, (order, position), entry);
+                let (matrix, plain) = (triangle.matrix(), faer::prelude::default());
+                simplicial::factorize_simplicial_numeric_ldlt(values, matrix, plain, s, MemStack::new(memory))
+                    .map_or_else(|_| Err(Ended::NoPivot(0)), |_| Ok(()))
             }
-            Structure::Supernodal(s) => {
-                let spec = Spec::default();
-                supernodal::factorize_supernodal_numeric_intranode_lblt(
-                    values, beside, forward, inverse, matrix, s, par, stack, spec,
-                );
-                true
+            (Structure::Supernodal(s), Workspace::Supernodes(elimination)) => {
+                let load = |l: usize, put: &mut dyn FnMut(usize, T)| {
+                    let i = order[l] as usize;
+                    let start = symbolic.pattern.ptr[i] as usize;
+                    for (e, &j) in symbolic.pattern.row(i).iter().enumerate() {
+                        let k = position[j as usize] as usize;
+                        if k >= l {
+                            put(k, entry(i, start + e));
+                        }
+                    }
+                };
+                let mut factors = Factors { values, beside, exchange };
+                elimination.factor(s, load, &mut factors, symbolic.par(), monitor)
             }
+            _ => unreachable!("work space is made for the structure"),
         });
-        if done.is_none() {
-            return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() });
-        }
-        for (k, &f) in self.order.iter_mut().zip(&self.forward) {
-            *k = self.symbolic.order[f as usize];
-        }
-        let (growth, min_pivot) = if done == Some(true) { self.measure(norm_max)? } else { (f64::NAN, 0.0) };
+        let has_pivots = match done {
+            None => return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() }),
+            Some(Err(Ended::Stopped)) => return Err(FactorError::Stopped),
+            Some(Err(Ended::NoPivot(_))) => false,
+            Some(Ok(())) => true,
+        };
+        let (growth, min_pivot) = if has_pivots { self.measure(norm_max)? } else { (f64::NAN, 0.0) };
         // Not so of NaN.
         let sound = growth <= growth_limit(unit_roundoff::<T>()) && min_pivot > 0.0;
         if !(sound || a.nrows() == 0) {
@@ -309,20 +327,55 @@ impl<T: Scalar> SparseLdl<T> {
         })
     }
 
-    /// Solves for vectors that stand in the order of L, exchanges included.
+    /// Solves for vectors that stand in the order of L without interchanges.
     fn solve_in_order(&self, conj: Conj, y: Interleaved<'_, T>) {
-        let (x, stack) = y.matrix();
         match self.symbolic.structure() {
             Ok(Structure::Simplicial(s)) => {
+                let (x, stack) = y.matrix();
                 simplicial::SimplicialLdltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
-            Ok(Structure::Supernodal(s)) => {
-                let exchanges = PermRef::new_checked(&self.forward, &self.inverse, self.n());
-                supernodal::SupernodalIntranodeLbltRef::new(s, &self.values, &self.beside, exchanges)
-                    .solve_in_place_no_numeric_permute_with_conj(conj, x, Par::Seq, stack);
-            }
+            Ok(Structure::Supernodal(s)) => match y.columns {
+                1 => self.solve_supernodal::<1>(s, conj, (y.values, y.work)),
+                2 => self.solve_supernodal::<2>(s, conj, (y.values, y.work)),
+                _ => self.solve_supernodal::<WIDE>(s, conj, (y.values, y.work)),
+            },
             Err(_) => unreachable!("there are factors only where there was a structure"),
         }
+    }
+
+    fn solve_supernodal<const W: usize>(
+        &self,
+        s: &SymbolicSupernodalCholesky<u32>,
+        conj: Conj,
+        (values, work): (&mut [T], &mut [T]),
+    ) {
+        let ((y, _), (work, _)) = (values.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
+        let factors = (&*self.values, &*self.beside, &*self.exchange);
+        if !T::IS_REAL && conj == Conj::Yes {
+            supernodal::solve(s, factors, y, work, Scalar::conj);
+        } else {
+            supernodal::solve(s, factors, y, work, |v| v);
+        }
+    }
+}
+
+impl SymbolicCholesky {
+    /// As [`SymbolicCholesky::bytes`], of L·D·Lᴴ.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ldl_bytes<T: Scalar>(&self) -> Result<usize> {
+        let structure = self.structure()?;
+        // Interchanges, what stands beside the diagonal of D, and the scaling.
+        let more = self.n() * (size_of::<u32>() + size_of::<T>() + size_of::<T::Real>());
+        let work = match structure {
+            Structure::Simplicial(s) => {
+                let scratch = simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows());
+                scratch.size_bytes() + self.triangle_bytes::<T>()
+            }
+            Structure::Supernodal(s) => Elimination::<T>::bytes(s, self.par()),
+        };
+        Ok(self.held::<T>(structure) + work + more)
     }
 }
 
@@ -341,7 +394,7 @@ impl<T: Scalar> Factorization<T> for SparseLdl<T> {
         // A⁻¹ = S·(S·A·S)⁻¹·S; A⁻ᵀ is the conjugate of A⁻¹ = A⁻ᴴ.
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
         let scaled = |i: usize, v: T| v * T::from_real(self.scale[i]);
-        self.buffers.solve((structure, &self.order), x, scaled, |y| self.solve_in_order(conj, y));
+        self.buffers.solve((structure, &self.symbolic.order), x, scaled, |y| self.solve_in_order(conj, y));
     }
 
     #[inline(never)]

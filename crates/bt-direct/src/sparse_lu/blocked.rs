@@ -18,24 +18,22 @@
 
 use std::sync::Arc;
 
-use bt_formats::{Monitor, Op, Progress, RealScalar, Scalar, one, zero};
+use bt_formats::{Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
-use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve as triangular;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Conj, MatMut, Par};
 
 use super::narrow;
 use super::ordering::Ordering;
 use super::scaled::Csc;
 use crate::error::Result;
 use crate::factorization::LogDet;
-use crate::guard::quietly;
+use crate::guard::{quietly, worth};
 use crate::memory::zeros;
+use crate::sparse_cholesky::earlier::{Lists, Part, Target, subtract_product};
 use crate::sparse_cholesky::{Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, node};
-
-const NONE: u32 = u32::MAX;
 
 /// L and U by supernodes.
 pub struct Blocked<T: Scalar> {
@@ -45,8 +43,6 @@ pub struct Blocked<T: Scalar> {
     cols: Vec<u32>,
     /// Place of each row of A, and of each column.
     row_place: Vec<u32>,
-    /// The supernode of each place.
-    node: Vec<u32>,
     /// Of each supernode its block of L over its rows, the factored diagonal block on top; and Uᵀ of the rows below.
     lower: Vec<T>,
     upper: Vec<T>,
@@ -56,19 +52,9 @@ pub struct Blocked<T: Scalar> {
     inverse: Vec<u32>,
     work: Vec<T>,
     memory: MemBuffer,
-    /// Lists of the supernodes that come next in the rows of a supernode; where each stands in its own rows.
     lists: Lists,
     growth: f64,
     min_pivot: f64,
-}
-
-struct Lists {
-    head: Vec<u32>,
-    link: Vec<u32>,
-    at: Vec<u32>,
-    /// The place of each row among those of a supernode; those of the rows of another one.
-    place: Vec<u32>,
-    places: Vec<u32>,
 }
 
 /// How an elimination ended that met no error.
@@ -92,8 +78,8 @@ pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
     }
     let n = symbolic.n();
     let numbers = (values + largest) * size_of::<T>();
-    // Eight places a row, a few for a supernode, and those of the structure.
-    Ok(numbers + 32 * n + 20 * s.n_supernodes() + symbolic.structure_bytes()?)
+    // Five places a row, two for a supernode.
+    Ok(numbers + 20 * n + 8 * s.n_supernodes() + Lists::bytes(s, n) + symbolic.structure_bytes()?)
 }
 
 impl<T: Scalar> Blocked<T> {
@@ -104,13 +90,11 @@ impl<T: Scalar> Blocked<T> {
         let n = symbolic.n();
         let cols = symbolic.order().to_vec();
         let rows: Vec<u32> = cols.iter().map(|&j| ordering.row_of[j as usize]).collect();
-        let mut nodes = vec![0u32; n];
         let mut upper_ptr = vec![0];
         let (mut largest, mut widest) = (0, 0);
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return None };
         for k in 0..s.n_supernodes() {
             let own = node(s, k);
-            nodes[own.begin..own.end].fill(k as u32);
             upper_ptr.push(upper_ptr[k] + own.below.len() * own.columns());
             largest = largest.max(own.rows() * own.columns());
             widest = widest.max(own.columns());
@@ -120,7 +104,6 @@ impl<T: Scalar> Blocked<T> {
             row_place: inverse(&rows),
             rows,
             cols,
-            node: nodes,
             lower: zeros(s.len_val()).ok()?,
             upper: zeros(upper_ptr[s.n_supernodes()]).ok()?,
             upper_ptr,
@@ -128,13 +111,7 @@ impl<T: Scalar> Blocked<T> {
             inverse: vec![0; widest],
             work: zeros(largest).ok()?,
             memory: MemBuffer::try_new(request).ok()?,
-            lists: Lists {
-                head: zeros(s.n_supernodes()).ok()?,
-                link: zeros(s.n_supernodes()).ok()?,
-                at: zeros(s.n_supernodes()).ok()?,
-                place: zeros(n).ok()?,
-                places: Vec::with_capacity(n),
-            },
+            lists: Lists::new(s, n).ok()?,
             growth: f64::NAN,
             min_pivot: f64::NAN,
             symbolic,
@@ -153,7 +130,7 @@ impl<T: Scalar> Blocked<T> {
 
     /// The entries of A at their places among zeros.
     fn load(&mut self, a: &Csc<T>) {
-        let Self { symbolic, cols, row_place, node: nodes, lower, upper, upper_ptr, .. } = self;
+        let Self { symbolic, cols, row_place, lists: Lists { node: nodes, .. }, lower, upper, upper_ptr, .. } = self;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return };
         lower.fill(zero());
         upper.fill(zero());
@@ -177,13 +154,10 @@ impl<T: Scalar> Blocked<T> {
     #[inline(never)]
     fn eliminate(&mut self, norm_max: f64, monitor: &mut dyn Monitor) -> Outcome {
         let par = self.symbolic.par();
-        let Self { symbolic, node: nodes, lower, upper, upper_ptr, exchange, inverse, work, memory, lists, .. } = self;
+        let Self { symbolic, lower, upper, upper_ptr, exchange, inverse, work, memory, lists, .. } = self;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return Outcome::Unsound };
         let m = s.n_supernodes();
-        for (list, value) in [(&mut lists.head, NONE), (&mut lists.link, NONE), (&mut lists.at, 0)] {
-            list.clear();
-            list.resize(m, value);
-        }
+        lists.clear();
         let (mut product, mut least) = (0.0f64, f64::INFINITY);
         for k in 0..m {
             if k % 16 == 0 && monitor.observe(Progress::Step { phase: "factor", done: k, total: m }).is_break() {
@@ -195,33 +169,20 @@ impl<T: Scalar> Blocked<T> {
             let block = &mut rest[..rows * width];
             let (upper_before, rest) = upper.split_at_mut(upper_ptr[k]);
             let right = &mut rest[..below * width];
-            (0..).zip(own.rows_of()).for_each(|(place, row)| lists.place[row] = place);
-            let mut d = std::mem::replace(&mut lists.head[k], NONE);
-            while d != NONE {
-                let after = lists.link[d as usize];
-                let other = node(s, d as usize);
-                let first = lists.at[d as usize] as usize;
-                let middle = first + other.below[first..].partition_point(|&i| (i as usize) < own.end);
-                let (wide, high) = (other.columns(), other.below.len());
-                let l =
-                    MatRef::from_column_major_slice(&before[other.values..][..other.rows() * wide], other.rows(), wide);
-                let l = l.subrows(wide, high);
-                let u =
-                    MatRef::from_column_major_slice(&upper_before[upper_ptr[d as usize]..][..high * wide], high, wide);
-                let (both, inside, tail) = (high - first, middle - first, high - middle);
-                // The rows of d among those of s.
-                lists.places.clear();
-                lists.places.extend(other.below[first..].iter().map(|&i| lists.place[i as usize]));
-                let (columns, others) = lists.places.split_at(inside);
+            lists.enter(&own);
+            lists.visit(s, k, |d| {
+                let l = d.rows(&before[d.node.values..], d.node.rows());
+                let u = d.rows(&upper_before[upper_ptr[d.number]..], d.node.below.len());
+                let (columns, others) = d.places.split_at(d.inside);
                 // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]
-                let factors = (l.subrows(first, both), u.subrows(first, inside));
-                subtract_product(factors, (&lists.places, columns), (block, rows, 0), work, par);
+                let factors = (l, (u.subrows(0, d.inside), Conj::No));
+                let into = Target { values: &mut *block, rows, skipped: 0 };
+                subtract_product(factors, Part::All, (d.places, columns), into, work, par);
                 // N[s, Rₛ]ᵀ ← N[s, Rₛ]ᵀ − U[d, Rₛ]ᵀ·L[s, d]ᵀ
-                let factors = (u.subrows(middle, tail), l.subrows(first, inside));
-                subtract_product(factors, (others, columns), (right, below, width), work, par);
-                lists.advance(d, middle, other.below, nodes);
-                d = after;
-            }
+                let factors = (u.subrows(d.inside, others.len()), (l.subrows(0, d.inside), Conj::No));
+                let into = Target { values: &mut *right, rows: below, skipped: width };
+                subtract_product(factors, Part::All, (others, columns), into, work, par);
+            });
             let p = &mut exchange[own.begin..own.end];
             if width <= narrow::COLUMNS {
                 narrow::eliminate(block, right, p);
@@ -237,7 +198,6 @@ impl<T: Scalar> Blocked<T> {
             if !(product.is_finite() && least > 0.0) {
                 return Outcome::Unsound;
             }
-            lists.advance(k as u32, 0, own.below, nodes);
         }
         (self.growth, self.min_pivot) = ((product / norm_max).max_nan(1.0), least);
         Outcome::Sound
@@ -262,14 +222,13 @@ impl<T: Scalar> Blocked<T> {
         let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
         for k in 0..s.n_supernodes() {
             let (own, left, _) = self.blocks(s, k);
-            let z = &mut work[..own.rows()];
-            for (z, &i) in z.iter_mut().zip(&self.exchange[own.begin..own.end]) {
-                *z = y[own.begin + i as usize];
+            let own_y = &mut y[own.begin..own.end];
+            let z = &mut work[..own_y.len()];
+            z.copy_from_slice(own_y);
+            for (y, &i) in own_y.iter_mut().zip(&self.exchange[own.begin..own.end]) {
+                *y = z[i as usize];
             }
-            z[own.columns()..].fill([zero(); W]);
-            left.lower(own.columns(), Diagonal::One, z, |v| v);
-            y[own.begin..own.end].copy_from_slice(&z[..own.columns()]);
-            own.add(&z[own.columns()..], y);
+            left.lower_in(&own, Diagonal::One, y, work, |v| v);
         }
         for k in (0..s.n_supernodes()).rev() {
             let (own, left, right) = self.blocks(s, k);
@@ -300,12 +259,12 @@ impl<T: Scalar> Blocked<T> {
         }
         for k in (0..s.n_supernodes()).rev() {
             let (own, left, _) = self.blocks(s, k);
-            let z = &mut work[..own.rows()];
-            z[..own.columns()].copy_from_slice(&y[own.begin..own.end]);
-            own.take_below(y, &mut z[own.columns()..]);
-            left.lower_transposed(own.columns(), Diagonal::One, z, map);
+            left.lower_transposed_in(&own, Diagonal::One, y, work, map);
+            let own_y = &mut y[own.begin..own.end];
+            let z = &mut work[..own_y.len()];
+            z.copy_from_slice(own_y);
             for (z, &i) in z.iter().zip(&self.exchange[own.begin..own.end]) {
-                y[own.begin + i as usize] = *z;
+                own_y[i as usize] = *z;
             }
         }
     }
@@ -366,6 +325,7 @@ fn eliminate<T: Scalar>(
 ) {
     let width = p.len();
     let (rows, below) = (block.len() / width, right.len() / width);
+    let par = worth(par, 2.0 * (rows * width * width) as f64);
     let block = MatMut::from_column_major_slice_mut(block, rows, width);
     let mut right = MatMut::from_column_major_slice_mut(right, below, width);
     let (mut top, mut bottom) = block.split_at_row_mut(width);
@@ -380,52 +340,9 @@ fn eliminate<T: Scalar>(
     triangular::solve_lower_triangular_in_place(top.transpose(), bottom.as_mut().transpose_mut(), par);
 }
 
-/// As [`narrow::subtract_product`], of a and b with any number of columns.
-fn subtract_product<T: Scalar>(
-    (a, b): (MatRef<'_, T>, MatRef<'_, T>),
-    (places, columns): (&[u32], &[u32]),
-    (into, length, skipped): (&mut [T], usize, usize),
-    work: &mut [T],
-    par: Par,
-) {
-    fn slices<T: Scalar, const N: usize>(a: MatRef<'_, T>) -> [&[T]; N] {
-        std::array::from_fn(|c| a.col(c).try_as_col_major().expect("columns are contiguous").as_slice())
-    }
-    let (named, target) = ((places, columns), (&mut *into, length, skipped));
-    match a.ncols() {
-        1 => return narrow::subtract_product::<T, 1>((slices(a), slices(b)), named, target),
-        2 => return narrow::subtract_product::<T, 2>((slices(a), slices(b)), named, target),
-        3 => return narrow::subtract_product::<T, 3>((slices(a), slices(b)), named, target),
-        4 => return narrow::subtract_product::<T, 4>((slices(a), slices(b)), named, target),
-        _ => {}
-    }
-    if places.is_empty() {
-        return;
-    }
-    let t = &mut work[..places.len() * columns.len()];
-    let product = MatMut::from_column_major_slice_mut(t, places.len(), columns.len());
-    matmul(product, Accum::Replace, a, b.transpose(), one::<T>(), par);
-    for (t, &j) in t.chunks_exact(places.len()).zip(columns) {
-        let column = &mut into[j as usize * length..][..length];
-        t.iter().zip(places).for_each(|(&t, &i)| column[i as usize - skipped] -= t);
-    }
-}
-
 /// The largest |re| + |im|, or NaN where there is one: bits of numbers that are not negative are ordered as they are, NaN above all.
 fn largest<'a, T: Scalar>(values: impl IntoIterator<Item = &'a T>) -> f64 {
     f64::from_bits(values.into_iter().fold(0, |m, v| m.max(v.abs1().to_f64().to_bits())))
-}
-
-impl Lists {
-    /// Supernode `d` is done with its rows before `at`: it goes to the list of the supernode of the next.
-    fn advance(&mut self, d: u32, at: usize, below: &[u32], nodes: &[u32]) {
-        let d = d as usize;
-        self.at[d] = at as u32;
-        if let Some(&row) = below.get(at) {
-            let next = nodes[row as usize] as usize;
-            self.link[d] = std::mem::replace(&mut self.head[next], d as u32);
-        }
-    }
 }
 
 /// The structure of L + U with the preferred rows on the diagonal, stored zeros included.

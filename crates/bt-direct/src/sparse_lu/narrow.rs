@@ -43,24 +43,3 @@ pub fn eliminate<T: Scalar>(left: &mut [T], right: &mut [T], exchange: &mut [u32
         }
     }
 }
-
-/// N[places[i], j] ← N[places[i], j] − Σ a[i, ·]·b[j, ·] over the N columns of a and b, for j the columns named: numbers of which begin `length`
-/// apart in `into`, each without its first `skipped`.
-pub fn subtract_product<T: Scalar, const N: usize>(
-    (a, b): ([&[T]; N], [&[T]; N]),
-    (places, columns): (&[u32], &[u32]),
-    (into, length, skipped): (&mut [T], usize, usize),
-) {
-    let a = a.map(|a| &a[..places.len()]);
-    for (j, &column) in columns.iter().enumerate() {
-        let b = b.map(|b| b[j]);
-        let column = &mut into[column as usize * length..][..length];
-        for (i, &place) in places.iter().enumerate() {
-            let mut sum = a[0][i] * b[0];
-            for c in 1..N {
-                sum += a[c][i] * b[c];
-            }
-            column[place as usize - skipped] -= sum;
-        }
-    }
-}

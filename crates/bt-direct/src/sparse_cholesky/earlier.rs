@@ -1,0 +1,219 @@
+//! What earlier supernodes take from one, where L is formed from the left: as many products of dense blocks as there are earlier
+//! supernodes with rows in it.
+//!
+//! Storage: 12 bytes a supernode and 12 a row.
+
+use bt_formats::{Scalar, one};
+use faer::linalg::matmul::{matmul_with_conj, triangular};
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{Accum, Conj, MatMut, MatRef, Par};
+
+use super::supernode::{Node, node};
+use crate::error::Result;
+use crate::guard::worth;
+use crate::memory::zeros;
+
+const NONE: u32 = u32::MAX;
+
+/// Rows of a product from which its upper triangle is worth leaving out.
+const TRIANGULAR: usize = 32;
+
+/// Which supernodes come next in the rows of each, while they are eliminated one after the other.
+pub(crate) struct Lists {
+    /// The supernode of each row.
+    pub node: Vec<u32>,
+    head: Vec<u32>,
+    link: Vec<u32>,
+    /// Where each stands in its own rows.
+    at: Vec<u32>,
+    /// The place of each row among those of the present supernode; those of the rows of an earlier one.
+    place: Vec<u32>,
+    places: Vec<u32>,
+}
+
+/// A supernode with rows in the present one.
+pub(crate) struct Earlier<'a> {
+    pub number: usize,
+    pub node: Node<'a>,
+    /// The places of its rows from the first in the present supernode on among the rows of that.
+    pub places: &'a [u32],
+    /// How many of them are in it.
+    pub inside: usize,
+}
+
+impl Earlier<'_> {
+    /// Those rows of a matrix that has all rows of the supernode, or those below.
+    pub fn rows<'b, T>(&self, values: &'b [T], rows: usize) -> MatRef<'b, T> {
+        let (columns, skipped) = (self.node.columns(), rows - self.places.len());
+        MatRef::from_column_major_slice(&values[..rows * columns], rows, columns).subrows(skipped, self.places.len())
+    }
+}
+
+impl Lists {
+    pub fn new(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> Result<Self> {
+        let mut nodes: Vec<u32> = zeros(n)?;
+        for k in 0..s.n_supernodes() {
+            let own = node(s, k);
+            nodes[own.begin..own.end].fill(k as u32);
+        }
+        let mut places = Vec::new();
+        crate::memory::reserve(&mut places, n)?;
+        let of_nodes = || zeros(s.n_supernodes());
+        Ok(Self { node: nodes, head: of_nodes()?, link: of_nodes()?, at: of_nodes()?, place: zeros(n)?, places })
+    }
+
+    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> usize {
+        12 * (s.n_supernodes() + n)
+    }
+
+    /// Nothing is eliminated.
+    pub fn clear(&mut self) {
+        self.head.fill(NONE);
+    }
+
+    /// Rows of supernode `own` have their places from now on.
+    pub fn enter(&mut self, own: &Node<'_>) {
+        (0..).zip(own.rows_of()).for_each(|(place, row)| self.place[row] = place);
+    }
+
+    /// The place of a row among those of the supernode that was entered.
+    pub fn place(&self, row: usize) -> usize {
+        self.place[row] as usize
+    }
+
+    /// Shows `update` all earlier supernodes with rows in number `k`, which has been entered and counts as an earlier one itself then.
+    pub fn visit(&mut self, s: &SymbolicSupernodalCholesky<u32>, k: usize, mut update: impl FnMut(Earlier<'_>)) {
+        let own = node(s, k);
+        let mut d = std::mem::replace(&mut self.head[k], NONE);
+        while d != NONE {
+            let (number, after) = (d as usize, self.link[d as usize]);
+            let (node, first) = (node(s, number), self.at[number] as usize);
+            let below = &node.below[first..];
+            let inside = below.partition_point(|&i| (i as usize) < own.end);
+            self.places.clear();
+            self.places.extend(below.iter().map(|&i| self.place[i as usize]));
+            update(Earlier { number, node, places: &self.places, inside });
+            self.advance(number, first + inside, node.below);
+            d = after;
+        }
+        self.advance(k, 0, own.below);
+    }
+
+    /// Supernode `d` is done with its rows before `at`: it goes to the list of the supernode of the next.
+    fn advance(&mut self, d: usize, at: usize, below: &[u32]) {
+        self.at[d] = at as u32;
+        if let Some(&row) = below.get(at) {
+            let next = self.node[row as usize] as usize;
+            self.link[d] = std::mem::replace(&mut self.head[next], d as u32);
+        }
+    }
+}
+
+/// Where a product is taken from: so many rows a column, without the first of them.
+pub(crate) struct Target<'a, T> {
+    pub values: &'a mut [T],
+    pub rows: usize,
+    pub skipped: usize,
+}
+
+/// Which of its numbers are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// Those on the diagonal and below: others may come out as anything.
+    Lower,
+}
+
+impl Part {
+    /// The first row that is wanted of column `j`.
+    fn first(self, j: usize) -> usize {
+        if self == Self::Lower { j } else { 0 }
+    }
+}
+
+/// N[places[i], j] ← N[places[i], j] − Σ a[i, ·]·b[j, ·] over the columns of a and b, for j the columns named; b conjugated or not.
+pub(crate) fn subtract_product<T: Scalar>(
+    (a, b): (MatRef<'_, T>, (MatRef<'_, T>, Conj)),
+    part: Part,
+    (places, columns): (&[u32], &[u32]),
+    into: Target<'_, T>,
+    work: &mut [T],
+    par: Par,
+) {
+    match a.ncols() {
+        _ if places.is_empty() => {}
+        1 => few::<T, 1>((a, b), part, (places, columns), into),
+        2 => few::<T, 2>((a, b), part, (places, columns), into),
+        3 => few::<T, 3>((a, b), part, (places, columns), into),
+        4 => few::<T, 4>((a, b), part, (places, columns), into),
+        _ => {
+            let (rows, count) = (places.len(), columns.len());
+            let work = &mut work[..rows * count];
+            let product = MatMut::from_column_major_slice_mut(&mut *work, rows, count);
+            multiply(product, a, (b.0.transpose(), b.1), part, par);
+            for (j, (t, &column)) in work.chunks_exact(rows).zip(columns).enumerate() {
+                let first = part.first(j);
+                let column = &mut into.values[column as usize * into.rows..][..into.rows];
+                t[first..].iter().zip(&places[first..]).for_each(|(&t, &i)| column[i as usize - into.skipped] -= t);
+            }
+        }
+    }
+}
+
+/// `product` ← a·b, or its lower part.
+fn multiply<T: Scalar>(
+    product: MatMut<'_, T>,
+    a: MatRef<'_, T>,
+    (b, conj): (MatRef<'_, T>, Conj),
+    part: Part,
+    par: Par,
+) {
+    use triangular::BlockStructure::{Rectangular, TriangularLower};
+    let (replace, one) = (Accum::Replace, one::<T>());
+    let count = product.ncols();
+    let par = worth(par, 2.0 * (a.nrows() * a.ncols() * count) as f64);
+    if part == Part::All || count < TRIANGULAR {
+        return matmul_with_conj(product, replace, a, Conj::No, b, conj, one, par);
+    }
+    let ((top, rest), (a_top, a_rest)) = (product.split_at_row_mut(count), a.split_at_row(count));
+    triangular::matmul_with_conj(
+        top,
+        TriangularLower,
+        replace,
+        a_top,
+        Rectangular,
+        Conj::No,
+        b,
+        Rectangular,
+        conj,
+        one,
+        par,
+    );
+    matmul_with_conj(rest, replace, a_rest, Conj::No, b, conj, one, par);
+}
+
+/// As [`subtract_product`], of N columns by plain loops: a call of faer's kernels takes longer there than what they do.
+fn few<T: Scalar, const N: usize>(
+    (a, (b, conj)): (MatRef<'_, T>, (MatRef<'_, T>, Conj)),
+    part: Part,
+    (places, columns): (&[u32], &[u32]),
+    into: Target<'_, T>,
+) {
+    fn slices<T: Scalar, const N: usize>(a: MatRef<'_, T>) -> [&[T]; N] {
+        std::array::from_fn(|c| a.col(c).try_as_col_major().expect("columns are contiguous").as_slice())
+    }
+    let (a, b) = (slices::<T, N>(a), slices::<T, N>(b));
+    for (j, &column) in columns.iter().enumerate() {
+        let b = b.map(|b| if conj == Conj::Yes { Scalar::conj(b[j]) } else { b[j] });
+        let places = &places[part.first(j)..];
+        let a = a.map(|a| &a[part.first(j)..][..places.len()]);
+        let column = &mut into.values[column as usize * into.rows..][..into.rows];
+        for (i, &place) in places.iter().enumerate() {
+            let mut sum = a[0][i] * b[0];
+            for c in 1..N {
+                sum += a[c][i] * b[c];
+            }
+            column[place as usize - into.skipped] -= sum;
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! L·Lᴴ by supernodes, from the left (E. G. Ng & B. W. Peyton, SIAM J. Sci. Comput. 14 (1993) 1034–1056, doi:10.1137/0914063).
+//!
+//! For s each supernode with the rows Rₛ below its block, d those before it:
+//!
+//! ```text
+//! N[s∪Rₛ, s] ← N[s∪Rₛ, s] − Σ_d L[s∪Rₛ, d]·L[s, d]ᴴ,  N[s, s] = L·Lᴴ,  L[Rₛ, s] = N[Rₛ, s]·L[s, s]⁻ᴴ
+//! ```
+//!
+//! Storage: the largest block as work space, and the lists.
+
+use bt_formats::{Csr, Monitor, Progress, RealScalar, Scalar, zero};
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{Conj, MatMut, Par, Spec};
+
+use super::earlier::{Lists, Part, Target, subtract_product};
+use super::pattern::too_large;
+use super::supernode::node;
+use crate::error::Result;
+use crate::guard::worth;
+use crate::memory::zeros;
+use crate::pivot::divide_real;
+
+/// Columns up to which a supernode is eliminated by plain loops.
+const NARROW: usize = 8;
+
+/// Why there are no factors.
+pub(crate) enum Ended {
+    /// The pivot of this row in the order of L is not positive.
+    NoPivot(usize),
+    /// The monitor said so.
+    Stopped,
+}
+
+/// Shows the monitor every sixteenth supernode.
+pub(crate) fn go_on(monitor: &mut dyn Monitor, k: usize, s: &SymbolicSupernodalCholesky<u32>) -> Result<(), Ended> {
+    let progress = Progress::Step { phase: "factor", done: k, total: s.n_supernodes() };
+    if k.is_multiple_of(16) && monitor.observe(progress).is_break() { Err(Ended::Stopped) } else { Ok(()) }
+}
+
+/// Work space of factorizations.
+pub(crate) struct Elimination<T: Scalar> {
+    lists: Lists,
+    work: Vec<T>,
+    memory: MemBuffer,
+}
+
+/// Numbers of the largest block, and columns of the widest supernode.
+pub(crate) fn largest(s: &SymbolicSupernodalCholesky<u32>) -> (usize, usize) {
+    let nodes = (0..s.n_supernodes()).map(|k| node(s, k));
+    nodes.fold((0, 0), |(numbers, columns), n| (numbers.max(n.rows() * n.columns()), columns.max(n.columns())))
+}
+
+fn scratch<T: Scalar>(columns: usize, par: Par) -> StackReq {
+    if columns <= NARROW { StackReq::EMPTY } else { cholesky_in_place_scratch::<T>(columns, par, Spec::default()) }
+}
+
+impl<T: Scalar> Elimination<T> {
+    pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
+        let (numbers, columns) = largest(s);
+        let memory = MemBuffer::try_new(scratch::<T>(columns, par)).map_err(|_| too_large(s.nrows(), 0))?;
+        Ok(Self { lists: Lists::new(s, s.nrows())?, work: zeros(numbers)?, memory })
+    }
+
+    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
+        let (numbers, columns) = largest(s);
+        Lists::bytes(s, s.nrows()) + numbers * size_of::<T>() + scratch::<T>(columns, par).size_bytes()
+    }
+
+    /// L of P·A·Pᵀ, for `order` and its inverse, observed between supernodes.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    #[inline(never)]
+    pub fn factor(
+        &mut self,
+        s: &SymbolicSupernodalCholesky<u32>,
+        a: &Csr<T>,
+        (order, position): (&[u32], &[u32]),
+        values: &mut [T],
+        par: Par,
+        monitor: &mut dyn Monitor,
+    ) -> Result<(), Ended> {
+        let Self { lists, work, memory } = self;
+        lists.clear();
+        for k in 0..s.n_supernodes() {
+            go_on(monitor, k, s)?;
+            let own = node(s, k);
+            let (width, rows) = (own.columns(), own.rows());
+            let (before, rest) = values.split_at_mut(own.values);
+            let block = &mut rest[..rows * width];
+            lists.enter(&own);
+            block.fill(zero());
+            for (column, l) in block.chunks_exact_mut(rows).zip(own.begin..own.end) {
+                // Column l is row l, conjugated.
+                let (cols, row) = a.row(order[l] as usize);
+                for (&j, &v) in cols.iter().zip(row) {
+                    let i = position[j as usize] as usize;
+                    if i >= l {
+                        column[lists.place(i)] = Scalar::conj(v);
+                    }
+                }
+            }
+            lists.visit(s, k, |d| {
+                let l = d.rows(&before[d.node.values..], d.node.rows());
+                let factors = (l, (l.subrows(0, d.inside), Conj::Yes));
+                let into = Target { values: &mut *block, rows, skipped: 0 };
+                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, work, par);
+            });
+            let done = if width <= NARROW {
+                eliminate_narrow(block, width)
+            } else {
+                eliminate(block, width, MemStack::new(memory), par)
+            };
+            done.map_err(|c| Ended::NoPivot(own.begin + c))?;
+        }
+        Ok(())
+    }
+}
+
+/// L of the block on top and below it, one column after the other; the column without a pivot.
+fn eliminate_narrow<T: Scalar>(block: &mut [T], width: usize) -> Result<(), usize> {
+    let rows = block.len() / width;
+    for c in 0..width {
+        let (own, later) = block[c * rows..].split_at_mut(rows);
+        let pivot = own[c].re();
+        // Not so of NaN.
+        if !(pivot > zero() && pivot.to_f64().is_finite()) {
+            return Err(c);
+        }
+        let root = pivot.sqrt();
+        own[c] = T::from_real(root);
+        for l in &mut own[c + 1..] {
+            *l = divide_real(*l, root);
+        }
+        for (j, column) in (c + 1..).zip(later.chunks_exact_mut(rows)) {
+            let factor = Scalar::conj(own[j]);
+            column[j..].iter_mut().zip(&own[j..]).for_each(|(v, &l)| *v -= l * factor);
+        }
+    }
+    Ok(())
+}
+
+/// The same by kernels for dense blocks.
+fn eliminate<T: Scalar>(block: &mut [T], width: usize, stack: &mut MemStack, par: Par) -> Result<(), usize> {
+    let rows = block.len() / width;
+    let par = worth(par, (rows * width * width) as f64);
+    let (mut top, bottom) = MatMut::from_column_major_slice_mut(block, rows, width).split_at_row_mut(width);
+    cholesky_in_place(top.as_mut(), LltRegularization::default(), par, stack, Spec::default())
+        .map_err(super::before)?;
+    solve_lower_triangular_in_place(top.as_ref().conjugate(), bottom.transpose_mut(), par);
+    Ok(())
+}

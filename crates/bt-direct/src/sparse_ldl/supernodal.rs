@@ -1,0 +1,277 @@
+//! L·D·Lᴴ by supernodes, from the left, with pivots of order 1 and 2 sought in the block of each.
+//!
+//! For s each supernode with the rows Rₛ below its block, d those before it, P the interchanges in its block:
+//!
+//! ```text
+//! N[s∪Rₛ, s] ← N[s∪Rₛ, s] − Σ_d L[s∪Rₛ, d]·(L[s, d]·D[d])ᴴ,  P·N[s, s]·Pᵀ = L·D·Lᴴ,  L[Rₛ, s] = N[Rₛ, s]·Pᵀ·L[s, s]⁻ᴴ·D⁻¹
+//! ```
+//!
+//! Storage: the largest block as work space, and the lists.
+
+use bt_formats::{Monitor, RealScalar, Scalar, zero};
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::cholesky::lblt::factor::{cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
+use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
+use faer::{ColMut, Conj, MatMut, MatRef, Par, Spec};
+
+use crate::error::Result;
+use crate::guard::worth;
+use crate::memory::zeros;
+use crate::pivot::divide_real;
+use crate::sparse_cholesky::earlier::{Lists, Part, Target, subtract_product};
+use crate::sparse_cholesky::supernodal::{Ended, go_on, largest};
+use crate::sparse_cholesky::{Columns, Diagonal, Node, node, too_large};
+
+use super::narrow;
+
+/// Work space of factorizations.
+pub struct Elimination<T: Scalar> {
+    lists: Lists,
+    /// Products, and L[s, d]·D[d].
+    work: Vec<T>,
+    scaled: Vec<T>,
+    inverse: Vec<u32>,
+    memory: MemBuffer,
+}
+
+/// L, with D on the diagonal, and what stands beside that: `beside[j]` = D[j + 1, j].
+pub struct Factors<'a, T> {
+    pub values: &'a mut [T],
+    pub beside: &'a mut [T],
+    /// Interchanges: row `exchange[k]` of a supernode's block comes as number k.
+    pub exchange: &'a mut [u32],
+}
+
+fn scratch<T: Scalar>(columns: usize, par: Par) -> StackReq {
+    if columns <= narrow::COLUMNS {
+        StackReq::EMPTY
+    } else {
+        cholesky_in_place_scratch::<u32, T>(columns, par, Spec::default())
+    }
+}
+
+impl<T: Scalar> Elimination<T> {
+    pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
+        let (numbers, columns) = largest(s);
+        let memory = MemBuffer::try_new(scratch::<T>(columns, par)).map_err(|_| too_large(s.nrows(), 0))?;
+        let lists = Lists::new(s, s.nrows())?;
+        Ok(Self { lists, work: zeros(numbers)?, scaled: zeros(numbers)?, inverse: zeros(columns)?, memory })
+    }
+
+    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
+        let (numbers, columns) = largest(s);
+        let scratch = scratch::<T>(columns, par).size_bytes();
+        Lists::bytes(s, s.nrows()) + 2 * numbers * size_of::<T>() + columns * size_of::<u32>() + scratch
+    }
+
+    /// L and D of a matrix that `load` shows column by column, observed between supernodes: it calls back with place and number of each
+    /// entry on the diagonal and below.
+    ///
+    /// # Errors
+    /// [`Ended::Stopped`]. Pivots of zero are left to be seen.
+    #[inline(never)]
+    pub fn factor(
+        &mut self,
+        s: &SymbolicSupernodalCholesky<u32>,
+        mut load: impl FnMut(usize, &mut dyn FnMut(usize, T)),
+        factors: &mut Factors<'_, T>,
+        par: Par,
+        monitor: &mut dyn Monitor,
+    ) -> Result<(), Ended> {
+        let Self { lists, work, scaled, inverse, memory } = self;
+        let Factors { values, beside, exchange } = factors;
+        lists.clear();
+        for k in 0..s.n_supernodes() {
+            go_on(monitor, k, s)?;
+            let own = node(s, k);
+            let (width, rows) = (own.columns(), own.rows());
+            let (before, rest) = values.split_at_mut(own.values);
+            let block = &mut rest[..rows * width];
+            lists.enter(&own);
+            block.fill(zero());
+            for (column, l) in block.chunks_exact_mut(rows).zip(own.begin..own.end) {
+                load(l, &mut |i, v| column[lists.place(i)] = v);
+            }
+            let (beside_before, rest) = beside.split_at_mut(own.begin);
+            lists.visit(s, k, |d| {
+                let l = d.rows(&before[d.node.values..], d.node.rows());
+                let l_d = &mut scaled[..d.inside * d.node.columns()];
+                Blocks::of(&d.node, &before[d.node.values..], beside_before).multiply(l.subrows(0, d.inside), l_d);
+                let l_d = MatRef::from_column_major_slice(l_d, d.inside, d.node.columns());
+                let into = Target { values: &mut *block, rows, skipped: 0 };
+                let factors = (l, (l_d, Conj::Yes));
+                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, work, par);
+            });
+            let (beside, p) = (&mut rest[..width], &mut exchange[own.begin..own.end]);
+            if width <= narrow::COLUMNS {
+                narrow::eliminate(block, beside, p);
+            } else {
+                let inverse = &mut inverse[..width];
+                eliminate(block, beside, (p, inverse), work, MemStack::new(memory), par);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// D of a supernode.
+struct Blocks<'a, T> {
+    /// Its diagonal, so far apart.
+    diagonal: &'a [T],
+    stride: usize,
+    beside: &'a [T],
+}
+
+impl<'a, T: Scalar> Blocks<'a, T> {
+    /// Of a supernode, whose numbers begin with `values`.
+    fn of(own: &Node<'_>, values: &'a [T], beside: &'a [T]) -> Self {
+        Self { diagonal: values, stride: own.rows() + 1, beside: &beside[own.begin..own.end] }
+    }
+
+    /// Column by column: the pivot, or the pivot of order 2 that begins there.
+    fn pivots(&self) -> impl Iterator<Item = (usize, Pivot<T>)> {
+        let mut c = 0;
+        std::iter::from_fn(move || {
+            let beside = *self.beside.get(c)?;
+            let first = self.diagonal[c * self.stride].re();
+            let own = c;
+            if beside == zero() {
+                c += 1;
+                return Some((own, Pivot::One(first)));
+            }
+            c += 2;
+            Some((own, Pivot::Two(first, beside, self.diagonal[(own + 1) * self.stride].re())))
+        })
+    }
+
+    /// `product` ← X·D
+    fn multiply(&self, x: MatRef<'_, T>, product: &mut [T]) {
+        let rows = x.nrows();
+        if rows == 0 {
+            return;
+        }
+        let column = |c: usize| x.col(c).try_as_col_major().expect("columns are contiguous").as_slice();
+        for (c, pivot) in self.pivots() {
+            let (to, rest) = product[c * rows..].split_at_mut(rows);
+            match pivot {
+                Pivot::One(d) => to.iter_mut().zip(column(c)).for_each(|(to, &x)| *to = x * T::from_real(d)),
+                Pivot::Two(d, b, e) => {
+                    let both = to.iter_mut().zip(&mut rest[..rows]).zip(column(c).iter().zip(column(c + 1)));
+                    for ((to, next), (&x, &y)) in both {
+                        *to = x * T::from_real(d) + y * b;
+                        *next = x * Scalar::conj(b) + y * T::from_real(e);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A block of D: [d], or [d b̄; b e] as (d, b, e).
+#[derive(Clone, Copy)]
+pub enum Pivot<T: Scalar> {
+    One(T::Real),
+    Two(T::Real, T, T::Real),
+}
+
+impl<T: Scalar> Pivot<T> {
+    /// [x y]·D⁻¹ for a pivot of order 2: with δ = d/|b|, ε = e/|b|, β = b/|b| it is [εx − βy, δy − β̄x]/(|b|(δε − 1)).
+    pub fn divide_two((d, b, e): (T::Real, T, T::Real)) -> impl Fn(T, T) -> (T, T) {
+        let modulus = b.abs();
+        let (d, e, b) = (d / modulus, e / modulus, divide_real(b, modulus));
+        let det = d * e - T::Real::from_f64(1.0);
+        move |x, y| {
+            let (x, y) = (divide_real(x, modulus), divide_real(y, modulus));
+            let first = T::from_real(e) * x - b * y;
+            let second = T::from_real(d) * y - Scalar::conj(b) * x;
+            (divide_real(first, det), divide_real(second, det))
+        }
+    }
+}
+
+/// A block of more columns by kernels for dense blocks.
+fn eliminate<T: Scalar>(
+    block: &mut [T],
+    beside: &mut [T],
+    (p, inverse): (&mut [u32], &mut [u32]),
+    work: &mut [T],
+    stack: &mut MemStack,
+    par: Par,
+) {
+    let width = p.len();
+    let rows = block.len() / width;
+    let (below, par) = (rows - width, worth(par, (rows * width * width) as f64));
+    let (mut top, mut bottom) = MatMut::from_column_major_slice_mut(&mut *block, rows, width).split_at_row_mut(width);
+    let diagonal = ColMut::from_slice_mut(&mut *beside).as_diagonal_mut();
+    cholesky_in_place(top.as_mut(), diagonal, p, inverse, par, stack, Spec::default());
+    let mut t = MatMut::from_column_major_slice_mut(&mut work[..below * width], below, width);
+    t.copy_from(bottom.as_ref());
+    for (c, &from) in p.iter().enumerate() {
+        bottom.as_mut().col_mut(c).copy_from(t.as_ref().col(from as usize));
+    }
+    solve_unit_lower_triangular_in_place(top.as_ref().conjugate(), bottom.transpose_mut(), par);
+    let mut c = 0;
+    while c < width {
+        let d = block[c * rows + c].re();
+        if beside[c] == zero() {
+            block[c * rows + width..][..below].iter_mut().for_each(|l| *l = divide_real(*l, d));
+            c += 1;
+            continue;
+        }
+        let e = block[(c + 1) * rows + c + 1].re();
+        let divide = Pivot::divide_two((d, beside[c], e));
+        let (x, y) = block[c * rows..].split_at_mut(rows);
+        for (x, y) in x[width..].iter_mut().zip(&mut y[width..rows]) {
+            (*x, *y) = divide(*x, *y);
+        }
+        c += 2;
+    }
+}
+
+/// Y ← (map L)⁻ᴴ·(map D)⁻¹·(map L)⁻¹·Y for W interleaved vectors in the order of L without interchanges, which are made on the way;
+/// `map` is the identity or the conjugate.
+pub fn solve<T: Scalar, const W: usize>(
+    s: &SymbolicSupernodalCholesky<u32>,
+    (values, beside, exchange): (&[T], &[T], &[u32]),
+    y: &mut [[T; W]],
+    work: &mut [[T; W]],
+    map: impl Fn(T) -> T + Copy,
+) {
+    let conjugated = |v: T| Scalar::conj(map(v));
+    let block = |k: usize| {
+        let own = node(s, k);
+        (own, Columns { values: &values[own.values..][..own.rows() * own.columns()], rows: own.rows() })
+    };
+    for k in 0..s.n_supernodes() {
+        let (own, l) = block(k);
+        let (own_y, z) = (&mut y[own.begin..own.end], &mut work[..own.columns()]);
+        z.copy_from_slice(own_y);
+        for (y, &i) in own_y.iter_mut().zip(&exchange[own.begin..own.end]) {
+            *y = z[i as usize];
+        }
+        l.lower_in(&own, Diagonal::One, y, work, map);
+        for (c, pivot) in Blocks::of(&own, l.values, beside).pivots() {
+            let c = own.begin + c;
+            match pivot {
+                Pivot::One(d) => y[c] = y[c].map(|y| divide_real(y, d)),
+                Pivot::Two(d, b, e) => {
+                    // A column here, a row there: D⁻¹·y = (yᵀ·D⁻ᵀ)ᵀ with D̄ for Dᵀ.
+                    let divide = Pivot::divide_two((d, Scalar::conj(map(b)), e));
+                    for w in 0..W {
+                        (y[c][w], y[c + 1][w]) = divide(y[c][w], y[c + 1][w]);
+                    }
+                }
+            }
+        }
+    }
+    for k in (0..s.n_supernodes()).rev() {
+        let (own, l) = block(k);
+        l.lower_transposed_in(&own, Diagonal::One, y, work, conjugated);
+        let (own_y, z) = (&mut y[own.begin..own.end], &mut work[..own.columns()]);
+        z.copy_from_slice(own_y);
+        for (z, &i) in z.iter().zip(&exchange[own.begin..own.end]) {
+            own_y[i as usize] = *z;
+        }
+    }
+}

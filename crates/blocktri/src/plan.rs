@@ -4,7 +4,7 @@
 //! columns ask for; block LU by its block sizes; sparse factors by the fill in their own order, which is that of elimination with the pivots
 //! they prefer (exact for Cholesky; LU leaves them where they are small). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
-//! Where an iteration may be faster than sparse factors, it is tried for some times as long as their ordering would take before that is
+//! Where an iteration may be faster than sparse factors [by far](CLEAR), it is tried for some times as long as their ordering would take before that is
 //! made, but no longer than a fraction of what they are estimated to take. That is estimated by the smallest level w of a breadth-first
 //! search that halves the graph. Nested dissection of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
 //! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
@@ -138,9 +138,10 @@ impl Plan {
         self.candidates.iter().find(|c| c.direct().is_some())
     }
 
-    /// Seconds that an iteration may take: those of the fastest direct method, before anything is ordered at most those that an order is worth.
+    /// Seconds that an iteration may take: those of the fastest direct method, whose order has been made; before anything is ordered at most those that
+    /// an order is worth.
     pub fn limit(&self) -> Option<f64> {
-        self.direct().map(|(c, _)| c.seconds).into_iter().chain(self.before_orders).reduce(f64::min)
+        self.direct().map(|(c, _)| c.seconds_after_order()).into_iter().chain(self.before_orders).reduce(f64::min)
     }
 
     /// Seconds of an iteration before its first step, and of each of them. On the processor all is counted with the steps.
@@ -212,7 +213,11 @@ fn gains_without_interchanges<T: Scalar>(seconds: f64, of_band_lu: f64) -> bool 
 const PATIENCE: f64 = 8.0;
 
 /// How much longer than an order the best candidate must take for the order to be made.
-const WORTH: f64 = 2.0;
+const WORTH: f64 = 3.0;
+
+/// What sparse factors must be estimated to take, in units of the setup and the least steps of an iteration, for that to be tried before
+/// they are ordered: the estimate may be several times too high, and most iterations take several times the least steps.
+const CLEAR: f64 = 16.0;
 
 /// Rows below which iterations are not thought of: direct methods take milliseconds.
 const SMALL: usize = 2000;
@@ -254,7 +259,8 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     if before_iterations && !list.is_cheap() {
         list.push_iterations();
         let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
-        if let Some((seconds, estimate)) = seconds_and_estimate.filter(|(seconds, estimate)| GAIN * seconds < *estimate)
+        if let Some((seconds, estimate)) =
+            seconds_and_estimate.filter(|(seconds, estimate)| CLEAR * seconds < *estimate)
         {
             // The estimate may be far from what an order finds: a fraction of it is not much to lose.
             let patience = (PATIENCE * list.machine.ordering * a.nnz() as f64).min(estimate / GAIN);
@@ -477,13 +483,13 @@ impl<'a, T: Scalar> List<'a, T> {
         self.seconds(&least).max(WORTH * symbolic)
     }
 
-    /// Whether half of the entries in some rows have a mirror image.
+    /// Whether half of the entries beside the diagonal in some rows have a mirror image.
     fn is_nearly_symmetric(&self) -> bool {
         let (mut entries, mut pairs) = (0, 0);
         for i in (0..self.a.nrows()).step_by(self.a.nrows().div_ceil(64).max(1)) {
-            let cols = self.a.row(i).0;
-            entries += cols.len();
-            pairs += cols.iter().filter(|&&j| self.a.row(j as usize).0.binary_search(&(i as u32)).is_ok()).count();
+            let cols = || self.a.row(i).0.iter().filter(|&&j| j as usize != i);
+            entries += cols().count();
+            pairs += cols().filter(|&&j| self.a.row(j as usize).0.binary_search(&(i as u32)).is_ok()).count();
         }
         2 * pairs >= entries
     }

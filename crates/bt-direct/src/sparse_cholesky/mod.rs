@@ -1,16 +1,20 @@
 //! Sparse Cholesky factorization of a Hermitian positive definite matrix: P·A·Pᵀ = L·Lᴴ.
 //!
 //! P is the approximate minimum degree order. Where L is sparse to the end it is formed row by row along the elimination
-//! tree; where it has dense parts, by supernodes with dense kernels (both are faer's: see T. A. Davis, S. Rajamanickam &
-//! W. M. Sid-Lakhdar, Acta Numerica 25 (2016) 383–566, doi:10.1017/S0962492916000076, §§4 and 9). Stable for every order, without
-//! growth: |lᵢⱼ|² ≤ aᵢᵢ (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., §10.1,
-//! doi:10.1137/1.9780898718027). That A is Hermitian is verified exactly.
+//! tree by faer (T. A. Davis, S. Rajamanickam & W. M. Sid-Lakhdar, Acta Numerica 25 (2016) 383–566, doi:10.1017/S0962492916000076, §4); where
+//! it has dense parts, by supernodes. Stable for every order, without growth: |lᵢⱼ|² ≤ aᵢᵢ (N. J. Higham, Accuracy and Stability of Numerical
+//! Algorithms, 2nd ed., §10.1, doi:10.1137/1.9780898718027). That A is Hermitian is verified exactly.
 //!
-//! What it costs is known before a number is touched ([`SymbolicCholesky`]): `counts` finds the entries of L, `symbolic`
-//! the bytes.
+//! What it costs is known before a number is touched ([`SymbolicCholesky`]).
 //!
-//! Storage: the values of L (zeros inside supernodes included), four bytes an entry of L where it is formed row by row and a
-//! few bytes a row of a supernode otherwise, and one half of A; faer's products keep twice the size of the last cache for each
+//! | file | what it serves |
+//! |---|---|
+//! | `counts`, `pattern`, `symbolic` | the entries of L from the pattern; the order and a triangle; structure and bytes |
+//! | `supernodal` | L by supernodes |
+//! | `earlier`, `supernode` | what earlier supernodes take from one, and substitution, for LU and L·D·Lᴴ too |
+//!
+//! Storage: the values of L (zeros inside supernodes included), and four bytes an entry of L and one half of A where it is formed row by row, a
+//! few bytes a row of a supernode and the largest block otherwise; faer's products keep twice the size of the last cache for each
 //! thread beside it. Cost: Σⱼ bⱼ(bⱼ + 2) flops and n roots for bⱼ entries below
 //! the diagonal of column j, 4·fill flops a right-hand side.
 
@@ -96,8 +100,7 @@ impl<T: Scalar> SparseCholesky<T> {
         Self::with_monitor(a, &mut ())
     }
 
-    /// Like [`SparseCholesky::new`], observed before the order is found and before the elimination, which both run to
-    /// their end.
+    /// Like [`SparseCholesky::new`], observed before the order is found and between supernodes; L formed row by row runs to its end.
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].
@@ -148,7 +151,7 @@ impl<T: Scalar> SparseCholesky<T> {
         self.refactor_with_monitor(a, &mut ())
     }
 
-    /// Like [`SparseCholesky::refactor`], observed before the elimination.
+    /// Like [`SparseCholesky::refactor`], observed as [`SparseCholesky::with_monitor`] is.
     ///
     /// # Errors
     /// Also [`FactorError::Stopped`].

@@ -362,7 +362,8 @@ fn with_gaps(sides: &[usize]) -> Csr<f64> {
     let whole = grid(sides);
     rows(whole.nrows(), |i, row| {
         let (cols, values) = whole.row(i);
-        let kept = cols.iter().zip(values).filter(|&(&j, _)| j as usize == i || (5 * i + j as usize) % 3 > 0);
+        let kept =
+            cols.iter().zip(values).filter(|&(&j, _)| j as usize == i || !(5 * i + j as usize).is_multiple_of(3));
         row.extend(kept.map(|(&j, &v)| {
             (j as usize, if j as usize == i { v } else { v * (1.0 + coupling(i, j as usize).abs()) / 1.5 })
         }));

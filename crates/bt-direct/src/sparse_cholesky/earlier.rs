@@ -197,7 +197,7 @@ fn few<T: Scalar, const N: usize>(
     (a, (b, conj)): (MatRef<'_, T>, (MatRef<'_, T>, Conj)),
     part: Part,
     (places, columns): (&[u32], &[u32]),
-    into: Target<'_, T>,
+    Target { values, rows, skipped }: Target<'_, T>,
 ) {
     fn slices<T: Scalar, const N: usize>(a: MatRef<'_, T>) -> [&[T]; N] {
         std::array::from_fn(|c| a.col(c).try_as_col_major().expect("columns are contiguous").as_slice())
@@ -207,13 +207,42 @@ fn few<T: Scalar, const N: usize>(
         let b = b.map(|b| if conj == Conj::Yes { Scalar::conj(b[j]) } else { b[j] });
         let places = &places[part.first(j)..];
         let a = a.map(|a| &a[part.first(j)..][..places.len()]);
-        let column = &mut into.values[column as usize * into.rows..][..into.rows];
+        let column = &mut values[column as usize * rows..][..rows];
         for (i, &place) in places.iter().enumerate() {
             let mut sum = a[0][i] * b[0];
             for c in 1..N {
                 sum += a[c][i] * b[c];
             }
-            column[place as usize - into.skipped] -= sum;
+            column[place as usize - skipped] -= sum;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::c64;
+
+    #[test]
+    fn products_of_any_width_are_taken_from_their_places() {
+        let number = |i: usize, j: usize| c64::new((i * 5 + j * 3) as f64 % 7.0 - 3.0, (i + 2 * j) as f64 % 5.0 - 2.0);
+        let (rows, columns, target) = (TRIANGULAR + 9, TRIANGULAR + 2, 2 * TRIANGULAR + 20);
+        let places: Vec<u32> = (0..rows as u32).map(|i| 2 * i + 1).collect();
+        for width in [1, 2, 3, 4, 5, 9] {
+            let a = faer::Mat::from_fn(rows, width, number);
+            let b = a.as_ref().subrows(0, columns);
+            for (part, conj) in [(Part::All, Conj::No), (Part::Lower, Conj::Yes)] {
+                let mut into = vec![c64::default(); target * target];
+                let to = Target { values: &mut into, rows: target, skipped: 1 };
+                let mut work = vec![c64::default(); rows * columns];
+                subtract_product((a.as_ref(), (b, conj)), part, (&places, &places[..columns]), to, &mut work, Par::Seq);
+                for (j, i) in (0..columns).flat_map(|j| (part.first(j)..rows).map(move |i| (j, i))) {
+                    let term = |c: usize| a[(i, c)] * if conj == Conj::Yes { b[(j, c)].conj() } else { b[(j, c)] };
+                    let sum: c64 = (0..width).map(term).sum();
+                    let found = into[places[j] as usize * target + places[i] as usize - 1];
+                    assert!((found + sum).norm() < 1e-12, "{width} {i} {j}: {found} {sum}");
+                }
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ use faer::{Conj, MatMut, Par};
 
 pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
-use self::supernodal::{Elimination, Ended};
+use self::supernodal::{Elimination, Ended, before};
 use self::supernode::solve_cholesky;
 pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
 pub(crate) use self::symbolic::Structure;
@@ -250,11 +250,6 @@ fn solve_supernodal<T: Scalar, const W: usize>(
     } else {
         solve_cholesky(l, y, work, |v| v);
     }
-}
-
-fn before(error: faer::linalg::cholesky::llt::factor::LltError) -> usize {
-    let faer::linalg::cholesky::llt::factor::LltError::NonPositivePivot { index } = error;
-    index
 }
 
 pub(crate) fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> Result<()> {

@@ -10,7 +10,7 @@
 
 use bt_formats::{Csr, Monitor, Progress, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::cholesky::llt::factor::{LltError, LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par, Spec};
@@ -148,8 +148,13 @@ fn eliminate<T: Scalar>(block: &mut [T], width: usize, stack: &mut MemStack, par
     let rows = block.len() / width;
     let par = worth(par, (rows * width * width) as f64);
     let (mut top, bottom) = MatMut::from_column_major_slice_mut(block, rows, width).split_at_row_mut(width);
-    cholesky_in_place(top.as_mut(), LltRegularization::default(), par, stack, Spec::default())
-        .map_err(super::before)?;
+    cholesky_in_place(top.as_mut(), LltRegularization::default(), par, stack, Spec::default()).map_err(before)?;
     solve_lower_triangular_in_place(top.as_ref().conjugate(), bottom.transpose_mut(), par);
     Ok(())
+}
+
+/// Where faer found no pivot.
+pub(super) fn before(error: LltError) -> usize {
+    let LltError::NonPositivePivot { index } = error;
+    index
 }

@@ -14,6 +14,7 @@
 
 mod narrow;
 mod pairs;
+mod pivots;
 mod supernodal;
 
 use std::sync::Arc;

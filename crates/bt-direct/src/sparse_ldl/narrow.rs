@@ -2,7 +2,7 @@
 
 use bt_formats::{RealScalar, Scalar, zero};
 
-use super::supernodal::Pivot;
+use super::pivots::Pivot;
 use crate::pivot::divide_real;
 
 /// Columns up to which a supernode is eliminated here.
@@ -101,4 +101,62 @@ fn swap<T: Scalar>(block: &mut [T], rows: usize, (p, q): (usize, usize), exchang
     block.swap(p * rows + p, q * rows + q);
     let (before, from) = block.split_at_mut(q * rows);
     before[p * rows + q + 1..][..rows - q - 1].swap_with_slice(&mut from[q + 1..rows]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bt_formats::c64;
+
+    /// A Hermitian block of `width` rows with `below` rows under it, hardly anything on its diagonal.
+    fn block(width: usize, below: usize, seed: usize) -> Vec<c64> {
+        let number = |i: usize, j: usize| {
+            let place = (7919 * i + 104_729 * j + 31 * seed) % 97;
+            c64::new(place as f64 / 48.0 - 1.0, if i == j { 0.0 } else { (place % 13) as f64 / 6.0 - 1.0 })
+        };
+        let entry = |i: usize, j: usize| if i == j { number(i, i) * 0.1 } else { number(i, j) };
+        (0..width).flat_map(|j| (0..width + below).map(move |i| entry(i.max(j), i.min(j)))).collect()
+    }
+
+    #[test]
+    fn l_d_and_the_adjoint_of_l_are_the_block_with_its_rows_exchanged() {
+        let mut exchanged = false;
+        for (width, below, seed) in (1..=COLUMNS).flat_map(|w| [(w, 0, w), (w, 3, 5 * w + 1), (w, 11, 9 * w + 2)]) {
+            let rows = width + below;
+            let a = block(width, below, seed);
+            let (mut l, mut beside, mut p) = (a.clone(), vec![c64::default(); width], vec![0; width]);
+            eliminate(&mut l, &mut beside, &mut p);
+            exchanged |= p.iter().enumerate().any(|(k, &i)| k as u32 != i);
+            let entry_of_l = |i: usize, k: usize| match i.cmp(&k) {
+                std::cmp::Ordering::Less => c64::default(),
+                std::cmp::Ordering::Equal => c64::new(1.0, 0.0),
+                std::cmp::Ordering::Greater => l[k * rows + i],
+            };
+            let entry_of_d = |i: usize, j: usize| match (i.max(j), i.min(j)) {
+                (i, j) if i == j => l[i * rows + i],
+                (i, j) if i == j + 1 => beside[j],
+                _ => c64::default(),
+            };
+            let d = |i: usize, j: usize| if i < j { entry_of_d(i, j).conj() } else { entry_of_d(i, j) };
+            let source = |i: usize| if i < width { p[i] as usize } else { i };
+            for (i, j) in (0..rows).flat_map(|i| (0..width.min(i + 1)).map(move |j| (i, j))) {
+                let terms = (0..width).flat_map(|k| (0..width).map(move |m| (k, m)));
+                let sum: c64 = terms.map(|(k, m)| entry_of_l(i, k) * d(k, m) * entry_of_l(j, m).conj()).sum();
+                let (from, to) = (source(i), source(j));
+                // Above the diagonal of the block its mirror image stands for it.
+                let given = if from < to { a[from * rows + to].conj() } else { a[to * rows + from] };
+                assert!((sum - given).norm() < 1e-12, "{width} columns, {below} below: {i}, {j}: {sum} {given}");
+            }
+        }
+        assert!(exchanged, "a block whose rows are exchanged");
+    }
+
+    #[test]
+    fn a_block_of_zeros_or_of_nan_ends() {
+        for value in [0.0, f64::NAN] {
+            let (mut block, mut beside, mut p) = (vec![value; 12], vec![0.0; 3], vec![0; 3]);
+            eliminate(&mut block, &mut beside, &mut p);
+            assert!(!(block[0].abs() > 0.0), "no pivot");
+        }
+    }
 }

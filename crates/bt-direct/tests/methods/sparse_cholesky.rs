@@ -1,10 +1,11 @@
 //! Sparse Cholesky: counts against plain symbolic elimination, memory against what is taken, and what is refused.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bt_direct::{FactorError, Factorization, Place, SparseCholesky, SymbolicCholesky};
-use bt_formats::{Csr, Error, LinearOperator, Op, c64, certify};
+use bt_formats::{Csr, Error, LinearOperator, Op, Progress, c64, certify};
 use bt_testkit::alloc::{is_counting, peak_bytes};
 use bt_testkit::strategies;
 use bt_testkit::{grid, random_vector};
@@ -152,6 +153,28 @@ fn input_is_refused_by_name() {
     let mut x = [1.0, 0.0, 1.0];
     cholesky.solve_vec_in_place(&mut x);
     assert!(x.iter().all(|v| v.is_finite()));
+}
+
+#[test]
+fn a_monitor_stops_it_between_supernodes() {
+    let a = grid::<f64>([40, 40, 1]);
+    let mut cholesky = SparseCholesky::new(&a).unwrap();
+    let mut shown = 0;
+    let mut stop = |progress: Progress| {
+        let Progress::Step { done, .. } = progress else { return ControlFlow::Continue(()) };
+        shown += 1;
+        if done > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    assert!(matches!(cholesky.refactor_with_monitor(&a, &mut stop), Err(FactorError::Stopped)));
+    assert!(shown > 1);
+    let solved = |cholesky: &SparseCholesky<f64>| {
+        let mut x = vec![1.0; 1600];
+        cholesky.solve_vec_in_place(&mut x);
+        x
+    };
+    assert!(solved(&cholesky).iter().all(|x| x.is_nan()));
+    cholesky.refactor(&a).unwrap();
+    assert!(solved(&cholesky).iter().all(|x| x.is_finite()));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Sparse L·D·Lᴴ: saddle points and shifted grids, signs of eigenvalues, memory, and where it gives up.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bt_direct::{FactorError, Factorization, Inertia, SparseLdl, SymbolicCholesky};
-use bt_formats::{Band, Csr, LinearOperator, Op, Scalar, c64, certify};
+use bt_formats::{Band, Csr, LinearOperator, Op, Progress, Scalar, c64, certify};
 use bt_testkit::alloc::{is_counting, peak_bytes};
 use bt_testkit::contract::factorization_contract;
 use bt_testkit::strategies;
@@ -88,6 +89,16 @@ fn the_scale_of_rows_does_not_matter() {
         assert!((x - y * s).abs() < 1e-10 * (1.0 + x.abs()), "{x} {}", y * s);
     }
     assert!((f.log_det().log_abs + 2.0 * s.iter().map(|s| s.ln()).sum::<f64>() - g.log_det().log_abs).abs() < 1e-9);
+}
+
+#[test]
+fn a_monitor_stops_it_between_supernodes() {
+    let a = saddle([12, 12, 8], 380, 1.0);
+    let mut stop = |progress: Progress| match progress {
+        Progress::Step { done: 1.., .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    assert!(matches!(SparseLdl::with_monitor(&a, &mut stop), Err(FactorError::Stopped)));
 }
 
 #[test]

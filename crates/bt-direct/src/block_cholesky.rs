@@ -18,7 +18,8 @@
 mod solve;
 
 use bt_formats::{
-    BlockTridiagonal, Error, HybridLayout, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, one, zero,
+    BlockTridiagonal, Error, HybridLayout, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, buffers, one,
+    zero,
 };
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
@@ -113,6 +114,7 @@ impl<T: Scalar> BlockCholesky<T> {
         let order = Order::new(a.partition().clone());
         let m = order.n_blocks();
         let (n, largest) = (order.partition.n(), order.partition.min_max_size().1);
+        buffers::ask(2 * largest, METHOD)?;
         let no_memory = || {
             let needed = format!("panels of {n} columns in blocks of up to {largest} rows");
             FactorError::from(Error::TooLarge { what: "block Cholesky", needed, limit: "the memory there is".into() })

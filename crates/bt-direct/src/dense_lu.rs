@@ -8,7 +8,7 @@
 //! Storage: n·n values (n·(n + 8) from 512 bytes a column on, so that columns do not fall on the same lines of a cache),
 //! 12·n bytes of exchanges. Cost: ⅔n³ flops on the calling thread; a solve takes 2n².
 
-use bt_formats::{Error, Monitor, Op, Par, Progress, RealScalar, Scalar, one, zero};
+use bt_formats::{Error, Monitor, Op, Par, Progress, RealScalar, Scalar, buffers, one, zero};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
@@ -80,6 +80,7 @@ impl<T: Scalar> PartialPivotLu<T> {
     pub fn with_monitor(a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;
+        buffers::ask(n, METHOD)?;
         let mut lu = Self::with_size(n)?;
         lu.factor(a, monitor)?;
         Ok(lu)

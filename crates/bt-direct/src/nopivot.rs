@@ -28,7 +28,7 @@ pub(crate) mod kernels;
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-use bt_formats::{Monitor, Op, Par, Progress, RealScalar, Scalar, ScalarKind, c32, c64, one, zero};
+use bt_formats::{Monitor, Op, Par, Progress, RealScalar, Scalar, ScalarKind, buffers, c32, c64, one, zero};
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
@@ -98,6 +98,7 @@ impl<T: Scalar> NoPivotLu<T> {
     pub fn with_monitor(a: MatRef<'_, T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;
+        buffers::ask(n, METHOD)?;
         let factors = Factors::new(n.next_multiple_of(lanes::<T>()))?;
         let mut lu = Self { n, factors, scale: one(), stats: FactorStats::default() };
         lu.factor(a, monitor)?;

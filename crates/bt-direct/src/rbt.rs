@@ -25,7 +25,7 @@
 
 use std::fmt;
 
-use bt_formats::{Monitor, Op, Par, RealScalar, Scalar, one};
+use bt_formats::{Monitor, Op, Par, RealScalar, Scalar, buffers, one};
 use faer::{Mat, MatMut, MatRef};
 
 use crate::butterfly::{Butterfly, MAX_DEPTH, uniform};
@@ -317,6 +317,7 @@ impl<T: Scalar> Rbt<T> {
     pub fn with_options(a: MatRef<'_, T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let n = a.nrows();
         check_size("columns of the matrix", n, a.ncols())?;
+        buffers::ask(n, METHOD)?;
         let [left, right] = Self::butterflies(n, options)?;
         let mut f = Self {
             n,

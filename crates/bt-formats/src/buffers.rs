@@ -12,6 +12,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use gemm_common::cache::CACHE_INFO;
 
+use crate::error::{Error, Result};
 use crate::memory;
 
 /// The number of threads whose buffers take an eighth of the address space at most, one more beside them counted; `None` where the
@@ -38,6 +39,20 @@ pub fn take() {
 pub fn is_at_hand() -> bool {
     static LIMITED: OnceLock<bool> = OnceLock::new();
     !*LIMITED.get_or_init(|| memory::address_space().is_some()) || take_own()
+}
+
+/// Asks for the buffer of this thread before a method forms products of operands with up to so many rows.
+///
+/// # Errors
+/// [`Error::NotEnoughMemory`] where the address space is limited and has no room for it.
+pub fn ask(rows: usize, what: &str) -> Result<()> {
+    /// Rows of operands whose products go without it, as measured.
+    const SMALL: usize = 32;
+    if rows <= SMALL || is_at_hand() {
+        return Ok(());
+    }
+    let what = format!("the buffer for products of {what}, twice the last cache,");
+    Err(Error::NotEnoughMemory { what, needed: of_a_thread(), available: memory::address_space().unwrap_or(0) })
 }
 
 /// Takes the buffer of this thread if it can be had, one thread after the other: each looks whether there is room, and takes it.

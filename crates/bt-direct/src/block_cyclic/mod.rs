@@ -32,7 +32,7 @@ mod solve;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use bt_formats::{BlockTridiagonal, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar, zero};
+use bt_formats::{BlockTridiagonal, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar, buffers, zero};
 use faer::MatMut;
 
 use crate::error::{FactorError, Result};
@@ -160,6 +160,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());
+        buffers::ask(2 * partition.min_max_size().1, METHOD)?;
         let (mut starts, mut pivot_starts, mut sum_starts) = (Vec::new(), Vec::new(), Vec::new());
         reserve(&mut sum_starts, m)?;
         sum_starts.resize(m, 0usize);

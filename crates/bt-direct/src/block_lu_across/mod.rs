@@ -21,7 +21,9 @@
 mod panel;
 mod solve;
 
-use bt_formats::{BlockTridiagonal, Error, HybridLayout, Monitor, Op, Partition, Progress, RealScalar, Scalar};
+use bt_formats::{
+    BlockTridiagonal, Error, HybridLayout, Monitor, Op, Partition, Progress, RealScalar, Scalar, buffers,
+};
 use faer::dyn_stack::MemBuffer;
 use faer::{MatMut, MatRef};
 
@@ -105,6 +107,7 @@ impl<T: Scalar> BlockLuAcross<T> {
     pub fn with_monitor(a: &BlockTridiagonal<T>, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());
+        buffers::ask(2 * partition.min_max_size().1, METHOD)?;
         let no_memory = || {
             let needed = format!("panels of {n} columns in blocks of up to {} rows", partition.min_max_size().1);
             FactorError::from(Error::TooLarge {

@@ -25,7 +25,8 @@
 mod core;
 
 use bt_formats::{
-    BlockTridiagonal, Error, HybridLayout, LinearOperator, Monitor, Op, Par, Partition, RealScalar, Scalar, one,
+    BlockTridiagonal, Error, HybridLayout, LinearOperator, Monitor, Op, Par, Partition, RealScalar, Scalar, buffers,
+    one,
 };
 use faer::MatMut;
 
@@ -109,6 +110,7 @@ impl<T: Scalar> BlockRbt<T> {
     pub fn with_options(a: &BlockTridiagonal<T>, options: RbtOptions, monitor: &mut dyn Monitor) -> Result<Self> {
         let partition = a.partition().clone();
         let (m, n) = (partition.n_blocks(), partition.n());
+        buffers::ask(2 * partition.min_max_size().1, METHOD)?;
         let unit = lanes::<T>().max(1 << options.depth.min(MAX_DEPTH));
         let padded = |k: usize| k.next_multiple_of(unit);
         let (mut left, mut right, mut sums) = (Vec::new(), Vec::new(), Vec::new());

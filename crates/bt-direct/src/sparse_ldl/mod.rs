@@ -19,7 +19,9 @@ mod supernodal;
 
 use std::sync::Arc;
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, equilibrate_symmetric, memory, zero};
+use bt_formats::{
+    Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, buffers, equilibrate_symmetric, memory, zero,
+};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::sparse::linalg::cholesky::simplicial;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
@@ -34,7 +36,7 @@ use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
 use crate::refine::{growth_limit, unit_roundoff};
-use crate::sparse_cholesky::supernodal::Ended;
+use crate::sparse_cholesky::supernodal::{Ended, largest};
 use crate::sparse_cholesky::{
     Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, WIDE, hermitian_norm, observe, too_large,
 };
@@ -153,7 +155,10 @@ impl<T: Scalar> SparseLdl<T> {
                 let request = simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows());
                 Workspace::Rows(triangle, MemBuffer::try_new(request).map_err(|_| too_large(n, a.nnz()))?)
             }
-            Structure::Supernodal(s) => Workspace::Supernodes(Elimination::new(s, symbolic.par())?),
+            Structure::Supernodal(s) => {
+                buffers::ask(2 * largest(s).1, METHOD)?;
+                Workspace::Supernodes(Elimination::new(s, symbolic.par())?)
+            }
         };
         let mut ldl = Self {
             scale: zeros(n)?,

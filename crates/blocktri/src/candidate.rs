@@ -48,7 +48,7 @@ impl Candidate {
 pub(crate) const LEAST_STEPS: f64 = 12.0;
 
 /// What the setup and the least number of steps of an iteration must be predicted to gain over a direct method, which is surer: to rounding level
-/// it rarely takes fewer than four times as many steps, and a probe that fails costs a sixth of the direct method.
+/// it rarely takes fewer than four times as many steps, and a probe that fails costs a quarter of the direct method at most.
 pub(crate) const GAIN: f64 = 6.0;
 
 pub(crate) fn rank(candidates: &mut [Candidate]) {

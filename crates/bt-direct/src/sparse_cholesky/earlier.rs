@@ -4,11 +4,13 @@
 //! Storage: 12 bytes a supernode and 12 a row.
 
 use bt_formats::{Scalar, one};
+use faer::dyn_stack::{MemBuffer, StackReq};
 use faer::linalg::matmul::{matmul_with_conj, triangular};
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
-use super::supernode::{Node, node};
+use super::pattern::too_large;
+use super::supernode::{Node, largest_node, node};
 use crate::error::Result;
 use crate::guard::worth;
 use crate::memory::zeros;
@@ -49,8 +51,26 @@ impl Earlier<'_> {
     }
 }
 
+/// Work space of an elimination: room for the largest product, and what the kernels for dense blocks ask for.
+pub(crate) struct Scratch<T> {
+    pub lists: Lists,
+    pub product: Vec<T>,
+    pub memory: MemBuffer,
+}
+
+impl<T: Scalar> Scratch<T> {
+    pub fn new(s: &SymbolicSupernodalCholesky<u32>, kernels: StackReq) -> Result<Self> {
+        let memory = MemBuffer::try_new(kernels).map_err(|_| too_large(s.nrows(), 0))?;
+        Ok(Self { lists: Lists::new(s, s.nrows())?, product: zeros(largest_node(s).0)?, memory })
+    }
+
+    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, kernels: StackReq) -> usize {
+        Lists::bytes(s, s.nrows()) + largest_node(s).0 * size_of::<T>() + kernels.size_bytes()
+    }
+}
+
 impl Lists {
-    pub fn new(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> Result<Self> {
+    fn new(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> Result<Self> {
         let mut nodes: Vec<u32> = zeros(n)?;
         for k in 0..s.n_supernodes() {
             let own = node(s, k);
@@ -62,7 +82,7 @@ impl Lists {
         Ok(Self { node: nodes, head: of_nodes()?, link: of_nodes()?, at: of_nodes()?, place: zeros(n)?, places })
     }
 
-    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> usize {
+    fn bytes(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> usize {
         12 * (s.n_supernodes() + n)
     }
 

@@ -27,8 +27,8 @@ mod symbolic;
 
 use std::sync::Arc;
 
-use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
-use faer::dyn_stack::{MemBuffer, MemStack};
+use bt_formats::{Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::cholesky::simplicial;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
@@ -37,7 +37,7 @@ pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
 use self::supernodal::{Elimination, Ended, before};
 use self::supernode::solve_cholesky;
-pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
+pub(crate) use self::supernode::{Columns, Diagonal, Node, largest_node, node};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use crate::error::{FactorError, Place, Result};
@@ -69,16 +69,26 @@ pub struct SparseCholesky<T: Scalar> {
     symbolic: Arc<SymbolicCholesky>,
     /// L, where `symbolic` says.
     values: Vec<T>,
-    workspace: Workspace<T>,
+    workspace: Workspace<T, Elimination<T>>,
     buffers: Buffers<T>,
     stats: FactorStats,
 }
 
 /// What a factorization works with, kept for the next.
-enum Workspace<T: Scalar> {
+pub(crate) enum Workspace<T, E> {
     /// L is formed row by row.
     Rows(Triangle<T>, MemBuffer),
-    Supernodes(Elimination<T>),
+    Supernodes(E),
+}
+
+impl<T: Scalar, E> Workspace<T, E> {
+    /// Room for one half of A, and for what faer's kernels ask.
+    pub fn by_rows(symbolic: &SymbolicCholesky, kernels: StackReq) -> Result<Self> {
+        let (n, entries) = (symbolic.n(), symbolic.triangle_entries());
+        let mut triangle = Triangle::default();
+        triangle.reserve(n, entries)?;
+        Ok(Self::Rows(triangle, MemBuffer::try_new(kernels).map_err(|_| too_large(n, symbolic.pattern.idx.len()))?))
+    }
 }
 
 impl<T: Scalar> std::fmt::Debug for SparseCholesky<T> {
@@ -123,11 +133,8 @@ impl<T: Scalar> SparseCholesky<T> {
         memory::ask(symbolic.bytes::<T>()? as u64, "the factors of sparse-cholesky")?;
         let workspace = match structure {
             Structure::Simplicial(s) => {
-                let mut triangle = Triangle::default();
-                triangle.reserve(symbolic.n(), symbolic.triangle_entries())?;
-                let request = simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows());
-                let memory = MemBuffer::try_new(request).map_err(|_| too_large(symbolic.n(), a.nnz()))?;
-                Workspace::Rows(triangle, memory)
+                let kernels = simplicial::factorize_simplicial_numeric_llt_scratch::<u32, T>(s.nrows());
+                Workspace::by_rows(&symbolic, kernels)?
             }
             Structure::Supernodal(s) => Workspace::Supernodes(Elimination::new(s, symbolic.par())?),
         };

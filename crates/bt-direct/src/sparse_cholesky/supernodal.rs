@@ -9,18 +9,16 @@
 //! Storage: the largest block as work space, and the lists.
 
 use bt_formats::{Csr, Monitor, Progress, RealScalar, Scalar, zero};
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor::{LltError, LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par, Spec};
 
-use super::earlier::{Lists, Part, Target, subtract_product};
-use super::pattern::too_large;
-use super::supernode::node;
+use super::earlier::{Part, Scratch, Target, subtract_product};
+use super::supernode::{largest_node, node};
 use crate::error::Result;
 use crate::guard::worth;
-use crate::memory::zeros;
 use crate::pivot::divide_real;
 
 /// Columns up to which a supernode is eliminated by plain loops.
@@ -40,33 +38,22 @@ pub(crate) fn go_on(monitor: &mut dyn Monitor, k: usize, s: &SymbolicSupernodalC
     if k.is_multiple_of(16) && monitor.observe(progress).is_break() { Err(Ended::Stopped) } else { Ok(()) }
 }
 
-/// Work space of factorizations.
-pub(crate) struct Elimination<T: Scalar> {
-    lists: Lists,
-    work: Vec<T>,
-    memory: MemBuffer,
-}
+/// What factorizations work with.
+pub(crate) struct Elimination<T: Scalar>(Scratch<T>);
 
-/// Numbers of the largest block, and columns of the widest supernode.
-pub(crate) fn largest(s: &SymbolicSupernodalCholesky<u32>) -> (usize, usize) {
-    let nodes = (0..s.n_supernodes()).map(|k| node(s, k));
-    nodes.fold((0, 0), |(numbers, columns), n| (numbers.max(n.rows() * n.columns()), columns.max(n.columns())))
-}
-
-fn scratch<T: Scalar>(columns: usize, par: Par) -> StackReq {
+/// What the kernels for dense blocks ask for.
+fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> StackReq {
+    let columns = largest_node(s).1;
     if columns <= NARROW { StackReq::EMPTY } else { cholesky_in_place_scratch::<T>(columns, par, Spec::default()) }
 }
 
 impl<T: Scalar> Elimination<T> {
     pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
-        let (numbers, columns) = largest(s);
-        let memory = MemBuffer::try_new(scratch::<T>(columns, par)).map_err(|_| too_large(s.nrows(), 0))?;
-        Ok(Self { lists: Lists::new(s, s.nrows())?, work: zeros(numbers)?, memory })
+        Scratch::new(s, kernels::<T>(s, par)).map(Self)
     }
 
     pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
-        let (numbers, columns) = largest(s);
-        Lists::bytes(s, s.nrows()) + numbers * size_of::<T>() + scratch::<T>(columns, par).size_bytes()
+        Scratch::<T>::bytes(s, kernels::<T>(s, par))
     }
 
     /// L of P·A·Pᵀ, for `order` and its inverse, observed between supernodes.
@@ -83,7 +70,7 @@ impl<T: Scalar> Elimination<T> {
         par: Par,
         monitor: &mut dyn Monitor,
     ) -> Result<(), Ended> {
-        let Self { lists, work, memory } = self;
+        let Scratch { lists, product, memory } = &mut self.0;
         lists.clear();
         for k in 0..s.n_supernodes() {
             go_on(monitor, k, s)?;
@@ -107,7 +94,7 @@ impl<T: Scalar> Elimination<T> {
                 let l = d.rows(&before[d.node.values..], d.node.rows());
                 let factors = (l, (l.subrows(0, d.inside), Conj::Yes));
                 let into = Target { values: &mut *block, rows, skipped: 0 };
-                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, work, par);
+                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, product, par);
             });
             let done = if width <= NARROW {
                 eliminate_narrow(block, width)

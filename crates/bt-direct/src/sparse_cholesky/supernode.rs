@@ -25,6 +25,18 @@ impl Node<'_> {
     pub fn rows_of(&self) -> impl Iterator<Item = usize> {
         (self.begin..self.end).chain(self.below.iter().map(|&i| i as usize))
     }
+    /// y[s] ← P·y[s], where row `exchange[k]` of s comes as number k.
+    pub fn exchange<T: Copy, const W: usize>(&self, exchange: &[u32], y: &mut [[T; W]], work: &mut [[T; W]]) {
+        let (own, z) = (&mut y[self.begin..self.end], &mut work[..self.columns()]);
+        z.copy_from_slice(own);
+        own.iter_mut().zip(&exchange[self.begin..self.end]).for_each(|(y, &i)| *y = z[i as usize]);
+    }
+    /// y[s] ← Pᵀ·y[s], with P as in [`Self::exchange`].
+    pub fn exchange_back<T: Copy, const W: usize>(&self, exchange: &[u32], y: &mut [[T; W]], work: &mut [[T; W]]) {
+        let (own, z) = (&mut y[self.begin..self.end], &mut work[..self.columns()]);
+        z.copy_from_slice(own);
+        z.iter().zip(&exchange[self.begin..self.end]).for_each(|(z, &i)| own[i as usize] = *z);
+    }
     /// z ← y[Rₛ]
     pub fn take_below<T: Copy, const W: usize>(&self, y: &[[T; W]], z: &mut [[T; W]]) {
         z.iter_mut().zip(self.below).for_each(|(z, &i)| *z = y[i as usize]);
@@ -35,6 +47,12 @@ impl Node<'_> {
             (0..W).for_each(|w| y[i as usize][w] += z[w]);
         }
     }
+}
+
+/// Numbers of the largest block, and columns of the widest supernode.
+pub(crate) fn largest_node(s: &SymbolicSupernodalCholesky<u32>) -> (usize, usize) {
+    let nodes = (0..s.n_supernodes()).map(|k| node(s, k));
+    nodes.fold((0, 0), |(numbers, columns), n| (numbers.max(n.rows() * n.columns()), columns.max(n.columns())))
 }
 
 pub(crate) fn node(s: &SymbolicSupernodalCholesky<u32>, k: usize) -> Node<'_> {

@@ -19,10 +19,8 @@ mod supernodal;
 
 use std::sync::Arc;
 
-use bt_formats::{
-    Csr, LinearOperator, Matrix, Monitor, Op, RealScalar, Scalar, buffers, equilibrate_symmetric, memory, zero,
-};
-use faer::dyn_stack::{MemBuffer, MemStack};
+use bt_formats::{Csr, LinearOperator, Monitor, Op, RealScalar, Scalar, buffers, equilibrate_symmetric, memory, zero};
+use faer::dyn_stack::MemStack;
 use faer::sparse::linalg::cholesky::simplicial;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
@@ -36,9 +34,9 @@ use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
 use crate::refine::{growth_limit, unit_roundoff};
-use crate::sparse_cholesky::supernodal::{Ended, largest};
+use crate::sparse_cholesky::supernodal::Ended;
 use crate::sparse_cholesky::{
-    Buffers, Interleaved, Structure, SymbolicCholesky, Triangle, WIDE, hermitian_norm, observe, too_large,
+    Buffers, Interleaved, Structure, SymbolicCholesky, WIDE, Workspace, hermitian_norm, largest_node, observe,
 };
 
 const METHOD: &str = "sparse-ldl";
@@ -71,7 +69,7 @@ pub struct SparseLdl<T: Scalar> {
     beside: Vec<T>,
     /// Interchanges inside the blocks of supernodes.
     exchange: Vec<u32>,
-    workspace: Workspace<T>,
+    workspace: Workspace<T, Elimination<T>>,
     buffers: Buffers<T>,
     stats: FactorStats,
 }
@@ -80,13 +78,6 @@ impl<T: Scalar> std::fmt::Debug for SparseLdl<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SparseLdl").field("n", &self.n()).field("stats", &self.stats).finish_non_exhaustive()
     }
-}
-
-/// What a factorization works with, kept for the next.
-enum Workspace<T: Scalar> {
-    /// L is formed row by row.
-    Rows(Triangle<T>, MemBuffer),
-    Supernodes(Elimination<T>),
 }
 
 /// A block of D.
@@ -150,13 +141,11 @@ impl<T: Scalar> SparseLdl<T> {
         memory::ask(symbolic.ldl_bytes::<T>()? as u64, "the factors of sparse-ldl")?;
         let workspace = match structure {
             Structure::Simplicial(s) => {
-                let mut triangle = Triangle::default();
-                triangle.reserve(n, symbolic.triangle_entries())?;
-                let request = simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows());
-                Workspace::Rows(triangle, MemBuffer::try_new(request).map_err(|_| too_large(n, a.nnz()))?)
+                let kernels = simplicial::factorize_simplicial_numeric_ldlt_scratch::<u32, T>(s.nrows());
+                Workspace::by_rows(&symbolic, kernels)?
             }
             Structure::Supernodal(s) => {
-                buffers::ask(2 * largest(s).1, METHOD)?;
+                buffers::ask(2 * largest_node(s).1, METHOD)?;
                 Workspace::Supernodes(Elimination::new(s, symbolic.par())?)
             }
         };

@@ -9,7 +9,7 @@
 //! Storage: the largest block as work space, and the lists.
 
 use bt_formats::{Monitor, Scalar, zero};
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::lblt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
@@ -19,21 +19,19 @@ use crate::error::Result;
 use crate::guard::worth;
 use crate::memory::zeros;
 use crate::pivot::divide_real;
-use crate::sparse_cholesky::earlier::{Lists, Part, Target, subtract_product};
-use crate::sparse_cholesky::supernodal::{Ended, go_on, largest};
-use crate::sparse_cholesky::{Columns, Diagonal, node, too_large};
+use crate::sparse_cholesky::earlier::{Part, Scratch, Target, subtract_product};
+use crate::sparse_cholesky::supernodal::{Ended, go_on};
+use crate::sparse_cholesky::{Columns, Diagonal, largest_node, node};
 
 use super::narrow;
 use super::pivots::{Blocks, Pivot};
 
-/// Work space of factorizations.
+/// What factorizations work with.
 pub struct Elimination<T: Scalar> {
-    lists: Lists,
-    /// Products, and L[s, d]·D[d].
-    work: Vec<T>,
+    scratch: Scratch<T>,
+    /// L[s, d]·D[d]
     scaled: Vec<T>,
     inverse: Vec<u32>,
-    memory: MemBuffer,
 }
 
 /// L, with D on the diagonal, and what stands beside that: `beside[j]` = D[j + 1, j].
@@ -44,7 +42,9 @@ pub struct Factors<'a, T> {
     pub exchange: &'a mut [u32],
 }
 
-fn scratch<T: Scalar>(columns: usize, par: Par) -> StackReq {
+/// What the kernels for dense blocks ask for.
+fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> StackReq {
+    let columns = largest_node(s).1;
     if columns <= narrow::COLUMNS {
         StackReq::EMPTY
     } else {
@@ -54,16 +54,13 @@ fn scratch<T: Scalar>(columns: usize, par: Par) -> StackReq {
 
 impl<T: Scalar> Elimination<T> {
     pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
-        let (numbers, columns) = largest(s);
-        let memory = MemBuffer::try_new(scratch::<T>(columns, par)).map_err(|_| too_large(s.nrows(), 0))?;
-        let lists = Lists::new(s, s.nrows())?;
-        Ok(Self { lists, work: zeros(numbers)?, scaled: zeros(numbers)?, inverse: zeros(columns)?, memory })
+        let (numbers, columns) = largest_node(s);
+        Ok(Self { scratch: Scratch::new(s, kernels::<T>(s, par))?, scaled: zeros(numbers)?, inverse: zeros(columns)? })
     }
 
     pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
-        let (numbers, columns) = largest(s);
-        let scratch = scratch::<T>(columns, par).size_bytes();
-        Lists::bytes(s, s.nrows()) + 2 * numbers * size_of::<T>() + columns * size_of::<u32>() + scratch
+        let (numbers, columns) = largest_node(s);
+        Scratch::<T>::bytes(s, kernels::<T>(s, par)) + numbers * size_of::<T>() + columns * size_of::<u32>()
     }
 
     /// L and D of a matrix that `load` shows column by column, observed between supernodes: it calls back with place and number of each
@@ -80,7 +77,7 @@ impl<T: Scalar> Elimination<T> {
         par: Par,
         monitor: &mut dyn Monitor,
     ) -> Result<(), Ended> {
-        let Self { lists, work, scaled, inverse, memory } = self;
+        let Self { scratch: Scratch { lists, product, memory }, scaled, inverse } = self;
         let Factors { values, beside, exchange } = factors;
         lists.clear();
         for k in 0..s.n_supernodes() {
@@ -102,14 +99,14 @@ impl<T: Scalar> Elimination<T> {
                 let l_d = MatRef::from_column_major_slice(l_d, d.inside, d.node.columns());
                 let into = Target { values: &mut *block, rows, skipped: 0 };
                 let factors = (l, (l_d, Conj::Yes));
-                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, work, par);
+                subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, product, par);
             });
             let (beside, p) = (&mut rest[..width], &mut exchange[own.begin..own.end]);
             if width <= narrow::COLUMNS {
                 narrow::eliminate(block, beside, p);
             } else {
                 let inverse = &mut inverse[..width];
-                eliminate(block, beside, (p, inverse), work, MemStack::new(memory), par);
+                eliminate(block, beside, (p, inverse), product, MemStack::new(memory), par);
             }
         }
         Ok(())
@@ -171,11 +168,7 @@ pub fn solve<T: Scalar, const W: usize>(
     };
     for k in 0..s.n_supernodes() {
         let (own, l) = block(k);
-        let (own_y, z) = (&mut y[own.begin..own.end], &mut work[..own.columns()]);
-        z.copy_from_slice(own_y);
-        for (y, &i) in own_y.iter_mut().zip(&exchange[own.begin..own.end]) {
-            *y = z[i as usize];
-        }
+        own.exchange(exchange, y, work);
         l.lower_in(&own, Diagonal::One, y, work, map);
         for (c, pivot) in Blocks::of(&own, l.values, beside).pivots() {
             let c = own.begin + c;
@@ -194,10 +187,6 @@ pub fn solve<T: Scalar, const W: usize>(
     for k in (0..s.n_supernodes()).rev() {
         let (own, l) = block(k);
         l.lower_transposed_in(&own, Diagonal::One, y, work, conjugated);
-        let (own_y, z) = (&mut y[own.begin..own.end], &mut work[..own.columns()]);
-        z.copy_from_slice(own_y);
-        for (z, &i) in z.iter().zip(&exchange[own.begin..own.end]) {
-            own_y[i as usize] = *z;
-        }
+        own.exchange_back(exchange, y, work);
     }
 }

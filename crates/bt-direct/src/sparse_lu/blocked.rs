@@ -18,8 +18,8 @@
 
 use std::sync::Arc;
 
-use bt_formats::{Monitor, Op, Progress, RealScalar, Scalar, zero};
-use faer::dyn_stack::{MemBuffer, MemStack};
+use bt_formats::{Monitor, Op, RealScalar, Scalar, zero};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::triangular_solve as triangular;
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
@@ -32,8 +32,11 @@ use crate::error::Result;
 use crate::factorization::LogDet;
 use crate::guard::{quietly, worth};
 use crate::memory::zeros;
-use crate::sparse_cholesky::earlier::{Lists, Part, Target, subtract_product};
-use crate::sparse_cholesky::{Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, node};
+use crate::sparse_cholesky::earlier::{Part, Scratch, Target, subtract_product};
+use crate::sparse_cholesky::supernodal::go_on;
+use crate::sparse_cholesky::{
+    Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, largest_node, node,
+};
 
 /// L and U by supernodes.
 pub struct Blocked<T: Scalar> {
@@ -50,9 +53,7 @@ pub struct Blocked<T: Scalar> {
     /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k; work space for their inverse.
     exchange: Vec<u32>,
     inverse: Vec<u32>,
-    work: Vec<T>,
-    memory: MemBuffer,
-    lists: Lists,
+    scratch: Scratch<T>,
     growth: f64,
     min_pivot: f64,
 }
@@ -71,15 +72,17 @@ pub enum Outcome {
 /// Bytes of the numbers of L and U for a structure, with work space.
 pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
     let Structure::Supernodal(s) = symbolic.structure()? else { return Ok(0) };
-    let (mut values, mut largest) = (s.len_val(), 0);
-    for n in (0..s.n_supernodes()).map(|k| node(s, k)) {
-        values += n.below.len() * n.columns();
-        largest = largest.max(n.rows() * n.columns());
-    }
-    let n = symbolic.n();
-    let numbers = (values + largest) * size_of::<T>();
+    let upper: usize = (0..s.n_supernodes()).map(|k| node(s, k)).map(|n| n.below.len() * n.columns()).sum();
+    let numbers = (s.len_val() + upper) * size_of::<T>();
     // Five places a row, two for a supernode.
-    Ok(numbers + 20 * n + 8 * s.n_supernodes() + Lists::bytes(s, n) + symbolic.structure_bytes()?)
+    let places = 20 * symbolic.n() + 8 * s.n_supernodes();
+    Ok(numbers + places + Scratch::<T>::bytes(s, kernels::<T>(s)) + symbolic.structure_bytes()?)
+}
+
+/// What the kernels for dense blocks ask for.
+fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>) -> StackReq {
+    let columns = largest_node(s).1;
+    lu_in_place_scratch::<u32, T>(columns, columns, Par::Seq, faer::prelude::default())
 }
 
 impl<T: Scalar> Blocked<T> {
@@ -91,15 +94,11 @@ impl<T: Scalar> Blocked<T> {
         let cols = symbolic.order().to_vec();
         let rows: Vec<u32> = cols.iter().map(|&j| ordering.row_of[j as usize]).collect();
         let mut upper_ptr = vec![0];
-        let (mut largest, mut widest) = (0, 0);
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return None };
         for k in 0..s.n_supernodes() {
             let own = node(s, k);
             upper_ptr.push(upper_ptr[k] + own.below.len() * own.columns());
-            largest = largest.max(own.rows() * own.columns());
-            widest = widest.max(own.columns());
         }
-        let request = lu_in_place_scratch::<u32, T>(widest, widest, Par::Seq, faer::prelude::default());
         Some(Self {
             row_place: inverse(&rows),
             rows,
@@ -108,10 +107,8 @@ impl<T: Scalar> Blocked<T> {
             upper: zeros(upper_ptr[s.n_supernodes()]).ok()?,
             upper_ptr,
             exchange: vec![0; n],
-            inverse: vec![0; widest],
-            work: zeros(largest).ok()?,
-            memory: MemBuffer::try_new(request).ok()?,
-            lists: Lists::new(s, n).ok()?,
+            inverse: vec![0; largest_node(s).1],
+            scratch: Scratch::new(s, kernels::<T>(s)).ok()?,
             growth: f64::NAN,
             min_pivot: f64::NAN,
             symbolic,
@@ -130,7 +127,8 @@ impl<T: Scalar> Blocked<T> {
 
     /// The entries of A at their places among zeros.
     fn load(&mut self, a: &Csc<T>) {
-        let Self { symbolic, cols, row_place, lists: Lists { node: nodes, .. }, lower, upper, upper_ptr, .. } = self;
+        let Self { symbolic, cols, row_place, lower, upper, upper_ptr, scratch, .. } = self;
+        let nodes = &scratch.lists.node;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return };
         lower.fill(zero());
         upper.fill(zero());
@@ -154,13 +152,13 @@ impl<T: Scalar> Blocked<T> {
     #[inline(never)]
     fn eliminate(&mut self, norm_max: f64, monitor: &mut dyn Monitor) -> Outcome {
         let par = self.symbolic.par();
-        let Self { symbolic, lower, upper, upper_ptr, exchange, inverse, work, memory, lists, .. } = self;
+        let Self { symbolic, lower, upper, upper_ptr, exchange, inverse, scratch, .. } = self;
+        let Scratch { lists, product, memory } = scratch;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return Outcome::Unsound };
-        let m = s.n_supernodes();
         lists.clear();
-        let (mut product, mut least) = (0.0f64, f64::INFINITY);
-        for k in 0..m {
-            if k % 16 == 0 && monitor.observe(Progress::Step { phase: "factor", done: k, total: m }).is_break() {
+        let (mut growth, mut least) = (0.0f64, f64::INFINITY);
+        for k in 0..s.n_supernodes() {
+            if go_on(monitor, k, s).is_err() {
                 return Outcome::Stopped;
             }
             let own = node(s, k);
@@ -177,29 +175,28 @@ impl<T: Scalar> Blocked<T> {
                 // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]
                 let factors = (l, (u.subrows(0, d.inside), Conj::No));
                 let into = Target { values: &mut *block, rows, skipped: 0 };
-                subtract_product(factors, Part::All, (d.places, columns), into, work, par);
+                subtract_product(factors, Part::All, (d.places, columns), into, product, par);
                 // N[s, Rₛ]ᵀ ← N[s, Rₛ]ᵀ − U[d, Rₛ]ᵀ·L[s, d]ᵀ
                 let factors = (u.subrows(d.inside, others.len()), (l.subrows(0, d.inside), Conj::No));
                 let into = Target { values: &mut *right, rows: below, skipped: width };
-                subtract_product(factors, Part::All, (others, columns), into, work, par);
+                subtract_product(factors, Part::All, (others, columns), into, product, par);
             });
             let p = &mut exchange[own.begin..own.end];
             if width <= narrow::COLUMNS {
                 narrow::eliminate(block, right, p);
             } else {
-                eliminate(block, right, (p, &mut inverse[..width]), work, MemStack::new(memory), par);
+                eliminate(block, right, (p, &mut inverse[..width]), product, MemStack::new(memory), par);
             }
             for c in 0..width {
                 let u = (c..width).map(|j| &block[j * rows + c]).chain(&right[c * below..][..below]);
-                product =
-                    product.max_nan(largest(&block[c * rows + c + 1..][..rows - c - 1]).max_nan(1.0) * largest(u));
+                growth = growth.max_nan(largest(&block[c * rows + c + 1..][..rows - c - 1]).max_nan(1.0) * largest(u));
                 least = least.min_nan(Scalar::abs(block[c * rows + c]).to_f64());
             }
-            if !(product.is_finite() && least > 0.0) {
+            if !(growth.is_finite() && least > 0.0) {
                 return Outcome::Unsound;
             }
         }
-        (self.growth, self.min_pivot) = ((product / norm_max).max_nan(1.0), least);
+        (self.growth, self.min_pivot) = ((growth / norm_max).max_nan(1.0), least);
         Outcome::Sound
     }
 
@@ -222,12 +219,7 @@ impl<T: Scalar> Blocked<T> {
         let Ok(Structure::Supernodal(s)) = self.symbolic.structure() else { return };
         for k in 0..s.n_supernodes() {
             let (own, left, _) = self.blocks(s, k);
-            let own_y = &mut y[own.begin..own.end];
-            let z = &mut work[..own_y.len()];
-            z.copy_from_slice(own_y);
-            for (y, &i) in own_y.iter_mut().zip(&self.exchange[own.begin..own.end]) {
-                *y = z[i as usize];
-            }
+            own.exchange(&self.exchange, y, work);
             left.lower_in(&own, Diagonal::One, y, work, |v| v);
         }
         for k in (0..s.n_supernodes()).rev() {
@@ -260,12 +252,7 @@ impl<T: Scalar> Blocked<T> {
         for k in (0..s.n_supernodes()).rev() {
             let (own, left, _) = self.blocks(s, k);
             left.lower_transposed_in(&own, Diagonal::One, y, work, map);
-            let own_y = &mut y[own.begin..own.end];
-            let z = &mut work[..own_y.len()];
-            z.copy_from_slice(own_y);
-            for (z, &i) in z.iter().zip(&self.exchange[own.begin..own.end]) {
-                own_y[i as usize] = *z;
-            }
+            own.exchange_back(&self.exchange, y, work);
         }
     }
 
@@ -363,7 +350,7 @@ pub fn symbolic<T: Copy>(a: &Csc<T>, ordering: &Ordering) -> Result<SymbolicChol
 mod tests {
     use super::*;
     use crate::sparse_lu::ordering;
-    use bt_formats::Csr;
+    use bt_formats::{Csr, Progress};
 
     /// A full matrix of a symmetric pattern on a ring with chords, dominant unless `weak`.
     fn ring(n: usize, weak: f64) -> Csc<f64> {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::{in_single, krylov, named};
+use crate::common::{csr, in_single, krylov, named};
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{
     BlockForm, Blocks, Breakdown, Coo, Direct, Error, FactorError, Factoring, Fallback, Family, Krylov, KrylovMethod,
@@ -10,14 +10,6 @@ use blocktri::{
     Solution, SolveOptions, StopCriterion, Sweep, TridiagonalSolver, c32, c64, solve,
 };
 use bt_formats::{Csr, Matrix, one, zero};
-
-fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
-    let mut coo = Coo::new(n, n).unwrap();
-    for (i, j, v) in entries {
-        coo.push(i, j, v).unwrap();
-    }
-    coo.to_csr().unwrap()
-}
 
 fn tridiagonal(n: usize, l: f64, d: f64, u: f64) -> Csr<f64> {
     csr(

@@ -2,20 +2,13 @@
 
 use std::time::Duration;
 
+use crate::common::csr;
 use blocktri::faer::Mat;
 use blocktri::{
     Accuracy, Coo, Csr, Direct, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, Work,
     explain, solve,
 };
 use bt_formats::{Matrix, Op, Par, one, zero};
-
-fn csr(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr<f64> {
-    let mut coo = Coo::new(n, n).unwrap();
-    for (i, j, v) in entries {
-        coo.push(i, j, v).unwrap();
-    }
-    coo.to_csr().unwrap()
-}
 
 /// −Δ by central differences on a cube, with a flow `w` along the first axis.
 fn cube(side: usize, w: f64) -> Csr<f64> {

@@ -8,6 +8,8 @@ mod cloud;
 mod common;
 mod components;
 mod formats;
+mod growth;
+mod range;
 mod solver;
 mod units;
 mod verdicts;

@@ -1,43 +1,15 @@
 //! What is said of answers and matrices: singular only where it is proved, right only where each row says so.
 //!
 //! The systems are of kinds that other solvers had reports about: chains whose blocks are nearly singular, rows in units of their own,
-//! numbers at the ends of the range, borders. The right answers are small integers.
+//! borders. Elements that grow are in `growth`, numbers at the ends of the range in `range`. The right answers are small integers.
 
-use crate::common::{in_single, named};
+use crate::common::{by, csr, entries_of, in_single, named, solved};
 use blocktri::faer::Mat;
 use blocktri::{
-    Blocks, Condition, Coo, Direct, Error, FactorError, Note, Outcome, Scalar, ScalarKind, SingularKind, Solution,
-    SolveOptions, Solver, c64, solve,
+    Blocks, Condition, Direct, Error, FactorError, Note, Outcome, ScalarKind, SingularKind, SolveOptions, Solver, c64,
+    solve,
 };
-use bt_formats::{Csr, LinearOperator, Matrix, Op, Par, one, zero};
-
-fn csr<T: Scalar>(n: usize, entries: &[(usize, usize, T)]) -> Csr<T> {
-    let mut coo = Coo::new(n, n).unwrap();
-    for &(i, j, v) in entries {
-        coo.push(i, j, v).unwrap();
-    }
-    coo.to_csr().unwrap()
-}
-
-fn by<T: Scalar>(a: &Csr<T>, b: &[T], method: &str) -> Result<Solution<T>, Error> {
-    let b = Mat::from_fn(b.len(), 1, |i, _| b[i]);
-    solve(a, b.as_ref(), &SolveOptions::by(named(method)), &mut ())
-}
-
-/// By `auto`: converged, and right to `digits` in every component.
-fn solved(a: &Csr<f64>, b: &[f64], x: &[f64]) -> Solution<f64> {
-    let s = by(a, b, "auto").unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
-    for (i, x) in x.iter().enumerate() {
-        assert!(
-            (s.x[(i, 0)] - x).abs() <= 1e-13 * x.abs(),
-            "x[{i}] = {:e} for {x:e}: {:?}",
-            s.x[(i, 0)],
-            s.report.notes
-        );
-    }
-    s
-}
+use bt_formats::{Csr, Matrix, Op, Par, one, zero};
 
 /// Methods that work on a block-tridiagonal matrix.
 const BLOCKED: [&str; 4] = ["block-lu", "block-cyclic-reduction", "block-lu-across", "spike"];
@@ -46,7 +18,7 @@ const BLOCKED: [&str; 4] = ["block-lu", "block-cyclic-reduction", "block-lu-acro
 fn chain(t: f64) -> Csr<f64> {
     csr(
         6,
-        &[
+        [
             (0, 0, -1.0),
             (0, 1, -1.0),
             (0, 2, 1.0),
@@ -86,11 +58,11 @@ fn tiny_pivots_do_not_make_a_regular_chain_singular() {
     }
     // Three rows whose condition number is 9, and five whose is 4.
     let t = 1e-17;
-    let three = csr(3, &[(0, 0, t), (0, 1, 2.0), (1, 0, 0.5), (1, 1, t), (1, 2, -1.0), (2, 1, 1.0), (2, 2, 1.0)]);
+    let three = csr(3, [(0, 0, t), (0, 1, 2.0), (1, 0, 0.5), (1, 1, t), (1, 2, -1.0), (2, 1, 1.0), (2, 2, 1.0)]);
     solved(&three, &[t + 4.0, -2.5, 5.0], &[1.0, 2.0, 3.0]);
     let five = csr(
         5,
-        &[(0, 1, 1.0), (1, 0, 1.0), (1, 1, 1e-20), (1, 2, 1.0), (2, 1, 1.0), (2, 2, -1.0), (3, 3, -1.0), (4, 4, -1.0)],
+        [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 1e-20), (1, 2, 1.0), (2, 1, 1.0), (2, 2, -1.0), (3, 3, -1.0), (4, 4, -1.0)],
     );
     let b = [2.0, 4.0, -1.0, -1.0, -2.0];
     solved(&five, &b, &[1.0, 2.0, 3.0, 1.0, 2.0]);
@@ -106,7 +78,7 @@ fn rows_in_large_units_do_not_hide_the_others() {
         let rows = [[s, s, s], [1.0, 1.0, 2.0], [1.0, 2.0, 1.0]];
         let mut entries: Vec<_> = (0..9).map(|k| (k / 3, k % 3, rows[k / 3][k % 3])).collect();
         entries[0].2 = 1.0;
-        let a = csr(3, &entries);
+        let a = csr(3, entries);
         let b = [5.0 * s + 1.0, 9.0, 8.0];
         let found = solved(&a, &b, &x);
         assert!(found.report.certificate.componentwise_backward_error <= 3.0 * f64::EPSILON);
@@ -122,7 +94,7 @@ fn rows_in_large_units_do_not_hide_the_others() {
 #[test]
 fn columns_in_small_units_keep_their_digits() {
     // [4 1; 1 3] with columns in units of 1e-12 and 1e12, and x in the opposite ones.
-    let a = csr(2, &[(0, 0, 4e-12), (0, 1, 1e12), (1, 0, 1e-12), (1, 1, 3e12)]);
+    let a = csr(2, [(0, 0, 4e-12), (0, 1, 1e12), (1, 0, 1e-12), (1, 1, 3e12)]);
     let s = solved(&a, &[6.0, 7.0], &[11.0 / 11.0 * 1e12, 2e-12]);
     assert!(s.warnings.is_empty() && s.rcond.unwrap() < 1e-16, "{:?}", s.warnings);
 }
@@ -130,65 +102,18 @@ fn columns_in_small_units_keep_their_digits() {
 #[test]
 fn singular_matrices_are_named_by_proof() {
     // The third row is the sum of the others; the structure has full rank.
-    let sum = csr(3, &[(0, 0, 1.0), (0, 1, 2.0), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
+    let sum = csr(3, [(0, 0, 1.0), (0, 1, 2.0), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
     let b = [3.0, 7.0, 10.0];
     for method in ["auto", "band-lu", "dense-lu", "sparse-lu", "dense-lu-doubled", "block-lu"] {
         let Err(Error::Singular(place)) = by(&sum, &b, method) else { panic!("{method}") };
         assert_eq!(place.kind, SingularKind::Numerical, "{method}");
     }
     // In other units too, where doubles lose it or not.
-    let units = csr(3, &[(0, 0, 1e20), (0, 1, 2e20), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
+    let units = csr(3, [(0, 0, 1e20), (0, 1, 2e20), (1, 1, 3.0), (1, 2, 4.0), (2, 0, 1.0), (2, 1, 5.0), (2, 2, 4.0)]);
     assert!(matches!(by(&units, &[3e20, 7.0, 10.0], "auto"), Err(Error::Singular(_))));
-    let empty = csr(2, &[(0, 0, 1.0), (1, 0, 1.0)]);
+    let empty = csr(2, [(0, 0, 1.0), (1, 0, 1.0)]);
     let Err(Error::Singular(place)) = by(&empty, &[1.0, 1.0], "auto") else { panic!() };
     assert_eq!((place.kind, place.column), (SingularKind::Structural, 1));
-}
-
-/// Multiple shooting, rows and columns in an order of their own.
-fn shuffled_shooting(blocks: usize, seed: u64) -> Csr<f64> {
-    let a = bt_testkit::shooting::<f64>(blocks, 0.3);
-    let n = a.nrows();
-    let order = |seed| {
-        let (keys, mut order) = (bt_testkit::random_vector::<f64>(n, seed), (0..n as u32).collect::<Vec<_>>());
-        order.sort_by(|&i, &j| keys[i as usize].total_cmp(&keys[j as usize]));
-        bt_formats::Permutation::from_order(order).unwrap()
-    };
-    a.permute(&order(seed), &order(seed + 100))
-}
-
-#[test]
-fn a_matrix_in_which_elements_grow_is_not_singular() {
-    // 1.28 a block: 10²⁸ in 260 blocks, and in 3000 beyond the range of doubles.
-    let mut methods = Vec::new();
-    for (blocks, seed) in [(260, 1), (260, 2), (260, 3), (3000, 1)] {
-        let a = shuffled_shooting(blocks, seed);
-        let x: Vec<f64> = (0..a.nrows()).map(|i| 1.0 + (i % 7) as f64).collect();
-        let mut b = vec![0.0; a.nrows()];
-        a.apply(1.0, &x, 0.0, &mut b);
-        let s = solved(&a, &b, &x);
-        assert!(s.warnings.is_empty(), "{:?}", s.warnings);
-        methods.push(s.report.method);
-        match by(&a, &b, "sparse-lu") {
-            Ok(s) => assert_eq!(s.report.outcome, Outcome::Converged),
-            Err(e) => assert!(matches!(&e, Error::Factor(FactorError::Breakdown { .. })), "{e}"),
-        }
-        let qr = Solver::new(&a, &SolveOptions::by(named("sparse-qr")), &mut ()).unwrap();
-        assert!(qr.rcond().unwrap() > 0.01);
-    }
-    assert!(methods.contains(&"sparse-qr"), "{methods:?}");
-    // One row twice: singular, however elements grow.
-    let a = shuffled_shooting(260, 1);
-    let (from, to) = (a.row(7), 8);
-    let entries_of = |i: usize| {
-        let (cols, values) = if i == to { from } else { a.row(i) };
-        cols.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v))
-    };
-    let twice = csr(520, &(0..520).flat_map(entries_of).collect::<Vec<_>>());
-    match by(&twice, &vec![1.0; 520], "auto") {
-        Err(Error::Singular(_)) => {}
-        Ok(s) => assert!(!s.warnings.is_empty() || s.report.outcome != Outcome::Converged, "{:?}", s.rcond),
-        Err(other) => panic!("{other}"),
-    }
 }
 
 #[test]
@@ -230,7 +155,7 @@ fn zeros_are_found_where_a_condition_number_of_1e12_hides_them() {
         (8, 8, 1.0),
     ];
     let b = [0.0, -8.0, 1.9999999999999991, -5.0, -15.0, 24.0, 15.0, -4.0, 4.0];
-    let s = by(&csr(9, &entries), &b, "auto").unwrap();
+    let s = by::<f64>(&csr(9, entries), &b, "auto").unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
     assert!((s.x[(3, 0)] - 1e-20 * s.x[(0, 0)]).abs() <= 1e-35 * s.x[(0, 0)].abs());
     assert!((s.x[(2, 0)] - 9.0).abs() < 1e-3);
@@ -301,7 +226,7 @@ fn an_unknown_far_below_the_others_gets_all_its_digits() {
         1.2474001934592e+291,
         -2.1066716424167765e+307,
     ];
-    let s = by(&csr(14, &entries), &b, "auto").unwrap();
+    let s = by::<f64>(&csr(14, entries), &b, "auto").unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
     assert!((s.x[(4, 0)] / 2.8021955811596466e270 - 1.0).abs() < 1e-14);
 }
@@ -311,83 +236,13 @@ fn a_pivot_that_rounding_hides_is_found_in_twice_the_precision() {
     // A saddle point whose multiplier block is −1e-17: doubles cancel it.
     let dense = [[5.0, -4.0, -1.0, 1.0], [-4.0, 7.0, 1.0, -1.0], [-1.0, 1.0, -1e-17, 0.0], [1.0, -1.0, 0.0, 0.0]];
     let entries: Vec<_> = (0..16).map(|k| (k / 4, k % 4, dense[k / 4][k % 4])).filter(|e| e.2 != 0.0).collect();
-    let a = csr(4, &entries);
+    let a = csr(4, entries);
     let b = [-2.0, 9.0, 1.0, -1.0];
     let s = solved(&a, &b, &[1.0, 2.0]);
     assert_eq!(s.report.method, "dense-lu-doubled");
     // Named methods say what they met, and no more.
     let Err(Error::Factor(FactorError::Breakdown { reason, .. })) = by(&a, &b, "dense-lu") else { panic!() };
     assert!(reason.contains("column 3") && reason.contains("regular"), "{reason}");
-}
-
-#[test]
-fn numbers_at_the_ends_of_the_range_are_solved_and_certified() {
-    let one_by_one = csr(1, &[(0, 0, f64::MAX)]);
-    assert_eq!(solved(&one_by_one, &[f64::MAX], &[1.0]).report.certificate.backward_error, 0.0);
-    // ‖b‖₂ overflows.
-    let two = csr(2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 1, 2.0)]);
-    solved(&two, &[1.7e308, 1.7e308], &[4.25e307, 8.5e307]);
-    // Row sums overflow.
-    let n = 10;
-    let mut entries: Vec<_> = (0..n).map(|j| (0, j, 1e308)).collect();
-    entries.extend((1..n).map(|i| (i, i, 1.0)));
-    let mut b = [0.0; 10];
-    b[0] = 1e308;
-    let s = solved(&csr(n, &entries), &b, &[1.0]);
-    assert!(s.warnings.is_empty(), "{:?}", s.warnings);
-    // Below the normal numbers, A and b alike: the answer is exact, and the error is that of x.
-    let t = 2f64.powi(-1000) * 2f64.powi(-50);
-    let small = csr(2, &[(0, 0, 2.0 * t), (0, 1, t), (1, 0, t), (1, 1, 3.0 * t)]);
-    solved(&small, &[4.0 * t, 7.0 * t], &[1.0, 2.0]);
-    // x itself is too large: no answer, and no backward error.
-    let tiny = csr(1, &[(0, 0, 1e-310)]);
-    let s = by(&tiny, &[1.0], "auto").unwrap();
-    assert_eq!((s.report.outcome, s.report.certificate.backward_error), (Outcome::Inaccurate, f64::INFINITY));
-    assert!(s.report.notes.contains(&Note::Overflow), "{:?}", s.report.notes);
-    assert!(!s.warnings.iter().any(|w| matches!(w, Note::SingularToPrecision { .. })), "{:?}", s.warnings);
-}
-
-/// The column of an unknown that is zero is in units in which rounding errors of the right-hand side overflow.
-#[test]
-fn numbers_whose_parts_add_up_beyond_the_range_are_scaled() {
-    // |re| + |im| overflows, and so do the sums of elimination: a power of two in front changes nothing else.
-    let h = f64::MAX / 2.0 + f64::MAX / 2.0 * f64::EPSILON / 2.0;
-    let a = csr(2, &[(0, 0, c64::new(-h, h)), (0, 1, c64::new(h, h)), (1, 0, c64::new(h, h)), (1, 1, c64::new(h, h))]);
-    for method in ["auto", "band-lu", "block-lu"] {
-        let s = by(&a, &[c64::new(0.0, 1e300), c64::new(2e300, 0.0)], method).unwrap();
-        assert_eq!(s.report.outcome, Outcome::Converged, "{method}: {:?}", s.report);
-    }
-}
-
-#[test]
-fn an_unknown_that_overflows_by_rounding_does_not_spoil_the_others() {
-    let column = 2f64.powi(-1016);
-    let entries = [
-        (0, 0, 3.0),
-        (0, 1, -1.0),
-        (0, 2, column),
-        (1, 0, -1.0),
-        (1, 1, 7.0),
-        (1, 2, -3.0 * column),
-        (2, 0, 1.0),
-        (2, 1, 3.0),
-        (2, 2, 2.0 * column),
-    ];
-    // x = (1, 3, 0)·2¹⁰¹⁵/3, and what rounding makes of b.
-    let x = 2f64.powi(1015) / 3.0;
-    let b = [0.0, 20.0 * x, 10.0 * x];
-    let s = by(&csr(3, &entries), &b, "auto").unwrap();
-    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report.notes);
-    assert!((s.x[(0, 0)] / x - 1.0).abs() < 1e-15 && (s.x[(1, 0)] / (3.0 * x) - 1.0).abs() < 1e-15);
-}
-
-/// Entries "row column value", from 1, between bars.
-fn entries_of(text: &str) -> Vec<(usize, usize, f64)> {
-    let entries = text.split('|').map(|entry| {
-        let parts: Vec<&str> = entry.split_whitespace().collect();
-        (parts[0].parse::<usize>().unwrap() - 1, parts[1].parse::<usize>().unwrap() - 1, parts[2].parse().unwrap())
-    });
-    entries.collect()
 }
 
 /// Refinement contracts on the vectors of the estimate, and factors in single precision have lost what A is nearly singular by.
@@ -399,7 +254,7 @@ fn a_condition_number_beyond_single_precision_is_not_told() {
                 5 6 -1e-16|5 7 2|5 8 3|5 9 -2|6 1 6|6 2 8|6 3 2|6 4 8.673617379884035e-19|6 5 -1e-17|6 6 -1e-16|6 7 -8|6 8 -8|\
                 6 9 9|7 4 3|7 5 2|7 6 -5|7 7 1|7 8 1|7 9 1|8 4 -9|8 5 6|8 6 -8|8 7 1|8 8 1|8 9 1|9 4 9|9 5 8|9 6 -3|9 7 1|\
                 9 8 1|9 9 1";
-    let a = csr(9, &entries_of(text));
+    let a = csr(9, entries_of(text));
     let b = Mat::<f64>::zeros(9, 1);
     let double = solve(&a, b.as_ref(), &SolveOptions::by(named("dense-lu-doubled")), &mut ()).unwrap().rcond.unwrap();
     assert!(double < 1e-17, "{double:e}");
@@ -416,7 +271,7 @@ fn a_determinant_that_twice_the_precision_loses_is_found_by_exact_elimination() 
     let text = "1 1 1|1 2 -2.220446049250313e-16|1 6 1|1 8 1|2 1 -2.220446049250313e-16|2 2 1|2 7 -1|2 9 -1|3 3 1|\
                 3 4 -2.220446049250313e-16|3 8 -1e-20|4 3 -2.220446049250313e-16|4 4 1|4 6 1|4 7 -1|4 8 1|4 9 1|5 5 1|5 7 -1|\
                 5 9 -1|6 1 1|6 4 1|7 2 -1|7 4 -1|7 5 -1|8 1 1|8 3 -1e-20|8 4 1|9 2 -1|9 4 1|9 5 -1";
-    let a = csr(9, &entries_of(text));
+    let a = csr(9, entries_of(text));
     let b = [6.999999999999943, 261.0, 2.0, 18.75, -4.0, 0.75, -246.75, 0.75, -247.25];
     let s = by(&a, &b, "auto").unwrap();
     assert_eq!((s.report.outcome, s.report.method), (Outcome::Converged, "exact-lu"), "{:?}", s.report.notes);
@@ -426,55 +281,8 @@ fn a_determinant_that_twice_the_precision_loses_is_found_by_exact_elimination() 
     let entries = entries_of(text);
     let twice: Vec<_> = entries.into_iter().filter(|e| e.2 != -1e-20).collect();
     for method in ["auto", "dense-lu-doubled", "exact-lu", "sparse-lu"] {
-        assert!(matches!(by(&csr(9, &twice), &b, method), Err(Error::Singular(_))), "{method}");
+        assert!(matches!(by(&csr(9, twice.clone()), &b, method), Err(Error::Singular(_))), "{method}");
     }
-}
-
-/// x₂ = 0: the rounding of the others, divided by the pivot 1.8e-316, overflows, and unknowns that depend on it with it.
-#[test]
-fn what_overflows_by_rounding_alone_is_solved_exactly() {
-    let text = "1 2 128|2 1 128|2 3 -2.781342323134e-309|3 2 32|3 3 1.7800591e-316|3 4 0.015625|4 3 2.848094538889218e-306|\
-                4 4 -1e-12|4 5 16|5 4 -128";
-    let b = [
-        -7.864907465022632e+307,
-        -3.511119404027961e+305,
-        -1.966295442806518e+307,
-        4.388899255034951e+292,
-        5.617791046444737e+306,
-    ];
-    let s = by(&csr(5, &entries_of(text)), &b, "auto").unwrap();
-    assert_eq!((s.report.outcome, s.x[(2, 0)]), (Outcome::Converged, 0.0), "{:?}", s.report);
-    let text = "1 1 4|1 2 -1|1 5 -1|2 1 -1|2 2 4|2 3 -1|2 6 -1|3 2 -1|3 3 4|3 4 -1|3 7 -1|4 3 -1|4 4 4|4 8 -1|5 1 -1|5 5 4|\
-                5 6 -1|5 9 -1|6 2 -1|6 5 -1|6 6 4|6 7 -1|6 10 -1|7 3 -1|7 6 -1|7 7 4|7 8 -1|7 11 -1|8 4 -1|8 7 -1|8 8 4|\
-                8 12 -1|9 5 -1|9 9 4|9 10 -1|9 13 -1|10 6 -1|10 9 -1|10 10 4|10 11 -1|10 14 -1|11 7 -1|11 10 -1|11 11 4|\
-                11 12 -1|11 15 -1|12 8 -1|12 11 -1|12 12 4|12 16 -1.7800590868057611e-307|13 9 -1|13 13 4|13 14 -1|13 17 -1|\
-                14 10 -1|14 13 -1|14 14 4|14 15 -1|14 18 -1|15 11 -1|15 14 -1|15 15 4|15 16 -1.7800590868057611e-307|15 19 -1|\
-                16 12 -1|16 15 -1|16 16 7.120236347223045e-307|16 20 -1|17 13 -1|17 17 4|17 18 -1|18 14 -1|18 17 -1|18 18 4|\
-                18 19 -1|19 15 -1|19 18 -1|19 19 4|19 20 -1|20 16 -1.7800590868057611e-307|20 19 -1|20 20 4";
-    let b = [
-        1.5800037318125823e+306,
-        -1.0796692167385979e+307,
-        1.8433376871146794e+306,
-        -5.705569031545436e+305,
-        1.5361147392622328e+306,
-        2.8088955232223686e+306,
-        1.3166697765104853e+305,
-        -4.388899255034951e+305,
-        -4.388899255034951e+304,
-        -3.511119404027961e+305,
-        1.0533358212083882e+306,
-        -8.777798510069902e+304,
-        -1.246447388429926e+307,
-        1.3166697765104853e+305,
-        -4.388899255034951e+304,
-        0.25,
-        4.507399534920895e+307,
-        -1.0313913249332135e+307,
-        -1.0533358212083882e+306,
-        2.1944496275174755e+305,
-    ];
-    let s = by(&csr(20, &entries_of(text)), &b, "auto").unwrap();
-    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
 }
 
 /// Factors in single precision find a pivot where those in double find none.
@@ -484,7 +292,7 @@ fn weak_factors_in_single_precision_leave_the_choice_to_auto() {
                 5 4 1|5 5 1e-20|5 6 -1|5 9 1e-9|5 11 1|6 6 -1|6 7 -1|6 9 1|6 10 -1|7 1 -1|7 3 -1e-9|7 5 1|8 3 1|8 4 -1|8 5 -1|\
                 8 6 1e-16|8 8 1|8 10 -1|9 4 -1|9 7 1|9 8 2.220446049250313e-16|9 10 1e-9|9 11 2.220446049250313e-16|9 12 -1|10 1 1|\
                 10 8 -9.313225746154785e-10|10 9 -1|11 8 -1|12 1 -1|12 2 -1|12 3 -1|12 4 1|12 6 1|12 8 1|12 9 -1|12 12 1";
-    let a = csr(12, &entries_of(text));
+    let a = csr(12, entries_of(text));
     let x = Mat::from_fn(12, 1, |i, _| [1.0, -2.0, 3.0][i % 3]);
     let mut b = Mat::<f64>::zeros(12, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
@@ -504,7 +312,7 @@ fn the_number_of_threads_and_partitions_does_not_decide() {
         })
         .filter(|entry| entry.1 < n)
         .collect();
-    let a = csr(n, &entries);
+    let a = csr(n, entries);
     let mut b = Mat::<f64>::zeros(n, 1);
     let x = Mat::from_fn(n, 1, |i, _| 1.0 + f64::from(u8::from(i % 3 == 0)));
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
@@ -526,7 +334,7 @@ fn single_precision_does_not_certify_what_it_cannot_tell() {
         .flat_map(|i: usize| [(i, i.wrapping_sub(1), -1.0), (i, i, d(i)), (i, i + 1, -1.0)])
         .filter(|entry| entry.1 < n)
         .collect();
-    let a = csr(n, &entries);
+    let a = csr(n, entries);
     let x = Mat::from_fn(n, 1, |i, _| if i % 2 == 0 { 1.0 } else { -1.0 });
     let mut b = Mat::<f64>::zeros(n, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
@@ -558,7 +366,7 @@ fn a_border_with_zeros_on_its_diagonal_costs_what_was_planned() {
         let v = [1.0, 2.0, -1.0][k % 3];
         entries.extend([(row, place, v), (place, row, v)]);
     }
-    let a = csr(n + q, &entries);
+    let a = csr(n + q, entries);
     let x = Mat::from_fn(n + q, 1, |i, _| 1.0 + (i % 3) as f64);
     let mut b = Mat::<f64>::zeros(n + q, 1);
     a.apply_many(Op::Identity, one(), x.as_ref(), zero(), b.as_mut(), Par::Seq);
@@ -607,7 +415,7 @@ fn a_triangle_is_not_scaled_out_of_its_shape() {
         c64::new(1.5625, 0.0),
         c64::new(0.0, 0.0),
     ];
-    let s = by(&csr(9, &entries), &b, "auto").unwrap();
+    let s = by(&csr(9, entries), &b, "auto").unwrap();
     assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
 }
 
@@ -616,9 +424,9 @@ fn complex_chains_are_treated_alike() {
     let t = c64::new(0.0, 1e-20);
     let i = c64::new(0.0, 1.0);
     let r = |v: f64| c64::new(v, 0.0);
-    let a = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t)]);
+    let a = csr(3, [(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t)]);
     // det = −t·1 − i·i·t = 0 + …: the two tiny corners cancel unless they differ.
-    let b = csr(3, &[(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t * 2.0)]);
+    let b = csr(3, [(0, 0, t), (0, 1, i), (1, 0, i), (1, 2, r(1.0)), (2, 1, r(1.0)), (2, 2, t * 2.0)]);
     assert!(matches!(by(&a, &[r(1.0); 3], "auto"), Err(Error::Singular(_))));
     assert!(by(&b, &[r(1.0); 3], "auto").is_ok());
 }
@@ -644,7 +452,7 @@ fn in_wide_units(side: usize, reach: i32, both: bool) -> (Csr<f64>, Vec<f64>, Ve
     for &(i, j, v) in &entries {
         b[i] += v * x[j];
     }
-    (csr(n, &entries), b, x)
+    (csr(n, entries), b, x)
 }
 
 #[test]
@@ -662,58 +470,12 @@ fn units_that_rows_first_and_columns_second_do_not_find_are_found() {
 }
 
 #[test]
-fn growth_that_dense_elimination_cannot_stand_is_handed_over() {
-    // Partial pivoting grows by 2^(n − 1); sparse LU orders the columns otherwise.
-    let n = 300;
-    let entries = (0..n).flat_map(|i| {
-        let below = (0..i).map(move |j| (i, j, -1.0));
-        below.chain([(i, i, 1.0)]).chain((i + 1 < n).then_some((i, n - 1, 1.0)))
-    });
-    let a = csr(n, &entries.collect::<Vec<_>>());
-    let x: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
-    let b: Vec<f64> = (0..n)
-        .map(|i| {
-            let (cols, values) = a.row(i);
-            cols.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum()
-        })
-        .collect();
-    let s = by(&a, &b, "auto").unwrap();
-    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
-    assert!((0..n).all(|i| (s.x[(i, 0)] / x[i] - 1.0).abs() < 1e-9), "{:?}", s.report.notes);
-}
-
-#[test]
 fn an_iteration_that_leaves_a_row_unsolved_says_so() {
     // The second unknown stands in units far below: its row counts nothing in the norm.
-    let a = csr(3, &[(0, 0, 2.0), (0, 2, 1.0), (1, 0, 1e-20), (1, 1, 1e-20), (2, 0, 1.0), (2, 2, 3.0)]);
-    let s = by(&a, &[3.0, 2e-20, 4.0], "gmres").unwrap();
+    let a = csr(3, [(0, 0, 2.0), (0, 2, 1.0), (1, 0, 1e-20), (1, 1, 1e-20), (2, 0, 1.0), (2, 2, 3.0)]);
+    let s = by::<f64>(&a, &[3.0, 2e-20, 4.0], "gmres").unwrap();
     let wrong = (s.x[(1, 0)] - 1.0).abs() > 1e-3;
     assert_eq!(wrong, s.warnings.iter().any(|w| matches!(w, Note::RowNotSolved { .. })), "{:?}", s.report);
-}
-
-#[test]
-fn a_row_of_subnormal_numbers_is_solved() {
-    // The first row says x₆ = x₀·4e−323/v, and x₀ is small beside what it is the difference of.
-    let (t, v) = (1e-20, -1.7800590868057611e-307);
-    let rows: [&[(usize, f64)]; 8] = [
-        &[(0, -4e-323), (6, v)],
-        &[(1, -t), (4, 1.0), (5, -1.0), (6, -1.0), (7, -1.0)],
-        &[(2, 1e-17), (4, 1.0), (7, 1.0)],
-        &[(3, 1e-16)],
-        &[(1, -1.0), (2, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (7, -1.0)],
-        &[(1, 1.0), (4, 1.0), (5, -1.0), (6, -1.0), (7, 1.0)],
-        &[(0, 1.0), (1, 1.0), (4, -t), (5, 1.0), (6, 1e-17), (7, -1e-9)],
-        &[(1, 1.0), (2, 1.0), (4, 1e-12), (5, 1.0), (6, -1.0), (7, 1.0)],
-    ];
-    let entries: Vec<_> =
-        rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |&(j, v)| (i, j, v))).collect();
-    let a = csr(8, &entries);
-    let b = [0.0, 0.0, 0.0, -4.3749999999999996e-17, 0.0, 0.375, -0.375, 0.5625];
-    let s = by(&a, &b, "auto").unwrap();
-    assert_eq!(s.report.outcome, Outcome::Converged, "{:?}", s.report);
-    // 4e−323 is 8·2⁻¹⁰⁷⁴.
-    let x6 = s.x[(0, 0)] * (8.0 * 5e-324 * 2f64.powi(500)) / (v * 2f64.powi(500));
-    assert!((s.x[(6, 0)] / x6 - 1.0).abs() < 1e-13, "{:e} {x6:e}", s.x[(6, 0)]);
 }
 
 /// Units that bring the largest entry of each line to 1 leave a condition number of 3e6, those of the matching one of 44.
@@ -721,7 +483,7 @@ fn a_row_of_subnormal_numbers_is_solved() {
 fn the_best_units_decide_whether_a_matrix_is_singular_to_working_precision() {
     let a: Csr<f32> = csr(
         7,
-        &[
+        [
             (0, 0, 5.04871e-29),
             (0, 1, -7.0),
             (1, 0, -3.534_097e-28),
@@ -748,65 +510,5 @@ fn the_best_units_decide_whether_a_matrix_is_singular_to_working_precision() {
         assert_eq!((s.report.outcome, &s.warnings[..]), (Outcome::Converged, &[][..]), "{method}");
         let felt = |note: &Note| matches!(note, Note::ConditionOfUnits { scaled_rcond, .. } if *scaled_rcond > 1e-3);
         assert!(s.report.notes.iter().any(felt), "{method}: {:?}", s.report.notes);
-    }
-}
-
-/// Elements grow by 2e7 without interchanges: factors of another matrix, which is regular, do not tell how near to a singular one A is.
-#[test]
-fn grown_factors_do_not_tell_the_condition() {
-    let t = 1.0 / 128.0;
-    let a: Csr<f64> = csr(
-        8,
-        &[
-            (0, 0, -t),
-            (0, 4, t),
-            (1, 1, -0.0625),
-            (1, 5, 0.0625),
-            (2, 2, -0.25),
-            (2, 6, 0.25),
-            (3, 3, 128.0),
-            (3, 7, -128.0),
-            (4, 0, -0.0625),
-            (4, 4, 0.06250000100000008),
-            (4, 5, -1e-9),
-            (4, 6, -1.0),
-            (4, 7, 1.0),
-            (5, 1, 32.0),
-            (5, 4, -1.0),
-            (5, 5, -30.0),
-            (5, 6, -1.0),
-            (5, 7, -1e-20),
-            (6, 2, 1.0),
-            (6, 4, -1.0),
-            (6, 5, -1.0),
-            (6, 7, 1.0),
-            (7, 3, 64.0),
-            (7, 4, -1.0),
-            (7, 5, -1.0),
-            (7, 6, -1.0),
-            (7, 7, -61.0),
-        ],
-    );
-    let b = Mat::from_fn(8, 1, |i, _| [-t / 4.0, -5.0 / 256.0, 5.0 / 64.0, 32.0, 0.375, 2.0, -0.4375, 20.0][i]);
-    for (method, told) in [("genp", false), ("dense-lu-doubled", true)] {
-        let options = SolveOptions { condition: Condition::Always, ..SolveOptions::by(named(method)) };
-        let s = solve(&a, b.as_ref(), &options, &mut ()).unwrap();
-        assert_eq!(s.rcond.is_some(), told, "{method}: {:?}", s.rcond);
-        assert_eq!(s.report.notes.contains(&Note::ConditionBeyondFactors), !told, "{method}: {:?}", s.report.notes);
-        assert_eq!(s.report.outcome == Outcome::Converged, told, "{method}");
-    }
-}
-
-/// |re| + |im| of each entry overflows, their moduli do not.
-#[test]
-fn diagonals_and_triangles_at_the_end_of_the_range() {
-    let h = f64::MAX / 2.0 + f64::MAX / 2.0 * f64::EPSILON / 2.0;
-    let diagonal = csr(2, &[(0, 0, c64::new(h, h)), (1, 1, c64::new(0.0, -h))]);
-    let triangle = csr(2, &[(0, 1, c64::new(-h, h)), (1, 0, c64::new(h, h)), (1, 1, c64::new(0.0, -h))]);
-    for (a, method) in [(&diagonal, "diagonal"), (&triangle, "triangular"), (&diagonal, "auto"), (&triangle, "auto")] {
-        let b = Mat::from_fn(2, 1, |_, _| c64::new(h, h));
-        let options = SolveOptions { condition: Condition::Always, ..SolveOptions::by(named(method)) };
-        let s = solve(a, b.as_ref(), &options, &mut ()).unwrap();
-        assert_eq!((s.report.outcome, &s.warnings[..]), (Outcome::Converged, &[][..]), "{method}: {:?}", s.report);
     }
 }

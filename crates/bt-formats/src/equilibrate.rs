@@ -85,19 +85,21 @@ pub fn equilibrate_symmetric<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     for sweep in 0..=SWEEPS {
         for i in 0..s.len() {
             let (cols, values) = a.row(i);
+            let own = s[i].to_f64() as i32;
+            let others = |s: &[T::Real], j: u32| s[j as usize].to_f64() as i32 - largest;
             let entries = cols.iter().zip(values).filter(|e| *e.1 != zero());
-            let own = s[i].to_f64();
             let step = if sweep < SWEEPS {
-                let sizes = entries.map(|(&j, v)| f64::from(exponent(v) - largest) + own + s[j as usize].to_f64());
-                (sizes.reduce(f64::max).unwrap_or(0.0) / 2.0).round()
+                let size = entries.map(|(&j, v)| exponent(v) + others(s, j)).max().map_or(0, |size| size + own);
+                // Half of it, rounded away from zero.
+                size.midpoint(size.signum())
             } else {
                 let room = entries.map(|(&j, v)| {
-                    let size = f64::from(exponent(v) - largest) + own + s[j as usize].to_f64();
-                    if j as usize == i { (size / 2.0).ceil() } else { size }
+                    let size = exponent(v) + others(s, j) + own;
+                    if j as usize == i { (size + 1).div_euclid(2) } else { size }
                 });
-                room.reduce(f64::max).unwrap_or(0.0)
+                room.max().unwrap_or(0)
             };
-            s[i] = T::Real::from_f64(own - step);
+            s[i] = T::Real::from_f64(f64::from(own - step));
         }
     }
     let range = if size_of::<T::Real>() == 4 { 125 } else { 1020 };

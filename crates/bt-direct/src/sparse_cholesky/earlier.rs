@@ -1,16 +1,14 @@
 //! What earlier supernodes take from one, where L is formed from the left: as many products of dense blocks as there are earlier
 //! supernodes with rows in it.
 //!
-//! Storage: 12 bytes a supernode and 12 a row.
+//! Storage: 12 bytes a supernode and 4 a row, and 8 a row for each thread.
 
 use bt_formats::{Scalar, one};
-use faer::dyn_stack::{MemBuffer, StackReq};
 use faer::linalg::matmul::{matmul_with_conj, triangular};
 use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
-use super::pattern::too_large;
-use super::supernode::{Node, largest_node, node};
+use super::supernode::{Node, node};
 use crate::error::Result;
 use crate::guard::worth;
 use crate::memory::zeros;
@@ -20,15 +18,27 @@ const NONE: u32 = u32::MAX;
 /// Rows of a product from which its upper triangle is worth leaving out.
 const TRIANGULAR: usize = 32;
 
-/// Which supernodes come next in the rows of each, while they are eliminated one after the other.
-pub(crate) struct Lists {
+/// Which supernodes come next in the rows of each, while they are eliminated.
+pub(crate) struct Links {
     /// The supernode of each row.
     pub node: Vec<u32>,
     head: Vec<u32>,
     link: Vec<u32>,
     /// Where each stands in its own rows.
     at: Vec<u32>,
-    /// The place of each row among those of the present supernode; those of the rows of an earlier one.
+}
+
+/// Links of supernodes that follow each other, which lead to each other as long as the next is among them.
+pub(crate) struct LinksOf<'a> {
+    node: &'a [u32],
+    begin: usize,
+    head: &'a mut [u32],
+    link: &'a mut [u32],
+    at: &'a mut [u32],
+}
+
+/// The place of each row among those of the present supernode, and those of the rows of an earlier one.
+pub(crate) struct Places {
     place: Vec<u32>,
     places: Vec<u32>,
 }
@@ -51,44 +61,101 @@ impl Earlier<'_> {
     }
 }
 
-/// Work space of an elimination: room for the largest product, and what the kernels for dense blocks ask for.
-pub(crate) struct Scratch<T> {
-    pub lists: Lists,
-    pub product: Vec<T>,
-    pub memory: MemBuffer,
-}
-
-impl<T: Scalar> Scratch<T> {
-    pub fn new(s: &SymbolicSupernodalCholesky<u32>, kernels: StackReq) -> Result<Self> {
-        let memory = MemBuffer::try_new(kernels).map_err(|_| too_large(s.nrows(), 0))?;
-        Ok(Self { lists: Lists::new(s, s.nrows())?, product: zeros(largest_node(s).0)?, memory })
-    }
-
-    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, kernels: StackReq) -> usize {
-        Lists::bytes(s, s.nrows()) + largest_node(s).0 * size_of::<T>() + kernels.size_bytes()
-    }
-}
-
-impl Lists {
-    fn new(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> Result<Self> {
-        let mut nodes: Vec<u32> = zeros(n)?;
+impl Links {
+    pub fn new(s: &SymbolicSupernodalCholesky<u32>) -> Result<Self> {
+        let mut nodes: Vec<u32> = zeros(s.nrows())?;
         for k in 0..s.n_supernodes() {
             let own = node(s, k);
             nodes[own.begin..own.end].fill(k as u32);
         }
-        let mut places = Vec::new();
-        crate::memory::reserve(&mut places, n)?;
         let of_nodes = || zeros(s.n_supernodes());
-        Ok(Self { node: nodes, head: of_nodes()?, link: of_nodes()?, at: of_nodes()?, place: zeros(n)?, places })
+        Ok(Self { node: nodes, head: of_nodes()?, link: of_nodes()?, at: of_nodes()? })
     }
 
-    fn bytes(s: &SymbolicSupernodalCholesky<u32>, n: usize) -> usize {
-        12 * (s.n_supernodes() + n)
+    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>) -> usize {
+        12 * s.n_supernodes() + 4 * s.nrows()
     }
 
     /// Nothing is eliminated.
     pub fn clear(&mut self) {
         self.head.fill(NONE);
+        self.at.fill(NONE);
+    }
+
+    /// Supernodes that are eliminated are linked to the next in their rows, wherever that is.
+    pub fn join(&mut self, s: &SymbolicSupernodalCholesky<u32>) {
+        self.head.fill(NONE);
+        let LinksOf { node, head, link, at, .. } = self.all();
+        for (d, (&at, link)) in at.iter().zip(link).enumerate() {
+            // None of one that is not eliminated.
+            if let Some(&row) = s.supernode(d).pattern().get(at as usize) {
+                *link = std::mem::replace(&mut head[node[row as usize] as usize], d as u32);
+            }
+        }
+    }
+
+    /// Those of all supernodes.
+    pub fn all(&mut self) -> LinksOf<'_> {
+        let Self { node, head, link, at } = self;
+        LinksOf { node, begin: 0, head, link, at }
+    }
+}
+
+impl LinksOf<'_> {
+    /// Those before supernode `k`, and from it on.
+    pub fn split_at(self, k: usize) -> (Self, Self) {
+        let count = k - self.begin;
+        let (head, link, at) =
+            (self.head.split_at_mut(count), self.link.split_at_mut(count), self.at.split_at_mut(count));
+        let before = Self { node: self.node, begin: self.begin, head: head.0, link: link.0, at: at.0 };
+        (before, Self { node: self.node, begin: k, head: head.1, link: link.1, at: at.1 })
+    }
+
+    /// Shows `update` all earlier supernodes with rows in number `k`, whose rows have their places and which counts as an earlier one itself then.
+    pub fn visit(
+        &mut self,
+        s: &SymbolicSupernodalCholesky<u32>,
+        k: usize,
+        Places { place, places }: &mut Places,
+        mut update: impl FnMut(Earlier<'_>),
+    ) {
+        let own = node(s, k);
+        let mut d = std::mem::replace(&mut self.head[k - self.begin], NONE);
+        while d != NONE {
+            let number = d as usize;
+            let (node, first) = (node(s, number), self.at[number - self.begin] as usize);
+            d = self.link[number - self.begin];
+            let below = &node.below[first..];
+            let inside = below.partition_point(|&i| (i as usize) < own.end);
+            places.clear();
+            places.extend(below.iter().map(|&i| place[i as usize]));
+            update(Earlier { number, node, places, inside });
+            self.advance(number, first + inside, node.below);
+        }
+        self.advance(k, 0, own.below);
+    }
+
+    /// Supernode `d` is done with its rows before `at`: it goes to the list of the supernode of the next.
+    fn advance(&mut self, d: usize, at: usize, below: &[u32]) {
+        self.at[d - self.begin] = at as u32;
+        if let Some(&row) = below.get(at) {
+            let next = self.node[row as usize] as usize - self.begin;
+            if let Some(head) = self.head.get_mut(next) {
+                self.link[d - self.begin] = std::mem::replace(head, d as u32);
+            }
+        }
+    }
+}
+
+impl Places {
+    pub fn new(n: usize) -> Result<Self> {
+        let mut places = Vec::new();
+        crate::memory::reserve(&mut places, n)?;
+        Ok(Self { place: zeros(n)?, places })
+    }
+
+    pub fn bytes(n: usize) -> usize {
+        8 * n
     }
 
     /// Rows of supernode `own` have their places from now on.
@@ -97,35 +164,8 @@ impl Lists {
     }
 
     /// The place of a row among those of the supernode that was entered.
-    pub fn place(&self, row: usize) -> usize {
+    pub fn of(&self, row: usize) -> usize {
         self.place[row] as usize
-    }
-
-    /// Shows `update` all earlier supernodes with rows in number `k`, which has been entered and counts as an earlier one itself then.
-    pub fn visit(&mut self, s: &SymbolicSupernodalCholesky<u32>, k: usize, mut update: impl FnMut(Earlier<'_>)) {
-        let own = node(s, k);
-        let mut d = std::mem::replace(&mut self.head[k], NONE);
-        while d != NONE {
-            let (number, after) = (d as usize, self.link[d as usize]);
-            let (node, first) = (node(s, number), self.at[number] as usize);
-            let below = &node.below[first..];
-            let inside = below.partition_point(|&i| (i as usize) < own.end);
-            self.places.clear();
-            self.places.extend(below.iter().map(|&i| self.place[i as usize]));
-            update(Earlier { number, node, places: &self.places, inside });
-            self.advance(number, first + inside, node.below);
-            d = after;
-        }
-        self.advance(k, 0, own.below);
-    }
-
-    /// Supernode `d` is done with its rows before `at`: it goes to the list of the supernode of the next.
-    fn advance(&mut self, d: usize, at: usize, below: &[u32]) {
-        self.at[d] = at as u32;
-        if let Some(&row) = below.get(at) {
-            let next = self.node[row as usize] as usize;
-            self.link[d] = std::mem::replace(&mut self.head[next], d as u32);
-        }
     }
 }
 

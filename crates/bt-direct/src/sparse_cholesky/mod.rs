@@ -12,19 +12,24 @@
 //! | `counts`, `pattern`, `symbolic` | the entries of L from the pattern; the order and a triangle; structure and bytes |
 //! | `supernodal` | L by supernodes |
 //! | `earlier`, `supernode` | what earlier supernodes take from one, and substitution, for LU and L·D·Lᴴ too |
+//! | `subtrees`, `tasks`, `numbers` | which supernodes are eliminated side by side, on threads, and what each writes, for these too |
 //!
 //! Storage: the values of L (zeros inside supernodes included), and four bytes an entry of L and one half of A where it is formed row by row, a
-//! few bytes a row of a supernode and the largest block otherwise; faer's products keep twice the size of the last cache for each
+//! few bytes a row of a supernode and the largest block for each thread otherwise; faer's products keep twice the size of the last cache for each
 //! thread beside it. Cost: Σⱼ bⱼ(bⱼ + 2) flops and n roots for bⱼ entries below
 //! the diagonal of column j, 4·fill flops a right-hand side.
 
 mod counts;
 pub(crate) mod earlier;
+pub(crate) mod numbers;
 mod pattern;
-pub(crate) mod supernodal;
+pub(crate) mod subtrees;
+mod supernodal;
 mod supernode;
 mod symbolic;
+pub(crate) mod tasks;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bt_formats::{Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
@@ -35,11 +40,12 @@ use faer::{Conj, MatMut, Par};
 
 pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
-use self::supernodal::{Elimination, Ended, before};
+use self::supernodal::{Elimination, before};
 use self::supernode::solve_cholesky;
-pub(crate) use self::supernode::{Columns, Diagonal, Node, largest_node, node};
+pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
+use self::tasks::Ended;
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
@@ -70,6 +76,8 @@ pub struct SparseCholesky<T: Scalar> {
     /// L, where `symbolic` says.
     values: Vec<T>,
     workspace: Workspace<T, Elimination<T>>,
+    /// Work space of [`hermitian_norm`].
+    next: Vec<u32>,
     buffers: Buffers<T>,
     stats: FactorStats,
 }
@@ -128,7 +136,8 @@ impl<T: Scalar> SparseCholesky<T> {
         a.check_square()?;
         symbolic.check_pattern(a)?;
         // What is wrong with the numbers is told before memory is taken for them.
-        hermitian_norm(a)?;
+        let mut next = zeros(symbolic.n())?;
+        let norm = hermitian_norm(a, &mut next)?;
         let structure = symbolic.structure()?;
         memory::ask(symbolic.bytes::<T>()? as u64, "the factors of sparse-cholesky")?;
         let workspace = match structure {
@@ -141,11 +150,12 @@ impl<T: Scalar> SparseCholesky<T> {
         let mut cholesky = Self {
             values: zeros(structure.values())?,
             workspace,
+            next,
             buffers: Buffers::new(structure, symbolic.n())?,
             stats: FactorStats::default(),
             symbolic,
         };
-        cholesky.refactor_with_monitor(a, monitor)?;
+        cholesky.eliminate(a, norm, monitor)?;
         Ok(cholesky)
     }
 
@@ -165,10 +175,7 @@ impl<T: Scalar> SparseCholesky<T> {
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.symbolic.check_pattern(a)?;
-        let done = hermitian_norm(a).and_then(|norm| {
-            observe(monitor, 0, a.nrows())?;
-            self.eliminate(a, norm, monitor)
-        });
+        let done = hermitian_norm(a, &mut self.next).and_then(|norm| self.eliminate(a, norm, monitor));
         if done.is_err() {
             self.values.fill(T::nan_impl());
             self.stats = self.stats.void();
@@ -182,6 +189,7 @@ impl<T: Scalar> SparseCholesky<T> {
     }
 
     fn eliminate(&mut self, a: &Csr<T>, norm_one: f64, monitor: &mut dyn Monitor) -> Result<()> {
+        observe(monitor, 0, a.nrows())?;
         let Self { symbolic, values, workspace, .. } = self;
         let structure = symbolic.structure()?;
         let order = (&*symbolic.order, &*symbolic.position);
@@ -192,27 +200,28 @@ impl<T: Scalar> SparseCholesky<T> {
                 let (matrix, plain) = (triangle.matrix(), faer::prelude::default());
                 // Counted from 1.
                 simplicial::factorize_simplicial_numeric_llt(values, matrix, plain, s, MemStack::new(memory))
-                    .map_or_else(|e| Err(Ended::NoPivot(before(e) - 1)), |_| Ok(()))
+                    .map_err(|e| Ended::NoPivot(before(e) - 1))?;
+                let diagonal = || structure.diagonal().map(|at| values[at].re().to_f64());
+                let unusable = diagonal().position(|d| !d.is_finite());
+                unusable.map_or_else(|| Ok(diagonal().fold(f64::INFINITY, f64::min)), |k| Err(Ended::NoPivot(k)))
             }
             (Structure::Supernodal(s), Workspace::Supernodes(elimination)) => {
                 elimination.factor(s, a, order, values, symbolic.par(), monitor)
             }
             _ => unreachable!("work space is made for the structure"),
         });
-        let reason = match done {
+        let least = match done {
             None => return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() }),
             Some(Err(Ended::Stopped)) => return Err(FactorError::Stopped),
-            Some(Err(Ended::NoPivot(k))) => Some(k),
-            Some(Ok(())) => structure.diagonal().position(|at| !Scalar::is_finite(values[at])),
+            Some(Err(Ended::NoPivot(k))) => {
+                let row = symbolic.order[k.min(symbolic.n() - 1)] as usize;
+                let reason = format!(
+                    "the pivot of row {row} (from 0) is not positive: the matrix is not positive definite; use sparse-ldl"
+                );
+                return Err(FactorError::breakdown(METHOD, Place::Row(row), reason));
+            }
+            Some(Ok(least)) => least,
         };
-        if let Some(k) = reason {
-            let row = symbolic.order[k.min(symbolic.n() - 1)] as usize;
-            let reason = format!(
-                "the pivot of row {row} (from 0) is not positive: the matrix is not positive definite; use sparse-ldl"
-            );
-            return Err(FactorError::breakdown(METHOD, Place::Row(row), reason));
-        }
-        let least = structure.diagonal().map(|at| values[at].re().to_f64()).fold(f64::INFINITY, f64::min_nan);
         self.stats = FactorStats {
             norm_one,
             // |lᵢⱼ|² ≤ aᵢᵢ: nothing grows.
@@ -234,7 +243,7 @@ impl<T: Scalar> SparseCholesky<T> {
                 simplicial::SimplicialLltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
             Ok(Structure::Supernodal(s)) => {
-                let l = (s, &*self.values);
+                let l = (&**s, &*self.values);
                 match y.columns {
                     1 => solve_supernodal::<T, 1>(l, conj, (y.values, y.work)),
                     2 => solve_supernodal::<T, 2>(l, conj, (y.values, y.work)),
@@ -266,20 +275,38 @@ pub(crate) fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> R
     Ok(())
 }
 
-/// ‖A‖₁ of a Hermitian matrix.
+/// The largest of sizes, or NaN where one is: bits of numbers that are not negative are ordered as they are, NaN above all.
+pub(crate) fn largest(sizes: impl Iterator<Item = f64>) -> f64 {
+    f64::from_bits(sizes.fold(0, |most, size| most.max(size.to_bits())))
+}
+
+/// ‖A‖₁ of a Hermitian matrix; `next` is work space of n numbers.
 ///
 /// # Errors
 /// [`FactorError::Input`] naming an entry that is not finite or not the conjugate of its mirror image.
-pub(crate) fn hermitian_norm<T: Scalar>(a: &Csr<T>) -> Result<f64> {
+pub(crate) fn hermitian_norm<T: Scalar>(a: &Csr<T>, next: &mut Vec<u32>) -> Result<f64> {
     a.check_square()?;
     a.check_finite()?;
+    let (ptr, idx, values) = (a.row_ptr(), a.col_idx(), a.values());
+    // Entries of each row before the next have met their mirror images, which come in the same order as long as each has one.
+    next.clear();
+    next.extend(&ptr[..a.nrows()]);
     let mut norm = 0.0f64;
     for row in 0..a.nrows() {
-        let (cols, values) = a.row(row);
         let mut sum = zero::<T::Real>();
-        for (&col, &value) in cols.iter().zip(values) {
+        for e in ptr[row]..ptr[row + 1] {
+            let (col, value) = (idx[e as usize] as usize, values[e as usize]);
             sum += value.abs();
-            let mirrored = a.get(col as usize, row);
+            let at = next[col];
+            let mirrored = match col.cmp(&row) {
+                Ordering::Less if e < next[row] => continue,
+                Ordering::Equal => value,
+                Ordering::Greater if at < ptr[col + 1] && idx[at as usize] as usize == row => {
+                    next[col] += 1;
+                    values[at as usize]
+                }
+                Ordering::Less | Ordering::Greater => a.get(col, row),
+            };
             if value != Scalar::conj(mirrored) {
                 let why = format!("it is not Hermitian: row {row}, column {col} is {value}, its mirror {mirrored}");
                 return Err(bt_formats::Error::InvalidStructure { what: "matrix", why }.into());

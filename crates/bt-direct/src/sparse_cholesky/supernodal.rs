@@ -6,17 +6,19 @@
 //! N[s∪Rₛ, s] ← N[s∪Rₛ, s] − Σ_d L[s∪Rₛ, d]·L[s, d]ᴴ,  N[s, s] = L·Lᴴ,  L[Rₛ, s] = N[Rₛ, s]·L[s, s]⁻ᴴ
 //! ```
 //!
-//! Storage: the largest block as work space, and the lists.
+//! Storage: the largest block as work space for each thread, and the lists.
 
-use bt_formats::{Csr, Monitor, Progress, RealScalar, Scalar, zero};
+use bt_formats::{Csr, Monitor, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor::{LltError, LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par, Spec};
 
-use super::earlier::{Part, Scratch, Target, subtract_product};
-use super::supernode::{largest_node, node};
+use super::earlier::{Part, Target, subtract_product};
+use super::numbers::{Numbers, Own};
+use super::subtrees::Supernodes;
+use super::supernode::node;
+use super::tasks::{Ended, Room, Scratch, Sizes};
 use crate::error::Result;
 use crate::guard::worth;
 use crate::pivot::divide_real;
@@ -24,61 +26,45 @@ use crate::pivot::divide_real;
 /// Columns up to which a supernode is eliminated by plain loops.
 const NARROW: usize = 8;
 
-/// Why there are no factors.
-pub(crate) enum Ended {
-    /// The pivot of this row in the order of L is not positive.
-    NoPivot(usize),
-    /// The monitor said so.
-    Stopped,
-}
-
-/// Shows the monitor every sixteenth supernode.
-pub(crate) fn go_on(monitor: &mut dyn Monitor, k: usize, s: &SymbolicSupernodalCholesky<u32>) -> Result<(), Ended> {
-    let progress = Progress::Step { phase: "factor", done: k, total: s.n_supernodes() };
-    if k.is_multiple_of(16) && monitor.observe(progress).is_break() { Err(Ended::Stopped) } else { Ok(()) }
-}
-
 /// What factorizations work with.
 pub(crate) struct Elimination<T: Scalar>(Scratch<T>);
 
 /// What the kernels for dense blocks ask for.
-fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> StackReq {
-    let columns = largest_node(s).1;
+fn kernels<T: Scalar>(s: &Supernodes, par: Par) -> StackReq {
+    let columns = s.largest.1;
     if columns <= NARROW { StackReq::EMPTY } else { cholesky_in_place_scratch::<T>(columns, par, Spec::default()) }
 }
 
 impl<T: Scalar> Elimination<T> {
-    pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
-        Scratch::new(s, kernels::<T>(s, par)).map(Self)
+    pub fn new(s: &Supernodes, par: Par) -> Result<Self> {
+        Scratch::new(s, kernels::<T>(s, par), 1, par).map(Self)
     }
 
-    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
-        Scratch::<T>::bytes(s, kernels::<T>(s, par))
+    pub fn bytes(s: &Supernodes, par: Par) -> usize {
+        Scratch::<T>::bytes(s, kernels::<T>(s, par), 1, par)
     }
 
-    /// L of P·A·Pᵀ, for `order` and its inverse, observed between supernodes.
+    /// L of P·A·Pᵀ, for `order` and its inverse, observed between supernodes; its least diagonal entry.
     ///
     /// # Errors
     /// [`Ended`].
     #[inline(never)]
     pub fn factor(
         &mut self,
-        s: &SymbolicSupernodalCholesky<u32>,
+        s: &Supernodes,
         a: &Csr<T>,
         (order, position): (&[u32], &[u32]),
         values: &mut [T],
         par: Par,
         monitor: &mut dyn Monitor,
-    ) -> Result<(), Ended> {
-        let Scratch { lists, product, memory } = &mut self.0;
-        lists.clear();
-        for k in 0..s.n_supernodes() {
-            go_on(monitor, k, s)?;
+    ) -> Result<f64, Ended> {
+        let numbers = Numbers::of_lower(values);
+        let sizes = self.0.eliminate(s, numbers, monitor, &|k, numbers, links, room| {
+            let Room { places, product, memory, .. } = room;
             let own = node(s, k);
             let (width, rows) = (own.columns(), own.rows());
-            let (before, rest) = values.split_at_mut(own.values);
-            let block = &mut rest[..rows * width];
-            lists.enter(&own);
+            let (before, Own { block, .. }) = numbers.of(s, k);
+            places.enter(&own);
             block.fill(zero());
             for (column, l) in block.chunks_exact_mut(rows).zip(own.begin..own.end) {
                 // Column l is row l, conjugated.
@@ -86,12 +72,12 @@ impl<T: Scalar> Elimination<T> {
                 for (&j, &v) in cols.iter().zip(row) {
                     let i = position[j as usize] as usize;
                     if i >= l {
-                        column[lists.place(i)] = Scalar::conj(v);
+                        column[places.of(i)] = Scalar::conj(v);
                     }
                 }
             }
-            lists.visit(s, k, |d| {
-                let l = d.rows(&before[d.node.values..], d.node.rows());
+            links.visit(s, k, places, |d| {
+                let l = before.lower(&d);
                 let factors = (l, (l.subrows(0, d.inside), Conj::Yes));
                 let into = Target { values: &mut *block, rows, skipped: 0 };
                 subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, product, par);
@@ -102,8 +88,18 @@ impl<T: Scalar> Elimination<T> {
                 eliminate(block, width, MemStack::new(memory), par)
             };
             done.map_err(|c| Ended::NoPivot(own.begin + c))?;
-        }
-        Ok(())
+            let mut pivot = f64::INFINITY;
+            for c in 0..width {
+                let d = block[c * rows + c].re().to_f64();
+                if !d.is_finite() {
+                    return Err(Ended::NoPivot(own.begin + c));
+                }
+                pivot = pivot.min(d);
+            }
+            // |lᵢⱼ|² ≤ aᵢᵢ: nothing grows.
+            Ok(Sizes { product: 1.0, pivot })
+        });
+        sizes.map(|sizes| sizes.pivot)
     }
 }
 

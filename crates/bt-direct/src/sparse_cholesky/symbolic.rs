@@ -12,6 +12,7 @@ use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 
 use super::counts::{Counts, count};
 use super::pattern::{Pattern, Triangle, WIDE, too_large};
+use super::subtrees::Supernodes;
 use super::supernodal::Elimination;
 use crate::error::{FactorError, Result};
 use crate::guard::{parallelism_for, quietly};
@@ -60,7 +61,7 @@ struct Beyond;
 #[derive(Debug)]
 pub(crate) enum Structure {
     Simplicial(simplicial::SymbolicSimplicialCholesky<u32>),
-    Supernodal(supernodal::SymbolicSupernodalCholesky<u32>),
+    Supernodal(Supernodes),
 }
 
 impl Structure {
@@ -108,8 +109,8 @@ impl Structure {
     fn bytes(&self) -> usize {
         let indices = match self {
             Self::Simplicial(s) => s.row_idx().len() + 2 * s.nrows() + 1,
-            // Rows of supernodes by columns, and supernodes by rows.
-            Self::Supernodal(s) => 2 * s.row_idx().len() + 5 * s.n_supernodes() + 4,
+            // Rows of supernodes by columns, supernodes by rows, and tasks.
+            Self::Supernodal(s) => 2 * s.row_idx().len() + 6 * s.n_supernodes() + 4,
         };
         indices * size_of::<u32>()
     }
@@ -230,7 +231,8 @@ impl SymbolicCholesky {
     pub(crate) fn held<T: Scalar>(&self, structure: &Structure) -> usize {
         let n = self.n();
         let solve = structure.solve_scratch::<T>().size_bytes() + 2 * WIDE * n * size_of::<T>();
-        structure.bytes() + structure.values() * size_of::<T>() + self.own_bytes() + solve
+        // And the places of mirror images.
+        structure.bytes() + structure.values() * size_of::<T>() + self.own_bytes() + solve + n * size_of::<u32>()
     }
 
     /// Bytes of this symbolic phase without the structure of L.
@@ -270,7 +272,7 @@ impl SymbolicCholesky {
         if self.supernodal {
             let relaxed = SymbolicSupernodalParams::default();
             supernodal::factorize_supernodal_symbolic_cholesky(upper.symbolic(), tree, &counts, stack, relaxed)
-                .map(Structure::Supernodal)
+                .map(|s| Structure::Supernodal(Supernodes::new(s)))
         } else {
             bt_formats::memory::ask(4 * self.fill, "the structure of a sparse factor").map_err(|_| Beyond)?;
             simplicial::factorize_simplicial_symbolic_cholesky(upper.symbolic(), tree, &counts, stack)
@@ -288,7 +290,7 @@ impl SymbolicCholesky {
             let found = format!("{} rows and {} entries", a.nrows(), a.nnz());
             return Err(other(format!("{found}, but {} and {} were analysed", self.n(), self.pattern.idx.len())));
         }
-        for i in 0..self.n() {
+        for i in (0..self.n()).filter(|&i| a.row(i).0 != self.pattern.row(i)) {
             if let Some(j) = a.row(i).0.iter().find(|j| self.pattern.row(i).binary_search(j).is_err()) {
                 return Err(other(format!("the entry at row {i}, column {j} (from 0) is new")));
             }

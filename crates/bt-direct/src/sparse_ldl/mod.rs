@@ -22,10 +22,10 @@ use std::sync::Arc;
 use bt_formats::{Csr, LinearOperator, Monitor, Op, RealScalar, Scalar, buffers, equilibrate_symmetric, memory, zero};
 use faer::dyn_stack::MemStack;
 use faer::sparse::linalg::cholesky::simplicial;
-use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
 
-use self::supernodal::{Elimination, Factors};
+use self::pivots::{PivotBlock, blocks, sizes};
+use self::supernodal::Elimination;
 
 use crate::error::{FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
@@ -34,9 +34,11 @@ use crate::guard::quietly;
 use crate::inertia::Inertia;
 use crate::memory::zeros;
 use crate::refine::{growth_limit, unit_roundoff};
-use crate::sparse_cholesky::supernodal::Ended;
+use crate::sparse_cholesky::numbers::Numbers;
+use crate::sparse_cholesky::subtrees::Supernodes;
+use crate::sparse_cholesky::tasks::{Ended, Sizes};
 use crate::sparse_cholesky::{
-    Buffers, Interleaved, Structure, SymbolicCholesky, WIDE, Workspace, hermitian_norm, largest_node, observe,
+    Buffers, Interleaved, Structure, SymbolicCholesky, WIDE, Workspace, hermitian_norm, largest, observe,
 };
 
 const METHOD: &str = "sparse-ldl";
@@ -70,6 +72,8 @@ pub struct SparseLdl<T: Scalar> {
     /// Interchanges inside the blocks of supernodes.
     exchange: Vec<u32>,
     workspace: Workspace<T, Elimination<T>>,
+    /// Work space of [`hermitian_norm`].
+    next: Vec<u32>,
     buffers: Buffers<T>,
     stats: FactorStats,
 }
@@ -78,14 +82,6 @@ impl<T: Scalar> std::fmt::Debug for SparseLdl<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SparseLdl").field("n", &self.n()).field("stats", &self.stats).finish_non_exhaustive()
     }
-}
-
-/// A block of D.
-#[derive(Clone, Copy)]
-enum PivotBlock {
-    One(f64),
-    /// Its diagonal in units of the modulus beside it, and that modulus.
-    Two(f64, f64, f64),
 }
 
 impl<T: Scalar> SparseLdl<T> {
@@ -135,8 +131,9 @@ impl<T: Scalar> SparseLdl<T> {
         a.check_square()?;
         symbolic.check_pattern(a)?;
         // What is wrong with the numbers is told before memory is taken for them.
-        hermitian_norm(a)?;
         let n = symbolic.n();
+        let mut next = zeros(n)?;
+        let norm = hermitian_norm(a, &mut next)?;
         let structure = symbolic.structure()?;
         memory::ask(symbolic.ldl_bytes::<T>()? as u64, "the factors of sparse-ldl")?;
         let workspace = match structure {
@@ -145,7 +142,7 @@ impl<T: Scalar> SparseLdl<T> {
                 Workspace::by_rows(&symbolic, kernels)?
             }
             Structure::Supernodal(s) => {
-                buffers::ask(2 * largest_node(s).1, METHOD)?;
+                buffers::ask(2 * s.largest.1, METHOD)?;
                 Workspace::Supernodes(Elimination::new(s, symbolic.par())?)
             }
         };
@@ -155,11 +152,12 @@ impl<T: Scalar> SparseLdl<T> {
             beside: zeros(n)?,
             exchange: zeros(n)?,
             workspace,
+            next,
             buffers: Buffers::new(structure, n)?,
             stats: FactorStats::default(),
             symbolic,
         };
-        ldl.refactor_with_monitor(a, monitor)?;
+        ldl.eliminate(a, norm, monitor)?;
         Ok(ldl)
     }
 
@@ -180,10 +178,7 @@ impl<T: Scalar> SparseLdl<T> {
     #[inline(never)]
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         self.symbolic.check_pattern(a)?;
-        let done = hermitian_norm(a).and_then(|norm| {
-            observe(monitor, 0, a.nrows())?;
-            self.eliminate(a, norm, monitor)
-        });
+        let done = hermitian_norm(a, &mut self.next).and_then(|norm| self.eliminate(a, norm, monitor));
         if done.is_err() {
             self.values.fill(T::nan_impl());
             self.stats = self.stats.void();
@@ -213,17 +208,18 @@ impl<T: Scalar> SparseLdl<T> {
     }
 
     fn eliminate(&mut self, a: &Csr<T>, norm_one: f64, monitor: &mut dyn Monitor) -> Result<()> {
+        observe(monitor, 0, a.nrows())?;
         let Self { symbolic, scale, values, beside, exchange, workspace, .. } = self;
         let structure = symbolic.structure()?;
         equilibrate_symmetric(a, scale);
-        let mut norm_max = 0.0f64;
         // An entry of S·A·S by its row and its number in A, conjugated: a row is a column.
-        let mut entry = |i: usize, e: usize| {
+        let entry = |i: usize, e: usize| {
             let j = a.col_idx()[e] as usize;
-            let v = Scalar::conj(a.values()[e]) * T::from_real(scale[i]) * T::from_real(scale[j]);
-            norm_max = norm_max.max_nan(v.abs().to_f64());
-            v
+            Scalar::conj(a.values()[e]) * T::from_real(scale[i]) * T::from_real(scale[j])
         };
+        let entries_of = |i: usize| a.row_ptr()[i] as usize..a.row_ptr()[i + 1] as usize;
+        let moduli = (0..a.nrows()).flat_map(|i| entries_of(i).map(move |e| entry(i, e).abs().to_f64()));
+        let norm_max = largest(moduli);
         beside.fill(zero());
         let (order, position) = (&*symbolic.order, &*symbolic.position);
         let done = quietly(|| match (structure, workspace) {
@@ -231,31 +227,32 @@ impl<T: Scalar> SparseLdl<T> {
                 triangle.fill(&symbolic.pattern, (order, position), entry);
                 let (matrix, plain) = (triangle.matrix(), faer::prelude::default());
                 simplicial::factorize_simplicial_numeric_ldlt(values, matrix, plain, s, MemStack::new(memory))
-                    .map_or_else(|_| Err(Ended::NoPivot(0)), |_| Ok(()))
+                    .map_err(|_| Ended::NoPivot(0))?;
+                let below = structure.columns().map(|column| &values[column.start + 1..column.end]);
+                let largest = below.map(|l| largest(l.iter().map(|l| l.abs().to_f64())));
+                Ok(sizes(blocks(structure.diagonal().map(|at| values[at]), beside), largest))
             }
             (Structure::Supernodal(s), Workspace::Supernodes(elimination)) => {
                 let load = |l: usize, put: &mut dyn FnMut(usize, T)| {
                     let i = order[l] as usize;
-                    let start = symbolic.pattern.ptr[i] as usize;
-                    for (e, &j) in symbolic.pattern.row(i).iter().enumerate() {
-                        let k = position[j as usize] as usize;
+                    for e in entries_of(i) {
+                        let k = position[a.col_idx()[e] as usize] as usize;
                         if k >= l {
-                            put(k, entry(i, start + e));
+                            put(k, entry(i, e));
                         }
                     }
                 };
-                let mut factors = Factors { values, beside, exchange };
-                elimination.factor(s, load, &mut factors, symbolic.par(), monitor)
+                let numbers = Numbers { beside, exchange, ..Numbers::of_lower(values) };
+                elimination.factor(s, load, numbers, symbolic.par(), monitor)
             }
             _ => unreachable!("work space is made for the structure"),
         });
-        let has_pivots = match done {
+        let (growth, min_pivot) = match done {
             None => return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() }),
             Some(Err(Ended::Stopped)) => return Err(FactorError::Stopped),
-            Some(Err(Ended::NoPivot(_))) => false,
-            Some(Ok(())) => true,
+            Some(Err(Ended::NoPivot(_))) => (f64::NAN, 0.0),
+            Some(Ok(Sizes { product, pivot })) => ((product / norm_max).max_nan(1.0), pivot),
         };
-        let (growth, min_pivot) = if has_pivots { self.measure(norm_max)? } else { (f64::NAN, 0.0) };
         // Not so of NaN.
         let sound = growth <= growth_limit(unit_roundoff::<T>()) && min_pivot > 0.0;
         if !(sound || a.nrows() == 0) {
@@ -278,47 +275,10 @@ impl<T: Scalar> SparseLdl<T> {
         Ok(())
     }
 
-    /// The growth of elements, at least 1, and the least modulus that the inverse of a pivot block stands for.
-    fn measure(&self, norm_max: f64) -> Result<(f64, f64)> {
-        let structure = self.symbolic.structure()?;
-        let largest = structure.columns().map(|column| {
-            // The diagonal of L is 1.
-            self.values[column.start + 1..column.end].iter().fold(1.0, |m: f64, l| m.max_nan(l.abs().to_f64()))
-        });
-        let (mut product, mut least) = (0.0f64, f64::INFINITY);
-        let mut largest = largest;
-        for block in self.blocks() {
-            let mut next = || largest.next().unwrap_or(1.0);
-            // |L|·|D|·|Lᴴ| of the columns of this block; the least singular value is above |det|/(|d| + |e| + 2|b|).
-            let (size, pivot) = match block {
-                PivotBlock::One(d) => (d.abs() * next().powi(2), d.abs()),
-                PivotBlock::Two(d, e, b) => {
-                    let (l, m) = (next(), next());
-                    let size = b * (d.abs() * l * l + 2.0 * l * m + e.abs() * m * m);
-                    (size, b * ((d * e - 1.0).abs() / (d.abs() + e.abs() + 2.0)))
-                }
-            };
-            product = product.max_nan(size);
-            least = least.min_nan(pivot);
-        }
-        Ok(((product / norm_max).max_nan(1.0), least))
-    }
-
     /// D.
     fn blocks(&self) -> impl Iterator<Item = PivotBlock> + '_ {
-        let mut diagonal = self.symbolic.structure().ok().map(Structure::diagonal).into_iter().flatten();
-        let mut k = 0;
-        std::iter::from_fn(move || {
-            let d = self.values[diagonal.next()?].re().to_f64();
-            let beside = self.beside[k].abs().to_f64();
-            k += 1;
-            if beside == 0.0 {
-                return Some(PivotBlock::One(d));
-            }
-            k += 1;
-            let e = self.values[diagonal.next()?].re().to_f64();
-            Some(PivotBlock::Two(d / beside, e / beside, beside))
-        })
+        let diagonal = self.symbolic.structure().ok().map(Structure::diagonal).into_iter().flatten();
+        blocks(diagonal.map(|at| self.values[at]), &self.beside)
     }
 
     /// Solves for vectors that stand in the order of L without interchanges.
@@ -337,12 +297,7 @@ impl<T: Scalar> SparseLdl<T> {
         }
     }
 
-    fn solve_supernodal<const W: usize>(
-        &self,
-        s: &SymbolicSupernodalCholesky<u32>,
-        conj: Conj,
-        (values, work): (&mut [T], &mut [T]),
-    ) {
+    fn solve_supernodal<const W: usize>(&self, s: &Supernodes, conj: Conj, (values, work): (&mut [T], &mut [T])) {
         let ((y, _), (work, _)) = (values.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
         let factors = (&*self.values, &*self.beside, &*self.exchange);
         if !T::IS_REAL && conj == Conj::Yes {

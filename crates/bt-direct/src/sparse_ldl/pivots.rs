@@ -5,6 +5,7 @@ use faer::MatRef;
 
 use crate::pivot::divide_real;
 use crate::sparse_cholesky::Node;
+use crate::sparse_cholesky::tasks::Sizes;
 
 /// D of a supernode.
 pub struct Blocks<'a, T> {
@@ -15,9 +16,9 @@ pub struct Blocks<'a, T> {
 }
 
 impl<'a, T: Scalar> Blocks<'a, T> {
-    /// Of a supernode, whose numbers begin with `values`.
+    /// Of a supernode, whose numbers begin with `values`, with those beside its diagonal.
     pub fn of(own: &Node<'_>, values: &'a [T], beside: &'a [T]) -> Self {
-        Self { diagonal: values, stride: own.rows() + 1, beside: &beside[own.begin..own.end] }
+        Self { diagonal: values, stride: own.rows() + 1, beside }
     }
 
     /// Column by column: the pivot, or the pivot of order 2 that begins there.
@@ -79,4 +80,57 @@ impl<T: Scalar> Pivot<T> {
             (divide_real(first, det), divide_real(second, det))
         }
     }
+}
+
+/// A block of D.
+#[derive(Clone, Copy)]
+pub enum PivotBlock {
+    One(f64),
+    /// Its diagonal in units of the modulus beside it, and that modulus.
+    Two(f64, f64, f64),
+}
+
+impl<T: Scalar> From<Pivot<T>> for PivotBlock {
+    fn from(pivot: Pivot<T>) -> Self {
+        match pivot {
+            Pivot::One(d) => Self::One(d.to_f64()),
+            Pivot::Two(d, b, e) => {
+                let modulus = b.abs().to_f64();
+                Self::Two(d.to_f64() / modulus, e.to_f64() / modulus, modulus)
+            }
+        }
+    }
+}
+
+/// D of a diagonal and what stands beside it.
+pub fn blocks<T: Scalar>(mut diagonal: impl Iterator<Item = T>, beside: &[T]) -> impl Iterator<Item = PivotBlock> {
+    let mut k = 0;
+    std::iter::from_fn(move || {
+        let (d, beside) = (diagonal.next()?.re(), beside[k]);
+        k += 1;
+        if beside == zero() {
+            return Some(Pivot::<T>::One(d).into());
+        }
+        k += 1;
+        Some(Pivot::Two(d, beside, diagonal.next()?.re()).into())
+    })
+}
+
+/// |L|·|D|·|Lᴴ| in the columns of `blocks`, whose largest moduli below the diagonal are `largest`, and the least modulus that the
+/// inverse of a block stands for.
+pub fn sizes(blocks: impl Iterator<Item = PivotBlock>, largest: impl Iterator<Item = f64>) -> Sizes {
+    let mut largest = largest.map(|l| l.max_nan(1.0));
+    let mut next = || largest.next().unwrap_or(1.0);
+    let each = blocks.map(|block| match block {
+        PivotBlock::One(d) => Sizes { product: d.abs() * next().powi(2), pivot: d.abs() },
+        // The least singular value is above |det|/(|d| + |e| + 2|b|).
+        PivotBlock::Two(d, e, b) => {
+            let (l, m) = (next(), next());
+            Sizes {
+                product: b * (d.abs() * l * l + 2.0 * l * m + e.abs() * m * m),
+                pivot: b * ((d * e - 1.0).abs() / (d.abs() + e.abs() + 2.0)),
+            }
+        }
+    });
+    each.fold(Sizes::NONE, Sizes::and)
 }

@@ -6,9 +6,9 @@
 //! N[s∪Rₛ, s] ← N[s∪Rₛ, s] − Σ_d L[s∪Rₛ, d]·(L[s, d]·D[d])ᴴ,  P·N[s, s]·Pᵀ = L·D·Lᴴ,  L[Rₛ, s] = N[Rₛ, s]·Pᵀ·L[s, s]⁻ᴴ·D⁻¹
 //! ```
 //!
-//! Storage: the largest block as work space, and the lists.
+//! Storage: the largest block twice as work space for each thread, and the lists.
 
-use bt_formats::{Monitor, Scalar, zero};
+use bt_formats::{Monitor, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::lblt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
@@ -17,34 +17,22 @@ use faer::{ColMut, Conj, MatMut, MatRef, Par, Spec};
 
 use crate::error::Result;
 use crate::guard::worth;
-use crate::memory::zeros;
 use crate::pivot::divide_real;
-use crate::sparse_cholesky::earlier::{Part, Scratch, Target, subtract_product};
-use crate::sparse_cholesky::supernodal::{Ended, go_on};
-use crate::sparse_cholesky::{Columns, Diagonal, largest_node, node};
+use crate::sparse_cholesky::earlier::{Part, Target, subtract_product};
+use crate::sparse_cholesky::numbers::{Numbers, Own};
+use crate::sparse_cholesky::subtrees::Supernodes;
+use crate::sparse_cholesky::tasks::{Ended, Room, Scratch, Sizes};
+use crate::sparse_cholesky::{Columns, Diagonal, largest, node};
 
 use super::narrow;
-use super::pivots::{Blocks, Pivot};
+use super::pivots::{Blocks, Pivot, sizes};
 
 /// What factorizations work with.
-pub struct Elimination<T: Scalar> {
-    scratch: Scratch<T>,
-    /// L[s, d]·D[d]
-    scaled: Vec<T>,
-    inverse: Vec<u32>,
-}
-
-/// L, with D on the diagonal, and what stands beside that: `beside[j]` = D[j + 1, j].
-pub struct Factors<'a, T> {
-    pub values: &'a mut [T],
-    pub beside: &'a mut [T],
-    /// Interchanges: row `exchange[k]` of a supernode's block comes as number k.
-    pub exchange: &'a mut [u32],
-}
+pub struct Elimination<T: Scalar>(Scratch<T>);
 
 /// What the kernels for dense blocks ask for.
-fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> StackReq {
-    let columns = largest_node(s).1;
+fn kernels<T: Scalar>(s: &Supernodes, par: Par) -> StackReq {
+    let columns = s.largest.1;
     if columns <= narrow::COLUMNS {
         StackReq::EMPTY
     } else {
@@ -53,63 +41,59 @@ fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> StackReq
 }
 
 impl<T: Scalar> Elimination<T> {
-    pub fn new(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> Result<Self> {
-        let (numbers, columns) = largest_node(s);
-        Ok(Self { scratch: Scratch::new(s, kernels::<T>(s, par))?, scaled: zeros(numbers)?, inverse: zeros(columns)? })
+    pub fn new(s: &Supernodes, par: Par) -> Result<Self> {
+        Scratch::new(s, kernels::<T>(s, par), 2, par).map(Self)
     }
 
-    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>, par: Par) -> usize {
-        let (numbers, columns) = largest_node(s);
-        Scratch::<T>::bytes(s, kernels::<T>(s, par)) + numbers * size_of::<T>() + columns * size_of::<u32>()
+    pub fn bytes(s: &Supernodes, par: Par) -> usize {
+        Scratch::<T>::bytes(s, kernels::<T>(s, par), 2, par)
     }
 
     /// L and D of a matrix that `load` shows column by column, observed between supernodes: it calls back with place and number of each
-    /// entry on the diagonal and below.
+    /// entry on the diagonal and below. Their sizes.
     ///
     /// # Errors
-    /// [`Ended::Stopped`]. Pivots of zero are left to be seen.
+    /// [`Ended`].
     #[inline(never)]
     pub fn factor(
         &mut self,
-        s: &SymbolicSupernodalCholesky<u32>,
-        mut load: impl FnMut(usize, &mut dyn FnMut(usize, T)),
-        factors: &mut Factors<'_, T>,
+        s: &Supernodes,
+        load: impl Fn(usize, &mut dyn FnMut(usize, T)) + Sync,
+        numbers: Numbers<'_, T>,
         par: Par,
         monitor: &mut dyn Monitor,
-    ) -> Result<(), Ended> {
-        let Self { scratch: Scratch { lists, product, memory }, scaled, inverse } = self;
-        let Factors { values, beside, exchange } = factors;
-        lists.clear();
-        for k in 0..s.n_supernodes() {
-            go_on(monitor, k, s)?;
+    ) -> Result<Sizes, Ended> {
+        self.0.eliminate(s, numbers, monitor, &|k, numbers, links, room| {
+            let Room { places, product, inverse, memory } = room;
+            // The product, and L[s, d]·D[d].
+            let (product, scaled) = product.split_at_mut(s.largest.0);
             let own = node(s, k);
             let (width, rows) = (own.columns(), own.rows());
-            let (before, rest) = values.split_at_mut(own.values);
-            let block = &mut rest[..rows * width];
-            lists.enter(&own);
+            let (before, Own { block, beside, exchange, .. }) = numbers.of(s, k);
+            places.enter(&own);
             block.fill(zero());
             for (column, l) in block.chunks_exact_mut(rows).zip(own.begin..own.end) {
-                load(l, &mut |i, v| column[lists.place(i)] = v);
+                load(l, &mut |i, v| column[places.of(i)] = v);
             }
-            let (beside_before, rest) = beside.split_at_mut(own.begin);
-            lists.visit(s, k, |d| {
-                let l = d.rows(&before[d.node.values..], d.node.rows());
+            links.visit(s, k, places, |d| {
+                let l = before.lower(&d);
                 let l_d = &mut scaled[..d.inside * d.node.columns()];
-                Blocks::of(&d.node, &before[d.node.values..], beside_before).multiply(l.subrows(0, d.inside), l_d);
+                let blocks = Blocks::of(&d.node, before.values(&d.node), before.beside(&d.node));
+                blocks.multiply(l.subrows(0, d.inside), l_d);
                 let l_d = MatRef::from_column_major_slice(l_d, d.inside, d.node.columns());
                 let into = Target { values: &mut *block, rows, skipped: 0 };
                 let factors = (l, (l_d, Conj::Yes));
                 subtract_product(factors, Part::Lower, (d.places, &d.places[..d.inside]), into, product, par);
             });
-            let (beside, p) = (&mut rest[..width], &mut exchange[own.begin..own.end]);
             if width <= narrow::COLUMNS {
-                narrow::eliminate(block, beside, p);
+                narrow::eliminate(block, beside, exchange);
             } else {
-                let inverse = &mut inverse[..width];
-                eliminate(block, beside, (p, inverse), product, MemStack::new(memory), par);
+                eliminate(block, beside, (exchange, &mut inverse[..width]), product, MemStack::new(memory), par);
             }
-        }
-        Ok(())
+            let size = |c: usize| largest(block[c * rows + c + 1..(c + 1) * rows].iter().map(|l| l.abs().to_f64()));
+            let d = Blocks::of(&own, block, beside);
+            Ok(sizes(d.pivots().map(|(_, pivot)| pivot.into()), (0..width).map(size)))
+        })
     }
 }
 
@@ -170,7 +154,7 @@ pub fn solve<T: Scalar, const W: usize>(
         let (own, l) = block(k);
         own.exchange(exchange, y, work);
         l.lower_in(&own, Diagonal::One, y, work, map);
-        for (c, pivot) in Blocks::of(&own, l.values, beside).pivots() {
+        for (c, pivot) in Blocks::of(&own, l.values, &beside[own.begin..own.end]).pivots() {
             let c = own.begin + c;
             match pivot {
                 Pivot::One(d) => y[c] = y[c].map(|y| divide_real(y, d)),

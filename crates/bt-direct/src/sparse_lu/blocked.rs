@@ -22,7 +22,6 @@ use bt_formats::{Monitor, Op, RealScalar, Scalar, zero};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::triangular_solve as triangular;
-use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
 
 use super::narrow;
@@ -32,11 +31,11 @@ use crate::error::Result;
 use crate::factorization::LogDet;
 use crate::guard::{quietly, worth};
 use crate::memory::zeros;
-use crate::sparse_cholesky::earlier::{Part, Scratch, Target, subtract_product};
-use crate::sparse_cholesky::supernodal::go_on;
-use crate::sparse_cholesky::{
-    Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, largest_node, node,
-};
+use crate::sparse_cholesky::earlier::{Part, Target, subtract_product};
+use crate::sparse_cholesky::numbers::{Numbers, Own};
+use crate::sparse_cholesky::subtrees::Supernodes;
+use crate::sparse_cholesky::tasks::{Ended, Room, Scratch, Sizes};
+use crate::sparse_cholesky::{Columns, Diagonal, Node, Pattern, Structure, SymbolicCholesky, inverse, largest, node};
 
 /// L and U by supernodes.
 pub struct Blocked<T: Scalar> {
@@ -50,9 +49,8 @@ pub struct Blocked<T: Scalar> {
     lower: Vec<T>,
     upper: Vec<T>,
     upper_ptr: Vec<usize>,
-    /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k; work space for their inverse.
+    /// Interchanges in the diagonal blocks: row `exchange[k]` of the block comes as number k.
     exchange: Vec<u32>,
-    inverse: Vec<u32>,
     scratch: Scratch<T>,
     growth: f64,
     min_pivot: f64,
@@ -76,12 +74,13 @@ pub fn bytes<T: Scalar>(symbolic: &SymbolicCholesky) -> Result<usize> {
     let numbers = (s.len_val() + upper) * size_of::<T>();
     // Five places a row, two for a supernode.
     let places = 20 * symbolic.n() + 8 * s.n_supernodes();
-    Ok(numbers + places + Scratch::<T>::bytes(s, kernels::<T>(s)) + symbolic.structure_bytes()?)
+    let work = Scratch::<T>::bytes(s, kernels::<T>(s), 1, symbolic.par());
+    Ok(numbers + places + work + symbolic.structure_bytes()?)
 }
 
 /// What the kernels for dense blocks ask for.
-fn kernels<T: Scalar>(s: &SymbolicSupernodalCholesky<u32>) -> StackReq {
-    let columns = largest_node(s).1;
+fn kernels<T: Scalar>(s: &Supernodes) -> StackReq {
+    let columns = s.largest.1;
     lu_in_place_scratch::<u32, T>(columns, columns, Par::Seq, faer::prelude::default())
 }
 
@@ -107,8 +106,7 @@ impl<T: Scalar> Blocked<T> {
             upper: zeros(upper_ptr[s.n_supernodes()]).ok()?,
             upper_ptr,
             exchange: vec![0; n],
-            inverse: vec![0; largest_node(s).1],
-            scratch: Scratch::new(s, kernels::<T>(s)).ok()?,
+            scratch: Scratch::new(s, kernels::<T>(s), 1, symbolic.par()).ok()?,
             growth: f64::NAN,
             min_pivot: f64::NAN,
             symbolic,
@@ -117,60 +115,53 @@ impl<T: Scalar> Blocked<T> {
 
     /// Factors a matrix of this pattern without taking memory, observed between supernodes.
     pub fn factor(&mut self, a: &Csc<T>, norm_max: f64, growth_limit: f64, monitor: &mut dyn Monitor) -> Outcome {
-        self.load(a);
-        match quietly(|| self.eliminate(norm_max, monitor)) {
+        self.load_upper(a);
+        match quietly(|| self.eliminate(a, norm_max, monitor)) {
             Some(Outcome::Sound) if self.growth <= growth_limit => Outcome::Sound,
             Some(Outcome::Stopped) => Outcome::Stopped,
             _ => Outcome::Unsound,
         }
     }
 
-    /// The entries of A at their places among zeros.
-    fn load(&mut self, a: &Csc<T>) {
-        let Self { symbolic, cols, row_place, lower, upper, upper_ptr, scratch, .. } = self;
-        let nodes = &scratch.lists.node;
+    /// The entries of A right of the diagonal blocks, at their places among zeros.
+    fn load_upper(&mut self, a: &Csc<T>) {
+        let Self { symbolic, cols, row_place, upper, upper_ptr, scratch, .. } = self;
+        let nodes = &scratch.links.node;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return };
-        lower.fill(zero());
         upper.fill(zero());
         for (l, &j) in cols.iter().enumerate() {
-            for (i, v) in a.col(j as usize) {
-                let k = row_place[i] as usize;
-                let column = node(s, nodes[l] as usize);
-                let place = |below: &[u32], at: usize| below.binary_search(&(at as u32)).expect("an entry of A");
-                if k >= column.begin {
-                    let at = if k < column.end { k - column.begin } else { column.columns() + place(column.below, k) };
-                    lower[column.values + (l - column.begin) * column.rows() + at] += v;
-                } else {
-                    let own = nodes[k] as usize;
-                    let row = node(s, own);
-                    upper[upper_ptr[own] + (k - row.begin) * row.below.len() + place(row.below, l)] += v;
-                }
+            let own_begin = node(s, nodes[l] as usize).begin;
+            for (i, v) in a.col(j as usize).map(|(i, v)| (row_place[i] as usize, v)).filter(|&(i, _)| i < own_begin) {
+                let k = nodes[i] as usize;
+                let row = node(s, k);
+                let at = row.below.binary_search(&(l as u32)).expect("an entry of A");
+                upper[upper_ptr[k] + (i - row.begin) * row.below.len() + at] = v;
             }
         }
     }
 
     #[inline(never)]
-    fn eliminate(&mut self, norm_max: f64, monitor: &mut dyn Monitor) -> Outcome {
+    fn eliminate(&mut self, a: &Csc<T>, norm_max: f64, monitor: &mut dyn Monitor) -> Outcome {
         let par = self.symbolic.par();
-        let Self { symbolic, lower, upper, upper_ptr, exchange, inverse, scratch, .. } = self;
-        let Scratch { lists, product, memory } = scratch;
+        let Self { symbolic, cols, row_place, lower, upper, upper_ptr, exchange, scratch, .. } = self;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return Outcome::Unsound };
-        lists.clear();
-        let (mut growth, mut least) = (0.0f64, f64::INFINITY);
-        for k in 0..s.n_supernodes() {
-            if go_on(monitor, k, s).is_err() {
-                return Outcome::Stopped;
-            }
+        let numbers = Numbers { upper, upper_ptr, exchange, ..Numbers::of_lower(lower) };
+        let sizes = scratch.eliminate(s, numbers, monitor, &|k, numbers, links, room| {
+            let Room { places, product, inverse, memory } = room;
             let own = node(s, k);
             let (width, rows, below) = (own.columns(), own.rows(), own.below.len());
-            let (before, rest) = lower.split_at_mut(own.values);
-            let block = &mut rest[..rows * width];
-            let (upper_before, rest) = upper.split_at_mut(upper_ptr[k]);
-            let right = &mut rest[..below * width];
-            lists.enter(&own);
-            lists.visit(s, k, |d| {
-                let l = d.rows(&before[d.node.values..], d.node.rows());
-                let u = d.rows(&upper_before[upper_ptr[d.number]..], d.node.below.len());
+            let (before, Own { block, right, exchange, .. }) = numbers.of(s, k);
+            places.enter(&own);
+            block.fill(zero());
+            for (column, &j) in block.chunks_exact_mut(rows).zip(&cols[own.begin..own.end]) {
+                for (i, v) in
+                    a.col(j as usize).map(|(i, v)| (row_place[i] as usize, v)).filter(|&(i, _)| i >= own.begin)
+                {
+                    column[places.of(i)] = v;
+                }
+            }
+            links.visit(s, k, places, |d| {
+                let (l, u) = (before.lower(&d), before.upper(&d));
                 let (columns, others) = d.places.split_at(d.inside);
                 // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]
                 let factors = (l, (u.subrows(0, d.inside), Conj::No));
@@ -181,23 +172,29 @@ impl<T: Scalar> Blocked<T> {
                 let into = Target { values: &mut *right, rows: below, skipped: width };
                 subtract_product(factors, Part::All, (others, columns), into, product, par);
             });
-            let p = &mut exchange[own.begin..own.end];
             if width <= narrow::COLUMNS {
-                narrow::eliminate(block, right, p);
+                narrow::eliminate(block, right, exchange);
             } else {
-                eliminate(block, right, (p, &mut inverse[..width]), product, MemStack::new(memory), par);
+                eliminate(block, right, (exchange, &mut inverse[..width]), product, MemStack::new(memory), par);
             }
+            let (mut product, mut pivot) = (0.0f64, f64::INFINITY);
             for c in 0..width {
+                let size = |v: &T| v.abs1().to_f64();
+                let l = largest(block[c * rows + c + 1..][..rows - c - 1].iter().map(size));
                 let u = (c..width).map(|j| &block[j * rows + c]).chain(&right[c * below..][..below]);
-                growth = growth.max_nan(largest(&block[c * rows + c + 1..][..rows - c - 1]).max_nan(1.0) * largest(u));
-                least = least.min_nan(Scalar::abs(block[c * rows + c]).to_f64());
+                product = product.max_nan(l.max_nan(1.0) * largest(u.map(size)));
+                pivot = pivot.min_nan(Scalar::abs(block[c * rows + c]).to_f64());
             }
-            if !(growth.is_finite() && least > 0.0) {
-                return Outcome::Unsound;
+            Ok(Sizes { product, pivot })
+        });
+        match sizes {
+            Err(Ended::Stopped) => Outcome::Stopped,
+            Err(Ended::NoPivot(_)) => Outcome::Unsound,
+            Ok(Sizes { product, pivot }) => {
+                (self.growth, self.min_pivot) = ((product / norm_max).max_nan(1.0), pivot);
+                Outcome::Sound
             }
         }
-        (self.growth, self.min_pivot) = ((growth / norm_max).max_nan(1.0), least);
-        Outcome::Sound
     }
 
     /// Rows of A, or its columns for the transpose, in the order of the right-hand sides of [`Blocked::solve`]; and of its solutions.
@@ -257,11 +254,7 @@ impl<T: Scalar> Blocked<T> {
     }
 
     /// A supernode: its block of L with U on top, and Uᵀ of the rows below.
-    fn blocks<'a>(
-        &'a self,
-        s: &'a SymbolicSupernodalCholesky<u32>,
-        k: usize,
-    ) -> (Node<'a>, Columns<'a, T>, Columns<'a, T>) {
+    fn blocks<'a>(&'a self, s: &'a Supernodes, k: usize) -> (Node<'a>, Columns<'a, T>, Columns<'a, T>) {
         let own = node(s, k);
         let (rows, below) = (own.rows(), own.below.len());
         let left = Columns { values: &self.lower[own.values..][..rows * own.columns()], rows };
@@ -325,11 +318,6 @@ fn eliminate<T: Scalar>(
     let top = top.as_ref();
     triangular::solve_unit_lower_triangular_in_place(top, right.as_mut().transpose_mut(), par);
     triangular::solve_lower_triangular_in_place(top.transpose(), bottom.as_mut().transpose_mut(), par);
-}
-
-/// The largest |re| + |im|, or NaN where there is one: bits of numbers that are not negative are ordered as they are, NaN above all.
-fn largest<'a, T: Scalar>(values: impl IntoIterator<Item = &'a T>) -> f64 {
-    f64::from_bits(values.into_iter().fold(0, |m, v| m.max(v.abs1().to_f64().to_bits())))
 }
 
 /// The structure of L + U with the preferred rows on the diagonal, stored zeros included.

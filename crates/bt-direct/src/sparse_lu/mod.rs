@@ -170,7 +170,7 @@ impl<T: Scalar> SparseLu<T> {
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         a.check_square()?;
         a.check_finite()?;
-        self.scaled.a.check_pattern(a)?;
+        self.scaled.check_pattern(a)?;
         self.scaled.load(a);
         self.eliminate(monitor)
     }

@@ -114,7 +114,7 @@ impl<T: Scalar> SparseQr<T> {
     pub fn refactor_with_monitor(&mut self, a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<()> {
         a.check_square()?;
         a.check_finite()?;
-        self.scaled.a.check_pattern(a)?;
+        self.scaled.check_pattern(a)?;
         self.scaled.load(a);
         self.factor(monitor)
     }

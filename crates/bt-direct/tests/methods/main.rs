@@ -31,6 +31,7 @@ mod sparse_ldl;
 mod sparse_lu;
 mod sparse_lu_blocked;
 mod sparse_qr;
+mod sparse_threads;
 mod spike;
 mod spike_tridiagonal;
 mod structures;

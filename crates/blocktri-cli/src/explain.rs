@@ -66,7 +66,7 @@ fn weighed<T: AnyScalar>(a: &Csr<T>, device: DeviceChoice, file: &Path) -> Resul
     })
 }
 
-/// One object a candidate, the fastest first.
+/// One object a candidate, in the order of the choice.
 pub fn as_json(candidates: &[Candidate]) -> Value {
     let one = |c: &Candidate| {
         json!({
@@ -75,6 +75,7 @@ pub fn as_json(candidates: &[Candidate]) -> Value {
             "device": c.device.to_string(),
             "reorder": c.reorder.name(),
             "seconds": c.seconds,
+            "seconds_after_order": c.seconds_after_order(),
             "bound": if c.method.is_iterative() { "at least" } else { "predicted" },
             "bytes": c.bytes,
             "flops": c.work.flops,
@@ -114,6 +115,10 @@ pub fn table(candidates: &[Candidate]) -> String {
         let line = format!("  {name:<18} {order:<6} {seconds:>12} {size:>11} {flops:>8}  {why}");
         let cut: String = line.chars().take(WIDTH).collect();
         let _ = writeln!(text, "{cut}");
+    }
+    let possible: Vec<f64> = candidates.iter().filter(|c| c.refused.is_none()).map(|c| c.seconds).collect();
+    if !possible.is_sorted() {
+        let _ = writeln!(text, "  (ranked without the time of their orders, which have been made to weigh them)");
     }
     text
 }

@@ -285,7 +285,7 @@ impl Matrix {
             .iter()
             .map(|c| {
                 let (method, reorder) = (c.method.name(), c.reorder.name());
-                json!({ "method": method, "reorder": reorder, "flops": c.work.flops, "seconds": c.seconds, "bytes": c.bytes, "structure": c.structure })
+                json!({ "method": method, "reorder": reorder, "flops": c.work.flops, "seconds": c.seconds, "seconds_after_order": c.seconds_after_order(), "bytes": c.bytes, "structure": c.structure })
             })
             .collect();
         let formats: Map<String, Value> = analysis

@@ -58,7 +58,7 @@ pub struct Analysis {
     pub hybrid: Option<HybridSummary>,
     /// Bytes in each format, in the given order.
     pub bytes: Vec<FormatBytes>,
-    /// What `auto` weighs, the fastest first, what is out of the question last.
+    /// What `auto` weighs: what has least to do once orders are made ([`Candidate::seconds_after_order`]) first, what is out of the question last.
     pub candidates: Vec<Candidate>,
     /// The choice and its reason as a sentence.
     pub choice: String,
@@ -128,7 +128,7 @@ pub fn analyze<T: Scalar>(a: &Csr<T>) -> Result<Analysis, Error> {
 /// What [`explain`] tells.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// What `auto` weighs, the fastest first, what is out of the question last.
+    /// What `auto` weighs: what has least to do once orders are made ([`Candidate::seconds_after_order`]) first, what is out of the question last.
     pub candidates: Vec<Candidate>,
     /// What was found out about the matrix; with [`DeviceChoice::Auto`] why a GPU has a candidate or none.
     pub notes: Vec<Note>,

@@ -30,9 +30,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Those of [`seconds`](Self::seconds) that are left once its order has been made.
-    pub(crate) fn seconds_after_order(&self) -> f64 {
-        self.seconds - Machine::here().ordering * self.work.ordered
+    /// Those of [`seconds`](Self::seconds) that are left once its order has been made, rows matched with columns for it.
+    /// Candidates are ranked by these: what was made to weigh them is spent.
+    pub fn seconds_after_order(&self) -> f64 {
+        let machine = Machine::here();
+        self.seconds - machine.ordering * self.work.ordered - machine.pairing * self.work.paired
     }
 
     /// The direct method, if it is one.
@@ -51,10 +53,11 @@ pub(crate) const LEAST_STEPS: f64 = 12.0;
 /// it rarely takes fewer than four times as many steps, and a probe that fails costs a quarter of the direct method at most.
 pub(crate) const GAIN: f64 = 6.0;
 
+/// By what is left to do: orders have been made to weigh the candidates.
 pub(crate) fn rank(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| {
         let refused = a.refused.is_some().cmp(&b.refused.is_some());
-        refused.then(a.seconds.total_cmp(&b.seconds))
+        refused.then(a.seconds_after_order().total_cmp(&b.seconds_after_order()))
     });
 }
 

@@ -33,7 +33,7 @@ pub struct Answer<X> {
     /// What the user must not overlook although the outcome is good (also among the notes): an ill-conditioned matrix, a
     /// method replaced by another.
     pub warnings: Vec<Note>,
-    /// What `auto` weighed, the fastest first; empty for a method asked for by name.
+    /// What `auto` weighed, in its order; empty for a method asked for by name.
     pub candidates: Vec<Candidate>,
 }
 

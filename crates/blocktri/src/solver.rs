@@ -57,7 +57,7 @@ pub struct Solver<T: Scalar> {
     pub(crate) factored: Factored<T>,
     factoring: Factoring,
     options: SolveOptions,
-    /// What `auto` weighed, the fastest first.
+    /// What `auto` weighed, in its order.
     candidates: Vec<Candidate>,
     notes: Vec<Note>,
     times: PhaseTimes,
@@ -600,7 +600,7 @@ impl<T: Scalar> Solver<T> {
         self.factored.method
     }
 
-    /// The methods that `auto` weighed, the fastest first; empty for a method asked for by name.
+    /// The methods that `auto` weighed, in its order; empty for a method asked for by name.
     pub fn explain(&self) -> &[Candidate] {
         &self.candidates
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::common::csr;
 use blocktri::faer::Mat;
 use blocktri::{
-    Accuracy, Coo, Csr, Direct, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution, SolveOptions, Work,
-    explain, solve,
+    Accuracy, Candidate, Coo, Csr, Direct, Error, Kernel, Machine, Method, Note, Outcome, Reorder, Solution,
+    SolveOptions, Work, explain, solve,
 };
 use bt_formats::{Matrix, Op, Par, one, zero};
 
@@ -148,7 +148,12 @@ fn the_choice_is_a_function_of_the_matrix() {
     for (c, d) in first.iter().zip(&second) {
         assert_eq!((&c.method, c.reorder, c.seconds, c.bytes), (&d.method, d.reorder, d.seconds, d.bytes));
     }
-    assert!(first.windows(2).all(|w| w[0].seconds <= w[1].seconds), "the fastest come first");
+    let left: Vec<f64> = first.iter().map(Candidate::seconds_after_order).collect();
+    assert!(left.is_sorted(), "what has least to do comes first: {left:?}");
+    for c in &first {
+        let has_order = c.reorder == Reorder::Rcm || c.method.name().starts_with("sparse-");
+        assert_eq!(c.seconds_after_order() < c.seconds, has_order, "{c:?}");
+    }
     // In a given order other candidates are weighed.
     let given = explain(&a, &SolveOptions { reorder: Reorder::Rcm, ..SolveOptions::default() }).unwrap().candidates;
     assert!(given.iter().all(|c| c.reorder == Reorder::Rcm) && !given.is_empty());

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `counts`, `pattern`, `symbolic` | the entries of L from the pattern; the order and a triangle; structure and bytes |
 //! | `supernodal` | L by supernodes |
-//! | `earlier`, `supernode` | what earlier supernodes take from one, and substitution, for LU and L·D·Lᴴ too |
+//! | `earlier`, `supernode`, `vectors` | what earlier supernodes take from one; substitution in one; and for vectors side by side; for LU and L·D·Lᴴ too |
 //! | `subtrees`, `tasks`, `numbers` | which supernodes are eliminated side by side, on threads, and what each writes, for these too |
 //!
 //! Storage: the values of L (zeros inside supernodes included), and four bytes an entry of L and one half of A where it is formed row by row, a
@@ -28,6 +28,7 @@ mod supernodal;
 mod supernode;
 mod symbolic;
 pub(crate) mod tasks;
+pub(crate) mod vectors;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -39,19 +40,19 @@ use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
 
 pub(crate) use self::counts::{count, inverse};
-pub(crate) use self::pattern::{Pattern, Triangle, WIDE, too_large};
+pub(crate) use self::pattern::{Pattern, Triangle, too_large};
 use self::supernodal::{Elimination, before};
 use self::supernode::solve_cholesky;
 pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
 pub(crate) use self::symbolic::Structure;
 pub use self::symbolic::SymbolicCholesky;
 use self::tasks::Ended;
+use self::vectors::{Buffers, Interleaved, Route, Substitution};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::guard::quietly;
 use crate::memory::zeros;
-use crate::pool::Pool;
 
 const METHOD: &str = "sparse-cholesky";
 
@@ -151,7 +152,7 @@ impl<T: Scalar> SparseCholesky<T> {
             values: zeros(structure.values())?,
             workspace,
             next,
-            buffers: Buffers::new(structure, symbolic.n())?,
+            buffers: Buffers::new(symbolic.n(), structure.solve_scratch::<T>())?,
             stats: FactorStats::default(),
             symbolic,
         };
@@ -242,29 +243,25 @@ impl<T: Scalar> SparseCholesky<T> {
                 let (x, stack) = y.matrix();
                 simplicial::SimplicialLltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
-            Ok(Structure::Supernodal(s)) => {
-                let l = (&**s, &*self.values);
-                match y.columns {
-                    1 => solve_supernodal::<T, 1>(l, conj, (y.values, y.work)),
-                    2 => solve_supernodal::<T, 2>(l, conj, (y.values, y.work)),
-                    _ => solve_supernodal::<T, WIDE>(l, conj, (y.values, y.work)),
-                }
-            }
+            Ok(Structure::Supernodal(s)) => y.substitute(&BySupernodes { l: (s, &self.values), conj }),
             Err(_) => unreachable!("there are factors only where there was a structure"),
         }
     }
 }
 
-fn solve_supernodal<T: Scalar, const W: usize>(
-    l: (&SymbolicSupernodalCholesky<u32>, &[T]),
+/// L by supernodes, or its conjugate.
+struct BySupernodes<'a, T> {
+    l: (&'a SymbolicSupernodalCholesky<u32>, &'a [T]),
     conj: Conj,
-    (values, work): (&mut [T], &mut [T]),
-) {
-    let ((y, _), (work, _)) = (values.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
-    if !T::IS_REAL && conj == Conj::Yes {
-        solve_cholesky(l, y, work, Scalar::conj);
-    } else {
-        solve_cholesky(l, y, work, |v| v);
+}
+
+impl<T: Scalar> Substitution<T> for BySupernodes<'_, T> {
+    fn substitute<const W: usize>(&self, y: &mut [[T; W]], work: &mut [[T; W]]) {
+        if !T::IS_REAL && self.conj == Conj::Yes {
+            solve_cholesky(self.l, y, work, Scalar::conj);
+        } else {
+            solve_cholesky(self.l, y, work, |v| v);
+        }
     }
 }
 
@@ -317,84 +314,6 @@ pub(crate) fn hermitian_norm<T: Scalar>(a: &Csr<T>, next: &mut Vec<u32>) -> Resu
     Ok(norm)
 }
 
-/// Work space of solves: one for every thread that has solved at the same time.
-pub(crate) struct Buffers<T>(Pool<Buffer<T>>);
-
-pub(crate) struct Buffer<T> {
-    /// `WIDE` interleaved vectors in the order of the factors, and as many as work space.
-    x: Vec<T>,
-    memory: MemBuffer,
-}
-
-/// Interleaved vectors: number k of vector w is `values[columns·k + w]`.
-pub(crate) struct Interleaved<'a, T> {
-    pub columns: usize,
-    pub values: &'a mut [T],
-    /// As many numbers.
-    pub work: &'a mut [T],
-    stack: &'a mut MemStack,
-}
-
-impl<'a, T: Scalar> Interleaved<'a, T> {
-    /// As a matrix, and work space for faer.
-    pub fn matrix(self) -> (MatMut<'a, T>, &'a mut MemStack) {
-        let n = self.values.len() / self.columns;
-        (MatMut::from_row_major_slice_mut(self.values, n, self.columns), self.stack)
-    }
-}
-
-impl<T: Scalar> Buffers<T> {
-    pub fn new(structure: &Structure, n: usize) -> Result<Self> {
-        let pool = Pool::new();
-        pool.put(Buffer::new(structure, n)?);
-        Ok(Self(pool))
-    }
-
-    /// Solves for the columns of `x` by fours, twos and ones: gathered in the order given, solved, and scattered back.
-    pub fn solve(
-        &self,
-        (structure, order): (&Structure, &[u32]),
-        mut x: MatMut<'_, T>,
-        mut load: impl FnMut(usize, T) -> T,
-        solve: impl Fn(Interleaved<'_, T>),
-    ) {
-        let n = order.len();
-        assert_eq!(x.nrows(), n, "rows of the right-hand sides");
-        let mut buffer = self.0.take(|| Buffer::new(structure, n).expect("memory for a solve"));
-        let (mut first, nrhs) = (0, x.ncols());
-        while first < nrhs {
-            let columns = [WIDE, 2, 1].into_iter().find(|&c| first + c <= nrhs).unwrap_or(1);
-            let mut columns_of = |c: usize, work: &mut dyn FnMut(&mut [T])| {
-                let column = x.as_mut().col_mut(first + c).try_as_col_major_mut();
-                work(column.expect("columns must be contiguous").as_slice_mut());
-            };
-            let (values, work) = buffer.x[..2 * n * columns].split_at_mut(n * columns);
-            for c in 0..columns {
-                columns_of(c, &mut |x| {
-                    let y = values.iter_mut().skip(c).step_by(columns);
-                    y.zip(order).for_each(|(y, &i)| *y = load(i as usize, x[i as usize]));
-                });
-            }
-            solve(Interleaved { columns, values, work, stack: MemStack::new(&mut buffer.memory) });
-            for c in 0..columns {
-                columns_of(c, &mut |x| {
-                    let y = values.iter().skip(c).step_by(columns);
-                    y.zip(order).for_each(|(y, &i)| x[i as usize] = load(i as usize, *y));
-                });
-            }
-            first += columns;
-        }
-        self.0.put(buffer);
-    }
-}
-
-impl<T: Scalar> Buffer<T> {
-    fn new(structure: &Structure, n: usize) -> Result<Self> {
-        let memory = MemBuffer::try_new(structure.solve_scratch::<T>()).map_err(|_| too_large(n, 0))?;
-        Ok(Self { x: zeros(n.saturating_mul(2 * WIDE))?, memory })
-    }
-}
-
 impl<T: Scalar> Factorization<T> for SparseCholesky<T> {
     fn n(&self) -> usize {
         self.symbolic.n()
@@ -406,10 +325,10 @@ impl<T: Scalar> Factorization<T> for SparseCholesky<T> {
 
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
-        let Ok(structure) = self.symbolic.structure() else { return };
         // A⁻ᵀ is the conjugate of A⁻¹ = A⁻ᴴ.
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
-        self.buffers.solve((structure, &self.symbolic.order), x, |_, v| v, |y| self.solve_in_order(conj, y));
+        let order = Route(&self.symbolic.order, |_, v| v);
+        self.buffers.solve(&order, &order, x, |y| self.solve_in_order(conj, y));
     }
 
     #[inline(never)]

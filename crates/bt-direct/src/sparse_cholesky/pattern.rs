@@ -6,9 +6,6 @@ use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 
 use crate::error::{FactorError, Result};
 
-/// Right-hand sides that share one sweep over the factors.
-pub(crate) const WIDE: usize = 4;
-
 /// The columns of each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {

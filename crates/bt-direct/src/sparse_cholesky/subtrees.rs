@@ -13,17 +13,24 @@ use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 
 use super::supernode::{Node, largest_node, node};
 
-/// Supernodes, which of them are eliminated side by side, and the numbers of the largest block with the columns of the widest.
+/// Supernodes, and which of them are eliminated side by side.
 #[derive(Debug)]
 pub(crate) struct Supernodes {
     structure: SymbolicSupernodalCholesky<u32>,
     pub subtrees: Subtrees,
+    /// Numbers of the largest block, and columns of the widest.
     pub largest: (usize, usize),
+    /// The same of those that are eliminated beside others, and before.
+    pub largest_beside: (usize, usize),
 }
 
 impl Supernodes {
     pub fn new(structure: SymbolicSupernodalCholesky<u32>) -> Self {
-        Self { subtrees: Subtrees::of(&structure), largest: largest_node(&structure), structure }
+        let subtrees = Subtrees::of(&structure);
+        let until = subtrees.stages.iter().rposition(|tasks| tasks.len() > 1).map_or(0, |last| last + 1);
+        let beside = subtrees.stages[..until].iter().flatten().flat_map(|task| &task.nodes);
+        let largest_beside = largest_node(&structure, beside.map(|&k| k as usize));
+        Self { largest: largest_node(&structure, 0..structure.n_supernodes()), largest_beside, subtrees, structure }
     }
 }
 

@@ -49,10 +49,10 @@ impl Node<'_> {
     }
 }
 
-/// Numbers of the largest block, and columns of the widest supernode.
-pub(crate) fn largest_node(s: &SymbolicSupernodalCholesky<u32>) -> (usize, usize) {
-    let nodes = (0..s.n_supernodes()).map(|k| node(s, k));
-    nodes.fold((0, 0), |(numbers, columns), n| (numbers.max(n.rows() * n.columns()), columns.max(n.columns())))
+/// Numbers of the largest block, and columns of the widest, of some supernodes.
+pub(crate) fn largest_node(s: &SymbolicSupernodalCholesky<u32>, some: impl Iterator<Item = usize>) -> (usize, usize) {
+    some.map(|k| node(s, k))
+        .fold((0, 0), |(numbers, columns), n| (numbers.max(n.rows() * n.columns()), columns.max(n.columns())))
 }
 
 pub(crate) fn node(s: &SymbolicSupernodalCholesky<u32>, k: usize) -> Node<'_> {

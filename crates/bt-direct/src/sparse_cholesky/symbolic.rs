@@ -11,9 +11,10 @@ use faer::sparse::linalg::SymbolicSupernodalParams;
 use faer::sparse::linalg::cholesky::{simplicial, supernodal};
 
 use super::counts::{Counts, count};
-use super::pattern::{Pattern, Triangle, WIDE, too_large};
+use super::pattern::{Pattern, Triangle, too_large};
 use super::subtrees::Supernodes;
 use super::supernodal::Elimination;
+use super::vectors::WIDE;
 use crate::error::{FactorError, Result};
 use crate::guard::{parallelism_for, quietly};
 

@@ -68,20 +68,19 @@ pub(crate) struct Scratch<T> {
 impl<T: Scalar> Scratch<T> {
     /// With room for `products` times the numbers of the largest block.
     pub fn new(s: &Supernodes, kernels: StackReq, products: usize, par: Par) -> Result<Self> {
-        let (numbers, columns) = s.largest;
-        let room = || -> Result<Room<T>> {
+        let room = |(numbers, columns): (usize, usize)| -> Result<Room<T>> {
             let memory = MemBuffer::try_new(kernels).map_err(|_| too_large(s.nrows(), 0))?;
             let (product, inverse) = (zeros(products * numbers)?, zeros(columns)?);
             Ok(Room { places: Places::new(s.nrows())?, product, inverse, memory })
         };
-        let rooms = (0..s.subtrees.threads(par.degree())).map(|_| room()).collect::<Result<_>>()?;
-        Ok(Self { links: Links::new(s)?, rooms })
+        Ok(Self { links: Links::new(s)?, rooms: largest_of_rooms(s, par).map(room).collect::<Result<_>>()? })
     }
 
     pub fn bytes(s: &Supernodes, kernels: StackReq, products: usize, par: Par) -> usize {
-        let (numbers, columns) = s.largest;
-        let room = Places::bytes(s.nrows()) + products * numbers * size_of::<T>() + 4 * columns + kernels.size_bytes();
-        Links::bytes(s) + s.subtrees.threads(par.degree()) * room
+        let room = |(numbers, columns): (usize, usize)| {
+            Places::bytes(s.nrows()) + products * numbers * size_of::<T>() + 4 * columns + kernels.size_bytes()
+        };
+        Links::bytes(s) + largest_of_rooms(s, par).map(room).sum::<usize>()
     }
 
     /// Eliminates supernode after supernode by `one`, observed between them.
@@ -155,6 +154,12 @@ impl<T: Scalar> Scratch<T> {
         }
         Ok(all.into_inner().expect("no thread panics here"))
     }
+}
+
+/// Of each thread the largest supernode it meets: the first goes on where there is nothing beside.
+fn largest_of_rooms(s: &Supernodes, par: Par) -> impl Iterator<Item = (usize, usize)> {
+    let others = s.subtrees.threads(par.degree()) - 1;
+    std::iter::once(s.largest).chain(std::iter::repeat_n(s.largest_beside, others))
 }
 
 type Part<'a, T> = (&'a [u32], Numbers<'a, T>, LinksOf<'a>);

@@ -37,9 +37,8 @@ use crate::refine::{growth_limit, unit_roundoff};
 use crate::sparse_cholesky::numbers::Numbers;
 use crate::sparse_cholesky::subtrees::Supernodes;
 use crate::sparse_cholesky::tasks::{Ended, Sizes};
-use crate::sparse_cholesky::{
-    Buffers, Interleaved, Structure, SymbolicCholesky, WIDE, Workspace, hermitian_norm, largest, observe,
-};
+use crate::sparse_cholesky::vectors::{Buffers, Interleaved, Route, Substitution};
+use crate::sparse_cholesky::{Structure, SymbolicCholesky, Workspace, hermitian_norm, largest, observe};
 
 const METHOD: &str = "sparse-ldl";
 
@@ -153,7 +152,7 @@ impl<T: Scalar> SparseLdl<T> {
             exchange: zeros(n)?,
             workspace,
             next,
-            buffers: Buffers::new(structure, n)?,
+            buffers: Buffers::new(n, structure.solve_scratch::<T>())?,
             stats: FactorStats::default(),
             symbolic,
         };
@@ -288,22 +287,26 @@ impl<T: Scalar> SparseLdl<T> {
                 let (x, stack) = y.matrix();
                 simplicial::SimplicialLdltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
-            Ok(Structure::Supernodal(s)) => match y.columns {
-                1 => self.solve_supernodal::<1>(s, conj, (y.values, y.work)),
-                2 => self.solve_supernodal::<2>(s, conj, (y.values, y.work)),
-                _ => self.solve_supernodal::<WIDE>(s, conj, (y.values, y.work)),
-            },
+            Ok(Structure::Supernodal(s)) => y.substitute(&BySupernodes { ldl: self, s, conj }),
             Err(_) => unreachable!("there are factors only where there was a structure"),
         }
     }
+}
 
-    fn solve_supernodal<const W: usize>(&self, s: &Supernodes, conj: Conj, (values, work): (&mut [T], &mut [T])) {
-        let ((y, _), (work, _)) = (values.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
-        let factors = (&*self.values, &*self.beside, &*self.exchange);
-        if !T::IS_REAL && conj == Conj::Yes {
-            supernodal::solve(s, factors, y, work, Scalar::conj);
+/// L and D by supernodes, or their conjugates.
+struct BySupernodes<'a, T: Scalar> {
+    ldl: &'a SparseLdl<T>,
+    s: &'a Supernodes,
+    conj: Conj,
+}
+
+impl<T: Scalar> Substitution<T> for BySupernodes<'_, T> {
+    fn substitute<const W: usize>(&self, y: &mut [[T; W]], work: &mut [[T; W]]) {
+        let factors = (&*self.ldl.values, &*self.ldl.beside, &*self.ldl.exchange);
+        if !T::IS_REAL && self.conj == Conj::Yes {
+            supernodal::solve(self.s, factors, y, work, Scalar::conj);
         } else {
-            supernodal::solve(s, factors, y, work, |v| v);
+            supernodal::solve(self.s, factors, y, work, |v| v);
         }
     }
 }
@@ -339,11 +342,11 @@ impl<T: Scalar> Factorization<T> for SparseLdl<T> {
 
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, x: MatMut<'_, T>) {
-        let Ok(structure) = self.symbolic.structure() else { return };
         // A⁻¹ = S·(S·A·S)⁻¹·S; A⁻ᵀ is the conjugate of A⁻¹ = A⁻ᴴ.
         let conj = if op == Op::Transpose { Conj::Yes } else { Conj::No };
         let scaled = |i: usize, v: T| v * T::from_real(self.scale[i]);
-        self.buffers.solve((structure, &self.symbolic.order), x, scaled, |y| self.solve_in_order(conj, y));
+        let order = Route(&self.symbolic.order, scaled);
+        self.buffers.solve(&order, &order, x, |y| self.solve_in_order(conj, y));
     }
 
     #[inline(never)]

@@ -66,7 +66,8 @@ impl<T: Scalar> Elimination<T> {
         self.0.eliminate(s, numbers, monitor, &|k, numbers, links, room| {
             let Room { places, product, inverse, memory } = room;
             // The product, and L[s, d]·D[d].
-            let (product, scaled) = product.split_at_mut(s.largest.0);
+            let half = product.len() / 2;
+            let (product, scaled) = product.split_at_mut(half);
             let own = node(s, k);
             let (width, rows) = (own.columns(), own.rows());
             let (before, Own { block, beside, exchange, .. }) = numbers.of(s, k);

@@ -31,20 +31,21 @@ use std::sync::Arc;
 
 use bt_formats::{Csr, Monitor, Op, Progress, RealScalar, Scalar, buffers, is_odd, one, zero};
 use faer::MatMut;
+use faer::dyn_stack::StackReq;
 
 use self::blocked::{Blocked, Outcome};
 pub(crate) use self::matching::match_rows;
 pub(crate) use self::ordering::colamd_order;
 pub(crate) use self::scaled::{Csc, Scaled};
-use self::scaled::{METHOD, WIDE, held};
+use self::scaled::{METHOD, held};
 use self::simplicial::{Elimination, Simplicial};
 use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
 use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
-use crate::pool::Pool;
 use crate::refine::{growth_limit, unit_roundoff};
+use crate::sparse_cholesky::vectors::{Buffers, Route, Substitution, WIDE};
 
 /// Growth beyond which the preferred pivots are given up for plain partial pivoting.
 const GROWTH_LIMIT: f64 = 1e6;
@@ -77,8 +78,7 @@ pub struct SparseLu<T: Scalar> {
     /// How the last elimination that succeeded began, and whether none has since.
     began: Way,
     failed: bool,
-    /// Work vectors of solves: one per thread that has solved at the same time.
-    scratch: Pool<Vec<T>>,
+    buffers: Buffers<T>,
 }
 
 /// What the factors of the matrix before decide for the next one of its pattern.
@@ -139,10 +139,9 @@ impl<T: Scalar> SparseLu<T> {
             supernodal: None,
             began: Way::Open,
             failed: false,
-            scratch: Pool::new(),
+            buffers: Buffers::new(n, StackReq::EMPTY)?,
         };
         lu.eliminate(monitor)?;
-        lu.scratch.put(vec![zero(); 2 * WIDE * n]);
         Ok(lu)
     }
 
@@ -253,44 +252,36 @@ impl<T: Scalar> SparseLu<T> {
         self.supernodal.is_some()
     }
 
-    /// A⁻¹ = C·(R·A·C)⁻¹·R for the W columns of `x`, with factors of R·A·C.
-    fn solve_columns<const W: usize>(&self, op: Op, mut x: MatMut<'_, T>, work: &mut [T]) {
-        let n = self.n();
-        let (before, after) = match op {
-            Op::Identity => (&self.scaled.row_factors, &self.scaled.col_factors),
-            Op::Transpose | Op::Adjoint => (&self.scaled.col_factors, &self.scaled.row_factors),
-        };
-        if let Some(lu) = &self.supernodal {
-            scale(x.as_mut(), before);
-            lu.solve(op, x.as_mut());
-            scale(x, after);
-            return;
-        }
-        let (y, work) = work.split_at_mut(W * n);
-        let ((y, _), (work, _)) = (y.as_chunks_mut::<W>(), work.as_chunks_mut::<W>());
-        let (from, to) = match &self.blocked {
+    /// The diagonal that stands on the right of op(A) in op(A)⁻¹ = C·op(R·A·C)⁻¹·R, and the one on its left.
+    fn scaling(&self, op: Op) -> (&[T::Real], &[T::Real]) {
+        let Scaled { row_factors, col_factors, .. } = &self.scaled;
+        if op == Op::Identity { (row_factors, col_factors) } else { (col_factors, row_factors) }
+    }
+
+    /// P·(R·A·C)·Q = L·U: the order of right-hand sides, and of solutions.
+    fn orders(&self, op: Op) -> (&[u32], &[u32]) {
+        match &self.blocked {
             Some(lu) => lu.orders(op),
-            // P·(R·A·C)·Q = L·U
-            None if op == Op::Identity => (&*self.factors.row_order, &*self.symbolic.ordering().col_order),
-            None => (&*self.symbolic.ordering().col_order, &*self.factors.row_order),
-        };
-        for w in 0..W {
-            let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
-            for (y, &i) in y.iter_mut().zip(from) {
-                y[w] = x[i as usize] * T::from_real(before[i as usize]);
-            }
+            None if op == Op::Identity => (&self.factors.row_order, &self.symbolic.ordering().col_order),
+            None => (&self.symbolic.ordering().col_order, &self.factors.row_order),
         }
-        match (&self.blocked, op) {
+    }
+}
+
+/// L and U of own elimination.
+struct OwnFactors<'a, T: Scalar> {
+    lu: &'a SparseLu<T>,
+    op: Op,
+}
+
+impl<T: Scalar> Substitution<T> for OwnFactors<'_, T> {
+    fn substitute<const W: usize>(&self, y: &mut [[T; W]], work: &mut [[T; W]]) {
+        let columns = &self.lu.factors;
+        match (&self.lu.blocked, self.op) {
             (Some(lu), op) => lu.solve(op, y, work),
-            (None, Op::Identity) => self.factors.solve(y),
-            (None, Op::Adjoint) if !T::IS_REAL => self.factors.solve_transpose(y, Scalar::conj),
-            (None, Op::Transpose | Op::Adjoint) => self.factors.solve_transpose(y, |v| v),
-        }
-        for w in 0..W {
-            let x = x.as_mut().col_mut(w).try_as_col_major_mut().expect("columns must be contiguous").as_slice_mut();
-            for (y, &i) in y.iter().zip(to) {
-                x[i as usize] = y[w] * T::from_real(after[i as usize]);
-            }
+            (None, Op::Identity) => columns.solve(y),
+            (None, Op::Adjoint) if !T::IS_REAL => columns.solve_transpose(y, Scalar::conj),
+            (None, Op::Transpose | Op::Adjoint) => columns.solve_transpose(y, |v| v),
         }
     }
 }
@@ -363,20 +354,19 @@ impl<T: Scalar> Factorization<T> for SparseLu<T> {
     #[inline(never)]
     fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
         assert_eq!(x.nrows(), self.n(), "rows of the right-hand sides");
-        let mut work = self.scratch.take(|| vec![zero(); 2 * WIDE * self.n()]);
-        let nrhs = x.ncols();
-        let wide = nrhs - nrhs % WIDE;
-        for j in (0..wide).step_by(WIDE) {
-            self.solve_columns::<WIDE>(op, x.as_mut().subcols_mut(j, WIDE), &mut work);
+        let (before, after) = self.scaling(op);
+        if let Some(lu) = &self.supernodal {
+            scale(x.as_mut(), before);
+            for j in (0..x.ncols()).step_by(WIDE) {
+                let count = WIDE.min(x.ncols() - j);
+                lu.solve(op, x.as_mut().subcols_mut(j, count));
+            }
+            return scale(x, after);
         }
-        let pairs = nrhs - nrhs % 2;
-        for j in (wide..pairs).step_by(2) {
-            self.solve_columns::<2>(op, x.as_mut().subcols_mut(j, 2), &mut work);
-        }
-        for j in pairs..nrhs {
-            self.solve_columns::<1>(op, x.as_mut().subcols_mut(j, 1), &mut work);
-        }
-        self.scratch.put(work);
+        let (from, to) = self.orders(op);
+        let there = Route(from, |i: usize, v: T| v * T::from_real(before[i]));
+        let back = Route(to, |i: usize, v: T| v * T::from_real(after[i]));
+        self.buffers.solve(&there, &back, x, |y| y.substitute(&OwnFactors { lu: self, op }));
     }
 
     #[inline(never)]

@@ -3,11 +3,9 @@
 use bt_formats::{Csr, LinearOperator, Matrix, RealScalar, Scalar, equilibrate, one};
 
 use crate::error::Result;
+use crate::sparse_cholesky::vectors::WIDE;
 
 pub(super) const METHOD: &str = "sparse-lu";
-
-/// Right-hand sides that share one sweep over the factors.
-pub(super) const WIDE: usize = 4;
 
 /// Compressed sparse columns.
 #[derive(Clone, Debug, Default)]

@@ -1,13 +1,13 @@
 //! What earlier supernodes take from one, where L is formed from the left: as many products of dense blocks as there are earlier
 //! supernodes with rows in it.
 //!
-//! Storage: 12 bytes a supernode and 4 a row, and 8 a row for each thread.
+//! Storage: 12 bytes a supernode, and 8 a row for each thread.
 
 use bt_formats::{Scalar, one};
 use faer::linalg::matmul::{matmul_with_conj, triangular};
-use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 
+use super::subtrees::Supernodes;
 use super::supernode::{Node, node};
 use crate::error::Result;
 use crate::guard::worth;
@@ -20,8 +20,6 @@ const TRIANGULAR: usize = 32;
 
 /// Which supernodes come next in the rows of each, while they are eliminated.
 pub(crate) struct Links {
-    /// The supernode of each row.
-    pub node: Vec<u32>,
     head: Vec<u32>,
     link: Vec<u32>,
     /// Where each stands in its own rows.
@@ -30,7 +28,7 @@ pub(crate) struct Links {
 
 /// Links of supernodes that follow each other, which lead to each other as long as the next is among them.
 pub(crate) struct LinksOf<'a> {
-    node: &'a [u32],
+    s: &'a Supernodes,
     begin: usize,
     head: &'a mut [u32],
     link: &'a mut [u32],
@@ -62,18 +60,13 @@ impl Earlier<'_> {
 }
 
 impl Links {
-    pub fn new(s: &SymbolicSupernodalCholesky<u32>) -> Result<Self> {
-        let mut nodes: Vec<u32> = zeros(s.nrows())?;
-        for k in 0..s.n_supernodes() {
-            let own = node(s, k);
-            nodes[own.begin..own.end].fill(k as u32);
-        }
+    pub fn new(s: &Supernodes) -> Result<Self> {
         let of_nodes = || zeros(s.n_supernodes());
-        Ok(Self { node: nodes, head: of_nodes()?, link: of_nodes()?, at: of_nodes()? })
+        Ok(Self { head: of_nodes()?, link: of_nodes()?, at: of_nodes()? })
     }
 
-    pub fn bytes(s: &SymbolicSupernodalCholesky<u32>) -> usize {
-        12 * s.n_supernodes() + 4 * s.nrows()
+    pub fn bytes(s: &Supernodes) -> usize {
+        12 * s.n_supernodes()
     }
 
     /// Nothing is eliminated.
@@ -83,21 +76,21 @@ impl Links {
     }
 
     /// Supernodes that are eliminated are linked to the next in their rows, wherever that is.
-    pub fn join(&mut self, s: &SymbolicSupernodalCholesky<u32>) {
-        self.head.fill(NONE);
-        let LinksOf { node, head, link, at, .. } = self.all();
+    pub fn join(&mut self, s: &Supernodes) {
+        let Self { head, link, at } = self;
+        head.fill(NONE);
         for (d, (&at, link)) in at.iter().zip(link).enumerate() {
             // None of one that is not eliminated.
             if let Some(&row) = s.supernode(d).pattern().get(at as usize) {
-                *link = std::mem::replace(&mut head[node[row as usize] as usize], d as u32);
+                *link = std::mem::replace(&mut head[s.of_rows[row as usize] as usize], d as u32);
             }
         }
     }
 
     /// Those of all supernodes.
-    pub fn all(&mut self) -> LinksOf<'_> {
-        let Self { node, head, link, at } = self;
-        LinksOf { node, begin: 0, head, link, at }
+    pub fn all<'a>(&'a mut self, s: &'a Supernodes) -> LinksOf<'a> {
+        let Self { head, link, at } = self;
+        LinksOf { s, begin: 0, head, link, at }
     }
 }
 
@@ -107,18 +100,13 @@ impl LinksOf<'_> {
         let count = k - self.begin;
         let (head, link, at) =
             (self.head.split_at_mut(count), self.link.split_at_mut(count), self.at.split_at_mut(count));
-        let before = Self { node: self.node, begin: self.begin, head: head.0, link: link.0, at: at.0 };
-        (before, Self { node: self.node, begin: k, head: head.1, link: link.1, at: at.1 })
+        let before = Self { s: self.s, begin: self.begin, head: head.0, link: link.0, at: at.0 };
+        (before, Self { s: self.s, begin: k, head: head.1, link: link.1, at: at.1 })
     }
 
     /// Shows `update` all earlier supernodes with rows in number `k`, whose rows have their places and which counts as an earlier one itself then.
-    pub fn visit(
-        &mut self,
-        s: &SymbolicSupernodalCholesky<u32>,
-        k: usize,
-        Places { place, places }: &mut Places,
-        mut update: impl FnMut(Earlier<'_>),
-    ) {
+    pub fn visit(&mut self, k: usize, Places { place, places }: &mut Places, mut update: impl FnMut(Earlier<'_>)) {
+        let s = self.s;
         let own = node(s, k);
         let mut d = std::mem::replace(&mut self.head[k - self.begin], NONE);
         while d != NONE {
@@ -139,7 +127,7 @@ impl LinksOf<'_> {
     fn advance(&mut self, d: usize, at: usize, below: &[u32]) {
         self.at[d - self.begin] = at as u32;
         if let Some(&row) = below.get(at) {
-            let next = self.node[row as usize] as usize - self.begin;
+            let next = self.s.of_rows[row as usize] as usize - self.begin;
             if let Some(head) = self.head.get_mut(next) {
                 self.link[d - self.begin] = std::mem::replace(head, d as u32);
             }

@@ -36,11 +36,11 @@ use std::sync::Arc;
 use bt_formats::{Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, memory, zero};
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::sparse::linalg::cholesky::simplicial;
-use faer::sparse::linalg::cholesky::supernodal::SymbolicSupernodalCholesky;
 use faer::{Conj, MatMut, Par};
 
 pub(crate) use self::counts::{count, inverse};
 pub(crate) use self::pattern::{Pattern, Triangle, too_large};
+use self::subtrees::Supernodes;
 use self::supernodal::{Elimination, before};
 use self::supernode::solve_cholesky;
 pub(crate) use self::supernode::{Columns, Diagonal, Node, node};
@@ -243,7 +243,7 @@ impl<T: Scalar> SparseCholesky<T> {
                 let (x, stack) = y.matrix();
                 simplicial::SimplicialLltRef::new(s, &self.values).solve_in_place_with_conj(conj, x, Par::Seq, stack);
             }
-            Ok(Structure::Supernodal(s)) => y.substitute(&BySupernodes { l: (s, &self.values), conj }),
+            Ok(Structure::Supernodal(s)) => y.substitute(&BySupernodes { s, values: &self.values, conj }),
             Err(_) => unreachable!("there are factors only where there was a structure"),
         }
     }
@@ -251,16 +251,17 @@ impl<T: Scalar> SparseCholesky<T> {
 
 /// L by supernodes, or its conjugate.
 struct BySupernodes<'a, T> {
-    l: (&'a SymbolicSupernodalCholesky<u32>, &'a [T]),
+    s: &'a Supernodes,
+    values: &'a [T],
     conj: Conj,
 }
 
 impl<T: Scalar> Substitution<T> for BySupernodes<'_, T> {
     fn substitute<const W: usize>(&self, y: &mut [[T; W]], work: &mut [[T; W]]) {
         if !T::IS_REAL && self.conj == Conj::Yes {
-            solve_cholesky(self.l, y, work, Scalar::conj);
+            solve_cholesky((self.s, self.values), y, work, Scalar::conj);
         } else {
-            solve_cholesky(self.l, y, work, |v| v);
+            solve_cholesky((self.s, self.values), y, work, |v| v);
         }
     }
 }

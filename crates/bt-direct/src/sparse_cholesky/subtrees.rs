@@ -5,7 +5,7 @@
 //! several meet. Tasks of a stage need nothing of each other (J. W. H. Liu, Parallel Comput. 3 (1986) 327–342,
 //! doi:10.1016/0167-8191(86)90014-1). All of this is told from the structure, so that the bits of factors do not depend on threads.
 //!
-//! Storage: 4 bytes a supernode.
+//! Storage: 4 bytes a supernode and 4 a row.
 
 use std::ops::{Deref, Range};
 
@@ -17,6 +17,8 @@ use super::supernode::{Node, largest_node, node};
 #[derive(Debug)]
 pub(crate) struct Supernodes {
     structure: SymbolicSupernodalCholesky<u32>,
+    /// The supernode of each row.
+    pub of_rows: Vec<u32>,
     pub subtrees: Subtrees,
     /// Numbers of the largest block, and columns of the widest.
     pub largest: (usize, usize),
@@ -26,11 +28,17 @@ pub(crate) struct Supernodes {
 
 impl Supernodes {
     pub fn new(structure: SymbolicSupernodalCholesky<u32>) -> Self {
-        let subtrees = Subtrees::of(&structure);
+        let mut of_rows = vec![0u32; structure.nrows()];
+        for k in 0..structure.n_supernodes() {
+            let own = node(&structure, k);
+            of_rows[own.begin..own.end].fill(k as u32);
+        }
+        let subtrees = Subtrees::of(&structure, &of_rows);
         let until = subtrees.stages.iter().rposition(|tasks| tasks.len() > 1).map_or(0, |last| last + 1);
         let beside = subtrees.stages[..until].iter().flatten().flat_map(|task| &task.nodes);
         let largest_beside = largest_node(&structure, beside.map(|&k| k as usize));
-        Self { largest: largest_node(&structure, 0..structure.n_supernodes()), largest_beside, subtrees, structure }
+        let largest = largest_node(&structure, 0..structure.n_supernodes());
+        Self { structure, of_rows, subtrees, largest, largest_beside }
     }
 }
 
@@ -42,7 +50,7 @@ impl Deref for Supernodes {
 }
 
 /// Supernodes that are eliminated one after the other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Task {
     /// These and all that they need.
     pub range: Range<usize>,
@@ -67,12 +75,10 @@ fn work(own: &Node<'_>) -> f64 {
 }
 
 impl Subtrees {
-    pub fn of(s: &SymbolicSupernodalCholesky<u32>) -> Self {
+    fn of(s: &SymbolicSupernodalCholesky<u32>, of_rows: &[u32]) -> Self {
         let m = s.n_supernodes();
         let works: Vec<f64> = (0..m).map(|k| work(&node(s, k))).collect();
-        let mut node_of = vec![0u32; s.nrows()];
-        (0..m).for_each(|k| node_of[node(s, k).begin..node(s, k).end].fill(k as u32));
-        let parent = |k: usize| node(s, k).below.first().map(|&row| node_of[row as usize] as usize);
+        let parent = |k: usize| node(s, k).below.first().map(|&row| of_rows[row as usize] as usize);
         Self::of_tree(works, parent, LITTLE)
     }
 
@@ -123,7 +129,7 @@ impl Subtrees {
                     if stage == stages.len() {
                         stages.push(Vec::new());
                     }
-                    stages[stage].push(Task { range: first[k]..k + 1, nodes: Vec::new() });
+                    stages[stage].push(Task::default());
                     (stage, stages[stage].len() - 1)
                 }
             };

@@ -76,7 +76,7 @@ impl<T: Scalar> Elimination<T> {
                     }
                 }
             }
-            links.visit(s, k, places, |d| {
+            links.visit(k, places, |d| {
                 let l = before.lower(&d);
                 let factors = (l, (l.subrows(0, d.inside), Conj::Yes));
                 let into = Target { values: &mut *block, rows, skipped: 0 };

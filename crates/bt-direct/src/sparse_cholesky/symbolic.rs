@@ -62,7 +62,7 @@ struct Beyond;
 #[derive(Debug)]
 pub(crate) enum Structure {
     Simplicial(simplicial::SymbolicSimplicialCholesky<u32>),
-    Supernodal(Supernodes),
+    Supernodal(Box<Supernodes>),
 }
 
 impl Structure {
@@ -110,8 +110,8 @@ impl Structure {
     fn bytes(&self) -> usize {
         let indices = match self {
             Self::Simplicial(s) => s.row_idx().len() + 2 * s.nrows() + 1,
-            // Rows of supernodes by columns, supernodes by rows, and tasks.
-            Self::Supernodal(s) => 2 * s.row_idx().len() + 6 * s.n_supernodes() + 4,
+            // Rows of supernodes by columns, supernodes by rows, tasks, and the supernode of each row.
+            Self::Supernodal(s) => 2 * s.row_idx().len() + 6 * s.n_supernodes() + 4 + s.nrows(),
         };
         indices * size_of::<u32>()
     }
@@ -273,7 +273,7 @@ impl SymbolicCholesky {
         if self.supernodal {
             let relaxed = SymbolicSupernodalParams::default();
             supernodal::factorize_supernodal_symbolic_cholesky(upper.symbolic(), tree, &counts, stack, relaxed)
-                .map(|s| Structure::Supernodal(Supernodes::new(s)))
+                .map(|s| Structure::Supernodal(Box::new(Supernodes::new(s))))
         } else {
             bt_formats::memory::ask(4 * self.fill, "the structure of a sparse factor").map_err(|_| Beyond)?;
             simplicial::factorize_simplicial_symbolic_cholesky(upper.symbolic(), tree, &counts, stack)

@@ -61,7 +61,7 @@ pub(crate) struct Room<T> {
 
 /// What an elimination works with beside its numbers.
 pub(crate) struct Scratch<T> {
-    pub links: Links,
+    links: Links,
     rooms: Vec<Room<T>>,
 }
 
@@ -104,7 +104,7 @@ impl<T: Scalar> Scratch<T> {
             }
             let threads = rooms.len().min(tasks.len());
             let Some((first, others)) = rooms[..threads].split_first_mut() else { continue };
-            let queue = Mutex::new(divide(s, tasks, numbers.reborrow(), links.all()).enumerate());
+            let queue = Mutex::new(divide(s, tasks, numbers.reborrow(), links.all(s)).enumerate());
             // The first task that ended early, and why; what the monitor says comes before all.
             let ended: Mutex<Option<(usize, Ended)>> = Mutex::new(None);
             let until = AtomicUsize::new(usize::MAX);

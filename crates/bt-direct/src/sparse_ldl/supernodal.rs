@@ -76,7 +76,7 @@ impl<T: Scalar> Elimination<T> {
             for (column, l) in block.chunks_exact_mut(rows).zip(own.begin..own.end) {
                 load(l, &mut |i, v| column[places.of(i)] = v);
             }
-            links.visit(s, k, places, |d| {
+            links.visit(k, places, |d| {
                 let l = before.lower(&d);
                 let l_d = &mut scaled[..d.inside * d.node.columns()];
                 let blocks = Blocks::of(&d.node, before.values(&d.node), before.beside(&d.node));

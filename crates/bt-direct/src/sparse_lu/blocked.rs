@@ -125,14 +125,13 @@ impl<T: Scalar> Blocked<T> {
 
     /// The entries of A right of the diagonal blocks, at their places among zeros.
     fn load_upper(&mut self, a: &Csc<T>) {
-        let Self { symbolic, cols, row_place, upper, upper_ptr, scratch, .. } = self;
-        let nodes = &scratch.links.node;
+        let Self { symbolic, cols, row_place, upper, upper_ptr, .. } = self;
         let Ok(Structure::Supernodal(s)) = symbolic.structure() else { return };
         upper.fill(zero());
         for (l, &j) in cols.iter().enumerate() {
-            let own_begin = node(s, nodes[l] as usize).begin;
+            let own_begin = node(s, s.of_rows[l] as usize).begin;
             for (i, v) in a.col(j as usize).map(|(i, v)| (row_place[i] as usize, v)).filter(|&(i, _)| i < own_begin) {
-                let k = nodes[i] as usize;
+                let k = s.of_rows[i] as usize;
                 let row = node(s, k);
                 let at = row.below.binary_search(&(l as u32)).expect("an entry of A");
                 upper[upper_ptr[k] + (i - row.begin) * row.below.len() + at] = v;
@@ -160,7 +159,7 @@ impl<T: Scalar> Blocked<T> {
                     column[places.of(i)] = v;
                 }
             }
-            links.visit(s, k, places, |d| {
+            links.visit(k, places, |d| {
                 let (l, u) = (before.lower(&d), before.upper(&d));
                 let (columns, others) = d.places.split_at(d.inside);
                 // N[s∪Rₛ, s] ← N − L[·, d]·U[d, s]

@@ -123,10 +123,13 @@ impl<T: Scalar> Problem<'_, T> {
                 let band = self.band()?;
                 Ok(Made::new(BandLuNoPivot::with_options(&band, None, monitor)?, band.bytes()))
             }
-            Direct::BandCholesky => {
-                let band = self.band()?;
-                Ok(Made::new(BandCholesky::with_monitor(&band, monitor)?, band.bytes()))
-            }
+            Direct::BandCholesky => match self.work {
+                Given::Band(a) => Ok(Made::new(BandCholesky::with_monitor(a, monitor)?, a.bytes())),
+                other => {
+                    let a = other.csr()?;
+                    Ok(Made::new(BandCholesky::from_csr(&a, monitor)?, a.bytes()))
+                }
+            },
             Direct::SparseCholesky => {
                 let a = self.work.csr()?;
                 Ok(Made::new(SparseCholesky::with_monitor(&a, monitor)?, a.bytes()))

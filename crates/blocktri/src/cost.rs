@@ -207,10 +207,11 @@ impl Machine {
     }
 
     /// Measured by `blocktri calibrate` on an AMD EPYC (Zen 4), one thread, with AVX-512 and, through `BLOCKTRI_ISA`, with AVX2; the
-    /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Steps and analysis of sparse factors, and
-    /// flops by columns, were measured in the same way on an Intel Xeon with AVX-512. The band without interchanges has the constants of the one
-    /// with them and the ratios of both: of the published cases with AVX-512, of the Xeon with AVX2 (ADR 18). Without vectors flops are taken to
-    /// go at a quarter of the rate of AVX2.
+    /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Step and analysis of sparse LU, and
+    /// flops by columns, were measured in the same way on an Intel Xeon with AVX-512. The band without interchanges and Cholesky of bands and
+    /// blocks have the constants of LU there, times the ratio of both: of the published cases with AVX-512 and of the Xeon with AVX2 the
+    /// first, of the medians of eleven calibrations of a later day Cholesky (ADR 18). Without vectors flops are taken to go at a quarter of the
+    /// rate of AVX2.
     fn of_instruction_set() -> Self {
         let isa = Isa::in_use();
         // [with AVX-512, with AVX2]
@@ -232,13 +233,13 @@ impl Machine {
                 rate([3.9e-8; 2], none, none),
                 rate([3.3e-8, 5.6e-8], [4.1e9, 3.4e9], [4.2e10, 2.8e10]),
                 rate([4.4e-8, 1e-7], [3.7e9, 1.1e10], [7.7e10, 3e10]),
-                rate([6.3e-8, 1.1e-7], [1.3e9, 1.4e9], [6e9, 5.8e9]),
+                rate([5e-8, 1.1e-7], [2.7e9, 3e9], [1.6e10, 1.55e10]),
                 rate([7.3e-7, 4.3e-7], [1.9e9, 1.8e9], [7.7e10, 5.9e10]),
-                rate([3.9e-7, 3.6e-7], [8.8e8, 8.2e8], [8.5e10, 6.2e10]),
+                rate([4.4e-7, 4.3e-7], [1.4e9, 1.3e9], [3.9e10, 3.7e10]),
                 sparse(1.6e-7, 5.6e-9, [3.5e10, 3e10]),
                 sparse(6.8e-8, 1e-15, [3e8; 2]),
-                sparse(8.5e-8, 2.9e-8, [2.5e10, 2e10]),
-                sparse(2e-7, 2.5e-8, [2.5e10, 2e10]),
+                sparse(2.5e-8, 1.8e-8, [5.5e10, 4.5e10]),
+                sparse(8e-8, 1.7e-8, [4.2e10, 3.5e10]),
                 rate([2.2e-7, 2.4e-7], [2.6e9, 2.7e9], [4.8e10, 4.6e10]),
                 rate([4.4e-10; 2], none, none),
             ],

@@ -46,9 +46,9 @@ impl Extent {
         self.columns(2 * self.diagonals() + self.band.0)
     }
 
-    /// A band and one half of it.
+    /// One half of a band.
     pub fn half_band(&self) -> u64 {
-        self.columns(self.diagonals() + self.band.0 + 1)
+        self.columns(self.band.0 + 1)
     }
 
     /// Partitions and their spikes.

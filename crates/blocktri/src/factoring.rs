@@ -148,10 +148,12 @@ pub(crate) fn factor_in_order<T: Scalar>(
     directions: Directions<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    if method.row().needs != Needs::Nothing {
+    let room = ask_for(work, method);
+    // Methods compare A with its mirror image themselves; where there is not the memory, that is to be known first.
+    if method.row().needs != Needs::Nothing && room.is_err() {
         check_hermitian(work)?;
     }
-    ask_for(work, method)?;
+    room?;
     let problem = Problem { work: work.into(), method, directions };
     Ok(Factored::new(problem.factor(factor_part, monitor)?, method))
 }
@@ -187,7 +189,10 @@ pub(crate) fn automatic<T: Scalar>(
     notes: &mut Vec<Note>,
     monitor: &mut dyn Monitor,
 ) -> Result<Factored<T>, Error> {
-    let Some((chosen, mut method)) = plan.direct() else {
+    // Whoever asks for factors in single precision gets them where a method has them.
+    let is_rounded = |direct: Direct| T::KIND == ScalarKind::F64 && direct.is_in_single();
+    let rounded = (precision == Precision::Single).then(|| plan.direct_among(is_rounded)).flatten();
+    let Some((chosen, mut method)) = rounded.or_else(|| plan.direct()) else {
         return Err(does_not_fit(&plan.candidates));
     };
     notes.push(choice(chosen, &plan.candidates));

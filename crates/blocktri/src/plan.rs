@@ -130,7 +130,12 @@ pub(crate) enum Depth {
 impl Plan {
     /// The fastest candidate that is a direct method, and which it is.
     pub fn direct(&self) -> Option<(&Candidate, Direct)> {
-        self.possible().find_map(|c| Some((c, c.direct()?)))
+        self.direct_among(|_| true)
+    }
+
+    /// The fastest of these direct methods.
+    pub fn direct_among(&self, these: impl Fn(Direct) -> bool) -> Option<(&Candidate, Direct)> {
+        self.possible().filter_map(|c| Some((c, c.direct()?))).find(|&(_, direct)| these(direct))
     }
 
     /// The fastest direct method, or the first of those that are out of the question.

@@ -12,7 +12,7 @@ mod partial;
 
 use std::ops::Range;
 
-use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
+use bt_formats::{Band, Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::kernels::{LANES, reduce};
@@ -24,6 +24,7 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
 use crate::memory::zeros;
+use crate::sparse_cholesky::hermitian_norm;
 use panels::Strip;
 
 /// A = L·Lᴴ of a Hermitian positive definite band matrix.
@@ -65,6 +66,16 @@ pub struct BandCholesky<T: Scalar> {
 
 const METHOD: &str = "band-cholesky";
 
+/// Where the lower half of A stands.
+#[derive(Clone, Copy)]
+enum Source<'a, T> {
+    Band(&'a Band<T>),
+    /// A matrix that is known to be finite and Hermitian.
+    Rows(&'a Csr<T>),
+    /// In the place of L.
+    Here,
+}
+
 /// Multiply-adds between two calls of the monitor: well under a millisecond.
 const WORK_BETWEEN_REPORTS: usize = 200_000;
 
@@ -99,6 +110,27 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(out)
     }
 
+    /// Factors a Hermitian matrix given by rows, whose half-bandwidth is that of its stored entries: no band is made of it.
+    ///
+    /// ```
+    /// use bt_direct::{BandCholesky, Factorization};
+    /// let a = bt_formats::Csr::from_dense(faer::mat![[4.0, 2.0], [2.0, 5.0]].as_ref())?;
+    /// let mut x = [6.0, 7.0];
+    /// BandCholesky::from_csr(&a, &mut ())?.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [1.0; 2]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BandCholesky::with_monitor`].
+    pub fn from_csr(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+        hermitian_norm(a, &mut Vec::new())?;
+        let (n, k) = (a.nrows(), reach(a));
+        let mut out = Self::allocate(n, k, k + 1, 0, zeros(n.saturating_mul(k + 1))?)?;
+        out.factor(Source::Rows(a), monitor)?;
+        Ok(out)
+    }
+
     /// Factors the Hermitian matrix whose lower triangle is `a` (no super-diagonals), in its own storage where no clone shares it.
     ///
     /// # Errors
@@ -107,7 +139,7 @@ impl<T: Scalar> BandCholesky<T> {
         check_size("super-diagonals", 0, a.ku())?;
         let (n, k, ld) = (a.n(), a.kl(), a.ldab());
         let mut out = Self::allocate(n, k, ld, k, a.into_values())?;
-        out.factor(None, &mut ())?;
+        out.factor(Source::Here, &mut ())?;
         Ok(out)
     }
 
@@ -133,11 +165,39 @@ impl<T: Scalar> BandCholesky<T> {
     pub fn refactor_with_monitor(&mut self, a: &Band<T>, monitor: &mut dyn Monitor) -> Result<()> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("half-bandwidth", self.k, a.kl().max(a.ku()))?;
-        self.factor(Some(a), monitor)
+        self.factor(Source::Band(a), monitor)
+    }
+
+    /// Copies columns of the lower half.
+    fn load(&mut self, source: Source<'_, T>, columns: Range<usize>) -> Result<()> {
+        match source {
+            Source::Band(a) => self.load_band(a, columns),
+            Source::Rows(a) => {
+                columns.for_each(|col| self.load_row(a, col));
+                Ok(())
+            }
+            Source::Here => Ok(()),
+        }
+    }
+
+    /// Column j of the lower half: the conjugate of row j from the diagonal on.
+    fn load_row(&mut self, a: &Csr<T>, j: usize) {
+        let (start, below) = (self.at(j, j), self.k.min(self.n - 1 - j));
+        let lower = &mut self.values[start..=start + below];
+        let (cols, values) = a.row(j);
+        let left = cols.partition_point(|&col| (col as usize) < j);
+        let (cols, values) = (&cols[left..], &values[left..]);
+        if cols.len() == lower.len() {
+            // Columns increase: the row is full.
+            lower.iter_mut().zip(values).for_each(|(l, &v)| *l = Scalar::conj(v));
+        } else {
+            lower.fill(zero());
+            cols.iter().zip(values).for_each(|(&col, &v)| lower[col as usize - j] = Scalar::conj(v));
+        }
     }
 
     /// Copies columns of the lower half and compares them with the upper one.
-    fn load(&mut self, a: &Band<T>, columns: Range<usize>) -> Result<()> {
+    fn load_band(&mut self, a: &Band<T>, columns: Range<usize>) -> Result<()> {
         let (ldab, top, values) = (a.ldab(), a.kl() + a.ku(), a.values());
         let both = a.kl() == a.ku();
         for col in columns {
@@ -195,13 +255,12 @@ impl<T: Scalar> BandCholesky<T> {
         &self.values[start..start + (self.k + 1).min(self.n - j)]
     }
 
-    /// Of `source`, or of the lower triangle in its place.
     #[inline(never)]
-    fn factor(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn factor(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let mut outcome = self.eliminate_all(source, monitor);
-        if let (Err(FactorError::Breakdown { .. }), Some(a)) = (&outcome, source) {
+        if matches!(outcome, Err(FactorError::Breakdown { .. })) {
             // Input that cannot be used is told first, wherever it stands.
-            outcome = self.load(a, 0..self.n).and(outcome);
+            outcome = self.load(source, 0..self.n).and(outcome);
         }
         if outcome.is_err() {
             self.void();
@@ -274,7 +333,7 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(())
     }
 
-    fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn eliminate_all(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let mut panel = std::mem::take(&mut self.panel);
         let outcome = self.eliminate_in(&mut panel, source, monitor);
         self.panel = panel;
@@ -284,13 +343,13 @@ impl<T: Scalar> BandCholesky<T> {
     fn eliminate_in(
         &mut self,
         panel: &mut [[T; panels::WIDTH]],
-        source: Option<&Band<T>>,
+        source: Source<'_, T>,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         let (n, k) = (self.n, self.k);
         self.sums.fill(zero());
         let mut loaded = 0;
-        if source.is_none() {
+        if matches!(source, Source::Here) {
             self.check()?;
             self.measure(0..n);
             loaded = n;
@@ -306,11 +365,9 @@ impl<T: Scalar> BandCholesky<T> {
             let last = (first + strip).min(n);
             // What the columns are taken from has to be there, and is in the nearer caches then.
             let goal = (last + k).min(n).max(loaded);
-            if let Some(a) = source {
-                self.load(a, loaded..goal)?;
-                self.measure(loaded..goal);
-                loaded = goal;
-            }
+            self.load(source, loaded..goal)?;
+            self.measure(loaded..goal);
+            loaded = goal;
             let strip = Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, panel: &mut *panel, first, last };
             // Registers of 512 bits take panels up to twice as long (measured).
             let is_short = k >= panels::PANELS_FROM;
@@ -357,6 +414,11 @@ impl<T: Scalar> BandCholesky<T> {
     }
 }
 
+/// Half-bandwidth of the stored entries right of the diagonal, zeros among them.
+fn reach<T: Scalar>(a: &Csr<T>) -> usize {
+    (0..a.nrows()).filter_map(|i| a.row(i).0.last().map(|&last| (last as usize).saturating_sub(i))).max().unwrap_or(0)
+}
+
 /// Σ|vᵢ|, in interleaved partial sums.
 #[inline(always)]
 fn sum_of_moduli<T: Scalar>(values: &[T]) -> T::Real {
@@ -387,7 +449,13 @@ impl<T: Scalar> Factorization<T> for BandCholesky<T> {
     }
     #[inline(never)]
     fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
-        self.refactor_with_monitor(&*a.band(self.k, self.k)?, monitor)
+        match a {
+            Given::Csr(a) if (a.nrows(), a.ncols()) == (self.n, self.n) && reach(a) <= self.k => {
+                let usable = hermitian_norm(a, &mut Vec::new()).inspect_err(|_| self.void());
+                usable.and_then(|_| self.factor(Source::Rows(a), monitor))
+            }
+            other => self.refactor_with_monitor(&*other.band(self.k, self.k)?, monitor),
+        }
     }
     fn stats(&self) -> FactorStats {
         self.stats

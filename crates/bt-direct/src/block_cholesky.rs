@@ -15,11 +15,11 @@
 //! columns, 8 bytes a block, and work space for one coupling a chain. Cost: Σ ⅓kⱼ³ + kⱼ²kₜ + kⱼkₜ² flops, (7/3)·n·k² for
 //! equal blocks, half of block LU's; a solve takes 4 flops a value used.
 
+mod narrow;
 mod solve;
 
 use bt_formats::{
     BlockTridiagonal, Error, HybridLayout, Monitor, Op, Par, Partition, Progress, RealScalar, Scalar, buffers, one,
-    zero,
 };
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
@@ -27,7 +27,6 @@ use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, MatMut, MatRef};
 
-use crate::band_lu::kernels::axpy_minus;
 use crate::block_lu::measure::measure;
 use crate::block_lu::order::Order;
 use crate::columns::for_each_column;
@@ -36,8 +35,8 @@ use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::lines;
 use crate::memory::{reserve, zeros};
-use crate::pivot::Pivot;
 use crate::spike::sweep::join;
+use narrow::{Panel, Subtract};
 use solve::Column;
 
 const METHOD: &str = "block-cholesky";
@@ -384,74 +383,6 @@ fn panel<T: Scalar>(values: &mut [T], k: usize, next: usize, work: &mut ChainScr
     // conj(L)·Hᵀ = A(t, j)ᵀ
     solve_lower_triangular_in_place(d.as_ref().conjugate(), h.as_mut().transpose_mut(), faer::Par::Seq);
     Ok(smallest)
-}
-
-struct Panel<'a, T> {
-    values: &'a mut [T],
-    k: usize,
-    next: usize,
-}
-
-impl<T: Scalar> pulp::WithSimd for Panel<'_, T> {
-    type Output = Result<f64, usize>;
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
-    }
-}
-
-impl<T: Scalar> Panel<'_, T> {
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) -> Result<f64, usize> {
-        let ld = self.k + self.next;
-        let mut smallest = f64::INFINITY;
-        for c in 0..self.k {
-            let (column, ahead) = self.values[c * ld..].split_at_mut(ld);
-            let pivot = column[c].re();
-            if !(pivot > zero() && pivot.to_f64().is_finite()) {
-                return Err(c);
-            }
-            smallest = smallest.min(pivot.to_f64());
-            // l ← √d;  the rest of the column ← itself/l
-            let root = T::from_real(pivot.sqrt());
-            column[c] = root;
-            let divisor = Pivot::new(root);
-            column[c + 1..].iter_mut().for_each(|v| *v = divisor.divide(*v));
-            for (i, target) in (c + 1..self.k).zip(ahead.chunks_exact_mut(ld)) {
-                axpy_minus::<T, FUSED>(Scalar::conj(column[i]), &column[i..], &mut target[i..]);
-            }
-        }
-        Ok(smallest)
-    }
-}
-
-struct Subtract<'a, T> {
-    from: &'a [T],
-    from_k: usize,
-    to: &'a mut [T],
-    k: usize,
-    next: usize,
-}
-
-impl<T: Scalar> pulp::WithSimd for Subtract<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
-        if S::IS_SCALAR || cfg!(target_family = "wasm") { self.run::<false>() } else { self.run::<true>() }
-    }
-}
-
-impl<T: Scalar> Subtract<'_, T> {
-    #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        let Self { from, from_k, to, k, next } = self;
-        for (c, target) in to.chunks_exact_mut(k + next).enumerate() {
-            for h in from.chunks_exact(from_k + k) {
-                let h = &h[from_k..];
-                axpy_minus::<T, FUSED>(Scalar::conj(h[c]), &h[c..], &mut target[c..k]);
-            }
-        }
-    }
 }
 
 impl<T: Scalar> Factorization<T> for BlockCholesky<T> {

@@ -168,6 +168,9 @@ fn soft_limit(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Bytes that no machine has.
+const NO_LIMIT: u64 = 1 << 60;
+
 /// The least room in the groups of this process and those above them.
 fn control_groups(files: Files<'_>) -> Option<u64> {
     let groups = files("/proc/self/cgroup")?;
@@ -186,7 +189,9 @@ fn control_groups(files: Files<'_>) -> Option<u64> {
         // Inside a container the path may be that of the host, of which only the root is to be seen.
         for folder in Path::new(path.trim_start_matches('/')).ancestors() {
             let number = |name: &str| files(&file_in(root, folder, name))?.trim().parse::<u64>().ok();
-            let (Some(limit), Some(used)) = (number(limit), number(used)) else { continue };
+            // Most groups have no limit: version 2 has no number then, version 1 the largest multiple of a page.
+            let Some(limit) = number(limit).filter(|&limit| limit < NO_LIMIT) else { continue };
+            let Some(used) = number(used) else { continue };
             let statistics = files(&file_in(root, folder, "memory.stat")).unwrap_or_default();
             let reclaimable = statistics.lines().find_map(|line| line.strip_prefix(inactive)?.trim().parse().ok());
             let left = limit.saturating_sub(used.saturating_sub(reclaimable.unwrap_or(0)));

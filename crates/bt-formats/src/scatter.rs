@@ -40,12 +40,67 @@ pub(crate) fn write_columns<T: Copy, const R: usize>(to: &mut [T], place: Place,
         return;
     }
     while let Some(start) = rows.iter().filter_map(|(cols, _)| cols.first()).min().copied() {
+        let start_of = (start as usize - before) * stride + first;
+        if let Some(square) = full_square(rows, start) {
+            for (c, numbers) in square.iter().enumerate() {
+                to[start_of + c * stride..][..R].copy_from_slice(numbers);
+            }
+            continue;
+        }
         for (r, (cols, values)) in rows.iter_mut().enumerate() {
             let count = cols.iter().take_while(|&&c| c - start < COLUMNS).count();
             for (&c, &v) in cols[..count].iter().zip(*values) {
                 to[(c as usize - before) * stride + first + r] = v;
             }
             (*cols, *values) = (&cols[count..], &values[count..]);
+        }
+    }
+}
+
+/// The next columns of all rows, from `start` on, if none of them is missing; they are taken from the rows.
+#[inline(always)]
+fn full_square<T: Copy, const R: usize>(
+    rows: &mut [Entries<'_, T>; R],
+    start: u32,
+) -> Option<[[T; R]; COLUMNS as usize]> {
+    const LAST: usize = COLUMNS as usize - 1;
+    // Columns increase: between the first and one that is so far behind there is no room for others.
+    let is_full = |cols: &[u32]| cols.first() == Some(&start) && cols.get(LAST) == Some(&(start + LAST as u32));
+    if !rows.iter().all(|(cols, _)| is_full(cols)) {
+        return None;
+    }
+    let square = std::array::from_fn(|c| std::array::from_fn(|r| rows[r].1[c]));
+    for (cols, values) in rows {
+        (*cols, *values) = (&cols[LAST + 1..], &values[LAST + 1..]);
+    }
+    Some(square)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight rows together leave what one after the other does: full squares, gaps in one of them, rows that end early or are not there.
+    #[test]
+    fn rows_together_are_rows_one_by_one() {
+        let full: Vec<u32> = (3..30).collect();
+        let gap: Vec<u32> = full.iter().copied().filter(|&c| c != 17).collect();
+        for (odd, present) in
+            [(full.clone(), 8), (gap, 8), (full[..5].to_vec(), 8), (full[8..].to_vec(), 8), (full.clone(), 5)]
+        {
+            let columns: Vec<&[u32]> = (0..present).map(|r| if r == 2 { &*odd } else { &*full }).collect();
+            let values: Vec<Vec<f64>> =
+                (0..present).map(|r| columns[r].iter().map(|&c| f64::from(100 * c) + r as f64).collect()).collect();
+            let place = Place { first: 1, before: 3, stride: 70 };
+            let (mut together, mut alone) = (vec![0.0; 27 * 70], vec![0.0; 27 * 70]);
+            let mut rows = [Entries::default(); ROWS];
+            for r in 0..present {
+                rows[r] = (columns[r], &*values[r]);
+                write_columns(&mut alone, Place { first: 1 + r, ..place }, &mut [rows[r]]);
+            }
+            write_columns(&mut together, place, &mut rows);
+            assert_eq!(together, alone, "{present}");
+            assert!(rows.iter().all(|(cols, values)| cols.is_empty() && values.is_empty()));
         }
     }
 }

@@ -231,8 +231,9 @@ fn a_full_first_row_and_column_are_not_iterated_on() {
 
 #[test]
 fn an_iteration_waits_for_orders_and_is_not_begun_again() {
-    // Both take some milliseconds: which one wins is the machine's to say, but what was given up does not come back.
-    for side in [60, 100, 140] {
+    // The smaller one is eliminated at once. Which way is faster on the larger one is the machine's to say, but what was given up does not
+    // come back.
+    for side in [60, 300] {
         let at = |i: usize, j: usize| i * side + j;
         let grid = (0..side).flat_map(|i| (0..side).map(move |j| (i, j)));
         let entries = grid.flat_map(|(i, j)| {
@@ -243,7 +244,8 @@ fn an_iteration_waits_for_orders_and_is_not_begun_again() {
         });
         let (s, error) = solved(&csr(side * side, entries), &SolveOptions::default());
         let given_up = s.report.notes.iter().any(|note| matches!(note, Note::IterationGivenUp { .. }));
-        assert_eq!(given_up, s.report.method != "cg", "{} {:?}", s.report.method, s.report.notes);
+        let begun = side == 300;
+        assert_eq!(given_up, begun && s.report.method != "cg", "{} {:?}", s.report.method, s.report.notes);
         assert!(s.candidates.iter().any(|c| c.method == Direct::SparseCholesky.into()), "{:?}", s.candidates);
         assert!(error < 1e-9, "{error:e}");
     }

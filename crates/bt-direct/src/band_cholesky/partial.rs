@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::BandCholesky;
+use super::{BandCholesky, Source};
 use crate::error::Result;
 use crate::memory::zeros;
 use bt_formats::{Monitor, Scalar};
@@ -24,6 +24,6 @@ impl<T: Scalar> BandCholesky<T> {
             let start = self.at(j, j);
             fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
         }
-        self.factor(None, monitor)
+        self.factor(Source::Here, monitor)
     }
 }

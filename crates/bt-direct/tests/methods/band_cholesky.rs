@@ -46,11 +46,12 @@ fn check<T: Scalar>(n: usize, k: usize, seed: u64) {
     let mut other = BandCholesky::new(&definite::<T>(n, k, seed + 1)).unwrap();
     other.refactor(&a).unwrap();
     let in_place = BandCholesky::from_lower(lower(&a)).unwrap();
+    let by_rows = BandCholesky::from_csr(&a.to_csr().unwrap(), &mut ()).unwrap();
     let mut r = Random::new(9);
     let b: Vec<T> = (0..n).map(|_| r.scalar()).collect();
     let mut x = b.clone();
     cholesky.solve_vec_in_place(&mut x);
-    for f in [&other, &in_place] {
+    for f in [&other, &in_place, &by_rows] {
         assert_eq!(f.log_det(), cholesky.log_det());
         let mut y = b.clone();
         f.solve_vec_in_place(&mut y);
@@ -137,6 +138,38 @@ fn unusable_input_is_named() {
     for (n, k) in [(91, 36), (90, 35)] {
         assert!(matches!(cholesky.refactor(&definite(n, k, 1)), Err(FactorError::Input(_))));
     }
+}
+
+/// By rows nothing is copied but the half that is factored: gaps of the rows are zeros, and both halves are looked at.
+#[test]
+fn rows_are_factored_as_they_stand() {
+    let mut a = definite::<c64>(90, 36, 5);
+    for (i, j) in [(40, 30), (41, 5), (89, 88), (60, 30)] {
+        (*a.get_mut(i, j), *a.get_mut(j, i)) = (c64::default(), c64::default());
+    }
+    (0..90).for_each(|i| *a.get_mut(i, i) += 2.0);
+    let rows = a.to_csr().unwrap();
+    let mut cholesky = BandCholesky::from_csr(&rows, &mut ()).unwrap();
+    check_contract(&a, &cholesky, 1);
+    // A narrower matrix in the same memory, then one whose upper half is another.
+    let narrow = definite::<c64>(90, 4, 2);
+    Factorization::refactor(&mut cholesky, (&narrow.to_csr().unwrap()).into(), &mut ()).unwrap();
+    check_contract(&narrow, &cholesky, 2);
+    for (i, j, v) in [(30, 39, c64::new(0.5, 0.5)), (7, 7, c64::new(2.0, 1.0)), (39, 30, c64::new(0.0, f64::NAN))] {
+        let mut bad = a.clone();
+        *bad.get_mut(i, j) = v;
+        let bad = bad.to_csr().unwrap();
+        let message = BandCholesky::from_csr(&bad, &mut ()).unwrap_err().to_string();
+        assert!(message.contains(&format!("row {i}, column {j}")), "{message}");
+        let again = Factorization::refactor(&mut cholesky, (&bad).into(), &mut ()).unwrap_err();
+        assert_eq!(again.to_string(), message);
+        let mut x = vec![c64::from(1.0); 90];
+        cholesky.solve_vec_in_place(&mut x);
+        assert!(x.iter().all(|v| v.re.is_nan()));
+    }
+    // Beyond the band there is no place.
+    let wide = definite::<c64>(90, 37, 3).to_csr().unwrap();
+    assert!(matches!(Factorization::refactor(&mut cholesky, (&wide).into(), &mut ()), Err(FactorError::Input(_))));
 }
 
 #[test]

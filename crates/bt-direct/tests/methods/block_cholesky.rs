@@ -54,7 +54,7 @@ proptest! {
 
 #[test]
 fn contract_around_the_switch_of_kernels() {
-    for sizes in [vec![31, 32, 33], vec![40, 1, 33], vec![3, 50], vec![65], vec![33, 2, 2, 40]] {
+    for sizes in [vec![31, 32, 33], vec![12, 15, 17, 22], vec![40, 1, 33], vec![3, 50], vec![65], vec![33, 2, 2, 40]] {
         check::<f64>(&sizes, 3);
         check::<c32>(&sizes, 4);
     }

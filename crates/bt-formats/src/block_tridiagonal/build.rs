@@ -277,6 +277,9 @@ fn outside(partition: &Partition, row: usize, col: usize) -> Error {
     Error::OutsideStructure { row, col, why }
 }
 
+/// Entries of a short row.
+const SHORT: usize = 16;
+
 #[inline(never)]
 fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
     let (mut kl, mut ku, mut count) = (0, 0, 0u32);
@@ -287,17 +290,21 @@ fn analyse<T: Scalar>(a: &Csr<T>, partition: &Partition) -> Result<Pattern> {
         let w = Window::new(partition, j);
         for i in w.start..w.end {
             let (cols, vals) = a.row(i);
-            for (&c, &v) in cols.iter().zip(vals) {
-                let c = c as usize;
-                if (w.start..w.end).contains(&c) {
-                    kl = kl.max(i.saturating_sub(c));
-                    ku = ku.max(c.saturating_sub(i));
-                } else if (w.lo..w.hi).contains(&c) {
-                    count += 1;
-                } else if v != zero() {
-                    return Err(outside(partition, i, c));
-                }
+            // Columns increase; few of them are counted faster than they are sought.
+            let before = |end: usize| match cols.len() {
+                0..=SHORT => cols.iter().filter(|&&c| (c as usize) < end).count(),
+                _ => cols.partition_point(|&c| (c as usize) < end),
+            };
+            let (lo, hi, own) = (before(w.lo), before(w.hi), before(w.start)..before(w.end));
+            let stray = (0..lo).chain(hi..cols.len()).find(|&e| vals[e] != zero());
+            if let Some(e) = stray {
+                return Err(outside(partition, i, cols[e] as usize));
             }
+            if let [first, .., last] | [first @ last] = cols[own.clone()] {
+                kl = kl.max(i.saturating_sub(first as usize));
+                ku = ku.max((last as usize).saturating_sub(i));
+            }
+            count += (hi - lo - own.len()) as u32;
             row_ptr.push(count);
         }
     }

@@ -308,7 +308,7 @@ fn on_a_slow_processor(sandbox: &Sandbox, line: &str, setting: &str, value: &str
 #[test]
 fn auto_weighs_iterations_on_the_gpu_beside_the_processor() {
     let sandbox = Sandbox::new();
-    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    sandbox.run("generate poisson3d --nx 14 -o A.mtx").expect(0);
     sandbox.run("generate convection-diffusion --nx 48 -o B.mtx").expect(0);
     let run = |line: &str| on_a_slow_processor(&sandbox, line, "BLOCKTRI_EMULATOR_SEED", "1").expect(0).json();
     for (file, method) in [("A.mtx", "cg"), ("B.mtx", "bicgstab")] {
@@ -338,7 +338,7 @@ fn auto_weighs_iterations_on_the_gpu_beside_the_processor() {
 #[test]
 fn auto_on_the_gpu_knows_no_units() {
     let sandbox = Sandbox::new();
-    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    sandbox.run("generate poisson3d --nx 14 -o A.mtx").expect(0);
     let given = sandbox.read("A.mtx");
     let (head, entries) = given.lines().partition::<Vec<_>, _>(|line| line.starts_with('%'));
     let solved = |power: i32| {
@@ -363,7 +363,7 @@ fn auto_on_the_gpu_knows_no_units() {
 #[test]
 fn auto_goes_on_without_a_gpu_that_fails_it() {
     let sandbox = Sandbox::new();
-    sandbox.run("generate poisson2d --nx 48 -o A.mtx").expect(0);
+    sandbox.run("generate poisson3d --nx 14 -o A.mtx").expect(0);
     for (setting, value, told) in [
         ("BLOCKTRI_EMULATOR_BUDGET", "1000", "the GPU was lost while "),
         ("BLOCKTRI_EMULATOR_MEMORY", "200000", "KiB: GPU 0 has 195.3 KiB free"),
@@ -375,8 +375,10 @@ fn auto_goes_on_without_a_gpu_that_fails_it() {
         let with = |words: &str| notes.iter().filter(|n| n.as_str().is_some_and(|n| n.contains(words))).count();
         assert_eq!((with(told), with("device auto: the processor, since ")), (1, 1), "{told}: {run}");
     }
-    for (nx, told) in [(60, "and to open a GPU longer"), (9, "no iteration is a candidate, and")] {
-        sandbox.run(&format!("generate poisson2d --nx {nx} -o A.mtx")).expect(0);
+    for (kind, told) in
+        [("poisson3d --nx 16", "and to open a GPU longer"), ("poisson2d --nx 9", "no iteration is a candidate, and")]
+    {
+        sandbox.run(&format!("generate {kind} -o A.mtx")).expect(0);
         let json = run(&sandbox, "explain A.mtx --device auto --json").expect(0).json();
         assert!(json["notes"][0].as_str().is_some_and(|note| note.contains(told)), "{told}: {json}");
     }

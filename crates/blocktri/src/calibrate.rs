@@ -75,6 +75,16 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
         Ok([of(8000, 2)?, of(1000, 12)?, of(60, 60)?, of(8, 200)?])
     };
     machine.fit(Kernel::Blocks, &bench.all(&blocks(Direct::BlockLu, block_work::<f64>)?)?);
+    let equal = [(16_000, 2), (8000, 4), (3000, 8), (1500, 12), (1000, 16)].map(|(m, k)| {
+        let partition = Partition::uniform(m * k, k)?;
+        Ok::<_, Error>(pair(chain(&partition), block_work::<f64>(&partition), Direct::BlockLu))
+    });
+    let equal: Vec<_> = equal.into_iter().collect::<Result<_, _>>()?;
+    // Without the vectors for it these blocks go as others do.
+    machine.rates[Kernel::EqualBlocks as usize] = machine.rate(Kernel::Blocks);
+    if equal.iter().all(|(_, work, _)| work.kernel == Kernel::EqualBlocks) {
+        machine.fit(Kernel::EqualBlocks, &bench.all(&equal)?);
+    }
     machine.fit(Kernel::BlockCholesky, &bench.all(&blocks(Direct::BlockCholesky, half_block_work::<f64>)?)?);
     let dense = [60, 250, 700].map(|n| pair(band(n, n, n), dense_work::<f64>(n), Direct::DenseLu));
     machine.fit(Kernel::Dense, &bench.all(&dense)?);
@@ -113,7 +123,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 60;
+const SYSTEMS: usize = 65;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.

@@ -5,7 +5,7 @@
 
 use bt_direct::{BlockLu, SymbolicLu};
 use bt_formats::reorder::minimum_degree;
-use bt_formats::{Csr, LinearOperator, Matrix, Partition, Scalar, zero};
+use bt_formats::{Csr, HybridLayout, LinearOperator, Matrix, Partition, Scalar, zero};
 
 use crate::cost::{Kernel, Work, arithmetic};
 use crate::method::KrylovMethod;
@@ -38,7 +38,10 @@ pub(crate) fn half_band_work<T: Scalar>(n: usize, k: usize) -> Work {
 
 pub(crate) fn block_work<T: Scalar>(partition: &Partition) -> Work {
     let values = BlockLu::<f64>::bytes(partition) / 8.0;
-    work::<T>(Kernel::Blocks, partition.n_blocks() as f64, block_flops(partition), values)
+    // Where it stores blocks otherwise, it has registers for them.
+    let is_default = BlockLu::<T>::layout(partition) == HybridLayout::default();
+    let kernel = if is_default { Kernel::Blocks } else { Kernel::EqualBlocks };
+    work::<T>(kernel, partition.n_blocks() as f64, block_flops(partition), values)
 }
 
 pub(crate) fn half_block_work<T: Scalar>(partition: &Partition) -> Work {

@@ -467,7 +467,8 @@ impl<'a, T: Scalar> List<'a, T> {
         let least = |kernel, steps| {
             self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 })
         };
-        least(Kernel::Band, n).min(least(Kernel::Blocks, n / half.max(1.0)))
+        let blocks = [Kernel::Blocks, Kernel::EqualBlocks].map(|kernel| least(kernel, n / half.max(1.0)));
+        least(Kernel::Band, n).min(blocks[0]).min(blocks[1])
     }
 
     /// Seconds of sparse factors without fill, and what the best candidate must take for their symbolic phase to be worth a try.

@@ -34,14 +34,15 @@ pub fn take() {
     rayon::broadcast(|_| take_own());
 }
 
-/// Whether products may be formed in this thread: where the address space had no limit when this was first asked, or the thread's buffer is there
-/// now.
+/// Whether products may be formed in this thread and shared with the current pool: where the address space had no limit when this was first
+/// asked, or the buffers of all these threads are there now.
 pub fn is_at_hand() -> bool {
     static LIMITED: OnceLock<bool> = OnceLock::new();
-    !*LIMITED.get_or_init(|| memory::address_space().is_some()) || take_own()
+    let take_all = || take_own() && rayon::broadcast(|_| take_own()).into_iter().all(|taken| taken);
+    !*LIMITED.get_or_init(|| memory::address_space().is_some()) || take_all()
 }
 
-/// Asks for the buffer of this thread before a method forms products of operands with up to so many rows.
+/// Asks for the buffers of this thread and of the current pool before a method forms products of operands with up to so many rows.
 ///
 /// # Errors
 /// [`Error::NotEnoughMemory`] where the address space is limited and has no room for it.

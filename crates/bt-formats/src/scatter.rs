@@ -69,9 +69,13 @@ fn full_square<T: Copy, const R: usize>(
     if !rows.iter().all(|(cols, _)| is_full(cols)) {
         return None;
     }
-    let square = std::array::from_fn(|c| std::array::from_fn(|r| rows[r].1[c]));
-    for (cols, values) in rows {
-        (*cols, *values) = (&cols[LAST + 1..], &values[LAST + 1..]);
+    let mut square = [[rows[0].1[0]; R]; COLUMNS as usize];
+    for (r, (cols, values)) in rows.iter_mut().enumerate() {
+        let (now, later) = values.split_first_chunk::<{ COLUMNS as usize }>().expect("a value a column");
+        for c in 0..COLUMNS as usize {
+            square[c][r] = now[c];
+        }
+        (*cols, *values) = (&cols[LAST + 1..], later);
     }
     Some(square)
 }

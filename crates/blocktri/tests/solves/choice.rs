@@ -56,6 +56,37 @@ fn a_cube_is_iterated_on_to_rounding_level() {
     }
 }
 
+/// Full blocks of these sizes in turn, whose diagonals decide nothing.
+fn full_blocks(sizes: &[usize], m: usize) -> Csr<f64> {
+    let ends: Vec<usize> =
+        sizes.iter().cycle().take(m).scan(0, |end, k| Some(std::mem::replace(end, *end + k) + k)).collect();
+    let start = |j: usize| if j == 0 { 0 } else { ends[j - 1] };
+    let value = |i: usize, j: usize| if i == j { 0.1 } else { 1.0 / (1 + (7 * i + 3 * j) % 11) as f64 };
+    let entries = (0..m).flat_map(|j| {
+        let columns = start(j.saturating_sub(1))..ends[(j + 1).min(m - 1)];
+        (start(j)..ends[j]).flat_map(move |i| columns.clone().map(move |c| (i, c, value(i, c)))).collect::<Vec<_>>()
+    });
+    csr(ends[m - 1], entries)
+}
+
+#[test]
+fn equal_blocks_that_stand_in_registers_are_told_from_others() {
+    let in_registers = ["avx512", "avx2"].contains(&Machine::instruction_set());
+    for (sizes, kernel) in [
+        (&[4][..], if in_registers { Kernel::EqualBlocks } else { Kernel::Blocks }),
+        (&[4, 5][..], Kernel::Blocks),
+        (&[20][..], Kernel::Blocks),
+    ] {
+        let (s, error) = solved(&full_blocks(sizes, 2000), &SolveOptions::default());
+        assert!(error < 1e-8, "{error:e}");
+        let blocks = s.candidates.iter().find(|c| c.method == Direct::BlockLu.into()).expect("weighed");
+        assert_eq!(blocks.work.kernel, kernel, "{sizes:?}");
+        if kernel == Kernel::EqualBlocks {
+            assert_eq!(s.report.method, "block-lu", "{:?}", s.report.notes);
+        }
+    }
+}
+
 #[test]
 fn less_accuracy_takes_fewer_steps() {
     let a = cube(24, 0.0);

@@ -61,7 +61,7 @@ fn full_blocks(sizes: &[usize], m: usize) -> Csr<f64> {
     let ends: Vec<usize> =
         sizes.iter().cycle().take(m).scan(0, |end, k| Some(std::mem::replace(end, *end + k) + k)).collect();
     let start = |j: usize| if j == 0 { 0 } else { ends[j - 1] };
-    let value = |i: usize, j: usize| if i == j { 0.1 } else { 1.0 / (1 + (7 * i + 3 * j) % 11) as f64 };
+    let value = |i: usize, j: usize| if i == j { 2.5 } else { 1.0 / (1 + (7 * i + 3 * j) % 11) as f64 };
     let entries = (0..m).flat_map(|j| {
         let columns = start(j.saturating_sub(1))..ends[(j + 1).min(m - 1)];
         (start(j)..ends[j]).flat_map(move |i| columns.clone().map(move |c| (i, c, value(i, c)))).collect::<Vec<_>>()

@@ -86,6 +86,7 @@ fn work(cli: Cli) -> Result<Reply> {
     if let Some(limit) = global.memory {
         memory::set_limit(limit);
     }
+    check_room()?;
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(threads) = global.threads.or_else(buffers::threads_with_room) {
         pool = pool.num_threads(threads);
@@ -110,7 +111,9 @@ fn work(cli: Cli) -> Result<Reply> {
         .stack_size(STACK)
         .spawn(move || {
             buffers::take();
-            let ending = match catch_unwind(AssertUnwindSafe(|| dispatch(command, &global, &token))) {
+            // The other threads have taken theirs.
+            let work = || check_room().and_then(|()| dispatch(command, &global, &token));
+            let ending = match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(Ok(reply)) => Ending::Reply(reply),
                 Ok(Err(failure)) => Ending::Failure(failure),
                 Err(_) => Ending::Panic,
@@ -140,6 +143,14 @@ fn work(cli: Cli) -> Result<Reply> {
 }
 
 /// A thread that could not be started: under a limit of memory most often for want of it.
+/// A thread that cannot start is told of; one that starts and finds no room for what it keeps ends the program.
+fn check_room() -> Result<()> {
+    match memory::address_space() {
+        Some(left) if left < 2 * STACK as u64 => Err(without_thread(&"there is no room for its stack")),
+        _ => Ok(()),
+    }
+}
+
 fn without_thread(error: &dyn std::fmt::Display) -> Failure {
     let failure = Failure::usage(format!("cannot start a thread: {error}"));
     match memory::address_space() {

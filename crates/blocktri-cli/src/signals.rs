@@ -7,7 +7,7 @@
 
 use std::io;
 #[cfg(unix)]
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{Arc, atomic::AtomicBool, mpsc};
 
 #[cfg(unix)]
 use crate::exit::Exit;
@@ -31,9 +31,14 @@ pub fn listen(tell: impl Fn() + Send + 'static) -> io::Result<()> {
     let ending = [SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU];
     let heard = ending.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
     let mut signals = signal_hook::iterator::Signals::new(heard)?;
-    let wait = move || signals.forever().for_each(|_| tell());
+    // The thread takes its memory before anybody counts how much is left.
+    let (started, is_up) = mpsc::channel();
+    let wait = move || {
+        let _ = started.send(());
+        signals.forever().for_each(|_| tell());
+    };
     std::thread::Builder::new().name("signals".into()).spawn(wait)?;
-    Ok(())
+    is_up.recv().map_err(io::Error::other)
 }
 
 /// Calls `tell` on Ctrl-C and its like.

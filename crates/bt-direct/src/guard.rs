@@ -4,14 +4,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bt_formats::buffers;
 use faer::Par;
 
-/// As many threads as the pool of the caller has.
+/// As many threads as the pool of the caller has, where products may be shared.
 pub(crate) fn parallelism() -> Par {
     match rayon::current_num_threads() {
         0 | 1 => Par::Seq,
+        _ if !buffers::may_be_shared() => Par::Seq,
         threads => Par::rayon(threads),
     }
+}
+
+/// [`parallelism`] where `par` wants several threads.
+pub(crate) fn parallelism_of(par: bt_formats::Par) -> Par {
+    if par == bt_formats::Par::Rayon { parallelism() } else { Par::Seq }
 }
 
 /// [`parallelism`] where so many flops are to be done that threads pay.

@@ -43,6 +43,7 @@ use crate::dense::{join, norms};
 use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::guard::parallelism_of;
 use crate::lines::{self, Lines};
 use crate::memory::zeros;
 use crate::pivot::Pivot;
@@ -419,8 +420,7 @@ pub(crate) fn eliminate<E: Element>(
     let (a00, u01, l10) = (a00.as_ref(), a01.as_mut(), a10.as_mut());
     join(par, || lower(a00, u01, first, par, maxima), || upper(a00, l10, first, par, maxima));
     // A₁₁ ← A₁₁ − L₁₀·U₀₁
-    let threads = if par == Par::Rayon { faer::Par::rayon(0) } else { faer::Par::Seq };
-    matmul(a11.as_mut(), Accum::Add, a10.as_ref(), a01.as_ref(), -one::<E>(), threads);
+    matmul(a11.as_mut(), Accum::Add, a10.as_ref(), a01.as_ref(), -one::<E>(), parallelism_of(par));
     eliminate(a11, first + h, par, maxima, monitor)
 }
 

@@ -1,6 +1,6 @@
 //! Sparse factors while they are made: compressed columns that grow one by one.
 
-use bt_formats::Scalar;
+use bt_formats::{Scalar, memory};
 
 use crate::error::{FactorError, Result};
 
@@ -25,6 +25,11 @@ impl<T: Scalar> Columns<T> {
 
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let nnz = self.idx.len() + more;
+        if nnz > self.idx.capacity() {
+            // It doubles.
+            let grown = more.max(self.idx.len()) * (size_of::<u32>() + size_of::<T>());
+            memory::ask(grown as u64, "the factors")?;
+        }
         self.idx.try_reserve(more).and_then(|()| self.val.try_reserve(more)).map_err(|_| out_of_memory(nnz))
     }
 

@@ -6,7 +6,7 @@
 //! its problem, and has them take their buffers at the start; [`memory::ask`] then judges by what is left beside them.
 
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
@@ -30,16 +30,19 @@ pub fn take() {
     if room_for(left, of_a_thread()) < rayon::current_num_threads() {
         return;
     }
-    take_own();
-    rayon::broadcast(|_| take_own());
+    take_all();
 }
 
 /// Whether products may be formed in this thread and shared with the current pool: where the address space had no limit when this was first
 /// asked, or the buffers of all these threads are there now.
 pub fn is_at_hand() -> bool {
-    static LIMITED: OnceLock<bool> = OnceLock::new();
-    let take_all = || take_own() && rayon::broadcast(|_| take_own()).into_iter().all(|taken| taken);
-    !*LIMITED.get_or_init(|| memory::address_space().is_some()) || take_all()
+    !memory::has_limited_addresses() || take_all()
+}
+
+/// Whether one product may be shared by several threads. A thread that waits for the parts of the others may begin another product
+/// meanwhile, with a second buffer: there is none where the address space is limited.
+pub fn may_be_shared() -> bool {
+    !memory::has_limited_addresses()
 }
 
 /// Asks for the buffers of this thread and of the current pool before a method forms products of operands with up to so many rows.
@@ -56,20 +59,29 @@ pub fn ask(rows: usize, what: &str) -> Result<()> {
     Err(Error::NotEnoughMemory { what, needed: of_a_thread(), available: memory::address_space().unwrap_or(0) })
 }
 
+/// Takes the buffers of this thread and of those of the current pool, while there is room.
+fn take_all() -> bool {
+    // A thread that starts takes room, too; all of them have, once each was here.
+    rayon::broadcast(|_| ());
+    take_own() && rayon::broadcast(|_| take_own()).into_iter().all(|taken| taken)
+}
+
 /// Takes the buffer of this thread if it can be had, one thread after the other: each looks whether there is room, and takes it.
 fn take_own() -> bool {
     thread_local!(static TAKEN: Cell<bool> = const { Cell::new(false) });
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock();
-    if !TAKEN.get() && Vec::<u8>::new().try_reserve_exact(of_a_thread() as usize + SPARE).is_ok() {
+    // Looked at, since a reservation that nobody uses may be left out by the compiler.
+    let is_had = || std::hint::black_box(Vec::<u8>::new()).try_reserve_exact(of_a_thread() as usize + SPARE).is_ok();
+    if !TAKEN.get() && is_had() {
         multiply();
         TAKEN.set(true);
     }
     TAKEN.get()
 }
 
-/// What a product takes beside its buffer, by far.
-const SPARE: usize = 1 << 20;
+/// What a product takes beside its buffer, by far, and the 64 MiB of addresses that a thread of glibc may reserve for itself meanwhile.
+const SPARE: usize = 65 << 20;
 
 /// Bytes of one buffer: both operands are packed into as much as the third cache holds.
 fn of_a_thread() -> u64 {

@@ -9,11 +9,12 @@
 //! explicit limit counts.
 //!
 //! Cost: some ten small files of `/proc` and `/sys`, less than a millisecond; requests below 4 MiB are granted
-//! without a look.
+//! without a look. Where the address space is limited none is: 4 MiB must be left beside it, since the many small things that nobody
+//! asks for end the program there, too.
 
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crate::error::{Error, Result};
 
@@ -96,7 +97,13 @@ fn under(limit: Limit, available: Option<u64>, held: impl FnOnce() -> u64) -> Op
     }
 }
 
-/// Bytes that are granted without a look.
+/// Whether the process had such a limit when this was first asked.
+pub(crate) fn has_limited_addresses() -> bool {
+    static LIMITED: OnceLock<bool> = OnceLock::new();
+    *LIMITED.get_or_init(|| address_space().is_some())
+}
+
+/// Bytes that are granted without a look, and that must be left beside a request where the address space is limited.
 pub const SMALL: u64 = 4 << 20;
 
 /// Asks for `bytes` more for `what` ("the factors of sparse-lu"). Nothing is reserved: it is a judgement, to be asked
@@ -111,9 +118,11 @@ pub const SMALL: u64 = 4 << 20;
 /// # Errors
 /// [`Error::NotEnoughMemory`] when there is less.
 pub fn ask(bytes: u64, what: &str) -> Result<()> {
-    if bytes < SMALL {
-        return Ok(());
-    }
+    let bytes = match has_limited_addresses() {
+        true => bytes.saturating_add(SMALL),
+        false if bytes < SMALL => return Ok(()),
+        false => bytes,
+    };
     match allowed() {
         Some(available) if bytes > available => {
             Err(Error::NotEnoughMemory { what: what.to_owned(), needed: bytes, available })

@@ -14,6 +14,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use crate::butterfly::Butterfly;
 use crate::error::Result;
 use crate::factorization::LogDet;
+use crate::guard::parallelism_of;
 use crate::memory::{reserve, zeros};
 use crate::nopivot::kernels::{Element, Maxima};
 use crate::nopivot::{self, Stop, times};
@@ -86,8 +87,7 @@ impl Places {
             nopivot::upper(d.as_ref(), h.as_mut(), first, par, maxima);
             let next = self.size(j + 1);
             let below = MatMut::from_column_major_slice_mut(&mut ahead[..next * next], next, next);
-            let threads = if par == Par::Rayon { faer::Par::rayon(0) } else { faer::Par::Seq };
-            matmul(below, Accum::Add, h.as_ref(), g.as_ref(), -one::<E>(), threads);
+            matmul(below, Accum::Add, h.as_ref(), g.as_ref(), -one::<E>(), parallelism_of(par));
         }
         Ok(())
     }

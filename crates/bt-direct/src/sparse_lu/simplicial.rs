@@ -93,6 +93,8 @@ impl<T: Scalar> Simplicial<T> {
         }
         self.x.clear();
         self.x.resize(n, zero());
+        self.pivots.reserve(n);
+        self.row_order.reserve(n);
         self.reach.reserve(n);
         self.path.reserve(n);
         (self.max_u, self.flops) = (0.0, 0.0);

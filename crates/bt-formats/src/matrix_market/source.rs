@@ -15,6 +15,7 @@ use memchr::{memchr, memrchr};
 
 use crate::error::{Error, ParseKind, Result};
 use crate::foreign;
+use crate::memory;
 
 /// The first chunk is small, so that headers and small files cost little.
 const FIRST_CHUNK: usize = 64 << 10;
@@ -170,6 +171,13 @@ impl<'r> Source<'r> {
         (done as usize, self.total.max(done) as usize)
     }
 
+    /// No fewer than the bytes that are still to come, one more by which the end is seen; without bound where their number is unknown.
+    fn to_come(&self) -> usize {
+        let known = !self.packed && self.total > 0;
+        let left = self.total.saturating_sub(self.bytes.load(Ordering::Relaxed)) as usize;
+        if known { self.head.len() + left + 1 } else { usize::MAX }
+    }
+
     /// The next whole lines, in `spare`'s memory; `None` at the end. Only the last line of the input may lack its end.
     pub(crate) fn next_chunk(&mut self, mut spare: Vec<u8>) -> Result<Option<Vec<u8>>> {
         spare.clear();
@@ -181,15 +189,13 @@ impl<'r> Source<'r> {
                 return Ok((!spare.is_empty()).then_some(spare));
             }
             let start = spare.len();
-            if first {
-                // Small files take small memory.
-                spare.reserve(self.chunk.min(self.total as usize + 1));
-            } else {
-                spare.reserve(self.chunk);
-            }
-            let read = self.input.by_ref().take(self.chunk as u64).read_to_end(&mut spare);
-            read.map_err(|source| Error::Io { file: self.name.clone(), source })?;
-            self.ended = spare.len() - start < self.chunk;
+            let room = self.chunk.min(self.to_come());
+            // The text, and the entries that are made of it.
+            memory::ask(2 * room as u64, &format!("the next lines of {}", self.name.display()))?;
+            let io = |source| Error::Io { file: self.name.clone(), source };
+            spare.try_reserve(room).map_err(|error| io(error.into()))?;
+            let read = self.input.by_ref().take(self.chunk as u64).read_to_end(&mut spare).map_err(io)?;
+            self.ended = read < self.chunk;
             if first && spare.starts_with(b"\xEF\xBB\xBF") {
                 spare.drain(..3);
             }
@@ -293,6 +299,17 @@ mod tests {
         }
         assert!(chunks > 1);
         assert_eq!(all, text);
+    }
+
+    #[test]
+    fn a_file_takes_memory_in_proportion() {
+        let text = b"1 1 1.0\n".repeat(12 << 10);
+        let mut s = source(&text);
+        let first = s.next_chunk(Vec::new()).unwrap().unwrap();
+        assert!(first.capacity() <= 2 * FIRST_CHUNK, "{}", first.capacity());
+        let second = s.next_chunk(Vec::new()).unwrap().unwrap();
+        assert_eq!(first.len() + second.len(), text.len());
+        assert!(second.capacity() <= text.len(), "{}", second.capacity());
     }
 
     #[test]

@@ -59,10 +59,10 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     };
     let mut bands_by_lu = bands(Direct::BandLu, |n, k| band_work::<f64>(n, (k, k), band_flops(n, k, k))).to_vec();
     // Rows that are exchanged: more flops on the same bytes.
-    let exchanged = exchanged_band(2500, 200);
-    let sides = bandwidth_of(&exchanged);
-    let work = band_work::<f64>(exchanged.nrows(), sides, pivoted_band_flops(&exchanged, |i| i, sides));
-    bands_by_lu.push(pair(exchanged, work, Direct::BandLu));
+    let reversed = exchanged(&band(2500, 200, 200), 200);
+    let sides = bandwidth_of(&reversed);
+    let work = band_work::<f64>(reversed.nrows(), sides, pivoted_band_flops(&reversed, |i| i, sides));
+    bands_by_lu.push(pair(reversed, work, Direct::BandLu));
     machine.fit(Kernel::Band, &bench.all(&bands_by_lu)?);
     let without = bands(Direct::BandLuNoPivot, |n, k| band_nopivot_work::<f64>(n, (k, k)));
     machine.fit(Kernel::BandNoPivot, &bench.all(&without)?);
@@ -74,7 +74,12 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
         };
         Ok([of(8000, 2)?, of(1000, 12)?, of(60, 60)?, of(8, 200)?])
     };
-    machine.fit(Kernel::Blocks, &bench.all(&blocks(Direct::BlockLu, block_work::<f64>)?)?);
+    let mut blocks_by_lu = blocks(Direct::BlockLu, block_work::<f64>)?.to_vec();
+    for (m, k) in [(60, 60), (16, 128), (8, 200)] {
+        let partition = Partition::uniform(m * k, k)?;
+        blocks_by_lu.push(pair(exchanged(&chain(&partition), k), block_work::<f64>(&partition), Direct::BlockLu));
+    }
+    machine.fit(Kernel::Blocks, &bench.all(&blocks_by_lu)?);
     // Without the vectors for it these blocks go as others do. The last two are too large for memory that has been used before.
     machine.rates[Kernel::EqualBlocks as usize] = machine.rate(Kernel::Blocks);
     let mut equal = Vec::new();
@@ -124,7 +129,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 65;
+const SYSTEMS: usize = 68;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.
@@ -299,9 +304,9 @@ fn band(n: usize, kl: usize, ku: usize) -> Csr<f64> {
     })
 }
 
-/// A dominant band of k sub- and super-diagonals with its rows reversed, k at a time.
-fn exchanged_band(n: usize, k: usize) -> Csr<f64> {
-    let a = band(n, k, k);
+/// A dominant matrix with its rows reversed, k at a time: elimination exchanges all of them back.
+fn exchanged(a: &Csr<f64>, k: usize) -> Csr<f64> {
+    let n = a.nrows();
     rows(n, |i, row| {
         let first = i / k * k;
         let (cols, values) = a.row((first + k).min(n) - 1 - (i - first));

@@ -5,7 +5,7 @@
 
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, Matrix, one, zero};
-use crate::rounded::{Power, exponent_of};
+use crate::rounded::{exponent_of, power_of_two};
 use crate::scalar::{RealScalar, Scalar};
 
 /// Fills `rows` and `cols`, the diagonals of R and C, with powers of two. Lines without a nonzero get 1.
@@ -63,7 +63,7 @@ pub fn equilibrate_diagonal<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     for (i, s) in s.iter_mut().enumerate() {
         let d = a.get(i, i).abs1().to_f64();
         // The root of a number in the range is far from its ends; with exponents 2e and 2e + 1 alike S·A·S has [1, 4).
-        let power = |d: f64| 2f64.powi(-exponent_of(d).div_euclid(2));
+        let power = |d: f64| power_of_two(-exponent_of(d).div_euclid(2));
         *s = if d > 0.0 && d.is_finite() { T::Real::from_f64(power(d)) } else { one() };
     }
 }
@@ -105,7 +105,7 @@ pub fn equilibrate_symmetric<T: Scalar>(a: &Csr<T>, s: &mut [T::Real]) {
     let range = if size_of::<T::Real>() == 4 { 125 } else { 1020 };
     for s in s {
         let power = s.to_f64() as i32 - largest.div_euclid(2);
-        *s = T::Real::from_f64(2f64.powi(power.clamp(-range, range)));
+        *s = T::Real::from_f64(power_of_two(power.clamp(-range, range)));
     }
 }
 
@@ -117,11 +117,11 @@ fn inverse_power_of_two<R: RealScalar>(x: R) -> R {
     }
     let x = x.to_f64().min(R::MAX.to_f64());
     let range = if size_of::<R>() == 4 { 125 } else { 1020 };
-    // ⌈log₂ x⌉ from the bits: a logarithm would round.
+    // ⌈log₂ x⌉ from the bits: a logarithm would round. Subnormal numbers are far below the range.
     let below = exponent_of(x);
-    let is_power = x == Power::of(below).times(1.0);
+    let is_power = x <= power_of_two(below);
     let exponent = (if is_power { below } else { below + 1 }).clamp(-range, range);
-    R::from_f64(2f64.powi(-exponent))
+    R::from_f64(power_of_two(-exponent))
 }
 
 #[cfg(test)]

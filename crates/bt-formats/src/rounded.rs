@@ -120,7 +120,16 @@ pub fn scale_by_power<T: Scalar>(exponent: i32, x: &mut [T]) {
 pub(crate) fn exponent_of(x: f64) -> i32 {
     let biased = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
     // Subnormal numbers are brought into the normal range first.
-    if x < f64::MIN_POSITIVE { biased(x * 2f64.powi(54)) - 54 } else { biased(x) }
+    if x < f64::MIN_POSITIVE { biased(x * power_of_two(54)) - 54 } else { biased(x) }
+}
+
+/// 2^`exponent`, from its bits where it is a normal number.
+#[inline]
+pub(crate) fn power_of_two(exponent: i32) -> f64 {
+    match exponent {
+        -1022..=1023 => f64::from_bits(((1023 + exponent) as u64) << 52),
+        _ => 2f64.powi(exponent),
+    }
 }
 
 /// A power of two as two factors, each in range where the power need not be.
@@ -130,8 +139,9 @@ pub(crate) struct Power(f64, f64);
 impl Power {
     pub(crate) fn of(exponent: i32) -> Self {
         let half = exponent / 2;
-        Self(2f64.powi(half), 2f64.powi(exponent - half))
+        Self(power_of_two(half), power_of_two(exponent - half))
     }
+
     pub(crate) fn times(self, x: f64) -> f64 {
         x * self.0 * self.1
     }
@@ -144,6 +154,7 @@ mod tests {
 
     #[test]
     fn powers_of_two_are_found_and_undone() {
+        assert!((-1022..=1024).all(|e| power_of_two(e) == f64::from(e).exp2()));
         for (x, e) in
             [(1.0, 0), (1.999, 0), (2.0, 1), (0.5, -1), (f64::MAX, 1023), (f64::MIN_POSITIVE, -1022), (5e-324, -1074)]
         {

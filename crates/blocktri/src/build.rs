@@ -347,7 +347,7 @@ pub(crate) fn blocks<T: Scalar>(
 ) -> Result<BlockTridiagonal<T>, Error> {
     let partition = partition(work, blocks, identity)?;
     ask_for_blocks::<T>(&partition, method)?;
-    let layout = layout(&partition);
+    let layout = layout(&partition).unless_full(work, &partition);
     Ok(BlockTridiagonal::from_csr(work, partition, layout)?)
 }
 

@@ -215,7 +215,7 @@ impl<'a, T: Scalar> Given<'a, T> {
         }
     }
 
-    /// In the blocks of `partition`; `layout` is that of blocks which are made.
+    /// In the blocks of `partition`; `layout` is that of blocks which are made, [unless they are full](HybridLayout::unless_full).
     ///
     /// # Errors
     /// [`FactorError::Input`](crate::FactorError::Input) on another size, naming the first entry beyond three block diagonals, and
@@ -224,7 +224,11 @@ impl<'a, T: Scalar> Given<'a, T> {
     pub fn blocks(self, partition: &Partition, layout: HybridLayout) -> Result<Cow<'a, BlockTridiagonal<T>>> {
         match self {
             Self::Blocks(a) if a.partition() == partition => Ok(Cow::Borrowed(a)),
-            other => Ok(Cow::Owned(BlockTridiagonal::from_csr(&*other.csr()?, partition.clone(), layout)?)),
+            other => {
+                let rows = other.csr()?;
+                let layout = layout.unless_full(&rows, partition);
+                Ok(Cow::Owned(BlockTridiagonal::from_csr(&rows, partition.clone(), layout)?))
+            }
         }
     }
 

@@ -58,9 +58,7 @@ mod substitution;
 mod tiles;
 mod wide;
 
-use bt_formats::{
-    BlockTridiagonal, CouplingKind, DiagonalKind, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar,
-};
+use bt_formats::{BlockTridiagonal, Error, HybridLayout, Matrix, Monitor, Op, Partition, Scalar};
 use faer::MatMut;
 #[cfg(test)]
 use faer::MatRef;
@@ -204,11 +202,7 @@ impl<T: Scalar> BlockLu<T> {
     /// ```
     pub fn layout(partition: &Partition) -> HybridLayout {
         let (least, most) = partition.min_max_size();
-        if least == most && engine::fast_dense::<T>(most) {
-            HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) }
-        } else {
-            HybridLayout::default()
-        }
+        if least == most && engine::fast_dense::<T>(most) { HybridLayout::DENSE } else { HybridLayout::default() }
     }
 
     /// Like [`BlockLu::new`], observed between blocks.

@@ -323,7 +323,7 @@ mod tests {
                     (size > 0).then_some(size)
                 });
                 let partition = Partition::from_sizes(sizes).unwrap();
-                let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
+                let dense = HybridLayout::DENSE;
                 same(&BlockTridiagonal::from_csr(&a, partition, dense).unwrap(), &a, scale);
             }
         }
@@ -366,7 +366,7 @@ mod tests {
             Mat::from_fn(n, n, |i, j| if inside(i, j) || i == j { ((i * 5 + j) % 9) as f64 - 3.25 } else { 0.0 });
         let a = Csr::from_dense(full.as_ref()).unwrap();
         same(&Band::from_csr(&a).unwrap(), &a, 1.0);
-        let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
+        let dense = HybridLayout::DENSE;
         let partition = Partition::from_sizes([610, 601, 89]).unwrap();
         same(&BlockTridiagonal::from_csr(&a, partition, dense).unwrap(), &a, 1.0);
     }

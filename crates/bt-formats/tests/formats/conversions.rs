@@ -189,7 +189,7 @@ fn wide_blocks_and_bands() {
         let entries: Vec<_> = kept.map(|(i, j)| (i, j, (1 + (7 * i + j) % 9) as i8, 2)).collect();
         all_pairs::<f64>(&matrix(n, n, &entries), &partition);
         let a = matrix::<c32>(n, n, &entries);
-        let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
+        let dense = HybridLayout::DENSE;
         assert_eq!(BlockTridiagonal::from_csr(&a, partition.clone(), dense).unwrap().to_csr().unwrap(), a);
         assert_eq!(Band::from_csr(&a).unwrap().to_csr().unwrap(), a);
     }

@@ -6,7 +6,7 @@
 //! row t_i  [         | W_{i+1}^(t) I | V_{i+1}^(t)     ]
 //! ```
 
-use bt_formats::{BlockTridiagonal, CouplingKind, Csr, DiagonalKind, HybridLayout, Matrix, Op, Partition, Scalar, one};
+use bt_formats::{BlockTridiagonal, Csr, HybridLayout, Matrix, Op, Partition, Scalar, one};
 use faer::MatMut;
 
 use super::super::factor::{GROUP, Part, for_groups, piece};
@@ -58,8 +58,7 @@ impl<T: Scalar> Explicit<T> {
         let values = zeros(cols.len())?;
         let rows = Csr::new(order, order, ptr, cols, values)?;
         let partition = Partition::from_sizes(layout.interfaces.iter().map(Interface::order))?;
-        let dense = HybridLayout { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
-        let blocks = BlockTridiagonal::from_csr(&rows, partition, dense)?;
+        let blocks = BlockTridiagonal::from_csr(&rows, partition, HybridLayout::DENSE)?;
         Ok(Self { rows, blocks, lu: None, scratch: Scratch::new(order.saturating_mul(GROUP))? })
     }
 

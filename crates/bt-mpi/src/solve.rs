@@ -424,7 +424,7 @@ impl<C: Comm> Job<'_, '_, C> {
         let spike = match blocks {
             None => Spike::with_options(a, options)?,
             Some(blocks) => Spike::with_factors(a, options, |local| {
-                let layout = BlockLu::<T>::layout(blocks);
+                let layout = BlockLu::<T>::layout(blocks).unless_full(local, blocks);
                 Ok(Box::new(BlockLu::new(&BlockTridiagonal::from_csr(local, blocks.clone(), layout)?)?))
             })?,
         };

@@ -88,7 +88,8 @@ impl<T: Scalar> BorderedBlocks<T> {
             inner.push(i, i, zero())?;
         }
         let rows = inner.to_csr()?;
-        let blocks = BlockTridiagonal::from_csr(&rows, inside, HybridLayout::default())?;
+        let layout = HybridLayout::default().unless_full(&rows, &inside);
+        let blocks = BlockTridiagonal::from_csr(&rows, inside, layout)?;
         let (mut e, mut f, mut c) = (Mat::zeros(n, q), Mat::zeros(q, n), Mat::zeros(q, q));
         fill_border(a, n, &mut e, &mut f, &mut c);
         let border = Border { e: e.as_ref(), f: f.as_ref(), c: c.as_ref() };

@@ -9,11 +9,12 @@
 //! explicit limit counts.
 //!
 //! Cost: some ten small files of `/proc` and `/sys`, less than a millisecond; requests below 4 MiB are granted
-//! without a look. Where the address space is limited none is: 4 MiB must be left beside it, since the many small things that nobody
-//! asks for end the program there, too.
+//! without a look. Where the address space is limited 4 MiB must be left beside every request, since the many small things that nobody
+//! asks for end the program there, too; requests of less than 1 MiB in all are granted between two looks.
 
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crate::error::{Error, Result};
@@ -118,16 +119,27 @@ pub const SMALL: u64 = 4 << 20;
 /// # Errors
 /// [`Error::NotEnoughMemory`] when there is less.
 pub fn ask(bytes: u64, what: &str) -> Result<()> {
-    let bytes = match has_limited_addresses() {
-        true => bytes.saturating_add(SMALL),
-        false if bytes < SMALL => return Ok(()),
-        false => bytes,
+    /// Bytes granted since room was seen; the first request looks.
+    static GRANTED: AtomicU64 = AtomicU64::new(SMALL);
+    let is_limited = has_limited_addresses();
+    let is_small = if is_limited {
+        let more = bytes.min(SMALL);
+        GRANTED.fetch_add(more, Ordering::Relaxed) + more < SMALL / 4
+    } else {
+        bytes < SMALL
     };
+    if is_small {
+        return Ok(());
+    }
+    let needed = if is_limited { bytes.saturating_add(SMALL) } else { bytes };
     match allowed() {
-        Some(available) if bytes > available => {
-            Err(Error::NotEnoughMemory { what: what.to_owned(), needed: bytes, available })
+        Some(available) if needed > available => {
+            Err(Error::NotEnoughMemory { what: what.to_owned(), needed, available })
         }
-        _ => Ok(()),
+        _ => {
+            GRANTED.store(0, Ordering::Relaxed);
+            Ok(())
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl HybridLayout {
     /// Every place of every block.
     pub const DENSE: Self = Self { diagonal: Some(DiagonalKind::Dense), couplings: Some(CouplingKind::Dense) };
 
-    /// This layout, but [`HybridLayout::DENSE`] instead of the smallest where entries fill at least half of the places. An elimination
+    /// This layout, but [`HybridLayout::DENSE`] instead of the smallest where entries fill at least a quarter of the places. An elimination
     /// copies whole blocks: that takes longer from diagonals, and sorting triangular couplings into them longer still (63 blocks of 32
     /// rows of a band, `blocktri solve --method block-lu`: 3.0 ms, dense 0.8).
     ///
@@ -52,7 +52,7 @@ impl HybridLayout {
     /// ```
     pub fn unless_full<T: Scalar>(self, a: &Csr<T>, partition: &Partition) -> Self {
         let (squares, neighbours) = dense_lengths(partition);
-        let is_full = a.values().len() >= squares.saturating_add(neighbours).div_ceil(2);
+        let is_full = a.values().len() >= squares.saturating_add(neighbours).div_ceil(4);
         if is_full && self == Self::default() { Self::DENSE } else { self }
     }
 }

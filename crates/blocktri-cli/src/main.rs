@@ -142,7 +142,6 @@ fn work(cli: Cli) -> Result<Reply> {
     }
 }
 
-/// A thread that could not be started: under a limit of memory most often for want of it.
 /// A thread that cannot start is told of; one that starts and finds no room for what it keeps ends the program.
 fn check_room() -> Result<()> {
     match memory::address_space() {
@@ -151,6 +150,7 @@ fn check_room() -> Result<()> {
     }
 }
 
+/// A thread that could not be started: under a limit of memory most often for want of it.
 fn without_thread(error: &dyn std::fmt::Display) -> Failure {
     let failure = Failure::usage(format!("cannot start a thread: {error}"));
     match memory::address_space() {

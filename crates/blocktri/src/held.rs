@@ -3,12 +3,13 @@
 //! Three diagonals, with corners or without, a band, blocks and full matrices are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
 //! rows: an estimate of the condition number, a matching, another method.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use bt_direct::{Cyclic, DenseMatrix, Given};
 use bt_formats::{
-    Along, Band, BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Op, Par, RealScalar, Run, Scalar,
-    Sizes, Tridiagonal, memory, zero,
+    Band, BlockTridiagonal, Csr, Error as InputError, Extremes, LinearOperator, Matrix, Op, Par, Run, Scalar, Tridiagonal,
+    memory, zero,
 };
 use faer::{ColRef, Mat, MatRef};
 
@@ -18,7 +19,15 @@ use crate::error::Error;
 
 /// A matrix of its own in a format that methods work on.
 #[derive(Clone)]
-pub(crate) enum Format<T: Scalar> {
+pub(crate) struct Format<T: Scalar> {
+    pub stored: Stored<T>,
+    /// Weakly diagonally dominant by rows: elimination without interchanges has growth at most 2.
+    pub is_dominant: bool,
+}
+
+/// The matrix itself.
+#[derive(Clone)]
+pub(crate) enum Stored<T: Scalar> {
     Tridiagonal(Tridiagonal<T>),
     Band(Band<T>),
     Blocks(BlockTridiagonal<T>),
@@ -55,6 +64,13 @@ impl<T: Scalar> Matrix<T> for Full<T> {
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         DenseMatrix::new(self.0.as_ref()).for_each_entry(visit);
     }
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        let (row, count) = (rows.start, rows.len());
+        Some(Box::new(self.0.col_iter().enumerate().map(move |(column, values)| {
+            let values = values.try_as_col_major().expect("a matrix of its own").as_slice();
+            Run::Columns { row, rows: count, column, stride: count, values: &values[rows.clone()] }
+        })))
+    }
 }
 
 /// The matrix of a solver.
@@ -71,44 +87,43 @@ impl<T: Scalar> Format<T> {
     /// # Errors
     /// [`InputError::NonFinite`], and [`InputError::InvalidStructure`] where rows cannot hold the entries.
     pub fn of(given: Given<'_, T>) -> Result<Option<Self>, Error> {
-        let format = match given {
-            Given::Tridiagonal(a) => Self::Tridiagonal(a.clone()),
-            Given::Band(a) => Self::Band(a.clone()),
-            Given::Blocks(a) => Self::Blocks(a.clone()),
-            Given::Periodic(a) => Self::Periodic(a.clone()),
+        let stored = match given {
+            Given::Tridiagonal(a) => Stored::Tridiagonal(a.clone()),
+            Given::Band(a) => Stored::Band(a.clone()),
+            Given::Blocks(a) => Stored::Blocks(a.clone()),
+            Given::Periodic(a) => Stored::Periodic(a.clone()),
             Given::Dense(a) if is_full(a) => {
                 memory::ask(DenseMatrix::new(a).bytes() as u64, "a copy of the matrix")?;
-                Self::Full(Full(a.to_owned()))
+                Stored::Full(Full(a.to_owned()))
             }
             _ => return Ok(None),
         };
-        let entries = format.as_matrix().nnz();
+        let entries = stored.as_matrix().nnz();
         if entries > u32::MAX as usize - 1 {
             let why = format!("{entries} entries are more than 32-bit indices have numbers for");
             return Err(InputError::InvalidStructure { what: "matrix", why }.into());
         }
-        let mut sizes = Sizes::default();
-        format.for_each_run(|run| sizes.add(run.values));
-        if !sizes.are_finite()
-            && let Some(error) = format.not_finite()
+        let found = Extremes::of(stored.as_matrix());
+        if !found.are_finite
+            && let Some(error) = stored.not_finite()
         {
             return Err(error);
         }
-        let extent = sizes.extent();
-        let in_good_units = are_in_the_middle::<T>(extent) && (are_alike(extent) || format.lines_are_alike());
-        Ok(Some(format).filter(|_| in_good_units))
+        let lines_are_alike = || extents_are_alike(found.row_sizes, || found.column_sizes);
+        let in_good_units = are_in_the_middle::<T>(found.sizes) && (are_alike(found.sizes) || lines_are_alike());
+        Ok(in_good_units.then_some(Self { stored, is_dominant: found.is_dominant }))
     }
 
-    /// Calls `visit` for all entries, side by side where the format stores them so.
-    fn for_each_run(&self, mut visit: impl FnMut(Run<'_, T>)) {
-        match self.as_matrix().runs_of(0..self.as_matrix().nrows()) {
-            Some(runs) => runs.for_each(visit),
-            None => self.as_matrix().for_each_entry(&mut |row, col, v| {
-                visit(Run { row, along: Along::Column(col), values: &[v] });
-            }),
-        }
+    pub fn given(&self) -> Given<'_, T> {
+        self.stored.given()
     }
 
+    pub fn as_matrix(&self) -> &dyn Matrix<T> {
+        self.stored.as_matrix()
+    }
+}
+
+impl<T: Scalar> Stored<T> {
     /// The first entry that is not finite.
     fn not_finite(&self) -> Option<Error> {
         let mut first = None;
@@ -118,22 +133,6 @@ impl<T: Scalar> Format<T> {
             }
         });
         first.map(Error::Input)
-    }
-
-    /// Whether the largest numbers of all rows differ little, and those of all columns.
-    fn lines_are_alike(&self) -> bool {
-        let n = self.as_matrix().nrows();
-        let (mut rows, mut cols) = (vec![0.0f64; n], vec![0.0f64; n]);
-        self.for_each_run(|run| {
-            for (k, v) in run.values.iter().enumerate() {
-                let (i, size) = (run.row + k, v.abs1().to_f64());
-                let j = column(run.along, k);
-                rows[i] = rows[i].max(size);
-                cols[j] = cols[j].max(size);
-            }
-        });
-        let extent = |sizes: &[f64]| sizes.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &s| (l.min(s), m.max(s)));
-        extents_are_alike(extent(&rows), || extent(&cols))
     }
 
     pub fn given(&self) -> Given<'_, T> {
@@ -166,26 +165,6 @@ impl<T: Scalar> Format<T> {
             (Self::Full(a), Self::Full(b)) => a.nrows() == b.nrows(),
             _ => false,
         }
-    }
-
-    /// Weakly diagonally dominant by rows: elimination without interchanges has growth at most 2.
-    pub fn is_dominant(&self) -> bool {
-        let mut beyond = vec![zero::<T::Real>(); self.as_matrix().nrows()];
-        self.for_each_run(|run| {
-            let rows = &mut beyond[run.row..];
-            if run.along == Along::Diagonal(run.row) {
-                rows.iter_mut().zip(run.values).for_each(|(sum, v)| *sum -= v.abs());
-                return;
-            }
-            rows.iter_mut().zip(run.values).for_each(|(sum, v)| *sum += v.abs());
-            // In a column the diagonal is one entry.
-            if let Along::Column(j) = run.along
-                && let Some(diagonal) = j.checked_sub(run.row).and_then(|k| run.values.get(k))
-            {
-                rows[j - run.row] -= diagonal.abs() + diagonal.abs();
-            }
-        });
-        beyond.iter().all(|sum| *sum <= zero())
     }
 
     /// Whether a band with kl = ku is Hermitian with a positive diagonal: what Cholesky has the last word on.
@@ -248,13 +227,5 @@ impl<T: Scalar> Held<T> {
 
     pub fn n(&self) -> usize {
         self.as_matrix().nrows()
-    }
-}
-
-/// The column of entry k of a run.
-fn column(along: Along, k: usize) -> usize {
-    match along {
-        Along::Column(j) => j,
-        Along::Diagonal(first) => first + k,
     }
 }

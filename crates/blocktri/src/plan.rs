@@ -34,7 +34,7 @@ use crate::counts::{
 use crate::direct::{Direct, Family};
 use crate::error::Error;
 use crate::gpu::card::Gpu;
-use crate::held::Format;
+use crate::held::{Format, Stored};
 use crate::memory::{bytes_of, bytes_of_blocks};
 use crate::method::{Krylov, KrylovMethod, Method};
 use crate::options::{Blocks, DeviceChoice, Reorder};
@@ -316,38 +316,38 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
         let (method, device, reorder) = (method.into(), DeviceChoice::Cpu, Reorder::None);
         candidates.push(Candidate { method, device, reorder, work, seconds, bytes, structure, refused });
     };
-    match format {
-        Format::Tridiagonal(_) => {
-            let method = if format.is_dominant() { Direct::Thomas } else { Direct::TridiagonalLu };
+    match &format.stored {
+        Stored::Tridiagonal(_) => {
+            let method = if format.is_dominant { Direct::Thomas } else { Direct::TridiagonalLu };
             push(method, tridiagonal_work::<T>(n), 16 * (n * size_of::<T>()) as u64, "tridiagonal".into());
         }
-        Format::Band(a) => {
+        Stored::Band(a) => {
             let (kl, ku) = (a.kl(), a.ku());
-            let flops = band_flops(n, kl, if format.is_dominant() { ku } else { kl + ku });
+            let flops = band_flops(n, kl, if format.is_dominant { ku } else { kl + ku });
             let bytes = |method| bytes_of::<T>(n, (kl, ku), method);
             let structure = format!("{kl} sub- and {ku} super-diagonals");
             let (whole, half) = (band_work::<T>(n, (kl, ku), flops), half_band_work::<T>(n, kl));
             push(Direct::BandLu, whole, bytes(Direct::BandLu), structure.clone());
             let without = band_nopivot_work::<T>(n, (kl, ku));
             let seconds = |work| machine.seconds::<T>(nnz, work);
-            if gains_without_interchanges::<T>(seconds(&without), seconds(&whole)) && format.is_dominant() {
+            if gains_without_interchanges::<T>(seconds(&without), seconds(&whole)) && format.is_dominant {
                 push(Direct::BandLuNoPivot, without, bytes(Direct::BandLuNoPivot), format!("{structure}, dominant"));
             }
             let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
-            if kl == ku && gains && format.is_definite_band() {
+            if kl == ku && gains && format.stored.is_definite_band() {
                 let structure = format!("{kl} sub-diagonals, Hermitian");
                 push(Direct::BandCholesky, half, bytes(Direct::BandCholesky), structure);
             }
         }
-        Format::Blocks(a) => {
+        Stored::Blocks(a) => {
             let partition = a.partition();
             let bytes = bytes_of_blocks::<T>(partition, Direct::BlockLu);
             push(Direct::BlockLu, block_work::<T>(partition), bytes, in_words(partition));
         }
-        Format::Periodic(_) => {
+        Stored::Periodic(_) => {
             push(Direct::PeriodicLu, periodic_work::<T>(n), periodic_bytes::<T>(n), "periodic tridiagonal".into());
         }
-        Format::Full(_) => {
+        Stored::Full(_) => {
             let bytes = bytes_of::<T>(n, (n, n), Direct::DenseLu);
             push(Direct::DenseLu, dense_work::<T>(n), bytes, format!("all {n} × {n} numbers"));
         }

@@ -9,8 +9,9 @@ use crate::convert::{nonzeros, try_room, try_zeros};
 use crate::coo::check_shape;
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
+use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::products::{RowProduct, dot, product, product_many, scale};
+use crate::run::Run;
 use crate::scalar::Scalar;
 use crate::scatter::{Entries, Place, ROWS, is_large, write_columns};
 
@@ -219,13 +220,8 @@ impl<T: Scalar> Matrix<T> for Band<T> {
         product_many(self, op, alpha, x, beta, y, par);
     }
     fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        let columns = rows.start.saturating_sub(self.kl)..(rows.end + self.ku).min(self.n);
-        Some(Box::new(columns.map(move |j| {
-            let column = self.column_range(j);
-            let rows = column.start.max(rows.start)..column.end.min(rows.end);
-            let start = j * self.ldab() + self.kl + self.ku + rows.start - j;
-            Run { row: rows.start, along: Along::Column(j), values: &self.values[start..start + rows.len()] }
-        })))
+        let (n, kl, ku) = (self.n, self.kl, self.ku);
+        Some(Box::new(std::iter::once(Run::Band { rows, n, kl, ku, values: &self.values })))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use faer::{MatMut, MatRef};
 
 use crate::csr::Csr;
+use crate::run::Run;
 use crate::scalar::{RealScalar, Scalar, ScalarKind};
 
 /// Which of A, Aᵀ, Aᴴ takes part in a product or a solve.
@@ -64,26 +65,6 @@ pub trait LinearOperator<T: Scalar>: Sync {
     /// # Panics
     /// When a length is wrong (a broken contract, not bad data).
     fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]);
-}
-
-/// Entries of consecutive rows, the first of them `row`, that lie side by side in storage.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a, T> {
-    /// Row of the first entry.
-    pub row: usize,
-    /// Which columns.
-    pub along: Along,
-    /// The entries.
-    pub values: &'a [T],
-}
-
-/// The columns of a [`Run`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
-    /// All entries are of this column.
-    Column(usize),
-    /// The first entry is of this column, each further one of the next.
-    Diagonal(usize),
 }
 
 /// A matrix whose entries are stored.

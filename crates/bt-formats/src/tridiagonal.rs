@@ -8,8 +8,9 @@ use faer::{MatMut, MatRef};
 use crate::convert::{nonzeros, try_zeros};
 use crate::csr::Csr;
 use crate::error::{Error, Result};
-use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
+use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::products::{RowProduct, conj_if, product, product_many};
+use crate::run::Run;
 use crate::scalar::Scalar;
 
 /// A tridiagonal matrix in the layout of LAPACK's `gt` routines, padded to equal lengths:
@@ -120,18 +121,16 @@ impl<T: Scalar> Tridiagonal<T> {
     pub(crate) fn diagonals_of(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_, T>> {
         let n = self.diag.len();
         let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
-        let lower = Run {
-            row: below.start,
-            along: Along::Diagonal(below.start - 1),
-            values: self.lower.get(below).unwrap_or_default(),
-        };
-        let upper = Run {
-            row: above.start,
-            along: Along::Diagonal(above.start + 1),
-            values: self.upper.get(above).unwrap_or_default(),
-        };
-        let diag = Run { row: rows.start, along: Along::Diagonal(rows.start), values: &self.diag[rows] };
-        [lower, diag, upper].into_iter().filter(|run| !run.values.is_empty())
+        let diagonal = |row, column, values| Run::Diagonal { row, column, values };
+        let lower = self.lower.get(below.clone()).unwrap_or_default();
+        let upper = self.upper.get(above.clone()).unwrap_or_default();
+        [
+            (!lower.is_empty()).then(|| diagonal(below.start, below.start - 1, lower)),
+            (!rows.is_empty()).then(|| diagonal(rows.start, rows.start, &self.diag[rows])),
+            (!upper.is_empty()).then(|| diagonal(above.start, above.start + 1, upper)),
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 

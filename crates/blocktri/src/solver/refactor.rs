@@ -54,7 +54,7 @@ impl<T: Scalar> Solver<T> {
     fn refactor_format(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<(), Error> {
         let start = Instant::now();
         let Held::Format { format: old, .. } = &self.a else { unreachable!("rows have another way") };
-        let new = Format::of(a)?.filter(|new| new.is_like(old));
+        let new = Format::of(a)?.filter(|new| new.stored.is_like(&old.stored));
         if let Some(new) = new.filter(|_| !self.factored.chooses_by_values()) {
             match self.factored.refactor(new.given(), monitor) {
                 Ok(()) => {

@@ -27,9 +27,10 @@ use faer::{MatMut, MatRef};
 
 use crate::coo::Coo;
 use crate::csr::Csr;
-use crate::operator::{Along, LinearOperator, Matrix, Op, Par, Run, zero};
+use crate::operator::{LinearOperator, Matrix, Op, Par, zero};
 use crate::partition::Partition;
 use crate::products::{product, product_many};
+use crate::run::Run;
 use crate::scalar::{RealScalar, Scalar};
 use crate::tridiagonal::{Tridiagonal, groups_of};
 use crate::verify::max_abs;
@@ -395,7 +396,7 @@ impl<T: Scalar> Couplings<T> {
     /// The entries of some rows, side by side where they are stored so; of dense couplings none.
     #[inline(never)]
     fn runs_of(&self, rows: Range<usize>) -> std::vec::IntoIter<Run<'_, T>> {
-        let single = |i, c, values| Run { row: i, along: Along::Column(c), values };
+        let single = |row, column, values| Run::Diagonal { row, column, values };
         let runs: Vec<Run<'_, T>> = match self {
             Self::Coo { entries, .. } => {
                 let first = |i| entries.rows().partition_point(|&r| (r as usize) < i);
@@ -413,6 +414,40 @@ impl<T: Scalar> Couplings<T> {
             Self::Dense { .. } => Vec::new(),
         };
         runs.into_iter()
+    }
+}
+
+/// Blocks by columns.
+#[derive(Clone, Copy)]
+struct DenseBlocks<'a, T> {
+    partition: &'a Partition,
+    starts: &'a [usize],
+    values: &'a [T],
+    coupling_starts: &'a [usize],
+    couplings: &'a [T],
+}
+
+impl<'a, T: Scalar> DenseBlocks<'a, T> {
+    fn runs_of(self, rows: Range<usize>) -> impl Iterator<Item = Run<'a, T>> {
+        let blocks = if rows.is_empty() {
+            0..0
+        } else {
+            self.partition.block_of(rows.start)..self.partition.block_of(rows.end - 1) + 1
+        };
+        blocks.flat_map(move |j| {
+            let w = Window::new(self.partition, j);
+            let (first, last) = (w.start.max(rows.start), w.end.min(rows.end));
+            let columns = move |column, values: &'a [T]| {
+                let (row, rows, stride) = (first, last - first, w.size());
+                // `values` ends with the last row of the block.
+                let inside = || first - w.start..values.len() - (w.end - last);
+                (!values.is_empty()).then(|| Run::Columns { row, rows, column, stride, values: &values[inside()] })
+            };
+            let own = &self.values[self.starts[j]..self.starts[j + 1]];
+            let beside = &self.couplings[self.coupling_starts[j]..self.coupling_starts[j + 1]];
+            let (lower, upper) = beside.split_at((w.start - w.lo) * w.size());
+            [columns(w.start, own), columns(w.lo, lower), columns(w.end, upper)].into_iter().flatten()
+        })
     }
 }
 
@@ -563,23 +598,8 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
                 DiagonalBlocks::Dense { starts, values },
                 Couplings::Dense { starts: coupling_starts, values: couplings },
             ) => {
-                let blocks = if rows.is_empty() {
-                    0..0
-                } else {
-                    self.partition.block_of(rows.start)..self.partition.block_of(rows.end - 1) + 1
-                };
-                Some(Box::new(blocks.flat_map(move |j| {
-                    let w = Window::new(&self.partition, j);
-                    let own = values[starts[j]..starts[j + 1]].chunks_exact(w.size()).zip(w.start..);
-                    let beside = couplings[coupling_starts[j]..coupling_starts[j + 1]].chunks_exact(w.size());
-                    let beside = beside.enumerate().map(move |(k, column)| (column, w.global_col(k)));
-                    let (first, last) = (w.start.max(rows.start), w.end.min(rows.end));
-                    own.chain(beside).map(move |(column, c)| Run {
-                        row: first,
-                        along: Along::Column(c),
-                        values: &column[first - w.start..last - w.start],
-                    })
-                })))
+                let dense = DenseBlocks { partition: &self.partition, starts, values, coupling_starts, couplings };
+                Some(Box::new(dense.runs_of(rows)))
             }
             (_, Couplings::Dense { .. }) | (DiagonalBlocks::Band { .. } | DiagonalBlocks::Dense { .. }, _) => None,
             (DiagonalBlocks::Tridiagonal(t), couplings) => Some(Box::new(

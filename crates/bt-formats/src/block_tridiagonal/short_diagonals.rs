@@ -15,9 +15,10 @@ use crate::convert::{too_large, try_zeros};
 use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::kernels::tridiagonal_row;
-use crate::operator::{Along, Op, Run, zero};
+use crate::operator::{Op, zero};
 use crate::partition::Partition;
 use crate::products::conj_if;
+use crate::run::Run;
 use crate::scalar::Scalar;
 use crate::tridiagonal::Tridiagonal;
 
@@ -220,7 +221,7 @@ impl<T: Scalar> ShortDiagonals<T> {
                     let len = rest.trailing_ones();
                     row += gap as usize;
                     let values = &self.values[first..][..len as usize];
-                    runs.push(Run { row, along: Along::Diagonal(row.wrapping_add_signed(offset)), values });
+                    runs.push(Run::Diagonal { row, column: row.wrapping_add_signed(offset), values });
                     (row, first) = (row + len as usize, first + len as usize);
                     mask = rest.checked_shr(len).unwrap_or(0);
                 }

@@ -9,11 +9,18 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{RANGE, Totals, finite_range, least_denominator, product};
-use crate::operator::{Along, Matrix, Par, Run};
+use crate::kernels::prefetch;
+use crate::operator::{Matrix, Par};
+use crate::run::Run;
 use crate::scalar::{RealScalar, Scalar};
 
 /// Rows whose sums are open at a time.
 const ROWS: usize = 512;
+/// How many columns of a band are asked for before they are read, and how many entries of one make that pay.
+const AHEAD: usize = 24;
+const LONG: usize = 32;
+/// Diagonals beside the main one up to which eight rows of a band pass through all of their columns.
+const NARROW: usize = 88;
 
 /// r ← b − A·x, and the totals of its rows; nothing where A has no runs, a number is not finite, or a row may leave the range of
 /// doubles.
@@ -99,35 +106,170 @@ impl Open {
         open
     }
 
-    /// − v·x for consecutive rows: eight at a time, four, and one.
+    /// − v·x down a diagonal.
     #[inline(always)]
-    fn subtract<T: Scalar>(&mut self, fused: bool, first: usize, values: &[T], x: impl Fn(usize) -> f64) {
-        let rows = first..first + values.len();
-        let mut smallest = self.smallest;
-        let mut rows = Rows {
-            high: &mut self.high[rows.clone()],
-            low: &mut self.low[rows.clone()],
-            taken: &mut self.taken[rows.clone()],
-            sums: &mut self.sums[rows.clone()],
-            denominators: &mut self.denominators[rows.clone()],
-            entries: &mut self.entries[rows],
-        };
+    fn subtract_diagonal<T: Scalar>(&mut self, fused: bool, at: usize, values: &[T], x: &[T]) {
         let (eights, rest) = values.as_chunks::<8>();
-        let (fours, ones) = rest.as_chunks::<4>();
-        let mut at = 0;
-        for values in eights {
-            rows.subtract(fused, at, values, &x, &mut smallest);
-            at += 8;
+        let (x_eights, x_rest) = x.as_chunks::<8>();
+        let mut row = at;
+        for (v, x) in eights.iter().zip(x_eights) {
+            self.subtract_from(
+                fused,
+                row,
+                1,
+                0..1,
+                #[inline(always)]
+                |_| (reals(v), reals(x)),
+            );
+            row += 8;
         }
-        for values in fours {
-            rows.subtract(fused, at, values, &x, &mut smallest);
-            at += 4;
+        for (v, x) in rest.iter().zip(x_rest) {
+            self.subtract_from(
+                fused,
+                row,
+                1,
+                0..1,
+                #[inline(always)]
+                |_| ([v.re().to_f64()], [x.re().to_f64()]),
+            );
+            row += 1;
         }
-        for value in ones {
-            rows.subtract(fused, at, &[*value], &x, &mut smallest);
-            at += 1;
+    }
+
+    /// − v·x for columns that begin `stride` numbers after each other, as many of them at a time as streams are read from memory.
+    #[inline(always)]
+    fn subtract_columns<T: Scalar>(&mut self, fused: bool, rows: Range<usize>, stride: usize, values: &[T], x: &[T]) {
+        const STREAMS: usize = 32;
+        for (values, x) in values.chunks(STREAMS * stride).zip(x.chunks(STREAMS)) {
+            let mut at = 0;
+            while rows.len() - at >= 8 {
+                self.subtract_tile::<T, 8>(fused, rows.start + at, stride, &values[at..], x);
+                at += 8;
+            }
+            if rows.len() - at >= 4 {
+                self.subtract_tile::<T, 4>(fused, rows.start + at, stride, &values[at..], x);
+                at += 4;
+            }
+            if rows.len() - at >= 2 {
+                self.subtract_tile::<T, 2>(fused, rows.start + at, stride, &values[at..], x);
+                at += 2;
+            }
+            if rows.len() > at {
+                self.subtract_tile::<T, 1>(fused, rows.start + at, stride, &values[at..], x);
+            }
         }
-        self.smallest = smallest;
+    }
+
+    #[inline(always)]
+    fn subtract_tile<T: Scalar, const N: usize>(
+        &mut self,
+        fused: bool,
+        at: usize,
+        stride: usize,
+        values: &[T],
+        x: &[T],
+    ) {
+        self.subtract_from(
+            fused,
+            at,
+            x.len() as u32,
+            0..x.len(),
+            #[inline(always)]
+            |k| {
+                let column: &[T; N] = values[k * stride..].first_chunk().expect("the rows of a run");
+                (reals(column), [x[k].re().to_f64(); N])
+            },
+        );
+    }
+
+    /// − v·x for rows of a band: eight at a time pass through all of their columns, at both ends through those that some of them have.
+    #[inline(always)]
+    fn subtract_band<T: Scalar>(&mut self, fused: bool, rows: &Range<usize>, band: &BandRows<'_, T>, x: &[T]) {
+        let eights = rows.len() / 8;
+        for k in 0..eights {
+            let (at, row) = (8 * k, rows.start + 8 * k);
+            let columns = row.saturating_sub(band.kl)..(row + 8 + band.ku).min(band.n);
+            band.fetch(columns.end + AHEAD..columns.end + AHEAD + 8);
+            let all = (row + 7).saturating_sub(band.kl)..(row + band.ku + 1).min(band.n);
+            let all = if all.is_empty() { columns.end..columns.end } else { all };
+            self.subtract_from(
+                fused,
+                at,
+                0,
+                columns.start..all.start,
+                #[inline(always)]
+                |j| (band.part(row, j), [x[j].re().to_f64(); 8]),
+            );
+            self.subtract_from(
+                fused,
+                at,
+                0,
+                all.clone(),
+                #[inline(always)]
+                |j| (reals(band.at(row, j)), [x[j].re().to_f64(); 8]),
+            );
+            self.subtract_from(
+                fused,
+                at,
+                0,
+                all.end..columns.end,
+                #[inline(always)]
+                |j| (band.part(row, j), [x[j].re().to_f64(); 8]),
+            );
+        }
+        for (at, row) in (8 * eights..rows.len()).zip(rows.start + 8 * eights..) {
+            self.subtract_from(
+                fused,
+                at,
+                0,
+                band.columns(row),
+                #[inline(always)]
+                |j| (reals(band.at::<1>(row, j)), [x[j].re().to_f64()]),
+            );
+        }
+        for (row, entries) in rows.clone().zip(&mut self.entries) {
+            *entries += band.columns(row).len() as u32;
+        }
+    }
+
+    /// − v·x for N rows from `at` on, each of which has so many entries here.
+    #[inline(always)]
+    fn subtract_from<const N: usize>(
+        &mut self,
+        fused: bool,
+        at: usize,
+        entries: u32,
+        columns: Range<usize>,
+        numbers: impl Fn(usize) -> ([f64; N], [f64; N]),
+    ) {
+        // Copies, which no store below can change: that keeps them in vectors.
+        // (`map` over them is a call, and what it returns goes through memory.)
+        let (mut high, mut low) = (*lanes::<N>(&self.high, at), *lanes::<N>(&self.low, at));
+        let (mut taken, mut sums) = (*lanes::<N>(&self.taken, at), *lanes::<N>(&self.sums, at));
+        let mut denominators = *lanes::<N>(&self.denominators, at);
+        let mut least = *lanes::<N>(&self.smallest, 0);
+        for j in columns {
+            let (v, x) = numbers(j);
+            for l in 0..N {
+                let modulus = v[l].abs();
+                let counts = modulus < least[l] && modulus > 0.0;
+                least[l] = if counts { modulus } else { least[l] };
+                sums[l] += modulus;
+                denominators[l] += modulus * x[l].abs();
+                let (p, e) = product(fused, -v[l], x[l]);
+                let (s, t) = super::sum(high[l], p);
+                high[l] = s;
+                low[l] += e + t;
+                taken[l] += e.abs() + t.abs();
+            }
+        }
+        *lanes_mut(&mut self.high, at) = high;
+        *lanes_mut(&mut self.low, at) = low;
+        *lanes_mut(&mut self.taken, at) = taken;
+        *lanes_mut(&mut self.sums, at) = sums;
+        *lanes_mut(&mut self.denominators, at) = denominators;
+        *lanes_mut(&mut self.smallest, 0) = least;
+        self.entries[at..at + N].iter_mut().for_each(|count| *count += entries);
     }
 
     /// The residuals of `n` rows, and what they have together; nothing where one has left the range at its upper end.
@@ -176,14 +318,64 @@ impl Open {
     }
 }
 
-/// The sums of the rows of a run.
-struct Rows<'a> {
-    high: &'a mut [f64],
-    low: &'a mut [f64],
-    taken: &'a mut [f64],
-    sums: &'a mut [f64],
-    denominators: &'a mut [f64],
-    entries: &'a mut [u32],
+/// Storage of a band.
+struct BandRows<'a, T> {
+    n: usize,
+    kl: usize,
+    ku: usize,
+    values: &'a [T],
+}
+
+impl<T: Scalar> BandRows<'_, T> {
+    #[inline(always)]
+    fn columns(&self, row: usize) -> Range<usize> {
+        row.saturating_sub(self.kl)..(row + self.ku + 1).min(self.n)
+    }
+
+    /// Column j from `row` on, as if the band were wider: it lies between room for fill and the next.
+    #[inline(always)]
+    fn at<const N: usize>(&self, row: usize, j: usize) -> &[T; N] {
+        let place = (2 * self.kl + self.ku) * j + self.kl + self.ku + row;
+        self.values[place..].first_chunk().expect("the storage of a band")
+    }
+
+    /// Asks for some columns where they are long: eight rows begin eight of them, which no processor foresees.
+    #[inline(always)]
+    fn fetch(&self, columns: Range<usize>) {
+        const LINE: usize = 64;
+        let (ldab, count) = (2 * self.kl + self.ku + 1, self.kl + self.ku + 1);
+        if count < LONG {
+            return;
+        }
+        for j in columns {
+            let Some(column) = self.values.get(j * ldab + self.kl..(j + 1) * ldab) else { return };
+            (0..=count * size_of::<T>() / LINE).for_each(|k| prefetch(column, k * LINE / size_of::<T>()));
+        }
+    }
+
+    /// Entries (row + l, j), l < 8, zeros outside the band.
+    #[inline(always)]
+    fn part(&self, row: usize, j: usize) -> [f64; 8] {
+        const UP_TO: [u64; 16] = [!0, !0, !0, !0, !0, !0, !0, !0, 0, 0, 0, 0, 0, 0, 0, 0];
+        const FROM: [u64; 16] = [0, 0, 0, 0, 0, 0, 0, 0, !0, !0, !0, !0, !0, !0, !0, !0];
+        // l from j − ku − row on, up to j + kl − row.
+        let first = j.saturating_sub(self.ku + row).min(8);
+        let count = (j + self.kl + 1).saturating_sub(row).min(8);
+        let (up_to, from): (&[u64; 8], &[u64; 8]) = (masks(&UP_TO, 8 - count), masks(&FROM, 8 - first));
+        let numbers = reals(self.at::<8>(row, j));
+        std::array::from_fn(|l| f64::from_bits(numbers[l].to_bits() & up_to[l] & from[l]))
+    }
+}
+
+#[inline(always)]
+fn masks(of_sixteen: &[u64; 16], first: usize) -> &[u64; 8] {
+    of_sixteen[first..].first_chunk().expect("eight of sixteen")
+}
+
+/// Real numbers as doubles.
+#[inline(always)]
+fn reals<T: Scalar, const N: usize>(numbers: &[T; N]) -> [f64; N] {
+    std::array::from_fn(|l| numbers[l].re().to_f64())
 }
 
 /// N sums from `at` on.
@@ -195,46 +387,6 @@ fn lanes<const N: usize>(sums: &[f64], at: usize) -> &[f64; N] {
 #[inline(always)]
 fn lanes_mut<const N: usize>(sums: &mut [f64], at: usize) -> &mut [f64; N] {
     sums[at..].first_chunk_mut().expect("the rows of a run")
-}
-
-impl Rows<'_> {
-    #[inline(always)]
-    fn subtract<T: Scalar, const N: usize>(
-        &mut self,
-        fused: bool,
-        at: usize,
-        values: &[T; N],
-        x: &impl Fn(usize) -> f64,
-        smallest: &mut [f64; 8],
-    ) {
-        let v: [f64; N] = std::array::from_fn(|l| values[l].re().to_f64());
-        let x: [f64; N] = std::array::from_fn(|l| x(at + l));
-        // Copies, which no store below can change: that keeps them in vectors.
-        // (`map` over them is a call, and what it returns goes through memory.)
-        let (mut high, mut low) = (*lanes::<N>(self.high, at), *lanes::<N>(self.low, at));
-        let (mut taken, mut sums) = (*lanes::<N>(self.taken, at), *lanes::<N>(self.sums, at));
-        let mut denominators = *lanes::<N>(self.denominators, at);
-        let mut least = *smallest;
-        for l in 0..N {
-            let modulus = v[l].abs();
-            let counts = modulus < least[l] && modulus > 0.0;
-            least[l] = if counts { modulus } else { least[l] };
-            sums[l] += modulus;
-            denominators[l] += modulus * x[l].abs();
-            let (p, e) = product(fused, -v[l], x[l]);
-            let (s, t) = super::sum(high[l], p);
-            high[l] = s;
-            low[l] += e + t;
-            taken[l] += e.abs() + t.abs();
-        }
-        *lanes_mut(self.high, at) = high;
-        *lanes_mut(self.low, at) = low;
-        *lanes_mut(self.taken, at) = taken;
-        *lanes_mut(self.sums, at) = sums;
-        *lanes_mut(self.denominators, at) = denominators;
-        *smallest = least;
-        self.entries[at..at + N].iter_mut().for_each(|count| *count += 1);
-    }
 }
 
 /// Some rows of A, by all runs that they have.
@@ -256,16 +408,26 @@ impl<T: Scalar> pulp::WithSimd for Piece<'_, T> {
         let Self { runs, x, b, rows, r, found } = self;
         let mut open = Open::new(&b[rows.clone()]);
         for run in runs {
-            let first = run.row - rows.start;
-            match run.along {
-                Along::Column(j) => {
-                    let x = x[j].re().to_f64();
-                    open.subtract(fused, first, run.values, |_| x);
+            match run {
+                Run::Diagonal { row, column, values } => {
+                    open.subtract_diagonal(fused, row - rows.start, values, &x[*column..][..values.len()]);
                 }
-                Along::Diagonal(j) => {
-                    let x = &x[j..][..run.values.len()];
-                    open.subtract(fused, first, run.values, |l| x[l].re().to_f64());
+                Run::Columns { row, rows: count, column, stride, values } => {
+                    let x = &x[*column..][..values.len().div_ceil(*stride)];
+                    open.subtract_columns(fused, row - rows.start..row - rows.start + count, *stride, values, x);
                 }
+                Run::Band { rows: run_rows, n, kl, ku, values } if kl + ku <= NARROW => {
+                    debug_assert_eq!(*run_rows, rows);
+                    let band = BandRows { n: *n, kl: *kl, ku: *ku, values };
+                    open.subtract_band(fused, &rows, &band, x);
+                }
+                Run::Band { .. } => run.for_each_column(
+                    #[inline(always)]
+                    |row, j, values| {
+                        let at = row - rows.start;
+                        open.subtract_columns(fused, at..at + values.len(), values.len(), values, &x[j..=j]);
+                    },
+                ),
             }
         }
         *found = open.finish(rows.len(), r);

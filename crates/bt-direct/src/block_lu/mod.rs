@@ -38,7 +38,7 @@
 //! | `packed.rs`, `wide.rs` | blocks of other sizes, real or complex, in work space of whole vectors |
 //! | `pass.rs`, `solve.rs` | a substitution on one side of the middle; solves with one right-hand side or two, and groups of them |
 //! | `many.rs`, `rows.rs` | solves with eight or 32 at once, in a window of rows |
-//! | `substitution.rs` | solves with one or two by tiles |
+//! | `substitution.rs`, `small.rs` | solves with one or two by tiles, and with blocks of up to eight rows |
 
 mod engine;
 mod factor;
@@ -53,6 +53,7 @@ mod pass;
 mod registers;
 mod rows;
 pub(crate) mod simd;
+mod small;
 mod solve;
 mod substitution;
 mod tiles;

@@ -15,7 +15,7 @@ use super::panel::TILE;
 use super::pass::{Block, Direction, Pass, join, pair};
 use super::simd::Lanes;
 use super::substitution::{self, Chain};
-use super::{BlockLu, Reciprocals, many};
+use super::{BlockLu, Reciprocals, many, small};
 use crate::band_lu::kernels::{LANES, axpy_minus, dot_as};
 use crate::columns::{columns, reals_of};
 use crate::lines;
@@ -51,19 +51,27 @@ impl<T: Scalar> BlockLu<T> {
     }
 
     fn solve_columns<const G: usize>(&self, op: Op, mut x: [&mut [T]; G]) {
-        if !(op == Op::Identity && self.solve_by_tiles(&mut x)) {
+        if !self.solve_equal(op, &mut x) {
             self.solve_by_blocks(op, x);
         }
     }
 
     /// Real columns, blocks of equal size: the types are found out here. Returns whether x has been solved for.
-    fn solve_by_tiles<const G: usize>(&self, x: &mut [&mut [T]; G]) -> bool {
+    fn solve_equal<const G: usize>(&self, op: Op, x: &mut [&mut [T]; G]) -> bool {
         let this: &dyn Any = self;
         if let Some(lu) = this.downcast_ref() {
-            return solve_real::<f64, G>(lu, reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None }));
+            return solve_real::<f64, G>(
+                lu,
+                op,
+                reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None }),
+            );
         }
         if let Some(lu) = this.downcast_ref() {
-            return solve_real::<f32, G>(lu, reals_of(x, |x| if let RealsMut::F32(x) = x { Some(x) } else { None }));
+            return solve_real::<f32, G>(
+                lu,
+                op,
+                reals_of(x, |x| if let RealsMut::F32(x) = x { Some(x) } else { None }),
+            );
         }
         false
     }
@@ -99,20 +107,23 @@ impl<T: Scalar> BlockLu<T> {
     }
 }
 
-/// x ← A⁻¹·x for G columns by [`substitution`] on both sides of the middle.
-fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, x: [&mut [L]; G]) -> bool {
+/// x ← op(A)⁻¹·x for G columns by [`substitution`] or [`small`] on both sides of the middle.
+fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, op: Op, x: [&mut [L]; G]) -> bool {
     let (k, largest) = lu.order.sizes;
     if k != largest || lu.reciprocals == Reciprocals::Extreme {
         return false;
     }
     let [mut top, mid, mut bottom] = lu.sides(x);
-    if !substitution::run(lu.par(), Chain::both(lu, k, Direction::Inwards, &mut top, &mut bottom, &mid)) {
+    let run = |chains: &mut [[Chain<'_, L>; G]; 2]| {
+        (op == Op::Identity && substitution::run(lu.par(), chains)) || small::run(op, lu.par(), chains)
+    };
+    if !run(&mut Chain::both(lu, k, Direction::Inwards, &mut top, &mut bottom, &mid)) {
         return false;
     }
     for g in 0..G {
-        Middle { lu, op: Op::Identity, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
+        Middle { lu, op, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
     }
-    substitution::run(lu.par(), Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
+    run(&mut Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
 }
 
 /// A pass over the rows of its side of each column; outwards, `mid` is the solution in the middle.

@@ -34,10 +34,10 @@ pub(super) struct Chain<'a, L: Lanes> {
 }
 
 /// Runs the chains of both sides. Returns whether there are vectors for blocks of this size; otherwise nothing has been done.
-pub(super) fn run<L: Lanes, const G: usize>(par: Par, mut chains: [[Chain<'_, L>; G]; 2]) -> bool {
+pub(super) fn run<L: Lanes, const G: usize>(par: Par, chains: &mut [[Chain<'_, L>; G]; 2]) -> bool {
     let k = chains[0][0].k;
     if par == Par::Rayon {
-        let [first, second] = &mut chains;
+        let [first, second] = chains;
         let (mut left, mut right) = (true, true);
         join(par, || left = run_together(k, first), || right = run_together(k, second));
         left && right

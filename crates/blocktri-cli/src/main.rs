@@ -30,7 +30,7 @@ use std::time::Duration;
 use crate::args::{Cli, Command, Global};
 use crate::exit::{Exit, Failure, Reply, Result};
 use blocktri::CancelToken;
-use bt_formats::{buffers, memory};
+use bt_formats::{HugePages, buffers, memory};
 use bt_simd::Isa;
 use clap::CommandFactory;
 
@@ -55,7 +55,11 @@ enum Ending {
     Panic,
 }
 
+#[global_allocator]
+static MEMORY: HugePages = HugePages;
+
 fn main() -> ExitCode {
+    HugePages::share_one_heap();
     // Libraries below may catch their own panics, so the hook only remembers; whoever ends the program reports.
     std::panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string().replace('\n', " "));

@@ -15,7 +15,11 @@ mod run;
 mod slot;
 mod solver;
 
+use bt_formats::HugePages;
 use pyo3::prelude::*;
+
+#[global_allocator]
+static MEMORY: HugePages = HugePages;
 
 /// The compiled part of blocktri.
 #[pymodule(gil_used = false)]

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use bt_direct::{Cyclic, DenseMatrix, Given};
 use bt_formats::{
-    Band, BlockTridiagonal, Csr, Error as InputError, Extremes, LinearOperator, Matrix, Op, Par, Run, Scalar, Tridiagonal,
-    memory, zero,
+    Band, BlockTridiagonal, Csr, Error as InputError, Extremes, LinearOperator, Matrix, Op, Par, Run, Scalar,
+    Tridiagonal, memory, zero,
 };
 use faer::{ColRef, Mat, MatRef};
 

@@ -461,14 +461,19 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Seconds of a band or of blocks in the best order there may be.
     fn least_of_bands(&self) -> f64 {
         let (n, nnz) = (self.a.nrows() as f64, self.a.nnz() as f64);
-        // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less.
-        let half = ((nnz / n) - 1.0).max(0.0) / 2.0;
-        let flops = arithmetic::<T>() * n * (2.0 * half * half + 6.0 * half);
-        let least = |kernel, steps| {
+        let longest = self.a.row_ptr().windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less; a band is as wide as its longest row
+        // asks for, and of the three blocks that have a row one has at least a third of it.
+        let reach = |entries: f64| (entries - 1.0).max(0.0) / 2.0;
+        let (half, widest, block) = (reach(nnz / n), reach(longest.into()), f64::from(longest) / 3.0);
+        let of_band = |half: f64| n * (2.0 * half * half + 6.0 * half);
+        let least = |kernel, steps, flops: f64| {
+            let flops = arithmetic::<T>() * flops;
             self.seconds(&Work { kernel, steps, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: 0.0 })
         };
-        let blocks = [Kernel::Blocks, Kernel::EqualBlocks].map(|kernel| least(kernel, n / half.max(1.0)));
-        least(Kernel::Band, n).min(blocks[0]).min(blocks[1])
+        let of_blocks = of_band(half).max(2.0 / 3.0 * block.powi(3));
+        let blocks = [Kernel::Blocks, Kernel::EqualBlocks].map(|kernel| least(kernel, n / half.max(1.0), of_blocks));
+        least(Kernel::Band, n, of_band(widest)).min(blocks[0]).min(blocks[1])
     }
 
     /// Seconds of sparse factors without fill, and what the best candidate must take for their symbolic phase to be worth a try.

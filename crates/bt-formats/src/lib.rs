@@ -62,7 +62,7 @@ pub use equilibrate::{column_sizes, equilibrate, equilibrate_diagonal, equilibra
 pub use error::{Error, ParseKind, Result};
 pub use extremes::Extremes;
 pub use join::join;
-pub use kernels::{ask_for_huge_pages, prefetch, zeros};
+pub use kernels::{HugePages, ask_for_huge_pages, prefetch, zeros};
 pub use monitor::{CancelToken, Monitor, Progress, observe_column};
 pub use note::{Note, NoteValue, seconds_in_words};
 pub use operator::{LinearOperator, Matrix, Op, Par, mul_add, one, zero};

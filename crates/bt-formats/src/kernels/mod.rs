@@ -20,13 +20,15 @@
 mod compressed;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+mod memory;
 #[cfg(target_arch = "x86_64")]
 mod short_diagonals;
 #[cfg(target_arch = "x86_64")]
 mod slices;
 
-use std::collections::TryReserveError;
 use std::iter::once;
+
+pub use memory::{HugePages, ask_for_huge_pages, zeros};
 
 use crate::block_tridiagonal::ShortDiagonals;
 use crate::csr::Csr;
@@ -46,51 +48,6 @@ pub fn prefetch<T>(values: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (values, at);
-}
-
-/// Asks the system (Linux) to back the memory of a vector of 4 MiB and more, spare capacity included, by huge pages. For
-/// fresh memory, before it is written: sweeps along factors end at every 4 KiB page otherwise, for the hardware that
-/// reads ahead and for its table of addresses.
-pub fn ask_for_huge_pages<T>(memory: &Vec<T>) {
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE: usize = 4096;
-        let bytes = memory.capacity() * size_of::<T>();
-        if bytes >= 4 << 20 {
-            let start = memory.as_ptr().addr();
-            let (first, end) = (start.next_multiple_of(PAGE), (start + bytes) / PAGE * PAGE);
-            // SAFETY: the pages lie inside the vector's allocation, and this advice changes no byte of them. A system
-            // without huge pages refuses it, which changes nothing either.
-            let _ = unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = memory;
-}
-
-/// `len` zeros, in huge pages where they are many. Memory that comes fresh from the system is clear, and real numbers are not written once more.
-///
-/// # Errors
-/// When there is not the memory.
-///
-/// ```
-/// assert_eq!(bt_formats::zeros::<f64>(3).unwrap(), [0.0; 3]);
-/// assert!(bt_formats::zeros::<f64>(usize::MAX).is_err());
-/// ```
-pub fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, TryReserveError> {
-    /// Bytes from which on memory comes from the system, unless as much has been given back before.
-    const FRESH: usize = 4 << 20;
-    let mut values = Vec::new();
-    values.try_reserve_exact(len)?;
-    if len.saturating_mul(size_of::<T>()) < FRESH {
-        values.resize(len, T::default());
-        return Ok(values);
-    }
-    // That there is as much is known now; a vector made of zeros ends the program where there is not.
-    drop(values);
-    let values = vec![T::default(); len];
-    ask_for_huge_pages(&values);
-    Ok(values)
 }
 
 /// Consecutive rows of a product.

@@ -276,3 +276,85 @@ fn lanes<const N: usize>(numbers: &[f64], at: usize) -> &[f64; N] {
 fn lanes_mut<const N: usize>(numbers: &mut [f64], at: usize) -> &mut [f64; N] {
     numbers[at..].first_chunk_mut().expect("the rows of a run")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Band, BlockTridiagonal, Csr, HybridLayout, Partition, Tridiagonal, c32, c64};
+    use faer::Mat;
+
+    /// Entry (i, j) of a matrix whose rows and columns have sizes of their own, with zeros among its numbers.
+    fn number<T: Scalar>(i: usize, j: usize) -> T {
+        let of = |k: usize| ((k * 37 + i * 11 + j * 5) % 23) as f64 - 11.0;
+        let unit = 2f64.powi((i % 7) as i32 - (j % 5) as i32);
+        T::rounded(unit * of(1), unit * of(2)) + if i == j { T::rounded(20.0 * unit, 0.0) } else { T::default() }
+    }
+
+    fn check<T: Scalar>(name: &str, a: &impl Matrix<T>) {
+        let n = a.nrows();
+        let Piece { sum, sizes, rows, columns, .. } = by_entries(a).pop().unwrap();
+        let found = Extremes::of(a);
+        assert_eq!(found.are_finite, sum.is_finite(), "{name}, n = {n}");
+        assert_eq!((found.sizes, found.row_sizes), (sizes, rows), "{name}, n = {n}");
+        assert_eq!(found.column_sizes, extent(&columns), "{name}, n = {n}");
+    }
+
+    fn check_all<T: Scalar>(n: usize) {
+        let banded = |kl: usize, ku: usize| {
+            let full = Mat::from_fn(n, n, |i, j| if i <= j + kl && j <= i + ku { number(i, j) } else { T::default() });
+            Csr::<T>::from_dense(full.as_ref()).unwrap()
+        };
+        check("tridiagonal", &Tridiagonal::from_csr(&banded(1, 1)).unwrap());
+        for (kl, ku) in [(0, 0), (1, 2), (3, 9), (20, 17)] {
+            check("band", &Band::from_csr(&banded(kl, ku)).unwrap());
+        }
+        for (k, layout) in [(3, HybridLayout::DENSE), (8, HybridLayout::DENSE), (5, HybridLayout::default())] {
+            let sizes = std::iter::repeat_n(k, n / k).chain((!n.is_multiple_of(k)).then_some(n % k));
+            let partition = Partition::from_sizes(sizes).unwrap();
+            check("blocks", &BlockTridiagonal::from_csr(&banded(k / 2, k / 2), partition, layout).unwrap());
+        }
+    }
+
+    #[test]
+    fn runs_tell_what_entries_tell() {
+        for n in [1, 2, 9, 33] {
+            check_all::<f64>(n);
+            check_all::<f32>(n);
+            check_all::<c64>(n);
+            check_all::<c32>(n);
+        }
+        // More than the rows that are open at a time.
+        check_all::<f64>(1100);
+    }
+
+    #[test]
+    fn a_row_is_dominant_or_not() {
+        let with = |diagonal: f64| {
+            let mut a = Band::zeros(600, 2, 1).unwrap();
+            (0..600).for_each(|j| a.column_range(j).for_each(|i| *a.get_mut(i, j) = if i == j { -3.0 } else { 1.0 }));
+            *a.get_mut(555, 555) = diagonal;
+            Extremes::of(&a).is_dominant
+        };
+        assert!(with(-3.0) && with(3.0));
+        assert!(!with(2.75));
+        // |3 + 4i| = 5, whose parts sum to 7.
+        let complex = |beside: f64| {
+            let off = c64::new(beside, 0.0);
+            let a = Tridiagonal::new(vec![c64::default(), off], vec![c64::new(3.0, 4.0); 2], vec![off, c64::default()]);
+            Extremes::of(&a.unwrap()).is_dominant
+        };
+        assert!(complex(5.0) && !complex(5.5));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_seen_wherever_they_stand() {
+        for at in [(0, 0), (1, 0), (7, 8), (599, 598), (599, 599)] {
+            for value in [f64::NAN, f64::INFINITY] {
+                let mut a = Band::zeros(600, 1, 1).unwrap();
+                (0..600).for_each(|i| *a.get_mut(i, i) = 1.0);
+                *a.get_mut(at.0, at.1) = value;
+                assert!(!Extremes::of(&a).are_finite, "{value} at {at:?}");
+            }
+        }
+    }
+}

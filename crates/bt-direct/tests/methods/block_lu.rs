@@ -172,7 +172,7 @@ fn tiles_of_equal_dense_blocks() {
     for k in [2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 40, 64] {
         check_tiles::<f64>(k, 1e-12);
     }
-    for k in [8, 16, 24, 48] {
+    for k in [2, 3, 5, 7, 8, 16, 24, 48] {
         check_tiles::<f32>(k, 1e-4);
     }
 }

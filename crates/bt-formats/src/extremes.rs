@@ -102,7 +102,8 @@ struct Piece {
 }
 
 fn found_in<T: Scalar>(rows: Range<usize>, runs: &[Run<'_, T>]) -> Piece {
-    let columns = runs.iter().map(columns_of).fold(usize::MAX..0, |all, c| all.start.min(c.start)..all.end.max(c.end));
+    let columns = runs.iter().map(columns_of);
+    let columns = columns.reduce(|all, c| all.start.min(c.start)..all.end.max(c.end)).unwrap_or_default();
     let mut open = Open {
         first_row: rows.start,
         first_column: columns.start,
@@ -121,7 +122,7 @@ fn found_in<T: Scalar>(rows: Range<usize>, runs: &[Run<'_, T>]) -> Piece {
         rows,
         // NaN is not.
         is_dominant: beyond.iter().all(|sum| *sum <= 0.0),
-        first_column: columns.start.min(columns.end),
+        first_column: columns.start,
         columns: open.columns,
     }
 }

@@ -102,7 +102,7 @@ struct Piece {
 }
 
 fn found_in<T: Scalar>(rows: Range<usize>, runs: &[Run<'_, T>]) -> Piece {
-    let columns = runs.iter().map(columns_of);
+    let columns = runs.iter().map(Run::columns);
     let columns = columns.reduce(|all, c| all.start.min(c.start)..all.end.max(c.end)).unwrap_or_default();
     let mut open = Open {
         first_row: rows.start,
@@ -124,14 +124,6 @@ fn found_in<T: Scalar>(rows: Range<usize>, runs: &[Run<'_, T>]) -> Piece {
         is_dominant: beyond.iter().all(|sum| *sum <= 0.0),
         first_column: columns.start,
         columns: open.columns,
-    }
-}
-
-fn columns_of<T>(run: &Run<'_, T>) -> Range<usize> {
-    match run {
-        Run::Columns { column, stride, values, .. } => *column..column + values.len().div_ceil(*stride),
-        Run::Diagonal { column, values, .. } => *column..column + values.len(),
-        Run::Band { rows, n, kl, ku, .. } => rows.start.saturating_sub(*kl)..(rows.end + ku).min(*n),
     }
 }
 
@@ -186,8 +178,11 @@ impl<T: Scalar> pulp::WithSimd for Reading<'_, T> {
     fn with_simd<S: pulp::Simd>(self, _: S) {
         let Self { open, runs } = self;
         for run in runs {
-            if let Run::Diagonal { row, column, values } = run {
-                open.read_diagonal(*row, *column, values);
+            if matches!(run, Run::Diagonal { .. } | Run::Tridiagonal { .. }) {
+                for run in run.diagonals() {
+                    let Run::Diagonal { row, column, values } = run else { continue };
+                    open.read_diagonal(row, column, values);
+                }
             } else {
                 run.for_each_column(
                     #[inline(always)]

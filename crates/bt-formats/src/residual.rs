@@ -269,7 +269,14 @@ fn largest_split() -> f64 {
 #[inline(never)]
 fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
     let mut sizes = Sizes::default();
-    sizes.add(x);
+    bt_simd::dispatch(bt_simd::Loops(
+        #[inline(always)]
+        || {
+            let mut own = sizes;
+            own.add(x);
+            sizes = own;
+        },
+    ));
     sizes.are_finite().then(|| sizes.extent())
 }
 

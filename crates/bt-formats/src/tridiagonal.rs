@@ -117,20 +117,9 @@ impl<T: Scalar> Tridiagonal<T> {
         [self.lower, self.diag, self.upper].map(Arc::unwrap_or_clone).into()
     }
 
-    /// The three diagonals of some rows.
-    pub(crate) fn diagonals_of(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_, T>> {
-        let n = self.diag.len();
-        let (below, above) = (rows.start.max(1)..rows.end, rows.start..rows.end.min(n - 1));
-        let diagonal = |row, column, values| Run::Diagonal { row, column, values };
-        let lower = self.lower.get(below.clone()).unwrap_or_default();
-        let upper = self.upper.get(above.clone()).unwrap_or_default();
-        [
-            (!lower.is_empty()).then(|| diagonal(below.start, below.start - 1, lower)),
-            (!rows.is_empty()).then(|| diagonal(rows.start, rows.start, &self.diag[rows])),
-            (!upper.is_empty()).then(|| diagonal(above.start, above.start + 1, upper)),
-        ]
-        .into_iter()
-        .flatten()
+    /// Some rows.
+    pub(crate) fn run_of(&self, rows: Range<usize>) -> Run<'_, T> {
+        Run::Tridiagonal { rows, diagonals: [self.lower(), self.diag(), self.upper()] }
     }
 }
 
@@ -167,7 +156,7 @@ impl<T: Scalar> Matrix<T> for Tridiagonal<T> {
         product_many(self, op, alpha, x, beta, y, par);
     }
     fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        Some(Box::new(groups_of(rows).flat_map(move |rows| self.diagonals_of(rows))))
+        Some(Box::new(groups_of(rows).map(move |rows| self.run_of(rows))))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

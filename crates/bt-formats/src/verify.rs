@@ -114,7 +114,7 @@ fn in_doubles<T: Scalar>(rows: Totals, x: &[T], b: &[T]) -> Option<Certificate> 
     if ![norm_a, norm_x, norm_b].into_iter().all(inside) || !(norm_r == 0.0 || inside(norm_r)) {
         return None;
     }
-    let squares_b: f64 = b.iter().map(|v| square(v.abs().to_f64())).sum();
+    let squares_b: f64 = in_lanes(b, |sum: f64, v| sum + square(v.abs().to_f64())).into_iter().sum();
     Some(Certificate {
         relative_residual: squares.sqrt() / squares_b.sqrt(),
         backward_error: norm_r / (norm_a * norm_x + norm_b),
@@ -175,7 +175,11 @@ fn norm2_scaled<I: Iterator<Item = Scaled>>(moduli: impl Fn() -> I) -> Scaled {
 /// ‖x‖∞, NaN when an entry is NaN.
 #[inline(never)]
 pub fn max_abs<T: Scalar>(x: &[T]) -> f64 {
-    in_lanes(x, |m: T::Real, v| m.max_nan(v.abs())).into_iter().fold(0.0, |m: f64, v| m.max_nan(v.to_f64()))
+    let lanes = bt_simd::dispatch(bt_simd::Loops(
+        #[inline(always)]
+        || in_lanes(x, |m: T::Real, v| m.max_nan(v.abs())),
+    ));
+    lanes.into_iter().fold(0.0, |m: f64, v| m.max_nan(v.to_f64()))
 }
 
 /// ‖x‖₂, scaled against overflow and underflow; NaN when an entry is NaN.

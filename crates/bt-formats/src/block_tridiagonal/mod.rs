@@ -603,7 +603,8 @@ impl<T: Scalar> Matrix<T> for BlockTridiagonal<T> {
             }
             (_, Couplings::Dense { .. }) | (DiagonalBlocks::Band { .. } | DiagonalBlocks::Dense { .. }, _) => None,
             (DiagonalBlocks::Tridiagonal(t), couplings) => Some(Box::new(
-                groups_of(rows).flat_map(move |rows| t.diagonals_of(rows.clone()).chain(couplings.runs_of(rows))),
+                groups_of(rows)
+                    .flat_map(move |rows| std::iter::once(t.run_of(rows.clone())).chain(couplings.runs_of(rows))),
             )),
         }
     }

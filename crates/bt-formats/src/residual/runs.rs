@@ -86,24 +86,14 @@ struct Open {
 }
 
 impl Open {
+    /// r = b, and nothing else yet; of rows that fill up the last eight a denominator that is nowhere the least.
     #[inline(always)]
-    fn new<T: Scalar>(b: &[T]) -> Self {
-        let zeros = [0.0; ROWS];
-        let mut open = Self {
-            high: zeros,
-            low: zeros,
-            taken: zeros,
-            sums: zeros,
-            // Rows that fill up the last eight have a denominator that is nowhere the least.
-            denominators: [1.0; ROWS],
-            entries: [0; ROWS],
-            smallest: [f64::INFINITY; 8],
-        };
-        for ((high, denominator), b) in open.high.iter_mut().zip(&mut open.denominators).zip(b) {
+    fn start<T: Scalar>(&mut self, b: &[T]) {
+        for ((high, denominator), b) in self.high.iter_mut().zip(&mut self.denominators).zip(b) {
             *high = b.re().to_f64();
             *denominator = high.abs();
         }
-        open
+        self.denominators[b.len()..].fill(1.0);
     }
 
     /// − v·x down a diagonal.
@@ -133,6 +123,37 @@ impl Open {
                 |_| ([v.re().to_f64()], [x.re().to_f64()]),
             );
             row += 1;
+        }
+    }
+
+    /// − v·x for rows of three diagonals, eight at a time but for the first and the last of all.
+    #[inline(always)]
+    fn subtract_tridiagonal<T: Scalar>(&mut self, fused: bool, rows: &Range<usize>, diagonals: &[&[T]; 3], x: &[T]) {
+        let mut row = rows.start;
+        while row < rows.end {
+            let at = row - rows.start;
+            if row > 0 && row + 8 <= rows.end && row + 8 < x.len() {
+                self.subtract_from(
+                    fused,
+                    at,
+                    3,
+                    0..3,
+                    #[inline(always)]
+                    |d| (reals(eight(diagonals[d], row)), reals(eight(x, row - 1 + d))),
+                );
+                row += 8;
+            } else {
+                let columns = row.saturating_sub(1)..(row + 2).min(x.len());
+                self.subtract_from(
+                    fused,
+                    at,
+                    columns.len() as u32,
+                    columns,
+                    #[inline(always)]
+                    |j| ([diagonals[j + 1 - row][row].re().to_f64()], [x[j].re().to_f64()]),
+                );
+                row += 1;
+            }
         }
     }
 
@@ -372,6 +393,11 @@ fn masks(of_sixteen: &[u64; 16], first: usize) -> &[u64; 8] {
     of_sixteen[first..].first_chunk().expect("eight of sixteen")
 }
 
+#[inline(always)]
+fn eight<T>(numbers: &[T], at: usize) -> &[T; 8] {
+    numbers[at..].first_chunk().expect("eight rows")
+}
+
 /// Real numbers as doubles.
 #[inline(always)]
 fn reals<T: Scalar, const N: usize>(numbers: &[T; N]) -> [f64; N] {
@@ -406,7 +432,17 @@ impl<T: Scalar> pulp::WithSimd for Piece<'_, T> {
     fn with_simd<S: pulp::Simd>(self, _: S) {
         let fused = size_of::<S::f64s>() > size_of::<f64>();
         let Self { runs, x, b, rows, r, found } = self;
-        let mut open = Open::new(&b[rows.clone()]);
+        // Here, since what a function returns is copied.
+        let mut open = Open {
+            high: [0.0; ROWS],
+            low: [0.0; ROWS],
+            taken: [0.0; ROWS],
+            sums: [0.0; ROWS],
+            denominators: [0.0; ROWS],
+            entries: [0; ROWS],
+            smallest: [f64::INFINITY; 8],
+        };
+        open.start(&b[rows.clone()]);
         for run in runs {
             match run {
                 Run::Diagonal { row, column, values } => {
@@ -415,6 +451,10 @@ impl<T: Scalar> pulp::WithSimd for Piece<'_, T> {
                 Run::Columns { row, rows: count, column, stride, values } => {
                     let x = &x[*column..][..values.len().div_ceil(*stride)];
                     open.subtract_columns(fused, row - rows.start..row - rows.start + count, *stride, values, x);
+                }
+                Run::Tridiagonal { rows: run_rows, diagonals } => {
+                    debug_assert_eq!(*run_rows, rows);
+                    open.subtract_tridiagonal(fused, &rows, diagonals, x);
                 }
                 Run::Band { rows: run_rows, n, kl, ku, values } if kl + ku <= NARROW => {
                     debug_assert_eq!(*run_rows, rows);

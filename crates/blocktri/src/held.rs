@@ -65,11 +65,7 @@ impl<T: Scalar> Matrix<T> for Full<T> {
         DenseMatrix::new(self.0.as_ref()).for_each_entry(visit);
     }
     fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        let (row, count) = (rows.start, rows.len());
-        Some(Box::new(self.0.col_iter().enumerate().map(move |(column, values)| {
-            let values = values.try_as_col_major().expect("a matrix of its own").as_slice();
-            Run::Columns { row, rows: count, column, stride: count, values: &values[rows.clone()] }
-        })))
+        Some(Box::new(DenseMatrix::new(self.0.as_ref()).runs(rows)?))
     }
 }
 

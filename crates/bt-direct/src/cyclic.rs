@@ -1,6 +1,8 @@
 //! Tridiagonal matrices with two corners.
 
-use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, Par, Scalar, Tridiagonal, zero};
+use std::ops::Range;
+
+use bt_formats::{Csr, Error, LinearOperator, Matrix, Op, Par, Run, Scalar, Tridiagonal, zero};
 
 use crate::error::Result;
 
@@ -105,6 +107,15 @@ impl<T: Scalar> Matrix<T> for Cyclic<T> {
             *first += alpha * (upper * x[x.len() - 1]);
             *last += alpha * (lower * x[0]);
         }
+    }
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        let n = self.tridiagonal.diag().len();
+        let corners = [(0, n.saturating_sub(1), &self.upper_corner), (n.saturating_sub(1), 0, &self.lower_corner)];
+        let inside = corners.map(|(row, column, value)| {
+            let values = std::slice::from_ref(value);
+            (self.has_corners() && rows.contains(&row)).then_some(Run::Diagonal { row, column, values })
+        });
+        Some(Box::new(self.tridiagonal.runs_of(rows)?.chain(inside.into_iter().flatten())))
     }
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
         let n = self.tridiagonal.diag().len();

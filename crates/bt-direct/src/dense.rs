@@ -4,9 +4,10 @@
 //! The measures are one pass over A: largest column sum of moduli, largest modulus, and whether every entry is finite.
 //! Columns are measured in groups of fixed size, so that the result has the same bits for any number of threads.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bt_formats::{Error, LinearOperator, Matrix, Op, Par, RealScalar, Scalar, zero};
+use bt_formats::{Error, LinearOperator, Matrix, Op, Par, RealScalar, Run, Scalar, zero};
 use faer::{Accum, Conj, MatMut, MatRef};
 
 use crate::columns::check_size;
@@ -48,6 +49,18 @@ impl<'a, T: Scalar> DenseMatrix<'a, T> {
     pub fn as_mat(&self) -> MatRef<'a, T> {
         self.a
     }
+
+    /// Some rows, a column after the other, where columns lie in one piece.
+    pub fn runs(self, rows: Range<usize>) -> Option<impl Iterator<Item = Run<'a, T>>> {
+        let Self { a } = self;
+        let (row, count) = (rows.start, rows.len());
+        (a.row_stride() == 1).then(|| {
+            a.col_iter().enumerate().map(move |(column, values)| {
+                let values = values.try_as_col_major().expect("a row stride of one").as_slice();
+                Run::Columns { row, rows: count, column, stride: count, values: &values[rows.clone()] }
+            })
+        })
+    }
 }
 
 impl<T: Scalar> LinearOperator<T> for DenseMatrix<'_, T> {
@@ -83,6 +96,10 @@ impl<T: Scalar> Matrix<T> for DenseMatrix<'_, T> {
         }
         let x = MatRef::from_column_major_slice(x, ncols, 1);
         product(self.a, op, alpha, x, MatMut::from_column_major_slice_mut(y, nrows, 1), par);
+    }
+
+    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
+        Some(Box::new(self.runs(rows)?))
     }
 
     fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {

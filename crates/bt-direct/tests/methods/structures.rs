@@ -247,3 +247,36 @@ fn the_monitor_is_asked_while_smaller_parts_take_longer() {
     let outcome = Components::with_options(&a, order, partition, slow, &mut monitor);
     assert!(matches!(outcome, Err(FactorError::Stopped)) && begun.elapsed().as_secs() < 20);
 }
+
+/// What one pass and the certificate tell of a matrix, and of its rows.
+fn same_as_rows(a: &impl Matrix<f64>) {
+    let n = a.nrows();
+    assert!(a.runs_of(0..n.min(8)).is_some());
+    let mut entries = Coo::new(n, n).unwrap();
+    a.for_each_entry(&mut |i, j, v| entries.push(i, j, v).unwrap());
+    let rows = entries.to_csr().unwrap();
+    let (found, survey) = (Extremes::of(a), rows.survey());
+    assert_eq!((found.sizes, found.row_sizes), (survey.sizes, survey.row_sizes), "n = {n}");
+    assert_eq!(found.column_sizes, column_sizes(&rows), "n = {n}");
+    let x = Mat::from_fn(n, 1, |i, _| 1.0 + (i % 5) as f64 / 3.0);
+    let b = Mat::from_fn(n, 1, |i, _| (i % 3) as f64 - 0.3);
+    let [own, by_rows] = [a as &dyn Matrix<f64>, &rows].map(|a| certify(a, Op::Identity, x.as_ref(), b.as_ref()));
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b;
+    assert!(near(own.backward_error, by_rows.backward_error), "n = {n}: {own:?} {by_rows:?}");
+    assert!(near(own.componentwise_backward_error, by_rows.componentwise_backward_error), "n = {n}");
+}
+
+#[test]
+fn periodic_and_dense_matrices_are_read_as_their_rows() {
+    let number = |i: usize, j: usize| ((i * 7 + j * 3) % 11) as f64 - 5.5;
+    for n in [1, 2, 3, 9, 16, 520, 1030] {
+        let diagonal = |d: usize| (0..n).map(|i| number(i, d)).collect::<Vec<f64>>();
+        let (mut lower, mut upper) = (diagonal(0), diagonal(2));
+        (lower[0], upper[n - 1]) = (0.0, 0.0);
+        let corners = if n < 3 { (0.0, 0.0) } else { (300.0, -0.125) };
+        let tridiagonal = Tridiagonal::new(lower, diagonal(1), upper).unwrap();
+        same_as_rows(&Cyclic::new(tridiagonal, corners.0, corners.1).unwrap());
+        let dense = Mat::from_fn(n.min(520), n.min(520), number);
+        same_as_rows(&DenseMatrix::new(dense.as_ref()));
+    }
+}

@@ -77,7 +77,6 @@ pub use rounded::Rounded;
 pub use run::Run;
 pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};
 pub use scaled::Scaled;
-pub use sizes::Sizes;
 pub use stop::{Baseline, StopCriterion};
 pub use survey::{DiagonalEntries, Survey, Weight};
 pub use tridiagonal::Tridiagonal;

@@ -5,18 +5,8 @@ use crate::scalar::{RealScalar, Scalar};
 const LANES: usize = 8;
 
 /// Moduli |re| + |im| of the numbers added so far, eight side by side. One pass over them; storage of 24 doubles.
-///
-/// ```
-/// use bt_formats::Sizes;
-/// let mut sizes = Sizes::default();
-/// sizes.add(&[0.0, -3.0, 0.5]);
-/// assert_eq!(sizes.extent(), (0.5, 3.0));
-/// assert!(sizes.are_finite());
-/// sizes.add(&[f64::NAN]);
-/// assert!(!sizes.are_finite());
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     sum: [f64; LANES],
     /// Of those that are not zero.
     least: [f64; LANES],
@@ -56,5 +46,20 @@ impl Sizes {
     /// The smallest that is not zero, infinite without one, and the largest.
     pub fn extent(&self) -> (f64, f64) {
         (self.least.iter().copied().fold(f64::INFINITY, f64::min), self.most.iter().copied().fold(0.0, f64::max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_do_not_count_and_what_is_not_finite_does() {
+        let mut sizes = Sizes::default();
+        sizes.add(&[0.0, -3.0, 0.5]);
+        assert_eq!(sizes.extent(), (0.5, 3.0));
+        assert!(sizes.are_finite());
+        sizes.add(&[f64::NAN]);
+        assert!(!sizes.are_finite());
     }
 }

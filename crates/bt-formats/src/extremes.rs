@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::operator::{Matrix, Par};
-use crate::run::Run;
+use crate::run::{Run, lanes, lanes_mut};
 use crate::scalar::{RealScalar, Scalar};
 
 /// Rows that are open at a time: what is known of them stays in a cache.
@@ -178,17 +178,13 @@ impl<T: Scalar> pulp::WithSimd for Reading<'_, T> {
     fn with_simd<S: pulp::Simd>(self, _: S) {
         let Self { open, runs } = self;
         for run in runs {
-            if matches!(run, Run::Diagonal { .. } | Run::Tridiagonal { .. }) {
-                for run in run.diagonals() {
-                    let Run::Diagonal { row, column, values } = run else { continue };
-                    open.read_diagonal(row, column, values);
-                }
-            } else {
-                run.for_each_column(
-                    #[inline(always)]
-                    |row, column, values| open.read_column(row, column, values),
-                );
+            for (row, column, values) in run.diagonals() {
+                open.read_diagonal(row, column, values);
             }
+            run.for_each_column(
+                #[inline(always)]
+                |row, column, values| open.read_column(row, column, values),
+            );
         }
     }
 }
@@ -243,8 +239,8 @@ impl Open {
     #[inline(always)]
     fn read<T: Scalar, const N: usize>(&mut self, at: usize, values: &[T; N], sign: f64, largest: &mut [f64; N]) {
         // Copies, which no store below can change: that keeps them in vectors.
-        let (mut sums, mut least) = (*lanes::<N>(&self.sums, 0), *lanes::<N>(&self.least, 0));
-        let (mut rows, mut beyond) = (*lanes::<N>(&self.rows, at), *lanes::<N>(&self.beyond, at));
+        let (mut sums, mut least) = (*lanes::<_, N>(&self.sums, 0), *lanes::<_, N>(&self.least, 0));
+        let (mut rows, mut beyond) = (*lanes::<_, N>(&self.rows, at), *lanes::<_, N>(&self.beyond, at));
         let mut most = *largest;
         for l in 0..N {
             let (size, modulus) = sizes_of(values[l]);
@@ -260,17 +256,6 @@ impl Open {
         *lanes_mut(&mut self.beyond, at) = beyond;
         *largest = most;
     }
-}
-
-/// N numbers from `at` on.
-#[inline(always)]
-fn lanes<const N: usize>(numbers: &[f64], at: usize) -> &[f64; N] {
-    numbers[at..].first_chunk().expect("the rows of a run")
-}
-
-#[inline(always)]
-fn lanes_mut<const N: usize>(numbers: &mut [f64], at: usize) -> &mut [f64; N] {
-    numbers[at..].first_chunk_mut().expect("the rows of a run")
 }
 
 #[cfg(test)]

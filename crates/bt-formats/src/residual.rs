@@ -268,13 +268,12 @@ fn largest_split() -> f64 {
 /// Smallest nonzero and largest |re| + |im|; nothing where a number is not finite, or all of them together are not.
 #[inline(never)]
 fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
-    let mut sizes = Sizes::default();
-    bt_simd::dispatch(bt_simd::Loops(
+    let sizes = bt_simd::dispatch(bt_simd::Loops(
         #[inline(always)]
         || {
-            let mut own = sizes;
-            own.add(x);
-            sizes = own;
+            let mut sizes = Sizes::default();
+            sizes.add(x);
+            sizes
         },
     ));
     sizes.are_finite().then(|| sizes.extent())

@@ -51,7 +51,7 @@ pub enum Run<'a, T> {
 
 impl<'a, T> Run<'a, T> {
     /// The columns from the first to the last.
-    pub fn columns(&self) -> Range<usize> {
+    pub(crate) fn columns(&self) -> Range<usize> {
         match self {
             Self::Columns { column, stride, values, .. } => *column..column + values.len().div_ceil(*stride),
             Self::Diagonal { column, values, .. } => *column..column + values.len(),
@@ -62,36 +62,33 @@ impl<'a, T> Run<'a, T> {
         }
     }
 
-    /// Its diagonals as runs; none where it has columns.
-    pub fn diagonals(&self) -> impl Iterator<Item = Self> {
-        let runs = match *self {
-            Self::Diagonal { row, column, values } => [Some(Self::Diagonal { row, column, values }), None, None],
-            Self::Tridiagonal { ref rows, diagonals } => {
-                let n = diagonals[1].len();
-                [0, 1, 2].map(|d| {
-                    let (first, end) = (rows.start.max(1 - d.min(1)), rows.end.min((n + 1).saturating_sub(d.max(1))));
-                    let column = (first + d).saturating_sub(1);
-                    (first < end).then(|| Self::Diagonal { row: first, column, values: &diagonals[d][first..end] })
-                })
+    /// First row, first column and entries of each diagonal; none where it has columns.
+    pub(crate) fn diagonals(&self) -> impl Iterator<Item = (usize, usize, &'a [T])> {
+        let diagonals = match *self {
+            Self::Diagonal { row, column, values } => {
+                [(row, column, values), (row, column, &[][..]), (row, column, &[][..])]
             }
-            Self::Columns { .. } | Self::Band { .. } => [None, None, None],
+            Self::Tridiagonal { ref rows, diagonals: [lower, diag, upper] } => {
+                let below = rows.start.max(1)..rows.end;
+                let above = rows.start..rows.end.min(diag.len().saturating_sub(1));
+                [
+                    (below.start, below.start - 1, lower.get(below).unwrap_or_default()),
+                    (rows.start, rows.start, &diag[rows.clone()]),
+                    (above.start, above.start + 1, upper.get(above).unwrap_or_default()),
+                ]
+            }
+            Self::Columns { .. } | Self::Band { .. } => [(0, 0, &[][..]); 3],
         };
-        runs.into_iter().flatten()
+        diagonals.into_iter().filter(|(_, _, values)| !values.is_empty())
     }
 
-    /// Calls `visit` with the first row, the column and the entries of each column; on a diagonal these have one entry.
+    /// Calls `visit` with the first row, the column and the entries of each column; of none where it has diagonals.
     #[inline(always)]
-    pub fn for_each_column(&self, mut visit: impl FnMut(usize, usize, &'a [T])) {
+    pub(crate) fn for_each_column(&self, mut visit: impl FnMut(usize, usize, &'a [T])) {
         match *self {
             Self::Columns { row, rows, column, stride, values } => {
                 let columns = values.chunks(stride.max(1)).zip(column..);
                 columns.for_each(|(values, j)| visit(row, j, &values[..rows]));
-            }
-            Self::Diagonal { .. } | Self::Tridiagonal { .. } => {
-                for run in self.diagonals() {
-                    let Self::Diagonal { row, column, values } = run else { continue };
-                    values.chunks(1).enumerate().for_each(|(k, value)| visit(row + k, column + k, value));
-                }
             }
             Self::Band { ref rows, kl, ku, values, .. } => {
                 for j in self.columns() {
@@ -100,6 +97,19 @@ impl<'a, T> Run<'a, T> {
                     visit(first, j, &values[column + first..column + end]);
                 }
             }
+            Self::Diagonal { .. } | Self::Tridiagonal { .. } => {}
         }
     }
+}
+
+/// N numbers from `at` on.
+#[inline(always)]
+pub(crate) fn lanes<T, const N: usize>(numbers: &[T], at: usize) -> &[T; N] {
+    numbers[at..].first_chunk().expect("the rows of a run")
+}
+
+/// The same, to be written.
+#[inline(always)]
+pub(crate) fn lanes_mut<T, const N: usize>(numbers: &mut [T], at: usize) -> &mut [T; N] {
+    numbers[at..].first_chunk_mut().expect("the rows of a run")
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::{RANGE, Totals, finite_range, least_denominator, product};
 use crate::kernels::prefetch;
 use crate::operator::{Matrix, Par};
-use crate::run::Run;
+use crate::run::{Run, lanes, lanes_mut};
 use crate::scalar::{RealScalar, Scalar};
 
 /// Rows whose sums are open at a time.
@@ -86,14 +86,13 @@ struct Open {
 }
 
 impl Open {
-    /// r = b, and nothing else yet; of rows that fill up the last eight a denominator that is nowhere the least.
+    /// r = b, and nothing else yet.
     #[inline(always)]
     fn start<T: Scalar>(&mut self, b: &[T]) {
         for ((high, denominator), b) in self.high.iter_mut().zip(&mut self.denominators).zip(b) {
             *high = b.re().to_f64();
             *denominator = high.abs();
         }
-        self.denominators[b.len()..].fill(1.0);
     }
 
     /// − v·x down a diagonal.
@@ -139,7 +138,7 @@ impl Open {
                     3,
                     0..3,
                     #[inline(always)]
-                    |d| (reals(eight(diagonals[d], row)), reals(eight(x, row - 1 + d))),
+                    |d| (reals::<_, 8>(lanes(diagonals[d], row)), reals(lanes(x, row - 1 + d))),
                 );
                 row += 8;
             } else {
@@ -196,10 +195,7 @@ impl Open {
             x.len() as u32,
             0..x.len(),
             #[inline(always)]
-            |k| {
-                let column: &[T; N] = values[k * stride..].first_chunk().expect("the rows of a run");
-                (reals(column), [x[k].re().to_f64(); N])
-            },
+            |k| (reals::<_, N>(lanes(values, k * stride)), [x[k].re().to_f64(); N]),
         );
     }
 
@@ -213,14 +209,7 @@ impl Open {
             band.fetch(columns.end + AHEAD..columns.end + AHEAD + 8);
             let all = (row + 7).saturating_sub(band.kl)..(row + band.ku + 1).min(band.n);
             let all = if all.is_empty() { columns.end..columns.end } else { all };
-            self.subtract_from(
-                fused,
-                at,
-                0,
-                columns.start..all.start,
-                #[inline(always)]
-                |j| (band.part(row, j), [x[j].re().to_f64(); 8]),
-            );
+            self.subtract_parts(fused, at, row, columns.start..all.start, band, x);
             self.subtract_from(
                 fused,
                 at,
@@ -229,14 +218,7 @@ impl Open {
                 #[inline(always)]
                 |j| (reals(band.at(row, j)), [x[j].re().to_f64(); 8]),
             );
-            self.subtract_from(
-                fused,
-                at,
-                0,
-                all.end..columns.end,
-                #[inline(always)]
-                |j| (band.part(row, j), [x[j].re().to_f64(); 8]),
-            );
+            self.subtract_parts(fused, at, row, all.end..columns.end, band, x);
         }
         for (at, row) in (8 * eights..rows.len()).zip(rows.start + 8 * eights..) {
             self.subtract_from(
@@ -253,6 +235,27 @@ impl Open {
         }
     }
 
+    /// − v·x for eight rows of a band, and columns that some of them have.
+    #[inline(always)]
+    fn subtract_parts<T: Scalar>(
+        &mut self,
+        fused: bool,
+        at: usize,
+        row: usize,
+        columns: Range<usize>,
+        band: &BandRows<'_, T>,
+        x: &[T],
+    ) {
+        self.subtract_from(
+            fused,
+            at,
+            0,
+            columns,
+            #[inline(always)]
+            |j| (band.part(row, j), [x[j].re().to_f64(); 8]),
+        );
+    }
+
     /// − v·x for N rows from `at` on, each of which has so many entries here.
     #[inline(always)]
     fn subtract_from<const N: usize>(
@@ -265,10 +268,10 @@ impl Open {
     ) {
         // Copies, which no store below can change: that keeps them in vectors.
         // (`map` over them is a call, and what it returns goes through memory.)
-        let (mut high, mut low) = (*lanes::<N>(&self.high, at), *lanes::<N>(&self.low, at));
-        let (mut taken, mut sums) = (*lanes::<N>(&self.taken, at), *lanes::<N>(&self.sums, at));
-        let mut denominators = *lanes::<N>(&self.denominators, at);
-        let mut least = *lanes::<N>(&self.smallest, 0);
+        let (mut high, mut low) = (*lanes::<_, N>(&self.high, at), *lanes::<_, N>(&self.low, at));
+        let (mut taken, mut sums) = (*lanes::<_, N>(&self.taken, at), *lanes::<_, N>(&self.sums, at));
+        let mut denominators = *lanes::<_, N>(&self.denominators, at);
+        let mut least = *lanes::<_, N>(&self.smallest, 0);
         for j in columns {
             let (v, x) = numbers(j);
             for l in 0..N {
@@ -302,10 +305,10 @@ impl Open {
         let mut least = [1.0f64; 8];
         let mut inside = [true; 8];
         for at in (0..n).step_by(8) {
-            let (high, low) = (lanes::<8>(&self.high, at), lanes::<8>(&self.low, at));
-            let (taken, sums) = (lanes::<8>(&self.taken, at), lanes::<8>(&self.sums, at));
-            let denominators = lanes::<8>(&self.denominators, at);
-            let entries: &[u32; 8] = self.entries[at..].first_chunk().expect("a multiple of eight rows");
+            let (high, low) = (lanes::<_, 8>(&self.high, at), lanes::<_, 8>(&self.low, at));
+            let (taken, sums) = (lanes::<_, 8>(&self.taken, at), lanes::<_, 8>(&self.sums, at));
+            let denominators = lanes::<_, 8>(&self.denominators, at);
+            let entries = lanes::<_, 8>(&self.entries, at);
             for l in 0..8 {
                 // As `Row::modulus` has it.
                 let modulus = (high[l] + low[l]).abs() + (f64::from(entries[l]) + 2.0) * f64::EPSILON * taken[l];
@@ -357,7 +360,7 @@ impl<T: Scalar> BandRows<'_, T> {
     #[inline(always)]
     fn at<const N: usize>(&self, row: usize, j: usize) -> &[T; N] {
         let place = (2 * self.kl + self.ku) * j + self.kl + self.ku + row;
-        self.values[place..].first_chunk().expect("the storage of a band")
+        lanes(self.values, place)
     }
 
     /// Asks for some columns where they are long: eight rows begin eight of them, which no processor foresees.
@@ -382,37 +385,16 @@ impl<T: Scalar> BandRows<'_, T> {
         // l from j − ku − row on, up to j + kl − row.
         let first = j.saturating_sub(self.ku + row).min(8);
         let count = (j + self.kl + 1).saturating_sub(row).min(8);
-        let (up_to, from): (&[u64; 8], &[u64; 8]) = (masks(&UP_TO, 8 - count), masks(&FROM, 8 - first));
+        let (up_to, from): (&[u64; 8], &[u64; 8]) = (lanes(&UP_TO, 8 - count), lanes(&FROM, 8 - first));
         let numbers = reals(self.at::<8>(row, j));
         std::array::from_fn(|l| f64::from_bits(numbers[l].to_bits() & up_to[l] & from[l]))
     }
-}
-
-#[inline(always)]
-fn masks(of_sixteen: &[u64; 16], first: usize) -> &[u64; 8] {
-    of_sixteen[first..].first_chunk().expect("eight of sixteen")
-}
-
-#[inline(always)]
-fn eight<T>(numbers: &[T], at: usize) -> &[T; 8] {
-    numbers[at..].first_chunk().expect("eight rows")
 }
 
 /// Real numbers as doubles.
 #[inline(always)]
 fn reals<T: Scalar, const N: usize>(numbers: &[T; N]) -> [f64; N] {
     std::array::from_fn(|l| numbers[l].re().to_f64())
-}
-
-/// N sums from `at` on.
-#[inline(always)]
-fn lanes<const N: usize>(sums: &[f64], at: usize) -> &[f64; N] {
-    sums[at..].first_chunk().expect("the rows of a run")
-}
-
-#[inline(always)]
-fn lanes_mut<const N: usize>(sums: &mut [f64], at: usize) -> &mut [f64; N] {
-    sums[at..].first_chunk_mut().expect("the rows of a run")
 }
 
 /// Some rows of A, by all runs that they have.
@@ -438,7 +420,8 @@ impl<T: Scalar> pulp::WithSimd for Piece<'_, T> {
             low: [0.0; ROWS],
             taken: [0.0; ROWS],
             sums: [0.0; ROWS],
-            denominators: [0.0; ROWS],
+            // Rows that fill up the last eight have a denominator that is nowhere the least.
+            denominators: [1.0; ROWS],
             entries: [0; ROWS],
             smallest: [f64::INFINITY; 8],
         };

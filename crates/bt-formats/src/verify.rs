@@ -114,9 +114,8 @@ fn in_doubles<T: Scalar>(rows: Totals, x: &[T], b: &[T]) -> Option<Certificate> 
     if ![norm_a, norm_x, norm_b].into_iter().all(inside) || !(norm_r == 0.0 || inside(norm_r)) {
         return None;
     }
-    let squares_b: f64 = in_lanes(b, |sum: f64, v| sum + square(v.abs().to_f64())).into_iter().sum();
     Some(Certificate {
-        relative_residual: squares.sqrt() / squares_b.sqrt(),
+        relative_residual: squares.sqrt() / sum_of_squares(b).sqrt(),
         backward_error: norm_r / (norm_a * norm_x + norm_b),
         componentwise_backward_error: componentwise,
     })
@@ -185,8 +184,7 @@ pub fn max_abs<T: Scalar>(x: &[T]) -> f64 {
 /// ‖x‖₂, scaled against overflow and underflow; NaN when an entry is NaN.
 #[inline(never)]
 pub fn norm2<T: Scalar>(x: &[T]) -> f64 {
-    let squares = in_lanes(x, |sum: f64, v| sum + square(v.re().to_f64()) + square(v.im().to_f64()));
-    let direct: f64 = squares.into_iter().sum();
+    let direct = sum_of_squares(x);
     if direct.is_finite() && direct > 1e-280 {
         return direct.sqrt();
     }
@@ -196,6 +194,10 @@ pub fn norm2<T: Scalar>(x: &[T]) -> f64 {
     }
     let scaled: f64 = x.iter().map(|v| square(v.re().to_f64() / scale) + square(v.im().to_f64() / scale)).sum();
     scale * scaled.sqrt()
+}
+
+fn sum_of_squares<T: Scalar>(x: &[T]) -> f64 {
+    in_lanes(x, |sum: f64, v| sum + square(v.re().to_f64()) + square(v.im().to_f64())).into_iter().sum()
 }
 
 /// What `add` makes of every sixteenth number, from the first, second, … one on.

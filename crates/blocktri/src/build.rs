@@ -119,10 +119,13 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::Spike { partitions } => self.spike(ReducedSystem::Recursive, partitions, monitor),
             Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
             Direct::BandLu => self.band_lu(monitor),
-            Direct::BandLuNoPivot => {
-                let band = self.band()?;
-                Ok(Made::new(BandLuNoPivot::with_options(&band, None, monitor)?, band.bytes()))
-            }
+            Direct::BandLuNoPivot => match self.work {
+                Given::Band(a) => Ok(Made::new(BandLuNoPivot::with_options(a, None, monitor)?, a.bytes())),
+                other => {
+                    let a = other.csr()?;
+                    Ok(Made::new(BandLuNoPivot::from_csr(&a, monitor)?, a.bytes()))
+                }
+            },
             Direct::BandCholesky => match self.work {
                 Given::Band(a) => Ok(Made::new(BandCholesky::with_monitor(a, monitor)?, a.bytes())),
                 other => {
@@ -178,8 +181,13 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn band_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
-        let band = self.band()?;
-        Ok(Made::new(BandLu::with_monitor(&band, monitor)?, band.bytes()))
+        match self.work {
+            Given::Band(a) => Ok(Made::new(BandLu::with_monitor(a, monitor)?, a.bytes())),
+            other => {
+                let a = other.csr()?;
+                Ok(Made::new(BandLu::from_csr(&a, monitor)?, a.bytes()))
+            }
+        }
     }
 
     fn sparse_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {

@@ -36,14 +36,14 @@ impl Extent {
         self.columns(16)
     }
 
-    /// A band and factors as wide.
+    /// Factors as wide as the band, and a number a row.
     pub fn band(&self) -> u64 {
-        self.columns(2 * self.diagonals())
+        self.columns(self.diagonals() + 1)
     }
 
     /// The same with room for the fill that interchanges cause.
     pub fn band_with_fill(&self) -> u64 {
-        self.columns(2 * self.diagonals() + self.band.0)
+        self.columns(self.diagonals() + self.band.0 + 1)
     }
 
     /// One half of a band.

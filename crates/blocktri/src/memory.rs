@@ -1,6 +1,6 @@
 //! Memory of factors, asked for before it is taken.
 //!
-//! Counted from the structure: the matrix in the format of the method and its factors. Sparse LU asks by itself, once its order
+//! Counted from the structure: the factors, and the matrix where a method copies it into a format of its own. Sparse LU asks by itself, once its order
 //! has counted the fill.
 
 use bt_direct::BlockLu;
@@ -10,7 +10,7 @@ use crate::direct::Direct;
 use crate::error::Error;
 use crate::extent::Extent;
 
-/// Bytes of a band of so many sub- and super-diagonals (or of all numbers) and of its factors by `method`.
+/// Bytes that `method` takes for a band of so many sub- and super-diagonals (or for all numbers).
 pub(crate) fn bytes_of<T: Scalar>(n: usize, band: (usize, usize), method: Direct) -> u64 {
     (method.row().bytes)(&Extent::of_band::<T>(n, band))
 }
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn bands_and_blocks_are_counted_by_formula() {
         let extent = Extent::of_band::<f64>(10, (2, 2));
-        // 5 diagonals of the band and 7 of the factors; 3 of the factors alone.
-        assert_eq!((Direct::BandLu.row().bytes)(&extent), 10 * 12 * 8);
+        // 5 diagonals, 2 of fill and a number a row; 3 diagonals.
+        assert_eq!((Direct::BandLu.row().bytes)(&extent), 10 * 8 * 8);
         assert_eq!((Direct::BandCholesky.row().bytes)(&extent), 10 * 3 * 8);
         let endless = Extent::of_band::<f64>(usize::MAX, (2, 2));
         assert_eq!((Direct::BandLu.row().bytes)(&endless), u64::MAX);

@@ -39,11 +39,12 @@ mod window;
 
 use std::ops::Range;
 
-use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar, zero};
+use bt_formats::{Band, Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
 use crate::band_lu::end::{Place, divide};
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
+use crate::band_lu::source::{AHEAD, Source};
 use crate::band_lu::substitution;
 use crate::band_lu::triangles::{Factor, Multipliers, Triangles};
 use crate::columns::check_size;
@@ -115,10 +116,10 @@ pub struct BandLuNoPivot<T: Scalar> {
 /// How columns are eliminated, and memory for it.
 #[derive(Clone, Debug)]
 enum Way<T> {
-    /// Narrow bands of doubles, on AVX-512.
+    /// Narrow bands of doubles, on AVX-512 and AVX2.
     #[cfg(target_arch = "x86_64")]
     Registers,
-    /// Wider ones.
+    /// Wider ones, on AVX-512.
     #[cfg(target_arch = "x86_64")]
     Groups(Box<groups::Workspace>),
     /// All others but wide bands.
@@ -215,6 +216,30 @@ impl<T: Scalar> BandLuNoPivot<T> {
         Ok(out)
     }
 
+    /// Factors the band that has the nonzeros of `a`, without boosting and without a copy of it: some columns at a time are written where
+    /// they stay in a cache, or all of them in the place of the factors.
+    ///
+    /// ```
+    /// use bt_direct::{BandLuNoPivot, Factorization};
+    /// use bt_formats::Csr;
+    /// let a = Csr::new(2, 2, vec![0, 1, 3], vec![0, 0, 1], vec![5.0, 1.0, 6.0])?;
+    /// let mut x = [5.0, 7.0];
+    /// BandLuNoPivot::from_csr(&a, &mut ())?.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [1.0; 2]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BandLuNoPivot::with_options`]; [`FactorError::Input`] when `a` is not square.
+    #[inline(never)]
+    pub fn from_csr(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+        a.check_square()?;
+        let (kl, ku) = a.survey().bandwidth;
+        let mut out = Self::allocate(a.nrows(), kl, ku, None, None)?;
+        out.factor(Source::Rows(a), monitor)?;
+        Ok(out)
+    }
+
     /// Factors `a` in its own storage, without a copy where no clone shares it.
     ///
     /// # Errors
@@ -223,7 +248,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let (n, kl, ku, ld) = (a.n(), a.kl(), a.ku(), a.ldab());
         let storage = Storage { ld, diagonal: kl + ku, values: a.into_values() };
         let mut out = Self::allocate(n, kl, ku, Some(storage), boosting)?;
-        out.factor(None, &mut ())?;
+        out.factor(Source::Here, &mut ())?;
         Ok(out)
     }
 
@@ -270,7 +295,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         check_size("sub-diagonals", self.kl, a.kl())?;
         check_size("super-diagonals", self.ku, a.ku())?;
         if self.way.measures_source() || self.measures_ahead() {
-            return self.factor(Some(a), monitor);
+            return self.factor(Source::Band(a.values()), monitor);
         }
         for j in 0..self.n {
             let rows = a.column_range(j);
@@ -278,7 +303,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
             let to = self.at(rows.start, j);
             self.values[to..to + rows.len()].copy_from_slice(&a.values()[from..from + rows.len()]);
         }
-        self.factor(None, monitor)
+        self.factor(Source::Here, monitor)
     }
 
     /// Whether columns are measured shortly before their steps; boosting begins with the norm of A.
@@ -288,7 +313,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
 
     /// Factors `source`, or what is in the place of the factors.
     #[inline(never)]
-    fn factor(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn factor(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate_all(source, monitor);
         if outcome.is_err() {
             for j in 0..self.n {
@@ -332,21 +357,46 @@ impl<T: Scalar> BandLuNoPivot<T> {
         j.saturating_sub(self.ku)..(j + self.kl + 1).min(self.n)
     }
 
-    /// Column j of `source`, or of what is in the place of the factors: its first row and its values.
+    /// Columns of A, or what is in the place of the factors.
     #[inline(always)]
-    fn column<'a>(&'a self, source: Option<&'a Band<T>>, j: usize) -> (usize, &'a [T]) {
-        let rows = self.rows_of(j);
-        let (values, at) = match source {
-            Some(a) => (a.values(), j * a.ldab() + self.kl + self.ku + rows.start - j),
-            None => (&self.values[..], self.at(rows.start, j)),
-        };
-        (rows.start, &values[at..at + rows.len()])
+    fn columns<'a>(&'a self, source: Option<Columns<'a, T>>) -> Columns<'a, T> {
+        source.unwrap_or(Columns { values: &self.values, ld: self.ld, diagonal: self.diagonal, first: 0 })
+    }
+
+    /// Column j there: its first row and its values.
+    #[inline(always)]
+    fn column<'a>(&'a self, source: Option<Columns<'a, T>>, j: usize) -> (usize, &'a [T]) {
+        let (rows, columns) = (self.rows_of(j), self.columns(source));
+        let at = columns.diagonal(j) + rows.start - j;
+        (rows.start, &columns.values[at..at + rows.len()])
+    }
+
+    /// All columns of A, if these are stored elsewhere.
+    fn stored<'a>(&self, source: Source<'a, T>) -> Option<Columns<'a, T>> {
+        let (ld, diagonal) = (2 * self.kl + self.ku + 1, self.kl + self.ku);
+        match source {
+            Source::Band(values) => Some(Columns { values, ld, diagonal, first: 0 }),
+            Source::Here | Source::Rows(_) => None,
+        }
+    }
+
+    /// The columns first..last of `a`, and those that steps in them reach.
+    fn write<'a>(&self, a: &Csr<T>, first: usize, last: usize, own: &'a mut Vec<T>) -> Result<Columns<'a, T>> {
+        let (kl, ku) = (self.kl, self.ku);
+        // Rows are taken from whole vectors on, which may begin in the column before.
+        let columns = first.saturating_sub(1)..self.n.min(last + kl + ku + AHEAD);
+        let (ld, first) = (kl + ku + 1, columns.start);
+        own.clear();
+        reserve(own, columns.len() * ld)?;
+        own.resize(columns.len() * ld, zero());
+        Band::write_columns(a, (kl, ku), 0, columns, own)?;
+        Ok(Columns { values: own, ld, diagonal: ku, first })
     }
 
     /// ‖A‖₁, max|A| and the maxima of the rows, if all are finite.
-    fn measure(&mut self, source: Option<&Band<T>>, found: &mut Found<T>) -> Result<()> {
-        let (first, last) = (0, self.n);
-        Strip { lu: &mut *self, source, found: &mut *found, threshold: None, first, last }.measure();
+    fn measure(&mut self, source: Source<'_, T>, found: &mut Found<T>) -> Result<()> {
+        let (first, last, columns) = (0, self.n, self.stored(source));
+        Strip { lu: &mut *self, source: columns, found: &mut *found, threshold: None, first, last }.measure();
         if !Scalar::is_finite(found.max_a().to_f64()) {
             return Err(self.non_finite(source, 0).unwrap_or_else(overflow));
         }
@@ -355,17 +405,30 @@ impl<T: Scalar> BandLuNoPivot<T> {
     }
 
     /// The first entry from column `first` on that is not finite.
-    fn non_finite(&self, source: Option<&Band<T>>, first: usize) -> Option<FactorError> {
-        (first..self.n).find_map(|col| {
-            let (top, values) = self.column(source, col);
-            let (row, value) = (top..).zip(values).find(|(_, v)| !Scalar::is_finite(**v))?;
-            let value = value.to_string();
-            Some(bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into())
-        })
+    fn non_finite(&self, source: Source<'_, T>, first: usize) -> Option<FactorError> {
+        let (col, row, value) = if let Source::Rows(a) = source {
+            let entries =
+                (0..self.n).flat_map(|i| a.row(i).0.iter().zip(a.row(i).1).map(move |(&j, &v)| (j as usize, i, v)));
+            entries.filter(|&(j, _, v)| j >= first && !Scalar::is_finite(v)).min_by_key(|&(j, i, _)| (j, i))?
+        } else {
+            (first..self.n).find_map(|col| {
+                let (top, values) = self.column(self.stored(source), col);
+                (top..).zip(values).find(|(_, v)| !Scalar::is_finite(**v)).map(|(row, &v)| (col, row, v))
+            })?
+        };
+        Some(bt_formats::Error::NonFinite { what: "matrix", row, col, value: value.to_string() }.into())
     }
 
-    fn eliminate_all(&mut self, source: Option<&Band<T>>, monitor: &mut dyn Monitor) -> Result<()> {
-        let n = self.n;
+    fn eliminate_all(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        let (n, kl, ku) = (self.n, self.kl, self.ku);
+        let mut source = source;
+        if let Source::Rows(a) = source
+            && !self.measures_ahead()
+        {
+            self.values.fill(zero());
+            Band::write_columns(a, (kl, ku), self.diagonal - ku, 0..n, &mut self.values)?;
+            source = Source::Here;
+        }
         let mut found = Found::default();
         if !(self.way.measures_source() && self.measures_ahead()) {
             self.rows.fill(zero());
@@ -377,15 +440,21 @@ impl<T: Scalar> BandLuNoPivot<T> {
             let norm = found.norm.to_f64();
             (T::Real::from_f64(b.zero * norm), T::Real::from_f64(b.eps * norm))
         });
-        let strip = (WORK_BETWEEN_REPORTS / (self.kl * self.ku + 8)).max(1).next_multiple_of(panels::PANEL);
-        let mut first = 0;
+        let mut strip = (WORK_BETWEEN_REPORTS / (kl * ku + 8)).max(1).next_multiple_of(panels::PANEL);
+        if let Source::Rows(_) = source {
+            strip = strip.max(source.columns_at_once(kl + ku, panels::PANEL));
+        }
+        let (mut own, mut first) = (Vec::new(), 0);
         while first < n {
             if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);
-            let strip = Strip { lu: &mut *self, source, found: &mut found, threshold, first, last };
-            strip.run();
+            let columns = match source {
+                Source::Rows(a) => Some(self.write(a, first, last, &mut own)?),
+                stored => self.stored(stored),
+            };
+            Strip { lu: &mut *self, source: columns, found: &mut found, threshold, first, last }.run();
             if let Some(stop) = found.stopped {
                 return Err(self.non_finite(source, found.measured).unwrap_or_else(|| stop.into()));
             }
@@ -394,7 +463,6 @@ impl<T: Scalar> BandLuNoPivot<T> {
         if !Scalar::is_finite(found.max_u.to_f64()) {
             return Err(overflow());
         }
-        let (kl, ku) = (self.kl, self.ku);
         // Before the last columns a step has kl rows below and ku columns to the right.
         let whole = n.saturating_sub(kl.max(ku));
         let widths = |j: usize| (kl.min(n - 1 - j), ku.min(n - 1 - j));
@@ -540,11 +608,28 @@ impl<T: Scalar> Found<T> {
     }
 }
 
+/// Columns of A, of `ld` numbers each, from column `first` on.
+#[derive(Clone, Copy)]
+struct Columns<'a, T> {
+    values: &'a [T],
+    ld: usize,
+    diagonal: usize,
+    first: usize,
+}
+
+impl<T> Columns<'_, T> {
+    /// Where the diagonal entry of column j is. Meaningless for columns that there are not.
+    #[inline(always)]
+    fn diagonal(&self, j: usize) -> usize {
+        j.wrapping_sub(self.first).wrapping_mul(self.ld).wrapping_add(self.diagonal)
+    }
+}
+
 /// The columns first..last.
 struct Strip<'a, T: Scalar> {
     lu: &'a mut BandLuNoPivot<T>,
     /// A, unless it is in the place of its factors.
-    source: Option<&'a Band<T>>,
+    source: Option<Columns<'a, T>>,
     found: &'a mut Found<T>,
     /// 0_ε·‖A‖₁ and ε·‖A‖₁.
     threshold: Option<(T::Real, T::Real)>,
@@ -730,6 +815,14 @@ impl<T: Scalar> Factorization<T> for BandLuNoPivot<T> {
     }
     #[inline(never)]
     fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        // Boosting begins with the norm of A, which factors apart do not have the place for.
+        if let Given::Csr(a) = a
+            && (self.measures_ahead() || self.place == Place::BehindU)
+        {
+            a.check_square()?;
+            check_size("size of the matrix", self.n, a.nrows())?;
+            return self.factor(Source::Rows(a), monitor);
+        }
         self.refactor_with_monitor(&*a.band(self.kl, self.ku)?, monitor)
     }
     fn stats(&self) -> FactorStats {

@@ -186,6 +186,10 @@ impl<'a, T: Scalar> Given<'a, T> {
         }
         self.check_square()?;
         let mut band = Band::zeros(self.shape().0, kl, ku)?;
+        if let Self::Csr(a) = self {
+            Band::write_columns(a, (kl, ku), kl, 0..a.ncols(), band.values_mut())?;
+            return Ok(Cow::Owned(band));
+        }
         let (diagonal, stride) = (kl + ku, 2 * kl + ku);
         let values = band.values_mut();
         let mut outside = None;
@@ -196,16 +200,7 @@ impl<'a, T: Scalar> Given<'a, T> {
                 outside = Some((i, j));
             }
         };
-        match self {
-            // Bands have many entries, and these are read without a call for each.
-            Self::Csr(a) => {
-                for i in 0..a.nrows() {
-                    let (cols, values) = a.row(i);
-                    cols.iter().zip(values).for_each(|(&j, &v)| put(i, j as usize, v));
-                }
-            }
-            other => other.for_each_entry(&mut put),
-        }
+        self.for_each_entry(&mut put);
         match outside {
             None => Ok(Cow::Owned(band)),
             Some((row, col)) => {

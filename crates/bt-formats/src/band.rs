@@ -37,6 +37,57 @@ pub struct Band<T> {
     values: Arc<Vec<T>>,
 }
 
+/// What rows of `a` have in these columns, R rows at a time.
+fn write_rows<T: Scalar, const R: usize>(
+    a: &Csr<T>,
+    (kl, ku): (usize, usize),
+    room: usize,
+    columns: Range<usize>,
+    to: &mut [T],
+) -> Result<()> {
+    let last = (columns.end + kl).min(a.nrows());
+    for first in (columns.start.saturating_sub(ku)..last).step_by(R) {
+        let mut rows = [Entries::default(); R];
+        for (i, row) in (first..last).zip(&mut rows) {
+            *row = within(inside(a.row(i), i, (kl, ku))?, &columns);
+        }
+        let place = Place { first: room + ku + first - columns.start, before: columns.start, stride: room + kl + ku };
+        write_columns(to, place, &mut rows);
+    }
+    Ok(())
+}
+
+/// The entries of a row in these columns.
+#[inline(always)]
+fn within<'a, T>((cols, values): Entries<'a, T>, columns: &Range<usize>) -> Entries<'a, T> {
+    let is_in = |col: Option<&u32>| col.is_none_or(|&c| columns.contains(&(c as usize)));
+    if is_in(cols.first()) && is_in(cols.last()) {
+        return (cols, values);
+    }
+    let [from, end] = [columns.start, columns.end].map(|c| cols.partition_point(|&col| (col as usize) < c));
+    (&cols[from..end], &values[from..end])
+}
+
+/// The part of row i that lies in the band; outside there may be zeros only.
+#[inline(always)]
+fn inside<T: Scalar>(row: Entries<'_, T>, i: usize, (kl, ku): (usize, usize)) -> Result<Entries<'_, T>> {
+    let (cols, values) = row;
+    let (lowest, highest) = (i.saturating_sub(kl), i + ku);
+    if cols.first().is_none_or(|&c| c as usize >= lowest) && cols.last().is_none_or(|&c| c as usize <= highest) {
+        return Ok(row);
+    }
+    let from = cols.partition_point(|&c| (c as usize) < lowest);
+    let end = cols.partition_point(|&c| c as usize <= highest);
+    let outside = (0..from).chain(end..cols.len()).find(|&k| values[k] != zero());
+    match outside {
+        None => Ok((&cols[from..end], &values[from..end])),
+        Some(k) => {
+            let why = format!("lies outside the band of {kl} sub- and {ku} super-diagonals");
+            Err(Error::OutsideStructure { row: i, col: cols[k] as usize, why })
+        }
+    }
+}
+
 impl<T: Scalar> Band<T> {
     /// The zero matrix of the given size and bandwidths.
     ///
@@ -116,22 +167,43 @@ impl<T: Scalar> Band<T> {
             }
         }
         let mut band = Self::zeros(a.nrows(), kl, ku)?;
-        if is_large(2 * kl + ku) {
-            band.write::<ROWS>(a);
-        } else {
-            band.write::<1>(a);
-        }
+        Self::write_columns(a, (kl, ku), kl, 0..a.nrows(), band.values_mut())?;
         Ok(band)
     }
 
-    /// The entries of `a`, which lie inside, R rows at a time.
-    fn write<const R: usize>(&mut self, a: &Csr<T>) {
-        let (diagonal, stride) = (self.kl + self.ku, 2 * self.kl + self.ku);
-        let values = self.values_mut();
-        for first in (0..a.nrows()).step_by(R) {
-            let mut rows = [Entries::default(); R];
-            (first..a.nrows()).zip(&mut rows).for_each(|(i, row)| *row = a.row(i));
-            write_columns(values, Place { first: diagonal + first, before: 0, stride }, &mut rows);
+    /// Some columns of `a` as a band of kl sub- and ku super-diagonals stores them, each with `room` numbers before it, into zeros:
+    /// room + kl + ku + 1 numbers a column.
+    ///
+    /// ```
+    /// use bt_formats::{Band, Csr};
+    /// let a = Csr::new(3, 3, vec![0, 2, 3, 4], vec![0, 1, 1, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+    /// let mut columns = [0.0; 2 * 3];
+    /// Band::write_columns(&a, (0, 1), 1, 1..3, &mut columns)?;
+    /// assert_eq!(columns, [0.0, 2.0, 3.0, 0.0, 0.0, 4.0]);
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::OutsideStructure`] names an entry of a row with one of the columns, not zero, outside of the band.
+    ///
+    /// # Panics
+    /// When `columns` are not in `a`, or `to` has another length.
+    pub fn write_columns(
+        a: &Csr<T>,
+        (kl, ku): (usize, usize),
+        room: usize,
+        columns: Range<usize>,
+        to: &mut [T],
+    ) -> Result<()> {
+        let stride = room + kl + ku;
+        assert!(
+            columns.end <= a.ncols() && to.len() == columns.len() * (stride + 1),
+            "columns there are, and their place"
+        );
+        if is_large(stride) {
+            write_rows::<T, ROWS>(a, (kl, ku), room, columns, to)
+        } else {
+            write_rows::<T, 1>(a, (kl, ku), room, columns, to)
         }
     }
 

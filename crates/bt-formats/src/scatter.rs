@@ -33,11 +33,7 @@ pub(crate) fn is_large(stride: usize) -> bool {
 pub(crate) fn write_columns<T: Copy, const R: usize>(to: &mut [T], place: Place, rows: &mut [Entries<'_, T>; R]) {
     let Place { first, before, stride } = place;
     if R == 1 {
-        let (cols, values) = std::mem::take(&mut rows[0]);
-        for (&c, &v) in cols.iter().zip(values) {
-            to[(c as usize - before) * stride + first] = v;
-        }
-        return;
+        return write_row(to, place, std::mem::take(&mut rows[0]));
     }
     while let Some(start) = rows.iter().filter_map(|(cols, _)| cols.first()).min().copied() {
         let start_of = (start as usize - before) * stride + first;
@@ -53,6 +49,23 @@ pub(crate) fn write_columns<T: Copy, const R: usize>(to: &mut [T], place: Place,
                 to[(c as usize - before) * stride + first + r] = v;
             }
             (*cols, *values) = (&cols[count..], &values[count..]);
+        }
+    }
+}
+
+/// One row; where no column between its first and its last is missing, without a look at each.
+#[inline(always)]
+fn write_row<T: Copy>(to: &mut [T], Place { first, before, stride }: Place, (cols, values): Entries<'_, T>) {
+    let (Some(&start), Some(&end)) = (cols.first(), cols.last()) else { return };
+    if (end - start) as usize + 1 == cols.len() {
+        let to = &mut to[(start as usize - before) * stride + first..];
+        // A row of one column has no stride.
+        for (to, &v) in to.iter_mut().step_by(stride.max(1)).zip(values) {
+            *to = v;
+        }
+    } else {
+        for (&c, &v) in cols.iter().zip(values) {
+            to[(c as usize - before) * stride + first] = v;
         }
     }
 }

@@ -30,6 +30,8 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// a/b
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// c + a·b, rounded once
+    fn plus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V;
     /// c − a·b, rounded once
     fn minus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V;
     /// The smaller of two; b where one is NaN.
@@ -40,6 +42,10 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     /// Where a ≥ b; not where one is NaN.
     fn at_least(self, a: Self::V, b: Self::V) -> Self::M;
+    /// Where a < b; not where one is NaN.
+    fn less(self, a: Self::V, b: Self::V) -> Self::M;
+    /// Where both hold.
+    fn both(self, a: Self::M, b: Self::M) -> Self::M;
     /// ¬a ∧ b
     fn and_not(self, a: Self::I, b: Self::I) -> Self::I;
     /// a ∨ b
@@ -58,12 +64,22 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn mask(self, bits: u8) -> Self::M;
     /// A bit for every lane where m holds.
     fn bits(self, m: Self::M) -> u8;
+    /// The lanes of v whose bits are set, zeros elsewhere.
+    fn keep(self, bits: u8, v: Self::V) -> Self::V;
     /// a where m holds, b elsewhere.
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
     /// Lane `lane` of v in all lanes, or x where that is 8; the same number in all lanes of `lane`, and of x.
     fn pick(self, v: Self::V, lane: Self::I, x: Self::V) -> Self::V;
     /// The same, with more time until `lane` is needed and with `within` in all lanes where it is below 8.
     fn pick_late(self, v: Self::V, lane: Self::I, within: Self::M, x: Self::V) -> Self::V;
+    /// Lane `lane` of the registers in turn in all lanes, or x where it is the first behind them; V ≤ 4, the same number in all lanes of x.
+    fn pick_of<const V: usize>(self, from: [Self::V; V], lane: usize, x: Self::V) -> Self::V;
+    /// Lane K in all lanes; `lane` has K in all lanes, as integers that come from memory: a constant permutation would take two instructions.
+    fn spread<const K: usize>(self, v: Self::V, lane: Self::I) -> Self::V;
+    /// Lane 7 in all lanes.
+    fn spread_last(self, v: Self::V) -> Self::V;
+    /// Lane 0 in all lanes.
+    fn spread_first(self, v: Self::V) -> Self::V;
     /// Lane i of the result is lane `index[i]` of v.
     fn permute(self, v: Self::V, index: Self::I) -> Self::V;
     /// Lane I < 4 of each half in all lanes of that half.
@@ -86,6 +102,10 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn second_halves(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lanes 1 … 7 of a, and lane 0 of b.
     fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Lane 7 of a, and lanes 0 … 6 of b.
+    fn lanes_before(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Lane j of the i-th result is lane i of the j-th argument.
+    fn transpose(self, m: [Self::V; LANES]) -> [Self::V; LANES];
     /// The sum of the lanes, pairwise: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
     fn sum(self, a: Self::V) -> f64;
 
@@ -113,13 +133,13 @@ pub trait Eight: Copy + Send + Sync + 'static {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use std::arch::x86_64::{__m512d, __m512i, _CMP_GE_OQ};
+    use std::arch::x86_64::{__m512d, __m512i, _CMP_GE_OQ, _CMP_LT_OQ};
 
     use pulp::bytemuck::cast;
     use pulp::x86::V4;
     use pulp::{NullaryFnOnce, Simd};
 
-    use super::Eight;
+    use super::{Eight, LANES};
 
     impl Eight for V4 {
         type V = __m512d;
@@ -151,6 +171,10 @@ mod avx512 {
             self.avx512f._mm512_div_pd(a, b)
         }
         #[inline(always)]
+        fn plus_mul(self, c: __m512d, a: __m512d, b: __m512d) -> __m512d {
+            self.avx512f._mm512_fmadd_pd(a, b, c)
+        }
+        #[inline(always)]
         fn minus_mul(self, c: __m512d, a: __m512d, b: __m512d) -> __m512d {
             self.avx512f._mm512_fnmadd_pd(a, b, c)
         }
@@ -169,6 +193,14 @@ mod avx512 {
         #[inline(always)]
         fn at_least(self, a: __m512d, b: __m512d) -> u8 {
             self.avx512f._mm512_cmp_pd_mask::<_CMP_GE_OQ>(a, b)
+        }
+        #[inline(always)]
+        fn less(self, a: __m512d, b: __m512d) -> u8 {
+            self.avx512f._mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b)
+        }
+        #[inline(always)]
+        fn both(self, a: u8, b: u8) -> u8 {
+            a & b
         }
         #[inline(always)]
         fn and_not(self, a: __m512i, b: __m512i) -> __m512i {
@@ -213,6 +245,10 @@ mod avx512 {
             m
         }
         #[inline(always)]
+        fn keep(self, bits: u8, v: __m512d) -> __m512d {
+            self.avx512f._mm512_maskz_mov_pd(bits, v)
+        }
+        #[inline(always)]
         fn select(self, m: u8, a: __m512d, b: __m512d) -> __m512d {
             self.avx512f._mm512_mask_blend_pd(m, b, a)
         }
@@ -223,6 +259,35 @@ mod avx512 {
         #[inline(always)]
         fn pick_late(self, v: __m512d, lane: __m512i, within: u8, x: __m512d) -> __m512d {
             self.avx512f._mm512_mask_permutexvar_pd(x, within, lane, v)
+        }
+        #[inline(always)]
+        fn pick_of<const V: usize>(self, from: [__m512d; V], lane: usize, x: __m512d) -> __m512d {
+            let f = self.avx512f;
+            // The index within a pair of registers is in its last four bits.
+            let index = f._mm512_set1_epi64(lane as i64);
+            if V == 1 {
+                return f._mm512_permutex2var_pd(from[0], index, x);
+            }
+            let mut value = x;
+            for pair in 0..V.div_ceil(2) {
+                let here = if lane / (2 * LANES) == pair { u8::MAX } else { 0 };
+                let second = if 2 * pair + 1 < V { from[2 * pair + 1] } else { x };
+                let of_pair = f._mm512_permutex2var_pd(from[2 * pair], index, second);
+                value = f._mm512_mask_blend_pd(here, value, of_pair);
+            }
+            value
+        }
+        #[inline(always)]
+        fn spread<const K: usize>(self, v: __m512d, lane: __m512i) -> __m512d {
+            self.avx512f._mm512_permutexvar_pd(lane, v)
+        }
+        #[inline(always)]
+        fn spread_last(self, v: __m512d) -> __m512d {
+            self.avx512f._mm512_permutexvar_pd(cast([7u64; LANES]), v)
+        }
+        #[inline(always)]
+        fn spread_first(self, v: __m512d) -> __m512d {
+            self.avx512f._mm512_permutexvar_pd(cast([0u64; LANES]), v)
         }
         #[inline(always)]
         fn permute(self, v: __m512d, index: __m512i) -> __m512d {
@@ -275,6 +340,35 @@ mod avx512 {
             self.avx512f._mm512_alignr_epi64::<1>(b, a)
         }
         #[inline(always)]
+        fn lanes_before(self, a: __m512d, b: __m512d) -> __m512d {
+            cast(self.avx512f._mm512_alignr_epi64::<7>(cast(b), cast(a)))
+        }
+        /// 24 shuffles: pairs of rows, then pairs of 128-bit quarters twice.
+        #[inline(always)]
+        fn transpose(self, m: [__m512d; LANES]) -> [__m512d; LANES] {
+            const EVEN: i32 = 0b10_00_10_00;
+            const ODD: i32 = 0b11_01_11_01;
+            let f = self.avx512f;
+            let (mut a, mut b, mut out) = (m, m, m);
+            // Quarter q of a[2p] holds column 2q of rows 2p and 2p + 1, of a[2p + 1] column 2q + 1.
+            for p in 0..4 {
+                a[2 * p] = f._mm512_unpacklo_pd(m[2 * p], m[2 * p + 1]);
+                a[2 * p + 1] = f._mm512_unpackhi_pd(m[2 * p], m[2 * p + 1]);
+            }
+            // Columns c and c + 4 of four rows: c = 0, 1, 2, 3 of the upper, then of the lower rows.
+            for h in [0, 4] {
+                for c in 0..2 {
+                    b[h + c] = f._mm512_shuffle_f64x2::<EVEN>(a[h + c], a[h + c + 2]);
+                    b[h + c + 2] = f._mm512_shuffle_f64x2::<ODD>(a[h + c], a[h + c + 2]);
+                }
+            }
+            for c in 0..4 {
+                out[c] = f._mm512_shuffle_f64x2::<EVEN>(b[c], b[c + 4]);
+                out[c + 4] = f._mm512_shuffle_f64x2::<ODD>(b[c], b[c + 4]);
+            }
+            out
+        }
+        #[inline(always)]
         fn sum(self, a: __m512d) -> f64 {
             self.reduce_sum_f64s(cast(a))
         }
@@ -297,7 +391,7 @@ mod avx512 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use std::arch::x86_64::{__m256d, __m256i, _CMP_GE_OQ};
+    use std::arch::x86_64::{__m256d, __m256i, _CMP_GE_OQ, _CMP_LT_OQ};
 
     use pulp::bytemuck::cast;
     use pulp::x86::V3;
@@ -339,6 +433,10 @@ mod avx2 {
             [self.avx._mm256_div_pd(a[0], b[0]), self.avx._mm256_div_pd(a[1], b[1])]
         }
         #[inline(always)]
+        fn plus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V {
+            [self.fma._mm256_fmadd_pd(a[0], b[0], c[0]), self.fma._mm256_fmadd_pd(a[1], b[1], c[1])]
+        }
+        #[inline(always)]
         fn minus_mul(self, c: Self::V, a: Self::V, b: Self::V) -> Self::V {
             [self.fma._mm256_fnmadd_pd(a[0], b[0], c[0]), self.fma._mm256_fnmadd_pd(a[1], b[1], c[1])]
         }
@@ -360,6 +458,17 @@ mod avx2 {
                 cast(self.avx._mm256_cmp_pd::<_CMP_GE_OQ>(a[0], b[0])),
                 cast(self.avx._mm256_cmp_pd::<_CMP_GE_OQ>(a[1], b[1])),
             ]
+        }
+        #[inline(always)]
+        fn less(self, a: Self::V, b: Self::V) -> Self::M {
+            [
+                cast(self.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[0], b[0])),
+                cast(self.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[1], b[1])),
+            ]
+        }
+        #[inline(always)]
+        fn both(self, a: Self::M, b: Self::M) -> Self::M {
+            self.and(a, b)
         }
         #[inline(always)]
         fn and_not(self, a: Self::I, b: Self::I) -> Self::I {
@@ -403,6 +512,10 @@ mod avx2 {
             (low | high << 4) as u8
         }
         #[inline(always)]
+        fn keep(self, bits: u8, v: Self::V) -> Self::V {
+            cast(self.and(self.mask(bits), cast(v)))
+        }
+        #[inline(always)]
         fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V {
             let avx = self.avx;
             [avx._mm256_blendv_pd(b[0], a[0], cast(m[0])), avx._mm256_blendv_pd(b[1], a[1], cast(m[1]))]
@@ -415,6 +528,34 @@ mod avx2 {
         #[inline(always)]
         fn pick_late(self, v: Self::V, lane: Self::I, _: Self::M, x: Self::V) -> Self::V {
             self.pick(v, lane, x)
+        }
+        #[inline(always)]
+        fn pick_of<const V: usize>(self, from: [Self::V; V], lane: usize, x: Self::V) -> Self::V {
+            // Through the first-level cache: a permutation of two registers is six instructions.
+            let mut numbers = [[0.0; LANES]; 5];
+            for v in 0..V {
+                numbers[v] = cast(from[v]);
+            }
+            numbers[V] = cast(x);
+            self.splat(numbers.as_flattened()[lane])
+        }
+        #[inline(always)]
+        fn spread<const K: usize>(self, v: Self::V, _: Self::I) -> Self::V {
+            let half = v[K / 4];
+            [match K % 4 {
+                0 => self.avx2._mm256_permute4x64_pd::<0b00_00_00_00>(half),
+                1 => self.avx2._mm256_permute4x64_pd::<0b01_01_01_01>(half),
+                2 => self.avx2._mm256_permute4x64_pd::<0b10_10_10_10>(half),
+                _ => self.avx2._mm256_permute4x64_pd::<0b11_11_11_11>(half),
+            }; 2]
+        }
+        #[inline(always)]
+        fn spread_last(self, v: Self::V) -> Self::V {
+            [self.avx2._mm256_permute4x64_pd::<0b11_11_11_11>(v[1]); 2]
+        }
+        #[inline(always)]
+        fn spread_first(self, v: Self::V) -> Self::V {
+            [self.avx2._mm256_permute4x64_pd::<0>(v[0]); 2]
         }
         #[inline(always)]
         fn permute(self, v: Self::V, index: Self::I) -> Self::V {
@@ -470,6 +611,26 @@ mod avx2 {
             [self.next(a[0], a[1]), self.next(a[1], b[0])]
         }
         #[inline(always)]
+        fn lanes_before(self, a: Self::V, b: Self::V) -> Self::V {
+            [self.before(a[1], b[0]), self.before(b[0], b[1])]
+        }
+        /// Four 4 × 4 blocks, the outer two exchanged.
+        #[inline(always)]
+        fn transpose(self, m: [Self::V; LANES]) -> [Self::V; LANES] {
+            let avx = self.avx;
+            let mut out = m;
+            for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                let [a, b, c, d] = [m[4 * i][j], m[4 * i + 1][j], m[4 * i + 2][j], m[4 * i + 3][j]];
+                let (ab, ba) = (avx._mm256_unpacklo_pd(a, b), avx._mm256_unpackhi_pd(a, b));
+                let (cd, dc) = (avx._mm256_unpacklo_pd(c, d), avx._mm256_unpackhi_pd(c, d));
+                out[4 * j][i] = avx._mm256_permute2f128_pd::<0x20>(ab, cd);
+                out[4 * j + 1][i] = avx._mm256_permute2f128_pd::<0x20>(ba, dc);
+                out[4 * j + 2][i] = avx._mm256_permute2f128_pd::<0x31>(ab, cd);
+                out[4 * j + 3][i] = avx._mm256_permute2f128_pd::<0x31>(ba, dc);
+            }
+            out
+        }
+        #[inline(always)]
         fn sum(self, a: Self::V) -> f64 {
             let [a, b, c, d]: [f64; 4] = cast(self.avx._mm256_add_pd(a[0], a[1]));
             (a + c) + (b + d)
@@ -495,6 +656,8 @@ mod avx2 {
         fn larger(self, a: __m256i, b: __m256i) -> __m256i;
         /// Lanes 1, 2 and 3 of a, and lane 0 of b.
         fn next(self, a: __m256i, b: __m256i) -> __m256i;
+        /// Lane 3 of a, and lanes 0, 1 and 2 of b.
+        fn before(self, a: __m256d, b: __m256d) -> __m256d;
         /// Lanes `index` mod 8 of v, below 4 of its first register.
         fn chosen(self, v: Pair<__m256d>, index: __m256i) -> __m256d;
     }
@@ -510,6 +673,11 @@ mod avx2 {
             let moved = self.avx2._mm256_permute4x64_epi64::<0b00_11_10_01>(a);
             let first = self.avx2._mm256_permute4x64_epi64::<0b00_00_00_00>(b);
             self.avx2._mm256_blend_epi32::<0b1100_0000>(moved, first)
+        }
+        #[inline(always)]
+        fn before(self, a: __m256d, b: __m256d) -> __m256d {
+            let last = self.avx2._mm256_permute4x64_pd::<0b11_11_11_11>(a);
+            self.avx._mm256_blend_pd::<0b0001>(self.avx2._mm256_permute4x64_pd::<0b10_01_00_00>(b), last)
         }
         #[inline(always)]
         fn chosen(self, v: Pair<__m256d>, index: __m256i) -> __m256d {
@@ -588,6 +756,20 @@ mod tests {
             bits(e.gather([a], order)),
             bits(e.gather([a, c], wide)),
             bits(e.gather([a, c, b, c], wider)),
+            bits(e.plus_mul(c, a, c)),
+            bits(e.keep(0b0110_0101, c)),
+            bits(e.spread_first(c)),
+            bits(e.spread_last(c)),
+            bits(e.lanes_before(a, c)),
+            bits(e.pick_of([a], 5, e.splat(9.0))),
+            bits(e.pick_of([a, c], 16, e.splat(9.0))),
+            bits(e.pick_of([a, c, b], 19, e.splat(9.0))),
+            bits(e.pick_of([a, b, c, b], 22, e.splat(9.0))),
+            bits(e.spread::<2>(c, e.splat_bits(2))),
+            bits(e.spread::<5>(c, e.splat_bits(5))),
+            lanes(e.both(e.less(c, a), e.less(a, b))),
+            bits(e.transpose([a, c, b, a, a, b, c, b])[1]),
+            bits(e.transpose([a, c, b, a, a, b, c, b])[6]),
         ]
     }
 
@@ -608,6 +790,16 @@ mod tests {
         for (which, lanes) in expected {
             assert_eq!(short[which], lanes, "{which}");
         }
+        let numbers = |which: usize| short[which].map(f64::from_bits);
+        assert_eq!(numbers(45), [0.1, 0.0, 0.3, 0.0, 0.0, 0.6, 0.7, 0.0]);
+        assert_eq!((numbers(46), numbers(47)), ([0.1; LANES], [0.8; LANES]));
+        assert_eq!(numbers(48), [3.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
+        assert_eq!((numbers(49), numbers(50)), ([7.0; LANES], [9.0; LANES]));
+        assert_eq!((numbers(51), numbers(52)), ([5.0; LANES], [0.7; LANES]));
+        assert_eq!(short[55], [0b0000_0001; LANES]);
+        assert_eq!((numbers(53), numbers(54)), ([0.3; LANES], [0.6; LANES]));
+        assert_eq!(numbers(56), [-2.25, 0.2, 3.0, -2.25, -2.25, 3.0, 0.2, 3.0]);
+        assert_eq!(numbers(57), [f64::INFINITY, 0.7, 2.0, f64::INFINITY, f64::INFINITY, 2.0, 0.7, 2.0]);
         assert_eq!(f64::from_bits(short[41][0]), -1e-310);
         assert_eq!(f64::from_bits(short[42][1]), 0.2);
         if let Some(long) = pulp::x86::V4::try_new().map(results) {

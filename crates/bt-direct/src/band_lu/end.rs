@@ -80,6 +80,8 @@ pub(super) struct EndSizes {
     pub(super) looks_at: usize,
     pub(super) direction: Direction,
     pub(super) place: Place,
+    /// The column of A with which its source begins, counted from the first end.
+    pub(super) source_first: usize,
 }
 
 /// Where the multipliers are.
@@ -134,7 +136,7 @@ impl EndSizes {
             Direction::Forward => j,
             Direction::Backward => self.n.saturating_sub(j + 1),
         };
-        j * self.source_ld()
+        j.saturating_sub(self.source_first) * self.source_ld()
     }
     /// Where its entries are.
     #[inline(always)]
@@ -156,7 +158,8 @@ impl EndSizes {
             Direction::Forward => (i, j),
             Direction::Backward => (self.n - 1 - i, self.n - 1 - j),
         };
-        j * (self.source_ld() - 1) + self.kv() + i
+        // Differences of places are asked for where the source has none.
+        (j * (self.source_ld() - 1) + self.kv() + i).wrapping_sub(self.source_first * self.source_ld())
     }
 }
 
@@ -182,6 +185,8 @@ pub(super) struct End<T: Scalar> {
     pub(super) u: Vec<[T; LANES]>,
     /// The row that enters; of wide bands a panel, (kl + panel) × panel, column-major.
     pub(super) scratch: Lines<T>,
+    /// Columns of A, where it is given by rows.
+    pub(super) own_columns: Vec<T>,
     /// Wide bands: U of a panel in a group of columns, by rows, and the panel's exchanges.
     pub(super) group: Vec<[T; GROUP]>,
     pub(super) exchanges: Exchanges,
@@ -227,6 +232,7 @@ impl<T: Scalar> End<T> {
             position: filled(registers * LANES + 1, 0)?,
             u: filled(u, [zero(); LANES])?,
             scratch: Lines::zeros(scratch)?,
+            own_columns: Vec::new(),
             group: filled(group, [zero(); GROUP])?,
             exchanges: Exchanges::new(group)?,
             found: Found::default(),

@@ -20,6 +20,7 @@
 //! | file | case |
 //! |---|---|
 //! | `end.rs`, `eliminate.rs` | elimination from one end: what all of the following share; which of them some columns take |
+//! | `source.rs` | what they take A from |
 //! | `narrow.rs`, `vectors.rs` | kl ≤ 32: column by column, as loops and in explicit vectors |
 //! | `two_steps.rs` | the same two columns at a time, doubles in eight lanes |
 //! | `registers.rs` | kl ≤ 8 and kl + ku ≤ 16, doubles in eight lanes: the window in registers |
@@ -27,7 +28,7 @@
 //! | `panel_registers.rs` | panels of doubles on AVX-512 |
 //! | `partial.rs` | factors of a part of a matrix, for methods on partitions |
 //! | `triangles.rs`, `substitution.rs` | the factors, and solves with some right-hand sides |
-//! | `single.rs` | solves with one or two, narrow factors of doubles on AVX-512 |
+//! | `single.rs` | solves with one or two, narrow factors of doubles in eight lanes |
 //! | `packed.rs`, `window.rs` | solves with many, side by side |
 
 mod eliminate;
@@ -43,6 +44,7 @@ pub(crate) mod partial;
 mod registers;
 #[cfg(target_arch = "x86_64")]
 mod single;
+pub(crate) mod source;
 pub(crate) mod substitution;
 pub(crate) mod triangles;
 #[cfg(target_arch = "x86_64")]
@@ -50,7 +52,7 @@ pub(crate) mod two_steps;
 mod vectors;
 pub(crate) mod window;
 
-use bt_formats::{Band, Monitor, Op, Progress, RealScalar, Scalar};
+use bt_formats::{Band, Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar};
 use faer::MatMut;
 
 use crate::columns::check_size;
@@ -60,6 +62,7 @@ use crate::given::Given;
 use crate::memory::reserve;
 use crate::refine::{growth_limit, unit_roundoff};
 use end::{Direction, End, EndSizes, Place};
+use source::Source;
 use substitution::reverse;
 use triangles::{Factor, Multipliers, Step, Triangles};
 
@@ -169,13 +172,39 @@ impl<T: Scalar> BandLu<T> {
     /// As [`BandLu::new`]; [`FactorError::Stopped`] when the monitor says so.
     #[inline(never)]
     pub fn with_monitor(a: &Band<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        let (n, kl, ku) = (a.n(), a.kl(), a.ku());
-        let mut lu = match halves(n, kl, ku) {
-            Some(cols) => Self::two_ended(n, kl, ku, cols, [Tuning::of(kl), Tuning::of(ku)])?,
-            None => Self::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None)?,
-        };
-        lu.factor(Some(a.values()), monitor)?;
+        let mut lu = Self::allocate(a.n(), a.kl(), a.ku())?;
+        lu.factor(Source::Band(a.values()), monitor)?;
         Ok(lu)
+    }
+
+    /// Factors the band that has the nonzeros of `a`, without a copy of it: some columns at a time are written where they stay in a cache.
+    ///
+    /// ```
+    /// use bt_direct::{BandLu, Factorization};
+    /// use bt_formats::Csr;
+    /// let a = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![5.0, 6.0])?;
+    /// let mut x = [5.0, 6.0];
+    /// BandLu::from_csr(&a, &mut ())?.solve_vec_in_place(&mut x);
+    /// assert_eq!(x, [1.0; 2]);
+    /// # Ok::<(), bt_direct::FactorError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BandLu::with_monitor`]; [`FactorError::Input`] when `a` is not square.
+    #[inline(never)]
+    pub fn from_csr(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
+        a.check_square()?;
+        let (kl, ku) = a.survey().bandwidth;
+        let mut lu = Self::allocate(a.nrows(), kl, ku)?;
+        lu.factor(Source::Rows(a), monitor)?;
+        Ok(lu)
+    }
+
+    fn allocate(n: usize, kl: usize, ku: usize) -> Result<Self> {
+        match halves(n, kl, ku) {
+            Some(cols) => Self::two_ended(n, kl, ku, cols, [Tuning::of(kl), Tuning::of(ku)]),
+            None => Self::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None),
+        }
     }
 
     /// Factors `a` in its own storage, without a copy where no clone shares it, from one end and on one thread.
@@ -185,14 +214,24 @@ impl<T: Scalar> BandLu<T> {
     pub fn from_band(a: Band<T>) -> Result<Self> {
         let (n, kl, ku) = (a.n(), a.kl(), a.ku());
         let mut lu = Self::one_ended(n, kl, ku, Tuning::of(kl), Place::BehindU, Some(a.into_values()))?;
-        lu.factor(None, &mut ())?;
+        lu.factor(Source::Here, &mut ())?;
         Ok(lu)
     }
 
     #[inline(never)]
     fn one_ended(n: usize, kl: usize, ku: usize, tuning: Tuning, place: Place, values: Option<Vec<T>>) -> Result<Self> {
-        let shape =
-            EndSizes { n, kl, ku, cols: n, rows: n, ncols: n, looks_at: n, direction: Direction::Forward, place };
+        let shape = EndSizes {
+            n,
+            kl,
+            ku,
+            cols: n,
+            rows: n,
+            ncols: n,
+            looks_at: n,
+            direction: Direction::Forward,
+            place,
+            source_first: 0,
+        };
         let mut parts = Vec::new();
         reserve(&mut parts, 1)?;
         parts.push(End::tuned(shape, tuning, values)?);
@@ -203,7 +242,7 @@ impl<T: Scalar> BandLu<T> {
         let (kv, k) = (kl + ku, n - cols[0] - cols[1]);
         let shape = |kl, ku, cols, looks_at, direction, tuning: Tuning| {
             let (rows, ncols) = (cols + kl, cols + kv);
-            EndSizes { n, kl, ku, cols, rows, ncols, looks_at, direction, place: tuning.place() }
+            EndSizes { n, kl, ku, cols, rows, ncols, looks_at, direction, place: tuning.place(), source_first: 0 }
         };
         let full = EndSizes {
             n: k,
@@ -215,6 +254,7 @@ impl<T: Scalar> BandLu<T> {
             looks_at: k,
             direction: Direction::Forward,
             place: Place::BehindU,
+            source_first: 0,
         };
         let [top, bottom] = tunings;
         let mut parts = Vec::new();
@@ -242,7 +282,7 @@ impl<T: Scalar> BandLu<T> {
         check_size("size of the matrix", self.n, a.n())?;
         check_size("sub-diagonals", self.kl, a.kl())?;
         check_size("super-diagonals", self.ku, a.ku())?;
-        self.factor(Some(a.values()), monitor)
+        self.factor(Source::Band(a.values()), monitor)
     }
 
     /// The factors in LAPACK's layout, where they were made from one end in the place of the matrix ([`BandLu::from_band`]): n columns of
@@ -266,8 +306,9 @@ impl<T: Scalar> BandLu<T> {
     }
 
     #[inline(never)]
-    fn factor(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn factor(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let outcome = self.eliminate(source, monitor);
+        self.parts.iter_mut().for_each(|end| end.own_columns = Vec::new());
         if outcome.is_err() {
             self.parts.iter_mut().for_each(End::void);
             self.stats = self.stats.void();
@@ -275,7 +316,7 @@ impl<T: Scalar> BandLu<T> {
         outcome
     }
 
-    fn eliminate(&mut self, source: Option<&[T]>, monitor: &mut dyn Monitor) -> Result<()> {
+    fn eliminate(&mut self, source: Source<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         let n = self.n;
         // Looking up costs nothing from one end; from two it means that they wait for each other.
         let rounds = if self.parts.len() == 1 { 2e5 } else { 2e7 };
@@ -292,7 +333,10 @@ impl<T: Scalar> BandLu<T> {
         let round = ends.iter().map(columns_of).max().unwrap_or(1);
         let mut first = 0;
         for e in ends.iter_mut() {
-            e.start(source);
+            e.with_columns(source, 0..0, |e, a| {
+                e.start(a);
+                Ok(())
+            })?;
         }
         while first < total {
             let done = ends.iter().map(|e| first.min(e.shape.cols)).sum();
@@ -313,7 +357,10 @@ impl<T: Scalar> BandLu<T> {
             first += round;
         }
         for e in ends.iter_mut() {
-            e.measure(source, n)?;
+            let columns = e.found.measured.min(n)..e.shape.looks_at.max(e.shape.ncols);
+            if !columns.is_empty() {
+                e.with_columns(source, columns, |e, a| e.measure(a, n))?;
+            }
             e.finish_columns(e.shape.cols, e.shape.ncols);
         }
         let column_of = |e: &End<T>| {
@@ -325,10 +372,10 @@ impl<T: Scalar> BandLu<T> {
             return Err(self.no_pivot(column));
         }
         if let Some(middle) = middle {
-            assemble(ends, middle, source.unwrap_or(&[]));
+            assemble(ends, middle, source)?;
             middle.start(None);
             let size = middle.shape.n;
-            run(middle, None, 0, size).map_err(|_| overflow())?;
+            run(middle, Source::Here, 0, size).map_err(|_| overflow())?;
             if let Some(column) = middle.found.singular {
                 return Err(self.no_pivot(self.parts[0].shape.cols + column));
             }
@@ -372,22 +419,31 @@ impl<T: Scalar> BandLu<T> {
 }
 
 /// Eliminates the columns first..last, as far as there are any.
-fn run<T: Scalar>(end: &mut End<T>, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
+fn run<T: Scalar>(end: &mut End<T>, source: Source<'_, T>, first: usize, last: usize) -> Result<()> {
     let (strip, last) = (end.tuning.strip(), last.min(end.shape.cols));
+    let some = source.columns_at_once(end.shape.kv(), strip);
     let mut first = first;
     while first < last {
-        first = end.advance_in_registers(source, first, last);
-        if first < last {
-            end.advance(source, first, (first + strip).min(last))?;
-            first += strip;
-        }
+        let until = last.min(first.saturating_add(some));
+        end.with_columns(source, first..until, |end, a| {
+            while first < until {
+                first = end.advance_in_registers(a, first, until);
+                if first < until {
+                    end.advance(a, first, (first + strip).min(until))?;
+                    first += strip;
+                }
+            }
+            Ok(())
+        })?;
+        first = until;
     }
     Ok(())
 }
 
 /// The rows that the ends leave over, and those between them.
-fn assemble<T: Scalar>(ends: &[End<T>], middle: &mut End<T>, source: &[T]) {
-    let (top, bottom, k) = (&ends[0], &ends[1], middle.shape.n);
+fn assemble<T: Scalar>(ends: &mut [End<T>], middle: &mut End<T>, source: Source<'_, T>) -> Result<()> {
+    let [top, bottom] = ends else { unreachable!("two ends") };
+    let k = middle.shape.n;
     let (first, kl, ku) = (top.shape.cols, top.shape.kl, top.shape.ku);
     middle.values.fill(bt_formats::zero());
     let shape = middle.shape;
@@ -400,11 +456,14 @@ fn assemble<T: Scalar>(ends: &[End<T>], middle: &mut End<T>, source: &[T]) {
             put(k - 1 - i, k - 1 - j, bottom.left_over(i, j));
         }
     }
-    for i in kl..k - ku {
-        for j in i.saturating_sub(kl)..(i + ku + 1).min(k) {
-            put(i, j, top.entry(Some(source), first + i, first + j));
+    top.with_columns(source, first..first + k, |top, a| {
+        for i in kl..k - ku {
+            for j in i.saturating_sub(kl)..(i + ku + 1).min(k) {
+                put(i, j, top.entry(a, first + i, first + j));
+            }
         }
-    }
+        Ok(())
+    })
 }
 
 fn overflow() -> FactorError {
@@ -499,6 +558,11 @@ impl<T: Scalar> Factorization<T> for BandLu<T> {
     }
     #[inline(never)]
     fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
+        if let Given::Csr(a) = a {
+            a.check_square()?;
+            check_size("size of the matrix", self.n, a.nrows())?;
+            return self.factor(Source::Rows(a), monitor);
+        }
         self.refactor_with_monitor(&*a.band(self.kl, self.ku)?, monitor)
     }
     fn stats(&self) -> FactorStats {

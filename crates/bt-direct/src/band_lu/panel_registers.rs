@@ -13,7 +13,7 @@ use super::Tuning;
 use super::end::{End, GROUP};
 use super::narrow::Loops;
 use super::panels::{Panel, PanelKernels, solve_from};
-use crate::tridiagonal_once::lanes::{Avx512, Isa};
+use crate::tridiagonal_once::lanes::{Eights, Isa};
 
 /// Eliminates the columns first..last; false where there are no such registers, or the band is narrow.
 pub(super) fn eliminate(end: &mut End<f64>, source: Option<&[f64]>, first: usize, last: usize) -> bool {
@@ -87,7 +87,7 @@ impl PanelKernels<f64> for Registers {
         for r in 0..GROUP {
             v[r] = cast(x[r]);
         }
-        Avx512(self.0).store_rows(v, columns, 0, stride);
+        Eights(self.0).store_rows(v, columns, 0, stride);
     }
     #[inline(always)]
     fn reduce<S: Simd>(self, s: S, l: Panel<'_, f64>, y: &mut [f64]) -> usize {

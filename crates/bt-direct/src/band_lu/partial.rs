@@ -11,6 +11,7 @@ use bt_formats::{Monitor, Scalar, zero};
 use faer::MatMut;
 
 use super::kernels::{axpy_minus, dot};
+use super::source::Source;
 use super::triangles::Triangles;
 use super::{BandLu, End, Place, Tuning};
 use crate::columns::for_each_column;
@@ -38,7 +39,7 @@ impl<T: Scalar> BandLu<T> {
             let start = shape.at(rows.start, j);
             fill(j, rows.clone(), &mut values[start..start + rows.len()]);
         }
-        self.factor(None, monitor)
+        self.factor(Source::Here, monitor)
     }
 
     /// Of factors made by [`BandLu::empty`].

@@ -1,4 +1,5 @@
-//! Substitution with one right-hand side, or with two side by side, on AVX-512, narrow factors of doubles: below ≤ 32, above ≤ 64.
+//! Substitution with one right-hand side, or with two side by side, narrow factors of doubles: below ≤ 32 and above ≤ 64 on AVX-512; on
+//! AVX2, where registers are pairs, up to eight and no interchanges, beyond which the plain loops are as fast.
 //!
 //! The rows that a step reaches move along in registers, those nearest to the step in the last lanes, so that nothing waits for
 //! memory that was just written: x changes in its own rows only as they leave. Operations and their order are those of the plain
@@ -6,12 +7,10 @@
 //! the steps before are at work, and the chain from step to step has a product instead. Such a chain keeps the processor waiting; that of a
 //! second right-hand side takes place meanwhile.
 
-use std::arch::x86_64::__m512d;
 use std::ops::Range;
 
-use pulp::Simd;
-use pulp::bytemuck::cast;
-use pulp::x86::V4;
+use bt_simd::Eight;
+use pulp::bytemuck::{Pod, cast};
 
 use super::kernels::LANES;
 use super::triangles::{AHEAD, Factor, Step, Triangles};
@@ -20,20 +19,35 @@ use super::triangles::{AHEAD, Factor, Step, Triangles};
 pub(super) fn columns_left<const G: usize>(lu: Triangles<'_, f64>, step: Step, x: [&mut [f64]; G]) -> Range<usize> {
     let all = 0..lu.cols;
     let reach = if matches!(step, Step::Lower | Step::LowerTransposed(_)) { lu.below } else { lu.above };
-    let Some(simd) = bt_simd::avx512().filter(|_| reach > 0) else { return all };
+    // A band that is wider than its matrix has the bits of one that is not.
+    let reach = reach.min(lu.rows.saturating_sub(1));
+    let registers = reach.div_ceil(LANES);
     macro_rules! widths {
-        ($kernel:ident: $($registers:literal)*) => {
-            match reach.div_ceil(LANES) {
-                $(..=$registers => simd.vectorize($kernel::<$registers, G> { simd, lu, x }),)*
+        ($simd:ident, $kernel:ident: $($registers:literal)*) => {
+            match registers {
+                $($registers => $simd.vectorize($kernel::<_, $registers, G> { simd: $simd, lu, x }),)*
                 _ => all,
             }
         };
     }
-    match step {
-        Step::Lower => widths!(Lower: 1 2 3 4),
-        Step::LowerTransposed(_) => widths!(LowerTransposed: 1 2 3 4),
-        Step::Upper => widths!(Upper: 1 2 3 4 5 6 7 8),
-        Step::UpperTransposed(_) => widths!(UpperTransposed: 1 2 3 4 5 6 7 8),
+    if let Some(simd) = bt_simd::avx512() {
+        match step {
+            Step::Lower => widths!(simd, Lower: 1 2 3 4),
+            Step::LowerTransposed(_) => widths!(simd, LowerTransposed: 1 2 3 4),
+            Step::Upper => widths!(simd, Upper: 1 2 3 4 5 6 7 8),
+            Step::UpperTransposed(_) => widths!(simd, UpperTransposed: 1 2 3 4 5 6 7 8),
+        }
+    } else if lu.pivots.is_empty()
+        && let Some(simd) = bt_simd::avx2()
+    {
+        match step {
+            Step::Lower => widths!(simd, Lower: 1),
+            Step::LowerTransposed(_) => widths!(simd, LowerTransposed: 1),
+            Step::Upper => widths!(simd, Upper: 1),
+            Step::UpperTransposed(_) => widths!(simd, UpperTransposed: 1),
+        }
+    } else {
+        all
     }
 }
 
@@ -57,13 +71,13 @@ fn lane_before(i: usize) -> [u8; 8] {
 
 /// Eight numbers from `at` on, if there are.
 #[inline(always)]
-fn eight(values: &[f64], at: usize) -> Option<__m512d> {
+fn eight<V: Pod>(values: &[f64], at: usize) -> Option<V> {
     values.get(at..at + LANES)?.first_chunk::<LANES>().map(|v| cast(*v))
 }
 
 /// Eight numbers from `at` on, zeros where there are none.
 #[inline(always)]
-fn some(values: &[f64], at: isize) -> __m512d {
+fn some<V: Pod>(values: &[f64], at: isize) -> V {
     let mut some = [0.0; LANES];
     for (i, v) in (at..).zip(&mut some) {
         *v = usize::try_from(i).ok().and_then(|i| values.get(i)).map_or(0.0, |&v| v);
@@ -88,35 +102,34 @@ fn over(y: f64, p: f64) -> f64 {
 }
 
 #[inline(always)]
-fn first_lane(v: __m512d) -> f64 {
+fn first_lane<V: Pod>(v: V) -> f64 {
     let [first, ..]: [f64; LANES] = cast(v);
     first
 }
 
 #[inline(always)]
-fn store(x: &mut [f64], at: usize, v: __m512d) {
+fn store<V: Pod>(x: &mut [f64], at: usize, v: V) {
     x[at..at + LANES].copy_from_slice(&cast::<_, [f64; LANES]>(v));
 }
 
 /// x ← L⁻¹·P·x, the diagonal of L one or stored. Lanes are the rows from the step's on.
-struct Lower<'a, 'x, const V: usize, const G: usize> {
-    simd: V4,
+struct Lower<'a, 'x, E: Eight, const V: usize, const G: usize> {
+    simd: E,
     lu: Triangles<'a, f64>,
     x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Lower<'_, '_, V, G> {
+impl<E: Eight, const V: usize, const G: usize> pulp::NullaryFnOnce for Lower<'_, '_, E, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
         let Self { simd, lu, x } = self;
-        let f = simd.avx512f;
         let reach = V * LANES;
         if lu.rows <= reach {
             return 0..lu.cols;
         }
         let below = first(lu.below);
-        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        let mut w = [[simd.splat(0.0); V]; G];
         for g in 0..G {
             for v in 0..V {
                 w[g][v] = eight(x[g], v * LANES).unwrap_or(w[g][v]);
@@ -127,22 +140,24 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Lower<'_, '_, V, G>
             lu.fetch(j + AHEAD, Factor::Lower);
             let (diagonal, at) = (j * lu.ld + lu.diagonal, lu.lower.at(j));
             let Some(l) = lu.lower.values.get(at..at + reach) else { break };
-            let to = lu.exchanged(j) - j;
-            let taken = lane_before(to);
+            let exchanged = lu.pivots.get(j).map(|&to| to as usize - j);
             for g in 0..G {
                 let (w, x) = (&mut w[g], &mut *x[g]);
+                let comes = simd.splat(x[j + reach]);
+                let displaced = simd.spread_first(w[0]);
                 // The exchanged row, which may be the one that comes behind the lanes.
-                let comes = f._mm512_set1_pd(x[j + reach]);
-                let mut value = row(simd, w, to, comes);
-                let displaced = f._mm512_permutexvar_pd(f._mm512_setzero_si512(), w[0]);
+                let mut value = exchanged.map_or(displaced, |to| simd.pick_of(*w, to, comes));
                 if lu.diagonal_of == Factor::Lower {
-                    value = f._mm512_set1_pd(over(first_lane(value), lu.values[diagonal]));
+                    value = simd.splat(over(first_lane(value), lu.values[diagonal]));
                 }
                 for v in 0..V {
                     let next = if v + 1 < V { w[v + 1] } else { comes };
-                    let next = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
-                    let l = f._mm512_maskz_mov_pd(below[v], eight(l, v * LANES).expect("reach of them"));
-                    w[v] = f._mm512_fnmadd_pd(l, value, f._mm512_mask_blend_pd(taken[v], next, displaced));
+                    let mut next = cast(simd.next_lanes(cast(w[v]), cast(next)));
+                    if let Some(to) = exchanged {
+                        next = simd.select(simd.mask(lane_before(to)[v]), displaced, next);
+                    }
+                    let l = simd.keep(below[v], eight(l, v * LANES).expect("reach of them"));
+                    w[v] = simd.minus_mul(next, l, value);
                 }
                 x[j] = first_lane(value);
             }
@@ -157,42 +172,22 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Lower<'_, '_, V, G>
     }
 }
 
-/// The row in a lane of `w`, or the one behind the last lane, in all lanes.
-#[inline(always)]
-fn row<const V: usize>(simd: V4, w: &[__m512d; V], lane: usize, behind: __m512d) -> __m512d {
-    let f = simd.avx512f;
-    // The index within a pair of registers is in its last four bits.
-    let index = f._mm512_set1_epi64(lane as i64);
-    if V == 1 {
-        return f._mm512_permutex2var_pd(w[0], index, behind);
-    }
-    let mut value = behind;
-    for pair in 0..V.div_ceil(2) {
-        let here = if lane / (2 * LANES) == pair { u8::MAX } else { 0 };
-        let second = if 2 * pair + 1 < V { w[2 * pair + 1] } else { behind };
-        let of_pair = f._mm512_permutex2var_pd(w[2 * pair], index, second);
-        value = f._mm512_mask_blend_pd(here, value, of_pair);
-    }
-    value
-}
-
 /// x ← Pᵀ·L⁻ᵀ·x. Lanes are the rows behind the step's.
-struct LowerTransposed<'a, 'x, const V: usize, const G: usize> {
-    simd: V4,
+struct LowerTransposed<'a, 'x, E: Eight, const V: usize, const G: usize> {
+    simd: E,
     lu: Triangles<'a, f64>,
     x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize, const G: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, V, G> {
+impl<E: Eight, const V: usize, const G: usize> pulp::NullaryFnOnce for LowerTransposed<'_, '_, E, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
         let Self { simd, lu, x } = self;
-        let f = simd.avx512f;
         let reach = V * LANES;
         let x = x.map(|x| &mut x[..lu.rows]);
         // Zeros stand behind the last row.
-        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        let mut w = [[simd.splat(0.0); V]; G];
         for g in 0..G {
             for v in 0..V {
                 w[g][v] = some(x[g], (lu.cols + v * LANES).cast_signed());
@@ -202,29 +197,29 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for LowerTransposed<'_,
             lu.fetch(j.saturating_sub(AHEAD), Factor::Lower);
             let diagonal = j * lu.ld + lu.diagonal;
             let below = first(lu.below.min(lu.rows - 1 - j));
-            let mut sums = [f._mm512_setzero_pd(); G];
+            let mut sums = [simd.splat(0.0); G];
             for v in 0..V {
                 let (l, at) = (lu.lower.values, lu.lower.at(j) + v * LANES);
                 let l = eight(l, at).unwrap_or_else(|| some(l, at.cast_signed()));
-                let l = f._mm512_maskz_mov_pd(below[v], l);
+                let l = simd.keep(below[v], l);
                 for g in 0..G {
-                    sums[g] = f._mm512_fmadd_pd(l, w[g][v], sums[g]);
+                    sums[g] = simd.plus_mul(sums[g], l, w[g][v]);
                 }
             }
             let to = lu.exchanged(j) - j;
             let taken = lane_before(to);
             for g in 0..G {
                 let (w, x) = (&mut w[g], &mut *x[g]);
-                let mut value = x[j] - simd.reduce_sum_f64s(cast(sums[g]));
+                let mut value = x[j] - simd.sum(sums[g]);
                 if lu.diagonal_of == Factor::Lower {
                     value = over(value, lu.values[diagonal]);
                 }
                 // Lane i is row j + i + 1.
-                let value = f._mm512_set1_pd(value);
-                let mut before = if to > 0 { row(simd, w, to - 1, value) } else { value };
+                let value = simd.splat(value);
+                let mut before = if to > 0 { simd.pick_of(*w, to - 1, value) } else { value };
                 for v in 0..V {
-                    let exchanged = f._mm512_mask_blend_pd(taken[v], w[v], value);
-                    w[v] = cast(f._mm512_alignr_epi64::<7>(cast(exchanged), cast(before)));
+                    let exchanged = simd.select(simd.mask(taken[v]), value, w[v]);
+                    w[v] = simd.lanes_before(before, exchanged);
                     before = exchanged;
                 }
                 // The last row leaves.
@@ -245,24 +240,23 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for LowerTransposed<'_,
 }
 
 /// x ← U⁻¹·x, the diagonal of U stored. Lanes are the rows up to the step's, the later ones in the last register.
-struct Upper<'a, 'x, const V: usize, const G: usize> {
-    simd: V4,
+struct Upper<'a, 'x, E: Eight, const V: usize, const G: usize> {
+    simd: E,
     lu: Triangles<'a, f64>,
     x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Upper<'_, '_, V, G> {
+impl<E: Eight, const V: usize, const G: usize> pulp::NullaryFnOnce for Upper<'_, '_, E, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
         let Self { simd, lu, x } = self;
-        let f = simd.avx512f;
         let reach = V * LANES;
         if lu.diagonal_of == Factor::Lower || lu.cols <= reach {
             return 0..lu.cols;
         }
-        let above = all_but(reach - lu.above);
-        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        let above = all_but(reach - lu.above.min(reach));
+        let mut w = [[simd.splat(0.0); V]; G];
         let mut j = lu.cols - 1;
         for g in 0..G {
             for v in 0..V {
@@ -274,18 +268,18 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Upper<'_, '_, V, G>
             let diagonal = j * lu.ld + lu.diagonal;
             for g in 0..G {
                 let (w, x) = (&mut w[g], &mut *x[g]);
-                let y = f._mm512_permutexvar_pd(f._mm512_set1_epi64(7), w[V - 1]);
+                let y = simd.spread_last(w[V - 1]);
                 let value = match reciprocal(lu.values[diagonal]) {
-                    Some(r) => f._mm512_mul_pd(y, f._mm512_set1_pd(r)),
-                    None => f._mm512_div_pd(y, f._mm512_set1_pd(lu.values[diagonal])),
+                    Some(r) => simd.mul(y, simd.splat(r)),
+                    None => simd.div(y, simd.splat(lu.values[diagonal])),
                 };
                 x[j] = first_lane(value);
-                let mut before = f._mm512_set1_pd(x[j - reach]);
+                let mut before = simd.splat(x[j - reach]);
                 for v in 0..V {
                     let u = eight(lu.values, diagonal - reach + v * LANES).expect("columns before this one");
-                    let next = cast(f._mm512_alignr_epi64::<7>(cast(w[v]), cast(before)));
+                    let next = simd.lanes_before(before, w[v]);
                     before = w[v];
-                    w[v] = f._mm512_fnmadd_pd(f._mm512_maskz_mov_pd(above[v], u), value, next);
+                    w[v] = simd.minus_mul(next, simd.keep(above[v], u), value);
                 }
             }
             j -= 1;
@@ -300,46 +294,45 @@ impl<const V: usize, const G: usize> pulp::NullaryFnOnce for Upper<'_, '_, V, G>
 }
 
 /// x ← U⁻ᵀ·x, the diagonal of U stored. Lanes are the rows before the step's but the last, whose product comes last.
-struct UpperTransposed<'a, 'x, const V: usize, const G: usize> {
-    simd: V4,
+struct UpperTransposed<'a, 'x, E: Eight, const V: usize, const G: usize> {
+    simd: E,
     lu: Triangles<'a, f64>,
     x: [&'x mut [f64]; G],
 }
 
-impl<const V: usize, const G: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, V, G> {
+impl<E: Eight, const V: usize, const G: usize> pulp::NullaryFnOnce for UpperTransposed<'_, '_, E, V, G> {
     type Output = Range<usize>;
     #[inline(always)]
     fn call(self) -> Range<usize> {
         let Self { simd, lu, x } = self;
-        let f = simd.avx512f;
         let reach = V * LANES;
         if lu.diagonal_of == Factor::Lower {
             return 0..lu.cols;
         }
         // Zeros stand before the first row.
-        let mut w = [[f._mm512_setzero_pd(); V]; G];
+        let mut w = [[simd.splat(0.0); V]; G];
         let mut last = [0.0; G];
         for j in 0..lu.cols {
             let diagonal = j * lu.ld + lu.diagonal;
             lu.fetch(j + AHEAD, Factor::Upper);
             let there = all_but(reach + 1 - lu.above.min(j));
-            let mut sums = [f._mm512_setzero_pd(); G];
+            let mut sums = [simd.splat(0.0); G];
             for v in 0..V {
                 let at = (diagonal + v * LANES).cast_signed() - (reach + 1).cast_signed();
                 let u = usize::try_from(at).ok().and_then(|at| eight(lu.values, at));
-                let u = f._mm512_maskz_mov_pd(there[v], u.unwrap_or_else(|| some(lu.values, at)));
+                let u = simd.keep(there[v], u.unwrap_or_else(|| some(lu.values, at)));
                 for g in 0..G {
-                    sums[g] = f._mm512_fmadd_pd(u, w[g][v], sums[g]);
+                    sums[g] = simd.plus_mul(sums[g], u, w[g][v]);
                 }
             }
             let u = if j > 0 { lu.values[diagonal - 1] } else { 0.0 };
             for g in 0..G {
                 let (w, last) = (&mut w[g], &mut last[g]);
-                let rest = x[g][j] - simd.reduce_sum_f64s(cast(sums[g]));
-                let comes = f._mm512_set1_pd(*last);
+                let rest = x[g][j] - simd.sum(sums[g]);
+                let comes = simd.splat(*last);
                 for v in 0..V {
                     let next = if v + 1 < V { w[v + 1] } else { comes };
-                    w[v] = cast(f._mm512_alignr_epi64::<1>(cast(next), cast(w[v])));
+                    w[v] = cast(simd.next_lanes(cast(w[v]), cast(next)));
                 }
                 *last = over(u.mul_add(-*last, rest), lu.values[diagonal]);
                 x[g][j] = *last;

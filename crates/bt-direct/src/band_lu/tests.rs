@@ -1,5 +1,6 @@
 //! Every way through elimination, on matrices small enough for many.
 
+use super::source::Source;
 use super::*;
 use bt_formats::{LinearOperator, c32, c64};
 use proptest::prelude::*;
@@ -51,7 +52,7 @@ fn same_factors_of<T: Scalar>(a: &Band<T>, tuning: Tuning) {
         let mut lu = BandLu::one_ended(n, kl, ku, tuning, tuning.place(), None).unwrap();
         // What an earlier factorization left does not matter.
         lu.parts.iter_mut().for_each(End::void);
-        lu.factor(Some(a.values()), &mut ()).map(|()| lu).map_err(|e| e.to_string())
+        lu.factor(Source::Band(a.values()), &mut ()).map(|()| lu).map_err(|e| e.to_string())
     };
     let (one, other) = (factors(Tuning::Narrow { registers: 4, strip: 5 }), factors(tuning));
     let (Ok(one), Ok(other)) = (&one, &other) else {
@@ -74,10 +75,10 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
         *a.get_mut(i, j) += T::rounded(3.0 * (kl + ku) as f64, 0.0);
     }
     let mut one = BandLu::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None).unwrap();
-    one.factor(Some(a.values()), &mut ()).unwrap();
+    one.factor(Source::Band(a.values()), &mut ()).unwrap();
     let mut two = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
     for _ in 0..2 {
-        two.factor(Some(a.values()), &mut ()).unwrap();
+        two.factor(Source::Band(a.values()), &mut ()).unwrap();
         let u = T::Real::EPSILON.to_f64();
         let tolerance = 1e3 * u * n as f64 * one.stats.growth.max(two.stats.growth) / one.rcond().max(u);
         assert_eq!(one.stats.norm_one, two.stats.norm_one);
@@ -107,7 +108,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
         for i in a.column_range(column) {
             *singular.get_mut(i, column) = bt_formats::zero();
         }
-        let Err(FactorError::Singular(place)) = two.factor(Some(singular.values()), &mut ()) else {
+        let Err(FactorError::Singular(place)) = two.factor(Source::Band(singular.values()), &mut ()) else {
             panic!("not singular")
         };
         assert_eq!(place.column, column);
@@ -119,7 +120,7 @@ fn same_solutions<T: Scalar>(n: usize, kl: usize, ku: usize, tunings: [Tuning; 2
     for (row, col) in [(0, 0), (n / 2, n / 2), (n - 1, n - 1)] {
         let mut bad = a.clone();
         *bad.get_mut(row, col) = T::nan_impl();
-        let message = two.factor(Some(bad.values()), &mut ()).unwrap_err().to_string();
+        let message = two.factor(Source::Band(bad.values()), &mut ()).unwrap_err().to_string();
         assert!(message.contains(&format!("row {row}, column {col}")), "{message}");
     }
     assert_eq!(two.rcond(), 0.0);
@@ -232,7 +233,7 @@ fn two_ends_in_registers_have_the_factors_of_other_kernels() {
             let [one, other] = [1, 4].map(|registers| {
                 let tunings = [Tuning::Narrow { registers, strip: 32 }; 2];
                 let mut lu = BandLu::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
-                lu.factor(Some(a.values()), &mut ()).unwrap();
+                lu.factor(Source::Band(a.values()), &mut ()).unwrap();
                 lu
             });
             for (one, other) in one.parts.iter().zip(&other.parts) {
@@ -273,7 +274,7 @@ fn factors_in_place_are_those_of_a_copy() {
                 *a.get_mut(j, j) += dominance * (kl + ku) as f64;
             }
             let mut lu = BandLu::one_ended(n, kl, ku, Tuning::of(kl), Tuning::of(kl).place(), None).unwrap();
-            lu.factor(Some(a.values()), &mut ()).unwrap();
+            lu.factor(Source::Band(a.values()), &mut ()).unwrap();
             fill_room(&mut a, room);
             let in_place = BandLu::from_band(a).unwrap();
             assert_eq!(lu.parts[0].pivots, in_place.parts[0].pivots);
@@ -321,9 +322,79 @@ fn same_factors_wide(kl: usize, ku: usize) {
     let a = random::<f64>(200, kl, ku, 5);
     let [one, other] = [8, 24].map(|panel| {
         let mut lu = BandLu::one_ended(200, kl, ku, Tuning::Wide { panel }, Place::BehindU, None).unwrap();
-        lu.factor(Some(a.values()), &mut ()).unwrap();
+        lu.factor(Source::Band(a.values()), &mut ()).unwrap();
         lu
     });
     assert_eq!(*one.parts[0].values, *other.parts[0].values);
     assert_eq!(one.parts[0].pivots, other.parts[0].pivots);
+}
+
+/// Rows that are written into columns some at a time leave what a band does, in every part and bit for bit, also where factors of a band
+/// were before; and say the same of what is not finite.
+#[test]
+fn rows_leave_the_factors_of_a_band() {
+    fn same<T: Scalar>(n: usize, kl: usize, ku: usize) {
+        let [a, other] = [11, 12].map(|seed| {
+            let mut a = random::<T>(n, kl, ku, seed);
+            if kl.min(ku) == 0 {
+                // Solutions of triangles grow.
+                (0..n).for_each(|j| *a.get_mut(j, j) += T::rounded(20.0, 0.0));
+            }
+            a
+        });
+        let rows = a.to_csr().unwrap();
+        let parts = |lu: &BandLu<T>| -> Vec<_> {
+            lu.parts.iter().map(|p| (p.pivots.clone(), p.tops.clone(), columns(p))).collect()
+        };
+        let tunings = [Tuning::of(kl), Tuning::of(ku)];
+        let one = |()| BandLu::<T>::one_ended(n, kl, ku, tunings[0], tunings[0].place(), None).unwrap();
+        let two = |()| BandLu::<T>::two_ended(n, kl, ku, halves_of(n, kl, ku, tunings), tunings).unwrap();
+        let both: [&dyn Fn(()) -> BandLu<T>; 2] = [&one, &two];
+        for new in &both[..if kl.min(ku) > 0 && n > 4 * (kl + ku) { 2 } else { 1 }] {
+            let (mut of_band, mut of_rows) = (new(()), new(()));
+            of_band.factor(Source::Band(a.values()), &mut ()).unwrap();
+            of_rows.factor(Source::Rows(&rows), &mut ()).unwrap();
+            assert!(parts(&of_band) == parts(&of_rows), "{n} {kl} {ku}");
+            assert_eq!(of_band.stats, of_rows.stats);
+            of_rows.refactor(&other).unwrap();
+            Factorization::refactor(&mut of_band, (&other.to_csr().unwrap()).into(), &mut ()).unwrap();
+            assert!(parts(&of_band) == parts(&of_rows), "{n} {kl} {ku}");
+        }
+    }
+    for (kl, ku) in [(0, 0), (1, 1), (0, 3), (3, 0), (8, 8), (2, 9), (17, 16), (32, 30), (40, 35), (60, 3)] {
+        for n in [1, 70, 1023, 3000].into_iter().filter(|&n| kl.max(ku) < n) {
+            same::<f64>(n, kl, ku);
+        }
+        same::<f32>(1100, kl, ku);
+        same::<c64>(1100, kl, ku);
+    }
+    for (row, col) in [(0, 0), (1023, 1024), (1122, 1119), (4999, 4992)] {
+        let mut bad = random::<f64>(5000, 8, 8, 13);
+        *bad.get_mut(row, col) = f64::NAN;
+        let (of_band, of_rows) = (BandLu::new(&bad), BandLu::from_csr(&bad.to_csr().unwrap(), &mut ()));
+        assert_eq!(of_band.unwrap_err().to_string(), of_rows.unwrap_err().to_string());
+    }
+}
+
+/// Entries outside of the band are named, unless they are zeros.
+#[test]
+fn rows_stay_in_the_band() {
+    let rows = |v: f64| {
+        let (mut pointers, mut cols, mut values) = (vec![0], Vec::new(), Vec::new());
+        for i in 0..2000u32 {
+            cols.extend([i, i + 1].iter().filter(|&&c| c < 2000));
+            values.resize(cols.len(), 2.0);
+            if i == 1500 {
+                cols.push(1700);
+                values.push(v);
+            }
+            pointers.push(cols.len() as u32);
+        }
+        Csr::new(2000, 2000, pointers, cols, values).unwrap()
+    };
+    let mut lu = BandLu::from_csr(&rows(0.0), &mut ()).unwrap();
+    assert_eq!((lu.kl, lu.ku), (0, 1));
+    let message = Factorization::refactor(&mut lu, (&rows(3.0)).into(), &mut ()).unwrap_err().to_string();
+    assert!(message.contains("row 1500") && message.contains("column 1700"), "{message}");
+    assert!(lu.stats.norm_one.is_nan());
 }

@@ -564,7 +564,7 @@ fn quotients<const V: usize>(mut l: [[f64; LANES]; V], pivot: f64) -> [[f64; LAN
 
 /// Mask of register v.
 #[inline(always)]
-pub(super) fn part(lanes: u64, v: usize) -> u8 {
+pub(crate) fn part(lanes: u64, v: usize) -> u8 {
     (lanes >> (LANES * v)) as u8
 }
 

@@ -1,4 +1,5 @@
-//! Bands of doubles on AVX-512 that are too wide for `registers.rs`: eight columns at a time, from the left.
+//! Bands of doubles on AVX-512 that are too wide for `registers.rs`: eight columns at a time, from the left. On AVX2 `window.rs` is as
+//! fast.
 //!
 //! A group of eight columns takes all that the groups before it subtract while its sums are in registers, and is written once. Rows
 //! are taken eight at a time too, from a multiple of eight on: L is kept in tiles of eight rows and eight columns, as far back as a
@@ -17,23 +18,20 @@
 //! The operations on an element and their order are those of elimination column by column.
 
 use std::any::Any;
-use std::arch::x86_64::{__m512d, __m512i, _CMP_GE_OQ, _CMP_LE_OQ, _CMP_LT_OQ};
 use std::array::from_fn;
 use std::hint::black_box;
 use std::ops::Range;
 
 use bt_formats::{RealScalar, Scalar};
-use pulp::Simd;
-use pulp::bytemuck::cast;
-use pulp::x86::V4;
+use bt_simd::Eight;
+use pulp::bytemuck::{Pod, cast};
 
-use super::registers::{Source, doubles, eight};
+use super::registers::{REGISTERS, doubles, eight};
 use super::window::{copy, with_quotients};
-use super::{Stop, Strip, boost};
+use super::{Columns, Stop, Strip, boost};
 use crate::band_lu::end::Place;
 use crate::band_lu::kernels::LANES;
 use crate::band_lu::two_steps::larger;
-use crate::batch::lanes::x86::transposed_v4;
 use crate::error::Result;
 use crate::lines::{self, Lines};
 
@@ -53,7 +51,7 @@ macro_rules! each_behind {
 }
 
 type Vector = [f64; LANES];
-type Sums = [__m512d; LANES];
+type Sums<E> = [<E as Eight>::V; LANES];
 /// Eight rows of eight columns.
 type Tile = [Vector; LANES];
 
@@ -104,7 +102,7 @@ impl Workspace {
 
 /// Eliminates the strip, which begins with a group of columns and ends with the matrix or before one.
 pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>, workspace: &mut Workspace) -> Option<Stop> {
-    let (simd, mut strip) = doubles(strip);
+    let (simd, mut strip) = (bt_simd::avx512().expect(REGISTERS), doubles(strip));
     let Workspace { above, below, numbers, largest, largest_l, masks, column, inner } = workspace;
     let tiles: &mut [Tile] = numbers.as_chunks_mut().0.as_chunks_mut().0;
     let (columns, tiles) = tiles.split_at_mut(2 * (*above + *below + 1));
@@ -124,7 +122,7 @@ pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>, workspace: &mut Wor
         masks,
         column,
         inner,
-        reciprocals: &mut None,
+        reciprocals: None,
         indices: black_box(from_fn(|k| [k as u64; LANES])),
         slot: (0, 0),
     }
@@ -132,8 +130,8 @@ pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>, workspace: &mut Wor
 }
 
 /// Work on the groups of a strip.
-struct Groups<'a, 'b> {
-    simd: V4,
+struct Groups<'a, 'b, E> {
+    simd: E,
     strip: &'a mut Strip<'b, f64>,
     above: usize,
     below: usize,
@@ -146,7 +144,7 @@ struct Groups<'a, 'b> {
     column: &'a mut [Vector],
     inner: &'a mut bool,
     /// Of the pivots of the last group, unless it has quotients.
-    reciprocals: &'a mut Option<Vector>,
+    reciprocals: Option<Vector>,
     /// Lane K in all lanes of the K-th.
     indices: [[u64; LANES]; LANES],
     /// Lines of the factors' columns, those of L apart, and columns of A that are asked for with eight rows.
@@ -160,7 +158,7 @@ fn lanes(from: isize, to: isize) -> u8 {
     (from.max(0)..to.min(LANES as isize)).fold(0, |mask, lane| mask | 1 << lane)
 }
 
-impl Groups<'_, '_> {
+impl<E: Eight> Groups<'_, '_, E> {
     /// Vectors of a column.
     #[inline(always)]
     fn height(&self) -> usize {
@@ -219,9 +217,9 @@ impl Groups<'_, '_> {
             }
             let columns = LANES.min(n - g * LANES);
             let done = if self.strip.threshold.is_some() {
-                self.simd.vectorize(Head::<true> { groups: &mut self, g, columns })
+                self.simd.vectorize(Head::<E, true> { groups: &mut self, g, columns })
             } else {
-                self.simd.vectorize(Head::<false> { groups: &mut self, g, columns })
+                self.simd.vectorize(Head::<E, false> { groups: &mut self, g, columns })
             };
             if done < columns {
                 let pivot = self.columns[self.place(g) + self.above][done][done];
@@ -290,21 +288,21 @@ impl Groups<'_, '_> {
 
     /// Rows of A in the columns of group g, the v-th eight of them.
     #[inline(always)]
-    fn sums(&self, a: Source<'_>, g: usize, v: usize) -> Sums {
-        let f = self.simd.avx512f;
+    fn sums(&self, a: Columns<'_, f64>, g: usize, v: usize) -> Sums<E> {
+        let simd = self.simd;
         // May be before the first column of the matrix, or behind the last.
-        let at = (g * LANES * a.ld + a.diagonal + v * LANES).wrapping_sub(self.above * LANES);
+        let at = (a.diagonal(g * LANES) + v * LANES).wrapping_sub(self.above * LANES);
         let mut sums = [cast([0.0; LANES]); LANES];
         let masks = self.masks[v];
         let step = a.ld - 1;
         if let Some(values) = a.values.get(at..).and_then(|values| values.get(..(LANES - 1) * step + LANES)) {
             each_lane!(|C| {
                 let column: &Vector = values[C * step..].first_chunk().expect("as many were taken");
-                sums[C] = f._mm512_maskz_mov_pd(masks[C], cast(*column));
+                sums[C] = simd.keep(masks[C], cast(*column));
             });
         } else {
             each_lane!(|C| {
-                sums[C] = f._mm512_maskz_mov_pd(masks[C], eight(a.values, at.wrapping_add(C * step)));
+                sums[C] = simd.keep(masks[C], eight(a.values, at.wrapping_add(C * step)));
             });
         }
         sums
@@ -312,7 +310,7 @@ impl Groups<'_, '_> {
 
     /// The groups whose tiles reach row r and whose rows of U reach group g, each with the first of its columns that does both.
     #[inline(always)]
-    fn reaching(&self, g: usize, r: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    fn reaching(&self, g: usize, r: usize) -> impl Iterator<Item = (usize, usize)> + use<E> {
         let (above, below) = (self.above, self.below);
         let (by_l, by_u) = (below * LANES - self.strip.lu.kl, above * LANES - self.strip.lu.ku);
         (r.saturating_sub(below).max(g.saturating_sub(above))..r.min(g)).map(move |h| {
@@ -329,7 +327,7 @@ impl Groups<'_, '_> {
 
     /// sums ← sums − Σ_h L_rh·U_hg, by columns.
     #[inline(always)]
-    fn subtract(&self, mut sums: Sums, g: usize, r: usize) -> Sums {
+    fn subtract(&self, mut sums: Sums<E>, g: usize, r: usize) -> Sums<E> {
         for (h, from) in self.reaching(g, r) {
             let (tile, u) = (&self.tiles[self.tiles_of(h) + r - h], &self.rows[self.rows(g, h)]);
             sums = minus_products(self.simd, sums, tile, u, from);
@@ -351,9 +349,8 @@ impl Groups<'_, '_> {
         some(&lu.lower, lu.kl, self.lines[1]);
         if let Some(a) = self.strip.source {
             for c in v * self.lines[2]..LANES.min((v + 1) * self.lines[2]) {
-                let (first, ld) = ((g + self.below + 2) * LANES + c, a.ldab());
-                // Without the room for fill.
-                lines::fetch(a.values(), first * ld + lu.kl..(first + 1) * ld + LANES - 1);
+                let diagonal = a.diagonal((g + self.below + 2) * LANES + c);
+                lines::fetch(a.values, diagonal - lu.ku..diagonal + lu.kl + LANES);
             }
         }
     }
@@ -386,8 +383,8 @@ impl Groups<'_, '_> {
     fn with_quotients(&mut self, g: usize, columns: usize) -> usize {
         let (above, below, height) = (self.above, self.below, self.height());
         let (place, tiles) = (self.place(g), self.tiles_of(g));
-        *self.reciprocals = None;
-        let source = Source::of(self.strip.lu, self.strip.source);
+        self.reciprocals = None;
+        let source = self.strip.lu.columns(self.strip.source);
         for r in g..=g + below {
             let sums = self.subtract(self.sums(source, g, r + above - g), g, r);
             self.columns[place + r + above - g] = sums.map(cast);
@@ -437,12 +434,11 @@ impl Groups<'_, '_> {
 
 /// sumsᵢ ← sumsᵢ − Σ_k vₖ·xₖᵢ from the k-th vector on.
 #[inline(always)]
-fn minus_products(simd: V4, mut sums: Sums, v: &Tile, x: &Tile, from: usize) -> Sums {
-    let f = simd.avx512f;
+fn minus_products<E: Eight>(simd: E, mut sums: Sums<E>, v: &Tile, x: &Tile, from: usize) -> Sums<E> {
     for k in from..LANES {
-        let v: __m512d = cast(v[k]);
+        let v = cast(v[k]);
         each_lane!(|I| {
-            sums[I] = f._mm512_fnmadd_pd(v, f._mm512_set1_pd(x[k][I]), sums[I]);
+            sums[I] = simd.minus_mul(sums[I], v, simd.splat(x[k][I]));
         });
     }
     sums
@@ -450,27 +446,25 @@ fn minus_products(simd: V4, mut sums: Sums, v: &Tile, x: &Tile, from: usize) -> 
 
 /// to ← column c from row `top` on: two vectors side by side have eight of its rows.
 #[inline(always)]
-fn piece(simd: V4, group: &[Tile], c: usize, top: usize, to: &mut [f64]) {
-    let f = simd.avx512f;
-    let count: __m512i = cast([0i64, 1, 2, 3, 4, 5, 6, 7]);
-    let from = f._mm512_add_epi64(count, f._mm512_set1_epi64((top % LANES) as i64));
+fn piece<E: Eight>(simd: E, group: &[Tile], c: usize, top: usize, to: &mut [f64]) {
+    let from = cast(from_fn::<_, LANES, _>(|i| (top % LANES + i) as u64));
     let mut v = top / LANES;
-    let mut next: __m512d = cast(group[v][c]);
+    let mut next: E::V = cast(group[v][c]);
     for to in to.as_chunks_mut::<LANES>().0 {
         let this = next;
         v = (v + 1).min(group.len() - 1);
         next = cast(group[v][c]);
-        *to = cast(f._mm512_permutex2var_pd(this, from, next));
+        *to = cast(simd.gather([this, next], from));
     }
 }
 
 /// The columns of group g go into factors apart, where others follow them.
-struct Leave<'a, 'b, 'c> {
-    groups: &'a mut Groups<'b, 'c>,
+struct Leave<'a, 'b, 'c, E> {
+    groups: &'a mut Groups<'b, 'c, E>,
     g: usize,
 }
 
-impl pulp::NullaryFnOnce for Leave<'_, '_, '_> {
+impl<E: Eight> pulp::NullaryFnOnce for Leave<'_, '_, '_, E> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
@@ -491,60 +485,60 @@ impl pulp::NullaryFnOnce for Leave<'_, '_, '_> {
 }
 
 /// Norms of the columns of a group, and maxima of rows.
-struct Measure<'a, 'b, 'c> {
-    groups: &'a mut Groups<'b, 'c>,
+struct Measure<'a, 'b, 'c, E> {
+    groups: &'a mut Groups<'b, 'c, E>,
     g: usize,
 }
 
-impl pulp::NullaryFnOnce for Measure<'_, '_, '_> {
+impl<E: Eight> pulp::NullaryFnOnce for Measure<'_, '_, '_, E> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
         let Self { groups, g } = self;
-        let (simd, f) = (groups.simd, groups.simd.avx512f);
-        let mut sums: Sums = [cast([0.0; LANES]); LANES];
-        let mut max_a: __m512i = cast(groups.strip.found.max_a);
+        let simd = groups.simd;
+        let mut sums: Sums<E> = [simd.splat(0.0); LANES];
+        let mut max_a: E::I = cast(groups.strip.found.max_a);
         for v in groups.above.saturating_sub(g)..groups.height() {
-            let source = Source::of(groups.strip.lu, groups.strip.source);
+            let source = groups.strip.lu.columns(groups.strip.source);
             let columns = groups.sums(source, g, v);
             let rows = &mut groups.strip.lu.rows[(g + v - groups.above) * LANES..];
             let rows = rows.first_chunk_mut::<LANES>().expect("zeros behind the last row");
-            let mut maxima: __m512i = cast(*rows);
+            let mut maxima: E::I = cast(*rows);
             each_lane!(|C| {
-                let moduli = f._mm512_abs_pd(columns[C]);
-                sums[C] = f._mm512_add_pd(sums[C], moduli);
-                maxima = f._mm512_max_epu64(maxima, cast(moduli));
+                let moduli = simd.abs(columns[C]);
+                sums[C] = simd.add(sums[C], moduli);
+                maxima = simd.max_bits(maxima, cast(moduli));
             });
             *rows = cast(maxima);
-            max_a = f._mm512_max_epu64(max_a, maxima);
+            max_a = simd.max_bits(max_a, maxima);
         }
         let found = &mut *groups.strip.found;
         for sum in sums {
-            found.norm = found.norm.max_nan(simd.reduce_sum_f64s(cast(sum)));
+            found.norm = found.norm.max_nan(simd.sum(sum));
         }
         found.max_a = cast(max_a);
     }
 }
 
 /// U of group g in these rows.
-struct Upper<'a, 'b, 'c> {
-    groups: &'a mut Groups<'b, 'c>,
+struct Upper<'a, 'b, 'c, E> {
+    groups: &'a mut Groups<'b, 'c, E>,
     g: usize,
     rows: Range<usize>,
 }
 
-impl pulp::NullaryFnOnce for Upper<'_, '_, '_> {
+impl<E: Eight> pulp::NullaryFnOnce for Upper<'_, '_, '_, E> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
         let Self { groups, g, rows } = self;
-        let (simd, f) = (groups.simd, groups.simd.avx512f);
-        let source = Source::of(groups.strip.lu, groups.strip.source);
+        let simd = groups.simd;
+        let source = groups.strip.lu.columns(groups.strip.source);
         for r in rows {
             let v = r + groups.above - g;
             groups.fetch(g, v);
             // By rows: one of U meets numbers of L.
-            let mut u = transposed_v4(simd, groups.sums(source, g, v));
+            let mut u = simd.transpose(groups.sums(source, g, v));
             for (h, from) in groups.reaching(g, r) {
                 let (tile, of_h) = (&groups.tiles[groups.tiles_of(h) + r - h], &groups.rows[groups.rows(g, h)]);
                 u = minus_products(simd, u, of_h, tile, from);
@@ -553,7 +547,7 @@ impl pulp::NullaryFnOnce for Upper<'_, '_, '_> {
             let tile = &groups.tiles[groups.tiles_of(r)];
             each_lane!(|K| {
                 each_behind!(K, |I| {
-                    u[I] = f._mm512_fnmadd_pd(f._mm512_set1_pd(tile[K][I]), u[K], u[I]);
+                    u[I] = simd.minus_mul(u[I], simd.splat(tile[K][I]), u[K]);
                 });
             });
             let at = groups.rows(g, r);
@@ -561,10 +555,10 @@ impl pulp::NullaryFnOnce for Upper<'_, '_, '_> {
             each_lane!(|I| {
                 row[I] = cast(u[I]);
             });
-            let u = transposed_v4(simd, u);
+            let u = simd.transpose(u);
             let (slot, at) = (groups.slot(r), groups.place(g) + v);
             let columns = &mut groups.columns[at];
-            let mut largest: __m512i = cast(groups.largest[slot]);
+            let mut largest: E::I = cast(groups.largest[slot]);
             each_lane!(|C| {
                 largest = larger(simd, largest, u[C]);
                 columns[C] = cast(u[C]);
@@ -575,71 +569,69 @@ impl pulp::NullaryFnOnce for Upper<'_, '_, '_> {
 }
 
 /// L and U of group g in its own rows. The number of columns that have pivots.
-struct Head<'a, 'b, 'c, const BOOSTING: bool> {
-    groups: &'a mut Groups<'b, 'c>,
+struct Head<'a, 'b, 'c, E, const BOOSTING: bool> {
+    groups: &'a mut Groups<'b, 'c, E>,
     g: usize,
     columns: usize,
 }
 
-impl<const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, BOOSTING> {
+impl<E: Eight, const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, E, BOOSTING> {
     type Output = usize;
     #[inline(always)]
     fn call(self) -> usize {
         let Self { groups, g, columns } = self;
-        let (simd, f) = (groups.simd, groups.simd.avx512f);
+        let simd = groups.simd;
         let above = groups.above;
-        let source = Source::of(groups.strip.lu, groups.strip.source);
+        let source = groups.strip.lu.columns(groups.strip.source);
         groups.fetch(g, above);
         let mut head = groups.subtract(groups.sums(source, g, above), g, g);
         if columns < LANES {
             head = with_ones(&head, columns);
         }
-        let one = f._mm512_set1_pd(1.0);
+        let one = simd.splat(1.0);
         let (mut pivots, mut reciprocals) = (one, one);
         let mut boosted = 0;
         each_lane!(|K| {
-            // An index that is not known here: a permutation takes one instruction.
-            let lane: __m512i = cast(groups.indices[K]);
-            let mut pivot = f._mm512_permutexvar_pd(lane, head[K]);
+            let lane: E::I = cast(groups.indices[K]);
+            let (on, behind) = (simd.mask(1 << K), simd.mask(!0 << K << 1));
+            let mut pivot = simd.spread::<K>(head[K], lane);
             if BOOSTING
                 && K < columns
                 && let Some(threshold) = groups.strip.threshold
             {
                 let [p, ..]: Vector = cast(pivot);
-                pivot = f._mm512_set1_pd(boost(p, threshold, &mut boosted));
-                head[K] = f._mm512_mask_mov_pd(head[K], 1 << K, pivot);
+                pivot = simd.splat(boost(p, threshold, &mut boosted));
+                head[K] = simd.select(on, pivot, head[K]);
             }
-            let r = f._mm512_div_pd(one, pivot);
-            pivots = f._mm512_mask_mov_pd(pivots, 1 << K, pivot);
-            reciprocals = f._mm512_mask_mov_pd(reciprocals, 1 << K, r);
-            head[K] = f._mm512_mask_mul_pd(head[K], !0 << K << 1, head[K], r);
+            let r = simd.div(one, pivot);
+            pivots = simd.select(on, pivot, pivots);
+            reciprocals = simd.select(on, r, reciprocals);
+            head[K] = simd.select(behind, simd.mul(head[K], r), head[K]);
             let l = head[K];
             each_behind!(K, |C| {
-                let u = f._mm512_permutexvar_pd(lane, head[C]);
-                head[C] = f._mm512_mask3_fnmadd_pd(l, u, head[C], !0 << K << 1);
+                let u = simd.spread::<K>(head[C], lane);
+                head[C] = simd.select(behind, simd.minus_mul(head[C], l, u), head[C]);
             });
         });
         // Where there is a reciprocal: it neither overflows nor underflows.
-        let moduli = f._mm512_abs_pd(pivots);
-        let (least, most) = (f64::MIN_POSITIVE, 0.5 / f64::MIN_POSITIVE);
-        let fine = f._mm512_cmp_pd_mask::<_CMP_GE_OQ>(moduli, f._mm512_set1_pd(least))
-            & f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(moduli, f._mm512_set1_pd(most));
-        if fine != !0 {
+        let moduli = simd.abs(pivots);
+        let (least, most) = (simd.splat(f64::MIN_POSITIVE), simd.splat(0.5 / f64::MIN_POSITIVE));
+        if simd.bits(simd.both(simd.at_least(moduli, least), simd.at_least(most, moduli))) != !0 {
             return groups.with_quotients(g, columns);
         }
         let (first, at) = (groups.tiles_of(g), groups.place(g) + above);
         let (tile, place) = (&mut groups.tiles[first], &mut groups.columns[at]);
-        let (mut largest, mut largest_l): (__m512i, __m512i) = (cast([0.0; LANES]), cast([0.0; LANES]));
+        let (mut largest, mut largest_l) = (simd.splat_bits(0), simd.splat_bits(0));
         each_lane!(|C| {
-            let l = f._mm512_maskz_mov_pd(!0 << C << 1, head[C]);
+            let l = simd.keep(!0 << C << 1, head[C]);
             place[C] = cast(head[C]);
             tile[C] = cast(l);
             largest_l = larger(simd, largest_l, l);
-            largest = larger(simd, largest, f._mm512_maskz_mov_pd(!(!0 << C << 1), head[C]));
+            largest = larger(simd, largest, simd.keep(!(!0 << C << 1), head[C]));
         });
         groups.largest[groups.slot.1] = cast(largest);
         groups.largest_l[first] = cast(largest_l);
-        *groups.reciprocals = Some(cast(reciprocals));
+        groups.reciprocals = Some(cast(reciprocals));
         let found = &mut *groups.strip.found;
         found.boosted += boosted;
         let pivots: Vector = cast(moduli);
@@ -653,8 +645,8 @@ impl<const BOOSTING: bool> pulp::NullaryFnOnce for Head<'_, '_, '_, BOOSTING> {
 /// Ones on the diagonal behind the last column of the matrix, where there are zeros: they change nothing.
 #[cold]
 #[inline(never)]
-fn with_ones(head: &Sums, columns: usize) -> Sums {
-    let mut head = head.map(cast::<_, Vector>);
+fn with_ones<V: Pod>(head: &[V; LANES], columns: usize) -> [V; LANES] {
+    let mut head = (*head).map(cast::<_, Vector>);
     for (c, column) in head.iter_mut().enumerate().skip(columns) {
         column[c] = 1.0;
     }
@@ -662,21 +654,21 @@ fn with_ones(head: &Sums, columns: usize) -> Sums {
 }
 
 /// L of group g below its own rows.
-struct Lower<'a, 'b, 'c> {
-    groups: &'a mut Groups<'b, 'c>,
+struct Lower<'a, 'b, 'c, E> {
+    groups: &'a mut Groups<'b, 'c, E>,
     g: usize,
 }
 
-impl pulp::NullaryFnOnce for Lower<'_, '_, '_> {
+impl<E: Eight> pulp::NullaryFnOnce for Lower<'_, '_, '_, E> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
         let Self { groups, g } = self;
-        let (simd, f) = (groups.simd, groups.simd.avx512f);
+        let simd = groups.simd;
         // Without them these rows are there already.
-        let Some(reciprocals) = *groups.reciprocals else { return };
+        let Some(reciprocals) = groups.reciprocals else { return };
         let (above, place, tiles) = (groups.above, groups.place(g), groups.tiles_of(g));
-        let source = Source::of(groups.strip.lu, groups.strip.source);
+        let source = groups.strip.lu.columns(groups.strip.source);
         for r in g + 1..=g + groups.below {
             let v = r + above - g;
             groups.fetch(g, v);
@@ -684,12 +676,12 @@ impl pulp::NullaryFnOnce for Lower<'_, '_, '_> {
             let (head, rows) = groups.columns[place + above..].split_first_mut().expect("its own rows");
             let (rows, tile) = (&mut rows[r - g - 1], &mut groups.tiles[tiles + r - g]);
             each_lane!(|K| {
-                l[K] = f._mm512_mul_pd(l[K], f._mm512_set1_pd(reciprocals[K]));
+                l[K] = simd.mul(l[K], simd.splat(reciprocals[K]));
                 each_behind!(K, |C| {
-                    l[C] = f._mm512_fnmadd_pd(l[K], f._mm512_set1_pd(head[C][K]), l[C]);
+                    l[C] = simd.minus_mul(l[C], l[K], simd.splat(head[C][K]));
                 });
             });
-            let mut largest: __m512i = cast([0.0; LANES]);
+            let mut largest = simd.splat_bits(0);
             each_lane!(|C| {
                 rows[C] = cast(l[C]);
                 tile[C] = cast(l[C]);
@@ -701,45 +693,45 @@ impl pulp::NullaryFnOnce for Lower<'_, '_, '_> {
 }
 
 /// Whether no row loses half its digits in the steps of group h.
-struct Check<'a, 'b, 'c> {
-    groups: &'a Groups<'b, 'c>,
+struct Check<'a, 'b, 'c, E> {
+    groups: &'a Groups<'b, 'c, E>,
     h: usize,
 }
 
-impl pulp::NullaryFnOnce for Check<'_, '_, '_> {
+impl<E: Eight> pulp::NullaryFnOnce for Check<'_, '_, '_, E> {
     type Output = bool;
     #[inline(always)]
     fn call(self) -> bool {
         let Self { groups, h } = self;
-        let f = groups.simd.avx512f;
-        let largest: __m512d = cast(groups.largest[groups.slot(h)]);
+        let simd = groups.simd;
+        let largest: E::V = cast(groups.largest[groups.slot(h)]);
         // Infinity and NaN are not below infinity.
-        let finite = f._mm512_cmp_pd_mask::<_CMP_LT_OQ>(largest, f._mm512_set1_pd(f64::INFINITY));
+        let finite = simd.bits(simd.less(largest, simd.splat(f64::INFINITY)));
         if groups.strip.threshold.is_some() {
             return finite == !0;
         }
         // |l_ik|·max|u_k| is at most the product of the largest of both.
-        let limit = f._mm512_set1_pd(f64::EPSILON.sqrt());
-        let most = f._mm512_mul_pd(f._mm512_set1_pd(f._mm512_reduce_max_pd(largest)), limit);
+        let limit = simd.splat(f64::EPSILON.sqrt());
+        let most = simd.mul(simd.splat(f64::from_bits(simd.largest_bits(cast(largest)))), limit);
         let mut fine = finite;
         let first = groups.tiles_of(h);
         let rows = &groups.strip.lu.rows[h * LANES..].as_chunks::<LANES>().0[..=groups.below];
         for (l, rows) in groups.largest_l[first..].iter().zip(rows) {
-            fine &= f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(f._mm512_mul_pd(cast(*l), most), cast(*rows));
+            fine &= simd.bits(simd.at_least(cast(*rows), simd.mul(cast(*l), most)));
         }
         if fine == !0 || finite != !0 {
             return fine == !0;
         }
         // Rows of different sizes need every product by itself.
         fine = finite;
-        let shrunk: Vector = cast(f._mm512_mul_pd(largest, limit));
+        let shrunk: Vector = cast(simd.mul(largest, limit));
         for (tile, rows) in groups.tiles[first..].iter().zip(rows) {
-            let mut grown: __m512i = cast([0.0; LANES]);
+            let mut grown = simd.splat_bits(0);
             each_lane!(|K| {
-                let product = f._mm512_mul_pd(cast(tile[K]), f._mm512_set1_pd(shrunk[K]));
-                grown = larger(groups.simd, grown, product);
+                let product = simd.mul(cast(tile[K]), simd.splat(shrunk[K]));
+                grown = larger(simd, grown, product);
             });
-            fine &= f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(cast(grown), cast(*rows));
+            fine &= simd.bits(simd.at_least(cast(*rows), cast(grown)));
         }
         fine == !0
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{BandLuNoPivot, Boosting, Storage};
+use crate::band_lu::source::Source;
 use crate::error::Result;
 use bt_formats::{Monitor, Scalar};
 
@@ -23,6 +24,6 @@ impl<T: Scalar> BandLuNoPivot<T> {
             let start = self.at(rows.start, j);
             fill(j, rows.clone(), &mut self.values[start..start + rows.len()]);
         }
-        self.factor(None, monitor)
+        self.factor(Source::Here, monitor)
     }
 }

@@ -1,5 +1,5 @@
-//! Narrow bands of doubles on AVX-512, kl ≤ 8 and ku ≤ 16: what a step changes stays in registers, one a column, the eight rows
-//! behind the pivot's in its lanes.
+//! Narrow bands of doubles in eight lanes, kl ≤ 8 and ku ≤ 16: what a step changes stays in registers, one of AVX-512 a column or two
+//! of AVX2, which are kept in the first-level cache where there are too few; the eight rows behind the pivot's are its lanes.
 //!
 //! With every step the rows move on by one lane. The row that enters comes from A by broadcasts, a column that enters as a whole.
 //! Rows of a column outside the band hold whatever stands beside it in memory: they leave before their column's first step, or have
@@ -11,18 +11,16 @@
 //! The operations on an element and their order are those of elimination column by column.
 
 use std::any::Any;
-use std::arch::x86_64::{__m512d, __m512i, _CMP_LE_OQ};
 use std::ops::Range;
 
-use bt_formats::{Band, RealScalar, Scalar, prefetch};
-use pulp::Simd;
-use pulp::bytemuck::cast;
-use pulp::x86::V4;
+use bt_formats::{RealScalar, Reals, Scalar, prefetch};
+use bt_simd::Eight;
+use pulp::bytemuck::{Pod, cast};
 
-use super::{BandLuNoPivot, Stop, Strip, boost};
+use super::{BandLuNoPivot, Columns, Stop, Strip, boost};
 use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
-use crate::band_lu::two_steps::larger;
+use crate::band_lu::two_steps::{larger, part};
 use crate::pivot::Pivot;
 
 /// Columns that leave the stage at a time, those behind them that they reach, and the numbers of one: U, the pivot, L and
@@ -33,54 +31,56 @@ const COLUMN: usize = 32;
 /// Where its pivot stands.
 const PIVOT: usize = 16;
 
+pub(super) const REGISTERS: &str = "where bands fit there are such registers";
+
 #[repr(align(64))]
 struct Stage([[f64; COLUMN]; CHUNK + BEHIND]);
 
 /// Whether bands of this scalar and width are eliminated here.
 pub(super) fn fit<T: Scalar>(kl: usize, ku: usize) -> bool {
     let doubles = (&T::default() as &dyn Any).is::<f64>();
-    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && bt_simd::avx512().is_some()
+    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && bt_simd::avx2().is_some()
 }
 
 /// Measures the columns of the strip; only for what fits.
 pub(super) fn measure<T: Scalar>(strip: &mut Strip<'_, T>) {
-    let (simd, mut strip) = doubles(strip);
-    let columns = strip.first..strip.last;
-    if strip.lu.kl + strip.lu.ku < 2 * LANES {
-        strip.sums_and_maxima(simd, [cast([0.0; LANES]); 2], columns);
+    let mut strip = doubles(strip);
+    if let Some(simd) = bt_simd::avx512() {
+        strip.measured(simd);
     } else {
-        strip.sums_and_maxima(simd, [cast([0.0; LANES]); 4], columns);
+        strip.measured(bt_simd::avx2().expect(REGISTERS));
     }
 }
 
 /// Eliminates the strip; only for what fits.
 pub(super) fn eliminate<T: Scalar>(strip: &mut Strip<'_, T>) -> Option<Stop> {
-    let (simd, mut strip) = doubles(strip);
-    match strip.lu.ku {
-        1..=2 => strip.by_chunks::<2, 2>(simd),
-        3..=4 => strip.by_chunks::<4, 2>(simd),
-        5..=8 => strip.by_chunks::<8, 3>(simd),
-        _ => strip.by_chunks::<16, 4>(simd),
+    let mut strip = doubles(strip);
+    if let Some(simd) = bt_simd::avx512() {
+        strip.eliminated(simd)
+    } else {
+        strip.eliminated(bt_simd::avx2().expect(REGISTERS))
     }
 }
 
-pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> (V4, Strip<'a, f64>) {
+pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> Strip<'a, f64> {
     let Strip { lu, source, found, threshold, first, last } = strip;
     let (lu, found): (&mut dyn Any, &mut dyn Any) = (&mut **lu, &mut **found);
-    let strip = Strip {
+    Strip {
         lu: lu.downcast_mut().expect("doubles"),
-        source: source.map(|a| (a as &dyn Any).downcast_ref().expect("doubles")),
+        source: source.map(|Columns { values, ld, diagonal, first }| {
+            let Some(Reals::F64(values)) = T::reals(values) else { unreachable!("doubles") };
+            Columns { values, ld, diagonal, first }
+        }),
         found: found.downcast_mut().expect("doubles"),
         threshold: threshold.map(|(tiny, step)| (tiny.to_f64(), step.to_f64())),
         first: *first,
         last: *last,
-    };
-    (bt_simd::avx512().expect("where bands fit there are such registers"), strip)
+    }
 }
 
 /// Eight numbers from `at` on; zeros where there are none.
 #[inline(always)]
-pub(super) fn eight(values: &[f64], at: usize) -> __m512d {
+pub(super) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
     if let Some(v) = values.get(at..).and_then(<[f64]>::first_chunk::<LANES>) {
         return cast(*v);
     }
@@ -98,56 +98,57 @@ fn lanes_before(lane: usize) -> u8 {
 }
 
 #[inline(always)]
-fn first_lane(v: __m512d) -> f64 {
+fn first_lane<V: Pod>(v: V) -> f64 {
     let [first, ..]: [f64; LANES] = cast(v);
     first
 }
 
 /// Without its first lane; `next` begins behind it.
 #[inline(always)]
-fn move_on(simd: V4, v: __m512d, next: __m512d) -> __m512d {
-    cast(simd.avx512f._mm512_alignr_epi64::<1>(cast(next), cast(v)))
+fn move_on<E: Eight>(simd: E, v: E::V, next: E::V) -> E::V {
+    cast(simd.next_lanes(cast(v), cast(next)))
 }
 
 #[cold]
-fn quotients(column: __m512d, pivot: f64) -> __m512d {
+fn quotients<V: Pod>(column: V, pivot: f64) -> V {
     let divisor = Pivot::new(pivot);
     cast(cast::<_, [f64; LANES]>(column).map(|v| divisor.divide(v)))
 }
 
-/// A, where it is or in the place of its factors.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) values: &'a [f64],
-    pub(super) ld: usize,
-    pub(super) diagonal: usize,
-}
-
-impl<'a> Source<'a> {
-    pub(super) fn of(lu: &'a BandLuNoPivot<f64>, source: Option<&'a Band<f64>>) -> Self {
-        match source {
-            Some(a) => Self { values: a.values(), ld: a.ldab(), diagonal: lu.kl + lu.ku },
-            None => Self { values: &lu.values, ld: lu.ld, diagonal: lu.diagonal },
-        }
-    }
-}
-
 /// What goes from one step to the next; a column of A has up to 8V rows.
-struct Carried<const C: usize, const V: usize> {
+struct Carried<E: Eight, const C: usize, const V: usize> {
     /// Rows from the next pivot's on, of the columns from its own on.
-    window: [__m512d; C],
+    window: [E::V; C],
     /// The largest moduli of these rows of A.
-    maxima: __m512d,
+    maxima: E::V,
     /// Of the rows behind them, as far as their columns have been measured.
-    reached: [__m512d; V],
+    reached: [E::V; V],
 }
 
 impl Strip<'_, f64> {
+    fn measured<E: Eight>(&mut self, simd: E) {
+        let (columns, zero) = (self.first..self.last, simd.splat(0.0));
+        if self.lu.kl + self.lu.ku < 2 * LANES {
+            self.sums_and_maxima(simd, [zero; 2], columns);
+        } else {
+            self.sums_and_maxima(simd, [zero; 4], columns);
+        }
+    }
+
+    fn eliminated<E: Eight>(&mut self, simd: E) -> Option<Stop> {
+        match self.lu.ku {
+            1..=2 => self.by_chunks::<E, 2, 2>(simd),
+            3..=4 => self.by_chunks::<E, 4, 2>(simd),
+            5..=8 => self.by_chunks::<E, 8, 3>(simd),
+            _ => self.by_chunks::<E, 16, 4>(simd),
+        }
+    }
+
     /// A window of C columns, ku ≤ C and 2 ≤ C ([`Leave`]); kl + ku < 8V. The parts are functions of their own: they need the
     /// registers.
-    fn by_chunks<const C: usize, const V: usize>(&mut self, simd: V4) -> Option<Stop> {
+    fn by_chunks<E: Eight, const C: usize, const V: usize>(&mut self, simd: E) -> Option<Stop> {
         let mut stage = Stage([[0.0; COLUMN]; CHUNK + BEHIND]);
-        let mut state = self.restore::<C, V>(&mut stage);
+        let mut state = self.restore::<E, C, V>(&mut stage);
         let watched = self.threshold.is_none();
         if self.first == 0 && watched {
             // Those whose rows the first step needs.
@@ -177,13 +178,13 @@ impl Strip<'_, f64> {
     }
 
     /// Measures columns; then the maxima of eight rows, from that of the last column's top on, and those of the rows behind them.
-    fn sums_and_maxima<const V: usize>(
+    fn sums_and_maxima<E: Eight, const V: usize>(
         &mut self,
-        simd: V4,
-        reached: [__m512d; V],
+        simd: E,
+        reached: [E::V; V],
         columns: Range<usize>,
-    ) -> (__m512d, [__m512d; V]) {
-        let norms = Norms { norm: 0, max_a: cast(self.found.max_a), maxima: reached[0], reached };
+    ) -> (E::V, [E::V; V]) {
+        let norms = Norms::<E, V> { norm: 0, max_a: cast(self.found.max_a), maxima: reached[0], reached };
         let Norms { norm, max_a, maxima, reached } =
             simd.vectorize(Measure { simd, lu: &*self.lu, source: self.source, norms, columns });
         self.found.norm = f64::from_bits(norm);
@@ -192,7 +193,7 @@ impl Strip<'_, f64> {
     }
 
     /// The stage and the state before the first step.
-    fn restore<const C: usize, const V: usize>(&mut self, stage: &mut Stage) -> Carried<C, V> {
+    fn restore<E: Eight, const C: usize, const V: usize>(&mut self, stage: &mut Stage) -> Carried<E, C, V> {
         let (lu, first) = (&mut *self.lu, self.first);
         for (j, column) in (first..lu.n).zip(&mut stage.0[..C]) {
             let rows = lu.rows_of(j);
@@ -215,7 +216,7 @@ impl Strip<'_, f64> {
     }
 
     /// What stage and state hold of rows from here on goes where it is restored from.
-    fn put_back<const C: usize, const V: usize>(&mut self, stage: &mut Stage, state: &Carried<C, V>) {
+    fn put_back<E: Eight, const C: usize, const V: usize>(&mut self, stage: &mut Stage, state: &Carried<E, C, V>) {
         let (lu, last) = (&mut *self.lu, self.last);
         for (c, (column, staged)) in state.window.iter().zip(&mut stage.0).enumerate() {
             staged[PIVOT - c..][..LANES].copy_from_slice(&cast::<_, [f64; LANES]>(*column));
@@ -236,122 +237,120 @@ impl Strip<'_, f64> {
 }
 
 /// Sums of moduli, and their largest. NaN and infinity have larger bits than all numbers.
-struct Norms<const V: usize> {
+struct Norms<E: Eight, const V: usize> {
     norm: u64,
-    max_a: __m512i,
-    maxima: __m512d,
-    reached: [__m512d; V],
+    max_a: E::I,
+    maxima: E::V,
+    reached: [E::V; V],
 }
 
-impl<const V: usize> Norms<V> {
+impl<E: Eight, const V: usize> Norms<E, V> {
     /// Measures column j, if there is one.
     #[inline(always)]
-    fn next(&mut self, simd: V4, a: Source<'_>, (n, kl, ku): (usize, usize, usize), j: usize) {
-        let f = simd.avx512f;
+    fn next(&mut self, simd: E, a: Columns<'_, f64>, (n, kl, ku): (usize, usize, usize), j: usize) {
         let rows = ku.saturating_sub(j)..(kl + ku + 1).min((n + ku).saturating_sub(j));
         let lanes = if j < n { (1u64 << rows.end) - (1 << rows.start) } else { 0 };
-        let top = j * a.ld + a.diagonal - ku;
-        let mut sum = f._mm512_setzero_pd();
+        let top = a.diagonal(j) - ku;
+        let mut sum = simd.splat(0.0);
         for v in 0..V {
             let column = eight(a.values, top + v * LANES);
-            let moduli = f._mm512_maskz_mov_pd((lanes >> (v * LANES)) as u8, f._mm512_abs_pd(column));
-            self.reached[v] = f._mm512_max_pd(moduli, self.reached[v]);
-            self.max_a = f._mm512_max_epu64(self.max_a, cast(moduli));
-            sum = if v == 0 { moduli } else { f._mm512_add_pd(sum, moduli) };
+            let moduli = simd.keep(part(lanes, v), simd.abs(column));
+            self.reached[v] = simd.max(moduli, self.reached[v]);
+            self.max_a = simd.max_bits(self.max_a, cast(moduli));
+            sum = if v == 0 { moduli } else { simd.add(sum, moduli) };
         }
-        self.norm = self.norm.max(simd.reduce_sum_f64s(cast(sum)).to_bits());
+        self.norm = self.norm.max(simd.sum(sum).to_bits());
         self.maxima = move_on(simd, self.maxima, self.reached[0]);
         for v in 0..V {
-            let next = if v + 1 < V { self.reached[v + 1] } else { f._mm512_setzero_pd() };
+            let next = if v + 1 < V { self.reached[v + 1] } else { simd.splat(0.0) };
             self.reached[v] = move_on(simd, self.reached[v], next);
         }
     }
 }
 
-struct Measure<'a, const V: usize> {
-    simd: V4,
+struct Measure<'a, E: Eight, const V: usize> {
+    simd: E,
     lu: &'a BandLuNoPivot<f64>,
-    source: Option<&'a Band<f64>>,
-    norms: Norms<V>,
+    source: Option<Columns<'a, f64>>,
+    norms: Norms<E, V>,
     columns: Range<usize>,
 }
 
-impl<const V: usize> pulp::NullaryFnOnce for Measure<'_, V> {
-    type Output = Norms<V>;
+impl<E: Eight, const V: usize> pulp::NullaryFnOnce for Measure<'_, E, V> {
+    type Output = Norms<E, V>;
     #[inline(always)]
-    fn call(self) -> Norms<V> {
+    fn call(self) -> Norms<E, V> {
         let Self { simd, lu, source, mut norms, columns } = self;
         for j in columns {
-            norms.next(simd, Source::of(lu, source), (lu.n, lu.kl, lu.ku), j);
+            norms.next(simd, lu.columns(source), (lu.n, lu.kl, lu.ku), j);
         }
         norms
     }
 }
 
 /// The steps of these columns, up to one without a pivot or one in which a row loses half its digits.
-struct Steps<'a, 'b, const C: usize, const V: usize> {
-    simd: V4,
+struct Steps<'a, 'b, E: Eight, const C: usize, const V: usize> {
+    simd: E,
     strip: &'a mut Strip<'b, f64>,
     stage: &'a mut [[f64; COLUMN]],
-    state: &'a mut Carried<C, V>,
+    state: &'a mut Carried<E, C, V>,
     columns: Range<usize>,
 }
 
-impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V> {
+impl<E: Eight, const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, E, C, V> {
     type Output = Option<Stop>;
     #[inline(always)]
     fn call(self) -> Option<Stop> {
         let Self { simd, strip, stage, state, columns } = self;
-        let f = simd.avx512f;
         let Strip { lu, source, found, threshold, .. } = strip;
         let lu = &**lu;
         let (n, kl, ku) = (lu.n, lu.kl, lu.ku);
-        let a = Source::of(lu, *source);
+        let a = lu.columns(*source);
         let stage = stage.as_flattened_mut();
-        let limit = f._mm512_set1_pd(f64::EPSILON.sqrt());
+        let limit = simd.splat(f64::EPSILON.sqrt());
         let mut w = state.window;
-        let mut norms = Norms {
+        let mut norms = Norms::<E, V> {
             norm: found.norm.to_bits(),
             max_a: cast(found.max_a),
             maxima: state.maxima,
             reached: state.reached,
         };
-        let (mut max_u, mut smallest) = (f._mm512_setzero_si512(), f._mm512_set1_pd(f64::INFINITY));
+        let (mut max_u, mut smallest) = (simd.splat_bits(0), simd.splat(f64::INFINITY));
         let mut stopped = None;
         for (s, j) in columns.enumerate() {
             let mut pivot = first_lane(w[0]);
             if let Some(threshold) = *threshold {
                 pivot = boost(pivot, threshold, &mut found.boosted);
             }
-            let ahead = a.values.get(j * a.ld + a.diagonal..).unwrap_or_default();
+            let ahead = a.values.get(a.diagonal(j)..).unwrap_or_default();
             if C >= 8 {
                 // What leaves with the next columns, and A behind them.
                 prefetch(&lu.values, (j + CHUNK) * lu.ld);
                 prefetch(&lu.lower, (j + CHUNK) * kl);
                 for line in 0..=V {
-                    prefetch(a.values, (j + 2 * CHUNK) * a.ld + line * LANES);
+                    prefetch(a.values, a.diagonal(j + 2 * CHUNK) - ku + line * LANES);
                 }
             }
             // The row that enters in column j + c, eight rows below.
             macro_rules! moved_on {
                 ($c:expr) => {{
                     let enters = ahead.get(LANES + $c * (a.ld - 1)).map_or(0.0, |&x| x);
-                    move_on(simd, w[$c], f._mm512_set1_pd(enters))
+                    move_on(simd, w[$c], simd.splat(enters))
                 }};
             }
             let below = lanes_before(kl.min(n - 1 - j));
             let column = moved_on!(0);
             let l = match reciprocal(pivot) {
-                Some(r) => f._mm512_mul_pd(column, f._mm512_set1_pd(r)),
+                Some(r) => simd.mul(column, simd.splat(r)),
                 None if pivot == 0.0 || !pivot.is_finite() => {
                     stopped = Some(Stop::pivot(j, pivot));
                     break;
                 }
                 None => quotients(column, pivot),
             };
-            let l = f._mm512_maskz_mov_pd(below, l);
+            let l = simd.keep(below, l);
             // NaN and infinity have larger bits than all numbers.
-            let mut largest = larger(simd, f._mm512_setzero_si512(), f._mm512_set1_pd(pivot));
+            let mut largest = larger(simd, simd.splat_bits(0), simd.splat(pivot));
             let staged = &mut stage[s * COLUMN + PIVOT..][..=C * (COLUMN - 1)];
             staged[0] = pivot;
             // Written out: a loop of so many steps keeps the window in memory.
@@ -362,13 +361,13 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
                         let rows = if $c < C { moved_on!($c) } else { eight(ahead, place + 1) };
                         w[$c - 1] = if $c <= ku {
                             let u = if $c < C {
-                                f._mm512_permutexvar_pd(f._mm512_setzero_si512(), w[$c])
+                                simd.spread_first(w[$c])
                             } else {
-                                f._mm512_set1_pd(ahead.get(place).map_or(0.0, |&u| u))
+                                simd.splat(ahead.get(place).map_or(0.0, |&u| u))
                             };
                             staged[$c * (COLUMN - 1)] = first_lane(u);
                             largest = larger(simd, largest, u);
-                            f._mm512_fnmadd_pd(l, u, rows)
+                            simd.minus_mul(rows, l, u)
                         } else {
                             rows
                         };
@@ -377,9 +376,9 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
             }
             columns!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
             stage[s * COLUMN + PIVOT + 1..][..LANES].copy_from_slice(&cast::<_, [f64; LANES]>(l));
-            smallest = f._mm512_min_pd(smallest, f._mm512_set1_pd(pivot.abs()));
-            max_u = f._mm512_max_epu64(max_u, largest);
-            let largest = first_lane(cast(largest));
+            smallest = simd.min(smallest, simd.splat(pivot.abs()));
+            max_u = simd.max_bits(max_u, largest);
+            let largest = first_lane(largest);
             if !largest.is_finite() {
                 stopped = Some(Stop::Overflow);
                 break;
@@ -387,8 +386,8 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
             if threshold.is_none() {
                 norms.next(simd, a, (n, kl, ku), j + LANES + ku);
                 // |lᵢⱼ|·max|uⱼ| against row i of A; NaN is not within.
-                let grown = f._mm512_mul_pd(f._mm512_abs_pd(l), f._mm512_mul_pd(f._mm512_set1_pd(largest), limit));
-                if f._mm512_cmp_pd_mask::<_CMP_LE_OQ>(grown, norms.maxima) & below != below {
+                let grown = simd.mul(simd.abs(l), simd.mul(simd.splat(largest), limit));
+                if simd.bits(simd.at_least(norms.maxima, grown)) & below != below {
                     stopped = growth(j, below, cast(grown), cast(norms.maxima));
                     break;
                 }
@@ -397,7 +396,7 @@ impl<const C: usize, const V: usize> pulp::NullaryFnOnce for Steps<'_, '_, C, V>
         *state = Carried { window: w, maxima: norms.maxima, reached: norms.reached };
         found.norm = f64::from_bits(norms.norm);
         found.max_a = cast(norms.max_a);
-        found.max_u = found.max_u.max(first_lane(cast(max_u)));
+        found.max_u = found.max_u.max(first_lane(max_u));
         found.min_pivot = found.min_pivot.min(first_lane(smallest));
         stopped
     }

@@ -27,6 +27,8 @@ enum Kind {
     Window,
     Panels,
     Columns,
+    /// The way that is chosen, A by rows.
+    Rows,
 }
 
 /// The columns of L and U, wherever they lie.
@@ -38,15 +40,19 @@ fn columns<T: Scalar>(lu: &mut BandLuNoPivot<T>) -> Vec<Vec<T>> {
 fn same<T: Scalar>(a: &Band<T>, boosting: Option<Boosting>) -> Result<()> {
     let (n, kl, ku) = (a.n(), a.kl(), a.ku());
     let factored = |kind: Kind| {
-        let storage = (kind != Kind::Chosen).then(|| Storage::zeros(n, kl, ku).unwrap());
+        let chosen = matches!(kind, Kind::Chosen | Kind::Rows);
+        let storage = (!chosen).then(|| Storage::zeros(n, kl, ku).unwrap());
         let mut lu = BandLuNoPivot::allocate(n, kl, ku, storage, boosting).unwrap();
         lu.way = match kind {
-            Kind::Chosen => lu.way,
+            Kind::Chosen | Kind::Rows => lu.way,
             Kind::Window => Way::Window(window::Workspace::new(kl, ku).unwrap().unwrap()),
             Kind::Panels => Way::Panels(zeros(panels::scratch(kl, ku)).unwrap()),
             Kind::Columns => Way::Columns,
         };
-        let outcome = lu.refactor(a);
+        let outcome = match kind {
+            Kind::Rows => Factorization::refactor(&mut lu, (&a.to_csr().unwrap()).into(), &mut ()),
+            _ => lu.refactor(a),
+        };
         let message = outcome.as_ref().map_err(ToString::to_string).copied();
         let FactorStats { norm_one, growth, min_pivot, boosted_pivots, .. } = lu.stats;
         ((message, norm_one, growth, min_pivot, boosted_pivots), columns(&mut lu), outcome)
@@ -54,7 +60,7 @@ fn same<T: Scalar>(a: &Band<T>, boosting: Option<Boosting>) -> Result<()> {
     let window = factored(Kind::Window);
     // Single precision fuses products in panels only.
     let panels = (T::Real::EPSILON.to_f64() < 1e-10 && kl.min(ku) >= 32).then(|| factored(Kind::Panels));
-    for other in panels.into_iter().chain([Kind::Columns, Kind::Chosen].map(factored)) {
+    for other in panels.into_iter().chain([Kind::Columns, Kind::Chosen, Kind::Rows].map(factored)) {
         assert_eq!(window.0.0, other.0.0, "{n} {kl} {ku}");
         if window.2.is_ok() {
             // The norm is summed in another order.

@@ -185,9 +185,8 @@ impl<T: Scalar> Strip<'_, T> {
         lines::fetch(&lu.values, column(leaves, lu.ld));
         lines::fetch(&lu.lower, column(leaves, lu.kl));
         if let Some(a) = self.source {
-            // Without the room for fill.
-            let ld = a.ldab();
-            lines::fetch(a.values(), enters * ld + lu.kl..(enters + 1) * ld + LANES - 1);
+            let diagonal = a.diagonal(enters);
+            lines::fetch(a.values, diagonal - lu.ku..diagonal + lu.kl + LANES);
         }
     }
 

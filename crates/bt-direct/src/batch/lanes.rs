@@ -94,8 +94,9 @@ fn cast<A: Any, B: Any + Copy>(a: &A) -> Option<B> {
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86 {
-    use std::arch::x86_64::{__m256, __m256d, __m512d};
+    use std::arch::x86_64::__m256;
 
+    use bt_simd::Eight;
     use pulp::bytemuck;
     use pulp::x86::{V3, V4};
 
@@ -106,10 +107,10 @@ pub(crate) mod x86 {
     pub(super) fn transposed<S: Simd, T: Scalar>(simd: S, m: &[[T; 8]; 8]) -> Option<[[T; 8]; 8]> {
         if let Some(m) = cast::<_, [[f64; 8]; 8]>(m) {
             if let Some(v4) = cast::<_, V4>(&simd) {
-                return cast(&bytemuck::cast::<_, [[f64; 8]; 8]>(transposed_v4(v4, bytemuck::cast(m))));
+                return cast(&doubles(*v4, m));
             }
             if let Some(v3) = cast::<_, V3>(&simd) {
-                return cast(&f64_v3(v3, m));
+                return cast(&doubles(v3, m));
             }
         }
         if let Some(m) = cast::<_, [[f32; 8]; 8]>(m) {
@@ -123,62 +124,9 @@ pub(crate) mod x86 {
         None
     }
 
-    /// 24 shuffles: pairs of rows, then pairs of 128-bit quarters twice.
     #[inline(always)]
-    pub(crate) fn transposed_v4(simd: V4, m: [__m512d; 8]) -> [__m512d; 8] {
-        const EVEN: i32 = 0b10_00_10_00;
-        const ODD: i32 = 0b11_01_11_01;
-        let v = simd.avx512f;
-        // Quarter q of a[2p] holds column 2q of rows 2p and 2p + 1, of a[2p + 1] column 2q + 1.
-        let a = [
-            v._mm512_unpacklo_pd(m[0], m[1]),
-            v._mm512_unpackhi_pd(m[0], m[1]),
-            v._mm512_unpacklo_pd(m[2], m[3]),
-            v._mm512_unpackhi_pd(m[2], m[3]),
-            v._mm512_unpacklo_pd(m[4], m[5]),
-            v._mm512_unpackhi_pd(m[4], m[5]),
-            v._mm512_unpacklo_pd(m[6], m[7]),
-            v._mm512_unpackhi_pd(m[6], m[7]),
-        ];
-        // Columns c and c + 4 of four rows: c = 0, 1, 2, 3 of the upper, then of the lower rows.
-        let b = [
-            v._mm512_shuffle_f64x2::<EVEN>(a[0], a[2]),
-            v._mm512_shuffle_f64x2::<EVEN>(a[1], a[3]),
-            v._mm512_shuffle_f64x2::<ODD>(a[0], a[2]),
-            v._mm512_shuffle_f64x2::<ODD>(a[1], a[3]),
-            v._mm512_shuffle_f64x2::<EVEN>(a[4], a[6]),
-            v._mm512_shuffle_f64x2::<EVEN>(a[5], a[7]),
-            v._mm512_shuffle_f64x2::<ODD>(a[4], a[6]),
-            v._mm512_shuffle_f64x2::<ODD>(a[5], a[7]),
-        ];
-        [
-            v._mm512_shuffle_f64x2::<EVEN>(b[0], b[4]),
-            v._mm512_shuffle_f64x2::<EVEN>(b[1], b[5]),
-            v._mm512_shuffle_f64x2::<EVEN>(b[2], b[6]),
-            v._mm512_shuffle_f64x2::<EVEN>(b[3], b[7]),
-            v._mm512_shuffle_f64x2::<ODD>(b[0], b[4]),
-            v._mm512_shuffle_f64x2::<ODD>(b[1], b[5]),
-            v._mm512_shuffle_f64x2::<ODD>(b[2], b[6]),
-            v._mm512_shuffle_f64x2::<ODD>(b[3], b[7]),
-        ]
-    }
-
-    /// Four 4 × 4 blocks, the outer two exchanged.
-    #[inline(always)]
-    fn f64_v3(simd: V3, m: [[f64; 8]; 8]) -> [[f64; 8]; 8] {
-        let v = simd.avx;
-        let m: [[__m256d; 2]; 8] = bytemuck::cast(m);
-        let mut out = m;
-        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let [a, b, c, d] = [m[4 * i][j], m[4 * i + 1][j], m[4 * i + 2][j], m[4 * i + 3][j]];
-            let (ab, ba) = (v._mm256_unpacklo_pd(a, b), v._mm256_unpackhi_pd(a, b));
-            let (cd, dc) = (v._mm256_unpacklo_pd(c, d), v._mm256_unpackhi_pd(c, d));
-            out[4 * j][i] = v._mm256_permute2f128_pd::<0x20>(ab, cd);
-            out[4 * j + 1][i] = v._mm256_permute2f128_pd::<0x20>(ba, dc);
-            out[4 * j + 2][i] = v._mm256_permute2f128_pd::<0x31>(ab, cd);
-            out[4 * j + 3][i] = v._mm256_permute2f128_pd::<0x31>(ba, dc);
-        }
-        bytemuck::cast(out)
+    fn doubles<E: Eight>(simd: E, m: [[f64; 8]; 8]) -> [[f64; 8]; 8] {
+        bytemuck::cast(simd.transpose(bytemuck::cast(m)))
     }
 
     /// Pairs of rows, pairs of pairs, halves.

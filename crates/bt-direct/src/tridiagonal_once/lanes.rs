@@ -9,8 +9,11 @@ use std::marker::PhantomData;
 use bt_formats::{RealScalar, Scalar, ScalarKind, one, zero};
 #[cfg(target_arch = "x86_64")]
 use bt_formats::{Reals, RealsMut};
-
-use pulp::{Simd, WithSimd};
+#[cfg(target_arch = "x86_64")]
+use bt_simd::Eight;
+#[cfg(target_arch = "x86_64")]
+use pulp::bytemuck::cast;
+use pulp::{NullaryFnOnce, Simd, WithSimd};
 
 use crate::lines;
 use crate::pivot::Pivot;
@@ -87,10 +90,10 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(simd) = bt_simd::avx512() {
-                return Simd::vectorize(simd, Work(Avx512(simd), self, PhantomData));
+                return Eight::vectorize(simd, Work(Eights(simd), self, PhantomData));
             }
             if let Some(simd) = bt_simd::avx2() {
-                return Simd::vectorize(simd, Work(Avx2(simd), self, PhantomData));
+                return Eight::vectorize(simd, Work(Eights(simd), self, PhantomData));
             }
         }
         bt_simd::dispatch_base(OnArrays(self, PhantomData))
@@ -100,10 +103,10 @@ pub(crate) trait Kernel<T: Scalar>: Sized {
 /// A kernel on an instruction set that has been chosen.
 struct Work<I, K, T>(I, K, PhantomData<T>);
 
-impl<T: Scalar, I: Isa<T>, K: Kernel<T>> WithSimd for Work<I, K, T> {
+impl<T: Scalar, I: Isa<T>, K: Kernel<T>> NullaryFnOnce for Work<I, K, T> {
     type Output = K::Output;
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> K::Output {
+    fn call(self) -> K::Output {
         self.1.with(self.0)
     }
 }
@@ -226,11 +229,6 @@ impl<T: Scalar, S: Simd> Isa<T> for Plain<S> {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use avx512::Avx512;
-
 // These fold to nothing once T is known, and do so at once: a call by `dyn Any` would be in the compiler's way.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -246,225 +244,81 @@ fn doubles_mut<T: Scalar>(to: &mut [T; W]) -> &mut [f64; W] {
     to.first_chunk_mut().expect("eight numbers")
 }
 
+/// Eights of eight `f64`; the scalar T must be `f64`.
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
-    use std::arch::x86_64::{__m512d, _CMP_LT_OQ};
-
-    use bt_formats::Scalar;
-    use pulp::bytemuck::cast;
-    use pulp::x86::V4;
-
-    use super::{Isa, Kernel, PhantomData, Pivot, W, Work, doubles, doubles_mut, lines};
-
-    /// Registers of eight `f64`; the scalar T must be `f64`.
-    #[derive(Clone, Copy)]
-    pub(crate) struct Avx512(pub V4);
-
-    impl<T: Scalar> Isa<T> for Avx512 {
-        type V = __m512d;
-        type M = u8;
-        #[inline(always)]
-        fn load(self, from: &[T; W]) -> __m512d {
-            cast(*doubles(from))
-        }
-        #[inline(always)]
-        fn store(self, v: __m512d, to: &mut [T; W]) {
-            *doubles_mut(to) = cast::<__m512d, [f64; W]>(v);
-        }
-        #[inline(always)]
-        fn splat(self, v: T) -> __m512d {
-            cast(*doubles(&[v; W]))
-        }
-        #[inline(always)]
-        fn mul(self, a: __m512d, b: __m512d) -> __m512d {
-            self.0.avx512f._mm512_mul_pd(a, b)
-        }
-        #[inline(always)]
-        fn minus_mul(self, c: __m512d, a: __m512d, b: __m512d) -> __m512d {
-            self.0.avx512f._mm512_fnmadd_pd(a, b, c)
-        }
-        #[inline(always)]
-        fn reciprocal(self, a: __m512d) -> __m512d {
-            self.0.avx512f._mm512_div_pd(cast([1.0f64; W]), a)
-        }
-        #[inline(always)]
-        fn divide(self, a: __m512d, p: Pivot<T>) -> __m512d {
-            let (modulus, sign) = p.parts();
-            let quotient = self.0.avx512f._mm512_div_pd(a, self.splat(T::from_real(modulus)));
-            self.0.avx512f._mm512_mul_pd(quotient, self.splat(sign))
-        }
-        #[inline(always)]
-        fn abs1(self, a: __m512d) -> __m512d {
-            self.0.avx512f._mm512_abs_pd(a)
-        }
-        #[inline(always)]
-        fn max(self, a: __m512d, b: __m512d) -> __m512d {
-            self.0.avx512f._mm512_max_pd(a, b)
-        }
-        #[inline(always)]
-        fn less(self, a: __m512d, b: __m512d) -> u8 {
-            self.0.avx512f._mm512_cmp_pd_mask::<_CMP_LT_OQ>(a, b)
-        }
-        #[inline(always)]
-        fn and(self, a: u8, b: u8) -> u8 {
-            a & b
-        }
-        #[inline(always)]
-        fn all(self, a: u8) -> bool {
-            a == u8::MAX
-        }
-        #[inline(always)]
-        fn truth(self) -> u8 {
-            u8::MAX
-        }
-        #[inline(always)]
-        fn select(self, m: u8, a: __m512d, b: __m512d) -> __m512d {
-            self.0.avx512f._mm512_mask_blend_pd(m, b, a)
-        }
-        #[inline(always)]
-        fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
-            lines::apart(self.0, Work(self, kernel, PhantomData))
-        }
-        #[inline(always)]
-        fn transpose(self, r: [__m512d; W]) -> [__m512d; W] {
-            let f = self.0.avx512f;
-            let (mut s, mut t, mut out) = (r, r, r);
-            // Pairs of lanes, pairs of pairs, halves.
-            for k in 0..4 {
-                s[2 * k] = f._mm512_unpacklo_pd(r[2 * k], r[2 * k + 1]);
-                s[2 * k + 1] = f._mm512_unpackhi_pd(r[2 * k], r[2 * k + 1]);
-            }
-            for h in [0, 4] {
-                for q in 0..2 {
-                    t[h + q] = f._mm512_shuffle_f64x2::<0x88>(s[h + q], s[h + q + 2]);
-                    t[h + q + 2] = f._mm512_shuffle_f64x2::<0xdd>(s[h + q], s[h + q + 2]);
-                }
-            }
-            for q in 0..4 {
-                out[q] = f._mm512_shuffle_f64x2::<0x88>(t[q], t[q + 4]);
-                out[q + 4] = f._mm512_shuffle_f64x2::<0xdd>(t[q], t[q + 4]);
-            }
-            out
-        }
-    }
-}
+#[derive(Clone, Copy)]
+pub(crate) struct Eights<E>(pub E);
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use std::arch::x86_64::{__m256d, _CMP_LT_OQ};
-
-    use bt_formats::Scalar;
-    use pulp::bytemuck::cast;
-    use pulp::x86::V3;
-
-    use super::{Isa, Kernel, PhantomData, Pivot, W, Work, doubles, doubles_mut, lines};
-
-    /// Two registers of four `f64`; the scalar T must be `f64`.
-    #[derive(Clone, Copy)]
-    pub(crate) struct Avx2(pub V3);
-
-    /// The lower lanes, and the upper ones.
-    type Pair = [__m256d; 2];
-
-    impl<T: Scalar> Isa<T> for Avx2 {
-        type V = Pair;
-        /// All bits of a lane, or none.
-        type M = Pair;
-        #[inline(always)]
-        fn load(self, from: &[T; W]) -> Pair {
-            cast(*doubles(from))
-        }
-        #[inline(always)]
-        fn store(self, v: Pair, to: &mut [T; W]) {
-            *doubles_mut(to) = cast::<Pair, [f64; W]>(v);
-        }
-        #[inline(always)]
-        fn splat(self, v: T) -> Pair {
-            let [v, ..] = *doubles(&[v; W]);
-            [self.0.avx._mm256_set1_pd(v); 2]
-        }
-        #[inline(always)]
-        fn mul(self, a: Pair, b: Pair) -> Pair {
-            [self.0.avx._mm256_mul_pd(a[0], b[0]), self.0.avx._mm256_mul_pd(a[1], b[1])]
-        }
-        #[inline(always)]
-        fn minus_mul(self, c: Pair, a: Pair, b: Pair) -> Pair {
-            let fma = self.0.fma;
-            [fma._mm256_fnmadd_pd(a[0], b[0], c[0]), fma._mm256_fnmadd_pd(a[1], b[1], c[1])]
-        }
-        #[inline(always)]
-        fn reciprocal(self, a: Pair) -> Pair {
-            let one = self.0.avx._mm256_set1_pd(1.0);
-            [self.0.avx._mm256_div_pd(one, a[0]), self.0.avx._mm256_div_pd(one, a[1])]
-        }
-        #[inline(always)]
-        fn divide(self, a: Pair, p: Pivot<T>) -> Pair {
-            let (modulus, sign) = p.parts();
-            let (avx, p, s): (_, Pair, Pair) = (self.0.avx, self.splat(T::from_real(modulus)), self.splat(sign));
-            let quotient = [avx._mm256_div_pd(a[0], p[0]), avx._mm256_div_pd(a[1], p[1])];
-            [avx._mm256_mul_pd(quotient[0], s[0]), avx._mm256_mul_pd(quotient[1], s[1])]
-        }
-        #[inline(always)]
-        fn abs1(self, a: Pair) -> Pair {
-            let sign = self.0.avx._mm256_set1_pd(-0.0);
-            [self.0.avx._mm256_andnot_pd(sign, a[0]), self.0.avx._mm256_andnot_pd(sign, a[1])]
-        }
-        #[inline(always)]
-        fn max(self, a: Pair, b: Pair) -> Pair {
-            [self.0.avx._mm256_max_pd(a[0], b[0]), self.0.avx._mm256_max_pd(a[1], b[1])]
-        }
-        #[inline(always)]
-        fn less(self, a: Pair, b: Pair) -> Pair {
-            [self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[0], b[0]), self.0.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a[1], b[1])]
-        }
-        #[inline(always)]
-        fn and(self, a: Pair, b: Pair) -> Pair {
-            [self.0.avx._mm256_and_pd(a[0], b[0]), self.0.avx._mm256_and_pd(a[1], b[1])]
-        }
-        #[inline(always)]
-        fn all(self, a: Pair) -> bool {
-            self.0.avx._mm256_movemask_pd(self.0.avx._mm256_and_pd(a[0], a[1])) == 0xf
-        }
-        #[inline(always)]
-        fn truth(self) -> Pair {
-            [cast([u64::MAX; 4]); 2]
-        }
-        #[inline(always)]
-        fn select(self, m: Pair, a: Pair, b: Pair) -> Pair {
-            let avx = self.0.avx;
-            [avx._mm256_blendv_pd(b[0], a[0], m[0]), avx._mm256_blendv_pd(b[1], a[1], m[1])]
-        }
-        #[inline(always)]
-        fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
-            lines::apart(self.0, Work(self, kernel, PhantomData))
-        }
-        #[inline(always)]
-        fn transpose(self, r: [Pair; W]) -> [Pair; W] {
-            let mut out = r;
-            // Quarters of four by four; those off the diagonal change places.
-            for (rows, half) in [(0, 0), (0, 1), (4, 0), (4, 1)] {
-                let quarter = self.four([r[rows][half], r[rows + 1][half], r[rows + 2][half], r[rows + 3][half]]);
-                for k in 0..4 {
-                    out[4 * half + k][rows / 4] = quarter[k];
-                }
-            }
-            out
-        }
+impl<T: Scalar, E: Eight> Isa<T> for Eights<E> {
+    type V = E::V;
+    type M = E::M;
+    #[inline(always)]
+    fn load(self, from: &[T; W]) -> E::V {
+        cast(*doubles(from))
     }
-
-    impl Avx2 {
-        #[inline(always)]
-        fn four(self, r: [__m256d; 4]) -> [__m256d; 4] {
-            let avx = self.0.avx;
-            let (a, b) = (avx._mm256_unpacklo_pd(r[0], r[1]), avx._mm256_unpackhi_pd(r[0], r[1]));
-            let (c, d) = (avx._mm256_unpacklo_pd(r[2], r[3]), avx._mm256_unpackhi_pd(r[2], r[3]));
-            [
-                avx._mm256_permute2f128_pd::<0x20>(a, c),
-                avx._mm256_permute2f128_pd::<0x20>(b, d),
-                avx._mm256_permute2f128_pd::<0x31>(a, c),
-                avx._mm256_permute2f128_pd::<0x31>(b, d),
-            ]
-        }
+    #[inline(always)]
+    fn store(self, v: E::V, to: &mut [T; W]) {
+        *doubles_mut(to) = cast::<E::V, [f64; W]>(v);
+    }
+    #[inline(always)]
+    fn splat(self, v: T) -> E::V {
+        let [v, ..] = *doubles(&[v; W]);
+        self.0.splat(v)
+    }
+    #[inline(always)]
+    fn mul(self, a: E::V, b: E::V) -> E::V {
+        self.0.mul(a, b)
+    }
+    #[inline(always)]
+    fn minus_mul(self, c: E::V, a: E::V, b: E::V) -> E::V {
+        self.0.minus_mul(c, a, b)
+    }
+    #[inline(always)]
+    fn reciprocal(self, a: E::V) -> E::V {
+        self.0.div(self.0.splat(1.0), a)
+    }
+    #[inline(always)]
+    fn divide(self, a: E::V, p: Pivot<T>) -> E::V {
+        let (modulus, sign) = p.parts();
+        let quotient = self.0.div(a, self.splat(T::from_real(modulus)));
+        self.0.mul(quotient, self.splat(sign))
+    }
+    #[inline(always)]
+    fn abs1(self, a: E::V) -> E::V {
+        self.0.abs(a)
+    }
+    #[inline(always)]
+    fn max(self, a: E::V, b: E::V) -> E::V {
+        self.0.max(a, b)
+    }
+    #[inline(always)]
+    fn less(self, a: E::V, b: E::V) -> E::M {
+        self.0.less(a, b)
+    }
+    #[inline(always)]
+    fn and(self, a: E::M, b: E::M) -> E::M {
+        self.0.both(a, b)
+    }
+    #[inline(always)]
+    fn all(self, a: E::M) -> bool {
+        self.0.bits(a) == u8::MAX
+    }
+    #[inline(always)]
+    fn truth(self) -> E::M {
+        self.0.mask(u8::MAX)
+    }
+    #[inline(always)]
+    fn select(self, m: E::M, a: E::V, b: E::V) -> E::V {
+        self.0.select(m, a, b)
+    }
+    #[inline(always)]
+    fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
+        lines::apart_in(self.0, Work(self, kernel, PhantomData))
+    }
+    #[inline(always)]
+    fn transpose(self, rows: [E::V; W]) -> [E::V; W] {
+        self.0.transpose(rows)
     }
 }
 
@@ -496,10 +350,10 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(simd) = bt_simd::avx512() {
-                transposes(Avx512(simd));
+                transposes(Eights(simd));
             }
             if let Some(simd) = bt_simd::avx2() {
-                transposes(Avx2(simd));
+                transposes(Eights(simd));
             }
         }
     }

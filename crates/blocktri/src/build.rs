@@ -119,20 +119,11 @@ impl<T: Scalar> Problem<'_, T> {
             Direct::Spike { partitions } => self.spike(ReducedSystem::Recursive, partitions, monitor),
             Direct::SpikeTruncated { partitions } => self.spike(ReducedSystem::truncated::<T>(), partitions, monitor),
             Direct::BandLu => self.band_lu(monitor),
-            Direct::BandLuNoPivot => match self.work {
-                Given::Band(a) => Ok(Made::new(BandLuNoPivot::with_options(a, None, monitor)?, a.bytes())),
-                other => {
-                    let a = other.csr()?;
-                    Ok(Made::new(BandLuNoPivot::from_csr(&a, monitor)?, a.bytes()))
-                }
-            },
-            Direct::BandCholesky => match self.work {
-                Given::Band(a) => Ok(Made::new(BandCholesky::with_monitor(a, monitor)?, a.bytes())),
-                other => {
-                    let a = other.csr()?;
-                    Ok(Made::new(BandCholesky::from_csr(&a, monitor)?, a.bytes()))
-                }
-            },
+            Direct::BandLuNoPivot => {
+                let of_band = |a: &Band<T>, monitor: &mut dyn Monitor| BandLuNoPivot::with_options(a, None, monitor);
+                self.of_band_or_rows(of_band, BandLuNoPivot::from_csr, monitor)
+            }
+            Direct::BandCholesky => self.of_band_or_rows(BandCholesky::with_monitor, BandCholesky::from_csr, monitor),
             Direct::SparseCholesky => {
                 let a = self.work.csr()?;
                 Ok(Made::new(SparseCholesky::with_monitor(&a, monitor)?, a.bytes()))
@@ -181,11 +172,21 @@ impl<T: Scalar> Problem<'_, T> {
     }
 
     fn band_lu(&self, monitor: &mut dyn Monitor) -> Result<Made<T>, Error> {
+        self.of_band_or_rows(BandLu::with_monitor, BandLu::from_csr, monitor)
+    }
+
+    /// Factors of the band that is given, or of compressed rows without a copy of them.
+    fn of_band_or_rows<F: Factorization<T> + 'static>(
+        &self,
+        of_band: impl FnOnce(&Band<T>, &mut dyn Monitor) -> Result<F, FactorError>,
+        of_rows: impl FnOnce(&Csr<T>, &mut dyn Monitor) -> Result<F, FactorError>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Made<T>, Error> {
         match self.work {
-            Given::Band(a) => Ok(Made::new(BandLu::with_monitor(a, monitor)?, a.bytes())),
+            Given::Band(a) => Ok(Made::new(of_band(a, monitor)?, a.bytes())),
             other => {
                 let a = other.csr()?;
-                Ok(Made::new(BandLu::from_csr(&a, monitor)?, a.bytes()))
+                Ok(Made::new(of_rows(&a, monitor)?, a.bytes()))
             }
         }
     }

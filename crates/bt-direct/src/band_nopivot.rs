@@ -44,7 +44,7 @@ use faer::MatMut;
 
 use crate::band_lu::end::{Place, divide};
 use crate::band_lu::kernels::{LANES, axpy_minus, mul_add, reduce, sum_and_max};
-use crate::band_lu::source::{AHEAD, Source};
+use crate::band_lu::source::{self, AHEAD, Source};
 use crate::band_lu::substitution;
 use crate::band_lu::triangles::{Factor, Multipliers, Triangles};
 use crate::columns::check_size;
@@ -385,12 +385,9 @@ impl<T: Scalar> BandLuNoPivot<T> {
         let (kl, ku) = (self.kl, self.ku);
         // Rows are taken from whole vectors on, which may begin in the column before.
         let columns = first.saturating_sub(1)..self.n.min(last + kl + ku + AHEAD);
-        let (ld, first) = (kl + ku + 1, columns.start);
-        own.clear();
-        reserve(own, columns.len() * ld)?;
-        own.resize(columns.len() * ld, zero());
-        Band::write_columns(a, (kl, ku), 0, columns, own)?;
-        Ok(Columns { values: own, ld, diagonal: ku, first })
+        let first = columns.start;
+        source::write(a, (kl, ku), 0, columns, own)?;
+        Ok(Columns { values: own, ld: kl + ku + 1, diagonal: ku, first })
     }
 
     /// ‖A‖₁, max|A| and the maxima of the rows, if all are finite.

@@ -101,10 +101,3 @@ pub(crate) const fn is<T: Scalar>(kind: ScalarKind) -> bool {
 pub(crate) fn apart<S: Simd, W: WithSimd>(s: S, work: W) -> W::Output {
     s.vectorize(work)
 }
-
-/// The same for loops over eight lanes.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-pub(crate) fn apart_in<E: bt_simd::Eight, F: pulp::NullaryFnOnce>(simd: E, work: F) -> F::Output {
-    simd.vectorize(work)
-}

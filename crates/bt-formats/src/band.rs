@@ -37,22 +37,21 @@ pub struct Band<T> {
     values: Arc<Vec<T>>,
 }
 
-/// What rows of `a` have in these columns, R rows at a time.
+/// What rows of `a` have in these columns, R rows at a time; `place` is that of the diagonal.
 fn write_rows<T: Scalar, const R: usize>(
     a: &Csr<T>,
+    place: Place,
     (kl, ku): (usize, usize),
-    room: usize,
-    columns: Range<usize>,
+    columns: &Range<usize>,
     to: &mut [T],
 ) -> Result<()> {
     let last = (columns.end + kl).min(a.nrows());
     for first in (columns.start.saturating_sub(ku)..last).step_by(R) {
         let mut rows = [Entries::default(); R];
         for (i, row) in (first..last).zip(&mut rows) {
-            *row = within(inside(a.row(i), i, (kl, ku))?, &columns);
+            *row = within(inside(a.row(i), i, (kl, ku))?, columns);
         }
-        let place = Place { first: room + ku + first - columns.start, before: columns.start, stride: room + kl + ku };
-        write_columns(to, place, &mut rows);
+        write_columns(to, Place { first: place.first + first - columns.start, ..place }, &mut rows);
     }
     Ok(())
 }
@@ -200,10 +199,11 @@ impl<T: Scalar> Band<T> {
             columns.end <= a.ncols() && to.len() == columns.len() * (stride + 1),
             "columns there are, and their place"
         );
+        let place = Place { first: room + ku, before: columns.start, stride };
         if is_large(stride) {
-            write_rows::<T, ROWS>(a, (kl, ku), room, columns, to)
+            write_rows::<T, ROWS>(a, place, (kl, ku), &columns, to)
         } else {
-            write_rows::<T, 1>(a, (kl, ku), room, columns, to)
+            write_rows::<T, 1>(a, place, (kl, ku), &columns, to)
         }
     }
 

@@ -14,6 +14,7 @@ use pulp::bytemuck::{Pod, cast};
 
 use super::kernels::LANES;
 use super::triangles::{AHEAD, Factor, Step, Triangles};
+use super::two_steps::first_lane;
 
 /// Does one step as far as whole registers go, and returns the columns that are left.
 pub(super) fn columns_left<const G: usize>(lu: Triangles<'_, f64>, step: Step, x: [&mut [f64]; G]) -> Range<usize> {
@@ -99,12 +100,6 @@ fn over(y: f64, p: f64) -> f64 {
         Some(r) => y * r,
         None => y / p,
     }
-}
-
-#[inline(always)]
-fn first_lane<V: Pod>(v: V) -> f64 {
-    let [first, ..]: [f64; LANES] = cast(v);
-    first
 }
 
 #[inline(always)]

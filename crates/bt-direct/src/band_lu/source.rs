@@ -43,19 +43,19 @@ impl<T: Scalar> End<T> {
         columns: Range<usize>,
         work: impl FnOnce(&mut Self, Option<&[T]>) -> Result<()>,
     ) -> Result<()> {
-        match source {
-            Source::Here | Source::Band(_) => {
-                self.shape.source_first = 0;
-                work(self, if let Source::Band(a) = source { Some(a) } else { None })
-            }
+        let stored = match source {
+            Source::Here => None,
+            Source::Band(a) => Some(a),
             Source::Rows(a) => {
                 self.write_columns(a, columns, source.columns_at_once(self.shape.kv(), 1))?;
                 let own = std::mem::take(&mut self.own_columns);
                 let done = work(self, Some(&own));
                 self.own_columns = own;
-                done
+                return done;
             }
-        }
+        };
+        self.shape.source_first = 0;
+        work(self, stored)
     }
 
     /// Has these columns of `a` and those that steps in them reach; where they are not written yet, at least so many.
@@ -69,12 +69,23 @@ impl<T: Scalar> End<T> {
             return Ok(());
         }
         let columns = from_first(columns.end.max(start + some) + reach);
-        let own = &mut self.own_columns;
-        own.clear();
-        reserve(own, columns.len() * ld)?;
-        own.resize(columns.len() * ld, zero());
         self.shape.source_first = columns.start;
         let bandwidths = if forward { (kl, ku) } else { (ku, kl) };
-        Ok(Band::write_columns(a, bandwidths, bandwidths.0, columns, own)?)
+        write(a, bandwidths, bandwidths.0, columns, &mut self.own_columns)
     }
+}
+
+/// These columns of `a` replace what `own` has, each with `room` numbers before it.
+pub(crate) fn write<T: Scalar>(
+    a: &Csr<T>,
+    bandwidths: (usize, usize),
+    room: usize,
+    columns: Range<usize>,
+    own: &mut Vec<T>,
+) -> Result<()> {
+    let len = columns.len() * (room + bandwidths.0 + bandwidths.1 + 1);
+    own.clear();
+    reserve(own, len)?;
+    own.resize(len, zero());
+    Ok(Band::write_columns(a, bandwidths, room, columns, own)?)
 }

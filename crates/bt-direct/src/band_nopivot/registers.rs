@@ -20,7 +20,7 @@ use pulp::bytemuck::{Pod, cast};
 use super::{BandLuNoPivot, Columns, Stop, Strip, boost};
 use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
-use crate::band_lu::two_steps::{larger, part};
+use crate::band_lu::two_steps::{first_lane, larger, part};
 use crate::pivot::Pivot;
 
 /// Columns that leave the stage at a time, those behind them that they reach, and the numbers of one: U, the pivot, L and
@@ -95,12 +95,6 @@ pub(super) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
 #[inline(always)]
 fn lanes_before(lane: usize) -> u8 {
     !0xffu8.checked_shl(lane as u32).unwrap_or(0)
-}
-
-#[inline(always)]
-fn first_lane<V: Pod>(v: V) -> f64 {
-    let [first, ..]: [f64; LANES] = cast(v);
-    first
 }
 
 /// Without its first lane; `next` begins behind it.

@@ -244,13 +244,13 @@ fn doubles_mut<T: Scalar>(to: &mut [T; W]) -> &mut [f64; W] {
     to.first_chunk_mut().expect("eight numbers")
 }
 
-/// Eights of eight `f64`; the scalar T must be `f64`.
+/// Registers of eight `f64`; the scalar T must be `f64`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Eights<E>(pub E);
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Scalar, E: Eight> Isa<T> for Eights<E> {
+impl<T: Scalar, E: Eight + Simd> Isa<T> for Eights<E> {
     type V = E::V;
     type M = E::M;
     #[inline(always)]
@@ -314,7 +314,7 @@ impl<T: Scalar, E: Eight> Isa<T> for Eights<E> {
     }
     #[inline(always)]
     fn apart<K: Kernel<T>>(self, kernel: K) -> K::Output {
-        lines::apart_in(self.0, Work(self, kernel, PhantomData))
+        lines::apart(self.0, Work(self, kernel, PhantomData))
     }
     #[inline(always)]
     fn transpose(self, rows: [E::V; W]) -> [E::V; W] {

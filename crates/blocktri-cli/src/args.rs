@@ -426,6 +426,9 @@ mod tests {
         let krylov = "blocktri solve A.mtx --method gmres --restart 5 --levels 2 --overlap 1 --precond";
         assert_eq!(parse(&format!("{krylov} iluk")), ["--overlap"]);
         assert_eq!(parse(&format!("{krylov} ras --local iluk")), [""; 0]);
-        assert_eq!(parse("blocktri solve A.mtx --method sparse-qr --fallback"), ["--fallback"]);
+        for (method, unread) in [("sparse-qr", true), ("band-lu", true), ("thomas", false), ("rbt", false)] {
+            let found = parse(&format!("blocktri solve A.mtx --method {method} --fallback"));
+            assert_eq!(found.contains(&"--fallback"), unread, "{method}");
+        }
     }
 }

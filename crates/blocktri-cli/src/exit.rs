@@ -135,8 +135,13 @@ impl Failure {
             blocktri::Error::Input(input) => return Self::input(input, file),
             blocktri::Error::Singular(place) => Self::singular(*place, file),
             blocktri::Error::Factor(FactorError::Stopped) => Self::interrupted(),
-            blocktri::Error::Factor(reason) => Self::breakdown(reason, file)
-                .help("use --method auto or band-lu, or allow a stronger method with --fallback"),
+            blocktri::Error::Factor(reason) => {
+                let next = if let Method::Direct(direct, _) = asked { direct.fallback() } else { None };
+                Self::breakdown(reason, file).help(match next {
+                    Some(next) => format!("use --method auto, or let {next} take its place with --fallback"),
+                    None => advice(asked).to_owned(),
+                })
+            }
             blocktri::Error::NothingFits { .. } => Self::usage(error.to_string()).help("allow more with --memory"),
             blocktri::Error::Device(reason) => Self::no_device(reason),
             other => Self::usage(other.to_string()),

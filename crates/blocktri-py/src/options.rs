@@ -59,7 +59,11 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
             return Err(unread(name, &method));
         }
     }
-    for (name, read) in [("blocks", method.reads_blocks()), ("fallback", !method.is_iterative())] {
+    let has_fallback = match &method {
+        Method::Direct(direct, _) => direct.fallback().is_some(),
+        other => other.is_auto(),
+    };
+    for (name, read) in [("blocks", method.reads_blocks()), ("fallback", has_fallback)] {
         if !read && given.item(name)?.is_some() {
             return Err(unread(name, &method));
         }

@@ -233,6 +233,22 @@ impl Direct {
         }
     }
 
+    /// The method that takes its place with [`Fallback::Stronger`](crate::Fallback): the next stronger one on the same structure, if there is one.
+    ///
+    /// ```
+    /// use blocktri::Direct;
+    /// assert_eq!(Direct::Thomas.fallback(), Some(Direct::TridiagonalLu));
+    /// assert_eq!(Direct::TridiagonalLu.fallback(), None); // what pivoting cannot do on this structure, nothing can
+    /// ```
+    pub fn fallback(&self) -> Option<Self> {
+        let row = self.row();
+        match self {
+            // By the butterflies' own dense factors.
+            Self::Rbt { .. } => Some(Self::DenseLu),
+            _ => row.stronger.filter(|next| *next != Self::SparseLu || row.family == Family::Sparse),
+        }
+    }
+
     /// The seed that its result depends on.
     pub fn seed(&self) -> Option<u64> {
         match self {

@@ -2,6 +2,8 @@
 
 use bt_direct::{FactorError, Singularity};
 
+use crate::direct::DIRECT;
+
 /// Why there is no answer. Non-convergence is no error: it is an outcome in the report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -60,8 +62,12 @@ impl Error {
             Self::Device(_) => Some("use the processor (device cpu)".into()),
             Self::NothingFits { .. } => Some("allow more memory".into()),
             Self::UnknownName { what, known, .. } => Some(format!("{what}s: {known}")),
-            Self::Factor(FactorError::Breakdown { .. } | FactorError::Failed { .. }) => {
-                Some("use the method auto or band-lu, or allow a stronger one (fallback)".into())
+            Self::Factor(FactorError::Breakdown { method, .. } | FactorError::Failed { method, .. }) => {
+                let row = DIRECT.iter().find(|row| row.name == *method);
+                Some(match row.and_then(|row| row.method.fallback()) {
+                    Some(next) => format!("use the method auto, or let {next} take its place (fallback)"),
+                    None => "use the method auto, which goes to stronger methods".into(),
+                })
             }
             _ => None,
         }

@@ -159,8 +159,8 @@ pub enum Fallback {
     /// The solve ends with the method's error.
     #[default]
     Never,
-    /// The next stronger method on the same structure factors (see [`DirectRow::stronger`](crate::DirectRow)), and a warning says so. Where that is
-    /// sparse LU, which no longer is on the structure, the solve ends with the method's error.
+    /// The next stronger method on the same structure factors ([`Direct::fallback`](crate::Direct::fallback)), and a warning says so. Where there is none, the
+    /// solve ends with the method's error.
     Stronger,
 }
 

@@ -678,8 +678,7 @@ fn named<T: Scalar>(
     let mut result = factor(a, method, transform.clone(), precision, options, monitor);
     if let Err(Error::Factor(failure @ FactorError::Breakdown { .. })) = &result
         && options.fallback == Fallback::Stronger
-        // What a pivoting method cannot factor, another cannot in the same order.
-        && let Some(next) = method.row().stronger.filter(|next| *next != Direct::SparseLu)
+        && let Some(next) = method.fallback()
     {
         notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
         method = next;

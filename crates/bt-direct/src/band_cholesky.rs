@@ -9,12 +9,15 @@
 
 mod panels;
 mod partial;
+mod registers;
+mod tiles;
 
 use std::ops::Range;
 
 use bt_formats::{Band, Csr, LinearOperator, Monitor, Op, Progress, RealScalar, Scalar, zero};
 use faer::MatMut;
 
+use crate::band_lu::end::reciprocal;
 use crate::band_lu::kernels::{LANES, reduce};
 use crate::band_lu::substitution;
 use crate::band_lu::triangles::{Factor, Multipliers, Triangles};
@@ -26,6 +29,7 @@ use crate::lines;
 use crate::memory::zeros;
 use crate::sparse_cholesky::hermitian_norm;
 use panels::Strip;
+use registers::Stop;
 
 /// A = L·Lᴴ of a Hermitian positive definite band matrix.
 ///
@@ -145,7 +149,7 @@ impl<T: Scalar> BandCholesky<T> {
 
     fn allocate(n: usize, k: usize, ld: usize, diagonal: usize, values: Vec<T>) -> Result<Self> {
         let sums = zeros(n)?;
-        let panel = zeros(panels::room(k))?;
+        let panel = zeros(panels::room::<T>(k))?;
         Ok(Self { n, k, ld, diagonal, values, sums, panel, stats: FactorStats::default() })
     }
 
@@ -168,12 +172,25 @@ impl<T: Scalar> BandCholesky<T> {
         self.factor(Source::Band(a), monitor)
     }
 
+    /// Copies columns of the lower half, and adds their moduli to the sums.
+    fn load(&mut self, source: Source<'_, T>, mut columns: Range<usize>) -> Result<()> {
+        if let Source::Band(a) = source
+            && a.kl() == a.ku()
+            && tiles::fit::<T>(self.k)
+        {
+            columns.start = tiles::load(self, a, columns.clone());
+        }
+        self.copy(source, columns.clone())?;
+        self.measure(columns);
+        Ok(())
+    }
+
     /// Copies columns of the lower half.
-    fn load(&mut self, source: Source<'_, T>, columns: Range<usize>) -> Result<()> {
+    fn copy(&mut self, source: Source<'_, T>, columns: Range<usize>) -> Result<()> {
         match source {
-            Source::Band(a) => self.load_band(a, columns),
+            Source::Band(a) => self.copy_band(a, columns),
             Source::Rows(a) => {
-                columns.for_each(|col| self.load_row(a, col));
+                columns.for_each(|col| self.copy_row(a, col));
                 Ok(())
             }
             Source::Here => Ok(()),
@@ -181,7 +198,7 @@ impl<T: Scalar> BandCholesky<T> {
     }
 
     /// Column j of the lower half: the conjugate of row j from the diagonal on.
-    fn load_row(&mut self, a: &Csr<T>, j: usize) {
+    fn copy_row(&mut self, a: &Csr<T>, j: usize) {
         let (start, below) = (self.at(j, j), self.k.min(self.n - 1 - j));
         let lower = &mut self.values[start..=start + below];
         let (cols, values) = a.row(j);
@@ -197,7 +214,7 @@ impl<T: Scalar> BandCholesky<T> {
     }
 
     /// Copies columns of the lower half and compares them with the upper one.
-    fn load_band(&mut self, a: &Band<T>, columns: Range<usize>) -> Result<()> {
+    fn copy_band(&mut self, a: &Band<T>, columns: Range<usize>) -> Result<()> {
         let (ldab, top, values) = (a.ldab(), a.kl() + a.ku(), a.values());
         let both = a.kl() == a.ku();
         for col in columns {
@@ -205,7 +222,7 @@ impl<T: Scalar> BandCholesky<T> {
             let start = self.at(col, col);
             let lower = &mut self.values[start..=start + below];
             let mut is_fine = true;
-            if both && self.k >= panels::PANELS_FROM {
+            if both && self.k > LANES {
                 let ahead = (col + AHEAD) * ldab + a.kl();
                 lines::fetch(values, ahead..(ahead + 2 * self.k + 1).min(values.len()));
                 lower.copy_from_slice(&values[col * ldab + top..][..=below]);
@@ -260,7 +277,7 @@ impl<T: Scalar> BandCholesky<T> {
         let mut outcome = self.eliminate_all(source, monitor);
         if matches!(outcome, Err(FactorError::Breakdown { .. })) {
             // Input that cannot be used is told first, wherever it stands.
-            outcome = self.load(source, 0..self.n).and(outcome);
+            outcome = self.copy(source, 0..self.n).and(outcome);
         }
         if outcome.is_err() {
             self.void();
@@ -286,19 +303,6 @@ impl<T: Scalar> BandCholesky<T> {
     fn measure(&mut self, columns: Range<usize>) {
         let (k, n, ld, diagonal) = (self.k, self.n, self.ld, self.diagonal);
         let (values, sums) = (&self.values, &mut self.sums);
-        if k < panels::PANELS_FROM {
-            // Too short for vectors.
-            for col in columns {
-                for (i, v) in values[col * ld + diagonal..][..(k + 1).min(n - col)].iter().enumerate() {
-                    let modulus = v.abs();
-                    sums[col] += modulus;
-                    if i > 0 {
-                        sums[col + i] += modulus;
-                    }
-                }
-            }
-            return;
-        }
         bt_simd::dispatch_short(bt_simd::Loops(
             #[inline(always)]
             || {
@@ -308,7 +312,8 @@ impl<T: Scalar> BandCholesky<T> {
                     for (sum, v) in others.iter_mut().zip(&column[1..]) {
                         *sum += v.abs();
                     }
-                    *own += sum_of_moduli(column);
+                    let first = if k <= LANES { 0 } else { (col + 1) % LANES };
+                    *own += column[0].abs() + sum_of_moduli(&column[1..], first);
                 }
             },
         ));
@@ -351,8 +356,10 @@ impl<T: Scalar> BandCholesky<T> {
         let mut loaded = 0;
         if matches!(source, Source::Here) {
             self.check()?;
-            self.measure(0..n);
             loaded = n;
+            if !registers::fit::<T>(k) {
+                self.measure(0..n);
+            }
         }
         let mut min_pivot = T::Real::INFINITY;
         let strip = (WORK_BETWEEN_REPORTS / (k * k + 8)).clamp(panels::WIDTH, MOST_AT_A_TIME);
@@ -364,14 +371,14 @@ impl<T: Scalar> BandCholesky<T> {
             }
             let last = (first + strip).min(n);
             // What the columns are taken from has to be there, and is in the nearer caches then.
-            let goal = (last + k).min(n).max(loaded);
-            self.load(source, loaded..goal)?;
-            self.measure(loaded..goal);
+            let goal = (last + k).next_multiple_of(LANES).min(n).max(loaded);
+            let failed = if registers::fit::<T>(k) {
+                self.in_registers(source, loaded..goal, first..last, &mut min_pivot)?
+            } else {
+                self.load(source, loaded..goal)?;
+                self.in_panels(source, goal, panel, first..last, &mut min_pivot)
+            };
             loaded = goal;
-            let strip = Strip { cholesky: &mut *self, min_pivot: &mut min_pivot, panel: &mut *panel, first, last };
-            // Registers of 512 bits take panels up to twice as long (measured).
-            let is_short = k >= panels::PANELS_FROM;
-            let failed = if is_short { bt_simd::dispatch_short(strip) } else { lines::dispatch::<T, _>(strip) };
             if let Some((row, pivot)) = failed {
                 let reason = format!(
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \
@@ -396,6 +403,59 @@ impl<T: Scalar> BandCholesky<T> {
         Ok(())
     }
 
+    /// Eliminates columns; those to be loaded are taken from A on the way, or copied before. Returns a row without a positive pivot, and the pivot.
+    fn in_registers(
+        &mut self,
+        source: Source<'_, T>,
+        load: Range<usize>,
+        columns: Range<usize>,
+        min_pivot: &mut T::Real,
+    ) -> Result<Option<(usize, f64)>> {
+        if let Source::Band(a) = source
+            && a.kl() == a.ku()
+        {
+            return match registers::eliminate(self, Some(a), columns, min_pivot) {
+                Err(Stop::Unusable(col)) => Err(self.unusable(a, col)),
+                Err(Stop::Pivot(row, pivot)) => Ok(Some((row, pivot))),
+                Ok(()) => Ok(None),
+            };
+        }
+        self.copy(source, load)?;
+        match registers::eliminate(self, None, columns, min_pivot) {
+            Err(Stop::Unusable(col)) => unreachable!("column {col} is in place"),
+            Err(Stop::Pivot(row, pivot)) => Ok(Some((row, pivot))),
+            Ok(()) => Ok(None),
+        }
+    }
+
+    /// Eliminates columns; those before `loaded` are there. Returns a row without a positive pivot, and the pivot.
+    fn in_panels(
+        &mut self,
+        source: Source<'_, T>,
+        loaded: usize,
+        panel: &mut [[T; panels::WIDTH]],
+        mut columns: Range<usize>,
+        min_pivot: &mut T::Real,
+    ) -> Option<(usize, f64)> {
+        let k = self.k;
+        if tiles::fit::<T>(k) {
+            let next = match source {
+                // Something of the next k columns has been read.
+                Source::Band(a) => (a.values().get((loaded + k) * a.ldab()..).unwrap_or_default(), a.ldab()),
+                Source::Rows(_) | Source::Here => (&[][..], 0),
+            };
+            match tiles::eliminate(self, panel, columns.clone(), min_pivot, next) {
+                Ok(first) => columns.start = first,
+                Err(failed) => return Some(failed),
+            }
+        }
+        let Range { start: first, end: last } = columns;
+        let strip = Strip { cholesky: self, min_pivot, panel, first, last };
+        // Registers of 512 bits take panels up to twice as long (measured).
+        let is_short = k >= panels::from::<T>();
+        if is_short { bt_simd::dispatch_short(strip) } else { lines::dispatch::<T, _>(strip) }
+    }
+
     pub(crate) fn triangle(&self) -> Triangles<'_, T> {
         Triangles {
             cols: self.n,
@@ -414,15 +474,36 @@ impl<T: Scalar> BandCholesky<T> {
     }
 }
 
+/// What a column is divided by.
+struct Pivots<T: Scalar> {
+    /// √d, whose reciprocal is a normal number.
+    root: T::Real,
+    /// 1/d, if that is one.
+    reciprocal: Option<T>,
+}
+
+impl<T: Scalar> Pivots<T> {
+    /// Of the pivot d, if it is one.
+    #[inline(always)]
+    fn of(d: T::Real) -> Option<Self> {
+        let is_pivot = d > zero() && d.to_f64().is_finite();
+        is_pivot.then(|| Self { root: d.sqrt(), reciprocal: reciprocal(T::from_real(d)) })
+    }
+}
+
 /// Half-bandwidth of the stored entries right of the diagonal, zeros among them.
 fn reach<T: Scalar>(a: &Csr<T>) -> usize {
     (0..a.nrows()).filter_map(|i| a.row(i).0.last().map(|&last| (last as usize).saturating_sub(i))).max().unwrap_or(0)
 }
 
-/// Σ|vᵢ|, in interleaved partial sums.
+/// Σ|vᵢ|, in interleaved partial sums; v₀ is of the one numbered `first`.
 #[inline(always)]
-fn sum_of_moduli<T: Scalar>(values: &[T]) -> T::Real {
+fn sum_of_moduli<T: Scalar>(values: &[T], first: usize) -> T::Real {
     let mut lanes = [zero::<T::Real>(); LANES];
+    let (head, values) = values.split_at(values.len().min((LANES - first) % LANES));
+    for (sum, v) in lanes[first..].iter_mut().zip(head) {
+        *sum += v.abs();
+    }
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
         for l in 0..LANES {

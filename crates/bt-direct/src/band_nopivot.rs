@@ -34,7 +34,7 @@ mod groups;
 mod panels;
 mod partial;
 #[cfg(target_arch = "x86_64")]
-mod registers;
+pub(crate) mod registers;
 mod window;
 
 use std::ops::Range;

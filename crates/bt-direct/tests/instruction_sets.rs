@@ -1,9 +1,9 @@
-//! The same bits on AVX2 and on AVX-512: the factors of narrow bands, and factors and solutions of small
+//! The same bits on AVX2 and on AVX-512: the factors of narrow bands, Cholesky factors of all bands, and factors and solutions of small
 //! blocks, do not depend on the length of registers. (Substitutions of bands, and blocks of eight and more rows, still do.)
 //!
 //! One test alone in its program, since it changes what the whole process runs on.
 
-use bt_direct::{BandLu, BlockLu, Factorization};
+use bt_direct::{BandCholesky, BandLu, BlockLu, Factorization};
 use bt_formats::{Band, BlockTridiagonal, Csr, HybridLayout, Partition};
 use bt_simd::{Isa, for_each_isa};
 
@@ -26,6 +26,19 @@ fn band(n: usize, kl: usize, ku: usize, diagonal: f64) -> Band<f64> {
     a
 }
 
+/// Symmetric and dominant.
+fn definite(n: usize, k: usize) -> Band<f64> {
+    let (mut a, mut next) = (Band::zeros(n, k, k).unwrap(), numbers(k as u64));
+    for j in 0..n {
+        *a.get_mut(j, j) = 2.0 * k as f64 + 1.5 + next();
+        for i in j + 1..(j + k + 1).min(n) {
+            let v = next();
+            (*a.get_mut(i, j), *a.get_mut(j, i)) = (v, v);
+        }
+    }
+    a
+}
+
 fn chain(blocks: usize, k: usize) -> BlockTridiagonal<f64> {
     let (n, mut next) = (blocks * k, numbers(k as u64));
     let dense = faer::Mat::from_fn(n, n, |i, j| match (i / k).abs_diff(j / k) {
@@ -42,6 +55,12 @@ fn factor_bits(factors: &dyn Factorization<f64>) -> Vec<u64> {
     let stats = factors.stats();
     let told = [stats.norm_one, stats.growth, stats.min_pivot, factors.log_det().log_abs, factors.log_det().sign];
     told.into_iter().map(f64::to_bits).collect()
+}
+
+/// The same, and the bits of L.
+fn cholesky_bits(cholesky: &BandCholesky<f64>) -> Vec<u64> {
+    let l = (0..cholesky.n()).flat_map(|j| cholesky.column(j)).map(|v| v.to_bits());
+    factor_bits(cholesky).into_iter().chain(l).collect()
 }
 
 /// The same, and the bits of solutions.
@@ -71,6 +90,14 @@ fn factors_have_the_same_bits() {
                 let lu = BandLu::new(&band(203, kl, ku, diagonal)).unwrap();
                 found.push((format!("band {kl} {ku}, diagonal {diagonal}"), factor_bits(&lu)));
             }
+        }
+        for k in [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 33, 64, 90] {
+            // Of a band, and of its rows in the place of L: they are measured on the way or before.
+            let (a, name) = (definite(203, k), format!("symmetric band {k}"));
+            let of_band = cholesky_bits(&BandCholesky::new(&a).unwrap());
+            let of_rows = cholesky_bits(&BandCholesky::from_csr(&a.to_csr().unwrap(), &mut ()).unwrap());
+            assert_eq!(of_band, of_rows, "{name} on {isa}");
+            found.push((name, of_band));
         }
         for k in [1, 2, 3, 4, 5, 6, 7] {
             let lu = BlockLu::new(&chain(40, k)).unwrap();

@@ -22,6 +22,8 @@ pub trait Eight: Copy + Send + Sync + 'static {
     type I: Copy + Pod;
     /// Eight truths.
     type M: Copy;
+    /// Values of eight doubles for which there are registers.
+    const VALUES: usize;
 
     /// Runs `work` with these instructions.
     fn vectorize<F: NullaryFnOnce>(self, work: F) -> F::Output;
@@ -107,6 +109,8 @@ pub trait Eight: Copy + Send + Sync + 'static {
     fn second_halves(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lanes 1 … 7 of a, and lane 0 of b.
     fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Lanes K … 7 of v, zeros behind them; 0 < K < 8.
+    fn lanes_from<const K: usize>(self, v: Self::V) -> Self::V;
     /// Lane 7 of a, and lanes 0 … 6 of b.
     fn lanes_before(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lane j of the i-th result is lane i of the j-th argument.
@@ -212,6 +216,13 @@ mod tests {
             lanes(e.both(e.less(c, a), e.less(a, b))),
             bits(e.transpose([a, c, b, a, a, b, c, b])[1]),
             bits(e.transpose([a, c, b, a, a, b, c, b])[6]),
+            bits(e.lanes_from::<1>(c)),
+            bits(e.lanes_from::<2>(c)),
+            bits(e.lanes_from::<3>(c)),
+            bits(e.lanes_from::<4>(c)),
+            bits(e.lanes_from::<5>(c)),
+            bits(e.lanes_from::<6>(c)),
+            bits(e.lanes_from::<7>(c)),
         ]
     }
 
@@ -242,6 +253,10 @@ mod tests {
         assert_eq!((numbers(53), numbers(54)), ([0.3; LANES], [0.6; LANES]));
         assert_eq!(numbers(56), [-2.25, 0.2, 3.0, -2.25, -2.25, 3.0, 0.2, 3.0]);
         assert_eq!(numbers(57), [f64::INFINITY, 0.7, 2.0, f64::INFINITY, f64::INFINITY, 2.0, 0.7, 2.0]);
+        for from in 1..LANES {
+            let moved = |lane: usize| if from + lane < LANES { (from + lane + 1) as f64 / 10.0 } else { 0.0 };
+            assert_eq!(numbers(57 + from), std::array::from_fn(moved), "{from}");
+        }
         assert_eq!(f64::from_bits(short[41][0]), -1e-310);
         assert_eq!(f64::from_bits(short[42][1]), 0.2);
         if let Some(long) = pulp::x86::V4::try_new().map(results) {

@@ -65,8 +65,8 @@ pub fn unread(args: &SolveArgs) -> Vec<&'static str> {
 
 /// Flags that are not settings of a method, and whether this one reads them.
 fn others(method: &Method) -> [(&'static str, bool); 3] {
-    let has_stronger = matches!(method, Method::Direct(direct, _) if direct.row().stronger.is_some());
-    [("--blocks", method.reads_blocks()), ("--fallback", has_stronger), ("--explain", method.is_auto())]
+    let has_fallback = matches!(method, Method::Direct(direct, _) if direct.fallback().is_some());
+    [("--blocks", method.reads_blocks()), ("--fallback", has_fallback), ("--explain", method.is_auto())]
 }
 
 /// The flags that a method reads.

@@ -9,8 +9,9 @@
 //! one, it subtracts zeros from what is there.
 
 use std::array::from_fn;
+use std::ops::Range;
 
-use bt_formats::{RealScalar, Scalar, mul_add, one, zero};
+use bt_formats::{RealScalar, Reals, Scalar, mul_add, one, zero};
 
 use super::BandCholesky;
 use crate::band_lu::end::{divide, reciprocal};
@@ -19,8 +20,14 @@ use crate::band_lu::kernels::axpy_minus;
 /// Columns of a panel, and rows worked on together: a register of eight doubles.
 pub(super) const WIDTH: usize = 8;
 
-/// Half-bandwidths from which on panels gain.
-pub(super) const PANELS_FROM: usize = 16;
+/// The least half-bandwidth that is eliminated by panels: narrower ones gain in whole registers only.
+pub(super) fn from<T: Scalar>() -> usize {
+    if is_double::<T>() { WIDTH + 1 } else { 2 * WIDTH }
+}
+
+pub(super) fn is_double<T: Scalar>() -> bool {
+    matches!(T::reals(&[]), Some(Reals::F64(_)))
+}
 
 /// The columns first..last, as work for a SIMD instruction set. Returns a row without a positive pivot, and the pivot.
 pub(super) struct Strip<'a, T: Scalar> {
@@ -33,8 +40,8 @@ pub(super) struct Strip<'a, T: Scalar> {
 }
 
 /// Vectors of a panel of half-bandwidth k, if there are panels.
-pub(super) fn room(k: usize) -> usize {
-    if k < PANELS_FROM { 0 } else { WIDTH * rows(k) }
+pub(super) fn room<T: Scalar>(k: usize) -> usize {
+    if k < from::<T>() { 0 } else { WIDTH * rows(k) }
 }
 
 /// Rows of a panel, in eights: its own, k behind, and as many as a vector reaches beyond.
@@ -63,7 +70,7 @@ impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
 impl<T: Scalar> Strip<'_, T> {
     #[inline(always)]
     fn eliminate<const FUSED: bool>(&mut self) -> Option<(usize, f64)> {
-        if self.cholesky.k < PANELS_FROM {
+        if self.cholesky.k < from::<T>() {
             for j in self.first..self.last {
                 let failed = self.column::<FUSED>(j);
                 if failed.is_some() {
@@ -123,7 +130,7 @@ impl<T: Scalar> Strip<'_, T> {
 
     /// Rows of column j in a panel from `first` on, as they stand in it, and where they are in the band.
     #[inline(always)]
-    fn place(&self, j: usize, first: usize) -> (std::ops::Range<usize>, usize) {
+    fn place(&self, j: usize, first: usize) -> (Range<usize>, usize) {
         let c = &*self.cholesky;
         (j - first..(j + c.k + 1).min(c.n) - first, c.at(j, j))
     }

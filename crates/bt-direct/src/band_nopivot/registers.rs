@@ -31,7 +31,7 @@ const COLUMN: usize = 32;
 /// Where its pivot stands.
 const PIVOT: usize = 16;
 
-pub(super) const REGISTERS: &str = "where bands fit there are such registers";
+pub(crate) const REGISTERS: &str = "where bands fit there are such registers";
 
 #[repr(align(64))]
 struct Stage([[f64; COLUMN]; CHUNK + BEHIND]);
@@ -80,7 +80,7 @@ pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> Strip<'a, f
 
 /// Eight numbers from `at` on; zeros where there are none.
 #[inline(always)]
-pub(super) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
+pub(crate) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
     if let Some(v) = values.get(at..).and_then(<[f64]>::first_chunk::<LANES>) {
         return cast(*v);
     }
@@ -93,7 +93,7 @@ pub(super) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
 
 /// The lanes before this one.
 #[inline(always)]
-fn lanes_before(lane: usize) -> u8 {
+pub(crate) fn lanes_before(lane: usize) -> u8 {
     !0xffu8.checked_shl(lane as u32).unwrap_or(0)
 }
 

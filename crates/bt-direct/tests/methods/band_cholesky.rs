@@ -81,7 +81,7 @@ proptest! {
 
 #[test]
 fn wide_bands_and_edges() {
-    for (n, k) in [(1, 0), (1, 3), (2, 5), (150, 70), (150, 149), (97, 40), (130, 33)] {
+    for (n, k) in [(1, 0), (1, 3), (2, 5), (150, 70), (150, 149), (97, 40), (130, 33), (170, 16), (171, 9), (300, 15)] {
         check::<f64>(n, k, 7);
         check::<c64>(n, k, 8);
     }
@@ -137,6 +137,38 @@ fn unusable_input_is_named() {
     let mut cholesky = BandCholesky::new(&a).unwrap();
     for (n, k) in [(91, 36), (90, 35)] {
         assert!(matches!(cholesky.refactor(&definite(n, k, 1)), Err(FactorError::Input(_))));
+    }
+}
+
+/// Doubles are compared in whole registers: each place counts, in the first, in the last and in common columns, and −0 is 0.
+#[test]
+fn every_place_of_doubles_is_looked_at() {
+    for (n, k) in [(100, 1), (100, 4), (100, 8), (150, 9), (150, 16), (220, 35)] {
+        let mut a = definite::<f64>(n, k, 3);
+        let mut cholesky = BandCholesky::new(&a).unwrap();
+        let mut refused = |a: &Band<f64>, what: &str| {
+            let message = cholesky.refactor(a).unwrap_err().to_string();
+            assert!(message.contains(what), "n = {n}, k = {k}: {message} instead of {what}");
+        };
+        let places = (0..n).flat_map(|j| (j..(j + k + 1).min(n)).map(move |i| (i, j)));
+        let seldom = if k > 9 { 7 } else { 1 };
+        for (place, (i, j)) in places.enumerate().filter(|(place, _)| place % seldom == 0) {
+            let v = a.get(i, j);
+            for bad in [f64::NAN, f64::INFINITY] {
+                let (i, j) = if place % 2 == 0 { (i, j) } else { (j, i) };
+                *a.get_mut(i, j) = bad;
+                refused(&a, &format!("row {i}, column {j}"));
+                *a.get_mut(i, j) = v;
+            }
+            if i != j {
+                *a.get_mut(i, j) = v.next_up();
+                refused(&a, &format!("not Hermitian: row {i}, column {j} is"));
+                (*a.get_mut(i, j), *a.get_mut(j, i)) = (v, v);
+            }
+        }
+        (*a.get_mut(1, 0), *a.get_mut(0, 1)) = (0.0, -0.0);
+        cholesky.refactor(&a).unwrap();
+        check_contract(&a, &cholesky, 1);
     }
 }
 

@@ -16,6 +16,7 @@ impl Eight for V3 {
     type I = Pair<__m256i>;
     /// All bits of a lane, or none.
     type M = Pair<__m256i>;
+    const VALUES: usize = 8;
 
     #[inline(always)]
     fn vectorize<F: NullaryFnOnce>(self, work: F) -> F::Output {
@@ -212,6 +213,23 @@ impl Eight for V3 {
     #[inline(always)]
     fn next_lanes(self, a: Self::I, b: Self::I) -> Self::I {
         [self.next(a[0], a[1]), self.next(a[1], b[0])]
+    }
+    #[inline(always)]
+    fn lanes_from<const K: usize>(self, [low, high]: Self::V) -> Self::V {
+        let avx = self.avx;
+        let zero = avx._mm256_setzero_pd();
+        // The upper half of one register and the lower half of the next.
+        let middle = avx._mm256_permute2f128_pd::<0x21>(low, high);
+        let end = avx._mm256_permute2f128_pd::<0x21>(high, zero);
+        match K {
+            1 => [avx._mm256_shuffle_pd::<0b0101>(low, middle), avx._mm256_shuffle_pd::<0b0101>(high, end)],
+            2 => [middle, end],
+            3 => [avx._mm256_shuffle_pd::<0b0101>(middle, high), avx._mm256_shuffle_pd::<0b0101>(end, zero)],
+            4 => [high, zero],
+            5 => [avx._mm256_shuffle_pd::<0b0101>(high, end), zero],
+            6 => [end, zero],
+            _ => [avx._mm256_shuffle_pd::<0b0101>(end, zero), zero],
+        }
     }
     #[inline(always)]
     fn lanes_before(self, a: Self::V, b: Self::V) -> Self::V {

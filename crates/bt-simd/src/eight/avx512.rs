@@ -12,6 +12,7 @@ impl Eight for V4 {
     type V = __m512d;
     type I = __m512i;
     type M = u8;
+    const VALUES: usize = 32;
 
     #[inline(always)]
     fn vectorize<F: NullaryFnOnce>(self, work: F) -> F::Output {
@@ -205,6 +206,19 @@ impl Eight for V4 {
     #[inline(always)]
     fn next_lanes(self, a: __m512i, b: __m512i) -> __m512i {
         self.avx512f._mm512_alignr_epi64::<1>(b, a)
+    }
+    #[inline(always)]
+    fn lanes_from<const K: usize>(self, v: __m512d) -> __m512d {
+        let (f, zero, v) = (self.avx512f, cast([0u64; LANES]), cast(v));
+        cast(match K {
+            1 => f._mm512_alignr_epi64::<1>(zero, v),
+            2 => f._mm512_alignr_epi64::<2>(zero, v),
+            3 => f._mm512_alignr_epi64::<3>(zero, v),
+            4 => f._mm512_alignr_epi64::<4>(zero, v),
+            5 => f._mm512_alignr_epi64::<5>(zero, v),
+            6 => f._mm512_alignr_epi64::<6>(zero, v),
+            _ => f._mm512_alignr_epi64::<7>(zero, v),
+        })
     }
     #[inline(always)]
     fn lanes_before(self, a: __m512d, b: __m512d) -> __m512d {

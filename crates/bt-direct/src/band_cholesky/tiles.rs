@@ -1,0 +1,284 @@
+//! Wide bands of doubles by tiles of 8 × 8 in eight lanes (AVX-512 or AVX2), k ≥ 9.
+//!
+//! ```text
+//! L₁₁ ← a panel's own tile     X ← X·L₁₁⁻ᵀ for the tiles below it     C ← C − X_r·X_gᵀ for the tiles behind it, r ≥ g
+//! ```
+//!
+//! A tile is eight registers, one a column. Columns begin and end within tiles: what a tile has above a diagonal or behind the end of a column belongs to
+//! the columns beside it, and is kept. The operations on an element and their order are those of `panels.rs`, which does the last panels, where columns are
+//! shorter.
+
+use std::ops::Range;
+
+use bt_formats::{Band, RealScalar, Reals, RealsMut, Scalar};
+use bt_simd::Eight;
+use pulp::bytemuck::cast;
+
+use super::panels::{WIDTH, is_double};
+use super::registers::{Work, doubles, run};
+use super::{BandCholesky, Pivots};
+use crate::band_lu::kernels::LANES;
+use crate::band_nopivot::registers::lanes_before;
+use crate::lines;
+
+/// Whether bands of this scalar and half-bandwidth are worked on here.
+pub(super) fn fit<T: Scalar>(k: usize) -> bool {
+    k > LANES && is_double::<T>() && bt_simd::avx2().is_some()
+}
+
+/// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row without a positive pivot, and the
+/// pivot. Meanwhile the memory is asked for `next`, what is loaded after these columns: as much a column as this.
+pub(super) fn eliminate<T: Scalar>(
+    cholesky: &mut BandCholesky<T>,
+    panel: &mut [[T; WIDTH]],
+    columns: Range<usize>,
+    min_pivot: &mut T::Real,
+    next: (&[T], usize),
+) -> Result<usize, (usize, f64)> {
+    let Some(RealsMut::F64(panel)) = T::reals_mut(panel.as_flattened_mut()) else { unreachable!("doubles") };
+    let (panel, mut least) = (panel.as_chunks_mut().0, f64::INFINITY);
+    let Some(Reals::F64(values)) = T::reals(next.0) else { unreachable!("doubles") };
+    let done = run(Panels { cholesky: doubles(cholesky), panel, columns, least: &mut least, next: (values, next.1) });
+    *min_pivot = min_pivot.min_nan(T::Real::from_f64(least));
+    done
+}
+
+/// Copies columns of the lower half of a band whose halves are equally wide, compares them with the upper half and measures them; as far as there are
+/// whole tiles, and only for what fits. Returns the first column that is left, which may have been found unusable.
+pub(super) fn load<T: Scalar>(cholesky: &mut BandCholesky<T>, a: &Band<T>, columns: Range<usize>) -> usize {
+    let Some(Reals::F64(from)) = T::reals(a.values()) else { unreachable!("doubles") };
+    let (ld, diagonal) = (a.ldab(), a.kl() + a.ku());
+    run(Load { cholesky: doubles(cholesky), from, ld, diagonal, columns })
+}
+
+#[inline(always)]
+fn get<E: Eight>(_: E, values: &[f64], at: usize) -> E::V {
+    cast(*values[at..].first_chunk::<LANES>().expect("a whole tile"))
+}
+
+#[inline(always)]
+fn put<E: Eight>(_: E, values: &mut [f64], at: usize, v: E::V) {
+    *values[at..].first_chunk_mut::<LANES>().expect("a whole tile") = cast(v);
+}
+
+/// Eight columns, each `step` behind the one before. Written out: a loop would keep them in memory.
+#[inline(always)]
+fn get_tile<E: Eight>(simd: E, values: &[f64], at: usize, step: usize) -> [E::V; LANES] {
+    macro_rules! columns {
+        ($($c:literal)*) => { [$(get(simd, values, at + $c * step)),*] };
+    }
+    columns!(0 1 2 3 4 5 6 7)
+}
+
+/// The lanes of v whose bits are set; the others keep what is there.
+#[inline(always)]
+fn put_part<E: Eight>(simd: E, values: &mut [f64], at: usize, bits: u8, v: E::V) {
+    let there = get(simd, values, at);
+    put(simd, values, at, simd.select(simd.mask(bits), v, there));
+}
+
+/// Rows of the r-th tile from that of column 0 on which column c of eight has: from the diagonal on, to k below it.
+#[inline(always)]
+fn rows_of(r: usize, c: usize, k: usize) -> u8 {
+    let behind = lanes_before((c + k + 1).saturating_sub(r * LANES));
+    if r == 0 { behind & !lanes_before(c) } else { behind }
+}
+
+struct Panels<'a> {
+    cholesky: &'a mut BandCholesky<f64>,
+    panel: &'a mut [[f64; WIDTH]],
+    columns: Range<usize>,
+    least: &'a mut f64,
+    next: (&'a [f64], usize),
+}
+
+impl Work for Panels<'_> {
+    type Output = Result<usize, (usize, f64)>;
+    #[inline(always)]
+    fn work<E: Eight>(self, simd: E) -> Self::Output {
+        let Self { cholesky, panel, columns, least, next } = self;
+        let &mut BandCholesky { n, k, ld, .. } = cholesky;
+        // Tiles of a panel, its own first.
+        let tiles = 1 + k.div_ceil(LANES);
+        let mut first = columns.start;
+        while first + WIDTH <= columns.end && first + (tiles + 1) * LANES <= n {
+            let start = cholesky.at(first, first);
+            let values = &mut cholesky.values[start..];
+            own_tile(simd, values, ld, &mut panel[..WIDTH], least).map_err(|(p, pivot)| (first + p, pivot))?;
+            below(simd, values, (k, ld), &mut panel[..tiles * WIDTH]);
+            let next_panel = (first - columns.start) * next.1;
+            let share = (WIDTH * next.1).div_ceil(tiles - 1);
+            for g in 1..tiles {
+                let ahead = next_panel + (g - 1) * share;
+                lines::fetch(next.0, ahead..ahead + share);
+                let (values, panel) = (&mut values[g * LANES * ld..], &panel[g * WIDTH..tiles * WIDTH]);
+                if E::VALUES > WIDTH {
+                    behind::<E, 8>(simd, values, ld, panel);
+                } else {
+                    behind::<E, 4>(simd, values, ld, panel);
+                }
+            }
+            first += WIDTH;
+        }
+        Ok(first)
+    }
+}
+
+/// L₁₁ of a panel whose first diagonal is `values[0]`, into its place and into `own`, zeros above the diagonal.
+#[inline(always)]
+fn own_tile<E: Eight>(
+    simd: E,
+    values: &mut [f64],
+    ld: usize,
+    own: &mut [[f64; WIDTH]],
+    least: &mut f64,
+) -> Result<(), (usize, f64)> {
+    let mut tile = get_tile(simd, values, 0, ld - 1);
+    for p in 0..WIDTH {
+        tile[p] = simd.keep(!lanes_before(p), tile[p]);
+    }
+    for p in 0..WIDTH {
+        let column: [f64; WIDTH] = cast(tile[p]);
+        let pivot = column[p];
+        let Some(Pivots { root, .. }) = Pivots::<f64>::of(pivot) else { return Err((p, pivot)) };
+        *least = least.min(pivot);
+        let l = simd.mul(tile[p], simd.splat(1.0 / root));
+        let mut column: [f64; WIDTH] = cast(simd.keep(!lanes_before(p + 1), l));
+        column[p] = root;
+        own[p] = column;
+        put_part(simd, values, p * (ld - 1), !lanes_before(p), cast(column));
+        for q in p + 1..WIDTH {
+            tile[q] = simd.minus_mul(tile[q], l, simd.splat(column[q]));
+        }
+    }
+    Ok(())
+}
+
+/// The tiles below it: X ← X·L₁₁⁻ᵀ, into their places and behind L₁₁ in `panel`, zeros where columns have ended.
+#[inline(always)]
+fn below<E: Eight>(simd: E, values: &mut [f64], (k, ld): (usize, usize), panel: &mut [[f64; WIDTH]]) {
+    let (own, tiles) = panel.split_at_mut(WIDTH);
+    let mut reciprocals = [0.0; WIDTH];
+    for p in 0..WIDTH {
+        reciprocals[p] = 1.0 / own[p][p];
+    }
+    for (r, tile) in tiles.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
+        let r = r + 1;
+        let is_whole = (r + 1) * LANES <= k + 1;
+        let mut x = get_tile(simd, values, r * LANES, ld - 1);
+        if !is_whole {
+            for p in 0..WIDTH {
+                x[p] = simd.keep(rows_of(r, p, k), x[p]);
+            }
+        }
+        for p in 0..WIDTH {
+            let mut v = x[p];
+            for q in 0..p {
+                v = simd.minus_mul(v, x[q], simd.splat(own[q][p]));
+            }
+            x[p] = simd.mul(v, simd.splat(reciprocals[p]));
+        }
+        for p in 0..WIDTH {
+            tile[p] = cast(x[p]);
+            let at = p * (ld - 1) + r * LANES;
+            if is_whole {
+                put(simd, values, at, x[p]);
+            } else {
+                put_part(simd, values, at, rows_of(r, p, k), x[p]);
+            }
+        }
+    }
+}
+
+/// Eight columns behind a panel, of which `values[0]` is the first diagonal: C ← C − X_r·X_gᵀ, where X_g is the first tile of `panel`. SIDE columns of a
+/// tile are updated together.
+#[inline(always)]
+fn behind<E: Eight, const SIDE: usize>(simd: E, values: &mut [f64], ld: usize, panel: &[[f64; WIDTH]]) {
+    let tiles = panel.as_chunks::<WIDTH>().0;
+    let factors = &tiles[0];
+    for (r, x) in tiles.iter().enumerate() {
+        for side in (0..WIDTH).step_by(SIDE) {
+            let mut y = [simd.splat(0.0); SIDE];
+            for q in 0..SIDE {
+                let c = side + q;
+                y[q] = get(simd, values, c * (ld - 1) + r * LANES);
+            }
+            for p in 0..WIDTH {
+                let x: E::V = cast(x[p]);
+                for q in 0..SIDE {
+                    y[q] = simd.minus_mul(y[q], x, simd.splat(factors[p][side + q]));
+                }
+            }
+            for q in 0..SIDE {
+                let c = side + q;
+                if r == 0 {
+                    // A column begins with its diagonal.
+                    put_part(simd, values, c * (ld - 1), !lanes_before(c), y[q]);
+                } else {
+                    put(simd, values, c * (ld - 1) + r * LANES, y[q]);
+                }
+            }
+        }
+    }
+}
+
+struct Load<'a> {
+    cholesky: &'a mut BandCholesky<f64>,
+    from: &'a [f64],
+    ld: usize,
+    diagonal: usize,
+    columns: Range<usize>,
+}
+
+impl Work for Load<'_> {
+    type Output = usize;
+    #[inline(always)]
+    fn work<E: Eight>(self, simd: E) -> usize {
+        let Self { cholesky, from, ld, diagonal, columns } = self;
+        let (n, k) = (cholesky.n, cholesky.k);
+        let tiles = 1 + k.div_ceil(LANES);
+        let mut j = columns.start;
+        while j + WIDTH <= columns.end && j + (tiles + 1) * LANES <= n {
+            let start = cholesky.at(j, j);
+            let (to, sums) = (&mut cholesky.values[start..], &mut cholesky.sums[j..]);
+            let to_ld = cholesky.ld;
+            let mut own = [simd.splat(0.0); WIDTH];
+            let mut unequal = simd.splat_bits(0);
+            for r in 0..tiles {
+                let is_whole = r > 0 && (r + 1) * LANES <= k + 1;
+                // Rows j + 8r … of eight columns, and of their mirrors.
+                let place = j * ld + diagonal;
+                let lower = get_tile(simd, from, place + r * LANES, ld - 1);
+                let upper = get_tile(simd, from, place + r * LANES * (ld - 1), ld - 1);
+                let upper = simd.transpose(upper);
+                let mut reached: E::V = get(simd, sums, r * LANES);
+                for c in 0..WIDTH {
+                    // Nothing, if both are the same and finite.
+                    let mut difference = simd.abs(simd.minus_mul(lower[c], upper[c], simd.splat(1.0)));
+                    let mut moduli = simd.abs(lower[c]);
+                    let at = c * (to_ld - 1) + r * LANES;
+                    if is_whole {
+                        put(simd, to, at, lower[c]);
+                    } else {
+                        let rows = rows_of(r, c, k);
+                        put_part(simd, to, at, rows, lower[c]);
+                        difference = simd.keep(rows, difference);
+                        moduli = simd.keep(if r == 0 { rows & !lanes_before(c + 1) } else { rows }, moduli);
+                    }
+                    unequal = simd.or(unequal, cast(difference));
+                    own[c] = simd.add(own[c], moduli);
+                    reached = simd.add(reached, moduli);
+                }
+                put(simd, sums, r * LANES, reached);
+            }
+            if simd.largest_bits(unequal) != 0 {
+                return j;
+            }
+            for c in 0..WIDTH {
+                sums[c] += to[c * to_ld].abs() + simd.sum(own[c]);
+            }
+            j += WIDTH;
+        }
+        j
+    }
+}

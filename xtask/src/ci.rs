@@ -16,10 +16,16 @@ use crate::python;
 use crate::test::{self, Tally};
 use crate::tidy;
 
-/// Everything there is: the command with a GPU, which the README's first command is built without, and the ranks of MPI. One selection for
+/// Everything there is: the command with a GPU, which the README's first command is built without, conversions
+/// for nalgebra, and the ranks of MPI. One selection for
 /// all steps that can have it, since another one is another build.
 fn workspace(ranks: bool) -> [&'static str; 2] {
-    ["--workspace", if ranks { "--features=blocktri-cli/cuda,bt-mpi/cuda" } else { "--features=blocktri-cli/cuda" }]
+    let features = if ranks {
+        "--features=blocktri-cli/cuda,bt-formats/nalgebra-sparse,bt-mpi/cuda"
+    } else {
+        "--features=blocktri-cli/cuda,bt-formats/nalgebra-sparse"
+    };
+    ["--workspace", features]
 }
 
 /// Runs all steps.

@@ -89,3 +89,8 @@ pub use setting::Setting;
 pub use solution::{Answer, Solution};
 pub use solve::solve;
 pub use solver::Solver;
+
+/// The example of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -72,8 +72,8 @@ pub enum DeviceChoice {
     /// On several of them, with rows (cg without a preconditioner or with Jacobi's) or blocks (hbisa, hbisa-redblack) dealt out evenly.
     /// Needs the feature `cuda`.
     Gpus(Gpus),
-    /// On GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
-    /// says why. `Method::Auto` weighs iterations on GPU 0 beside its other candidates.
+    /// One solve: on GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
+    /// says why. `Method::Auto` weighs iterations on GPU 0 beside its other candidates. Factors that a [`Solver`](crate::Solver) keeps are on the processor.
     Auto,
 }
 

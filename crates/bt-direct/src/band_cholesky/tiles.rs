@@ -18,7 +18,6 @@ use super::panels::{WIDTH, is_double};
 use super::registers::{Work, doubles, run};
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
-use crate::band_nopivot::registers::lanes_before;
 use crate::lines;
 
 /// Whether bands of this scalar and half-bandwidth are worked on here.
@@ -56,11 +55,6 @@ fn get<E: Eight>(_: E, values: &[f64], at: usize) -> E::V {
     cast(*values[at..].first_chunk::<LANES>().expect("a whole tile"))
 }
 
-#[inline(always)]
-fn put<E: Eight>(_: E, values: &mut [f64], at: usize, v: E::V) {
-    *values[at..].first_chunk_mut::<LANES>().expect("a whole tile") = cast(v);
-}
-
 /// Eight columns, each `step` behind the one before. Written out: a loop would keep them in memory.
 #[inline(always)]
 fn get_tile<E: Eight>(simd: E, values: &[f64], at: usize, step: usize) -> [E::V; LANES] {
@@ -70,18 +64,70 @@ fn get_tile<E: Eight>(simd: E, values: &[f64], at: usize, step: usize) -> [E::V;
     columns!(0 1 2 3 4 5 6 7)
 }
 
-/// The lanes of v whose bits are set; the others keep what is there.
+/// All bits of the lanes before this one, from a table: what is selected by a mask that the compiler sees through it stores by instructions for masked
+/// stores, which take AVX2 of AMD's some twenty steps.
 #[inline(always)]
-fn put_part<E: Eight>(simd: E, values: &mut [f64], at: usize, bits: u8, v: E::V) {
-    let there = get(simd, values, at);
-    put(simd, values, at, simd.select(simd.mask(bits), v, there));
+fn before<E: Eight>(_: E, lane: usize) -> E::I {
+    cast(BEFORE[lane.min(LANES)])
 }
 
-/// Rows of the r-th tile from that of column 0 on which column c of eight has: from the diagonal on, to k below it.
-#[inline(always)]
-fn rows_of(r: usize, c: usize, k: usize) -> u8 {
-    let behind = lanes_before((c + k + 1).saturating_sub(r * LANES));
-    if r == 0 { behind & !lanes_before(c) } else { behind }
+static BEFORE: [[u64; LANES]; LANES + 1] = {
+    let mut masks = [[0; LANES]; LANES + 1];
+    let mut lane = 1;
+    while lane <= LANES {
+        masks[lane] = masks[lane - 1];
+        masks[lane][lane - 1] = u64::MAX;
+        lane += 1;
+    }
+    masks
+};
+
+/// Lanes of a tile that a column has.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    From(usize),
+    Before(usize),
+}
+
+impl Part {
+    /// Column c of eight, in the r-th tile from that of their first diagonal on: k rows below a diagonal.
+    #[inline(always)]
+    fn of(r: usize, c: usize, k: usize) -> Self {
+        if r == 0 {
+            Self::From(c)
+        } else if (r + 1) * LANES <= k + 1 {
+            Self::All
+        } else {
+            Self::Before((c + k + 1).saturating_sub(r * LANES))
+        }
+    }
+
+    /// These lanes of v, zeros elsewhere.
+    #[inline(always)]
+    fn keep<E: Eight>(self, simd: E, v: E::V) -> E::V {
+        match self {
+            Self::All => v,
+            Self::From(lane) => cast(simd.and_not(before(simd, lane), cast(v))),
+            Self::Before(lane) => cast(simd.and(before(simd, lane), cast(v))),
+        }
+    }
+
+    /// These lanes of v go to `values`; the others of it stay.
+    #[inline(always)]
+    fn put<E: Eight>(self, simd: E, values: &mut [f64], at: usize, v: E::V) {
+        let place = values[at..].first_chunk_mut::<LANES>().expect("a whole tile");
+        let others = match self {
+            Self::All => {
+                *place = cast(v);
+                return;
+            }
+            Self::From(lane) => Self::Before(lane),
+            Self::Before(lane) => Self::From(lane),
+        };
+        let there = others.keep(simd, cast(*place));
+        *place = cast(simd.or(cast(self.keep(simd, v)), cast(there)));
+    }
 }
 
 struct Panels<'a> {
@@ -135,7 +181,7 @@ fn own_tile<E: Eight>(
 ) -> Result<(), (usize, f64)> {
     let mut tile = get_tile(simd, values, 0, ld - 1);
     for p in 0..WIDTH {
-        tile[p] = simd.keep(!lanes_before(p), tile[p]);
+        tile[p] = Part::From(p).keep(simd, tile[p]);
     }
     for p in 0..WIDTH {
         let column: [f64; WIDTH] = cast(tile[p]);
@@ -143,10 +189,10 @@ fn own_tile<E: Eight>(
         let Some(Pivots { root, .. }) = Pivots::<f64>::of(pivot) else { return Err((p, pivot)) };
         *least = least.min(pivot);
         let l = simd.mul(tile[p], simd.splat(1.0 / root));
-        let mut column: [f64; WIDTH] = cast(simd.keep(!lanes_before(p + 1), l));
+        let mut column: [f64; WIDTH] = cast(Part::From(p + 1).keep(simd, l));
         column[p] = root;
         own[p] = column;
-        put_part(simd, values, p * (ld - 1), !lanes_before(p), cast(column));
+        Part::From(p).put(simd, values, p * (ld - 1), cast(column));
         for q in p + 1..WIDTH {
             tile[q] = simd.minus_mul(tile[q], l, simd.splat(column[q]));
         }
@@ -164,12 +210,9 @@ fn below<E: Eight>(simd: E, values: &mut [f64], (k, ld): (usize, usize), panel: 
     }
     for (r, tile) in tiles.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
         let r = r + 1;
-        let is_whole = (r + 1) * LANES <= k + 1;
         let mut x = get_tile(simd, values, r * LANES, ld - 1);
-        if !is_whole {
-            for p in 0..WIDTH {
-                x[p] = simd.keep(rows_of(r, p, k), x[p]);
-            }
+        for p in 0..WIDTH {
+            x[p] = Part::of(r, p, k).keep(simd, x[p]);
         }
         for p in 0..WIDTH {
             let mut v = x[p];
@@ -180,12 +223,7 @@ fn below<E: Eight>(simd: E, values: &mut [f64], (k, ld): (usize, usize), panel: 
         }
         for p in 0..WIDTH {
             tile[p] = cast(x[p]);
-            let at = p * (ld - 1) + r * LANES;
-            if is_whole {
-                put(simd, values, at, x[p]);
-            } else {
-                put_part(simd, values, at, rows_of(r, p, k), x[p]);
-            }
+            Part::of(r, p, k).put(simd, values, p * (ld - 1) + r * LANES, x[p]);
         }
     }
 }
@@ -211,12 +249,9 @@ fn behind<E: Eight, const SIDE: usize>(simd: E, values: &mut [f64], ld: usize, p
             }
             for q in 0..SIDE {
                 let c = side + q;
-                if r == 0 {
-                    // A column begins with its diagonal.
-                    put_part(simd, values, c * (ld - 1), !lanes_before(c), y[q]);
-                } else {
-                    put(simd, values, c * (ld - 1) + r * LANES, y[q]);
-                }
+                // A column begins with its diagonal, and zeros are subtracted behind its end.
+                let part = if r == 0 { Part::From(c) } else { Part::All };
+                part.put(simd, values, c * (ld - 1) + r * LANES, y[q]);
             }
         }
     }
@@ -245,7 +280,6 @@ impl Work for Load<'_> {
             let mut own = [simd.splat(0.0); WIDTH];
             let mut unequal = simd.splat_bits(0);
             for r in 0..tiles {
-                let is_whole = r > 0 && (r + 1) * LANES <= k + 1;
                 // Rows j + 8r … of eight columns, and of their mirrors.
                 let place = j * ld + diagonal;
                 let lower = get_tile(simd, from, place + r * LANES, ld - 1);
@@ -253,23 +287,18 @@ impl Work for Load<'_> {
                 let upper = simd.transpose(upper);
                 let mut reached: E::V = get(simd, sums, r * LANES);
                 for c in 0..WIDTH {
-                    // Nothing, if both are the same and finite.
-                    let mut difference = simd.abs(simd.minus_mul(lower[c], upper[c], simd.splat(1.0)));
-                    let mut moduli = simd.abs(lower[c]);
-                    let at = c * (to_ld - 1) + r * LANES;
-                    if is_whole {
-                        put(simd, to, at, lower[c]);
-                    } else {
-                        let rows = rows_of(r, c, k);
-                        put_part(simd, to, at, rows, lower[c]);
-                        difference = simd.keep(rows, difference);
-                        moduli = simd.keep(if r == 0 { rows & !lanes_before(c + 1) } else { rows }, moduli);
-                    }
+                    let part = Part::of(r, c, k);
+                    part.put(simd, to, c * (to_ld - 1) + r * LANES, lower[c]);
+                    // Zero, if both are the same and finite.
+                    let difference = simd.minus_mul(lower[c], upper[c], simd.splat(1.0));
+                    let difference = simd.abs(part.keep(simd, difference));
+                    let others = if r == 0 { Part::From(c + 1) } else { part };
+                    let moduli = others.keep(simd, simd.abs(lower[c]));
                     unequal = simd.or(unequal, cast(difference));
                     own[c] = simd.add(own[c], moduli);
                     reached = simd.add(reached, moduli);
                 }
-                put(simd, sums, r * LANES, reached);
+                Part::All.put(simd, sums, r * LANES, reached);
             }
             if simd.largest_bits(unequal) != 0 {
                 return j;

@@ -7,6 +7,7 @@
 //! Storage: n(k + 1) values for half-bandwidth k, half of what LU needs, and n sums of columns. Cost: n·k(k + 2) flops
 //! and n roots to factor, 4n(k + ½) flops a right-hand side.
 
+mod halves;
 mod panels;
 mod partial;
 mod registers;
@@ -28,6 +29,7 @@ use crate::given::Given;
 use crate::lines;
 use crate::memory::zeros;
 use crate::sparse_cholesky::hermitian_norm;
+use halves::{Halves, beside};
 use panels::Strip;
 use registers::Stop;
 
@@ -74,10 +76,34 @@ const METHOD: &str = "band-cholesky";
 #[derive(Clone, Copy)]
 enum Source<'a, T> {
     Band(&'a Band<T>),
+    /// All entries of a band, by rows; what can be used of them is found out on the way.
+    FullRows(&'a Csr<T>, Halves<'a, T>),
     /// A matrix that is known to be finite and Hermitian.
     Rows(&'a Csr<T>),
     /// In the place of L.
     Here,
+}
+
+impl<'a, T: Scalar> Source<'a, T> {
+    /// # Errors
+    /// Where A can be seen to be unusable.
+    fn of_rows(a: &'a Csr<T>, k: usize) -> Result<Self> {
+        if (registers::fit::<T>(k) || tiles::fit::<T>(k))
+            && let Some(halves) = Halves::of_rows(a, k)
+        {
+            return Ok(Self::FullRows(a, halves));
+        }
+        hermitian_norm(a, &mut Vec::new())?;
+        Ok(Self::Rows(a))
+    }
+
+    fn halves(self) -> Option<Halves<'a, T>> {
+        match self {
+            Self::Band(a) => Halves::of_band(a),
+            Self::FullRows(_, halves) => Some(halves),
+            Self::Rows(_) | Self::Here => None,
+        }
+    }
 }
 
 /// Multiply-adds between two calls of the monitor: well under a millisecond.
@@ -128,10 +154,11 @@ impl<T: Scalar> BandCholesky<T> {
     /// # Errors
     /// As [`BandCholesky::with_monitor`].
     pub fn from_csr(a: &Csr<T>, monitor: &mut dyn Monitor) -> Result<Self> {
-        hermitian_norm(a, &mut Vec::new())?;
+        a.check_square()?;
         let (n, k) = (a.nrows(), reach(a));
+        let source = Source::of_rows(a, k)?;
         let mut out = Self::allocate(n, k, k + 1, 0, zeros(n.saturating_mul(k + 1))?)?;
-        out.factor(Source::Rows(a), monitor)?;
+        out.factor(source, monitor)?;
         Ok(out)
     }
 
@@ -174,11 +201,11 @@ impl<T: Scalar> BandCholesky<T> {
 
     /// Copies columns of the lower half, and adds their moduli to the sums.
     fn load(&mut self, source: Source<'_, T>, mut columns: Range<usize>) -> Result<()> {
-        if let Source::Band(a) = source
-            && a.kl() == a.ku()
-            && tiles::fit::<T>(self.k)
-        {
-            columns.start = tiles::load(self, a, columns.clone());
+        if let Some(halves) = source.halves().filter(|_| tiles::fit::<T>(self.k)) {
+            let edge = columns.start..halves.first.next_multiple_of(LANES).clamp(columns.start, columns.end);
+            self.copy(source, edge.clone())?;
+            self.measure(edge.clone());
+            columns.start = tiles::load(self, halves, edge.end..columns.end);
         }
         self.copy(source, columns.clone())?;
         self.measure(columns);
@@ -189,12 +216,28 @@ impl<T: Scalar> BandCholesky<T> {
     fn copy(&mut self, source: Source<'_, T>, columns: Range<usize>) -> Result<()> {
         match source {
             Source::Band(a) => self.copy_band(a, columns),
+            Source::FullRows(a, _) => {
+                if columns.clone().any(|col| !self.is_mirrored(a, col)) {
+                    return Err(unusable_rows(a));
+                }
+                columns.for_each(|col| self.copy_row(a, col));
+                Ok(())
+            }
             Source::Rows(a) => {
                 columns.for_each(|col| self.copy_row(a, col));
                 Ok(())
             }
             Source::Here => Ok(()),
         }
+    }
+
+    /// Whether row and column j of a full band are finite and each other's mirrors.
+    fn is_mirrored(&self, a: &Csr<T>, j: usize) -> bool {
+        let (ptr, values) = (a.row_ptr(), a.values());
+        (0..=self.k.min(self.n - 1 - j)).all(|d| {
+            let (right, below) = (beside(ptr, self.k, j, d as isize), beside(ptr, self.k, j + d, -(d as isize)));
+            values[right] == Scalar::conj(values[below]) && Scalar::is_finite(values[right])
+        })
     }
 
     /// Column j of the lower half: the conjugate of row j from the diagonal on.
@@ -378,7 +421,7 @@ impl<T: Scalar> BandCholesky<T> {
                 self.load(source, loaded..goal)?;
                 self.in_panels(source, goal, panel, first..last, &mut min_pivot)
             };
-            loaded = goal;
+            loaded = if registers::fit::<T>(k) { last + registers::reach(k) } else { goal }.min(n).max(loaded);
             if let Some((row, pivot)) = failed {
                 let reason = format!(
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \
@@ -411,20 +454,17 @@ impl<T: Scalar> BandCholesky<T> {
         columns: Range<usize>,
         min_pivot: &mut T::Real,
     ) -> Result<Option<(usize, f64)>> {
-        if let Source::Band(a) = source
-            && a.kl() == a.ku()
-        {
-            return match registers::eliminate(self, Some(a), columns, min_pivot) {
-                Err(Stop::Unusable(col)) => Err(self.unusable(a, col)),
-                Err(Stop::Pivot(row, pivot)) => Ok(Some((row, pivot))),
-                Ok(()) => Ok(None),
-            };
+        let within = |halves: &Halves<'_, T>| registers::are_within(halves, &columns, self.n, self.k);
+        let halves = source.halves().filter(within);
+        if halves.is_none() {
+            self.copy(source, load)?;
         }
-        self.copy(source, load)?;
-        match registers::eliminate(self, None, columns, min_pivot) {
-            Err(Stop::Unusable(col)) => unreachable!("column {col} is in place"),
-            Err(Stop::Pivot(row, pivot)) => Ok(Some((row, pivot))),
-            Ok(()) => Ok(None),
+        match (registers::eliminate(self, halves, columns, min_pivot), source) {
+            (Ok(()), _) => Ok(None),
+            (Err(Stop::Pivot(row, pivot)), _) => Ok(Some((row, pivot))),
+            (Err(Stop::Unusable(col)), Source::Band(a)) => Err(self.unusable(a, col)),
+            (Err(Stop::Unusable(_)), Source::FullRows(a, _)) => Err(unusable_rows(a)),
+            (Err(Stop::Unusable(col)), Source::Rows(_) | Source::Here) => unreachable!("column {col} is in place"),
         }
     }
 
@@ -439,11 +479,8 @@ impl<T: Scalar> BandCholesky<T> {
     ) -> Option<(usize, f64)> {
         let k = self.k;
         if tiles::fit::<T>(k) {
-            let next = match source {
-                // Something of the next k columns has been read.
-                Source::Band(a) => (a.values().get((loaded + k) * a.ldab()..).unwrap_or_default(), a.ldab()),
-                Source::Rows(_) | Source::Here => (&[][..], 0),
-            };
+            // Something of the next k columns has been read.
+            let next = source.halves().map_or((&[][..], 0), |halves| (halves.from(loaded + k), halves.ld));
             match tiles::eliminate(self, panel, columns.clone(), min_pivot, next) {
                 Ok(first) => columns.start = first,
                 Err(failed) => return Some(failed),
@@ -491,6 +528,12 @@ impl<T: Scalar> Pivots<T> {
     }
 }
 
+/// What is wrong with rows of which something is.
+#[cold]
+fn unusable_rows<T: Scalar>(a: &Csr<T>) -> FactorError {
+    hermitian_norm(a, &mut Vec::new()).expect_err("rows that are not finite, or not Hermitian")
+}
+
 /// Half-bandwidth of the stored entries right of the diagonal, zeros among them.
 fn reach<T: Scalar>(a: &Csr<T>) -> usize {
     (0..a.nrows()).filter_map(|i| a.row(i).0.last().map(|&last| (last as usize).saturating_sub(i))).max().unwrap_or(0)
@@ -532,8 +575,8 @@ impl<T: Scalar> Factorization<T> for BandCholesky<T> {
     fn refactor(&mut self, a: Given<'_, T>, monitor: &mut dyn Monitor) -> Result<()> {
         match a {
             Given::Csr(a) if (a.nrows(), a.ncols()) == (self.n, self.n) && reach(a) <= self.k => {
-                let usable = hermitian_norm(a, &mut Vec::new()).inspect_err(|_| self.void());
-                usable.and_then(|_| self.factor(Source::Rows(a), monitor))
+                let source = Source::of_rows(a, self.k).inspect_err(|_| self.void())?;
+                self.factor(source, monitor)
             }
             other => self.refactor_with_monitor(&*other.band(self.k, self.k)?, monitor),
         }

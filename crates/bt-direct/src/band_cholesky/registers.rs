@@ -14,11 +14,12 @@ use std::array::from_fn;
 use std::hint::black_box;
 use std::ops::Range;
 
-use bt_formats::{Band, RealScalar, Reals, Scalar, prefetch};
+use bt_formats::{RealScalar, Reals, Scalar, prefetch};
 use bt_simd::Eight;
 use pulp::NullaryFnOnce;
 use pulp::bytemuck::{Pod, cast};
 
+use super::halves::Halves;
 use super::panels::is_double;
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
@@ -41,20 +42,31 @@ pub(super) fn fit<T: Scalar>(k: usize) -> bool {
     (1..=LANES).contains(&k) && is_double::<T>() && bt_simd::avx2().is_some()
 }
 
-/// Eliminates columns of `a`, whose halves are equally wide, or of what stands in the place of L, from these on for [`LANES`] columns more; measures them,
+/// Columns that are entered before they are eliminated.
+pub(super) fn reach(k: usize) -> usize {
+    if k <= 4 { 4 } else { 8 }
+}
+
+/// Whether the columns that are entered while these are eliminated are all among `halves`.
+pub(super) fn are_within<T: Scalar>(halves: &Halves<'_, T>, columns: &Range<usize>, n: usize, k: usize) -> bool {
+    let entered = if columns.start == 0 { 0 } else { columns.start + reach(k) };
+    let needed = columns.end + reach(k) + LANES;
+    entered >= halves.first && (needed <= halves.end || halves.end == n)
+}
+
+/// Eliminates columns of A, or of what stands in the place of L, from these on for [`LANES`] columns more; measures them,
 /// and compares the halves. Only for what fits.
 pub(super) fn eliminate<T: Scalar>(
     cholesky: &mut BandCholesky<T>,
-    a: Option<&Band<T>>,
+    halves: Option<Halves<'_, T>>,
     columns: Range<usize>,
     min_pivot: &mut T::Real,
 ) -> Result<(), Stop> {
     let cholesky = doubles(cholesky);
-    let least = match a {
-        Some(a) => {
-            let Some(Reals::F64(values)) = T::reals(a.values()) else { unreachable!("doubles") };
-            let halves = Halves { values, ld: a.ldab(), diagonal: a.kl() + a.ku() };
-            by_width(cholesky, halves, columns)
+    let least = match halves {
+        Some(halves) => {
+            let Some(Reals::F64(values)) = T::reals(halves.values) else { unreachable!("doubles") };
+            by_width(cholesky, halves.with(values), columns)
         }
         None => by_width(cholesky, InPlace, columns),
     };
@@ -63,7 +75,7 @@ pub(super) fn eliminate<T: Scalar>(
 }
 
 fn by_width<S: Source>(cholesky: &mut BandCholesky<f64>, source: S, columns: Range<usize>) -> Result<f64, Stop> {
-    if cholesky.k <= 4 {
+    if reach(cholesky.k) == 4 {
         run(Steps::<S, 4> { cholesky, source, columns })
     } else {
         run(Steps::<S, 8> { cholesky, source, columns })
@@ -120,22 +132,15 @@ impl Source for InPlace {
     }
 }
 
-/// A band with both halves.
-#[derive(Clone, Copy)]
-struct Halves<'a> {
-    values: &'a [f64],
-    ld: usize,
-    diagonal: usize,
-}
-
-impl Source for Halves<'_> {
+impl Source for Halves<'_, f64> {
     #[inline(always)]
     fn column<E: Eight>(self, simd: E, cholesky: &BandCholesky<f64>, j: usize, below: usize) -> Option<(f64, E::V)> {
-        let ahead = (j + AHEAD) * self.ld + self.diagonal - cholesky.k;
+        let at = self.at(j);
+        let ahead = at + AHEAD * self.ld - cholesky.k;
         for line in 0..3 {
             prefetch(self.values, ahead + line * LANES);
         }
-        let from = &self.values[j * self.ld + self.diagonal..];
+        let from = &self.values[at..];
         // Row j of the upper half stands one number higher in each column.
         let (step, mut row) = (self.ld - 1, [0.0; LANES]);
         if from.len() > LANES * step {

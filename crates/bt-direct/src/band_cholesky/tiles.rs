@@ -10,10 +10,11 @@
 
 use std::ops::Range;
 
-use bt_formats::{Band, RealScalar, Reals, RealsMut, Scalar};
+use bt_formats::{RealScalar, Reals, RealsMut, Scalar};
 use bt_simd::Eight;
 use pulp::bytemuck::cast;
 
+use super::halves::Halves;
 use super::panels::{WIDTH, is_double};
 use super::registers::{Work, doubles, run};
 use super::{BandCholesky, Pivots};
@@ -42,12 +43,11 @@ pub(super) fn eliminate<T: Scalar>(
     done
 }
 
-/// Copies columns of the lower half of a band whose halves are equally wide, compares them with the upper half and measures them; as far as there are
-/// whole tiles, and only for what fits. Returns the first column that is left, which may have been found unusable.
-pub(super) fn load<T: Scalar>(cholesky: &mut BandCholesky<T>, a: &Band<T>, columns: Range<usize>) -> usize {
-    let Some(Reals::F64(from)) = T::reals(a.values()) else { unreachable!("doubles") };
-    let (ld, diagonal) = (a.ldab(), a.kl() + a.ku());
-    run(Load { cholesky: doubles(cholesky), from, ld, diagonal, columns })
+/// Copies columns of the lower half, compares them with the upper half and measures them; as far as there are whole tiles, and only for what fits.
+/// Returns the first column that is left, which may have been found unusable.
+pub(super) fn load<T: Scalar>(cholesky: &mut BandCholesky<T>, halves: Halves<'_, T>, columns: Range<usize>) -> usize {
+    let Some(Reals::F64(values)) = T::reals(halves.values) else { unreachable!("doubles") };
+    run(Load { cholesky: doubles(cholesky), halves: halves.with(values), columns })
 }
 
 #[inline(always)]
@@ -259,9 +259,7 @@ fn behind<E: Eight, const SIDE: usize>(simd: E, values: &mut [f64], ld: usize, p
 
 struct Load<'a> {
     cholesky: &'a mut BandCholesky<f64>,
-    from: &'a [f64],
-    ld: usize,
-    diagonal: usize,
+    halves: Halves<'a, f64>,
     columns: Range<usize>,
 }
 
@@ -269,11 +267,11 @@ impl Work for Load<'_> {
     type Output = usize;
     #[inline(always)]
     fn work<E: Eight>(self, simd: E) -> usize {
-        let Self { cholesky, from, ld, diagonal, columns } = self;
-        let (n, k) = (cholesky.n, cholesky.k);
+        let Self { cholesky, halves, columns } = self;
+        let (k, Halves { values: from, ld, .. }) = (cholesky.k, halves);
         let tiles = 1 + k.div_ceil(LANES);
         let mut j = columns.start;
-        while j + WIDTH <= columns.end && j + (tiles + 1) * LANES <= n {
+        while j + WIDTH <= columns.end && j + (tiles + 1) * LANES <= halves.end {
             let start = cholesky.at(j, j);
             let (to, sums) = (&mut cholesky.values[start..], &mut cholesky.sums[j..]);
             let to_ld = cholesky.ld;
@@ -281,7 +279,7 @@ impl Work for Load<'_> {
             let mut unequal = simd.splat_bits(0);
             for r in 0..tiles {
                 // Rows j + 8r … of eight columns, and of their mirrors.
-                let place = j * ld + diagonal;
+                let place = halves.at(j);
                 let lower = get_tile(simd, from, place + r * LANES, ld - 1);
                 let upper = get_tile(simd, from, place + r * LANES * (ld - 1), ld - 1);
                 let upper = simd.transpose(upper);

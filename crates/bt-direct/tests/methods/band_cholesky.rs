@@ -87,6 +87,36 @@ fn wide_bands_and_edges() {
     }
 }
 
+/// More columns than are eliminated at a time: of a band, of its lower half in place and of full rows, but for the first and last taken as they stand.
+#[test]
+fn strips_follow_one_another() {
+    for (n, k) in [(1700, 1), (1701, 3), (1702, 4), (1703, 5), (1704, 8), (1205, 9), (1206, 16), (807, 40)] {
+        let a = definite::<f64>(n, k, 11);
+        let of_band = BandCholesky::new(&a).unwrap();
+        let others = [
+            BandCholesky::from_lower(lower(&a)).unwrap(),
+            BandCholesky::from_csr(&a.to_csr().unwrap(), &mut ()).unwrap(),
+        ];
+        for j in 0..n {
+            for other in &others {
+                assert_eq!(of_band.column(j), other.column(j), "n = {n}, k = {k}, column {j}");
+            }
+            for i in j..(j + k + 1).min(n) {
+                let product = |t: usize| of_band.column(t)[i - t] * of_band.column(t)[j - t];
+                let sum: f64 = (i.saturating_sub(k)..=j).map(product).sum();
+                assert!(
+                    (sum - a.get(i, j)).abs() <= 1e-14 * a.get(i, i).max(a.get(j, j)),
+                    "n = {n}, k = {k}: ({i}, {j})"
+                );
+            }
+        }
+        for other in others {
+            assert_eq!(other.stats().norm_one, of_band.stats().norm_one);
+            assert_eq!(other.stats().min_pivot, of_band.stats().min_pivot);
+        }
+    }
+}
+
 /// Half of the storage that LU needs, and the statistics that go with it.
 #[test]
 fn storage_is_half_a_band() {
@@ -146,9 +176,13 @@ fn every_place_of_doubles_is_looked_at() {
     for (n, k) in [(100, 1), (100, 4), (100, 8), (150, 9), (150, 16), (220, 35)] {
         let mut a = definite::<f64>(n, k, 3);
         let mut cholesky = BandCholesky::new(&a).unwrap();
-        let mut refused = |a: &Band<f64>, what: &str| {
-            let message = cholesky.refactor(a).unwrap_err().to_string();
-            assert!(message.contains(what), "n = {n}, k = {k}: {message} instead of {what}");
+        let mut refused = |a: &Band<f64>, (i, j): (usize, usize)| {
+            let places = [(i, j), (j, i)].map(|(i, j)| format!("row {i}, column {j}"));
+            let of_band = cholesky.refactor(a).unwrap_err().to_string();
+            assert!(of_band.contains(&places[0]), "n = {n}, k = {k}: {of_band} instead of {places:?}");
+            let of_rows = BandCholesky::from_csr(&a.to_csr().unwrap(), &mut ()).unwrap_err().to_string();
+            assert!(places.iter().any(|place| of_rows.contains(place)), "n = {n}, k = {k}: {of_rows}, {places:?}");
+            assert!(of_band.contains("not Hermitian") == of_rows.contains("not Hermitian"), "{of_band} {of_rows}");
         };
         let places = (0..n).flat_map(|j| (j..(j + k + 1).min(n)).map(move |i| (i, j)));
         let seldom = if k > 9 { 7 } else { 1 };
@@ -157,12 +191,12 @@ fn every_place_of_doubles_is_looked_at() {
             for bad in [f64::NAN, f64::INFINITY] {
                 let (i, j) = if place % 2 == 0 { (i, j) } else { (j, i) };
                 *a.get_mut(i, j) = bad;
-                refused(&a, &format!("row {i}, column {j}"));
+                refused(&a, (i, j));
                 *a.get_mut(i, j) = v;
             }
             if i != j {
                 *a.get_mut(i, j) = v.next_up();
-                refused(&a, &format!("not Hermitian: row {i}, column {j} is"));
+                refused(&a, (i, j));
                 (*a.get_mut(i, j), *a.get_mut(j, i)) = (v, v);
             }
         }

@@ -212,9 +212,10 @@ impl Machine {
 
     /// Measured by `blocktri calibrate` on an AMD EPYC (Zen 4), one thread, with AVX-512 and, through `BLOCKTRI_ISA`, with AVX2; the
     /// flops of sparse factors by supernodes by a cube of 40³, larger than what is measured there. Step and analysis of sparse LU, and
-    /// flops by columns, were measured in the same way on an Intel Xeon with AVX-512. The band without interchanges and Cholesky of bands and
+    /// flops by columns, were measured in the same way on an Intel Xeon with AVX-512. The band without interchanges and Cholesky of
     /// blocks have the constants of LU there, times the ratio of both: of the published cases with AVX-512 and of four calibrations with
-    /// AVX2 (ADR 6) the first, of the medians of eleven calibrations of a later day Cholesky (ADR 18). Equal blocks have step and flops of four calibrations of
+    /// AVX2 (ADR 6) the first, of the medians of eleven calibrations of a later day Cholesky (ADR 18). That of bands has the medians of four
+    /// calibrations of each (ADR 19). Equal blocks have step and flops of four calibrations of
     /// that day, and a bandwidth between those and what 160 000 rows take. Without vectors flops are taken to go at a quarter of the rate of AVX2.
     fn of_instruction_set() -> Self {
         let isa = Isa::in_use();
@@ -237,7 +238,7 @@ impl Machine {
                 rate([3.9e-8; 2], none, none),
                 rate([3.3e-8, 5.6e-8], [4.1e9, 3.4e9], [4.2e10, 2.8e10]),
                 rate([4.4e-8, 2.8e-8], [3.7e9, 2.5e9], [7.7e10, 2.8e10]),
-                rate([5e-8, 1.1e-7], [2.7e9, 3e9], [1.6e10, 1.55e10]),
+                rate([6.1e-8, 5.3e-8], [1.1e10, 4.9e9], [2.7e10, 2.8e10]),
                 rate([7.3e-7, 4.3e-7], [1.9e9, 1.8e9], [7.7e10, 5.9e10]),
                 rate([1.9e-7, 2.2e-7], [2.5e9, 2.3e9], [2.5e10, 1.5e10]),
                 rate([4.4e-7, 4.3e-7], [1.4e9, 1.3e9], [3.9e10, 3.7e10]),

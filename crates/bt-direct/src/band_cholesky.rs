@@ -6,6 +6,14 @@
 //!
 //! Storage: n(k + 1) values for half-bandwidth k, half of what LU needs, and n sums of columns. Cost: n·k(k + 2) flops
 //! and n roots to factor, 4n(k + ½) flops a right-hand side.
+//!
+//! | file | case |
+//! |---|---|
+//! | `registers.rs` | doubles in eight lanes, k ≤ 8: column by column, what a step changes in registers |
+//! | `tiles.rs` | wider ones: panels of eight columns, by tiles of 8 × 8 |
+//! | `panels.rs` | all others, and where columns end within a tile: panels from k = 16 on, narrower bands column by column |
+//! | `halves.rs` | both halves of A, of a band or of rows that have all its entries, which are compared on the way |
+//! | `partial.rs` | factors of a part of a matrix, for methods on partitions |
 
 mod halves;
 mod panels;

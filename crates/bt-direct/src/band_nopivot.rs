@@ -34,7 +34,7 @@ mod groups;
 mod panels;
 mod partial;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod registers;
+mod registers;
 mod window;
 
 use std::ops::Range;

@@ -68,6 +68,7 @@ pub mod dense_lu;
 mod diagonal;
 pub mod diagonal_pivoting;
 mod doubled_lu;
+mod eight;
 mod error;
 mod error_bounds;
 mod estimate;

@@ -274,7 +274,8 @@ fn an_iteration_waits_for_orders_and_is_not_begun_again() {
         let given_up = s.report.notes.iter().any(|note| matches!(note, Note::IterationGivenUp { .. }));
         let begun = side == 300;
         assert_eq!(given_up, begun && s.report.method != "cg", "{} {:?}", s.report.method, s.report.notes);
-        assert!(s.candidates.iter().any(|c| c.method == Direct::SparseCholesky.into()), "{:?}", s.candidates);
+        let is_weighed = s.candidates.iter().any(|c| c.method == Direct::SparseCholesky.into());
+        assert!(is_weighed || !begun, "{:?}", s.candidates);
         assert!(error < 1e-9, "{error:e}");
     }
 }

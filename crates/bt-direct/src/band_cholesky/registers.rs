@@ -16,15 +16,13 @@ use std::ops::Range;
 
 use bt_formats::{RealScalar, Reals, Scalar, prefetch};
 use bt_simd::Eight;
-use pulp::NullaryFnOnce;
 use pulp::bytemuck::{Pod, cast};
 
 use super::halves::Halves;
 use super::panels::is_double;
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
-use crate::band_lu::two_steps::first_lane;
-use crate::band_nopivot::registers::{REGISTERS, eight, lanes_before};
+use crate::eight::{Work, are_there, eight, first_lane, lanes_before, run};
 
 /// Columns that the memory is asked for before they are read.
 const AHEAD: usize = 32;
@@ -39,7 +37,7 @@ pub(super) enum Stop {
 
 /// Whether bands of this scalar and half-bandwidth are eliminated here.
 pub(super) fn fit<T: Scalar>(k: usize) -> bool {
-    (1..=LANES).contains(&k) && is_double::<T>() && bt_simd::avx2().is_some()
+    (1..=LANES).contains(&k) && is_double::<T>() && are_there()
 }
 
 /// Columns that are entered before they are eliminated.
@@ -79,33 +77,6 @@ fn by_width<S: Source>(cholesky: &mut BandCholesky<f64>, source: S, columns: Ran
         run(Steps::<S, 4> { cholesky, source, columns })
     } else {
         run(Steps::<S, 8> { cholesky, source, columns })
-    }
-}
-
-/// Work over eight lanes.
-pub(super) trait Work {
-    type Output;
-    /// To be inlined.
-    fn work<E: Eight>(self, simd: E) -> Self::Output;
-}
-
-struct With<E, W>(E, W);
-
-impl<E: Eight, W: Work> NullaryFnOnce for With<E, W> {
-    type Output = W::Output;
-    #[inline(always)]
-    fn call(self) -> W::Output {
-        self.1.work(self.0)
-    }
-}
-
-/// Where there are such registers.
-pub(super) fn run<W: Work>(work: W) -> W::Output {
-    if let Some(simd) = bt_simd::avx512() {
-        simd.vectorize(With(simd, work))
-    } else {
-        let simd = bt_simd::avx2().expect(REGISTERS);
-        simd.vectorize(With(simd, work))
     }
 }
 

@@ -16,14 +16,15 @@ use pulp::bytemuck::cast;
 
 use super::halves::Halves;
 use super::panels::{WIDTH, is_double};
-use super::registers::{Work, doubles, run};
+use super::registers::doubles;
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
+use crate::eight::{Work, are_there, run};
 use crate::lines;
 
 /// Whether bands of this scalar and half-bandwidth are worked on here.
 pub(super) fn fit<T: Scalar>(k: usize) -> bool {
-    k > LANES && is_double::<T>() && bt_simd::avx2().is_some()
+    k > LANES && is_double::<T>() && are_there()
 }
 
 /// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row without a positive pivot, and the

@@ -14,7 +14,7 @@ use pulp::bytemuck::{Pod, cast};
 
 use super::kernels::LANES;
 use super::triangles::{AHEAD, Factor, Step, Triangles};
-use super::two_steps::first_lane;
+use crate::eight::first_lane;
 
 /// Does one step as far as whole registers go, and returns the columns that are left.
 pub(super) fn columns_left<const G: usize>(lu: Triangles<'_, f64>, step: Step, x: [&mut [f64]; G]) -> Range<usize> {

@@ -562,12 +562,6 @@ fn quotients<const V: usize>(mut l: [[f64; LANES]; V], pivot: f64) -> [[f64; LAN
     l
 }
 
-#[inline(always)]
-pub(crate) fn first_lane<V: Pod>(v: V) -> f64 {
-    let [first, ..]: [f64; LANES] = cast(v);
-    first
-}
-
 /// Mask of register v.
 #[inline(always)]
 pub(crate) fn part(lanes: u64, v: usize) -> u8 {

@@ -26,12 +26,13 @@ use bt_formats::{RealScalar, Scalar};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
-use super::registers::{REGISTERS, doubles, eight};
+use super::registers::{REGISTERS, doubles};
 use super::window::{copy, with_quotients};
 use super::{Columns, Stop, Strip, boost};
 use crate::band_lu::end::Place;
 use crate::band_lu::kernels::LANES;
 use crate::band_lu::two_steps::larger;
+use crate::eight::eight;
 use crate::error::Result;
 use crate::lines::{self, Lines};
 

@@ -20,7 +20,8 @@ use pulp::bytemuck::{Pod, cast};
 use super::{BandLuNoPivot, Columns, Stop, Strip, boost};
 use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
-use crate::band_lu::two_steps::{first_lane, larger, part};
+use crate::band_lu::two_steps::{larger, part};
+use crate::eight::{are_there, eight, first_lane, lanes_before};
 use crate::pivot::Pivot;
 
 /// Columns that leave the stage at a time, those behind them that they reach, and the numbers of one: U, the pivot, L and
@@ -31,15 +32,15 @@ const COLUMN: usize = 32;
 /// Where its pivot stands.
 const PIVOT: usize = 16;
 
-pub(crate) const REGISTERS: &str = "where bands fit there are such registers";
-
 #[repr(align(64))]
 struct Stage([[f64; COLUMN]; CHUNK + BEHIND]);
+
+pub(super) const REGISTERS: &str = "where bands fit there are such registers";
 
 /// Whether bands of this scalar and width are eliminated here.
 pub(super) fn fit<T: Scalar>(kl: usize, ku: usize) -> bool {
     let doubles = (&T::default() as &dyn Any).is::<f64>();
-    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && bt_simd::avx2().is_some()
+    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && are_there()
 }
 
 /// Measures the columns of the strip; only for what fits.
@@ -76,25 +77,6 @@ pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> Strip<'a, f
         first: *first,
         last: *last,
     }
-}
-
-/// Eight numbers from `at` on; zeros where there are none.
-#[inline(always)]
-pub(crate) fn eight<V: Pod>(values: &[f64], at: usize) -> V {
-    if let Some(v) = values.get(at..).and_then(<[f64]>::first_chunk::<LANES>) {
-        return cast(*v);
-    }
-    let mut some = [0.0; LANES];
-    for (i, v) in some.iter_mut().enumerate() {
-        *v = values.get(at + i).map_or(0.0, |&v| v);
-    }
-    cast(some)
-}
-
-/// The lanes before this one.
-#[inline(always)]
-pub(crate) fn lanes_before(lane: usize) -> u8 {
-    !0xffu8.checked_shl(lane as u32).unwrap_or(0)
 }
 
 /// Without its first lane; `next` begins behind it.

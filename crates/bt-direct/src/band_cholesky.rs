@@ -429,7 +429,8 @@ impl<T: Scalar> BandCholesky<T> {
                 self.load(source, loaded..goal)?;
                 self.in_panels(source, goal, panel, first..last, &mut min_pivot)
             };
-            loaded = if registers::fit::<T>(k) { last + registers::reach(k) } else { goal }.min(n).max(loaded);
+            let reached = if registers::fit::<T>(k) { last + registers::reach(k) } else { goal };
+            loaded = loaded.max(reached.min(n));
             if let Some((row, pivot)) = failed {
                 let reason = format!(
                     "the pivot of row {row} (from 0) is {pivot:e}, not positive: the matrix is not positive definite; \

@@ -46,6 +46,7 @@
 //!
 //! Feature `compiled`: the methods are compiled with this crate, once for the four scalars, and programs link with them. Without it optimized
 //! builds compile what a program uses, with that program; with it this crate takes minutes.
+#![cfg_attr(not(target_arch = "x86_64"), allow(unused, reason = "vectors of a certain length are of x86-64 only"))]
 
 pub mod band_cholesky;
 pub mod band_lu;

@@ -6,6 +6,7 @@
 //! not run where there is none.
 //!
 //! Dense products and factorizations of faer choose for themselves.
+#![cfg_attr(not(target_arch = "x86_64"), allow(unused, reason = "vectors of a certain length are of x86-64 only"))]
 
 mod dispatch;
 mod eight;

@@ -28,7 +28,7 @@ pub(super) fn fit<T: Scalar>(k: usize) -> bool {
 }
 
 /// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row without a positive pivot, and the
-/// pivot. Meanwhile the memory is asked for `next`, what is loaded after these columns: as much a column as this.
+/// pivot. Meanwhile the memory is asked for `next`: what is loaded after these columns, and how many numbers of it a column has.
 pub(super) fn eliminate<T: Scalar>(
     cholesky: &mut BandCholesky<T>,
     panel: &mut [[T; WIDTH]],
@@ -65,8 +65,8 @@ fn get_tile<E: Eight>(simd: E, values: &[f64], at: usize, step: usize) -> [E::V;
     columns!(0 1 2 3 4 5 6 7)
 }
 
-/// All bits of the lanes before this one, from a table: what is selected by a mask that the compiler sees through it stores by instructions for masked
-/// stores, which take AVX2 of AMD's some twenty steps.
+/// A mask of the lanes before this one, from a table: where the compiler can see how a mask was made, it makes a masked store of the selection, which with AVX2
+/// takes AMD's processors some twenty steps.
 #[inline(always)]
 fn before<E: Eight>(_: E, lane: usize) -> E::I {
     cast(BEFORE[lane.min(LANES)])

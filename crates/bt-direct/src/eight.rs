@@ -13,7 +13,6 @@ pub(crate) trait Work {
     fn work<E: Eight>(self, simd: E) -> Self::Output;
 }
 
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no instruction set implements Eight"))]
 struct With<E, W>(E, W);
 
 impl<E: Eight, W: Work> NullaryFnOnce for With<E, W> {

@@ -128,6 +128,9 @@ pub(crate) fn relaxed_inverse<T: Scalar>(omega: f64, d: T::Real, row: usize, met
 #[inline(never)]
 pub fn asymmetry<T: Scalar>(a: &Csr<T>) -> Option<Asymmetry<T>> {
     let n = a.nrows();
+    if is_hermitian_band(a) {
+        return None;
+    }
     let roots: Vec<f64> = (0..n).map(|i| a.get(i, i).abs().to_f64().sqrt()).collect();
     let mut worst: Option<Asymmetry<T>> = None;
     let mut compare = |row: usize, col: usize, entry: T, mirror: T| {
@@ -169,6 +172,26 @@ pub fn asymmetry<T: Scalar>(a: &Csr<T>) -> Option<Asymmetry<T>> {
     worst
 }
 
+/// Whether every row has all entries of a band, so that their places are known, and each is the conjugate of its mirror.
+fn is_hermitian_band<T: Scalar>(a: &Csr<T>) -> bool {
+    let (n, ptr, idx, values) = (a.nrows(), a.row_ptr(), a.col_idx(), a.values());
+    if n == 0 || ptr[1] == 0 {
+        return n == 0;
+    }
+    let k = ptr[1] as usize - 1;
+    // Columns increase: as many of them as there are places are all.
+    let is_full = |i: usize| {
+        let (first, last) = (i.saturating_sub(k), (i + k).min(n - 1));
+        (ptr[i + 1] - ptr[i]) as usize == last + 1 - first && idx[ptr[i] as usize] as usize == first
+    };
+    let diagonal = |i: usize| ptr[i] as usize + i.min(k);
+    let is_mirrored = |i: usize| {
+        let right = &values[diagonal(i)..ptr[i + 1] as usize];
+        right.iter().enumerate().all(|(d, &v)| v == Scalar::conj(values[diagonal(i + d) - d]))
+    };
+    (0..n).all(is_full) && (0..n).all(is_mirrored)
+}
+
 /// # Errors
 /// [`Error::InvalidStructure`] unless 0 < ω < 2.
 pub(crate) fn check_omega(omega: f64) -> Result<()> {
@@ -196,6 +219,37 @@ mod tests {
             }
         }
         worst
+    }
+
+    /// Rows that have all entries of a band, whose mirrors are found without a look at their columns.
+    #[test]
+    fn full_bands_are_compared_as_any_others() {
+        for (n, k) in [(1, 0), (5, 0), (6, 1), (9, 3), (7, 6), (8, 7), (30, 5)] {
+            let entry = |i: usize, j: usize| c64::new(1.0 + (i * j) as f64, i as f64 - j as f64);
+            let band = |(p, q): (usize, usize), v: c64| {
+                let inside = move |i: usize, j: usize| i.abs_diff(j) <= k;
+                bt_testkit::csr(n, move |i, j| {
+                    if (i, j) == (p, q) {
+                        v
+                    } else if inside(i, j) {
+                        entry(i, j)
+                    } else {
+                        c64::default()
+                    }
+                })
+            };
+            assert_eq!(asymmetry(&band((n, n), c64::default())), None);
+            for i in 0..n {
+                for j in i.saturating_sub(k)..(i + k + 1).min(n) {
+                    let v = entry(i, j) + c64::new(0.0, 0.25);
+                    let worst = asymmetry(&band((i, j), v)).expect("another mirror");
+                    assert!(
+                        [(i, j), (j, i)].contains(&(worst.row, worst.col)),
+                        "n = {n}, k = {k}: ({i}, {j}) {worst:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -312,6 +312,30 @@ impl<T: Scalar> Csr<T> {
         self.index.as_deref()
     }
 
+    /// k, where A is square and its rows have all entries of a band of k diagonals on either side, and no others. O(n).
+    ///
+    /// ```
+    /// use bt_formats::Csr;
+    /// let a = Csr::from_dense(faer::mat![[4.0, 1.0, 0.0], [1.0, 4.0, 1.0], [0.0, 1.0, 4.0]].as_ref())?;
+    /// assert_eq!(a.full_band(), Some(1));
+    /// # Ok::<(), bt_formats::Error>(())
+    /// ```
+    pub fn full_band(&self) -> Option<usize> {
+        let Pattern { row_ptr, col_idx, .. } = &*self.pattern;
+        let n = self.nrows;
+        if n != self.ncols || n == 0 || row_ptr[1] == 0 {
+            return None;
+        }
+        let k = row_ptr[1] as usize - 1;
+        // Columns increase: as many of them as there are places are all.
+        let is_full = |i: usize| {
+            let (first, last) = (i.saturating_sub(k), (i + k).min(n - 1));
+            let (start, end) = (row_ptr[i] as usize, row_ptr[i + 1] as usize);
+            end - start == last + 1 - first && col_idx[start] as usize == first
+        };
+        (0..n).all(is_full).then_some(k)
+    }
+
     /// Columns and values of row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {

@@ -22,16 +22,8 @@ impl<'a, T: Scalar> Halves<'a, T> {
 
     /// Of rows that have all entries of a band of half-bandwidth k: compressed, those without the first and the last k are stored as a band is.
     pub(super) fn of_rows(a: &'a Csr<T>, k: usize) -> Option<Self> {
-        let (n, ptr, idx) = (a.nrows(), a.row_ptr(), a.col_idx());
-        if n <= 2 * k || ptr[n] as usize != n * (2 * k + 1) - k * (k + 1) {
-            return None;
-        }
-        // Columns increase, and there are as many as there is room for.
-        let is_full = |i: usize| {
-            let (first, last) = (i.saturating_sub(k), (i + k).min(n - 1));
-            (ptr[i + 1] - ptr[i]) as usize == last - first + 1 && idx[ptr[i] as usize] as usize == first
-        };
-        (0..n).all(is_full).then(|| {
+        let (n, ptr) = (a.nrows(), a.row_ptr());
+        (n > 2 * k && a.full_band() == Some(k)).then(|| {
             let values = &a.values()[ptr[k] as usize..ptr[n - k] as usize];
             Self { values, ld: 2 * k + 1, diagonal: k, first: k, end: n - k }
         })

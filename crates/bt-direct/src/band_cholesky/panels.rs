@@ -11,22 +11,19 @@
 use std::array::from_fn;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, mul_add, one, zero};
+use bt_formats::{RealScalar, Scalar, ScalarKind, mul_add, one, zero};
 
 use super::BandCholesky;
 use crate::band_lu::end::{divide, reciprocal};
 use crate::band_lu::kernels::axpy_minus;
+use crate::lines;
 
 /// Columns of a panel, and rows worked on together: a register of eight doubles.
 pub(super) const WIDTH: usize = 8;
 
 /// The least half-bandwidth that is eliminated by panels: narrower ones gain in whole registers only.
 pub(super) fn from<T: Scalar>() -> usize {
-    if is_double::<T>() { WIDTH + 1 } else { 2 * WIDTH }
-}
-
-pub(super) fn is_double<T: Scalar>() -> bool {
-    matches!(T::reals(&[]), Some(Reals::F64(_)))
+    if lines::is::<T>(ScalarKind::F64) { WIDTH + 1 } else { 2 * WIDTH }
 }
 
 /// The columns first..last, as work for a SIMD instruction set. Returns a row without a positive pivot, and the pivot.

@@ -14,15 +14,15 @@ use std::array::from_fn;
 use std::hint::black_box;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, prefetch};
+use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, prefetch};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
 use super::halves::Halves;
-use super::panels::is_double;
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
 use crate::eight::{Work, are_there, eight, first_lane, lanes_before, run};
+use crate::lines;
 
 /// Columns that the memory is asked for before they are read.
 const AHEAD: usize = 32;
@@ -37,7 +37,7 @@ pub(super) enum Stop {
 
 /// Whether bands of this scalar and half-bandwidth are eliminated here.
 pub(super) fn fit<T: Scalar>(k: usize) -> bool {
-    (1..=LANES).contains(&k) && is_double::<T>() && are_there()
+    (1..=LANES).contains(&k) && lines::is::<T>(ScalarKind::F64) && are_there()
 }
 
 /// Columns that are entered before they are eliminated.

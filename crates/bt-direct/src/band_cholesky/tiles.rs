@@ -10,12 +10,12 @@
 
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, RealsMut, Scalar};
+use bt_formats::{RealScalar, Reals, RealsMut, Scalar, ScalarKind};
 use bt_simd::Eight;
 use pulp::bytemuck::cast;
 
 use super::halves::Halves;
-use super::panels::{WIDTH, is_double};
+use super::panels::WIDTH;
 use super::registers::doubles;
 use super::{BandCholesky, Pivots};
 use crate::band_lu::kernels::LANES;
@@ -24,7 +24,7 @@ use crate::lines;
 
 /// Whether bands of this scalar and half-bandwidth are worked on here.
 pub(super) fn fit<T: Scalar>(k: usize) -> bool {
-    k > LANES && is_double::<T>() && are_there()
+    k > LANES && lines::is::<T>(ScalarKind::F64) && are_there()
 }
 
 /// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row without a positive pivot, and the

@@ -17,12 +17,11 @@
 //!
 //! The operations on an element and their order are those of elimination column by column.
 
-use std::any::Any;
 use std::array::from_fn;
 use std::hint::black_box;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Scalar};
+use bt_formats::{RealScalar, Scalar, ScalarKind};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
@@ -79,7 +78,7 @@ pub(super) struct Workspace {
 impl Workspace {
     /// For a band of this scalar and width, if it is eliminated here.
     pub(super) fn new<T: Scalar>(kl: usize, ku: usize) -> Result<Option<Self>> {
-        let doubles = (&T::default() as &dyn Any).is::<f64>();
+        let doubles = lines::is::<T>(ScalarKind::F64);
         let (above, below) = (ku.div_ceil(LANES), kl.div_ceil(LANES));
         let vectors = (above + 1).saturating_mul(below + 1) + 2 * (2 * above + below + 1);
         let len = vectors.saturating_mul(LANES * LANES);

@@ -13,7 +13,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, prefetch};
+use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, prefetch};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
@@ -22,6 +22,7 @@ use crate::band_lu::end::{Place, reciprocal};
 use crate::band_lu::kernels::LANES;
 use crate::band_lu::two_steps::{larger, part};
 use crate::eight::{are_there, eight, first_lane, lanes_before};
+use crate::lines;
 use crate::pivot::Pivot;
 
 /// Columns that leave the stage at a time, those behind them that they reach, and the numbers of one: U, the pivot, L and
@@ -39,8 +40,7 @@ pub(super) const REGISTERS: &str = "where bands fit there are such registers";
 
 /// Whether bands of this scalar and width are eliminated here.
 pub(super) fn fit<T: Scalar>(kl: usize, ku: usize) -> bool {
-    let doubles = (&T::default() as &dyn Any).is::<f64>();
-    doubles && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && are_there()
+    lines::is::<T>(ScalarKind::F64) && (1..=LANES).contains(&kl) && (1..=BEHIND).contains(&ku) && are_there()
 }
 
 /// Measures the columns of the strip; only for what fits.

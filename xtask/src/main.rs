@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask test`, `tidy`, `ci`, `docs`, `corpus`, `campaign`, `build-budget`, `outside`, `build-kernels`,
-//! `pack-gpu`, `python`, `mpi`, `regret`, `performance`, `c`, `api`, `new-method`.
+//! `pack-gpu`, `python`, `mpi`, `regret`, `performance`, `c`, `api`, `new-method`, `dist`.
 //!
 //! Each chore is one file (or folder) and one function that returns what is wrong as a [`Failure`]; only `main` turns
 //! that into an exit code.
@@ -10,6 +10,7 @@ mod c;
 mod campaign;
 mod ci;
 mod corpus;
+mod dist;
 mod docs;
 mod kernels;
 mod mpi;
@@ -69,6 +70,8 @@ enum Chore {
     Api(api::Options),
     /// Make the skeleton of a direct method, and print what else belongs to one
     NewMethod(new_method::Options),
+    /// Pack the command for this machine as the archive of a release
+    Dist,
     /// Put the device tests into target/pack-gpu, to run on a machine with a GPU and no cargo
     PackGpu(pack::Options),
 }
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Chore::Performance(options) => performance::run(&options),
         Chore::Api(options) => api::run(&options),
         Chore::NewMethod(options) => new_method::run(&options),
+        Chore::Dist => dist::run(),
         Chore::PackGpu(options) => pack::run(&options),
     };
     match done {

@@ -1,10 +1,11 @@
-//! `cargo xtask outside`: programs outside the workspace that depend on its crates, as they are here or as they are packaged.
+//! `cargo xtask outside`: programs outside the workspace that depend on its crates, as they are here or as they are packaged; of packages also
+//! the command, as `cargo install` makes it.
 //!
 //! What such a program needs and the workspace hides: versions of dependencies, patches, features, files left out of a package.
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use tempfile::TempDir;
@@ -33,7 +34,26 @@ pub fn run(source: Source) -> Result<()> {
         println!("$ cargo run   # {}", scratch.name());
         must_succeed(program.cargo(&["run", "--quiet"]).env("CARGO_TARGET_DIR", root().join("target")))?;
     }
-    Ok(())
+    if source == Source::Packages { installed() } else { Ok(()) }
+}
+
+/// `cargo install` of the command from its package, with the packages of all crates below it, and what it installs solves a system.
+fn installed() -> Result<()> {
+    let folder = TempDir::new().context("a folder for the command")?;
+    let path = folder.path();
+    let workspace = root().join("Cargo.toml");
+    let mut config = "[patch.crates-io]\n".to_owned();
+    for name in PUBLISHED {
+        config += &format!("{name} = {}\n", toml_path(Source::Packages, name)?);
+    }
+    config += &dev_profile(&fs::read_to_string(&workspace).context(workspace.display())?);
+    let settings = path.join("config.toml");
+    fs::write(&settings, config).context(settings.display())?;
+    let mut install = cargo(["install", "--quiet", "--debug", "--path"]);
+    install.arg(unpacked("blocktri-cli")?).arg("--config").arg(&settings).arg("--root").arg(path);
+    must_succeed(install.env("CARGO_TARGET_DIR", root().join("target")))?;
+    let example = root().join("examples/data/cloud16-100.mtx");
+    must_succeed(Command::new(path.join("bin/blocktri")).arg("solve").arg(example).stdout(Stdio::null()))
 }
 
 /// The crates in the order in which they are published. `bt-kernels` needs CUDA to be built outside the workspace (ADR 3).
@@ -106,7 +126,7 @@ impl Scratch {
     pub fn create(self, source: Source) -> Result<Program> {
         let folder = TempDir::new().context("a folder for a program")?;
         let dependencies: &[&str] = match self {
-            Self::Facade => &["blocktri", "bt-formats", "sprs"],
+            Self::Facade => &["blocktri", "sprs"],
             Self::Direct => &["bt-direct", "bt-formats"],
         };
         let mut manifest = vec![

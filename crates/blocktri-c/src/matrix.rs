@@ -23,7 +23,7 @@ pub unsafe extern "C" fn blocktri_matrix_n(matrix: *const blocktri_matrix) -> i6
     guard_value(-1, || unsafe { raw::reference("matrix", matrix) }.map_or(-1, |a| a.of.nrows() as i64))
 }
 
-/// The stored entries of a matrix; −1 of a null pointer.
+/// The entries of a matrix in compressed rows, and of others those that are not zero; −1 of a null pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blocktri_matrix_nnz(matrix: *const blocktri_matrix) -> i64 {
     // SAFETY: a handle, by the caller's word.
@@ -303,8 +303,8 @@ pub unsafe extern "C" fn blocktri_matrix_from_csr64_c(
 
 /// A band matrix of double precision from LAPACK's storage: kl sub-diagonals, ku super-diagonals, A(i, j) at `ab[ku + i - j + j*ldab]`.
 ///
-/// ldab ≥ kl + ku + 1. For an array with room for fill, as `dgbsv` takes, pass `ab + kl`. The corners outside the matrix are not used; zeros
-/// are not stored. The array is copied. On failure `*matrix` is null.
+/// ldab ≥ kl + ku + 1. For an array with room for fill, as `dgbsv` takes, pass `ab + kl`. The corners outside the matrix are not used. The
+/// array is copied. On failure `*matrix` is null.
 ///
 /// Errors: `BLOCKTRI_INVALID_ARGUMENT`; `BLOCKTRI_OUT_OF_MEMORY`. Cost: one pass over the band.
 #[unsafe(no_mangle)]
@@ -422,7 +422,7 @@ pub unsafe extern "C" fn blocktri_matrix_from_tridiagonal_c(
 ///
 /// `diag` has m blocks, `lower` and `upper` have m − 1, one behind the other: block j of `lower` stands in block row j + 1 and block column j,
 /// that of `upper` in block row j and block column j + 1. A block is k × k, by columns where `layout` is `'C'`, by rows where it is `'R'`.
-/// Zeros are not stored. The arrays are copied. On failure `*matrix` is null.
+/// The arrays are copied. On failure `*matrix` is null.
 ///
 /// Errors: `BLOCKTRI_INVALID_ARGUMENT`; `BLOCKTRI_OUT_OF_MEMORY`. Cost: one pass over the blocks.
 #[unsafe(no_mangle)]

@@ -283,7 +283,7 @@ impl Job<'_> {
                 watch.record();
             }
             let started = Instant::now();
-            let solution = T::solve(a, b.as_ref(), &options, &mut watch);
+            let solution = T::solve(a.into(), b.as_ref(), &options, &mut watch);
             let elapsed = started.elapsed().as_secs_f64();
             if self.cancel.is_cancelled() {
                 return Err(Failure::interrupted());

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blocktri::{AnyMatrix, AnyScalar};
+use blocktri::{AnyMatrix, AnyScalar, Error};
 use bt_formats::{RhsInFile, matrix_market, read_system};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 
 use crate::arrays::{columns, kind_of, typed, with_scalar};
-use crate::errors::of_input;
+use crate::errors::{exception, of_input};
 use crate::matrix::Matrix;
 use crate::run::run;
 
@@ -31,10 +31,11 @@ pub fn write_matrix(py: Python<'_>, path: PathBuf, a: &Matrix, comments: Vec<Str
     let matrix = Arc::clone(&a.of);
     let done = run(py, None, usize::MAX, move |_| {
         with_scalar!(matrix.kind(), T => {
-            T::of_matrix(&matrix).map_or(Ok(()), |a| matrix_market::write_csr_file(path, a, &comments))
+            let Some(a) = T::of_matrix(&matrix) else { return Ok(()) };
+            Ok::<_, Error>(matrix_market::write_csr_file(path, a.rows()?, &comments)?)
         })
     })?;
-    done.map_err(|e| of_input(&e))
+    done.map_err(|e| exception(py, &e))
 }
 
 /// Writes a vector or a dense matrix.

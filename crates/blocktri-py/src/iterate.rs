@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use blocktri::faer::{Mat, MatRef};
 use blocktri::{
-    AnyPreconditioner, AnyScalar, AnySolution, Certificate, Krylov, KrylovMethod, Method, Monitor, Op, Precision,
-    Precond, PreconditionerKind, Progress, Reorder, ScalarKind, SolveOptions,
+    AnyMatrix, AnyPreconditioner, AnyScalar, AnySolution, Certificate, Krylov, KrylovMethod, Method, Monitor, Op,
+    Precision, Precond, PreconditionerKind, Progress, Reorder, ScalarKind, SolveOptions,
 };
 use bt_formats::{LinearOperator, certify};
 use bt_iter::{Identity, Lockstep};
@@ -318,9 +318,11 @@ fn typed_iterate<'py, T: Number>(
     if m.is_none() && !matches!(precond, Precond::None | Precond::Auto) {
         return Err(PyValueError::new_err("a preconditioner is named for an operator without entries, or beside x0"));
     }
-    let matrix =
-        matrix.map(|a| T::of_matrix(&a).cloned().ok_or_else(|| PyTypeError::new_err("A and b differ in dtype")));
-    let matrix = matrix.transpose()?;
+    let rows = |a: Arc<AnyMatrix>| {
+        let a = T::of_matrix(&a).ok_or_else(|| PyTypeError::new_err("A and b differ in dtype"))?;
+        Ok::<_, PyErr>(a.rows().map_err(|e| exception(py, &e))?.clone())
+    };
+    let matrix = matrix.map(rows).transpose()?;
     let operator = match &matrix {
         Some(_) => None,
         None => Some(Called { f: a.clone().unbind(), n, raised: Arc::clone(&raised), scratch: Mutex::default() }),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blocktri::faer::Mat;
-use blocktri::{AnyMatrix, AnyScalar, Coo, Csr, Op};
-use bt_formats::{LinearOperator, Matrix as _, Par, memory};
+use blocktri::{AnyMatrix, AnyScalar, Coo, Csr, Op, StoredMatrix};
+use bt_formats::{Par, memory};
 use numpy::ndarray::{ArrayView2, ArrayViewD};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -19,7 +19,7 @@ use crate::errors::{exception, of_input};
 use crate::report::python;
 use crate::run::run;
 
-/// A square or rectangular sparse matrix in compressed rows.
+/// A square or rectangular matrix.
 #[pyclass(frozen, module = "blocktri._blocktri")]
 pub struct Matrix {
     pub of: Arc<AnyMatrix>,
@@ -150,13 +150,18 @@ impl Matrix {
         })
     }
 
-    /// The entries of a dense matrix that are not zero.
+    /// A dense matrix, or of one that is mostly zero the other entries.
     #[staticmethod]
     fn from_dense(py: Python<'_>, a: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         with_scalar!(kind_of(a)?, T => {
             let a = typed::<T>(a)?;
             let a = a.as_array();
             let a = plane(&a, "A")?;
+            let is_full = py.detach(|| 2 * a.iter().filter(|v| **v != bt_formats::zero::<T>()).count() >= a.len());
+            if is_full {
+                let made = StoredMatrix::try_from(matrix(&a, "A")?);
+                return Ok(Self::new(T::matrix(made.map_err(|e| exception(py, &e))?)));
+            }
             Ok(Self::new(py.detach(|| nonzeros(&a)).map_err(|e| of_input(&e))?.into()))
         })
     }
@@ -241,21 +246,21 @@ impl Matrix {
             ))
         };
         with_scalar!(self.of.kind(), T => {
-            let a = self.typed::<T>()?;
+            let a = self.rows::<T>(py)?;
             Ok((signed(a.row_ptr())?, signed(a.col_idx())?, PyArray1::from_slice(py, a.values()).into_any()))
         })
     }
 
     /// The transpose.
-    fn transpose(&self) -> PyResult<Self> {
-        with_scalar!(self.of.kind(), T => Ok(Self::new(self.typed::<T>()?.transpose().into())))
+    fn transpose(&self, py: Python<'_>) -> PyResult<Self> {
+        with_scalar!(self.of.kind(), T => Ok(Self::new(self.rows::<T>(py)?.transpose().into())))
     }
 
     /// op(A)·X for a vector or the columns of a matrix, op being "N", "T" or "C".
     fn apply<'py>(&self, py: Python<'py>, op: &str, x: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
         let op = operation(op)?;
         with_scalar!(self.of.kind(), T => {
-            let a = self.typed::<T>()?;
+            let a = self.typed::<T>()?.as_matrix();
             let x = typed::<T>(x)?;
             let ndim = x.as_array().ndim();
             let x = columns(&x.as_array(), "x")?;
@@ -323,8 +328,14 @@ impl Matrix {
 
 impl Matrix {
     /// The matrix, of this scalar.
-    pub fn typed<T: Number>(&self) -> PyResult<&Csr<T>> {
+    pub fn typed<T: Number>(&self) -> PyResult<&StoredMatrix<T>> {
         T::of_matrix(&self.of).ok_or_else(|| PyTypeError::new_err("the matrix is of another scalar"))
+    }
+
+    /// By compressed rows.
+    fn rows<T: Number>(&self, py: Python<'_>) -> PyResult<&Csr<T>> {
+        let a = self.typed::<T>()?;
+        py.detach(|| a.rows()).map_err(|e| exception(py, &e))
     }
 }
 

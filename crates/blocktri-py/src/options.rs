@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blocktri::{
     Blocks, Condition, DeviceChoice, Fallback, Local, Method, Precision, Precond, Refinement, Reorder, Setting,
-    SolveOptions, StopCriterion, StopRule,
+    SolveOptions, StopRule,
 };
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -49,8 +49,8 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
     };
     let time_limit = given.get::<f64>("time_limit")?.map(Duration::try_from_secs_f64).transpose();
     let mut time_limit = time_limit.map_err(|_| wrong("time_limit", "a number of seconds"))?;
-    if let Some(stop) = method.stop() {
-        method = method.clone().with_stop(StopCriterion { time_limit: time_limit.take(), ..*stop });
+    if let Some(stop) = method.stop_mut() {
+        stop.time_limit = time_limit.take();
     }
     for (name, read) in SETTINGS {
         if let Some(setting) = read(py, given, name)?

@@ -55,6 +55,7 @@ pub fn stationary<'py>(
     let found = run(py, threads, q.of.nrows(), move |_| {
         let a = <f64 as blocktri::AnyScalar>::of_matrix(&matrix);
         let a = a.ok_or(Error::Failed { method: "gth", reason: "the matrix is of another scalar".into() })?;
+        let a = a.rows().map_err(|e| Error::Failed { method: "gth", reason: e.to_string() })?;
         Stationary::gth(&generator(a, &kind)?)
     })?;
     let pi = found.map_err(|e| exception(py, &e))?;

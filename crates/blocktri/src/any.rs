@@ -4,11 +4,8 @@
 //! methods as the typed values; [`AnyScalar`] leads from a typed value to the enum and back. The variants of f32, c32 and c64 exist with the
 //! features of these names, so that a program compiles the methods of the scalars that it has and no others.
 
-use bt_direct::{Inertia, LogDet, SelectedInverse};
-use bt_formats::{
-    BlockTridiagonal, Csr, Error as InputError, LinearOperator, Matrix, Monitor, Note, Op, Partition, Scalar,
-    ScalarKind, Tridiagonal, zero,
-};
+use bt_direct::{Given, Inertia, LogDet, SelectedInverse};
+use bt_formats::{Csr, Monitor, Note, Op, Scalar, ScalarKind, SolveReport};
 use bt_iter::Preconditioner;
 use faer::{Mat, MatRef};
 
@@ -22,6 +19,7 @@ use crate::precondition::precondition;
 use crate::solution::{Answer, Solution};
 use crate::solve::solve;
 use crate::solver::Solver;
+use crate::stored::StoredMatrix;
 
 #[cfg(feature = "c32")]
 use bt_formats::c32;
@@ -65,7 +63,7 @@ macro_rules! each {
 }
 
 over_scalars! {
-    /// A sparse matrix of any scalar.
+    /// A matrix of any scalar, in the format that it was given in; see [`StoredMatrix`].
     ///
     /// ```
     /// use blocktri::faer::mat;
@@ -77,7 +75,7 @@ over_scalars! {
     /// assert_eq!((a.kind(), a.nrows(), a.nnz()), (ScalarKind::F64, 3, 7));
     /// // The same in LAPACK's band storage.
     /// let band = mat![[0.0, 1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 1.0, 0.0]];
-    /// assert_eq!(AnyMatrix::from_band(1, 1, band.as_ref())?, a);
+    /// assert_eq!(AnyMatrix::from_band(1, 1, band.as_ref())?.nnz(), 7);
     ///
     /// let solver = AnySolver::new(&a, &SolveOptions::default(), &mut ())?;
     /// let b = AnyColumns::F64(mat![[3.0], [4.0], [3.0]]);
@@ -86,8 +84,8 @@ over_scalars! {
     /// assert!(answer.report.certificate.backward_error < 1e-15);
     /// # Ok::<(), blocktri::Error>(())
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
-    AnyMatrix, Csr
+    #[derive(Clone, Debug)]
+    AnyMatrix, StoredMatrix
 }
 
 over_scalars! {
@@ -122,7 +120,7 @@ pub trait AnyScalar: Scalar {
     /// # Errors
     /// As [`solve`].
     fn solve(
-        a: &Csr<Self>,
+        a: Given<'_, Self>,
         b: MatRef<'_, Self>,
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
@@ -138,13 +136,15 @@ pub trait AnyScalar: Scalar {
     /// As [`analyze`].
     fn analyze(a: &Csr<Self>) -> Result<Analysis, Error>;
     /// The variant of a matrix.
-    fn matrix(a: Csr<Self>) -> AnyMatrix;
+    fn matrix(a: StoredMatrix<Self>) -> AnyMatrix;
     /// The matrix, where it is of this scalar.
-    fn of_matrix(a: &AnyMatrix) -> Option<&Csr<Self>>;
+    fn of_matrix(a: &AnyMatrix) -> Option<&StoredMatrix<Self>>;
     /// The variant of columns.
     fn columns(x: Mat<Self>) -> AnyColumns;
     /// The columns, where they are of this scalar.
     fn of_columns(x: &AnyColumns) -> Option<&Mat<Self>>;
+    /// The columns, where they are of this scalar, for writing.
+    fn of_columns_mut(x: &mut AnyColumns) -> Option<&mut Mat<Self>>;
     /// The solver, where it is of this scalar.
     fn of_solver(solver: &AnySolver) -> Option<&Solver<Self>>;
     /// The preconditioner, where it is of this scalar.
@@ -157,7 +157,7 @@ macro_rules! any_scalar {
         #[allow(unreachable_patterns, clippy::unnecessary_wraps)]
         impl AnyScalar for $scalar {
             fn solve(
-                a: &Csr<Self>,
+                a: Given<'_, Self>,
                 b: MatRef<'_, Self>,
                 options: &SolveOptions,
                 monitor: &mut dyn Monitor,
@@ -170,10 +170,10 @@ macro_rules! any_scalar {
             fn analyze(a: &Csr<Self>) -> Result<Analysis, Error> {
                 analyze(a)
             }
-            fn matrix(a: Csr<Self>) -> AnyMatrix {
+            fn matrix(a: StoredMatrix<Self>) -> AnyMatrix {
                 AnyMatrix::$variant(a)
             }
-            fn of_matrix(a: &AnyMatrix) -> Option<&Csr<Self>> {
+            fn of_matrix(a: &AnyMatrix) -> Option<&StoredMatrix<Self>> {
                 match a {
                     AnyMatrix::$variant(a) => Some(a),
                     _ => None,
@@ -183,6 +183,12 @@ macro_rules! any_scalar {
                 AnyColumns::$variant(x)
             }
             fn of_columns(x: &AnyColumns) -> Option<&Mat<Self>> {
+                match x {
+                    AnyColumns::$variant(x) => Some(x),
+                    _ => None,
+                }
+            }
+            fn of_columns_mut(x: &mut AnyColumns) -> Option<&mut Mat<Self>> {
                 match x {
                     AnyColumns::$variant(x) => Some(x),
                     _ => None,
@@ -212,126 +218,65 @@ any_scalar!(c32, C32);
 #[cfg(feature = "c64")]
 any_scalar!(c64, C64);
 
-fn kind_of<T: Scalar>(_: &impl LinearOperator<T>) -> ScalarKind {
-    T::KIND
-}
-
 /// Two values that must be of one scalar are not.
 fn of_another_scalar(what: &str, expected: ScalarKind, found: ScalarKind) -> Error {
     Error::Usage { message: format!("{what} is of {found}, the matrix of {expected}") }
 }
 
 impl AnyMatrix {
-    /// From the three diagonals: `lower` and `upper` of n − 1 entries, `diag` of n.
+    /// See [`StoredMatrix::from_diagonals`].
     ///
     /// # Errors
-    /// [`Error::Input`] when the lengths do not match.
+    /// As there.
     pub fn from_diagonals<T: AnyScalar>(lower: &[T], diag: &[T], upper: &[T]) -> Result<Self, Error> {
-        let n = diag.len();
-        for (what, found) in [("entries below the diagonal", lower.len()), ("entries above the diagonal", upper.len())]
-        {
-            let expected = n.saturating_sub(1);
-            if expected != found {
-                return Err(InputError::DimensionMismatch { what, expected, found }.into());
-            }
-        }
-        let (mut below, mut above) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        if n > 0 {
-            below.push(zero());
-        }
-        below.extend_from_slice(lower);
-        above.extend_from_slice(upper);
-        above.resize(n, zero());
-        Ok(T::matrix(Tridiagonal::new(below, diag.to_vec(), above)?.to_csr()?))
+        StoredMatrix::from_diagonals(lower, diag, upper).map(T::matrix)
     }
 
-    /// From LAPACK's band storage without room for fill: `ab` is (kl + ku + 1) × n with A(i, j) at (ku + i − j, j). The corners outside
-    /// the matrix are not read; zeros inside are not stored.
+    /// See [`StoredMatrix::from_band`].
     ///
     /// # Errors
-    /// [`Error::Input`] when `ab` has another number of rows.
+    /// As there.
     pub fn from_band<T: AnyScalar>(kl: usize, ku: usize, ab: MatRef<'_, T>) -> Result<Self, Error> {
-        let (rows, n) = (kl.saturating_add(ku).saturating_add(1), ab.ncols());
-        if ab.nrows() != rows {
-            let what = "rows of the band storage";
-            return Err(InputError::DimensionMismatch { what, expected: rows, found: ab.nrows() }.into());
-        }
-        let mut rows = Rows::new(n);
-        for i in 0..n {
-            let columns = i.saturating_sub(kl)..(i.saturating_add(ku).saturating_add(1)).min(n);
-            rows.push(columns.map(|j| (j, ab[(ku + i - j, j)])))?;
-        }
-        Ok(T::matrix(rows.finish()?))
+        StoredMatrix::from_band(kl, ku, ab).map(T::matrix)
     }
 
-    /// From blocks: `diag` of m square ones, `lower` and `upper` of m − 1 with `lower[j]` in block row j + 1 and `upper[j]` in block row j.
-    /// Zeros are not stored.
+    /// See [`StoredMatrix::from_blocks`].
     ///
     /// # Errors
-    /// [`Error::Input`] when the numbers or shapes of the blocks do not fit.
+    /// As there.
     pub fn from_blocks<T: AnyScalar>(
         lower: &[MatRef<'_, T>],
         diag: &[MatRef<'_, T>],
         upper: &[MatRef<'_, T>],
     ) -> Result<Self, Error> {
-        let m = diag.len();
-        for (what, found) in [("blocks below the diagonal", lower.len()), ("blocks above the diagonal", upper.len())] {
-            let expected = m.saturating_sub(1);
-            if expected != found {
-                return Err(InputError::DimensionMismatch { what, expected, found }.into());
-            }
-        }
-        let fits = |what: &'static str, j: usize, block: MatRef<'_, T>, (nrows, ncols): (usize, usize)| {
-            if block.shape() == (nrows, ncols) {
-                return Ok(());
-            }
-            let why =
-                format!("block {j} (from 0) is {} × {} and must be {nrows} × {ncols}", block.nrows(), block.ncols());
-            Err(Error::from(InputError::InvalidStructure { what, why }))
-        };
-        let sizes: Vec<usize> = diag.iter().map(MatRef::nrows).collect();
-        let partition = Partition::from_sizes(sizes.iter().copied())?;
-        for j in 0..m {
-            fits("diagonal blocks", j, diag[j], (sizes[j], sizes[j]))?;
-        }
-        for j in 0..m.saturating_sub(1) {
-            fits("lower blocks", j, lower[j], (sizes[j + 1], sizes[j]))?;
-            fits("upper blocks", j, upper[j], (sizes[j], sizes[j + 1]))?;
-        }
-        let mut rows = Rows::new(partition.n());
-        for j in 0..m {
-            for i in 0..sizes[j] {
-                let first = |j: usize| partition.range(j).start;
-                let left = (j > 0).then(|| row_of(lower[j - 1], i, first(j - 1))).into_iter().flatten();
-                let right = (j + 1 < m).then(|| row_of(upper[j], i, first(j + 1))).into_iter().flatten();
-                rows.push(left.chain(row_of(diag[j], i, first(j))).chain(right))?;
-            }
-        }
-        Ok(T::matrix(rows.finish()?))
+        StoredMatrix::from_blocks(lower, diag, upper).map(T::matrix)
     }
 
     /// The scalar.
     pub fn kind(&self) -> ScalarKind {
-        each!(self, AnyMatrix(a) => kind_of(a))
+        fn kind<T: Scalar>(_: &StoredMatrix<T>) -> ScalarKind {
+            T::KIND
+        }
+        each!(self, AnyMatrix(a) => kind(a))
     }
     /// Rows.
     pub fn nrows(&self) -> usize {
-        each!(self, AnyMatrix(a) => a.nrows())
+        each!(self, AnyMatrix(a) => a.given().shape().0)
     }
     /// Columns.
     pub fn ncols(&self) -> usize {
-        each!(self, AnyMatrix(a) => a.ncols())
+        each!(self, AnyMatrix(a) => a.given().shape().1)
     }
-    /// Stored entries.
+    /// See [`StoredMatrix::nnz`].
     pub fn nnz(&self) -> usize {
         each!(self, AnyMatrix(a) => a.nnz())
     }
     /// Structure, orders, candidates; see [`analyze`].
     ///
     /// # Errors
-    /// As [`analyze`].
+    /// As [`analyze`], and [`StoredMatrix::rows`].
     pub fn analyze(&self) -> Result<Analysis, Error> {
-        each!(self, AnyMatrix(a) => analyze(a))
+        each!(self, AnyMatrix(a) => analyze(a.rows()?))
     }
     /// Solves A·X = B in one go; see [`solve`].
     ///
@@ -343,49 +288,18 @@ impl AnyMatrix {
         options: &SolveOptions,
         monitor: &mut dyn Monitor,
     ) -> Result<AnySolution, Error> {
-        each!(self, AnyMatrix(a) => Ok(solve(a, columns_for(a, b)?, options, monitor)?.map(AnyScalar::columns)))
-    }
-}
-
-/// The entries of row i of a block whose first column is `first`.
-fn row_of<T: Scalar>(block: MatRef<'_, T>, i: usize, first: usize) -> impl Iterator<Item = (usize, T)> {
-    (0..block.ncols()).map(move |c| (first + c, block[(i, c)]))
-}
-
-/// The columns, if they are of the scalar of A.
-fn columns_for<'b, T: AnyScalar>(_: &Csr<T>, b: &'b AnyColumns) -> Result<MatRef<'b, T>, Error> {
-    let found = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
-    Ok(found.as_ref())
-}
-
-/// Compressed rows, one after the other, of what is not zero.
-struct Rows<T> {
-    n: usize,
-    row_ptr: Vec<u32>,
-    col_idx: Vec<u32>,
-    values: Vec<T>,
-}
-
-impl<T: Scalar> Rows<T> {
-    fn new(n: usize) -> Self {
-        Self { n, row_ptr: vec![0], col_idx: Vec::new(), values: Vec::new() }
-    }
-
-    fn push(&mut self, row: impl Iterator<Item = (usize, T)>) -> Result<(), Error> {
-        for (j, v) in row.filter(|entry| entry.1 != zero()) {
-            self.col_idx.push(j as u32);
-            self.values.push(v);
+        fn typed<T: AnyScalar>(
+            a: &StoredMatrix<T>,
+            b: &AnyColumns,
+            options: &SolveOptions,
+            monitor: &mut dyn Monitor,
+        ) -> Result<AnySolution, Error> {
+            let b = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
+            // Iterations work on rows, which are made once.
+            let a = if options.method.factoring().is_some() { a.given() } else { a.rows()?.into() };
+            Ok(solve(a, b.as_ref(), options, monitor)?.map(T::columns))
         }
-        let Ok(end) = u32::try_from(self.values.len()) else {
-            let (needed, limit) = (format!("{} entries", self.values.len()), "32-bit pointers can tell".to_owned());
-            return Err(InputError::TooLarge { what: "a sparse matrix", needed, limit }.into());
-        };
-        self.row_ptr.push(end);
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Csr<T>, Error> {
-        Ok(Csr::new(self.n, self.n, self.row_ptr, self.col_idx, self.values)?)
+        each!(self, AnyMatrix(a) => typed(a, b, options, monitor))
     }
 }
 
@@ -430,13 +344,13 @@ impl AnySolver {
     /// As [`Solver::new`].
     pub fn new(a: &AnyMatrix, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
         Ok(match a {
-            AnyMatrix::F64(a) => Self::F64(Solver::new(a, options, monitor)?),
+            AnyMatrix::F64(a) => Self::F64(Solver::new(a.given(), options, monitor)?),
             #[cfg(feature = "f32")]
-            AnyMatrix::F32(a) => Self::F32(Solver::new(a, options, monitor)?),
+            AnyMatrix::F32(a) => Self::F32(Solver::new(a.given(), options, monitor)?),
             #[cfg(feature = "c32")]
-            AnyMatrix::C32(a) => Self::C32(Solver::new(a, options, monitor)?),
+            AnyMatrix::C32(a) => Self::C32(Solver::new(a.given(), options, monitor)?),
             #[cfg(feature = "c64")]
-            AnyMatrix::C64(a) => Self::C64(Solver::new(a, options, monitor)?),
+            AnyMatrix::C64(a) => Self::C64(Solver::new(a.given(), options, monitor)?),
         })
     }
 
@@ -465,6 +379,20 @@ impl AnySolver {
         each!(self, AnySolver(solver) => typed(solver, op, b))
     }
 
+    /// Solves A·X = B into `x`; see [`Solver::solve_into`].
+    ///
+    /// # Errors
+    /// As [`Solver::solve_into`], and [`Error::Usage`] when `b` or `x` is of another scalar.
+    pub fn solve_into(&self, b: &AnyColumns, x: &mut AnyColumns) -> Result<SolveReport, Error> {
+        fn typed<T: AnyScalar>(solver: &Solver<T>, b: &AnyColumns, x: &mut AnyColumns) -> Result<SolveReport, Error> {
+            let given = T::of_columns(b).ok_or_else(|| of_another_scalar("the right-hand side", T::KIND, b.kind()))?;
+            let kind = x.kind();
+            let x = T::of_columns_mut(x).ok_or_else(|| of_another_scalar("the solution", T::KIND, kind))?;
+            solver.solve_into(given.as_ref(), x.as_mut())
+        }
+        each!(self, AnySolver(solver) => typed(solver, b, x))
+    }
+
     /// Factors new values; see [`Solver::refactor`].
     ///
     /// # Errors
@@ -472,7 +400,7 @@ impl AnySolver {
     pub fn refactor(&mut self, a: &AnyMatrix, monitor: &mut dyn Monitor) -> Result<(), Error> {
         fn typed<T: AnyScalar>(solver: &mut Solver<T>, a: &AnyMatrix, monitor: &mut dyn Monitor) -> Result<(), Error> {
             let found = T::of_matrix(a).ok_or_else(|| of_another_scalar("the new matrix", T::KIND, a.kind()))?;
-            solver.refactor(found, monitor)
+            solver.refactor(found.given(), monitor)
         }
         each!(self, AnySolver(solver) => typed(solver, a, monitor))
     }
@@ -535,13 +463,13 @@ impl AnyPreconditioner {
     /// As [`precondition`].
     pub fn new(a: &AnyMatrix, given: &Krylov, options: &SolveOptions) -> Result<(Self, Vec<Note>), Error> {
         Ok(match a {
-            AnyMatrix::F64(a) => precondition(a, given, options).map(|(m, notes)| (Self::F64(m), notes))?,
+            AnyMatrix::F64(a) => precondition(a.rows()?, given, options).map(|(m, notes)| (Self::F64(m), notes))?,
             #[cfg(feature = "f32")]
-            AnyMatrix::F32(a) => precondition(a, given, options).map(|(m, notes)| (Self::F32(m), notes))?,
+            AnyMatrix::F32(a) => precondition(a.rows()?, given, options).map(|(m, notes)| (Self::F32(m), notes))?,
             #[cfg(feature = "c32")]
-            AnyMatrix::C32(a) => precondition(a, given, options).map(|(m, notes)| (Self::C32(m), notes))?,
+            AnyMatrix::C32(a) => precondition(a.rows()?, given, options).map(|(m, notes)| (Self::C32(m), notes))?,
             #[cfg(feature = "c64")]
-            AnyMatrix::C64(a) => precondition(a, given, options).map(|(m, notes)| (Self::C64(m), notes))?,
+            AnyMatrix::C64(a) => precondition(a.rows()?, given, options).map(|(m, notes)| (Self::C64(m), notes))?,
         })
     }
 
@@ -561,15 +489,7 @@ impl AnyPreconditioner {
 
 impl<T: AnyScalar> From<Csr<T>> for AnyMatrix {
     fn from(a: Csr<T>) -> Self {
-        T::matrix(a)
-    }
-}
-
-impl<T: AnyScalar> TryFrom<&BlockTridiagonal<T>> for AnyMatrix {
-    type Error = Error;
-    /// The non-zeros of the blocks.
-    fn try_from(a: &BlockTridiagonal<T>) -> Result<Self, Error> {
-        Ok(T::matrix(a.to_csr()?))
+        T::matrix(a.into())
     }
 }
 
@@ -580,29 +500,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_of_different_sizes_stand_where_they_belong() {
-        // [ 1 | 2 3 ]
-        // [ 4 | 5 0 ]
-        // [ 6 | 0 7 ]
-        let (lower, upper) = (mat![[4.0], [6.0]], mat![[2.0, 3.0]]);
-        let (one, two) = (mat![[1.0]], mat![[5.0, 0.0], [0.0, 7.0]]);
-        let a = AnyMatrix::from_blocks(&[lower.as_ref()], &[one.as_ref(), two.as_ref()], &[upper.as_ref()]).unwrap();
-        let a = f64::of_matrix(&a).unwrap();
-        assert_eq!(a.to_dense(), mat![[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 0.0, 7.0]]);
-        assert_eq!(a.nnz(), 7);
-    }
-
-    #[test]
-    fn shapes_that_do_not_fit_are_named() {
-        let (square, flat) = (mat![[1.0, 0.0], [0.0, 1.0]], mat![[1.0, 2.0]]);
-        let wrong = AnyMatrix::from_blocks(&[flat.as_ref()], &[square.as_ref(); 2], &[square.as_ref()]).unwrap_err();
-        assert!(wrong.to_string().contains("block 0 (from 0) is 1 × 2 and must be 2 × 2"), "{wrong}");
-        assert!(AnyMatrix::from_blocks(&[], &[square.as_ref(); 2], &[square.as_ref()]).is_err());
-        assert!(AnyMatrix::from_diagonals(&[1.0], &[1.0], &[]).is_err());
-        assert!(AnyMatrix::from_band(1, 1, square.as_ref()).is_err());
-    }
-
-    #[test]
     fn a_band_reads_no_corner() {
         let nan = f64::NAN;
         let a = AnyMatrix::from_band(
@@ -611,7 +508,7 @@ mod tests {
             mat![[nan, nan, 5.0], [nan, 3.0, 4.0], [1.0, 1.0, 1.0], [2.0, 2.0, nan]].as_ref(),
         );
         let a = f64::of_matrix(a.as_ref().unwrap()).unwrap();
-        assert_eq!(a.to_dense(), mat![[1.0, 3.0, 5.0], [2.0, 1.0, 4.0], [0.0, 2.0, 1.0]]);
+        assert_eq!(a.rows().unwrap().to_dense(), mat![[1.0, 3.0, 5.0], [2.0, 1.0, 4.0], [0.0, 2.0, 1.0]]);
     }
 
     #[test]
@@ -625,6 +522,9 @@ mod tests {
             let expected = plain.solve_op(op, b.as_ref()).unwrap().x;
             assert_eq!(erased.solve(op, &AnyColumns::F64(b.clone())).unwrap().x, AnyColumns::F64(expected));
         }
+        let mut x = AnyColumns::F64(Mat::zeros(3, 1));
+        erased.solve_into(&AnyColumns::F64(b.clone()), &mut x).unwrap();
+        assert_eq!(x, AnyColumns::F64(plain.solve(b.as_ref()).unwrap().x));
         assert_eq!(erased.rcond(), plain.rcond());
         assert_eq!(erased.log_det().log_abs, plain.log_det().log_abs);
         assert_eq!(erased.inertia().is_err(), plain.inertia().is_err());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bt_direct::FactorError;
 use bt_formats::{Csr, Monitor, Note, Op, Outcome, Scalar};
-use faer::Mat;
+use faer::MatRef;
 
 use crate::candidate::Known;
 use crate::direct::Direct;
@@ -33,7 +33,7 @@ struct Looked<T: Scalar> {
 /// A·X = B by the method chosen, then by stronger ones until the answer is good.
 pub(crate) fn solve<T: Scalar>(
     a: &Csr<T>,
-    b: &Mat<T>,
+    b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
@@ -57,7 +57,7 @@ pub(crate) fn solve<T: Scalar>(
             later = Some(Looked { plan, fixed, notes, took: start.elapsed() });
             Ok(found)
         };
-        let probed = probe::iterated(&kept, b.as_ref(), &plan, &known, accuracy, options, &mut look, monitor)?;
+        let probed = probe::iterated(&kept, b, &plan, &known, accuracy, options, &mut look, monitor)?;
         let mut ordering = Duration::ZERO;
         if let Some(mut looked) = later {
             notes.append(&mut looked.notes);

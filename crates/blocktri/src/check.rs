@@ -19,8 +19,25 @@ pub(crate) fn check_matrix<T: Scalar>(a: &Csr<T>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the right-hand sides and gives them contiguous columns.
-pub(crate) fn check_rhs<T: Scalar>(n: usize, b: MatRef<'_, T>) -> Result<Mat<T>, Error> {
+/// Right-hand sides with contiguous columns.
+pub(crate) enum Rhs<'b, T> {
+    /// As they were given.
+    Given(MatRef<'b, T>),
+    /// Copied, since they were given by rows.
+    Copied(Mat<T>),
+}
+
+impl<T> Rhs<'_, T> {
+    pub fn as_ref(&self) -> MatRef<'_, T> {
+        match self {
+            Self::Given(b) => *b,
+            Self::Copied(b) => b.as_ref(),
+        }
+    }
+}
+
+/// Checks the right-hand sides, and copies those whose columns are not contiguous.
+pub(crate) fn check_rhs<T: Scalar>(n: usize, b: MatRef<'_, T>) -> Result<Rhs<'_, T>, Error> {
     if b.nrows() != n {
         let (what, found) = ("rows of the right-hand side", b.nrows());
         return Err(InputError::DimensionMismatch { what, expected: n, found }.into());
@@ -28,14 +45,20 @@ pub(crate) fn check_rhs<T: Scalar>(n: usize, b: MatRef<'_, T>) -> Result<Mat<T>,
     if b.ncols() == 0 {
         return Err(Error::Usage { message: "there is no right-hand side".into() });
     }
-    let b = b.to_owned();
-    for col in 0..b.ncols() {
-        if let Some(row) = b.col_as_slice(col).iter().position(|v| !Scalar::is_finite(*v)) {
-            let value = b[(row, col)].to_string();
+    let b = if b.try_as_col_major().is_some() { Rhs::Given(b) } else { Rhs::Copied(b.to_owned()) };
+    for col in 0..b.as_ref().ncols() {
+        let values = column(b.as_ref(), col);
+        if let Some(row) = values.iter().position(|v| !Scalar::is_finite(*v)) {
+            let value = values[row].to_string();
             return Err(InputError::NonFinite { what: "right-hand side", row, col, value }.into());
         }
     }
     Ok(b)
+}
+
+/// Column j of right-hand sides that have been checked.
+pub(crate) fn column<T>(b: MatRef<'_, T>, j: usize) -> &[T] {
+    b.col(j).try_as_col_major().expect("checked right-hand sides have contiguous columns").as_slice()
 }
 
 /// Before a band or blocks are made of A, which may be far larger.

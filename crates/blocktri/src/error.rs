@@ -23,6 +23,12 @@ pub enum Error {
         /// What is wrong, and what would do.
         message: String,
     },
+    /// Factors are asked of a method that iterates.
+    #[error("{method} is iterative and has no factors; call solve")]
+    NoFactors {
+        /// The method.
+        method: &'static str,
+    },
     /// No method fits the memory that may be taken.
     #[error("{message}")]
     NothingFits {

@@ -3,19 +3,16 @@
 //! Three diagonals, with corners or without, a band, blocks and full matrices are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
 //! rows: an estimate of the condition number, a matching, another method.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
-use bt_direct::{Cyclic, DenseMatrix, Given};
-use bt_formats::{
-    Band, BlockTridiagonal, Csr, Error as InputError, Extremes, LinearOperator, Matrix, Op, Par, Run, Scalar,
-    Tridiagonal, memory, zero,
-};
-use faer::{ColRef, Mat, MatRef};
+use bt_direct::{DenseMatrix, Given};
+use bt_formats::{Csr, Error as InputError, Extremes, LinearOperator, Matrix, Scalar, memory, zero};
+use faer::{ColRef, MatRef};
 
 use crate::direct::{Direct, Family};
 use crate::equilibrated::{are_alike, are_in_the_middle, extents_are_alike};
 use crate::error::Error;
+use crate::stored::{Full, Stored};
 
 /// A matrix of its own in a format that methods work on.
 #[derive(Clone)]
@@ -23,50 +20,6 @@ pub(crate) struct Format<T: Scalar> {
     pub stored: Stored<T>,
     /// Weakly diagonally dominant by rows: elimination without interchanges has growth at most 2.
     pub is_dominant: bool,
-}
-
-/// The matrix itself.
-#[derive(Clone)]
-pub(crate) enum Stored<T: Scalar> {
-    Tridiagonal(Tridiagonal<T>),
-    Band(Band<T>),
-    Blocks(BlockTridiagonal<T>),
-    Periodic(Cyclic<T>),
-    Full(Full<T>),
-}
-
-/// All numbers of a matrix.
-#[derive(Clone)]
-pub(crate) struct Full<T>(Mat<T>);
-
-impl<T: Scalar> LinearOperator<T> for Full<T> {
-    fn nrows(&self) -> usize {
-        self.0.nrows()
-    }
-    fn ncols(&self) -> usize {
-        self.0.ncols()
-    }
-    fn apply(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) {
-        DenseMatrix::new(self.0.as_ref()).apply(alpha, x, beta, y);
-    }
-}
-
-impl<T: Scalar> Matrix<T> for Full<T> {
-    fn nnz(&self) -> usize {
-        self.0.nrows() * self.0.ncols()
-    }
-    fn bytes(&self) -> usize {
-        DenseMatrix::new(self.0.as_ref()).bytes()
-    }
-    fn apply_op(&self, op: Op, alpha: T, x: &[T], beta: T, y: &mut [T], par: Par) {
-        DenseMatrix::new(self.0.as_ref()).apply_op(op, alpha, x, beta, y, par);
-    }
-    fn for_each_entry(&self, visit: &mut dyn FnMut(usize, usize, T)) {
-        DenseMatrix::new(self.0.as_ref()).for_each_entry(visit);
-    }
-    fn runs_of(&self, rows: Range<usize>) -> Option<Box<dyn Iterator<Item = Run<'_, T>> + '_>> {
-        Some(Box::new(DenseMatrix::new(self.0.as_ref()).runs(rows)?))
-    }
 }
 
 /// The matrix of a solver.
@@ -129,26 +82,6 @@ impl<T: Scalar> Stored<T> {
             }
         });
         first.map(Error::Input)
-    }
-
-    pub fn given(&self) -> Given<'_, T> {
-        match self {
-            Self::Tridiagonal(a) => a.into(),
-            Self::Band(a) => a.into(),
-            Self::Blocks(a) => a.into(),
-            Self::Periodic(a) => a.into(),
-            Self::Full(a) => a.0.as_ref().into(),
-        }
-    }
-
-    pub fn as_matrix(&self) -> &dyn Matrix<T> {
-        match self {
-            Self::Tridiagonal(a) => a,
-            Self::Band(a) => a,
-            Self::Blocks(a) => a,
-            Self::Periodic(a) => a,
-            Self::Full(a) => a,
-        }
     }
 
     /// Whether factors of `other` have room for those of this.

@@ -29,11 +29,10 @@ use crate::unit::Unit;
 #[inline(never)]
 pub(crate) fn iterate<T: Scalar>(
     a: &Csr<T>,
-    b: &Mat<T>,
+    b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
-    let b = b.as_ref();
     match &options.method {
         Method::Krylov(given) => krylov(a, b, given, options, monitor),
         Method::Blocks(given) => block_iteration(a, b, given, options, monitor),

@@ -47,6 +47,7 @@ mod setting;
 mod solution;
 mod solve;
 mod solver;
+mod stored;
 mod stronger;
 mod structure;
 mod unit;
@@ -65,6 +66,7 @@ pub use bt_direct::{
     SelectedInverse, SingularKind, Singularity,
 };
 pub use bt_formats::detect::Structure;
+pub use bt_formats::interop;
 pub use bt_formats::{
     Band, Baseline, BlockTridiagonal, Breakdown, Bytes, CancelToken, Certificate, Coo, CouplingKind, Csr, DiagonalKind,
     Error as InputError, Monitor, Note, NoteValue, Op, Outcome, Partition, Permutation, PhaseTimes, Progress, Scalar,
@@ -89,6 +91,7 @@ pub use setting::Setting;
 pub use solution::{Answer, Solution};
 pub use solve::solve;
 pub use solver::Solver;
+pub use stored::StoredMatrix;
 
 /// The example of README.md.
 #[cfg(doctest)]

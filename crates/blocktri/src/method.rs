@@ -292,20 +292,28 @@ impl Method {
         }
     }
 
-    /// The same with factors made in another way. Methods without factors stay as they are.
-    pub fn with_factoring(mut self, new: Factoring) -> Self {
-        if let Self::Auto(Auto { factoring, .. }) | Self::Direct(_, factoring) = &mut self {
-            *factoring = new;
+    /// The same with factors made in another way.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an iteration, which has no factors of A.
+    pub fn with_factoring(mut self, new: Factoring) -> Result<Self, Error> {
+        match &mut self {
+            Self::Auto(Auto { factoring, .. }) | Self::Direct(_, factoring) => *factoring = new,
+            _ => return Err(self.does_not_read("how factors are made", "a direct method or auto")),
         }
-        self
+        Ok(self)
     }
 
-    /// `auto` to another accuracy. Named methods stay as they are.
-    pub fn with_accuracy(mut self, new: Accuracy) -> Self {
-        if let Self::Auto(Auto { accuracy, .. }) = &mut self {
-            *accuracy = new;
+    /// `auto` to another accuracy.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a method with a name: an iteration has a [stopping criterion](Self::with_stop), a direct method its own accuracy.
+    pub fn with_accuracy(mut self, new: Accuracy) -> Result<Self, Error> {
+        match &mut self {
+            Self::Auto(Auto { accuracy, .. }) => *accuracy = new,
+            _ => return Err(self.does_not_read("an accuracy", "auto")),
         }
-        self
+        Ok(self)
     }
 
     /// Tolerance and limits of an iterative method.
@@ -317,13 +325,36 @@ impl Method {
         }
     }
 
-    /// The same to another tolerance. Methods that do not iterate stay as they are.
-    pub fn with_stop(mut self, new: StopCriterion) -> Self {
-        match &mut self {
-            Self::Krylov(Krylov { stop, .. }) | Self::Blocks(BlockIteration { stop, .. }) => *stop = new,
-            _ => {}
+    /// The same, for writing.
+    pub fn stop_mut(&mut self) -> Option<&mut StopCriterion> {
+        match self {
+            Self::Krylov(Krylov { stop, .. }) | Self::Blocks(BlockIteration { stop, .. }) => Some(stop),
+            _ => None,
         }
-        self
+    }
+
+    /// The method to another tolerance.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a method that does not iterate.
+    ///
+    /// ```
+    /// use blocktri::{Direct, KrylovMethod, Method, StopCriterion};
+    /// let tight = StopCriterion { rtol: 1e-12, ..StopCriterion::default() };
+    /// assert!(Method::from(KrylovMethod::Cg).with_stop(tight).is_ok());
+    /// let refused = Method::from(Direct::BandLu).with_stop(tight).unwrap_err();
+    /// assert_eq!(refused.to_string(), "band-lu does not read a stopping criterion; an iteration does");
+    /// ```
+    pub fn with_stop(mut self, new: StopCriterion) -> Result<Self, Error> {
+        match self.stop_mut() {
+            Some(stop) => *stop = new,
+            None => return Err(self.does_not_read("a stopping criterion", "an iteration")),
+        }
+        Ok(self)
+    }
+
+    fn does_not_read(&self, what: &str, who: &str) -> Error {
+        Error::Usage { message: format!("{self} does not read {what}; {who} does") }
     }
 }
 
@@ -404,11 +435,13 @@ mod tests {
     #[test]
     fn what_a_method_does_not_read_it_does_not_take() {
         let single = Factoring { precision: Precision::Single, ..Factoring::default() };
-        assert_eq!(Method::from(Direct::BandLu).with_factoring(single).factoring(), Some(single));
-        assert_eq!(Method::from(KrylovMethod::Cg).with_factoring(single), KrylovMethod::Cg.into());
+        assert_eq!(Method::from(Direct::BandLu).with_factoring(single).unwrap().factoring(), Some(single));
+        assert!(Method::from(KrylovMethod::Cg).with_factoring(single).is_err());
         let tight = StopCriterion { rtol: 1e-12, ..StopCriterion::default() };
-        assert_eq!(Method::from(Sweep::Jacobi).with_stop(tight).stop().unwrap().rtol, 1e-12);
-        assert_eq!(Method::default().with_stop(tight), Method::default());
+        assert_eq!(Method::from(Sweep::Jacobi).with_stop(tight).unwrap().stop().unwrap().rtol, 1e-12);
+        assert!(Method::default().with_stop(tight).is_err());
+        assert!(Method::default().with_accuracy(Accuracy::Residual(1e-6)).is_ok());
+        assert!(Method::from(KrylovMethod::Cg).with_accuracy(Accuracy::Residual(1e-6)).is_err());
         assert_eq!(Method::from(Direct::Rbt { seed: 7 }).seed(), Some(7));
     }
 }

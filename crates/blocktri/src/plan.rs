@@ -34,13 +34,14 @@ use crate::counts::{
 use crate::direct::{Direct, Family};
 use crate::error::Error;
 use crate::gpu::card::Gpu;
-use crate::held::{Format, Stored};
+use crate::held::Format;
 use crate::memory::{bytes_of, bytes_of_blocks};
 use crate::method::{Krylov, KrylovMethod, Method};
 use crate::options::{Blocks, DeviceChoice, Reorder};
 use crate::partition::partition;
 use crate::parts::Parts;
 use crate::preconditioners::Precond;
+use crate::stored::Stored;
 use crate::structure::{dominant, middle_level};
 
 /// What a method need not find out again once its matrix has been weighed.

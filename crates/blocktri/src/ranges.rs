@@ -159,9 +159,11 @@ mod tests {
         assert_eq!(refused(of(ilut)), "the drop tolerance of ilut is NaN, and has to be a number from 0 on");
         for rtol in [-1e-8, f64::NAN, f64::INFINITY] {
             let stop = StopCriterion { rtol, ..StopCriterion::default() };
-            assert!(refused(Method::from(KrylovMethod::Cg).with_stop(stop)).starts_with("rtol is "));
-            assert!(refused(Method::from(Sweep::Jacobi).with_stop(stop)).starts_with("rtol is "));
-            assert!(refused(Method::default().with_accuracy(Accuracy::Residual(rtol))).starts_with("rtol is "));
+            assert!(refused(Method::from(KrylovMethod::Cg).with_stop(stop).unwrap()).starts_with("rtol is "));
+            assert!(refused(Method::from(Sweep::Jacobi).with_stop(stop).unwrap()).starts_with("rtol is "));
+            assert!(
+                refused(Method::default().with_accuracy(Accuracy::Residual(rtol)).unwrap()).starts_with("rtol is ")
+            );
         }
         let blocks = SolveOptions { blocks: Blocks::Uniform(0), ..SolveOptions::default() };
         assert!(blocks.check().is_err());

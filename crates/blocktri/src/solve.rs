@@ -3,11 +3,12 @@
 use bt_direct::Given;
 use bt_formats::{Csr, LinearOperator, Monitor, Note, Op, Outcome, Scalar};
 use bt_iter::Sweep;
-use faer::{Mat, MatRef};
+use faer::MatRef;
 
 use crate::check::{check_matrix, check_rhs};
 use crate::deadline::within;
 use crate::error::Error;
+use crate::gpu::open::OpenDevice;
 use crate::iterate::iterate;
 use crate::method::{Factoring, HostBlocks, Method, Precision};
 use crate::options::{DeviceChoice, SolveOptions};
@@ -68,10 +69,10 @@ fn solve_rows<T: Scalar>(
     check_shares(options)?;
     let b = check_rhs(a.nrows(), b)?;
     match options.time_limit {
-        Some(limit) => {
-            within(limit, (a, b.as_ref()), options, monitor, |options, monitor| solve_checked(a, &b, options, monitor))
-        }
-        None => solve_checked(a, &b, options, monitor),
+        Some(limit) => within(limit, (a, b.as_ref()), options, monitor, |options, monitor| {
+            solve_checked(a, b.as_ref(), options, monitor)
+        }),
+        None => solve_checked(a, b.as_ref(), options, monitor),
     }
 }
 
@@ -86,7 +87,7 @@ fn solve_format<T: Scalar>(
     if options.time_limit.is_none()
         && let Some(solver) = Solver::in_format(a, options, monitor)?
     {
-        let answer = solver.solve_checked(Op::Identity, &b);
+        let answer = solver.solve_checked(Op::Identity, b.as_ref());
         if !options.method.is_auto() || (answer.report.outcome == Outcome::Converged && !solver.is_doubtful()) {
             return Ok(answer);
         }
@@ -96,14 +97,14 @@ fn solve_format<T: Scalar>(
 
 fn solve_checked<T: Scalar>(
     a: &Csr<T>,
-    b: &Mat<T>,
+    b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
     let ordinal = match options.device {
         DeviceChoice::Cpu => return on_processor(a, b, options, monitor),
         DeviceChoice::Gpu(ordinal) => ordinal,
-        DeviceChoice::Gpus(_) => return gpu::solve(a, b.as_ref(), options, monitor),
+        DeviceChoice::Gpus(_) => return gpu::solve(a, b, options, monitor),
         // It weighs them beside each other.
         DeviceChoice::Auto if options.method.is_auto() => return on_processor(a, b, options, monitor),
         DeviceChoice::Auto => {
@@ -114,10 +115,12 @@ fn solve_checked<T: Scalar>(
         }
     };
     if !gpu::helps_processor(options) {
-        return gpu::solve(a, b.as_ref(), options, monitor);
+        return gpu::solve(a, b, options, monitor);
     }
+    // Held open, so that what is factored there need not start it again.
+    let open = OpenDevice::open(ordinal)?;
     let mut answer = on_processor(a, b, options, monitor)?;
-    answer.report.notes.insert(0, gpu::check(ordinal)?);
+    answer.report.notes.insert(0, gpu::check(&open)?);
     answer.device = options.device;
     Ok(answer)
 }
@@ -126,7 +129,7 @@ fn solve_checked<T: Scalar>(
 /// whole is done again in the precision of the matrix.
 fn on_processor<T: Scalar>(
     a: &Csr<T>,
-    b: &Mat<T>,
+    b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {
@@ -142,7 +145,7 @@ fn on_processor<T: Scalar>(
     };
     drop(answer);
     let factoring = Factoring { precision: Precision::Working, ..factoring };
-    let working = SolveOptions { method: options.method.clone().with_factoring(factoring), ..options.clone() };
+    let working = SolveOptions { method: options.method.clone().with_factoring(factoring)?, ..options.clone() };
     let mut answer = attempt(a, b, &working, monitor)?;
     answer.report.notes.push(Note::SingleFailed { why, scalar: T::KIND });
     Ok(answer)
@@ -150,7 +153,7 @@ fn on_processor<T: Scalar>(
 
 fn attempt<T: Scalar>(
     a: &Csr<T>,
-    b: &Mat<T>,
+    b: MatRef<'_, T>,
     options: &SolveOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution<T>, Error> {

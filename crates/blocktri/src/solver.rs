@@ -17,7 +17,7 @@ use bt_formats::{
 use faer::{Mat, MatMut, MatRef};
 
 use crate::candidate::{Candidate, choice};
-use crate::check::{check_matrix, check_rhs};
+use crate::check::{check_matrix, check_rhs, column};
 use crate::direct::Direct;
 use crate::error::Error;
 use crate::factoring::{automatic, check_precision, factor, factor_in_format};
@@ -86,7 +86,7 @@ impl<T: Scalar> Solver<T> {
     /// in units far apart, where a pivot is missing.
     ///
     /// # Errors
-    /// As [`solve`](crate::solve()); [`Error::Usage`] for an iterative method, which has no factors.
+    /// As [`solve`](crate::solve()); [`Error::NoFactors`] for an iterative method.
     ///
     /// # Example
     /// ```
@@ -160,8 +160,7 @@ impl<T: Scalar> Solver<T> {
     fn by_rows(a: &Csr<T>, options: &SolveOptions, monitor: &mut dyn Monitor) -> Result<Self, Error> {
         check_matrix(a)?;
         let Some(factoring) = options.method.factoring() else {
-            let message = format!("{} is iterative and has no factors; call solve", options.method);
-            return Err(Error::Usage { message });
+            return Err(Error::NoFactors { method: options.method.name() });
         };
         check_precision::<T>(&options.method)?;
         let start = Instant::now();
@@ -252,11 +251,11 @@ impl<T: Scalar> Solver<T> {
     /// # Errors
     /// As [`Solver::solve`].
     pub fn solve_op(&self, op: Op, b: MatRef<'_, T>) -> Result<Solution<T>, Error> {
-        Ok(self.solve_checked(op, &check_rhs(self.a.n(), b)?))
+        Ok(self.solve_checked(op, check_rhs(self.a.n(), b)?.as_ref()))
     }
 
     /// The same for a right-hand side that has been checked.
-    pub(crate) fn solve_checked(&self, op: Op, b: &Mat<T>) -> Solution<T> {
+    pub(crate) fn solve_checked(&self, op: Op, b: MatRef<'_, T>) -> Solution<T> {
         let start = Instant::now();
         let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
         let refinement = match (*precision, self.factoring.refinement) {
@@ -269,7 +268,7 @@ impl<T: Scalar> Solver<T> {
         let n = b.nrows();
         let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, &r, &x);
         let rcond = if in_doubt { self.factored.rcond(self.a.rows()) } else { None };
-        let mut outcome = judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &certificate, || self.is_regular());
+        let mut outcome = judge((self.a.as_matrix(), op), x.as_ref(), b, &certificate, || self.is_regular());
 
         let mut notes = self.notes.clone();
         let is_replaced = |note: &&Note| matches!(note, Note::PivotedInstead { .. });
@@ -299,7 +298,7 @@ impl<T: Scalar> Solver<T> {
                 notes.push(Note::ConditionBeyondFactors);
             }
             Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
-                self.tell_condition(op, rcond, b.as_ref(), x.as_ref(), &certificate, &mut notes, &mut warnings);
+                self.tell_condition(op, rcond, b, x.as_ref(), &certificate, &mut notes, &mut warnings);
             }
             _ => {}
         }
@@ -345,14 +344,14 @@ impl<T: Scalar> Solver<T> {
 
     /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
     /// near the ends of the range are brought to its middle and back.
-    fn refined(&self, op: Op, b: &Mat<T>, refinement: Refinement) -> (Mat<T>, Refined, Mat<T>) {
+    fn refined(&self, op: Op, b: MatRef<'_, T>, refinement: Refinement) -> (Mat<T>, Refined, Mat<T>) {
         let as_given = || {
-            let mut x = b.clone();
+            let mut x = b.to_owned();
             self.factored.factors.solve_op_in_place(op, x.as_mut());
             let (refined, r) = self.refine(op, b, &mut x, refinement);
             (x, refined, r)
         };
-        let exponents: Vec<i32> = (0..b.ncols()).map(|j| middle_exponent::<T>(b.col_as_slice(j))).collect();
+        let exponents: Vec<i32> = (0..b.ncols()).map(|j| middle_exponent::<T>(column(b, j))).collect();
         if exponents.iter().all(|&e| e == 0) {
             return as_given();
         }
@@ -361,16 +360,16 @@ impl<T: Scalar> Solver<T> {
                 scale_by_power(sign * e, m.col_as_slice_mut(j));
             }
         };
-        let mut scaled = b.clone();
+        let mut scaled = b.to_owned();
         times_powers(&mut scaled, -1);
         let mut x = scaled.clone();
         self.factored.factors.solve_op_in_place(op, x.as_mut());
-        let (refined, mut r) = self.refine(op, &scaled, &mut x, refinement);
+        let (refined, mut r) = self.refine(op, scaled.as_ref(), &mut x, refinement);
         times_powers(&mut r, 1);
         times_powers(&mut x, 1);
-        let certificate = certify(self.a.as_matrix(), op, x.as_ref(), b.as_ref());
+        let certificate = certify(self.a.as_matrix(), op, x.as_ref(), b);
         let is_good = |x: &Mat<T>, c: &Certificate| {
-            is_finite(x) && judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), c, || true) == Outcome::Converged
+            is_finite(x) && judge((self.a.as_matrix(), op), x.as_ref(), b, c, || true) == Outcome::Converged
         };
         if !is_good(&x, &certificate) {
             // Unknowns that are small beside the others may have left the range with the scaling.
@@ -383,9 +382,9 @@ impl<T: Scalar> Solver<T> {
     }
 
     /// Refines, and returns the last residual.
-    fn refine(&self, op: Op, b: &Mat<T>, x: &mut Mat<T>, refinement: Refinement) -> (Refined, Mat<T>) {
+    fn refine(&self, op: Op, b: MatRef<'_, T>, x: &mut Mat<T>, refinement: Refinement) -> (Refined, Mat<T>) {
         let refine = |x: &mut Mat<T>, refinement| {
-            refine_with_residual(self.a.as_matrix(), &*self.factored.factors, op, b.as_ref(), x, refinement)
+            refine_with_residual(self.a.as_matrix(), &*self.factored.factors, op, b, x, refinement)
         };
         if !is_finite(x) {
             // Numbers of x that overflow may matter little: without them the others may solve the system.
@@ -393,23 +392,22 @@ impl<T: Scalar> Solver<T> {
             finite_only(without.as_mut());
             let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
             let refined =
-                refine_with_residual(self.a.as_matrix(), factors, op, b.as_ref(), &mut without, Refinement::Stagnation);
+                refine_with_residual(self.a.as_matrix(), factors, op, b, &mut without, Refinement::Stagnation);
             if is_finite(&without) && at_rounding_level::<T>(&refined.0.certificate) {
                 *x = without;
                 return refined;
             }
         }
         let (first, r) = refine(x, refinement);
-        let good =
-            judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &first.certificate, || true) == Outcome::Converged;
+        let good = judge((self.a.as_matrix(), op), x.as_ref(), b, &first.certificate, || true) == Outcome::Converged;
         if good || refinement != Refinement::Auto {
             return (first, r);
         }
         let is_good = |x: &Mat<T>, refined: &Refined| {
-            judge((self.a.as_matrix(), op), x.as_ref(), b.as_ref(), &refined.certificate, || true) == Outcome::Converged
+            judge((self.a.as_matrix(), op), x.as_ref(), b, &refined.certificate, || true) == Outcome::Converged
         };
         let (mut more, mut r) = refine(x, Refinement::Stagnation);
-        if !is_good(x, &more) && op == Op::Identity && set_unreached(self.a.rows(), b.as_ref(), x) {
+        if !is_good(x, &more) && op == Op::Identity && set_unreached(self.a.rows(), b, x) {
             (more, r) = refine(x, Refinement::Steps(0));
         }
         if !is_good(x, &more)
@@ -423,7 +421,7 @@ impl<T: Scalar> Solver<T> {
         }
         if !is_good(x, &more) {
             let mut zeroed = x.clone();
-            if set_unresolved(self.a.rows(), &*self.factored.factors, op, b.as_ref(), &mut zeroed) {
+            if set_unresolved(self.a.rows(), &*self.factored.factors, op, b, &mut zeroed) {
                 let (other, left) = refine(&mut zeroed, Refinement::Auto);
                 if is_good(&zeroed, &other) {
                     (*x, more, r) = (zeroed, other, left);
@@ -432,7 +430,7 @@ impl<T: Scalar> Solver<T> {
         }
         for _ in 0..ROW_STEPS {
             let mut other = x.clone();
-            if is_good(x, &more) || !refine_worst(self.a.rows(), &*self.factored.factors, op, b.as_ref(), &mut other) {
+            if is_good(x, &more) || !refine_worst(self.a.rows(), &*self.factored.factors, op, b, &mut other) {
                 break;
             }
             let (judged, left) = refine(&mut other, Refinement::Steps(0));
@@ -452,7 +450,7 @@ impl<T: Scalar> Solver<T> {
 
     /// X refined as a solution of the scaled system that was factored: residuals of rows at the end of the range, which underflow in
     /// the units of A, do not there.
-    fn refined_in_units(&self, b: &Mat<T>) -> Option<Mat<T>> {
+    fn refined_in_units(&self, b: MatRef<'_, T>) -> Option<Mat<T>> {
         let Factors::Behind(behind) = &self.factored.factors else { return None };
         let (transform, factors) = (behind.transform(), behind.inner());
         transform.scaling.as_ref()?;

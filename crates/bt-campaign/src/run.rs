@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use blocktri::{
-    ArmsOptions, BlockIteration, Blocks, CentralBand, Certificate, Direct, Error, FactorError, Factoring, Fallback,
-    Krylov, KrylovMethod, LastSolver, Local, Method, Note, Outcome, Precision, Precond, RbtOptions, Relaxation,
-    Reorder, Scalar, SingularKind, SolveOptions, StopCriterion, StopRule, Sweep, TriangularSolves, c32, c64, solve,
+    ArmsOptions, Auto, BlockIteration, Blocks, CentralBand, Certificate, Direct, Error, FactorError, Factoring,
+    Fallback, Krylov, KrylovMethod, LastSolver, Local, Method, Note, Outcome, Precision, Precond, RbtOptions,
+    Relaxation, Reorder, Scalar, SingularKind, SolveOptions, StopCriterion, StopRule, Sweep, TriangularSolves, c32,
+    c64, solve,
 };
 use bt_formats::ScalarKind;
 use fastrand::Rng;
@@ -131,8 +132,8 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
     push("auto".into(), auto.clone(), rng, 100);
     if system.kind != ScalarKind::C64 {
         let single = Factoring { precision: Precision::Single, ..Factoring::default() };
-        let method = Method::default().with_factoring(single);
-        push("auto --precision single".into(), SolveOptions::by(method), rng, 30);
+        let method = Auto { factoring: single, ..Auto::default() };
+        push("auto --precision single".into(), SolveOptions::by(Method::Auto(method)), rng, 30);
     }
     let reorder = Reorder::ALL[rng.usize(..Reorder::ALL.len())];
     push(format!("auto --reorder {reorder}"), SolveOptions { reorder, ..auto.clone() }, rng, 30);
@@ -150,12 +151,15 @@ pub fn tasks(system: &System, reach: Reach, rng: &mut Rng) -> Vec<Task> {
             Method::Blocks(blocks) if rng.u32(..4) == 0 => blocks.rule = StopRule::Update,
             _ => {}
         }
-        let options = Draw { rng, system }.options(method.with_stop(stop));
+        if let Some(criterion) = method.stop_mut() {
+            *criterion = stop;
+        }
+        let options = Draw { rng, system }.options(method);
         push(label(&options), options, rng, 25);
     }
     for precond in preconds {
         let method = KrylovMethod::ALL[rng.usize(..KrylovMethod::ALL.len())];
-        let options = Draw { rng, system }.options(Method::from(Krylov::new(method, precond)).with_stop(stop));
+        let options = Draw { rng, system }.options(Krylov { stop, ..Krylov::new(method, precond) }.into());
         push(label(&options), options, rng, 15);
     }
     tasks

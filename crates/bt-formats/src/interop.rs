@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | sprs, 32-bit indices | [`sprs_view`], [`into_sprs`]: no copy | [`from_sprs`]: no copy when by rows |
 //! | sprs, any indices | | [`copy_sprs`] |
-//! | faer, sparse | [`faer_view`]: no copy | [`from_faer`]: no copy when sorted; [`copy_faer_columns`] |
+//! | faer, sparse | [`faer_view`]: no copy | [`from_faer`]: no copy when sorted; [`copy_faer_columns`], any indices |
 //! | faer, dense | [`Csr::to_dense`] | [`Csr::from_dense`] |
-//! | nalgebra-sparse | `to_nalgebra` | `copy_nalgebra`: its indices are 64-bit |
+//! | nalgebra-sparse | `to_nalgebra` | `copy_nalgebra`, `copy_nalgebra_columns`: its indices are 64-bit |
+//! | nalgebra, dense | | `nalgebra_view`: no copy |
 //!
 //! Whatever comes in is validated, in O(nnz); so are views going out, by the library they go to.
 
@@ -132,15 +133,34 @@ pub fn from_faer<T: Scalar>(a: SparseRowMat<u32, T>) -> Result<Csr<T>> {
     Csr::new(nrows, ncols, row_ptr, col_idx, values)
 }
 
-/// From faer by columns; a copy, rows sorted and duplicates summed.
+/// From faer by columns, with any indices; a copy. Rows are sorted and duplicates summed where columns are not in order.
 ///
 /// # Errors
 /// [`Error::TooLarge`] beyond 32-bit indices.
-pub fn copy_faer_columns<T: Scalar>(a: SparseColMatRef<'_, u32, T>) -> Result<Csr<T>> {
+///
+/// ```
+/// use bt_formats::interop;
+/// use faer::sparse::{SparseColMat, Triplet};
+/// let entries = [Triplet::new(0, 1, 2.0), Triplet::new(1, 0, 3.0)];
+/// let f = SparseColMat::<usize, f64>::try_new_from_triplets(2, 2, &entries).unwrap();
+/// assert_eq!(interop::copy_faer_columns(f.as_ref())?.get(1, 0), 3.0);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn copy_faer_columns<T: Scalar, I: faer::Index>(a: SparseColMatRef<'_, I, T>) -> Result<Csr<T>> {
+    let pattern = a.symbolic();
+    let column = |j: usize| pattern.row_idx_of_col_raw(j);
+    let is_sorted = |j: usize| column(j).is_sorted_by(|a, b| a < b);
+    if pattern.col_nnz().is_none() && (0..a.ncols()).all(is_sorted) {
+        let pointers = narrow(pattern.col_ptr().iter().map(|p| p.zx()))?;
+        let nnz = pointers.last().map_or(0, |&p| p as usize);
+        let rows = narrow(pattern.row_idx()[..nnz].iter().map(|i| i.zx()))?;
+        // The columns of A are the rows of Aᵀ.
+        return Ok(Csr::new(a.ncols(), a.nrows(), pointers, rows, a.val()[..nnz].to_vec())?.transpose());
+    }
     let mut coo = Coo::new(a.nrows(), a.ncols())?;
     for j in 0..a.ncols() {
-        for (&i, &v) in a.symbolic().row_idx_of_col_raw(j).iter().zip(a.val_of_col(j)) {
-            coo.push(i as usize, j, v)?;
+        for (&i, &v) in column(j).iter().zip(a.val_of_col(j)) {
+            coo.push(i.zx(), j, v)?;
         }
     }
     coo.to_csr()
@@ -173,6 +193,39 @@ pub fn to_nalgebra<T: Scalar>(a: &Csr<T>) -> Result<nalgebra_sparse::CsrMatrix<T
 pub fn copy_nalgebra<T: Scalar>(a: &nalgebra_sparse::CsrMatrix<T>) -> Result<Csr<T>> {
     let ptr = narrow(a.row_offsets().iter().copied())?;
     Csr::new(a.nrows(), a.ncols(), ptr, narrow(a.col_indices().iter().copied())?, a.values().to_vec())
+}
+
+/// A copy from nalgebra-sparse by columns.
+///
+/// # Errors
+/// [`Error::TooLarge`] beyond 32-bit indices.
+///
+/// ```
+/// use bt_formats::interop;
+/// use nalgebra_sparse::{CooMatrix, CscMatrix};
+/// let mut entries = CooMatrix::new(2, 2);
+/// entries.push(1, 0, 5.0);
+/// assert_eq!(interop::copy_nalgebra_columns(&CscMatrix::from(&entries))?.get(1, 0), 5.0);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+#[cfg(feature = "nalgebra-sparse")]
+pub fn copy_nalgebra_columns<T: Scalar>(a: &nalgebra_sparse::CscMatrix<T>) -> Result<Csr<T>> {
+    let pointers = narrow(a.col_offsets().iter().copied())?;
+    let rows = narrow(a.row_indices().iter().copied())?;
+    Ok(Csr::new(a.ncols(), a.nrows(), pointers, rows, a.values().to_vec())?.transpose())
+}
+
+/// A dense matrix of nalgebra as faer sees it, without a copy: what a solver takes as a matrix, and as right-hand sides.
+///
+/// ```
+/// use bt_formats::interop;
+/// use nalgebra_sparse::na::dmatrix;
+/// let a = dmatrix![1.0, 2.0; 3.0, 4.0];
+/// assert_eq!(interop::nalgebra_view(&a)[(1, 0)], 3.0);
+/// ```
+#[cfg(feature = "nalgebra-sparse")]
+pub fn nalgebra_view<T: Scalar>(a: &nalgebra_sparse::na::DMatrix<T>) -> faer::MatRef<'_, T> {
+    faer::MatRef::from_column_major_slice(a.as_slice(), a.nrows(), a.ncols())
 }
 
 /// Indices as 32-bit ones.

@@ -1,8 +1,9 @@
-//! The same chain in five formats: factored, factored anew, solved with, and with its transpose.
+//! The same chain in six formats: factored, factored anew, solved with, and with its transpose.
 
 use blocktri::faer::{Mat, mat};
-use blocktri::{Band, BlockTridiagonal, Csr, Given, Outcome, Partition, SolveOptions, Solver, Tridiagonal};
-use bt_formats::interop::from_sprs;
+use blocktri::faer::sparse::{SparseColMat, Triplet};
+use blocktri::interop::{copy_faer_columns, from_sprs};
+use blocktri::{Band, BlockTridiagonal, Csr, Given, InputError, Outcome, Partition, SolveOptions, Solver, Tridiagonal};
 
 /// l on the lower, d on the main, u on the upper diagonal.
 fn chain(n: usize, l: f64, d: f64, u: f64) -> Mat<f64> {
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 (*band.get_mut(i, i - 1), *band.get_mut(i - 1, i)) = (l, u);
             }
         }
-        Ok::<_, bt_formats::Error>(band)
+        Ok::<_, InputError>(band)
     };
     check("band", dense, &band(-1.0, 4.0, 2.0)?, &band(1.0, 5.0, -2.0)?)?;
     // Blocks by columns; of the couplings of a block row the columns of the block before, then those of the block after.
@@ -80,6 +81,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         from_sprs(triplets.to_csr())
     };
     check("sprs", dense, &triplets(dense.0)?, &triplets(dense.1)?)?;
+    let by_columns = |a: &Mat<f64>| {
+        let beside = |i: usize| i.saturating_sub(1)..(i + 2).min(n);
+        let entries: Vec<_> = (0..n).flat_map(|i| beside(i).map(move |j| Triplet::new(i, j, a[(i, j)]))).collect();
+        let by_columns = SparseColMat::<usize, f64>::try_new_from_triplets(n, n, &entries).expect("places inside");
+        copy_faer_columns(by_columns.as_ref())
+    };
+    check("faer, sparse", dense, &by_columns(dense.0)?, &by_columns(dense.1)?)?;
     check("faer", dense, dense.0.as_ref(), dense.1.as_ref())?;
     let singular = Csr::from_dense(mat![[1.0, 2.0], [2.0, 4.0]].as_ref())?;
     assert!(Solver::new(&singular, &SolveOptions::default(), &mut ()).is_err());

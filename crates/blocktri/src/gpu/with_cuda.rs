@@ -57,7 +57,8 @@ pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<(Str
         2 * size_of::<T>() * a.nrows() * a.nrows()
     } else {
         supported(options)?;
-        2 * a.bytes() + size_of::<T>().saturating_mul(a.nrows()).saturating_mul(vectors(&options.method, a.nrows()))
+        let vectors = size_of::<T>().saturating_mul(a.nrows()).saturating_mul(vectors(&options.method, a.nrows()));
+        a.bytes().saturating_add(beside(a, &options.method)).saturating_add(vectors)
     };
     let free = device.free_memory()?;
     if needed > free {
@@ -113,6 +114,25 @@ fn probed_as<T: Scalar, R: DeviceScalar>(
     solved.downcast().ok().map(|solved| *solved)
 }
 
+/// Bytes of what an iteration has on the device beside A and its vectors: blocks or a preconditioner, about.
+fn beside<T: Scalar>(a: &Csr<T>, method: &Method) -> usize {
+    let (n, number) = (a.nrows(), size_of::<T>());
+    match method {
+        Method::Krylov(krylov) => match krylov.precond {
+            Precond::None => 0,
+            Precond::Auto | Precond::Jacobi => number * n,
+            // p entries with their columns in a row of L and of U, and a diagonal.
+            Precond::Ilut { options, .. } => {
+                let kept = (number + size_of::<u32>()).saturating_mul(options.fill.min(n));
+                n.saturating_mul(kept.saturating_mul(2) + number)
+            }
+            // On the pattern of A, or on blocks of it.
+            _ => a.bytes(),
+        },
+        _ => a.bytes(),
+    }
+}
+
 /// Vectors of n values that a method has on the device, about.
 fn vectors(method: &Method, n: usize) -> usize {
     let basis = match method {
@@ -126,10 +146,10 @@ fn vectors(method: &Method, n: usize) -> usize {
     16 + basis
 }
 
-pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
-    let device = Device::open(ordinal)?;
+/// A note that names the device; an error when it was lost in a solve, which left NaN.
+pub(crate) fn check(OpenDevice(device): &OpenDevice) -> Result<Note, Error> {
     device.synchronize("solving with its factors")?;
-    Ok(Note::DenseFactorsOn { device: name(&device) })
+    Ok(Note::DenseFactorsOn { device: name(device) })
 }
 
 /// Solves if R is T: nothing is converted.

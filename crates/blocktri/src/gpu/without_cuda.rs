@@ -29,9 +29,9 @@ pub(super) fn fits<T: Scalar>(_: &Csr<T>, _: &SolveOptions) -> Result<(String, O
     Err(absent(0))
 }
 
-/// A note that names device `ordinal`; an error when it was lost in a solve, which left NaN.
-pub(crate) fn check(ordinal: u32) -> Result<Note, Error> {
-    Err(absent(ordinal))
+/// A note that names the device.
+pub(crate) fn check(_: &OpenDevice) -> Result<Note, Error> {
+    Err(absent(0))
 }
 
 /// Solves on the devices of the options.

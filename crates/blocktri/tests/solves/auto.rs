@@ -566,11 +566,14 @@ fn extreme_scales_solve_without_overflow() {
 fn refinement_steps_are_counted_and_iterations_report() {
     let a = tridiagonal(30, 1.0, 4.0, 1.0);
     let none = SolveOptions::by(
-        Method::default().with_factoring(Factoring { refinement: Refinement::Steps(0), ..Factoring::default() }),
+        Method::default()
+            .with_factoring(Factoring { refinement: Refinement::Steps(0), ..Factoring::default() })
+            .unwrap(),
     );
     assert_eq!(answer(&a, &none).1.unwrap().report.iterations, 0);
     let stop = StopCriterion { rtol: 1e-3, ..StopCriterion::default() };
-    let loose = SolveOptions { blocks: Blocks::Uniform(5), ..SolveOptions::by(named("hbisa-gs").with_stop(stop)) };
+    let loose =
+        SolveOptions { blocks: Blocks::Uniform(5), ..SolveOptions::by(named("hbisa-gs").with_stop(stop).unwrap()) };
     let s = answer(&a, &loose).1.unwrap();
     assert_eq!((s.report.outcome, s.blocks.unwrap().count), (Outcome::Converged, 6));
     assert!(s.report.certificate.relative_residual <= 1e-3 && s.report.iterations > 0);

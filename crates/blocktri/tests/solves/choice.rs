@@ -88,7 +88,7 @@ fn equal_blocks_that_stand_in_registers_are_told_from_others() {
 fn less_accuracy_takes_fewer_steps() {
     let a = cube(24, 0.0);
     let (full, _) = solved(&a, &SolveOptions::default());
-    let loose = SolveOptions::by(Method::default().with_accuracy(Accuracy::Residual(1e-6)));
+    let loose = SolveOptions::by(Method::default().with_accuracy(Accuracy::Residual(1e-6)).unwrap());
     let (s, _) = solved(&a, &loose);
     assert_eq!(s.report.outcome, Outcome::Converged);
     assert!(s.report.certificate.relative_residual <= 1e-6 && s.report.iterations < full.report.iterations / 2 + 5);

@@ -34,7 +34,7 @@ fn options(method: &Method) -> SolveOptions {
 }
 
 fn to(method: &Method, stop: StopCriterion) -> SolveOptions {
-    SolveOptions::by(method.clone().with_stop(stop))
+    SolveOptions::by(method.clone().with_stop(stop).unwrap())
 }
 
 /// Method and preconditioner.

@@ -62,6 +62,23 @@ fn sprs_slices_with_shifted_pointers_are_copied() {
 }
 
 #[test]
+fn faer_columns_in_any_order_are_rows() {
+    use faer::sparse::{SparseColMat, SymbolicSparseColMat};
+    let columns = |counts, rows| {
+        let pattern = SymbolicSparseColMat::<usize>::new_unsorted_checked(3, 2, vec![0, 3, 4], counts, rows);
+        interop::copy_faer_columns(SparseColMat::new(pattern, vec![1.0, 2.0, 3.0, 4.0]).as_ref()).unwrap()
+    };
+    // [ 2   ]
+    // [   4 ]
+    // [ 1   ]
+    let expected = Csr::new(3, 2, vec![0, 1, 2, 3], vec![0, 1, 0], vec![2.0, 4.0, 1.0]).unwrap();
+    // Room for one more entry in the first column.
+    assert_eq!(columns(Some(vec![2, 1]), vec![2, 0, 1, 1]), expected);
+    let sorted = Csr::new(3, 2, vec![0, 1, 3, 4], vec![0, 0, 1, 0], vec![1.0, 2.0, 4.0, 3.0]).unwrap();
+    assert_eq!(columns(None, vec![0, 1, 2, 1]), sorted);
+}
+
+#[test]
 fn unsorted_faer_rows_are_sorted() {
     use faer::sparse::{SparseRowMat, SymbolicSparseRowMat};
     let pattern = SymbolicSparseRowMat::<u32>::new_unsorted_checked(2, 3, vec![0, 2, 3], None, vec![2, 0, 1]);
@@ -76,4 +93,8 @@ fn nalgebra_round_trip() {
     let n = interop::to_nalgebra(&a).unwrap();
     assert_eq!(n.get_entry(2, 3).unwrap().into_value(), 4.5);
     assert_eq!(interop::copy_nalgebra(&n).unwrap(), a);
+    let by_columns = nalgebra_sparse::CscMatrix::from(&n);
+    assert_eq!(interop::copy_nalgebra_columns(&by_columns).unwrap(), a);
+    let dense = nalgebra_sparse::na::DMatrix::from(&n);
+    assert_eq!(interop::nalgebra_view(&dense), a.to_dense());
 }

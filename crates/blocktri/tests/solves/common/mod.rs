@@ -24,7 +24,7 @@ pub fn krylov(name: &str, precond: &str) -> Krylov {
 /// By a method of this name, its factors in single precision.
 pub fn in_single(name: &str) -> SolveOptions {
     let single = Factoring { precision: Precision::Single, ..Factoring::default() };
-    SolveOptions::by(named(name).with_factoring(single))
+    SolveOptions::by(named(name).with_factoring(single).unwrap())
 }
 
 /// The n × n matrix of these entries: row, column, value, in any order, and sums where a place comes twice.
